@@ -1,0 +1,63 @@
+//! What an endpoint counts. Names are UEC LLR's where they mean the same.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            /// Each counter with its name, in a fixed order.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
+        }
+
+        impl std::ops::AddAssign for Counters {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// Protected frames sent for the first time.
+    tx_ok,
+    /// Frames sent without protection.
+    tx_plain,
+    /// Frames sent again, each copy counted.
+    tx_replay,
+    tx_ack,
+    tx_nack,
+    tx_dummy,
+    /// Frames longer than the agreed maximum, dropped before the wire.
+    tx_oversize,
+    /// Protected frames received, copies included.
+    rx_ok,
+    rx_plain,
+    /// Frames that made no sense: not ours, or impossible in the state we are in.
+    rx_bad,
+    rx_expected_seq_good,
+    /// Frames found missing.
+    rx_missing_seq,
+    rx_duplicate_seq,
+    /// Retransmitted copies received.
+    rx_replay,
+    rx_ack,
+    rx_nack,
+    rx_dummy,
+    /// Frames of an epoch that is over.
+    rx_old_epoch,
+    /// Missing frames that arrived after all.
+    recovered,
+    /// Missing frames not waited for any longer.
+    given_up,
+    /// Frames that found the reorder buffer full.
+    rx_overflow,
+    /// Frames not acknowledged when a peer restarted or fell silent.
+    flushed,
+    /// Times that this end asked its peer to hold back.
+    pauses,
+}

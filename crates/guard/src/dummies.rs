@@ -1,0 +1,76 @@
+//! Dummies: how a receiver learns that the last frame was lost, without a timeout.
+//!
+//! LinkGuardian (SIGCOMM'23) §3.2, and §5 "Handling bursty losses". When a class has nothing to send, a
+//! dummy says which frame was its latest, and a gap at the tail shows at once. The paper sends dummies
+//! without end. What detects a lost tail is the first dummy after it that arrives, so it is enough to
+//! send a few copies right away and then one now and then, until everything is acknowledged; the link
+//! falls quiet, and is as fast.
+//!
+//! A paused sender goes on too: each dummy is answered by an acknowledgement that carries the pause as
+//! a level, so a lost resume cannot silence both ends.
+
+use units::{Span, Time};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Sent back to back when a class runs dry.
+    pub copies: u8,
+    /// Between two later ones.
+    pub every: Span,
+    /// As in the paper: without end, whether anything is unacknowledged or not.
+    pub endless: bool,
+}
+
+#[derive(Debug)]
+pub struct Dummies {
+    pace: Pace,
+    /// Copies still to be sent at once.
+    left: u8,
+    next: Time,
+}
+
+impl Dummies {
+    pub fn new(pace: Pace) -> Self {
+        Self { pace, left: 0, next: Time::ZERO }
+    }
+
+    /// A frame was sent: what a dummy announces has changed.
+    #[inline]
+    pub fn restart(&mut self) {
+        self.left = self.pace.copies;
+    }
+
+    pub fn is_endless(&self) -> bool {
+        self.pace.endless
+    }
+
+    /// When the next dummy is due; at once if that lies in the past.
+    pub fn due(&self) -> Time {
+        if self.left > 0 || self.pace.endless { Time::ZERO } else { self.next }
+    }
+
+    pub fn sent(&mut self, now: Time) {
+        self.left = self.left.saturating_sub(1);
+        self.next = now + self.pace.every;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_go_at_once_and_the_rest_at_intervals() {
+        let mut dummies = Dummies::new(Pace { copies: 2, every: Span::from_us(1), endless: false });
+        dummies.restart();
+        let now = Time::from_ps(5);
+        let due: Vec<Time> = (0..4)
+            .map(|_| {
+                let due = dummies.due();
+                dummies.sent(now);
+                due
+            })
+            .collect();
+        assert_eq!(due, [Time::ZERO, Time::ZERO, now + Span::from_us(1), now + Span::from_us(1)]);
+    }
+}

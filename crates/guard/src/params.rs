@@ -1,0 +1,247 @@
+//! Parameters: computed from what the link is, not guessed.
+//!
+//! LinkGuardian (SIGCOMM'23) App. B.1. A recovery takes a notice one way and the copies the other; the
+//! timeout lies a quarter above the longest one expected, as the paper's does. The reorder buffer must
+//! not run dry between the decision to resume and the first frame that follows from it; pausing comes
+//! two frames above that, and what is still in flight then must fit on top.
+//!
+//! [`Params::ideal`] computes all of it for any rate; [`Params::tofino`] has the values that the
+//! paper's authors measured on their switch.
+
+use units::{Bytes, Prob, Rate, Span};
+use wire::Seq;
+use wire::ethernet::on_wire;
+use wire::link::{Agreement, Class, VERSION};
+
+use crate::backpressure::Thresholds;
+use crate::dummies::Pace;
+use crate::reorder::Build;
+
+/// The link and the two nodes at its ends, as far as timing goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    pub rate: Rate,
+    /// Propagation, one way.
+    pub delay: Span,
+    /// From the last bit of a frame to the node's acting on it.
+    pub pipeline: Span,
+    /// The longest frame.
+    pub mtu: u32,
+    /// Losses in a row that should still be recovered in time.
+    pub burst: u32,
+}
+
+impl Path {
+    fn frame(&self) -> Span {
+        // Header and acknowledgement come on top of the longest frame.
+        self.rate.span_of(Bytes::new(u64::from(on_wire(self.mtu + 6))))
+    }
+
+    fn control(&self) -> Span {
+        self.rate.span_of(Bytes::new(u64::from(on_wire(0))))
+    }
+
+    fn one_way(&self) -> Span {
+        self.delay + self.pipeline
+    }
+
+    /// A control frame that finds a full frame just begun before it.
+    fn notice(&self) -> Span {
+        self.frame() + self.control() + self.one_way()
+    }
+
+    /// From the detection of a loss to the last of its copies, with a whole burst to be sent again.
+    pub fn longest_recovery(&self, copies: u8) -> Span {
+        self.notice() + self.frame() * (1 + u64::from(self.burst) * u64::from(copies)) + self.one_way()
+    }
+
+    /// From the decision to pause or resume to the first frame that arrives, or fails to, because of it.
+    pub fn turnaround(&self) -> Span {
+        self.notice() + self.frame() + self.one_way()
+    }
+
+    /// From sending a frame to its acknowledgement.
+    pub fn round_trip(&self) -> Span {
+        self.frame() + self.one_way() + self.notice()
+    }
+}
+
+/// How a class is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ordering {
+    pub build: Build,
+    pub limit: Bytes,
+    /// `None` leaves the buffer to overflow, as in the paper's Fig. 9b.
+    pub backpressure: Option<Thresholds>,
+}
+
+/// Limits between which the mode is chosen automatically; see [`crate::auto`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AutoLimits {
+    /// What the copies aim for.
+    pub target: Prob,
+    /// Frames over which loss is measured.
+    pub window: u32,
+    /// Above this, keeping order costs more than it is worth.
+    pub ordered_up_to: Prob,
+    /// Above this, so does protection.
+    pub protect_up_to: Prob,
+    /// Windows of the same verdict before the mode changes.
+    pub patience: u8,
+    /// Frames sent unprotected before protection is tried again.
+    pub rest: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// Which classes the link carries.
+    pub classes: Vec<Class>,
+    /// Whether this end protects what it sends, or only acknowledges what it receives.
+    pub protects: bool,
+    /// Copies of each retransmission (N of Eq. 2).
+    pub copies: u8,
+    /// Copies of each notice and life-cycle message, for links that corrupt both ways.
+    pub control_copies: u8,
+    pub dummies: Pace,
+    pub window_frames: u32,
+    pub window_bytes: Bytes,
+    pub mtu: u32,
+    /// The paper's ackNoTimeout.
+    pub timeout: Span,
+    /// How often a missing frame is asked for before it is given up.
+    pub asks: u8,
+    pub ordering: Ordering,
+    /// As in App. A.2: acknowledgements do not list the gaps still open, so that a lost notice loses
+    /// its frame.
+    pub paper_acks: bool,
+    /// As in §3.5: longer runs of losses are not asked for. The paper has 5.
+    pub max_consecutive: Option<u32>,
+    pub first_seq: Seq,
+    /// Between two tries of a life-cycle message.
+    pub retry: Span,
+    /// Dummies in a row without any sign of the peer before it is taken for gone.
+    pub patience: u32,
+    pub auto: Option<AutoLimits>,
+}
+
+impl Params {
+    /// A sorted reorder buffer and no recirculation, for any rate.
+    pub fn ideal(path: &Path, class: Class, copies: u8) -> Self {
+        let timeout = path.longest_recovery(copies).scale(1.25);
+        let in_flight = path.rate.bytes_in(path.turnaround());
+        let frame = Bytes::new(u64::from(path.mtu));
+        let resume_at = in_flight;
+        let pause_at = resume_at + frame * 2;
+        let headroom = in_flight + frame * 2;
+        let window_bytes = path.rate.bytes_in(path.round_trip() + timeout) + frame * 4;
+        Self {
+            classes: vec![class],
+            protects: true,
+            copies,
+            control_copies: 1,
+            dummies: Pace { copies: 1, every: path.round_trip(), endless: false },
+            window_frames: (window_bytes.get() / u64::from(on_wire(0))).clamp(16, u64::from(Seq::MAX_WINDOW)) as u32,
+            window_bytes,
+            mtu: path.mtu,
+            timeout,
+            asks: 1,
+            ordering: Ordering {
+                build: Build::Sorted,
+                limit: pause_at + headroom,
+                backpressure: Some(Thresholds { pause_at, resume_at, headroom }),
+            },
+            paper_acks: false,
+            max_consecutive: None,
+            first_seq: Seq::default(),
+            retry: path.round_trip() * 4,
+            patience: 1_000,
+            auto: None,
+        }
+    }
+
+    /// The values of the paper's switch, measured at 25G and at 100G (§4, App. B.1).
+    pub fn tofino(path: &Path, class: Class, copies: u8) -> Self {
+        let fast = path.rate >= Rate::gbps(100);
+        let (timeout, resume_at) =
+            if fast { (Span::from_us(7), 37_000) } else { (Span::from_ns(7_500), 40_000) };
+        let buffer = Bytes::new(200_000);
+        let resume_at = Bytes::new(resume_at);
+        let pause_at = resume_at + Bytes::new(u64::from(path.mtu)) * 2;
+        Self {
+            timeout,
+            window_bytes: buffer,
+            window_frames: 4_096,
+            ordering: Ordering {
+                build: Build::Rotating { rate: Rate::gbps(100), turn: Span::from_ns(200) },
+                limit: buffer,
+                backpressure: Some(Thresholds { pause_at, resume_at, headroom: path.rate.bytes_in(path.turnaround()) }),
+            },
+            ..Self::ideal(path, class, copies)
+        }
+    }
+
+    /// The mode chosen by measurement: both classes agreed, limits from what each loss costs.
+    ///
+    /// Keeping order stalls the link for up to a recovery per loss, and is worth it while that is less
+    /// than a fifth of the time; copies take wire time from new frames, and are worth it likewise.
+    pub fn automatic(mut self, path: &Path, target: Prob) -> Self {
+        let frames_per_recovery = path.longest_recovery(2).as_ps() as f64 / path.frame().as_ps() as f64;
+        let ordered_up_to = (0.2 / frames_per_recovery).min(0.05);
+        self.classes = Class::ALL.to_vec();
+        self.auto = Some(AutoLimits {
+            target,
+            window: 20_000,
+            ordered_up_to: Prob::literal(ordered_up_to),
+            protect_up_to: Prob::literal(0.1),
+            patience: 2,
+            rest: 1_000_000,
+        });
+        self
+    }
+
+    pub fn agreement(&self) -> Agreement {
+        Agreement {
+            version: VERSION,
+            classes: self.classes.iter().fold(0, |bits, class| bits | 1 << (*class as u8)),
+            protects: u8::from(self.protects),
+            window: self.window_frames as u16,
+            mtu: self.mtu as u16,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(gbps: u64) -> Path {
+        Path {
+            rate: Rate::gbps(gbps),
+            delay: Span::from_ns(100),
+            pipeline: Span::from_ns(400),
+            mtu: 1_518,
+            burst: 5,
+        }
+    }
+
+    #[test]
+    fn thresholds_leave_room_for_what_is_in_flight() {
+        for gbps in [1, 10, 100, 400, 1_600] {
+            let params = Params::ideal(&path(gbps), Class::Ordered, 2);
+            let thresholds = params.ordering.backpressure.unwrap();
+            assert!(thresholds.resume_at < thresholds.pause_at);
+            assert!(thresholds.pause_at + thresholds.headroom <= params.ordering.limit);
+            assert!(params.timeout > path(gbps).longest_recovery(2));
+            assert!(params.window_frames <= Seq::MAX_WINDOW);
+        }
+    }
+
+    #[test]
+    fn the_tofino_profile_has_the_papers_values() {
+        let slow = Params::tofino(&path(25), Class::Ordered, 1);
+        let fast = Params::tofino(&path(100), Class::Ordered, 1);
+        assert_eq!((slow.timeout, fast.timeout), (Span::from_ns(7_500), Span::from_us(7)));
+        let resume = |params: &Params| params.ordering.backpressure.unwrap().resume_at;
+        assert_eq!((resume(&slow), resume(&fast)), (Bytes::new(40_000), Bytes::new(37_000)));
+    }
+}

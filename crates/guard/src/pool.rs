@@ -1,0 +1,73 @@
+//! One switch's reorder capacity, shared by the links that it receives on.
+//!
+//! LinkGuardian (SIGCOMM'23) §5, "Multiple corrupting links", left open how few recirculation buffers
+//! could serve more links than there are buffers. Links rarely recover at the same moment, so a fixed
+//! split wastes most of it; a free-for-all lets one starve the rest. The usual answer for switch
+//! buffers serves here too: each link may hold as much as is still free, so that one link alone gets
+//! half of the whole, and many get a fair share each.
+//!
+//! The switch owns the pool, tells it each link's level, and hands the limit on to that link's endpoint
+//! ([`crate::Endpoint::limit_reorder`]), which pauses its peer in time to stay below.
+//!
+//! Invariant: what all links hold never exceeds the total, as long as each stays below its hard limit.
+
+use units::Bytes;
+
+#[derive(Debug)]
+pub struct Pool {
+    total: Bytes,
+    held: Vec<Bytes>,
+    used: Bytes,
+}
+
+impl Pool {
+    pub fn new(total: Bytes, links: usize) -> Self {
+        Self { total, held: vec![Bytes::ZERO; links], used: Bytes::ZERO }
+    }
+
+    /// Records what `link` holds now.
+    pub fn set_level(&mut self, link: usize, level: Bytes) {
+        self.used = self.used - self.held[link] + level;
+        self.held[link] = level;
+    }
+
+    pub fn free(&self) -> Bytes {
+        self.total.saturating_sub(self.used)
+    }
+
+    pub fn used(&self) -> Bytes {
+        self.used
+    }
+
+    /// What `link` may hold from now on.
+    pub fn share(&self, link: usize) -> Share {
+        Share { fair: self.free(), hard: self.held[link] + self.free() }
+    }
+}
+
+/// A link's part of the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Pause in time to stay below this.
+    pub fair: Bytes,
+    /// There is no room for more than this.
+    pub hard: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_link_alone_may_take_half_and_two_a_third_each() {
+        let mut pool = Pool::new(Bytes::new(120_000), 4);
+        assert_eq!(pool.share(0), Share { fair: Bytes::new(120_000), hard: Bytes::new(120_000) });
+        pool.set_level(0, Bytes::new(60_000));
+        assert_eq!(pool.share(0), Share { fair: Bytes::new(60_000), hard: Bytes::new(120_000) });
+        pool.set_level(0, Bytes::new(40_000));
+        pool.set_level(1, Bytes::new(40_000));
+        assert_eq!([0, 1, 2].map(|link| pool.share(link).fair), [Bytes::new(40_000); 3]);
+        pool.set_level(1, Bytes::ZERO);
+        assert_eq!((pool.used(), pool.free()), (Bytes::new(40_000), Bytes::new(80_000)));
+    }
+}

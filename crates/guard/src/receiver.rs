@@ -1,0 +1,353 @@
+//! The receiving side of one class: notice what is missing, ask for it, deliver.
+//!
+//! LinkGuardian (SIGCOMM'23) §3.1, §3.3 and App. A.1. A number beyond `expected` (the paper's
+//! latestRxSeqNo + 1) opens a gap, and a notice goes out at once. A frame before `expected` is welcome
+//! only while it is an open loss; any other is a duplicate. In order, frames behind a gap wait in the
+//! reorder buffer until `next` (the paper's ackNo) reaches them; a gap that was given up is stepped over.
+//!
+//! ```text
+//!      next                 expected
+//!       │  missing or held     │  not seen yet
+//!   ────┼──────────────────────┼──▶
+//! ```
+//!
+//! Invariants: a frame is delivered at most once; in order, unless non-blocking; `next` never rests on
+//! a frame that was given up; the reorder buffer stays within its limit.
+
+use std::collections::VecDeque;
+
+use machine::Out;
+use units::{Bytes, Span, Time};
+use wire::Seq;
+use wire::link::{Class, Feedback, Wish};
+
+use crate::backpressure::Backpressure;
+use crate::counters::Counters;
+use crate::endpoint::{Endpoint, Note, TimerKey, lane};
+use crate::losses::{Losses, Run};
+use crate::packet::Body;
+use crate::params::Params;
+use crate::pool::Share;
+use crate::reorder::Reorder;
+
+#[derive(Debug)]
+pub struct Receiver<B> {
+    class: Class,
+    expected: Seq,
+    losses: Losses,
+    /// `None` in non-blocking mode.
+    order: Option<Order<B>>,
+    owes_ack: bool,
+    notices: u8,
+    timeout: Span,
+    asks: u8,
+    control_copies: u8,
+    paper_acks: bool,
+    max_consecutive: Option<u32>,
+    window: i32,
+}
+
+/// What keeping order takes.
+#[derive(Debug)]
+struct Order<B> {
+    next: Seq,
+    buffer: Reorder<B>,
+    limit: Bytes,
+    configured_limit: Bytes,
+    peak: Bytes,
+    backpressure: Option<Backpressure>,
+    /// Given up, and still ahead of `next`: first and number of frames, in sequence order.
+    stepped_over: VecDeque<(Seq, u32)>,
+}
+
+impl<B: Body> Receiver<B> {
+    pub fn new(params: &Params, class: Class) -> Self {
+        let order = (class == Class::Ordered).then(|| Order {
+            next: params.first_seq,
+            buffer: Reorder::new(params.ordering.build, params.first_seq),
+            limit: params.ordering.limit,
+            configured_limit: params.ordering.limit,
+            peak: Bytes::ZERO,
+            backpressure: params.ordering.backpressure.map(Backpressure::new),
+            stepped_over: VecDeque::new(),
+        });
+        Self {
+            class,
+            expected: params.first_seq,
+            losses: Losses::default(),
+            order,
+            owes_ack: false,
+            notices: 0,
+            timeout: params.timeout,
+            asks: params.asks,
+            control_copies: params.control_copies,
+            paper_acks: params.paper_acks,
+            max_consecutive: params.max_consecutive,
+            window: Seq::MAX_WINDOW as i32,
+        }
+    }
+
+    /// Nothing missing, nothing held.
+    pub fn is_empty(&self) -> bool {
+        self.losses.is_empty() && self.order.as_ref().is_none_or(|order| order.buffer.is_empty())
+    }
+
+    pub fn has_losses(&self) -> bool {
+        !self.losses.is_empty()
+    }
+
+    pub fn wishes_hold(&self) -> bool {
+        self.wish() == Wish::Hold
+    }
+
+    pub fn held(&self) -> Bytes {
+        self.order.as_ref().map_or(Bytes::ZERO, |order| order.buffer.level())
+    }
+
+    pub fn peak(&self) -> Bytes {
+        self.order.as_ref().map_or(Bytes::ZERO, |order| order.peak)
+    }
+
+    pub fn owes_ack(&self) -> bool {
+        self.owes_ack
+    }
+
+    pub fn owes_notice(&self) -> bool {
+        self.notices > 0
+    }
+
+    /// A protected frame.
+    #[inline]
+    pub fn on_data<O>(&mut self, now: Time, seq: Seq, body: B, counters: &mut Counters, out: &mut O)
+    where
+        O: Out<Endpoint<B>>,
+    {
+        let ahead = seq.offset_from(self.expected);
+        if ahead == 0 {
+            counters.rx_expected_seq_good += 1;
+            self.expected = seq.next();
+            self.owes_ack = true;
+            return self.accept(now, seq, body, counters, out);
+        }
+        if ahead > self.window {
+            counters.rx_bad += 1;
+            return out.release(body);
+        }
+        self.owes_ack = true;
+        if ahead > 0 {
+            self.miss(now, ahead as u32, counters, out);
+            self.expected = seq.next();
+        } else if let Some(run) = self.losses.close(seq) {
+            counters.recovered += 1;
+            out.note(Note::Recovered { class: self.class, after: now.since(run.since) });
+            self.set_timer(out);
+        } else {
+            counters.rx_duplicate_seq += 1;
+            return out.release(body);
+        }
+        self.accept(now, seq, body, counters, out);
+    }
+
+    /// A dummy: the latest number sent so far.
+    pub fn on_dummy<O>(&mut self, now: Time, latest: Seq, counters: &mut Counters, out: &mut O)
+    where
+        O: Out<Endpoint<B>>,
+    {
+        let ahead = latest.next().offset_from(self.expected);
+        if ahead > self.window {
+            counters.rx_bad += 1;
+            return;
+        }
+        self.owes_ack = true;
+        if ahead > 0 {
+            self.miss(now, ahead as u32, counters, out);
+            self.expected = latest.next();
+            self.settle(counters, out);
+        }
+    }
+
+    /// The next `frames` expected are missing.
+    fn miss<O: Out<Endpoint<B>>>(&mut self, now: Time, frames: u32, counters: &mut Counters, out: &mut O) {
+        counters.rx_missing_seq += u64::from(frames);
+        out.note(Note::Missing { class: self.class, frames });
+        let asked = self.max_consecutive.map_or(frames, |most| frames.min(most));
+        self.open_loss(now, self.expected, asked, out);
+        if asked < frames {
+            self.give_up(self.expected.plus(asked), frames - asked, counters, out);
+        }
+    }
+
+    fn open_loss<O: Out<Endpoint<B>>>(&mut self, now: Time, first: Seq, frames: u32, out: &mut O) {
+        self.losses.open(Run { first, frames, since: now, deadline: now + self.timeout, round: 0 });
+        self.notices = self.control_copies;
+        self.set_timer(out);
+    }
+
+    fn give_up<O: Out<Endpoint<B>>>(&mut self, first: Seq, frames: u32, counters: &mut Counters, out: &mut O) {
+        counters.given_up += u64::from(frames);
+        out.note(Note::GivenUp { class: self.class, frames });
+        if let Some(order) = &mut self.order {
+            order.step_over(first, frames);
+        }
+    }
+
+    /// Delivers a frame that is neither duplicate nor bogus, now or in its turn.
+    fn accept<O: Out<Endpoint<B>>>(&mut self, now: Time, seq: Seq, body: B, counters: &mut Counters, out: &mut O) {
+        let Some(order) = &mut self.order else { return out.deliver(lane(self.class), body) };
+        if seq == order.next {
+            order.next = seq.next();
+            out.deliver(lane(self.class), body);
+            if order.buffer.is_empty() && order.stepped_over.is_empty() {
+                return;
+            }
+        } else {
+            let level = order.buffer.level() + Bytes::new(u64::from(body.len()));
+            if level > order.limit {
+                counters.rx_overflow += 1;
+                out.note(Note::Overflow);
+                out.release(body);
+                return self.lose_for_want_of_room(now, seq, counters, out);
+            }
+            order.buffer.hold(now, order.next, seq, body);
+            order.peak = order.peak.max(level);
+        }
+        self.settle(counters, out);
+    }
+
+    /// A frame arrived and could not be held. The paper's switch loses it; we ask for it again.
+    fn lose_for_want_of_room<O: Out<Endpoint<B>>>(&mut self, now: Time, seq: Seq, counters: &mut Counters, out: &mut O) {
+        if self.paper_acks {
+            self.give_up(seq, 1, counters, out);
+        } else {
+            self.open_loss(now, seq, 1, out);
+        }
+        self.settle(counters, out);
+    }
+
+    /// Delivers whatever has its turn, and lets backpressure and the timers follow.
+    fn settle<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
+        let Some(order) = &mut self.order else { return };
+        loop {
+            order.pass_given_up();
+            let Some(body) = order.buffer.take(order.next) else { break };
+            order.next = order.next.next();
+            out.deliver(lane(self.class), body);
+        }
+        if let Some(at) = order.buffer.next_turn() {
+            out.arm(TimerKey::Examine, at);
+        }
+        self.press_back(counters, out);
+    }
+
+    fn press_back<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
+        let Some(order) = &mut self.order else { return };
+        let level = order.buffer.level();
+        let Some(backpressure) = &mut order.backpressure else { return };
+        if backpressure.on_level(level) {
+            let hold = backpressure.wish() == Wish::Hold;
+            counters.pauses += u64::from(hold);
+            out.note(if hold { Note::Paused } else { Note::Resumed });
+            self.notices = self.control_copies;
+        }
+    }
+
+    /// A frame of the rotating buffer has come round (Alg. 1).
+    pub fn on_turn<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
+        let Some(order) = &mut self.order else { return };
+        if let Some((_, Some(body))) = order.buffer.examine(now, order.next) {
+            order.next = order.next.next();
+            out.deliver(lane(self.class), body);
+        }
+        self.settle(counters, out);
+    }
+
+    /// The paper's ackNoTimeout: ask again, or stop waiting.
+    pub fn on_timeout<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
+        let mut given_up = Vec::new();
+        if self.losses.expire(now, self.asks, now + self.timeout, |run| given_up.push(run)) {
+            self.notices = self.control_copies;
+        }
+        for run in given_up {
+            self.owes_ack = true;
+            self.give_up(run.first, run.frames, counters, out);
+        }
+        self.set_timer(out);
+        self.settle(counters, out);
+    }
+
+    fn set_timer<O: Out<Endpoint<B>>>(&self, out: &mut O) {
+        match self.losses.earliest_deadline() {
+            Some(at) => out.arm(TimerKey::Timeout(self.class), at),
+            None => out.disarm(TimerKey::Timeout(self.class)),
+        }
+    }
+
+    /// What to tell the sender at lowest priority, or on a frame that goes there anyway.
+    pub fn acknowledge(&mut self) -> Feedback {
+        self.owes_ack = false;
+        let mut feedback = self.report();
+        if !self.paper_acks {
+            self.losses.list(&mut feedback, false);
+        }
+        feedback
+    }
+
+    /// What to tell the sender at once.
+    pub fn notify(&mut self) -> Feedback {
+        self.notices -= 1;
+        self.owes_ack = false;
+        let mut feedback = self.report();
+        self.losses.list(&mut feedback, true);
+        feedback
+    }
+
+    fn report(&self) -> Feedback {
+        Feedback::new(self.class, self.expected.previous(), self.wish())
+    }
+
+    fn wish(&self) -> Wish {
+        self.order.as_ref().and_then(|order| order.backpressure.as_ref()).map_or(Wish::Flow, Backpressure::wish)
+    }
+
+    /// The switch has this much room for us.
+    pub fn limit<O: Out<Endpoint<B>>>(&mut self, share: Share, counters: &mut Counters, out: &mut O) {
+        let Some(order) = &mut self.order else { return };
+        order.limit = order.configured_limit.min(share.hard);
+        if let Some(backpressure) = &mut order.backpressure {
+            backpressure.limit(share.fair);
+        }
+        self.press_back(counters, out);
+    }
+
+    /// The peer is gone: deliver what is held, in order, and forget what is missing.
+    pub fn flush<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
+        let mut missing = 0;
+        self.losses.expire(Time::NEVER, 0, Time::NEVER, |run| missing += run.frames);
+        if missing > 0 {
+            counters.given_up += u64::from(missing);
+            out.note(Note::GivenUp { class: self.class, frames: missing });
+        }
+        if let Some(order) = &mut self.order {
+            for (_, body) in order.buffer.drain(order.next) {
+                out.deliver(lane(self.class), body);
+            }
+            out.disarm(TimerKey::Examine);
+        }
+        out.disarm(TimerKey::Timeout(self.class));
+    }
+}
+
+impl<B> Order<B> {
+    fn step_over(&mut self, first: Seq, frames: u32) {
+        let at = self.stepped_over.iter().rposition(|(other, _)| other.offset_from(first) < 0).map_or(0, |at| at + 1);
+        self.stepped_over.insert(at, (first, frames));
+    }
+
+    fn pass_given_up(&mut self) {
+        while self.stepped_over.front().is_some_and(|(first, _)| *first == self.next) {
+            if let Some((_, frames)) = self.stepped_over.pop_front() {
+                self.next = self.next.plus(frames);
+            }
+        }
+    }
+}

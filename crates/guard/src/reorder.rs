@@ -1,0 +1,245 @@
+//! Where frames wait for the one before them.
+//!
+//! LinkGuardian (SIGCOMM'23) §3.3, Algorithm 1. Two ways to build it:
+//!
+//! - [`Sorted`], what one would build: a frame is found by its number and leaves the moment its turn
+//!   comes.
+//! - [`Rotating`], what a Tofino has: a queue served at a fixed rate through a loop of the pipeline. One
+//!   frame is examined per slot; one whose turn has not come goes back to the tail. While a gap is open
+//!   the queue gets out of order, and afterwards it takes several turns to empty it: that is where the
+//!   paper's 8 % at 100G go.
+//!
+//! Invariant: `level` is the sum of the lengths of the frames held.
+
+use std::collections::VecDeque;
+
+use units::{Bytes, Rate, Span, Time};
+use wire::Seq;
+use wire::ethernet::on_wire;
+
+use crate::packet::Body;
+
+/// Which of the two, with what it needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    Sorted,
+    Rotating { rate: Rate, turn: Span },
+}
+
+/// Frames held by number, in a ring whose first slot is the next to be delivered.
+#[derive(Debug)]
+pub struct Sorted<B> {
+    first: Seq,
+    slots: VecDeque<Option<B>>,
+}
+
+impl<B> Sorted<B> {
+    /// Frames that came in order passed the buffer by: start where they have got to.
+    fn restart(&mut self, first: Seq) {
+        self.slots.clear();
+        self.first = first;
+    }
+
+    fn hold(&mut self, seq: Seq, body: B) {
+        let at = seq.offset_from(self.first) as usize;
+        while self.slots.len() <= at {
+            self.slots.push_back(None);
+        }
+        self.slots[at] = Some(body);
+    }
+
+    fn take(&mut self, seq: Seq) -> Option<B> {
+        while self.first != seq {
+            self.slots.pop_front();
+            self.first = self.first.next();
+        }
+        self.slots.front_mut().and_then(Option::take)
+    }
+}
+
+/// Frames in a loop, each with the time at which it is examined next.
+#[derive(Debug)]
+pub struct Rotating<B> {
+    rate: Rate,
+    turn: Span,
+    queue: VecDeque<(Time, Seq, B)>,
+    /// When the port that feeds the loop has sent what is queued.
+    free_at: Time,
+}
+
+impl<B: Body> Rotating<B> {
+    fn hold(&mut self, now: Time, seq: Seq, body: B) {
+        self.free_at = self.free_at.max(now) + self.rate.span_of(Bytes::new(u64::from(on_wire(body.len()))));
+        self.queue.push_back((self.free_at + self.turn, seq, body));
+    }
+}
+
+#[derive(Debug)]
+enum Store<B> {
+    Sorted(Sorted<B>),
+    Rotating(Rotating<B>),
+}
+
+/// A reorder buffer of either build.
+#[derive(Debug)]
+pub struct Reorder<B> {
+    store: Store<B>,
+    level: Bytes,
+    frames: usize,
+}
+
+impl<B: Body> Reorder<B> {
+    pub fn new(build: Build, first: Seq) -> Self {
+        let store = match build {
+            Build::Sorted => Store::Sorted(Sorted { first, slots: VecDeque::new() }),
+            Build::Rotating { rate, turn } => {
+                Store::Rotating(Rotating { rate, turn, queue: VecDeque::new(), free_at: Time::ZERO })
+            }
+        };
+        Self { store, level: Bytes::ZERO, frames: 0 }
+    }
+
+    pub fn level(&self) -> Bytes {
+        self.level
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.frames == 0
+    }
+
+    /// Holds a frame until `next`, the number that is awaited now, has come to its own.
+    pub fn hold(&mut self, now: Time, next: Seq, seq: Seq, body: B) {
+        let was_empty = self.is_empty();
+        self.level += length(&body);
+        self.frames += 1;
+        match &mut self.store {
+            Store::Sorted(sorted) => {
+                if was_empty {
+                    sorted.restart(next);
+                }
+                sorted.hold(seq, body);
+            }
+            Store::Rotating(rotating) => rotating.hold(now, seq, body),
+        }
+    }
+
+    /// The frame with this number, if the build can find it and it is here. All later calls are for
+    /// later numbers.
+    pub fn take(&mut self, seq: Seq) -> Option<B> {
+        if self.is_empty() {
+            return None;
+        }
+        let Store::Sorted(sorted) = &mut self.store else { return None };
+        let body = sorted.take(seq)?;
+        self.level -= length(&body);
+        self.frames -= 1;
+        Some(body)
+    }
+
+    /// When a frame comes round to be examined.
+    pub fn next_turn(&self) -> Option<Time> {
+        match &self.store {
+            Store::Sorted(_) => None,
+            Store::Rotating(rotating) => rotating.queue.front().map(|(at, ..)| *at),
+        }
+    }
+
+    /// Examines the frame whose turn it is: its number, and the frame if that is `wanted`; any other
+    /// goes back to the tail.
+    pub fn examine(&mut self, now: Time, wanted: Seq) -> Option<(Seq, Option<B>)> {
+        let Store::Rotating(rotating) = &mut self.store else { return None };
+        if rotating.queue.front().is_none_or(|(at, ..)| *at > now) {
+            return None;
+        }
+        let (_, seq, body) = rotating.queue.pop_front()?;
+        if seq == wanted {
+            self.level -= length(&body);
+            self.frames -= 1;
+            return Some((seq, Some(body)));
+        }
+        rotating.hold(now, seq, body);
+        Some((seq, None))
+    }
+
+    /// Everything held, in sequence order.
+    pub fn drain(&mut self, from: Seq) -> Vec<(Seq, B)> {
+        self.level = Bytes::ZERO;
+        self.frames = 0;
+        match &mut self.store {
+            Store::Sorted(sorted) => {
+                let first = sorted.first;
+                sorted
+                    .slots
+                    .drain(..)
+                    .enumerate()
+                    .filter_map(|(at, slot)| slot.map(|body| (first.plus(at as u32), body)))
+                    .collect()
+            }
+            Store::Rotating(rotating) => {
+                let mut held: Vec<(Seq, B)> = rotating.queue.drain(..).map(|(_, seq, body)| (seq, body)).collect();
+                held.sort_by_key(|(seq, _)| seq.offset_from(from));
+                held
+            }
+        }
+    }
+}
+
+fn length<B: Body>(body: &B) -> Bytes {
+    Bytes::new(u64::from(body.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(mark: u8) -> Vec<u8> {
+        vec![mark; 1_518]
+    }
+
+    fn seq(number: u32) -> Seq {
+        Seq::new(65_534, true).plus(number)
+    }
+
+    const ROTATING: Build = Build::Rotating { rate: Rate::gbps(100), turn: Span::from_ns(200) };
+
+    #[test]
+    fn a_sorted_buffer_finds_what_is_there_and_passes_over_what_is_not() {
+        let mut buffer = Reorder::new(Build::Sorted, seq(0));
+        buffer.hold(Time::ZERO, seq(0), seq(3), frame(3));
+        buffer.hold(Time::ZERO, seq(0), seq(1), frame(1));
+        assert_eq!(buffer.take(seq(0)), None);
+        assert_eq!(buffer.take(seq(1)), Some(frame(1)));
+        assert_eq!(buffer.take(seq(2)), None);
+        assert_eq!((buffer.level(), buffer.is_empty()), (Bytes::new(1_518), false));
+        assert_eq!(buffer.take(seq(3)), Some(frame(3)));
+        assert_eq!((buffer.level(), buffer.is_empty()), (Bytes::ZERO, true));
+    }
+
+    #[test]
+    fn a_rotating_buffer_examines_one_frame_a_slot_and_sends_the_others_round() {
+        let mut buffer = Reorder::new(ROTATING, seq(0));
+        buffer.hold(Time::ZERO, seq(0), seq(2), frame(2));
+        buffer.hold(Time::ZERO, seq(0), seq(1), frame(1));
+        let first = Time::from_ps(123_040 + 200_000);
+        assert_eq!(buffer.next_turn(), Some(first));
+        assert_eq!(buffer.examine(Time::ZERO, seq(1)), None);
+        assert_eq!(buffer.examine(first, seq(1)), Some((seq(2), None)));
+        let second = buffer.next_turn().unwrap();
+        assert_eq!(second, first + Span::from_ps(123_040));
+        assert_eq!(buffer.examine(second, seq(1)), Some((seq(1), Some(frame(1)))));
+        assert_eq!(buffer.next_turn(), Some(first + Span::from_ps(123_040 + 200_000)));
+    }
+
+    #[test]
+    fn both_builds_drain_in_order() {
+        for build in [Build::Sorted, ROTATING] {
+            let mut buffer = Reorder::new(build, seq(0));
+            for n in [5, 2, 9] {
+                buffer.hold(Time::ZERO, seq(0), seq(n), frame(n as u8));
+            }
+            let order: Vec<Seq> = buffer.drain(seq(0)).into_iter().map(|(seq, _)| seq).collect();
+            assert_eq!(order, [seq(2), seq(5), seq(9)]);
+            assert!(buffer.is_empty());
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The sending side of one class: number the frames, keep them, send again what is missing.
+//!
+//! LinkGuardian (SIGCOMM'23) §3 and App. A.2. Frames are kept from `base` to `next`; what the receiver
+//! has reported on reaches up to `reported`. A kept frame is freed when a report covers it and does not
+//! list it as missing, and only then: in the paper any later acknowledgement frees it, so that a lost
+//! notice loses its frame.
+//!
+//! ```text
+//!     base            reported          next
+//!      │  freed, but    │  in flight      │
+//!   ───┼──for the held──┼─────────────────┼──▶
+//! ```
+//!
+//! A report never claims a frame that was not received or given up at the time; so reports may arrive
+//! late, twice or out of order, and none frees too much.
+//!
+//! Invariants: the window stays within its bounds in frames and bytes; `held` is exactly the kept
+//! frames before `reported`.
+
+use std::collections::VecDeque;
+
+use machine::{Lane, Out};
+use units::{Bytes, Time};
+use wire::Seq;
+use wire::link::{Feedback, Wish};
+
+use crate::counters::Counters;
+use crate::dummies::Dummies;
+use crate::endpoint::Endpoint;
+use crate::packet::Body;
+use crate::params::Params;
+
+#[derive(Debug)]
+struct Slot<B> {
+    /// `None` once freed.
+    body: Option<B>,
+    len: u32,
+    /// Requests served, so that a copy of a request is not served again.
+    rounds: u8,
+    queued: bool,
+    /// The paper's sender keeps a requested frame until it has been sent.
+    free_when_sent: bool,
+}
+
+#[derive(Debug)]
+pub struct Sender<B> {
+    base: Seq,
+    reported: Seq,
+    next: Seq,
+    window: VecDeque<Slot<B>>,
+    held: Vec<Seq>,
+    bytes: Bytes,
+    peak: Bytes,
+    requested: VecDeque<Seq>,
+    copies_sent: u8,
+    wish: Wish,
+    pub(crate) dummies: Dummies,
+    max_frames: usize,
+    max_bytes: Bytes,
+    mtu: u32,
+    paper_acks: bool,
+}
+
+/// A report that no receiver of ours could have sent.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Bogus;
+
+impl<B: Body> Sender<B> {
+    pub fn new(params: &Params) -> Self {
+        let first = params.first_seq;
+        Self {
+            base: first,
+            reported: first,
+            next: first,
+            window: VecDeque::new(),
+            held: Vec::new(),
+            bytes: Bytes::ZERO,
+            peak: Bytes::ZERO,
+            requested: VecDeque::new(),
+            copies_sent: 0,
+            wish: Wish::Flow,
+            dummies: Dummies::new(params.dummies),
+            max_frames: params.window_frames.min(Seq::MAX_WINDOW) as usize,
+            max_bytes: params.window_bytes,
+            mtu: params.mtu,
+            paper_acks: params.paper_acks,
+        }
+    }
+
+    /// Everything sent was received or given up.
+    pub fn is_drained(&self) -> bool {
+        self.base == self.next
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.wish == Wish::Hold
+    }
+
+    pub fn is_retransmitting(&self) -> bool {
+        !self.requested.is_empty() || !self.held.is_empty()
+    }
+
+    pub fn latest_sent(&self) -> Seq {
+        self.next.previous()
+    }
+
+    pub fn buffered(&self) -> Bytes {
+        self.bytes
+    }
+
+    pub fn peak(&self) -> Bytes {
+        self.peak
+    }
+
+    /// Whether a new frame may go on the wire now.
+    pub fn has_room(&self) -> bool {
+        self.wish == Wish::Flow
+            && self.window.len() < self.max_frames
+            && self.bytes + Bytes::new(u64::from(self.mtu)) <= self.max_bytes
+    }
+
+    /// Whether dummies are called for when there is nothing else to send.
+    pub fn wants_dummies(&self) -> bool {
+        !self.is_drained() || self.is_paused() || self.dummies.is_endless()
+    }
+
+    /// Takes a frame into the window; its number.
+    pub fn push(&mut self, kept: B) -> Seq {
+        let seq = self.next;
+        let len = kept.len();
+        self.bytes += Bytes::new(u64::from(len));
+        self.peak = self.peak.max(self.bytes);
+        self.window.push_back(Slot { body: Some(kept), len, rounds: 0, queued: false, free_when_sent: false });
+        self.next = seq.next();
+        self.dummies.restart();
+        seq
+    }
+
+    /// A report of the receiver's. The number of frames that it found missing for the first time.
+    pub fn on_feedback<O>(&mut self, feedback: &Feedback, out: &mut O) -> Result<u32, Bogus>
+    where
+        O: Out<Endpoint<B>>,
+    {
+        let covered = feedback.latest.next();
+        if covered.offset_from(self.next) > 0 {
+            return Err(Bogus);
+        }
+        self.wish = feedback.wish;
+        self.free_covered(covered, feedback, out);
+        while self.window.front().is_some_and(|slot| slot.body.is_none()) {
+            self.window.pop_front();
+            self.base = self.base.next();
+        }
+        Ok(feedback.gaps().iter().map(|gap| self.request(gap.first(), gap.frames(), gap.round())).sum())
+    }
+
+    fn free_covered<O: Out<Endpoint<B>>>(&mut self, covered: Seq, feedback: &Feedback, out: &mut O) {
+        let before = self.held.len();
+        while covered.offset_from(self.reported) > 0 {
+            let seq = self.reported;
+            if feedback.lists(seq) {
+                self.held.push(seq);
+            } else if !self.free(seq, out) {
+                self.held.push(seq);
+            }
+            self.reported = seq.next();
+        }
+        // A frame held from an earlier report may have arrived since.
+        let mut at = 0;
+        for _ in 0..before {
+            let seq = self.held[at];
+            let settled = covered.offset_from(seq) > 0 && !feedback.lists(seq);
+            if settled && self.free(seq, out) {
+                self.held.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Frees a frame, or marks it to be freed when sent. True if nothing is kept.
+    fn free<O: Out<Endpoint<B>>>(&mut self, seq: Seq, out: &mut O) -> bool {
+        let slot = &mut self.window[seq.offset_from(self.base) as usize];
+        if self.paper_acks && slot.queued {
+            slot.free_when_sent = true;
+            return false;
+        }
+        if let Some(body) = slot.body.take() {
+            self.bytes -= Bytes::new(u64::from(slot.len));
+            out.release(body);
+        }
+        true
+    }
+
+    fn request(&mut self, first: Seq, frames: u32, round: u8) -> u32 {
+        let mut fresh = 0;
+        for n in 0..frames {
+            let seq = first.plus(n);
+            let at = seq.offset_from(self.base);
+            let Some(slot) = usize::try_from(at).ok().and_then(|at| self.window.get_mut(at)) else { continue };
+            if slot.body.is_none() || slot.rounds > round {
+                continue;
+            }
+            fresh += u32::from(slot.rounds == 0);
+            slot.rounds = round + 1;
+            if !slot.queued {
+                slot.queued = true;
+                self.requested.push_back(seq);
+            }
+        }
+        fresh
+    }
+
+    /// The next copy to be sent again, if any: its number and a handle on the frame.
+    pub fn next_copy<O: Out<Endpoint<B>>>(&mut self, copies: u8, out: &mut O) -> Option<(Seq, B)> {
+        while let Some(&seq) = self.requested.front() {
+            let at = seq.offset_from(self.base);
+            let slot = usize::try_from(at).ok().and_then(|at| self.window.get_mut(at));
+            let Some((slot, body)) = slot.and_then(|slot| slot.body.as_ref().map(|body| out.keep(body)).map(|b| (slot, b)))
+            else {
+                self.requested.pop_front();
+                self.copies_sent = 0;
+                continue;
+            };
+            self.copies_sent += 1;
+            if self.copies_sent >= copies {
+                slot.queued = false;
+                let free = slot.free_when_sent;
+                self.requested.pop_front();
+                self.copies_sent = 0;
+                if free {
+                    self.free(seq, out);
+                    self.held.retain(|held| *held != seq);
+                }
+            }
+            self.dummies.restart();
+            return Some((seq, body));
+        }
+        None
+    }
+
+    /// Takes the next frame of the queue above, unless this sender must hold back.
+    pub fn take<O: Out<Endpoint<B>>>(&mut self, fed: Lane, counters: &mut Counters, out: &mut O) -> Option<B> {
+        while self.has_room() {
+            let body = out.take(fed)?;
+            if body.len() <= self.mtu {
+                return Some(body);
+            }
+            counters.tx_oversize += 1;
+            out.release(body);
+        }
+        None
+    }
+
+    /// Lets go of everything not acknowledged: how many frames that were.
+    pub fn flush<O: Out<Endpoint<B>>>(&mut self, out: &mut O) -> u64 {
+        let mut flushed = 0;
+        for body in self.window.drain(..).filter_map(|slot| slot.body) {
+            out.release(body);
+            flushed += 1;
+        }
+        self.base = self.next;
+        self.reported = self.next;
+        self.bytes = Bytes::ZERO;
+        self.held.clear();
+        self.requested.clear();
+        self.wish = Wish::Flow;
+        flushed
+    }
+
+    /// When a dummy is due, if this class wants one and has no frame that may go.
+    pub fn dummy_due<O: Out<Endpoint<B>>>(&self, fed: Option<Lane>, out: &O) -> Option<Time> {
+        let silent = !self.has_room() || fed.is_none_or(|lane| !out.waiting(lane));
+        (silent && self.wants_dummies()).then(|| self.dummies.due())
+    }
+}

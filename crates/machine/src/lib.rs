@@ -1,0 +1,84 @@
+//! A protocol is a machine: frames and time come in, actions go out through a sink, in order.
+//!
+//! A [`Machine`] has no clock, socket, thread, lock or random source of its own. Whoever drives it (the
+//! simulator, the live loop, a test) owns those, and owns the [`Out`] that the machine acts through.
+//! The machine is generic over `Out`, so a driver's sink is inlined into the protocol's hot path.
+//!
+//! Bulk egress is *pulled*: a machine puts frames on a wire only from [`Machine::pull`], because only
+//! the wire knows when it is free. That is also where strict priorities are decided. Anything that
+//! makes a machine want to send calls [`Out::wake`]; the driver then pulls until it hears
+//! [`Pull::Idle`] or [`Pull::NotBefore`].
+
+use std::fmt::Debug;
+
+use units::Time;
+
+/// Which of a machine's wires. A link endpoint has one, port 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port(pub u8);
+
+/// Which of the queues above a machine a frame comes from or goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lane(pub u8);
+
+/// What a pull came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pull {
+    /// One frame went to [`Out::transmit`]; pull again when the wire is free.
+    Sent,
+    /// Nothing to send until the machine wakes the port.
+    Idle,
+    /// Nothing to send now, but something at this time, unless it wakes the port before.
+    NotBefore(Time),
+}
+
+pub trait Machine {
+    /// What travels on the wires.
+    type Frame;
+    /// What is taken from the queues above and delivered to them.
+    type Inner;
+    /// A dense small index; arming an armed key replaces its deadline.
+    type Timer: Copy + Eq + Debug + Into<usize>;
+    /// What the owner asks.
+    type Command;
+    /// What the owner is told.
+    type Done: Debug;
+    /// Facts for traces and measurements; a driver may drop them.
+    type Note: Debug;
+
+    fn on_frame<O: Out<Self>>(&mut self, now: Time, port: Port, frame: Self::Frame, out: &mut O);
+    fn on_timer<O: Out<Self>>(&mut self, now: Time, key: Self::Timer, out: &mut O);
+    fn on_command<O: Out<Self>>(&mut self, now: Time, command: Self::Command, out: &mut O);
+    fn pull<O: Out<Self>>(&mut self, now: Time, port: Port, out: &mut O) -> Pull;
+}
+
+/// What a machine can do to the world.
+pub trait Out<M: Machine + ?Sized> {
+    /// Puts one frame on the wire. Only from [`Machine::pull`], once for each [`Pull::Sent`].
+    fn transmit(&mut self, port: Port, frame: M::Frame);
+
+    /// Asks to be pulled.
+    fn wake(&mut self, port: Port);
+
+    /// Whether the queue above has a frame to take.
+    fn waiting(&self, lane: Lane) -> bool;
+
+    /// The next frame of the queue above. Taken only when it goes on the wire at once, so that the
+    /// queue, with its depth and its marking, stays its owner's.
+    fn take(&mut self, lane: Lane) -> Option<M::Inner>;
+
+    /// A second handle on a frame, to send again later: what is written into the first one
+    /// downstream never shows in the second.
+    fn keep(&mut self, inner: &M::Inner) -> M::Inner;
+
+    /// Gives back a handle that will not be used again.
+    fn release(&mut self, inner: M::Inner);
+
+    /// Hands a frame up.
+    fn deliver(&mut self, lane: Lane, inner: M::Inner);
+
+    fn arm(&mut self, key: M::Timer, at: Time);
+    fn disarm(&mut self, key: M::Timer);
+    fn complete(&mut self, done: M::Done);
+    fn note(&mut self, note: M::Note);
+}

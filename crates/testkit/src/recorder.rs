@@ -1,0 +1,108 @@
+//! A sink that records.
+
+use std::collections::VecDeque;
+
+use machine::{Lane, Machine, Out, Port};
+use units::Time;
+
+/// One thing that a machine did.
+#[derive(Debug, PartialEq)]
+pub enum Act<F, I, D, N> {
+    Transmit(F),
+    Wake,
+    Deliver(I),
+    Complete(D),
+    Note(N),
+}
+
+/// Writes down every action in order; keeps the queues above and the timers as a driver would.
+pub struct Recorder<M: Machine> {
+    pub acts: Vec<Act<M::Frame, M::Inner, M::Done, M::Note>>,
+    /// The queues above, by lane.
+    pub above: [VecDeque<M::Inner>; 2],
+    /// Deadlines by timer.
+    pub timers: Vec<(M::Timer, Time)>,
+}
+
+impl<M: Machine> std::fmt::Debug for Recorder<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("timers", &self.timers).finish_non_exhaustive()
+    }
+}
+
+impl<M: Machine> Default for Recorder<M> {
+    fn default() -> Self {
+        Self { acts: Vec::new(), above: [VecDeque::new(), VecDeque::new()], timers: Vec::new() }
+    }
+}
+
+impl<M: Machine> Recorder<M> {
+    /// What happened since the last call.
+    pub fn acts(&mut self) -> Vec<Act<M::Frame, M::Inner, M::Done, M::Note>> {
+        std::mem::take(&mut self.acts)
+    }
+
+    /// Takes out the earliest timer that is due.
+    pub fn due(&mut self, now: Time) -> Option<M::Timer> {
+        let at = self.earliest()?;
+        (self.timers[at].1 <= now).then(|| self.timers.swap_remove(at).0)
+    }
+
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.earliest().map(|at| self.timers[at].1)
+    }
+
+    fn earliest(&self) -> Option<usize> {
+        (0..self.timers.len()).min_by_key(|&at| self.timers[at].1)
+    }
+}
+
+impl<M: Machine> Out<M> for Recorder<M>
+where
+    M::Inner: Clone,
+{
+    fn transmit(&mut self, _port: Port, frame: M::Frame) {
+        self.acts.push(Act::Transmit(frame));
+    }
+
+    fn wake(&mut self, _port: Port) {
+        if !matches!(self.acts.last(), Some(Act::Wake)) {
+            self.acts.push(Act::Wake);
+        }
+    }
+
+    fn waiting(&self, lane: Lane) -> bool {
+        !self.above[usize::from(lane.0)].is_empty()
+    }
+
+    fn take(&mut self, lane: Lane) -> Option<M::Inner> {
+        self.above[usize::from(lane.0)].pop_front()
+    }
+
+    fn keep(&mut self, inner: &M::Inner) -> M::Inner {
+        inner.clone()
+    }
+
+    fn release(&mut self, _inner: M::Inner) {}
+
+    fn deliver(&mut self, _lane: Lane, inner: M::Inner) {
+        self.acts.push(Act::Deliver(inner));
+    }
+
+    fn arm(&mut self, key: M::Timer, at: Time) {
+        self.disarm(key);
+        self.timers.push((key, at));
+    }
+
+    fn disarm(&mut self, key: M::Timer) {
+        self.timers.retain(|(other, _)| *other != key);
+    }
+
+    fn complete(&mut self, done: M::Done) {
+        self.acts.push(Act::Complete(done));
+    }
+
+    fn note(&mut self, note: M::Note) {
+        self.acts.push(Act::Note(note));
+    }
+}

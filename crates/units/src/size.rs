@@ -1,0 +1,103 @@
+//! Sizes in bytes.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
+use std::str::FromStr;
+
+use crate::parse::{scaled, split_number};
+use crate::ParseError;
+
+/// A number of bytes. `K`, `M` and `G` are powers of ten, as for rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(u64);
+
+impl Bytes {
+    pub const ZERO: Self = Self(0);
+
+    pub const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add for Bytes {
+    type Output = Bytes;
+    fn add(self, other: Bytes) -> Bytes {
+        Bytes(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Bytes) {
+        self.0 += other.0;
+    }
+}
+
+impl Sub for Bytes {
+    type Output = Bytes;
+    fn sub(self, other: Bytes) -> Bytes {
+        Bytes(self.0 - other.0)
+    }
+}
+
+impl SubAssign for Bytes {
+    fn sub_assign(&mut self, other: Bytes) {
+        self.0 -= other.0;
+    }
+}
+
+impl Mul<u64> for Bytes {
+    type Output = Bytes;
+    fn mul(self, times: u64) -> Bytes {
+        Bytes(self.0 * times)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXPECTED: ParseError = ParseError::new("a size such as 1518, 37KB or 16MB");
+        let (number, unit) = split_number(text).ok_or(EXPECTED)?;
+        let scale = match unit.trim_end_matches(['B', 'b']) {
+            "" => 1.0,
+            "K" | "k" => 1e3,
+            "M" => 1e6,
+            "G" => 1e9,
+            _ => return Err(EXPECTED),
+        };
+        scaled(number, scale).map(Bytes).ok_or(EXPECTED)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            0..10_000 => format!("{} B", self.0),
+            10_000..10_000_000 => format!("{:.1} KB", self.0 as f64 / 1e3),
+            _ => format!("{:.1} MB", self.0 as f64 / 1e6),
+        };
+        f.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_as_written() {
+        for (text, bytes) in [("1518", 1_518), ("1518B", 1_518), ("37KB", 37_000), ("1.5M", 1_500_000)] {
+            assert_eq!(text.parse::<Bytes>(), Ok(Bytes(bytes)), "{text}");
+        }
+        assert!("37 KiB".parse::<Bytes>().is_err());
+        assert!("-1".parse::<Bytes>().is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! Messages of the link's life cycle: they agree on an epoch and on parameters, or say why not.
+
+/// What an end asks or answers. See `guard::session` for the order in which they are exchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionKind {
+    /// Protect this link with me, in an epoch of at least this number.
+    Hello,
+    /// Yes, in this epoch.
+    Welcome,
+    /// I heard your welcome.
+    Confirm,
+    /// No, and why.
+    Refuse(Refusal),
+    /// A frame of an epoch that I know nothing of: start again.
+    Unknown,
+    /// All that I sent is acknowledged; `rx_empty` once all that you sent is delivered as well.
+    Bye { rx_empty: bool },
+    /// This epoch is over for me. Needs no answer.
+    Gone,
+}
+
+/// Why an end will not protect a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Version,
+    Classes,
+    Window,
+    Mtu,
+}
+
+/// What both ends must agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreement {
+    pub version: u8,
+    /// A bit for each class in use.
+    pub classes: u8,
+    /// Bit 0: this end protects what it sends.
+    pub protects: u8,
+    /// The most frames this end keeps outstanding in a class.
+    pub window: u16,
+    /// The longest frame this end sends.
+    pub mtu: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    pub kind: SessionKind,
+    /// Tells one life of the sending end from its next.
+    pub instance: u32,
+    /// The instance that the sending end believes it talks to; 0 if none.
+    pub heard: u32,
+    pub epoch: u32,
+    pub agreement: Agreement,
+}
+
+impl Session {
+    pub const LEN: usize = 20;
+
+    pub(super) fn emit(&self, out: &mut [u8]) {
+        out[0] = match self.kind {
+            SessionKind::Hello => 0,
+            SessionKind::Welcome => 1,
+            SessionKind::Confirm => 2,
+            SessionKind::Unknown => 3,
+            SessionKind::Bye { rx_empty: false } => 4,
+            SessionKind::Bye { rx_empty: true } => 5,
+            SessionKind::Gone => 6,
+            SessionKind::Refuse(reason) => 8 + reason as u8,
+        };
+        out[1] = self.agreement.version;
+        out[2] = self.agreement.classes;
+        out[3] = self.agreement.protects;
+        out[4..6].copy_from_slice(&self.agreement.window.to_be_bytes());
+        out[6..8].copy_from_slice(&self.agreement.mtu.to_be_bytes());
+        out[8..12].copy_from_slice(&self.instance.to_be_bytes());
+        out[12..16].copy_from_slice(&self.heard.to_be_bytes());
+        out[16..20].copy_from_slice(&self.epoch.to_be_bytes());
+    }
+
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; Self::LEN] = bytes.try_into().ok()?;
+        let word = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let long = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let kind = match bytes[0] {
+            0 => SessionKind::Hello,
+            1 => SessionKind::Welcome,
+            2 => SessionKind::Confirm,
+            3 => SessionKind::Unknown,
+            4 => SessionKind::Bye { rx_empty: false },
+            5 => SessionKind::Bye { rx_empty: true },
+            6 => SessionKind::Gone,
+            8 => SessionKind::Refuse(Refusal::Version),
+            9 => SessionKind::Refuse(Refusal::Classes),
+            10 => SessionKind::Refuse(Refusal::Window),
+            11 => SessionKind::Refuse(Refusal::Mtu),
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            instance: long(8),
+            heard: long(12),
+            epoch: long(16),
+            agreement: Agreement {
+                version: bytes[1],
+                classes: bytes[2],
+                protects: bytes[3],
+                window: word(4),
+                mtu: word(6),
+            },
+        })
+    }
+}
