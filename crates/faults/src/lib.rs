@@ -16,4 +16,4 @@ mod schedule;
 pub use file::{FaultFile, FaultFileError};
 pub use model::{Fault, Model};
 pub use random::Random;
-pub use schedule::Schedule;
+pub use schedule::{Running, Schedule};

@@ -173,10 +173,8 @@ impl<B: Body> Endpoint<B> {
     /// Nothing is being recovered, waited for or held back: the next frame will pass as the last did.
     /// Frames may still be held: a rotating buffer in order stays as long as it is.
     pub fn is_calm(&self) -> bool {
-        let calm = |line: &Line<B>| {
-            !line.tx.is_paused() && !line.tx.is_retransmitting() && !line.rx.has_losses() && !line.rx.wishes_hold()
-        };
-        self.life.state() == State::Active && self.lines.iter().all(calm)
+        let calm = |line: &Line<B>| !line.tx.is_paused() && !line.tx.is_retransmitting() && line.rx.is_calm();
+        matches!(self.life.state(), State::Active | State::Dormant) && self.lines.iter().all(calm)
     }
 
     /// Whether frames sent are still unacknowledged.

@@ -192,6 +192,10 @@ impl<B: Body> Endpoint<B> {
         self.peak
     }
 
+    pub fn tx_buffered(&self) -> Bytes {
+        self.bytes
+    }
+
     pub fn is_calm(&self) -> bool {
         self.tx == Tx::Advance && self.rx == Rx::SendAcks && self.replays == 0
     }

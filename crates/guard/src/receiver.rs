@@ -92,12 +92,11 @@ impl<B: Body> Receiver<B> {
         self.losses.is_empty() && self.order.as_ref().is_none_or(|order| order.buffer.is_empty())
     }
 
-    pub fn has_losses(&self) -> bool {
-        !self.losses.is_empty()
-    }
-
-    pub fn wishes_hold(&self) -> bool {
-        self.wish() == Wish::Hold
+    /// Nothing missing, nobody paused, and what is held leaves as fast as it comes.
+    pub fn is_calm(&self) -> bool {
+        self.losses.is_empty()
+            && self.wish() == Wish::Flow
+            && self.order.as_ref().is_none_or(|order| order.buffer.is_in_order())
     }
 
     pub fn held(&self) -> Bytes {

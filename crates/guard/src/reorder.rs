@@ -19,6 +19,8 @@ use wire::ethernet::on_wire;
 
 use crate::packet::Body;
 
+const LINK_HEADER: u32 = 3;
+
 /// Which of the two, with what it needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
@@ -69,7 +71,9 @@ pub struct Rotating<B> {
 
 impl<B: Body> Rotating<B> {
     fn hold(&mut self, now: Time, seq: Seq, body: B) {
-        self.free_at = self.free_at.max(now) + self.rate.span_of(Bytes::new(u64::from(on_wire(body.len()))));
+        // The frame goes round with its link header, by which it is recognised.
+        let len = on_wire(body.len() + LINK_HEADER);
+        self.free_at = self.free_at.max(now) + self.rate.span_of(Bytes::new(u64::from(len)));
         self.queue.push_back((self.free_at + self.turn, seq, body));
     }
 }
@@ -86,6 +90,8 @@ pub struct Reorder<B> {
     store: Store<B>,
     level: Bytes,
     frames: usize,
+    /// Frames in a row whose turn it was when they came round.
+    in_turn: usize,
 }
 
 impl<B: Body> Reorder<B> {
@@ -96,7 +102,7 @@ impl<B: Body> Reorder<B> {
                 Store::Rotating(Rotating { rate, turn, queue: VecDeque::new(), free_at: Time::ZERO })
             }
         };
-        Self { store, level: Bytes::ZERO, frames: 0 }
+        Self { store, level: Bytes::ZERO, frames: 0, in_turn: 0 }
     }
 
     pub fn level(&self) -> Bytes {
@@ -105,6 +111,11 @@ impl<B: Body> Reorder<B> {
 
     pub fn is_empty(&self) -> bool {
         self.frames == 0
+    }
+
+    /// Whether every frame held will leave at its first turn: the buffer is a mere delay.
+    pub fn is_in_order(&self) -> bool {
+        self.is_empty() || self.in_turn >= self.frames
     }
 
     /// Holds a frame until `next`, the number that is awaited now, has come to its own.
@@ -155,8 +166,10 @@ impl<B: Body> Reorder<B> {
         if seq == wanted {
             self.level -= length(&body);
             self.frames -= 1;
+            self.in_turn += 1;
             return Some((seq, Some(body)));
         }
+        self.in_turn = 0;
         rotating.hold(now, seq, body);
         Some((seq, None))
     }
@@ -220,14 +233,14 @@ mod tests {
         let mut buffer = Reorder::new(ROTATING, seq(0));
         buffer.hold(Time::ZERO, seq(0), seq(2), frame(2));
         buffer.hold(Time::ZERO, seq(0), seq(1), frame(1));
-        let first = Time::from_ps(123_040 + 200_000);
+        let first = Time::from_ps(123_280 + 200_000);
         assert_eq!(buffer.next_turn(), Some(first));
         assert_eq!(buffer.examine(Time::ZERO, seq(1)), None);
         assert_eq!(buffer.examine(first, seq(1)), Some((seq(2), None)));
         let second = buffer.next_turn().unwrap();
-        assert_eq!(second, first + Span::from_ps(123_040));
+        assert_eq!(second, first + Span::from_ps(123_280));
         assert_eq!(buffer.examine(second, seq(1)), Some((seq(1), Some(frame(1)))));
-        assert_eq!(buffer.next_turn(), Some(first + Span::from_ps(123_040 + 200_000)));
+        assert_eq!(buffer.next_turn(), Some(first + Span::from_ps(123_280 + 200_000)));
     }
 
     #[test]

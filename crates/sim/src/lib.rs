@@ -1,0 +1,8 @@
+//! The deterministic simulator.
+//!
+//! Time is integer picoseconds; events are totally ordered, by time and then by the order in which they
+//! were scheduled; the same configuration and seed give the same result, byte for byte. [`engine`] is
+//! the event queue, [`link`] two nodes and the link between them.
+
+pub mod engine;
+pub mod link;

@@ -1,0 +1,89 @@
+//! A small link for the tests: bodies with a number, a slot of 100 ns, a flight of 300 ns.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use guard::{Body, Endpoint, Packet, Params, Path};
+use machine::Lane;
+use testkit::{Duo, Fate, Side};
+use units::{Rate, Span, Time};
+use wire::link::{Class, Kind};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbered(pub u32);
+
+impl Body for Numbered {
+    fn len(&self) -> u32 {
+        1_000
+    }
+}
+
+pub type End = Endpoint<Numbered>;
+pub type Link = Duo<End>;
+
+pub const SLOT: Span = Span::from_ns(100);
+pub const FLIGHT: Span = Span::from_ns(300);
+
+pub fn path() -> Path {
+    Path { rate: Rate::gbps(100), delay: FLIGHT, pipeline: Span::ZERO, mtu: 1_518, burst: 5 }
+}
+
+pub fn params(class: Class) -> Params {
+    Params { timeout: Span::from_us(5), dummies: dummies(), ..Params::ideal(&path(), class, 1) }
+}
+
+fn dummies() -> guard::dummies::Pace {
+    guard::dummies::Pace { copies: 1, every: Span::from_us(1), endless: false }
+}
+
+pub fn established(params: &Params) -> Link {
+    Duo::new(Endpoint::established(params.clone(), 1), Endpoint::established(params.clone(), 2), SLOT, FLIGHT)
+}
+
+pub fn send(link: &mut Link, side: Side, class: Class, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        link.send(side, Lane(class as u8), Numbered(number));
+    }
+}
+
+pub fn numbers(delivered: Vec<Numbered>) -> Vec<u32> {
+    delivered.into_iter().map(|body| body.0).collect()
+}
+
+/// Runs to the end without loss. Panics if the link does not fall quiet.
+pub fn settle(link: &mut Link) {
+    run(link, &mut |_, _| Fate::Arrives);
+}
+
+pub fn run(link: &mut Link, fate: &mut impl FnMut(Side, &Packet<Numbered>) -> Fate) {
+    let deadline = link.now + Span::from_ms(20);
+    assert!(link.run(deadline, fate), "the link never falls quiet");
+}
+
+/// Loses the frames of one side whose place among those sent is listed.
+pub fn lose(side: Side, places: &'static [usize]) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
+    let mut count = 0;
+    move |from, _| {
+        if from != side {
+            return Fate::Arrives;
+        }
+        count += 1;
+        if places.contains(&(count - 1)) { Fate::Lost } else { Fate::Arrives }
+    }
+}
+
+/// Loses the first `n` frames of a kind, from either side.
+pub fn lose_first(n: usize, is: fn(&Kind) -> bool) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
+    let mut left = n;
+    move |_, packet| {
+        let hit = packet.header.as_ref().is_some_and(|header| is(&header.kind));
+        if hit && left > 0 {
+            left -= 1;
+            return Fate::Lost;
+        }
+        Fate::Arrives
+    }
+}
+
+pub fn after(us: u64) -> Time {
+    Time::ZERO + Span::from_us(us)
+}

@@ -1,0 +1,62 @@
+//! Two nodes and the link between them.
+//!
+//! [`Config`] says what is simulated; [`run`] simulates it. Traffic flows from node A to node B (and,
+//! if asked for, back); the link protocol at both ends is one of [`Mode`].
+//!
+//! Scope: the nodes are ports with a queue above each; what happens before and behind them is not
+//! modelled. A frame is stored and forwarded: it counts as arrived when its last bit has, plus the
+//! pipeline's latency. [`hardware`] adds what is particular to the paper's switch.
+
+mod config;
+mod hardware;
+mod measure;
+mod outcome;
+mod source;
+mod world;
+
+pub use config::{Config, ConfigError, Load, Mode, Profile, Sizes};
+pub use outcome::{DelayUs, Outcome};
+
+use guard::{Endpoint, llr};
+use source::Frame;
+use world::World;
+
+/// How a run is going, and whether it should go on.
+pub trait Watch {
+    /// Called now and then with the frames done so far. False ends the run; what is known then is
+    /// reported.
+    fn go_on(&self, frames: u64) -> bool;
+}
+
+/// Watches nothing.
+#[derive(Debug)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn go_on(&self, _frames: u64) -> bool {
+        true
+    }
+}
+
+/// Simulates one configuration.
+pub fn run(config: &Config, watch: &dyn Watch) -> Result<Outcome, ConfigError> {
+    config.check()?;
+    Ok(match config.mode {
+        Mode::UecLlr => {
+            let profile = llr::Profile::for_path(&config.path());
+            World::new(config, |_| llr::Endpoint::<Frame>::new(profile)).run(watch)
+        }
+        Mode::None => {
+            let params = config.params();
+            World::new(config, |side| Endpoint::<Frame>::new(params.clone(), side + 1)).run(watch)
+        }
+        Mode::Ordered | Mode::NonBlocking | Mode::Both | Mode::Auto => {
+            let [sender, receiver] = config.both_params();
+            World::new(config, |side| {
+                let params = if side % 2 == 0 { &sender } else { &receiver };
+                Endpoint::<Frame>::established(params.clone(), side + 1)
+            })
+            .run(watch)
+        }
+    })
+}

@@ -1,0 +1,239 @@
+//! What to simulate.
+
+use std::fmt;
+
+use faults::{Model, Schedule};
+use guard::reorder::Build;
+use guard::{Params, Path, copies_for};
+use units::{Bytes, Prob, Rate, Span};
+use wire::Seq;
+use wire::ethernet::{MAX_FRAME, MIN_FRAME};
+use wire::link::Class;
+
+/// How the link deals with loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Not at all.
+    None,
+    Ordered,
+    NonBlocking,
+    /// Half of the frames in order, half as they come, on one link.
+    Both,
+    /// As the measured loss demands.
+    Auto,
+    UecLlr,
+}
+
+/// What the nodes are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// The paper's switch: rotating reorder buffer, measured latencies, its authors' parameters.
+    Tofino,
+    /// A sorted reorder buffer, no recirculation, computed parameters; any rate.
+    Ideal,
+}
+
+/// Lengths of frames, check included.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sizes {
+    Fixed(u32),
+    /// Each with its weight.
+    Mix(Vec<(u32, f64)>),
+}
+
+impl Sizes {
+    pub fn longest(&self) -> u32 {
+        match self {
+            Self::Fixed(len) => *len,
+            Self::Mix(parts) => parts.iter().map(|(len, _)| *len).max().unwrap_or(MIN_FRAME),
+        }
+    }
+
+    fn lengths(&self) -> Vec<u32> {
+        match self {
+            Self::Fixed(len) => vec![*len],
+            Self::Mix(parts) => parts.iter().map(|(len, _)| *len).collect(),
+        }
+    }
+}
+
+/// How frames come to the sender.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// There is always one.
+    Saturated,
+    /// At random, filling this share of the link.
+    Poisson(f64),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub rate: Rate,
+    pub delay: Span,
+    pub profile: Profile,
+    pub mode: Mode,
+    pub sizes: Sizes,
+    /// Frames from A to B on each link.
+    pub frames: u64,
+    pub load: Load,
+    /// Share of the link that frames from B to A fill.
+    pub reverse_load: f64,
+    /// Whether those are protected too.
+    pub protect_reverse: bool,
+    pub forward: Schedule,
+    pub reverse: Schedule,
+    pub target: Prob,
+    /// Copies of a retransmission; from the loss and the target if not given.
+    pub copies: Option<u8>,
+    pub control_copies: u8,
+    pub dummy_copies: u8,
+    pub asks: u8,
+    pub backpressure: bool,
+    pub paper_acks: bool,
+    pub endless_dummies: bool,
+    pub max_consecutive: Option<u32>,
+    /// Instead of the profile's reorder buffer.
+    pub reorder: Option<Build>,
+    pub first_seq: Seq,
+    /// Links into one switch, all alike.
+    pub links: u32,
+    /// What their reorder buffers share.
+    pub shared_reorder: Option<Bytes>,
+    /// Simulate every frame.
+    pub exact: bool,
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            rate: Rate::gbps(100),
+            delay: Span::from_ns(50),
+            profile: Profile::Ideal,
+            mode: Mode::Ordered,
+            sizes: Sizes::Fixed(1_518),
+            frames: 1_000_000_000,
+            load: Load::Saturated,
+            reverse_load: 0.0,
+            protect_reverse: false,
+            forward: Schedule::always(Model::PerFrame(Prob::literal(1e-3))),
+            reverse: Schedule::default(),
+            target: Prob::literal(1e-8),
+            copies: None,
+            control_copies: 1,
+            dummy_copies: 1,
+            asks: 1,
+            backpressure: true,
+            paper_acks: false,
+            endless_dummies: false,
+            max_consecutive: None,
+            reorder: None,
+            first_seq: Seq::default(),
+            links: 1,
+            shared_reorder: None,
+            exact: false,
+            seed: 1,
+        }
+    }
+}
+
+/// What makes no sense together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// From the last bit of a frame to the node's acting on it, in either profile.
+const PIPELINE: Span = Span::from_ns(400);
+
+/// Runs longer than this cannot be told apart from forever by a 64-bit clock.
+const LONGEST_RUN_SECS: f64 = 1.5e7;
+
+impl Config {
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |what: String| Err(ConfigError(what));
+        for len in self.sizes.lengths() {
+            if !(MIN_FRAME..=MAX_FRAME).contains(&len) {
+                return wrong(format!("frame size {len}: expected {MIN_FRAME} to {MAX_FRAME} bytes"));
+            }
+        }
+        if let Load::Poisson(load) = self.load
+            && !(load > 0.0 && load <= 1.0)
+        {
+            return wrong(format!("load {load}: expected more than 0 and at most 1"));
+        }
+        if !(0.0..=1.0).contains(&self.reverse_load) {
+            return wrong(format!("reverse load {}: expected 0 to 1", self.reverse_load));
+        }
+        if self.profile == Profile::Tofino && !(Rate::gbps(10)..=Rate::gbps(100)).contains(&self.rate) {
+            return wrong(format!("rate {}: the tofino profile knows 10G to 100G", self.rate));
+        }
+        if self.mode == Mode::UecLlr && self.profile == Profile::Tofino {
+            return wrong("mode uec-llr: expected the ideal profile; nobody has built it on a Tofino".into());
+        }
+        if self.links == 0 || self.links > 1_024 {
+            return wrong(format!("links {}: expected 1 to 1024", self.links));
+        }
+        let slowest = self.rate.span_of(Bytes::new(u64::from(self.sizes.longest()))).as_secs() * self.frames as f64;
+        let load = if let Load::Poisson(load) = self.load { load } else { 1.0 };
+        if slowest / load > LONGEST_RUN_SECS {
+            return wrong(format!("{} frames at {}: expected less than 170 days of link time", self.frames, self.rate));
+        }
+        Ok(())
+    }
+
+    pub fn path(&self) -> Path {
+        Path { rate: self.rate, delay: self.delay, pipeline: PIPELINE, mtu: self.sizes.longest(), burst: 5 }
+    }
+
+    /// Copies that the worst loss of the forward direction asks for.
+    pub fn copies(&self) -> u8 {
+        if let Some(copies) = self.copies {
+            return copies;
+        }
+        let len = self.sizes.longest();
+        let loss = self.forward.steps().iter().map(|(_, model)| model.mean_loss(len)).fold(0.0, f64::max);
+        Prob::new(loss).and_then(|loss| copies_for(loss, self.target)).map_or(8, |(copies, _)| copies.clamp(1, 8))
+    }
+
+    pub(super) fn params(&self) -> Params {
+        let class = if self.mode == Mode::NonBlocking { Class::NonBlocking } else { Class::Ordered };
+        let path = self.path();
+        let mut params = match self.profile {
+            Profile::Ideal => Params::ideal(&path, class, self.copies()),
+            Profile::Tofino => Params::tofino(&path, class, self.copies()),
+        };
+        match self.mode {
+            Mode::Both => params.classes = Class::ALL.to_vec(),
+            Mode::Auto => params = params.automatic(&path, self.target),
+            Mode::None | Mode::Ordered | Mode::NonBlocking | Mode::UecLlr => {}
+        }
+        params.control_copies = self.control_copies;
+        params.dummies.copies = self.dummy_copies;
+        params.dummies.endless = self.endless_dummies;
+        params.asks = self.asks;
+        params.paper_acks = self.paper_acks;
+        params.max_consecutive = self.max_consecutive;
+        params.first_seq = self.first_seq;
+        if !self.backpressure {
+            params.ordering.backpressure = None;
+        }
+        if let Some(build) = self.reorder {
+            params.ordering.build = build;
+        }
+        params
+    }
+
+    /// Of node A and of node B.
+    pub(super) fn both_params(&self) -> [Params; 2] {
+        let sender = self.params();
+        let receiver = Params { protects: self.protect_reverse, ..sender.clone() };
+        [sender, receiver]
+    }
+}

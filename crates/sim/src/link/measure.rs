@@ -1,0 +1,152 @@
+//! What came out of the link, and when.
+
+use hdrhistogram::Histogram;
+use units::{Span, Time};
+
+use super::outcome::DelayUs;
+use super::source::Frame;
+
+/// Frames that can be told from duplicates: more than any window.
+const REMEMBERED: u64 = 1 << 17;
+
+/// Watches one lane of one direction for loss, duplicates and reordering.
+#[derive(Debug)]
+pub struct Arrivals {
+    /// A bit for each of the latest ids, set when delivered.
+    seen: Vec<u64>,
+    /// One past the highest id delivered.
+    end: u64,
+    pub delivered: u64,
+    pub duplicated: u64,
+    pub reordered: u64,
+}
+
+impl Arrivals {
+    pub fn new() -> Self {
+        Self { seen: vec![0; (REMEMBERED / 64) as usize], end: 0, delivered: 0, duplicated: 0, reordered: 0 }
+    }
+
+    #[inline]
+    pub fn on_delivery(&mut self, id: u64) {
+        if id == self.end {
+            self.mark(id);
+            self.end += 1;
+            self.delivered += 1;
+        } else {
+            self.on_jump(id);
+        }
+    }
+
+    fn on_jump(&mut self, id: u64) {
+        if id >= self.end {
+            (self.end..id.min(self.end + REMEMBERED)).for_each(|skipped| self.clear(skipped));
+            self.end = id + 1;
+        } else if id + REMEMBERED < self.end || self.is_marked(id) {
+            self.duplicated += 1;
+            return;
+        } else {
+            self.reordered += 1;
+        }
+        self.mark(id);
+        self.delivered += 1;
+    }
+
+    fn mark(&mut self, id: u64) {
+        self.seen[(id % REMEMBERED / 64) as usize] |= 1 << (id % 64);
+    }
+
+    fn clear(&mut self, id: u64) {
+        self.seen[(id % REMEMBERED / 64) as usize] &= !(1 << (id % 64));
+    }
+
+    fn is_marked(&self, id: u64) -> bool {
+        self.seen[(id % REMEMBERED / 64) as usize] & 1 << (id % 64) != 0
+    }
+}
+
+/// Delays, to three significant digits, in picoseconds.
+#[derive(Debug)]
+pub struct Delays(Histogram<u64>);
+
+impl Delays {
+    pub fn new() -> Self {
+        #[expect(clippy::unwrap_used, reason = "three digits are within the library's range")]
+        Self(Histogram::new(3).unwrap())
+    }
+
+    #[inline]
+    pub fn record(&mut self, span: Span, times: u64) {
+        self.0.saturating_record_n(span.as_ps(), times);
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    pub fn summary(&self) -> Option<DelayUs> {
+        let at = |quantile| self.0.value_at_quantile(quantile) as f64 / 1e6;
+        (!self.0.is_empty()).then(|| DelayUs {
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: self.0.max() as f64 / 1e6,
+        })
+    }
+}
+
+/// Everything measured on the traffic from A to B.
+#[derive(Debug)]
+pub struct Measure {
+    pub lanes: [Arrivals; 2],
+    pub transit: Delays,
+    pub recovery: Delays,
+    pub corrupted: u64,
+    pub overflowed: u64,
+    /// The latest transit, for the frames of a stretch that is skipped.
+    pub last_transit: Span,
+}
+
+impl Measure {
+    pub fn new() -> Self {
+        Self {
+            lanes: [Arrivals::new(), Arrivals::new()],
+            transit: Delays::new(),
+            recovery: Delays::new(),
+            corrupted: 0,
+            overflowed: 0,
+            last_transit: Span::ZERO,
+        }
+    }
+
+    #[inline]
+    pub fn on_delivery(&mut self, now: Time, lane: usize, frame: Frame) {
+        self.lanes[lane].on_delivery(frame.id);
+        self.last_transit = now.since(frame.taken);
+        self.transit.record(self.last_transit, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loss_duplicates_and_reordering_are_told_apart() {
+        let mut arrivals = Arrivals::new();
+        for id in [0, 1, 3, 2, 2, 6, 5, 3] {
+            arrivals.on_delivery(id);
+        }
+        assert_eq!((arrivals.delivered, arrivals.duplicated, arrivals.reordered), (6, 2, 2));
+    }
+
+    #[test]
+    fn what_was_seen_a_lap_ago_is_forgotten() {
+        let mut arrivals = Arrivals::new();
+        arrivals.on_delivery(5);
+        arrivals.on_delivery(5 + 3 * REMEMBERED);
+        arrivals.on_delivery(4 + 3 * REMEMBERED);
+        assert_eq!((arrivals.delivered, arrivals.duplicated, arrivals.reordered), (3, 0, 1));
+        arrivals.on_delivery(5);
+        assert_eq!(arrivals.duplicated, 1, "far too late to be anything else");
+    }
+}

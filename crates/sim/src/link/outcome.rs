@@ -1,0 +1,58 @@
+//! What a run found out.
+
+use guard::Counters;
+use serde::Serialize;
+
+/// Percentiles of a delay, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DelayUs {
+    pub p50: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+/// The result of simulating a link. Field names are those of the JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    pub frames_offered: u64,
+    /// Corrupted on the wire from A to B, whatever they were.
+    pub frames_corrupted: u64,
+    pub frames_delivered: u64,
+    pub frames_lost: u64,
+    pub frames_duplicated: u64,
+    pub frames_reordered: u64,
+    /// Dropped before the link because its queue was full.
+    pub frames_dropped_at_queue: u64,
+    pub effective_loss: f64,
+    /// Share of the line rate at which new frames get through; only where the sender always has one.
+    pub effective_speed: Option<f64>,
+    pub recovered: u64,
+    pub given_up: u64,
+    pub retransmissions: u64,
+    pub pauses: u64,
+    pub overflows: u64,
+    pub copies: u8,
+    pub tx_buffer_peak_bytes: u64,
+    pub rx_buffer_peak_bytes: u64,
+    /// From the detection of a loss to the missing frame's arrival.
+    pub recovery_delay_us: Option<DelayUs>,
+    /// From leaving the sender's queue to delivery.
+    pub transit_us: Option<DelayUs>,
+    /// Frames not simulated one by one.
+    pub frames_skipped: u64,
+    pub simulated_seconds: f64,
+    pub events: u64,
+    pub wall_seconds: f64,
+    pub seed: u64,
+    /// The run was ended before its time.
+    pub interrupted: bool,
+    #[serde(serialize_with = "by_name")]
+    pub sender: Counters,
+    #[serde(serialize_with = "by_name")]
+    pub receiver: Counters,
+}
+
+fn by_name<S: serde::Serializer>(counters: &Counters, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counters.iter())
+}

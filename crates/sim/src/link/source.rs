@@ -1,0 +1,172 @@
+//! Where frames come from: the queues above a port.
+
+use std::collections::VecDeque;
+
+use faults::Random;
+use guard::Body;
+use machine::Lane;
+use units::{Bytes, Rate, Span, Time};
+use wire::ethernet::on_wire;
+
+use super::config::{Load, Sizes};
+
+/// A frame of the layer above: a handle is all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its place in the order offered, within its lane.
+    pub id: u64,
+    pub len: u32,
+    /// When it left the queue.
+    pub taken: Time,
+}
+
+impl Body for Frame {
+    fn len(&self) -> u32 {
+        self.len
+    }
+}
+
+/// Random traffic that finds this many frames waiting is dropped, as at any switch.
+const QUEUE_LIMIT: usize = 16_384;
+
+#[derive(Debug)]
+pub struct Source {
+    sizes: Sizes,
+    load: Option<Load>,
+    rate: Rate,
+    left: u64,
+    lanes: std::ops::Range<u8>,
+    next_id: [u64; 2],
+    waiting: [VecDeque<u32>; 2],
+    random: Random,
+    pub dropped: u64,
+}
+
+impl Source {
+    /// Offers `frames` frames, spread over `lanes`; none if there is no `load`.
+    pub fn new(sizes: Sizes, load: Option<Load>, rate: Rate, frames: u64, lanes: std::ops::Range<u8>, random: Random) -> Self {
+        Self {
+            sizes,
+            load,
+            rate,
+            left: if load.is_some() { frames } else { 0 },
+            lanes,
+            next_id: [0; 2],
+            waiting: Default::default(),
+            random,
+            dropped: 0,
+        }
+    }
+
+    pub fn is_exhausted(&self) -> bool {
+        self.left == 0 && self.waiting.iter().all(VecDeque::is_empty)
+    }
+
+    /// Frames taken or skipped so far.
+    pub fn offered(&self) -> u64 {
+        self.next_id.iter().sum()
+    }
+
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    #[inline]
+    pub fn waiting(&self, lane: Lane) -> bool {
+        match self.load {
+            Some(Load::Saturated) => self.left > 0 && self.lanes.contains(&lane.0),
+            _ => !self.waiting[usize::from(lane.0)].is_empty(),
+        }
+    }
+
+    #[inline]
+    pub fn take(&mut self, now: Time, lane: Lane) -> Option<Frame> {
+        let at = usize::from(lane.0);
+        let len = if self.load == Some(Load::Saturated) {
+            if !self.waiting(lane) {
+                return None;
+            }
+            self.left -= 1;
+            self.draw_len()
+        } else {
+            self.waiting[at].pop_front()?
+        };
+        let id = self.next_id[at];
+        self.next_id[at] += 1;
+        Some(Frame { id, len, taken: now })
+    }
+
+    /// Counts frames as offered that are not simulated. Numbers go on as if they had not been.
+    pub fn skip(&mut self, frames: u64) {
+        self.left -= frames;
+    }
+
+    /// When the next frame of random traffic arrives, if there is one.
+    pub fn next_arrival(&mut self) -> Option<Span> {
+        let Some(Load::Poisson(load)) = self.load else { return None };
+        if self.left == 0 {
+            return None;
+        }
+        let mean = match &self.sizes {
+            Sizes::Fixed(len) => f64::from(on_wire(*len)),
+            Sizes::Mix(parts) => {
+                let total: f64 = parts.iter().map(|(_, weight)| weight).sum();
+                parts.iter().map(|(len, weight)| f64::from(on_wire(*len)) * weight / total).sum()
+            }
+        };
+        let span = self.rate.span_of(Bytes::new(1_000)).scale(mean / 1_000.0 / load);
+        Some(span.scale(self.random.exponential()))
+    }
+
+    /// A frame of random traffic arrives.
+    pub fn arrive(&mut self) {
+        self.left -= 1;
+        let len = self.draw_len();
+        let choice = if self.lanes.len() > 1 { self.random.below(self.lanes.len() as u64) } else { 0 };
+        let lane = usize::from(self.lanes.start) + choice as usize;
+        if self.waiting[lane].len() < QUEUE_LIMIT {
+            self.waiting[lane].push_back(len);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    fn draw_len(&mut self) -> u32 {
+        match &self.sizes {
+            Sizes::Fixed(len) => *len,
+            Sizes::Mix(parts) => {
+                let total: f64 = parts.iter().map(|(_, weight)| weight).sum();
+                let mut at = self.random.unit() * total;
+                for (len, weight) in parts {
+                    at -= weight;
+                    if at < 0.0 {
+                        return *len;
+                    }
+                }
+                parts.last().map_or(wire::ethernet::MIN_FRAME, |(len, _)| *len)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_traffic_fills_the_share_asked_for() {
+        let mix = Sizes::Mix(vec![(64, 1.0), (1_518, 1.0)]);
+        let rate = Rate::gbps(10);
+        let mut source = Source::new(mix, Some(Load::Poisson(0.4)), rate, 100_000, 0..1, Random::new(1, 0));
+        let (mut time, mut wire_time) = (Span::ZERO, Span::ZERO);
+        while let Some(gap) = source.next_arrival() {
+            time += gap;
+            source.arrive();
+            let frame = source.take(Time::ZERO, Lane(0)).unwrap();
+            wire_time += rate.span_of(Bytes::new(u64::from(on_wire(frame.len))));
+        }
+        let load = wire_time.as_secs() / time.as_secs();
+        assert!((load - 0.4).abs() < 0.01, "{load}");
+        assert!(source.is_exhausted());
+    }
+}
