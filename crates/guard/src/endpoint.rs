@@ -113,6 +113,8 @@ pub struct Endpoint<B> {
     counters: Counters,
     tx_peak: Bytes,
     rx_peak: Bytes,
+    /// Active, one class, nothing urgent: frames and acknowledgements may take the short way.
+    smooth: bool,
 }
 
 impl<B: Body> Endpoint<B> {
@@ -130,6 +132,7 @@ impl<B: Body> Endpoint<B> {
             counters: Counters::default(),
             tx_peak: Bytes::ZERO,
             rx_peak: Bytes::ZERO,
+            smooth: false,
         }
     }
 
@@ -177,6 +180,16 @@ impl<B: Body> Endpoint<B> {
         matches!(self.life.state(), State::Active | State::Dormant) && self.lines.iter().all(calm)
     }
 
+    /// A number that is equal for two calm ends that will treat the next frame received alike, whatever
+    /// the time and the sequence numbers.
+    pub fn fingerprint(&self, now: Time) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        for line in &self.lines {
+            line.rx.fingerprint(now, |value| hash = (hash ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(23));
+        }
+        hash
+    }
+
     /// Whether frames sent are still unacknowledged.
     pub fn is_drained(&self) -> bool {
         self.lines.iter().all(|line| line.tx.is_drained())
@@ -184,10 +197,71 @@ impl<B: Body> Endpoint<B> {
 
     /// The switch lets this link's reorder buffer have so much.
     pub fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O) {
+        self.smooth = false;
         for line in &mut self.lines {
             line.rx.limit(share, &mut self.counters, out);
         }
         self.wake_if_urgent(out);
+    }
+
+    fn is_smooth(&self) -> bool {
+        let urgent = |line: &Line<B>| line.rx.owes_notice() || line.tx.has_requests();
+        self.life.state() == State::Active
+            && self.lines.len() == 1
+            && self.auto.is_none()
+            && !self.life.has_message()
+            && !self.lines.iter().any(urgent)
+    }
+
+    /// The short way for what nearly every frame is: the next one, or its acknowledgement. Gives the
+    /// packet back if it is anything else.
+    #[inline(always)]
+    fn on_frame_smoothly<O: Out<Self>>(&mut self, now: Time, packet: Packet<B>, out: &mut O) -> Option<Packet<B>> {
+        let epoch = self.life.epoch();
+        let line = &mut self.lines[0];
+        if let Some(seq) = packet.header.as_data(epoch, line.class) {
+            let Some(body) = packet.body else { return Some(packet) };
+            self.counters.rx_ok += 1;
+            line.rx.on_data(now, seq, body, &mut self.counters, out);
+            self.smooth = !line.rx.owes_notice();
+            if line.rx.owes_ack() || !self.smooth {
+                out.wake(WIRE);
+            }
+        } else if let Some((latest, wish)) = packet.header.as_ack(epoch, line.class)
+            && line.tx.is_in_order()
+        {
+            self.counters.rx_ack += 1;
+            self.counters.rx_bad += u64::from(line.tx.on_ack(latest, wish, out).is_err());
+            out.wake(WIRE);
+        } else {
+            return Some(packet);
+        }
+        self.unanswered = 0;
+        None
+    }
+
+    /// The short way out: a new frame, or else the acknowledgement that is due.
+    #[inline(always)]
+    fn pull_smoothly<O: Out<Self>>(&mut self, out: &mut O) -> Option<Pull> {
+        let epoch = self.life.epoch();
+        let line = &mut self.lines[0];
+        if self.params.protects {
+            if let Some(body) = line.tx.take(lane(line.class), &mut self.counters, out) {
+                let seq = line.tx.push(out.keep(&body));
+                self.counters.tx_ok += 1;
+                let feedback = line.rx.owes_ack().then(|| line.rx.acknowledge());
+                out.transmit(WIRE, Packet::new(epoch, Kind::Data(line.class, seq), feedback, Some(body)));
+                return Some(Pull::Sent);
+            }
+        } else if out.waiting(Lane(0)) || out.waiting(Lane(1)) {
+            return None;
+        }
+        if !line.rx.owes_ack() {
+            return (!line.tx.wants_dummies()).then_some(Pull::Idle);
+        }
+        self.counters.tx_ack += 1;
+        out.transmit(WIRE, Packet::new(epoch, Kind::Ack, Some(line.rx.acknowledge()), None));
+        Some(if line.tx.wants_dummies() { Pull::Sent } else { Pull::Last })
     }
 
     fn level(&self) -> Option<Level> {
@@ -215,8 +289,9 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    fn header(&self, kind: Kind, feedback: Option<Feedback>) -> Header {
-        Header { epoch: self.life.epoch(), kind, feedback }
+    #[inline]
+    fn transmit<O: Out<Self>>(&self, kind: Kind, feedback: Option<Feedback>, body: Option<B>, out: &mut O) {
+        out.transmit(WIRE, Packet::new(self.life.epoch(), kind, feedback, body));
     }
 
     /// The acknowledgement that is due, to ride on a frame.
@@ -231,31 +306,57 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    /// Any packet at all.
+    #[inline(never)]
+    fn on_packet<O: Out<Self>>(&mut self, now: Time, packet: Packet<B>, out: &mut O) {
+        self.smooth = false;
+        if packet.header.kind() == Kind::Bare {
+            return match packet.body {
+                Some(body) => self.pass_up(body, out),
+                None => self.counters.rx_bad += 1,
+            };
+        }
+        self.on_header(now, &packet.header, packet.body, out);
+        self.try_to_close(now, out);
+        out.wake(WIRE);
+    }
+
+    #[inline]
     fn on_header<O: Out<Self>>(&mut self, now: Time, header: &Header, body: Option<B>, out: &mut O) {
-        if let Kind::Session(message) = &header.kind {
+        let kind = header.kind();
+        if !self.life.accepts(header.epoch()) || kind == Kind::Session {
+            return self.on_other(now, header, body, out);
+        }
+        self.unanswered = 0;
+        if self.life.state() == State::Answering {
+            let step = self.life.on_frame_of_epoch();
+            self.follow(now, step, out);
+        }
+        if let Some(feedback) = header.feedback() {
+            self.on_feedback(&feedback, kind, out);
+        }
+        self.on_kind(now, kind, body, out);
+    }
+
+    /// Life-cycle messages, and frames of another epoch.
+    #[cold]
+    fn on_other<O: Out<Self>>(&mut self, now: Time, header: &Header, body: Option<B>, out: &mut O) {
+        if let Some(message) = header.message() {
             let step = self.life.on_message(message);
             self.follow(now, step, out);
             return body.into_iter().for_each(|body| out.release(body));
         }
-        if !self.life.accepts(header.epoch) {
-            self.counters.rx_old_epoch += 1;
-            self.life.on_strange_frame(now, header.epoch);
-            return match (header.kind, body) {
-                // Never protected, so it belongs to no epoch.
-                (Kind::Plain, Some(body)) => self.pass_up(body, out),
-                (_, Some(body)) => out.release(body),
-                (_, None) => {}
-            };
+        self.counters.rx_old_epoch += 1;
+        self.life.on_strange_frame(now, header.epoch());
+        match (header.kind(), body) {
+            // Never protected, so it belongs to no epoch.
+            (Kind::Plain, Some(body)) => self.pass_up(body, out),
+            (_, Some(body)) => out.release(body),
+            (_, None) => {}
         }
-        self.unanswered = 0;
-        let step = self.life.on_frame_of_epoch();
-        self.follow(now, step, out);
-        if let Some(feedback) = &header.feedback {
-            self.on_feedback(feedback, header.kind, out);
-        }
-        self.on_kind(now, header.kind, body, out);
     }
 
+    #[inline]
     fn on_kind<O: Out<Self>>(&mut self, now: Time, kind: Kind, body: Option<B>, out: &mut O) {
         match (kind, body) {
             (Kind::Data(class, seq) | Kind::Retransmission(class, seq), Some(body)) => {
@@ -289,8 +390,9 @@ impl<B: Body> Endpoint<B> {
         out.deliver(Lane(0), body);
     }
 
+    #[inline]
     fn on_feedback<O: Out<Self>>(&mut self, feedback: &Feedback, kind: Kind, out: &mut O) {
-        if kind == Kind::Notice {
+        if matches!(kind, Kind::Notice) {
             self.counters.rx_nack += 1;
         } else {
             self.counters.rx_ack += 1;
@@ -355,6 +457,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// After anything that may let a closing link close.
+    #[inline]
     fn try_to_close<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
         if self.life.state() == State::Closing {
             let empty = self.lines.iter().all(|line| line.rx.is_empty());
@@ -363,26 +466,32 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    #[inline]
     fn pull_control<O: Out<Self>>(&mut self, out: &mut O) -> bool {
-        if let Some(message) = self.life.next_message() {
-            out.transmit(WIRE, Packet::control(self.header(Kind::Session(message), None)));
+        if self.life.has_message()
+            && let Some(message) = self.life.next_message() {
+            out.transmit(WIRE, Packet { header: Header::session(self.life.epoch(), message), body: None });
             return true;
         }
         let Some(line) = self.lines.iter_mut().find(|line| line.rx.owes_notice()) else { return false };
         let feedback = line.rx.notify();
         self.counters.tx_nack += 1;
-        out.transmit(WIRE, Packet::control(self.header(Kind::Notice, Some(feedback))));
+        self.transmit(Kind::Notice, Some(feedback), None, out);
         true
     }
 
+    #[inline]
     fn pull_copy<O: Out<Self>>(&mut self, out: &mut O) -> bool {
+        if !self.lines.iter().any(|line| line.tx.has_requests()) {
+            return false;
+        }
         let copies = self.auto.as_ref().map_or(self.copies, Auto::copies);
-        for line in &mut self.lines {
+        for at in 0..self.lines.len() {
+            let line = &mut self.lines[at];
             let class = line.class;
             if let Some((seq, body)) = line.tx.next_copy(copies, out) {
                 self.counters.tx_replay += 1;
-                let header = self.header(Kind::Retransmission(class, seq), None);
-                out.transmit(WIRE, Packet::with_body(header, body));
+                self.transmit(Kind::Retransmission(class, seq), None, Some(body), out);
                 return true;
             }
         }
@@ -391,6 +500,7 @@ impl<B: Body> Endpoint<B> {
 
     /// A class that ran dry must say so ahead of the other's frames, or its lost tail stays unseen for
     /// as long as the other fills the wire.
+    #[inline]
     fn pull_announcement<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> bool {
         if self.lines.len() < 2 {
             return false;
@@ -398,37 +508,40 @@ impl<B: Body> Endpoint<B> {
         self.pull_dummy(now, out) == Pull::Sent
     }
 
+    #[inline]
     fn pull_new<O: Out<Self>>(&mut self, out: &mut O) -> bool {
-        let count = self.lines.len();
-        for n in 0..count {
-            let at = (self.turn + n) % count;
-            let class = self.lines[at].class;
-            let Some(fed) = self.feed(class) else { continue };
-            let Some(body) = self.lines[at].tx.take(fed, &mut self.counters, out) else { continue };
-            let seq = self.lines[at].tx.push(out.keep(&body));
-            self.turn = (at + 1) % count;
-            self.counters.tx_ok += 1;
-            let feedback = self.due_feedback();
-            let header = self.header(Kind::Data(class, seq), feedback);
-            out.transmit(WIRE, Packet::with_body(header, body));
-            self.count_for_auto(out);
-            return true;
-        }
-        self.passes_plain() && self.pull_plain(out)
+        let first = self.turn;
+        let sent = (first..self.lines.len()).chain(0..first).any(|at| self.pull_data(at, out));
+        sent || self.passes_plain() && self.pull_plain(out)
+    }
+
+    #[inline]
+    fn pull_data<O: Out<Self>>(&mut self, at: usize, out: &mut O) -> bool {
+        let class = self.lines[at].class;
+        let Some(fed) = self.feed(class) else { return false };
+        let line = &mut self.lines[at];
+        let Some(body) = line.tx.take(fed, &mut self.counters, out) else { return false };
+        let seq = line.tx.push(out.keep(&body));
+        self.turn = if at + 1 < self.lines.len() { at + 1 } else { 0 };
+        self.counters.tx_ok += 1;
+        let feedback = self.due_feedback();
+        self.transmit(Kind::Data(class, seq), feedback, Some(body), out);
+        self.count_for_auto(out);
+        true
     }
 
     fn pull_plain<O: Out<Self>>(&mut self, out: &mut O) -> bool {
         let Some(body) = (0..2).find_map(|lane| out.take(Lane(lane))) else { return false };
         self.counters.tx_plain += 1;
-        let packet = match self.due_feedback() {
-            Some(feedback) => Packet::with_body(self.header(Kind::Plain, Some(feedback)), body),
-            None => Packet::plain(body),
-        };
-        out.transmit(WIRE, packet);
+        match self.due_feedback() {
+            Some(feedback) => self.transmit(Kind::Plain, Some(feedback), Some(body), out),
+            None => out.transmit(WIRE, Packet::bare(body)),
+        }
         self.count_for_auto(out);
         true
     }
 
+    #[inline]
     fn count_for_auto<O: Out<Self>>(&mut self, out: &mut O) {
         if let Some(auto) = &mut self.auto
             && auto.on_sent()
@@ -437,11 +550,18 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    #[inline]
     fn pull_ack<O: Out<Self>>(&mut self, out: &mut O) -> bool {
         let Some(feedback) = self.due_feedback() else { return false };
         self.counters.tx_ack += 1;
-        out.transmit(WIRE, Packet::control(self.header(Kind::Ack, Some(feedback))));
+        self.transmit(Kind::Ack, Some(feedback), None, out);
         true
+    }
+
+    /// Whether anything is left to send after an explicit acknowledgement, which goes after all else.
+    fn has_more<O: Out<Self>>(&self, out: &O) -> bool {
+        let wants = |line: &Line<B>| line.rx.owes_ack() || line.tx.dummy_due(self.feed(line.class), out).is_some();
+        self.lines.iter().any(wants)
     }
 
     fn pull_dummy<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Pull {
@@ -468,7 +588,27 @@ impl<B: Body> Endpoint<B> {
         let kind = Kind::Dummy(line.class, line.tx.latest_sent());
         self.counters.tx_dummy += 1;
         self.unanswered += 1;
-        out.transmit(WIRE, Packet::control(self.header(kind, feedback)));
+        self.transmit(kind, feedback, None, out);
+    }
+
+    /// Strictly by priority.
+    #[inline(never)]
+    fn pull_by_priority<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Pull {
+        if self.pull_control(out)
+            || self.pull_copy(out)
+            || self.pull_announcement(now, out)
+            || self.pull_new(out)
+        {
+            return Pull::Sent;
+        }
+        if self.pull_ack(out) {
+            return if self.has_more(out) { Pull::Sent } else { Pull::Last };
+        }
+        let pull = self.pull_dummy(now, out);
+        if pull == Pull::Sent {
+            self.notice_silence(now, out);
+        }
+        pull
     }
 
     /// Too many dummies in a row without a word from the peer: it is gone.
@@ -493,18 +633,15 @@ impl<B: Body> Machine for Endpoint<B> {
     type Note = Note;
 
     fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: Packet<B>, out: &mut O) {
-        match (packet.header, packet.body) {
-            (Some(header), body) => {
-                self.on_header(now, &header, body, out);
-                self.try_to_close(now, out);
-                out.wake(WIRE);
-            }
-            (None, Some(body)) => self.pass_up(body, out),
-            (None, None) => self.counters.rx_bad += 1,
+        if !self.smooth {
+            self.on_packet(now, packet, out);
+        } else if let Some(packet) = self.on_frame_smoothly(now, packet, out) {
+            self.on_packet(now, packet, out);
         }
     }
 
     fn on_timer<O: Out<Self>>(&mut self, now: Time, key: TimerKey, out: &mut O) {
+        self.smooth = false;
         match key {
             TimerKey::Timeout(class) => {
                 if let Some(line) = self.lines.iter_mut().find(|line| line.class == class) {
@@ -529,6 +666,7 @@ impl<B: Body> Machine for Endpoint<B> {
     }
 
     fn on_command<O: Out<Self>>(&mut self, now: Time, command: Command, out: &mut O) {
+        self.smooth = false;
         match command {
             Command::Activate => self.life.activate(),
             Command::Deactivate => {
@@ -544,18 +682,13 @@ impl<B: Body> Machine for Endpoint<B> {
     }
 
     fn pull<O: Out<Self>>(&mut self, now: Time, _port: Port, out: &mut O) -> Pull {
-        if self.pull_control(out)
-            || self.pull_copy(out)
-            || self.pull_announcement(now, out)
-            || self.pull_new(out)
-            || self.pull_ack(out)
+        if self.smooth
+            && let Some(pull) = self.pull_smoothly(out)
         {
-            return Pull::Sent;
+            return pull;
         }
-        let pull = self.pull_dummy(now, out);
-        if pull == Pull::Sent {
-            self.notice_silence(now, out);
-        }
+        let pull = self.pull_by_priority(now, out);
+        self.smooth = self.is_smooth();
         pull
     }
 }

@@ -101,6 +101,7 @@ impl Losses {
     /// Lists open runs in `feedback`, newest or oldest first, as far as they fit. If some do not, the
     /// feedback's `latest` is moved back before the first that is not listed, so that it claims nothing
     /// for them.
+    #[inline(never)]
     pub fn list(&self, feedback: &mut Feedback, newest_first: bool) {
         let mut unlisted: Option<Seq> = None;
         let mut visit = |run: &Run| {

@@ -1,6 +1,6 @@
 //! What an endpoint puts on the wire and takes from it.
 
-use wire::link::Header;
+use wire::link::{Epoch, Feedback, Header, Kind};
 
 /// A frame of the layer above, as a handle: a slab index, a buffer slot, bytes.
 pub trait Body {
@@ -25,28 +25,25 @@ impl Body for Vec<u8> {
 /// A frame on the link: a body as it came, or our header with a body or without one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet<B> {
-    pub header: Option<Header>,
+    pub header: Header,
     pub body: Option<B>,
 }
 
 impl<B: Body> Packet<B> {
     /// A frame that passes unprotected and unchanged.
-    pub fn plain(body: B) -> Self {
-        Self { header: None, body: Some(body) }
+    pub fn bare(body: B) -> Self {
+        Self { header: Header::BARE, body: Some(body) }
     }
 
-    pub fn control(header: Header) -> Self {
-        Self { header: Some(header), body: None }
-    }
-
-    pub fn with_body(header: Header, body: B) -> Self {
-        Self { header: Some(header), body: Some(body) }
+    #[inline(always)]
+    pub fn new(epoch: Epoch, kind: Kind, feedback: Option<Feedback>, body: Option<B>) -> Self {
+        Self { header: Header::new(epoch, kind, feedback), body }
     }
 
     /// Length of the Ethernet frame that carries this, frame check included.
+    #[inline]
     pub fn frame_len(&self) -> u32 {
-        let header = self.header.as_ref().map_or(0, |header| header.wire_len() as u32);
         let body = self.body.as_ref().map_or(wire::ethernet::HEADER_AND_CHECK, Body::len);
-        header + body
+        self.header.wire_len() as u32 + body
     }
 }

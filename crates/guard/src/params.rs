@@ -103,6 +103,9 @@ pub struct Params {
     /// Copies of each notice and life-cycle message, for links that corrupt both ways.
     pub control_copies: u8,
     pub dummies: Pace,
+    /// Frames in order that an explicit acknowledgement waits for. A gap, a dummy or a frame that goes the
+    /// other way anyway does not let it wait, so this costs buffer, never time.
+    pub ack_every: u8,
     pub window_frames: u32,
     pub window_bytes: Bytes,
     pub mtu: u32,
@@ -124,6 +127,9 @@ pub struct Params {
     pub auto: Option<AutoLimits>,
 }
 
+/// Few enough that the sender's buffer grows by less than a round trip's worth.
+const ACK_EVERY: u8 = 4;
+
 impl Params {
     /// A sorted reorder buffer and no recirculation, for any rate.
     pub fn ideal(path: &Path, class: Class, copies: u8) -> Self {
@@ -133,13 +139,14 @@ impl Params {
         let resume_at = in_flight;
         let pause_at = resume_at + frame * 2;
         let headroom = in_flight + frame * 2;
-        let window_bytes = path.rate.bytes_in(path.round_trip() + timeout) + frame * 4;
+        let window_bytes = path.rate.bytes_in(path.round_trip() + timeout) + frame * u64::from(4 + ACK_EVERY);
         Self {
             classes: vec![class],
             protects: true,
             copies,
             control_copies: 1,
             dummies: Pace { copies: 1, every: path.round_trip(), endless: false },
+            ack_every: ACK_EVERY,
             window_frames: (window_bytes.get() / u64::from(on_wire(0))).clamp(16, u64::from(Seq::MAX_WINDOW)) as u32,
             window_bytes,
             mtu: path.mtu,
@@ -169,6 +176,7 @@ impl Params {
         let pause_at = resume_at + Bytes::new(u64::from(path.mtu)) * 2;
         Self {
             timeout,
+            ack_every: 1,
             window_bytes: buffer,
             window_frames: 4_096,
             ordering: Ordering {

@@ -38,6 +38,9 @@ pub struct Receiver<B> {
     /// `None` in non-blocking mode.
     order: Option<Order<B>>,
     owes_ack: bool,
+    /// Frames delivered in order since the last acknowledgement.
+    unacknowledged: u8,
+    ack_every: u8,
     notices: u8,
     timeout: Span,
     asks: u8,
@@ -77,6 +80,8 @@ impl<B: Body> Receiver<B> {
             losses: Losses::default(),
             order,
             owes_ack: false,
+            unacknowledged: 0,
+            ack_every: params.ack_every,
             notices: 0,
             timeout: params.timeout,
             asks: params.asks,
@@ -92,11 +97,18 @@ impl<B: Body> Receiver<B> {
         self.losses.is_empty() && self.order.as_ref().is_none_or(|order| order.buffer.is_empty())
     }
 
-    /// Nothing missing, nobody paused, and what is held leaves as fast as it comes.
+    /// Nothing missing, nobody paused.
     pub fn is_calm(&self) -> bool {
-        self.losses.is_empty()
-            && self.wish() == Wish::Flow
-            && self.order.as_ref().is_none_or(|order| order.buffer.is_in_order())
+        self.losses.is_empty() && self.wish() == Wish::Flow
+    }
+
+    /// See [`Reorder::fingerprint`].
+    pub fn fingerprint(&self, now: Time, mut mix: impl FnMut(u64)) {
+        mix(u64::from(self.unacknowledged));
+        if let Some(order) = &self.order {
+            mix(self.expected.offset_from(order.next) as u64);
+            order.buffer.fingerprint(now, order.next, mix);
+        }
     }
 
     pub fn held(&self) -> Bytes {
@@ -107,16 +119,18 @@ impl<B: Body> Receiver<B> {
         self.order.as_ref().map_or(Bytes::ZERO, |order| order.peak)
     }
 
+    #[inline]
     pub fn owes_ack(&self) -> bool {
         self.owes_ack
     }
 
+    #[inline]
     pub fn owes_notice(&self) -> bool {
         self.notices > 0
     }
 
     /// A protected frame.
-    #[inline]
+    #[inline(always)]
     pub fn on_data<O>(&mut self, now: Time, seq: Seq, body: B, counters: &mut Counters, out: &mut O)
     where
         O: Out<Endpoint<B>>,
@@ -125,9 +139,27 @@ impl<B: Body> Receiver<B> {
         if ahead == 0 {
             counters.rx_expected_seq_good += 1;
             self.expected = seq.next();
-            self.owes_ack = true;
-            return self.accept(now, seq, body, counters, out);
+            self.unacknowledged += 1;
+            self.owes_ack |= self.unacknowledged >= self.ack_every;
+            return match &mut self.order {
+                Some(order) if !order.is_waiting_for(seq) => self.accept(now, seq, body, counters, out),
+                Some(order) => {
+                    order.next = seq.next();
+                    out.deliver(lane(self.class), body);
+                }
+                None => out.deliver(lane(self.class), body),
+            };
         }
+        self.on_unexpected(now, seq, ahead, body, counters, out);
+    }
+
+    /// A frame that is not the next: what came between is missing, or it was missing itself, or it has
+    /// been here before.
+    #[inline(never)]
+    fn on_unexpected<O>(&mut self, now: Time, seq: Seq, ahead: i32, body: B, counters: &mut Counters, out: &mut O)
+    where
+        O: Out<Endpoint<B>>,
+    {
         if ahead > self.window {
             counters.rx_bad += 1;
             return out.release(body);
@@ -191,6 +223,7 @@ impl<B: Body> Receiver<B> {
     }
 
     /// Delivers a frame that is neither duplicate nor bogus, now or in its turn.
+    #[inline(never)]
     fn accept<O: Out<Endpoint<B>>>(&mut self, now: Time, seq: Seq, body: B, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return out.deliver(lane(self.class), body) };
         if seq == order.next {
@@ -282,10 +315,12 @@ impl<B: Body> Receiver<B> {
     }
 
     /// What to tell the sender at lowest priority, or on a frame that goes there anyway.
+    #[inline(always)]
     pub fn acknowledge(&mut self) -> Feedback {
         self.owes_ack = false;
+        self.unacknowledged = 0;
         let mut feedback = self.report();
-        if !self.paper_acks {
+        if !self.paper_acks && !self.losses.is_empty() {
             self.losses.list(&mut feedback, false);
         }
         feedback
@@ -295,15 +330,18 @@ impl<B: Body> Receiver<B> {
     pub fn notify(&mut self) -> Feedback {
         self.notices -= 1;
         self.owes_ack = false;
+        self.unacknowledged = 0;
         let mut feedback = self.report();
         self.losses.list(&mut feedback, true);
         feedback
     }
 
+    #[inline]
     fn report(&self) -> Feedback {
         Feedback::new(self.class, self.expected.previous(), self.wish())
     }
 
+    #[inline]
     fn wish(&self) -> Wish {
         self.order.as_ref().and_then(|order| order.backpressure.as_ref()).map_or(Wish::Flow, Backpressure::wish)
     }
@@ -336,7 +374,13 @@ impl<B: Body> Receiver<B> {
     }
 }
 
-impl<B> Order<B> {
+impl<B: Body> Order<B> {
+    /// Whether a frame can be delivered without a look at anything else.
+    #[inline(always)]
+    fn is_waiting_for(&self, seq: Seq) -> bool {
+        seq == self.next && self.buffer.is_empty() && self.stepped_over.is_empty()
+    }
+
     fn step_over(&mut self, first: Seq, frames: u32) {
         let at = self.stepped_over.iter().rposition(|(other, _)| other.offset_from(first) < 0).map_or(0, |at| at + 1);
         self.stepped_over.insert(at, (first, frames));

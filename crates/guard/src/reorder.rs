@@ -90,8 +90,6 @@ pub struct Reorder<B> {
     store: Store<B>,
     level: Bytes,
     frames: usize,
-    /// Frames in a row whose turn it was when they came round.
-    in_turn: usize,
 }
 
 impl<B: Body> Reorder<B> {
@@ -102,7 +100,7 @@ impl<B: Body> Reorder<B> {
                 Store::Rotating(Rotating { rate, turn, queue: VecDeque::new(), free_at: Time::ZERO })
             }
         };
-        Self { store, level: Bytes::ZERO, frames: 0, in_turn: 0 }
+        Self { store, level: Bytes::ZERO, frames: 0 }
     }
 
     pub fn level(&self) -> Bytes {
@@ -111,11 +109,6 @@ impl<B: Body> Reorder<B> {
 
     pub fn is_empty(&self) -> bool {
         self.frames == 0
-    }
-
-    /// Whether every frame held will leave at its first turn: the buffer is a mere delay.
-    pub fn is_in_order(&self) -> bool {
-        self.is_empty() || self.in_turn >= self.frames
     }
 
     /// Holds a frame until `next`, the number that is awaited now, has come to its own.
@@ -166,12 +159,25 @@ impl<B: Body> Reorder<B> {
         if seq == wanted {
             self.level -= length(&body);
             self.frames -= 1;
-            self.in_turn += 1;
             return Some((seq, Some(body)));
         }
-        self.in_turn = 0;
         rotating.hold(now, seq, body);
         Some((seq, None))
+    }
+
+    /// What is held and when its turn comes, relative to `now` and to the number awaited: equal for two
+    /// buffers that will behave alike.
+    pub fn fingerprint(&self, now: Time, next: Seq, mut mix: impl FnMut(u64)) {
+        match &self.store {
+            Store::Sorted(_) => mix(self.frames as u64),
+            Store::Rotating(rotating) => {
+                mix(rotating.free_at.since(now).as_ps());
+                for (at, seq, _) in &rotating.queue {
+                    mix(at.since(now).as_ps());
+                    mix(seq.offset_from(next) as u64);
+                }
+            }
+        }
     }
 
     /// Everything held, in sequence order.

@@ -34,7 +34,6 @@ use crate::params::Params;
 struct Slot<B> {
     /// `None` once freed.
     body: Option<B>,
-    len: u32,
     /// Requests served, so that a copy of a request is not served again.
     rounds: u8,
     queued: bool,
@@ -42,12 +41,19 @@ struct Slot<B> {
     free_when_sent: bool,
 }
 
+impl<B> Default for Slot<B> {
+    fn default() -> Self {
+        Self { body: None, rounds: 0, queued: false, free_when_sent: false }
+    }
+}
+
 #[derive(Debug)]
 pub struct Sender<B> {
     base: Seq,
     reported: Seq,
     next: Seq,
-    window: VecDeque<Slot<B>>,
+    /// A ring with a slot for each number, modulo its length: a power of two above the window.
+    ring: Box<[Slot<B>]>,
     held: Vec<Seq>,
     bytes: Bytes,
     peak: Bytes,
@@ -55,7 +61,7 @@ pub struct Sender<B> {
     copies_sent: u8,
     wish: Wish,
     pub(crate) dummies: Dummies,
-    max_frames: usize,
+    max_frames: i32,
     max_bytes: Bytes,
     mtu: u32,
     paper_acks: bool,
@@ -68,11 +74,13 @@ pub struct Bogus;
 impl<B: Body> Sender<B> {
     pub fn new(params: &Params) -> Self {
         let first = params.first_seq;
+        let max_frames = params.window_frames.min(Seq::MAX_WINDOW);
+        let ring = (max_frames as usize + 1).next_power_of_two();
         Self {
             base: first,
             reported: first,
             next: first,
-            window: VecDeque::new(),
+            ring: std::iter::repeat_with(Slot::default).take(ring).collect(),
             held: Vec::new(),
             bytes: Bytes::ZERO,
             peak: Bytes::ZERO,
@@ -80,7 +88,7 @@ impl<B: Body> Sender<B> {
             copies_sent: 0,
             wish: Wish::Flow,
             dummies: Dummies::new(params.dummies),
-            max_frames: params.window_frames.min(Seq::MAX_WINDOW) as usize,
+            max_frames: max_frames as i32,
             max_bytes: params.window_bytes,
             mtu: params.mtu,
             paper_acks: params.paper_acks,
@@ -88,6 +96,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// Everything sent was received or given up.
+    #[inline]
     pub fn is_drained(&self) -> bool {
         self.base == self.next
     }
@@ -98,6 +107,11 @@ impl<B: Body> Sender<B> {
 
     pub fn is_retransmitting(&self) -> bool {
         !self.requested.is_empty() || !self.held.is_empty()
+    }
+
+    #[inline]
+    pub fn has_requests(&self) -> bool {
+        !self.requested.is_empty()
     }
 
     pub fn latest_sent(&self) -> Seq {
@@ -113,24 +127,38 @@ impl<B: Body> Sender<B> {
     }
 
     /// Whether a new frame may go on the wire now.
+    #[inline(always)]
     pub fn has_room(&self) -> bool {
         self.wish == Wish::Flow
-            && self.window.len() < self.max_frames
+            && self.next.offset_from(self.base) < self.max_frames
             && self.bytes + Bytes::new(u64::from(self.mtu)) <= self.max_bytes
     }
 
     /// Whether dummies are called for when there is nothing else to send.
+    #[inline]
     pub fn wants_dummies(&self) -> bool {
         !self.is_drained() || self.is_paused() || self.dummies.is_endless()
     }
 
+    #[inline(always)]
+    fn slot(&mut self, seq: Seq) -> &mut Slot<B> {
+        let at = usize::from(seq.number()) & (self.ring.len() - 1);
+        &mut self.ring[at]
+    }
+
+    /// The slot of a frame that is in the window and not freed yet.
+    fn kept(&mut self, seq: Seq) -> Option<&mut Slot<B>> {
+        let inside = seq.offset_from(self.base) >= 0 && seq.offset_from(self.next) < 0;
+        inside.then(|| self.slot(seq)).filter(|slot| slot.body.is_some())
+    }
+
     /// Takes a frame into the window; its number.
+    #[inline(always)]
     pub fn push(&mut self, kept: B) -> Seq {
         let seq = self.next;
-        let len = kept.len();
-        self.bytes += Bytes::new(u64::from(len));
+        self.bytes += Bytes::new(u64::from(kept.len()));
         self.peak = self.peak.max(self.bytes);
-        self.window.push_back(Slot { body: Some(kept), len, rounds: 0, queued: false, free_when_sent: false });
+        *self.slot(seq) = Slot { body: Some(kept), ..Slot::default() };
         self.next = seq.next();
         self.dummies.restart();
         seq
@@ -141,17 +169,44 @@ impl<B: Body> Sender<B> {
     where
         O: Out<Endpoint<B>>,
     {
+        if !feedback.has_gaps() && self.is_in_order() {
+            return self.on_ack(feedback.latest, feedback.wish, out).map(|()| 0);
+        }
         let covered = feedback.latest.next();
         if covered.offset_from(self.next) > 0 {
             return Err(Bogus);
         }
         self.wish = feedback.wish;
         self.free_covered(covered, feedback, out);
-        while self.window.front().is_some_and(|slot| slot.body.is_none()) {
-            self.window.pop_front();
+        while self.base != self.reported && self.slot(self.base).body.is_none() {
             self.base = self.base.next();
         }
         Ok(feedback.gaps().iter().map(|gap| self.request(gap.first(), gap.frames(), gap.round())).sum())
+    }
+
+    /// Nothing is missing as far as we know: a report without gaps frees all that it covers.
+    #[inline(always)]
+    pub fn is_in_order(&self) -> bool {
+        self.held.is_empty() && self.requested.is_empty()
+    }
+
+    /// A report without gaps while [`Self::is_in_order`].
+    #[inline(always)]
+    pub fn on_ack<O: Out<Endpoint<B>>>(&mut self, latest: Seq, wish: Wish, out: &mut O) -> Result<(), Bogus> {
+        let covered = latest.next();
+        if covered.offset_from(self.next) > 0 {
+            return Err(Bogus);
+        }
+        self.wish = wish;
+        while covered.offset_from(self.base) > 0 {
+            if let Some(body) = self.slot(self.base).body.take() {
+                self.bytes -= Bytes::new(u64::from(body.len()));
+                out.release(body);
+            }
+            self.base = self.base.next();
+            self.reported = self.base;
+        }
+        Ok(())
     }
 
     fn free_covered<O: Out<Endpoint<B>>>(&mut self, covered: Seq, feedback: &Feedback, out: &mut O) {
@@ -180,13 +235,14 @@ impl<B: Body> Sender<B> {
 
     /// Frees a frame, or marks it to be freed when sent. True if nothing is kept.
     fn free<O: Out<Endpoint<B>>>(&mut self, seq: Seq, out: &mut O) -> bool {
-        let slot = &mut self.window[seq.offset_from(self.base) as usize];
-        if self.paper_acks && slot.queued {
+        let keep_until_sent = self.paper_acks;
+        let slot = self.slot(seq);
+        if keep_until_sent && slot.queued {
             slot.free_when_sent = true;
             return false;
         }
         if let Some(body) = slot.body.take() {
-            self.bytes -= Bytes::new(u64::from(slot.len));
+            self.bytes -= Bytes::new(u64::from(body.len()));
             out.release(body);
         }
         true
@@ -196,11 +252,7 @@ impl<B: Body> Sender<B> {
         let mut fresh = 0;
         for n in 0..frames {
             let seq = first.plus(n);
-            let at = seq.offset_from(self.base);
-            let Some(slot) = usize::try_from(at).ok().and_then(|at| self.window.get_mut(at)) else { continue };
-            if slot.body.is_none() || slot.rounds > round {
-                continue;
-            }
+            let Some(slot) = self.kept(seq).filter(|slot| slot.rounds <= round) else { continue };
             fresh += u32::from(slot.rounds == 0);
             slot.rounds = round + 1;
             if !slot.queued {
@@ -214,16 +266,14 @@ impl<B: Body> Sender<B> {
     /// The next copy to be sent again, if any: its number and a handle on the frame.
     pub fn next_copy<O: Out<Endpoint<B>>>(&mut self, copies: u8, out: &mut O) -> Option<(Seq, B)> {
         while let Some(&seq) = self.requested.front() {
-            let at = seq.offset_from(self.base);
-            let slot = usize::try_from(at).ok().and_then(|at| self.window.get_mut(at));
-            let Some((slot, body)) = slot.and_then(|slot| slot.body.as_ref().map(|body| out.keep(body)).map(|b| (slot, b)))
-            else {
+            let Some(body) = self.kept(seq).and_then(|slot| slot.body.as_ref()).map(|body| out.keep(body)) else {
                 self.requested.pop_front();
                 self.copies_sent = 0;
                 continue;
             };
             self.copies_sent += 1;
             if self.copies_sent >= copies {
+                let slot = self.slot(seq);
                 slot.queued = false;
                 let free = slot.free_when_sent;
                 self.requested.pop_front();
@@ -240,6 +290,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// Takes the next frame of the queue above, unless this sender must hold back.
+    #[inline(always)]
     pub fn take<O: Out<Endpoint<B>>>(&mut self, fed: Lane, counters: &mut Counters, out: &mut O) -> Option<B> {
         while self.has_room() {
             let body = out.take(fed)?;
@@ -255,11 +306,13 @@ impl<B: Body> Sender<B> {
     /// Lets go of everything not acknowledged: how many frames that were.
     pub fn flush<O: Out<Endpoint<B>>>(&mut self, out: &mut O) -> u64 {
         let mut flushed = 0;
-        for body in self.window.drain(..).filter_map(|slot| slot.body) {
-            out.release(body);
-            flushed += 1;
+        while self.base != self.next {
+            if let Some(body) = self.slot(self.base).body.take() {
+                out.release(body);
+                flushed += 1;
+            }
+            self.base = self.base.next();
         }
-        self.base = self.next;
         self.reported = self.next;
         self.bytes = Bytes::ZERO;
         self.held.clear();
@@ -269,6 +322,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// When a dummy is due, if this class wants one and has no frame that may go.
+    #[inline]
     pub fn dummy_due<O: Out<Endpoint<B>>>(&self, fed: Option<Lane>, out: &O) -> Option<Time> {
         let silent = !self.has_room() || fed.is_none_or(|lane| !out.waiting(lane));
         (silent && self.wants_dummies()).then(|| self.dummies.due())

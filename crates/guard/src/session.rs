@@ -106,14 +106,17 @@ impl Lifecycle {
         self.epoch = 1;
     }
 
+    #[inline]
     pub fn state(&self) -> State {
         self.state
     }
 
+    #[inline]
     pub fn epoch(&self) -> Epoch {
         Epoch::new(self.epoch)
     }
 
+    #[inline]
     pub fn has_message(&self) -> bool {
         self.pending.is_some()
     }

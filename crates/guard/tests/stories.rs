@@ -118,7 +118,7 @@ fn a_frame_whose_copies_are_all_lost_is_given_up_and_passed_over() {
         let mut link = established(&params(class));
         send(&mut link, Side::Left, class, 0..20);
         let mut lose_original = lose(Side::Left, &[3]);
-        run(&mut link, &mut |side, packet| match packet.header.as_ref().unwrap().kind {
+        run(&mut link, &mut |side, packet| match packet.header.kind() {
             Kind::Retransmission(..) => Fate::Lost,
             _ => lose_original(side, packet),
         });
@@ -192,9 +192,9 @@ fn a_lost_resume_cannot_silence_both_ends() {
         let mut lose_frame = lose(Side::Left, &[3]);
         let (mut paused, mut resumes_lost) = (false, 0);
         run(&mut link, &mut |side, packet| {
-            if let Some(feedback) = packet.header.unwrap().feedback {
-                paused |= feedback.wish == Wish::Hold;
-                if paused && feedback.wish == Wish::Flow && resumes_lost < 20 {
+            if let Some(wish) = packet.header.wish() {
+                paused |= wish == Wish::Hold;
+                if paused && wish == Wish::Flow && resumes_lost < 20 {
                     resumes_lost += 1;
                     return Fate::Lost;
                 }

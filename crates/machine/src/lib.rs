@@ -6,8 +6,8 @@
 //!
 //! Bulk egress is *pulled*: a machine puts frames on a wire only from [`Machine::pull`], because only
 //! the wire knows when it is free. That is also where strict priorities are decided. Anything that
-//! makes a machine want to send calls [`Out::wake`]; the driver then pulls until it hears
-//! [`Pull::Idle`] or [`Pull::NotBefore`].
+//! makes a machine want to send calls [`Out::wake`]; the driver then pulls until it hears anything but
+//! [`Pull::Sent`].
 
 use std::fmt::Debug;
 
@@ -26,6 +26,8 @@ pub struct Lane(pub u8);
 pub enum Pull {
     /// One frame went to [`Out::transmit`]; pull again when the wire is free.
     Sent,
+    /// One frame went to [`Out::transmit`], and none follows until the machine wakes the port.
+    Last,
     /// Nothing to send until the machine wakes the port.
     Idle,
     /// Nothing to send now, but something at this time, unless it wakes the port before.
@@ -54,7 +56,8 @@ pub trait Machine {
 
 /// What a machine can do to the world.
 pub trait Out<M: Machine + ?Sized> {
-    /// Puts one frame on the wire. Only from [`Machine::pull`], once for each [`Pull::Sent`].
+    /// Puts one frame on the wire. Only from [`Machine::pull`], once for each [`Pull::Sent`] or
+    /// [`Pull::Last`].
     fn transmit(&mut self, port: Port, frame: M::Frame);
 
     /// Asks to be pulled.

@@ -168,10 +168,12 @@ where
         let frames = self.collect(side);
         let end = &mut self.ends[side as usize];
         match pull {
-            Pull::Sent => {
+            Pull::Sent | Pull::Last => {
                 assert_eq!(frames.len(), 1, "a pull that sent must have sent one frame");
                 end.free_at = now + self.slot;
-                end.pull_at = Some(end.free_at);
+                if pull == Pull::Sent {
+                    end.pull_at = Some(end.free_at);
+                }
             }
             Pull::NotBefore(at) => {
                 assert!(at > now, "asked to be pulled in the past");

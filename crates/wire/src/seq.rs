@@ -1,10 +1,11 @@
 //! Sequence numbers: 16 bits and an era.
 //!
 //! LinkGuardian (SIGCOMM'23) §3.5, "Handling seqNo Wrap-around". The number wraps every 65,536 frames
-//! and the era bit toggles when it does. Two numbers of one era compare as they are; two of different
-//! eras are both moved back by half the range first, after which they compare as they are. That is
-//! right as long as the two are less than half the range apart, which the window of a sender must
-//! therefore stay below: [`Seq::MAX_WINDOW`].
+//! and the era bit toggles when it does. The paper compares two numbers of one era as they are, and moves
+//! two of different eras back by half the range first (its "era correction"), which is right as long as
+//! they are less than half the range apart; a sender's window must stay below that:
+//! [`Seq::MAX_WINDOW`]. Number and era together are 17 bits that count on a circle, and the signed
+//! distance on it is the same in one subtraction; a test holds the two against each other.
 //!
 //! Deliberately without `Ord`: there is no order on a circle. Ask [`Seq::offset_from`].
 
@@ -15,15 +16,24 @@ use std::fmt;
 pub struct Seq(u32);
 
 const NUMBERS: u32 = 1 << 16;
-const HALF: i32 = 1 << 15;
+const HALF: u32 = 1 << 15;
 const CIRCLE: u32 = NUMBERS * 2;
 
 impl Seq {
     /// The most frames that may be outstanding at once.
-    pub const MAX_WINDOW: u32 = HALF as u32 - 1;
+    pub const MAX_WINDOW: u32 = HALF - 1;
 
     pub const fn new(number: u16, era: bool) -> Self {
         Self(number as u32 | (era as u32) << 16)
+    }
+
+    /// Number and era as one value of 17 bits; [`Seq::from_bits`] takes it back.
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits % CIRCLE)
     }
 
     pub const fn number(self) -> u16 {
@@ -46,22 +56,13 @@ impl Seq {
         Self((self.0 + frames % CIRCLE) % CIRCLE)
     }
 
-    /// How many frames `self` lies after `base`; negative if before. Exact while the two are less
-    /// than half the range apart; of two that are not, the sign says nothing.
+    /// How many frames `self` lies after `base`; negative if before. The paper's comparison agrees while
+    /// the two are less than half the range apart; of two that are further, the sign says nothing.
     #[inline]
     pub const fn offset_from(self, base: Self) -> i32 {
-        let (mine, theirs) = (self.number() as i32, base.number() as i32);
-        if self.era() == base.era() {
-            mine - theirs
-        } else {
-            correct_era(mine) - correct_era(theirs)
-        }
+        const UNUSED: u32 = u32::BITS - 17;
+        (self.0.wrapping_sub(base.0) << UNUSED) as i32 >> UNUSED
     }
-}
-
-/// The paper's era correction: subtract half the range, wrapping.
-const fn correct_era(number: i32) -> i32 {
-    (number - HALF) & 0xffff
 }
 
 impl fmt::Debug for Seq {
@@ -80,6 +81,28 @@ mod tests {
         assert_eq!(last.next(), Seq::new(0, true));
         assert_eq!(Seq::new(65_535, true).next(), Seq::new(0, false));
         assert_eq!(Seq::new(0, false).previous(), Seq::new(65_535, true));
+    }
+
+    /// The comparison as the paper has it.
+    fn with_era_correction(a: Seq, b: Seq) -> i32 {
+        let correct = |seq: Seq| i32::from(seq.number().wrapping_sub(HALF as u16));
+        if a.era() == b.era() {
+            i32::from(a.number()) - i32::from(b.number())
+        } else {
+            correct(a) - correct(b)
+        }
+    }
+
+    #[test]
+    fn the_papers_era_correction_gives_the_same() {
+        for start in (0..CIRCLE).step_by(101) {
+            let base = Seq::default().plus(start);
+            for distance in (0..=Seq::MAX_WINDOW).step_by(53).chain([1, 2, Seq::MAX_WINDOW]) {
+                let later = base.plus(distance);
+                assert_eq!(later.offset_from(base), with_era_correction(later, base), "{base:?} + {distance}");
+                assert_eq!(base.offset_from(later), with_era_correction(base, later), "{base:?} + {distance}");
+            }
+        }
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub fn lose(side: Side, places: &'static [usize]) -> impl FnMut(Side, &Packet<Nu
 pub fn lose_first(n: usize, is: fn(&Kind) -> bool) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
     let mut left = n;
     move |_, packet| {
-        let hit = packet.header.as_ref().is_some_and(|header| is(&header.kind));
+        let hit = is(&packet.header.kind());
         if hit && left > 0 {
             left -= 1;
             return Fate::Lost;

@@ -64,32 +64,40 @@ impl Arrivals {
     }
 }
 
-/// Delays, to three significant digits, in picoseconds.
+/// Delays, to three significant digits.
 #[derive(Debug)]
-pub struct Delays(Histogram<u64>);
+pub struct Delays {
+    histogram: Histogram<u64>,
+    longest: Span,
+}
 
 impl Delays {
+    /// Shorter ones are not told apart; longer ones count as this long.
+    const RESOLUTION: Span = Span::from_ps(100);
+    const LONGEST: Span = Span::from_ms(10_000);
+
     pub fn new() -> Self {
-        #[expect(clippy::unwrap_used, reason = "three digits are within the library's range")]
-        Self(Histogram::new(3).unwrap())
+        #[expect(clippy::expect_used, reason = "the bounds are constants within the library's range")]
+        let histogram = Histogram::new_with_bounds(Self::RESOLUTION.as_ps(), Self::LONGEST.as_ps(), 3).expect("bounds");
+        Self { histogram, longest: Span::ZERO }
     }
 
     #[inline]
     pub fn record(&mut self, span: Span, times: u64) {
-        self.0.saturating_record_n(span.as_ps(), times);
-    }
-
-    pub fn count(&self) -> u64 {
-        self.0.len()
+        self.longest = self.longest.max(span);
+        self.histogram.saturating_record_n(span.as_ps(), times);
     }
 
     pub fn summary(&self) -> Option<DelayUs> {
-        let at = |quantile| self.0.value_at_quantile(quantile) as f64 / 1e6;
-        (!self.0.is_empty()).then(|| DelayUs {
+        let at = |quantile| {
+            let ps = self.histogram.value_at_quantile(quantile).min(self.longest.as_ps());
+            Span::from_ps(ps).as_us()
+        };
+        (!self.histogram.is_empty()).then(|| DelayUs {
             p50: at(0.5),
             p99: at(0.99),
             p999: at(0.999),
-            max: self.0.max() as f64 / 1e6,
+            max: self.longest.as_us(),
         })
     }
 }

@@ -1,8 +1,8 @@
 //! The event loop: ports, wires, timers, and two machines for each link.
 //!
-//! Between losses a saturated link repeats itself frame by frame. Once both ends are calm and their
-//! buffers have stopped changing, what happens to the next frame is what happened to the last; so the
-//! stretch up to shortly before the next loss is counted without being simulated ([`World::skip`]).
+//! Between losses a saturated link repeats itself. Once both ends are calm and the receiver is in a state
+//! that it was in some frames before, everything since then will happen again, and again; so whole
+//! periods up to shortly before the next loss are counted without being simulated ([`World::skip`]).
 //! Nothing in the machines is touched: what persists across the stretch, such as a standing reorder
 //! backlog, is still there when the loss comes. Loss models draw ahead, so not one draw changes either.
 
@@ -52,14 +52,14 @@ impl<B: Body> OnWire for Packet<B> {
     }
 
     fn copy_of(&self) -> Option<(u8, u16)> {
-        match self.header?.kind {
+        match self.header.kind() {
             Kind::Retransmission(class, seq) => Some((class as u8, seq.number())),
             _ => None,
         }
     }
 
     fn wish(&self) -> Option<Wish> {
-        self.header.as_ref().and_then(|header| header.feedback.as_ref()).map(|feedback| feedback.wish)
+        self.header.wish()
     }
 }
 
@@ -84,11 +84,12 @@ impl<B: Body> OnWire for llr::Packet<B> {
 /// What the loop must know of a link protocol.
 pub trait LinkMachine: Machine<Inner = Frame, Note = Note, Frame: OnWire> {
     fn is_calm(&self) -> bool;
+    /// Equal for two calm states that will treat the next frame alike.
+    fn fingerprint(&self, now: Time) -> u64;
     fn is_drained(&self) -> bool;
     fn counters(&self) -> Counters;
     fn tx_peak(&self) -> Bytes;
     fn rx_peak(&self) -> Bytes;
-    fn tx_buffered(&self) -> Bytes;
     fn rx_held(&self) -> Bytes;
     fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O);
 }
@@ -96,6 +97,10 @@ pub trait LinkMachine: Machine<Inner = Frame, Note = Note, Frame: OnWire> {
 impl LinkMachine for Endpoint<Frame> {
     fn is_calm(&self) -> bool {
         self.is_calm()
+    }
+
+    fn fingerprint(&self, now: Time) -> u64 {
+        self.fingerprint(now)
     }
 
     fn is_drained(&self) -> bool {
@@ -114,10 +119,6 @@ impl LinkMachine for Endpoint<Frame> {
         self.rx_peak()
     }
 
-    fn tx_buffered(&self) -> Bytes {
-        self.tx_buffered()
-    }
-
     fn rx_held(&self) -> Bytes {
         self.rx_held()
     }
@@ -130,6 +131,10 @@ impl LinkMachine for Endpoint<Frame> {
 impl LinkMachine for llr::Endpoint<Frame> {
     fn is_calm(&self) -> bool {
         self.is_calm()
+    }
+
+    fn fingerprint(&self, _now: Time) -> u64 {
+        0
     }
 
     fn is_drained(&self) -> bool {
@@ -146,10 +151,6 @@ impl LinkMachine for llr::Endpoint<Frame> {
 
     fn rx_peak(&self) -> Bytes {
         Bytes::ZERO
-    }
-
-    fn tx_buffered(&self) -> Bytes {
-        self.tx_buffered()
     }
 
     fn rx_held(&self) -> Bytes {
@@ -312,12 +313,39 @@ struct Shortcut {
     data: u32,
     ack: u32,
     acks_can_be_lost: bool,
-    /// Calm frames before the buffers are compared.
+    /// Frames for each acknowledgement.
+    ack_every: u64,
+    /// Frames after a loss before the next stretch can begin: it must have been noticed by then.
     settle: u32,
     calm: u32,
-    levels: (Bytes, Bytes),
+    /// The states of the latest calm frames, and how long those before the last had taken.
+    states: VecDeque<u64>,
+    transits: VecDeque<Span>,
     skipped: u64,
     time: Span,
+}
+
+/// The longest period looked for, in frames.
+const LONGEST_PERIOD: usize = 256;
+
+impl Shortcut {
+    fn disturb(&mut self) {
+        self.calm = 0;
+        self.states.clear();
+        self.transits.clear();
+    }
+
+    /// Takes note of a calm frame. The number of frames after which everything repeats, if it does.
+    fn repeats(&mut self, state: u64, transit: Span) -> Option<usize> {
+        let period = self.states.iter().rposition(|seen| *seen == state).map(|at| self.states.len() - at);
+        self.states.push_back(state);
+        self.transits.push_back(transit);
+        if self.states.len() > LONGEST_PERIOD {
+            self.states.pop_front();
+            self.transits.pop_front();
+        }
+        period
+    }
 }
 
 pub struct World<'a, M: LinkMachine> {
@@ -520,10 +548,11 @@ impl<'a, M: LinkMachine> World<'a, M> {
             if copies.front().is_some_and(|(at, _)| *at <= now)
                 && let Some((_, copy)) = copies.pop_front()
             {
-                return self.send(now, id, copy);
+                return self.send(now, id, copy, true);
             }
-            match self.with(now, id, |machine, sink| machine.pull(now, WIRE, sink)) {
-                Pull::Sent => {}
+            let pull = self.with(now, id, |machine, sink| machine.pull(now, WIRE, sink));
+            match pull {
+                Pull::Sent | Pull::Last => {}
                 Pull::Idle => return,
                 Pull::NotBefore(at) => return self.look(id, at),
             }
@@ -533,7 +562,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
                     let hardware = *hardware;
                     self.find_copy(now, id, hardware, key, frame);
                 }
-                _ => return self.send(now, id, frame),
+                _ => return self.send(now, id, frame, pull == Pull::Sent),
             }
         }
     }
@@ -552,18 +581,23 @@ impl<'a, M: LinkMachine> World<'a, M> {
     }
 
     #[inline]
-    fn send(&mut self, now: Time, id: NodeId, frame: M::Frame) {
+    fn send(&mut self, now: Time, id: NodeId, frame: M::Frame, more: bool) {
         let shell = &mut self.nodes[id as usize].shell;
         let sent = now + self.rate.span_of(Bytes::new(u64::from(frame.wire_bytes())));
         shell.busy_until = sent;
         let corrupted = shell.faults.at(now + self.shortcut.as_ref().map_or(Span::ZERO, |s| s.time)).corrupts(frame.frame_bytes());
         if corrupted {
             self.measure.corrupted += u64::from(id % 2 == 0);
+            if let Some(shortcut) = &mut self.shortcut {
+                shortcut.disturb();
+            }
         } else {
             let packet = self.slab.insert(frame);
             self.queue.schedule(sent + self.flight, Event::Arrival(id ^ 1, packet));
         }
-        self.look(id, sent);
+        if more || !self.nodes[id as usize].shell.copies.is_empty() {
+            self.look(id, sent);
+        }
         if id % 2 == 0 {
             let shell = &mut self.nodes[id as usize].shell;
             if shell.source.left() != shell.new_left {
@@ -571,32 +605,31 @@ impl<'a, M: LinkMachine> World<'a, M> {
                 self.last_new = sent;
             }
             if self.shortcut.is_some() {
-                self.consider_skipping();
+                self.consider_skipping(now);
             }
         }
     }
 
-    fn consider_skipping(&mut self) {
+    fn consider_skipping(&mut self, now: Time) {
         let calm = self.nodes.iter().all(|node| node.machine.is_calm());
         let Some(shortcut) = &mut self.shortcut else { return };
-        shortcut.calm = if calm { shortcut.calm + 1 } else { 0 };
+        if !calm {
+            return shortcut.disturb();
+        }
+        shortcut.calm += 1;
         if shortcut.calm < shortcut.settle {
             return;
         }
-        shortcut.calm = 0;
-        // Frames the other way make acknowledgements, and so the Tx buffer, fluctuate for ever.
-        let alone = self.config.reverse_load == 0.0;
-        let tx = if alone { self.nodes[0].machine.tx_buffered() } else { Bytes::ZERO };
-        let levels = (tx, self.nodes[1].machine.rx_held());
-        let steady = levels == shortcut.levels;
-        shortcut.levels = levels;
-        if steady {
-            self.skip();
+        // Frames that entered before the calm take another time to leave: wait for the last of them.
+        let transit = self.measure.last_transit;
+        let state = self.nodes[1].machine.fingerprint(now) ^ transit.as_ps().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        if let Some(period) = shortcut.repeats(state, transit) {
+            self.skip(period);
         }
     }
 
-    /// Lets the frames pass that will certainly arrive, up to shortly before the next loss.
-    fn skip(&mut self) {
+    /// Lets whole periods of frames pass that will certainly arrive, up to shortly before the next loss.
+    fn skip(&mut self, period: usize) {
         let Some(shortcut) = &mut self.shortcut else { return };
         let now = self.queue.now() + shortcut.time;
         let mut frames = self.nodes[0].shell.source.left();
@@ -605,23 +638,28 @@ impl<'a, M: LinkMachine> World<'a, M> {
         {
             let running = &mut self.nodes[node].shell.faults;
             if counts {
-                frames = frames.min(running.at(now).clear(len));
+                let each = if node == 0 { 1 } else { shortcut.ack_every };
+                frames = frames.min(running.at(now).clear(len).saturating_mul(each));
             }
             let until_change = running.next_change().since(now).as_ps() / shortcut.period.as_ps();
             frames = frames.min(until_change);
         }
-        let frames = frames.saturating_sub(2);
-        if frames < u64::from(shortcut.settle) {
+        let periods = frames.saturating_sub(shortcut.ack_every + 1) / period as u64;
+        let frames = periods * period as u64;
+        if frames == 0 {
             return;
         }
         self.nodes[0].shell.faults.at(now).pass(frames, shortcut.data);
         if shortcut.acks_can_be_lost {
-            self.nodes[1].shell.faults.at(now).pass(frames, shortcut.ack);
+            self.nodes[1].shell.faults.at(now).pass(frames / shortcut.ack_every, shortcut.ack);
         }
         self.nodes[0].shell.source.skip(frames);
         shortcut.skipped += frames;
         shortcut.time += shortcut.period * frames;
-        self.measure.transit.record(self.measure.last_transit, frames);
+        for transit in shortcut.transits.iter().rev().take(period) {
+            self.measure.transit.record(*transit, periods);
+        }
+        shortcut.disturb();
     }
 
     fn skipped(&self) -> (u64, Span) {
@@ -753,9 +791,11 @@ fn shortcut(config: &Config) -> Option<Shortcut> {
         data,
         ack: MIN_FRAME,
         acks_can_be_lost,
+        ack_every: u64::from(config.params().ack_every),
         settle: settle as u32,
         calm: 0,
-        levels: (Bytes::ZERO, Bytes::ZERO),
+        states: VecDeque::new(),
+        transits: VecDeque::new(),
         skipped: 0,
         time: Span::ZERO,
     })

@@ -1,0 +1,108 @@
+//! What the protocol costs per frame, without any wire: the sender numbers and keeps a frame, the
+//! receiver delivers it and acknowledges, the sender frees it. The window is a few frames deep, as on a
+//! real link.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use guard::{Body, Endpoint, Packet, Params, Path};
+use machine::{Lane, Machine, Out, Port};
+use units::{Rate, Span, Time};
+use wire::link::Class;
+
+#[derive(Clone, Copy, Debug)]
+struct Frame(u32);
+
+impl Body for Frame {
+    fn len(&self) -> u32 {
+        1_518
+    }
+}
+
+/// A driver that does nothing but pass frames on.
+#[derive(Default)]
+struct Wire {
+    sent: Option<Packet<Frame>>,
+    next: u32,
+    endless: bool,
+    delivered: u64,
+}
+
+impl Out<Endpoint<Frame>> for Wire {
+    #[inline]
+    fn transmit(&mut self, _: Port, packet: Packet<Frame>) {
+        self.sent = Some(packet);
+    }
+    #[inline]
+    fn wake(&mut self, _: Port) {}
+    #[inline]
+    fn waiting(&self, _: Lane) -> bool {
+        self.endless
+    }
+    #[inline]
+    fn take(&mut self, _: Lane) -> Option<Frame> {
+        self.next += 1;
+        self.endless.then_some(Frame(self.next))
+    }
+    #[inline]
+    fn keep(&mut self, frame: &Frame) -> Frame {
+        *frame
+    }
+    #[inline]
+    fn release(&mut self, frame: Frame) {
+        black_box(frame.0);
+    }
+    #[inline]
+    fn deliver(&mut self, _: Lane, frame: Frame) {
+        black_box(frame.0);
+        self.delivered += 1;
+    }
+    fn arm(&mut self, _: guard::TimerKey, _: Time) {}
+    fn disarm(&mut self, _: guard::TimerKey) {}
+    fn complete(&mut self, _: guard::Event) {}
+    fn note(&mut self, _: guard::Note) {}
+}
+
+const WIRE: Port = Port(0);
+const DEPTH: usize = 8;
+const FRAMES: u64 = 1_024;
+
+fn loss_free(criterion: &mut Criterion) {
+    let path = Path {
+        rate: Rate::gbps(100),
+        delay: Span::from_ns(50),
+        pipeline: Span::from_ns(400),
+        mtu: 1_518,
+        burst: 5,
+    };
+    let mut group = criterion.benchmark_group("loss-free frame, sender and receiver");
+    group.throughput(Throughput::Elements(FRAMES));
+    for class in Class::ALL {
+        let params = Params::ideal(&path, class, 2);
+        let mut ends = [Endpoint::established(params.clone(), 1), Endpoint::established(params, 2)];
+        let mut wires = [Wire { endless: true, ..Wire::default() }, Wire::default()];
+        let now = Time::from_ps(1);
+        let (mut flight, mut at) = ([const { None }; DEPTH], 0);
+        group.bench_function(format!("{class:?}"), |bencher| {
+            bencher.iter(|| {
+                for _ in 0..FRAMES {
+                    let [left, right] = &mut ends;
+                    let [there, back] = &mut wires;
+                    left.pull(now, WIRE, there);
+                    at = (at + 1) % DEPTH;
+                    if let Some(packet) = std::mem::replace(&mut flight[at], there.sent.take()) {
+                        right.on_frame(now, WIRE, packet, back);
+                        right.pull(now, WIRE, back);
+                    }
+                    if let Some(ack) = back.sent.take() {
+                        left.on_frame(now, WIRE, ack, there);
+                    }
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, loss_free);
+criterion_main!(benches);
