@@ -312,13 +312,24 @@ impl<B: Body> Endpoint<B> {
         self.smooth = false;
         if packet.header.kind() == Kind::Bare {
             return match packet.body {
-                Some(body) => self.pass_up(body, out),
+                Some(body) => self.on_bare(body, out),
                 None => self.counters.rx_bad += 1,
             };
         }
         self.on_header(now, &packet.header, packet.body, out);
         self.try_to_close(now, out);
         out.wake(WIRE);
+    }
+
+    /// A frame as it came. If frames before it are still held, their sender has restarted and will not
+    /// send what they wait for: they go first.
+    fn on_bare<O: Out<Self>>(&mut self, body: B, out: &mut O) {
+        if self.auto.is_none() {
+            for line in self.lines.iter_mut().filter(|line| !line.rx.is_empty()) {
+                line.rx.flush(&mut self.counters, out);
+            }
+        }
+        self.pass_up(body, out);
     }
 
     #[inline]
@@ -344,6 +355,7 @@ impl<B: Body> Endpoint<B> {
         if let Some(message) = header.message() {
             let step = self.life.on_message(message);
             self.follow(now, step, out);
+            self.set_session_timer(now, out);
             return body.into_iter().for_each(|body| out.release(body));
         }
         self.counters.rx_old_epoch += 1;

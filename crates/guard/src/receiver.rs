@@ -368,6 +368,8 @@ impl<B: Body> Receiver<B> {
             for (_, body) in order.buffer.drain(order.next) {
                 out.deliver(lane(self.class), body);
             }
+            order.next = self.expected;
+            order.stepped_over.clear();
             out.disarm(TimerKey::Examine);
         }
         out.disarm(TimerKey::Timeout(self.class));

@@ -617,10 +617,11 @@ impl<'a, M: LinkMachine> World<'a, M> {
             return shortcut.disturb();
         }
         shortcut.calm += 1;
-        if shortcut.calm < shortcut.settle {
+        // Frames that entered before the calm may take longer to leave: wait for the last of them.
+        let held = self.nodes[1].machine.rx_held().get() / u64::from(shortcut.data);
+        if u64::from(shortcut.calm) < u64::from(shortcut.settle) + 2 * held {
             return;
         }
-        // Frames that entered before the calm take another time to leave: wait for the last of them.
         let transit = self.measure.last_transit;
         let state = self.nodes[1].machine.fingerprint(now) ^ transit.as_ps().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         if let Some(period) = shortcut.repeats(state, transit) {
