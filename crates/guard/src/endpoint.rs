@@ -108,7 +108,7 @@ pub struct Endpoint<B> {
     /// Which class may send the next new frame.
     turn: usize,
     auto: Option<Auto>,
-    /// Dummies sent since the peer was last heard.
+    /// Dummies sent since an acknowledgement last made sense.
     unanswered: u32,
     counters: Counters,
     tx_peak: Bytes,
@@ -231,12 +231,16 @@ impl<B: Body> Endpoint<B> {
             && line.tx.is_in_order()
         {
             self.counters.rx_ack += 1;
-            self.counters.rx_bad += u64::from(line.tx.on_ack(latest, wish, out).is_err());
+            let fresh = line.tx.is_fresh(latest);
+            match line.tx.on_ack(latest, wish, out) {
+                Ok(()) if fresh => self.unanswered = 0,
+                Ok(()) => {}
+                Err(_) => self.counters.rx_bad += 1,
+            }
             out.wake(WIRE);
         } else {
             return Some(packet);
         }
-        self.unanswered = 0;
         None
     }
 
@@ -338,7 +342,6 @@ impl<B: Body> Endpoint<B> {
         if !self.life.accepts(header.epoch()) || kind == Kind::Session {
             return self.on_other(now, header, body, out);
         }
-        self.unanswered = 0;
         if self.life.state() == State::Answering {
             let step = self.life.on_frame_of_epoch();
             self.follow(now, step, out);
@@ -353,9 +356,13 @@ impl<B: Body> Endpoint<B> {
     #[cold]
     fn on_other<O: Out<Self>>(&mut self, now: Time, header: &Header, body: Option<B>, out: &mut O) {
         if let Some(message) = header.message() {
+            let before = self.life.state();
             let step = self.life.on_message(message);
             self.follow(now, step, out);
-            self.set_session_timer(now, out);
+            // Only then: a peer that keeps talking must not put off our own repetition for ever.
+            if self.life.state() != before {
+                self.set_session_timer(now, out);
+            }
             return body.into_iter().for_each(|body| out.release(body));
         }
         self.counters.rx_old_epoch += 1;
@@ -413,8 +420,10 @@ impl<B: Body> Endpoint<B> {
             self.counters.rx_bad += 1;
             return;
         };
+        let fresh = line.tx.is_fresh(feedback.latest);
         match line.tx.on_feedback(feedback, out) {
             Ok(missing) => {
+                self.unanswered = if fresh { 0 } else { self.unanswered };
                 if let Some(auto) = &mut self.auto {
                     auto.on_missing(missing);
                 }
@@ -444,7 +453,7 @@ impl<B: Body> Endpoint<B> {
                 out.complete(Event::Deactivated);
             }
         }
-        if step != Step::Nothing {
+        if !matches!(step, Step::Nothing | Step::Bogus) {
             self.set_session_timer(now, out);
         }
     }
@@ -601,6 +610,7 @@ impl<B: Body> Endpoint<B> {
         self.counters.tx_dummy += 1;
         self.unanswered += 1;
         self.transmit(kind, feedback, None, out);
+        self.notice_silence(now, out);
     }
 
     /// Strictly by priority.
@@ -616,11 +626,7 @@ impl<B: Body> Endpoint<B> {
         if self.pull_ack(out) {
             return if self.has_more(out) { Pull::Sent } else { Pull::Last };
         }
-        let pull = self.pull_dummy(now, out);
-        if pull == Pull::Sent {
-            self.notice_silence(now, out);
-        }
-        pull
+        self.pull_dummy(now, out)
     }
 
     /// Too many dummies in a row without a word from the peer: it is gone.

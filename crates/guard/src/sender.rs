@@ -184,6 +184,13 @@ impl<B: Body> Sender<B> {
         Ok(feedback.gaps().iter().map(|gap| self.request(gap.first(), gap.frames(), gap.round())).sum())
     }
 
+    /// Whether a report speaks of what is outstanding now, not of what was settled before. A receiver that
+    /// lost its place says the same stale thing for ever, and must not pass for one that answers.
+    #[inline(always)]
+    pub fn is_fresh(&self, latest: Seq) -> bool {
+        latest.next().offset_from(self.base) >= 0
+    }
+
     /// Nothing is missing as far as we know: a report without gaps frees all that it covers.
     #[inline(always)]
     pub fn is_in_order(&self) -> bool {

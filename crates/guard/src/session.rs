@@ -78,6 +78,8 @@ pub struct Lifecycle {
     announced: Option<bool>,
     quiet_until: Time,
     strange: Epoch,
+    /// Whom the refusal at hand is for.
+    refused: u32,
 }
 
 impl Lifecycle {
@@ -97,6 +99,7 @@ impl Lifecycle {
             announced: None,
             quiet_until: Time::ZERO,
             strange: Epoch::default(),
+            refused: 0,
         }
     }
 
@@ -136,7 +139,8 @@ impl Lifecycle {
             SessionKind::Unknown => u32::from(self.strange.number()),
             _ => self.epoch,
         };
-        Some(Session { kind, instance: self.instance, heard: self.peer, epoch, agreement: self.agreement })
+        let heard = if matches!(kind, SessionKind::Refuse(_)) { self.refused } else { self.peer };
+        Some(Session { kind, instance: self.instance, heard, epoch, agreement: self.agreement })
     }
 
     /// When the message of this state is to be repeated.
@@ -191,6 +195,7 @@ impl Lifecycle {
             (_, SessionKind::Hello) => self.on_hello(message),
             (State::Asking, SessionKind::Welcome) if message.heard == self.instance && message.epoch > self.epoch => {
                 if let Err(reason) = self.check(&message.agreement) {
+                    self.refused = message.instance;
                     self.say(SessionKind::Refuse(reason));
                     self.state = State::Dormant;
                     return Step::Refused(reason);
@@ -249,12 +254,8 @@ impl Lifecycle {
             _ => {}
         }
         if let Err(reason) = self.check(&hello.agreement) {
-            let heard = std::mem::replace(&mut self.peer, hello.instance);
+            self.refused = hello.instance;
             self.say(SessionKind::Refuse(reason));
-            if matches!(self.state, State::Active | State::Closing) && heard != hello.instance {
-                self.state = State::Dormant;
-                return Step::Forgotten;
-            }
             return Step::Nothing;
         }
         self.begin(hello.instance, hello.epoch.max(self.epoch.wrapping_add(1)));

@@ -52,6 +52,18 @@ fn one_end_asks_and_both_are_active() {
     }
 }
 
+#[test]
+fn two_ends_that_ask_at_once_agree_though_the_first_hello_is_lost() {
+    for first in 0..2 {
+        let mut link = dormant(&params(Class::Ordered));
+        for side in Side::BOTH {
+            link.command(side, Command::Activate);
+        }
+        run(&mut link, &mut lose(Side::BOTH[first], &[0]));
+        assert_eq!(states(&link), [State::Active; 2]);
+    }
+}
+
 /// Frames flow all the while, both ways; each message of the handshake may be lost.
 #[test]
 fn nothing_is_lost_or_reordered_when_protection_starts_or_ends() {
