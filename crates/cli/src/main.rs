@@ -1,1 +1,39 @@
-fn main() {}
+//! `hitless`: one toolkit for packet loss in datacenter networks.
+//!
+//! The binary is thin: [`args`] says what can be asked, one module for each command asks it of the
+//! library crates, [`output`] prints what comes back.
+
+mod args;
+mod compare;
+mod copies;
+mod output;
+mod reproduce;
+mod shell;
+mod sim_link;
+mod watch;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command, SimCommand};
+use clap::Parser;
+use output::Failure;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::usage(&error),
+    };
+    let done = match &cli.command {
+        Command::Copies(args) => copies::run(args, cli.json),
+        Command::Sim(SimCommand::Link(args)) => sim_link::run(args, cli.json),
+        Command::Sim(SimCommand::Compare(args)) => compare::run(args, cli.json),
+        Command::Reproduce(args) => reproduce::run(args, cli.json),
+        Command::Completions { shell } => shell::completions(*shell),
+        Command::Man { command } => shell::man(command.as_deref()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Interrupted) => ExitCode::from(130),
+        Err(failure) => output::fail(&failure),
+    }
+}

@@ -15,7 +15,7 @@ mod source;
 mod world;
 
 pub use config::{Config, ConfigError, Load, Mode, Profile, Sizes};
-pub use outcome::{DelayUs, Outcome};
+pub use outcome::{DelayUs, LevelBytes, Outcome};
 
 use guard::{Endpoint, llr};
 use source::Frame;

@@ -1,9 +1,9 @@
 //! What came out of the link, and when.
 
 use hdrhistogram::Histogram;
-use units::{Span, Time};
+use units::{Bytes, Span, Time};
 
-use super::outcome::DelayUs;
+use super::outcome::{DelayUs, LevelBytes};
 use super::source::Frame;
 
 /// Frames that can be told from duplicates: more than any window.
@@ -102,12 +102,47 @@ impl Delays {
     }
 }
 
+/// How full a buffer was found, looked at whenever a new frame sets out.
+#[derive(Debug)]
+pub struct Levels {
+    histogram: Histogram<u64>,
+    last: Bytes,
+}
+
+impl Levels {
+    const HIGHEST: u64 = 1 << 30;
+
+    pub fn new() -> Self {
+        #[expect(clippy::expect_used, reason = "the bounds are constants within the library's range")]
+        let histogram = Histogram::new_with_bounds(1, Self::HIGHEST, 3).expect("bounds");
+        Self { histogram, last: Bytes::ZERO }
+    }
+
+    #[inline]
+    pub fn record(&mut self, level: Bytes) {
+        self.last = level;
+        self.histogram.saturating_record(level.get());
+    }
+
+    /// The same as last time, so many times.
+    pub fn repeat(&mut self, times: u64) {
+        self.histogram.saturating_record_n(self.last.get(), times);
+    }
+
+    pub fn summary(&self) -> LevelBytes {
+        let at = |quantile| self.histogram.value_at_quantile(quantile).min(self.histogram.max());
+        LevelBytes { p50: at(0.5), p99: at(0.99), max: self.histogram.max() }
+    }
+}
+
 /// Everything measured on the traffic from A to B.
 #[derive(Debug)]
 pub struct Measure {
     pub lanes: [Arrivals; 2],
     pub transit: Delays,
     pub recovery: Delays,
+    pub tx_level: Levels,
+    pub rx_level: Levels,
     pub corrupted: u64,
     pub overflowed: u64,
     /// The latest transit, for the frames of a stretch that is skipped.
@@ -120,6 +155,8 @@ impl Measure {
             lanes: [Arrivals::new(), Arrivals::new()],
             transit: Delays::new(),
             recovery: Delays::new(),
+            tx_level: Levels::new(),
+            rx_level: Levels::new(),
             corrupted: 0,
             overflowed: 0,
             last_transit: Span::ZERO,

@@ -12,6 +12,14 @@ pub struct DelayUs {
     pub max: f64,
 }
 
+/// Percentiles of how full a buffer was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LevelBytes {
+    pub p50: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
 /// The result of simulating a link. Field names are those of the JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
@@ -35,6 +43,10 @@ pub struct Outcome {
     pub copies: u8,
     pub tx_buffer_peak_bytes: u64,
     pub rx_buffer_peak_bytes: u64,
+    /// What node A had sent and not yet heard of, found by looking whenever a new frame set out.
+    pub tx_buffer_bytes: LevelBytes,
+    /// What node B held, found at the same times.
+    pub rx_buffer_bytes: LevelBytes,
     /// From the detection of a loss to the missing frame's arrival.
     pub recovery_delay_us: Option<DelayUs>,
     /// From leaving the sender's queue to delivery.

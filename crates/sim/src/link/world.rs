@@ -28,6 +28,7 @@ const WIRE: Port = Port(0);
 const MOST_TIMERS: usize = 4;
 /// How often a run looks up from its work.
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
+const FRAMES_BETWEEN_POLLS: u64 = 8;
 
 /// What the loop must know of a frame on the wire.
 pub trait OnWire {
@@ -90,6 +91,7 @@ pub trait LinkMachine: Machine<Inner = Frame, Note = Note, Frame: OnWire> {
     fn counters(&self) -> Counters;
     fn tx_peak(&self) -> Bytes;
     fn rx_peak(&self) -> Bytes;
+    fn tx_buffered(&self) -> Bytes;
     fn rx_held(&self) -> Bytes;
     fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O);
 }
@@ -117,6 +119,10 @@ impl LinkMachine for Endpoint<Frame> {
 
     fn rx_peak(&self) -> Bytes {
         self.rx_peak()
+    }
+
+    fn tx_buffered(&self) -> Bytes {
+        self.tx_buffered()
     }
 
     fn rx_held(&self) -> Bytes {
@@ -151,6 +157,10 @@ impl LinkMachine for llr::Endpoint<Frame> {
 
     fn rx_peak(&self) -> Bytes {
         Bytes::ZERO
+    }
+
+    fn tx_buffered(&self) -> Bytes {
+        self.tx_buffered()
     }
 
     fn rx_held(&self) -> Bytes {
@@ -583,9 +593,11 @@ impl<'a, M: LinkMachine> World<'a, M> {
     #[inline]
     fn send(&mut self, now: Time, id: NodeId, frame: M::Frame, more: bool) {
         let shell = &mut self.nodes[id as usize].shell;
+        let len = frame.frame_bytes();
         let sent = now + self.rate.span_of(Bytes::new(u64::from(frame.wire_bytes())));
         shell.busy_until = sent;
-        let corrupted = shell.faults.at(now + self.shortcut.as_ref().map_or(Span::ZERO, |s| s.time)).corrupts(frame.frame_bytes());
+        let time = now + self.shortcut.as_ref().map_or(Span::ZERO, |shortcut| shortcut.time);
+        let corrupted = shell.faults.at(time).corrupts(len);
         if corrupted {
             self.measure.corrupted += u64::from(id % 2 == 0);
             if let Some(shortcut) = &mut self.shortcut {
@@ -603,11 +615,21 @@ impl<'a, M: LinkMachine> World<'a, M> {
             if shell.source.left() != shell.new_left {
                 shell.new_left = shell.source.left();
                 self.last_new = sent;
+                if shell.new_left.is_multiple_of(FRAMES_BETWEEN_POLLS) {
+                    self.poll_levels(id, len);
+                }
             }
             if self.shortcut.is_some() {
                 self.consider_skipping(now);
             }
         }
+    }
+
+    /// Looks at the buffers; the frame that is just setting out does not count.
+    fn poll_levels(&mut self, sender: NodeId, len: u32) {
+        let tx = self.nodes[sender as usize].machine.tx_buffered().saturating_sub(Bytes::new(u64::from(len)));
+        self.measure.tx_level.record(tx);
+        self.measure.rx_level.record(self.nodes[sender as usize + 1].machine.rx_held());
     }
 
     fn consider_skipping(&mut self, now: Time) {
@@ -660,6 +682,8 @@ impl<'a, M: LinkMachine> World<'a, M> {
         for transit in shortcut.transits.iter().rev().take(period) {
             self.measure.transit.record(*transit, periods);
         }
+        self.measure.tx_level.repeat(frames / FRAMES_BETWEEN_POLLS);
+        self.measure.rx_level.repeat(frames / FRAMES_BETWEEN_POLLS);
         shortcut.disturb();
     }
 
@@ -708,6 +732,8 @@ impl<'a, M: LinkMachine> World<'a, M> {
             copies: self.config.copies(),
             tx_buffer_peak_bytes: peak(M::tx_peak),
             rx_buffer_peak_bytes: peak(M::rx_peak),
+            tx_buffer_bytes: self.measure.tx_level.summary(),
+            rx_buffer_bytes: self.measure.rx_level.summary(),
             recovery_delay_us: self.measure.recovery.summary(),
             transit_us: self.measure.transit.summary(),
             frames_skipped: skipped,

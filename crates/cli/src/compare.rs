@@ -1,0 +1,26 @@
+//! `hitless sim compare`.
+
+use report::compare;
+
+use crate::args::CompareArgs;
+use crate::output::{Done, Failure, print};
+use crate::watch::{Terminal, jobs};
+
+pub fn run(args: &CompareArgs, json: bool) -> Done {
+    if let Some(loss) = args.losses.iter().find(|loss| loss.get() < 1e-9 || loss.get() > 0.5) {
+        return Err(Failure::Usage(format!("--losses {loss}: expected 1e-9 to 0.5")));
+    }
+    let terminal = Terminal::new(0);
+    let rows =
+        compare::link_protocols(&args.rates, &args.losses, args.events.0, jobs(args.jobs), args.seed, &terminal);
+    terminal.finish();
+    print(json, &rows, || {
+        format!(
+            "full-size frames at line rate, ideal profile, {} losses at each point, seed {}\n\n{}",
+            args.events,
+            args.seed,
+            compare::table(&rows)
+        )
+    })?;
+    if terminal.stopped() { Err(Failure::Interrupted) } else { Ok(()) }
+}

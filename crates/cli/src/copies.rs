@@ -1,0 +1,25 @@
+//! `hitless copies`.
+
+use serde::Serialize;
+
+use crate::args::CopiesArgs;
+use crate::output::{Done, Failure, print};
+
+#[derive(Serialize)]
+struct Answer {
+    copies: u8,
+    expected_effective_loss: f64,
+}
+
+pub fn run(args: &CopiesArgs, json: bool) -> Done {
+    let (copies, effective) = guard::copies_for(args.actual, args.target).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--actual {}: expected a loss that at most {} copies bring down to --target {}",
+            args.actual,
+            guard::copies::MAX_COPIES,
+            args.target
+        ))
+    })?;
+    let answer = Answer { copies, expected_effective_loss: effective.get() };
+    print(json, &answer, || format!("{copies} copies of each retransmission; expected effective loss {:e}", effective.get()))
+}

@@ -1,0 +1,63 @@
+//! What is printed: results to standard output, everything else to standard error.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where the program speaks")]
+
+use std::fmt;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// What was asked makes no sense.
+    Usage(String),
+    /// Something outside failed.
+    Outside(String),
+    /// Ended from the keyboard; what was known then has been printed.
+    Interrupted,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(what) | Self::Outside(what) => f.write_str(what),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+pub type Done = Result<(), Failure>;
+
+/// Prints a result: as JSON, or as people read it.
+pub fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> Done {
+    if json {
+        let line = serde_json::to_string_pretty(value).map_err(|error| Failure::Outside(error.to_string()))?;
+        println!("{line}");
+    } else {
+        println!("{}", text().trim_end());
+    }
+    Ok(())
+}
+
+/// One line for a wrong command line: the argument, what was given, what is accepted.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    if matches!(error.kind(), DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand) {
+        let failed = error.print().is_err();
+        return ExitCode::from(if failed || error.use_stderr() { 2 } else { 0 });
+    }
+    let text = error.to_string();
+    let end = text.find("\n\nUsage").or_else(|| text.find("\n\nFor more")).unwrap_or(text.len());
+    let line: Vec<&str> = text[..end].split_whitespace().collect();
+    eprintln!("{}", line.join(" "));
+    ExitCode::from(2)
+}
+
+pub fn fail(failure: &Failure) -> ExitCode {
+    eprintln!("error: {failure}");
+    ExitCode::from(match failure {
+        Failure::Usage(_) => 2,
+        Failure::Outside(_) | Failure::Interrupted => 1,
+    })
+}

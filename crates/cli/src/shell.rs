@@ -1,0 +1,37 @@
+//! `hitless completions` and `hitless man`.
+
+use std::io::Write;
+
+use clap::CommandFactory;
+
+use crate::args::Cli;
+use crate::output::{Done, Failure};
+
+pub fn completions(shell: clap_complete::Shell) -> Done {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "hitless", &mut script);
+    write(&script)
+}
+
+pub fn man(command: Option<&str>) -> Done {
+    let mut root = Cli::command();
+    root.build();
+    let page = match command {
+        None => root,
+        Some(path) => {
+            let unknown = || Failure::Usage(format!("man {path}: expected a command such as copies or sim-link"));
+            path.split('-').try_fold(root, |at, name| at.find_subcommand(name).cloned()).ok_or_else(unknown)?
+        }
+    };
+    let mut roff = Vec::new();
+    clap_mangen::Man::new(page).render(&mut roff).map_err(|error| Failure::Outside(error.to_string()))?;
+    write(&roff)
+}
+
+fn write(bytes: &[u8]) -> Done {
+    match std::io::stdout().write_all(bytes) {
+        // A reader that has seen enough, such as `head`, is not a failure.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Outside(error.to_string())),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,114 @@
+//! Link protocols side by side: LinkGuardian in both modes and UEC-style go-back-N retry.
+//!
+//! All on the same simulated link with the same losses, on the `ideal` profile: nothing of a particular
+//! switch in it but the 400 ns that a pipeline takes.
+
+use faults::{Model, Schedule};
+use serde::Serialize;
+use sim::link::{Config, Mode, Watch, run};
+use units::{Prob, Rate};
+
+use crate::interval;
+use crate::parallel;
+use crate::table::{Align, Table, thousands};
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    pub rate: String,
+    pub loss: f64,
+    pub mode: &'static str,
+    pub frames: u64,
+    pub frames_lost: u64,
+    pub effective_loss: f64,
+    /// Where it lies with 95 % certainty.
+    pub effective_loss_interval: (f64, f64),
+    pub effective_speed: Option<f64>,
+    /// Added to the transit of a frame that nothing happens to.
+    pub added_delay_us_p999: f64,
+    pub added_delay_us_max: f64,
+    pub tx_buffer_peak_bytes: u64,
+    pub rx_buffer_peak_bytes: u64,
+    pub retransmissions_per_loss: f64,
+}
+
+const MODES: [(&str, Mode); 3] =
+    [("ordered", Mode::Ordered), ("nonblocking", Mode::NonBlocking), ("uec-llr", Mode::UecLlr)];
+
+/// Each rate with each loss and each protocol, about `losses` losses at each.
+pub fn link_protocols(
+    rates: &[Rate],
+    losses: &[Prob],
+    events: u64,
+    jobs: usize,
+    seed: u64,
+    watch: &(dyn Watch + Sync),
+) -> Vec<Row> {
+    let mut points = Vec::new();
+    for rate in rates {
+        for loss in losses {
+            points.extend(MODES.map(|(name, mode)| (*rate, *loss, name, mode)));
+        }
+    }
+    let rows = parallel::map(&points, jobs, |(rate, loss, name, mode)| {
+        let config = Config {
+            rate: *rate,
+            mode: *mode,
+            forward: Schedule::always(Model::PerFrame(*loss)),
+            frames: (events as f64 / loss.get()) as u64,
+            seed,
+            ..Config::default()
+        };
+        let outcome = run(&config, watch).ok().filter(|outcome| !outcome.interrupted)?;
+        let (low, high) = interval::poisson(outcome.frames_lost);
+        let offered = outcome.frames_offered as f64;
+        let transit = outcome.transit_us?;
+        Some(Row {
+            rate: rate.to_string(),
+            loss: loss.get(),
+            mode: name,
+            frames: outcome.frames_offered,
+            frames_lost: outcome.frames_lost,
+            effective_loss: outcome.effective_loss,
+            effective_loss_interval: (low / offered, high / offered),
+            effective_speed: outcome.effective_speed,
+            added_delay_us_p999: transit.p999 - transit.p50,
+            added_delay_us_max: transit.max - transit.p50,
+            tx_buffer_peak_bytes: outcome.tx_buffer_peak_bytes,
+            rx_buffer_peak_bytes: outcome.rx_buffer_peak_bytes,
+            retransmissions_per_loss: outcome.retransmissions as f64 / outcome.receiver.rx_missing_seq.max(1) as f64,
+        })
+    });
+    rows.into_iter().flatten().collect()
+}
+
+pub fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        ("rate", Align::Right),
+        ("loss", Align::Right),
+        ("protocol", Align::Left),
+        ("speed", Align::Right),
+        ("effective loss (95 %)", Align::Right),
+        ("added delay p99.9", Align::Right),
+        ("max", Align::Right),
+        ("Tx buffer", Align::Right),
+        ("Rx buffer", Align::Right),
+        ("sent again per loss", Align::Right),
+    ]);
+    for row in rows {
+        let (low, high) = row.effective_loss_interval;
+        let loss = if row.frames_lost == 0 { format!("< {high:.1e}") } else { format!("{low:.1e} .. {high:.1e}") };
+        table.row(vec![
+            row.rate.clone(),
+            format!("{:e}", row.loss),
+            row.mode.into(),
+            row.effective_speed.map_or("-".into(), |speed| format!("{:.2} %", speed * 100.0)),
+            loss,
+            format!("{:.2} µs", row.added_delay_us_p999),
+            format!("{:.2} µs", row.added_delay_us_max),
+            format!("{} B", thousands(row.tx_buffer_peak_bytes)),
+            format!("{} B", thousands(row.rx_buffer_peak_bytes)),
+            format!("{:.2}", row.retransmissions_per_loss),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,202 @@
+//! Claims of the papers, as files.
+//!
+//! A file under `experiments/` states one claim before anything is run: where the paper makes it, what
+//! it says, and for each point the band in which our value must lie to count as a match. A row that
+//! differs stays, with the reason that the file gives.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::table::{Align, Table};
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// The claim's id, such as `lg.fig8.speed`.
+    pub id: String,
+    /// Section, figure or table of the paper.
+    pub paper: String,
+    /// What is claimed, in a sentence.
+    pub claim: String,
+    /// What is taken from each run.
+    pub measure: String,
+    pub point: Vec<Point>,
+}
+
+/// One value of a claim.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// Extends the claim's id.
+    pub id: String,
+    pub rate: Option<String>,
+    pub loss: Option<String>,
+    pub mode: Option<String>,
+    /// What the paper says.
+    pub paper: f64,
+    /// What ours must lie within to count as the same.
+    pub band: [f64; 2],
+    /// Why ours differs, or may.
+    #[serde(default)]
+    pub why: String,
+}
+
+/// What is wrong with an experiment file.
+#[derive(Clone, Debug)]
+pub struct ExperimentError(String);
+
+impl fmt::Display for ExperimentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ExperimentError {}
+
+impl Experiment {
+    /// `name` is the file's, for the message.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ExperimentError> {
+        toml::from_str(text).map_err(|error| ExperimentError(format!("{name}: {error}")))
+    }
+}
+
+/// A value of ours, with what stands behind it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    pub value: f64,
+    /// Trials.
+    pub n: u64,
+    /// Where the true value lies with 95 % certainty, if it was estimated from counts.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Measured {
+    pub fn exact(value: f64, n: u64) -> Self {
+        Self { value, n, interval: None }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Match,
+    Differs,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Match => "match",
+            Self::Differs => "differs",
+        })
+    }
+}
+
+/// A claim beside what we found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    pub id: String,
+    pub paper: f64,
+    pub ours: f64,
+    pub n: u64,
+    pub verdict: Verdict,
+    pub why: String,
+}
+
+impl Row {
+    /// Within the band, or not told apart from it by what was counted.
+    pub fn judge(experiment: &Experiment, point: &Point, ours: Measured) -> Self {
+        let [low, high] = point.band;
+        let (least, most) = ours.interval.unwrap_or((ours.value, ours.value));
+        let within = (low..=high).contains(&ours.value);
+        let verdict = if within || (least <= high && most >= low) { Verdict::Match } else { Verdict::Differs };
+        let mut why = point.why.clone();
+        if let Some((least, most)) = ours.interval {
+            let counted = format!("95 % of [{least:.1e}, {most:.1e}]");
+            why = if why.is_empty() { counted } else { format!("{counted}; {why}") };
+        }
+        Self { id: format!("{}.{}", experiment.id, point.id), paper: point.paper, ours: ours.value, n: ours.n, verdict, why }
+    }
+}
+
+/// The rows as a table for people.
+pub fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        ("claim", Align::Left),
+        ("paper", Align::Right),
+        ("ours", Align::Right),
+        ("n", Align::Right),
+        ("verdict", Align::Left),
+        ("why", Align::Left),
+    ]);
+    for row in rows {
+        table.row(vec![
+            row.id.clone(),
+            number(row.paper),
+            number(row.ours),
+            crate::table::thousands(row.n),
+            row.verdict.to_string(),
+            row.why.clone(),
+        ]);
+    }
+    table
+}
+
+/// Four digits, in whichever notation is shorter to read.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        0.001..1e6 => {
+            let text = format!("{value:.4}");
+            text.trim_end_matches('0').trim_end_matches('.').into()
+        }
+        _ => format!("{value:.2e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+        id = "x.y"
+        paper = "Fig. 1"
+        claim = "it works"
+        measure = "effective_speed"
+        [[point]]
+        id = "a"
+        paper = 0.92
+        band = [0.90, 0.94]
+    "#;
+
+    fn judge(measured: Measured) -> Row {
+        let experiment = Experiment::parse("x", FILE).unwrap();
+        Row::judge(&experiment, &experiment.point[0], measured)
+    }
+
+    #[test]
+    fn the_band_decides() {
+        assert_eq!(judge(Measured::exact(0.91, 3)).verdict, Verdict::Match);
+        assert_eq!(judge(Measured::exact(0.95, 3)).verdict, Verdict::Differs);
+        assert_eq!(judge(Measured::exact(0.95, 3)).id, "x.y.a");
+    }
+
+    #[test]
+    fn a_count_matches_unless_it_excludes_the_band() {
+        let counted = |interval| judge(Measured { value: 0.0, n: 3, interval: Some(interval) }).verdict;
+        assert_eq!(counted((0.0, 0.91)), Verdict::Match);
+        assert_eq!(counted((0.0, 0.5)), Verdict::Differs);
+    }
+
+    #[test]
+    fn a_typo_in_a_file_is_an_error_that_names_it() {
+        let said = Experiment::parse("fig1.toml", &FILE.replace("band", "bandd")).unwrap_err().to_string();
+        assert!(said.contains("fig1.toml") && said.contains("bandd"), "{said}");
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([0.0, 0.92, 1.0, 1e-10, 24_400.0].map(number), ["0", "0.92", "1", "1.00e-10", "24400"]);
+    }
+}
