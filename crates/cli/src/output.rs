@@ -1,8 +1,9 @@
 //! What is printed: results to standard output, everything else to standard error.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where the program speaks")]
+#![expect(clippy::print_stderr, reason = "this is where the program speaks")]
 
 use std::fmt;
+use std::io::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -33,11 +34,18 @@ pub type Done = Result<(), Failure>;
 pub fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> Done {
     if json {
         let line = serde_json::to_string_pretty(value).map_err(|error| Failure::Outside(error.to_string()))?;
-        println!("{line}");
+        write(&format!("{line}\n"))
     } else {
-        println!("{}", text().trim_end());
+        write(&format!("{}\n", text().trim_end()))
     }
-    Ok(())
+}
+
+/// To standard output. A reader that has seen enough, such as `head`, is not a failure.
+pub fn write(text: &str) -> Done {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Outside(error.to_string())),
+        _ => Ok(()),
+    }
 }
 
 /// One line for a wrong command line: the argument, what was given, what is accepted.

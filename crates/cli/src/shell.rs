@@ -1,16 +1,14 @@
 //! `hitless completions` and `hitless man`.
 
-use std::io::Write;
-
 use clap::CommandFactory;
 
 use crate::args::Cli;
-use crate::output::{Done, Failure};
+use crate::output::{Done, Failure, write};
 
 pub fn completions(shell: clap_complete::Shell) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "hitless", &mut script);
-    write(&script)
+    write(&String::from_utf8_lossy(&script))
 }
 
 pub fn man(command: Option<&str>) -> Done {
@@ -25,13 +23,5 @@ pub fn man(command: Option<&str>) -> Done {
     };
     let mut roff = Vec::new();
     clap_mangen::Man::new(page).render(&mut roff).map_err(|error| Failure::Outside(error.to_string()))?;
-    write(&roff)
-}
-
-fn write(bytes: &[u8]) -> Done {
-    match std::io::stdout().write_all(bytes) {
-        // A reader that has seen enough, such as `head`, is not a failure.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Outside(error.to_string())),
-        _ => Ok(()),
-    }
+    write(&String::from_utf8_lossy(&roff))
 }

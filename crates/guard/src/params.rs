@@ -173,7 +173,10 @@ impl Params {
             if fast { (Span::from_us(7), 37_000) } else { (Span::from_ns(7_500), 40_000) };
         let buffer = Bytes::new(200_000);
         let resume_at = Bytes::new(resume_at);
-        let pause_at = resume_at + Bytes::new(u64::from(path.mtu)) * 2;
+        let frame = Bytes::new(u64::from(path.mtu));
+        let pause_at = resume_at + frame * 2;
+        // A pause takes 0.8 µs to take effect (our calibration); what left before then still arrives.
+        let headroom = path.rate.bytes_in(Span::from_ns(800) + path.frame() + path.one_way()) + frame * 2;
         Self {
             timeout,
             ack_every: 1,
@@ -182,7 +185,7 @@ impl Params {
             ordering: Ordering {
                 build: Build::Rotating { rate: Rate::gbps(100), turn: Span::from_ns(200) },
                 limit: buffer,
-                backpressure: Some(Thresholds { pause_at, resume_at, headroom: path.rate.bytes_in(path.turnaround()) }),
+                backpressure: Some(Thresholds { pause_at, resume_at, headroom }),
             },
             ..Self::ideal(path, class, copies)
         }

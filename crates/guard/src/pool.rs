@@ -3,11 +3,12 @@
 //! LinkGuardian (SIGCOMM'23) §5, "Multiple corrupting links", left open how few recirculation buffers
 //! could serve more links than there are buffers. Links rarely recover at the same moment, so a fixed
 //! split wastes most of it; a free-for-all lets one starve the rest. The usual answer for switch
-//! buffers serves here too: each link may hold as much as is still free, so that one link alone gets
-//! half of the whole, and many get a fair share each.
+//! buffers serves here too: each link has headroom of its own, for what is still in flight when its
+//! sender is told to pause; of the rest, each may hold as much as is still free, so that one link alone
+//! gets half of it and many get a fair share each.
 //!
-//! The switch owns the pool, tells it each link's level, and hands the limit on to that link's endpoint
-//! ([`crate::Endpoint::limit_reorder`]), which pauses its peer in time to stay below.
+//! The switch owns the pool, tells it each link's level, and hands the share on to that link's endpoint
+//! ([`crate::Endpoint::limit_reorder`]), which pauses its peer in time.
 //!
 //! Invariant: what all links hold never exceeds the total, as long as each stays below its hard limit.
 
@@ -16,13 +17,17 @@ use units::Bytes;
 #[derive(Debug)]
 pub struct Pool {
     total: Bytes,
+    headroom: Bytes,
     held: Vec<Bytes>,
     used: Bytes,
 }
 
 impl Pool {
-    pub fn new(total: Bytes, links: usize) -> Self {
-        Self { total, held: vec![Bytes::ZERO; links], used: Bytes::ZERO }
+    /// # Panics
+    /// If there is less than everybody's headroom.
+    pub fn new(total: Bytes, links: usize, headroom: Bytes) -> Self {
+        assert!(total >= headroom * links as u64, "not even room for what is in flight");
+        Self { total, headroom, held: vec![Bytes::ZERO; links], used: Bytes::ZERO }
     }
 
     /// Records what `link` holds now.
@@ -31,24 +36,22 @@ impl Pool {
         self.held[link] = level;
     }
 
-    pub fn free(&self) -> Bytes {
-        self.total.saturating_sub(self.used)
-    }
-
     pub fn used(&self) -> Bytes {
         self.used
     }
 
     /// What `link` may hold from now on.
     pub fn share(&self, link: usize) -> Share {
-        Share { fair: self.free(), hard: self.held[link] + self.free() }
+        let reserved = self.headroom * self.held.len() as u64;
+        let fair = (self.total - reserved).saturating_sub(self.used) + self.headroom;
+        Share { fair, hard: self.held[link] + self.total.saturating_sub(self.used) }
     }
 }
 
 /// A link's part of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Pause in time to stay below this.
+    /// Pause in time to stay below this, headroom included.
     pub fair: Bytes,
     /// There is no room for more than this.
     pub hard: Bytes,
@@ -60,14 +63,23 @@ mod tests {
 
     #[test]
     fn one_link_alone_may_take_half_and_two_a_third_each() {
-        let mut pool = Pool::new(Bytes::new(120_000), 4);
-        assert_eq!(pool.share(0), Share { fair: Bytes::new(120_000), hard: Bytes::new(120_000) });
+        let mut pool = Pool::new(Bytes::new(160_000), 4, Bytes::new(10_000));
+        let fair = |pool: &Pool, link| pool.share(link).fair - Bytes::new(10_000);
+        assert_eq!(fair(&pool, 0), Bytes::new(120_000));
         pool.set_level(0, Bytes::new(60_000));
-        assert_eq!(pool.share(0), Share { fair: Bytes::new(60_000), hard: Bytes::new(120_000) });
+        assert_eq!(fair(&pool, 0), Bytes::new(60_000));
+        assert_eq!(pool.share(0).hard, Bytes::new(160_000));
         pool.set_level(0, Bytes::new(40_000));
         pool.set_level(1, Bytes::new(40_000));
-        assert_eq!([0, 1, 2].map(|link| pool.share(link).fair), [Bytes::new(40_000); 3]);
+        assert_eq!([0, 1, 2].map(|link| fair(&pool, link)), [Bytes::new(40_000); 3]);
         pool.set_level(1, Bytes::ZERO);
-        assert_eq!((pool.used(), pool.free()), (Bytes::new(40_000), Bytes::new(80_000)));
+        assert_eq!(pool.used(), Bytes::new(40_000));
+    }
+
+    #[test]
+    fn a_full_pool_leaves_everyone_headroom_only() {
+        let mut pool = Pool::new(Bytes::new(50_000), 2, Bytes::new(10_000));
+        pool.set_level(0, Bytes::new(35_000));
+        assert_eq!(pool.share(1), Share { fair: Bytes::new(10_000), hard: Bytes::new(15_000) });
     }
 }

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use machine::Out;
 use units::{Bytes, Span, Time};
 use wire::Seq;
-use wire::link::{Class, Feedback, Wish};
+use wire::link::{Class, Feedback, Gap, Wish};
 
 use crate::backpressure::Backpressure;
 use crate::counters::Counters;
@@ -141,14 +141,17 @@ impl<B: Body> Receiver<B> {
             self.expected = seq.next();
             self.unacknowledged += 1;
             self.owes_ack |= self.unacknowledged >= self.ack_every;
-            return match &mut self.order {
-                Some(order) if !order.is_waiting_for(seq) => self.accept(now, seq, body, counters, out),
+            match &mut self.order {
+                Some(order) if !order.is_waiting_for(seq) => {
+                    self.accept(now, seq, body, 0, counters, out);
+                }
                 Some(order) => {
                     order.next = seq.next();
                     out.deliver(lane(self.class), body);
                 }
                 None => out.deliver(lane(self.class), body),
-            };
+            }
+            return;
         }
         self.on_unexpected(now, seq, ahead, body, counters, out);
     }
@@ -168,15 +171,17 @@ impl<B: Body> Receiver<B> {
         if ahead > 0 {
             self.miss(now, ahead as u32, counters, out);
             self.expected = seq.next();
+            self.accept(now, seq, body, 0, counters, out);
         } else if let Some(run) = self.losses.close(seq) {
-            counters.recovered += 1;
-            out.note(Note::Recovered { class: self.class, after: now.since(run.since) });
             self.set_timer(out);
+            if self.accept(now, seq, body, run.round + 1, counters, out) {
+                counters.recovered += 1;
+                out.note(Note::Recovered { class: self.class, after: now.since(run.since) });
+            }
         } else {
             counters.rx_duplicate_seq += 1;
-            return out.release(body);
+            out.release(body);
         }
-        self.accept(now, seq, body, counters, out);
     }
 
     /// A dummy: the latest number sent so far.
@@ -202,14 +207,14 @@ impl<B: Body> Receiver<B> {
         counters.rx_missing_seq += u64::from(frames);
         out.note(Note::Missing { class: self.class, frames });
         let asked = self.max_consecutive.map_or(frames, |most| frames.min(most));
-        self.open_loss(now, self.expected, asked, out);
+        self.open_loss(now, self.expected, asked, 0, out);
         if asked < frames {
             self.give_up(self.expected.plus(asked), frames - asked, counters, out);
         }
     }
 
-    fn open_loss<O: Out<Endpoint<B>>>(&mut self, now: Time, first: Seq, frames: u32, out: &mut O) {
-        self.losses.open(Run { first, frames, since: now, deadline: now + self.timeout, round: 0 });
+    fn open_loss<O: Out<Endpoint<B>>>(&mut self, now: Time, first: Seq, frames: u32, round: u8, out: &mut O) {
+        self.losses.open(Run { first, frames, since: now, deadline: now + self.timeout, round });
         self.notices = self.control_copies;
         self.set_timer(out);
     }
@@ -222,38 +227,45 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Delivers a frame that is neither duplicate nor bogus, now or in its turn.
+    /// Delivers a frame that is neither duplicate nor bogus, now or in its turn. False if there was no room
+    /// for it; it is asked for again, in this `round`.
     #[inline(never)]
-    fn accept<O: Out<Endpoint<B>>>(&mut self, now: Time, seq: Seq, body: B, counters: &mut Counters, out: &mut O) {
-        let Some(order) = &mut self.order else { return out.deliver(lane(self.class), body) };
+    fn accept<O>(&mut self, now: Time, seq: Seq, body: B, round: u8, counters: &mut Counters, out: &mut O) -> bool
+    where
+        O: Out<Endpoint<B>>,
+    {
+        let Some(order) = &mut self.order else {
+            out.deliver(lane(self.class), body);
+            return true;
+        };
+        let level = order.buffer.level() + Bytes::new(u64::from(body.len()));
+        let fits = seq == order.next || level <= order.limit;
         if seq == order.next {
             order.next = seq.next();
             out.deliver(lane(self.class), body);
-            if order.buffer.is_empty() && order.stepped_over.is_empty() {
-                return;
-            }
-        } else {
-            let level = order.buffer.level() + Bytes::new(u64::from(body.len()));
-            if level > order.limit {
-                counters.rx_overflow += 1;
-                out.note(Note::Overflow);
-                out.release(body);
-                return self.lose_for_want_of_room(now, seq, counters, out);
-            }
+        } else if fits {
             order.buffer.hold(now, order.next, seq, body);
             order.peak = order.peak.max(level);
+        } else {
+            counters.rx_overflow += 1;
+            out.note(Note::Overflow);
+            out.release(body);
+            self.lose_for_want_of_room(now, seq, round, counters, out);
         }
         self.settle(counters, out);
+        fits
     }
 
     /// A frame arrived and could not be held. The paper's switch loses it; we ask for it again.
-    fn lose_for_want_of_room<O: Out<Endpoint<B>>>(&mut self, now: Time, seq: Seq, counters: &mut Counters, out: &mut O) {
-        if self.paper_acks {
+    fn lose_for_want_of_room<O>(&mut self, now: Time, seq: Seq, round: u8, counters: &mut Counters, out: &mut O)
+    where
+        O: Out<Endpoint<B>>,
+    {
+        if self.paper_acks || round > Gap::MAX_ROUND {
             self.give_up(seq, 1, counters, out);
         } else {
-            self.open_loss(now, seq, 1, out);
+            self.open_loss(now, seq, 1, round, out);
         }
-        self.settle(counters, out);
     }
 
     /// Delivers whatever has its turn, and lets backpressure and the timers follow.

@@ -62,18 +62,30 @@ impl Experiment {
 }
 
 /// A value of ours, with what stands behind it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     pub value: f64,
     /// Trials.
     pub n: u64,
     /// Where the true value lies with 95 % certainty, if it was estimated from counts.
     pub interval: Option<(f64, f64)>,
+    /// What else was seen that helps to judge it.
+    pub note: Option<String>,
 }
 
 impl Measured {
     pub fn exact(value: f64, n: u64) -> Self {
-        Self { value, n, interval: None }
+        Self { value, n, interval: None, note: None }
+    }
+
+    pub fn counted(value: f64, n: u64, (low, high): (f64, f64)) -> Self {
+        let note = Some(format!("95 %: {low:.1e} to {high:.1e}"));
+        Self { value, n, interval: Some((low, high)), note }
+    }
+
+    #[must_use]
+    pub fn with_note(self, note: String) -> Self {
+        Self { note: Some(note), ..self }
     }
 }
 
@@ -106,16 +118,13 @@ pub struct Row {
 
 impl Row {
     /// Within the band, or not told apart from it by what was counted.
-    pub fn judge(experiment: &Experiment, point: &Point, ours: Measured) -> Self {
+    pub fn judge(experiment: &Experiment, point: &Point, ours: &Measured) -> Self {
         let [low, high] = point.band;
         let (least, most) = ours.interval.unwrap_or((ours.value, ours.value));
         let within = (low..=high).contains(&ours.value);
         let verdict = if within || (least <= high && most >= low) { Verdict::Match } else { Verdict::Differs };
-        let mut why = point.why.clone();
-        if let Some((least, most)) = ours.interval {
-            let counted = format!("95 % of [{least:.1e}, {most:.1e}]");
-            why = if why.is_empty() { counted } else { format!("{counted}; {why}") };
-        }
+        let reasons = [ours.note.clone().unwrap_or_default(), point.why.clone()];
+        let why = reasons.into_iter().filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ");
         Self { id: format!("{}.{}", experiment.id, point.id), paper: point.paper, ours: ours.value, n: ours.n, verdict, why }
     }
 }
@@ -172,7 +181,7 @@ mod tests {
 
     fn judge(measured: Measured) -> Row {
         let experiment = Experiment::parse("x", FILE).unwrap();
-        Row::judge(&experiment, &experiment.point[0], measured)
+        Row::judge(&experiment, &experiment.point[0], &measured)
     }
 
     #[test]
@@ -184,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_count_matches_unless_it_excludes_the_band() {
-        let counted = |interval| judge(Measured { value: 0.0, n: 3, interval: Some(interval) }).verdict;
+        let counted = |interval| judge(Measured::counted(0.0, 3, interval)).verdict;
         assert_eq!(counted((0.0, 0.91)), Verdict::Match);
         assert_eq!(counted((0.0, 0.5)), Verdict::Differs);
     }

@@ -6,7 +6,7 @@
 
 use faults::{Model, Schedule};
 use guard::copies_for;
-use sim::link::{Config, Mode, Outcome, Profile, Watch, run};
+use sim::link::{Config, LevelBytes, Mode, Outcome, Profile, Watch, run};
 use units::{Prob, Rate};
 
 use crate::experiment::{Experiment, ExperimentError, Measured, Point, Row};
@@ -112,7 +112,7 @@ pub fn reproduce(
                 Some(setup) => outcome(&setup).and_then(|outcome| take(&experiment.measure, outcome)),
                 None => compute(&experiment.measure, point),
             };
-            rows.extend(measured.map(|measured| Row::judge(experiment, point, measured)));
+            rows.extend(measured.map(|measured| Row::judge(experiment, point, &measured)));
         }
     }
     Ok(rows)
@@ -135,18 +135,22 @@ fn take(measure: &str, outcome: &Outcome) -> Option<Measured> {
     let share = |count: u64, of: u64| {
         let (low, high) = interval::poisson(count);
         let of = of.max(1) as f64;
-        Measured { value: count as f64 / of, n: of as u64, interval: Some((low / of, high / of)) }
+        Measured::counted(count as f64 / of, of as u64, (low / of, high / of))
     };
     Some(match measure {
         "effective_loss" => share(outcome.frames_lost, outcome.frames_offered),
         "effective_speed" => Measured::exact(outcome.effective_speed?, outcome.frames_offered),
         "timeouts" => share(outcome.given_up, events),
-        "tx_buffer_bytes" => Measured::exact(outcome.tx_buffer_bytes.max as f64, outcome.frames_offered),
-        "rx_buffer_bytes" => Measured::exact(outcome.rx_buffer_bytes.max as f64, outcome.frames_offered),
+        "tx_buffer_bytes" => level(outcome.tx_buffer_bytes, outcome),
+        "rx_buffer_bytes" => level(outcome.rx_buffer_bytes, outcome),
         "recovery_us" => Measured::exact(outcome.recovery_delay_us?.max, outcome.recovered),
         "overhead" => Measured::exact(1.0 - outcome.effective_speed?, outcome.frames_offered),
         _ => return None,
     })
+}
+
+fn level(level: LevelBytes, outcome: &Outcome) -> Measured {
+    Measured::exact(level.max as f64, outcome.frames_offered).with_note(format!("p50 {}, p99 {}", level.p50, level.p99))
 }
 
 #[cfg(test)]

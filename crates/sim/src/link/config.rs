@@ -180,6 +180,12 @@ impl Config {
         if self.links == 0 || self.links > 1_024 {
             return wrong(format!("links {}: expected 1 to 1024", self.links));
         }
+        if let Some(shared) = self.shared_reorder {
+            let least = (self.headroom() + Bytes::new(u64::from(self.sizes.longest()))) * u64::from(self.links);
+            if shared < least {
+                return wrong(format!("shared reorder buffer {shared}: expected at least {least} for {} links", self.links));
+            }
+        }
         let slowest = self.rate.span_of(Bytes::new(u64::from(self.sizes.longest()))).as_secs() * self.frames as f64;
         let load = if let Load::Poisson(load) = self.load { load } else { 1.0 };
         if slowest / load > LONGEST_RUN_SECS {
@@ -228,6 +234,11 @@ impl Config {
             params.ordering.build = build;
         }
         params
+    }
+
+    /// What each link needs of a shared reorder buffer for itself.
+    pub(super) fn headroom(&self) -> Bytes {
+        self.params().ordering.backpressure.map_or(Bytes::ZERO, |thresholds| thresholds.headroom)
     }
 
     /// Of node A and of node B.

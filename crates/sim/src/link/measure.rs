@@ -107,6 +107,7 @@ impl Delays {
 pub struct Levels {
     histogram: Histogram<u64>,
     last: Bytes,
+    highest: Bytes,
 }
 
 impl Levels {
@@ -114,13 +115,14 @@ impl Levels {
 
     pub fn new() -> Self {
         #[expect(clippy::expect_used, reason = "the bounds are constants within the library's range")]
-        let histogram = Histogram::new_with_bounds(1, Self::HIGHEST, 3).expect("bounds");
-        Self { histogram, last: Bytes::ZERO }
+        let histogram = Histogram::new_with_bounds(1, Self::HIGHEST, 4).expect("bounds");
+        Self { histogram, last: Bytes::ZERO, highest: Bytes::ZERO }
     }
 
     #[inline]
     pub fn record(&mut self, level: Bytes) {
         self.last = level;
+        self.highest = self.highest.max(level);
         self.histogram.saturating_record(level.get());
     }
 
@@ -130,15 +132,16 @@ impl Levels {
     }
 
     pub fn summary(&self) -> LevelBytes {
-        let at = |quantile| self.histogram.value_at_quantile(quantile).min(self.histogram.max());
-        LevelBytes { p50: at(0.5), p99: at(0.99), max: self.histogram.max() }
+        let at = |quantile| self.histogram.value_at_quantile(quantile).min(self.highest.get());
+        LevelBytes { p50: at(0.5), p99: at(0.99), max: self.highest.get() }
     }
 }
 
 /// Everything measured on the traffic from A to B.
 #[derive(Debug)]
 pub struct Measure {
-    pub lanes: [Arrivals; 2],
+    /// By link and lane.
+    pub arrivals: Vec<[Arrivals; 2]>,
     pub transit: Delays,
     pub recovery: Delays,
     pub tx_level: Levels,
@@ -150,9 +153,9 @@ pub struct Measure {
 }
 
 impl Measure {
-    pub fn new() -> Self {
+    pub fn new(links: usize) -> Self {
         Self {
-            lanes: [Arrivals::new(), Arrivals::new()],
+            arrivals: (0..links).map(|_| [Arrivals::new(), Arrivals::new()]).collect(),
             transit: Delays::new(),
             recovery: Delays::new(),
             tx_level: Levels::new(),
@@ -164,8 +167,8 @@ impl Measure {
     }
 
     #[inline]
-    pub fn on_delivery(&mut self, now: Time, lane: usize, frame: Frame) {
-        self.lanes[lane].on_delivery(frame.id);
+    pub fn on_delivery(&mut self, now: Time, link: usize, lane: usize, frame: Frame) {
+        self.arrivals[link][lane].on_delivery(frame.id);
         self.last_transit = now.since(frame.taken);
         self.transit.record(self.last_transit, 1);
     }

@@ -18,7 +18,7 @@ use wire::link::{Kind, Wish};
 
 use super::config::{Config, Load, Mode, Profile, Sizes};
 use super::hardware::Hardware;
-use super::measure::Measure;
+use super::measure::{Arrivals, Measure};
 use super::outcome::Outcome;
 use super::source::{Frame, Source};
 use super::Watch;
@@ -283,7 +283,7 @@ impl<M: Machine<Inner = Frame, Note = Note>> Out<M> for Sink<'_, M> {
     #[inline]
     fn deliver(&mut self, lane: Lane, inner: Frame) {
         if let Some(measure) = &mut self.measure {
-            measure.on_delivery(self.now, usize::from(lane.0), inner);
+            measure.on_delivery(self.now, self.id as usize / 2, usize::from(lane.0), inner);
         }
     }
 
@@ -385,13 +385,13 @@ impl<'a, M: LinkMachine> World<'a, M> {
             queue: Queue::default(),
             slab: Slab { packets: Vec::new(), free: Vec::new() },
             nodes,
-            measure: Measure::new(),
+            measure: Measure::new(config.links as usize),
             rate: config.rate,
             flight: config.delay + path.pipeline,
             hardware,
             random: Random::new(config.seed, 1_000),
             shortcut: shortcut(config),
-            pool: config.shared_reorder.map(|total| Pool::new(total, config.links as usize)),
+            pool: config.shared_reorder.map(|total| Pool::new(total, config.links as usize, config.headroom())),
             events: 0,
             last_new: Time::ZERO,
         }
@@ -463,13 +463,14 @@ impl<'a, M: LinkMachine> World<'a, M> {
         let Some(hardware) = &self.hardware else { return self.act(now, id, packet) };
         // PFC is slow to take effect, and holds up what comes behind it.
         let shell = &mut self.nodes[id as usize].shell;
-        let mut at = now.max(shell.acting_until);
+        let mut at = now;
         if let Some(wish) = self.slab.get(packet).and_then(OnWire::wish)
             && wish != shell.last_wish
         {
             shell.last_wish = wish;
             at += if wish == Wish::Hold { hardware.pause } else { hardware.resume };
         }
+        at = at.max(shell.acting_until);
         shell.acting_until = at;
         if at == now {
             self.act(now, id, packet);
@@ -697,8 +698,8 @@ impl<'a, M: LinkMachine> World<'a, M> {
 
     fn outcome(&self, interrupted: bool) -> Outcome {
         let (skipped, skipped_time) = self.skipped();
-        let lanes = &self.measure.lanes;
-        let sum = |what: fn(&super::measure::Arrivals) -> u64| lanes.iter().map(what).sum::<u64>();
+        let arrivals = &self.measure.arrivals;
+        let sum = |what: fn(&Arrivals) -> u64| arrivals.iter().flatten().map(what).sum::<u64>();
         let offered = self.offered();
         let delivered = sum(|lane| lane.delivered) + skipped;
         let mut sender = Counters::default();
