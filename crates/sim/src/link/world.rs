@@ -403,7 +403,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
             self.next_traffic(id);
         }
         let mut interrupted = false;
-        while let Some((now, event)) = self.queue.next() {
+        while let Some((now, event)) = self.queue.take() {
             self.events += 1;
             self.handle(now, event);
             if self.events.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !watch.go_on(self.offered()) {
