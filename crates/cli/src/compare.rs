@@ -11,8 +11,7 @@ pub fn run(args: &CompareArgs, json: bool) -> Done {
         return Err(Failure::Usage(format!("--losses {loss}: expected 1e-9 to 0.5")));
     }
     let terminal = Terminal::new(0);
-    let rows =
-        compare::link_protocols(&args.rates, &args.losses, args.events.0, jobs(args.jobs), args.seed, &terminal);
+    let rows = compare::link_protocols(&args.rates, &args.losses, args.events.0, jobs(args.jobs), args.seed, &terminal);
     terminal.finish();
     print(json, &rows, || {
         format!(

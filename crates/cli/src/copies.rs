@@ -21,5 +21,7 @@ pub fn run(args: &CopiesArgs, json: bool) -> Done {
         ))
     })?;
     let answer = Answer { copies, expected_effective_loss: effective.get() };
-    print(json, &answer, || format!("{copies} copies of each retransmission; expected effective loss {:e}", effective.get()))
+    print(json, &answer, || {
+        format!("{copies} copies of each retransmission; expected effective loss {:e}", effective.get())
+    })
 }

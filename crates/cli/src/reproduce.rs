@@ -1,7 +1,7 @@
 //! `hitless reproduce`.
 
-use report::linkguardian::{self, Scale};
 use report::experiment;
+use report::linkguardian::{self, Scale};
 
 use crate::args::{ReproduceArgs, ScaleArg};
 use crate::output::{Done, Failure, print};

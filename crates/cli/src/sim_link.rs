@@ -77,24 +77,31 @@ fn schedules(args: &LinkArgs) -> Result<(Schedule, Schedule), Failure> {
     if let Some(path) = &args.faults {
         let text = std::fs::read_to_string(path)
             .map_err(|error| Failure::Usage(format!("--faults {}: {error}", path.display())))?;
-        let file = FaultFile::parse(&text)
-            .map_err(|error| Failure::Usage(format!("--faults {}: {error}", path.display())))?;
+        let file =
+            FaultFile::parse(&text).map_err(|error| Failure::Usage(format!("--faults {}: {error}", path.display())))?;
         return Ok((file.forward, file.reverse));
     }
     let forward = match (args.bit_errors, args.burst) {
         (Some(rate), _) => Model::PerBit(rate),
         (None, None) => Model::PerFrame(args.loss),
         (None, Some(length)) => Model::bursts(args.loss, length).ok_or_else(|| {
-            Failure::Usage(format!("--burst {length}: expected a mean of at least 1 frame, with room between bursts at --loss {}", args.loss))
+            Failure::Usage(format!(
+                "--burst {length}: expected a mean of at least 1 frame, with room between bursts at --loss {}",
+                args.loss
+            ))
         })?,
     };
-    let reverse =
-        if args.reverse_loss.is_zero() { Schedule::default() } else { Schedule::always(Model::PerFrame(args.reverse_loss)) };
+    let reverse = if args.reverse_loss.is_zero() {
+        Schedule::default()
+    } else {
+        Schedule::always(Model::PerFrame(args.reverse_loss))
+    };
     Ok((Schedule::always(forward), reverse))
 }
 
 fn describe(args: &LinkArgs, config: &Config) -> String {
-    let mode = clap::ValueEnum::to_possible_value(&args.mode).map_or_else(String::new, |value| value.get_name().to_owned());
+    let mode =
+        clap::ValueEnum::to_possible_value(&args.mode).map_or_else(String::new, |value| value.get_name().to_owned());
     let profile = match args.profile {
         ProfileArg::Tofino => "tofino",
         ProfileArg::Ideal => "ideal",

@@ -59,7 +59,11 @@ fn sim_link_reports_every_field_that_scripts_rely_on() {
 
 #[test]
 fn the_same_seed_gives_the_same_json_byte_for_byte() {
-    for args in ["sim link --frames 1e6", "sim link --frames 2e5 --mode both --load 0.5 --reverse-load 0.5", "sim link --frames 2e5 --mode uec-llr"] {
+    for args in [
+        "sim link --frames 1e6",
+        "sim link --frames 2e5 --mode both --load 0.5 --reverse-load 0.5",
+        "sim link --frames 2e5 --mode uec-llr",
+    ] {
         let run = || {
             let text = stdout(&format!("{args} --json"));
             text.lines().filter(|line| !line.contains("wall_seconds")).collect::<Vec<_>>().join("\n")

@@ -79,8 +79,9 @@ fn schedule(direction: &str, steps: &[Step]) -> Result<Schedule, FaultFileError>
         let prob = |key, text: &str| text.parse::<Prob>().map_err(|error| wrong(key, &error));
         let model = match (&step.loss, step.burst, &step.bit_errors, &step.frames) {
             (Some(loss), None, None, None) => Model::PerFrame(prob("loss", loss)?),
-            (Some(loss), Some(length), None, None) => Model::bursts(prob("loss", loss)?, length)
-                .ok_or_else(|| wrong("burst", &"expected a mean length of at least 1 that leaves gaps between bursts"))?,
+            (Some(loss), Some(length), None, None) => Model::bursts(prob("loss", loss)?, length).ok_or_else(|| {
+                wrong("burst", &"expected a mean length of at least 1 that leaves gaps between bursts")
+            })?,
             (None, None, Some(rate), None) => Model::PerBit(prob("bit_errors", rate)?),
             (None, None, None, Some(frames)) => Model::Script(frames.clone()),
             (None, None, None, None) => Model::None,

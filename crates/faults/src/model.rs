@@ -58,12 +58,28 @@ pub struct Fault {
 enum Process {
     None,
     /// Frames still to pass before the next loss.
-    PerFrame { p: f64, left: u64 },
+    PerFrame {
+        p: f64,
+        left: u64,
+    },
     /// Each bit wears the wire down by `hazard`; when `left` is used up, the frame at hand is lost.
     /// Exact, since the exponential has no memory.
-    PerBit { hazard: f64, left: f64 },
-    Bursts { enter: f64, leave: f64, severity: f64, in_burst: bool, left: u64 },
-    Script { sorted: Vec<u64>, next: usize, sent: u64 },
+    PerBit {
+        hazard: f64,
+        left: f64,
+    },
+    Bursts {
+        enter: f64,
+        leave: f64,
+        severity: f64,
+        in_burst: bool,
+        left: u64,
+    },
+    Script {
+        sorted: Vec<u64>,
+        next: usize,
+        sent: u64,
+    },
 }
 
 impl Fault {
@@ -138,7 +154,13 @@ impl Fault {
                 let frames = *left / (*hazard * f64::from(len) * 8.0);
                 if frames.is_finite() { (frames as u64).saturating_sub(1) } else { u64::MAX }
             }
-            Process::Bursts { in_burst, left, .. } => if *in_burst { 0 } else { *left },
+            Process::Bursts { in_burst, left, .. } => {
+                if *in_burst {
+                    0
+                } else {
+                    *left
+                }
+            }
             Process::Script { sorted, next, sent } => sorted.get(*next).map_or(u64::MAX, |frame| frame - sent),
         }
     }

@@ -68,13 +68,8 @@ const DEPTH: usize = 8;
 const FRAMES: u64 = 1_024;
 
 fn loss_free(criterion: &mut Criterion) {
-    let path = Path {
-        rate: Rate::gbps(100),
-        delay: Span::from_ns(50),
-        pipeline: Span::from_ns(400),
-        mtu: 1_518,
-        burst: 5,
-    };
+    let path =
+        Path { rate: Rate::gbps(100), delay: Span::from_ns(50), pipeline: Span::from_ns(400), mtu: 1_518, burst: 5 };
     let mut group = criterion.benchmark_group("loss-free frame, sender and receiver");
     group.throughput(Throughput::Elements(FRAMES));
     for class in Class::ALL {

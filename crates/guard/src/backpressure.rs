@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The wish is a level that every acknowledgement repeats, so a lost one is made good by the next.
-//! A switch that shares its buffer among links lowers the pause point for a while ([`Self::limit`]).
+//! A switch that shares its buffer among links lowers the pause point for a while ([`Backpressure::limit`]).
 //!
 //! Invariant: the wish changes only at a threshold.
 
@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn a_level_between_the_thresholds_keeps_the_wish() {
         let seen = wishes(&mut backpressure(), &[38_000, 40_000, 38_000, 37_000, 38_000]);
-        let expected = [(false, Wish::Flow), (true, Wish::Hold), (false, Wish::Hold), (true, Wish::Flow), (false, Wish::Flow)];
+        let expected =
+            [(false, Wish::Flow), (true, Wish::Hold), (false, Wish::Hold), (true, Wish::Flow), (false, Wish::Flow)];
         assert_eq!(seen, expected);
     }
 
@@ -93,6 +94,9 @@ mod tests {
         backpressure.limit(Bytes::new(20_000));
         assert_eq!(wishes(&mut backpressure, &[10_000, 0]), [(true, Wish::Hold), (true, Wish::Flow)]);
         backpressure.limit(Bytes::ZERO);
-        assert_eq!(wishes(&mut backpressure, &[0, 1, 0]), [(false, Wish::Flow), (true, Wish::Hold), (true, Wish::Flow)]);
+        assert_eq!(
+            wishes(&mut backpressure, &[0, 1, 0]),
+            [(false, Wish::Flow), (true, Wish::Hold), (true, Wish::Flow)]
+        );
     }
 }

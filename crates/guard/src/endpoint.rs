@@ -490,7 +490,8 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     fn pull_control<O: Out<Self>>(&mut self, out: &mut O) -> bool {
         if self.life.has_message()
-            && let Some(message) = self.life.next_message() {
+            && let Some(message) = self.life.next_message()
+        {
             out.transmit(WIRE, Packet { header: Header::session(self.life.epoch(), message), body: None });
             return true;
         }
@@ -616,11 +617,7 @@ impl<B: Body> Endpoint<B> {
     /// Strictly by priority.
     #[inline(never)]
     fn pull_by_priority<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Pull {
-        if self.pull_control(out)
-            || self.pull_copy(out)
-            || self.pull_announcement(now, out)
-            || self.pull_new(out)
-        {
+        if self.pull_control(out) || self.pull_copy(out) || self.pull_announcement(now, out) || self.pull_new(out) {
             return Pull::Sent;
         }
         if self.pull_ack(out) {

@@ -169,8 +169,7 @@ impl Params {
     /// The values of the paper's switch, measured at 25G and at 100G (§4, App. B.1).
     pub fn tofino(path: &Path, class: Class, copies: u8) -> Self {
         let fast = path.rate >= Rate::gbps(100);
-        let (timeout, resume_at) =
-            if fast { (Span::from_us(7), 37_000) } else { (Span::from_ns(7_500), 40_000) };
+        let (timeout, resume_at) = if fast { (Span::from_us(7), 37_000) } else { (Span::from_ns(7_500), 40_000) };
         let buffer = Bytes::new(200_000);
         let resume_at = Bytes::new(resume_at);
         let frame = Bytes::new(u64::from(path.mtu));
@@ -226,13 +225,7 @@ mod tests {
     use super::*;
 
     fn path(gbps: u64) -> Path {
-        Path {
-            rate: Rate::gbps(gbps),
-            delay: Span::from_ns(100),
-            pipeline: Span::from_ns(400),
-            mtu: 1_518,
-            burst: 5,
-        }
+        Path { rate: Rate::gbps(gbps), delay: Span::from_ns(100), pipeline: Span::from_ns(400), mtu: 1_518, burst: 5 }
     }
 
     #[test]

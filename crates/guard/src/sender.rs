@@ -220,9 +220,7 @@ impl<B: Body> Sender<B> {
         let before = self.held.len();
         while covered.offset_from(self.reported) > 0 {
             let seq = self.reported;
-            if feedback.lists(seq) {
-                self.held.push(seq);
-            } else if !self.free(seq, out) {
+            if feedback.lists(seq) || !self.free(seq, out) {
                 self.held.push(seq);
             }
             self.reported = seq.next();

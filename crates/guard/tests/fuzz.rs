@@ -124,10 +124,9 @@ fn fuzz(name: &str, target: fn(&[u8]), rounds: u64) {
     let mut random = Random(rounds);
     for _ in 0..rounds {
         let bytes = change(&mut random, &corpus);
-        if let Err(panic) = std::panic::catch_unwind(|| target(&bytes)) {
+        if std::panic::catch_unwind(|| target(&bytes)).is_err() {
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            eprintln!("{name} fails on {hex}");
-            std::panic::resume_unwind(panic);
+            panic!("{name} fails on {hex}");
         }
     }
 }

@@ -15,15 +15,33 @@ use wire::link::{Class, Kind};
 
 #[derive(Clone, Debug)]
 enum Op {
-    Send { left: bool, second_class: bool, frames: u32 },
+    Send {
+        left: bool,
+        second_class: bool,
+        frames: u32,
+    },
     /// Let this many things happen, each frame lost with this chance of 256.
-    Run { steps: u16, loss: u8 },
+    Run {
+        steps: u16,
+        loss: u8,
+    },
     /// The same, but control frames may be late and overtaken.
-    Shuffle { steps: u16, loss: u8 },
-    Wait { us: u16 },
-    Activate { left: bool },
-    Deactivate { left: bool },
-    Restart { left: bool },
+    Shuffle {
+        steps: u16,
+        loss: u8,
+    },
+    Wait {
+        us: u16,
+    },
+    Activate {
+        left: bool,
+    },
+    Deactivate {
+        left: bool,
+    },
+    Restart {
+        left: bool,
+    },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -46,11 +64,7 @@ fn op_with_restarts() -> impl Strategy<Value = Op> {
 }
 
 fn setup() -> impl Strategy<Value = Params> {
-    let classes = prop_oneof![
-        Just(vec![Class::Ordered]),
-        Just(vec![Class::NonBlocking]),
-        Just(Class::ALL.to_vec()),
-    ];
+    let classes = prop_oneof![Just(vec![Class::Ordered]), Just(vec![Class::NonBlocking]), Just(Class::ALL.to_vec()),];
     (classes, any::<bool>(), 1..4u8, 1..4u8, 1..3u8, 1..6u8, 4..64u32, any::<u16>(), any::<bool>()).prop_map(
         |(classes, rotating, copies, asks, control_copies, ack_every, window, first, era)| {
             let mut params = params(classes[0]);
@@ -117,7 +131,8 @@ impl World {
         match *op {
             Op::Send { left, second_class, frames } => {
                 let side = Self::side(left);
-                let second = second_class && self.params.classes.len() == 2 || self.params.classes == [Class::NonBlocking];
+                let second =
+                    second_class && self.params.classes.len() == 2 || self.params.classes == [Class::NonBlocking];
                 let class = if second { Class::NonBlocking } else { Class::Ordered };
                 for _ in 0..frames {
                     let tally = &mut self.tallies[side as usize];
@@ -152,7 +167,11 @@ impl World {
                     return Fate::Lost;
                 }
                 let control = matches!(packet.header.kind(), Kind::Ack | Kind::Notice);
-                if shuffle && control && draw & 0x100 != 0 { Fate::Late(Span::from_ns(u64::from(draw & 0x7ff))) } else { Fate::Arrives }
+                if shuffle && control && draw & 0x100 != 0 {
+                    Fate::Late(Span::from_ns(u64::from(draw & 0x7ff)))
+                } else {
+                    Fate::Arrives
+                }
             };
             if !self.link.step(&mut fate) {
                 break;

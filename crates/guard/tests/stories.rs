@@ -252,10 +252,13 @@ fn the_lost_tail_of_one_class_is_found_while_the_other_fills_the_wire() {
         let mut link = established(&params);
         send(&mut link, Side::Left, busy, 100..1_100);
         send(&mut link, Side::Left, quiet, 0..1);
-        let mut first = lose_first(1, match quiet {
-            Class::Ordered => |kind| matches!(kind, Kind::Data(Class::Ordered, _)),
-            Class::NonBlocking => |kind| matches!(kind, Kind::Data(Class::NonBlocking, _)),
-        });
+        let mut first = lose_first(
+            1,
+            match quiet {
+                Class::Ordered => |kind| matches!(kind, Kind::Data(Class::Ordered, _)),
+                Class::NonBlocking => |kind| matches!(kind, Kind::Data(Class::NonBlocking, _)),
+            },
+        );
         let mut got = Vec::new();
         while !got.contains(&0) {
             assert!(link.step(&mut first));

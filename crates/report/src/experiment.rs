@@ -125,7 +125,14 @@ impl Row {
         let verdict = if within || (least <= high && most >= low) { Verdict::Match } else { Verdict::Differs };
         let reasons = [ours.note.clone().unwrap_or_default(), point.why.clone()];
         let why = reasons.into_iter().filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ");
-        Self { id: format!("{}.{}", experiment.id, point.id), paper: point.paper, ours: ours.value, n: ours.n, verdict, why }
+        Self {
+            id: format!("{}.{}", experiment.id, point.id),
+            paper: point.paper,
+            ours: ours.value,
+            n: ours.n,
+            verdict,
+            why,
+        }
     }
 }
 

@@ -166,7 +166,12 @@ mod tests {
         for experiment in &all {
             for point in &experiment.point {
                 assert!(point.band[0] <= point.band[1], "{} {}", experiment.id, point.id);
-                assert!(Setup::of(point).is_some() || compute(&experiment.measure, point).is_some(), "{}.{}", experiment.id, point.id);
+                assert!(
+                    Setup::of(point).is_some() || compute(&experiment.measure, point).is_some(),
+                    "{}.{}",
+                    experiment.id,
+                    point.id
+                );
             }
         }
     }

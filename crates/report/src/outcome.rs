@@ -15,8 +15,14 @@ pub fn table(outcome: &Outcome) -> Table {
     row("frames offered", format!("{} ({skipped:.1} % skipped between losses)", thousands(outcome.frames_offered)));
     row("corrupted on the wire", thousands(outcome.frames_corrupted));
     row("lost", thousands(outcome.frames_lost));
-    row("effective loss", format!("{:.2e} (95 %: {:.1e} to {:.1e})", outcome.effective_loss, low / offered, high / offered));
-    row("effective speed", outcome.effective_speed.map_or("-".into(), |speed| format!("{:.3} % of line rate", speed * 100.0)));
+    row(
+        "effective loss",
+        format!("{:.2e} (95 %: {:.1e} to {:.1e})", outcome.effective_loss, low / offered, high / offered),
+    );
+    row(
+        "effective speed",
+        outcome.effective_speed.map_or("-".into(), |speed| format!("{:.3} % of line rate", speed * 100.0)),
+    );
     row("recovered, given up", format!("{}, {}", thousands(outcome.recovered), thousands(outcome.given_up)));
     row("retransmissions", format!("{} ({} for each loss)", thousands(outcome.retransmissions), outcome.copies));
     row("recovery delay", delay(outcome.recovery_delay_us));
@@ -24,7 +30,10 @@ pub fn table(outcome: &Outcome) -> Table {
     row("Tx buffer peak", format!("{} B", thousands(outcome.tx_buffer_peak_bytes)));
     row("Rx buffer peak", format!("{} B", thousands(outcome.rx_buffer_peak_bytes)));
     row("pauses, overflows", format!("{}, {}", thousands(outcome.pauses), thousands(outcome.overflows)));
-    row("reordered, duplicated", format!("{}, {}", thousands(outcome.frames_reordered), thousands(outcome.frames_duplicated)));
+    row(
+        "reordered, duplicated",
+        format!("{}, {}", thousands(outcome.frames_reordered), thousands(outcome.frames_duplicated)),
+    );
     if outcome.frames_dropped_at_queue > 0 {
         row("dropped before the link", thousands(outcome.frames_dropped_at_queue));
     }

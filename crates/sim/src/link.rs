@@ -5,12 +5,15 @@
 //!
 //! Scope: the nodes are ports with a queue above each; what happens before and behind them is not
 //! modelled. A frame is stored and forwarded: it counts as arrived when its last bit has, plus the
-//! pipeline's latency. [`hardware`] adds what is particular to the paper's switch.
+//! pipeline's latency. `hardware` adds what is particular to the paper's switch.
 
 mod config;
 mod hardware;
 mod measure;
+mod node;
 mod outcome;
+mod protocol;
+mod shortcut;
 mod source;
 mod world;
 
@@ -48,13 +51,13 @@ pub fn run(config: &Config, watch: &dyn Watch) -> Result<Outcome, ConfigError> {
         }
         Mode::None => {
             let params = config.params();
-            World::new(config, |side| Endpoint::<Frame>::new(params.clone(), side + 1)).run(watch)
+            World::new(config, |node| Endpoint::<Frame>::new(params.clone(), node.instance())).run(watch)
         }
         Mode::Ordered | Mode::NonBlocking | Mode::Both | Mode::Auto => {
             let [sender, receiver] = config.both_params();
-            World::new(config, |side| {
-                let params = if side % 2 == 0 { &sender } else { &receiver };
-                Endpoint::<Frame>::established(params.clone(), side + 1)
+            World::new(config, |node| {
+                let params = if node.sends() { &sender } else { &receiver };
+                Endpoint::<Frame>::established(params.clone(), node.instance())
             })
             .run(watch)
         }

@@ -7,4 +7,4 @@ mod duo;
 mod recorder;
 
 pub use duo::{Duo, Fate, Side};
-pub use recorder::{Act, Recorder};
+pub use recorder::{Act, ActOf, Recorder};

@@ -15,9 +15,11 @@ pub enum Act<F, I, D, N> {
     Note(N),
 }
 
+pub type ActOf<M> = Act<<M as Machine>::Frame, <M as Machine>::Inner, <M as Machine>::Done, <M as Machine>::Note>;
+
 /// Writes down every action in order; keeps the queues above and the timers as a driver would.
 pub struct Recorder<M: Machine> {
-    pub acts: Vec<Act<M::Frame, M::Inner, M::Done, M::Note>>,
+    pub acts: Vec<ActOf<M>>,
     /// The queues above, by lane.
     pub above: [VecDeque<M::Inner>; 2],
     /// Deadlines by timer.
@@ -38,7 +40,7 @@ impl<M: Machine> Default for Recorder<M> {
 
 impl<M: Machine> Recorder<M> {
     /// What happened since the last call.
-    pub fn acts(&mut self) -> Vec<Act<M::Frame, M::Inner, M::Done, M::Note>> {
+    pub fn acts(&mut self) -> Vec<ActOf<M>> {
         std::mem::take(&mut self.acts)
     }
 

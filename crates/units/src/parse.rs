@@ -87,7 +87,9 @@ mod tests {
 
     #[test]
     fn counts_read_as_written() {
-        for (text, value) in [("1", 1), ("2e7", 20_000_000), ("300K", 300_000), ("1_000", 1_000), ("1e12", 1_000_000_000_000)] {
+        for (text, value) in
+            [("1", 1), ("2e7", 20_000_000), ("300K", 300_000), ("1_000", 1_000), ("1e12", 1_000_000_000_000)]
+        {
             assert_eq!(text.parse::<Count>(), Ok(Count(value)), "{text}");
         }
     }

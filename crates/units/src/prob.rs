@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::parse::split_number;
 use crate::ParseError;
+use crate::parse::split_number;
 
 /// A probability, 0 to 1 inclusive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]

@@ -93,7 +93,9 @@ mod tests {
 
     #[test]
     fn rates_read_as_written_and_nonsense_is_refused() {
-        for (text, bits) in [("100G", 100_000_000_000), ("1.6T", 1_600_000_000_000), ("25Gbps", 25_000_000_000), ("10M", 10_000_000)] {
+        for (text, bits) in
+            [("100G", 100_000_000_000), ("1.6T", 1_600_000_000_000), ("25Gbps", 25_000_000_000), ("10M", 10_000_000)]
+        {
             assert_eq!(text.parse::<Rate>(), Ok(Rate(bits)), "{text}");
         }
         for text in ["100Q", "100", "0G", "-5G", "99T", "G", ""] {

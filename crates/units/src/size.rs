@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 use std::str::FromStr;
 
-use crate::parse::{scaled, split_number};
 use crate::ParseError;
+use crate::parse::{scaled, split_number};
 
 /// A number of bytes. `K`, `M` and `G` are powers of ten, as for rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

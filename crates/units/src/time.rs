@@ -5,8 +5,8 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 use std::str::FromStr;
 
-use crate::parse::{scaled, split_number};
 use crate::ParseError;
+use crate::parse::{scaled, split_number};
 
 /// A point in time: picoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -169,7 +169,9 @@ mod tests {
 
     #[test]
     fn spans_read_as_written() {
-        for (text, ps) in [("0ns", 0), ("25ps", 25), ("7.5us", 7_500_000), ("7.5 µs", 7_500_000), ("1e-3s", 1_000_000_000)] {
+        for (text, ps) in
+            [("0ns", 0), ("25ps", 25), ("7.5us", 7_500_000), ("7.5 µs", 7_500_000), ("1e-3s", 1_000_000_000)]
+        {
             assert_eq!(text.parse::<Span>(), Ok(Span(ps)), "{text}");
         }
     }

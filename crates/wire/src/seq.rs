@@ -86,11 +86,7 @@ mod tests {
     /// The comparison as the paper has it.
     fn with_era_correction(a: Seq, b: Seq) -> i32 {
         let correct = |seq: Seq| i32::from(seq.number().wrapping_sub(HALF as u16));
-        if a.era() == b.era() {
-            i32::from(a.number()) - i32::from(b.number())
-        } else {
-            correct(a) - correct(b)
-        }
+        if a.era() == b.era() { i32::from(a.number()) - i32::from(b.number()) } else { correct(a) - correct(b) }
     }
 
     #[test]

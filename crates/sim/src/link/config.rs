@@ -43,10 +43,11 @@ pub enum Sizes {
 
 impl Sizes {
     pub fn longest(&self) -> u32 {
-        match self {
-            Self::Fixed(len) => *len,
-            Self::Mix(parts) => parts.iter().map(|(len, _)| *len).max().unwrap_or(MIN_FRAME),
-        }
+        self.lengths().into_iter().max().unwrap_or(MIN_FRAME)
+    }
+
+    pub fn shortest(&self) -> u32 {
+        self.lengths().into_iter().min().unwrap_or(MIN_FRAME)
     }
 
     fn lengths(&self) -> Vec<u32> {
@@ -183,7 +184,10 @@ impl Config {
         if let Some(shared) = self.shared_reorder {
             let least = (self.headroom() + Bytes::new(u64::from(self.sizes.longest()))) * u64::from(self.links);
             if shared < least {
-                return wrong(format!("shared reorder buffer {shared}: expected at least {least} for {} links", self.links));
+                return wrong(format!(
+                    "shared reorder buffer {shared}: expected at least {least} for {} links",
+                    self.links
+                ));
             }
         }
         let slowest = self.rate.span_of(Bytes::new(u64::from(self.sizes.longest()))).as_secs() * self.frames as f64;

@@ -44,7 +44,14 @@ pub struct Source {
 
 impl Source {
     /// Offers `frames` frames, spread over `lanes`; none if there is no `load`.
-    pub fn new(sizes: Sizes, load: Option<Load>, rate: Rate, frames: u64, lanes: std::ops::Range<u8>, random: Random) -> Self {
+    pub fn new(
+        sizes: Sizes,
+        load: Option<Load>,
+        rate: Rate,
+        frames: u64,
+        lanes: std::ops::Range<u8>,
+        random: Random,
+    ) -> Self {
         Self {
             sizes,
             load,

@@ -338,9 +338,11 @@ mod tests {
     fn every_kind_survives_the_wire_and_no_part_of_it_is_a_header() {
         let seq = Seq::new(0x1234, true);
         for feedback in [None, Some(feedback())] {
-            for kind in
-                [Kind::Data(Class::Ordered, seq), Kind::Retransmission(Class::NonBlocking, seq), Kind::Dummy(Class::Ordered, seq)]
-            {
+            for kind in [
+                Kind::Data(Class::Ordered, seq),
+                Kind::Retransmission(Class::NonBlocking, seq),
+                Kind::Dummy(Class::Ordered, seq),
+            ] {
                 check(kind, feedback.clone());
             }
         }
@@ -361,7 +363,8 @@ mod tests {
 
     #[test]
     fn a_protected_frame_pays_three_bytes_and_an_acknowledgement_three_more() {
-        let len = |feedback| Header::new(Epoch::default(), Kind::Data(Class::Ordered, Seq::default()), feedback).wire_len();
+        let len =
+            |feedback| Header::new(Epoch::default(), Kind::Data(Class::Ordered, Seq::default()), feedback).wire_len();
         assert_eq!(len(None), 3);
         assert_eq!(len(Some(Feedback::new(Class::Ordered, Seq::default(), Wish::Flow))), 6);
         assert_eq!(Header::BARE.wire_len(), 0);
