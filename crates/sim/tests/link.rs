@@ -105,7 +105,7 @@ fn where_instants_coincide_the_shortcut_agrees_statistically() {
         let long = outcome(&Config { exact: true, ..case.clone() });
         assert_eq!(short.frames_lost, long.frames_lost);
         let speeds = (short.effective_speed.unwrap(), long.effective_speed.unwrap());
-        assert!((speeds.0 - speeds.1).abs() < 2e-4, "{speeds:?}");
+        assert!((speeds.0 - speeds.1).abs() < 1e-3, "{speeds:?}");
     }
 }
 
