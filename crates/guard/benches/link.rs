@@ -86,7 +86,7 @@ fn loss_free(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(FRAMES));
     for class in Class::ALL {
         let params = Params::ideal(&path, class, 2);
-        let mut ends = [Endpoint::established(params.clone(), 1), Endpoint::established(params, 2)];
+        let mut ends = [Endpoint::established(params.clone(), 1, 2), Endpoint::established(params, 2, 1)];
         let mut wires = [Wire { endless: true, ..Wire::default() }, Wire::default()];
         let now = Time::from_ps(1);
         group.bench_function(format!("{class:?}"), |bencher| {

@@ -38,7 +38,8 @@ pub struct Auto {
     level: Level,
     sent: u64,
     missing: u64,
-    /// Windows in a row that spoke for another level.
+    /// Another level that the latest windows spoke for, and how many in a row did.
+    candidate: Level,
     streak: u8,
     rest: u64,
     copies: u8,
@@ -46,7 +47,16 @@ pub struct Auto {
 
 impl Auto {
     pub fn new(limits: AutoLimits, copies: u8) -> Self {
-        Self { limits, level: Level::Ordered, sent: 0, missing: 0, streak: 0, rest: limits.rest, copies }
+        Self {
+            limits,
+            level: Level::Ordered,
+            sent: 0,
+            missing: 0,
+            candidate: Level::Ordered,
+            streak: 0,
+            rest: limits.rest,
+            copies,
+        }
     }
 
     pub fn level(&self) -> Level {
@@ -85,8 +95,9 @@ impl Auto {
             self.copies = copies_for(loss, self.limits.target).map_or(MOST_COPIES, |(n, _)| n.clamp(1, MOST_COPIES));
         }
         let wanted = self.wanted(loss);
-        self.streak = if wanted == self.level { 0 } else { self.streak + 1 };
-        if self.streak >= self.limits.patience {
+        self.streak = if wanted == self.candidate { self.streak.saturating_add(1) } else { 1 };
+        self.candidate = wanted;
+        if wanted != self.level && self.streak >= self.limits.patience {
             self.streak = 0;
             self.rest = match wanted {
                 Level::Off => (self.rest * 2).min(self.limits.rest * LONGEST_REST),

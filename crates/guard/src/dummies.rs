@@ -44,9 +44,15 @@ impl Dummies {
         self.pace.endless
     }
 
-    /// When the next dummy is due; at once if that lies in the past.
+    /// When the next dummy is worth sending even ahead of another class's frames; at once if that lies in
+    /// the past.
+    pub fn worth_announcing(&self) -> Time {
+        if self.left > 0 { Time::ZERO } else { self.next }
+    }
+
+    /// When the next dummy is due if there is nothing else to send.
     pub fn due(&self) -> Time {
-        if self.left > 0 || self.pace.endless { Time::ZERO } else { self.next }
+        if self.pace.endless { Time::ZERO } else { self.worth_announcing() }
     }
 
     pub fn sent(&mut self, now: Time) {

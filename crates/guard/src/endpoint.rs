@@ -10,6 +10,8 @@
 //! The owner drives it as any [`Machine`]: [`Endpoint::new`] is dormant and passes frames on as they
 //! are; [`Command::Activate`] starts the handshake; [`Event`]s tell how it went.
 
+use std::collections::VecDeque;
+
 use machine::{Lane, Machine, Out, Port, Pull};
 use units::{Bytes, Span, Time};
 use wire::link::{Class, Feedback, Header, Kind, Refusal};
@@ -105,8 +107,11 @@ pub struct Endpoint<B> {
     copies: u8,
     life: Lifecycle,
     lines: Vec<Line<B>>,
-    /// Which class may send the next new frame.
+    /// Which class may send the next new frame, and which may acknowledge next.
     turn: usize,
+    ack_turn: usize,
+    /// Unprotected frames that came while protected ones were held: those go first.
+    bare: VecDeque<B>,
     auto: Option<Auto>,
     /// Dummies sent since an acknowledgement last made sense.
     unanswered: u32,
@@ -128,6 +133,8 @@ impl<B: Body> Endpoint<B> {
             lines: lines(&params),
             params,
             turn: 0,
+            ack_turn: 0,
+            bare: VecDeque::new(),
             unanswered: 0,
             counters: Counters::default(),
             tx_peak: Bytes::ZERO,
@@ -137,9 +144,9 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// An end that is active already; its peer must be made the same way, with the same parameters.
-    pub fn established(params: Params, instance: u32) -> Self {
+    pub fn established(params: Params, instance: u32, peer: u32) -> Self {
         let mut endpoint = Self::new(params, instance);
-        endpoint.life.establish();
+        endpoint.life.establish(peer);
         endpoint
     }
 
@@ -190,7 +197,7 @@ impl<B: Body> Endpoint<B> {
         hash
     }
 
-    /// Whether frames sent are still unacknowledged.
+    /// All frames sent are acknowledged or given up.
     pub fn is_drained(&self) -> bool {
         self.lines.iter().all(|line| line.tx.is_drained())
     }
@@ -210,6 +217,7 @@ impl<B: Body> Endpoint<B> {
             && self.lines.len() == 1
             && self.auto.is_none()
             && !self.life.has_message()
+            && self.bare.is_empty()
             && !self.lines.iter().any(urgent)
     }
 
@@ -228,6 +236,7 @@ impl<B: Body> Endpoint<B> {
                 out.wake(WIRE);
             }
         } else if let Some((latest, wish)) = packet.header.as_ack(epoch, line.class)
+            && packet.body.is_none()
             && line.tx.is_in_order()
         {
             self.counters.rx_ack += 1;
@@ -301,7 +310,11 @@ impl<B: Body> Endpoint<B> {
     /// The acknowledgement that is due, to ride on a frame.
     #[inline]
     fn due_feedback(&mut self) -> Option<Feedback> {
-        self.lines.iter_mut().find(|line| line.rx.owes_ack()).map(|line| line.rx.acknowledge())
+        let first = self.ack_turn;
+        let at = (first..self.lines.len()).chain(0..first).find(|at| self.lines[*at].rx.owes_ack())?;
+        // The other class first next time: one that always owes must not keep the other from its turn.
+        self.ack_turn = if at + 1 < self.lines.len() { at + 1 } else { 0 };
+        Some(self.lines[at].rx.acknowledge())
     }
 
     fn wake_if_urgent<O: Out<Self>>(&mut self, out: &mut O) {
@@ -321,19 +334,39 @@ impl<B: Body> Endpoint<B> {
             };
         }
         self.on_header(now, &packet.header, packet.body, out);
+        self.release_bare(out);
         self.try_to_close(now, out);
         out.wake(WIRE);
     }
 
-    /// A frame as it came. If frames before it are still held, their sender has restarted and will not
-    /// send what they wait for: they go first.
+    /// A frame as it came. Protected frames that are still held came before it, from a sender that has
+    /// restarted since; they go first. It may also be a stranger's, so they are not given up for it.
     fn on_bare<O: Out<Self>>(&mut self, body: B, out: &mut O) {
-        if self.auto.is_none() {
-            for line in self.lines.iter_mut().filter(|line| !line.rx.is_empty()) {
+        if self.auto.is_some() || self.is_empty() {
+            return self.pass_up(body, out);
+        }
+        self.bare.push_back(body);
+        let waiting = self.bare.iter().fold(0, |sum, body| sum + u64::from(body.len()));
+        if Bytes::new(waiting) > self.params.ordering.limit {
+            for line in &mut self.lines {
                 line.rx.flush(&mut self.counters, out);
             }
+            self.release_bare(out);
         }
-        self.pass_up(body, out);
+        out.wake(WIRE);
+    }
+
+    /// Everything received is delivered.
+    fn is_empty(&self) -> bool {
+        self.lines.iter().all(|line| line.rx.is_empty())
+    }
+
+    fn release_bare<O: Out<Self>>(&mut self, out: &mut O) {
+        while !self.bare.is_empty() && self.is_empty() {
+            if let Some(body) = self.bare.pop_front() {
+                self.pass_up(body, out);
+            }
+        }
     }
 
     #[inline]
@@ -438,6 +471,10 @@ impl<B: Body> Endpoint<B> {
             Step::Nothing => {}
             Step::Bogus => self.counters.rx_bad += 1,
             Step::Begin => self.begin(out),
+            Step::BeginAgain => {
+                self.begin(out);
+                out.complete(Event::PeerLost);
+            }
             Step::BeginActive => {
                 self.begin(out);
                 out.complete(Event::Activated);
@@ -462,11 +499,11 @@ impl<B: Body> Endpoint<B> {
     fn begin<O: Out<Self>>(&mut self, out: &mut O) {
         self.tx_peak = self.tx_peak();
         self.rx_peak = self.rx_peak();
-        for line in &mut self.lines {
+        for mut line in std::mem::replace(&mut self.lines, lines(&self.params)) {
             self.counters.flushed += line.tx.flush(out);
             line.rx.flush(&mut self.counters, out);
         }
-        self.lines = lines(&self.params);
+        self.release_bare(out);
         self.unanswered = 0;
     }
 
@@ -481,8 +518,7 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     fn try_to_close<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
         if self.life.state() == State::Closing {
-            let empty = self.lines.iter().all(|line| line.rx.is_empty());
-            let step = self.life.try_to_close(self.is_drained(), empty);
+            let step = self.life.try_to_close(self.is_drained(), self.is_empty());
             self.follow(now, step, out);
         }
     }
@@ -524,10 +560,14 @@ impl<B: Body> Endpoint<B> {
     /// as long as the other fills the wire.
     #[inline]
     fn pull_announcement<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> bool {
-        if self.lines.len() < 2 {
+        if self.lines.len() < 2 || !matches!(self.life.state(), State::Active | State::Closing) {
             return false;
         }
-        self.pull_dummy(now, out) == Pull::Sent
+        let due =
+            |line: &Line<B>| line.tx.dummies.worth_announcing() <= now && line.tx.is_dry(self.feed(line.class), out);
+        let Some(at) = self.lines.iter().position(due) else { return false };
+        self.send_dummy(now, at, out);
+        true
     }
 
     #[inline]
@@ -582,7 +622,7 @@ impl<B: Body> Endpoint<B> {
 
     /// Whether anything is left to send after an explicit acknowledgement, which goes after all else.
     fn has_more<O: Out<Self>>(&self, out: &O) -> bool {
-        let wants = |line: &Line<B>| line.rx.owes_ack() || line.tx.dummy_due(self.feed(line.class), out).is_some();
+        let wants = |line: &Line<B>| line.rx.owes_ack() || line.tx.is_dry(self.feed(line.class), out);
         self.lines.iter().any(wants)
     }
 
@@ -593,7 +633,11 @@ impl<B: Body> Endpoint<B> {
         let mut earliest: Option<Time> = None;
         for at in 0..self.lines.len() {
             let fed = self.feed(self.lines[at].class);
-            let Some(due) = self.lines[at].tx.dummy_due(fed, out) else { continue };
+            let tx = &self.lines[at].tx;
+            if !tx.is_dry(fed, out) {
+                continue;
+            }
+            let due = tx.dummies.due();
             if due <= now {
                 self.send_dummy(now, at, out);
                 return Pull::Sent;
@@ -609,7 +653,7 @@ impl<B: Body> Endpoint<B> {
         line.tx.dummies.sent(now);
         let kind = Kind::Dummy(line.class, line.tx.latest_sent());
         self.counters.tx_dummy += 1;
-        self.unanswered += 1;
+        self.unanswered = self.unanswered.saturating_add(1);
         self.transmit(kind, feedback, None, out);
         self.notice_silence(now, out);
     }
@@ -677,6 +721,7 @@ impl<B: Body> Machine for Endpoint<B> {
                 out.wake(WIRE);
             }
         }
+        self.release_bare(out);
         self.try_to_close(now, out);
     }
 

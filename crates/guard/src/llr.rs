@@ -63,6 +63,8 @@ pub struct Profile {
     pub data_age_timeout: Span,
     /// The least time between two control ordered sets: 2,048 bytes at the link's rate.
     pub ctlos_spacing: Span,
+    /// The longest frame.
+    pub mtu: u32,
 }
 
 impl Profile {
@@ -79,6 +81,7 @@ impl Profile {
             max_replay_count: 3,
             data_age_timeout: round_trip * 16,
             ctlos_spacing,
+            mtu: path.mtu,
         }
     }
 }
@@ -159,7 +162,11 @@ pub struct Endpoint<B> {
     rx: Rx,
     expected: Number,
     missing_since: Option<Time>,
+    /// Missing frames that have not come yet.
+    missing: u64,
     owes_ack: bool,
+    /// The receiver is to be told where to go on after a flush.
+    owes_skip: bool,
     next_control: Time,
     counters: Counters,
 }
@@ -177,7 +184,9 @@ impl<B: Body> Endpoint<B> {
             rx: Rx::SendAcks,
             expected: Number::default(),
             missing_since: None,
+            missing: 0,
             owes_ack: false,
+            owes_skip: false,
             next_control: Time::ZERO,
             counters: Counters::default(),
         }
@@ -204,9 +213,9 @@ impl<B: Body> Endpoint<B> {
         self.buffer.is_empty()
     }
 
-    fn has_room(&self, mtu: u64) -> bool {
+    fn has_room(&self) -> bool {
         self.buffer.len() < self.profile.max_outstanding_frames as usize
-            && self.bytes + Bytes::new(mtu) <= self.profile.max_outstanding_bytes
+            && self.bytes + Bytes::new(u64::from(self.profile.mtu)) <= self.profile.max_outstanding_bytes
     }
 
     fn on_body<O: Out<Self>>(&mut self, now: Time, number: Number, body: B, out: &mut O) {
@@ -217,8 +226,11 @@ impl<B: Body> Endpoint<B> {
                 self.expected = number.next();
                 self.owes_ack = true;
                 self.rx = Rx::SendAcks;
-                if let Some(since) = self.missing_since.take() {
+                if self.missing > 0 {
+                    self.missing -= 1;
                     self.counters.recovered += 1;
+                }
+                if let Some(since) = self.missing_since.take() {
                     out.note(Note::Recovered { class: Class::Ordered, after: now.since(since) });
                 }
                 out.deliver(Lane(0), body);
@@ -230,7 +242,8 @@ impl<B: Body> Endpoint<B> {
                 } else if self.rx == Rx::SendAcks {
                     self.counters.rx_missing_seq += ahead as u64;
                     out.note(Note::Missing { class: Class::Ordered, frames: ahead as u32 });
-                    self.missing_since.get_or_insert(now);
+                    self.missing = ahead as u64;
+                    self.missing_since = Some(now);
                     self.rx = Rx::SendNack;
                 }
                 out.release(body);
@@ -257,6 +270,7 @@ impl<B: Body> Endpoint<B> {
                     self.counters.given_up += skipped as u64;
                     out.note(Note::GivenUp { class: Class::Ordered, frames: skipped as u32 });
                     self.expected = upto;
+                    self.missing = 0;
                     self.missing_since = None;
                     self.rx = Rx::SendAcks;
                 }
@@ -314,14 +328,17 @@ impl<B: Body> Endpoint<B> {
         self.bytes = Bytes::ZERO;
         self.replays = 0;
         self.tx = Tx::Flush;
-        self.next_control = Time::ZERO;
+        self.owes_skip = true;
     }
 
     fn next_control(&mut self, now: Time) -> Option<Control> {
         if now < self.next_control {
             return None;
         }
-        let control = if self.rx == Rx::SendNack {
+        let control = if std::mem::take(&mut self.owes_skip) {
+            self.next_control = now + self.profile.ctlos_spacing;
+            return Some(Control::Skip(self.base));
+        } else if self.rx == Rx::SendNack {
             self.rx = Rx::NackSent;
             self.counters.tx_nack += 1;
             Control::Nack(self.expected)
@@ -337,7 +354,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     fn owes_control(&self) -> bool {
-        self.owes_ack || self.rx == Rx::SendNack
+        self.owes_ack || self.owes_skip || self.rx == Rx::SendNack
     }
 
     fn next_frame<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Option<(Number, B)> {
@@ -349,8 +366,7 @@ impl<B: Body> Endpoint<B> {
             }
             self.tx = Tx::Advance;
         }
-        // The longest frame is not known here: a round trip of data has room for several.
-        if self.tx != Tx::Advance || !self.has_room(1_518) {
+        if self.tx != Tx::Advance || !self.has_room() {
             return None;
         }
         let body = out.take(Lane(0))?;
@@ -384,7 +400,7 @@ impl<B: Body> Machine for Endpoint<B> {
 
     fn on_timer<O: Out<Self>>(&mut self, now: Time, _key: TimerKey, out: &mut O) {
         if self.tx == Tx::Flush {
-            self.next_control = Time::ZERO;
+            self.owes_skip = true;
             self.set_timer(now, out);
         } else if !self.buffer.is_empty() {
             self.replay(now, out);
@@ -395,11 +411,6 @@ impl<B: Body> Machine for Endpoint<B> {
     fn on_command<O: Out<Self>>(&mut self, _now: Time, _command: (), _out: &mut O) {}
 
     fn pull<O: Out<Self>>(&mut self, now: Time, port: Port, out: &mut O) -> Pull {
-        if self.tx == Tx::Flush && now >= self.next_control {
-            self.next_control = now + self.profile.max_replay_timer;
-            out.transmit(port, Packet { content: Content::Control(Control::Skip(self.base)) });
-            return Pull::Sent;
-        }
         if let Some(control) = self.next_control(now) {
             out.transmit(port, Packet { content: Content::Control(control) });
             return Pull::Sent;

@@ -42,8 +42,14 @@ impl Losses {
         self.runs.is_empty()
     }
 
-    pub fn contains(&self, seq: Seq) -> bool {
-        self.runs.iter().any(|run| run.contains(seq))
+    /// The oldest frame missing.
+    pub fn first(&self) -> Option<Seq> {
+        self.runs.front().map(|run| run.first)
+    }
+
+    /// Frames missing.
+    pub fn frames(&self) -> u32 {
+        self.runs.iter().map(|run| run.frames).sum()
     }
 
     /// Adds a run where it belongs in sequence order: at the end, unless a frame that had arrived was
@@ -152,8 +158,9 @@ mod tests {
         let mut losses = Losses::default();
         losses.open(run(4, 5));
         assert_eq!(losses.close(seq(6)), Some(run(4, 5)));
-        let open: Vec<u32> = (0..12).filter(|&n| losses.contains(seq(n))).collect();
-        assert_eq!(open, [4, 5, 7, 8]);
+        let feedback = listed(&losses, 20, false);
+        let open: Vec<u32> = (0..12).filter(|&n| feedback.lists(seq(n))).collect();
+        assert_eq!((open, losses.first(), losses.frames()), (vec![4, 5, 7, 8], Some(seq(4)), 4));
         assert_eq!(losses.close(seq(6)), None);
         for n in [4, 8, 7, 5] {
             assert!(losses.close(seq(n)).is_some());

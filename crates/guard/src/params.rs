@@ -94,7 +94,8 @@ pub struct AutoLimits {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Which classes the link carries.
+    /// Which classes the link carries. Each serves the lane of its number; while the link is active,
+    /// nothing is taken from a lane whose class is not among them.
     pub classes: Vec<Class>,
     /// Whether this end protects what it sends, or only acknowledges what it receives.
     pub protects: bool,
@@ -103,14 +104,17 @@ pub struct Params {
     /// Copies of each notice and life-cycle message, for links that corrupt both ways.
     pub control_copies: u8,
     pub dummies: Pace,
-    /// Frames in order that an explicit acknowledgement waits for. A gap, a dummy or a frame that goes the
-    /// other way anyway does not let it wait, so this costs buffer, never time.
+    /// Frames in order for each acknowledgement. A gap or a dummy is answered at once, so this costs the
+    /// sender buffer, never time.
     pub ack_every: u8,
     pub window_frames: u32,
     pub window_bytes: Bytes,
     pub mtu: u32,
     /// The paper's ackNoTimeout.
     pub timeout: Span,
+    /// Losses in a row that `timeout` covers, and what is added to it for each one more.
+    pub burst: u32,
+    pub timeout_each: Span,
     /// How often a missing frame is asked for before it is given up.
     pub asks: u8,
     pub ordering: Ordering,
@@ -151,6 +155,8 @@ impl Params {
             window_bytes,
             mtu: path.mtu,
             timeout,
+            burst: path.burst,
+            timeout_each: path.frame() * u64::from(copies),
             asks: 1,
             ordering: Ordering {
                 build: Build::Sorted,
@@ -214,8 +220,8 @@ impl Params {
             version: VERSION,
             classes: self.classes.iter().fold(0, |bits, class| bits | 1 << (*class as u8)),
             protects: u8::from(self.protects),
-            window: self.window_frames as u16,
-            mtu: self.mtu as u16,
+            window: u16::try_from(self.window_frames).unwrap_or(u16::MAX),
+            mtu: u16::try_from(self.mtu).unwrap_or(u16::MAX),
         }
     }
 }

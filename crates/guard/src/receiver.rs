@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use machine::Out;
+use machine::{Lane, Out};
 use units::{Bytes, Span, Time};
 use wire::Seq;
 use wire::link::{Class, Feedback, Gap, Wish};
@@ -43,12 +43,20 @@ pub struct Receiver<B> {
     ack_every: u8,
     notices: u8,
     timeout: Span,
+    timeout_each: Span,
+    burst: u32,
     asks: u8,
     control_copies: u8,
     paper_acks: bool,
     max_consecutive: Option<u32>,
-    window: i32,
+    /// Where frames are handed up.
+    lane: Lane,
 }
+
+/// The most that the latest frame may lie ahead of the oldest still awaited: the sender's window, and as
+/// much again for what is acknowledged and held. Further than that no honest peer gets, and numbers
+/// would no longer tell which is first.
+const MAX_SPAN: i32 = 2 * Seq::MAX_WINDOW as i32;
 
 /// What keeping order takes.
 #[derive(Debug)]
@@ -84,11 +92,13 @@ impl<B: Body> Receiver<B> {
             ack_every: params.ack_every,
             notices: 0,
             timeout: params.timeout,
-            asks: params.asks,
+            timeout_each: params.timeout_each,
+            burst: params.burst,
+            asks: params.asks.min(Gap::MAX_ROUND),
             control_copies: params.control_copies,
             paper_acks: params.paper_acks,
             max_consecutive: params.max_consecutive,
-            window: Seq::MAX_WINDOW as i32,
+            lane: if params.auto.is_some() { Lane(0) } else { lane(class) },
         }
     }
 
@@ -139,7 +149,7 @@ impl<B: Body> Receiver<B> {
         if ahead == 0 {
             counters.rx_expected_seq_good += 1;
             self.expected = seq.next();
-            self.unacknowledged += 1;
+            self.unacknowledged = self.unacknowledged.saturating_add(1);
             self.owes_ack |= self.unacknowledged >= self.ack_every;
             match &mut self.order {
                 Some(order) if !order.is_waiting_for(seq) => {
@@ -147,9 +157,9 @@ impl<B: Body> Receiver<B> {
                 }
                 Some(order) => {
                     order.next = seq.next();
-                    out.deliver(lane(self.class), body);
+                    out.deliver(self.lane, body);
                 }
-                None => out.deliver(lane(self.class), body),
+                None => out.deliver(self.lane, body),
             }
             return;
         }
@@ -163,7 +173,7 @@ impl<B: Body> Receiver<B> {
     where
         O: Out<Endpoint<B>>,
     {
-        if ahead > self.window {
+        if !self.is_plausible(ahead) {
             counters.rx_bad += 1;
             return out.release(body);
         }
@@ -190,7 +200,7 @@ impl<B: Body> Receiver<B> {
         O: Out<Endpoint<B>>,
     {
         let ahead = latest.next().offset_from(self.expected);
-        if ahead > self.window {
+        if !self.is_plausible(ahead) {
             counters.rx_bad += 1;
             return;
         }
@@ -200,6 +210,15 @@ impl<B: Body> Receiver<B> {
             self.expected = latest.next();
             self.settle(counters, out);
         }
+    }
+
+    /// Whether an honest peer can be so far ahead of what we expect.
+    fn is_plausible(&self, ahead: i32) -> bool {
+        let oldest = match &self.order {
+            Some(order) => order.next,
+            None => self.losses.first().unwrap_or(self.expected),
+        };
+        ahead <= Seq::MAX_WINDOW as i32 && self.expected.offset_from(oldest) + ahead <= MAX_SPAN
     }
 
     /// The next `frames` expected are missing.
@@ -214,7 +233,10 @@ impl<B: Body> Receiver<B> {
     }
 
     fn open_loss<O: Out<Endpoint<B>>>(&mut self, now: Time, first: Seq, frames: u32, round: u8, out: &mut O) {
-        self.losses.open(Run { first, frames, since: now, deadline: now + self.timeout, round });
+        // A long run takes its time to be sent again, and so does what was asked for before it.
+        let queued = (self.losses.frames() + frames).saturating_sub(self.burst);
+        let deadline = now + self.timeout + self.timeout_each * u64::from(queued);
+        self.losses.open(Run { first, frames, since: now, deadline, round });
         self.notices = self.control_copies;
         self.set_timer(out);
     }
@@ -235,14 +257,14 @@ impl<B: Body> Receiver<B> {
         O: Out<Endpoint<B>>,
     {
         let Some(order) = &mut self.order else {
-            out.deliver(lane(self.class), body);
+            out.deliver(self.lane, body);
             return true;
         };
         let level = order.buffer.level() + Bytes::new(u64::from(body.len()));
         let fits = seq == order.next || level <= order.limit;
         if seq == order.next {
             order.next = seq.next();
-            out.deliver(lane(self.class), body);
+            out.deliver(self.lane, body);
         } else if fits {
             order.buffer.hold(now, order.next, seq, body);
             order.peak = order.peak.max(level);
@@ -275,7 +297,7 @@ impl<B: Body> Receiver<B> {
             order.pass_given_up();
             let Some(body) = order.buffer.take(order.next) else { break };
             order.next = order.next.next();
-            out.deliver(lane(self.class), body);
+            out.deliver(self.lane, body);
         }
         if let Some(at) = order.buffer.next_turn() {
             out.arm(TimerKey::Examine, at);
@@ -298,9 +320,9 @@ impl<B: Body> Receiver<B> {
     /// A frame of the rotating buffer has come round (Alg. 1).
     pub fn on_turn<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return };
-        if let Some((_, Some(body))) = order.buffer.examine(now, order.next) {
+        if let Some(body) = order.buffer.examine(now, order.next) {
             order.next = order.next.next();
-            out.deliver(lane(self.class), body);
+            out.deliver(self.lane, body);
         }
         self.settle(counters, out);
     }
@@ -378,13 +400,15 @@ impl<B: Body> Receiver<B> {
         }
         if let Some(order) = &mut self.order {
             for (_, body) in order.buffer.drain(order.next) {
-                out.deliver(lane(self.class), body);
+                out.deliver(self.lane, body);
             }
             order.next = self.expected;
             order.stepped_over.clear();
             out.disarm(TimerKey::Examine);
         }
         out.disarm(TimerKey::Timeout(self.class));
+        self.owes_ack = true;
+        self.press_back(counters, out);
     }
 }
 

@@ -148,9 +148,9 @@ impl<B: Body> Reorder<B> {
         }
     }
 
-    /// Examines the frame whose turn it is: its number, and the frame if that is `wanted`; any other
+    /// Examines the frame whose turn it is, if it is time: the frame if its number is `wanted`; any other
     /// goes back to the tail.
-    pub fn examine(&mut self, now: Time, wanted: Seq) -> Option<(Seq, Option<B>)> {
+    pub fn examine(&mut self, now: Time, wanted: Seq) -> Option<B> {
         let Store::Rotating(rotating) = &mut self.store else { return None };
         if rotating.queue.front().is_none_or(|(at, ..)| *at > now) {
             return None;
@@ -159,10 +159,10 @@ impl<B: Body> Reorder<B> {
         if seq == wanted {
             self.level -= length(&body);
             self.frames -= 1;
-            return Some((seq, Some(body)));
+            return Some(body);
         }
         rotating.hold(now, seq, body);
-        Some((seq, None))
+        None
     }
 
     /// What is held and when its turn comes, relative to `now` and to the number awaited: equal for two
@@ -242,10 +242,10 @@ mod tests {
         let first = Time::from_ps(123_280 + 200_000);
         assert_eq!(buffer.next_turn(), Some(first));
         assert_eq!(buffer.examine(Time::ZERO, seq(1)), None);
-        assert_eq!(buffer.examine(first, seq(1)), Some((seq(2), None)));
+        assert_eq!(buffer.examine(first, seq(1)), None);
         let second = buffer.next_turn().unwrap();
         assert_eq!(second, first + Span::from_ps(123_280));
-        assert_eq!(buffer.examine(second, seq(1)), Some((seq(1), Some(frame(1)))));
+        assert_eq!(buffer.examine(second, seq(1)), Some(frame(1)));
         assert_eq!(buffer.next_turn(), Some(first + Span::from_ps(123_280 + 200_000)));
     }
 

@@ -20,7 +20,7 @@
 use std::collections::VecDeque;
 
 use machine::{Lane, Out};
-use units::{Bytes, Time};
+use units::Bytes;
 use wire::Seq;
 use wire::link::{Feedback, Wish};
 
@@ -308,8 +308,8 @@ impl<B: Body> Sender<B> {
         None
     }
 
-    /// Lets go of everything not acknowledged: how many frames that were.
-    pub fn flush<O: Out<Endpoint<B>>>(&mut self, out: &mut O) -> u64 {
+    /// Lets go of everything not acknowledged, and of itself: how many frames that were.
+    pub fn flush<O: Out<Endpoint<B>>>(mut self, out: &mut O) -> u64 {
         let mut flushed = 0;
         while self.base != self.next {
             if let Some(body) = self.slot(self.base).body.take() {
@@ -318,18 +318,12 @@ impl<B: Body> Sender<B> {
             }
             self.base = self.base.next();
         }
-        self.reported = self.next;
-        self.bytes = Bytes::ZERO;
-        self.held.clear();
-        self.requested.clear();
-        self.wish = Wish::Flow;
         flushed
     }
 
-    /// When a dummy is due, if this class wants one and has no frame that may go.
+    /// Whether this class wants a dummy: something is unacknowledged or paused, and no frame may go.
     #[inline]
-    pub fn dummy_due<O: Out<Endpoint<B>>>(&self, fed: Option<Lane>, out: &O) -> Option<Time> {
-        let silent = !self.has_room() || fed.is_none_or(|lane| !out.waiting(lane));
-        (silent && self.wants_dummies()).then(|| self.dummies.due())
+    pub fn is_dry<O: Out<Endpoint<B>>>(&self, fed: Option<Lane>, out: &O) -> bool {
+        self.wants_dummies() && (!self.has_room() || fed.is_none_or(|lane| !out.waiting(lane)))
     }
 }

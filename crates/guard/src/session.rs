@@ -5,14 +5,15 @@
 //! a handshake over the link, which may lose any of its messages.
 //!
 //! ```text
-//!              activate                      Welcome / Confirm
-//!   Dormant ─────────────▶ Asking ──────────────────────────────▶ Active
-//!      │ ▲                  │                                     │  ▲
-//!      │ │     a Hello from │ the end that yields       deactivate│  │ Confirm,
-//!      │ │                  ▼                              or Bye │  │ or any frame of the epoch
-//!      │ │   Hello / Welcome                                      ▼  │
-//!      │ └─────────────── Closing ◀──────────────────────────── Answering
-//!      └───────── Hello / Welcome ────────────────────────────────▲
+//!   Dormant   ── activate: Hello ─────────────────────────▶ Asking
+//!   Asking    ── Welcome: Confirm ────────────────────────▶ Active
+//!   Asking    ── Hello of a higher instance: Welcome ─────▶ Answering
+//!   Dormant   ── Hello: Welcome ──────────────────────────▶ Answering
+//!   Answering ── Confirm, or any frame of the epoch ──────▶ Active
+//!   Active    ── deactivate, or Bye: Bye ─────────────────▶ Closing
+//!   Active    ── Hello of a restarted peer: Welcome ──────▶ Answering
+//!   Active    ── Unknown, or silence: Hello ──────────────▶ Asking
+//!   Closing   ── both ends drained and empty: Gone ───────▶ Dormant
 //! ```
 //!
 //! Until an end is Active it sends frames unprotected, and it accepts such frames always: they left
@@ -47,6 +48,8 @@ pub enum Step {
     Nothing,
     /// A new epoch begins here; frames of it may arrive from now on.
     Begin,
+    /// The same, with a peer that has restarted.
+    BeginAgain,
     /// A new epoch begins and is agreed: protect.
     BeginActive,
     /// The epoch begun before is agreed: protect.
@@ -58,6 +61,9 @@ pub enum Step {
     /// The message made no sense.
     Bogus,
 }
+
+/// No link lives to see this many epochs, and numbers up to here can be told apart by size.
+const LAST_EPOCH: u32 = u32::MAX / 2;
 
 /// How often an answer is repeated before the peer is taken for gone.
 const MAX_TRIES: u32 = 64;
@@ -103,10 +109,10 @@ impl Lifecycle {
         }
     }
 
-    /// As if the handshake had just taken place.
-    pub fn establish(&mut self) {
+    /// As if the handshake with `peer` had just taken place.
+    pub fn establish(&mut self, peer: u32) {
+        self.begin(peer, 1);
         self.state = State::Active;
-        self.epoch = 1;
     }
 
     #[inline]
@@ -187,8 +193,9 @@ impl Lifecycle {
     }
 
     pub fn on_message(&mut self, message: &Session) -> Step {
-        if message.instance == self.instance {
-            return Step::Bogus; // our own words: the cable is looped
+        let looped = message.instance == self.instance;
+        if looped || message.epoch > LAST_EPOCH {
+            return Step::Bogus;
         }
         let ours = message.instance == self.peer && message.epoch == self.epoch;
         match (self.state, message.kind) {
@@ -258,10 +265,16 @@ impl Lifecycle {
             self.say(SessionKind::Refuse(reason));
             return Step::Nothing;
         }
+        if self.state == State::Closing {
+            // The peer we were taking leave of is no more; its next life may ask again.
+            self.state = State::Dormant;
+            return Step::Closed;
+        }
+        let restarted = self.state == State::Active;
         self.begin(hello.instance, hello.epoch.max(self.epoch.wrapping_add(1)));
         self.state = State::Answering;
         self.say(SessionKind::Welcome);
-        Step::Begin
+        if restarted { Step::BeginAgain } else { Step::Begin }
     }
 
     fn begin(&mut self, peer: u32, epoch: u32) {

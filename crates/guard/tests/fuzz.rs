@@ -61,6 +61,7 @@ fn pair(bytes: &[u8]) {
             4 => (0..op >> 4).for_each(|_| {
                 link.step(&mut arrives);
             }),
+            7 => link.inject(side, Packet::bare(Numbered(8_888))),
             _ => {
                 if let Ok((header, len)) = Header::parse(rest) {
                     rest = &rest[len..];

@@ -133,6 +133,37 @@ fn a_link_can_be_activated_again_and_again() {
 }
 
 #[test]
+fn ends_made_active_can_be_deactivated_like_any_other() {
+    let mut link = established(&params(Class::Ordered));
+    send(&mut link, Side::Left, Class::Ordered, 0..20);
+    link.command(Side::Left, Command::Deactivate);
+    settle(&mut link);
+    assert_eq!(states(&link), [State::Dormant; 2]);
+    assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..20));
+    for side in Side::BOTH {
+        assert_eq!(link.events(side), [Event::Deactivated]);
+    }
+}
+
+#[test]
+fn an_epoch_beyond_reason_is_not_adopted() {
+    let params = params(Class::Ordered);
+    let mut link = dormant(&params);
+    let message = wire::link::Session {
+        kind: SessionKind::Hello,
+        instance: 9,
+        heard: 0,
+        epoch: u32::MAX,
+        agreement: params.agreement(),
+    };
+    let header = wire::link::Header::session(wire::link::Epoch::default(), message);
+    link.inject(Side::Left, guard::Packet { header, body: None });
+    link.command(Side::Left, Command::Activate);
+    settle(&mut link);
+    assert_eq!(states(&link), [State::Active; 2]);
+}
+
+#[test]
 fn a_peer_that_restarts_is_found_again_and_old_frames_are_dropped() {
     let params = params(Class::Ordered);
     let mut link = active(&params);

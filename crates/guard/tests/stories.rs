@@ -206,6 +206,74 @@ fn a_lost_resume_cannot_silence_both_ends() {
     }
 }
 
+/// A frame that was never protected arrives while the receiver holds others back and has paused the sender.
+#[test]
+fn a_stray_frame_waits_for_those_held_and_stalls_nothing() {
+    for build in BUILDS {
+        let mut link = established(&short_buffer(build));
+        send(&mut link, Side::Left, Class::Ordered, 0..100);
+        let mut lossy = lose(Side::Left, &[3]);
+        while link.machine(Side::Right).counters().pauses == 0 {
+            link.step(&mut lossy);
+        }
+        link.inject(Side::Right, guard::Packet::bare(Numbered(1_000)));
+        run(&mut link, &mut lossy);
+        let got = numbers(link.delivered(Side::Right));
+        assert_eq!(got.iter().copied().filter(|n| *n < 1_000).collect::<Vec<_>>(), Vec::from_iter(0..100));
+        assert_eq!(got.iter().filter(|n| **n == 1_000).count(), 1);
+        assert!(got.iter().position(|n| *n == 1_000) > got.iter().position(|n| *n == 4), "behind what was held");
+        assert_eq!(link.machine(Side::Right).counters().given_up, 0);
+    }
+}
+
+#[test]
+fn a_long_run_of_losses_is_waited_for_as_long_as_it_takes() {
+    let mut params = params(Class::Ordered);
+    params.copies = 2;
+    params.timeout = Span::from_us(2);
+    params.timeout_each = Span::from_ns(200);
+    params.ordering.limit = Bytes::new(200_000);
+    let mut link = established(&params);
+    send(&mut link, Side::Left, Class::Ordered, 0..100);
+    let mut sent = 0;
+    run(&mut link, &mut |side, _| {
+        sent += u32::from(side == Side::Left);
+        if side == Side::Left && (10..40).contains(&sent) { Fate::Lost } else { Fate::Arrives }
+    });
+    assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..100));
+}
+
+#[test]
+fn neither_class_keeps_the_other_from_acknowledging() {
+    let mut params = params(Class::Ordered);
+    params.classes = Class::ALL.to_vec();
+    params.ack_every = 1;
+    params.window_frames = 16;
+    let mut link = established(&params);
+    for class in Class::ALL {
+        send(&mut link, Side::Left, class, 0..300);
+    }
+    send(&mut link, Side::Right, Class::Ordered, 0..600);
+    let start = link.now;
+    let mut arrives = |_: Side, _: &guard::Packet<Numbered>| Fate::Arrives;
+    while link.waiting(Side::Left) > 0 {
+        assert!(link.step(&mut arrives));
+    }
+    assert!(link.now.since(start) < Span::from_us(75), "{:?}", link.now.since(start));
+}
+
+#[test]
+fn endless_dummies_leave_room_for_frames() {
+    let mut params = params(Class::Ordered);
+    params.classes = Class::ALL.to_vec();
+    params.dummies.endless = true;
+    let mut link = established(&params);
+    send(&mut link, Side::Left, Class::NonBlocking, 0..50);
+    let deadline = link.now + Span::from_us(50);
+    link.run(deadline, &mut |_, _| Fate::Arrives);
+    assert_eq!(link.delivered(Side::Right).len(), 50);
+}
+
 #[test]
 fn overflow_is_counted_and_asked_for_again_where_the_paper_loses_it() {
     for (paper, lost) in [(false, false), (true, true)] {

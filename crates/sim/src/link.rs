@@ -57,7 +57,7 @@ pub fn run(config: &Config, watch: &dyn Watch) -> Result<Outcome, ConfigError> {
             let [sender, receiver] = config.both_params();
             World::new(config, |node| {
                 let params = if node.sends() { &sender } else { &receiver };
-                Endpoint::<Frame>::established(params.clone(), node.instance())
+                Endpoint::<Frame>::established(params.clone(), node.instance(), node.peer().instance())
             })
             .run(watch)
         }

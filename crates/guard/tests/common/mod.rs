@@ -36,7 +36,7 @@ fn dummies() -> guard::dummies::Pace {
 }
 
 pub fn established(params: &Params) -> Link {
-    Duo::new(Endpoint::established(params.clone(), 1), Endpoint::established(params.clone(), 2), SLOT, FLIGHT)
+    Duo::new(Endpoint::established(params.clone(), 1, 2), Endpoint::established(params.clone(), 2, 1), SLOT, FLIGHT)
 }
 
 pub fn send(link: &mut Link, side: Side, class: Class, numbers: std::ops::Range<u32>) {

@@ -248,7 +248,8 @@ impl Config {
     /// Of node A and of node B.
     pub(super) fn both_params(&self) -> [Params; 2] {
         let sender = self.params();
-        let receiver = Params { protects: self.protect_reverse, ..sender.clone() };
+        let mut receiver = Params { protects: self.protect_reverse, ..sender.clone() };
+        receiver.dummies.endless &= self.protect_reverse;
         [sender, receiver]
     }
 }

@@ -11,6 +11,7 @@ use wire::link::Wish;
 
 use super::config::{Config, Load, Mode};
 use super::measure::Measure;
+use super::protocol::LinkMachine;
 use super::source::{Frame, Source};
 use crate::engine::Queue;
 
@@ -185,6 +186,13 @@ pub enum Ring<T> {
     Nothing,
     Later(Time),
     Now(T),
+}
+
+impl<M: LinkMachine> Node<M> {
+    /// All its frames have been offered, and none of them is on its way to the wire or awaited.
+    pub fn is_done(&self) -> bool {
+        self.shell.source.is_exhausted() && self.shell.copies.is_empty() && self.machine.is_drained()
+    }
 }
 
 pub struct Node<M: Machine> {

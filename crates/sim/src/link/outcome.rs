@@ -59,8 +59,10 @@ pub struct Outcome {
     pub seed: u64,
     /// The run was ended before its time.
     pub interrupted: bool,
+    /// What the nodes A counted. Acknowledgements of frames skipped are not in it.
     #[serde(serialize_with = "by_name")]
     pub sender: Counters,
+    /// What the nodes B counted, likewise.
     #[serde(serialize_with = "by_name")]
     pub receiver: Counters,
 }

@@ -18,6 +18,7 @@ pub trait OnWire {
     /// The number of the frame that this is a copy of, if a recirculating sender has to find it first.
     fn copy_of(&self) -> Option<(u8, u16)>;
     fn wish(&self) -> Option<Wish>;
+    fn has_body(&self) -> bool;
 }
 
 impl<B: Body> OnWire for Packet<B> {
@@ -41,6 +42,10 @@ impl<B: Body> OnWire for Packet<B> {
     fn wish(&self) -> Option<Wish> {
         self.header.wish()
     }
+
+    fn has_body(&self) -> bool {
+        self.body.is_some()
+    }
 }
 
 impl<B: Body> OnWire for llr::Packet<B> {
@@ -58,6 +63,10 @@ impl<B: Body> OnWire for llr::Packet<B> {
 
     fn wish(&self) -> Option<Wish> {
         None
+    }
+
+    fn has_body(&self) -> bool {
+        self.frame_len().is_some()
     }
 }
 

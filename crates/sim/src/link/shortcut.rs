@@ -6,9 +6,10 @@
 //! what persists across the stretch, such as a standing reorder backlog, is still there when the loss
 //! comes. Loss models draw ahead, so not one draw changes either.
 //!
-//! The state leaves out which of two events of the same instant was scheduled first. Where instants
-//! coincide systematically (25G against the 100G of a rotating buffer) a stretch may therefore end in the
-//! other order, and the run agrees with the long way as two seeds would; elsewhere it agrees exactly.
+//! The state leaves out what drifts against the frames without mattering to them: which of two events of
+//! the same instant was scheduled first (they coincide at 25G with a rotating buffer of 100G), frames the
+//! other way, the control words of UEC-style retry. With those, a run agrees with the long way as two
+//! seeds would; without them it agrees exactly.
 
 use std::collections::VecDeque;
 
@@ -35,6 +36,8 @@ pub struct Shortcut {
     transits: VecDeque<Span>,
     skipped: u64,
     time: Span,
+    /// When the sender last put something on the wire.
+    last_sent: Time,
 }
 
 /// A stretch that was skipped.
@@ -83,6 +86,7 @@ impl Shortcut {
             transits: VecDeque::new(),
             skipped: 0,
             time: Span::ZERO,
+            last_sent: Time::ZERO,
         })
     }
 
@@ -96,6 +100,14 @@ impl Shortcut {
         self.calm = 0;
         self.states.clear();
         self.transits.clear();
+    }
+
+    /// Whether the sender keeps the wire busy with frames of the one size: a window that is too short for
+    /// the link, or a dummy in between, is no stretch to skip.
+    pub fn is_back_to_back(&mut self, now: Time) -> bool {
+        let since = now.since(self.last_sent);
+        self.last_sent = now;
+        since == self.period
     }
 
     /// Takes note of a calm frame. True once the state is worth looking at: the last loss has been noticed,

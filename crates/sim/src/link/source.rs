@@ -69,7 +69,7 @@ impl Source {
         self.left == 0 && self.waiting.iter().all(VecDeque::is_empty)
     }
 
-    /// Frames taken or skipped so far.
+    /// Frames taken so far.
     pub fn offered(&self) -> u64 {
         self.next_id.iter().sum()
     }
@@ -103,7 +103,7 @@ impl Source {
         Some(Frame { id, len, taken: now })
     }
 
-    /// Counts frames as offered that are not simulated. Numbers go on as if they had not been.
+    /// Leaves out frames that are not simulated. Numbers go on as if they had not been.
     pub fn skip(&mut self, frames: u64) {
         self.left -= frames;
     }
