@@ -18,7 +18,8 @@ pub trait OnWire {
     /// The number of the frame that this is a copy of, if a recirculating sender has to find it first.
     fn copy_of(&self) -> Option<(u8, u16)>;
     fn wish(&self) -> Option<Wish>;
-    fn has_body(&self) -> bool;
+    /// Length of the frame of the layer above that this carries; 0 if it carries none.
+    fn body_bytes(&self) -> u32;
 }
 
 impl<B: Body> OnWire for Packet<B> {
@@ -43,8 +44,9 @@ impl<B: Body> OnWire for Packet<B> {
         self.header.wish()
     }
 
-    fn has_body(&self) -> bool {
-        self.body.is_some()
+    #[inline]
+    fn body_bytes(&self) -> u32 {
+        self.body.as_ref().map_or(0, Body::len)
     }
 }
 
@@ -65,8 +67,8 @@ impl<B: Body> OnWire for llr::Packet<B> {
         None
     }
 
-    fn has_body(&self) -> bool {
-        self.frame_len().is_some()
+    fn body_bytes(&self) -> u32 {
+        self.frame_len().unwrap_or(0)
     }
 }
 

@@ -149,7 +149,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
     #[inline]
     fn act(&mut self, now: Time, id: NodeId, packet: u32) {
         if let Some(packet) = self.slab.take(packet) {
-            self.flying -= u64::from(!id.sends() && packet.has_body());
+            self.flying -= u64::from(!id.sends() && packet.body_bytes() > 0);
             self.with(now, id, |machine, sink| machine.on_frame(now, WIRE, packet, sink));
             self.after(now, id);
         }
@@ -262,7 +262,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
 
     #[inline]
     fn send(&mut self, now: Time, id: NodeId, frame: M::Frame, more: bool) {
-        let len = frame.frame_bytes();
+        let (len, body) = (frame.frame_bytes(), frame.body_bytes());
         let sent = now + self.config.rate.span_of(Bytes::new(u64::from(frame.wire_bytes())));
         let time = now + self.skipped().1;
         let shell = &mut self.nodes[id.index()].shell;
@@ -274,7 +274,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
                 shortcut.disturb();
             }
         } else {
-            self.flying += u64::from(id.sends() && frame.has_body());
+            self.flying += u64::from(id.sends() && body > 0);
             let packet = self.slab.insert(frame);
             self.queue.schedule(sent + self.flight, Event::Arrival(id.peer(), packet));
         }
@@ -287,7 +287,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
                 shell.new_left = shell.source.left();
                 self.last_new = sent;
                 if shell.new_left.is_multiple_of(FRAMES_BETWEEN_POLLS) {
-                    self.poll_levels(id, len);
+                    self.poll_levels(id, body);
                 }
             }
             if self.shortcut.is_some() {
