@@ -1,0 +1,207 @@
+//! What goes on the wire next, strictly by priority.
+
+use machine::{Lane, Out, Pull};
+use units::Time;
+use wire::link::{Class, Feedback, Header, Kind};
+
+use super::{Endpoint, Event, Line, WIRE, lane};
+use crate::auto::{Auto, Level};
+use crate::packet::{Body, Packet};
+use crate::session::{State, Step};
+
+impl<B: Body> Endpoint<B> {
+    pub(super) fn level(&self) -> Option<Level> {
+        self.auto.as_ref().map(Auto::level)
+    }
+
+    /// The queue that feeds a class now; none if its frames go another way.
+    pub(super) fn feed(&self, class: Class) -> Option<Lane> {
+        if self.life.state() != State::Active || !self.params.protects {
+            return None;
+        }
+        match self.level() {
+            None => Some(lane(class)),
+            Some(Level::Ordered) => (class == Class::Ordered).then_some(Lane(0)),
+            Some(Level::NonBlocking) => (class == Class::NonBlocking).then_some(Lane(0)),
+            Some(Level::Off) => None,
+        }
+    }
+
+    pub(super) fn passes_plain(&self) -> bool {
+        match self.life.state() {
+            State::Dormant | State::Asking | State::Answering => true,
+            State::Active => !self.params.protects || self.level() == Some(Level::Off),
+            State::Closing => false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn transmit<O: Out<Self>>(&self, kind: Kind, feedback: Option<Feedback>, body: Option<B>, out: &mut O) {
+        out.transmit(WIRE, Packet::new(self.life.epoch(), kind, feedback, body));
+    }
+
+    /// The acknowledgement that is due, to ride on a frame.
+    #[inline]
+    pub(super) fn due_feedback(&mut self) -> Option<Feedback> {
+        let first = self.ack_turn;
+        let at = (first..self.lines.len()).chain(0..first).find(|at| self.lines[*at].rx.owes_ack())?;
+        // The other class first next time: one that always owes must not keep the other from its turn.
+        self.ack_turn = if at + 1 < self.lines.len() { at + 1 } else { 0 };
+        Some(self.lines[at].rx.acknowledge())
+    }
+
+    #[inline]
+    pub(super) fn pull_control<O: Out<Self>>(&mut self, out: &mut O) -> bool {
+        if self.life.has_message()
+            && let Some(message) = self.life.next_message()
+        {
+            out.transmit(WIRE, Packet { header: Header::session(self.life.epoch(), message), body: None });
+            return true;
+        }
+        let Some(line) = self.lines.iter_mut().find(|line| line.rx.owes_notice()) else { return false };
+        let feedback = line.rx.notify();
+        self.counters.tx_nack += 1;
+        self.transmit(Kind::Notice, Some(feedback), None, out);
+        true
+    }
+
+    #[inline]
+    pub(super) fn pull_copy<O: Out<Self>>(&mut self, out: &mut O) -> bool {
+        if !self.lines.iter().any(|line| line.tx.has_requests()) {
+            return false;
+        }
+        let copies = self.auto.as_ref().map_or(self.copies, Auto::copies);
+        for at in 0..self.lines.len() {
+            let line = &mut self.lines[at];
+            let class = line.class;
+            if let Some((seq, body)) = line.tx.next_copy(copies, out) {
+                self.counters.tx_replay += 1;
+                self.transmit(Kind::Retransmission(class, seq), None, Some(body), out);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A class that ran dry must say so ahead of the other's frames, or its lost tail stays unseen for
+    /// as long as the other fills the wire.
+    #[inline]
+    pub(super) fn pull_announcement<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> bool {
+        if self.lines.len() < 2 || !matches!(self.life.state(), State::Active | State::Closing) {
+            return false;
+        }
+        let due =
+            |line: &Line<B>| line.tx.dummies.worth_announcing() <= now && line.tx.is_dry(self.feed(line.class), out);
+        let Some(at) = self.lines.iter().position(due) else { return false };
+        self.send_dummy(now, at, out);
+        true
+    }
+
+    #[inline]
+    pub(super) fn pull_new<O: Out<Self>>(&mut self, out: &mut O) -> bool {
+        let first = self.turn;
+        let sent = (first..self.lines.len()).chain(0..first).any(|at| self.pull_data(at, out));
+        sent || self.passes_plain() && self.pull_plain(out)
+    }
+
+    #[inline]
+    pub(super) fn pull_data<O: Out<Self>>(&mut self, at: usize, out: &mut O) -> bool {
+        let class = self.lines[at].class;
+        let Some(fed) = self.feed(class) else { return false };
+        let line = &mut self.lines[at];
+        let Some(body) = line.tx.take(fed, &mut self.counters, out) else { return false };
+        let seq = line.tx.push(out.keep(&body));
+        self.turn = if at + 1 < self.lines.len() { at + 1 } else { 0 };
+        self.counters.tx_ok += 1;
+        let feedback = self.due_feedback();
+        self.transmit(Kind::Data(class, seq), feedback, Some(body), out);
+        self.count_for_auto(out);
+        true
+    }
+
+    pub(super) fn pull_plain<O: Out<Self>>(&mut self, out: &mut O) -> bool {
+        let Some(body) = (0..2).find_map(|lane| out.take(Lane(lane))) else { return false };
+        self.counters.tx_plain += 1;
+        match self.due_feedback() {
+            Some(feedback) => self.transmit(Kind::Plain, Some(feedback), Some(body), out),
+            None => out.transmit(WIRE, Packet::bare(body)),
+        }
+        self.count_for_auto(out);
+        true
+    }
+
+    #[inline]
+    pub(super) fn count_for_auto<O: Out<Self>>(&mut self, out: &mut O) {
+        if let Some(auto) = &mut self.auto
+            && auto.on_sent()
+        {
+            out.complete(Event::Level(auto.level()));
+        }
+    }
+
+    #[inline]
+    pub(super) fn pull_ack<O: Out<Self>>(&mut self, out: &mut O) -> bool {
+        let Some(feedback) = self.due_feedback() else { return false };
+        self.counters.tx_ack += 1;
+        self.transmit(Kind::Ack, Some(feedback), None, out);
+        true
+    }
+
+    /// Whether anything is left to send after an explicit acknowledgement, which goes after all else.
+    pub(super) fn has_more<O: Out<Self>>(&self, out: &O) -> bool {
+        let wants = |line: &Line<B>| line.rx.owes_ack() || line.tx.is_dry(self.feed(line.class), out);
+        self.lines.iter().any(wants)
+    }
+
+    pub(super) fn pull_dummy<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Pull {
+        if !matches!(self.life.state(), State::Active | State::Closing) {
+            return Pull::Idle;
+        }
+        let mut earliest: Option<Time> = None;
+        for at in 0..self.lines.len() {
+            let fed = self.feed(self.lines[at].class);
+            let tx = &self.lines[at].tx;
+            if !tx.is_dry(fed, out) {
+                continue;
+            }
+            let due = tx.dummies.due();
+            if due <= now {
+                self.send_dummy(now, at, out);
+                return Pull::Sent;
+            }
+            earliest = Some(earliest.map_or(due, |other| other.min(due)));
+        }
+        earliest.map_or(Pull::Idle, Pull::NotBefore)
+    }
+
+    pub(super) fn send_dummy<O: Out<Self>>(&mut self, now: Time, at: usize, out: &mut O) {
+        let feedback = self.due_feedback();
+        let line = &mut self.lines[at];
+        line.tx.dummies.sent(now);
+        let kind = Kind::Dummy(line.class, line.tx.latest_sent());
+        self.counters.tx_dummy += 1;
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.transmit(kind, feedback, None, out);
+        self.notice_silence(now, out);
+    }
+
+    /// Strictly by priority.
+    #[inline(never)]
+    pub(super) fn pull_by_priority<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Pull {
+        if self.pull_control(out) || self.pull_copy(out) || self.pull_announcement(now, out) || self.pull_new(out) {
+            return Pull::Sent;
+        }
+        if self.pull_ack(out) {
+            return if self.has_more(out) { Pull::Sent } else { Pull::Last };
+        }
+        self.pull_dummy(now, out)
+    }
+
+    /// Too many dummies in a row without a word from the peer: it is gone.
+    pub(super) fn notice_silence<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
+        if self.unanswered > self.params.patience && !self.params.dummies.endless {
+            self.life.on_silence();
+            self.follow(now, Step::Forgotten, out);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What comes off the wire, and what the life cycle makes of it.
+
+use machine::{Lane, Out};
+use units::{Bytes, Time};
+use wire::link::{Feedback, Header, Kind};
+
+use super::{Endpoint, Event, TimerKey, WIRE, lines};
+use crate::packet::{Body, Packet};
+use crate::session::{State, Step};
+
+impl<B: Body> Endpoint<B> {
+    /// Any packet at all.
+    #[inline(never)]
+    pub(super) fn on_packet<O: Out<Self>>(&mut self, now: Time, packet: Packet<B>, out: &mut O) {
+        self.smooth = false;
+        if packet.header.kind() == Kind::Bare {
+            return match packet.body {
+                Some(body) => self.on_bare(body, out),
+                None => self.counters.rx_bad += 1,
+            };
+        }
+        self.on_header(now, &packet.header, packet.body, out);
+        self.release_bare(out);
+        self.try_to_close(now, out);
+        out.wake(WIRE);
+    }
+
+    /// A frame as it came. Protected frames that are still held came before it, from a sender that has
+    /// restarted since; they go first. It may also be a stranger's, so they are not given up for it.
+    pub(super) fn on_bare<O: Out<Self>>(&mut self, body: B, out: &mut O) {
+        if self.auto.is_some() || self.is_empty() {
+            return self.pass_up(body, out);
+        }
+        self.bare.push_back(body);
+        let waiting = self.bare.iter().fold(0, |sum, body| sum + u64::from(body.len()));
+        if Bytes::new(waiting) > self.params.ordering.limit {
+            for line in &mut self.lines {
+                line.rx.flush(&mut self.counters, out);
+            }
+            self.release_bare(out);
+        }
+        out.wake(WIRE);
+    }
+
+    /// Everything received is delivered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.iter().all(|line| line.rx.is_empty())
+    }
+
+    pub(super) fn release_bare<O: Out<Self>>(&mut self, out: &mut O) {
+        while !self.bare.is_empty() && self.is_empty() {
+            if let Some(body) = self.bare.pop_front() {
+                self.pass_up(body, out);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_header<O: Out<Self>>(&mut self, now: Time, header: &Header, body: Option<B>, out: &mut O) {
+        let kind = header.kind();
+        if !self.life.accepts(header.epoch()) || kind == Kind::Session {
+            return self.on_other(now, header, body, out);
+        }
+        if self.life.state() == State::Answering {
+            let step = self.life.on_frame_of_epoch();
+            self.follow(now, step, out);
+        }
+        if let Some(feedback) = header.feedback() {
+            self.on_feedback(&feedback, kind, out);
+        }
+        self.on_kind(now, kind, body, out);
+    }
+
+    /// Life-cycle messages, and frames of another epoch.
+    #[cold]
+    pub(super) fn on_other<O: Out<Self>>(&mut self, now: Time, header: &Header, body: Option<B>, out: &mut O) {
+        if let Some(message) = header.message() {
+            let before = self.life.state();
+            let step = self.life.on_message(message);
+            self.follow(now, step, out);
+            // Only then: a peer that keeps talking must not put off our own repetition for ever.
+            if self.life.state() != before {
+                self.set_session_timer(now, out);
+            }
+            return body.into_iter().for_each(|body| out.release(body));
+        }
+        self.counters.rx_old_epoch += 1;
+        self.life.on_strange_frame(now, header.epoch());
+        match (header.kind(), body) {
+            // Never protected, so it belongs to no epoch.
+            (Kind::Plain, Some(body)) => self.pass_up(body, out),
+            (_, Some(body)) => out.release(body),
+            (_, None) => {}
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_kind<O: Out<Self>>(&mut self, now: Time, kind: Kind, body: Option<B>, out: &mut O) {
+        match (kind, body) {
+            (Kind::Data(class, seq) | Kind::Retransmission(class, seq), Some(body)) => {
+                let Some(line) = self.lines.iter_mut().find(|line| line.class == class) else {
+                    self.counters.rx_bad += 1;
+                    return out.release(body);
+                };
+                self.counters.rx_ok += 1;
+                self.counters.rx_replay += u64::from(matches!(kind, Kind::Retransmission(..)));
+                line.rx.on_data(now, seq, body, &mut self.counters, out);
+            }
+            (Kind::Dummy(class, seq), None) => {
+                let Some(line) = self.lines.iter_mut().find(|line| line.class == class) else {
+                    self.counters.rx_bad += 1;
+                    return;
+                };
+                self.counters.rx_dummy += 1;
+                line.rx.on_dummy(now, seq, &mut self.counters, out);
+            }
+            (Kind::Plain, Some(body)) => self.pass_up(body, out),
+            (Kind::Ack | Kind::Notice, None) => {}
+            (_, body) => {
+                self.counters.rx_bad += 1;
+                body.into_iter().for_each(|body| out.release(body));
+            }
+        }
+    }
+
+    pub(super) fn pass_up<O: Out<Self>>(&mut self, body: B, out: &mut O) {
+        self.counters.rx_plain += 1;
+        out.deliver(Lane(0), body);
+    }
+
+    #[inline]
+    pub(super) fn on_feedback<O: Out<Self>>(&mut self, feedback: &Feedback, kind: Kind, out: &mut O) {
+        if matches!(kind, Kind::Notice) {
+            self.counters.rx_nack += 1;
+        } else {
+            self.counters.rx_ack += 1;
+        }
+        let Some(line) = self.lines.iter_mut().find(|line| line.class == feedback.class) else {
+            self.counters.rx_bad += 1;
+            return;
+        };
+        let fresh = line.tx.is_fresh(feedback.latest);
+        match line.tx.on_feedback(feedback, out) {
+            Ok(missing) => {
+                self.unanswered = if fresh { 0 } else { self.unanswered };
+                if let Some(auto) = &mut self.auto {
+                    auto.on_missing(missing);
+                }
+            }
+            Err(_) => self.counters.rx_bad += 1,
+        }
+    }
+
+    /// Does what the life cycle decided.
+    pub(super) fn follow<O: Out<Self>>(&mut self, now: Time, step: Step, out: &mut O) {
+        match step {
+            Step::Nothing => {}
+            Step::Bogus => self.counters.rx_bad += 1,
+            Step::Begin => self.begin(out),
+            Step::BeginAgain => {
+                self.begin(out);
+                out.complete(Event::PeerLost);
+            }
+            Step::BeginActive => {
+                self.begin(out);
+                out.complete(Event::Activated);
+            }
+            Step::Agreed => out.complete(Event::Activated),
+            Step::Refused(reason) => out.complete(Event::Refused(reason)),
+            Step::Forgotten => {
+                self.begin(out);
+                out.complete(Event::PeerLost);
+            }
+            Step::Closed => {
+                self.begin(out);
+                out.complete(Event::Deactivated);
+            }
+        }
+        if !matches!(step, Step::Nothing | Step::Bogus) {
+            self.set_session_timer(now, out);
+        }
+    }
+
+    /// Fresh sequence numbers; whatever the last epoch left behind is let go.
+    pub(super) fn begin<O: Out<Self>>(&mut self, out: &mut O) {
+        self.tx_peak = self.tx_peak();
+        self.rx_peak = self.rx_peak();
+        for mut line in std::mem::replace(&mut self.lines, lines(&self.params)) {
+            self.counters.flushed += line.tx.flush(out);
+            line.rx.flush(&mut self.counters, out);
+        }
+        self.release_bare(out);
+        self.unanswered = 0;
+    }
+
+    pub(super) fn set_session_timer<O: Out<Self>>(&self, now: Time, out: &mut O) {
+        match self.life.retry_at(now) {
+            Some(at) => out.arm(TimerKey::Session, at),
+            None => out.disarm(TimerKey::Session),
+        }
+    }
+
+    /// After anything that may let a closing link close.
+    #[inline]
+    pub(super) fn try_to_close<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
+        if self.life.state() == State::Closing {
+            let step = self.life.try_to_close(self.is_drained(), self.is_empty());
+            self.follow(now, step, out);
+        }
+    }
+}
