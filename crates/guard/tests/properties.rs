@@ -8,6 +8,7 @@ use guard::backpressure::Thresholds;
 use guard::reorder::Build;
 use guard::{Command, Endpoint, Params};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use testkit::{Duo, Fate, Side};
 use units::{Bytes, Rate, Span};
 use wire::Seq;
@@ -105,6 +106,18 @@ struct World {
     tallies: [Tally; 2],
     random: u32,
     lives: u32,
+}
+
+/// The same cases every time, unless asked for others:
+/// `HITLESS_CASES=1000000 HITLESS_SEED=7 cargo test --release -p hitless-guard --test properties`.
+fn settings() -> ProptestConfig {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    ProptestConfig {
+        cases: number("HITLESS_CASES").map_or(4_000, |cases| cases as u32),
+        rng_seed: RngSeed::Fixed(number("HITLESS_SEED").unwrap_or(1)),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 /// Bodies of the second class have odd numbers.
@@ -216,7 +229,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(settings())]
 
     #[test]
     fn frames_come_out_once_and_in_order_whatever_happens(

@@ -178,6 +178,7 @@ impl<B: Body> Endpoint<B> {
         }
         if !matches!(step, Step::Nothing | Step::Bogus) {
             self.set_session_timer(now, out);
+            out.wake(WIRE);
         }
     }
 
@@ -206,6 +207,7 @@ impl<B: Body> Endpoint<B> {
         if self.life.state() == State::Closing {
             let step = self.life.try_to_close(self.is_drained(), self.is_empty());
             self.follow(now, step, out);
+            self.wake_if_urgent(out);
         }
     }
 }

@@ -307,6 +307,7 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     use super::*;
     use crate::link::{Agreement, MAX_HEADER, SessionKind, VERSION};
@@ -371,6 +372,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn what_parses_is_what_would_be_written(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             if let Ok((header, len)) = Header::parse(&bytes) {
