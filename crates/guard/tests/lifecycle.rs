@@ -183,6 +183,27 @@ fn a_peer_that_restarts_is_found_again_and_old_frames_are_dropped() {
     assert!(100 - got.len() as u64 <= flushed, "what is missing was counted");
 }
 
+/// The receiver closes while it still waits for a frame of a sender that has since restarted: the timeout
+/// is what lets it close, and what waits above must then go out.
+#[test]
+fn a_link_that_closes_on_a_timeout_lets_frames_go_on() {
+    for class in Class::ALL {
+        let params = params(class);
+        let mut link = active(&params);
+        send(&mut link, Side::Right, class, 0..20);
+        let mut lossy = lose(Side::Right, &[2]);
+        while link.machine(Side::Left).counters().rx_missing_seq == 0 {
+            link.step(&mut lossy);
+        }
+        link.command(Side::Left, Command::Deactivate);
+        link.replace(Side::Right, Endpoint::new(params.clone(), 77));
+        send(&mut link, Side::Left, class, 0..3);
+        settle(&mut link);
+        assert_eq!(link.waiting(Side::Left), 0, "{class:?}");
+        assert_eq!(numbers(link.delivered(Side::Right)), [0, 1, 2], "{class:?}");
+    }
+}
+
 /// The sender restarts while the receiver waits for one of its frames.
 #[test]
 fn frames_held_for_a_restarted_sender_come_out_before_its_new_ones() {
