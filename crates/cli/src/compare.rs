@@ -10,7 +10,7 @@ pub fn run(args: &CompareArgs, json: bool) -> Done {
     if let Some(loss) = args.losses.iter().find(|loss| loss.get() < 1e-9 || loss.get() > 0.5) {
         return Err(Failure::Usage(format!("--losses {loss}: expected 1e-9 to 0.5")));
     }
-    let terminal = Terminal::new(0);
+    let terminal = Terminal::of_runs();
     let rows = compare::link_protocols(&args.rates, &args.losses, args.events.0, jobs(args.jobs), args.seed, &terminal);
     terminal.finish();
     print(json, &rows, || {

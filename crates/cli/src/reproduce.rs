@@ -13,7 +13,7 @@ pub fn run(args: &ReproduceArgs, json: bool) -> Done {
         ScaleArg::Quick => Scale::Quick,
         ScaleArg::Full => Scale::Full,
     };
-    let terminal = Terminal::new(0);
+    let terminal = Terminal::of_runs();
     let rows = linkguardian::reproduce(prefix, scale, jobs(args.jobs), args.seed, &terminal);
     terminal.finish();
     let rows = rows.map_err(|error| Failure::Outside(error.to_string()))?;

@@ -12,7 +12,7 @@ use crate::watch::Terminal;
 
 pub fn run(args: &LinkArgs, json: bool) -> Done {
     let config = config(args)?;
-    let terminal = Terminal::new(config.frames * u64::from(config.links));
+    let terminal = Terminal::of_frames(config.frames * u64::from(config.links));
     let outcome = sim::link::run(&config, &terminal);
     terminal.finish();
     let mut outcome = outcome.map_err(|error| Failure::Usage(error.to_string()))?;

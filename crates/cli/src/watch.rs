@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -14,15 +14,24 @@ pub struct Terminal {
     stop: Arc<AtomicBool>,
     bar: ProgressBar,
     begun: Instant,
-    /// Frames done by the furthest run, or all of them together where several run at once.
-    done: AtomicU64,
+    /// Whether the bar counts frames of one run; or else runs.
+    of_frames: bool,
 }
 
 const SILENT_FOR: Duration = Duration::from_secs(2);
 
 impl Terminal {
-    /// `frames` are expected in all; unknown if 0.
-    pub fn new(frames: u64) -> Self {
+    /// For one run of so many frames.
+    pub fn of_frames(frames: u64) -> Self {
+        Self::new(frames, "frames", true)
+    }
+
+    /// For several runs; how many, they say themselves.
+    pub fn of_runs() -> Self {
+        Self::new(0, "runs", false)
+    }
+
+    fn new(len: u64, unit: &str, of_frames: bool) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let handler = Arc::clone(&stop);
         // A second Ctrl-C ends the program at once. Failing to listen only loses the partial result.
@@ -31,17 +40,13 @@ impl Terminal {
                 std::process::exit(130);
             }
         });
-        let bar = if frames == 0 { ProgressBar::new_spinner() } else { ProgressBar::new(frames) };
-        let template = if frames == 0 {
-            "{spinner} {elapsed} {msg}"
-        } else {
-            "{elapsed} {wide_bar} {percent} % of {len} frames, {eta} to go"
-        };
-        if let Ok(style) = ProgressStyle::with_template(template) {
+        let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden());
+        let template =
+            format!("{{elapsed}} {{wide_bar}} {{human_pos}} of {{human_len}} {unit}, Ctrl-C shows what is known");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style);
         }
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-        Self { stop, bar, begun: now(), done: AtomicU64::new(0) }
+        Self { stop, bar, begun: now(), of_frames }
     }
 
     pub fn stopped(&self) -> bool {
@@ -64,18 +69,25 @@ fn now() -> Instant {
 
 impl Watch for Terminal {
     fn go_on(&self, frames: u64) -> bool {
-        self.done.fetch_max(frames, Ordering::Relaxed);
         if self.begun.elapsed() > SILENT_FOR && std::io::stderr().is_terminal() {
             if self.bar.is_hidden() {
                 self.bar.set_draw_target(ProgressDrawTarget::stderr());
             }
-            self.bar.set_position(self.done.load(Ordering::Relaxed));
-            if self.bar.length().is_none() {
-                self.bar.set_message("simulating; Ctrl-C prints what is known so far");
+            if self.of_frames {
+                self.bar.set_position(frames);
+            } else {
                 self.bar.tick();
             }
         }
         !self.stopped()
+    }
+
+    fn expect_runs(&self, runs: usize) {
+        self.bar.set_length(runs as u64);
+    }
+
+    fn run_done(&self) {
+        self.bar.inc(1);
     }
 }
 

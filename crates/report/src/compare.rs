@@ -49,6 +49,7 @@ pub fn link_protocols(
             points.extend(MODES.map(|(name, mode)| (*rate, *loss, name, mode)));
         }
     }
+    watch.expect_runs(points.len());
     let rows = parallel::map(&points, jobs, |(rate, loss, name, mode)| {
         let config = Config {
             rate: *rate,
@@ -58,7 +59,9 @@ pub fn link_protocols(
             seed,
             ..Config::default()
         };
-        let outcome = run(&config, watch).ok().filter(|outcome| !outcome.interrupted)?;
+        let outcome = run(&config, watch);
+        watch.run_done();
+        let outcome = outcome.ok().filter(|outcome| !outcome.interrupted)?;
         let (low, high) = interval::poisson(outcome.frames_lost);
         let offered = outcome.frames_offered as f64;
         let transit = outcome.transit_us?;

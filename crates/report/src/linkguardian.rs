@@ -100,7 +100,12 @@ pub fn reproduce(
             setups.push(setup);
         }
     }
-    let outcomes = parallel::map(&setups, jobs, |setup| run(&setup.config(scale, seed), watch).ok());
+    watch.expect_runs(setups.len());
+    let outcomes = parallel::map(&setups, jobs, |setup| {
+        let outcome = run(&setup.config(scale, seed), watch).ok();
+        watch.run_done();
+        outcome
+    });
     let outcome = |wanted: &Setup| {
         let at = setups.iter().position(|setup| setup == wanted)?;
         outcomes.get(at)?.as_ref().filter(|outcome| !outcome.interrupted)

@@ -29,6 +29,12 @@ pub trait Watch {
     /// Called now and then with the frames done so far. False ends the run; what is known then is
     /// reported.
     fn go_on(&self, frames: u64) -> bool;
+
+    /// So many runs are about to begin.
+    fn expect_runs(&self, _runs: usize) {}
+
+    /// One of them has ended.
+    fn run_done(&self) {}
 }
 
 /// Watches nothing.
