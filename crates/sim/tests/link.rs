@@ -199,6 +199,7 @@ fn mixed_sizes_and_bit_errors() {
     let outcome = outcome(&case);
     assert_eq!((outcome.frames_lost, outcome.frames_reordered), (0, 0));
     assert!(outcome.recovered > 20);
+    assert!((0.95..1.0).contains(&outcome.effective_speed.unwrap()), "{:?}", outcome.effective_speed);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use units::{Bytes, Span, Time};
+use wire::ethernet::on_wire;
 
 use super::outcome::{DelayUs, LevelBytes};
 use super::source::Frame;
@@ -146,6 +147,8 @@ pub struct Measure {
     pub recovery: Delays,
     pub tx_level: Levels,
     pub rx_level: Levels,
+    /// Wire time of the frames delivered, in bytes, without what protection adds.
+    pub wire_bytes: u64,
     pub corrupted: u64,
     pub overflowed: u64,
     /// The latest transit, for the frames of a stretch that is skipped.
@@ -160,6 +163,7 @@ impl Measure {
             recovery: Delays::new(),
             tx_level: Levels::new(),
             rx_level: Levels::new(),
+            wire_bytes: 0,
             corrupted: 0,
             overflowed: 0,
             last_transit: Span::ZERO,
@@ -169,6 +173,7 @@ impl Measure {
     #[inline]
     pub fn on_delivery(&mut self, now: Time, link: usize, lane: usize, frame: Frame) {
         self.arrivals[link][lane].on_delivery(frame.id);
+        self.wire_bytes += u64::from(on_wire(frame.len));
         self.last_transit = now.since(frame.taken);
         self.transit.record(self.last_transit, 1);
     }

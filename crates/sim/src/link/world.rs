@@ -9,7 +9,7 @@ use wire::ethernet::on_wire;
 use wire::link::Wish;
 
 use super::Watch;
-use super::config::{Config, Load, Mode, Profile, Sizes};
+use super::config::{Config, Load, Mode, Profile};
 use super::hardware::Hardware;
 use super::measure::{Arrivals, Measure};
 use super::node::{Event, Node, NodeId, Ring, Shell, Sink, Slab};
@@ -370,7 +370,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
             frames_reordered: sum(|lane| lane.reordered),
             frames_dropped_at_queue: self.nodes.iter().step_by(2).map(|node| node.shell.source.dropped).sum(),
             effective_loss: if offered == 0 { 0.0 } else { lost as f64 / offered as f64 },
-            effective_speed: self.effective_speed(delivered, elapsed),
+            effective_speed: self.effective_speed(skipped, elapsed),
             recovered: receiver.recovered,
             given_up: receiver.given_up,
             retransmissions: sender.tx_replay,
@@ -401,12 +401,13 @@ impl<'a, M: LinkMachine> World<'a, M> {
         self.slab.len() as u64 + buffered / u64::from(self.config.sizes.shortest())
     }
 
-    fn effective_speed(&self, delivered: u64, elapsed: Span) -> Option<f64> {
-        let Sizes::Fixed(len) = self.config.sizes else { return None };
+    fn effective_speed(&self, skipped: u64, elapsed: Span) -> Option<f64> {
         if self.config.load != Load::Saturated || elapsed == Span::ZERO {
             return None;
         }
-        let frame = self.config.rate.span_of(Bytes::new(u64::from(on_wire(len))));
-        Some(frame.as_secs() * delivered as f64 / f64::from(self.config.links) / elapsed.as_secs())
+        // Only frames of one size are ever skipped.
+        let bytes = self.measure.wire_bytes + skipped * u64::from(on_wire(self.config.sizes.longest()));
+        let busy = bytes as f64 * 8.0 / self.config.rate.bits_per_second() as f64;
+        Some(busy / f64::from(self.config.links) / elapsed.as_secs())
     }
 }
