@@ -183,7 +183,7 @@ pub struct LinkArgs {
     #[arg(long, value_name = "LOSS", default_value = "1e-8")]
     pub target_loss: Prob,
 
-    /// Copies of each retransmission, instead of computing them from loss and target.
+    /// Copies of each retransmission, instead of computing them (at most 8) from loss and target.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub copies: Option<u8>,
 
@@ -191,9 +191,9 @@ pub struct LinkArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub control_copies: u8,
 
-    /// Dummies sent at once behind the last frame, for links that lose bursts.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
-    pub dummy_copies: u8,
+    /// Dummies sent at once behind the last frame; from the length of bursts if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub dummy_copies: Option<u8>,
 
     /// How often a missing frame is asked for before it is given up.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=100))]

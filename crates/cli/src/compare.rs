@@ -13,6 +13,7 @@ pub fn run(args: &CompareArgs, json: bool) -> Done {
     let terminal = Terminal::of_runs();
     let rows = compare::link_protocols(&args.rates, &args.losses, args.events.0, jobs(args.jobs), args.seed, &terminal);
     terminal.finish();
+    let rows = rows.map_err(|error| Failure::Usage(error.to_string()))?;
     print(json, &rows, || {
         format!(
             "full-size frames at line rate, ideal profile, {} losses at each point, seed {}\n\n{}",

@@ -28,8 +28,8 @@ fn main() -> ExitCode {
         Command::Sim(SimCommand::Link(args)) => sim_link::run(args, cli.json),
         Command::Sim(SimCommand::Compare(args)) => compare::run(args, cli.json),
         Command::Reproduce(args) => reproduce::run(args, cli.json),
-        Command::Completions { shell } => shell::completions(*shell),
-        Command::Man { command } => shell::man(command.as_deref()),
+        Command::Completions { shell } => shell::completions(*shell, cli.json),
+        Command::Man { command } => shell::man(command.as_deref(), cli.json),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-/// Why a command did not do what was asked.
+/// Why a command did not do all that was asked.
 #[derive(Debug)]
 pub enum Failure {
     /// What was asked makes no sense.
@@ -40,8 +40,8 @@ pub fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) 
     }
 }
 
-/// To standard output. A reader that has seen enough, such as `head`, is not a failure.
-pub fn write(text: &str) -> Done {
+/// A reader that has seen enough, such as `head`, is not a failure.
+fn write(text: &str) -> Done {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Outside(error.to_string())),
         _ => Ok(()),

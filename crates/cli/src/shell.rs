@@ -1,17 +1,31 @@
 //! `hitless completions` and `hitless man`.
 
 use clap::CommandFactory;
+use serde::Serialize;
 
 use crate::args::Cli;
-use crate::output::{Done, Failure, write};
+use crate::output::{Done, Failure, print};
 
-pub fn completions(shell: clap_complete::Shell) -> Done {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "hitless", &mut script);
-    write(&String::from_utf8_lossy(&script))
+#[derive(Serialize)]
+struct Script {
+    shell: String,
+    script: String,
 }
 
-pub fn man(command: Option<&str>) -> Done {
+#[derive(Serialize)]
+struct Page {
+    page: String,
+}
+
+pub fn completions(shell: clap_complete::Shell, json: bool) -> Done {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "hitless", &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    let answer = Script { shell: shell.to_string(), script };
+    print(json, &answer, || answer.script.clone())
+}
+
+pub fn man(command: Option<&str>, json: bool) -> Done {
     let mut root = Cli::command();
     root.build();
     let page = match command {
@@ -23,5 +37,6 @@ pub fn man(command: Option<&str>) -> Done {
     };
     let mut roff = Vec::new();
     clap_mangen::Man::new(page).render(&mut roff).map_err(|error| Failure::Outside(error.to_string()))?;
-    write(&String::from_utf8_lossy(&roff))
+    let answer = Page { page: String::from_utf8_lossy(&roff).into_owned() };
+    print(json, &answer, || answer.page.clone())
 }

@@ -3,7 +3,6 @@
 use faults::{FaultFile, Model, Schedule};
 use guard::reorder::Build;
 use sim::link::{Config, Load, Mode, Profile, Sizes};
-use units::{Rate, Span};
 use wire::Seq;
 
 use crate::args::{LinkArgs, ModeArg, ProfileArg, ReorderArg};
@@ -12,7 +11,7 @@ use crate::watch::Terminal;
 
 pub fn run(args: &LinkArgs, json: bool) -> Done {
     let config = config(args)?;
-    let terminal = Terminal::of_frames(config.frames * u64::from(config.links));
+    let terminal = Terminal::of_frames(config.frames.saturating_mul(u64::from(config.links)));
     let outcome = sim::link::run(&config, &terminal);
     terminal.finish();
     let mut outcome = outcome.map_err(|error| Failure::Usage(error.to_string()))?;
@@ -63,7 +62,7 @@ fn config(args: &LinkArgs) -> Result<Config, Failure> {
         max_consecutive: args.max_consecutive,
         reorder: args.reorder.map(|reorder| match reorder {
             ReorderArg::Sorted => Build::Sorted,
-            ReorderArg::Rotating => Build::Rotating { rate: Rate::gbps(100), turn: Span::from_ns(200) },
+            ReorderArg::Rotating => Build::TOFINO,
         }),
         first_seq: Seq::new(args.first_seq, false),
         links: args.links,

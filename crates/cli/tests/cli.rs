@@ -96,6 +96,8 @@ fn nonsense_gets_one_line_that_names_it_and_exit_code_2() {
         ("sim link --rate 100Q", &["--rate", "100Q", "100G"]),
         ("sim link --size 0", &["--size", "'0'", "64 to 9022"]),
         ("sim link --delay 5", &["--delay", "'5'", "us"]),
+        ("sim link --delay 1e7s", &["delay", "at most 1.00 s"]),
+        ("sim link --mode uec-llr --loss 1", &["loss 1", "never give up"]),
         ("sim link --frames 0", &["--frames", "'0'", "at least 1"]),
         ("sim link --copies 0", &["--copies", "'0'", "1..=100"]),
         ("sim link --burst 0.5", &["--burst", "0.5", "at least 1"]),
@@ -105,6 +107,7 @@ fn nonsense_gets_one_line_that_names_it_and_exit_code_2() {
         ("sim link --faults /nonexistent.toml", &["--faults", "/nonexistent.toml"]),
         ("sim link --frames 1e19", &["frames", "170 days"]),
         ("sim compare --losses 0", &["--losses", "1e-9"]),
+        ("sim compare --rates 1M --losses 1e-9", &["1M", "170 days"]),
         ("copies --actual 1", &["--actual", "1", "100 copies"]),
         ("copies", &["--actual"]),
         ("reproduce moby-dick", &["moby-dick", "linkguardian"]),
@@ -133,7 +136,9 @@ fn a_fault_file_is_read_and_its_mistakes_are_named() {
     std::fs::write(&file, "[[forward]]\nlos = \"1e-3\"\n").unwrap();
     let output = hitless(&format!("sim link --faults {}", file.display()));
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("los"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("line 2") && said.contains("los"), "{said}");
+    assert_eq!(said.trim_end().lines().count(), 1, "{said}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -144,6 +149,8 @@ fn help_completions_and_manual_pages_exist() {
     assert!(stdout("completions bash").contains("hitless"));
     assert!(stdout("man").contains(".TH"));
     assert!(stdout("man sim-link").contains("reverse"));
+    assert!(json("completions zsh")["script"].is_string());
+    assert!(json("man copies")["page"].is_string());
     assert!(stdout("--version").starts_with("hitless "));
 }
 
@@ -151,17 +158,26 @@ fn help_completions_and_manual_pages_exist() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_run_prints_what_it_knows() {
-    let child = Command::new(env!("CARGO_BIN_EXE_hitless"))
-        .args("sim link --exact --frames 1e11 --json".split_whitespace())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(600));
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    let output = child.wait_with_output().unwrap();
+    // A signal that comes before the program listens ends it at once: then try again, with more patience.
+    let output =
+        [500, 2_000, 8_000, 30_000].into_iter().map(interrupted_after).find(|output| output.status.code().is_some());
+    let output = output.expect("never listened");
     assert_eq!(output.status.code(), Some(130));
     let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(outcome["interrupted"], true);
     assert!(outcome["frames_delivered"].as_u64().unwrap() > 0);
+    assert_eq!(outcome["frames_lost"], outcome["given_up"], "what was on its way has arrived");
+}
+
+#[cfg(unix)]
+fn interrupted_after(millis: u64) -> Output {
+    let child = Command::new(env!("CARGO_BIN_EXE_hitless"))
+        .args("sim link --exact --loss 1e-2 --copies 1 --frames 1e11 --json".split_whitespace())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(millis));
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    child.wait_with_output().unwrap()
 }

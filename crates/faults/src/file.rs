@@ -61,7 +61,10 @@ struct Step {
 
 impl FaultFile {
     pub fn parse(text: &str) -> Result<Self, FaultFileError> {
-        let file: File = toml::from_str(text).map_err(|error| FaultFileError(error.to_string()))?;
+        let file: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+            FaultFileError(format!("line {line}: {}", error.message().replace('\n', " ")))
+        })?;
         Ok(Self { forward: schedule("forward", &file.forward)?, reverse: schedule("reverse", &file.reverse)? })
     }
 }
@@ -73,10 +76,11 @@ fn schedule(direction: &str, steps: &[Step]) -> Result<Schedule, FaultFileError>
             FaultFileError(format!("[[{direction}]] number {}, {key}: {what}", number + 1))
         };
         let at = match &step.at {
-            Some(text) => text.parse::<Span>().map_err(|error| wrong("at", &error))?,
+            Some(text) => text.parse::<Span>().map_err(|error| wrong("at", &format_args!("'{text}': {error}")))?,
             None => Span::ZERO,
         };
-        let prob = |key, text: &str| text.parse::<Prob>().map_err(|error| wrong(key, &error));
+        let prob =
+            |key, text: &str| text.parse::<Prob>().map_err(|error| wrong(key, &format_args!("'{text}': {error}")));
         let model = match (&step.loss, step.burst, &step.bit_errors, &step.frames) {
             (Some(loss), None, None, None) => Model::PerFrame(prob("loss", loss)?),
             (Some(loss), Some(length), None, None) => Model::bursts(prob("loss", loss)?, length).ok_or_else(|| {
@@ -114,7 +118,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let said = |text| FaultFile::parse(text).unwrap_err().to_string();
-        assert!(said("forward = [{ loss = \"1.2\" }]").contains("[[forward]] number 1, loss"));
+        assert!(said("forward = [{ loss = \"1.2\" }]").contains("[[forward]] number 1, loss: '1.2'"));
         assert!(said("forward = [{ los = \"1e-3\" }]").contains("unknown field `los`"));
         assert!(said("reverse = [{ at = \"1s\" }, { at = \"1s\" }]").contains("later than"));
         assert!(said("forward = [{ loss = \"1e-3\", bit_errors = \"1e-9\" }]").contains("expected one of"));

@@ -47,11 +47,6 @@ pub enum TimerKey {
     Session,
 }
 
-impl TimerKey {
-    pub const ALL: [Self; 4] =
-        [Self::Timeout(Class::Ordered), Self::Timeout(Class::NonBlocking), Self::Examine, Self::Session];
-}
-
 impl From<TimerKey> for usize {
     fn from(key: TimerKey) -> usize {
         match key {
@@ -114,6 +109,8 @@ pub struct Endpoint<B> {
     /// Which class may send the next new frame, and which may acknowledge next.
     turn: usize,
     ack_turn: usize,
+    /// Which queue may send the next unprotected frame.
+    plain_turn: u8,
     /// Unprotected frames that came while protected ones were held: those go first.
     bare: VecDeque<B>,
     auto: Option<Auto>,
@@ -138,6 +135,7 @@ impl<B: Body> Endpoint<B> {
             params,
             turn: 0,
             ack_turn: 0,
+            plain_turn: 0,
             bare: VecDeque::new(),
             unanswered: 0,
             counters: Counters::default(),
@@ -160,10 +158,6 @@ impl<B: Body> Endpoint<B> {
 
     pub fn counters(&self) -> &Counters {
         &self.counters
-    }
-
-    pub fn params(&self) -> &Params {
-        &self.params
     }
 
     /// The highest that the Tx buffer has been.

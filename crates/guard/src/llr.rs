@@ -210,7 +210,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     pub fn is_drained(&self) -> bool {
-        self.buffer.is_empty()
+        self.buffer.is_empty() && self.tx != Tx::Flush
     }
 
     fn has_room(&self) -> bool {

@@ -188,7 +188,7 @@ impl Params {
             window_bytes: buffer,
             window_frames: 4_096,
             ordering: Ordering {
-                build: Build::Rotating { rate: Rate::gbps(100), turn: Span::from_ns(200) },
+                build: Build::TOFINO,
                 limit: buffer,
                 backpressure: Some(Thresholds { pause_at, resume_at, headroom }),
             },

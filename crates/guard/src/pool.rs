@@ -31,9 +31,13 @@ impl Pool {
     }
 
     /// Records what `link` holds now.
+    ///
+    /// # Panics
+    /// If that is more than its share allowed.
     pub fn set_level(&mut self, link: usize, level: Bytes) {
         self.used = self.used - self.held[link] + level;
         self.held[link] = level;
+        assert!(self.used <= self.total, "a link holds more than its hard limit");
     }
 
     pub fn used(&self) -> Bytes {

@@ -233,12 +233,17 @@ impl<B: Body> Receiver<B> {
     }
 
     fn open_loss<O: Out<Endpoint<B>>>(&mut self, now: Time, first: Seq, frames: u32, round: u8, out: &mut O) {
-        // A long run takes its time to be sent again, and so does what was asked for before it.
-        let queued = (self.losses.frames() + frames).saturating_sub(self.burst);
-        let deadline = now + self.timeout + self.timeout_each * u64::from(queued);
+        let deadline = self.deadline(now, frames);
         self.losses.open(Run { first, frames, since: now, deadline, round });
         self.notices = self.control_copies;
         self.set_timer(out);
+    }
+
+    /// When `frames` more should have come. A long run takes its time to be sent again, and so does what
+    /// was asked for before it.
+    fn deadline(&self, now: Time, frames: u32) -> Time {
+        let queued = (self.losses.frames() + frames).saturating_sub(self.burst);
+        now + self.timeout + self.timeout_each * u64::from(queued)
     }
 
     fn give_up<O: Out<Endpoint<B>>>(&mut self, first: Seq, frames: u32, counters: &mut Counters, out: &mut O) {
@@ -330,7 +335,7 @@ impl<B: Body> Receiver<B> {
     /// The paper's ackNoTimeout: ask again, or stop waiting.
     pub fn on_timeout<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
         let mut given_up = Vec::new();
-        if self.losses.expire(now, self.asks, now + self.timeout, |run| given_up.push(run)) {
+        if self.losses.expire(now, self.asks, self.deadline(now, 0), |run| given_up.push(run)) {
             self.notices = self.control_copies;
         }
         for run in given_up {

@@ -65,6 +65,9 @@ pub enum Step {
 /// No link lives to see this many epochs, and numbers up to here can be told apart by size.
 const LAST_EPOCH: u32 = u32::MAX / 2;
 
+/// An end starts at one of so many.
+const FIRST_EPOCHS: u32 = 1 << 16;
+
 /// How often an answer is repeated before the peer is taken for gone.
 const MAX_TRIES: u32 = 64;
 
@@ -94,7 +97,8 @@ impl Lifecycle {
             state: State::Dormant,
             instance,
             peer: 0,
-            epoch: 0,
+            // Two ends that both restart must not, as a rule, land on the epoch of frames still in flight.
+            epoch: instance % FIRST_EPOCHS,
             agreement,
             retry,
             copies,
@@ -251,11 +255,12 @@ impl Lifecycle {
     fn on_hello(&mut self, hello: &Session) -> Step {
         let again = hello.instance == self.peer && hello.epoch <= self.epoch;
         match self.state {
-            State::Answering if again => {
+            // It has not heard our Welcome; if it is merely late, the answer does no harm.
+            State::Answering | State::Active if again => {
                 self.say(SessionKind::Welcome);
                 return Step::Nothing;
             }
-            State::Active | State::Closing if again => return Step::Nothing,
+            State::Closing if again => return Step::Nothing,
             // Both asked at once: one must answer.
             State::Asking if hello.instance < self.instance => return Step::Nothing,
             _ => {}
@@ -316,7 +321,7 @@ impl Lifecycle {
 
     /// A frame of an epoch that is not ours. Says so, unless it is merely late.
     pub fn on_strange_frame(&mut self, now: Time, epoch: Epoch) {
-        let just_ended = self.epoch != 0 && epoch == self.epoch();
+        let just_ended = self.peer != 0 && epoch == self.epoch();
         if self.state == State::Dormant && !just_ended && now >= self.quiet_until && self.pending.is_none() {
             self.quiet_until = now + self.retry;
             self.strange = epoch;

@@ -9,7 +9,7 @@ use guard::Params;
 use guard::backpressure::Thresholds;
 use guard::reorder::Build;
 use testkit::{Fate, Side};
-use units::{Bytes, Rate, Span};
+use units::Bytes;
 use wire::Seq;
 use wire::link::Class;
 
@@ -54,8 +54,6 @@ fn explore(params: &Params, left: u32, right: u32) {
     }
 }
 
-const ROTATING: Build = Build::Rotating { rate: Rate::gbps(100), turn: Span::from_ns(200) };
-
 #[test]
 fn one_way_in_order() {
     explore(&tight(Class::Ordered, Build::Sorted), 6, 0);
@@ -63,7 +61,7 @@ fn one_way_in_order() {
 
 #[test]
 fn one_way_in_order_with_a_rotating_buffer() {
-    explore(&tight(Class::Ordered, ROTATING), 6, 0);
+    explore(&tight(Class::Ordered, Build::TOFINO), 6, 0);
 }
 
 #[test]
@@ -92,6 +90,6 @@ fn with_several_asks_and_copies() {
 #[test]
 fn as_in_the_paper() {
     for class in Class::ALL {
-        explore(&Params { paper_acks: true, ack_every: 1, ..tight(class, ROTATING) }, 5, 0);
+        explore(&Params { paper_acks: true, ack_every: 1, ..tight(class, Build::TOFINO) }, 5, 0);
     }
 }

@@ -62,11 +62,20 @@ fn pair(bytes: &[u8]) {
                 link.step(&mut arrives);
             }),
             7 => link.inject(side, Packet::bare(Numbered(8_888))),
-            _ => {
+            5 => {
                 if let Ok((header, len)) = Header::parse(rest) {
                     rest = &rest[len..];
-                    let body = (op & 0x80 != 0 || header.has_body()).then_some(Numbered(9_999));
-                    link.inject(side, Packet { header, body });
+                    link.inject(side, Packet { header, body: (op & 0x80 != 0).then_some(Numbered(9_999)) });
+                }
+            }
+            _ => {
+                let len = rest.len().min(usize::from(op >> 4) * 2);
+                let (bytes, tail) = rest.split_at(len);
+                rest = tail;
+                let bad = link.machine(side).counters().rx_bad;
+                link.act(side, |machine, now, out| machine.on_bytes(now, bytes, |_| Numbered(7_777), out));
+                if Header::parse(bytes).is_err() {
+                    assert_eq!(link.machine(side).counters().rx_bad, bad + 1, "dropped, counted, nothing else");
                 }
             }
         }

@@ -64,6 +64,30 @@ fn two_ends_that_ask_at_once_agree_though_the_first_hello_is_lost() {
     }
 }
 
+/// A frame of an earlier life with the same epoch passes for a Confirm, and the Welcome is lost.
+#[test]
+fn an_end_that_thinks_itself_active_still_answers_a_hello() {
+    let params = params(Class::Ordered);
+    let mut link = dormant(&params);
+    link.command(Side::Left, Command::Activate);
+    let lose_welcome = |_: Side, packet: &guard::Packet<Numbered>| match packet.header.message() {
+        Some(message) if message.kind == SessionKind::Welcome => Fate::Lost,
+        _ => Fate::Arrives,
+    };
+    let mut epoch = None;
+    while epoch.is_none() {
+        link.step(&mut |side, packet| {
+            epoch = (side == Side::Right).then(|| packet.header.epoch());
+            lose_welcome(side, packet)
+        });
+    }
+    let dummy = wire::link::Kind::Dummy(Class::Ordered, params.first_seq.previous());
+    link.inject(Side::Right, guard::Packet::new(epoch.unwrap(), dummy, None, None));
+    assert_eq!(states(&link), [State::Asking, State::Active]);
+    settle(&mut link);
+    assert_eq!(states(&link), [State::Active; 2]);
+}
+
 /// Frames flow all the while, both ways; each message of the handshake may be lost.
 #[test]
 fn nothing_is_lost_or_reordered_when_protection_starts_or_ends() {

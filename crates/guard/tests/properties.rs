@@ -5,12 +5,13 @@ mod common;
 
 use common::*;
 use guard::backpressure::Thresholds;
+use guard::params::AutoLimits;
 use guard::reorder::Build;
 use guard::{Command, Endpoint, Params};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use testkit::{Duo, Fate, Side};
-use units::{Bytes, Rate, Span};
+use units::{Bytes, Prob, Span};
 use wire::Seq;
 use wire::link::{Class, Kind};
 
@@ -85,7 +86,7 @@ fn setup() -> impl Strategy<Value = Params> {
                 headroom: Bytes::new(8_000),
             });
             if rotating {
-                params.ordering.build = Build::Rotating { rate: Rate::gbps(100), turn: Span::from_ns(200) };
+                params.ordering.build = Build::TOFINO;
             }
             params
         },
@@ -245,6 +246,34 @@ proptest! {
         world.collect();
         world.check();
         prop_assert!(quiet, "the link never falls quiet: {:?}", Side::BOTH.map(|side| world.link.machine(side).state()));
+        prop_assert_eq!(world.link.waiting(Side::Left) + world.link.waiting(Side::Right), 0, "stalled");
+    }
+
+    /// In order, non-blocking or not at all, by turns: whatever else, once.
+    #[test]
+    fn the_automatic_mode_duplicates_nothing(params in setup(), ops in proptest::collection::vec(op(), 1..40)) {
+        let limits = AutoLimits {
+            target: Prob::literal(1e-6),
+            window: 40,
+            ordered_up_to: Prob::literal(0.05),
+            protect_up_to: Prob::literal(0.2),
+            patience: 1,
+            rest: 60,
+        };
+        let mut world = World::new(Params { auto: Some(limits), classes: vec![Class::Ordered], ..params });
+        world.params.classes = Class::ALL.to_vec();
+        world.link = established(&world.params);
+        world.params.classes = vec![Class::Ordered];
+        for op in &ops {
+            world.apply(op);
+        }
+        let deadline = world.link.now + Span::from_ms(50);
+        prop_assert!(world.link.run(deadline, &mut |_, _| Fate::Arrives), "the link never falls quiet");
+        world.collect();
+        for tally in &mut world.tallies {
+            tally.out.iter_mut().for_each(|numbers| numbers.sort_unstable());
+        }
+        world.check();
         prop_assert_eq!(world.link.waiting(Side::Left) + world.link.waiting(Side::Right), 0, "stalled");
     }
 

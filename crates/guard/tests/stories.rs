@@ -7,7 +7,7 @@ use guard::Note;
 use guard::backpressure::Thresholds;
 use guard::reorder::Build;
 use testkit::{Fate, Side};
-use units::{Bytes, Rate, Span};
+use units::{Bytes, Span};
 use wire::Seq;
 use wire::link::{Class, Kind, Wish};
 
@@ -146,6 +146,15 @@ fn a_second_ask_recovers_what_the_first_did_not() {
 }
 
 #[test]
+fn the_number_of_copies_can_be_changed_at_work() {
+    let mut link = established(&params(Class::Ordered));
+    send(&mut link, Side::Left, Class::Ordered, 0..20);
+    link.command(Side::Left, guard::Command::SetCopies(4));
+    run(&mut link, &mut lose(Side::Left, &[3]));
+    assert_eq!(link.machine(Side::Left).counters().tx_replay, 4);
+}
+
+#[test]
 fn every_copy_beyond_the_first_is_dropped_as_a_duplicate() {
     for class in MODES {
         let mut params = params(class);
@@ -167,7 +176,7 @@ fn short_buffer(build: Build) -> guard::Params {
     params
 }
 
-const BUILDS: [Build; 2] = [Build::Sorted, Build::Rotating { rate: Rate::gbps(100), turn: Span::from_ns(200) }];
+const BUILDS: [Build; 2] = [Build::Sorted, Build::TOFINO];
 
 #[test]
 fn a_full_reorder_buffer_pauses_the_sender_and_lets_it_go_on() {
@@ -226,21 +235,28 @@ fn a_stray_frame_waits_for_those_held_and_stalls_nothing() {
     }
 }
 
+/// Thirty frames in a row are lost, and then their first copies as well.
 #[test]
 fn a_long_run_of_losses_is_waited_for_as_long_as_it_takes() {
     let mut params = params(Class::Ordered);
     params.copies = 2;
+    params.asks = 2;
     params.timeout = Span::from_us(2);
     params.timeout_each = Span::from_ns(200);
     params.ordering.limit = Bytes::new(200_000);
-    let mut link = established(&params);
-    send(&mut link, Side::Left, Class::Ordered, 0..100);
-    let mut sent = 0;
-    run(&mut link, &mut |side, _| {
-        sent += u32::from(side == Side::Left);
-        if side == Side::Left && (10..40).contains(&sent) { Fate::Lost } else { Fate::Arrives }
-    });
-    assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..100));
+    for copies_lost in [0, 60] {
+        let mut link = established(&params);
+        send(&mut link, Side::Left, Class::Ordered, 0..100);
+        let (mut sent, mut copies) = (0, 0);
+        run(&mut link, &mut |side, packet| {
+            let copy = matches!(packet.header.kind(), Kind::Retransmission(..));
+            copies += u32::from(copy);
+            sent += u32::from(side == Side::Left && !copy);
+            let run = side == Side::Left && !copy && (10..40).contains(&sent);
+            if run || (copy && copies <= copies_lost) { Fate::Lost } else { Fate::Arrives }
+        });
+        assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..100), "{copies_lost} copies lost");
+    }
 }
 
 #[test]

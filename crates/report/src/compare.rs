@@ -5,7 +5,7 @@
 
 use faults::{Model, Schedule};
 use serde::Serialize;
-use sim::link::{Config, Mode, Watch, run};
+use sim::link::{Config, ConfigError, Mode, Watch, run};
 use units::{Prob, Rate};
 
 use crate::interval;
@@ -34,7 +34,8 @@ pub struct Row {
 const MODES: [(&str, Mode); 3] =
     [("ordered", Mode::Ordered), ("nonblocking", Mode::NonBlocking), ("uec-llr", Mode::UecLlr)];
 
-/// Each rate with each loss and each protocol, about `losses` losses at each.
+/// Each rate with each loss and each protocol, about `events` losses at each. Fewer rows if `watch` ended a
+/// run early.
 pub fn link_protocols(
     rates: &[Rate],
     losses: &[Prob],
@@ -42,7 +43,7 @@ pub fn link_protocols(
     jobs: usize,
     seed: u64,
     watch: &(dyn Watch + Sync),
-) -> Vec<Row> {
+) -> Result<Vec<Row>, ConfigError> {
     let mut points = Vec::new();
     for rate in rates {
         for loss in losses {
@@ -61,11 +62,11 @@ pub fn link_protocols(
         };
         let outcome = run(&config, watch);
         watch.run_done();
-        let outcome = outcome.ok().filter(|outcome| !outcome.interrupted)?;
+        let outcome = outcome?;
+        let Some(transit) = outcome.transit_us.filter(|_| !outcome.interrupted) else { return Ok(None) };
         let (low, high) = interval::poisson(outcome.frames_lost);
         let offered = outcome.frames_offered as f64;
-        let transit = outcome.transit_us?;
-        Some(Row {
+        Ok(Some(Row {
             rate: rate.to_string(),
             loss: loss.get(),
             mode: name,
@@ -79,9 +80,9 @@ pub fn link_protocols(
             tx_buffer_peak_bytes: outcome.tx_buffer_peak_bytes,
             rx_buffer_peak_bytes: outcome.rx_buffer_peak_bytes,
             retransmissions_per_loss: outcome.retransmissions as f64 / outcome.receiver.rx_missing_seq.max(1) as f64,
-        })
+        }))
     });
-    rows.into_iter().flatten().collect()
+    rows.into_iter().filter_map(Result::transpose).collect()
 }
 
 pub fn table(rows: &[Row]) -> Table {

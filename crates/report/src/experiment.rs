@@ -46,6 +46,12 @@ pub struct Point {
 #[derive(Clone, Debug)]
 pub struct ExperimentError(String);
 
+impl ExperimentError {
+    pub fn new(what: impl fmt::Display) -> Self {
+        Self(what.to_string())
+    }
+}
+
 impl fmt::Display for ExperimentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -102,22 +102,27 @@ pub fn reproduce(
     }
     watch.expect_runs(setups.len());
     let outcomes = parallel::map(&setups, jobs, |setup| {
-        let outcome = run(&setup.config(scale, seed), watch).ok();
+        let outcome = run(&setup.config(scale, seed), watch);
         watch.run_done();
         outcome
     });
+    let outcomes: Vec<Outcome> = outcomes.into_iter().collect::<Result<_, _>>().map_err(ExperimentError::new)?;
     let outcome = |wanted: &Setup| {
         let at = setups.iter().position(|setup| setup == wanted)?;
-        outcomes.get(at)?.as_ref().filter(|outcome| !outcome.interrupted)
+        outcomes.get(at).filter(|outcome| !outcome.interrupted)
     };
     let mut rows = Vec::new();
     for experiment in &chosen {
         for point in &experiment.point {
+            let unknown = || ExperimentError::new(format_args!("{}: no measure {}", experiment.id, experiment.measure));
             let measured = match Setup::of(point) {
-                Some(setup) => outcome(&setup).and_then(|outcome| take(&experiment.measure, outcome)),
-                None => compute(&experiment.measure, point),
+                Some(setup) => {
+                    let Some(outcome) = outcome(&setup) else { continue };
+                    take(&experiment.measure, outcome).ok_or_else(unknown)?
+                }
+                None => compute(&experiment.measure, point).ok_or_else(unknown)?,
             };
-            rows.extend(measured.map(|measured| Row::judge(experiment, point, &measured)));
+            rows.push(Row::judge(experiment, point, &measured));
         }
     }
     Ok(rows)

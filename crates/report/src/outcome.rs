@@ -24,7 +24,8 @@ pub fn table(outcome: &Outcome) -> Table {
         outcome.effective_speed.map_or("-".into(), |speed| format!("{:.3} % of line rate", speed * 100.0)),
     );
     row("recovered, given up", format!("{}, {}", thousands(outcome.recovered), thousands(outcome.given_up)));
-    row("retransmissions", format!("{} ({} for each loss)", thousands(outcome.retransmissions), outcome.copies));
+    let copies = outcome.copies.map_or(String::new(), |copies| format!(" ({copies} for each loss)"));
+    row("retransmissions", format!("{}{copies}", thousands(outcome.retransmissions)));
     row("recovery delay", delay(outcome.recovery_delay_us));
     row("transit", delay(outcome.transit_us));
     row("Tx buffer peak", format!("{} B", thousands(outcome.tx_buffer_peak_bytes)));

@@ -120,7 +120,7 @@ fn runs_end_though_control_frames_never_do() {
 fn bursts_are_recovered_whatever_their_length() {
     let bursts = Schedule::always(Model::bursts(Prob::literal(1e-3), 8.0).unwrap());
     for mode in [Mode::Ordered, Mode::NonBlocking] {
-        let outcome = outcome(&Config { forward: bursts.clone(), dummy_copies: 3, ..config(mode, 0.0, 2_000_000) });
+        let outcome = outcome(&Config { forward: bursts.clone(), ..config(mode, 0.0, 2_000_000) });
         assert!(outcome.frames_corrupted > 1_000);
         assert!(outcome.frames_lost < 30, "{mode:?}: {} of {}", outcome.frames_lost, outcome.frames_corrupted);
     }
@@ -218,18 +218,24 @@ fn several_links_share_one_reorder_buffer_and_stay_within_it() {
     assert!(outcome.pauses > apart.pauses, "sharing has its price: {} against {}", outcome.pauses, apart.pauses);
 }
 
+/// 3e-3 is worth keeping order for, 5e-2 is not.
 #[test]
 fn the_automatic_mode_falls_back_and_returns() {
     let phases = Schedule::new(vec![
-        (Span::ZERO, Model::PerFrame(Prob::literal(1e-4))),
+        (Span::ZERO, Model::PerFrame(Prob::literal(3e-3))),
         (Span::from_ms(20), Model::PerFrame(Prob::literal(5e-2))),
-        (Span::from_ms(40), Model::PerFrame(Prob::literal(1e-4))),
+        (Span::from_ms(40), Model::PerFrame(Prob::literal(3e-3))),
     ])
     .unwrap();
-    let outcome = outcome(&Config { forward: phases, asks: 3, ..config(Mode::Auto, 0.0, 600_000) });
-    assert!(outcome.frames_reordered > 0, "non-blocking while the loss was high");
-    assert!(outcome.frames_reordered < 20_000, "in order before and after");
-    assert_eq!(outcome.frames_duplicated, 0);
+    let reordered = |frames| {
+        let outcome = outcome(&Config { forward: phases.clone(), asks: 3, ..config(Mode::Auto, 0.0, frames) });
+        assert_eq!((outcome.frames_lost, outcome.frames_duplicated), (0, 0));
+        outcome.frames_reordered
+    };
+    let [before, during, returned, after] = [150_000, 280_000, 400_000, 600_000].map(reordered);
+    assert_eq!(before, 0, "in order while that is cheap");
+    assert!(during > 1_000, "non-blocking while the loss is high: {during}");
+    assert_eq!(after, returned, "in order again");
 }
 
 #[test]
@@ -276,7 +282,7 @@ fn a_run_that_is_ended_early_says_what_it_knows() {
     let outcome = run(&Config { exact: true, ..config(Mode::Ordered, 1e-3, 10_000_000) }, &Impatient).unwrap();
     assert!(outcome.interrupted);
     assert!(outcome.frames_delivered > 1_000 && outcome.frames_offered < 10_000_000);
-    assert!(outcome.frames_lost < 100, "frames on their way are not lost: {}", outcome.frames_lost);
+    assert_eq!((outcome.frames_lost, outcome.given_up), (0, 0), "frames on their way arrive");
 }
 
 /// A change in behaviour shows in this table. `HITLESS_UPDATE=1 cargo test -p hitless-sim` writes it anew.

@@ -106,11 +106,16 @@ where
         self.collect(side);
     }
 
-    /// Bytes or frames from nowhere.
+    /// A frame from nowhere.
     pub fn inject(&mut self, side: Side, frame: M::Frame) {
+        self.act(side, |machine, now, out| machine.on_frame(now, Port(0), frame, out));
+    }
+
+    /// Anything else that a driver may do to a machine.
+    pub fn act(&mut self, side: Side, act: impl FnOnce(&mut M, Time, &mut Recorder<M>)) {
         let now = self.now;
         let end = &mut self.ends[side as usize];
-        end.machine.on_frame(now, Port(0), frame, &mut end.out);
+        act(&mut end.machine, now, &mut end.out);
         self.collect(side);
     }
 

@@ -11,8 +11,6 @@ use crate::parse::split_number;
 pub struct Prob(f64);
 
 impl Prob {
-    pub const ZERO: Self = Self(0.0);
-
     /// `None` unless `value` lies between 0 and 1.
     pub fn new(value: f64) -> Option<Self> {
         (0.0..=1.0).contains(&value).then_some(Self(value))

@@ -20,10 +20,6 @@ impl Rate {
         self.0
     }
 
-    pub fn as_gbps(self) -> f64 {
-        self.0 as f64 / 1e9
-    }
-
     /// How long `bytes` take at this rate, rounded up to the next picosecond.
     ///
     /// The product fits 64 bits up to 2.3 MB, which every frame does; more goes the long way.

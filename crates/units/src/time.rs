@@ -1,7 +1,6 @@
 //! Points in time and lengths of time, in integer picoseconds.
 
 use std::fmt;
-use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 use std::str::FromStr;
 
@@ -120,12 +119,6 @@ impl Div<u64> for Span {
     type Output = Span;
     fn div(self, parts: u64) -> Span {
         Span(self.0 / parts)
-    }
-}
-
-impl Sum for Span {
-    fn sum<I: Iterator<Item = Span>>(spans: I) -> Span {
-        spans.fold(Span::ZERO, Add::add)
     }
 }
 

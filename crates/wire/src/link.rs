@@ -24,6 +24,9 @@ pub use session::{Agreement, Refusal, Session, SessionKind};
 /// The version of this format; two ends must have the same.
 pub const VERSION: u8 = 1;
 
+/// What the header adds to a protected frame.
+pub const DATA_HEADER: u32 = 3;
+
 /// The most gaps that one acknowledgement lists.
 pub const MAX_GAPS: usize = 8;
 

@@ -120,7 +120,10 @@ impl<B: Body> Endpoint<B> {
     }
 
     pub(super) fn pull_plain<O: Out<Self>>(&mut self, out: &mut O) -> bool {
-        let Some(body) = (0..2).find_map(|lane| out.take(Lane(lane))) else { return false };
+        let first = self.plain_turn;
+        let taken = [first, 1 - first].into_iter().find_map(|lane| Some((lane, out.take(Lane(lane))?)));
+        let Some((lane, body)) = taken else { return false };
+        self.plain_turn = 1 - lane;
         self.counters.tx_plain += 1;
         match self.due_feedback() {
             Some(feedback) => self.transmit(Kind::Plain, Some(feedback), Some(body), out),

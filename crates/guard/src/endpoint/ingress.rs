@@ -1,6 +1,6 @@
 //! What comes off the wire, and what the life cycle makes of it.
 
-use machine::{Lane, Out};
+use machine::{Lane, Machine, Out};
 use units::{Bytes, Time};
 use wire::link::{Feedback, Header, Kind};
 
@@ -9,6 +9,21 @@ use crate::packet::{Body, Packet};
 use crate::session::{State, Step};
 
 impl<B: Body> Endpoint<B> {
+    /// Bytes off the wire, from our header on: what they are a frame of is acted upon, what they are not
+    /// is dropped and counted. `body` makes a handle of the frame that follows the header.
+    pub fn on_bytes<O>(&mut self, now: Time, bytes: &[u8], body: impl FnOnce(&[u8]) -> B, out: &mut O)
+    where
+        O: Out<Self>,
+    {
+        match Header::parse(bytes) {
+            Ok((header, len)) => {
+                let body = header.has_body().then(|| body(&bytes[len..]));
+                self.on_frame(now, WIRE, Packet { header, body }, out);
+            }
+            Err(_) => self.counters.rx_bad += 1,
+        }
+    }
+
     /// Any packet at all.
     #[inline(never)]
     pub(super) fn on_packet<O: Out<Self>>(&mut self, now: Time, packet: Packet<B>, out: &mut O) {

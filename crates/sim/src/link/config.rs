@@ -24,6 +24,13 @@ pub enum Mode {
     UecLlr,
 }
 
+impl Mode {
+    /// Whether lost frames are sent again in copies.
+    pub fn has_copies(self) -> bool {
+        !matches!(self, Self::None | Self::UecLlr)
+    }
+}
+
 /// What the nodes are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
@@ -44,10 +51,6 @@ pub enum Sizes {
 impl Sizes {
     pub fn longest(&self) -> u32 {
         self.lengths().into_iter().max().unwrap_or(MIN_FRAME)
-    }
-
-    pub fn shortest(&self) -> u32 {
-        self.lengths().into_iter().min().unwrap_or(MIN_FRAME)
     }
 
     fn lengths(&self) -> Vec<u32> {
@@ -84,10 +87,11 @@ pub struct Config {
     pub forward: Schedule,
     pub reverse: Schedule,
     pub target: Prob,
-    /// Copies of a retransmission; from the loss and the target if not given.
+    /// Copies of a retransmission; from the loss and the target if not given, and then at most 8.
     pub copies: Option<u8>,
     pub control_copies: u8,
-    pub dummy_copies: u8,
+    /// Dummies sent at once; from the length of bursts if not given.
+    pub dummy_copies: Option<u8>,
     pub asks: u8,
     pub backpressure: bool,
     pub paper_acks: bool,
@@ -122,7 +126,7 @@ impl Default for Config {
             target: Prob::literal(1e-8),
             copies: None,
             control_copies: 1,
-            dummy_copies: 1,
+            dummy_copies: None,
             asks: 1,
             backpressure: true,
             paper_acks: false,
@@ -153,6 +157,14 @@ impl std::error::Error for ConfigError {}
 /// From the last bit of a frame to the node's acting on it, in either profile.
 const PIPELINE: Span = Span::from_ns(400);
 
+/// Once around the earth and back.
+const LONGEST_DELAY: Span = Span::from_ms(1_000);
+
+const MOST_DUMMIES: u8 = 16;
+
+/// More copies than this take more from a link than they give.
+const MOST_COPIES: u8 = 8;
+
 /// Runs longer than this cannot be told apart from forever by a 64-bit clock.
 const LONGEST_RUN_SECS: f64 = 1.5e7;
 
@@ -169,6 +181,9 @@ impl Config {
         {
             return wrong(format!("load {load}: expected more than 0 and at most 1"));
         }
+        if self.is_dead() && (self.mode == Mode::UecLlr || self.endless_dummies) {
+            return wrong("loss 1: expected less with uec-llr or endless dummies, which never give up".into());
+        }
         if !(0.0..=1.0).contains(&self.reverse_load) {
             return wrong(format!("reverse load {}: expected 0 to 1", self.reverse_load));
         }
@@ -177,6 +192,9 @@ impl Config {
         }
         if self.mode == Mode::UecLlr && self.profile == Profile::Tofino {
             return wrong("mode uec-llr: expected the ideal profile; nobody has built it on a Tofino".into());
+        }
+        if self.delay > LONGEST_DELAY {
+            return wrong(format!("delay {}: expected at most {LONGEST_DELAY}", self.delay));
         }
         if self.links == 0 || self.links > 1_024 {
             return wrong(format!("links {}: expected 1 to 1024", self.links));
@@ -209,7 +227,19 @@ impl Config {
         }
         let len = self.sizes.longest();
         let loss = self.forward.steps().iter().map(|(_, model)| model.mean_loss(len)).fold(0.0, f64::max);
-        Prob::new(loss).and_then(|loss| copies_for(loss, self.target)).map_or(8, |(copies, _)| copies.clamp(1, 8))
+        Prob::new(loss)
+            .and_then(|loss| copies_for(loss, self.target))
+            .map_or(MOST_COPIES, |(n, _)| n.clamp(1, MOST_COPIES))
+    }
+
+    /// As many dummies as a burst is long on average, and one more, so that one of them gets through.
+    fn dummies_for_bursts(&self) -> u8 {
+        let length = |model: &Model| match model {
+            Model::Bursts { leave, .. } if !leave.is_zero() => 1.0 / leave.get(),
+            _ => 0.0,
+        };
+        let longest = self.forward.steps().iter().map(|(_, model)| length(model)).fold(0.0, f64::max);
+        (longest.ceil() as u8).saturating_add(1).min(MOST_DUMMIES)
     }
 
     pub(super) fn params(&self) -> Params {
@@ -225,7 +255,7 @@ impl Config {
             Mode::None | Mode::Ordered | Mode::NonBlocking | Mode::UecLlr => {}
         }
         params.control_copies = self.control_copies;
-        params.dummies.copies = self.dummy_copies;
+        params.dummies.copies = self.dummy_copies.unwrap_or_else(|| self.dummies_for_bursts());
         params.dummies.endless = self.endless_dummies;
         params.asks = self.asks;
         params.paper_acks = self.paper_acks;
@@ -238,6 +268,12 @@ impl Config {
             params.ordering.build = build;
         }
         params
+    }
+
+    /// Whether a direction loses everything.
+    fn is_dead(&self) -> bool {
+        let models = self.forward.steps().iter().chain(self.reverse.steps());
+        models.into_iter().any(|(_, model)| model.mean_loss(self.sizes.longest()) >= 1.0)
     }
 
     /// What each link needs of a shared reorder buffer for itself.

@@ -10,6 +10,7 @@ use faults::Random;
 use guard::Path;
 use units::{Bytes, Rate, Span};
 use wire::ethernet::on_wire;
+use wire::link::DATA_HEADER;
 
 /// Latencies beyond those of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -26,7 +27,7 @@ impl Hardware {
         let fast = path.rate >= Rate::gbps(100);
         let slowest_recovery = if fast { Span::from_ns(5_500) } else { Span::from_us(6) };
         let slowest_resume = if fast { Span::from_ns(1_600) } else { Span::from_ns(1_900) };
-        let frame = path.rate.span_of(Bytes::new(u64::from(on_wire(path.mtu + 3))));
+        let frame = path.rate.span_of(Bytes::new(u64::from(on_wire(path.mtu + DATA_HEADER))));
         let notice = path.rate.span_of(Bytes::new(u64::from(on_wire(0)))) + path.delay + path.pipeline;
         let there_and_back = notice + frame + path.delay + path.pipeline;
         // The last copy may find a new frame just begun before the first.

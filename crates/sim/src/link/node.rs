@@ -82,10 +82,6 @@ impl<P> Slab<P> {
         Self { packets: Vec::new(), free: Vec::new() }
     }
 
-    pub fn len(&self) -> usize {
-        self.packets.len() - self.free.len()
-    }
-
     pub fn insert(&mut self, packet: P) -> u32 {
         match self.free.pop() {
             Some(at) => {

@@ -40,7 +40,8 @@ pub struct Outcome {
     pub retransmissions: u64,
     pub pauses: u64,
     pub overflows: u64,
-    pub copies: u8,
+    /// Copies of each retransmission, where there are any.
+    pub copies: Option<u8>,
     pub tx_buffer_peak_bytes: u64,
     pub rx_buffer_peak_bytes: u64,
     /// What node A had sent and not yet heard of, found by looking whenever a new frame set out.

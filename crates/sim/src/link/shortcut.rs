@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use faults::Running;
 use units::{Bytes, Span, Time};
 use wire::ethernet::{MIN_FRAME, on_wire};
+use wire::link::DATA_HEADER;
 
 use super::config::{Config, Load, Mode, Sizes};
 
@@ -70,7 +71,7 @@ impl Shortcut {
         let data = len
             + match config.mode {
                 Mode::None | Mode::UecLlr => 0,
-                Mode::Ordered | Mode::NonBlocking | Mode::Both | Mode::Auto => 3,
+                Mode::Ordered | Mode::NonBlocking | Mode::Both | Mode::Auto => DATA_HEADER,
             };
         let period = config.rate.span_of(Bytes::new(u64::from(on_wire(data))));
         let settle = config.path().round_trip().as_ps() / period.as_ps() + 4;

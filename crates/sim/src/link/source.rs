@@ -74,6 +74,12 @@ impl Source {
         self.next_id.iter().sum()
     }
 
+    /// Offers nothing more.
+    pub fn stop(&mut self) {
+        self.left = 0;
+        self.waiting.iter_mut().for_each(VecDeque::clear);
+    }
+
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -127,7 +133,8 @@ impl Source {
 
     /// A frame of random traffic arrives.
     pub fn arrive(&mut self) {
-        self.left -= 1;
+        let Some(left) = self.left.checked_sub(1) else { return };
+        self.left = left;
         let len = self.draw_len();
         let choice = if self.lanes.len() > 1 { self.random.below(self.lanes.len() as u64) } else { 0 };
         let lane = usize::from(self.lanes.start) + choice as usize;

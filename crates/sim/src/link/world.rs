@@ -2,8 +2,9 @@
 
 use faults::Random;
 use guard::Counters;
+use guard::endpoint::WIRE;
 use guard::pool::Pool;
-use machine::{Port, Pull};
+use machine::Pull;
 use units::{Bytes, Span, Time};
 use wire::ethernet::on_wire;
 use wire::link::Wish;
@@ -18,7 +19,6 @@ use super::protocol::{LinkMachine, OnWire};
 use super::shortcut::Shortcut;
 use crate::engine::Queue;
 
-const WIRE: Port = Port(0);
 /// How often a run looks up from its work.
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 const FRAMES_BETWEEN_POLLS: u64 = 8;
@@ -74,14 +74,24 @@ impl<'a, M: LinkMachine> World<'a, M> {
             self.events += 1;
             self.handle(now, event);
             if self.events.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !watch.go_on(self.offered()) {
+                if interrupted {
+                    break; // no end in sight
+                }
                 interrupted = true;
-                break;
+                self.stop_offering();
             }
             if self.is_over() {
                 break;
             }
         }
         self.outcome(interrupted)
+    }
+
+    /// Ends a run early: what is on its way still arrives, so that all that is missing in the end is lost.
+    fn stop_offering(&mut self) {
+        for node in &mut self.nodes {
+            node.shell.source.stop();
+        }
     }
 
     /// All traffic offered, and nothing of it on its way.
@@ -358,7 +368,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
             receiver.rx_ok += skipped;
             receiver.rx_expected_seq_good += skipped;
         }
-        let lost = offered.saturating_sub(delivered + if interrupted { self.on_their_way() } else { 0 });
+        let lost = offered.saturating_sub(delivered);
         let elapsed = self.last_new.since(Time::ZERO) + skipped_time;
         let peak = |what: fn(&M) -> Bytes| self.nodes.iter().map(|node| what(&node.machine).get()).max().unwrap_or(0);
         Outcome {
@@ -376,7 +386,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
             retransmissions: sender.tx_replay,
             pauses: receiver.pauses,
             overflows: self.measure.overflowed,
-            copies: self.config.copies(),
+            copies: self.config.mode.has_copies().then(|| self.config.copies()),
             tx_buffer_peak_bytes: peak(M::tx_peak),
             rx_buffer_peak_bytes: peak(M::rx_peak),
             tx_buffer_bytes: self.measure.tx_level.summary(),
@@ -392,13 +402,6 @@ impl<'a, M: LinkMachine> World<'a, M> {
             sender,
             receiver,
         }
-    }
-
-    /// At least as many frames as are neither delivered nor lost yet.
-    fn on_their_way(&self) -> u64 {
-        let buffered: u64 =
-            self.nodes.iter().map(|node| node.machine.tx_buffered().get() + node.machine.rx_held().get()).sum();
-        self.slab.len() as u64 + buffered / u64::from(self.config.sizes.shortest())
     }
 
     fn effective_speed(&self, skipped: u64, elapsed: Span) -> Option<f64> {
