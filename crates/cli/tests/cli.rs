@@ -55,6 +55,7 @@ fn sim_link_reports_every_field_that_scripts_rely_on() {
         assert!(outcome["recovery_delay_us"][field].is_number(), "{field}");
     }
     assert!(json("sim link --frames 1e5 --load 0.3")["effective_speed"].is_null());
+    assert!(json("sim link --frames 1e5 --loss 0")["recovery_delay_us"]["p50"].is_null());
 }
 
 #[test]

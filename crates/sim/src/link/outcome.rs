@@ -4,7 +4,7 @@ use guard::Counters;
 use serde::Serialize;
 
 /// Percentiles of a delay, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DelayUs {
     pub p50: f64,
     pub p99: f64,
@@ -49,8 +49,10 @@ pub struct Outcome {
     /// What node B held, found at the same times.
     pub rx_buffer_bytes: LevelBytes,
     /// From the detection of a loss to the missing frame's arrival.
+    #[serde(serialize_with = "null_by_null")]
     pub recovery_delay_us: Option<DelayUs>,
     /// From leaving the sender's queue to delivery.
+    #[serde(serialize_with = "null_by_null")]
     pub transit_us: Option<DelayUs>,
     /// Frames not simulated one by one.
     pub frames_skipped: u64,
@@ -66,6 +68,18 @@ pub struct Outcome {
     /// What the nodes B counted, likewise.
     #[serde(serialize_with = "by_name")]
     pub receiver: Counters,
+}
+
+/// The same fields whether there is anything in them or not, for scripts that reach for one.
+fn null_by_null<S: serde::Serializer>(delay: &Option<DelayUs>, serializer: S) -> Result<S::Ok, S::Error> {
+    let field = |what: fn(&DelayUs) -> f64| delay.as_ref().map(what);
+    let fields = [
+        ("p50", field(|delay| delay.p50)),
+        ("p99", field(|delay| delay.p99)),
+        ("p999", field(|delay| delay.p999)),
+        ("max", field(|delay| delay.max)),
+    ];
+    serializer.collect_map(fields)
 }
 
 fn by_name<S: serde::Serializer>(counters: &Counters, serializer: S) -> Result<S::Ok, S::Error> {
