@@ -8,7 +8,7 @@
 //! | §3, App. A.2: sender, Tx buffer, retransmission | [`sender`] |
 //! | §3.1: acknowledgements; App. A.1: gaps and notices | [`receiver`], [`losses`] |
 //! | §3.2: dummies against tail loss | [`dummies`] |
-//! | §3.3, Alg. 1: order kept, duplicates dropped | [`reorder`] |
+//! | §3.3, Alg. 1: order kept, duplicates dropped | [`order`], [`reorder`] |
 //! | §3.3, Alg. 2: backpressure | [`backpressure`] |
 //! | §3.4, Eq. 1–2: copies | [`copies`] |
 //! | App. B.1: parameters | [`params`] |
@@ -29,6 +29,7 @@ pub mod dummies;
 pub mod endpoint;
 pub mod llr;
 pub mod losses;
+pub mod order;
 pub mod packet;
 pub mod params;
 pub mod pool;

@@ -14,21 +14,18 @@
 //! Invariants: a frame is delivered at most once; in order, unless non-blocking; `next` never rests on
 //! a frame that was given up; the reorder buffer stays within its limit.
 
-use std::collections::VecDeque;
-
 use machine::{Lane, Out};
 use units::{Bytes, Span, Time};
 use wire::Seq;
 use wire::link::{Class, Feedback, Gap, Wish};
 
-use crate::backpressure::Backpressure;
 use crate::counters::Counters;
 use crate::endpoint::{Endpoint, Note, TimerKey, lane};
 use crate::losses::{Losses, Run};
+use crate::order::{Order, Place};
 use crate::packet::Body;
 use crate::params::Params;
 use crate::pool::Share;
-use crate::reorder::Reorder;
 
 #[derive(Debug)]
 pub struct Receiver<B> {
@@ -58,30 +55,9 @@ pub struct Receiver<B> {
 /// would no longer tell which is first.
 const MAX_SPAN: i32 = 2 * Seq::MAX_WINDOW as i32;
 
-/// What keeping order takes.
-#[derive(Debug)]
-struct Order<B> {
-    next: Seq,
-    buffer: Reorder<B>,
-    limit: Bytes,
-    configured_limit: Bytes,
-    peak: Bytes,
-    backpressure: Option<Backpressure>,
-    /// Given up, and still ahead of `next`: first and number of frames, in sequence order.
-    stepped_over: VecDeque<(Seq, u32)>,
-}
-
 impl<B: Body> Receiver<B> {
     pub fn new(params: &Params, class: Class) -> Self {
-        let order = (class == Class::Ordered).then(|| Order {
-            next: params.first_seq,
-            buffer: Reorder::new(params.ordering.build, params.first_seq),
-            limit: params.ordering.limit,
-            configured_limit: params.ordering.limit,
-            peak: Bytes::ZERO,
-            backpressure: params.ordering.backpressure.map(Backpressure::new),
-            stepped_over: VecDeque::new(),
-        });
+        let order = (class == Class::Ordered).then(|| Order::new(params));
         Self {
             class,
             expected: params.first_seq,
@@ -104,7 +80,7 @@ impl<B: Body> Receiver<B> {
 
     /// Nothing missing, nothing held.
     pub fn is_empty(&self) -> bool {
-        self.losses.is_empty() && self.order.as_ref().is_none_or(|order| order.buffer.is_empty())
+        self.losses.is_empty() && self.order.as_ref().is_none_or(Order::is_empty)
     }
 
     /// Nothing missing, nobody paused.
@@ -112,21 +88,21 @@ impl<B: Body> Receiver<B> {
         self.losses.is_empty() && self.wish() == Wish::Flow
     }
 
-    /// See [`Reorder::fingerprint`].
+    /// See [`crate::reorder::Reorder::fingerprint`].
     pub fn fingerprint(&self, now: Time, mut mix: impl FnMut(u64)) {
         mix(u64::from(self.unacknowledged));
         if let Some(order) = &self.order {
-            mix(self.expected.offset_from(order.next) as u64);
-            order.buffer.fingerprint(now, order.next, mix);
+            mix(self.expected.offset_from(order.next()) as u64);
+            order.fingerprint(now, mix);
         }
     }
 
     pub fn held(&self) -> Bytes {
-        self.order.as_ref().map_or(Bytes::ZERO, |order| order.buffer.level())
+        self.order.as_ref().map_or(Bytes::ZERO, Order::level)
     }
 
     pub fn peak(&self) -> Bytes {
-        self.order.as_ref().map_or(Bytes::ZERO, |order| order.peak)
+        self.order.as_ref().map_or(Bytes::ZERO, Order::peak)
     }
 
     #[inline]
@@ -151,15 +127,10 @@ impl<B: Body> Receiver<B> {
             self.expected = seq.next();
             self.unacknowledged = self.unacknowledged.saturating_add(1);
             self.owes_ack |= self.unacknowledged >= self.ack_every;
-            match &mut self.order {
-                Some(order) if !order.is_waiting_for(seq) => {
-                    self.accept(now, seq, body, 0, counters, out);
-                }
-                Some(order) => {
-                    order.next = seq.next();
-                    out.deliver(self.lane, body);
-                }
-                None => out.deliver(self.lane, body),
+            if self.order.as_mut().is_none_or(|order| order.pass(seq)) {
+                out.deliver(self.lane, body);
+            } else {
+                self.accept(now, seq, body, 0, counters, out);
             }
             return;
         }
@@ -215,7 +186,7 @@ impl<B: Body> Receiver<B> {
     /// Whether an honest peer can be so far ahead of what we expect.
     fn is_plausible(&self, ahead: i32) -> bool {
         let oldest = match &self.order {
-            Some(order) => order.next,
+            Some(order) => order.next(),
             None => self.losses.first().unwrap_or(self.expected),
         };
         ahead <= Seq::MAX_WINDOW as i32 && self.expected.offset_from(oldest) + ahead <= MAX_SPAN
@@ -265,20 +236,20 @@ impl<B: Body> Receiver<B> {
             out.deliver(self.lane, body);
             return true;
         };
-        let level = order.buffer.level() + Bytes::new(u64::from(body.len()));
-        let fits = seq == order.next || level <= order.limit;
-        if seq == order.next {
-            order.next = seq.next();
-            out.deliver(self.lane, body);
-        } else if fits {
-            order.buffer.hold(now, order.next, seq, body);
-            order.peak = order.peak.max(level);
-        } else {
-            counters.rx_overflow += 1;
-            out.note(Note::Overflow);
-            out.release(body);
-            self.lose_for_want_of_room(now, seq, round, counters, out);
-        }
+        let fits = match order.place(now, seq, body) {
+            Place::Next(body) => {
+                out.deliver(self.lane, body);
+                true
+            }
+            Place::Held => true,
+            Place::Full(body) => {
+                counters.rx_overflow += 1;
+                out.note(Note::Overflow);
+                out.release(body);
+                self.lose_for_want_of_room(now, seq, round, counters, out);
+                false
+            }
+        };
         self.settle(counters, out);
         fits
     }
@@ -298,13 +269,10 @@ impl<B: Body> Receiver<B> {
     /// Delivers whatever has its turn, and lets backpressure and the timers follow.
     fn settle<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return };
-        loop {
-            order.pass_given_up();
-            let Some(body) = order.buffer.take(order.next) else { break };
-            order.next = order.next.next();
+        while let Some(body) = order.pop() {
             out.deliver(self.lane, body);
         }
-        if let Some(at) = order.buffer.next_turn() {
+        if let Some(at) = order.next_turn() {
             out.arm(TimerKey::Examine, at);
         }
         self.press_back(counters, out);
@@ -312,10 +280,8 @@ impl<B: Body> Receiver<B> {
 
     fn press_back<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return };
-        let level = order.buffer.level();
-        let Some(backpressure) = &mut order.backpressure else { return };
-        if backpressure.on_level(level) {
-            let hold = backpressure.wish() == Wish::Hold;
+        if let Some(wish) = order.press_back() {
+            let hold = wish == Wish::Hold;
             counters.pauses += u64::from(hold);
             out.note(if hold { Note::Paused } else { Note::Resumed });
             self.notices = self.control_copies;
@@ -325,8 +291,7 @@ impl<B: Body> Receiver<B> {
     /// A frame of the rotating buffer has come round (Alg. 1).
     pub fn on_turn<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return };
-        if let Some(body) = order.buffer.examine(now, order.next) {
-            order.next = order.next.next();
+        if let Some(body) = order.on_turn(now) {
             out.deliver(self.lane, body);
         }
         self.settle(counters, out);
@@ -382,16 +347,13 @@ impl<B: Body> Receiver<B> {
 
     #[inline]
     fn wish(&self) -> Wish {
-        self.order.as_ref().and_then(|order| order.backpressure.as_ref()).map_or(Wish::Flow, Backpressure::wish)
+        self.order.as_ref().map_or(Wish::Flow, Order::wish)
     }
 
     /// The switch has this much room for us.
     pub fn limit<O: Out<Endpoint<B>>>(&mut self, share: Share, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return };
-        order.limit = order.configured_limit.min(share.hard);
-        if let Some(backpressure) = &mut order.backpressure {
-            backpressure.limit(share.fair);
-        }
+        order.share(share);
         self.press_back(counters, out);
     }
 
@@ -404,36 +366,13 @@ impl<B: Body> Receiver<B> {
             out.note(Note::GivenUp { class: self.class, frames: missing });
         }
         if let Some(order) = &mut self.order {
-            for (_, body) in order.buffer.drain(order.next) {
+            for (_, body) in order.drain(self.expected) {
                 out.deliver(self.lane, body);
             }
-            order.next = self.expected;
-            order.stepped_over.clear();
             out.disarm(TimerKey::Examine);
         }
         out.disarm(TimerKey::Timeout(self.class));
         self.owes_ack = true;
         self.press_back(counters, out);
-    }
-}
-
-impl<B: Body> Order<B> {
-    /// Whether a frame can be delivered without a look at anything else.
-    #[inline(always)]
-    fn is_waiting_for(&self, seq: Seq) -> bool {
-        seq == self.next && self.buffer.is_empty() && self.stepped_over.is_empty()
-    }
-
-    fn step_over(&mut self, first: Seq, frames: u32) {
-        let at = self.stepped_over.iter().rposition(|(other, _)| other.offset_from(first) < 0).map_or(0, |at| at + 1);
-        self.stepped_over.insert(at, (first, frames));
-    }
-
-    fn pass_given_up(&mut self) {
-        while self.stepped_over.front().is_some_and(|(first, _)| *first == self.next) {
-            if let Some((_, frames)) = self.stepped_over.pop_front() {
-                self.next = self.next.plus(frames);
-            }
-        }
     }
 }

@@ -1,0 +1,160 @@
+//! Keeping order: which frame is next, which wait behind it, which will never come.
+//!
+//! LinkGuardian (SIGCOMM'23) §3.3. `next` is the paper's ackNo. A frame that is not next waits in the
+//! reorder buffer; one that was given up is stepped over when its turn comes; backpressure follows the
+//! level of the buffer.
+//!
+//! Invariants: frames leave in sequence order, each once; the buffer stays within its limit.
+
+use std::collections::VecDeque;
+
+use units::{Bytes, Time};
+use wire::Seq;
+use wire::link::Wish;
+
+use crate::backpressure::Backpressure;
+use crate::packet::Body;
+use crate::params::Params;
+use crate::pool::Share;
+use crate::reorder::Reorder;
+
+#[derive(Debug)]
+pub struct Order<B> {
+    next: Seq,
+    buffer: Reorder<B>,
+    limit: Bytes,
+    configured_limit: Bytes,
+    peak: Bytes,
+    backpressure: Option<Backpressure>,
+    /// Given up, and still ahead of `next`: first and number of frames, in sequence order.
+    stepped_over: VecDeque<(Seq, u32)>,
+}
+
+/// What became of a frame that arrived.
+#[derive(Debug)]
+pub enum Place<B> {
+    /// It is its turn.
+    Next(B),
+    Held,
+    /// There is no room for it.
+    Full(B),
+}
+
+impl<B: Body> Order<B> {
+    pub fn new(params: &Params) -> Self {
+        Self {
+            next: params.first_seq,
+            buffer: Reorder::new(params.ordering.build, params.first_seq),
+            limit: params.ordering.limit,
+            configured_limit: params.ordering.limit,
+            peak: Bytes::ZERO,
+            backpressure: params.ordering.backpressure.map(Backpressure::new),
+            stepped_over: VecDeque::new(),
+        }
+    }
+
+    pub fn next(&self) -> Seq {
+        self.next
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    pub fn level(&self) -> Bytes {
+        self.buffer.level()
+    }
+
+    pub fn peak(&self) -> Bytes {
+        self.peak
+    }
+
+    /// Passes a frame that is next and has nothing waiting behind it. False if it is any other.
+    #[inline(always)]
+    pub fn pass(&mut self, seq: Seq) -> bool {
+        let passes = seq == self.next && self.buffer.is_empty() && self.stepped_over.is_empty();
+        if passes {
+            self.next = seq.next();
+        }
+        passes
+    }
+
+    /// Finds a frame its place.
+    pub fn place(&mut self, now: Time, seq: Seq, body: B) -> Place<B> {
+        if seq == self.next {
+            self.next = seq.next();
+            return Place::Next(body);
+        }
+        let level = self.buffer.level() + Bytes::new(u64::from(body.len()));
+        if level > self.limit {
+            return Place::Full(body);
+        }
+        self.buffer.hold(now, self.next, seq, body);
+        self.peak = self.peak.max(level);
+        Place::Held
+    }
+
+    /// The next frame, if it is held where it can be found.
+    pub fn pop(&mut self) -> Option<B> {
+        self.pass_given_up();
+        let body = self.buffer.take(self.next)?;
+        self.next = self.next.next();
+        Some(body)
+    }
+
+    /// A frame of a rotating buffer has come round: it leaves if it is next (Alg. 1).
+    pub fn on_turn(&mut self, now: Time) -> Option<B> {
+        let body = self.buffer.examine(now, self.next)?;
+        self.next = self.next.next();
+        Some(body)
+    }
+
+    pub fn next_turn(&self) -> Option<Time> {
+        self.buffer.next_turn()
+    }
+
+    /// These frames will not come.
+    pub fn step_over(&mut self, first: Seq, frames: u32) {
+        let at = self.stepped_over.iter().rposition(|(other, _)| other.offset_from(first) < 0).map_or(0, |at| at + 1);
+        self.stepped_over.insert(at, (first, frames));
+    }
+
+    fn pass_given_up(&mut self) {
+        while self.stepped_over.front().is_some_and(|(first, _)| *first == self.next) {
+            if let Some((_, frames)) = self.stepped_over.pop_front() {
+                self.next = self.next.plus(frames);
+            }
+        }
+    }
+
+    /// Lets backpressure follow the level: the new wish, if it changed.
+    pub fn press_back(&mut self) -> Option<Wish> {
+        let backpressure = self.backpressure.as_mut()?;
+        backpressure.on_level(self.buffer.level()).then(|| backpressure.wish())
+    }
+
+    pub fn wish(&self) -> Wish {
+        self.backpressure.as_ref().map_or(Wish::Flow, Backpressure::wish)
+    }
+
+    /// The switch has this much room for us.
+    pub fn share(&mut self, share: Share) {
+        self.limit = self.configured_limit.min(share.hard);
+        if let Some(backpressure) = &mut self.backpressure {
+            backpressure.limit(share.fair);
+        }
+    }
+
+    /// Everything held, in order; what comes next is `next`.
+    pub fn drain(&mut self, next: Seq) -> Vec<(Seq, B)> {
+        let held = self.buffer.drain(self.next);
+        self.next = next;
+        self.stepped_over.clear();
+        held
+    }
+
+    /// See [`Reorder::fingerprint`].
+    pub fn fingerprint(&self, now: Time, mix: impl FnMut(u64)) {
+        self.buffer.fingerprint(now, self.next, mix);
+    }
+}
