@@ -23,6 +23,7 @@ pub enum Command {
     /// How many copies of a retransmission reach a target loss.
     ///
     /// LinkGuardian's Eq. 2: the smallest N with actual^(N+1) <= target.
+    #[command(allow_negative_numbers = true)]
     Copies(CopiesArgs),
 
     /// Simulate.
@@ -45,9 +46,11 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
     /// Two nodes, the link between them, and a protocol that hides its losses.
+    #[command(allow_negative_numbers = true)]
     Link(Box<LinkArgs>),
 
     /// LinkGuardian against UEC-style link-layer retry, on the same link with the same losses.
+    #[command(allow_negative_numbers = true)]
     Compare(CompareArgs),
 }
 
@@ -155,7 +158,7 @@ pub struct LinkArgs {
     #[arg(long, value_enum, default_value_t = ProfileArg::Ideal)]
     pub profile: ProfileArg,
 
-    /// Frames to send, from A to B.
+    /// Frames to send from A to B, on each link.
     #[arg(long, default_value = "1e8")]
     pub frames: Count,
 

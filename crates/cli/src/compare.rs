@@ -16,9 +16,10 @@ pub fn run(args: &CompareArgs, json: bool) -> Done {
     let rows = rows.map_err(|error| Failure::Usage(error.to_string()))?;
     print(json, &rows, || {
         format!(
-            "full-size frames at line rate, ideal profile, {} losses at each point, seed {}\n\n{}",
+            "full-size frames at line rate, ideal profile, {} losses at each point, seed {}\n{}\n{}",
             args.events,
             args.seed,
+            if terminal.stopped() { "interrupted: only what had ended by then\n" } else { "" },
             compare::table(&rows)
         )
     })?;

@@ -22,6 +22,7 @@ pub fn run(args: &CopiesArgs, json: bool) -> Done {
     })?;
     let answer = Answer { copies, expected_effective_loss: effective.get() };
     print(json, &answer, || {
-        format!("{copies} copies of each retransmission; expected effective loss {:e}", effective.get())
+        let copies = if copies == 1 { "1 copy".into() } else { format!("{copies} copies") };
+        format!("{copies} of each retransmission; expected effective loss {:e}", effective.get())
     })
 }

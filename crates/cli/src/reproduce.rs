@@ -20,8 +20,9 @@ pub fn run(args: &ReproduceArgs, json: bool) -> Done {
     print(json, &rows, || {
         let matching = rows.iter().filter(|row| row.verdict == experiment::Verdict::Match).count();
         format!(
-            "{}\n{matching} of {} match; {:.0} s, seed {}",
+            "{}\n{}{matching} of {} match; {:.0} s, seed {}",
             experiment::table(&rows),
+            if terminal.stopped() { "interrupted: only what had ended by then. " } else { "" },
             rows.len(),
             terminal.elapsed().as_secs_f64(),
             args.seed

@@ -1,5 +1,9 @@
 //! `hitless sim link`.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use faults::{FaultFile, Model, Schedule};
 use guard::reorder::Build;
 use sim::link::{Config, Load, Mode, Profile, Sizes};
@@ -74,8 +78,7 @@ fn config(args: &LinkArgs) -> Result<Config, Failure> {
 
 fn schedules(args: &LinkArgs) -> Result<(Schedule, Schedule), Failure> {
     if let Some(path) = &args.faults {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::Usage(format!("--faults {}: {error}", path.display())))?;
+        let text = read(path).map_err(|error| Failure::Usage(format!("--faults {}: {error}", path.display())))?;
         let file =
             FaultFile::parse(&text).map_err(|error| Failure::Usage(format!("--faults {}: {error}", path.display())))?;
         return Ok((file.forward, file.reverse));
@@ -96,6 +99,14 @@ fn schedules(args: &LinkArgs) -> Result<(Schedule, Schedule), Failure> {
         Schedule::always(Model::PerFrame(args.reverse_loss))
     };
     Ok((Schedule::always(forward), reverse))
+}
+
+/// A fault file is short; anything longer is not one.
+fn read(path: &Path) -> std::io::Result<String> {
+    const LONGEST: u64 = 1 << 20;
+    let mut text = String::new();
+    let read = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if read as u64 > LONGEST { Err(std::io::Error::other("expected at most 1 MiB")) } else { Ok(text) }
 }
 
 fn describe(args: &LinkArgs, config: &Config) -> String {

@@ -94,6 +94,7 @@ fn reproduce_prints_a_row_for_each_point_of_a_claim() {
 fn nonsense_gets_one_line_that_names_it_and_exit_code_2() {
     for (args, parts) in [
         ("sim link --loss 1.2", &["--loss", "1.2", "between 0 and 1"][..]),
+        ("sim link --loss -1", &["--loss", "-1", "between 0 and 1"]),
         ("sim link --rate 100Q", &["--rate", "100Q", "100G"]),
         ("sim link --size 0", &["--size", "'0'", "64 to 9022"]),
         ("sim link --delay 5", &["--delay", "'5'", "us"]),
@@ -105,6 +106,7 @@ fn nonsense_gets_one_line_that_names_it_and_exit_code_2() {
         ("sim link --load 0", &["load", "0", "more than 0"]),
         ("sim link --rate 400G --profile tofino", &["400G", "10G to 100G"]),
         ("sim link --mode sideways", &["--mode", "sideways", "ordered"]),
+        ("sim link --faults /dev/zero", &["--faults", "1 MiB"]),
         ("sim link --faults /nonexistent.toml", &["--faults", "/nonexistent.toml"]),
         ("sim link --frames 1e19", &["frames", "170 days"]),
         ("sim compare --losses 0", &["--losses", "1e-9"]),

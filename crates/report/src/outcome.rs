@@ -17,7 +17,7 @@ pub fn table(outcome: &Outcome) -> Table {
     row("lost", thousands(outcome.frames_lost));
     row(
         "effective loss",
-        format!("{:.2e} (95 %: {:.1e} to {:.1e})", outcome.effective_loss, low / offered, high / offered),
+        format!("{:.2e} (95 %: {:.1e} to {:.1e})", outcome.effective_loss, low / offered, (high / offered).min(1.0)),
     );
     row(
         "effective speed",

@@ -69,6 +69,7 @@ impl Arrivals {
 #[derive(Debug)]
 pub struct Delays {
     histogram: Histogram<u64>,
+    shortest: Span,
     longest: Span,
 }
 
@@ -80,11 +81,12 @@ impl Delays {
     pub fn new() -> Self {
         #[expect(clippy::expect_used, reason = "the bounds are constants within the library's range")]
         let histogram = Histogram::new_with_bounds(Self::RESOLUTION.as_ps(), Self::LONGEST.as_ps(), 3).expect("bounds");
-        Self { histogram, longest: Span::ZERO }
+        Self { histogram, shortest: Self::LONGEST, longest: Span::ZERO }
     }
 
     #[inline]
     pub fn record(&mut self, span: Span, times: u64) {
+        self.shortest = self.shortest.min(span);
         self.longest = self.longest.max(span);
         self.histogram.saturating_record_n(span.as_ps(), times);
     }
@@ -95,6 +97,7 @@ impl Delays {
             Span::from_ps(ps).as_us()
         };
         (!self.histogram.is_empty()).then(|| DelayUs {
+            min: self.shortest.as_us(),
             p50: at(0.5),
             p99: at(0.99),
             p999: at(0.999),

@@ -6,6 +6,7 @@ use serde::Serialize;
 /// Percentiles of a delay, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DelayUs {
+    pub min: f64,
     pub p50: f64,
     pub p99: f64,
     pub p999: f64,
@@ -42,6 +43,7 @@ pub struct Outcome {
     pub overflows: u64,
     /// Copies of each retransmission, where there are any.
     pub copies: Option<u8>,
+    /// The highest that a class's Tx buffer ever was.
     pub tx_buffer_peak_bytes: u64,
     pub rx_buffer_peak_bytes: u64,
     /// What node A had sent and not yet heard of, found by looking whenever a new frame set out.
@@ -74,6 +76,7 @@ pub struct Outcome {
 fn null_by_null<S: serde::Serializer>(delay: &Option<DelayUs>, serializer: S) -> Result<S::Ok, S::Error> {
     let field = |what: fn(&DelayUs) -> f64| delay.as_ref().map(what);
     let fields = [
+        ("min", field(|delay| delay.min)),
         ("p50", field(|delay| delay.p50)),
         ("p99", field(|delay| delay.p99)),
         ("p999", field(|delay| delay.p999)),

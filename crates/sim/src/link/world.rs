@@ -411,6 +411,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
         // Only frames of one size are ever skipped.
         let bytes = self.measure.wire_bytes + skipped * u64::from(on_wire(self.config.sizes.longest()));
         let busy = bytes as f64 * 8.0 / self.config.rate.bits_per_second() as f64;
-        Some(busy / f64::from(self.config.links) / elapsed.as_secs())
+        // A frame's time is rounded to the picosecond, which must not show as more than the line rate.
+        Some((busy / f64::from(self.config.links) / elapsed.as_secs()).min(1.0))
     }
 }
