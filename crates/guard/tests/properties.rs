@@ -260,10 +260,10 @@ proptest! {
             patience: 1,
             rest: 60,
         };
-        let mut world = World::new(Params { auto: Some(limits), classes: vec![Class::Ordered], ..params });
-        world.params.classes = Class::ALL.to_vec();
-        world.link = established(&world.params);
-        world.params.classes = vec![Class::Ordered];
+        // The link carries both classes; frames come by one queue only.
+        let both = Params { auto: Some(limits), classes: Class::ALL.to_vec(), ..params };
+        let mut world = World::new(Params { classes: vec![Class::Ordered], ..both.clone() });
+        world.link = established(&both);
         for op in &ops {
             world.apply(op);
         }
