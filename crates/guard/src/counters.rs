@@ -1,20 +1,23 @@
 //! What an endpoint counts. Names are UEC LLR's where they mean the same.
 
+/// A struct of counters that knows their names.
+#[macro_export]
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($(#[$about:meta])* $counters:ident: $($(#[$doc:meta])* $name:ident,)*) => {
+        $(#[$about])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Counters {
+        pub struct $counters {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        impl Counters {
+        impl $counters {
             /// Each counter with its name, in a fixed order.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
             }
         }
 
-        impl std::ops::AddAssign for Counters {
+        impl std::ops::AddAssign for $counters {
             fn add_assign(&mut self, other: Self) {
                 $(self.$name += other.$name;)*
             }
@@ -23,6 +26,7 @@ macro_rules! counters {
 }
 
 counters! {
+    Counters:
     /// Protected frames sent for the first time.
     tx_ok,
     /// Frames sent without protection.
@@ -32,6 +36,8 @@ counters! {
     tx_ack,
     tx_nack,
     tx_dummy,
+    /// Frames that the peer reported missing, each once.
+    tx_missing,
     /// Frames longer than the agreed maximum, dropped before the wire.
     tx_oversize,
     /// Protected frames received, copies included.

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use machine::{Lane, Machine, Out, Port, Pull};
 use units::{Bytes, Span, Time};
-use wire::link::{Class, Refusal};
+use wire::link::{Agreement, Class, Refusal};
 
 use crate::auto::{Auto, Level};
 use crate::counters::Counters;
@@ -69,6 +69,7 @@ pub enum Command {
 pub enum Event {
     Activated,
     Deactivated,
+    /// Either end will not have it; [`Endpoint::peer_agreement`] says what the peer wants.
     Refused(Refusal),
     /// The peer restarted or fell silent; what it had not acknowledged is gone.
     PeerLost,
@@ -154,6 +155,21 @@ impl<B: Body> Endpoint<B> {
 
     pub fn state(&self) -> State {
         self.life.state()
+    }
+
+    /// What the peer would agree to, as it last said: tells why it refused, or was refused.
+    pub fn peer_agreement(&self) -> Option<Agreement> {
+        self.life.theirs()
+    }
+
+    /// What this end asks its peer to agree to.
+    pub fn agreement(&self) -> Agreement {
+        self.params.agreement()
+    }
+
+    /// Copies of each retransmission, and the mode in force if that is chosen automatically.
+    pub fn copies(&self) -> (u8, Option<Level>) {
+        self.auto.as_ref().map_or((self.copies, None), |auto| (auto.copies(), Some(auto.level())))
     }
 
     pub fn counters(&self) -> &Counters {

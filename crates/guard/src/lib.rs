@@ -40,6 +40,7 @@ pub mod session;
 
 pub use copies::copies_for;
 pub use counters::Counters;
-pub use endpoint::{Command, Endpoint, Event, Note, TimerKey};
+pub use endpoint::{Command, Endpoint, Event, Note, TimerKey, WIRE};
 pub use packet::{Body, Packet};
 pub use params::{Params, Path};
+pub use session::State;

@@ -6,12 +6,12 @@
 //! two frames above that, and what is still in flight then must fit on top.
 //!
 //! [`Params::ideal`] computes all of it for any rate; [`Params::tofino`] has the values that the
-//! paper's authors measured on their switch.
+//! paper's authors measured on their switch; [`Params::host`] suits a program that is not always running.
 
 use units::{Bytes, Prob, Rate, Span};
 use wire::Seq;
 use wire::ethernet::on_wire;
-use wire::link::{Agreement, Class, VERSION};
+use wire::link::{Agreement, Class, Gap, VERSION};
 
 use crate::backpressure::Thresholds;
 use crate::dummies::Pace;
@@ -129,6 +129,8 @@ pub struct Params {
     /// Dummies in a row without any sign of the peer before it is taken for gone.
     pub patience: u32,
     pub auto: Option<AutoLimits>,
+    /// How the driver seals frames; both ends must do it alike. Zero if not at all.
+    pub seal: u8,
 }
 
 /// Few enough that the sender's buffer grows by less than a round trip's worth.
@@ -169,6 +171,39 @@ impl Params {
             retry: path.round_trip() * 4,
             patience: 1_000,
             auto: None,
+            seal: 0,
+        }
+    }
+
+    /// For a program on a host, which may not get to run for tens of milliseconds: a missing frame is asked
+    /// for again every few milliseconds until `give_up_after`. The sender's window bounds what is held at
+    /// either end, so nobody has to be paused.
+    pub fn host(mtu: u32, class: Class, copies: u8, window_frames: u32, give_up_after: Span) -> Self {
+        const ASK_EVERY: Span = Span::from_ms(2);
+        let asks = (give_up_after.as_ps() / ASK_EVERY.as_ps()).clamp(1, u64::from(Gap::MAX_ROUND));
+        let window_bytes = Bytes::new(u64::from(mtu)) * u64::from(window_frames);
+        Self {
+            classes: vec![class],
+            protects: true,
+            copies,
+            control_copies: 1,
+            dummies: Pace { copies: 1, every: Span::from_us(300), endless: false },
+            ack_every: 16,
+            window_frames,
+            window_bytes,
+            mtu,
+            timeout: give_up_after / asks,
+            burst: window_frames,
+            timeout_each: Span::ZERO,
+            asks: asks as u8,
+            ordering: Ordering { build: Build::Sorted, limit: window_bytes, backpressure: None },
+            paper_acks: false,
+            max_consecutive: None,
+            first_seq: Seq::default(),
+            retry: Span::from_ms(100),
+            patience: 1_000,
+            auto: None,
+            seal: 0,
         }
     }
 
@@ -200,14 +235,18 @@ impl Params {
     ///
     /// Keeping order stalls the link for up to a recovery per loss, and is worth it while that is less
     /// than a fifth of the time; copies take wire time from new frames, and are worth it likewise.
-    pub fn automatic(mut self, path: &Path, target: Prob) -> Self {
+    pub fn automatic(self, path: &Path, target: Prob) -> Self {
         let frames_per_recovery = path.longest_recovery(2).as_ps() as f64 / path.frame().as_ps() as f64;
-        let ordered_up_to = (0.2 / frames_per_recovery).min(0.05);
+        self.automatic_up_to(Prob::literal((0.2 / frames_per_recovery).min(0.05)), target)
+    }
+
+    /// The same, with the loss up to which keeping order is worth it.
+    pub fn automatic_up_to(mut self, ordered_up_to: Prob, target: Prob) -> Self {
         self.classes = Class::ALL.to_vec();
         self.auto = Some(AutoLimits {
             target,
             window: 20_000,
-            ordered_up_to: Prob::literal(ordered_up_to),
+            ordered_up_to,
             protect_up_to: Prob::literal(0.1),
             patience: 2,
             rest: 1_000_000,
@@ -219,7 +258,8 @@ impl Params {
         Agreement {
             version: VERSION,
             classes: self.classes.iter().fold(0, |bits, class| bits | 1 << (*class as u8)),
-            protects: u8::from(self.protects),
+            protects: self.protects,
+            seal: self.seal,
             window: u16::try_from(self.window_frames).unwrap_or(u16::MAX),
             mtu: u16::try_from(self.mtu).unwrap_or(u16::MAX),
         }

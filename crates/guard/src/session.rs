@@ -89,6 +89,8 @@ pub struct Lifecycle {
     strange: Epoch,
     /// Whom the refusal at hand is for.
     refused: u32,
+    /// What the peer would agree to, as it last said.
+    theirs: Option<Agreement>,
 }
 
 impl Lifecycle {
@@ -110,6 +112,7 @@ impl Lifecycle {
             quiet_until: Time::ZERO,
             strange: Epoch::default(),
             refused: 0,
+            theirs: None,
         }
     }
 
@@ -127,6 +130,11 @@ impl Lifecycle {
     #[inline]
     pub fn epoch(&self) -> Epoch {
         Epoch::new(self.epoch)
+    }
+
+    /// What the peer would agree to, as it last said.
+    pub fn theirs(&self) -> Option<Agreement> {
+        self.theirs
     }
 
     #[inline]
@@ -202,6 +210,7 @@ impl Lifecycle {
             return Step::Bogus;
         }
         let ours = message.instance == self.peer && message.epoch == self.epoch;
+        self.theirs = Some(message.agreement);
         match (self.state, message.kind) {
             (_, SessionKind::Hello) => self.on_hello(message),
             (State::Asking, SessionKind::Welcome) if message.heard == self.instance && message.epoch > self.epoch => {
@@ -268,7 +277,7 @@ impl Lifecycle {
         if let Err(reason) = self.check(&hello.agreement) {
             self.refused = hello.instance;
             self.say(SessionKind::Refuse(reason));
-            return Step::Nothing;
+            return Step::Refused(reason);
         }
         if self.state == State::Closing {
             // The peer we were taking leave of is no more; its next life may ask again.
@@ -304,6 +313,9 @@ impl Lifecycle {
         }
         if theirs.mtu != mine.mtu {
             return Err(Refusal::Mtu);
+        }
+        if theirs.seal != mine.seal {
+            return Err(Refusal::Seal);
         }
         Ok(())
     }

@@ -158,6 +158,7 @@ impl<B: Body> Endpoint<B> {
         match line.tx.on_feedback(feedback, out) {
             Ok(missing) => {
                 self.unanswered = if fresh { 0 } else { self.unanswered };
+                self.counters.tx_missing += u64::from(missing);
                 if let Some(auto) = &mut self.auto {
                     auto.on_missing(missing);
                 }

@@ -355,7 +355,7 @@ mod tests {
             instance: 0xdead_beef,
             heard: 7,
             epoch: 3,
-            agreement: Agreement { version: VERSION, classes: 3, protects: 1, window: 1_024, mtu: 1_522 },
+            agreement: Agreement { version: VERSION, classes: 3, protects: true, seal: 2, window: 1_024, mtu: 1_522 },
         };
         let header = Header::session(Epoch::new(2), session);
         assert_eq!((header.kind(), header.message()), (Kind::Session, Some(&session)));

@@ -26,6 +26,7 @@ pub enum Refusal {
     Classes,
     Window,
     Mtu,
+    Seal,
 }
 
 /// What both ends must agree on.
@@ -34,8 +35,10 @@ pub struct Agreement {
     pub version: u8,
     /// A bit for each class in use.
     pub classes: u8,
-    /// Bit 0: this end protects what it sends.
-    pub protects: u8,
+    /// Whether this end protects what it sends.
+    pub protects: bool,
+    /// How frames are sealed against corruption or forgery; its meaning is the driver's, up to 127.
+    pub seal: u8,
     /// The most frames this end keeps outstanding in a class.
     pub window: u16,
     /// The longest frame this end sends.
@@ -69,7 +72,7 @@ impl Session {
         };
         out[1] = self.agreement.version;
         out[2] = self.agreement.classes;
-        out[3] = self.agreement.protects;
+        out[3] = u8::from(self.agreement.protects) | self.agreement.seal << 1;
         out[4..6].copy_from_slice(&self.agreement.window.to_be_bytes());
         out[6..8].copy_from_slice(&self.agreement.mtu.to_be_bytes());
         out[8..12].copy_from_slice(&self.instance.to_be_bytes());
@@ -93,6 +96,7 @@ impl Session {
             9 => SessionKind::Refuse(Refusal::Classes),
             10 => SessionKind::Refuse(Refusal::Window),
             11 => SessionKind::Refuse(Refusal::Mtu),
+            12 => SessionKind::Refuse(Refusal::Seal),
             _ => return None,
         };
         Some(Self {
@@ -103,7 +107,8 @@ impl Session {
             agreement: Agreement {
                 version: bytes[1],
                 classes: bytes[2],
-                protects: bytes[3],
+                protects: bytes[3] & 1 != 0,
+                seal: bytes[3] >> 1,
                 window: word(4),
                 mtu: word(6),
             },

@@ -1,0 +1,427 @@
+//! Packet sockets: a ring shared with the kernel for what comes in (TPACKET_V2), one system call for a
+//! batch of what goes out.
+//!
+//! Version 2 of the ring hands over frames one by one; version 3 waits for blocks to fill, which adds a
+//! millisecond. A ring is also what an unprivileged program can have in any size, where a socket's buffer
+//! is limited. Frames are seen before the kernel's own traffic control on ingress, so a filter there can
+//! keep the kernel from acting on what we receive.
+
+#![expect(unsafe_code, reason = "talks to the kernel")]
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Host, Outgoing, Wire};
+use crate::offload::VnetHeader;
+use crate::pool::Pool;
+
+/// Not in libc.
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const PACKET_VNET_HDR: libc::c_int = 15;
+
+/// What to open.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// Frames carry a vnet header, both ways.
+    pub vnet: bool,
+    /// The longest frame to receive, vnet header not counted.
+    pub longest: usize,
+    /// Frames that the ring holds.
+    pub frames: usize,
+    /// Bytes that may be on their way out; what is more waits with us.
+    pub send_buffer: usize,
+    /// Also frames that are for other addresses.
+    pub promiscuous: bool,
+}
+
+/// A packet socket on one interface, with its ring.
+#[derive(Debug)]
+pub struct PacketSocket {
+    fd: OwnedFd,
+    ring: Ring,
+    vnet: bool,
+    scratch: Vec<u8>,
+}
+
+/// A frame in the ring.
+#[derive(Clone, Copy, Debug)]
+pub struct InRing<'a> {
+    pub vnet: VnetHeader,
+    pub bytes: &'a [u8],
+}
+
+impl PacketSocket {
+    pub fn open(interface: u32, opened: &Opened) -> io::Result<Self> {
+        let fd = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?;
+        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
+        set(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
+        set(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
+        if opened.vnet {
+            set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1)?;
+        } else {
+            // With a vnet header frames may still need segmentation, which only the long way does.
+            set(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
+        }
+        set_buffer(&fd, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, opened.send_buffer)?;
+        let ring = Ring::map(&fd, opened)?;
+        if opened.promiscuous {
+            let membership = libc::packet_mreq {
+                mr_ifindex: interface as libc::c_int,
+                mr_type: libc::PACKET_MR_PROMISC as u16,
+                mr_alen: 0,
+                mr_address: [0; 8],
+            };
+            set(&fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+        }
+        // Last, so that nothing arrives before there is a ring to put it into.
+        bind(&fd, interface)?;
+        Ok(Self { fd, ring, vnet: opened.vnet, scratch: Vec::new() })
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// Up to `most` frames out of the ring.
+    pub fn receive(&mut self, most: usize, mut each: impl FnMut(InRing<'_>)) -> usize {
+        let mut received = 0;
+        while received < most {
+            let Some(slot) = self.ring.next() else { break };
+            if let Some(frame) = slot.frame(self.vnet, &mut self.scratch) {
+                each(frame);
+            }
+            self.ring.give_back();
+            received += 1;
+        }
+        received
+    }
+
+    /// One frame out, in pieces. False if there is no room.
+    pub fn send_one(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<bool> {
+        match send_parts(&self.fd, parts) {
+            Ok(_) => Ok(true),
+            Err(error) if is_full(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Frames that found the ring full, since this was last asked.
+    pub fn overflowed(&mut self) -> u64 {
+        statistics(&self.fd).map_or(0, |statistics| u64::from(statistics.tp_drops))
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS))
+}
+
+/// Memory shared with the kernel: frames of one size, owned by either side as their status says.
+#[derive(Debug)]
+struct Ring {
+    memory: NonNull<u8>,
+    len: usize,
+    frame_size: usize,
+    frames_per_block: usize,
+    block_size: usize,
+    frames: usize,
+    next: usize,
+}
+
+impl Ring {
+    fn map(fd: &OwnedFd, opened: &Opened) -> io::Result<Self> {
+        const PAGE: usize = 4_096;
+        let head = size_of::<libc::tpacket2_hdr>() + size_of::<libc::sockaddr_ll>() + VnetHeader::LEN + 64;
+        let frame_size = (head + opened.longest).next_multiple_of(256);
+        let block_size = frame_size.max(64 << 10).next_multiple_of(PAGE);
+        let frames_per_block = block_size / frame_size;
+        let blocks = opened.frames.div_ceil(frames_per_block);
+        let request = libc::tpacket_req {
+            tp_block_size: block_size as u32,
+            tp_block_nr: blocks as u32,
+            tp_frame_size: frame_size as u32,
+            tp_frame_nr: (blocks * frames_per_block) as u32,
+        };
+        set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let len = block_size * blocks;
+        Ok(Self {
+            memory: map_shared(fd, len)?,
+            len,
+            frame_size,
+            frames_per_block,
+            block_size,
+            frames: blocks * frames_per_block,
+            next: 0,
+        })
+    }
+
+    fn slot(&self) -> NonNull<u8> {
+        let at =
+            self.next / self.frames_per_block * self.block_size + self.next % self.frames_per_block * self.frame_size;
+        // SAFETY: `next` is below `frames`, so the whole slot lies inside the mapping.
+        unsafe { self.memory.add(at) }
+    }
+
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: a slot starts with the 32-bit status word of its tpacket2_hdr, suitably aligned, which the
+        // kernel and we only access atomically; the mapping lives as long as `self`.
+        unsafe { AtomicU32::from_ptr(self.slot().as_ptr().cast()) }
+    }
+
+    /// The next slot that the kernel has filled.
+    fn next(&self) -> Option<Slot<'_>> {
+        if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the status says that the slot is ours until we give it back, and `&self` outlives the slice.
+        Some(Slot(unsafe { std::slice::from_raw_parts(self.slot().as_ptr(), self.frame_size) }))
+    }
+
+    fn give_back(&mut self) {
+        self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = if self.next + 1 == self.frames { 0 } else { self.next + 1 };
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping made in `map`, and nothing borrowed from it outlives `self`.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.len) };
+    }
+}
+
+/// A filled slot: a tpacket2_hdr, then the frame where it says.
+struct Slot<'a>(&'a [u8]);
+
+impl<'a> Slot<'a> {
+    fn word(&self, at: usize) -> u32 {
+        u32::from_ne_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    }
+
+    fn half(&self, at: usize) -> u16 {
+        u16::from_ne_bytes([self.0[at], self.0[at + 1]])
+    }
+
+    /// The frame, with the VLAN tag that the kernel took out put back. `None` if it was cut short.
+    fn frame(&self, has_vnet: bool, scratch: &'a mut Vec<u8>) -> Option<InRing<'a>> {
+        let (status, len, stored) = (self.word(0), self.word(4), self.word(8));
+        let at = usize::from(self.half(12));
+        if stored < len {
+            return None;
+        }
+        let bytes = self.0.get(at..at + stored as usize)?;
+        let mut vnet = VnetHeader::default();
+        if has_vnet {
+            vnet = VnetHeader::parse(self.0.get(at - VnetHeader::LEN..at)?.try_into().ok()?);
+        }
+        if status & libc::TP_STATUS_VLAN_VALID == 0 || bytes.len() < 12 {
+            return Some(InRing { vnet, bytes });
+        }
+        let (tag, kind) = (self.half(24), self.half(26));
+        let kind = if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { kind } else { 0x8100 };
+        scratch.clear();
+        scratch.extend_from_slice(&bytes[..12]);
+        scratch.extend_from_slice(&kind.to_be_bytes());
+        scratch.extend_from_slice(&tag.to_be_bytes());
+        scratch.extend_from_slice(&bytes[12..]);
+        vnet.shift(4);
+        Some(InRing { vnet, bytes: scratch })
+    }
+}
+
+/// The wire side on a packet socket.
+#[derive(Debug)]
+pub struct PacketWire {
+    socket: PacketSocket,
+    batch: SendBatch,
+}
+
+impl PacketWire {
+    pub fn new(socket: PacketSocket) -> Self {
+        Self { socket, batch: SendBatch::default() }
+    }
+}
+
+impl Wire for PacketWire {
+    fn fd(&self) -> RawFd {
+        self.socket.fd()
+    }
+
+    fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        Ok(self.socket.receive(most, |frame| each(frame.bytes)))
+    }
+
+    fn send(&mut self, frames: &[Outgoing], pool: &Pool) -> io::Result<usize> {
+        match self.batch.send(&self.socket.fd, frames, pool) {
+            Err(error) if is_full(&error) => Ok(0),
+            sent => sent,
+        }
+    }
+
+    fn overflowed(&mut self) -> u64 {
+        self.socket.overflowed()
+    }
+
+    fn error(&mut self) -> Option<io::Error> {
+        take_error(&self.socket.fd).err()
+    }
+}
+
+/// The host side on the far end of a veth pair.
+#[derive(Debug)]
+pub struct PacketHost(PacketSocket);
+
+impl PacketHost {
+    pub fn new(socket: PacketSocket) -> Self {
+        Self(socket)
+    }
+}
+
+impl Host for PacketHost {
+    fn fd(&self) -> RawFd {
+        self.0.fd()
+    }
+
+    fn receive(&mut self, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<bool> {
+        Ok(self.0.receive(1, |frame| each(&frame.vnet, frame.bytes)) == 1)
+    }
+
+    fn deliver(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<bool> {
+        self.0.send_one(parts)
+    }
+
+    fn overflowed(&mut self) -> u64 {
+        self.0.overflowed()
+    }
+
+    fn error(&mut self) -> Option<io::Error> {
+        take_error(&self.0.fd).err()
+    }
+}
+
+/// Room for the descriptions of a batch, kept from call to call.
+#[derive(Default)]
+struct SendBatch {
+    parts: Vec<libc::iovec>,
+    messages: Vec<libc::mmsghdr>,
+}
+
+impl std::fmt::Debug for SendBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SendBatch")
+    }
+}
+
+impl SendBatch {
+    fn send(&mut self, fd: &OwnedFd, frames: &[Outgoing], pool: &Pool) -> io::Result<usize> {
+        self.parts.clear();
+        self.messages.clear();
+        for frame in frames {
+            for part in frame.parts(pool) {
+                self.parts.push(libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
+            }
+        }
+        for parts in self.parts.chunks_exact_mut(3) {
+            // SAFETY: all zeros is a valid mmsghdr: no name, no control data.
+            let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            message.msg_hdr.msg_iov = parts.as_mut_ptr();
+            message.msg_hdr.msg_iovlen = parts.len() as _;
+            self.messages.push(message);
+        }
+        // SAFETY: each message points to three parts in `parts`, each of which points to bytes borrowed from
+        // `frames` and `pool`; none of them moves or is written to during the call.
+        let sent = unsafe {
+            let count = self.messages.len() as libc::c_uint;
+            libc::sendmmsg(fd.as_raw_fd(), self.messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+    }
+}
+
+fn socket(family: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers are passed, and a non-negative result is a descriptor that nobody else owns.
+    unsafe {
+        match libc::socket(family, kind, 0) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+fn set<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes of `value` as `T` has.
+    let result = unsafe {
+        let value: *const T = value;
+        libc::setsockopt(fd.as_raw_fd(), level, option, value.cast(), size_of::<T>() as u32)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A buffer of the size asked for, or of what an unprivileged program may have.
+fn set_buffer(fd: &OwnedFd, option: libc::c_int, by_force: libc::c_int, bytes: usize) -> io::Result<()> {
+    let bytes = bytes as libc::c_int;
+    set(fd, libc::SOL_SOCKET, by_force, &bytes).or_else(|_| set(fd, libc::SOL_SOCKET, option, &bytes))
+}
+
+fn bind(fd: &OwnedFd, interface: u32) -> io::Result<()> {
+    // SAFETY: all zeros is a valid sockaddr_ll, and the kernel reads no more than its size.
+    let result = unsafe {
+        let mut address: libc::sockaddr_ll = std::mem::zeroed();
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_ifindex = interface as libc::c_int;
+        libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn map_shared(fd: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping at an address of the kernel's choosing touches no memory of ours.
+    let memory = unsafe {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, fd.as_raw_fd(), 0)
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("the ring was mapped nowhere"))
+}
+
+fn send_parts(fd: &OwnedFd, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    // SAFETY: `IoSlice` has the layout of iovec; the kernel only reads what the slices borrow.
+    let sent = unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = parts.as_ptr().cast_mut().cast();
+        message.msg_iovlen = parts.len() as _;
+        libc::sendmsg(fd.as_raw_fd(), &message, libc::MSG_DONTWAIT)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
+fn statistics(fd: &OwnedFd) -> io::Result<libc::tpacket_stats> {
+    let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut len = size_of::<libc::tpacket_stats>() as u32;
+    // SAFETY: the kernel writes at most `len` bytes into `statistics`, and how many into `len`.
+    let result = unsafe {
+        let into = (&raw mut statistics).cast();
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, into, &mut len)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(statistics) }
+}
+
+/// What the kernel has to tell: the interface went down, or away.
+fn take_error(fd: &OwnedFd) -> io::Result<()> {
+    let (mut error, mut len): (libc::c_int, u32) = (0, size_of::<libc::c_int>() as u32);
+    // SAFETY: the kernel writes at most `len` bytes into `error`, and how many into `len`.
+    let result = unsafe {
+        let into = (&raw mut error).cast();
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, into, &mut len)
+    };
+    match (result, error) {
+        (0, 0) => Ok(()),
+        (0, error) => Err(io::Error::from_raw_os_error(error)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

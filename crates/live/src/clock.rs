@@ -1,0 +1,39 @@
+//! The time, as protocols know it: since the start of the program's run.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use units::Time;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "the edge of the program: here time comes in")]
+    pub fn start() -> Self {
+        Self { start: Instant::now() }
+    }
+
+    #[inline]
+    pub fn now(&self) -> Time {
+        Time::from_ps(self.elapsed().as_nanos() as u64 * 1_000)
+    }
+
+    #[inline]
+    pub fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+/// Since 1970.
+#[expect(clippy::disallowed_methods, reason = "the edge of the program: here the time of day comes in")]
+pub fn time_of_day() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// A number that no other run of the program has, as far as chance goes; never zero.
+pub fn instance() -> u32 {
+    use std::hash::{BuildHasher, RandomState};
+    (RandomState::new().hash_one(time_of_day()) as u32).max(1)
+}

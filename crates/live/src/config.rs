@@ -1,0 +1,354 @@
+//! What a link is to be, from the command line or a file, checked once.
+//!
+//! ```toml
+//! interface = "eth1"
+//! name = "hit0"
+//! mode = "ordered"
+//! rate = "10G"
+//! metrics = "127.0.0.1:9464"
+//! ```
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::Deserialize;
+use units::{Bytes, Prob, Rate, Span};
+
+use crate::frame::Mac;
+use crate::link::InitAction;
+use crate::seal::Seal;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    #[default]
+    Ordered,
+    NonBlocking,
+    Auto,
+}
+
+/// Where the stand-in interface meets the daemon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostBackend {
+    /// The best that works.
+    #[default]
+    Auto,
+    Tap,
+    Veth,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WireBackend {
+    /// The best that works.
+    #[default]
+    Auto,
+    Packet,
+    Xdp,
+}
+
+macro_rules! named {
+    ($type:ty, $what:literal, $($name:literal => $value:expr,)*) => {
+        impl FromStr for $type {
+            type Err = units::ParseError;
+            fn from_str(text: &str) -> Result<Self, units::ParseError> {
+                match text {
+                    $($name => Ok($value),)*
+                    _ => Err(units::ParseError::new($what)),
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(match *self {
+                    $(value if value == $value => $name,)*
+                    _ => unreachable!("every value has a name"),
+                })
+            }
+        }
+    };
+}
+
+named!(Mode, "ordered, nonblocking or auto",
+    "ordered" => Self::Ordered, "nonblocking" => Self::NonBlocking, "auto" => Self::Auto,);
+named!(HostBackend, "auto, tap or veth",
+    "auto" => Self::Auto, "tap" => Self::Tap, "veth" => Self::Veth,);
+named!(WireBackend, "auto, packet or xdp",
+    "auto" => Self::Auto, "packet" => Self::Packet, "xdp" => Self::Xdp,);
+named!(InitAction, "best-effort, block or discard",
+    "best-effort" => Self::BestEffort, "block" => Self::Block, "discard" => Self::Discard,);
+
+/// How frames are sealed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sealing {
+    #[default]
+    None,
+    Crc,
+    /// With the key in this file.
+    Key(PathBuf),
+}
+
+impl fmt::Display for Sealing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::None => "none",
+            Self::Crc => "crc",
+            Self::Key(_) => "key",
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    pub interface: String,
+    pub name: String,
+    /// `None`: whoever answers.
+    pub peer: Option<Mac>,
+    pub mode: Mode,
+    pub target_loss: Prob,
+    /// `None`: what the interface says its speed is.
+    pub rate: Option<Rate>,
+    /// `None`: what the interface leaves room for.
+    pub mtu: Option<u32>,
+    pub sealing: Sealing,
+    pub init_action: InitAction,
+    pub take_over: bool,
+    pub host: HostBackend,
+    pub wire: WireBackend,
+    pub pin: Option<usize>,
+    pub give_up_after: Span,
+    /// Frames that may be unacknowledged; below the peer's ring.
+    pub window: u32,
+    /// `None`: a millisecond's worth.
+    pub queue: Option<Bytes>,
+    pub metrics: Option<SocketAddr>,
+}
+
+impl LinkConfig {
+    pub const MOST_FRAMES: u32 = 4_096;
+
+    pub fn new(interface: impl Into<String>) -> Self {
+        Self {
+            interface: interface.into(),
+            name: "hit0".to_owned(),
+            peer: None,
+            mode: Mode::default(),
+            target_loss: Prob::literal(1e-8),
+            rate: None,
+            mtu: None,
+            sealing: Sealing::default(),
+            init_action: InitAction::BestEffort,
+            take_over: false,
+            host: HostBackend::default(),
+            wire: WireBackend::default(),
+            pin: None,
+            give_up_after: Span::from_ms(50),
+            window: 1_024,
+            queue: None,
+            metrics: None,
+        }
+    }
+}
+
+/// What a file may say: the same names and values as on the command line.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Wishes {
+    pub interface: Option<String>,
+    pub name: Option<String>,
+    pub peer: Option<String>,
+    pub mode: Option<String>,
+    pub target_loss: Option<String>,
+    pub rate: Option<String>,
+    pub mtu: Option<u32>,
+    pub crc: Option<bool>,
+    pub key: Option<PathBuf>,
+    pub init_action: Option<String>,
+    pub take_over: Option<bool>,
+    pub backend: Option<String>,
+    pub wire: Option<String>,
+    pub pin: Option<usize>,
+    pub give_up_after: Option<String>,
+    pub window: Option<u32>,
+    pub queue: Option<String>,
+    pub metrics: Option<String>,
+}
+
+impl Wishes {
+    /// Reads a file; an error is one line that names the file and the place.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+            format!("{}, line {line}: {}", path.display(), error.message().replace('\n', " "))
+        })
+    }
+
+    /// What these say, and where they say nothing, the other ones.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            interface: self.interface.or(other.interface),
+            name: self.name.or(other.name),
+            peer: self.peer.or(other.peer),
+            mode: self.mode.or(other.mode),
+            target_loss: self.target_loss.or(other.target_loss),
+            rate: self.rate.or(other.rate),
+            mtu: self.mtu.or(other.mtu),
+            crc: self.crc.or(other.crc),
+            key: self.key.or(other.key),
+            init_action: self.init_action.or(other.init_action),
+            take_over: self.take_over.or(other.take_over),
+            backend: self.backend.or(other.backend),
+            wire: self.wire.or(other.wire),
+            pin: self.pin.or(other.pin),
+            give_up_after: self.give_up_after.or(other.give_up_after),
+            window: self.window.or(other.window),
+            queue: self.queue.or(other.queue),
+            metrics: self.metrics.or(other.metrics),
+        }
+    }
+
+    /// The configuration that they make; an error is one line that names the key and what it accepts.
+    pub fn check(self) -> Result<LinkConfig, String> {
+        let interface = self.interface.ok_or("which interface? `hitless link up IFACE`, or `interface` in the file")?;
+        let mut config = LinkConfig::new(interface);
+        if let Some(name) = self.name {
+            let fine =
+                (1..=13).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+            config.name = if fine { name } else { return Err("name: expected 1 to 13 characters".to_owned()) };
+        }
+        config.peer = match self.peer.as_deref() {
+            None | Some("auto") => None,
+            Some(mac) => Some(parse("peer", mac)?),
+        };
+        set("mode", self.mode, &mut config.mode)?;
+        set("target-loss", self.target_loss, &mut config.target_loss)?;
+        set("init-action", self.init_action, &mut config.init_action)?;
+        set("backend", self.backend, &mut config.host)?;
+        set("wire", self.wire, &mut config.wire)?;
+        set("give-up-after", self.give_up_after, &mut config.give_up_after)?;
+        config.rate = self.rate.as_deref().map(|rate| parse("rate", rate)).transpose()?;
+        config.queue = self.queue.as_deref().map(|queue| parse("queue", queue)).transpose()?;
+        let address = |text: &str| parse_address(text).ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"));
+        config.metrics = self.metrics.as_deref().map(address).transpose()?;
+        config.sealing = match (self.crc.unwrap_or(false), self.key) {
+            (false, None) => Sealing::None,
+            (true, None) => Sealing::Crc,
+            (false, Some(file)) => Sealing::Key(file),
+            (true, Some(_)) => return Err("crc and key: a key covers what crc does, leave crc out".to_owned()),
+        };
+        (config.take_over, config.mtu, config.pin) = (self.take_over.unwrap_or(false), self.mtu, self.pin);
+        config.window = self.window.unwrap_or(config.window);
+        if !(16..=LinkConfig::MOST_FRAMES).contains(&config.window) {
+            return Err(format!("window: expected 16 to {} frames", LinkConfig::MOST_FRAMES));
+        }
+        if !(Span::from_ms(4)..=Span::from_ms(150)).contains(&config.give_up_after) {
+            return Err("give-up-after: expected 4ms to 150ms; beyond that TCP has given up itself".to_owned());
+        }
+        Ok(config)
+    }
+}
+
+fn parse<T: FromStr<Err = units::ParseError>>(key: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|error| format!("{key}: '{text}': {error}"))
+}
+
+fn set<T: FromStr<Err = units::ParseError>>(key: &str, text: Option<String>, value: &mut T) -> Result<(), String> {
+    if let Some(text) = text {
+        *value = parse(key, &text)?;
+    }
+    Ok(())
+}
+
+/// A port alone means this machine only.
+pub fn parse_address(text: &str) -> Option<SocketAddr> {
+    match text.parse::<u16>() {
+        Ok(port) => Some(SocketAddr::from(([127, 0, 0, 1], port))),
+        Err(_) => text.strip_prefix(':').map_or_else(|| text.parse().ok(), parse_address),
+    }
+}
+
+impl Sealing {
+    /// The seal itself; `start` is the time of day in nanoseconds.
+    pub fn seal(&self, start: u64) -> Result<Seal, String> {
+        match self {
+            Self::None => Ok(Seal::None),
+            Self::Crc => Ok(Seal::Crc),
+            Self::Key(path) => Ok(Seal::keyed(read_key(path)?, start)),
+        }
+    }
+}
+
+/// 32 hexadecimal digits, as `head -c16 /dev/urandom | xxd -p` prints them.
+fn read_key(path: &Path) -> Result<[u8; 16], String> {
+    use std::os::unix::fs::PermissionsExt;
+    let named = |what: &dyn fmt::Display| format!("key {}: {what}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+    let mode = std::fs::metadata(path).map_err(|error| named(&error))?.permissions().mode();
+    if mode & 0o007 != 0 {
+        return Err(named(&"everybody can read it; `chmod 600` it first"));
+    }
+    let digits = text.trim().as_bytes();
+    let mut key = [0; 16];
+    if digits.len() != 32 {
+        return Err(named(&"expected 32 hexadecimal digits"));
+    }
+    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |digit: u8| (digit as char).to_digit(16);
+        let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else {
+            return Err(named(&"expected 32 hexadecimal digits"));
+        };
+        *byte = (high << 4 | low) as u8;
+    }
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(text: &str) -> Result<LinkConfig, String> {
+        toml::from_str::<Wishes>(text).map_err(|error| error.message().to_owned())?.check()
+    }
+
+    #[test]
+    fn a_file_says_what_the_command_line_can() {
+        let text = r#"
+            interface = "eth1"
+            name = "hit7"
+            peer = "02:00:00:00:00:01"
+            mode = "auto"
+            rate = "10G"
+            crc = true
+            init-action = "block"
+            give-up-after = "30ms"
+            metrics = "9464"
+        "#;
+        let config = checked(text).unwrap();
+        assert_eq!((config.name.as_str(), config.mode, config.sealing), ("hit7", Mode::Auto, Sealing::Crc));
+        assert_eq!(config.init_action, InitAction::Block);
+        assert_eq!(config.metrics.unwrap().to_string(), "127.0.0.1:9464");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_accepted() {
+        let said = |text: &str| checked(text).unwrap_err();
+        assert!(said("").contains("which interface"));
+        assert!(said("interface = \"e\"\nmode = \"fast\"").contains("mode: 'fast': expected ordered, nonblocking"));
+        assert!(said("interface = \"e\"\nspeed = 3").contains("unknown field `speed`"));
+        assert!(said("interface = \"e\"\nname = \"much-too-long-a-name\"").contains("1 to 13"));
+        assert!(said("interface = \"e\"\nwindow = 5").contains("window: expected 16 to"));
+        assert!(said("interface = \"e\"\npeer = \"me\"").contains("peer: 'me': expected an Ethernet address"));
+        assert!(said("interface = \"e\"\nmetrics = \"here\"").contains("metrics"));
+        assert!(said("interface = \"e\"\ngive-up-after = \"1s\"").contains("4ms to 150ms"));
+    }
+
+    #[test]
+    fn the_command_line_goes_before_the_file() {
+        let file = Wishes { name: Some("a".into()), mode: Some("auto".into()), ..Wishes::default() };
+        let line = Wishes { name: Some("b".into()), interface: Some("e".into()), ..Wishes::default() };
+        let config = line.or(file).check().unwrap();
+        assert_eq!((config.name.as_str(), config.mode), ("b", Mode::Auto));
+    }
+}

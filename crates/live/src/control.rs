@@ -1,0 +1,158 @@
+//! The control socket: how `hitless link status` and its siblings reach a running daemon.
+//!
+//! One line of JSON each way over a Unix socket in the run directory, which only its owner and group may
+//! enter. A socket file that nobody listens on is a leftover and is replaced.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::poll::{self, Readiness};
+use crate::run::{Handle, Request};
+use crate::status::Status;
+
+/// Nobody needs longer to ask or to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longer than any line that makes sense.
+const LONGEST_LINE: u64 = 4_096;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ask {
+    Status,
+    Activate,
+    Deactivate,
+    /// Ends the link, and with `--keep` the interface stays.
+    Down,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    Status(Box<Status>),
+    Done,
+    Refused(String),
+}
+
+/// Where sockets and notes about what was changed are kept.
+#[derive(Clone, Debug)]
+pub struct RunDirectory(PathBuf);
+
+impl RunDirectory {
+    /// `HITLESS_RUN_DIR` if set, else where the system has such things.
+    pub fn of_this_system() -> Self {
+        Self(std::env::var_os("HITLESS_RUN_DIR").map_or_else(|| "/run/hitless".into(), PathBuf::from))
+    }
+
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    pub fn make(&self) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o750).create(&self.0)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn socket(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.sock"))
+    }
+
+    pub fn notes(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.json"))
+    }
+
+    /// Links that seem to be up, by their sockets.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".sock").map(str::to_owned)).collect();
+        names.sort();
+        names
+    }
+
+    /// Asks the daemon of a link. An error of kind `NotFound` or `ConnectionRefused` means there is none.
+    pub fn ask(&self, name: &str, ask: Ask) -> io::Result<Answer> {
+        let mut stream = UnixStream::connect(self.socket(name))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        writeln!(stream, "{}", serde_json::to_string(&ask)?)?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    pub fn bind(directory: &RunDirectory, name: &str) -> io::Result<Self> {
+        let path = directory.socket(name);
+        let listener = match UnixListener::bind(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                if UnixStream::connect(&path).is_ok() {
+                    return Err(error);
+                }
+                fs::remove_file(&path)?;
+                UnixListener::bind(&path)?
+            }
+            bound => bound?,
+        };
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o660))?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, path })
+    }
+
+    /// Answers until `stop` has something to read or the link ends.
+    pub fn serve(&self, link: &Handle, stop: &PipeReader) -> io::Result<()> {
+        loop {
+            let fds = [(self.listener.as_raw_fd(), false), (stop.as_raw_fd(), false)];
+            let ready = poll::wait(&fds, Duration::from_secs(60))?;
+            if ready[1] != Readiness::Nothing {
+                return Ok(());
+            }
+            if let Ok((stream, _)) = self.listener.accept() {
+                // Whoever asks badly, or goes away, harms only themselves.
+                let _ = answer(stream, link);
+            }
+        }
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn answer(mut stream: UnixStream, link: &Handle) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(io::Read::take(&stream, LONGEST_LINE)).read_line(&mut line)?;
+    let done = |alive: bool| if alive { Answer::Done } else { Answer::Refused("the link has ended".to_owned()) };
+    let answer = match serde_json::from_str(&line) {
+        Ok(Ask::Status) => match link.status() {
+            Some(status) => Answer::Status(Box::new(status)),
+            None => done(false),
+        },
+        Ok(Ask::Activate) => done(link.ask(Request::Activate)),
+        Ok(Ask::Deactivate) => done(link.ask(Request::Deactivate)),
+        Ok(Ask::Down) => done(link.ask(Request::Stop)),
+        Err(error) => Answer::Refused(format!("not a request: {error}")),
+    };
+    writeln!(stream, "{}", serde_json::to_string(&answer)?)
+}

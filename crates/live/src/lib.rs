@@ -1,0 +1,33 @@
+//! The protected link on Linux: `guard`'s endpoint on real interfaces, under the kernel's own TCP.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `link`, `shell` | one link: frames between the host, the endpoint and the wire |
+//! | `run` | its loop, and how to ask something of it |
+//! | `backend` | TAP, veth, packet sockets, AF_XDP |
+//! | `offload` | cutting super-frames and joining them again |
+//! | `frame`, `seal`, `pool` | frames on the wire, their seals, frames in memory |
+//! | `standin`, `config`, `control`, `status` | the daemon around it |
+//! | `medium` | the corrupting wire |
+//! | `net` | interfaces, addresses, traffic control, namespaces |
+//! | `load` | traffic to try it with |
+
+pub mod backend;
+pub mod capture;
+pub mod clock;
+pub mod config;
+pub mod control;
+pub mod frame;
+pub mod link;
+pub mod load;
+pub mod medium;
+pub mod net;
+pub mod offload;
+pub mod poll;
+pub mod pool;
+pub mod run;
+pub mod seal;
+pub mod shell;
+pub mod standin;
+pub mod status;
+pub mod tally;

@@ -1,0 +1,439 @@
+//! One protected link at work: moves frames between the host, the endpoint and the wire.
+//!
+//! ```text
+//!   host ──super-frames──▶ cut ──▶ queue ──▶ Endpoint ──▶ wire
+//!   host ◀──super-frames── join ◀────────── Endpoint ◀── wire
+//! ```
+//!
+//! Sequence numbers are given after cutting; order is restored before joining. [`Link::turn`] does all that
+//! can be done now and never waits; [`Link::wait`] waits for the next thing to happen.
+//!
+//! The queue is bounded in time where the rate is known: what a host sends beyond it is dropped there, as
+//! any switch would, instead of adding milliseconds to everything behind it.
+
+use std::io;
+use std::time::Duration;
+
+use guard::{Command, Endpoint, Event, Packet, Params, State, WIRE};
+use machine::{Machine, Pull};
+use units::{Bytes, Prob, Rate, Span, Time};
+
+use crate::backend::{Host, Wire};
+use crate::frame::{Framing, Mac, Rejected};
+use crate::offload::{self, Coalescer, segment};
+use crate::poll::{self, Readiness};
+use crate::pool::{Frame, Pool};
+use crate::seal::Broken;
+use crate::shell::{Gate, Shell};
+use crate::tally::Tally;
+
+/// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
+const BATCH: usize = 64;
+/// Super-frames taken from the host in one go.
+const HOST_BATCH: usize = 8;
+
+/// What happens to the host's frames until the peer answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitAction {
+    /// They pass unprotected.
+    BestEffort,
+    /// They wait, as far as the queue goes.
+    Block,
+    Discard,
+}
+
+/// What a link is made with.
+#[derive(Debug)]
+pub struct Setup {
+    pub params: Params,
+    pub framing: Framing,
+    /// Tells this life of the link from any other.
+    pub instance: u32,
+    pub init: InitAction,
+    pub rate: Option<Rate>,
+    /// How much of the host's may wait for the wire.
+    pub queue: Bytes,
+    /// What the number of copies aims for, by the loss that the peer reports; fixed if there is none.
+    pub target: Option<Prob>,
+}
+
+/// What the owner is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    Endpoint(Event),
+    /// Frames that drive the link come from here, and this is not the peer.
+    Stranger(Mac),
+    /// Frames come without the seal that the key demands.
+    Forged,
+}
+
+pub struct Link {
+    endpoint: Endpoint<Frame>,
+    shell: Shell,
+    host: Box<dyn Host>,
+    wire: Box<dyn Wire>,
+    coalescer: Coalescer<u32>,
+    init: InitAction,
+    /// Protection is asked for, whether it is in force or not.
+    wanted: bool,
+    /// Ask again then, after a refusal.
+    ask_at: Time,
+    pull_at: Time,
+    /// The wire had no room for all that was to go out.
+    blocked: bool,
+    copies: Option<CopiesByLoss>,
+    news: Vec<News>,
+    warned: Warned,
+}
+
+#[derive(Debug, Default)]
+struct Warned {
+    stranger: Option<Mac>,
+    forged: bool,
+}
+
+/// How many copies the measured loss calls for (Eq. 2), found anew for every so many frames.
+#[derive(Debug)]
+struct CopiesByLoss {
+    target: Prob,
+    sent: u64,
+    missing: u64,
+}
+
+/// Frames over which loss is measured: at 1e-3 twenty losses, at 1e-4 still two.
+const LOSS_WINDOW: u64 = 20_000;
+const MOST_COPIES: u8 = 8;
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("endpoint", &self.endpoint.state()).finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    pub fn new(setup: Setup, host: Box<dyn Host>, wire: Box<dyn Wire>) -> Self {
+        let longest = setup.params.mtu as usize;
+        let held = setup.params.window_frames * setup.params.classes.len() as u32 * 2;
+        let waiting = (setup.queue.get() / 64).clamp(1_024, 8_192) as u32;
+        let pool = Pool::new(held + waiting + 4 * BATCH as u32, longest);
+        Self {
+            endpoint: Endpoint::new(setup.params, setup.instance),
+            shell: Shell::new(pool, setup.framing, setup.queue, setup.rate),
+            host,
+            wire,
+            coalescer: Coalescer::default(),
+            init: setup.init,
+            wanted: false,
+            ask_at: Time::NEVER,
+            pull_at: Time::ZERO,
+            blocked: false,
+            copies: setup.target.map(|target| CopiesByLoss { target, sent: 0, missing: 0 }),
+            news: Vec::new(),
+            warned: Warned::default(),
+        }
+    }
+
+    pub fn endpoint(&self) -> &Endpoint<Frame> {
+        &self.endpoint
+    }
+
+    pub fn shell(&self) -> &Shell {
+        &self.shell
+    }
+
+    pub fn wants_protection(&self) -> bool {
+        self.wanted
+    }
+
+    pub fn command(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Activate => self.wanted = true,
+            Command::Deactivate => (self.wanted, self.ask_at) = (false, Time::NEVER),
+            Command::SetCopies(_) => {}
+        }
+        self.endpoint.on_command(now, command, &mut self.shell);
+        self.set_gate();
+    }
+
+    /// What happened since this was last asked.
+    pub fn news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// All that can be done now. True if anything was.
+    pub fn turn(&mut self, now: Time) -> io::Result<bool> {
+        let received = self.receive_from_wire(now)?;
+        while let Some(key) = self.shell.due(now) {
+            self.endpoint.on_timer(now, key, &mut self.shell);
+        }
+        if self.ask_at <= now {
+            self.ask_at = Time::NEVER;
+            self.endpoint.on_command(now, Command::Activate, &mut self.shell);
+        }
+        self.deliver()?;
+        let taken = self.receive_from_host()?;
+        let sent = self.send(now)?;
+        self.follow_events(now);
+        Ok(received || taken || sent)
+    }
+
+    /// Something is being recovered: worth not going to sleep for.
+    pub fn is_recovering(&self) -> bool {
+        !self.endpoint.is_calm()
+    }
+
+    /// Waits until there is something to do, or `most` has passed, or `other` is readable.
+    pub fn wait(&mut self, now: Time, most: Span, other: std::os::fd::RawFd) -> io::Result<()> {
+        let paced = self.shell.busy_until(now);
+        let pull_at = if self.blocked { Time::NEVER } else { paced.unwrap_or(self.pull_at) };
+        let next = self.shell.earliest_timer().min(pull_at).min(self.ask_at);
+        let span = next.since(now).min(most);
+        let fds = [(self.wire.fd(), self.blocked), (self.host.fd(), false), (other, false)];
+        let ready = poll::wait(&fds, Duration::from_nanos(span.as_ps() / 1_000))?;
+        self.blocked &= ready[0] != Readiness::Ready;
+        if ready[0] == Readiness::Failed
+            && let Some(error) = self.wire.error()
+        {
+            return Err(error);
+        }
+        if ready[1] == Readiness::Failed
+            && let Some(error) = self.host.error()
+        {
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Counts what only the kernel knows of. Cheap enough for every second, not for every turn.
+    pub fn look_at_kernel(&mut self) {
+        self.shell.tally.ring_overflow += self.wire.overflowed();
+        self.shell.tally.host_overflow += self.host.overflowed();
+    }
+
+    fn receive_from_wire(&mut self, now: Time) -> io::Result<bool> {
+        let Self { endpoint, shell, wire, news, warned, .. } = self;
+        let received = wire.receive(BATCH, &mut |bytes| {
+            shell.tally.wire_rx_frames += 1;
+            shell.tally.wire_rx_bytes += bytes.len() as u64;
+            match shell.framing.parse(bytes) {
+                Ok(arrived) => {
+                    let body = match arrived.header.has_body() {
+                        false => None,
+                        true => match shell.store(arrived.body) {
+                            Some(frame) => Some(frame),
+                            None => return,
+                        },
+                    };
+                    endpoint.on_frame(now, WIRE, Packet { header: arrived.header, body }, shell);
+                }
+                Err(reason) => warned.note(reason, shell, news),
+            }
+        })?;
+        Ok(received > 0)
+    }
+
+    /// Hands everything that came off the wire to the host, joined where it can be.
+    fn deliver(&mut self) -> io::Result<()> {
+        let Self { shell, host, coalescer, .. } = self;
+        let Shell { delivered, pool, tally, .. } = shell;
+        if delivered.is_empty() {
+            return Ok(());
+        }
+        for (number, frame) in delivered.iter().enumerate() {
+            let bytes = pool.get(frame);
+            tally.host_tx_frames += 1;
+            tally.host_tx_bytes += bytes.len() as u64;
+            coalescer.push(number as u32, bytes);
+            write_ready(coalescer, delivered, pool, &mut **host, tally)?;
+        }
+        coalescer.flush();
+        write_ready(coalescer, delivered, pool, &mut **host, tally)?;
+        delivered.drain(..).for_each(|frame| pool.release(frame));
+        Ok(())
+    }
+
+    fn receive_from_host(&mut self) -> io::Result<bool> {
+        let Self { shell, host, .. } = self;
+        let mut any = false;
+        for _ in 0..HOST_BATCH {
+            let more = host.receive(&mut |vnet, frame| {
+                shell.tally.host_rx_bytes += frame.len() as u64;
+                match segment(vnet, frame, shell) {
+                    Ok(cut) => shell.tally.host_rx_frames += u64::from(cut.frames),
+                    Err(_) => shell.tally.host_malformed += 1,
+                }
+                shell.close_cut();
+            })?;
+            if !more {
+                break;
+            }
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// Pulls and sends until there is nothing more, or the wire has no room, or it would be too fast for it.
+    fn send(&mut self, now: Time) -> io::Result<bool> {
+        let wanted = self.shell.woken || self.shell.has_queued() || self.pull_at <= now;
+        if !wanted && self.shell.outgoing.is_empty() {
+            return Ok(false);
+        }
+        self.shell.set_time(now);
+        let mut any = false;
+        loop {
+            if !self.shell.outgoing.is_empty() {
+                let sent = self.flush()?;
+                any |= sent;
+                self.blocked = !self.shell.outgoing.is_empty();
+                if self.blocked {
+                    return Ok(any);
+                }
+            }
+            if self.shell.busy_until(now).is_some() || !self.pull_batch(now) {
+                break;
+            }
+        }
+        if !self.shell.outgoing.is_empty() {
+            any |= self.flush()?;
+            self.blocked = !self.shell.outgoing.is_empty();
+        }
+        Ok(any)
+    }
+
+    /// Pulls up to a batch; false when there is nothing more to pull for now.
+    fn pull_batch(&mut self, now: Time) -> bool {
+        while self.shell.outgoing.len() < BATCH {
+            if self.shell.busy_until(now).is_some() {
+                return false;
+            }
+            self.shell.woken = false;
+            match self.endpoint.pull(now, WIRE, &mut self.shell) {
+                Pull::Sent => {}
+                Pull::Last | Pull::Idle => {
+                    self.pull_at = Time::NEVER;
+                    return false;
+                }
+                Pull::NotBefore(at) => {
+                    self.pull_at = at;
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn flush(&mut self) -> io::Result<bool> {
+        let Shell { outgoing, pool, tally, .. } = &mut self.shell;
+        let sent = match self.wire.send(outgoing, pool) {
+            Ok(sent) => sent,
+            Err(error) => {
+                // A wire that is down takes nothing; what was to go out is lost, as on any wire.
+                tally.wire_refused += outgoing.len() as u64;
+                outgoing.drain(..).filter_map(|gone| gone.frame).for_each(|frame| pool.release(frame));
+                return Err(error);
+            }
+        };
+        for gone in outgoing.drain(..sent) {
+            tally.wire_tx_frames += 1;
+            tally.wire_tx_bytes += gone.bytes() as u64;
+            if let Some(frame) = gone.frame {
+                pool.release(frame);
+            }
+        }
+        Ok(sent > 0)
+    }
+
+    fn set_gate(&mut self) {
+        let waits = self.wanted && self.endpoint.state() != State::Active;
+        self.shell.gate = match self.init {
+            InitAction::Block if waits => Gate::Shut,
+            InitAction::Discard if waits => Gate::Discard,
+            _ => Gate::Open,
+        };
+    }
+
+    fn follow_events(&mut self, now: Time) {
+        if self.shell.events.is_empty() {
+            return self.set_copies(now);
+        }
+        for event in std::mem::take(&mut self.shell.events) {
+            match event {
+                Event::Activated => self.wanted = true,
+                // The peer took leave; whoever wants protection again says so.
+                Event::Deactivated => self.wanted = false,
+                Event::Refused(_) => self.ask_at = now + Span::from_ms(1_000),
+                Event::PeerLost => self.shell.framing.forget_peer(),
+                Event::Level(_) => {}
+            }
+            self.news.push(News::Endpoint(event));
+        }
+        if !self.wanted {
+            self.ask_at = Time::NEVER;
+        }
+        self.warned = Warned::default();
+        self.set_gate();
+    }
+
+    fn set_copies(&mut self, now: Time) {
+        let Some(by_loss) = &mut self.copies else { return };
+        let counters = self.endpoint.counters();
+        if counters.tx_ok < by_loss.sent + LOSS_WINDOW {
+            return;
+        }
+        let (sent, missing) = (counters.tx_ok - by_loss.sent, counters.tx_missing - by_loss.missing);
+        (by_loss.sent, by_loss.missing) = (counters.tx_ok, counters.tx_missing);
+        // Without any loss nothing was measured but that it is small: keep what was enough before.
+        let Some(loss) = Prob::new(missing as f64 / sent as f64).filter(|loss| !loss.is_zero()) else { return };
+        let needed = guard::copies_for(loss, by_loss.target).map_or(MOST_COPIES, |(n, _)| n.clamp(1, MOST_COPIES));
+        if needed != self.endpoint.copies().0 {
+            self.endpoint.on_command(now, Command::SetCopies(needed), &mut self.shell);
+        }
+    }
+}
+
+fn write_ready(
+    coalescer: &mut Coalescer<u32>,
+    delivered: &[Frame],
+    pool: &Pool,
+    host: &mut dyn Host,
+    tally: &mut Tally,
+) -> io::Result<()> {
+    while let Some(batch) = coalescer.pop() {
+        let mut slices = [io::IoSlice::new(&[]); 1 + offload::MOST_JOINED];
+        slices[0] = io::IoSlice::new(batch.prefix());
+        for (slice, part) in slices[1..].iter_mut().zip(batch.parts()) {
+            *slice = io::IoSlice::new(part.of(pool.get(&delivered[part.handle as usize])));
+        }
+        if !host.deliver(&slices[..1 + batch.parts().len()])? {
+            tally.host_refused += batch.parts().len() as u64;
+        }
+    }
+    Ok(())
+}
+
+impl Warned {
+    /// Counts a frame that was not acted upon, and tells of each kind of trouble once.
+    fn note(&mut self, reason: Rejected, shell: &mut Shell, news: &mut Vec<News>) {
+        let tally = &mut shell.tally;
+        match reason {
+            Rejected::Malformed => tally.rx_malformed += 1,
+            Rejected::Looped => tally.rx_looped += 1,
+            Rejected::Stranger(from) => {
+                tally.rx_stranger += 1;
+                if self.stranger != Some(from) {
+                    self.stranger = Some(from);
+                    news.push(News::Stranger(from));
+                }
+            }
+            Rejected::Broken(Broken::Corrupted) => tally.rx_corrupted += 1,
+            Rejected::Broken(Broken::Replayed) => tally.rx_replayed += 1,
+            Rejected::Broken(Broken::Forged) => {
+                tally.rx_forged += 1;
+                if !self.forged {
+                    self.forged = true;
+                    news.push(News::Forged);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The corrupting wire: stands between two interfaces and does to frames what a bad cable does.
+//!
+//! ```text
+//!   A ──▶ faults ──▶ rate ──▶ delay ──▶ B          and the same from B to A, each with its own
+//! ```
+//!
+//! A corrupted frame fails the check at the far end's port, so it is dropped here, and counted as that port
+//! would. Or it is passed on with a bit flipped, for trying out what happens where nobody checks. What
+//! is counted and logged here is the truth that other tools are held against.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, PipeReader};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use faults::{Random, Running, Schedule};
+use units::{Bytes, Rate, Span, Time};
+use wire::ethernet::on_wire;
+
+use crate::backend::PacketSocket;
+use crate::capture::Capture;
+use crate::clock::{Clock, time_of_day};
+use crate::poll;
+
+/// One direction of the wire.
+#[derive(Clone, Debug, Default)]
+pub struct Lane {
+    pub faults: Schedule,
+    pub rate: Option<Rate>,
+    pub delay: Span,
+}
+
+#[derive(Debug)]
+pub struct MediumConfig {
+    /// The names of the two interfaces.
+    pub names: [String; 2],
+    /// From the first to the second, and back.
+    pub lanes: [Lane; 2],
+    pub seed: u64,
+    /// Bytes that may wait for a wire with a rate.
+    pub queue: Bytes,
+    /// Pass corrupted frames on with a bit flipped, instead of dropping them.
+    pub flip: bool,
+    /// Keep corrupted frames here.
+    pub log: Option<PathBuf>,
+    /// Keep port counters here, as files.
+    pub counters: Option<PathBuf>,
+}
+
+/// What a direction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct LaneCounters {
+    /// Frames put into the wire.
+    pub offered: u64,
+    pub offered_bytes: u64,
+    /// Frames corrupted: dropped, unless they are passed on.
+    pub dropped: u64,
+    /// Frames that came out at the far end.
+    pub passed: u64,
+    pub passed_bytes: u64,
+    /// Frames that found the queue of a wire with a rate full: not corruption.
+    pub overflowed: u64,
+    /// Frames longer than the wire's: the sender's segmentation offload is on.
+    pub too_long: u64,
+}
+
+#[derive(Debug)]
+struct Direction {
+    faults: Running,
+    rate: Option<Rate>,
+    delay: Span,
+    free_at: Time,
+    /// Frames on the wire, each with when it comes out.
+    in_flight: VecDeque<(Time, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
+    counters: LaneCounters,
+}
+
+impl Direction {
+    fn new(lane: &Lane, seed: u64, stream: u64) -> Self {
+        Self {
+            faults: lane.faults.run(seed, stream),
+            rate: lane.rate,
+            delay: lane.delay,
+            free_at: Time::ZERO,
+            in_flight: VecDeque::new(),
+            spare: Vec::new(),
+            counters: LaneCounters::default(),
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.rate.is_none() && self.delay == Span::ZERO
+    }
+
+    /// When a frame that enters now comes out; none if the queue before the wire is full.
+    fn admit(&mut self, now: Time, len: usize, queue: Bytes) -> Option<Time> {
+        let Some(rate) = self.rate else { return Some(now + self.delay) };
+        let waiting = rate.bytes_in(self.free_at.since(now));
+        if waiting + Bytes::new(len as u64) > queue {
+            self.counters.overflowed += 1;
+            return None;
+        }
+        self.free_at = self.free_at.max(now) + rate.span_of(Bytes::new(u64::from(on_wire(len as u32 + 4))));
+        Some(self.free_at + self.delay)
+    }
+}
+
+pub struct Medium {
+    names: [String; 2],
+    sockets: [PacketSocket; 2],
+    directions: [Direction; 2],
+    queue: Bytes,
+    flip: Option<Random>,
+    longest: usize,
+    log: Option<Capture>,
+    counters: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Medium {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Medium").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+/// How long it stays awake after the last frame.
+const AWAKE: Span = Span::from_us(200);
+const LOOK_EVERY: Span = Span::from_ms(1_000);
+const BATCH: usize = 64;
+
+impl Medium {
+    /// `sockets` are on the two interfaces; frames longer than `longest` are not what a wire carries.
+    pub fn new(config: MediumConfig, sockets: [PacketSocket; 2], longest: usize) -> io::Result<Self> {
+        let [forth, back] = &config.lanes;
+        let directions = [Direction::new(forth, config.seed, 0), Direction::new(back, config.seed, 1)];
+        let log = match &config.log {
+            Some(path) => Some(Capture::create(path, &[&config.names[0], &config.names[1]])?),
+            None => None,
+        };
+        if let Some(directory) = &config.counters {
+            for name in &config.names {
+                fs::create_dir_all(directory.join(name).join("statistics"))?;
+            }
+        }
+        Ok(Self {
+            names: config.names,
+            sockets,
+            directions,
+            queue: config.queue,
+            flip: config.flip.then(|| Random::new(config.seed, 9)),
+            longest,
+            log,
+            counters: config.counters,
+        })
+    }
+
+    /// Carries frames until `stop` has something to read or is closed at its other end; `look` hears the
+    /// counters every second.
+    pub fn run(
+        &mut self,
+        stop: &PipeReader,
+        look: &mut dyn FnMut(&[LaneCounters; 2]),
+    ) -> io::Result<[LaneCounters; 2]> {
+        let clock = Clock::start();
+        let (mut last_busy, mut next_look) = (Time::ZERO, Time::ZERO + LOOK_EVERY);
+        loop {
+            let now = clock.now();
+            let mut busy = false;
+            for from in 0..2 {
+                busy |= self.carry(now, from)?;
+                busy |= self.let_out(now, from)?;
+            }
+            if busy {
+                last_busy = now;
+            } else if now.since(last_busy) < AWAKE {
+                poll::give_way();
+            } else if self.sleep(now, next_look, stop)? {
+                break;
+            }
+            if next_look <= now {
+                next_look = now + LOOK_EVERY;
+                self.keep_counters()?;
+                look(&self.lane_counters());
+            }
+        }
+        self.keep_counters()?;
+        Ok(self.lane_counters())
+    }
+
+    pub fn lane_counters(&self) -> [LaneCounters; 2] {
+        [self.directions[0].counters, self.directions[1].counters]
+    }
+
+    /// True if it is time to end.
+    fn sleep(&mut self, now: Time, next_look: Time, stop: &PipeReader) -> io::Result<bool> {
+        let due = self.directions.iter().filter_map(|direction| direction.in_flight.front());
+        let next = due.map(|(due, _)| *due).fold(next_look, Time::min);
+        let fds = [(self.sockets[0].fd(), false), (self.sockets[1].fd(), false), (stop.as_raw_fd(), false)];
+        let ready = poll::wait(&fds, Duration::from_nanos(next.since(now).as_ps() / 1_000))?;
+        Ok(ready[2] != poll::Readiness::Nothing)
+    }
+
+    /// Takes what waits at one end into the wire.
+    fn carry(&mut self, now: Time, from: usize) -> io::Result<bool> {
+        let Self { sockets, directions, queue, flip, longest, log, .. } = self;
+        let [first, second] = sockets;
+        let (source, sink) = if from == 0 { (first, second) } else { (second, first) };
+        let direction = &mut directions[from];
+        let mut result = Ok(());
+        let received = source.receive(BATCH, |frame| {
+            let carried = carry_one(now, frame.bytes, direction, sink, *queue, flip.as_mut(), *longest);
+            match carried {
+                Ok(true) => {}
+                Ok(false) => {
+                    if let Some(log) = log
+                        && let Err(error) = log.write(from as u32, time_of_day(), frame.bytes)
+                    {
+                        result = Err(error);
+                    }
+                }
+                Err(error) => result = Err(error),
+            }
+        });
+        result.map(|()| received > 0)
+    }
+
+    /// Lets out at the far end what has come to it.
+    fn let_out(&mut self, now: Time, from: usize) -> io::Result<bool> {
+        let direction = &mut self.directions[from];
+        let mut any = false;
+        while let Some((due, _)) = direction.in_flight.front()
+            && *due <= now
+        {
+            let Some((_, frame)) = direction.in_flight.pop_front() else { break };
+            pass(&frame, &mut direction.counters, &mut self.sockets[1 - from])?;
+            direction.spare.push(frame);
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// As a port's driver would, for those who read such files.
+    fn keep_counters(&mut self) -> io::Result<()> {
+        if let Some(log) = &mut self.log {
+            log.flush()?;
+        }
+        let Some(directory) = &self.counters else { return Ok(()) };
+        for (port, name) in self.names.iter().enumerate() {
+            let (sent, received) = (&self.directions[port].counters, &self.directions[1 - port].counters);
+            let files = [
+                ("rx_packets", received.passed),
+                ("rx_bytes", received.passed_bytes),
+                ("rx_crc_errors", received.dropped),
+                ("rx_errors", received.dropped),
+                ("tx_packets", sent.offered),
+                ("tx_bytes", sent.offered_bytes),
+                ("tx_dropped", sent.overflowed),
+            ];
+            let statistics = directory.join(name).join("statistics");
+            for (file, value) in files {
+                write_whole(&statistics.join(file), value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// False if the frame was corrupted.
+fn carry_one(
+    now: Time,
+    bytes: &[u8],
+    direction: &mut Direction,
+    sink: &mut PacketSocket,
+    queue: Bytes,
+    flip: Option<&mut Random>,
+    longest: usize,
+) -> io::Result<bool> {
+    direction.counters.offered += 1;
+    direction.counters.offered_bytes += bytes.len() as u64;
+    direction.counters.too_long += u64::from(bytes.len() > longest);
+    let Some(out_at) = direction.admit(now, bytes.len(), queue) else { return Ok(true) };
+    let corrupted = direction.faults.at(now).corrupts(bytes.len() as u32 + 4);
+    direction.counters.dropped += u64::from(corrupted);
+    if corrupted && flip.is_none() {
+        return Ok(false);
+    }
+    if direction.is_plain() && !corrupted {
+        return pass(bytes, &mut direction.counters, sink).map(|()| true);
+    }
+    let mut frame = direction.spare.pop().unwrap_or_default();
+    frame.clear();
+    frame.extend_from_slice(bytes);
+    if let Some(random) = flip.filter(|_| corrupted) {
+        let bit = (random.unit() * (frame.len() * 8) as f64) as usize;
+        frame[bit / 8] ^= 1 << (bit % 8);
+    }
+    direction.in_flight.push_back((out_at, frame));
+    Ok(!corrupted)
+}
+
+fn pass(frame: &[u8], counters: &mut LaneCounters, sink: &mut PacketSocket) -> io::Result<()> {
+    match sink.send_one(&[io::IoSlice::new(frame)]) {
+        Ok(true) => {
+            counters.passed += 1;
+            counters.passed_bytes += frame.len() as u64;
+            Ok(())
+        }
+        Ok(false) => {
+            counters.overflowed += 1;
+            Ok(())
+        }
+        // Too long for the far end's interface, or it is down: lost there, as on any wire.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EMSGSIZE | libc::ENETDOWN)) => {
+            counters.overflowed += 1;
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Readers see the old value or the new one, never half of it.
+fn write_whole(path: &Path, value: u64) -> io::Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, format!("{value}\n"))?;
+    fs::rename(new, path)
+}

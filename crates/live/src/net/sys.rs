@@ -1,0 +1,148 @@
+//! The system calls that the standard library has no safe door to; all `unsafe` of this module tree.
+
+#![expect(unsafe_code, reason = "the kernel is called here and nowhere else in this module tree")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use libc::{c_char, c_int, c_void};
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// A socket that speaks rtnetlink with the kernel; each read is one datagram.
+pub fn route_socket() -> io::Result<File> {
+    // SAFETY: no pointer is passed.
+    let socket = check(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the descriptor was just made and nobody else has it.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(socket) }))
+}
+
+pub fn set_netlink_option(socket: &File, option: c_int) -> io::Result<()> {
+    let on: c_int = 1;
+    let (value, len) = ((&raw const on).cast::<c_void>(), size_of_val(&on) as libc::socklen_t);
+    // SAFETY: `value` points to `len` readable bytes that live until the call returns.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_NETLINK, option, value, len) })?;
+    Ok(())
+}
+
+pub fn unshare(flags: c_int) -> io::Result<()> {
+    // SAFETY: no pointer is passed; the flags used here change namespaces, not what threads share in memory.
+    check(unsafe { libc::unshare(flags) })?;
+    Ok(())
+}
+
+/// Moves the calling thread into a network namespace.
+pub fn enter_network(namespace: &impl AsFd) -> io::Result<()> {
+    // SAFETY: no pointer is passed, and the borrow keeps the descriptor open.
+    check(unsafe { libc::setns(namespace.as_fd().as_raw_fd(), libc::CLONE_NEWNET) })?;
+    Ok(())
+}
+
+/// Lets `command` start inside `namespace`.
+pub fn start_in_network(command: &mut Command, namespace: OwnedFd) {
+    // SAFETY: between fork and exec the hook makes one system call and allocates nothing.
+    unsafe { command.pre_exec(move || enter_network(&namespace)) };
+}
+
+/// Commands of `SIOCETHTOOL` that carry one number.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub enum EthtoolNumber {
+    GetRxChecksum = 0x14,
+    SetRxChecksum,
+    GetTxChecksum,
+    SetTxChecksum,
+    GetScatterGather,
+    SetScatterGather,
+    GetTso = 0x1e,
+    SetTso,
+    GetGso = 0x23,
+    SetGso,
+    GetGro = 0x2b,
+    SetGro,
+}
+
+/// Sends `value` with the command and returns the number that the kernel left in its place.
+pub fn ethtool_number(socket: &File, name: &str, command: EthtoolNumber, value: u32) -> io::Result<u32> {
+    let mut data = [command as u32, value];
+    // SAFETY: these commands read and write a `struct ethtool_value`, two words.
+    unsafe { ethtool(socket, name, data.as_mut_ptr().cast())? };
+    Ok(data[1])
+}
+
+const GET_DRIVER: u32 = 0x03;
+const GET_LINK_SETTINGS: u32 = 0x4c;
+/// `struct ethtool_drvinfo`: the command, five names of 32 bytes, 12 unused bytes and five numbers.
+const DRIVER_WORDS: usize = 1 + 5 * 8 + 3 + 5;
+/// `struct ethtool_link_settings` without its masks, and the most its three masks can take.
+const SETTINGS_WORDS: usize = 12;
+const MASK_WORDS: usize = 3 * 127;
+
+/// The driver's name, padded with zeros.
+pub fn ethtool_driver(socket: &File, name: &str) -> io::Result<[u8; 32]> {
+    let mut data = [0_u32; DRIVER_WORDS];
+    data[0] = GET_DRIVER;
+    // SAFETY: this command reads and writes a `struct ethtool_drvinfo`, which `data` is as long as.
+    unsafe { ethtool(socket, name, data.as_mut_ptr().cast())? };
+    let mut driver = [0; 32];
+    for (bytes, word) in driver.chunks_exact_mut(4).zip(&data[1..]) {
+        bytes.copy_from_slice(&word.to_ne_bytes());
+    }
+    Ok(driver)
+}
+
+/// The link's speed in Mbit/s as the kernel says it, which may be "unknown".
+pub fn ethtool_speed(socket: &File, name: &str) -> io::Result<u32> {
+    let mut data = [0_u32; SETTINGS_WORDS + MASK_WORDS];
+    data[0] = GET_LINK_SETTINGS;
+    // SAFETY: this command writes the settings and at most three masks of 127 words: the length of a
+    // mask is a signed byte.
+    unsafe { ethtool(socket, name, data.as_mut_ptr().cast())? };
+    // Asked with masks of length 0, the kernel answers with minus the length that it wants.
+    let [.., wanted] = data[3].to_ne_bytes();
+    data = [0; SETTINGS_WORDS + MASK_WORDS];
+    data[0] = GET_LINK_SETTINGS;
+    data[3] = u32::from_ne_bytes([0, 0, 0, (wanted as i8).unsigned_abs()]);
+    // SAFETY: as above.
+    unsafe { ethtool(socket, name, data.as_mut_ptr().cast())? };
+    Ok(data[1])
+}
+
+/// # Safety
+/// `data` must point to as many writable bytes as the command in its first word reads and writes.
+unsafe fn ethtool(socket: &File, name: &str, data: *mut c_char) -> io::Result<()> {
+    // SAFETY: the structure is plain numbers and a pointer, for which zeros are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() || name.contains('\0') {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as c_char;
+    }
+    request.ifr_ifru.ifru_data = data;
+    // SAFETY: the request is complete and lives until the call returns; the caller vouches for `data`.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })?;
+    Ok(())
+}
+
+/// Leaves the calling thread without any privilege.
+#[cfg(test)]
+pub fn drop_capabilities() -> io::Result<()> {
+    const VERSION_3: u32 = 0x2008_0522;
+    let (header, none) = ([VERSION_3, 0], [0_u32; 6]);
+    // SAFETY: version 3 reads two words of header and six of capabilities.
+    check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) } as c_int)?;
+    Ok(())
+}
+
+/// Runs `hook` in the single-threaded moment between fork and exec.
+#[cfg(test)]
+pub fn before_exec(command: &mut Command, hook: fn() -> io::Result<()>) {
+    // SAFETY: the hook allocates, which glibc keeps working after a fork.
+    unsafe { command.pre_exec(hook) };
+}

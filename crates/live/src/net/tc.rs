@@ -1,0 +1,505 @@
+//! Traffic control: random loss, forwarding and rate limits inside the kernel, and their counters.
+//!
+//! With two veth pairs and a namespace in the middle this makes a lossy wire that costs no process:
+//!
+//! ```text
+//!   w0 ═══ x0 ─ ingress: 1 corrupt, 2 forward ─▶ x1 ═══ w1      (and the same from x1 to x0)
+//!                                                └ root: tbf
+//! ```
+//!
+//! Classic BPF does all of it: every kernel has `cls_bpf` where `matchall` or `netem` may be missing,
+//! and it needs no privilege beyond the namespace. Loss belongs in the middle: a packet socket at
+//! either end sees a frame before that end's own ingress filters do.
+
+use super::Result;
+use super::netlink::{Netlink, Request, attribute, u32_at, u64_at};
+
+/// One classic-BPF instruction: code, jump if true, jump if false, operand.
+pub type Instruction = (u16, u8, u8, u32);
+
+/// On which way through the interface a filter sits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Ingress,
+    Egress,
+}
+
+/// What follows from a filter's program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Its result is the verdict: "direct action".
+    AsReturned,
+    /// A packet that it matches leaves through the interface of this index.
+    Redirect(u32),
+}
+
+/// A classic-BPF filter. The filter with this priority and handle is replaced at once if there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct Filter<'a> {
+    pub direction: Direction,
+    pub priority: u16,
+    pub handle: u32,
+    pub program: &'a [Instruction],
+    pub then: Then,
+}
+
+/// Which of an interface's queueing disciplines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Qdisc {
+    /// Counts every packet that meets the filters; its drops are their verdicts.
+    Clsact,
+    /// Counts what has left the queue; its drops are what did not fit.
+    Root,
+}
+
+/// The kernel's counters; `drops` and `overlimits` wrap at 2³².
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QdiscStatistics {
+    pub packets: u64,
+    pub bytes: u64,
+    pub drops: u64,
+    pub overlimits: u64,
+    pub backlog_packets: u64,
+    pub backlog_bytes: u64,
+}
+
+const CLSACT: u32 = 0xffff_fff1;
+const CLSACT_HANDLE: u32 = 0xffff_0000;
+const CLSACT_INGRESS: u32 = 0xffff_fff2;
+const CLSACT_EGRESS: u32 = 0xffff_fff3;
+const ROOT: u32 = 0xffff_ffff;
+const TBF_HANDLE: u32 = 0x0001_0000;
+const FIFO_HANDLE: u32 = 0x0002_0000;
+
+const BPF_ACTION: u16 = 1;
+const BPF_PROGRAM_LEN: u16 = 4;
+const BPF_PROGRAM: u16 = 5;
+const BPF_FLAGS: u16 = 8;
+const BPF_FLAG_DIRECT_ACTION: u32 = 1;
+const ACTION_KIND: u16 = 1;
+const ACTION_OPTIONS: u16 = 2;
+const MIRRED_PARAMETERS: u16 = 2;
+const EGRESS_REDIRECT: u32 = 1;
+const TBF_PARAMETERS: u16 = 1;
+const TBF_RATE64: u16 = 4;
+const TBF_BURST: u16 = 6;
+const STATS_BASIC: u16 = 1;
+const STATS_QUEUE: u16 = 3;
+const STATS_PACKETS64: u16 = 8;
+
+/// The verdicts: go on with the next filter, drop, taken over by the action.
+const ACT_UNSPEC: u32 = u32::MAX;
+const ACT_SHOT: u32 = 2;
+const ACT_STOLEN: u32 = 4;
+
+const LOAD_WORD: u16 = 0x20;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+/// Loading from here gives a random word.
+const RANDOM: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
+const ALWAYS_DROP: [Instruction; 1] = [(RETURN, 0, 0, ACT_SHOT)];
+
+const CORRUPT: u16 = 1;
+const FORWARD: u16 = 2;
+const HANDLE: u32 = 1;
+/// A number of our own, so that a filter somebody else has at the same priority stays.
+const DROP_ALL_HANDLE: u32 = 0x6869_746c;
+
+const CREATE: i32 = libc::NLM_F_CREATE;
+
+impl Direction {
+    fn parent(self) -> u32 {
+        match self {
+            Self::Ingress => CLSACT_INGRESS,
+            Self::Egress => CLSACT_EGRESS,
+        }
+    }
+}
+
+impl Netlink {
+    /// Makes room for filters; false if it was there before.
+    pub fn add_clsact(&self, index: u32) -> Result<bool> {
+        let header = header(index, CLSACT_HANDLE, CLSACT, 0);
+        let request = Request::new(libc::RTM_NEWQDISC, CREATE | libc::NLM_F_EXCL, &header);
+        match self.execute_on(index, format_args!("add clsact to"), request.string(libc::TCA_KIND, "clsact")) {
+            Err(error) if error.is_any_of(&[libc::EEXIST]) => Ok(false),
+            result => result.map(|()| true),
+        }
+    }
+
+    /// Also deletes all filters.
+    pub fn delete_clsact(&self, index: u32) -> Result<()> {
+        let request = Request::new(libc::RTM_DELQDISC, 0, &header(index, CLSACT_HANDLE, CLSACT, 0));
+        self.execute_on(index, format_args!("delete clsact from"), request)
+    }
+
+    /// Needs [`Netlink::add_clsact`] before.
+    pub fn set_filter(&self, index: u32, filter: Filter<'_>) -> Result<()> {
+        let header = filter_header(index, filter.direction, filter.priority, filter.handle);
+        let request = Request::new(libc::RTM_NEWTFILTER, CREATE, &header)
+            .string(libc::TCA_KIND, "bpf")
+            .nested(libc::TCA_OPTIONS, |options| filter.options(options));
+        self.execute_on(index, format_args!("add a filter to"), request)
+    }
+
+    /// Without a handle, every filter of this priority.
+    pub fn delete_filter(&self, index: u32, direction: Direction, priority: u16, handle: Option<u32>) -> Result<()> {
+        let header = filter_header(index, direction, priority, handle.unwrap_or(0));
+        let request = Request::new(libc::RTM_DELTFILTER, 0, &header).string(libc::TCA_KIND, "bpf");
+        self.execute_on(index, format_args!("delete a filter from"), request)
+    }
+
+    /// Keeps what arrives from the kernel's stack; packet sockets still see it. True if clsact had to be
+    /// added for it: tell [`Netlink::accept_on_ingress`].
+    pub fn drop_all_on_ingress(&self, index: u32) -> Result<bool> {
+        let created = self.add_clsact(index)?;
+        let filter = Filter {
+            direction: Direction::Ingress,
+            priority: 1,
+            handle: DROP_ALL_HANDLE,
+            program: &ALWAYS_DROP,
+            then: Then::AsReturned,
+        };
+        match self.set_filter(index, filter) {
+            Err(error) if created => {
+                let _ = self.delete_clsact(index);
+                Err(error)
+            }
+            result => result.map(|()| created),
+        }
+    }
+
+    /// Undoes [`Netlink::drop_all_on_ingress`].
+    pub fn accept_on_ingress(&self, index: u32, delete_clsact: bool) -> Result<()> {
+        if delete_clsact {
+            return self.delete_clsact(index);
+        }
+        self.delete_filter(index, Direction::Ingress, 1, Some(DROP_ALL_HANDLE))
+    }
+
+    /// Drops each arriving frame with this probability, independently; 0 takes the filter away.
+    pub fn corrupt(&self, index: u32, probability: f64) -> Result<()> {
+        self.add_clsact(index)?;
+        let threshold = (probability * f64::from(u32::MAX)).round() as u32;
+        let random = [
+            (LOAD_WORD, 0, 0, RANDOM),
+            (JUMP_IF_AT_LEAST, 0, 1, threshold),
+            (RETURN, 0, 0, ACT_UNSPEC),
+            (RETURN, 0, 0, ACT_SHOT),
+        ];
+        let program: &[Instruction] = match threshold {
+            0 => return self.delete_if_there(index, CORRUPT),
+            u32::MAX => &ALWAYS_DROP,
+            _ => &random,
+        };
+        self.set_filter(
+            index,
+            Filter {
+                direction: Direction::Ingress,
+                priority: CORRUPT,
+                handle: HANDLE,
+                program,
+                then: Then::AsReturned,
+            },
+        )
+    }
+
+    /// Sends what arrives, and was not dropped, out of `to`.
+    pub fn forward(&self, index: u32, to: u32) -> Result<()> {
+        self.add_clsact(index)?;
+        self.set_filter(
+            index,
+            Filter {
+                direction: Direction::Ingress,
+                priority: FORWARD,
+                handle: HANDLE,
+                program: &[(RETURN, 0, 0, u32::MAX)],
+                then: Then::Redirect(to),
+            },
+        )
+    }
+
+    fn delete_if_there(&self, index: u32, priority: u16) -> Result<()> {
+        match self.delete_filter(index, Direction::Ingress, priority, Some(HANDLE)) {
+            Err(error) if error.is_any_of(&[libc::ENOENT]) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Limits what leaves to a rate, after at most `burst` bytes at once; `limit` bytes may wait. A packet
+    /// longer than `burst` never leaves.
+    pub fn set_tbf(&self, index: u32, bits_per_second: u64, burst: u32, limit: u32) -> Result<()> {
+        let rate = bits_per_second.div_ceil(8);
+        let request = root(libc::RTM_NEWQDISC, index, TBF_HANDLE).string(libc::TCA_KIND, "tbf").nested(
+            libc::TCA_OPTIONS,
+            |options| {
+                options
+                    .attribute(TBF_PARAMETERS, &tbf_parameters(rate, limit))
+                    .attribute(TBF_RATE64, &rate.to_ne_bytes())
+                    .number(TBF_BURST, burst)
+            },
+        );
+        self.execute_on(index, format_args!("limit to {bits_per_second} bit/s what leaves"), request)
+    }
+
+    /// A plain queue of at most so many packets.
+    pub fn set_fifo(&self, index: u32, packets: u32) -> Result<()> {
+        let request = root(libc::RTM_NEWQDISC, index, FIFO_HANDLE);
+        let request = request.string(libc::TCA_KIND, "pfifo").number(libc::TCA_OPTIONS, packets);
+        self.execute_on(index, format_args!("limit to {packets} packets the queue of"), request)
+    }
+
+    /// Back to the kernel's default queue.
+    pub fn delete_root(&self, index: u32) -> Result<()> {
+        let request = Request::new(libc::RTM_DELQDISC, 0, &header(index, 0, ROOT, 0));
+        self.execute_on(index, format_args!("delete the queue of"), request)
+    }
+
+    /// None if the interface has no such discipline. The whole list is asked for: a question for one
+    /// discipline is answered to everybody who listens for changes.
+    pub fn qdisc_statistics(&self, index: u32, qdisc: Qdisc) -> Result<Option<QdiscStatistics>> {
+        let parent = if qdisc == Qdisc::Clsact { CLSACT } else { ROOT };
+        let request = Request::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &header(index, 0, 0, 0));
+        let answers = self.execute(format_args!("read the counters of interface {index}"), request)?;
+        let wanted = |message: &[u8]| u32_at(message, 4) == Some(index) && u32_at(message, 12) == Some(parent);
+        Ok(answers.iter().find(|message| wanted(message)).map(|message| QdiscStatistics::parse(message)))
+    }
+}
+
+/// `tcmsg`.
+fn header(index: u32, handle: u32, parent: u32, info: u32) -> [u8; 20] {
+    let mut header = [0; 20];
+    for (bytes, word) in header[4..].chunks_exact_mut(4).zip([index, handle, parent, info]) {
+        bytes.copy_from_slice(&word.to_ne_bytes());
+    }
+    header
+}
+
+fn filter_header(index: u32, direction: Direction, priority: u16, handle: u32) -> [u8; 20] {
+    let all_protocols = (libc::ETH_P_ALL as u16).to_be();
+    header(index, handle, direction.parent(), u32::from(priority) << 16 | u32::from(all_protocols))
+}
+
+fn root(kind: u16, index: u32, handle: u32) -> Request {
+    Request::new(kind, CREATE | libc::NLM_F_REPLACE, &header(index, handle, ROOT, 0))
+}
+
+impl Filter<'_> {
+    fn options(&self, options: Request) -> Request {
+        let program: Vec<u8> = self.program.iter().flat_map(encode).collect();
+        let options = match self.then {
+            Then::AsReturned => options.number(BPF_FLAGS, BPF_FLAG_DIRECT_ACTION),
+            Then::Redirect(to) => options
+                .nested(BPF_ACTION, |actions| actions.nested(1, |first| redirect(first, to)))
+                .number(BPF_FLAGS, 0),
+        };
+        options.attribute(BPF_PROGRAM_LEN, &(self.program.len() as u16).to_ne_bytes()).attribute(BPF_PROGRAM, &program)
+    }
+}
+
+fn encode(&(code, jump_true, jump_false, operand): &Instruction) -> [u8; 8] {
+    let ([a, b], [c, d, e, f]) = (code.to_ne_bytes(), operand.to_ne_bytes());
+    [a, b, jump_true, jump_false, c, d, e, f]
+}
+
+fn redirect(action: Request, to: u32) -> Request {
+    // `tc_mirred`: index, capabilities, verdict, two reference counts, what to do, where.
+    let parameters = [0, 0, ACT_STOLEN, 0, 0, EGRESS_REDIRECT, to].map(u32::to_ne_bytes).concat();
+    action
+        .string(ACTION_KIND, "mirred")
+        .nested(ACTION_OPTIONS, |options| options.attribute(MIRRED_PARAMETERS, &parameters))
+}
+
+/// `tc_tbf_qopt`: rate, peak rate, limit, and two times that `TBF_BURST` replaces.
+fn tbf_parameters(rate: u64, limit: u32) -> [u8; 36] {
+    const ETHERNET: u8 = 1;
+    let mut parameters = [0; 36];
+    parameters[1] = ETHERNET;
+    parameters[8..12].copy_from_slice(&u32::try_from(rate).unwrap_or(u32::MAX).to_ne_bytes());
+    parameters[24..28].copy_from_slice(&limit.to_ne_bytes());
+    parameters
+}
+
+impl QdiscStatistics {
+    fn parse(message: &[u8]) -> Self {
+        let all = message.get(20..).and_then(|rest| attribute(rest, libc::TCA_STATS2)).unwrap_or_default();
+        let basic = attribute(all, STATS_BASIC).unwrap_or_default();
+        let queue = attribute(all, STATS_QUEUE).unwrap_or_default();
+        let word = |bytes, position: usize| u64::from(u32_at(bytes, 4 * position).unwrap_or(0));
+        // Sent only once the short counter is not enough.
+        let packets = attribute(all, STATS_PACKETS64).and_then(|bytes| u64_at(bytes, 0));
+        Self {
+            packets: packets.unwrap_or_else(|| word(basic, 2)),
+            bytes: u64_at(basic, 0).unwrap_or(0),
+            drops: word(queue, 2),
+            overlimits: word(queue, 4),
+            backlog_packets: word(queue, 0),
+            backlog_bytes: word(queue, 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::net::testing::{in_namespaces, in_own_namespace, ip, quiet_pair};
+    use crate::net::{Address, Namespace};
+
+    /// Two hosts and the wire between them, each in a namespace: w0 ═ x0 → x1 ═ w1.
+    struct Wire {
+        middle: Netlink,
+        x: [u32; 2],
+        hosts: [UdpSocket; 2],
+    }
+
+    const HOSTS: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
+    const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+
+    impl Wire {
+        fn new([left, middle, right]: &[Namespace; 3]) -> Self {
+            let netlink = middle.with(Netlink::open).unwrap().unwrap();
+            let hosts = [left, right];
+            let x = [0, 1].map(|side| {
+                let (inner, outer) = (format!("x{side}"), format!("w{side}"));
+                let [inner, outer_index] = quiet_pair(&netlink, &inner, &outer);
+                netlink.set_namespace(outer_index, hosts[side]).unwrap();
+                inner
+            });
+            netlink.forward(x[0], x[1]).unwrap();
+            netlink.forward(x[1], x[0]).unwrap();
+            Self { middle: netlink, x, hosts: [0, 1].map(|side| hosts[side].with(|| host(side)).unwrap()) }
+        }
+
+        /// Sends datagrams from one side in bursts that fit every queue; how many came out at the other.
+        fn send(&self, from: usize, count: u64) -> u64 {
+            let to = &self.hosts[1 - from];
+            let before = self.counted(from);
+            let (mut sent, mut received) = (0, 0);
+            while sent < count {
+                let burst = (count - sent).min(50);
+                (0..burst).for_each(|_| assert_eq!(self.hosts[from].send(&[0; 100]).unwrap(), 100));
+                sent += burst;
+                eventually(|| {
+                    received += drain(to);
+                    received + self.counted(from).drops - before.drops == sent
+                });
+            }
+            assert_eq!(self.counted(from).packets - before.packets, count, "nothing else is on the wire");
+            received
+        }
+
+        fn counted(&self, from: usize) -> QdiscStatistics {
+            self.middle.qdisc_statistics(self.x[from], Qdisc::Clsact).unwrap().unwrap()
+        }
+    }
+
+    /// Gives this namespace's end of the wire its address, so that nobody needs to be asked for one.
+    fn host(side: usize) -> UdpSocket {
+        let netlink = Netlink::open().unwrap();
+        let index = netlink.existing_link(&format!("w{side}")).unwrap().index;
+        netlink.no_ipv6_autoconf(index).unwrap();
+        netlink.set_mac(index, MACS[side]).unwrap();
+        netlink.set_up(index, true).unwrap();
+        netlink.add_address(index, &Address::new(ip(HOSTS[side]), 24)).unwrap();
+        netlink.add_neighbour(index, ip(HOSTS[1 - side]), MACS[1 - side]).unwrap();
+        let socket = UdpSocket::bind((HOSTS[side], 7_000)).unwrap();
+        socket.connect((HOSTS[1 - side], 7_000)).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        socket
+    }
+
+    fn drain(socket: &UdpSocket) -> u64 {
+        let mut buffer = [0; 2_000];
+        std::iter::from_fn(|| socket.recv(&mut buffer).ok()).count() as u64
+    }
+
+    /// Far longer than any machine is busy.
+    fn eventually(mut done: impl FnMut() -> bool) {
+        for _ in 0..60_000 {
+            if done() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        panic!("a minute passed");
+    }
+
+    #[test]
+    fn the_wire_drops_its_share_and_counts_every_frame() {
+        in_namespaces(|namespaces| {
+            let wire = Wire::new(&namespaces);
+            assert_eq!(wire.send(0, 200), 200);
+            wire.middle.corrupt(wire.x[0], 0.25).unwrap();
+            let received = wire.send(0, 4_000);
+            assert_eq!(wire.counted(0).drops, 4_000 - received);
+            // Six standard deviations of a binomial around 3,000.
+            assert!((2_835..=3_165).contains(&received), "{received} of 4000 came through");
+            assert_eq!(wire.send(1, 200), 200, "the other direction is clean");
+            assert_eq!(wire.counted(1).drops, 0);
+
+            let (inner, outer) = (wire.middle.statistics(wire.x[0]), wire.middle.statistics(wire.x[1]));
+            assert_eq!(inner.unwrap().rx_packets, wire.counted(0).packets);
+            assert_eq!(outer.unwrap().tx_packets, 200 + received);
+
+            wire.middle.corrupt(wire.x[0], 1.0).unwrap();
+            assert_eq!(wire.send(0, 100), 0);
+            wire.middle.corrupt(wire.x[0], 0.0).unwrap();
+            wire.middle.corrupt(wire.x[0], 0.0).unwrap();
+            assert_eq!(wire.send(0, 100), 100);
+        });
+    }
+
+    #[test]
+    fn a_rate_limit_lets_a_burst_through_and_drops_what_does_not_fit_its_queue() {
+        const SENT: u64 = 200;
+        in_namespaces(|namespaces| {
+            let wire = Wire::new(&namespaces);
+            let counted = || wire.middle.qdisc_statistics(wire.x[1], Qdisc::Root).unwrap().unwrap();
+            // A kilobyte a second: what trickles out while the machine is busy is a few frames at most.
+            wire.middle.set_tbf(wire.x[1], 8_000, 3_000, 5_000).unwrap();
+            for burst in 1..=4 {
+                (0..50).for_each(|_| assert_eq!(wire.hosts[0].send(&[0; 500]).unwrap(), 500));
+                eventually(|| {
+                    let now = counted();
+                    now.drops + now.packets + now.backlog_packets >= SENT / 4 * burst
+                });
+            }
+            let limited = counted();
+            assert!(limited.drops > SENT / 2 && limited.overlimits > 0, "{limited:?}");
+            wire.middle.set_tbf(wire.x[1], 10_000_000_000, 65_536, 1_000_000).unwrap();
+            let mut received = 0;
+            eventually(|| {
+                received += drain(&wire.hosts[1]);
+                received == SENT - counted().drops
+            });
+            assert_eq!((counted().drops, counted().packets), (limited.drops, received));
+            wire.middle.delete_root(wire.x[1]).unwrap();
+            wire.middle.set_fifo(wire.x[1], 100).unwrap();
+            assert_eq!(wire.send(0, 100), 100);
+            assert_eq!(counted().packets, 100);
+        });
+    }
+
+    #[test]
+    fn dropping_all_on_ingress_leaves_foreign_filters_as_they_were() {
+        in_own_namespace(|netlink| {
+            let [index, _] = quiet_pair(netlink, "w0", "x0");
+            assert!(netlink.drop_all_on_ingress(index).unwrap());
+            netlink.accept_on_ingress(index, true).unwrap();
+            assert_eq!(netlink.qdisc_statistics(index, Qdisc::Clsact).unwrap(), None);
+
+            assert!(netlink.add_clsact(index).unwrap());
+            netlink.corrupt(index, 0.5).unwrap();
+            assert!(!netlink.drop_all_on_ingress(index).unwrap());
+            netlink.accept_on_ingress(index, false).unwrap();
+            assert!(netlink.qdisc_statistics(index, Qdisc::Clsact).unwrap().is_some());
+            netlink.delete_filter(index, Direction::Ingress, CORRUPT, None).unwrap();
+            let gone = netlink.delete_filter(index, Direction::Ingress, CORRUPT, None).unwrap_err();
+            assert!(gone.to_string().starts_with("delete a filter from w0: "), "{gone}");
+        });
+    }
+}

@@ -1,0 +1,756 @@
+//! From frames off the wire to super-frames for the host, without copying payload (`tcp_gro_receive`).
+//!
+//! [`Coalescer::push`] takes frames in order; [`Coalescer::pop`] gives what is ready; [`Coalescer::flush`]
+//! makes ready what still waits for more, and belongs at the end of every burst. A [`Batch`] is written
+//! with one `writev`: its prefix, then its parts out of the buffers that their handles name.
+//!
+//! A segment joins the open batch of its flow if the headers say the same but for lengths, checksums, IP
+//! identification and sequence number, and if those continue. Window and timestamps are compared too, as
+//! Linux does: what differs in them would be lost.
+//!
+//! Invariants:
+//! - frames of a flow leave in the order in which they came, so one that cannot join closes the batch;
+//! - the batches that a flush closes leave in the order in which they were opened;
+//! - only segments whose IP and TCP checksum hold are merged; others leave as they came, unmarked.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::checksum::Sum;
+use super::{
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_SERVICE_VLAN, ETHERTYPE_VLAN, IPPROTO_TCP, IPV4_DONT_FRAGMENT,
+    IPV4_FRAGMENT, IPV6_HEADER, Layout, TCP_ACK, TCP_CHECKSUM, TCP_FIN, TCP_PSH, Version, VnetHeader, be16, be32,
+    network_header, put,
+};
+
+/// Flows with an open batch at a time.
+const FLOWS: usize = 8;
+/// Frames in a batch.
+pub const MOST_JOINED: usize = 64;
+/// Bytes in an IP packet.
+const PACKET: usize = 65_535;
+/// The vnet header, Ethernet with two tags, IPv6, TCP with all its options.
+const PREFIX: usize = VnetHeader::LEN + 22 + 40 + 60;
+
+/// Bytes of one frame that go to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part<F> {
+    pub handle: F,
+    pub offset: u32,
+    pub len: u32,
+}
+
+impl<F> Part<F> {
+    /// The part, of the frame that the handle names.
+    pub fn of<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        &frame[self.offset as usize..][..self.len as usize]
+    }
+}
+
+/// One write to the host: a super-frame, or a frame as it came.
+#[derive(Debug)]
+pub struct Batch<F> {
+    prefix: [u8; PREFIX],
+    prefix_len: usize,
+    parts: Vec<Part<F>>,
+}
+
+impl<F> Batch<F> {
+    /// What is written first: the vnet header and, if frames were merged, the headers that they now share.
+    pub fn prefix(&self) -> &[u8] {
+        &self.prefix[..self.prefix_len]
+    }
+
+    /// What is written next, in order. Every frame of the batch has one part, so these are also the
+    /// handles to release.
+    pub fn parts(&self) -> &[Part<F>] {
+        &self.parts
+    }
+
+    pub fn vnet(&self) -> VnetHeader {
+        self.prefix.first_chunk().copied().map(VnetHeader::parse).unwrap_or_default()
+    }
+
+    fn start(&mut self, handle: F, len: usize) {
+        self.parts.clear();
+        self.parts.push(Part { handle, offset: 0, len: len as u32 });
+    }
+
+    /// Ends a batch of one frame.
+    fn seal_whole(&mut self, verified: bool) {
+        let flags = if verified { VnetHeader::DATA_VALID } else { 0 };
+        put(&mut self.prefix, 0, &VnetHeader { flags, ..VnetHeader::default() }.emit());
+        self.prefix_len = VnetHeader::LEN;
+    }
+}
+
+#[derive(Debug)]
+pub struct Coalescer<F> {
+    /// In the order in which they were opened.
+    open: Vec<Open>,
+    /// In the order in which they leave.
+    ready: VecDeque<usize>,
+    /// Batches, open, ready or unused, are named by their place here; they are used again, never freed.
+    batches: Vec<Batch<F>>,
+    unused: Vec<usize>,
+}
+
+impl<F> Default for Coalescer<F> {
+    fn default() -> Self {
+        Self { open: Vec::with_capacity(FLOWS), ready: VecDeque::new(), batches: Vec::new(), unused: Vec::new() }
+    }
+}
+
+impl<F: Copy> Coalescer<F> {
+    /// Takes the next frame off the wire. Pop what is ready before the next: a caller that does not makes
+    /// the queue grow.
+    pub fn push(&mut self, handle: F, frame: &[u8]) {
+        match Frame::read(frame) {
+            Frame::Other => self.pass(handle, frame, false),
+            Frame::Obscure => {
+                self.flush();
+                self.pass(handle, frame, false);
+            }
+            Frame::Tcp(segment) => self.push_segment(handle, frame, &segment),
+        }
+    }
+
+    /// The next batch to write. It is forgotten with the next call.
+    pub fn pop(&mut self) -> Option<&Batch<F>> {
+        let slot = self.ready.pop_front()?;
+        self.unused.push(slot);
+        Some(&self.batches[slot])
+    }
+
+    /// Closes every open batch.
+    pub fn flush(&mut self) {
+        while !self.open.is_empty() {
+            self.close(0);
+        }
+    }
+
+    fn push_segment(&mut self, handle: F, frame: &[u8], segment: &Segment) {
+        let verified = segment.layout.tcp_verifies(frame, segment.end);
+        if let Some(at) = self.open.iter().position(|open| open.segment.flow == segment.flow) {
+            let open = &mut self.open[at];
+            let batch = &mut self.batches[open.slot];
+            if verified && open.accepts(segment, frame, batch) {
+                open.join(segment, handle, batch);
+                if segment.ends_batch() || segment.payload_len() < open.segment.payload_len() {
+                    self.close(at);
+                }
+                return;
+            }
+            self.close(at);
+        }
+        if verified && segment.may_merge() && !segment.ends_batch() && segment.end == frame.len() {
+            self.open(handle, frame, *segment);
+        } else {
+            self.pass(handle, frame, verified);
+        }
+    }
+
+    fn open(&mut self, handle: F, frame: &[u8], segment: Segment) {
+        if self.open.len() == FLOWS {
+            self.close(0);
+        }
+        let slot = self.slot();
+        let batch = &mut self.batches[slot];
+        batch.start(handle, frame.len());
+        put(&mut batch.prefix, VnetHeader::LEN, &frame[..segment.layout.payload]);
+        self.open.push(Open::new(slot, segment));
+    }
+
+    fn close(&mut self, at: usize) {
+        let open = self.open.remove(at);
+        let batch = &mut self.batches[open.slot];
+        if batch.parts.len() == 1 {
+            batch.seal_whole(true)
+        } else {
+            open.seal(batch)
+        }
+        self.ready.push_back(open.slot);
+    }
+
+    fn pass(&mut self, handle: F, frame: &[u8], verified: bool) {
+        let slot = self.slot();
+        let batch = &mut self.batches[slot];
+        batch.start(handle, frame.len());
+        batch.seal_whole(verified);
+        self.ready.push_back(slot);
+    }
+
+    fn slot(&mut self) -> usize {
+        self.unused.pop().unwrap_or_else(|| {
+            self.batches.push(Batch { prefix: [0; PREFIX], prefix_len: 0, parts: Vec::with_capacity(MOST_JOINED) });
+            self.batches.len() - 1
+        })
+    }
+}
+
+/// A batch that waits for the segments that continue it.
+#[derive(Debug)]
+struct Open {
+    slot: usize,
+    /// The first.
+    segment: Segment,
+    next_seq: u32,
+    /// Length of the frame that it has become.
+    len: usize,
+    /// Every segment has the identification of the first, which DF allows (RFC 6864 §4.1).
+    fixed_id: bool,
+    last_only: u8,
+}
+
+impl Open {
+    fn new(slot: usize, segment: Segment) -> Self {
+        let next_seq = segment.seq.wrapping_add(segment.payload_len() as u32);
+        Self { slot, segment, next_seq, len: segment.end, fixed_id: false, last_only: 0 }
+    }
+
+    fn accepts<F>(&self, segment: &Segment, frame: &[u8], batch: &Batch<F>) -> bool {
+        let headers = &batch.prefix[VnetHeader::LEN..];
+        batch.parts.len() < MOST_JOINED
+            && segment.may_merge()
+            && segment.seq == self.next_seq
+            && segment.payload_len() <= self.segment.payload_len()
+            && self.len + segment.payload_len() - segment.layout.network <= PACKET
+            && segment.layout == self.segment.layout
+            && self.continues_id(segment, batch.parts.len())
+            && shared(&segment.layout).into_iter().all(|range| headers[range.clone()] == frame[range])
+    }
+
+    fn continues_id(&self, segment: &Segment, frames: usize) -> bool {
+        let ahead = segment.id.wrapping_sub(self.segment.id);
+        match frames {
+            1 if segment.dont_fragment && ahead == 0 => true,
+            _ if self.fixed_id => ahead == 0,
+            _ => usize::from(ahead) == frames,
+        }
+    }
+
+    fn join<F>(&mut self, segment: &Segment, handle: F, batch: &mut Batch<F>) {
+        let len = segment.payload_len();
+        self.fixed_id = segment.id == self.segment.id;
+        batch.parts.push(Part { handle, offset: segment.layout.payload as u32, len: len as u32 });
+        self.next_seq = self.next_seq.wrapping_add(len as u32);
+        self.len += len;
+        self.last_only |= segment.flags & (TCP_PSH | TCP_FIN);
+    }
+
+    /// Ends a batch of several frames: the headers in the prefix become those of the super-frame.
+    fn seal<F>(&self, batch: &mut Batch<F>) {
+        let layout = &self.segment.layout;
+        let Layout { version, network, transport, payload } = *layout;
+        let first = &mut batch.parts[0];
+        first.offset = payload as u32;
+        first.len -= first.offset;
+        let vnet = VnetHeader {
+            flags: VnetHeader::NEEDS_CSUM,
+            gso_type: match version {
+                Version::V4 => VnetHeader::GSO_TCPV4,
+                Version::V6 => VnetHeader::GSO_TCPV6,
+            },
+            hdr_len: payload as u16,
+            gso_size: self.segment.payload_len() as u16,
+            csum_start: transport as u16,
+            csum_offset: TCP_CHECKSUM as u16,
+        };
+        put(&mut batch.prefix, 0, &vnet.emit());
+        batch.prefix_len = VnetHeader::LEN + payload;
+        let headers = &mut batch.prefix[VnetHeader::LEN..][..payload];
+        layout.put_packet_len(headers, self.len - network);
+        let pseudo = Sum::pseudo_header(layout.addresses(headers), IPPROTO_TCP, self.len - transport);
+        put(headers, transport + TCP_CHECKSUM, &pseudo.folded());
+        headers[transport + 13] |= self.last_only;
+    }
+}
+
+/// What a frame is to the coalescer.
+enum Frame {
+    /// No TCP: no batch has to do with it.
+    Other,
+    /// Perhaps TCP, and then of no flow that could be told: every batch may have to do with it.
+    Obscure,
+    Tcp(Segment),
+}
+
+impl Frame {
+    fn read(frame: &[u8]) -> Self {
+        match network_header(frame) {
+            Some((ETHERTYPE_IPV4, network)) => Self::read_v4(frame, network),
+            Some((ETHERTYPE_IPV6, network)) => Self::read_v6(frame, network),
+            Some((ETHERTYPE_VLAN | ETHERTYPE_SERVICE_VLAN, _)) => Self::Obscure,
+            _ => Self::Other,
+        }
+    }
+
+    fn read_v4(frame: &[u8], network: usize) -> Self {
+        const NO_OPTIONS: u8 = 0x45;
+        let Some(header) = frame[network..].first_chunk::<20>() else { return Self::Other };
+        let end = network + usize::from(be16(header, 2));
+        let plain = header[0] == NO_OPTIONS && be16(header, 6) & IPV4_FRAGMENT == 0;
+        match header[9] {
+            IPPROTO_TCP if plain => Self::read_tcp(frame, Version::V4, network, network + 20, end),
+            IPPROTO_TCP => Self::Obscure,
+            _ => Self::Other,
+        }
+    }
+
+    fn read_v6(frame: &[u8], network: usize) -> Self {
+        /// Hop-by-hop, routing, fragment, authentication, destination options, mobility, HIP, shim6.
+        const EXTENSIONS: [u8; 8] = [0, 43, 44, 51, 60, 135, 139, 140];
+        let Some(header) = frame[network..].first_chunk::<IPV6_HEADER>() else { return Self::Other };
+        let transport = network + IPV6_HEADER;
+        let end = transport + usize::from(be16(header, 4));
+        match header[6] {
+            IPPROTO_TCP if header[0] >> 4 == 6 => Self::read_tcp(frame, Version::V6, network, transport, end),
+            next if next == IPPROTO_TCP || EXTENSIONS.contains(&next) => Self::Obscure,
+            _ => Self::Other,
+        }
+    }
+
+    fn read_tcp(frame: &[u8], version: Version, network: usize, transport: usize, end: usize) -> Self {
+        let Some(header) = frame.get(transport..end).and_then(|segment| segment.first_chunk::<20>()) else {
+            return Self::Obscure;
+        };
+        let payload = transport + usize::from(header[12] >> 4) * 4;
+        if payload < transport + header.len() || payload > end {
+            return Self::Obscure;
+        }
+        let layout = Layout { version, network, transport, payload };
+        let (id, dont_fragment) = match version {
+            Version::V4 => (be16(frame, network + 4), frame[network + 6] & IPV4_DONT_FRAGMENT != 0),
+            Version::V6 => (0, true),
+        };
+        Self::Tcp(Segment {
+            flow: Flow::read(frame, &layout),
+            layout,
+            end,
+            id,
+            dont_fragment,
+            seq: be32(header, 4),
+            flags: header[13],
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    flow: Flow,
+    layout: Layout,
+    /// Where the payload ends; a short frame is padded behind it.
+    end: usize,
+    /// IPv6 has none, which is as one that never changes.
+    id: u16,
+    dont_fragment: bool,
+    seq: u32,
+    flags: u8,
+}
+
+impl Segment {
+    fn payload_len(&self) -> usize {
+        self.end - self.layout.payload
+    }
+
+    fn may_merge(&self) -> bool {
+        self.flags & !(TCP_PSH | TCP_FIN) == TCP_ACK && self.payload_len() > 0
+    }
+
+    /// PSH wants the host to act, FIN has nothing behind it.
+    fn ends_batch(&self) -> bool {
+        self.flags & (TCP_PSH | TCP_FIN) != 0
+    }
+}
+
+/// Which connection, and which direction. IPv4 and IPv6 are not told apart: a batch that is closed for want
+/// of that is merely shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Flow {
+    ports: u32,
+    source: u128,
+    destination: u128,
+}
+
+impl Flow {
+    fn read(frame: &[u8], layout: &Layout) -> Self {
+        let addresses = layout.addresses(frame);
+        let (source, destination) = addresses.split_at(addresses.len() / 2);
+        let address = |bytes: &[u8]| match bytes.first_chunk() {
+            Some(bytes) => u128::from_ne_bytes(*bytes),
+            None => u128::from(be32(bytes, 0)),
+        };
+        Self { ports: be32(frame, layout.transport), source: address(source), destination: address(destination) }
+    }
+}
+
+/// Bytes that must be the same in every segment, but for the addresses and ports, which the flow has: all
+/// else but lengths, checksums, IP identification, sequence number and flags.
+fn shared(layout: &Layout) -> [Range<usize>; 6] {
+    let Layout { version, network, transport, payload } = *layout;
+    let [service, forwarding] = match version {
+        Version::V4 => [network..network + 2, network + 6..network + 10],
+        Version::V6 => [network..network + 4, network + 6..network + 8],
+    };
+    let [acknowledgement, window] = [transport + 8..transport + 13, transport + 14..transport + 16];
+    [0..network, service, forwarding, acknowledgement, window, transport + 18..payload]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{Frames, Lcg, Super};
+    use super::super::segment;
+    use super::*;
+
+    /// What was written to the host, and of which frames.
+    #[derive(Debug, PartialEq)]
+    struct Written {
+        vnet: VnetHeader,
+        bytes: Vec<u8>,
+        of: Vec<usize>,
+    }
+
+    fn drain(coalescer: &mut Coalescer<usize>, frames: &[Vec<u8>], written: &mut Vec<Written>) {
+        while let Some(batch) = coalescer.pop() {
+            let mut bytes = batch.prefix()[VnetHeader::LEN..].to_vec();
+            batch.parts().iter().for_each(|part| bytes.extend_from_slice(part.of(&frames[part.handle])));
+            assert_eq!(batch.vnet().emit(), batch.prefix()[..VnetHeader::LEN]);
+            written.push(Written {
+                vnet: batch.vnet(),
+                bytes,
+                of: batch.parts().iter().map(|part| part.handle).collect(),
+            });
+        }
+    }
+
+    fn coalesced(frames: &[Vec<u8>]) -> Vec<Written> {
+        let (mut coalescer, mut written) = (Coalescer::default(), Vec::new());
+        for (handle, frame) in frames.iter().enumerate() {
+            coalescer.push(handle, frame);
+            drain(&mut coalescer, frames, &mut written);
+        }
+        coalescer.flush();
+        drain(&mut coalescer, frames, &mut written);
+        written
+    }
+
+    fn groups(frames: &[Vec<u8>]) -> Vec<Vec<usize>> {
+        coalesced(frames).into_iter().map(|written| written.of).collect()
+    }
+
+    const VERIFIED: VnetHeader = VnetHeader {
+        flags: VnetHeader::DATA_VALID,
+        gso_type: 0,
+        hdr_len: 0,
+        gso_size: 0,
+        csum_start: 0,
+        csum_offset: 0,
+    };
+
+    /// Changes a field of a frame and makes its checksums hold again.
+    fn patched(sample: &Super, frame: &[u8], at: usize, byte: u8) -> Vec<u8> {
+        let mut frame = frame.to_vec();
+        frame[at] = byte;
+        let Frame::Tcp(Segment { layout, end, .. }) = Frame::read(&frame) else { panic!("no longer TCP") };
+        layout.put_packet_len(&mut frame, end - layout.network);
+        put(&mut frame, layout.transport + TCP_CHECKSUM, &[0, 0]);
+        let pseudo = Sum::pseudo_header(layout.addresses(&frame), IPPROTO_TCP, end - layout.transport);
+        let checksum = pseudo.and(Sum::of(&frame[layout.transport..end])).checksum();
+        put(&mut frame, layout.transport + TCP_CHECKSUM, &checksum);
+        assert!(sample.verifies(&frame));
+        frame
+    }
+
+    #[test]
+    fn what_was_split_is_merged_into_the_same_super_frame() {
+        for version in [Version::V4, Version::V6] {
+            for tags in 0..3 {
+                for (payload, size) in [(60_000, 1_448), (2_897, 1_448), (2_896, 1_448), (33, 5), (65_000, 8_948)] {
+                    for (options, flags) in [(vec![], 0x10), (vec![1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8], 0x19)] {
+                        let sample = Super { tags, options, flags, ..Super::tcp(version, payload, size) };
+                        let written = coalesced(&sample.segments());
+                        assert_eq!(written.len(), 1);
+                        assert_eq!((written[0].vnet, &written[0].bytes), (sample.vnet(), &sample.frame()));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_alone_passes_as_it_came_and_marked_as_verified() {
+        for flags in [0x10, 0x18, 0x02, 0x04, 0x30] {
+            let frames = Super { flags, ..Super::tcp(Version::V4, 700, 700) }.segments();
+            let written = coalesced(&frames);
+            assert_eq!(written, [Written { vnet: VERIFIED, bytes: frames[0].clone(), of: vec![0] }]);
+        }
+    }
+
+    #[test]
+    fn what_is_not_tcp_passes_unmarked_and_ahead_of_open_batches() {
+        let mut frames = Super { flags: 0x10, ..Super::tcp(Version::V4, 2_000, 1_000) }.segments();
+        frames.extend(Super::udp(Version::V6, 300, 100).segments());
+        frames.push([vec![1; 12], vec![8, 6], vec![0; 46]].concat());
+        frames.push(vec![3; 9]);
+        let written = coalesced(&frames);
+        let order: Vec<&[usize]> = written.iter().map(|written| &written.of[..]).collect();
+        assert_eq!(order, [&[2][..], &[3], &[4], &[5], &[6], &[0, 1]]);
+        for written in &written[..5] {
+            assert_eq!((written.vnet, &written.bytes), (VnetHeader::default(), &frames[written.of[0]]));
+        }
+    }
+
+    #[test]
+    fn a_bad_checksum_is_never_merged_nor_marked() {
+        let sample = Super::tcp(Version::V4, 5_000, 1_000);
+        for at in [24, 40, 50, 700] {
+            let mut frames = sample.segments();
+            frames[2][at] ^= 0x40;
+            let written = coalesced(&frames);
+            let order: Vec<&[usize]> = written.iter().map(|written| &written.of[..]).collect();
+            assert_eq!(order, [&[0, 1][..], &[2], &[3, 4]]);
+            assert_eq!((written[1].vnet, &written[1].bytes), (VnetHeader::default(), &frames[2]));
+        }
+    }
+
+    #[test]
+    fn a_header_that_differs_is_not_merged() {
+        let differing = |version: Version, places: &[usize]| {
+            let sample = Super { flags: 0x10, ..Super::tcp(version, 2_000, 1_000) };
+            for &at in places {
+                let mut frames = sample.segments();
+                frames[1] = patched(&sample, &frames[1], at, frames[1][at] ^ 1);
+                assert_eq!(groups(&frames), [[0], [1]], "byte {at}");
+            }
+        };
+        let (macs, ack, window, urgent, timestamps) = ([0, 11], [42, 45], [48, 49], [52, 53], [58, 61, 62, 65]);
+        differing(Version::V4, &[&macs[..], &[15, 18, 22, 30, 35, 41], &ack, &window, &urgent, &timestamps].concat());
+        differing(Version::V6, &[14, 15, 17, 21, 37, 53, 55, 61, 62, 65, 68, 69, 72, 78, 85]);
+    }
+
+    #[test]
+    fn only_acknowledged_data_is_merged() {
+        for flags in [0x11, 0x12, 0x14, 0x18, 0x30, 0x50, 0x90, 0x00] {
+            let sample = Super { flags: 0x10, ..Super::tcp(Version::V4, 3_000, 1_000) };
+            let mut frames = sample.segments();
+            frames[1] = patched(&sample, &frames[1], 47, flags);
+            let expected: &[&[usize]] =
+                if matches!(flags, 0x11 | 0x18) { &[&[0, 1], &[2]] } else { &[&[0], &[1], &[2]] };
+            assert_eq!(groups(&frames), expected, "flags {flags:#x}");
+        }
+    }
+
+    #[test]
+    fn a_pure_acknowledgement_does_not_overtake_data() {
+        let sample = Super { flags: 0x10, ..Super::tcp(Version::V6, 2_000, 1_000) };
+        let mut frames = sample.segments();
+        frames.push(Super { payload: 0, seq: sample.seq.wrapping_add(2_000), ..sample }.segments().remove(0));
+        assert_eq!(groups(&frames), [vec![0, 1], vec![2]]);
+        assert_eq!(coalesced(&frames)[1].vnet, VERIFIED);
+    }
+
+    #[test]
+    fn identifications_count_up_or_stay() {
+        let sample = Super { flags: 0x10, ..Super::tcp(Version::V4, 4_000, 1_000) };
+        let with = |ids: [u8; 4], fragmentable: bool| {
+            let mut frames = sample.segments();
+            for (frame, id) in frames.iter_mut().zip(ids) {
+                frame[20] = if fragmentable { 0 } else { 0x40 };
+                *frame = patched(&sample, frame, 18, 0);
+                *frame = patched(&sample, frame, 19, id);
+            }
+            groups(&frames)
+        };
+        assert_eq!(with([7, 8, 9, 10], true), [[0, 1, 2, 3]]);
+        assert_eq!(with([7, 7, 7, 7], false), [[0, 1, 2, 3]]);
+        assert_eq!(with([7, 7, 7, 7], true), [[0], [1], [2], [3]]);
+        assert_eq!(with([7, 8, 8, 9], false), [[0, 1], [2, 3]]);
+        assert_eq!(with([7, 7, 8, 9], false), [[0, 1], [2, 3]]);
+        assert_eq!(with([7, 9, 11, 13], false), [[0], [1], [2], [3]]);
+    }
+
+    #[test]
+    fn padding_of_a_short_last_frame_is_left_out() {
+        let sample = Super { options: vec![], ..Super::tcp(Version::V4, 2_001, 1_000) };
+        let mut frames = sample.segments();
+        frames[2].resize(60, 0xaa);
+        let written = coalesced(&frames);
+        assert_eq!((written[0].of.len(), &written[0].bytes), (3, &sample.frame()));
+    }
+
+    #[test]
+    fn a_padded_frame_opens_no_batch() {
+        let mut frames = Super { options: vec![], flags: 0x10, ..Super::tcp(Version::V4, 6, 3) }.segments();
+        frames.iter_mut().for_each(|frame| frame.resize(60, 0));
+        let written = coalesced(&frames);
+        assert_eq!(written[0], Written { vnet: VERIFIED, bytes: frames[0].clone(), of: vec![0] });
+        assert_eq!(written.len(), 2);
+    }
+
+    #[test]
+    fn a_segment_longer_than_the_first_starts_anew() {
+        let long = Super { flags: 0x10, ..Super::tcp(Version::V6, 2_000, 1_000) };
+        let short = Super { payload: 500, seq: long.seq.wrapping_sub(500), ..long.clone() };
+        assert_eq!(groups(&[short.segments(), long.segments()].concat()), [vec![0], vec![1, 2]]);
+    }
+
+    #[test]
+    fn a_batch_ends_at_64_frames_and_at_the_largest_packet() {
+        let small = Super { flags: 0x10, ..Super::tcp(Version::V4, 7_000, 100) };
+        assert_eq!(groups(&small.segments()).iter().map(Vec::len).collect::<Vec<_>>(), [64, 6]);
+        let large = Super { flags: 0x10, ..Super::tcp(Version::V4, 5 * 10_914, 10_914) };
+        let next = Super { seq: large.seq.wrapping_add(5 * 10_914), id: large.id.wrapping_add(5), ..large.clone() };
+        let frames = [large.segments(), next.segments()].concat();
+        assert_eq!(groups(&frames).iter().map(Vec::len).collect::<Vec<_>>(), [5, 5]);
+        let largest = Super { payload: 65_483, size: 10_914, ..large };
+        assert_eq!(coalesced(&largest.segments())[0].bytes, largest.frame());
+    }
+
+    #[test]
+    fn a_ninth_flow_closes_the_batch_opened_first_and_a_flush_keeps_that_order() {
+        let flow = |port| Super { port, flags: 0x10, ..Super::tcp(Version::V4, 2_000, 1_000) }.segments();
+        let flows: Vec<_> = (1..10).map(flow).collect();
+        let firsts = flows.iter().map(|frames| frames[0].clone());
+        let seconds = flows[1..].iter().rev().map(|frames| frames[1].clone());
+        let frames: Vec<_> = firsts.chain(seconds).collect();
+        let expected: Vec<Vec<usize>> = [vec![0]].into_iter().chain((1..9).map(|at| vec![at, 17 - at])).collect();
+        assert_eq!(groups(&frames), expected);
+    }
+
+    #[test]
+    fn tcp_that_cannot_be_told_apart_closes_every_batch() {
+        let flow = |port| Super { port, flags: 0x10, ..Super::tcp(Version::V4, 2_000, 1_000) }.segments();
+        let fragment = {
+            let mut frame = flow(3).remove(0);
+            frame[20] = 0x20;
+            frame
+        };
+        let with_options = Super { between: vec![1; 4], ..Super::tcp(Version::V4, 100, 100) }.segments().remove(0);
+        let extended = vec![0, 6, 0, 1, 4, 0, 0, 0, 0];
+        let with_extension = Super { between: extended, ..Super::tcp(Version::V6, 100, 100) }.segments().remove(0);
+        for obscure in [fragment, with_options, with_extension] {
+            let frames = [flow(1).remove(0), flow(2).remove(0), obscure, flow(2).remove(1)];
+            assert_eq!(groups(&frames), [[0], [1], [2], [3]]);
+            assert_eq!(coalesced(&frames)[2].vnet, VnetHeader::default());
+        }
+    }
+
+    /// Segments of one flow with what a network and a sender may do to them.
+    fn troubled_flow(random: &mut Lcg, port: u16, version: Version) -> Vec<Vec<u8>> {
+        let mut sample = Super { port, ..Super::tcp(version, 0, 1) };
+        let mut frames = Vec::new();
+        for _ in 0..12 {
+            sample.size = [100, 100, 333][random.below(3)];
+            sample.payload = random.below(900);
+            sample.flags = [0x10, 0x10, 0x10, 0x18, 0x11, 0x12][random.below(6)];
+            sample.options[7] = random.below(8) as u8 / 7;
+            let mut segments = sample.segments();
+            sample.seq = sample.seq.wrapping_add(sample.payload as u32);
+            sample.id = sample.id.wrapping_add(segments.len() as u16);
+            let (count, headers) = (segments.len(), sample.headers());
+            match random.below(6) {
+                0 => segments[random.below(count)][headers - 1] ^= 1,
+                1 => segments.swap(0, count - 1),
+                _ => {}
+            }
+            frames.extend(segments);
+        }
+        frames
+    }
+
+    fn interleaved(random: &mut Lcg, mut flows: Vec<Vec<Vec<u8>>>) -> (Vec<Vec<u8>>, Vec<usize>) {
+        let (mut frames, mut flow_of) = (Vec::new(), Vec::new());
+        while flows.iter().any(|flow| !flow.is_empty()) {
+            let flow = random.below(flows.len());
+            for _ in 0..random.below(9).min(flows[flow].len()) {
+                frames.push(flows[flow].remove(0));
+                flow_of.push(flow);
+            }
+        }
+        (frames, flow_of)
+    }
+
+    #[test]
+    fn interleaved_flows_keep_their_order_and_every_batch_splits_into_its_frames() {
+        let mut random = Lcg::new(3);
+        let mut merged = 0;
+        for _ in 0..300 {
+            let versions = [Version::V4, Version::V6, Version::V4];
+            let flows = (1..).zip(versions).map(|(port, version)| troubled_flow(&mut random, port, version)).collect();
+            let (frames, flow_of) = interleaved(&mut random, flows);
+            let (mut coalescer, mut written) = (Coalescer::default(), Vec::new());
+            for (handle, frame) in frames.iter().enumerate() {
+                coalescer.push(handle, frame);
+                if random.below(20) == 0 {
+                    coalescer.flush();
+                }
+                drain(&mut coalescer, &frames, &mut written);
+            }
+            coalescer.flush();
+            drain(&mut coalescer, &frames, &mut written);
+            for flow in 0..3 {
+                let handles = written.iter().flat_map(|written| &written.of).copied();
+                let left: Vec<usize> = handles.filter(|&handle| flow_of[handle] == flow).collect();
+                let came: Vec<usize> = (0..frames.len()).filter(|&handle| flow_of[handle] == flow).collect();
+                assert_eq!(left, came);
+            }
+            for Written { vnet, bytes, of } in &written {
+                let mut split = Frames::default();
+                segment(vnet, bytes, &mut split).unwrap();
+                let came: Vec<&Vec<u8>> = of.iter().map(|&handle| &frames[handle]).collect();
+                assert_eq!(split.0.iter().collect::<Vec<_>>(), came);
+                merged += usize::from(of.len() > 1);
+            }
+        }
+        assert!(merged > 3_000, "{merged}");
+    }
+
+    #[test]
+    fn a_caller_that_pops_after_every_push_needs_few_batches() {
+        let mut random = Lcg::new(4);
+        let frames: Vec<_> = (1..30).flat_map(|port| troubled_flow(&mut random, port, Version::V4)).collect();
+        let mut coalescer = Coalescer::default();
+        for _ in 0..5_000 {
+            let handle = random.below(frames.len());
+            coalescer.push(handle, &frames[handle]);
+            while coalescer.pop().is_some() {}
+        }
+        assert!(coalescer.batches.len() <= FLOWS + 2, "{}", coalescer.batches.len());
+    }
+
+    #[test]
+    fn no_truncation_panics_and_none_is_merged() {
+        for version in [Version::V4, Version::V6] {
+            let sample = Super { tags: 1, flags: 0x10, ..Super::tcp(version, 2_000, 1_000) };
+            let segments = sample.segments();
+            for len in 0..segments[1].len() {
+                let frames = [segments[0].clone(), segments[1][..len].to_vec()];
+                assert!(groups(&frames).iter().all(|group| group.len() == 1), "{len} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn no_garbage_panics() {
+        let mut random = Lcg::new(5);
+        let flow = |version, tags| Super { tags, flags: 0x10, ..Super::tcp(version, 60, 10) }.segments();
+        let samples = [flow(Version::V4, 0), flow(Version::V6, 0), flow(Version::V4, 2)].concat();
+        let mut coalescer = Coalescer::default();
+        for round in 0..200_000 {
+            let mut frame = samples[round % samples.len()].clone();
+            for _ in 0..random.below(3) {
+                let at = random.below(frame.len());
+                frame[at] = random.next() as u8;
+            }
+            match random.below(16) {
+                0 => frame.iter_mut().for_each(|byte| *byte = random.next() as u8),
+                1 => frame.truncate(random.below(frame.len())),
+                _ => {}
+            }
+            coalescer.push(round, &frame);
+            while let Some(batch) = coalescer.pop() {
+                assert!(!batch.parts().is_empty());
+            }
+        }
+    }
+}

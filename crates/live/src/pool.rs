@@ -1,0 +1,135 @@
+//! Frames in memory: slots of one size, handed out, counted and taken back.
+//!
+//! A frame is copied into a slot once, when it comes in, and from there on only its handle moves: through
+//! the queue, into the sender's window, into the reorder buffer. A second handle on the same slot costs a
+//! count. The slot used last is handed out first, since it is still in the cache.
+//!
+//! Invariants: a slot is free exactly when nobody has a handle on it; the pool never grows.
+
+use guard::Body;
+
+/// What the frame check sequence adds to a frame on an Ethernet wire.
+const CHECK: u32 = 4;
+
+/// A frame in a slot. To be given back with [`Pool::release`], or it is lost to the pool.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Frame {
+    slot: u32,
+    len: u32,
+}
+
+impl Frame {
+    /// The slot's number: tells frames apart while they are held.
+    pub fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.len as usize
+    }
+}
+
+impl Body for Frame {
+    fn len(&self) -> u32 {
+        self.len + CHECK
+    }
+}
+
+#[derive(Debug)]
+pub struct Pool {
+    memory: Vec<u8>,
+    slot_size: usize,
+    handles: Vec<u16>,
+    free: Vec<u32>,
+}
+
+impl Pool {
+    /// Room for `slots` frames of at most `longest` bytes.
+    pub fn new(slots: u32, longest: usize) -> Self {
+        let slot_size = longest.next_multiple_of(64);
+        Self {
+            memory: vec![0; slot_size * slots as usize],
+            slot_size,
+            handles: vec![0; slots as usize],
+            free: (0..slots).rev().collect(),
+        }
+    }
+
+    pub fn longest(&self) -> usize {
+        self.slot_size
+    }
+
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// A frame of `len` bytes, whatever they are; none if the pool is used up or the frame too long.
+    #[inline]
+    pub fn claim(&mut self, len: usize) -> Option<Frame> {
+        if len > self.longest() {
+            return None;
+        }
+        let slot = self.free.pop()?;
+        self.handles[slot as usize] = 1;
+        Some(Frame { slot, len: len as u32 })
+    }
+
+    #[inline]
+    fn start(&self, frame: &Frame) -> usize {
+        frame.slot as usize * self.slot_size
+    }
+
+    #[inline]
+    pub fn get(&self, frame: &Frame) -> &[u8] {
+        let at = self.start(frame);
+        &self.memory[at..at + frame.len as usize]
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, frame: &Frame) -> &mut [u8] {
+        let at = self.start(frame);
+        &mut self.memory[at..at + frame.len as usize]
+    }
+
+    /// A second handle on the same bytes.
+    #[inline]
+    pub fn keep(&mut self, frame: &Frame) -> Frame {
+        self.handles[frame.slot as usize] += 1;
+        Frame { slot: frame.slot, len: frame.len }
+    }
+
+    #[inline]
+    pub fn release(&mut self, frame: Frame) {
+        let handles = &mut self.handles[frame.slot as usize];
+        *handles -= 1;
+        if *handles == 0 {
+            self.free.push(frame.slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_free_again_when_its_last_handle_is_released() {
+        let mut pool = Pool::new(2, 100);
+        let frame = pool.claim(3).unwrap();
+        pool.get_mut(&frame).copy_from_slice(b"abc");
+        let kept = pool.keep(&frame);
+        pool.release(frame);
+        assert_eq!((pool.free(), pool.get(&kept)), (1, &b"abc"[..]));
+        pool.release(kept);
+        assert_eq!(pool.free(), 2);
+    }
+
+    #[test]
+    fn an_empty_pool_and_a_frame_too_long_are_refused() {
+        let mut pool = Pool::new(1, 100);
+        assert!(pool.claim(pool.longest() + 1).is_none());
+        let only = pool.claim(100).unwrap();
+        assert!(pool.claim(1).is_none());
+        pool.release(only);
+    }
+}

@@ -1,0 +1,252 @@
+//! The loop of one link: turn, and when there is nothing to do, spin for a moment before going to sleep.
+//!
+//! How it waits decides the tail. Sleeping costs the time that a processor takes to wake up, each time; spinning
+//! starves whoever shares the processor, the peer's loop or TCP itself. Giving way in between does neither: the
+//! loop yields while a recovery is open and for a moment after the last frame, and only then sleeps.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use guard::session::State;
+use guard::{Command, Event};
+use units::{Span, Time};
+use wire::link::Refusal;
+
+use crate::clock::Clock;
+use crate::link::{Link, News};
+use crate::poll;
+use crate::status::{Identity, Status, Throughput};
+
+/// How long the loop stays awake after the last frame.
+const AWAKE: Span = Span::from_us(200);
+/// Between two looks at what changes slowly.
+const LOOK_EVERY: Span = Span::from_ms(1_000);
+/// How long a link that ends waits for its peer to agree.
+const FAREWELL: Span = Span::from_ms(1_000);
+/// Turns between two looks at requests while there is much to do.
+const TURNS: u32 = 16;
+
+#[derive(Debug)]
+pub enum Request {
+    Activate,
+    Deactivate,
+    Status(Sender<Status>),
+    /// Ends protection without losing a frame, then the loop.
+    Stop,
+}
+
+/// The way to ask something of a running link, from any thread.
+#[derive(Debug)]
+pub struct Handle {
+    requests: Sender<Request>,
+    wake: PipeWriter,
+}
+
+impl Handle {
+    /// False if the link is no longer running.
+    pub fn ask(&self, request: Request) -> bool {
+        self.requests.send(request).is_ok() && (&self.wake).write_all(&[1]).is_ok()
+    }
+
+    pub fn status(&self) -> Option<Status> {
+        let (answer, answered) = mpsc::channel();
+        self.ask(Request::Status(answer)).then(|| answered.recv().ok()).flatten()
+    }
+
+    pub fn another(&self) -> io::Result<Self> {
+        Ok(Self { requests: self.requests.clone(), wake: self.wake.try_clone()? })
+    }
+}
+
+/// The receiving end of a [`Handle`].
+#[derive(Debug)]
+pub struct Requests {
+    requests: Receiver<Request>,
+    wake: PipeReader,
+}
+
+pub fn handle() -> io::Result<(Handle, Requests)> {
+    let (requests, receiver) = mpsc::channel();
+    let (reader, writer) = io::pipe()?;
+    Ok((Handle { requests, wake: writer }, Requests { requests: receiver, wake: reader }))
+}
+
+/// What the owner of a loop hears of.
+pub type Tell<'a> = &'a mut dyn FnMut(&str);
+
+pub struct Loop<'a> {
+    link: Link,
+    identity: Identity,
+    requests: Requests,
+    clock: Clock,
+    tell: Tell<'a>,
+    throughput: Throughput,
+    problem: Option<String>,
+    wire_is_down: bool,
+}
+
+impl std::fmt::Debug for Loop<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loop").field("link", &self.link).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Loop<'a> {
+    pub fn new(link: Link, identity: Identity, requests: Requests, tell: Tell<'a>) -> Self {
+        let throughput = Throughput::default();
+        let clock = Clock::start();
+        Self { link, identity, requests, clock, tell, throughput, problem: None, wire_is_down: false }
+    }
+
+    /// Until asked to stop; the last status. Protection is asked for from the start if `activate` says so.
+    pub fn run(mut self, activate: bool) -> io::Result<Status> {
+        if activate {
+            self.link.command(self.clock.now(), Command::Activate);
+        }
+        let (mut last_busy, mut next_look, mut stop_at) = (Time::ZERO, Time::ZERO, Time::NEVER);
+        let mut turns = 0u32;
+        loop {
+            let now = self.clock.now();
+            let busy = match self.link.turn(now) {
+                Ok(busy) => busy,
+                Err(error) => self.survive(error)?,
+            };
+            turns += 1;
+            if !busy || turns >= TURNS {
+                turns = 0;
+                self.tell_news();
+                if self.serve(now) && stop_at == Time::NEVER {
+                    stop_at = now + FAREWELL;
+                    self.link.command(now, Command::Deactivate);
+                }
+                if stop_at <= now || stop_at != Time::NEVER && self.has_parted() {
+                    return Ok(self.status(now));
+                }
+                if next_look <= now {
+                    next_look = now + LOOK_EVERY;
+                    self.link.look_at_kernel();
+                    self.throughput.look(now, &self.link);
+                }
+            }
+            if busy {
+                last_busy = now;
+                self.notice_wire_up();
+            } else if now.since(last_busy) < AWAKE || self.link.is_recovering() && !self.wire_is_down {
+                poll::give_way();
+            } else {
+                self.sleep(now, next_look.since(now).min(stop_at.since(now)))?;
+            }
+        }
+    }
+
+    fn sleep(&mut self, now: Time, most: Span) -> io::Result<()> {
+        match self.link.wait(now, most, self.requests.wake.as_raw_fd()) {
+            Ok(()) => Ok(()),
+            Err(error) => self.survive(error).map(drop),
+        }
+    }
+
+    fn has_parted(&self) -> bool {
+        self.link.endpoint().state() == State::Dormant && !self.link.shell().has_queued()
+    }
+
+    /// A wire that is down may come up again; anything else ends the loop.
+    fn survive(&mut self, error: io::Error) -> io::Result<bool> {
+        if error.raw_os_error() != Some(libc::ENETDOWN) {
+            return Err(error);
+        }
+        if !self.wire_is_down {
+            self.wire_is_down = true;
+            self.problem = Some(format!("{} is down", self.identity.interface));
+            (self.tell)(&format!("{} is down: waiting for it to come up", self.identity.interface));
+        }
+        Ok(false)
+    }
+
+    fn notice_wire_up(&mut self) {
+        if self.wire_is_down {
+            self.wire_is_down = false;
+            self.problem = None;
+            (self.tell)(&format!("{} is up again", self.identity.interface));
+        }
+    }
+
+    /// Answers what is asked. True if the loop is to end.
+    fn serve(&mut self, now: Time) -> bool {
+        let mut stop = false;
+        while let Ok(request) = self.requests.requests.try_recv() {
+            // One byte was written for each request.
+            let _ = self.requests.wake.read(&mut [0]);
+            match request {
+                Request::Activate => self.link.command(now, Command::Activate),
+                Request::Deactivate => self.link.command(now, Command::Deactivate),
+                // Whoever asked may have gone away since.
+                Request::Status(answer) => drop(answer.send(self.status(now))),
+                Request::Stop => stop = true,
+            }
+        }
+        stop
+    }
+
+    fn status(&mut self, now: Time) -> Status {
+        self.link.look_at_kernel();
+        Status::of(&self.link, &self.identity, now, &self.throughput, self.problem.clone())
+    }
+
+    fn tell_news(&mut self) {
+        for news in self.link.news() {
+            let text = self.in_words(news);
+            (self.tell)(&text);
+            self.problem = match news {
+                News::Endpoint(Event::Activated | Event::Deactivated) => None,
+                News::Endpoint(Event::Level(_)) => self.problem.take(),
+                _ => Some(text),
+            };
+        }
+    }
+
+    fn in_words(&self, news: News) -> String {
+        let (name, interface) = (&self.identity.name, &self.identity.interface);
+        let peer = self.link.shell().framing.peer().map_or("the peer".to_owned(), |peer| peer.to_string());
+        match news {
+            News::Endpoint(Event::Activated) => format!("{name} is protected: {peer} answers on {interface}"),
+            News::Endpoint(Event::Deactivated) => format!("{name} is no longer protected, as agreed with its peer"),
+            News::Endpoint(Event::PeerLost) => {
+                format!("{name}: the peer restarted or fell silent; asking it again, frames pass unprotected")
+            }
+            News::Endpoint(Event::Level(level)) => {
+                format!("{name}: the measured loss calls for mode {}", crate::status::level(level))
+            }
+            News::Endpoint(Event::Refused(reason)) => format!("{name} is not protected: {}", self.refusal(reason)),
+            News::Stranger(from) => format!(
+                "{name}: {from} drives the link at {interface}, but the peer is {peer}; \
+                 is the cable in the right port? its frames are dropped"
+            ),
+            News::Forged => format!("{name}: frames come without a valid tag; has the peer got the same --key?"),
+        }
+    }
+
+    /// Why the two ends do not agree, and what to do.
+    fn refusal(&self, reason: Refusal) -> String {
+        let theirs = self.link.endpoint().peer_agreement().unwrap_or(self.link.endpoint().agreement());
+        let ours = self.link.endpoint().agreement();
+        match reason {
+            Refusal::Version => format!(
+                "the peer speaks version {} of the protocol, this end version {}; run the same hitless at both",
+                theirs.version, ours.version
+            ),
+            Refusal::Classes => "the peer was started with another --mode; give both ends the same".to_owned(),
+            Refusal::Window => format!("the peer's window of {} frames is not possible", theirs.window),
+            Refusal::Mtu => format!(
+                "the peer carries frames of up to {} bytes, this end {}; give both ends the same --mtu",
+                theirs.mtu, ours.mtu
+            ),
+            Refusal::Seal => {
+                let named =
+                    |code: u8| ["no seal", "--crc", "--key"].get(usize::from(code)).copied().unwrap_or("a seal");
+                format!("the peer uses {}, this end {}; use the same at both", named(theirs.seal), named(ours.seal))
+            }
+        }
+    }
+}

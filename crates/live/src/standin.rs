@@ -1,0 +1,449 @@
+//! The stand-in interface: made, adopted or taken down, and everything changed for it put back.
+//!
+//! ```text
+//!   up     make or adopt hit0 ─▶ same MAC, MTU less the header ─▶ keep the kernel off the wire ─▶ take over
+//!   down   the same backwards, from the notes of what was changed
+//! ```
+//!
+//! What was changed is written down as it is done ([`Notes`]), so that `down` can put it back even after a daemon
+//! that was killed, and so that the next daemon carries on where that one stopped: the interface survives it,
+//! with its addresses and routes. An error half way puts back what was done before it.
+//!
+//! The kernel's own stack must not see what arrives on the wire, or every unprotected frame would be
+//! received twice; a filter on ingress keeps it off, behind the packet socket. An interface that keeps addresses of
+//! its own is left to the kernel as well.
+
+use std::fmt;
+use std::fs;
+use std::io;
+
+use guard::Params;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Prob, Rate, Span};
+use wire::link::Class;
+
+use crate::backend::{Host, Opened, PacketHost, PacketSocket, PacketWire, Tap, Wire};
+use crate::clock::{instance, time_of_day};
+use crate::config::{HostBackend, LinkConfig, Mode, WireBackend};
+use crate::control::RunDirectory;
+use crate::frame::{self, Framing, Mac};
+use crate::link::{Link, Setup};
+use crate::net::{self, Address, Moved, Netlink, Offload, Route};
+use crate::status::Identity;
+
+/// Why a link cannot be had, in one line with what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble(pub String);
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<net::Error> for Trouble {
+    fn from(error: net::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => no_permission(&error),
+            _ => Self(error.to_string()),
+        }
+    }
+}
+
+fn no_permission(error: &dyn fmt::Display) -> Trouble {
+    Trouble(format!("{error}; this needs CAP_NET_ADMIN and CAP_NET_RAW: run it as root, or with sudo"))
+}
+
+/// Something that was changed and can be put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Change {
+    Made { name: String },
+    Filtered { interface: String, made_clsact: bool },
+    SwitchedOffGro { interface: String },
+    TookOver { from: String, to: String, addresses: Vec<Vec<u8>>, routes: Vec<Vec<u8>> },
+}
+
+impl Change {
+    /// Puts it back. What is no longer there need not be.
+    fn undo(&self, netlink: &Netlink) -> net::Result<()> {
+        match self {
+            Self::Made { name } => match netlink.link(name)? {
+                Some(link) => netlink.delete_link(link.index),
+                None => Ok(()),
+            },
+            Self::Filtered { interface, made_clsact } => match netlink.link(interface)? {
+                Some(link) => netlink.accept_on_ingress(link.index, *made_clsact),
+                None => Ok(()),
+            },
+            Self::SwitchedOffGro { interface } => netlink.set_offload(interface, Offload::Gro, true),
+            Self::TookOver { from, to, addresses, routes } => {
+                let (Some(from), Some(to)) = (netlink.link(from)?, netlink.link(to)?) else { return Ok(()) };
+                let addresses = addresses.iter().cloned().filter_map(Address::from_bytes).collect();
+                let routes = routes.iter().cloned().filter_map(Route::from_bytes).collect();
+                Moved { from: from.index, to: to.index, addresses, routes }.restore(netlink)
+            }
+        }
+    }
+}
+
+/// What was changed for a link, kept in a file while it is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Notes {
+    interface: String,
+    changes: Vec<Change>,
+}
+
+/// The alias that marks an interface as ours.
+fn mark(interface: &str) -> String {
+    format!("hitless stand-in for {interface}")
+}
+
+/// The far end of a veth pair, where the daemon listens.
+fn far_end(name: &str) -> String {
+    format!("{name}_w")
+}
+
+/// A stand-in interface that is up.
+#[derive(Debug)]
+pub struct StandIn {
+    netlink: Netlink,
+    directory: RunDirectory,
+    name: String,
+    notes: Notes,
+    host: HostBackend,
+    mac: Mac,
+    mtu: u32,
+    wire_index: u32,
+    wire_mtu: u32,
+    rate: Option<Rate>,
+    /// What a user should know, a line each.
+    pub remarks: Vec<String>,
+}
+
+impl StandIn {
+    /// Makes the interface, or adopts the one that a killed daemon left.
+    pub fn up(config: &LinkConfig, directory: &RunDirectory, overhead: usize) -> Result<Self, Trouble> {
+        let netlink = Netlink::open()?;
+        let wire = existing(&netlink, &config.interface)?;
+        let mtu = room(config, wire.mtu, overhead as u32)?;
+        directory.make().map_err(|error| Trouble(format!("{}: {error}", directory.path().display())))?;
+        let left = left_by_another(&netlink, config, directory)?;
+        let rate = config.rate.or_else(|| speed(&netlink, &config.interface));
+        let mut stand_in = Self {
+            netlink,
+            directory: directory.clone(),
+            name: config.name.clone(),
+            notes: Notes { interface: config.interface.clone(), ..Notes::default() },
+            host: config.host,
+            mac: Mac(wire.mac),
+            mtu,
+            wire_index: wire.index,
+            wire_mtu: wire.mtu,
+            rate,
+            remarks: Vec::new(),
+        };
+        match stand_in.build(config, left) {
+            Ok(()) => Ok(stand_in),
+            Err(trouble) => {
+                stand_in.down();
+                Err(trouble)
+            }
+        }
+    }
+
+    fn build(&mut self, config: &LinkConfig, left: Option<Left>) -> Result<(), Trouble> {
+        match left {
+            Some(left) => {
+                self.host = left.host;
+                self.notes.changes = left.changes;
+                self.remarks.push(format!("{} was left by an earlier daemon and is adopted", self.name));
+            }
+            None => self.make(config)?,
+        }
+        let link = self.netlink.existing_link(&self.name)?;
+        if link.mac != self.mac.0 {
+            self.netlink.set_mac(link.index, self.mac.0)?;
+        }
+        self.netlink.set_alias(link.index, &mark(&config.interface))?;
+        self.netlink.set_mtu(link.index, self.mtu)?;
+        self.netlink.set_up(link.index, true)?;
+        if self.mtu < self.wire_mtu && config.mtu.is_none() {
+            let needed = self.wire_mtu + (self.wire_mtu - self.mtu);
+            self.remarks.push(format!(
+                "{} has MTU {}: the header takes {} of {}'s {} bytes (for {} set both ends' wires to {needed})",
+                self.name,
+                self.mtu,
+                self.wire_mtu - self.mtu,
+                config.interface,
+                self.wire_mtu,
+                self.wire_mtu,
+            ));
+        }
+        self.keep_kernel_off(config, link.index)
+    }
+
+    fn make(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
+        let tap = match config.host {
+            HostBackend::Veth => Err(None),
+            HostBackend::Tap | HostBackend::Auto => Tap::open(&self.name)
+                .and_then(|tap| tap.persist(true))
+                .map_err(|error| Some(format!("no TAP interface: /dev/net/tun: {error}"))),
+        };
+        match tap {
+            Ok(()) => self.host = HostBackend::Tap,
+            Err(Some(why)) if config.host == HostBackend::Tap => {
+                return Err(Trouble(format!("{why}; use --backend veth, or load the tun module")));
+            }
+            Err(why) => {
+                self.remarks.extend(why.map(|why| format!("{why}; using a veth pair instead")));
+                self.netlink.add_veth(&self.name, &far_end(&self.name))?;
+                self.host = HostBackend::Veth;
+            }
+        }
+        self.note(Change::Made { name: self.name.clone() })?;
+        if self.host == HostBackend::Veth {
+            let far = self.netlink.existing_link(&far_end(&self.name))?;
+            // Nobody lives there but us.
+            let _ = self.netlink.no_ipv6_autoconf(far.index);
+            self.netlink.drop_all_on_ingress(far.index)?;
+            self.netlink.set_mtu(far.index, self.mtu.max(1_500))?;
+            self.netlink.set_up(far.index, true)?;
+        }
+        Ok(())
+    }
+
+    fn keep_kernel_off(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
+        let took_over = self.notes.changes.iter().any(|change| matches!(change, Change::TookOver { .. }));
+        if config.take_over && !took_over {
+            let moved = self.netlink.take_over(self.wire_index, index)?;
+            let bytes = |parts: Vec<&[u8]>| parts.into_iter().map(<[u8]>::to_vec).collect();
+            self.note(Change::TookOver {
+                from: config.interface.clone(),
+                to: self.name.clone(),
+                addresses: bytes(moved.addresses.iter().map(Address::as_bytes).collect()),
+                routes: bytes(moved.routes.iter().map(Route::as_bytes).collect()),
+            })?;
+        }
+        let keeps = self.netlink.addresses(self.wire_index)?;
+        let keeps = keeps.iter().find(|address| !is_link_local(address));
+        if let Some(address) = keeps {
+            self.remarks.push(format!(
+                "{} keeps its address {}: what it sends is not protected, and frames that arrive unprotected \
+                 reach it and {} alike; --take-over moves addresses and routes to {}",
+                config.interface,
+                address.ip(),
+                self.name,
+                self.name
+            ));
+            return Ok(());
+        }
+        if !self.notes.changes.iter().any(|change| matches!(change, Change::Filtered { .. })) {
+            let made_clsact = self.netlink.drop_all_on_ingress(self.wire_index)?;
+            self.note(Change::Filtered { interface: config.interface.clone(), made_clsact })?;
+        }
+        // Frames joined on arrival are not what was on the wire.
+        if self.netlink.offload(&config.interface, Offload::Gro).unwrap_or(false) {
+            self.netlink.set_offload(&config.interface, Offload::Gro, false)?;
+            self.note(Change::SwitchedOffGro { interface: config.interface.clone() })?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, change: Change) -> Result<(), Trouble> {
+        self.notes.changes.push(change);
+        let path = self.directory.notes(&self.name);
+        let text = serde_json::to_vec(&self.notes).map_err(|error| Trouble(error.to_string()))?;
+        fs::write(&path, text).map_err(|error| Trouble(format!("{}: {error}", path.display())))
+    }
+
+    /// The link that lives here.
+    pub fn link(&mut self, config: &LinkConfig, framing: Framing) -> Result<(Link, Identity), Trouble> {
+        let host = self.open_host()?;
+        let (wire, wire_backend) = self.open_wire(config)?;
+        let mtu = self.mtu + (frame::ETHERNET + frame::TAG) as u32 + 4;
+        let class = if config.mode == Mode::NonBlocking { Class::NonBlocking } else { Class::Ordered };
+        // Enough for a loss of 1e-3; what is measured changes it.
+        let copies = guard::copies_for(Prob::literal(1e-3), config.target_loss).map_or(1, |(n, _)| n.max(1));
+        let mut params = Params::host(mtu, class, copies, config.window, config.give_up_after);
+        params.seal = framing.seal_code();
+        if config.mode == Mode::Auto {
+            params = params.automatic_up_to(Prob::literal(0.02), config.target_loss);
+        }
+        let queue = config.queue.unwrap_or_else(|| queue_for(self.rate));
+        let setup = Setup {
+            params,
+            framing,
+            instance: instance(),
+            init: config.init_action,
+            rate: self.rate,
+            queue,
+            target: (config.mode != Mode::Auto).then_some(config.target_loss),
+        };
+        let identity = Identity {
+            name: self.name.clone(),
+            interface: config.interface.clone(),
+            mode: config.mode.to_string(),
+            host_backend: self.host.to_string(),
+            wire_backend: wire_backend.to_string(),
+            seal: config.sealing.to_string(),
+            mtu: self.mtu,
+        };
+        Ok((Link::new(setup, host, wire), identity))
+    }
+
+    /// How frames look on this wire.
+    pub fn framing(&self, config: &LinkConfig) -> Result<Framing, Trouble> {
+        let seal = config.sealing.seal(time_of_day().as_nanos() as u64).map_err(Trouble)?;
+        Ok(Framing::new(self.mac, config.peer, seal))
+    }
+
+    fn open_host(&self) -> Result<Box<dyn Host>, Trouble> {
+        let opened = |error: io::Error| Trouble(format!("open {}: {error}", self.name));
+        if self.host == HostBackend::Tap {
+            return Ok(Box::new(Tap::open(&self.name).map_err(opened)?));
+        }
+        let far = self.netlink.existing_link(&far_end(&self.name))?;
+        let options = Opened {
+            vnet: true,
+            longest: 65_536 + frame::ETHERNET + frame::TAG,
+            frames: 256,
+            send_buffer: 4 << 20,
+            promiscuous: true,
+        };
+        Ok(Box::new(PacketHost::new(PacketSocket::open(far.index, &options).map_err(opened)?)))
+    }
+
+    fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn Wire>, WireBackend), Trouble> {
+        let interface = &config.interface;
+        let options = wire_socket(self.wire_mtu, 2 * LinkConfig::MOST_FRAMES as usize);
+        match PacketSocket::open(self.wire_index, &options) {
+            Ok(socket) => Ok((Box::new(PacketWire::new(socket)), WireBackend::Packet)),
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(no_permission(&error)),
+            Err(error) => Err(Trouble(format!("packet socket on {interface}: {error}"))),
+        }
+    }
+
+    /// Puts everything back, as far as it can be; what could not be is returned.
+    pub fn down(&mut self) -> Vec<String> {
+        undo(&self.netlink, &self.directory, &self.name, &self.notes)
+    }
+}
+
+/// A socket on a wire of this MTU.
+pub fn wire_socket(mtu: u32, frames: usize) -> Opened {
+    Opened {
+        vnet: false,
+        longest: mtu as usize + frame::ETHERNET + frame::TAG,
+        frames,
+        // What is on its way out cannot be overtaken by a retransmission: about a millisecond at 1 Gbit/s.
+        send_buffer: 128 << 10,
+        promiscuous: true,
+    }
+}
+
+/// A millisecond's worth, and at least a super-frame or two.
+fn queue_for(rate: Option<Rate>) -> Bytes {
+    const LEAST: Bytes = Bytes::new(128 << 10);
+    const MOST: Bytes = Bytes::new(2 << 20);
+    rate.map_or(MOST, |rate| rate.bytes_in(Span::from_ms(1)).max(LEAST).min(MOST))
+}
+
+/// Takes down what a daemon that is gone left behind. False if there is nothing.
+pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {
+    let Some(notes) = read_notes(directory, name) else { return Ok(false) };
+    let failed = undo(&Netlink::open()?, directory, name, &notes);
+    if failed.is_empty() { Ok(true) } else { Err(Trouble(failed.join("; "))) }
+}
+
+fn undo(netlink: &Netlink, directory: &RunDirectory, name: &str, notes: &Notes) -> Vec<String> {
+    let undone = notes.changes.iter().rev().map(|change| change.undo(netlink));
+    let failed = undone.filter_map(|undone| undone.err()).map(|error| error.to_string()).collect();
+    let _ = fs::remove_file(directory.notes(name));
+    failed
+}
+
+fn read_notes(directory: &RunDirectory, name: &str) -> Option<Notes> {
+    serde_json::from_slice(&fs::read(directory.notes(name)).ok()?).ok()
+}
+
+fn existing(netlink: &Netlink, interface: &str) -> Result<net::Link, Trouble> {
+    let Some(link) = netlink.link(interface)? else {
+        return Err(Trouble(format!("there is no interface {interface}; `ip link` shows which there are")));
+    };
+    if !link.up {
+        return Err(Trouble(format!("{interface} is down; `ip link set {interface} up` first")));
+    }
+    if interface == "lo" || link.mac == [0; 6] {
+        return Err(Trouble(format!("{interface} has no Ethernet address, so it is no link that can be protected")));
+    }
+    Ok(link)
+}
+
+/// The MTU that the wire leaves for the stand-in.
+fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32, Trouble> {
+    const LEAST: u32 = 576;
+    let interface = &config.interface;
+    let most = wire.saturating_sub(overhead);
+    match config.mtu {
+        Some(mtu) if mtu > most => Err(Trouble(format!(
+            "an MTU of {mtu} needs {} on {interface}, which has {wire}: the header takes {overhead}; \
+             `ip link set {interface} mtu {}` at both ends, or --mtu {most}",
+            mtu + overhead,
+            mtu + overhead,
+        ))),
+        Some(mtu) if mtu < LEAST => Err(Trouble(format!("--mtu {mtu}: expected at least {LEAST}"))),
+        None if most < LEAST => Err(Trouble(format!(
+            "{interface} has an MTU of {wire}, too small: the header takes {overhead} and at least {LEAST} must be left; \
+             `ip link set {interface} mtu 1500`"
+        ))),
+        mtu => Ok(mtu.unwrap_or(most).min(9_000)),
+    }
+}
+
+fn speed(netlink: &Netlink, interface: &str) -> Option<Rate> {
+    // Of interfaces without a wire, the speed is a figure of speech.
+    let driver = netlink.driver(interface).ok()?;
+    if matches!(driver.as_str(), "veth" | "tun" | "bridge" | "dummy") {
+        return None;
+    }
+    format!("{}M", netlink.speed(interface).ok()??).parse().ok()
+}
+
+fn is_link_local(address: &Address) -> bool {
+    matches!(address.ip(), std::net::IpAddr::V6(ip) if ip.is_unicast_link_local())
+}
+
+/// What an earlier daemon left of the same link.
+struct Left {
+    host: HostBackend,
+    changes: Vec<Change>,
+}
+
+/// Whether an interface of this name, or a stand-in for this interface, is there already.
+fn left_by_another(netlink: &Netlink, config: &LinkConfig, directory: &RunDirectory) -> Result<Option<Left>, Trouble> {
+    let (name, interface) = (&config.name, &config.interface);
+    let ours = mark(interface);
+    let links = netlink.links()?;
+    if let Some(other) = links.iter().find(|link| link.name != *name && link.alias.as_ref() == Some(&ours)) {
+        return Err(Trouble(format!(
+            "{interface} is protected already, by {other}; `hitless link down {other}` first",
+            other = other.name
+        )));
+    }
+    let Some(link) = links.iter().find(|link| link.name == *name) else { return Ok(None) };
+    if link.alias.as_ref() != Some(&ours) {
+        return Err(Trouble(format!("the name {name} is taken by another interface; choose one with --name")));
+    }
+    if directory.ask(name, crate::control::Ask::Status).is_ok() {
+        return Err(Trouble(format!("{interface} is protected already, by {name}; `hitless link status {name}`")));
+    }
+    let host = if link.kind.as_deref() == Some("veth") { HostBackend::Veth } else { HostBackend::Tap };
+    if config.host != HostBackend::Auto && config.host != host {
+        return Err(Trouble(format!("{name} is there already, as {host}; `hitless link down {name}` first")));
+    }
+    let made = vec![Change::Made { name: name.clone() }];
+    let changes = read_notes(directory, name).map_or(made, |notes| notes.changes);
+    Ok(Some(Left { host, changes }))
+}

@@ -1,0 +1,41 @@
+//! What a live link counts beside what its endpoint does.
+
+guard::counters! { Tally:
+    /// Frames on the wire, as they were put there and came off it.
+    wire_tx_frames,
+    wire_tx_bytes,
+    wire_rx_frames,
+    wire_rx_bytes,
+    /// Frames that the wire did not take because it is down.
+    wire_refused,
+    /// Frames of the host's, after segmentation and before it.
+    host_rx_frames,
+    host_rx_bytes,
+    /// Frames handed to the host, before they were joined.
+    host_tx_frames,
+    host_tx_bytes,
+    /// Frames of the host's that found the queue full, or came when none were wanted.
+    queue_dropped,
+    /// Frames that the host had no room for.
+    host_refused,
+    /// Super-frames of the host's that contradict themselves.
+    host_malformed,
+    /// Frames of the host's that found its ring full.
+    host_overflow,
+    /// Frames off the wire that found the ring full: not corruption.
+    ring_overflow,
+    /// Frames for which the pool had no slot.
+    no_buffer,
+    /// Frames that are no frames of ours though their type says so.
+    rx_malformed,
+    /// Frames of ours that came back to us.
+    rx_looped,
+    /// Frames from an address that is not the peer's.
+    rx_stranger,
+    /// Frames whose check sum does not fit.
+    rx_corrupted,
+    /// Frames without a valid tag.
+    rx_forged,
+    /// Frames that had been here before.
+    rx_replayed,
+}
