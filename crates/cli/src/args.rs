@@ -1,10 +1,14 @@
 //! What can be asked, in one table: help, man page and completions all come from it.
 
+mod live;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use units::{Bytes, Count, ParseError, Prob, Rate, Span};
+
+pub use live::{CaptureArgs, DemoArgs, LinkCommand, NameArg, UpArgs, WatchArgs, WireArgs};
 
 /// One toolkit for packet loss in datacenter networks.
 #[derive(Debug, Parser)]
@@ -20,6 +24,19 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// See it: kernel TCP over a corrupting wire, without protection and with it, in about a minute.
+    ///
+    /// Needs no root where user namespaces are allowed, changes nothing on this machine and leaves nothing behind.
+    Demo(DemoArgs),
+
+    /// Protect a real link.
+    #[command(subcommand)]
+    Link(LinkCommand),
+
+    /// A corrupting wire between two interfaces, to try things with.
+    #[command(allow_negative_numbers = true)]
+    Wire(Box<WireArgs>),
+
     /// How many copies of a retransmission reach a target loss.
     ///
     /// LinkGuardian's Eq. 2: the smallest N with actual^(N+1) <= target.

@@ -4,13 +4,17 @@
 //! library crates, [`output`] prints what comes back.
 
 mod args;
+mod broken;
 mod compare;
 mod copies;
+mod demo;
+mod link;
 mod output;
 mod reproduce;
 mod shell;
 mod sim_link;
 mod watch;
+mod wire_between;
 
 use std::process::ExitCode;
 
@@ -24,6 +28,9 @@ fn main() -> ExitCode {
         Err(error) => return output::usage(&error),
     };
     let done = match &cli.command {
+        Command::Demo(args) => demo::run(args, cli.json),
+        Command::Link(command) => link::run(command, cli.json),
+        Command::Wire(args) => wire_between::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),
         Command::Sim(SimCommand::Link(args)) => sim_link::run(args, cli.json),
         Command::Sim(SimCommand::Compare(args)) => compare::run(args, cli.json),

@@ -40,6 +40,11 @@ pub fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) 
     }
 }
 
+/// A line on the way, for people: a log as much as an answer.
+pub fn say(text: &str) {
+    eprintln!("{text}");
+}
+
 /// A reader that has seen enough, such as `head`, is not a failure.
 fn write(text: &str) -> Done {
     match std::io::stdout().write_all(text.as_bytes()) {

@@ -1,15 +1,12 @@
 //! `hitless sim link`.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
-use faults::{FaultFile, Model, Schedule};
+use faults::{Model, Schedule};
 use guard::reorder::Build;
 use sim::link::{Config, Load, Mode, Profile, Sizes};
 use wire::Seq;
 
 use crate::args::{LinkArgs, ModeArg, ProfileArg, ReorderArg};
+use crate::broken;
 use crate::output::{Done, Failure, print};
 use crate::watch::Terminal;
 
@@ -78,35 +75,16 @@ fn config(args: &LinkArgs) -> Result<Config, Failure> {
 
 fn schedules(args: &LinkArgs) -> Result<(Schedule, Schedule), Failure> {
     if let Some(path) = &args.faults {
-        let text = read(path).map_err(|error| Failure::Usage(format!("--faults {}: {error}", path.display())))?;
-        let file =
-            FaultFile::parse(&text).map_err(|error| Failure::Usage(format!("--faults {}: {error}", path.display())))?;
+        let file = broken::file(path)?;
         return Ok((file.forward, file.reverse));
     }
-    let forward = match (args.bit_errors, args.burst) {
-        (Some(rate), _) => Model::PerBit(rate),
-        (None, None) => Model::PerFrame(args.loss),
-        (None, Some(length)) => Model::bursts(args.loss, length).ok_or_else(|| {
-            Failure::Usage(format!(
-                "--burst {length}: expected a mean of at least 1 frame, with room between bursts at --loss {}",
-                args.loss
-            ))
-        })?,
-    };
+    let forward = broken::model(args.loss, args.burst, args.bit_errors)?;
     let reverse = if args.reverse_loss.is_zero() {
         Schedule::default()
     } else {
         Schedule::always(Model::PerFrame(args.reverse_loss))
     };
     Ok((Schedule::always(forward), reverse))
-}
-
-/// A fault file is short; anything longer is not one.
-fn read(path: &Path) -> std::io::Result<String> {
-    const LONGEST: u64 = 1 << 20;
-    let mut text = String::new();
-    let read = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
-    if read as u64 > LONGEST { Err(std::io::Error::other("expected at most 1 MiB")) } else { Ok(text) }
 }
 
 fn describe(args: &LinkArgs, config: &Config) -> String {

@@ -13,12 +13,14 @@
 
 mod packet;
 mod tap;
+mod xdp;
 
 use std::io;
 use std::os::fd::RawFd;
 
 pub use packet::{Opened, PacketHost, PacketSocket, PacketWire};
 pub use tap::Tap;
+pub use xdp::XdpWire;
 
 use crate::frame::LONGEST_HEAD;
 use crate::offload::VnetHeader;

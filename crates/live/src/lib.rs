@@ -7,7 +7,8 @@
 //! | `backend` | TAP, veth, packet sockets, AF_XDP |
 //! | `offload` | cutting super-frames and joining them again |
 //! | `frame`, `seal`, `pool` | frames on the wire, their seals, frames in memory |
-//! | `standin`, `config`, `control`, `status` | the daemon around it |
+//! | `daemon`, `standin`, `config`, `control`, `status`, `metrics` | the daemon around it |
+//! | `stage`, `demo` | two hosts and a wire on one machine, and what to show there |
 //! | `medium` | the corrupting wire |
 //! | `net` | interfaces, addresses, traffic control, namespaces |
 //! | `load` | traffic to try it with |
@@ -17,10 +18,13 @@ pub mod capture;
 pub mod clock;
 pub mod config;
 pub mod control;
+pub mod daemon;
+pub mod demo;
 pub mod frame;
 pub mod link;
 pub mod load;
 pub mod medium;
+pub mod metrics;
 pub mod net;
 pub mod offload;
 pub mod poll;
@@ -28,6 +32,7 @@ pub mod pool;
 pub mod run;
 pub mod seal;
 pub mod shell;
+pub mod stage;
 pub mod standin;
 pub mod status;
 pub mod tally;

@@ -15,6 +15,7 @@ use std::io;
 use std::time::Duration;
 
 use guard::{Command, Endpoint, Event, Packet, Params, State, WIRE};
+use hdrhistogram::Histogram;
 use machine::{Machine, Pull};
 use units::{Bytes, Prob, Rate, Span, Time};
 
@@ -24,7 +25,7 @@ use crate::offload::{self, Coalescer, segment};
 use crate::poll::{self, Readiness};
 use crate::pool::{Frame, Pool};
 use crate::seal::Broken;
-use crate::shell::{Gate, Shell};
+use crate::shell::{Gate, Shell, recovery_histogram};
 use crate::tally::Tally;
 
 /// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
@@ -139,6 +140,11 @@ impl Link {
 
     pub fn shell(&self) -> &Shell {
         &self.shell
+    }
+
+    /// Delays of the recoveries since this was last asked, in nanoseconds.
+    pub fn take_recovery(&mut self) -> Histogram<u64> {
+        std::mem::replace(&mut self.shell.recent_recovery, recovery_histogram())
     }
 
     pub fn wants_protection(&self) -> bool {

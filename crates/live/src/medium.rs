@@ -16,12 +16,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use faults::{Random, Running, Schedule};
-use units::{Bytes, Rate, Span, Time};
+use units::{Bytes, Prob, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
 use crate::backend::PacketSocket;
 use crate::capture::Capture;
 use crate::clock::{Clock, time_of_day};
+use crate::net::{self, Netlink, Qdisc};
 use crate::poll;
 
 /// One direction of the wire.
@@ -139,11 +140,6 @@ impl Medium {
             Some(path) => Some(Capture::create(path, &[&config.names[0], &config.names[1]])?),
             None => None,
         };
-        if let Some(directory) = &config.counters {
-            for name in &config.names {
-                fs::create_dir_all(directory.join(name).join("statistics"))?;
-            }
-        }
         Ok(Self {
             names: config.names,
             sockets,
@@ -156,11 +152,12 @@ impl Medium {
         })
     }
 
-    /// Carries frames until `stop` has something to read or is closed at its other end; `look` hears the
-    /// counters every second.
+    /// Carries frames until the time is over, or `stop` has something to read or is closed at its other end; `look`
+    /// hears the counters every second.
     pub fn run(
         &mut self,
         stop: &PipeReader,
+        until: Option<Duration>,
         look: &mut dyn FnMut(&[LaneCounters; 2]),
     ) -> io::Result<[LaneCounters; 2]> {
         let clock = Clock::start();
@@ -177,6 +174,9 @@ impl Medium {
             } else if now.since(last_busy) < AWAKE {
                 poll::give_way();
             } else if self.sleep(now, next_look, stop)? {
+                break;
+            }
+            if until.is_some_and(|until| clock.elapsed() >= until) {
                 break;
             }
             if next_look <= now {
@@ -241,30 +241,35 @@ impl Medium {
         Ok(any)
     }
 
-    /// As a port's driver would, for those who read such files.
     fn keep_counters(&mut self) -> io::Result<()> {
         if let Some(log) = &mut self.log {
             log.flush()?;
         }
         let Some(directory) = &self.counters else { return Ok(()) };
-        for (port, name) in self.names.iter().enumerate() {
-            let (sent, received) = (&self.directions[port].counters, &self.directions[1 - port].counters);
-            let files = [
-                ("rx_packets", received.passed),
-                ("rx_bytes", received.passed_bytes),
-                ("rx_crc_errors", received.dropped),
-                ("rx_errors", received.dropped),
-                ("tx_packets", sent.offered),
-                ("tx_bytes", sent.offered_bytes),
-                ("tx_dropped", sent.overflowed),
-            ];
-            let statistics = directory.join(name).join("statistics");
-            for (file, value) in files {
-                write_whole(&statistics.join(file), value)?;
-            }
-        }
-        Ok(())
+        keep_counters(directory, &[&self.names[0], &self.names[1]], &self.lane_counters())
     }
+}
+
+/// The counters of both ports, as their drivers would keep them, for those who read such files.
+pub fn keep_counters(directory: &Path, names: &[&str; 2], lanes: &[LaneCounters; 2]) -> io::Result<()> {
+    for (port, name) in names.iter().enumerate() {
+        let (sent, received) = (&lanes[port], &lanes[1 - port]);
+        let files = [
+            ("rx_packets", received.passed),
+            ("rx_bytes", received.passed_bytes),
+            ("rx_crc_errors", received.dropped),
+            ("rx_errors", received.dropped),
+            ("tx_packets", sent.offered),
+            ("tx_bytes", sent.offered_bytes),
+            ("tx_dropped", sent.overflowed),
+        ];
+        let statistics = directory.join(name).join("statistics");
+        fs::create_dir_all(&statistics)?;
+        for (file, value) in files {
+            write_whole(&statistics.join(file), value)?;
+        }
+    }
+    Ok(())
 }
 
 /// False if the frame was corrupted.
@@ -325,4 +330,84 @@ fn write_whole(path: &Path, value: u64) -> io::Result<()> {
     let new = path.with_extension("new");
     fs::write(&new, format!("{value}\n"))?;
     fs::rename(new, path)
+}
+
+/// The same in the kernel, as far as it goes: independent loss and a rate. Taken up again when dropped.
+#[derive(Debug)]
+pub struct KernelWire<'a> {
+    netlink: &'a Netlink,
+    ends: [u32; 2],
+    made_clsact: [bool; 2],
+    has_rate: bool,
+    before: [LaneCounters; 2],
+}
+
+impl<'a> KernelWire<'a> {
+    pub fn lay(
+        netlink: &'a Netlink,
+        ends: [u32; 2],
+        losses: [Prob; 2],
+        rate: Option<Rate>,
+        queue: Bytes,
+    ) -> net::Result<Self> {
+        let has_rate = rate.is_some();
+        let before = [LaneCounters::default(); 2];
+        let mut wire = Self { netlink, ends, made_clsact: [false; 2], has_rate, before };
+        for from in 0..2 {
+            wire.made_clsact[from] = netlink.add_clsact(ends[from])?;
+            netlink.corrupt(ends[from], losses[from].get())?;
+            netlink.forward(ends[from], ends[1 - from])?;
+            if let Some(rate) = rate {
+                netlink.set_tbf(ends[from], rate.bits_per_second(), 32 << 10, queue.get() as u32)?;
+            }
+        }
+        wire.before = wire.seen()?;
+        Ok(wire)
+    }
+
+    /// What the wire did since it was laid.
+    pub fn counters(&self) -> net::Result<[LaneCounters; 2]> {
+        let now = self.seen()?;
+        let since = |lane: usize| {
+            let (now, before) = (&now[lane], &self.before[lane]);
+            let (offered, dropped) = (now.offered - before.offered, now.dropped - before.dropped);
+            let overflowed = now.overflowed - before.overflowed;
+            LaneCounters {
+                offered,
+                dropped,
+                overflowed,
+                offered_bytes: now.offered_bytes - before.offered_bytes,
+                passed: offered.saturating_sub(dropped + overflowed),
+                passed_bytes: now.passed_bytes - before.passed_bytes,
+                too_long: 0,
+            }
+        };
+        Ok([since(0), since(1)])
+    }
+
+    fn seen(&self) -> net::Result<[LaneCounters; 2]> {
+        let mut lanes = [LaneCounters::default(); 2];
+        for (from, lane) in lanes.iter_mut().enumerate() {
+            let arrived = self.netlink.qdisc_statistics(self.ends[from], Qdisc::Clsact)?.unwrap_or_default();
+            let left = self.netlink.qdisc_statistics(self.ends[1 - from], Qdisc::Root)?.unwrap_or_default();
+            lane.offered = arrived.packets;
+            lane.offered_bytes = arrived.bytes;
+            lane.dropped = arrived.drops;
+            lane.overflowed = left.drops;
+            lane.passed_bytes = left.bytes;
+        }
+        Ok(lanes)
+    }
+}
+
+impl Drop for KernelWire<'_> {
+    fn drop(&mut self) {
+        for (end, made_clsact) in self.ends.into_iter().zip(self.made_clsact) {
+            // An interface that went away took its filters along.
+            let _ = if made_clsact { self.netlink.delete_clsact(end) } else { self.netlink.take_up_wire(end) };
+            if self.has_rate {
+                let _ = self.netlink.delete_root(end);
+            }
+        }
+    }
 }

@@ -36,6 +36,17 @@ pub fn wait<const N: usize>(fds: &[(RawFd, bool); N], most: Duration) -> io::Res
     }))
 }
 
+/// Keeps the calling thread on one processor.
+pub fn pin(cpu: usize) -> io::Result<()> {
+    // SAFETY: all zeros is an empty set; CPU_SET checks its bounds, and the kernel only reads the set.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu.min(libc::CPU_SETSIZE as usize - 1), &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Lets whoever else wants this processor have it.
 pub fn give_way() {
     std::thread::yield_now();

@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use guard::session::State;
 use guard::{Command, Event};
+use hdrhistogram::Histogram;
 use units::{Span, Time};
 use wire::link::Refusal;
 
@@ -32,6 +33,8 @@ pub enum Request {
     Activate,
     Deactivate,
     Status(Sender<Status>),
+    /// Delays of recoveries since this was last asked, in nanoseconds.
+    Recovery(Sender<Histogram<u64>>),
     /// Ends protection without losing a frame, then the loop.
     Stop,
 }
@@ -52,6 +55,11 @@ impl Handle {
     pub fn status(&self) -> Option<Status> {
         let (answer, answered) = mpsc::channel();
         self.ask(Request::Status(answer)).then(|| answered.recv().ok()).flatten()
+    }
+
+    pub fn take_recovery(&self) -> Option<Histogram<u64>> {
+        let (answer, answered) = mpsc::channel();
+        self.ask(Request::Recovery(answer)).then(|| answered.recv().ok()).flatten()
     }
 
     pub fn another(&self) -> io::Result<Self> {
@@ -183,6 +191,7 @@ impl<'a> Loop<'a> {
                 Request::Deactivate => self.link.command(now, Command::Deactivate),
                 // Whoever asked may have gone away since.
                 Request::Status(answer) => drop(answer.send(self.status(now))),
+                Request::Recovery(answer) => drop(answer.send(self.link.take_recovery())),
                 Request::Stop => stop = true,
             }
         }

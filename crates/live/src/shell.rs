@@ -52,8 +52,9 @@ pub struct Shell {
     pub woken: bool,
     timers: [Time; TIMERS.len()],
     pace: Option<Pace>,
-    /// Delays of recoveries, in nanoseconds.
+    /// Delays of recoveries, in nanoseconds: all of them, and those since somebody last asked.
     pub recovery: Histogram<u64>,
+    pub recent_recovery: Histogram<u64>,
 }
 
 /// A wire that is slower than the socket takes frames.
@@ -84,6 +85,7 @@ impl Shell {
             timers: [Time::NEVER; TIMERS.len()],
             pace: rate.map(|rate| Pace { rate, free_at: Time::ZERO }),
             recovery: recovery_histogram(),
+            recent_recovery: recovery_histogram(),
         }
     }
 
@@ -152,6 +154,7 @@ impl Shell {
     }
 }
 
+/// For delays in nanoseconds, up to a minute.
 pub fn recovery_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
 }
@@ -232,7 +235,9 @@ impl Out<Endpoint<Frame>> for Shell {
 
     fn note(&mut self, note: Note) {
         if let Note::Recovered { after, .. } = note {
-            self.recovery.saturating_record((after.as_ps() / 1_000).max(1));
+            let delay = (after.as_ps() / 1_000).max(1);
+            self.recovery.saturating_record(delay);
+            self.recent_recovery.saturating_record(delay);
         }
     }
 }

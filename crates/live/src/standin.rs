@@ -22,13 +22,14 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Prob, Rate, Span};
 use wire::link::Class;
 
-use crate::backend::{Host, Opened, PacketHost, PacketSocket, PacketWire, Tap, Wire};
+use crate::backend::{Host, Opened, PacketHost, PacketSocket, PacketWire, Tap, Wire, XdpWire};
 use crate::clock::{instance, time_of_day};
 use crate::config::{HostBackend, LinkConfig, Mode, WireBackend};
 use crate::control::RunDirectory;
 use crate::frame::{self, Framing, Mac};
 use crate::link::{Link, Setup};
 use crate::net::{self, Address, Moved, Netlink, Offload, Route};
+use crate::seal::Seal;
 use crate::status::Identity;
 
 /// Why a link cannot be had, in one line with what to do about it.
@@ -105,11 +106,26 @@ fn far_end(name: &str) -> String {
     format!("{name}_w")
 }
 
+/// Everything that a link needs, up and ready to run. Without a directory nothing is written down: for
+/// namespaces that end with the program.
+pub fn bring_up(config: &LinkConfig, directory: Option<&RunDirectory>) -> Result<(Link, Identity, StandIn), Trouble> {
+    let seal = config.sealing.seal(time_of_day().as_nanos() as u64).map_err(Trouble)?;
+    let mut stand_in = StandIn::up(config, directory, frame::overhead(&seal))?;
+    match stand_in.link(config, seal) {
+        Ok((link, identity)) => Ok((link, identity, stand_in)),
+        Err(trouble) => {
+            stand_in.down();
+            Err(trouble)
+        }
+    }
+}
+
 /// A stand-in interface that is up.
 #[derive(Debug)]
 pub struct StandIn {
     netlink: Netlink,
-    directory: RunDirectory,
+    /// Where notes are kept; nowhere if what was changed cannot outlive the program.
+    directory: Option<RunDirectory>,
     name: String,
     notes: Notes,
     host: HostBackend,
@@ -124,16 +140,18 @@ pub struct StandIn {
 
 impl StandIn {
     /// Makes the interface, or adopts the one that a killed daemon left.
-    pub fn up(config: &LinkConfig, directory: &RunDirectory, overhead: usize) -> Result<Self, Trouble> {
+    fn up(config: &LinkConfig, directory: Option<&RunDirectory>, overhead: usize) -> Result<Self, Trouble> {
         let netlink = Netlink::open()?;
         let wire = existing(&netlink, &config.interface)?;
         let mtu = room(config, wire.mtu, overhead as u32)?;
-        directory.make().map_err(|error| Trouble(format!("{}: {error}", directory.path().display())))?;
+        if let Some(directory) = directory {
+            directory.make().map_err(|error| Trouble(format!("{}: {error}", directory.path().display())))?;
+        }
         let left = left_by_another(&netlink, config, directory)?;
         let rate = config.rate.or_else(|| speed(&netlink, &config.interface));
         let mut stand_in = Self {
             netlink,
-            directory: directory.clone(),
+            directory: directory.cloned(),
             name: config.name.clone(),
             notes: Notes { interface: config.interface.clone(), ..Notes::default() },
             host: config.host,
@@ -253,13 +271,14 @@ impl StandIn {
 
     fn note(&mut self, change: Change) -> Result<(), Trouble> {
         self.notes.changes.push(change);
-        let path = self.directory.notes(&self.name);
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let path = directory.notes(&self.name);
         let text = serde_json::to_vec(&self.notes).map_err(|error| Trouble(error.to_string()))?;
         fs::write(&path, text).map_err(|error| Trouble(format!("{}: {error}", path.display())))
     }
 
-    /// The link that lives here.
-    pub fn link(&mut self, config: &LinkConfig, framing: Framing) -> Result<(Link, Identity), Trouble> {
+    fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, Identity), Trouble> {
+        let framing = Framing::new(self.mac, config.peer, seal);
         let host = self.open_host()?;
         let (wire, wire_backend) = self.open_wire(config)?;
         let mtu = self.mtu + (frame::ETHERNET + frame::TAG) as u32 + 4;
@@ -293,12 +312,6 @@ impl StandIn {
         Ok((Link::new(setup, host, wire), identity))
     }
 
-    /// How frames look on this wire.
-    pub fn framing(&self, config: &LinkConfig) -> Result<Framing, Trouble> {
-        let seal = config.sealing.seal(time_of_day().as_nanos() as u64).map_err(Trouble)?;
-        Ok(Framing::new(self.mac, config.peer, seal))
-    }
-
     fn open_host(&self) -> Result<Box<dyn Host>, Trouble> {
         let opened = |error: io::Error| Trouble(format!("open {}: {error}", self.name));
         if self.host == HostBackend::Tap {
@@ -311,12 +324,18 @@ impl StandIn {
             frames: 256,
             send_buffer: 4 << 20,
             promiscuous: true,
+            outgoing_too: false,
         };
         Ok(Box::new(PacketHost::new(PacketSocket::open(far.index, &options).map_err(opened)?)))
     }
 
     fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn Wire>, WireBackend), Trouble> {
         let interface = &config.interface;
+        if config.wire == WireBackend::Xdp {
+            let trouble = |error| Trouble(format!("AF_XDP on {interface}: {error}; use --wire packet"));
+            let wire = XdpWire::open(self.wire_index, self.wire_mtu).map_err(trouble)?;
+            return Ok((Box::new(wire), WireBackend::Xdp));
+        }
         let options = wire_socket(self.wire_mtu, 2 * LinkConfig::MOST_FRAMES as usize);
         match PacketSocket::open(self.wire_index, &options) {
             Ok(socket) => Ok((Box::new(PacketWire::new(socket)), WireBackend::Packet)),
@@ -327,7 +346,7 @@ impl StandIn {
 
     /// Puts everything back, as far as it can be; what could not be is returned.
     pub fn down(&mut self) -> Vec<String> {
-        undo(&self.netlink, &self.directory, &self.name, &self.notes)
+        undo(&self.netlink, self.directory.as_ref(), &self.name, &self.notes)
     }
 }
 
@@ -340,6 +359,7 @@ pub fn wire_socket(mtu: u32, frames: usize) -> Opened {
         // What is on its way out cannot be overtaken by a retransmission: about a millisecond at 1 Gbit/s.
         send_buffer: 128 << 10,
         promiscuous: true,
+        outgoing_too: false,
     }
 }
 
@@ -353,14 +373,16 @@ fn queue_for(rate: Option<Rate>) -> Bytes {
 /// Takes down what a daemon that is gone left behind. False if there is nothing.
 pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {
     let Some(notes) = read_notes(directory, name) else { return Ok(false) };
-    let failed = undo(&Netlink::open()?, directory, name, &notes);
+    let failed = undo(&Netlink::open()?, Some(directory), name, &notes);
     if failed.is_empty() { Ok(true) } else { Err(Trouble(failed.join("; "))) }
 }
 
-fn undo(netlink: &Netlink, directory: &RunDirectory, name: &str, notes: &Notes) -> Vec<String> {
+fn undo(netlink: &Netlink, directory: Option<&RunDirectory>, name: &str, notes: &Notes) -> Vec<String> {
     let undone = notes.changes.iter().rev().map(|change| change.undo(netlink));
     let failed = undone.filter_map(|undone| undone.err()).map(|error| error.to_string()).collect();
-    let _ = fs::remove_file(directory.notes(name));
+    if let Some(directory) = directory {
+        let _ = fs::remove_file(directory.notes(name));
+    }
     failed
 }
 
@@ -422,7 +444,11 @@ struct Left {
 }
 
 /// Whether an interface of this name, or a stand-in for this interface, is there already.
-fn left_by_another(netlink: &Netlink, config: &LinkConfig, directory: &RunDirectory) -> Result<Option<Left>, Trouble> {
+fn left_by_another(
+    netlink: &Netlink,
+    config: &LinkConfig,
+    directory: Option<&RunDirectory>,
+) -> Result<Option<Left>, Trouble> {
     let (name, interface) = (&config.name, &config.interface);
     let ours = mark(interface);
     let links = netlink.links()?;
@@ -436,7 +462,7 @@ fn left_by_another(netlink: &Netlink, config: &LinkConfig, directory: &RunDirect
     if link.alias.as_ref() != Some(&ours) {
         return Err(Trouble(format!("the name {name} is taken by another interface; choose one with --name")));
     }
-    if directory.ask(name, crate::control::Ask::Status).is_ok() {
+    if directory.is_some_and(|directory| directory.ask(name, crate::control::Ask::Status).is_ok()) {
         return Err(Trouble(format!("{interface} is protected already, by {name}; `hitless link status {name}`")));
     }
     let host = if link.kind.as_deref() == Some("veth") { HostBackend::Veth } else { HostBackend::Tap };
@@ -444,6 +470,7 @@ fn left_by_another(netlink: &Netlink, config: &LinkConfig, directory: &RunDirect
         return Err(Trouble(format!("{name} is there already, as {host}; `hitless link down {name}` first")));
     }
     let made = vec![Change::Made { name: name.clone() }];
-    let changes = read_notes(directory, name).map_or(made, |notes| notes.changes);
+    let notes = directory.and_then(|directory| read_notes(directory, name));
+    let changes = notes.map_or(made, |notes| notes.changes);
     Ok(Some(Left { host, changes }))
 }

@@ -35,6 +35,8 @@ pub struct Opened {
     pub send_buffer: usize,
     /// Also frames that are for other addresses.
     pub promiscuous: bool,
+    /// Also what this host sends.
+    pub outgoing_too: bool,
 }
 
 /// A packet socket on one interface, with its ring.
@@ -58,7 +60,7 @@ impl PacketSocket {
         let fd = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?;
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         set(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
-        set(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
+        set(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &libc::c_int::from(!opened.outgoing_too))?;
         if opened.vnet {
             set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1)?;
         } else {

@@ -86,7 +86,7 @@ impl RoundTrips {
         self.unanswered = self.unanswered.max(other.unanswered);
     }
 
-    fn record(&mut self, took: Duration) {
+    pub fn record(&mut self, took: Duration) {
         self.nanoseconds.saturating_record(nanoseconds(took));
     }
 }

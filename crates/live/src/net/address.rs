@@ -180,6 +180,13 @@ impl Route {
             && !addresses.iter().any(|address| address.is_without_route() && address.network() == self.destination())
     }
 
+    /// Whether a move can leave the route to the kernel. Where IPv6 addresses in one network differ in
+    /// metric, it loses some of its own routes and forgets others.
+    fn goes_along_with(&self, addresses: &[Address]) -> bool {
+        let loses_count = matches!(self.destination().0, IpAddr::V6(network) if !network.is_unicast_link_local());
+        self.follows_from(addresses) && !loses_count
+    }
+
     fn has_several_hops(&self) -> bool {
         self.attribute(libc::RTA_MULTIPATH).is_some()
     }
@@ -261,9 +268,7 @@ impl Step<'_> {
 impl Moved {
     /// Moves everything back. What is there already, or is gone with its interface, is no error.
     pub fn restore(&self, netlink: &Netlink) -> Result<()> {
-        netlink.perform(&self.steps(self.to, self.from))?;
-        netlink.sweep(self.to, &self.addresses);
-        Ok(())
+        netlink.perform(&self.steps(self.to, self.from))
     }
 
     fn steps(&self, from: u32, to: u32) -> Vec<Step<'_>> {
@@ -351,23 +356,12 @@ impl Netlink {
     /// Moves all addresses and routes, but for IPv6 link-local ones, from one interface to another, which
     /// must be up. All or nothing.
     pub fn take_over(&self, from: u32, to: u32) -> Result<Moved> {
-        let mut addresses = self.addresses(from)?;
+        let (mut addresses, mut routes) = (self.addresses(from)?, self.all_routes(from)?);
+        routes.retain(|route| !route.goes_along_with(&addresses));
         addresses.retain(|address| !address.belongs_to_link());
-        let moved = Moved { from, to, addresses, routes: self.routes(from)? };
+        let moved = Moved { from, to, addresses, routes };
         self.perform(&moved.steps(from, to))?;
-        self.sweep(from, &moved.addresses);
         Ok(moved)
-    }
-
-    /// Where IPv6 addresses in one network differ in metric, the kernel forgets a route when they go.
-    fn sweep(&self, index: u32, gone: &[Address]) {
-        let (Ok(left), Ok(routes)) = (self.addresses(index), self.all_routes(index)) else { return };
-        for route in routes.iter().filter(|route| route.is_v6() && route.follows_from(&left)) {
-            let owned_by = |addresses: &[Address]| addresses.iter().any(|owner| owner.network() == route.destination());
-            if owned_by(gone) && !owned_by(&left) {
-                let _ = self.delete_route(index, route);
-            }
-        }
     }
 
     fn perform(&self, steps: &[Step<'_>]) -> Result<()> {
@@ -532,9 +526,10 @@ mod tests {
     fn the_kernels_routes_for_addresses_of_different_metrics_follow_them() {
         in_own_namespace(|netlink| {
             let ([old, _], [new, _]) = (quiet_pair(netlink, "old", "o"), quiet_pair(netlink, "new", "n"));
+            let flags = libc::IFA_F_NODAD.to_ne_bytes();
             for (address, metric) in [("2001:db8::1", 300_u32), ("2001:db8::2", 99), ("2001:db8::3", 700)] {
                 let address = with(Address::new(ip(address), 64).0, RT_PRIORITY, &metric.to_ne_bytes());
-                netlink.add_address(old, &Address(address)).unwrap();
+                netlink.add_address(old, &Address(with(address, libc::IFA_FLAGS, &flags))).unwrap();
             }
             let before = dump(netlink, old);
             assert_eq!((before.1.len(), netlink.routes(old).unwrap()), (3, vec![]));

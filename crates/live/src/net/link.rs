@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+use std::{io, thread};
 
 use super::netlink::{Netlink, Request, attribute, family, octets, text, u32_at, u64_at};
 use super::{Error, Result};
@@ -18,6 +20,8 @@ pub struct Link {
     pub max_mtu: Option<u32>,
     pub up: bool,
     pub carrier: bool,
+    /// Frames can leave; this follows the carrier a little later, see [`Netlink::wait_until_running`].
+    pub running: bool,
     pub alias: Option<String>,
     /// `veth`, `tun`, …; a plain network card has none.
     pub kind: Option<String>,
@@ -66,6 +70,7 @@ impl Link {
             min_mtu: number(libc::IFLA_MIN_MTU).filter(|mtu| *mtu != 0),
             max_mtu: number(libc::IFLA_MAX_MTU).filter(|mtu| *mtu != 0),
             up: flags & libc::IFF_UP as u32 != 0,
+            running: flags & libc::IFF_RUNNING as u32 != 0,
             carrier: attribute(rest, libc::IFLA_CARRIER) == Some(&[1]),
             alias: attribute(rest, libc::IFLA_IFALIAS).map(text),
             kind: attribute(info, libc::IFLA_INFO_KIND).map(text),
@@ -104,7 +109,7 @@ impl Netlink {
     pub fn existing_link(&self, name: &str) -> Result<Link> {
         let request = Request::new(libc::RTM_GETLINK, 0, &header(0, 0, 0)).string(libc::IFLA_IFNAME, name);
         let answers = self.execute(format_args!("interface {name}"), request)?;
-        let missing = || Error::new(format!("interface {name}"), std::io::Error::from_raw_os_error(libc::ENODEV));
+        let missing = || Error::new(format!("interface {name}"), io::Error::from_raw_os_error(libc::ENODEV));
         answers.first().and_then(|message| Link::parse(message)).ok_or_else(missing)
     }
 
@@ -134,6 +139,19 @@ impl Netlink {
         let flag = libc::IFF_UP as u32;
         let request = Request::new(libc::RTM_SETLINK, 0, &header(index, if up { flag } else { 0 }, flag));
         self.execute_on(index, format_args!("set {}", if up { "up" } else { "down" }), request)
+    }
+
+    /// Waits, for some seconds at most, until frames can leave. When the far end of a veth comes up, the
+    /// kernel gives the near end its queue back only later, and drops without a trace what it is sent before.
+    pub fn wait_until_running(&self, index: u32) -> Result<()> {
+        const ATTEMPTS: usize = 10_000;
+        for _ in 0..ATTEMPTS {
+            if Link::parse(&self.describe(index)?).is_some_and(|link| link.running) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Err(Error::new(format!("wait for {}", self.name_of(index)), io::ErrorKind::TimedOut.into()))
     }
 
     /// In a new namespace the loopback interface is down.

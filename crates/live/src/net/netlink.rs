@@ -114,7 +114,7 @@ impl Netlink {
                     continue;
                 }
                 consistent &= message.flags & DUMP_INTERRUPTED == 0;
-                match c_int_of(message.kind) {
+                match i32::from(message.kind) {
                     libc::NLMSG_ERROR | libc::NLMSG_DONE => {
                         message.verdict()?;
                         return Ok(consistent.then_some(answers));
@@ -125,10 +125,6 @@ impl Netlink {
             }
         }
     }
-}
-
-fn c_int_of(kind: u16) -> i32 {
-    i32::from(kind)
 }
 
 fn read(mut socket: &File, buffer: &mut [u8]) -> io::Result<usize> {
@@ -170,7 +166,7 @@ impl<'a> Message<'a> {
 
     fn verdict_attributes(&self) -> &'a [u8] {
         let echoed = match u32_at(self.body, 4) {
-            _ if c_int_of(self.kind) == libc::NLMSG_DONE => 0,
+            _ if i32::from(self.kind) == libc::NLMSG_DONE => 0,
             _ if self.flags & CAPPED != 0 => HEADER,
             len => aligned(len.unwrap_or(0) as usize),
         };

@@ -219,6 +219,12 @@ impl Netlink {
         )
     }
 
+    /// Takes away what [`Netlink::corrupt`] and [`Netlink::forward`] put there.
+    pub fn take_up_wire(&self, index: u32) -> Result<()> {
+        self.delete_if_there(index, CORRUPT)?;
+        self.delete_if_there(index, FORWARD)
+    }
+
     fn delete_if_there(&self, index: u32, priority: u16) -> Result<()> {
         match self.delete_filter(index, Direction::Ingress, priority, Some(HANDLE)) {
             Err(error) if error.is_any_of(&[libc::ENOENT]) => Ok(()),
@@ -230,21 +236,18 @@ impl Netlink {
     /// longer than `burst` never leaves.
     pub fn set_tbf(&self, index: u32, bits_per_second: u64, burst: u32, limit: u32) -> Result<()> {
         let rate = bits_per_second.div_ceil(8);
-        let request = root(libc::RTM_NEWQDISC, index, TBF_HANDLE).string(libc::TCA_KIND, "tbf").nested(
-            libc::TCA_OPTIONS,
-            |options| {
-                options
-                    .attribute(TBF_PARAMETERS, &tbf_parameters(rate, limit))
-                    .attribute(TBF_RATE64, &rate.to_ne_bytes())
-                    .number(TBF_BURST, burst)
-            },
-        );
+        let request = new_root(index, TBF_HANDLE).string(libc::TCA_KIND, "tbf").nested(libc::TCA_OPTIONS, |options| {
+            options
+                .attribute(TBF_PARAMETERS, &tbf_parameters(rate, limit))
+                .attribute(TBF_RATE64, &rate.to_ne_bytes())
+                .number(TBF_BURST, burst)
+        });
         self.execute_on(index, format_args!("limit to {bits_per_second} bit/s what leaves"), request)
     }
 
     /// A plain queue of at most so many packets.
     pub fn set_fifo(&self, index: u32, packets: u32) -> Result<()> {
-        let request = root(libc::RTM_NEWQDISC, index, FIFO_HANDLE);
+        let request = new_root(index, FIFO_HANDLE);
         let request = request.string(libc::TCA_KIND, "pfifo").number(libc::TCA_OPTIONS, packets);
         self.execute_on(index, format_args!("limit to {packets} packets the queue of"), request)
     }
@@ -280,8 +283,8 @@ fn filter_header(index: u32, direction: Direction, priority: u16, handle: u32) -
     header(index, handle, direction.parent(), u32::from(priority) << 16 | u32::from(all_protocols))
 }
 
-fn root(kind: u16, index: u32, handle: u32) -> Request {
-    Request::new(kind, CREATE | libc::NLM_F_REPLACE, &header(index, handle, ROOT, 0))
+fn new_root(index: u32, handle: u32) -> Request {
+    Request::new(libc::RTM_NEWQDISC, CREATE | libc::NLM_F_REPLACE, &header(index, handle, ROOT, 0))
 }
 
 impl Filter<'_> {
@@ -371,7 +374,9 @@ mod tests {
             });
             netlink.forward(x[0], x[1]).unwrap();
             netlink.forward(x[1], x[0]).unwrap();
-            Self { middle: netlink, x, hosts: [0, 1].map(|side| hosts[side].with(|| host(side)).unwrap()) }
+            let hosts = [0, 1].map(|side| hosts[side].with(|| host(side)).unwrap());
+            x.iter().for_each(|index| netlink.wait_until_running(*index).unwrap());
+            Self { middle: netlink, x, hosts }
         }
 
         /// Sends datagrams from one side in bursts that fit every queue; how many came out at the other.
@@ -404,6 +409,7 @@ mod tests {
         netlink.no_ipv6_autoconf(index).unwrap();
         netlink.set_mac(index, MACS[side]).unwrap();
         netlink.set_up(index, true).unwrap();
+        netlink.wait_until_running(index).unwrap();
         netlink.add_address(index, &Address::new(ip(HOSTS[side]), 24)).unwrap();
         netlink.add_neighbour(index, ip(HOSTS[1 - side]), MACS[1 - side]).unwrap();
         let socket = UdpSocket::bind((HOSTS[side], 7_000)).unwrap();

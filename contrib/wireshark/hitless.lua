@@ -1,0 +1,398 @@
+-- Wireshark dissector for a protected link, as `crates/live/src/frame.rs` puts it on the wire.
+--
+--   88b5   link header, seal, then the rest of the frame from its type on
+--   88b6   link header, seal, then a whole frame with addresses of its own
+--
+-- The link header (`crates/wire/src/link.rs`); numbers are big-endian:
+--
+--   tag       kind:3 class:1 era:1 feedback:1 epoch:2   number:16      (number only where a kind has one)
+--   feedback  hold:1 gaps:4 class:1 era:1 0:1           latest:16      then four bytes for each gap
+--   gap       first:16  era:1 round:7  frames:8
+--
+-- Load it with `wireshark -X lua_script:hitless.lua`, or copy it to the personal Lua plugins folder.
+-- No frame says how it is sealed: set the preference, `-o hitless.seal:crc` on the command line.
+--
+-- What `Header::parse` and `Framing::parse` refuse as malformed is marked `hitless.malformed` here, and
+-- nothing else is. Seals are shown, not checked. No bytes make the script fail. Of a frame that the capture
+-- cut short, what lies inside may look malformed: a script cannot pass on how long it was.
+
+local OWN, WHOLE = 0x88b5, 0x88b6
+
+local VERSION = 1
+local MAX_GAPS = 8
+local SESSION_LEN = 20
+local ETHERNET = 14
+-- A type field up to this is a length, and an LLC header follows.
+local MAX_LENGTH = 1500
+-- A protected link may carry another's frames. Lua's C stack bears some two hundred calls, and a hostile
+-- frame has room for thousands of levels.
+local MAX_DEPTH = 4
+
+local PLAIN, DATA, RETRANSMISSION, DUMMY, ACK, NOTICE, SESSION = 0, 1, 2, 3, 4, 5, 6
+
+local KINDS = {
+    [PLAIN] = "Plain",
+    [DATA] = "Data",
+    [RETRANSMISSION] = "Retransmission",
+    [DUMMY] = "Dummy",
+    [ACK] = "Ack",
+    [NOTICE] = "Notice",
+    [SESSION] = "Session",
+}
+local NUMBERED = { [DATA] = true, [RETRANSMISSION] = true, [DUMMY] = true }
+local NEEDS_FEEDBACK = { [PLAIN] = true, [ACK] = true, [NOTICE] = true }
+local HAS_BODY = { [PLAIN] = true, [DATA] = true, [RETRANSMISSION] = true }
+
+local CLASSES = { [0] = "Ordered", [1] = "Non-blocking" }
+
+local SESSION_KINDS = {
+    [0] = "Hello",
+    [1] = "Welcome",
+    [2] = "Confirm",
+    [3] = "Unknown",
+    [4] = "Bye",
+    [5] = "Bye, all delivered",
+    [6] = "Gone",
+    [8] = "Refuse: version",
+    [9] = "Refuse: classes",
+    [10] = "Refuse: window",
+    [11] = "Refuse: MTU",
+    [12] = "Refuse: seal",
+}
+
+local NO_SEAL, CRC, KEY = 0, 1, 2
+local SEALS = { [NO_SEAL] = "none", [CRC] = "crc", [KEY] = "key" }
+
+local hitless = Proto("hitless", "Protected link")
+
+hitless.prefs.seal = Pref.enum(
+    "Seal",
+    NO_SEAL,
+    "How the ends seal their frames: no frame says so",
+    { { 1, SEALS[NO_SEAL], NO_SEAL }, { 2, SEALS[CRC], CRC }, { 3, SEALS[KEY], KEY } },
+    true
+)
+
+local field = {
+    kind = ProtoField.uint8("hitless.kind", "Kind", base.DEC, KINDS, 0xe0),
+    class = ProtoField.uint8("hitless.class", "Class", base.DEC, CLASSES, 0x10),
+    era = ProtoField.uint8("hitless.era", "Era", base.DEC, nil, 0x08),
+    feedback = ProtoField.bool("hitless.feedback", "Acknowledgement follows", 8, nil, 0x04),
+    epoch = ProtoField.uint8("hitless.epoch", "Epoch, modulo four", base.DEC, nil, 0x03),
+    seq = ProtoField.uint16("hitless.seq", "Sequence number", base.DEC),
+
+    ack = ProtoField.none("hitless.ack", "Acknowledgement"),
+    ack_hold = ProtoField.bool("hitless.ack.hold", "Hold new frames", 8, nil, 0x80),
+    ack_gaps = ProtoField.uint8("hitless.ack.gaps", "Gaps listed", base.DEC, nil, 0x78),
+    ack_class = ProtoField.uint8("hitless.ack.class", "Class", base.DEC, CLASSES, 0x04),
+    ack_era = ProtoField.uint8("hitless.ack.era", "Era", base.DEC, nil, 0x02),
+    ack_latest = ProtoField.uint16("hitless.ack.latest", "Latest", base.DEC),
+
+    gap = ProtoField.none("hitless.gap", "Gap"),
+    gap_first = ProtoField.uint16("hitless.gap.first", "First missing", base.DEC),
+    gap_era = ProtoField.uint8("hitless.gap.era", "Era", base.DEC, nil, 0x80),
+    gap_round = ProtoField.uint8("hitless.gap.round", "Asked before", base.DEC, nil, 0x7f),
+    gap_frames = ProtoField.uint8("hitless.gap.frames", "Frames missing", base.DEC),
+
+    session = ProtoField.none("hitless.session", "Life cycle"),
+    session_kind = ProtoField.uint8("hitless.session.kind", "Message", base.DEC, SESSION_KINDS),
+    session_version = ProtoField.uint8("hitless.session.version", "Version", base.DEC),
+    session_classes = ProtoField.uint8("hitless.session.classes", "Classes in use", base.HEX),
+    session_seal = ProtoField.uint8("hitless.session.seal", "Seal", base.DEC, SEALS, 0xfe),
+    session_protects = ProtoField.bool("hitless.session.protects", "Protects what it sends", 8, nil, 0x01),
+    session_window = ProtoField.uint16("hitless.session.window", "Window", base.DEC),
+    session_mtu = ProtoField.uint16("hitless.session.mtu", "Longest frame", base.DEC),
+    session_instance = ProtoField.uint32("hitless.session.instance", "Instance", base.HEX),
+    session_heard = ProtoField.uint32("hitless.session.heard", "Instance heard", base.HEX),
+    session_epoch = ProtoField.uint32("hitless.session.epoch", "Epoch", base.DEC),
+
+    seal = ProtoField.none("hitless.seal", "Seal"),
+    seal_crc = ProtoField.uint32("hitless.seal.crc", "CRC-32", base.HEX),
+    seal_counter = ProtoField.uint64("hitless.seal.counter", "Counter", base.DEC),
+    seal_tag = ProtoField.uint64("hitless.seal.tag", "Tag", base.HEX),
+
+    type = ProtoField.uint16("hitless.type", "Type of the frame inside", base.HEX),
+    padding = ProtoField.bytes("hitless.padding", "Padding"),
+}
+hitless.fields = field
+
+local remark = {
+    malformed = ProtoExpert.new("hitless.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR),
+    cut = ProtoExpert.new("hitless.cut", "Cut short", expert.group.UNDECODED, expert.severity.NOTE),
+    deep = ProtoExpert.new("hitless.deep", "Nested deeply", expert.group.UNDECODED, expert.severity.NOTE),
+    other_version = ProtoExpert.new("hitless.session.other_version", "Other version", expert.group.PROTOCOL,
+        expert.severity.WARN),
+    other_seal = ProtoExpert.new("hitless.session.other_seal", "Other seal", expert.group.UNDECODED,
+        expert.severity.WARN),
+}
+hitless.experts = remark
+
+local by_type = DissectorTable.get("ethertype")
+local as_ethernet = Dissector.get("eth_withoutfcs")
+local as_llc = Dissector.get("llc")
+local as_data = Dissector.get("data")
+
+-- Raised to leave a frame that cannot be read further, after an expert has said why.
+local REFUSED = {}
+
+local function refuse(item, why)
+    item:add_proto_expert_info(remark.malformed, why)
+    error(REFUSED)
+end
+
+-- Reads a frame from front to back; `item` is where a complaint is shown.
+local Reader = {}
+Reader.__index = Reader
+
+function Reader.new(tvb, item)
+    return setmetatable({ tvb = tvb, item = item, at = 0 }, Reader)
+end
+
+function Reader:left()
+    return self.tvb:len() - self.at
+end
+
+function Reader:need(len, what)
+    if self:left() >= len then
+        return
+    end
+    -- The frame may have been longer than what was captured of it.
+    if self.at + len <= self.tvb:reported_len() then
+        self.item:add_proto_expert_info(remark.cut, "The capture ends within " .. what)
+        error(REFUSED)
+    end
+    refuse(self.item, "The frame ends within " .. what)
+end
+
+-- The next bytes, which stay where they are.
+function Reader:peek(len, what)
+    self:need(len, what)
+    return self.tvb:range(self.at, len)
+end
+
+function Reader:take(len, what)
+    local range = self:peek(len, what)
+    self.at = self.at + len
+    return range
+end
+
+-- A number with the mark of the odd era, as the daemon's log has it.
+local function seq_text(number, era)
+    return string.format("%d%s", number, era == 1 and "'" or "")
+end
+
+local function read_gap(reader, tree)
+    local range = reader:take(4, "a gap")
+    local first, frames = range:range(0, 2):uint(), range:range(3, 1):uint()
+    local text = string.format("%s+%d", seq_text(first, range:bitfield(16, 1)), frames)
+    local item = tree:add(field.gap, range):append_text(": " .. text)
+    item:add(field.gap_first, range:range(0, 2))
+    item:add(field.gap_era, range:range(2, 1))
+    item:add(field.gap_round, range:range(2, 1))
+    item:add(field.gap_frames, range:range(3, 1))
+    if frames == 0 then
+        refuse(item, "A gap of no frames")
+    end
+    return text
+end
+
+-- Returns its text for the Info column.
+local function read_feedback(reader, tree)
+    local range = reader:take(3, "the acknowledgement")
+    local flags, gaps = range:range(0, 1), range:bitfield(1, 4)
+    local latest = seq_text(range:range(1, 2):uint(), range:bitfield(6, 1))
+    local length = math.min(3 + 4 * gaps, 3 + reader:left())
+    local item = tree:add(field.ack, reader.tvb:range(range:offset(), length)):append_text(": " .. latest)
+    item:add(field.ack_hold, flags)
+    item:add(field.ack_gaps, flags)
+    item:add(field.ack_class, flags)
+    item:add(field.ack_era, flags)
+    item:add(field.ack_latest, range:range(1, 2))
+    if range:bitfield(7, 1) ~= 0 then
+        refuse(item, "A reserved bit is set")
+    end
+    if gaps > MAX_GAPS then
+        refuse(item, "More gaps than an acknowledgement lists")
+    end
+
+    local text = "ack " .. latest
+    if range:bitfield(5, 1) == 1 then
+        text = text .. " non-blocking"
+    end
+    if range:bitfield(0, 1) == 1 then
+        text = text .. " hold"
+    end
+    local missing = {}
+    for i = 1, gaps do
+        missing[i] = read_gap(reader, item)
+    end
+    if gaps > 0 then
+        text = text .. " missing " .. table.concat(missing, " ")
+    end
+    return " [" .. text .. "]"
+end
+
+-- Returns its text for the Info column.
+local function read_session(reader, tree, prefs)
+    local range = reader:take(SESSION_LEN, "the life-cycle message")
+    local name = SESSION_KINDS[range:range(0, 1):uint()]
+    local version, seal = range:range(1, 1):uint(), range:bitfield(24, 7)
+    local item = tree:add(field.session, range):append_text(": " .. (name or "no such message"))
+    item:add(field.session_kind, range:range(0, 1))
+    item:add(field.session_version, range:range(1, 1))
+    item:add(field.session_classes, range:range(2, 1))
+    item:add(field.session_seal, range:range(3, 1))
+    item:add(field.session_protects, range:range(3, 1))
+    item:add(field.session_window, range:range(4, 2))
+    item:add(field.session_mtu, range:range(6, 2))
+    item:add(field.session_instance, range:range(8, 4))
+    item:add(field.session_heard, range:range(12, 4))
+    item:add(field.session_epoch, range:range(16, 4))
+    if not name then
+        refuse(item, "No such message")
+    end
+    if version ~= VERSION then
+        item:add_proto_expert_info(remark.other_version,
+            string.format("Version %d; this script knows %d", version, VERSION))
+    end
+    if seal ~= prefs.seal then
+        item:add_proto_expert_info(remark.other_seal,
+            string.format("The sender's seal is %s, the preference hitless.seal says %s",
+                SEALS[seal] or seal, SEALS[prefs.seal]))
+    end
+    return ": " .. name
+end
+
+-- Returns the kind and the text for the Info column.
+local function read_header(reader, tree, prefs)
+    local tag = reader:take(1, "the link header")
+    local kind, class, era = tag:bitfield(0, 3), tag:bitfield(3, 1), tag:bitfield(4, 1)
+    local has_feedback = tag:bitfield(5, 1) == 1
+    tree:add(field.kind, tag)
+    if NUMBERED[kind] then
+        tree:add(field.class, tag)
+        tree:add(field.era, tag)
+    end
+    tree:add(field.feedback, tag)
+    tree:add(field.epoch, tag)
+
+    if not KINDS[kind] then
+        refuse(tree, "No such kind")
+    elseif not NUMBERED[kind] and class + era ~= 0 then
+        refuse(tree, "A class or era without a number")
+    elseif NEEDS_FEEDBACK[kind] and not has_feedback then
+        refuse(tree, "No acknowledgement, which this kind is for")
+    elseif kind == SESSION and has_feedback then
+        refuse(tree, "An acknowledgement in a life-cycle message")
+    end
+
+    local text = KINDS[kind]
+    if NUMBERED[kind] then
+        local number = reader:take(2, "the sequence number")
+        tree:add(field.seq, number)
+        text = text .. " seq " .. seq_text(number:uint(), era) .. (class == 1 and " non-blocking" or "")
+    end
+    text = string.format("%s epoch %d", text, tag:bitfield(6, 2))
+    if kind == SESSION then
+        text = text .. read_session(reader, tree, prefs)
+    elseif has_feedback then
+        text = text .. read_feedback(reader, tree)
+    end
+    return kind, text
+end
+
+local function read_seal(reader, tree, prefs)
+    if prefs.seal == CRC then
+        local range = reader:take(4, "the seal")
+        tree:add(field.seal, range):add(field.seal_crc, range)
+    elseif prefs.seal == KEY then
+        local range = reader:take(16, "the seal")
+        local item = tree:add(field.seal, range)
+        item:add(field.seal_counter, range:range(0, 8))
+        item:add(field.seal_tag, range:range(8, 8))
+    end
+end
+
+local depth = 0
+
+-- Another dissector may fail on what it is given: it shows that itself, and it is no error of ours.
+-- It has the Info column to itself; ours goes in front afterwards, because TCP puts its remarks there too.
+local function hand_over(dissect, tree, pinfo, text)
+    if depth >= MAX_DEPTH then
+        tree:add_proto_expert_info(remark.deep, "Nested too deeply to go on")
+        return
+    end
+    pinfo.cols.info:clear()
+    depth = depth + 1
+    pcall(dissect)
+    depth = depth - 1
+    pinfo.cols.info:prepend(text .. " | ")
+end
+
+-- The frame inside, without its addresses.
+local function dissect_own(reader, tree, pinfo, root, text)
+    local kind = reader:take(2, "the type of the frame inside")
+    tree:add(field.type, kind)
+    tree:set_len(reader.at)
+    local number = kind:uint()
+    local is_length = number <= MAX_LENGTH
+    local length = is_length and math.min(number, reader:left()) or reader:left()
+    if length == 0 then
+        return
+    end
+    local inner = reader:take(length, "the frame inside"):tvb()
+    hand_over(function()
+        if is_length then
+            as_llc:call(inner, pinfo, root)
+        elseif by_type:get_dissector(number) then
+            by_type:try(number, inner, pinfo, root)
+        else
+            pinfo.cols.info:set(string.format("type 0x%04x", number))
+            as_data:call(inner, pinfo, root)
+        end
+    end, tree, pinfo, text)
+    -- IP and its like cut their buffer to the length that they state: the rest is padding.
+    reader.at = reader.at - length + math.min(inner:reported_len(), length)
+end
+
+local function dissect_whole(reader, tree, pinfo, root, text)
+    reader:need(ETHERNET, "the frame inside")
+    tree:set_len(reader.at)
+    local inner = reader:take(reader:left(), "the frame inside"):tvb()
+    hand_over(function()
+        as_ethernet:call(inner, pinfo, root)
+    end, tree, pinfo, text)
+end
+
+local function dissect(reader, tree, pinfo, root)
+    local whole = pinfo.match_uint == WHOLE
+    local prefs = hitless.prefs
+    local kind, text = read_header(reader, tree, prefs)
+    tree:append_text(", " .. text)
+    pinfo.cols.info:set(text)
+    read_seal(reader, tree, prefs)
+    tree:set_len(reader.at)
+    if HAS_BODY[kind] then
+        local dissect_body = whole and dissect_whole or dissect_own
+        dissect_body(reader, tree, pinfo, root, text)
+    end
+    if reader:left() > 0 then
+        tree:add(field.padding, reader:take(reader:left(), "the padding"))
+    end
+end
+
+function hitless.dissector(tvb, pinfo, root)
+    pinfo.cols.protocol:set("hitless")
+    pinfo.cols.info:set("Protected link")
+    local tree = root:add(hitless, tvb:range())
+    local ok, problem = pcall(dissect, Reader.new(tvb, tree), tree, pinfo, root)
+    if not ok and problem == REFUSED then
+        pinfo.cols.info:append(" [not readable to its end]")
+    elseif not ok then
+        error(problem, 0)
+    end
+    return tvb:len()
+end
+
+by_type:add(OWN, hitless)
+by_type:add(WHOLE, hitless)

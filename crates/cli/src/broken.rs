@@ -1,0 +1,37 @@
+//! What is wrong with a wire, as the command line and fault files say it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use faults::{FaultFile, Model};
+use units::Prob;
+
+use crate::output::Failure;
+
+/// One direction's loss model.
+pub fn model(loss: Prob, burst: Option<f64>, bit_errors: Option<Prob>) -> Result<Model, Failure> {
+    match (bit_errors, burst) {
+        (Some(rate), _) => Ok(Model::PerBit(rate)),
+        (None, None) => Ok(Model::PerFrame(loss)),
+        (None, Some(length)) => Model::bursts(loss, length).ok_or_else(|| {
+            Failure::Usage(format!(
+                "--burst {length}: expected a mean of at least 1 frame, with room between bursts at --loss {loss}"
+            ))
+        }),
+    }
+}
+
+pub fn file(path: &Path) -> Result<FaultFile, Failure> {
+    let wrong = |what: &dyn std::fmt::Display| Failure::Usage(format!("--faults {}: {what}", path.display()));
+    let text = read(path).map_err(|error| wrong(&error))?;
+    FaultFile::parse(&text).map_err(|error| wrong(&error))
+}
+
+/// A fault file is short; anything longer is not one.
+fn read(path: &Path) -> std::io::Result<String> {
+    const LONGEST: u64 = 1 << 20;
+    let mut text = String::new();
+    let read = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if read as u64 > LONGEST { Err(std::io::Error::other("expected at most 1 MiB")) } else { Ok(text) }
+}

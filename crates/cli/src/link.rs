@@ -1,0 +1,214 @@
+//! `hitless link`: the daemon, and what can be asked of it.
+
+mod capture;
+mod view;
+
+use std::io;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use live::config::{LinkConfig, Wishes};
+use live::control::{Answer, Ask, RunDirectory};
+use live::run::{Handle, Request};
+use live::status::Status;
+use report::table::{Align, Table, thousands};
+use units::Rate;
+
+use crate::args::{LinkCommand, NameArg, UpArgs};
+use crate::output::{Done, Failure, print, say};
+
+pub fn run(command: &LinkCommand, json: bool) -> Done {
+    match command {
+        LinkCommand::Up(args) => up(args),
+        LinkCommand::Down(args) => down(args),
+        LinkCommand::Status(args) => {
+            let status = status(args.name.as_deref())?;
+            print(json, &status, || describe(&status))
+        }
+        LinkCommand::Activate(args) => ask(args, Ask::Activate),
+        LinkCommand::Deactivate(args) => ask(args, Ask::Deactivate),
+        LinkCommand::Counters(args) => {
+            let status = status(args.name.as_deref())?;
+            print(json, &status.counters, || counters(&status))
+        }
+        LinkCommand::Watch(args) => view::run(args, json),
+        LinkCommand::Capture(args) => capture::run(args),
+    }
+}
+
+fn up(args: &UpArgs) -> Done {
+    let file = args.config.as_deref().map_or(Ok(Wishes::default()), Wishes::read).map_err(Failure::Usage)?;
+    let config = args.wishes().or(file).check().map_err(Failure::Usage)?;
+    if args.background {
+        return in_background(&config);
+    }
+    let started = |handle: Handle| {
+        let stop = move || {
+            handle.ask(Request::Stop);
+        };
+        ctrlc::set_handler(stop).map_err(io::Error::other)
+    };
+    let directory = RunDirectory::of_this_system();
+    let ended = live::daemon::run(&config, &directory, &mut |text| say(text), started);
+    ended.map(drop).map_err(|trouble| Failure::Usage(trouble.0))
+}
+
+/// Starts the same command again without a terminal, and waits until it answers or ends.
+fn in_background(config: &LinkConfig) -> Done {
+    let program = std::env::current_exe().map_err(|error| Failure::Outside(error.to_string()))?;
+    let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--background");
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut daemon = command.spawn().map_err(|error| Failure::Outside(error.to_string()))?;
+    let directory = RunDirectory::of_this_system();
+    loop {
+        if let Ok(Some(_)) = daemon.try_wait() {
+            let mut said = String::new();
+            if let Some(mut stderr) = daemon.stderr.take() {
+                let _ = io::Read::read_to_string(&mut stderr, &mut said);
+            }
+            let last = said.lines().last().unwrap_or("the daemon ended").trim_start_matches("error: ").to_owned();
+            return Err(Failure::Usage(last));
+        }
+        if directory.ask(&config.name, Ask::Status).is_ok() {
+            say(&format!("{} is up in the background; `hitless link down {0}` ends it", config.name));
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The link meant: the one named, or the only one there is.
+fn name(given: Option<&str>, directory: &RunDirectory) -> Result<String, Failure> {
+    if let Some(name) = given {
+        return Ok(name.to_owned());
+    }
+    let mut names = directory.names();
+    match (names.pop(), names.is_empty()) {
+        (Some(name), true) => Ok(name),
+        (None, _) => Err(Failure::Usage("no link is up; `hitless link up IFACE` makes one".to_owned())),
+        (Some(last), false) => {
+            names.push(last);
+            Err(Failure::Usage(format!("which one? these are up: {}", names.join(", "))))
+        }
+    }
+}
+
+fn unreachable(name: &str, directory: &RunDirectory, error: &io::Error) -> Failure {
+    let why = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => "no daemon runs for it".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied; ask as root, or with sudo".to_owned(),
+        _ => error.to_string(),
+    };
+    Failure::Usage(format!("{name}: {why} ({})", directory.socket(name).display()))
+}
+
+fn status(given: Option<&str>) -> Result<Status, Failure> {
+    let directory = RunDirectory::of_this_system();
+    let name = name(given, &directory)?;
+    match directory.ask(&name, Ask::Status) {
+        Ok(Answer::Status(status)) => Ok(*status),
+        Ok(Answer::Refused(why)) => Err(Failure::Outside(why)),
+        Ok(Answer::Done) => Err(Failure::Outside(format!("{name} gave no status"))),
+        Err(error) => Err(unreachable(&name, &directory, &error)),
+    }
+}
+
+fn ask(args: &NameArg, ask: Ask) -> Done {
+    let directory = RunDirectory::of_this_system();
+    let name = name(args.name.as_deref(), &directory)?;
+    match directory.ask(&name, ask) {
+        Ok(Answer::Refused(why)) => Err(Failure::Outside(why)),
+        Ok(_) => Ok(()),
+        Err(error) => Err(unreachable(&name, &directory, &error)),
+    }
+}
+
+/// Ends the daemon and waits until it has put everything back; does that itself if it is gone.
+fn down(args: &NameArg) -> Done {
+    let directory = RunDirectory::of_this_system();
+    let name = args.name.clone().map_or_else(|| name(None, &directory), Ok)?;
+    let asked = directory.ask(&name, Ask::Down);
+    if let Err(error) = asked {
+        let gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+        if gone && live::standin::clean_up(&directory, &name).map_err(|trouble| Failure::Outside(trouble.0))? {
+            let _ = std::fs::remove_file(directory.socket(&name));
+            say(&format!("{name}: its daemon was gone; what it had changed is put back"));
+            return Ok(());
+        }
+        return Err(unreachable(&name, &directory, &error));
+    }
+    for _ in 0..300 {
+        if !directory.socket(&name).exists() && !directory.notes(&name).exists() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(Failure::Outside(format!("{name} is still up after three seconds")))
+}
+
+fn describe(status: &Status) -> String {
+    let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
+    let mut row = |name: &str, value: String| table.row(vec![name.to_owned(), value]);
+    let state = match (&status.problem, status.is_active()) {
+        (Some(problem), _) => format!("{}: {problem}", status.state),
+        (None, true) => format!("active, peer {}", status.peer.as_deref().unwrap_or("unknown")),
+        (None, false) => status.state.clone(),
+    };
+    row("state", state);
+    let level = status.level.as_ref().map_or(String::new(), |level| format!(", now {level}"));
+    row("mode", format!("{}{level}, {} copies of a retransmission", status.mode, status.copies));
+    row("loss on the wire", format!("in {}, out {}", loss(status.loss_in), loss(status.loss_out)));
+    row("recovered, given up", format!("{}, {}", thousands(status.recovered), thousands(status.given_up)));
+    row(
+        "recovery delay",
+        format!(
+            "p50 {}, p99 {}, max {}",
+            us(status.recovery_p50_us),
+            us(status.recovery_p99_us),
+            us(status.recovery_max_us)
+        ),
+    );
+    row("wire", format!("out {}, in {}", rate(status.tx_bits_per_second), rate(status.rx_bits_per_second)));
+    row(
+        "waiting",
+        format!(
+            "{} B for the wire, {} B for acknowledgement, {} B for their turn",
+            thousands(status.queued_bytes),
+            thousands(status.tx_buffered_bytes),
+            thousands(status.rx_held_bytes)
+        ),
+    );
+    row("backend", format!("{} and {}, seal {}", status.host_backend, status.wire_backend, status.seal));
+    row("up for", format!("{:.0} s", status.up_seconds));
+    format!("{} stands in for {}, MTU {}\n{table}", status.name, status.interface, status.mtu)
+}
+
+fn counters(status: &Status) -> String {
+    let mut table = Table::new(&[("counter", Align::Left), ("value", Align::Right)]);
+    for (name, value) in &status.counters {
+        table.row(vec![name.clone(), thousands(*value)]);
+    }
+    table.to_string()
+}
+
+fn loss(share: Option<f64>) -> String {
+    match share {
+        None => "not known yet".to_owned(),
+        Some(0.0) => "none seen".to_owned(),
+        Some(share) => format!("{share:.1e}"),
+    }
+}
+
+fn us(delay: Option<f64>) -> String {
+    match delay {
+        None => "–".to_owned(),
+        Some(us) if us < 1e3 => format!("{us:.0} µs"),
+        Some(us) => format!("{:.1} ms", us / 1e3),
+    }
+}
+
+fn rate(bits_per_second: f64) -> String {
+    format!("{:.1}M", bits_per_second / 1e6).parse::<Rate>().map_or("idle".to_owned(), |rate| format!("{rate}bit/s"))
+}

@@ -1,0 +1,54 @@
+//! `hitless link capture`: the protected traffic of an interface, as pcapng.
+
+use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use live::backend::PacketSocket;
+use live::capture::Capture;
+use live::clock::time_of_day;
+use live::frame::{OWN, WHOLE};
+use live::net::Netlink;
+use live::poll;
+use live::standin::wire_socket;
+
+use crate::args::CaptureArgs;
+use crate::output::{Done, Failure, say};
+
+pub fn run(args: &CaptureArgs) -> Done {
+    let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", args.interface));
+    let link = Netlink::open().and_then(|netlink| netlink.existing_link(&args.interface));
+    let link = link.map_err(|error| Failure::Usage(error.to_string()))?;
+    let both_ways = live::backend::Opened { outgoing_too: true, ..wire_socket(link.mtu, 4_096) };
+    let mut socket = PacketSocket::open(link.index, &both_ways).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => Failure::Usage(format!("{error}; capturing needs root, or sudo")),
+        _ => outside(error),
+    })?;
+    let mut capture = Capture::create(&args.write, &[&args.interface])
+        .map_err(|error| Failure::Usage(format!("{}: {error}", args.write.display())))?;
+    let (stop, stopper) = std::io::pipe().map_err(outside)?;
+    let mut stopper = Some(stopper);
+    // A second Ctrl-C finds nothing left to do.
+    let _ = ctrlc::set_handler(move || drop(stopper.take()));
+    let most = args.frames.map_or(u64::MAX, |frames| frames.0);
+    let mut kept = 0;
+    while kept < most {
+        let mut failed = Ok(());
+        socket.receive(64, |frame| {
+            let ours =
+                frame.bytes.get(12..14).is_some_and(|kind| kind == OWN.to_be_bytes() || kind == WHOLE.to_be_bytes());
+            if ours && kept < most && failed.is_ok() {
+                kept += 1;
+                failed = capture.write(0, time_of_day(), frame.bytes);
+            }
+        });
+        failed.map_err(outside)?;
+        let ready = poll::wait(&[(stop.as_raw_fd(), false), (socket.fd(), false)], Duration::from_secs(1));
+        if ready.map_err(outside)?[0] != poll::Readiness::Nothing {
+            break;
+        }
+    }
+    capture.flush().map_err(outside)?;
+    say(&format!("{kept} frames in {}", args.write.display()));
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! `hitless wire`: a corrupting wire between two interfaces.
+
+use std::io::PipeReader;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use faults::Schedule;
+use live::backend::PacketSocket;
+use live::medium::{KernelWire, Lane, LaneCounters, Medium, MediumConfig};
+use live::net::{Link, Netlink};
+use live::poll;
+use live::standin::wire_socket;
+use report::table::{Align, Table, thousands};
+use serde::Serialize;
+use units::Prob;
+
+use crate::args::WireArgs;
+use crate::broken;
+use crate::output::{Done, Failure, print, say};
+
+/// What the wire did, by direction.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    forward: LaneCounters,
+    reverse: LaneCounters,
+}
+
+pub fn run(args: &WireArgs, json: bool) -> Done {
+    if args.a == args.b {
+        return Err(Failure::Usage(format!("{} and {}: expected two interfaces", args.a, args.b)));
+    }
+    let netlink = Netlink::open().map_err(usage)?;
+    let ends = [interface(&netlink, &args.a)?, interface(&netlink, &args.b)?];
+    let (stop, stopper) = std::io::pipe().map_err(|error| Failure::Outside(error.to_string()))?;
+    let mut stopper = Some(stopper);
+    // Failing to listen leaves Ctrl-C to end it at once.
+    let _ = ctrlc::set_handler(move || drop(stopper.take()));
+    let [forward, reverse] =
+        if args.in_kernel { in_kernel(args, &netlink, &ends, &stop)? } else { in_this_process(args, &ends, &stop)? };
+    let outcome = Outcome { forward, reverse };
+    print(json, &outcome, || table(args, &outcome))
+}
+
+fn usage(error: live::net::Error) -> Failure {
+    Failure::Usage(live::standin::Trouble::from(error).0)
+}
+
+fn interface(netlink: &Netlink, name: &str) -> Result<Link, Failure> {
+    let link = netlink.link(name).map_err(usage)?;
+    let link =
+        link.ok_or_else(|| Failure::Usage(format!("there is no interface {name}; `ip link` shows which there are")))?;
+    if link.up { Ok(link) } else { Err(Failure::Usage(format!("{name} is down; `ip link set {name} up` first"))) }
+}
+
+fn lanes(args: &WireArgs) -> Result<[Lane; 2], Failure> {
+    let (forward, reverse) = match &args.faults {
+        Some(path) => {
+            let file = broken::file(path)?;
+            (file.forward, file.reverse)
+        }
+        None => {
+            let back = args.reverse_loss.unwrap_or(args.loss);
+            let model = |loss: Prob| broken::model(loss, args.burst, args.bit_errors).map(Schedule::always);
+            (model(args.loss)?, model(back)?)
+        }
+    };
+    Ok([forward, reverse].map(|faults| Lane { faults, rate: args.rate, delay: args.delay }))
+}
+
+fn in_this_process(args: &WireArgs, ends: &[Link; 2], stop: &PipeReader) -> Result<[LaneCounters; 2], Failure> {
+    let config = MediumConfig {
+        names: [args.a.clone(), args.b.clone()],
+        lanes: lanes(args)?,
+        seed: args.seed,
+        queue: args.queue,
+        flip: args.flip,
+        log: args.log.clone(),
+        counters: args.counters.clone(),
+    };
+    let open = |link: &Link| {
+        let mut socket = wire_socket(link.mtu, 4_096);
+        socket.send_buffer = 4 << 20;
+        PacketSocket::open(link.index, &socket).map_err(|error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Failure::Usage(format!("{error}; a wire needs root, or sudo")),
+            _ => Failure::Outside(format!("{}: {error}", link.name)),
+        })
+    };
+    let sockets = [open(&ends[0])?, open(&ends[1])?];
+    let longest = ends[0].mtu.max(ends[1].mtu) as usize + 18;
+    let mut medium = Medium::new(config, sockets, longest).map_err(|error| Failure::Usage(error.to_string()))?;
+    say(&format!("a wire between {} and {}; Ctrl-C ends it", args.a, args.b));
+    let mut warned = false;
+    let until = args.duration.map(|span| Duration::from_nanos(span.as_ps() / 1_000));
+    let outcome = medium.run(stop, until, &mut |counters| {
+        if !warned && counters.iter().any(|lane| lane.too_long > 0) {
+            warned = true;
+            say("frames longer than the wire's come in: switch off segmentation at the sender (ethtool -K IFACE tso off gso off)");
+        }
+    });
+    outcome.map_err(|error| Failure::Outside(error.to_string()))
+}
+
+fn in_kernel(
+    args: &WireArgs,
+    netlink: &Netlink,
+    ends: &[Link; 2],
+    stop: &PipeReader,
+) -> Result<[LaneCounters; 2], Failure> {
+    let losses = [args.loss, args.reverse_loss.unwrap_or(args.loss)];
+    let indices = [ends[0].index, ends[1].index];
+    let wire = KernelWire::lay(netlink, indices, losses, args.rate, args.queue).map_err(usage)?;
+    say(&format!("a wire in the kernel between {} and {}; Ctrl-C ends it", args.a, args.b));
+    let until = args.duration.map(|span| Duration::from_nanos(span.as_ps() / 1_000));
+    let clock = live::clock::Clock::start();
+    while until.is_none_or(|until| clock.elapsed() < until) {
+        let left = until.map_or(Duration::from_secs(1), |until| until.saturating_sub(clock.elapsed()));
+        let ready = poll::wait(&[(stop.as_raw_fd(), false)], left.min(Duration::from_secs(1)));
+        if ready.map_err(|error| Failure::Outside(error.to_string()))?[0] != poll::Readiness::Nothing {
+            break;
+        }
+        if let Some(directory) = &args.counters {
+            let counters = wire.counters().map_err(usage)?;
+            let kept = live::medium::keep_counters(directory, &[&args.a, &args.b], &counters);
+            kept.map_err(|error| Failure::Outside(format!("{}: {error}", directory.display())))?;
+        }
+    }
+    wire.counters().map_err(usage)
+}
+
+fn table(args: &WireArgs, outcome: &Outcome) -> String {
+    let mut table = Table::new(&[
+        ("direction", Align::Left),
+        ("offered", Align::Right),
+        ("corrupted", Align::Right),
+        ("passed", Align::Right),
+        ("overflowed", Align::Right),
+    ]);
+    let mut row = |from: &str, to: &str, lane: &LaneCounters| {
+        let cells = [lane.offered, lane.dropped, lane.passed, lane.overflowed].map(thousands);
+        table.row([vec![format!("{from} to {to}")], cells.to_vec()].concat());
+    };
+    row(&args.a, &args.b, &outcome.forward);
+    row(&args.b, &args.a, &outcome.reverse);
+    table.to_string()
+}

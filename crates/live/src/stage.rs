@@ -1,0 +1,257 @@
+//! Two hosts and a wire on one machine, for demonstrations, benchmarks and tests.
+//!
+//! ```text
+//!   left            middle              right
+//!   w0 ───────────▶ x0 ──loss, rate──▶ x1 ───────────▶ w1
+//! ```
+//!
+//! Three network namespaces without names: they end with the program, however it ends, and nothing is left
+//! behind. The wire is in the kernel (a random filter on ingress, forwarding, a token bucket), so that it is not
+//! the bottleneck; its counters are the truth.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::Scope;
+
+use serde::Serialize;
+use units::{Prob, Rate, Span};
+
+use crate::config::LinkConfig;
+use crate::load;
+use crate::net::{self, Address, Namespace, Netlink, Qdisc};
+use crate::run::{self, Handle, Loop, Request};
+use crate::standin::{self, Trouble};
+use crate::status::Status;
+
+/// What crossed the wire, both ways together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WireCount {
+    pub offered: u64,
+    pub dropped: u64,
+}
+
+impl std::ops::Add for WireCount {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { offered: self.offered + other.offered, dropped: self.dropped + other.dropped }
+    }
+}
+
+impl std::ops::Sub for WireCount {
+    type Output = Self;
+    fn sub(self, before: Self) -> Self {
+        Self { offered: self.offered - before.offered, dropped: self.dropped - before.dropped }
+    }
+}
+
+/// The port that servers of a stage listen on.
+pub const PORT: u16 = 7_700;
+
+/// One end of a stage: 0 on the left, 1 on the right.
+pub fn address(end: usize) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1 + end as u8))
+}
+
+fn mac(end: usize) -> [u8; 6] {
+    [0x02, 0x48, 0x49, 0x54, 0x00, 1 + end as u8]
+}
+
+/// The interface that an end's wire is plugged into.
+pub fn plug(end: usize) -> &'static str {
+    ["w0", "w1"][end]
+}
+
+#[derive(Debug)]
+pub struct Stage {
+    pub ends: [Namespace; 2],
+    middle: Mutex<Netlink>,
+    /// Indices of the wire's two ends, in the middle.
+    wire: [u32; 2],
+}
+
+impl Stage {
+    /// Two ends joined by a clean wire without a rate limit. Call it in a namespace that may be changed.
+    pub fn new(mtu: u32) -> net::Result<Self> {
+        let ends = [Namespace::new()?, Namespace::new()?];
+        let middle = Namespace::new()?;
+        let (wire, middle) = middle.with(|| -> net::Result<_> {
+            let middle = Netlink::open()?;
+            let mut wire = [0; 2];
+            for end in 0..2 {
+                let inner = ["x0", "x1"][end];
+                middle.add_veth(inner, plug(end))?;
+                let (inner, outer) = (middle.existing_link(inner)?, middle.existing_link(plug(end))?);
+                middle.set_mtu(inner.index, mtu)?;
+                middle.set_namespace(outer.index, &ends[end])?;
+                let _ = middle.no_ipv6_autoconf(inner.index);
+                middle.set_up(inner.index, true)?;
+                wire[end] = inner.index;
+            }
+            for end in 0..2 {
+                middle.add_clsact(wire[end])?;
+                middle.forward(wire[end], wire[1 - end])?;
+            }
+            Ok((wire, middle))
+        })??;
+        for (end, namespace) in ends.iter().enumerate() {
+            namespace.with(|| -> net::Result<()> {
+                let netlink = Netlink::open()?;
+                netlink.set_loopback_up()?;
+                let link = netlink.existing_link(plug(end))?;
+                // Addresses of its own would greet the neighbours and be counted as traffic.
+                let _ = netlink.no_ipv6_autoconf(link.index);
+                netlink.set_mac(link.index, mac(end))?;
+                netlink.set_mtu(link.index, mtu)?;
+                // Whole super-frames would be lost at once, and checksums never written.
+                netlink.set_offloads(plug(end), false)?;
+                netlink.set_up(link.index, true)
+            })??;
+        }
+        // Until then a frame may vanish without a trace.
+        for (end, namespace) in ends.iter().enumerate() {
+            namespace.with(|| {
+                let netlink = Netlink::open()?;
+                netlink.wait_until_running(netlink.existing_link(plug(end))?.index)
+            })??;
+            middle.wait_until_running(wire[end])?;
+        }
+        Ok(Self { ends, middle: Mutex::new(middle), wire })
+    }
+
+    fn middle(&self) -> MutexGuard<'_, Netlink> {
+        self.middle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Each end loses so much of what it sends.
+    pub fn set_loss(&self, loss: Prob) -> net::Result<()> {
+        let middle = self.middle();
+        self.wire.iter().try_for_each(|index| middle.corrupt(*index, loss.get()))
+    }
+
+    /// Both ways; what waits for the wire is bounded to about a millisecond.
+    pub fn set_rate(&self, rate: Option<Rate>) -> net::Result<()> {
+        let middle = self.middle();
+        for index in self.wire {
+            match rate {
+                Some(rate) => {
+                    let queue = rate.bytes_in(Span::from_ms(1)).get().max(64 << 10) as u32;
+                    middle.set_tbf(index, rate.bits_per_second(), 32 << 10, queue)?;
+                }
+                None => drop(middle.delete_root(index)),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn count(&self) -> net::Result<WireCount> {
+        let mut count = WireCount::default();
+        let middle = self.middle();
+        for index in self.wire {
+            let seen = middle.qdisc_statistics(index, Qdisc::Clsact)?.unwrap_or_default();
+            count.offered += seen.packets;
+            count.dropped += seen.drops;
+        }
+        Ok(count)
+    }
+
+    /// Gives an interface of an end its address, and the way to the other end.
+    pub fn address(&self, end: usize, interface: &str) -> net::Result<()> {
+        self.ends[end].with(|| {
+            let netlink = Netlink::open()?;
+            let link = netlink.existing_link(interface)?;
+            netlink.add_address(link.index, &Address::new(address(end), 24))?;
+            // A lost question about an address would cost a second.
+            netlink.add_neighbour(link.index, address(1 - end), mac(1 - end))
+        })?
+    }
+
+    /// Runs a server on the right until told to stop.
+    pub fn serve<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        stop: &'scope AtomicBool,
+    ) -> Result<(), Trouble> {
+        let listener = self.ends[1].with(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
+        let listener = listener.map_err(|error| Trouble(format!("listen on port {PORT}: {error}")))?;
+        scope.spawn(move || {
+            // A connection that fails is its client's to report.
+            let _ = load::serve(listener, stop);
+        });
+        Ok(())
+    }
+
+    pub fn server(&self) -> SocketAddr {
+        SocketAddr::new(address(1), PORT)
+    }
+
+    /// Starts a daemon at an end, on a thread of its own, and waits until its interface is there. `tell` hears
+    /// what it says.
+    pub fn protect<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        end: usize,
+        config: LinkConfig,
+        tell: impl Fn(&str) + Send + 'scope,
+    ) -> Result<Daemon<'scope>, Trouble> {
+        let (handle, requests) = run::handle().map_err(|error| Trouble(error.to_string()))?;
+        let (ready, is_ready) = mpsc::channel();
+        let namespace = &self.ends[end];
+        let thread = scope.spawn(move || -> Result<Status, Trouble> {
+            namespace.enter()?;
+            let (link, identity, mut stand_in) = match standin::bring_up(&config, None) {
+                Ok(built) => built,
+                Err(trouble) => {
+                    let _ = ready.send(Err(trouble.clone()));
+                    return Err(trouble);
+                }
+            };
+            let _ = ready.send(Ok(identity.host_backend.clone()));
+            let mut tell = |text: &str| tell(text);
+            let ended = Loop::new(link, identity, requests, &mut tell).run(true);
+            stand_in.down();
+            ended.map_err(|error| Trouble(format!("the daemon ended: {error}")))
+        });
+        match is_ready.recv() {
+            Ok(Ok(backend)) => Ok(Daemon { handle, thread: Some(thread), backend }),
+            Ok(Err(trouble)) => Err(trouble),
+            Err(_) => Err(Trouble("the daemon ended before it began".to_owned())),
+        }
+    }
+}
+
+/// A daemon on a stage. It ends when dropped.
+#[derive(Debug)]
+pub struct Daemon<'scope> {
+    pub handle: Handle,
+    pub backend: String,
+    thread: Option<std::thread::ScopedJoinHandle<'scope, Result<Status, Trouble>>>,
+}
+
+impl Daemon<'_> {
+    /// Waits until the link is protected; false if that takes too long.
+    pub fn wait_until_active(&self, stop: &AtomicBool) -> bool {
+        (0..500).any(|_| {
+            let active = self.handle.status().is_some_and(|status| status.is_active());
+            if !active && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            active
+        })
+    }
+
+    /// Ends it in peace; its last status.
+    pub fn stop(mut self) -> Result<Status, Trouble> {
+        self.handle.ask(Request::Stop);
+        match self.thread.take().map(std::thread::ScopedJoinHandle::join) {
+            Some(Ok(status)) => status,
+            _ => Err(Trouble("the daemon panicked".to_owned())),
+        }
+    }
+}
+
+impl Drop for Daemon<'_> {
+    fn drop(&mut self) {
+        self.handle.ask(Request::Stop);
+    }
+}
