@@ -155,8 +155,7 @@ impl<T: Copy> Ring<T> {
     }
 
     fn write(&mut self, count: u32, value: T) {
-        // SAFETY: an aligned slot inside the ring, which the kernel does not read before it is published, or, for a
-        // slot that is, not while we are not in a system call (see `ToKernel::unread`).
+        // SAFETY: an aligned slot inside the ring, which the kernel does not read before it is published.
         unsafe { self.slot(count).write(value) }
     }
 }
@@ -179,21 +178,6 @@ impl<T: Copy> ToKernel<T> {
     /// Lets the kernel see what was pushed.
     pub fn publish(&mut self) {
         self.0.producer().store(self.0.ours, Ordering::Release);
-    }
-
-    /// How many the kernel has not read yet.
-    pub fn unread(&self) -> u32 {
-        self.0.ours.wrapping_sub(self.0.consumer().load(Ordering::Acquire))
-    }
-
-    /// Changes each of those that the kernel has not read, oldest first. Only for a ring that the kernel reads in
-    /// system calls of ours and at no other time.
-    pub fn change_unread(&mut self, mut change: impl FnMut(T) -> T) {
-        for back in (1..=self.unread()).rev() {
-            let count = self.0.ours.wrapping_sub(back);
-            let value = change(self.0.read(count));
-            self.0.write(count, value);
-        }
     }
 }
 
