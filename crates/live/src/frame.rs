@@ -8,7 +8,9 @@
 //! Nearly every frame is the host's own, and its addresses serve for both; five bytes are added. A frame
 //! that was bridged in from elsewhere keeps its addresses inside, so that what drives the link always
 //! comes from the peer's own address. Control messages carry no frame. Whatever has another type passes
-//! as it is. Both types are set aside for local experiments (IEEE 802).
+//! as it is; unless a key is used: then unprotected frames are sealed as well, behind a header of one byte
+//! ([`SEALED_BARE`]), and nothing passes that is not sealed. Both types are set aside for local experiments
+//! (IEEE 802).
 
 use wire::link::{Header, Kind, MAX_HEADER, Malformed};
 
@@ -18,6 +20,9 @@ use crate::seal::{Broken, Seal};
 pub const OWN: u16 = 0x88b5;
 /// A whole frame lies inside.
 pub const WHOLE: u16 = 0x88b6;
+
+/// In place of a link header: the frame is not protected, only sealed. No header starts with it.
+pub const SEALED_BARE: u8 = 7 << 5;
 
 /// Two addresses.
 const ADDRESSES: usize = 12;
@@ -77,6 +82,8 @@ pub enum Rejected {
     /// From an address that is not the peer's.
     Stranger(Mac),
     Broken(Broken),
+    /// Without a seal, where a key is used.
+    Unsealed,
 }
 
 impl From<Malformed> for Rejected {
@@ -135,7 +142,8 @@ impl Framing {
 
     pub fn emit(&mut self, header: &Header, body: Option<&[u8]>) -> Emitted {
         let mut emitted = Emitted { head: [0; LONGEST_HEAD], head_len: 0, skip: 0, padding: 0 };
-        if header.kind() == Kind::Bare {
+        let bare = header.kind() == Kind::Bare;
+        if bare && !self.seal.is_keyed() {
             return emitted;
         }
         let (head, body) = (&mut emitted.head, body.unwrap_or(&[]));
@@ -149,7 +157,13 @@ impl Framing {
         head[ADDRESSES..ETHERNET].copy_from_slice(&kind.to_be_bytes());
         emitted.skip = if own { ADDRESSES } else { 0 };
         let (mut at, rest) = (ETHERNET, &body[emitted.skip..]);
-        at += header.emit(&mut head[at..]);
+        at += match bare {
+            true => {
+                head[at] = SEALED_BARE;
+                1
+            }
+            false => header.emit(&mut head[at..]),
+        };
         emitted.padding = self.seal.padding(at + self.seal.size() + rest.len());
         let (sealed, seal) = head.split_at_mut(at);
         self.seal.write(sealed, rest, emitted.padding, seal);
@@ -161,6 +175,9 @@ impl Framing {
         let Some((ethernet, rest)) = bytes.split_at_checked(ETHERNET) else { return Err(Rejected::Malformed) };
         let kind = u16::from_be_bytes([ethernet[12], ethernet[13]]);
         if kind != OWN && kind != WHOLE {
+            if self.seal.is_keyed() {
+                return Err(Rejected::Unsealed);
+            }
             return Ok(Arrived { header: Header::BARE, body: [bytes, &[]] });
         }
         let from = Mac([ethernet[6], ethernet[7], ethernet[8], ethernet[9], ethernet[10], ethernet[11]]);
@@ -170,7 +187,10 @@ impl Framing {
         if self.peer.is_some_and(|peer| peer != from) {
             return Err(Rejected::Stranger(from));
         }
-        let (header, len) = Header::parse(rest)?;
+        let (header, len) = match rest.first() {
+            Some(&SEALED_BARE) if self.seal.is_keyed() => (Header::BARE, 1),
+            _ => Header::parse(rest)?,
+        };
         let (head, rest) = bytes.split_at(ETHERNET + len);
         let (seal, rest) = rest.split_at_checked(self.seal.size()).ok_or(Rejected::Malformed)?;
         self.seal.check(head, seal, rest).map_err(Rejected::Broken)?;
@@ -236,6 +256,18 @@ mod tests {
                 assert_eq!((arrived.body.concat(), arrived.header), (body, data()));
             }
         }
+    }
+
+    #[test]
+    fn with_a_key_unprotected_frames_are_sealed_too_and_others_are_not_listened_to() {
+        let (mut here, mut there) = ends(|| Seal::keyed([3; 16], 1));
+        let body = frame(HERE, 64);
+        let mut sent = on_wire(&mut here, &Header::BARE, Some(&body));
+        let arrived = there.parse(&sent).unwrap();
+        assert_eq!((arrived.body.concat(), arrived.header), (body.clone(), Header::BARE));
+        assert_eq!(there.parse(&body), Err(Rejected::Unsealed));
+        sent[20] ^= 1;
+        assert!(there.parse(&sent).is_err());
     }
 
     #[test]

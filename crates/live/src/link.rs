@@ -424,6 +424,7 @@ impl Warned {
         match reason {
             Rejected::Malformed => tally.rx_malformed += 1,
             Rejected::Looped => tally.rx_looped += 1,
+            Rejected::Unsealed => tally.rx_unsealed += 1,
             Rejected::Stranger(from) => {
                 tally.rx_stranger += 1;
                 if self.stranger != Some(from) {

@@ -118,6 +118,7 @@ pub struct Medium {
     longest: usize,
     log: Option<Capture>,
     counters: Option<PathBuf>,
+    look_every: Span,
 }
 
 impl std::fmt::Debug for Medium {
@@ -149,11 +150,17 @@ impl Medium {
             longest,
             log,
             counters: config.counters,
+            look_every: LOOK_EVERY,
         })
     }
 
+    /// Lets whoever looks at the counters hear them so often, instead of every second.
+    pub fn look_every(self, look_every: Span) -> Self {
+        Self { look_every, ..self }
+    }
+
     /// Carries frames until the time is over, or `stop` has something to read or is closed at its other end; `look`
-    /// hears the counters every second.
+    /// hears the counters every second, or as often as was asked for.
     pub fn run(
         &mut self,
         stop: &PipeReader,
@@ -161,7 +168,7 @@ impl Medium {
         look: &mut dyn FnMut(&[LaneCounters; 2]),
     ) -> io::Result<[LaneCounters; 2]> {
         let clock = Clock::start();
-        let (mut last_busy, mut next_look) = (Time::ZERO, Time::ZERO + LOOK_EVERY);
+        let (mut last_busy, mut next_look) = (Time::ZERO, Time::ZERO + self.look_every);
         loop {
             let now = clock.now();
             let mut busy = false;
@@ -180,13 +187,24 @@ impl Medium {
                 break;
             }
             if next_look <= now {
-                next_look = now + LOOK_EVERY;
+                next_look = now + self.look_every;
+                self.count_overflow();
                 self.keep_counters()?;
                 look(&self.lane_counters());
             }
         }
+        self.count_overflow();
         self.keep_counters()?;
         Ok(self.lane_counters())
+    }
+
+    /// Frames that came faster than they could be carried.
+    fn count_overflow(&mut self) {
+        for (socket, direction) in self.sockets.iter_mut().zip(&mut self.directions) {
+            let overflowed = socket.overflowed();
+            direction.counters.offered += overflowed;
+            direction.counters.overflowed += overflowed;
+        }
     }
 
     pub fn lane_counters(&self) -> [LaneCounters; 2] {

@@ -149,7 +149,7 @@ fn register_gauges(registry: &mut Registry, status: &Status) {
 }
 
 /// Reasons for which frames are dropped at this end.
-const REASONS: [&str; 12] = [
+const REASONS: [&str; 13] = [
     "queue_dropped",
     "host_refused",
     "host_overflow",
@@ -159,6 +159,7 @@ const REASONS: [&str; 12] = [
     "rx_looped",
     "rx_stranger",
     "rx_corrupted",
+    "rx_unsealed",
     "rx_forged",
     "rx_replayed",
     "rx_old_epoch",

@@ -59,6 +59,10 @@ impl Pool {
         self.slot_size
     }
 
+    pub fn slots(&self) -> usize {
+        self.handles.len()
+    }
+
     pub fn free(&self) -> usize {
         self.free.len()
     }

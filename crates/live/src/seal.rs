@@ -64,6 +64,10 @@ impl Seal {
         }
     }
 
+    pub fn is_keyed(&self) -> bool {
+        matches!(self, Self::Key(_))
+    }
+
     pub fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }

@@ -7,7 +7,12 @@
 //!
 //! Three network namespaces without names: they end with the program, however it ends, and nothing is left
 //! behind. The wire is in the kernel (a random filter on ingress, forwarding, a token bucket), so that it is not
-//! the bottleneck; its counters are the truth.
+//! the bottleneck; its counters are the truth. For what the kernel cannot do, such as losses in bursts, a
+//! [`Medium`](crate::medium::Medium) stands there instead, on a thread of this program ([`Stage::carry`]).
+
+mod carrier;
+
+pub use carrier::Carrier;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +20,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::Scope;
 
 use serde::Serialize;
-use units::{Prob, Rate, Span};
+use units::{Bytes, Prob, Rate, Span};
 
 use crate::config::LinkConfig;
 use crate::load;
+use crate::medium::{Lane, LaneCounters};
 use crate::net::{self, Address, Namespace, Netlink, Qdisc};
 use crate::run::{self, Handle, Loop, Request};
 use crate::standin::{self, Trouble};
 use crate::status::Status;
+
+use carrier::Carried;
 
 /// What crossed the wire, both ways together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -62,20 +70,41 @@ pub fn plug(end: usize) -> &'static str {
     ["w0", "w1"][end]
 }
 
+/// What may wait for a wire of this rate.
+fn queue_of(rate: Rate) -> Bytes {
+    rate.bytes_in(Span::from_ms(1)).max(Bytes::new(64 << 10))
+}
+
 #[derive(Debug)]
 pub struct Stage {
     pub ends: [Namespace; 2],
     middle: Mutex<Netlink>,
     /// Indices of the wire's two ends, in the middle.
     wire: [u32; 2],
+    /// Where the wire is.
+    between: Namespace,
+    mtu: u32,
+    /// What a medium in the middle has done; `None` if the wire is in the kernel.
+    carried: Option<Carried>,
 }
 
 impl Stage {
     /// Two ends joined by a clean wire without a rate limit. Call it in a namespace that may be changed.
     pub fn new(mtu: u32) -> net::Result<Self> {
+        let stage = Self { carried: None, ..Self::unjoined(mtu)? };
+        for end in 0..2 {
+            let middle = stage.middle();
+            middle.add_clsact(stage.wire[end])?;
+            middle.forward(stage.wire[end], stage.wire[1 - end])?;
+        }
+        Ok(stage)
+    }
+
+    /// Two ends that nothing joins until [`Stage::carry`] does.
+    pub fn unjoined(mtu: u32) -> net::Result<Self> {
         let ends = [Namespace::new()?, Namespace::new()?];
-        let middle = Namespace::new()?;
-        let (wire, middle) = middle.with(|| -> net::Result<_> {
+        let between = Namespace::new()?;
+        let (wire, middle) = between.with(|| -> net::Result<_> {
             let middle = Netlink::open()?;
             let mut wire = [0; 2];
             for end in 0..2 {
@@ -87,10 +116,6 @@ impl Stage {
                 let _ = middle.no_ipv6_autoconf(inner.index);
                 middle.set_up(inner.index, true)?;
                 wire[end] = inner.index;
-            }
-            for end in 0..2 {
-                middle.add_clsact(wire[end])?;
-                middle.forward(wire[end], wire[1 - end])?;
             }
             Ok((wire, middle))
         })??;
@@ -116,27 +141,39 @@ impl Stage {
             })??;
             middle.wait_until_running(wire[end])?;
         }
-        Ok(Self { ends, middle: Mutex::new(middle), wire })
+        Ok(Self { ends, middle: Mutex::new(middle), wire, between, mtu, carried: Some(Carried::default()) })
     }
 
     fn middle(&self) -> MutexGuard<'_, Netlink> {
         self.middle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Each end loses so much of what it sends.
+    /// Joins two ends that nothing joins yet by a medium that does to frames what `lane` says, in each direction.
+    pub fn carry<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        lane: &Lane,
+        seed: u64,
+    ) -> Result<Carrier<'scope>, Trouble> {
+        let Some(carried) = &self.carried else {
+            return Err(Trouble("the two ends are joined in the kernel already".to_owned()));
+        };
+        carrier::start(scope, &self.between, self.wire, self.mtu, carried, lane, seed)
+    }
+
+    /// Each end loses so much of what it sends. For a wire in the kernel.
     pub fn set_loss(&self, loss: Prob) -> net::Result<()> {
         let middle = self.middle();
         self.wire.iter().try_for_each(|index| middle.corrupt(*index, loss.get()))
     }
 
-    /// Both ways; what waits for the wire is bounded to about a millisecond.
+    /// Both ways; what waits for the wire is bounded to about a millisecond. For a wire in the kernel.
     pub fn set_rate(&self, rate: Option<Rate>) -> net::Result<()> {
         let middle = self.middle();
         for index in self.wire {
             match rate {
                 Some(rate) => {
-                    let queue = rate.bytes_in(Span::from_ms(1)).get().max(64 << 10) as u32;
-                    middle.set_tbf(index, rate.bits_per_second(), 32 << 10, queue)?;
+                    middle.set_tbf(index, rate.bits_per_second(), 32 << 10, queue_of(rate).get() as u32)?;
                 }
                 None => drop(middle.delete_root(index)),
             }
@@ -146,6 +183,12 @@ impl Stage {
 
     pub fn count(&self) -> net::Result<WireCount> {
         let mut count = WireCount::default();
+        if let Some(carried) = &self.carried {
+            for LaneCounters { offered, dropped, .. } in carried.lanes() {
+                count = count + WireCount { offered, dropped };
+            }
+            return Ok(count);
+        }
         let middle = self.middle();
         for index in self.wire {
             let seen = middle.qdisc_statistics(index, Qdisc::Clsact)?.unwrap_or_default();
@@ -153,6 +196,16 @@ impl Stage {
             count.dropped += seen.drops;
         }
         Ok(count)
+    }
+
+    /// Frames that found no room before the wire: lost to it, but not corrupted by it.
+    pub fn overflowed(&self) -> net::Result<u64> {
+        if let Some(carried) = &self.carried {
+            return Ok(carried.lanes().iter().map(|lane| lane.overflowed).sum());
+        }
+        let middle = self.middle();
+        let drops = |index: u32| middle.qdisc_statistics(index, Qdisc::Root).map(|seen| seen.map_or(0, |seen| seen.drops));
+        self.wire.into_iter().map(drops).sum()
     }
 
     /// Gives an interface of an end its address, and the way to the other end.

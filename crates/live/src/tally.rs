@@ -34,6 +34,8 @@ guard::counters! { Tally:
     rx_stranger,
     /// Frames whose check sum does not fit.
     rx_corrupted,
+    /// Frames without any tag, where a key is used.
+    rx_unsealed,
     /// Frames without a valid tag.
     rx_forged,
     /// Frames that had been here before.

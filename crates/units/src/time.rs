@@ -126,7 +126,7 @@ impl FromStr for Span {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        const EXPECTED: ParseError = ParseError::new("a time with its unit such as 500ns, 7.5us, 50ms or 2s");
+        const EXPECTED: ParseError = ParseError::new("a time with its unit such as 500ns, 7.5us, 50ms, 2s, 5min or 1h");
         let (number, unit) = split_number(text).ok_or(EXPECTED)?;
         let scale = match unit {
             "ps" => 1.0,
@@ -134,6 +134,8 @@ impl FromStr for Span {
             "us" | "µs" | "μs" => 1e6,
             "ms" => 1e9,
             "s" => 1e12,
+            "min" => 60e12,
+            "h" => 3_600e12,
             _ => return Err(EXPECTED),
         };
         scaled(number, scale).map(Span).ok_or(EXPECTED)
@@ -167,6 +169,14 @@ mod tests {
         {
             assert_eq!(text.parse::<Span>(), Ok(Span(ps)), "{text}");
         }
+    }
+
+    #[test]
+    fn long_spans_read_in_minutes_and_hours() {
+        for (text, seconds) in [("1h", 3_600), ("1.5 h", 5_400), ("5min", 300), ("90min", 5_400)] {
+            assert_eq!(text.parse::<Span>(), Ok(Span(seconds * 1_000_000_000_000)), "{text}");
+        }
+        assert!("5m".parse::<Span>().is_err(), "minutes, or metres of cable?");
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! What differs from a packet socket:
 //!
 //! - The program takes everything: frames do not reach the kernel's stack as well, nor a capture on the interface.
+//! - Generic XDP does not look at frames that traffic control on this machine has redirected (`mirred`), so they pass
+//!   us by: a wire made of such redirections, as [`crate::stage`] builds it, needs packet sockets.
 //! - A VLAN tag that the driver, or the other end of a veth pair, has moved out of the frame is lost: generic XDP
 //!   shows only the frame, so an *unprotected* frame would arrive without its tag. `ethtool -K IFACE rxvlan off`
 //!   (on a veth, `txvlan off` at the other end) leaves it where it is. Behind a header of ours no tag is touched.
@@ -476,15 +478,16 @@ mod tests {
         });
     }
 
+    /// Not a wish but a limit: should the kernel ever change it, the module's doc should too.
     #[test]
-    fn frames_arrive_through_a_wire_in_the_kernel() {
+    fn frames_that_traffic_control_has_redirected_pass_by() {
         with_pair(|netlink, [here, middle]| {
             let [middle_too, there] = pair(netlink, "x1", "w1");
             netlink.forward(middle, middle_too).unwrap();
-            netlink.forward(middle_too, middle).unwrap();
-            let (mut here, mut there) = (XdpWire::open(here, MTU)?, XdpWire::open(there, MTU)?);
-            carries_everything_in_order(&mut here, &mut there);
-            carries_everything_in_order(&mut there, &mut here);
+            let (mut from, mut to) = (packet(here), XdpWire::open(there, MTU)?);
+            send_some(&mut from, &[frame(1)])?;
+            assert_eq!(receive_all(&mut to), [[0; 0]; 0]);
+            assert_eq!(netlink.statistics(there)?.rx_packets, 1);
             Ok(())
         });
     }
