@@ -28,7 +28,7 @@ local MAX_LENGTH = 1500
 -- frame has room for thousands of levels.
 local MAX_DEPTH = 4
 
-local PLAIN, DATA, RETRANSMISSION, DUMMY, ACK, NOTICE, SESSION = 0, 1, 2, 3, 4, 5, 6
+local PLAIN, DATA, RETRANSMISSION, DUMMY, ACK, NOTICE, SESSION, BARE = 0, 1, 2, 3, 4, 5, 6, 7
 
 local KINDS = {
     [PLAIN] = "Plain",
@@ -38,10 +38,11 @@ local KINDS = {
     [ACK] = "Ack",
     [NOTICE] = "Notice",
     [SESSION] = "Session",
+    [BARE] = "Unprotected",
 }
 local NUMBERED = { [DATA] = true, [RETRANSMISSION] = true, [DUMMY] = true }
 local NEEDS_FEEDBACK = { [PLAIN] = true, [ACK] = true, [NOTICE] = true }
-local HAS_BODY = { [PLAIN] = true, [DATA] = true, [RETRANSMISSION] = true }
+local HAS_BODY = { [PLAIN] = true, [DATA] = true, [RETRANSMISSION] = true, [BARE] = true }
 
 local CLASSES = { [0] = "Ordered", [1] = "Non-blocking" }
 
@@ -276,7 +277,7 @@ local function read_header(reader, tree, prefs)
     tree:add(field.feedback, tag)
     tree:add(field.epoch, tag)
 
-    if not KINDS[kind] then
+    if kind == BARE and (prefs.seal ~= KEY or tag:bitfield(3, 5) ~= 0) then
         refuse(tree, "No such kind")
     elseif not NUMBERED[kind] and class + era ~= 0 then
         refuse(tree, "A class or era without a number")
@@ -292,7 +293,9 @@ local function read_header(reader, tree, prefs)
         tree:add(field.seq, number)
         text = text .. " seq " .. seq_text(number:uint(), era) .. (class == 1 and " non-blocking" or "")
     end
-    text = string.format("%s epoch %d", text, tag:bitfield(6, 2))
+    if kind ~= BARE then
+        text = string.format("%s epoch %d", text, tag:bitfield(6, 2))
+    end
     if kind == SESSION then
         text = text .. read_session(reader, tree, prefs)
     elseif has_feedback then

@@ -204,7 +204,8 @@ impl Stage {
             return Ok(carried.lanes().iter().map(|lane| lane.overflowed).sum());
         }
         let middle = self.middle();
-        let drops = |index: u32| middle.qdisc_statistics(index, Qdisc::Root).map(|seen| seen.map_or(0, |seen| seen.drops));
+        let drops =
+            |index: u32| middle.qdisc_statistics(index, Qdisc::Root).map(|seen| seen.map_or(0, |seen| seen.drops));
         self.wire.into_iter().map(drops).sum()
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use std::{env, fs, io, process};
 
 use live::capture::Capture;
-use live::frame::{ETHERNET, Framing, Mac, OWN, Rejected, WHOLE};
+use live::frame::{ETHERNET, Framing, Mac, OWN, Rejected, SEALED_BARE, WHOLE};
 use live::seal::Seal;
 use wire::Seq;
 use wire::link::{Agreement, Class, Epoch, Feedback, Gap, Header, Kind, Refusal, Session, SessionKind, VERSION, Wish};
@@ -483,6 +483,10 @@ fn is_malformed(frame: &[u8], sealed: Sealed) -> bool {
     let Some((ethernet, rest)) = frame.split_at_checked(ETHERNET) else { return false };
     if ![OWN, WHOLE].contains(&u16::from_be_bytes([ethernet[12], ethernet[13]])) {
         return false;
+    }
+    if sealed == Sealed::Key && rest.first() == Some(&SEALED_BARE) {
+        let shortest = if ethernet[12..] == WHOLE.to_be_bytes() { ETHERNET } else { 2 };
+        return rest.len() < 1 + sealed.seal().size() + shortest;
     }
     let Ok((_, len)) = Header::parse(rest) else { return true };
     let Some(unsealed) = rest.get(len + sealed.seal().size()..) else { return true };

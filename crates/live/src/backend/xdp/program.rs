@@ -22,6 +22,7 @@ const BPF_MAP_TYPE_XSKMAP: u32 = 17;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_XDP: u32 = 37;
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
+const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 
 /// The parts of `union bpf_attr` that are used here; the kernel takes what is missing behind them for zeros.
 #[repr(C)]
@@ -143,8 +144,18 @@ fn load(code: &[Instruction]) -> io::Result<OwnedFd> {
     unsafe { bpf(BPF_PROG_LOAD, &program).map(|fd| OwnedFd::from_raw_fd(fd)) }
 }
 
+/// In the driver where it can, in front of the stack where it cannot.
 fn link(program: &OwnedFd, interface: u32) -> io::Result<OwnedFd> {
-    let link = NewLink { program: program.as_raw_fd() as u32, interface, attach: BPF_XDP, flags: XDP_FLAGS_SKB_MODE };
+    match link_in_mode(program, interface, XDP_FLAGS_DRV_MODE) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            link_in_mode(program, interface, XDP_FLAGS_SKB_MODE)
+        }
+        linked => linked,
+    }
+}
+
+fn link_in_mode(program: &OwnedFd, interface: u32, flags: u32) -> io::Result<OwnedFd> {
+    let link = NewLink { program: program.as_raw_fd() as u32, interface, attach: BPF_XDP, flags };
     // SAFETY: there is no pointer in it, and the answer is a new descriptor.
     unsafe { bpf(BPF_LINK_CREATE, &link).map(|fd| OwnedFd::from_raw_fd(fd)) }
 }
