@@ -8,7 +8,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use units::{Bytes, Count, ParseError, Prob, Rate, Span};
 
-pub use live::{CaptureArgs, DemoArgs, LinkCommand, NameArg, UpArgs, WatchArgs, WireArgs};
+pub use live::{CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs};
 
 /// One toolkit for packet loss in datacenter networks.
 #[derive(Debug, Parser)]
@@ -28,6 +28,13 @@ pub enum Command {
     ///
     /// Needs no root where user namespaces are allowed, changes nothing on this machine and leaves nothing behind.
     Demo(DemoArgs),
+
+    /// Try it for long: iperf3, memcached and an HTTP server through a protected link that loses frames in bursts.
+    ///
+    /// All that can be compared with what was sent is. Uses those of the programs that are installed, changes
+    /// nothing on this machine and leaves nothing behind. Exit code 1 if something is found wrong.
+    #[command(allow_negative_numbers = true)]
+    Soak(SoakArgs),
 
     /// Protect a real link.
     #[command(subcommand)]

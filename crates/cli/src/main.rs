@@ -13,6 +13,7 @@ mod output;
 mod reproduce;
 mod shell;
 mod sim_link;
+mod soak;
 mod watch;
 mod wire_between;
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     };
     let done = match &cli.command {
         Command::Demo(args) => demo::run(args, cli.json),
+        Command::Soak(args) => soak::run(args, cli.json),
         Command::Link(command) => link::run(command, cli.json),
         Command::Wire(args) => wire_between::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),

@@ -192,7 +192,8 @@ impl Framing {
             _ => Header::parse(rest)?,
         };
         let (head, rest) = bytes.split_at(ETHERNET + len);
-        let (seal, rest) = rest.split_at_checked(self.seal.size()).ok_or(Rejected::Malformed)?;
+        let sealed = rest.split_at_checked(self.seal.size());
+        let (seal, rest) = sealed.ok_or_else(|| Rejected::Broken(self.seal.missing()))?;
         self.seal.check(head, seal, rest).map_err(Rejected::Broken)?;
         if header.kind() == Kind::Session {
             self.peer = Some(from);

@@ -8,7 +8,7 @@
 //! | `offload` | cutting super-frames and joining them again |
 //! | `frame`, `seal`, `pool` | frames on the wire, their seals, frames in memory |
 //! | `daemon`, `standin`, `config`, `control`, `status`, `metrics` | the daemon around it |
-//! | `stage`, `demo` | two hosts and a wire on one machine, and what to show there |
+//! | `stage`, `demo`, `soak` | two hosts and a wire on one machine, and what to show there |
 //! | `medium` | the corrupting wire |
 //! | `net` | interfaces, addresses, traffic control, namespaces |
 //! | `load` | traffic to try it with |
@@ -32,6 +32,7 @@ pub mod pool;
 pub mod run;
 pub mod seal;
 pub mod shell;
+pub mod soak;
 pub mod stage;
 pub mod standin;
 pub mod status;

@@ -66,6 +66,8 @@ pub enum News {
     Stranger(Mac),
     /// Frames come without the seal that the key demands.
     Forged,
+    /// Greetings come without the check sum that both ends need.
+    Unchecked,
 }
 
 pub struct Link {
@@ -91,6 +93,7 @@ pub struct Link {
 struct Warned {
     stranger: Option<Mac>,
     forged: bool,
+    unchecked: bool,
 }
 
 /// How many copies the measured loss calls for (Eq. 2), found anew for every so many frames.
@@ -232,7 +235,7 @@ impl Link {
                     };
                     endpoint.on_frame(now, WIRE, Packet { header: arrived.header, body }, shell);
                 }
-                Err(reason) => warned.note(reason, shell, news),
+                Err(reason) => warned.note(reason, endpoint.state(), shell, news),
             }
         })?;
         Ok(received > 0)
@@ -419,7 +422,7 @@ fn write_ready(
 
 impl Warned {
     /// Counts a frame that was not acted upon, and tells of each kind of trouble once.
-    fn note(&mut self, reason: Rejected, shell: &mut Shell, news: &mut Vec<News>) {
+    fn note(&mut self, reason: Rejected, state: State, shell: &mut Shell, news: &mut Vec<News>) {
         let tally = &mut shell.tally;
         match reason {
             Rejected::Malformed => tally.rx_malformed += 1,
@@ -432,7 +435,14 @@ impl Warned {
                     news.push(News::Stranger(from));
                 }
             }
-            Rejected::Broken(Broken::Corrupted) => tally.rx_corrupted += 1,
+            Rejected::Broken(Broken::Corrupted) => {
+                tally.rx_corrupted += 1;
+                // A protected link is there to see some; before that, it is the greetings that do not fit.
+                if state != State::Active && !self.unchecked {
+                    self.unchecked = true;
+                    news.push(News::Unchecked);
+                }
+            }
             Rejected::Broken(Broken::Replayed) => tally.rx_replayed += 1,
             Rejected::Broken(Broken::Forged) => {
                 tally.rx_forged += 1;

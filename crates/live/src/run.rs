@@ -232,6 +232,9 @@ impl<'a> Loop<'a> {
                 "{name}: {from} drives the link at {interface}, but the peer is {peer}; \
                  is the cable in the right port? its frames are dropped"
             ),
+            News::Unchecked => {
+                format!("{name}: frames come with a check sum that does not fit; has the peer --crc too?")
+            }
             News::Forged => format!("{name}: frames come without a valid tag; has the peer got the same --key?"),
         }
     }

@@ -92,6 +92,11 @@ impl Seal {
         }
     }
 
+    /// What a frame without a seal is.
+    pub fn missing(&self) -> Broken {
+        if self.is_keyed() { Broken::Forged } else { Broken::Corrupted }
+    }
+
     /// Whether a frame is as its sender sealed it, and new.
     pub fn check(&mut self, head: &[u8], seal: &[u8], rest: &[u8]) -> Result<(), Broken> {
         match self {

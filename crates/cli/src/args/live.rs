@@ -289,3 +289,38 @@ pub struct DemoArgs {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
+
+#[derive(Debug, Args)]
+pub struct SoakArgs {
+    /// How long.
+    #[arg(long = "for", value_name = "TIME", default_value = "1h")]
+    pub duration: Span,
+
+    /// Share of frames that the wire corrupts, each way.
+    #[arg(long, default_value = "1e-3")]
+    pub loss: Prob,
+
+    /// Losses come in bursts of this many frames on average; 1 for losses that are independent of each other.
+    #[arg(long, value_name = "FRAMES", default_value_t = 4.0)]
+    pub burst: f64,
+
+    /// Rate of the wire; `none` for as fast as the machine is.
+    #[arg(long, default_value = "1G", value_name = "RATE|none")]
+    pub rate: String,
+
+    /// ordered, nonblocking or auto.
+    #[arg(long, default_value = "ordered")]
+    pub mode: String,
+
+    /// How the host is reached: auto, tap or veth.
+    #[arg(long, default_value = "auto")]
+    pub backend: String,
+
+    /// Do without root even where there is root.
+    #[arg(long)]
+    pub rootless: bool,
+
+    /// Seed of the losses in bursts.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}

@@ -1,0 +1,174 @@
+//! `hitless soak`: real programs through a protected link, for an hour.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use live::net::become_root_of_own_namespaces;
+use live::soak::{Look, Plan, Soak, Watch, what};
+use report::table::{Align, Table, thousands};
+
+use crate::args::SoakArgs;
+use crate::broken;
+use crate::demo::us;
+use crate::output::{Done, Failure, print, say};
+
+pub fn run(args: &SoakArgs, json: bool) -> Done {
+    let plan = plan(args)?;
+    // Before anything starts a thread: afterwards the kernel refuses it.
+    let standing = become_root_of_own_namespaces(args.rootless)
+        .map_err(|error| Failure::Outside(format!("this machine does not let us have network namespaces: {error}")))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = Arc::clone(&stop);
+    // Programs were started that only we end, so there is no faster way out than this.
+    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::SeqCst));
+    let progress = Progress::new(plan.duration);
+    let soak = live::soak::run(&plan, standing, &stop, &progress);
+    progress.bar.finish_and_clear();
+    let Some(soak) = soak.map_err(|trouble| Failure::Outside(trouble.0))? else {
+        return Err(Failure::Interrupted);
+    };
+    print(json, &soak, || text(&soak))?;
+    match soak.verdicts.iter().filter(|verdict| !verdict.holds).count() {
+        _ if !soak.complete => Err(Failure::Interrupted),
+        0 => Ok(()),
+        faults => Err(Failure::Outside(format!("{faults} of {} do not hold", soak.verdicts.len()))),
+    }
+}
+
+fn plan(args: &SoakArgs) -> Result<Plan, Failure> {
+    let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));
+    let rate = match args.rate.as_str() {
+        "none" => None,
+        text => Some(text.parse().map_err(|error| usage("rate", text, error))?),
+    };
+    let duration = Duration::from_nanos(args.duration.as_ps() / 1_000);
+    if !(Duration::from_secs(5)..=Duration::from_hours(1_000)).contains(&duration) {
+        return Err(Failure::Usage(format!("--for {}: expected 5s to 1000h", args.duration)));
+    }
+    if args.loss.get() > 0.1 {
+        return Err(Failure::Usage(format!("--loss {}: expected at most 0.1, or nothing gets through", args.loss)));
+    }
+    broken::model(args.loss, Some(args.burst), None)?;
+    Ok(Plan {
+        duration,
+        loss: args.loss,
+        burst: args.burst,
+        rate,
+        mode: args.mode.parse().map_err(|error| usage("mode", &args.mode, error))?,
+        host: args.backend.parse().map_err(|error| usage("backend", &args.backend, error))?,
+        seed: args.seed,
+    })
+}
+
+struct Progress {
+    bar: ProgressBar,
+    terminal: bool,
+}
+
+impl Progress {
+    fn new(duration: Duration) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(duration.as_secs()) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, terminal }
+    }
+}
+
+impl Watch for Progress {
+    fn tick(&self, elapsed: Duration) {
+        self.bar.set_position(elapsed.as_secs());
+    }
+
+    fn look(&self, look: &Look) {
+        self.bar.set_message(format!(
+            "lost on the wire {}, recovered {}, given up {}, memory {}",
+            thousands(look.wire.dropped),
+            thousands(look.recovered),
+            look.given_up,
+            megabytes(look.resident_bytes),
+        ));
+    }
+
+    fn remark(&self, text: &str) {
+        if self.terminal { self.bar.println(text) } else { say(text) }
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / f64::from(1 << 20))
+}
+
+fn text(soak: &Soak) -> String {
+    let rate = soak.rate_gbps.map_or("no rate limit".to_owned(), |rate| format!("{rate} Gbit/s"));
+    let losses =
+        if soak.burst > 1.0 { format!("in bursts of {} frames", soak.burst) } else { "independent".to_owned() };
+    let root = if soak.rootless { "without root, " } else { "" };
+    let mut text = format!(
+        "{:.0} s, loss {} each way {losses}, {rate}, {}, {root}backend {}\n\n{}\n",
+        soak.seconds,
+        soak.loss,
+        soak.mode,
+        soak.backend,
+        traffic(soak)
+    );
+    if soak.wire.offered > 0 {
+        text += &format!(
+            "wire: {} of {} frames lost ({:.2e}), {} found no room\n",
+            thousands(soak.wire.dropped),
+            thousands(soak.wire.offered),
+            soak.wire.dropped as f64 / soak.wire.offered as f64,
+            thousands(soak.wire_overflowed + soak.ring_overflow),
+        );
+    }
+    let delay = |delay: Option<f64>| delay.map_or("–".to_owned(), us);
+    text += &format!(
+        "link: recovered {}, given up {}; a recovery took {} (p50), {} (p99), {} (longest)\n\n",
+        thousands(soak.recovered),
+        soak.given_up,
+        delay(soak.recovery_p50_us),
+        delay(soak.recovery_p99_us),
+        delay(soak.recovery_max_us),
+    );
+    for verdict in &soak.verdicts {
+        text += &format!("{}  {}\n", if verdict.holds { "ok   " } else { "FAULT" }, verdict.because);
+    }
+    text
+}
+
+fn traffic(soak: &Soak) -> Table {
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("completed", Align::Right),
+        ("MB", Align::Right),
+        ("compared", Align::Left),
+        ("failed", Align::Right),
+        ("p50", Align::Right),
+        ("p99.9", Align::Right),
+        ("slowest", Align::Right),
+    ]);
+    let delay = |delay: Option<f64>| delay.map_or(String::new(), us);
+    for traffic in &soak.traffic {
+        let compared = match (traffic.compared_bytes, traffic.differing, traffic.retransmitted) {
+            (0, _, Some(again)) => format!("{} segments sent again", thousands(again)),
+            (0, ..) => String::new(),
+            (_, 0, _) => "all equal".to_owned(),
+            (_, differing, _) => format!("{} DIFFER", thousands(differing)),
+        };
+        table.row(vec![
+            what(traffic.name).to_owned(),
+            thousands(traffic.completed),
+            thousands(traffic.bytes / 1_000_000),
+            compared,
+            thousands(traffic.failed),
+            delay(traffic.p50_us),
+            delay(traffic.p999_us),
+            delay(traffic.slowest_us),
+        ]);
+    }
+    table
+}
