@@ -8,7 +8,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use units::{Bytes, Count, ParseError, Prob, Rate, Span};
 
-pub use live::{CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs};
+pub use live::{BenchArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs};
 
 /// One toolkit for packet loss in datacenter networks.
 #[derive(Debug, Parser)]
@@ -39,6 +39,11 @@ pub enum Command {
     /// Protect a real link.
     #[command(subcommand)]
     Link(LinkCommand),
+
+    /// What protection costs and gains on this machine, beside plain cables and other congestion controls.
+    ///
+    /// Brings its own traffic; nothing else need be installed.
+    Bench(BenchArgs),
 
     /// A corrupting wire between two interfaces, to try things with.
     #[command(allow_negative_numbers = true)]

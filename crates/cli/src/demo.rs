@@ -13,7 +13,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use live::demo::{Case, Plan, Story, Watch};
 use live::net::become_root_of_own_namespaces;
-use units::Prob;
+use units::{Prob, Rate};
 
 use crate::args::DemoArgs;
 use crate::output::{Done, Failure, print, say};
@@ -59,10 +59,7 @@ pub fn run(args: &DemoArgs, json: bool) -> Done {
 
 fn plan(args: &DemoArgs) -> Result<Plan, Failure> {
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));
-    let rate = match args.rate.as_str() {
-        "none" => None,
-        text => Some(text.parse().map_err(|error| usage("rate", text, error))?),
-    };
+    let rate = parse_rate(&args.rate)?;
     if !(0.2..=3_600.0).contains(&args.seconds) {
         return Err(Failure::Usage(format!("--seconds {}: expected 0.2 to 3600", args.seconds)));
     }
@@ -83,6 +80,14 @@ fn plan(args: &DemoArgs) -> Result<Plan, Failure> {
         host: args.backend.parse().map_err(|error| usage("backend", &args.backend, error))?,
         wire: args.wire.parse().map_err(|error| usage("wire", &args.wire, error))?,
     })
+}
+
+/// A rate, or `none` for as fast as the machine is.
+pub fn parse_rate(text: &str) -> Result<Option<Rate>, Failure> {
+    if text == "none" {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|error| Failure::Usage(format!("--rate {text}: {error}, or none")))
 }
 
 /// What a case is called in text.

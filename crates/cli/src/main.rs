@@ -4,6 +4,7 @@
 //! library crates, [`output`] prints what comes back.
 
 mod args;
+mod bench;
 mod broken;
 mod compare;
 mod copies;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Demo(args) => demo::run(args, cli.json),
         Command::Soak(args) => soak::run(args, cli.json),
+        Command::Bench(args) => bench::run(args, cli.json),
         Command::Link(command) => link::run(command, cli.json),
         Command::Wire(args) => wire_between::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),

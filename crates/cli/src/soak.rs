@@ -127,13 +127,14 @@ fn text(soak: &Soak) -> String {
     }
     let delay = |delay: Option<f64>| delay.map_or("–".to_owned(), us);
     text += &format!(
-        "link: recovered {}, given up {}; a recovery took {} (p50), {} (p99), {} (longest)\n\n",
+        "link: recovered {}, given up {}; a recovery took {} (p50), {} (p99), {} (longest)\n",
         thousands(soak.recovered),
         soak.given_up,
         delay(soak.recovery_p50_us),
         delay(soak.recovery_p99_us),
         delay(soak.recovery_max_us),
     );
+    text += &format!("congestion: {} frames found the queue before the link full\n\n", thousands(soak.queue_dropped));
     for verdict in &soak.verdicts {
         text += &format!("{}  {}\n", if verdict.holds { "ok   " } else { "FAULT" }, verdict.because);
     }

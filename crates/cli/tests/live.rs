@@ -158,9 +158,9 @@ fn tcp_through_a_corrupting_wire_is_whole_and_what_was_lost_was_recovered() {
     let status = lab.ask(1).unwrap();
     assert!(status.recovered > 50, "{}", status.recovered);
     assert!((2e-3..5e-2).contains(&status.loss_in.unwrap()), "{:?}", status.loss_in);
-    for end in 0..2 {
+    for (end, daemon) in daemons.iter_mut().enumerate() {
         assert_eq!(lab.run(end, &["link", "down"]).0, 0);
-        assert!(daemons[end].0.wait().unwrap().success());
+        assert!(daemon.0.wait().unwrap().success());
         assert!(!lab.has(end, "hit0"));
     }
 }

@@ -14,6 +14,7 @@
 //! | `load` | traffic to try it with |
 
 pub mod backend;
+pub mod bench;
 pub mod capture;
 pub mod clock;
 pub mod config;

@@ -12,6 +12,7 @@
 //! are looked at. A program that is not installed is named and done without. Everything that is started ends with
 //! the soak, however it ends.
 
+mod outcome;
 mod programs;
 mod stream;
 mod traffic;
@@ -23,20 +24,20 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use faults::{Model, Schedule};
-use serde::Serialize;
 use units::{Prob, Rate, Span};
 
 use crate::clock::Clock;
 use crate::config::{HostBackend, LinkConfig, Mode};
 use crate::medium::Lane;
 use crate::net::Standing;
-use crate::stage::{self, Carrier, Daemon, Stage, WireCount};
+use crate::stage::{self, Carrier, Daemon, Stage};
 use crate::standin::Trouble;
-use crate::status::Status;
 
+use outcome::{Played, frames};
 use programs::{Program, Workshop};
 use traffic::{Served, Tally};
 
+pub use outcome::{Look, Soak};
 pub use traffic::Traffic;
 pub use verdict::{MOST_GROWTH, Memory, Verdict, what};
 
@@ -51,63 +52,6 @@ pub struct Plan {
     pub mode: Mode,
     pub host: HostBackend,
     pub seed: u64,
-}
-
-/// How things stand at a moment; counts since the start, of both ends together.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Look {
-    pub at_seconds: f64,
-    /// Memory of this program: both daemons, a wire that is not in the kernel, and the clients.
-    pub resident_bytes: u64,
-    pub wire: WireCount,
-    /// Protected frames that arrived or should have.
-    pub frames: u64,
-    pub recovered: u64,
-    pub given_up: u64,
-    pub copies: u8,
-    pub active: bool,
-}
-
-/// What it came to.
-#[derive(Clone, Debug, Serialize)]
-pub struct Soak {
-    /// False if it was interrupted.
-    pub complete: bool,
-    pub seconds: f64,
-    pub loss: f64,
-    pub burst: f64,
-    pub rate_gbps: Option<f64>,
-    pub mode: String,
-    pub backend: String,
-    pub rootless: bool,
-    /// Programs that are not installed.
-    pub missing: Vec<&'static str>,
-    pub traffic: Vec<Traffic>,
-    pub wire: WireCount,
-    /// Frames that found no room before the wire.
-    pub wire_overflowed: u64,
-    pub frames: u64,
-    pub recovered: u64,
-    pub given_up: u64,
-    /// By Eq. 1, for independent losses.
-    pub given_up_predicted: Option<f64>,
-    pub give_up_after_ms: f64,
-    pub recovery_p50_us: Option<f64>,
-    pub recovery_p99_us: Option<f64>,
-    pub recovery_max_us: Option<f64>,
-    /// Frames lost for want of room at an end, not on the wire.
-    pub ring_overflow: u64,
-    pub memory: Memory,
-    /// The last status on the left and on the right.
-    pub ends: [Status; 2],
-    pub looks: Vec<Look>,
-    pub verdicts: Vec<Verdict>,
-}
-
-impl Soak {
-    pub fn holds(&self) -> bool {
-        self.verdicts.iter().all(|verdict| verdict.holds)
-    }
 }
 
 /// Who watches.
@@ -185,15 +129,6 @@ struct Bench<'a> {
     stop: &'a AtomicBool,
 }
 
-struct Played {
-    complete: bool,
-    backend: String,
-    missing: Vec<&'static str>,
-    looks: Vec<Look>,
-    wire_overflowed: u64,
-    ends: [Status; 2],
-}
-
 impl<'scope> Bench<'scope> {
     fn play(self, scope: &'scope Scope<'scope, '_>, watch: &dyn Watch) -> Result<Option<Played>, Trouble> {
         let wire = self.lay_wire(scope)?;
@@ -207,6 +142,7 @@ impl<'scope> Bench<'scope> {
         }
         for end in 0..2 {
             self.stage.address(end, "hit0")?;
+            self.stage.ends[end].with(use_cubic)?;
         }
         self.stage.serve(scope, self.over)?;
         let Some((programs, missing)) = self.start_programs(watch)? else { return Ok(None) };
@@ -380,12 +316,10 @@ impl<'scope> Bench<'scope> {
 type Installed = (Vec<Program>, Vec<&'static str>);
 type Client<'scope> = ScopedJoinHandle<'scope, Result<(), Trouble>>;
 
-fn counter(status: &Status, name: &str) -> u64 {
-    status.counters.get(name).copied().unwrap_or(0)
-}
-
-fn frames(status: &Status) -> u64 {
-    counter(status, "rx_expected_seq_good") + counter(status, "rx_missing_seq")
+/// For all programs in the namespace of the calling thread, so that a soak is the same on every machine. Where it may
+/// not be changed it stays what it is.
+fn use_cubic() {
+    let _ = std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
 }
 
 /// Memory of this program.
@@ -393,46 +327,4 @@ fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?;
     kilobytes.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
-}
-
-impl Played {
-    fn conclude(self, plan: &Plan, standing: Standing, tallies: &Tallies) -> Soak {
-        let Tallies { transfers, memcached, http, iperf3 } = tallies;
-        let traffic = [(transfers, ""), (memcached, "memcached"), (http, "python3"), (iperf3, "iperf3")];
-        let used = traffic.iter().filter(|(_, program)| !self.missing.contains(program));
-        let [left, right] = &self.ends;
-        let both = |of: fn(&Status) -> u64| of(left) + of(right);
-        let slower = |of: fn(&Status) -> Option<f64>| of(left).into_iter().chain(of(right)).reduce(f64::max);
-        let last = self.looks.last().cloned().unwrap_or_default();
-        let loss = plan.loss.get();
-        let mut soak = Soak {
-            complete: self.complete,
-            seconds: last.at_seconds,
-            loss,
-            burst: plan.burst,
-            rate_gbps: plan.rate.map(|rate| rate.bits_per_second() as f64 / 1e9),
-            mode: left.mode.clone(),
-            backend: self.backend,
-            rootless: standing == Standing::Rootless,
-            traffic: used.map(|(tally, _)| tally.traffic()).collect(),
-            missing: self.missing,
-            wire: last.wire,
-            wire_overflowed: self.wire_overflowed,
-            frames: both(frames),
-            recovered: both(|status| status.recovered),
-            given_up: both(|status| status.given_up),
-            given_up_predicted: (!plan.has_bursts()).then(|| verdict::predicted(&self.looks, loss)),
-            give_up_after_ms: plan.link(0).give_up_after.as_us() / 1e3,
-            recovery_p50_us: slower(|status| status.recovery_p50_us),
-            recovery_p99_us: slower(|status| status.recovery_p99_us),
-            recovery_max_us: slower(|status| status.recovery_max_us),
-            ring_overflow: both(|status| counter(status, "ring_overflow")),
-            memory: Memory::of(&self.looks),
-            ends: self.ends.clone(),
-            looks: self.looks,
-            verdicts: Vec::new(),
-        };
-        soak.verdicts = verdict::verdicts(&soak);
-        soak
-    }
 }

@@ -75,6 +75,52 @@ fn queue_of(rate: Rate) -> Bytes {
     rate.bytes_in(Span::from_ms(1)).max(Bytes::new(64 << 10))
 }
 
+/// Gives an interface of an end its address, and the way to the other end.
+pub fn give_address(namespace: &Namespace, end: usize, interface: &str) -> net::Result<()> {
+    namespace.with(|| {
+        let netlink = Netlink::open()?;
+        let link = netlink.existing_link(interface)?;
+        netlink.add_address(link.index, &Address::new(address(end), 24))?;
+        // A lost question about an address would cost a second.
+        netlink.add_neighbour(link.index, address(1 - end), mac(1 - end))
+    })?
+}
+
+/// Runs a server until told to stop.
+pub fn serve<'scope>(
+    namespace: &Namespace,
+    scope: &'scope Scope<'scope, '_>,
+    stop: &'scope AtomicBool,
+) -> Result<(), Trouble> {
+    let listener = namespace.with(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
+    let listener = listener.map_err(|error| Trouble(format!("listen on port {PORT}: {error}")))?;
+    scope.spawn(move || {
+        // A connection that fails is its client's to report.
+        let _ = load::serve(listener, stop);
+    });
+    Ok(())
+}
+
+/// Two hosts joined by one cable, with nothing in between: `w0` on the left, `w1` on the right.
+pub fn cable() -> net::Result<[Namespace; 2]> {
+    let ends = [Namespace::new()?, Namespace::new()?];
+    Namespace::new()?.with(|| -> net::Result<()> {
+        let netlink = Netlink::open()?;
+        netlink.add_veth(plug(0), plug(1))?;
+        (0..2).try_for_each(|end| netlink.set_namespace(netlink.existing_link(plug(end))?.index, &ends[end]))
+    })??;
+    for (end, namespace) in ends.iter().enumerate() {
+        namespace.with(|| -> net::Result<()> {
+            let netlink = Netlink::open()?;
+            let link = netlink.existing_link(plug(end))?;
+            netlink.set_mac(link.index, mac(end))?;
+            netlink.set_up(link.index, true)
+        })??;
+        give_address(namespace, end, plug(end))?;
+    }
+    Ok(ends)
+}
+
 #[derive(Debug)]
 pub struct Stage {
     pub ends: [Namespace; 2],
@@ -211,28 +257,12 @@ impl Stage {
 
     /// Gives an interface of an end its address, and the way to the other end.
     pub fn address(&self, end: usize, interface: &str) -> net::Result<()> {
-        self.ends[end].with(|| {
-            let netlink = Netlink::open()?;
-            let link = netlink.existing_link(interface)?;
-            netlink.add_address(link.index, &Address::new(address(end), 24))?;
-            // A lost question about an address would cost a second.
-            netlink.add_neighbour(link.index, address(1 - end), mac(1 - end))
-        })?
+        give_address(&self.ends[end], end, interface)
     }
 
     /// Runs a server on the right until told to stop.
-    pub fn serve<'scope>(
-        &'scope self,
-        scope: &'scope Scope<'scope, '_>,
-        stop: &'scope AtomicBool,
-    ) -> Result<(), Trouble> {
-        let listener = self.ends[1].with(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
-        let listener = listener.map_err(|error| Trouble(format!("listen on port {PORT}: {error}")))?;
-        scope.spawn(move || {
-            // A connection that fails is its client's to report.
-            let _ = load::serve(listener, stop);
-        });
-        Ok(())
+    pub fn serve<'scope>(&self, scope: &'scope Scope<'scope, '_>, stop: &'scope AtomicBool) -> Result<(), Trouble> {
+        serve(&self.ends[1], scope, stop)
     }
 
     pub fn server(&self) -> SocketAddr {

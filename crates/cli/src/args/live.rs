@@ -324,3 +324,34 @@ pub struct SoakArgs {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Rate of the wire; `none` for as fast as the machine is.
+    #[arg(long, default_value = "none", value_name = "RATE|none")]
+    pub rate: String,
+
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+
+    /// Seconds of bulk transfer in each row and round.
+    #[arg(long, default_value_t = 2.0, value_name = "S")]
+    pub seconds: f64,
+
+    /// Requests and responses in each row and round, for at most 15 seconds.
+    #[arg(long, default_value = "5000")]
+    pub requests: Count,
+
+    /// How the host is reached: auto, tap or veth.
+    #[arg(long, default_value = "auto")]
+    pub backend: String,
+
+    /// How the wire is reached: auto, packet or xdp.
+    #[arg(long, default_value = "auto")]
+    pub wire: String,
+
+    /// Do without root even where there is root.
+    #[arg(long)]
+    pub rootless: bool,
+}

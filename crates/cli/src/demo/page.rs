@@ -237,28 +237,24 @@ fn notes(story: &Story) -> String {
     };
     let unprotected = "TCP straight on the wire. Lost requests wait for its retransmission timer, 200 ms and more.";
     let notes = [
-        (title(Case::Clean), "The same wire without loss: the best that there is to reach.".to_owned()),
-        (title(Case::Corrupting), unprotected.to_owned()),
-        (title(Case::Protected), "The same losses; hitless recovers frames before TCP notices.".to_owned()),
+        (title(Case::Clean), "The same wire without loss: the best that there is to reach."),
+        (title(Case::Corrupting), unprotected),
+        (title(Case::Protected), "The same losses; hitless recovers frames before TCP notices."),
         (
             title(Case::CleanChain),
             "Called clean_chain in the JSON output: nothing is lost, and frames still go through hitless. What differs from \
-             the clean wire with plain TCP is what protection itself costs on this machine."
-                .to_owned(),
+             the clean wire with plain TCP is what protection itself costs on this machine.",
         ),
         (
             "medians over rounds",
-            format!(
-                "Every round runs all four cases one after the other, so that whatever else the machine does meets all of \
-                 them alike. Times and throughputs are medians over {} rounds, counts are sums, the slowest request is the \
-                 slowest of all.",
-                story.completed
-            ),
+            "Every round runs all four cases one after the other, so that whatever else the machine does meets all of \
+             them alike. Times and throughputs are medians over the rounds, counts are sums, the slowest request is the \
+             slowest of all.",
         ),
-        ("the wire's counters", counters.to_owned()),
-        ("a loss of 1e-2", "Bulk alone once more, at a loss where CUBIC suffers most.".to_owned()),
+        ("the wire's counters", counters),
+        ("a loss of 1e-2", "Bulk alone once more, at a loss where CUBIC suffers most."),
     ];
-    let notes = notes.map(|(term, note)| format!("<dt>{}</dt>\n<dd>{}</dd>\n", escape(term), escape(&note))).concat();
+    let notes = notes.map(|(term, note)| format!("<dt>{}</dt>\n<dd>{}</dd>\n", escape(term), escape(note))).concat();
     format!("<dl>\n{notes}</dl>\n")
 }
 

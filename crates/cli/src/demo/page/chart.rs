@@ -12,13 +12,13 @@ const LETTER: f64 = 6.4;
 
 /// How long the slowest requests took: the share of requests that are slower falls to the right, as in the papers.
 pub fn tail(story: &Story) -> Svg {
-    const PLOT: (f64, f64, f64, f64) = (46.0, 234.0, 22.0, 222.0);
+    const PLOT: (f64, f64, f64, f64) = (50.0, 234.0, 22.0, 222.0);
     const STEPS_OF_A_DECADE: u32 = 24;
     let (left, right, top, bottom) = PLOT;
     let mut svg = Svg::new(
         "tail",
         WIDTH as u32,
-        262,
+        264,
         "Round trips of requests by percentile",
         &described(story, |figures| {
             let round = &figures.median;
@@ -45,14 +45,14 @@ pub fn tail(story: &Story) -> Svg {
     let ticks = std::iter::once(0.5).chain(shares).map(|share| (x(share), percentile(share)));
     for (at, text) in legible(ticks, LETTER) {
         svg.line("grid", (at, top), (at, bottom));
-        svg.text("tick", Anchor::Middle, (at, bottom + 15.0), &text);
+        svg.text("tick", Anchor::Middle, (at, bottom + 17.0), &text);
     }
     svg.line("axis", (left, bottom), (right, bottom));
-    svg.text("quiet", Anchor::Middle, ((left + right) / 2.0, bottom + 33.0), "percentile of requests");
+    svg.text("quiet", Anchor::Middle, ((left + right) / 2.0, bottom + 35.0), "percentile of requests");
 
     let ends = curves.each_ref().map(|points| points.last().map_or(bottom, |(_, took)| y.at(*took)));
     // Three lines of text each, the middle one of them beside the end of the curve.
-    let places = apart(&ends, 46.0, top + 8.0, bottom - 12.0);
+    let places = apart(&ends, 50.0, top + 8.0, bottom - 12.0);
     for ((case, points), (end, place)) in Case::ALL.into_iter().zip(&curves).zip(ends.into_iter().zip(places)) {
         let Some((rarest, slowest)) = points.last() else { continue };
         let points: Vec<_> = points.iter().map(|(share, took)| (x(*share), y.at(*took))).collect();
@@ -136,7 +136,7 @@ pub fn rounds(story: &Story) -> Svg {
     let mut svg = Svg::new(
         "rounds",
         WIDTH as u32,
-        bottom as u32 + 38,
+        bottom as u32 + 40,
         "The 99.9th percentile of round trips, round by round",
         &described(story, |figures| {
             figures.rounds.iter().map(|round| us(round.pingpong_p999_us)).collect::<Vec<_>>().join(", ")
@@ -151,10 +151,10 @@ pub fn rounds(story: &Story) -> Svg {
         }
     }
     for (at, text) in legible(x.decades().map(|decade| (x.at(decade), tick(decade))), LETTER) {
-        svg.text("tick", Anchor::Middle, (at, bottom + 15.0), &text);
+        svg.text("tick", Anchor::Middle, (at, bottom + 17.0), &text);
     }
     svg.line("axis", (0.0, bottom), (WIDTH, bottom));
-    svg.text("quiet", Anchor::Middle, (WIDTH / 2.0, bottom + 33.0), "p99.9 of round trips");
+    svg.text("quiet", Anchor::Middle, (WIDTH / 2.0, bottom + 35.0), "p99.9 of round trips");
     for (strip, case) in Case::ALL.into_iter().enumerate() {
         let top = TOP + STRIP * strip as f64;
         let median = story.figures(case).median.pingpong_p999_us;

@@ -1,0 +1,70 @@
+//! `hitless bench`: what protection costs and gains on this machine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use live::bench::{Plan, Results};
+use live::net::become_root_of_own_namespaces;
+use report::table::{Align, Table};
+
+use crate::args::BenchArgs;
+use crate::demo::{parse_rate, us};
+use crate::output::{Done, Failure, print, say};
+
+pub fn run(args: &BenchArgs, json: bool) -> Done {
+    let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));
+    if !(0.2..=3_600.0).contains(&args.seconds) {
+        return Err(Failure::Usage(format!("--seconds {}: expected 0.2 to 3600", args.seconds)));
+    }
+    let plan = Plan {
+        rate: parse_rate(&args.rate)?,
+        rounds: args.rounds,
+        bulk: Duration::from_secs_f64(args.seconds),
+        requests: args.requests.0.clamp(1, 100_000_000) as u32,
+        host: args.backend.parse().map_err(|error| usage("backend", &args.backend, error))?,
+        wire: args.wire.parse().map_err(|error| usage("wire", &args.wire, error))?,
+    };
+    become_root_of_own_namespaces(args.rootless).map_err(|error| Failure::Outside(error.to_string()))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = Arc::clone(&stop);
+    // A second Ctrl-C ends the program at once; the namespaces end with it.
+    let _ = ctrlc::set_handler(move || {
+        if handler.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    });
+    let begin = |round: u32, name: &str| say(&format!("round {round} of {}: {name}", plan.rounds));
+    let results = live::bench::run(&plan, &stop, &begin).map_err(|trouble| Failure::Outside(trouble.0))?;
+    let Some(results) = results else { return Err(Failure::Interrupted) };
+    print(json, &results, || table(&results))?;
+    if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+fn table(results: &Results) -> String {
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("Gbit/s", Align::Right),
+        ("of B1", Align::Right),
+        ("p50", Align::Right),
+        ("p99", Align::Right),
+        ("p99.9", Align::Right),
+    ]);
+    for row in &results.rows {
+        if let Some(why) = &row.missing {
+            table.row([vec![row.name.clone(), why.clone()], vec![String::new(); 4]].concat());
+            continue;
+        }
+        table.row(vec![
+            row.name.clone(),
+            format!("{:.3}", row.throughput_gbps),
+            format!("{:.2}", row.of_b1),
+            us(row.pingpong_p50_us),
+            us(row.pingpong_p99_us),
+            us(row.pingpong_p999_us),
+        ]);
+    }
+    let rounds =
+        if results.rounds == 1 { "1 round".to_owned() } else { format!("medians of {} rounds", results.rounds) };
+    format!("{rounds}, backend {}\n\n{table}", results.backend)
+}

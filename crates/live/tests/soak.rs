@@ -1,0 +1,71 @@
+//! A soak of five seconds, with what is installed.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use live::config::{HostBackend, Mode};
+use live::net::become_root_of_own_namespaces;
+use live::soak::{self, Look, Plan, Soak, Watch};
+use units::Prob;
+
+struct Quiet;
+
+#[expect(clippy::print_stderr, reason = "a test should say what it went without")]
+impl Watch for Quiet {
+    fn tick(&self, _: Duration) {}
+    fn look(&self, _: &Look) {}
+    fn remark(&self, text: &str) {
+        eprintln!("{text}");
+    }
+}
+
+/// `None`, and a word about it, where there are no namespaces to be had.
+#[expect(clippy::print_stderr, reason = "a test that did not run should say so")]
+fn soak(burst: f64) -> Option<Soak> {
+    let plan = Plan {
+        duration: Duration::from_secs(5),
+        loss: Prob::literal(1e-3),
+        burst,
+        // Little enough that a busy machine has time for it.
+        rate: Some("200M".parse().expect("a rate")),
+        mode: Mode::default(),
+        host: HostBackend::default(),
+        seed: 1,
+    };
+    // On a thread of its own, which alone moves.
+    std::thread::scope(|scope| {
+        let told = scope.spawn(|| match become_root_of_own_namespaces(false) {
+            Ok(standing) => soak::run(&plan, standing, &AtomicBool::new(false), &Quiet).expect("a soak"),
+            Err(error) => {
+                eprintln!("not tested: {error}");
+                None
+            }
+        });
+        told.join().expect("no panic")
+    })
+}
+
+/// All that does not depend on how busy the machine is; what does may be tried again.
+fn check(burst: f64) {
+    const TRIES: u32 = 5;
+    for attempt in 1..=TRIES {
+        let Some(soak) = soak(burst) else { return };
+        let verdict = |name: &str| soak.verdicts.iter().find(|verdict| verdict.name == name).expect("a verdict");
+        for traffic in &soak.traffic {
+            assert_eq!(traffic.differing, 0, "{traffic:?}");
+        }
+        assert!(soak.complete && soak.wire.dropped > 0 && soak.recovered > 0, "{soak:?}");
+        assert!(verdict("memory").holds, "{soak:?}");
+        if ["equal", "given_up", "protected"].into_iter().all(|name| verdict(name).holds) {
+            return;
+        }
+        assert!(attempt < TRIES, "{soak:?}");
+    }
+}
+
+/// One after the other: each looks at the memory of the whole program.
+#[test]
+fn programs_notice_losses_neither_in_bursts_nor_one_by_one() {
+    check(4.0);
+    check(1.0);
+}
