@@ -154,7 +154,9 @@ pub fn conclusions(story: &Story) -> Vec<String> {
         us(protected.pingpong_p999_us),
         corrupting.pingpong_p999_us / protected.pingpong_p999_us
     )];
-    if let (Some(plain), Some(guarded)) = (corrupting.throughput_at_1e2_gbps, protected.throughput_at_1e2_gbps) {
+    if let (Some(plain), Some(guarded)) = (corrupting.throughput_at_1e2_gbps, protected.throughput_at_1e2_gbps)
+        && plain > 0.0
+    {
         lines.push(format!(
             "bulk at a loss of 1e-2: {} without protection, {} with it: {:.1} times as much",
             gbps(plain),

@@ -59,6 +59,7 @@ fn plan(args: &SoakArgs) -> Result<Plan, Failure> {
         rate,
         mode: args.mode.parse().map_err(|error| usage("mode", &args.mode, error))?,
         host: args.backend.parse().map_err(|error| usage("backend", &args.backend, error))?,
+        queue: args.queue,
         seed: args.seed,
     })
 }

@@ -451,6 +451,33 @@ fn without_permission_it_says_which() {
     assert!(code == 2 && said.contains("CAP_NET_ADMIN") && said.lines().count() == 1, "{code}: {said}");
 }
 
+#[test]
+fn the_capabilities_of_the_systemd_unit_are_enough() {
+    let Some(lab) = Lab::new() else { return };
+    let unit = include_str!("../../../contrib/systemd/hitless-link@.service");
+    let named = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
+    let wanted: Vec<String> = named.split(' ').map(|name| format!("+{}", &name.to_lowercase()[4..])).collect();
+    let wanted = wanted.join(",");
+    let program = lab.folder.join("hitless");
+    fs::copy(env!("CARGO_BIN_EXE_hitless"), &program).unwrap();
+    open_to_all(&lab.folder);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
+    command.arg(format!("--bounding-set=-all,{wanted}"));
+    command.arg(format!("--inh-caps=-all,{wanted}")).arg(format!("--ambient-caps=-all,{wanted}"));
+    command.arg(program).args(["link", "up", "w0", "--config"]);
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/systemd/eth1.toml"));
+    command.env("HITLESS_RUN_DIR", lab.folder.join("left"));
+    lab.stage.ends[0].prepare(&mut command).unwrap();
+    let mut daemon = Daemon(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    wait_for("the daemon to answer", || {
+        assert!(daemon.0.try_wait().unwrap().is_none(), "{}", daemon.said());
+        lab.ask(0).is_some()
+    });
+    assert_eq!(lab.run(0, &["link", "down"]).0, 0);
+    assert!(!lab.has(0, "hit0"));
+}
+
 fn open_to_all(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();

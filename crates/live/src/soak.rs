@@ -24,7 +24,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use faults::{Model, Schedule};
-use units::{Prob, Rate, Span};
+use units::{Bytes, Prob, Rate, Span};
 
 use crate::clock::Clock;
 use crate::config::{HostBackend, LinkConfig, Mode};
@@ -51,6 +51,8 @@ pub struct Plan {
     pub rate: Option<Rate>,
     pub mode: Mode,
     pub host: HostBackend,
+    /// What may wait for the wire at each end.
+    pub queue: Bytes,
     pub seed: u64,
 }
 
@@ -92,7 +94,7 @@ impl Plan {
 
     fn link(&self, end: usize) -> LinkConfig {
         let (rate, mode, host) = (self.rate, self.mode, self.host);
-        LinkConfig { mtu: Some(1_500), rate, mode, host, ..LinkConfig::new(stage::plug(end)) }
+        LinkConfig { mtu: Some(1_500), rate, mode, host, queue: Some(self.queue), ..LinkConfig::new(stage::plug(end)) }
     }
 }
 

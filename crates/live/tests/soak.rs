@@ -6,7 +6,7 @@ use std::time::Duration;
 use live::config::{HostBackend, Mode};
 use live::net::become_root_of_own_namespaces;
 use live::soak::{self, Look, Plan, Soak, Watch};
-use units::Prob;
+use units::{Bytes, Prob};
 
 struct Quiet;
 
@@ -30,6 +30,7 @@ fn soak(burst: f64) -> Option<Soak> {
         rate: Some("200M".parse().expect("a rate")),
         mode: Mode::default(),
         host: HostBackend::default(),
+        queue: Bytes::new(2 << 20),
         seed: 1,
     };
     // On a thread of its own, which alone moves.

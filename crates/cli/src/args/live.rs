@@ -320,6 +320,10 @@ pub struct SoakArgs {
     #[arg(long)]
     pub rootless: bool,
 
+    /// What may wait for the wire at each end. With little, pauses of a busy machine become losses of TCP's.
+    #[arg(long, value_name = "BYTES", default_value = "2MB")]
+    pub queue: Bytes,
+
     /// Seed of the losses in bursts.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

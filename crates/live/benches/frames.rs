@@ -1,0 +1,103 @@
+//! What the daemon spends on a frame outside of the kernel: cutting and joining super-frames, sealing, finding a place.
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use live::frame::{Framing, Mac};
+use live::offload::{Coalescer, Sink, VnetHeader, segment};
+use live::seal::Seal;
+use wire::Seq;
+use wire::link::{Class, Epoch, Header, Kind};
+
+const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
+const THERE: Mac = Mac([2, 0, 0, 0, 0, 2]);
+const SEGMENTS: usize = 44;
+const PAYLOAD: usize = 1_448;
+
+/// Frames in one piece of memory, as the pool has them.
+struct Cut {
+    memory: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Sink for Cut {
+    fn next(&mut self, len: usize) -> Option<&mut [u8]> {
+        let start = self.ends.last().copied().unwrap_or(0);
+        self.ends.push(start + len);
+        self.memory.get_mut(start..start + len)
+    }
+}
+
+/// A super-frame of TCP over IPv4 with timestamps, its checksum left to us.
+fn super_frame() -> (VnetHeader, Vec<u8>) {
+    let payload = SEGMENTS * PAYLOAD;
+    let mut frame = [&THERE.0[..], &HERE.0, &[8, 0]].concat();
+    let total = (20 + 32 + payload) as u16;
+    frame.extend([0x45, 0]);
+    frame.extend(total.to_be_bytes());
+    frame.extend([0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([0x1f, 0x90, 0x13, 0x88, 0, 0, 0, 1, 0, 0, 0, 1, 0x80, 0x10, 1, 0, 0, 0, 0, 0]);
+    frame.extend([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1]);
+    frame.extend((0..payload).map(|byte| byte as u8));
+    let vnet = VnetHeader {
+        flags: VnetHeader::NEEDS_CSUM,
+        gso_type: VnetHeader::GSO_TCPV4,
+        hdr_len: 66,
+        gso_size: PAYLOAD as u16,
+        csum_start: 34,
+        csum_offset: 16,
+    };
+    (vnet, frame)
+}
+
+fn offload(c: &mut Criterion) {
+    let (vnet, frame) = super_frame();
+    let mut group = c.benchmark_group("offload");
+    group.throughput(Throughput::Elements(SEGMENTS as u64));
+    let empty = || Cut { memory: vec![0; 80_000], ends: Vec::with_capacity(64) };
+    group.bench_function("cut", |b| {
+        b.iter_batched_ref(empty, |cut| segment(&vnet, black_box(&frame), cut), BatchSize::SmallInput);
+    });
+    let mut cut = empty();
+    assert!(segment(&vnet, &frame, &mut cut).is_ok_and(|cut| cut.frames as usize == SEGMENTS));
+    let mut coalescer = Coalescer::<u32>::default();
+    group.bench_function("join", |b| {
+        b.iter(|| {
+            let mut start = 0;
+            for (number, end) in cut.ends.iter().enumerate() {
+                coalescer.push(number as u32, black_box(&cut.memory[start..*end]));
+                start = *end;
+                while coalescer.pop().is_some() {}
+            }
+            coalescer.flush();
+            while coalescer.pop().is_some() {}
+        });
+    });
+    group.finish();
+}
+
+fn framing(c: &mut Criterion) {
+    let body = [&THERE.0[..], &HERE.0, &[8, 0], &[7; 1_500]].concat();
+    let header = Header::new(Epoch::new(1), Kind::Data(Class::Ordered, Seq::default()), None);
+    let mut group = c.benchmark_group("frame of 1500 bytes, out and in");
+    let seals: [(&str, fn() -> Seal); 3] =
+        [("no seal", || Seal::None), ("crc", || Seal::Crc), ("key", || Seal::keyed([1; 16], 1))];
+    for (name, seal) in seals {
+        let mut here = Framing::new(HERE, Some(THERE), seal());
+        let mut there = Framing::new(THERE, Some(HERE), seal());
+        let mut on_wire = Vec::with_capacity(2_000);
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let emitted = here.emit(&header, Some(black_box(&body)));
+                on_wire.clear();
+                on_wire.extend_from_slice(&emitted.head[..emitted.head_len]);
+                on_wire.extend_from_slice(&body[emitted.skip..]);
+                there.parse(black_box(&on_wire)).is_ok()
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, offload, framing);
+criterion_main!(benches);
