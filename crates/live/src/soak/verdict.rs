@@ -60,21 +60,26 @@ fn most(mean: f64) -> u64 {
 }
 
 pub fn verdicts(soak: &Soak) -> Vec<Verdict> {
-    vec![equal(&soak.traffic), quick(&soak.traffic), kept_up(soak), protected(&soak.looks), flat(&soak.memory)]
+    vec![equal(soak), quick(&soak.traffic), kept_up(soak), protected(&soak.looks), flat(&soak.memory)]
 }
 
-fn equal(traffic: &[Traffic]) -> Verdict {
+fn equal(soak: &Soak) -> Verdict {
+    let traffic = &soak.traffic;
     let sum = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>();
     let (differing, failed) = (sum(|traffic| traffic.differing), sum(|traffic| traffic.failed));
     let compared = traffic.iter().filter(|traffic| traffic.compared_bytes > 0);
     let counts: Vec<String> = compared.map(|traffic| format!("{} {}", traffic.completed, what(traffic.name))).collect();
-    let idle: Vec<&str> = traffic.iter().filter(|traffic| traffic.completed == 0).map(|traffic| traffic.name).collect();
+    // One that was interrupted may not have come to it.
+    let idle = traffic.iter().filter(|traffic| soak.complete && traffic.completed == 0);
+    let idle: Vec<&str> = idle.map(|traffic| traffic.name).collect();
     let because = match traffic.iter().find_map(|traffic| traffic.first_failure.as_ref()) {
         _ if differing > 0 => format!("{differing} came back with other bytes than were sent"),
         Some(failure) => format!("{failed} failed, the first with: {failure}"),
         None if !idle.is_empty() => format!("nothing was completed by {}", idle.join(", ")),
+        None if counts.is_empty() => "nothing was compared".to_owned(),
         None => {
-            format!("{}, {} bytes compared, all equal", counts.join(", "), sum(|traffic| traffic.compared_bytes))
+            let megabytes = sum(|traffic| traffic.compared_bytes) / 1_000_000;
+            format!("{}: {megabytes} MB compared, all equal", counts.join(", "))
         }
     };
     Verdict { name: "equal", holds: differing + failed == 0 && idle.is_empty(), because }
@@ -92,10 +97,11 @@ pub fn what(name: &str) -> &'static str {
 
 fn quick(traffic: &[Traffic]) -> Verdict {
     let slow: u64 = traffic.iter().map(|traffic| traffic.over_1s).sum();
-    let slowest = traffic.iter().filter_map(|traffic| traffic.slowest_us).fold(0.0, f64::max) / 1e3;
-    let because = match slow {
-        0 => format!("no request took over 1 s; the slowest took {slowest:.1} ms"),
-        _ => format!("{slow} requests took over 1 s; the slowest took {slowest:.0} ms"),
+    let slowest = traffic.iter().filter_map(|traffic| traffic.slowest_us).reduce(f64::max).map(|us| us / 1e3);
+    let because = match (slow, slowest) {
+        (_, None) => "there were no requests to wait for".to_owned(),
+        (0, Some(ms)) => format!("no request took over 1 s; the slowest took {ms:.1} ms"),
+        (_, Some(ms)) => format!("requests that took over 1 s: {slow}; the slowest took {ms:.0} ms"),
     };
     Verdict { name: "quick", holds: slow == 0, because }
 }

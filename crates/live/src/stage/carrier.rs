@@ -120,3 +120,44 @@ fn open(config: MediumConfig, ends: [u32; 2], mtu: u32) -> Result<Medium, Troubl
 fn failed(error: io::Error) -> Trouble {
     Trouble(format!("the wire: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, UdpSocket};
+
+    use faults::{Model, Schedule};
+
+    use super::*;
+    use crate::stage::{Stage, WireCount, address, plug};
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a test that did not run should say so")]
+    fn a_medium_on_a_stage_loses_what_it_should_and_counts_it() {
+        let stage = match Stage::unjoined(1_500) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return eprintln!("not tested: {error}"),
+            stage => stage.expect("a stage"),
+        };
+        let faults = Schedule::always(Model::Script(vec![0, 3, 4]));
+        std::thread::scope(|scope| {
+            let wire = stage.carry(scope, &Lane { faults, ..Lane::default() }, 1).expect("a wire");
+            let open = |end: usize| {
+                stage.address(end, plug(end)).expect("an address");
+                let open = || UdpSocket::bind(SocketAddr::new(address(end), 7_000));
+                stage.ends[end].with(open).expect("a namespace").expect("a socket")
+            };
+            let [left, right] = [open(0), open(1)];
+            right.set_read_timeout(Some(PATIENCE)).expect("a limit");
+            (0..8_u8).for_each(|number| _ = left.send_to(&[number], (address(1), 7_000)).expect("room"));
+            let mut number = [0];
+            for expected in [1, 2, 5, 6, 7] {
+                right.recv(&mut number).expect("a datagram");
+                assert_eq!(number, [expected]);
+            }
+            assert_eq!(stage.count().expect("counters"), WireCount { offered: 8, dropped: 3 });
+            assert!(wire.is_running());
+            wire.stop().expect("a quiet end");
+        });
+        assert_eq!(stage.count().expect("counters"), WireCount { offered: 8, dropped: 3 });
+        assert_eq!(stage.overflowed().expect("counters"), 0);
+    }
+}
