@@ -162,6 +162,10 @@ impl<B: Body> Endpoint<B> {
         self.life.theirs()
     }
 
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
     /// What this end asks its peer to agree to.
     pub fn agreement(&self) -> Agreement {
         self.params.agreement()

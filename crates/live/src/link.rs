@@ -169,6 +169,17 @@ impl Link {
         self.set_gate();
     }
 
+    /// A new life at time zero, as if the link had just been made. What was on its way is let go.
+    pub fn start_over(&mut self, instance: u32) {
+        self.endpoint = Endpoint::new(self.endpoint.params().clone(), instance);
+        self.shell.start_over();
+        (self.ask_at, self.pull_at) = (Time::NEVER, Time::ZERO);
+        if let Some(by_loss) = &mut self.copies {
+            (by_loss.sent, by_loss.missing) = (0, 0);
+        }
+        self.set_gate();
+    }
+
     /// What happened since this was last asked.
     pub fn news(&mut self) -> Vec<News> {
         std::mem::take(&mut self.news)

@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use units::{Span, Time};
 use wire::link::Refusal;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, instance};
 use crate::link::{Link, News};
 use crate::poll;
 use crate::status::{Identity, Status, Throughput};
@@ -25,6 +25,8 @@ const AWAKE: Span = Span::from_us(200);
 const LOOK_EVERY: Span = Span::from_ms(1_000);
 /// How long a link that ends waits for its peer to agree.
 const FAREWELL: Span = Span::from_ms(1_000);
+/// Time is counted in picoseconds, and 64 bits of them last for 213 days: before that, the link starts over.
+const LONGEST_LIFE: Span = Span::from_ms(100 * 86_400_000);
 /// Turns between two looks at requests while there is much to do.
 const TURNS: u32 = 16;
 
@@ -113,6 +115,7 @@ impl<'a> Loop<'a> {
             self.link.command(self.clock.now(), Command::Activate);
         }
         let (mut last_busy, mut next_look, mut stop_at) = (Time::ZERO, Time::ZERO, Time::NEVER);
+        let mut parting = None;
         let mut turns = 0u32;
         loop {
             let now = self.clock.now();
@@ -131,6 +134,10 @@ impl<'a> Loop<'a> {
                 if stop_at <= now || stop_at != Time::NEVER && self.has_parted() {
                     return Ok(self.status(now));
                 }
+                if now.since(Time::ZERO) > LONGEST_LIFE && self.start_over(now, &mut parting) {
+                    (last_busy, next_look) = (Time::ZERO, Time::ZERO);
+                    continue;
+                }
                 if next_look <= now {
                     next_look = now + LOOK_EVERY;
                     self.link.look_at_kernel();
@@ -146,6 +153,26 @@ impl<'a> Loop<'a> {
                 self.sleep(now, next_look.since(now).min(stop_at.since(now)))?;
             }
         }
+    }
+
+    /// Takes leave of the peer, and once that is done begins a new life at time zero. True when it has begun.
+    fn start_over(&mut self, now: Time, parting: &mut Option<(bool, Time)>) -> bool {
+        let (wanted, by) = *parting.get_or_insert_with(|| {
+            let wanted = self.link.wants_protection();
+            self.link.command(now, Command::Deactivate);
+            (wanted, now + FAREWELL)
+        });
+        if now < by && !self.has_parted() {
+            return false;
+        }
+        *parting = None;
+        self.clock = Clock::start();
+        self.throughput = Throughput::default();
+        self.link.start_over(instance());
+        if wanted {
+            self.link.command(Time::ZERO, Command::Activate);
+        }
+        true
     }
 
     fn sleep(&mut self, now: Time, most: Span) -> io::Result<()> {

@@ -89,6 +89,18 @@ impl Shell {
         }
     }
 
+    /// Time begins again; nobody has a handle on a frame any more but the queue.
+    pub fn start_over(&mut self) {
+        self.timers = [Time::NEVER; TIMERS.len()];
+        if let Some(pace) = &mut self.pace {
+            pace.free_at = Time::ZERO;
+        }
+        self.outgoing.clear();
+        self.delivered.clear();
+        self.pool.keep_only(&self.queue);
+        self.woken = true;
+    }
+
     pub fn queued(&self) -> Bytes {
         self.queued
     }

@@ -263,6 +263,28 @@ fn until_the_peer_answers_frames_pass_wait_or_are_dropped_as_asked() {
 }
 
 #[test]
+fn a_link_that_starts_over_at_time_zero_loses_no_memory_and_carries_on() {
+    let mut pair = Pair::alike(|| Seal::None, Class::Ordered);
+    pair.activate();
+    pair.ends[0].sends.borrow_mut().extend((0..50).map(|n| frame(0, n, 100)));
+    pair.run(Span::from_ms(10), &mut |_| true);
+    // In the middle of something, too: what is unacknowledged is let go.
+    pair.ends[0].sends.borrow_mut().extend((50..60).map(|n| frame(0, n, 100)));
+    pair.run(Span::from_us(20), &mut |_| false);
+    for (number, end) in pair.ends.iter_mut().enumerate() {
+        end.link.start_over(20 + number as u32);
+        assert_eq!(end.link.shell().pool.free(), end.link.shell().pool.slots());
+    }
+    pair.now = Time::ZERO;
+    pair.activate();
+    pair.run(Span::from_ms(5), &mut |_| true);
+    pair.ends[0].sends.borrow_mut().extend((60..70).map(|n| frame(0, n, 100)));
+    pair.run(Span::from_ms(5), &mut |_| true);
+    assert_eq!(pair.states(), [State::Active; 2]);
+    assert_eq!(pair.ends[1].got.borrow().back(), Some(&frame(0, 69, 100)));
+}
+
+#[test]
 fn two_ends_that_do_not_agree_say_why_and_go_on_unprotected() {
     type Change = fn(&mut Setup);
     let cases: [(Change, wire::link::Refusal); 3] = [
