@@ -20,6 +20,8 @@ pub struct Run {
     pub deadline: Time,
     /// How often it was asked for before the latest time.
     pub round: u8,
+    /// How many of those times the peer was not heard of meanwhile.
+    pub unheard: u8,
 }
 
 impl Run {
@@ -30,6 +32,14 @@ impl Run {
     fn after(&self) -> Seq {
         self.first.plus(self.frames)
     }
+}
+
+/// How often a missing frame is asked for: so many times, and so many more if the peer was not heard of
+/// meanwhile, which means that it does not run rather than that the wire lost its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    pub asks: u8,
+    pub unheard: u8,
 }
 
 #[derive(Debug, Default)]
@@ -83,16 +93,25 @@ impl Losses {
         self.runs.iter().map(|run| run.deadline).min()
     }
 
-    /// Runs whose deadline has come: those asked for fewer than `asks` times get `renew`ed deadlines
-    /// and another round; the others are taken out and returned through `gave_up`. True if any is to be
-    /// asked for again.
-    pub fn expire(&mut self, now: Time, asks: u8, renew: Time, mut gave_up: impl FnMut(Run)) -> bool {
+    /// Runs whose deadline has come: those asked for as `patience` allows get `renew`ed deadlines and
+    /// another round; the others are taken out and returned through `gave_up`. `heard` says whether the
+    /// peer was heard of since the last time. True if any is to be asked for again.
+    pub fn expire(
+        &mut self,
+        now: Time,
+        patience: Patience,
+        heard: bool,
+        renew: Time,
+        mut gave_up: impl FnMut(Run),
+    ) -> bool {
         let mut again = false;
         self.runs.retain_mut(|run| {
             if run.deadline > now {
                 return true;
             }
-            if run.round + 1 < asks {
+            let unheard = (run.unheard + u8::from(!heard)).min(patience.unheard);
+            if run.round + 1 - unheard.min(run.round) < patience.asks {
+                run.unheard = unheard;
                 run.round += 1;
                 run.deadline = renew;
                 again = true;
@@ -144,7 +163,7 @@ mod tests {
     }
 
     fn run(first: u32, frames: u32) -> Run {
-        Run { first: seq(first), frames, since: Time::ZERO, deadline: Time::from_ps(10), round: 0 }
+        Run { first: seq(first), frames, since: Time::ZERO, deadline: Time::from_ps(10), round: 0, unheard: 0 }
     }
 
     fn listed(losses: &Losses, latest: u32, newest_first: bool) -> Feedback {
@@ -207,10 +226,24 @@ mod tests {
         let mut losses = Losses::default();
         losses.open(run(0, 2));
         let mut given_up = Vec::new();
-        assert!(losses.expire(Time::from_ps(10), 2, Time::from_ps(20), |run| given_up.push(run.first)));
+        let patience = Patience { asks: 2, unheard: 1 };
+        assert!(losses.expire(Time::from_ps(10), patience, true, Time::from_ps(20), |run| given_up.push(run.first)));
         assert_eq!(losses.earliest_deadline(), Some(Time::from_ps(20)));
-        assert!(!losses.expire(Time::from_ps(20), 2, Time::from_ps(30), |run| given_up.push(run.first)));
+        assert!(!losses.expire(Time::from_ps(20), patience, true, Time::from_ps(30), |run| given_up.push(run.first)));
         assert_eq!(given_up, [seq(0)]);
         assert!(losses.is_empty());
+    }
+
+    #[test]
+    fn a_peer_that_does_not_run_is_given_more_time_but_not_for_ever() {
+        let rounds = |heard: bool| {
+            let mut losses = Losses::default();
+            losses.open(run(0, 1));
+            let patience = Patience { asks: 3, unheard: 4 };
+            (1..)
+                .find(|n| !losses.expire(Time::from_ps(10 * n), patience, heard, Time::from_ps(10 * n), |_| ()))
+                .unwrap()
+        };
+        assert_eq!((rounds(true), rounds(false)), (3, 7));
     }
 }

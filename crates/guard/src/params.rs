@@ -117,6 +117,8 @@ pub struct Params {
     pub timeout_each: Span,
     /// How often a missing frame is asked for before it is given up.
     pub asks: u8,
+    /// How often more if the peer is not heard of meanwhile.
+    pub unheard_asks: u8,
     pub ordering: Ordering,
     /// As in App. A.2: acknowledgements do not list the gaps still open, so that a lost notice loses
     /// its frame.
@@ -160,6 +162,7 @@ impl Params {
             burst: path.burst,
             timeout_each: path.frame() * u64::from(copies),
             asks: 1,
+            unheard_asks: 0,
             ordering: Ordering {
                 build: Build::Sorted,
                 limit: pause_at + headroom,
@@ -176,7 +179,8 @@ impl Params {
     }
 
     /// For a program on a host, which may not get to run for tens of milliseconds: a missing frame is asked
-    /// for again every few milliseconds until `give_up_after`. The sender's window bounds what is held at
+    /// for again every few milliseconds until `give_up_after`, and three times as long if the peer is silent meanwhile:
+    /// then it does not run either. The sender's window bounds what is held at
     /// either end, so nobody has to be paused.
     pub fn host(mtu: u32, class: Class, copies: u8, window_frames: u32, give_up_after: Span) -> Self {
         const ASK_EVERY: Span = Span::from_ms(2);
@@ -196,6 +200,7 @@ impl Params {
             burst: window_frames,
             timeout_each: Span::ZERO,
             asks: asks as u8,
+            unheard_asks: asks.saturating_mul(2).min(127) as u8,
             ordering: Ordering { build: Build::Sorted, limit: window_bytes, backpressure: None },
             paper_acks: false,
             max_consecutive: None,

@@ -21,7 +21,7 @@ use wire::link::{Class, Feedback, Gap, Wish};
 
 use crate::counters::Counters;
 use crate::endpoint::{Endpoint, Note, TimerKey, lane};
-use crate::losses::{Losses, Run};
+use crate::losses::{Losses, Patience, Run};
 use crate::order::{Order, Place};
 use crate::packet::Body;
 use crate::params::Params;
@@ -42,7 +42,9 @@ pub struct Receiver<B> {
     timeout: Span,
     timeout_each: Span,
     burst: u32,
-    asks: u8,
+    patience: Patience,
+    /// The peer was heard of since the last timeout.
+    heard: bool,
     control_copies: u8,
     paper_acks: bool,
     max_consecutive: Option<u32>,
@@ -70,7 +72,11 @@ impl<B: Body> Receiver<B> {
             timeout: params.timeout,
             timeout_each: params.timeout_each,
             burst: params.burst,
-            asks: params.asks.min(Gap::MAX_ROUND),
+            patience: Patience {
+                asks: params.asks.min(Gap::MAX_ROUND),
+                unheard: params.unheard_asks.min(Gap::MAX_ROUND.saturating_sub(params.asks)),
+            },
+            heard: false,
             control_copies: params.control_copies,
             paper_acks: params.paper_acks,
             max_consecutive: params.max_consecutive,
@@ -121,6 +127,7 @@ impl<B: Body> Receiver<B> {
     where
         O: Out<Endpoint<B>>,
     {
+        self.heard = true;
         let ahead = seq.offset_from(self.expected);
         if ahead == 0 {
             counters.rx_expected_seq_good += 1;
@@ -170,6 +177,7 @@ impl<B: Body> Receiver<B> {
     where
         O: Out<Endpoint<B>>,
     {
+        self.heard = true;
         let ahead = latest.next().offset_from(self.expected);
         if !self.is_plausible(ahead) {
             counters.rx_bad += 1;
@@ -205,7 +213,7 @@ impl<B: Body> Receiver<B> {
 
     fn open_loss<O: Out<Endpoint<B>>>(&mut self, now: Time, first: Seq, frames: u32, round: u8, out: &mut O) {
         let deadline = self.deadline(now, frames);
-        self.losses.open(Run { first, frames, since: now, deadline, round });
+        self.losses.open(Run { first, frames, since: now, deadline, round, unheard: 0 });
         self.notices = self.control_copies;
         self.set_timer(out);
     }
@@ -300,7 +308,8 @@ impl<B: Body> Receiver<B> {
     /// The paper's ackNoTimeout: ask again, or stop waiting.
     pub fn on_timeout<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
         let mut given_up = Vec::new();
-        if self.losses.expire(now, self.asks, self.deadline(now, 0), |run| given_up.push(run)) {
+        let (heard, renew) = (std::mem::take(&mut self.heard), self.deadline(now, 0));
+        if self.losses.expire(now, self.patience, heard, renew, |run| given_up.push(run)) {
             self.notices = self.control_copies;
         }
         for run in given_up {
@@ -360,7 +369,8 @@ impl<B: Body> Receiver<B> {
     /// The peer is gone: deliver what is held, in order, and forget what is missing.
     pub fn flush<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
         let mut missing = 0;
-        self.losses.expire(Time::NEVER, 0, Time::NEVER, |run| missing += run.frames);
+        let none = Patience { asks: 0, unheard: 0 };
+        self.losses.expire(Time::NEVER, none, true, Time::NEVER, |run| missing += run.frames);
         if missing > 0 {
             counters.given_up += u64::from(missing);
             out.note(Note::GivenUp { class: self.class, frames: missing });

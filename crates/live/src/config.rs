@@ -120,7 +120,7 @@ pub struct LinkConfig {
     pub give_up_after: Span,
     /// Frames that may be unacknowledged; below the peer's ring.
     pub window: u32,
-    /// `None`: a millisecond's worth.
+    /// What may wait for the wire, at most.
     pub queue: Option<Bytes>,
     pub metrics: Option<SocketAddr>,
 }

@@ -6,6 +6,7 @@
 //! | `run` | its loop, and how to ask something of it |
 //! | `backend` | TAP, veth, packet sockets, AF_XDP |
 //! | `offload` | cutting super-frames and joining them again |
+//! | `queue` | what waits for the wire, by flow |
 //! | `frame`, `seal`, `pool` | frames on the wire, their seals, frames in memory |
 //! | `daemon`, `standin`, `config`, `control`, `status`, `metrics` | the daemon around it |
 //! | `stage`, `demo`, `soak` | two hosts and a wire on one machine, and what to show there |
@@ -30,6 +31,7 @@ pub mod net;
 pub mod offload;
 pub mod poll;
 pub mod pool;
+pub mod queue;
 pub mod run;
 pub mod seal;
 pub mod shell;

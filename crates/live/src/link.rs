@@ -8,8 +8,8 @@
 //! Sequence numbers are given after cutting; order is restored before joining. [`Link::turn`] does all that
 //! can be done now and never waits; [`Link::wait`] waits for the next thing to happen.
 //!
-//! The queue is bounded in time where the rate is known: what a host sends beyond it is dropped there, as
-//! any switch would, instead of adding milliseconds to everything behind it.
+//! The queue before the wire ([`crate::queue`]) stays short: a bulk flow that keeps it long loses frames there, as at any
+//! switch, instead of adding milliseconds to everything behind it.
 
 use std::io;
 use std::time::Duration;
@@ -24,6 +24,7 @@ use crate::frame::{Framing, Mac, Rejected};
 use crate::offload::{self, Coalescer, segment};
 use crate::poll::{self, Readiness};
 use crate::pool::{Frame, Pool};
+use crate::queue::Queue;
 use crate::seal::Broken;
 use crate::shell::{Gate, Shell, recovery_histogram};
 use crate::tally::Tally;
@@ -122,11 +123,12 @@ impl Link {
     pub fn new(setup: Setup, host: Box<dyn Host>, wire: Box<dyn Wire>) -> Self {
         let longest = setup.params.mtu as usize;
         let held = setup.params.window_frames * setup.params.classes.len() as u32 * 2;
-        let waiting = (setup.queue.get() / 64).clamp(1_024, 8_192) as u32;
+        // Full-sized ones; short ones could be more, but slots are for them too.
+        let waiting = (setup.queue.get() / u64::from(setup.params.mtu)).clamp(1_024, 8_192) as u32;
         let pool = Pool::new(held + waiting + 4 * BATCH as u32, longest);
         Self {
             endpoint: Endpoint::new(setup.params, setup.instance),
-            shell: Shell::new(pool, setup.framing, setup.queue, setup.rate),
+            shell: Shell::new(pool, setup.framing, Queue::new(setup.queue, waiting as usize), setup.rate),
             host,
             wire,
             coalescer: Coalescer::default(),
@@ -187,6 +189,7 @@ impl Link {
 
     /// All that can be done now. True if anything was.
     pub fn turn(&mut self, now: Time) -> io::Result<bool> {
+        self.shell.set_time(now);
         let received = self.receive_from_wire(now)?;
         while let Some(key) = self.shell.due(now) {
             self.endpoint.on_timer(now, key, &mut self.shell);
@@ -306,7 +309,6 @@ impl Link {
         if !wanted && self.shell.outgoing.is_empty() {
             return Ok(false);
         }
-        self.shell.set_time(now);
         let mut any = false;
         loop {
             if !self.shell.outgoing.is_empty() {

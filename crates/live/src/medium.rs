@@ -73,6 +73,8 @@ struct Direction {
     rate: Option<Rate>,
     delay: Span,
     free_at: Time,
+    /// When the port was last found empty.
+    empty_at: Time,
     /// Frames on the wire, each with when it comes out.
     in_flight: VecDeque<(Time, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
@@ -86,6 +88,7 @@ impl Direction {
             rate: lane.rate,
             delay: lane.delay,
             free_at: Time::ZERO,
+            empty_at: Time::ZERO,
             in_flight: VecDeque::new(),
             spare: Vec::new(),
             counters: LaneCounters::default(),
@@ -97,6 +100,7 @@ impl Direction {
     }
 
     /// When a frame that enters now comes out; none if the queue before the wire is full.
+    /// It came at some time since the port was last found empty, and the wire may have been busy with it since then.
     fn admit(&mut self, now: Time, len: usize, queue: Bytes) -> Option<Time> {
         let Some(rate) = self.rate else { return Some(now + self.delay) };
         let waiting = rate.bytes_in(self.free_at.since(now));
@@ -104,7 +108,7 @@ impl Direction {
             self.counters.overflowed += 1;
             return None;
         }
-        self.free_at = self.free_at.max(now) + rate.span_of(Bytes::new(u64::from(on_wire(len as u32 + 4))));
+        self.free_at = self.free_at.max(self.empty_at) + rate.span_of(Bytes::new(u64::from(on_wire(len as u32 + 4))));
         Some(self.free_at + self.delay)
     }
 }
@@ -191,6 +195,10 @@ impl Medium {
                 self.count_overflow();
                 self.keep_counters()?;
                 look(&self.lane_counters());
+                // A wire that is never idle must end too.
+                if poll::wait(&[(stop.as_raw_fd(), false)], Duration::ZERO)? != [poll::Readiness::Nothing] {
+                    break;
+                }
             }
         }
         self.count_overflow();
@@ -241,6 +249,9 @@ impl Medium {
                 Err(error) => result = Err(error),
             }
         });
+        if received < BATCH {
+            direction.empty_at = now;
+        }
         result.map(|()| received > 0)
     }
 

@@ -3,9 +3,7 @@
 //! The endpoint acts through this ([`Out`]); nothing here waits or talks to the kernel. [`crate::link`]
 //! does, and moves frames between here and the backends.
 
-use std::collections::VecDeque;
-
-use guard::{Body, Endpoint, Event, Note, Packet, TimerKey};
+use guard::{Endpoint, Event, Note, Packet, TimerKey};
 use hdrhistogram::Histogram;
 use machine::{Lane, Out, Port};
 use units::{Bytes, Rate, Span, Time};
@@ -15,6 +13,7 @@ use crate::backend::Outgoing;
 use crate::frame::Framing;
 use crate::offload::Sink;
 use crate::pool::{Frame, Pool};
+use crate::queue::Queue;
 use crate::tally::Tally;
 
 /// What happens to the host's frames while the link should be protected and is not yet.
@@ -41,9 +40,8 @@ pub struct Shell {
     pub tally: Tally,
     pub gate: Gate,
     /// Frames of the host's that wait for the wire.
-    queue: VecDeque<Frame>,
-    queued: Bytes,
-    queue_limit: Bytes,
+    queue: Queue,
+    now: Time,
     /// A super-frame is being cut into these.
     cut: Option<Frame>,
     pub outgoing: Vec<Outgoing>,
@@ -65,18 +63,17 @@ struct Pace {
 }
 
 /// How far ahead of the wire we may be: the loop does not run every microsecond.
-const AHEAD: Span = Span::from_us(100);
+const AHEAD: Span = Span::from_us(300);
 
 impl Shell {
-    pub fn new(pool: Pool, framing: Framing, queue_limit: Bytes, rate: Option<Rate>) -> Self {
+    pub fn new(pool: Pool, framing: Framing, queue: Queue, rate: Option<Rate>) -> Self {
         Self {
             pool,
             framing,
             tally: Tally::default(),
             gate: Gate::Open,
-            queue: VecDeque::new(),
-            queued: Bytes::ZERO,
-            queue_limit,
+            queue,
+            now: Time::ZERO,
             cut: None,
             outgoing: Vec::with_capacity(64),
             delivered: Vec::with_capacity(256),
@@ -97,12 +94,12 @@ impl Shell {
         }
         self.outgoing.clear();
         self.delivered.clear();
-        self.pool.keep_only(&self.queue);
+        self.pool.keep_only(self.queue.frames());
         self.woken = true;
     }
 
     pub fn queued(&self) -> Bytes {
-        self.queued
+        self.queue.bytes()
     }
 
     pub fn has_queued(&self) -> bool {
@@ -132,8 +129,9 @@ impl Shell {
         }
     }
 
-    /// The time that the next frame goes out at the earliest; call before pulling.
+    /// What time it is; call before anything else in a turn.
     pub fn set_time(&mut self, now: Time) {
+        self.now = now;
         if let Some(pace) = &mut self.pace {
             pace.free_at = pace.free_at.max(now);
         }
@@ -142,13 +140,12 @@ impl Shell {
     /// Puts the frame that was cut last into the queue, if there is room for it.
     pub fn close_cut(&mut self) {
         let Some(frame) = self.cut.take() else { return };
-        let len = Bytes::new(u64::from(frame.len()));
-        if self.gate == Gate::Discard || self.queued + len > self.queue_limit {
-            self.tally.queue_dropped += 1;
+        if self.gate == Gate::Discard {
+            self.tally.gate_dropped += 1;
             return self.pool.release(frame);
         }
-        self.queued += len;
-        self.queue.push_back(frame);
+        self.queue.push(self.now, frame, &mut self.pool);
+        self.tally.queue_dropped = self.queue.dropped();
     }
 
     /// Copies the pieces of a frame into the pool.
@@ -213,9 +210,9 @@ impl Out<Endpoint<Frame>> for Shell {
         if self.gate == Gate::Shut {
             return None;
         }
-        let frame = self.queue.pop_front()?;
-        self.queued -= Bytes::new(u64::from(frame.len()));
-        Some(frame)
+        let frame = self.queue.pop(self.now, &mut self.pool);
+        self.tally.queue_dropped = self.queue.dropped();
+        frame
     }
 
     #[inline]

@@ -19,7 +19,7 @@ use std::io;
 
 use guard::Params;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Prob, Rate, Span};
+use units::{Bytes, Prob, Rate};
 use wire::link::Class;
 
 use crate::backend::{Host, Opened, PacketHost, PacketSocket, PacketWire, Tap, Wire, XdpWire};
@@ -290,14 +290,13 @@ impl StandIn {
         if config.mode == Mode::Auto {
             params = params.automatic_up_to(Prob::literal(0.02), config.target_loss);
         }
-        let queue = config.queue.unwrap_or_else(|| queue_for(self.rate));
         let setup = Setup {
             params,
             framing,
             instance: instance(),
             init: config.init_action,
             rate: self.rate,
-            queue,
+            queue: config.queue.unwrap_or(QUEUE),
             target: (config.mode != Mode::Auto).then_some(config.target_loss),
         };
         let identity = Identity {
@@ -363,12 +362,8 @@ pub fn wire_socket(mtu: u32, frames: usize) -> Opened {
     }
 }
 
-/// A millisecond's worth, and at least a super-frame or two.
-fn queue_for(rate: Option<Rate>) -> Bytes {
-    const LEAST: Bytes = Bytes::new(128 << 10);
-    const MOST: Bytes = Bytes::new(2 << 20);
-    rate.map_or(MOST, |rate| rate.bytes_in(Span::from_ms(1)).max(LEAST).min(MOST))
-}
+/// What may wait for the wire at most; how long it may stand is the queue's own business.
+const QUEUE: Bytes = Bytes::new(4 << 20);
 
 /// Takes down what a daemon that is gone left behind. False if there is nothing.
 pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {

@@ -14,8 +14,10 @@ guard::counters! { Tally:
     /// Frames handed to the host, before they were joined.
     host_tx_frames,
     host_tx_bytes,
-    /// Frames of the host's that found the queue full, or came when none were wanted.
+    /// Frames of the host's that the queue dropped because it was too long for too long, or full.
     queue_dropped,
+    /// Frames of the host's that came before the peer answered, where those are to be discarded.
+    gate_dropped,
     /// Frames that the host had no room for.
     host_refused,
     /// Super-frames of the host's that contradict themselves.

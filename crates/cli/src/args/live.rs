@@ -133,7 +133,7 @@ pub struct UpArgs {
     #[arg(long, value_name = "FRAMES")]
     pub window: Option<u32>,
 
-    /// What may wait for the wire; a millisecond's worth if not given.
+    /// What may wait for the wire at most [default: 4MB]; how long it may stand is kept to about a millisecond.
     #[arg(long, value_name = "BYTES")]
     pub queue: Option<String>,
 

@@ -1,0 +1,364 @@
+//! What waits for the wire: a queue for each flow, all served in turn, none standing (FQ-CoDel, RFC 8290 and 8289).
+//!
+//! A bulk flow fills whatever queue it is given. Here it fills its own: a request that finds its flow's queue empty goes
+//! before it. And a queue that has been longer than [`TARGET`] for [`INTERVAL`] is shortened by drops, ever more often,
+//! until the flow gives in; a burst that passes, such as what piled up while this process was not running, is left alone.
+//!
+//! Invariants: frames of a flow leave in the order they came; all flows together stay within the limits, and what does
+//! not fit is taken from the longest queue; flows that wait are listed exactly once, as new or old.
+
+use std::collections::VecDeque;
+
+use guard::Body;
+use units::{Bytes, Span, Time};
+
+use crate::pool::{Frame, Pool};
+
+/// What a frame may wait for the wire without anybody's having sent too much.
+const TARGET: Span = Span::from_ms(1);
+/// For how long it may wait longer.
+const INTERVAL: Span = Span::from_ms(20);
+/// Queues; two flows that share one share its fate.
+const FLOWS: usize = 256;
+/// Bytes that a flow sends before it is the next one's turn.
+const QUANTUM: i64 = 1_518;
+
+#[derive(Debug)]
+pub struct Queue {
+    flows: Box<[Flow]>,
+    /// Flows that had nothing waiting and now do; they go first, once.
+    new: VecDeque<usize>,
+    old: VecDeque<usize>,
+    bytes: Bytes,
+    frames: usize,
+    limit: Bytes,
+    most_frames: usize,
+    dropped: u64,
+}
+
+#[derive(Debug, Default)]
+struct Flow {
+    frames: VecDeque<(Time, Frame)>,
+    bytes: u64,
+    /// Bytes that it may still send in this turn.
+    credit: i64,
+    listed: bool,
+    delay: Delay,
+}
+
+impl Queue {
+    pub fn new(limit: Bytes, most_frames: usize) -> Self {
+        Self {
+            flows: (0..FLOWS).map(|_| Flow::default()).collect(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            bytes: Bytes::ZERO,
+            frames: 0,
+            limit,
+            most_frames,
+            dropped: 0,
+        }
+    }
+
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes == Bytes::ZERO
+    }
+
+    /// Frames dropped so far.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// All that waits, in no order that matters.
+    pub fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.flows.iter().flat_map(|flow| flow.frames.iter().map(|(_, frame)| frame))
+    }
+
+    pub fn push(&mut self, now: Time, frame: Frame, pool: &mut Pool) {
+        let number = flow_of(pool.get(&frame));
+        let len = u64::from(frame.len());
+        let flow = &mut self.flows[number];
+        flow.frames.push_back((now, frame));
+        flow.bytes += len;
+        self.bytes += Bytes::new(len);
+        self.frames += 1;
+        if !flow.listed {
+            flow.listed = true;
+            flow.credit = QUANTUM;
+            self.new.push_back(number);
+        }
+        while self.bytes > self.limit || self.frames > self.most_frames {
+            self.drop_from_longest(pool);
+        }
+    }
+
+    /// The first frame of the longest queue: its sender learns of it soonest.
+    fn drop_from_longest(&mut self, pool: &mut Pool) {
+        let longest = (0..FLOWS).max_by_key(|number| self.flows[*number].bytes).unwrap_or(0);
+        if let Some((_, frame)) = self.take_from(longest) {
+            self.dropped += 1;
+            pool.release(frame);
+        }
+    }
+
+    fn take_from(&mut self, number: usize) -> Option<(Time, Frame)> {
+        let flow = &mut self.flows[number];
+        let (since, frame) = flow.frames.pop_front()?;
+        flow.bytes -= u64::from(frame.len());
+        self.bytes -= Bytes::new(u64::from(frame.len()));
+        self.frames -= 1;
+        Some((since, frame))
+    }
+
+    /// The next frame for the wire.
+    pub fn pop(&mut self, now: Time, pool: &mut Pool) -> Option<Frame> {
+        loop {
+            let (number, is_new) = match self.new.front() {
+                Some(number) => (*number, true),
+                None => (*self.old.front()?, false),
+            };
+            if self.flows[number].credit <= 0 {
+                self.flows[number].credit += QUANTUM;
+                self.end_turn(number, is_new);
+                continue;
+            }
+            let Some(frame) = self.pop_from(number, now, pool) else {
+                // A flow that was new has its turn among the old ones before it is forgotten, or it could be new again
+                // at once and starve them.
+                if is_new && !self.old.is_empty() {
+                    self.end_turn(number, true);
+                } else {
+                    self.flows[number].listed = false;
+                    if is_new {
+                        self.new.pop_front()
+                    } else {
+                        self.old.pop_front()
+                    };
+                }
+                continue;
+            };
+            self.flows[number].credit -= i64::from(frame.len());
+            return Some(frame);
+        }
+    }
+
+    fn end_turn(&mut self, number: usize, is_new: bool) {
+        if is_new {
+            self.new.pop_front()
+        } else {
+            self.old.pop_front()
+        };
+        self.old.push_back(number);
+    }
+
+    /// The next frame of a flow, after those that its delay costs.
+    fn pop_from(&mut self, number: usize, now: Time, pool: &mut Pool) -> Option<Frame> {
+        loop {
+            let (since, frame) = self.take_from(number)?;
+            let flow = &mut self.flows[number];
+            // The last one always goes: there is nobody it could be in the way of.
+            let standing = now.since(since) > TARGET && !flow.frames.is_empty();
+            if !flow.delay.drops(now, standing) {
+                return Some(frame);
+            }
+            self.dropped += 1;
+            pool.release(frame);
+        }
+    }
+}
+
+/// For how long a queue has been too long, and when it is to lose the next frame (CoDel).
+#[derive(Debug, Default)]
+struct Delay {
+    /// When it will have been too long for too long.
+    patience_until: Option<Time>,
+    dropping: bool,
+    next_drop: Time,
+    drops: u32,
+}
+
+impl Delay {
+    /// Whether the frame at hand is to be dropped; it found the queue too long or not.
+    fn drops(&mut self, now: Time, standing: bool) -> bool {
+        if !standing {
+            self.patience_until = None;
+            self.dropping = false;
+            return false;
+        }
+        let until = *self.patience_until.get_or_insert(now + INTERVAL);
+        if self.dropping {
+            if now < self.next_drop {
+                return false;
+            }
+            self.drops += 1;
+            self.next_drop += self.pause();
+            return true;
+        }
+        if now < until {
+            return false;
+        }
+        self.dropping = true;
+        // If it was dropping until a moment ago, it carries on about where it was.
+        let recent = now.since(self.next_drop) < INTERVAL * 16;
+        self.drops = if recent && self.drops > 2 { self.drops - 2 } else { 1 };
+        self.next_drop = now + self.pause();
+        true
+    }
+
+    fn pause(&self) -> Span {
+        INTERVAL.scale(1.0 / f64::from(self.drops.max(1)).sqrt())
+    }
+}
+
+/// Which queue a frame belongs to: by its addresses and ports, as far as it has any.
+fn flow_of(frame: &[u8]) -> usize {
+    let kind = frame.get(12..14).map_or(0, |kind| u16::from_be_bytes([kind[0], kind[1]]));
+    let (addresses, protocol, ports) = match kind {
+        0x0800 => {
+            let header = 14 + usize::from(frame.get(14).copied().unwrap_or(0) & 0xf) * 4;
+            // A later fragment has no ports.
+            let whole = frame.get(20..22).is_some_and(|field| field[0] & 0x3f == 0 && field[1] == 0);
+            (frame.get(26..34), frame.get(23), frame.get(header..header + 4).filter(|_| whole))
+        }
+        0x86dd => (frame.get(22..54), frame.get(20), frame.get(54..58)),
+        _ => (frame.get(..12), None, None),
+    };
+    let protocol = protocol.copied().unwrap_or(0);
+    let ports = ports.filter(|_| matches!(protocol, 6 | 17 | 132));
+    let mut hash = 0xcbf2_9ce4_8422_2325u64 ^ u64::from(kind) << 8 ^ u64::from(protocol);
+    for byte in addresses.unwrap_or(&[]).iter().chain(ports.unwrap_or(&[])) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    (hash >> 24) as usize % FLOWS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A UDP frame of a flow that remembers its number.
+    fn frame(pool: &mut Pool, flow: u8, number: u16, len: usize) -> Frame {
+        let frame = pool.claim(len.max(60)).unwrap();
+        let bytes = pool.get_mut(&frame);
+        bytes.fill(0);
+        bytes[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
+        bytes[23] = 17;
+        bytes[33] = flow;
+        bytes[34..36].copy_from_slice(&[flow, flow]);
+        bytes[50..52].copy_from_slice(&number.to_be_bytes());
+        frame
+    }
+
+    fn number(pool: &Pool, frame: &Frame) -> (u8, u16) {
+        let bytes = pool.get(frame);
+        (bytes[33], u16::from_be_bytes([bytes[50], bytes[51]]))
+    }
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Span::from_us(us)
+    }
+
+    #[test]
+    fn a_request_goes_before_the_bulk_that_came_before_it() {
+        let mut pool = Pool::new(200, 1_514);
+        let mut queue = Queue::new(Bytes::new(1 << 20), 10_000);
+        for n in 0..100 {
+            let bulk = frame(&mut pool, 1, n, 1_514);
+            queue.push(at(0), bulk, &mut pool);
+        }
+        assert!(queue.pop(at(1), &mut pool).is_some());
+        let request = frame(&mut pool, 2, 0, 64);
+        queue.push(at(2), request, &mut pool);
+        let next: Vec<(u8, u16)> =
+            (0..3).filter_map(|_| queue.pop(at(3), &mut pool).map(|frame| number(&pool, &frame))).collect();
+        assert!(next.contains(&(2, 0)), "{next:?}");
+    }
+
+    #[test]
+    fn flows_get_equal_shares_and_keep_their_order() {
+        let mut pool = Pool::new(1_000, 1_514);
+        let mut queue = Queue::new(Bytes::new(4 << 20), 10_000);
+        for n in 0..300 {
+            let (long, short) = (frame(&mut pool, 1, n, 1_514), frame(&mut pool, 2, n, 500));
+            queue.push(at(0), long, &mut pool);
+            queue.push(at(0), short, &mut pool);
+        }
+        let (mut bytes, mut next) = ([0u64; 3], [0u16; 3]);
+        for _ in 0..200 {
+            let frame = queue.pop(at(10), &mut pool).unwrap();
+            let (flow, number) = number(&pool, &frame);
+            assert_eq!(number, next[usize::from(flow)]);
+            next[usize::from(flow)] += 1;
+            bytes[usize::from(flow)] += u64::from(frame.len());
+        }
+        assert!(bytes[1].abs_diff(bytes[2]) < 4_000, "{bytes:?}");
+    }
+
+    #[test]
+    fn a_burst_passes_whole_and_a_standing_queue_is_shortened() {
+        let mut pool = Pool::new(2_000, 1_514);
+        let mut queue = Queue::new(Bytes::new(8 << 20), 10_000);
+        // 400 frames at once, drained within the interval: none is dropped.
+        for n in 0..400 {
+            let one = frame(&mut pool, 1, n, 1_514);
+            queue.push(at(0), one, &mut pool);
+        }
+        let drained =
+            (0..400).filter_map(|n| queue.pop(at(n * 12), &mut pool).map(|frame| pool.release(frame))).count();
+        assert_eq!((drained, queue.dropped()), (400, 0));
+        // One in, one out, behind a queue that stands: it loses frames until it is short.
+        for n in 0..400 {
+            let one = frame(&mut pool, 1, n, 1_514);
+            queue.push(at(10_000), one, &mut pool);
+        }
+        for n in 0..200_000u64 {
+            let one = frame(&mut pool, 1, n as u16, 1_514);
+            queue.push(at(10_000 + n * 12), one, &mut pool);
+            if let Some(frame) = queue.pop(at(10_000 + n * 12), &mut pool) {
+                pool.release(frame);
+            }
+        }
+        assert!(queue.dropped() > 300, "{}", queue.dropped());
+        assert!(queue.bytes() < Bytes::new(150_000), "{}", queue.bytes().get());
+    }
+
+    #[test]
+    fn the_limit_is_kept_at_the_expense_of_the_longest() {
+        let mut pool = Pool::new(200, 1_514);
+        let mut queue = Queue::new(Bytes::new(30_000), 10_000);
+        let request = frame(&mut pool, 2, 7, 64);
+        queue.push(at(0), request, &mut pool);
+        for n in 0..100 {
+            let bulk = frame(&mut pool, 1, n, 1_514);
+            queue.push(at(0), bulk, &mut pool);
+            assert!(queue.bytes() <= Bytes::new(30_000));
+        }
+        let mut left = Vec::new();
+        while let Some(frame) = queue.pop(at(1), &mut pool) {
+            left.push(number(&pool, &frame));
+            pool.release(frame);
+        }
+        assert!(left.contains(&(2, 7)) && left.contains(&(1, 99)) && !left.contains(&(1, 0)), "{left:?}");
+        assert_eq!((pool.free(), queue.is_empty()), (200, true));
+    }
+
+    #[test]
+    fn any_bytes_have_a_flow() {
+        for len in 0..80 {
+            for first in [0x08, 0x86, 0xff] {
+                let mut bytes = vec![0xff; len];
+                bytes
+                    .iter_mut()
+                    .skip(12)
+                    .take(2)
+                    .zip([first, if first == 8 { 0 } else { 0xdd }])
+                    .for_each(|(b, v)| *b = v);
+                assert!(flow_of(&bytes) < FLOWS);
+            }
+        }
+    }
+}
