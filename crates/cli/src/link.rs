@@ -5,6 +5,7 @@ mod view;
 
 use std::io;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use live::config::{LinkConfig, Wishes};
@@ -42,37 +43,67 @@ fn up(args: &UpArgs) -> Done {
     if args.background {
         return in_background(&config);
     }
+    // From the first moment on: half-made is worse than made and taken down again.
+    let running = Arc::new(Mutex::new(Running::default()));
+    let handler = Arc::clone(&running);
+    let stop = move || lock(&handler).stop();
+    ctrlc::set_handler(stop).map_err(|error| Failure::Outside(error.to_string()))?;
     let started = |handle: Handle| {
-        let stop = move || {
-            handle.ask(Request::Stop);
-        };
-        ctrlc::set_handler(stop).map_err(io::Error::other)
+        let mut running = lock(&running);
+        running.handle = Some(handle);
+        if running.stopped {
+            running.stop();
+        }
+        Ok(())
     };
     let directory = RunDirectory::of_this_system();
     let ended = live::daemon::run(&config, &directory, &mut |text| say(text), started);
     ended.map(drop).map_err(|trouble| Failure::Usage(trouble.0))
 }
 
-/// Starts the same command again without a terminal, and waits until it answers or ends.
+/// A daemon that may be asked to stop before it has begun.
+#[derive(Default)]
+struct Running {
+    handle: Option<Handle>,
+    stopped: bool,
+}
+
+impl Running {
+    fn stop(&mut self) {
+        self.stopped = true;
+        if let Some(handle) = &self.handle {
+            handle.ask(Request::Stop);
+        }
+    }
+}
+
+fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the same command again without a terminal, and waits until it answers or ends. What it says goes to a file.
 fn in_background(config: &LinkConfig) -> Done {
-    let program = std::env::current_exe().map_err(|error| Failure::Outside(error.to_string()))?;
+    let outside = |error: io::Error| Failure::Outside(error.to_string());
+    let directory = RunDirectory::of_this_system();
+    directory.make().map_err(|error| Failure::Usage(format!("{}: {error}", directory.path().display())))?;
+    let log = directory.path().join(format!("{}.log", config.name));
+    let said = || std::fs::read_to_string(&log).unwrap_or_default();
+    let file = std::fs::File::create(&log).map_err(outside)?;
+    let program = std::env::current_exe().map_err(outside)?;
     let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--background");
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut daemon = command.spawn().map_err(|error| Failure::Outside(error.to_string()))?;
-    let directory = RunDirectory::of_this_system();
+    let mut daemon = command.spawn().map_err(outside)?;
     loop {
         if let Ok(Some(_)) = daemon.try_wait() {
-            let mut said = String::new();
-            if let Some(mut stderr) = daemon.stderr.take() {
-                let _ = io::Read::read_to_string(&mut stderr, &mut said);
-            }
-            let last = said.lines().last().unwrap_or("the daemon ended").trim_start_matches("error: ").to_owned();
+            let last = said().lines().last().unwrap_or("the daemon ended").trim_start_matches("error: ").to_owned();
             return Err(Failure::Usage(last));
         }
-        if directory.ask(&config.name, Ask::Status).is_ok() {
-            say(&format!("{} is up in the background; `hitless link down {0}` ends it", config.name));
+        let answer = directory.ask(&config.name, Ask::Status);
+        if matches!(answer, Ok(Answer::Status(status)) if status.pid == daemon.id()) {
+            said().lines().for_each(say);
+            say(&format!("{} goes on in the background and tells {}", config.name, log.display()));
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(20));

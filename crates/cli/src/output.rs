@@ -42,7 +42,8 @@ pub fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) 
 
 /// A line on the way, for people: a log as much as an answer.
 pub fn say(text: &str) {
-    eprintln!("{text}");
+    // Nobody may be listening any more; that must not end a daemon.
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// A reader that has seen enough, such as `head`, is not a failure.

@@ -13,8 +13,10 @@ use units::{Span, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Sent back to back when a class runs dry.
+    /// Sent back to back when a class has run dry.
     pub copies: u8,
+    /// How long it has to be dry for that: where it will often not be for long, or an answer acknowledges all anyway.
+    pub after: Span,
     /// Between two later ones.
     pub every: Span,
     /// As in the paper: without end, whether anything is unacknowledged or not.
@@ -26,18 +28,21 @@ pub struct Dummies {
     pace: Pace,
     /// Copies still to be sent at once.
     left: u8,
+    /// When they may be, once the class was found dry.
+    first: Option<Time>,
     next: Time,
 }
 
 impl Dummies {
     pub fn new(pace: Pace) -> Self {
-        Self { pace, left: 0, next: Time::ZERO }
+        Self { pace, left: 0, first: None, next: Time::ZERO }
     }
 
     /// A frame was sent: what a dummy announces has changed.
     #[inline]
     pub fn restart(&mut self) {
         self.left = self.pace.copies;
+        self.first = None;
     }
 
     pub fn is_endless(&self) -> bool {
@@ -50,9 +55,12 @@ impl Dummies {
         if self.left > 0 { Time::ZERO } else { self.next }
     }
 
-    /// When the next dummy is due if there is nothing else to send.
-    pub fn due(&self) -> Time {
-        if self.pace.endless { Time::ZERO } else { self.worth_announcing() }
+    /// When the next dummy is due if there is nothing else to send, which is so from now on.
+    pub fn due(&mut self, now: Time) -> Time {
+        if self.pace.endless || self.left > 0 && self.pace.after == Span::ZERO {
+            return Time::ZERO;
+        }
+        if self.left > 0 { *self.first.get_or_insert(now + self.pace.after) } else { self.next }
     }
 
     pub fn sent(&mut self, now: Time) {
@@ -67,16 +75,29 @@ mod tests {
 
     #[test]
     fn copies_go_at_once_and_the_rest_at_intervals() {
-        let mut dummies = Dummies::new(Pace { copies: 2, every: Span::from_us(1), endless: false });
+        let mut dummies = Dummies::new(Pace { copies: 2, after: Span::ZERO, every: Span::from_us(1), endless: false });
         dummies.restart();
         let now = Time::from_ps(5);
         let due: Vec<Time> = (0..4)
             .map(|_| {
-                let due = dummies.due();
+                let due = dummies.due(now);
                 dummies.sent(now);
                 due
             })
             .collect();
         assert_eq!(due, [Time::ZERO, Time::ZERO, now + Span::from_us(1), now + Span::from_us(1)]);
+    }
+
+    #[test]
+    fn a_class_that_is_dry_for_a_moment_only_sends_none() {
+        let pace = Pace { copies: 1, after: Span::from_us(50), every: Span::from_us(300), endless: false };
+        let mut dummies = Dummies::new(pace);
+        let at = |us: u64| Time::ZERO + Span::from_us(us);
+        dummies.restart();
+        assert_eq!((dummies.due(at(10)), dummies.due(at(40))), (at(60), at(60)));
+        dummies.restart();
+        assert_eq!(dummies.due(at(55)), at(105));
+        dummies.sent(at(105));
+        assert_eq!(dummies.due(at(106)), at(405));
     }
 }

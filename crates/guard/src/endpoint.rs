@@ -127,7 +127,12 @@ pub struct Endpoint<B> {
 impl<B: Body> Endpoint<B> {
     /// A dormant end. `instance` tells this life of it from any other and from its peer's.
     pub fn new(params: Params, instance: u32) -> Self {
-        let life = Lifecycle::new(instance, params.agreement(), params.retry, params.control_copies);
+        let life = Lifecycle::new(
+            instance,
+            params.agreement(),
+            params.retry,
+            params.control_copies.max(params.session_copies),
+        );
         Self {
             copies: params.copies.max(1),
             auto: params.auto.map(|limits| Auto::new(limits, params.copies.max(1))),
@@ -203,6 +208,12 @@ impl<B: Body> Endpoint<B> {
     pub fn is_calm(&self) -> bool {
         let calm = |line: &Line<B>| !line.tx.is_paused() && !line.tx.is_retransmitting() && line.rx.is_calm();
         matches!(self.life.state(), State::Active | State::Dormant) && self.lines.iter().all(calm)
+    }
+
+    /// Something is missing, held or being sent again, or the link is about to close: what happens next should not wait.
+    pub fn is_recovering(&self) -> bool {
+        let busy = |line: &Line<B>| line.tx.is_retransmitting() || !line.rx.is_calm();
+        self.life.state() == State::Closing || self.lines.iter().any(busy)
     }
 
     /// A number that is equal for two calm ends that will treat the next frame received alike, whatever

@@ -103,10 +103,15 @@ pub struct Params {
     pub copies: u8,
     /// Copies of each notice and life-cycle message, for links that corrupt both ways.
     pub control_copies: u8,
+    /// Copies of each life-cycle message at least: the last one of all is not answered.
+    pub session_copies: u8,
     pub dummies: Pace,
     /// Frames in order for each acknowledgement. A gap or a dummy is answered at once, so this costs the
     /// sender buffer, never time.
     pub ack_every: u8,
+    /// Whether every frame that goes the other way carries an acknowledgement, due or not: costs the wire three bytes,
+    /// and where frames answer each other it saves a dummy and its answer.
+    pub eager_acks: bool,
     pub window_frames: u32,
     pub window_bytes: Bytes,
     pub mtu: u32,
@@ -153,8 +158,10 @@ impl Params {
             protects: true,
             copies,
             control_copies: 1,
-            dummies: Pace { copies: 1, every: path.round_trip(), endless: false },
+            session_copies: 1,
+            dummies: Pace { copies: 1, after: Span::ZERO, every: path.round_trip(), endless: false },
             ack_every: ACK_EVERY,
+            eager_acks: false,
             window_frames: (window_bytes.get() / u64::from(on_wire(0))).clamp(16, u64::from(Seq::MAX_WINDOW)) as u32,
             window_bytes,
             mtu: path.mtu,
@@ -184,6 +191,7 @@ impl Params {
     /// either end, so nobody has to be paused.
     pub fn host(mtu: u32, class: Class, copies: u8, window_frames: u32, give_up_after: Span) -> Self {
         const ASK_EVERY: Span = Span::from_ms(2);
+        const LONGEST: Span = Span::from_ms(160);
         let asks = (give_up_after.as_ps() / ASK_EVERY.as_ps()).clamp(1, u64::from(Gap::MAX_ROUND));
         let window_bytes = Bytes::new(u64::from(mtu)) * u64::from(window_frames);
         Self {
@@ -191,8 +199,10 @@ impl Params {
             protects: true,
             copies,
             control_copies: 1,
-            dummies: Pace { copies: 1, every: Span::from_us(300), endless: false },
+            session_copies: 3,
+            dummies: Pace { copies: 1, after: Span::from_us(40), every: Span::from_us(300), endless: false },
             ack_every: 16,
+            eager_acks: true,
             window_frames,
             window_bytes,
             mtu,
@@ -200,7 +210,8 @@ impl Params {
             burst: window_frames,
             timeout_each: Span::ZERO,
             asks: asks as u8,
-            unheard_asks: asks.saturating_mul(2).min(127) as u8,
+            // In all below TCP's own 200 ms.
+            unheard_asks: (LONGEST.saturating_sub(give_up_after).as_ps() / ASK_EVERY.as_ps()).min(asks * 2) as u8,
             ordering: Ordering { build: Build::Sorted, limit: window_bytes, backpressure: None },
             paper_acks: false,
             max_consecutive: None,

@@ -38,6 +38,7 @@ pub struct Receiver<B> {
     /// Frames delivered in order since the last acknowledgement.
     unacknowledged: u8,
     ack_every: u8,
+    eager_acks: bool,
     notices: u8,
     timeout: Span,
     timeout_each: Span,
@@ -68,6 +69,7 @@ impl<B: Body> Receiver<B> {
             owes_ack: false,
             unacknowledged: 0,
             ack_every: params.ack_every,
+            eager_acks: params.eager_acks,
             notices: 0,
             timeout: params.timeout,
             timeout_each: params.timeout_each,
@@ -114,6 +116,12 @@ impl<B: Body> Receiver<B> {
     #[inline]
     pub fn owes_ack(&self) -> bool {
         self.owes_ack
+    }
+
+    /// Whether an acknowledgement that is not due would say something new, and may ride along.
+    #[inline]
+    pub fn may_ack(&self) -> bool {
+        self.eager_acks && self.unacknowledged > 0
     }
 
     #[inline]

@@ -124,7 +124,8 @@ pub fn run(plan: &Plan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<
                 link.serve(scope, &ended)?;
             }
             if !daemons.iter().all(|daemon| daemon.wait_until_active(stop)) {
-                return Ok(None);
+                let why = "the two ends did not find each other within five seconds";
+                return if stop.load(Ordering::Relaxed) { Ok(None) } else { Err(Trouble(why.to_owned())) };
             }
             for stage in [&wire, places.links[0], places.links[1]] {
                 stage.set_rate(plan.rate)?;

@@ -214,9 +214,10 @@ impl Wishes {
         let interface = self.interface.ok_or("which interface? `hitless link up IFACE`, or `interface` in the file")?;
         let mut config = LinkConfig::new(interface);
         if let Some(name) = self.name {
-            let fine =
-                (1..=13).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
-            config.name = if fine { name } else { return Err("name: expected 1 to 13 characters".to_owned()) };
+            let fine = (1..=13).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+            config.name =
+                if fine { name } else { return Err("name: expected 1 to 13 letters, digits, -, _ or .".to_owned()) };
         }
         config.peer = match self.peer.as_deref() {
             None | Some("auto") => None,

@@ -28,7 +28,7 @@ pub enum Ask {
     Status,
     Activate,
     Deactivate,
-    /// Ends the link, and with `--keep` the interface stays.
+    /// Ends the link.
     Down,
 }
 
@@ -56,6 +56,21 @@ impl RunDirectory {
 
     pub fn make(&self) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o750).create(&self.0)
+    }
+
+    /// Makes sure that nobody else has, or is about to have, a link of this name or on this interface. Held until dropped.
+    /// `None` if somebody does.
+    pub fn lock(&self, name: &str, interface: &str) -> io::Result<Option<Lock>> {
+        let mut files = Vec::new();
+        for file in [format!("{name}.lock"), format!("{interface}.wire.lock")] {
+            let file = fs::File::options().create(true).truncate(false).write(true).open(self.0.join(file))?;
+            match file.try_lock() {
+                Ok(()) => files.push(file),
+                Err(fs::TryLockError::WouldBlock) => return Ok(None),
+                Err(fs::TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Ok(Some(Lock { _files: files }))
     }
 
     pub fn path(&self) -> &Path {
@@ -89,6 +104,12 @@ impl RunDirectory {
         BufReader::new(stream).read_line(&mut line)?;
         Ok(serde_json::from_str(&line)?)
     }
+}
+
+/// What keeps two daemons from the same link.
+#[derive(Debug)]
+pub struct Lock {
+    _files: Vec<fs::File>,
 }
 
 #[derive(Debug)]

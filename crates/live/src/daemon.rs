@@ -1,7 +1,7 @@
 //! `hitless link up`: a link, its control socket and its metrics, until asked to stop.
 //!
-//! The loop has a thread to itself, the caller's; the others only wait. Whatever ends it, what was changed is put
-//! back.
+//! The loop has a thread to itself, the caller's; the others only wait. However the loop ends, what was changed is put
+//! back; if the whole program is killed, the next one finds notes of it.
 
 use std::io::{self, PipeReader};
 
@@ -19,7 +19,21 @@ pub fn run(
     tell: &mut dyn FnMut(&str),
     started: impl FnOnce(Handle) -> io::Result<()>,
 ) -> Result<Status, Trouble> {
-    let to_trouble = |error: io::Error| Trouble(error.to_string());
+    // Everything that can fail without touching the network comes first.
+    let in_directory = |error: io::Error| Trouble(format!("{}: {error}", directory.path().display()));
+    directory.make().map_err(in_directory)?;
+    let _lock = directory.lock(&config.name, &config.interface).map_err(in_directory)?.ok_or_else(|| taken(config))?;
+    let listener = match config.metrics {
+        Some(address) => {
+            Some(metrics::bind(address).map_err(|error| Trouble(format!("metrics on {address}: {error}")))?)
+        }
+        None => None,
+    };
+    if let Some(cpu) = config.pin {
+        crate::poll::pin(cpu).map_err(|error| Trouble(format!("--pin {cpu}: {error}")))?;
+    }
+    let pipes = (|| Ok((run::handle()?, io::pipe()?)))().map_err(|error: io::Error| Trouble(error.to_string()))?;
+    let ((handle, requests), (stop, stopper)) = pipes;
     let (link, identity, mut stand_in) = standin::bring_up(config, Some(directory))?;
     for remark in &stand_in.remarks {
         tell(remark);
@@ -29,22 +43,10 @@ pub fn run(
         identity.name, identity.interface, identity.mtu, identity.host_backend, identity.wire_backend
     ));
     let served = (|| {
-        let control = ControlSocket::bind(directory, &config.name).map_err(to_trouble)?;
-        let listener = match config.metrics {
-            Some(address) => {
-                Some(metrics::bind(address).map_err(|error| Trouble(format!("metrics on {address}: {error}")))?)
-            }
-            None => None,
-        };
-        let (handle, requests) = run::handle().map_err(to_trouble)?;
-        let for_control = handle.another().map_err(to_trouble)?;
-        let for_metrics = handle.another().map_err(to_trouble)?;
-        started(handle).map_err(to_trouble)?;
-        if let Some(cpu) = config.pin {
-            crate::poll::pin(cpu).map_err(|error| Trouble(format!("--pin {cpu}: {error}")))?;
-        }
-        let (stop, stopper) = io::pipe().map_err(to_trouble)?;
-        let stop_too = stop.try_clone().map_err(to_trouble)?;
+        let control = ControlSocket::bind(directory, &config.name)?;
+        let [for_control, for_metrics] = [handle.another()?, handle.another()?];
+        let stop_too = stop.try_clone()?;
+        started(handle)?;
         notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status("looking for the peer")]);
         std::thread::scope(|scope| {
             scope.spawn(|| control.serve(&for_control, &stop));
@@ -58,14 +60,18 @@ pub fn run(
             let ended = Loop::new(link, identity, requests, &mut heard).run(true);
             notify(&[sd_notify::NotifyState::Stopping]);
             drop(stopper);
-            ended.map_err(|error| Trouble(format!("{}: {error}", config.interface)))
+            ended
         })
     })();
-    let failed = stand_in.down();
-    for what in failed {
+    for what in stand_in.down() {
         tell(&format!("could not be put back: {what}"));
     }
-    served
+    served.map_err(|error| Trouble(format!("{}: {error}", config.interface)))
+}
+
+fn taken(config: &LinkConfig) -> Trouble {
+    let (name, interface) = (&config.name, &config.interface);
+    Trouble(format!("{interface} is protected already, or {name} is up; `hitless link status` shows it"))
 }
 
 fn serve_metrics(listener: &std::net::TcpListener, link: &Handle, stop: &PipeReader) {

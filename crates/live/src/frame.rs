@@ -67,9 +67,10 @@ impl std::str::FromStr for Mac {
     }
 }
 
-/// Bytes that a link's frames need beside what the host's frames carry, at most.
+/// Bytes that a link's frames need beside what the host's frames carry, at most: one that was bridged in, with a tag, and
+/// an acknowledgement that lists all the gaps it can.
 pub fn overhead(seal: &Seal) -> usize {
-    2 + MAX_HEADER + seal.size() + TAG
+    ETHERNET + MAX_HEADER + seal.size() + TAG
 }
 
 /// Why a frame is not acted upon.

@@ -31,6 +31,8 @@ use crate::tally::Tally;
 
 /// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
 const BATCH: usize = 64;
+/// How often to try before a frame that the wire has no room for is let go: about a tenth of a second.
+const MOST_TRIES: u32 = 1_000;
 /// How soon to try a wire again that had no room and does not tell when it has.
 const LOOK_AGAIN: Span = Span::from_us(100);
 /// Super-frames taken from the host in one go.
@@ -69,6 +71,8 @@ pub enum News {
     Stranger(Mac),
     /// Frames come without the seal that the key demands.
     Forged,
+    /// Frames come with numbers that are too low.
+    Replayed,
     /// Greetings come without the check sum that both ends need.
     Unchecked,
 }
@@ -99,6 +103,7 @@ struct Warned {
     stranger: Option<Mac>,
     forged: bool,
     unchecked: bool,
+    replayed: bool,
 }
 
 /// How many copies the measured loss calls for (Eq. 2), found anew for every so many frames.
@@ -207,13 +212,18 @@ impl Link {
 
     /// Something is being recovered: worth not going to sleep for.
     pub fn is_recovering(&self) -> bool {
-        !self.endpoint.is_calm()
+        self.endpoint.is_recovering()
     }
 
     /// Waits until there is something to do, or `most` has passed, or `other` is readable.
     pub fn wait(&mut self, now: Time, most: Span, other: std::os::fd::RawFd) -> io::Result<()> {
         let paced = self.shell.busy_until(now);
-        let pull_at = if self.blocked { Time::NEVER } else { paced.unwrap_or(self.pull_at) };
+        let pull_at = match (self.blocked, paced) {
+            (true, _) => Time::NEVER,
+            (false, Some(free_at)) => free_at,
+            (false, None) if self.shell.woken => now,
+            (false, None) => self.pull_at,
+        };
         let next = self.shell.earliest_timer().min(pull_at).min(self.ask_at);
         // A card whose own queue is full says nothing when it has room again: look again soon.
         let says_when = self.blocked && self.fruitless < 2;
@@ -270,17 +280,20 @@ impl Link {
         if delivered.is_empty() {
             return Ok(());
         }
+        let mut written = Ok(());
         for (number, frame) in delivered.iter().enumerate() {
             let bytes = pool.get(frame);
             tally.host_tx_frames += 1;
             tally.host_tx_bytes += bytes.len() as u64;
             coalescer.push(number as u32, bytes);
-            write_ready(coalescer, delivered, pool, &mut **host, tally)?;
+            written = written.and(write_ready(coalescer, delivered, pool, &mut **host, tally));
         }
         coalescer.flush();
-        write_ready(coalescer, delivered, pool, &mut **host, tally)?;
+        written = written.and(write_ready(coalescer, delivered, pool, &mut **host, tally));
+        // Also after an error: they would be delivered twice.
+        while coalescer.pop().is_some() {}
         delivered.drain(..).for_each(|frame| pool.release(frame));
-        Ok(())
+        written
     }
 
     fn receive_from_host(&mut self) -> io::Result<bool> {
@@ -319,7 +332,7 @@ impl Link {
                     return Ok(any);
                 }
             }
-            if self.shell.busy_until(now).is_some() || !self.pull_batch(now) {
+            if !self.pull_batch(now) {
                 break;
             }
         }
@@ -333,7 +346,8 @@ impl Link {
     /// Pulls up to a batch; false when there is nothing more to pull for now.
     fn pull_batch(&mut self, now: Time) -> bool {
         while self.shell.outgoing.len() < BATCH {
-            if self.shell.busy_until(now).is_some() {
+            if let Some(free_at) = self.shell.busy_until(now) {
+                self.pull_at = self.pull_at.min(free_at);
                 return false;
             }
             self.shell.woken = false;
@@ -356,6 +370,12 @@ impl Link {
         let Shell { outgoing, pool, tally, .. } = &mut self.shell;
         let sent = match self.wire.send(outgoing, pool) {
             Ok(sent) => sent,
+            // One frame that the kernel will not have must not keep the others.
+            Err(error) if is_about_the_frame(&error) => {
+                tally.wire_refused += 1;
+                outgoing.remove(0).frame.into_iter().for_each(|frame| pool.release(frame));
+                return Ok(true);
+            }
             Err(error) => {
                 // A wire that is down takes nothing; what was to go out is lost, as on any wire.
                 tally.wire_refused += outgoing.len() as u64;
@@ -370,7 +390,13 @@ impl Link {
                 pool.release(frame);
             }
         }
-        self.fruitless = if sent > 0 { 0 } else { self.fruitless.saturating_add(1) };
+        self.fruitless = if sent > 0 { 0 } else { self.fruitless + 1 };
+        if self.fruitless > MOST_TRIES && !outgoing.is_empty() {
+            // A filter or a queue that never has room for this one.
+            self.fruitless = 0;
+            tally.wire_refused += 1;
+            outgoing.remove(0).frame.into_iter().for_each(|frame| pool.release(frame));
+        }
         Ok(sent > 0)
     }
 
@@ -391,9 +417,20 @@ impl Link {
             match event {
                 Event::Activated => self.wanted = true,
                 // The peer took leave; whoever wants protection again says so.
-                Event::Deactivated => self.wanted = false,
-                Event::Refused(_) => self.ask_at = now + Span::from_ms(1_000),
-                Event::PeerLost => self.shell.framing.forget_peer(),
+                Event::Deactivated => {
+                    self.wanted = false;
+                    self.shell.framing.forget_peer();
+                }
+                Event::Refused(_) => {
+                    self.ask_at = now + Span::from_ms(1_000);
+                    self.shell.framing.forget_peer();
+                }
+                Event::PeerLost => {
+                    self.shell.framing.forget_peer();
+                    if self.endpoint.state() == State::Dormant {
+                        self.ask_at = now;
+                    }
+                }
                 Event::Level(_) => {}
             }
             self.news.push(News::Endpoint(event));
@@ -442,6 +479,11 @@ fn write_ready(
     Ok(())
 }
 
+/// The kernel refuses this frame, not the wire.
+fn is_about_the_frame(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOMEM))
+}
+
 impl Warned {
     /// Counts a frame that was not acted upon, and tells of each kind of trouble once.
     fn note(&mut self, reason: Rejected, state: State, shell: &mut Shell, news: &mut Vec<News>) {
@@ -465,7 +507,13 @@ impl Warned {
                     news.push(News::Unchecked);
                 }
             }
-            Rejected::Broken(Broken::Replayed) => tally.rx_replayed += 1,
+            Rejected::Broken(Broken::Replayed) => {
+                tally.rx_replayed += 1;
+                if state != State::Active && !self.replayed {
+                    self.replayed = true;
+                    news.push(News::Replayed);
+                }
+            }
             Rejected::Broken(Broken::Forged) => {
                 tally.rx_forged += 1;
                 if !self.forged {

@@ -330,6 +330,11 @@ fn carry_one(
         let bit = (random.unit() * (frame.len() * 8) as f64) as usize;
         frame[bit / 8] ^= 1 << (bit % 8);
     }
+    if direction.is_plain() {
+        pass(&frame, &mut direction.counters, sink)?;
+        direction.spare.push(frame);
+        return Ok(!corrupted);
+    }
     direction.in_flight.push_back((out_at, frame));
     Ok(!corrupted)
 }

@@ -149,7 +149,11 @@ fn register_gauges(registry: &mut Registry, status: &Status) {
 }
 
 /// Reasons for which frames are dropped at this end.
-const REASONS: [&str; 13] = [
+const REASONS: [&str; 17] = [
+    "no_buffer",
+    "host_malformed",
+    "gate_dropped",
+    "rx_overflow",
     "queue_dropped",
     "host_refused",
     "host_overflow",

@@ -38,6 +38,7 @@ impl Body for Frame {
 #[derive(Debug)]
 pub struct Pool {
     memory: Vec<u8>,
+    longest: usize,
     slot_size: usize,
     handles: Vec<u16>,
     free: Vec<u32>,
@@ -49,6 +50,7 @@ impl Pool {
         let slot_size = longest.next_multiple_of(64);
         Self {
             memory: vec![0; slot_size * slots as usize],
+            longest,
             slot_size,
             handles: vec![0; slots as usize],
             free: (0..slots).rev().collect(),
@@ -56,7 +58,7 @@ impl Pool {
     }
 
     pub fn longest(&self) -> usize {
-        self.slot_size
+        self.longest
     }
 
     pub fn slots(&self) -> usize {

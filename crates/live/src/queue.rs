@@ -78,6 +78,15 @@ impl Queue {
         self.flows.iter().flat_map(|flow| flow.frames.iter().map(|(_, frame)| frame))
     }
 
+    /// Time begins again; what waits has waited for nothing yet.
+    pub fn start_over(&mut self) {
+        for flow in &mut self.flows {
+            flow.delay = Delay::default();
+            flow.frames.iter_mut().for_each(|(since, _)| *since = Time::ZERO);
+        }
+        self.dropped = 0;
+    }
+
     pub fn push(&mut self, now: Time, frame: Frame, pool: &mut Pool) {
         let number = flow_of(pool.get(&frame));
         let len = u64::from(frame.len());

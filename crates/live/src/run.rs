@@ -23,6 +23,8 @@ use crate::status::{Identity, Status, Throughput};
 const AWAKE: Span = Span::from_us(200);
 /// Between two looks at what changes slowly.
 const LOOK_EVERY: Span = Span::from_ms(1_000);
+/// How long a problem is told of that did not end protection.
+const REMEMBERED: Span = Span::from_ms(60_000);
 /// How long a link that ends waits for its peer to agree.
 const FAREWELL: Span = Span::from_ms(1_000);
 /// Time is counted in picoseconds, and 64 bits of them last for 213 days: before that, the link starts over.
@@ -93,7 +95,9 @@ pub struct Loop<'a> {
     tell: Tell<'a>,
     throughput: Throughput,
     problem: Option<String>,
-    wire_is_down: bool,
+    problem_at: Time,
+    /// Frames received from a wire that then went down.
+    down_at: Option<u64>,
 }
 
 impl std::fmt::Debug for Loop<'_> {
@@ -106,7 +110,7 @@ impl<'a> Loop<'a> {
     pub fn new(link: Link, identity: Identity, requests: Requests, tell: Tell<'a>) -> Self {
         let throughput = Throughput::default();
         let clock = Clock::start();
-        Self { link, identity, requests, clock, tell, throughput, problem: None, wire_is_down: false }
+        Self { link, identity, requests, clock, tell, throughput, problem: None, problem_at: Time::ZERO, down_at: None }
     }
 
     /// Until asked to stop; the last status. Protection is asked for from the start if `activate` says so.
@@ -147,7 +151,9 @@ impl<'a> Loop<'a> {
             if busy {
                 last_busy = now;
                 self.notice_wire_up();
-            } else if now.since(last_busy) < AWAKE || self.link.is_recovering() && !self.wire_is_down {
+                // Frames come in bursts, and joined they cost the host less: let whoever sends them go on.
+                poll::give_way();
+            } else if now.since(last_busy) < AWAKE || self.link.is_recovering() && self.down_at.is_none() {
                 poll::give_way();
             } else {
                 self.sleep(now, next_look.since(now).min(stop_at.since(now)))?;
@@ -183,7 +189,11 @@ impl<'a> Loop<'a> {
     }
 
     fn has_parted(&self) -> bool {
-        self.link.endpoint().state() == State::Dormant && !self.link.shell().has_queued()
+        let shell = self.link.shell();
+        self.link.endpoint().state() == State::Dormant
+            && !shell.has_queued()
+            && shell.outgoing.is_empty()
+            && !shell.woken
     }
 
     /// A wire that is down may come up again; anything else ends the loop.
@@ -191,8 +201,8 @@ impl<'a> Loop<'a> {
         if error.raw_os_error() != Some(libc::ENETDOWN) {
             return Err(error);
         }
-        if !self.wire_is_down {
-            self.wire_is_down = true;
+        if self.down_at.is_none() {
+            self.down_at = Some(self.link.shell().tally.wire_rx_frames);
             self.problem = Some(format!("{} is down", self.identity.interface));
             (self.tell)(&format!("{} is down: waiting for it to come up", self.identity.interface));
         }
@@ -200,8 +210,8 @@ impl<'a> Loop<'a> {
     }
 
     fn notice_wire_up(&mut self) {
-        if self.wire_is_down {
-            self.wire_is_down = false;
+        if self.down_at.is_some_and(|frames| self.link.shell().tally.wire_rx_frames > frames) {
+            self.down_at = None;
             self.problem = None;
             (self.tell)(&format!("{} is up again", self.identity.interface));
         }
@@ -227,18 +237,25 @@ impl<'a> Loop<'a> {
 
     fn status(&mut self, now: Time) -> Status {
         self.link.look_at_kernel();
-        Status::of(&self.link, &self.identity, now, &self.throughput, self.problem.clone())
+        // What did not keep the link from being protected is soon no longer worth telling.
+        let passed = self.link.endpoint().state() == State::Active && now.since(self.problem_at) > REMEMBERED;
+        let problem = if passed { None } else { self.problem.clone() };
+        Status::of(&self.link, &self.identity, now, &self.throughput, problem)
     }
 
     fn tell_news(&mut self) {
         for news in self.link.news() {
             let text = self.in_words(news);
-            (self.tell)(&text);
+            // A refusal is repeated every second.
+            if self.problem.as_ref() != Some(&text) {
+                (self.tell)(&text);
+            }
             self.problem = match news {
                 News::Endpoint(Event::Activated | Event::Deactivated) => None,
                 News::Endpoint(Event::Level(_)) => self.problem.take(),
                 _ => Some(text),
             };
+            self.problem_at = self.clock.now();
         }
     }
 
@@ -262,6 +279,10 @@ impl<'a> Loop<'a> {
             News::Unchecked => {
                 format!("{name}: frames come with a check sum that does not fit; has the peer --crc too?")
             }
+            News::Replayed => format!(
+                "{name}: frames come with numbers that were used before; did the peer's clock go back, or does somebody \
+                 play them again?"
+            ),
             News::Forged => format!("{name}: frames come without a valid tag; has the peer got the same --key?"),
         }
     }

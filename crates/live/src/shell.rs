@@ -94,6 +94,9 @@ impl Shell {
         }
         self.outgoing.clear();
         self.delivered.clear();
+        self.events.clear();
+        self.tally = Tally::default();
+        self.queue.start_over();
         self.pool.keep_only(self.queue.frames());
         self.woken = true;
     }

@@ -13,12 +13,12 @@
 //! received twice; a filter on ingress keeps it off, behind the packet socket. An interface that keeps addresses of
 //! its own is left to the kernel as well.
 
+mod notes;
+
 use std::fmt;
-use std::fs;
 use std::io;
 
 use guard::Params;
-use serde::{Deserialize, Serialize};
 use units::{Bytes, Prob, Rate};
 use wire::link::Class;
 
@@ -28,9 +28,12 @@ use crate::config::{HostBackend, LinkConfig, Mode, WireBackend};
 use crate::control::RunDirectory;
 use crate::frame::{self, Framing, Mac};
 use crate::link::{Link, Setup};
-use crate::net::{self, Address, Moved, Netlink, Offload, Route};
+use crate::net::{self, Address, Netlink, Offload, Route};
 use crate::seal::Seal;
 use crate::status::Identity;
+
+pub use notes::clean_up;
+use notes::{Change, Notes};
 
 /// Why a link cannot be had, in one line with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,45 +60,6 @@ fn no_permission(error: &dyn fmt::Display) -> Trouble {
     Trouble(format!("{error}; this needs CAP_NET_ADMIN and CAP_NET_RAW: run it as root, or with sudo"))
 }
 
-/// Something that was changed and can be put back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Change {
-    Made { name: String },
-    Filtered { interface: String, made_clsact: bool },
-    SwitchedOffGro { interface: String },
-    TookOver { from: String, to: String, addresses: Vec<Vec<u8>>, routes: Vec<Vec<u8>> },
-}
-
-impl Change {
-    /// Puts it back. What is no longer there need not be.
-    fn undo(&self, netlink: &Netlink) -> net::Result<()> {
-        match self {
-            Self::Made { name } => match netlink.link(name)? {
-                Some(link) => netlink.delete_link(link.index),
-                None => Ok(()),
-            },
-            Self::Filtered { interface, made_clsact } => match netlink.link(interface)? {
-                Some(link) => netlink.accept_on_ingress(link.index, *made_clsact),
-                None => Ok(()),
-            },
-            Self::SwitchedOffGro { interface } => netlink.set_offload(interface, Offload::Gro, true),
-            Self::TookOver { from, to, addresses, routes } => {
-                let (Some(from), Some(to)) = (netlink.link(from)?, netlink.link(to)?) else { return Ok(()) };
-                let addresses = addresses.iter().cloned().filter_map(Address::from_bytes).collect();
-                let routes = routes.iter().cloned().filter_map(Route::from_bytes).collect();
-                Moved { from: from.index, to: to.index, addresses, routes }.restore(netlink)
-            }
-        }
-    }
-}
-
-/// What was changed for a link, kept in a file while it is.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Notes {
-    interface: String,
-    changes: Vec<Change>,
-}
-
 /// The alias that marks an interface as ours.
 fn mark(interface: &str) -> String {
     format!("hitless stand-in for {interface}")
@@ -114,7 +78,7 @@ pub fn bring_up(config: &LinkConfig, directory: Option<&RunDirectory>) -> Result
     match stand_in.link(config, seal) {
         Ok((link, identity)) => Ok((link, identity, stand_in)),
         Err(trouble) => {
-            stand_in.down();
+            stand_in.step_back();
             Err(trouble)
         }
     }
@@ -128,6 +92,8 @@ pub struct StandIn {
     directory: Option<RunDirectory>,
     name: String,
     notes: Notes,
+    /// How many of the changes were made by an earlier daemon.
+    found: usize,
     host: HostBackend,
     mac: Mac,
     mtu: u32,
@@ -153,7 +119,8 @@ impl StandIn {
             netlink,
             directory: directory.cloned(),
             name: config.name.clone(),
-            notes: Notes { interface: config.interface.clone(), ..Notes::default() },
+            notes: Notes::default(),
+            found: 0,
             host: config.host,
             mac: Mac(wire.mac),
             mtu,
@@ -165,7 +132,7 @@ impl StandIn {
         match stand_in.build(config, left) {
             Ok(()) => Ok(stand_in),
             Err(trouble) => {
-                stand_in.down();
+                stand_in.step_back();
                 Err(trouble)
             }
         }
@@ -176,6 +143,7 @@ impl StandIn {
             Some(left) => {
                 self.host = left.host;
                 self.notes.changes = left.changes;
+                self.found = self.notes.changes.len();
                 self.remarks.push(format!("{} was left by an earlier daemon and is adopted", self.name));
             }
             None => self.make(config)?,
@@ -186,6 +154,9 @@ impl StandIn {
         }
         self.netlink.set_alias(link.index, &mark(&config.interface))?;
         self.netlink.set_mtu(link.index, self.mtu)?;
+        if self.host == HostBackend::Veth {
+            self.netlink.set_mtu(self.netlink.existing_link(&far_end(&self.name))?.index, self.mtu)?;
+        }
         self.netlink.set_up(link.index, true)?;
         if self.mtu < self.wire_mtu && config.mtu.is_none() {
             let needed = self.wire_mtu + (self.wire_mtu - self.mtu);
@@ -226,7 +197,6 @@ impl StandIn {
             // Nobody lives there but us.
             let _ = self.netlink.no_ipv6_autoconf(far.index);
             self.netlink.drop_all_on_ingress(far.index)?;
-            self.netlink.set_mtu(far.index, self.mtu.max(1_500))?;
             self.netlink.set_up(far.index, true)?;
         }
         Ok(())
@@ -243,6 +213,11 @@ impl StandIn {
                 addresses: bytes(moved.addresses.iter().map(Address::as_bytes).collect()),
                 routes: bytes(moved.routes.iter().map(Route::as_bytes).collect()),
             })?;
+        }
+        // Frames joined on arrival are not what was on the wire.
+        if self.netlink.offload(&config.interface, Offload::Gro).unwrap_or(false) {
+            self.netlink.set_offload(&config.interface, Offload::Gro, false)?;
+            self.note(Change::SwitchedOffGro { interface: config.interface.clone() })?;
         }
         let keeps = self.netlink.addresses(self.wire_index)?;
         let keeps = keeps.iter().find(|address| !is_link_local(address));
@@ -261,20 +236,14 @@ impl StandIn {
             let made_clsact = self.netlink.drop_all_on_ingress(self.wire_index)?;
             self.note(Change::Filtered { interface: config.interface.clone(), made_clsact })?;
         }
-        // Frames joined on arrival are not what was on the wire.
-        if self.netlink.offload(&config.interface, Offload::Gro).unwrap_or(false) {
-            self.netlink.set_offload(&config.interface, Offload::Gro, false)?;
-            self.note(Change::SwitchedOffGro { interface: config.interface.clone() })?;
-        }
         Ok(())
     }
 
     fn note(&mut self, change: Change) -> Result<(), Trouble> {
         self.notes.changes.push(change);
         let Some(directory) = &self.directory else { return Ok(()) };
-        let path = directory.notes(&self.name);
-        let text = serde_json::to_vec(&self.notes).map_err(|error| Trouble(error.to_string()))?;
-        fs::write(&path, text).map_err(|error| Trouble(format!("{}: {error}", path.display())))
+        let named = |error: io::Error| Trouble(format!("{}: {error}", directory.notes(&self.name).display()));
+        self.notes.write(directory, &self.name).map_err(named)
     }
 
     fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, Identity), Trouble> {
@@ -335,7 +304,9 @@ impl StandIn {
             let wire = XdpWire::open(self.wire_index, self.wire_mtu).map_err(trouble)?;
             return Ok((Box::new(wire), WireBackend::Xdp));
         }
-        let options = wire_socket(self.wire_mtu, 2 * LinkConfig::MOST_FRAMES as usize);
+        // Room for a window of the peer's, if it has the same, and for control. No more: a ring that outgrows the cache
+        // costs each frame a miss.
+        let options = wire_socket(self.wire_mtu, 2 * config.window.max(512) as usize);
         match PacketSocket::open(self.wire_index, &options) {
             Ok(socket) => Ok((Box::new(PacketWire::new(socket)), WireBackend::Packet)),
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(no_permission(&error)),
@@ -345,7 +316,20 @@ impl StandIn {
 
     /// Puts everything back, as far as it can be; what could not be is returned.
     pub fn down(&mut self) -> Vec<String> {
-        undo(&self.netlink, self.directory.as_ref(), &self.name, &self.notes)
+        self.undo(0)
+    }
+
+    /// Puts back what was changed just now, and leaves what was found.
+    fn step_back(&mut self) {
+        self.undo(self.found);
+    }
+
+    fn undo(&mut self, kept: usize) -> Vec<String> {
+        let mut failed = self.notes.undo(&self.netlink, kept);
+        if let Some(directory) = &self.directory {
+            failed.extend(self.notes.write(directory, &self.name).err().map(|error| error.to_string()));
+        }
+        failed
     }
 }
 
@@ -364,26 +348,6 @@ pub fn wire_socket(mtu: u32, frames: usize) -> Opened {
 
 /// What may wait for the wire at most; how long it may stand is the queue's own business.
 const QUEUE: Bytes = Bytes::new(4 << 20);
-
-/// Takes down what a daemon that is gone left behind. False if there is nothing.
-pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {
-    let Some(notes) = read_notes(directory, name) else { return Ok(false) };
-    let failed = undo(&Netlink::open()?, Some(directory), name, &notes);
-    if failed.is_empty() { Ok(true) } else { Err(Trouble(failed.join("; "))) }
-}
-
-fn undo(netlink: &Netlink, directory: Option<&RunDirectory>, name: &str, notes: &Notes) -> Vec<String> {
-    let undone = notes.changes.iter().rev().map(|change| change.undo(netlink));
-    let failed = undone.filter_map(|undone| undone.err()).map(|error| error.to_string()).collect();
-    if let Some(directory) = directory {
-        let _ = fs::remove_file(directory.notes(name));
-    }
-    failed
-}
-
-fn read_notes(directory: &RunDirectory, name: &str) -> Option<Notes> {
-    serde_json::from_slice(&fs::read(directory.notes(name)).ok()?).ok()
-}
 
 fn existing(netlink: &Netlink, interface: &str) -> Result<net::Link, Trouble> {
     let Some(link) = netlink.link(interface)? else {
@@ -457,15 +421,12 @@ fn left_by_another(
     if link.alias.as_ref() != Some(&ours) {
         return Err(Trouble(format!("the name {name} is taken by another interface; choose one with --name")));
     }
-    if directory.is_some_and(|directory| directory.ask(name, crate::control::Ask::Status).is_ok()) {
-        return Err(Trouble(format!("{interface} is protected already, by {name}; `hitless link status {name}`")));
-    }
     let host = if link.kind.as_deref() == Some("veth") { HostBackend::Veth } else { HostBackend::Tap };
     if config.host != HostBackend::Auto && config.host != host {
         return Err(Trouble(format!("{name} is there already, as {host}; `hitless link down {name}` first")));
     }
     let made = vec![Change::Made { name: name.clone() }];
-    let notes = directory.and_then(|directory| read_notes(directory, name));
+    let notes = directory.and_then(|directory| Notes::read(directory, name));
     let changes = notes.map_or(made, |notes| notes.changes);
     Ok(Some(Left { host, changes }))
 }

@@ -15,6 +15,8 @@ pub struct Status {
     /// The stand-in interface and the one it stands in for.
     pub name: String,
     pub interface: String,
+    /// The daemon's process.
+    pub pid: u32,
     /// dormant, asking, answering, active or closing.
     pub state: String,
     /// Whether protection is asked for.
@@ -94,6 +96,7 @@ impl Status {
         Self {
             name: identity.name,
             interface: identity.interface,
+            pid: std::process::id(),
             state: state(endpoint.state()).into(),
             wanted: link.wants_protection(),
             mode: identity.mode,

@@ -285,6 +285,23 @@ fn a_link_that_starts_over_at_time_zero_loses_no_memory_and_carries_on() {
 }
 
 #[test]
+fn on_a_slow_wire_too_a_lone_frame_that_is_lost_is_noticed() {
+    let slow = |number| end(number, Seal::None, Class::Ordered, |setup| setup.rate = Some("10M".parse().unwrap()));
+    let mut pair = Pair::new([slow(0), slow(1)]);
+    pair.activate();
+    pair.run(Span::from_ms(20), &mut |_| true);
+    pair.ends[0].sends.borrow_mut().push_back(frame(0, 1, 1_400));
+    let mut lost = false;
+    pair.run(Span::from_ms(40), &mut |frame| {
+        let first = !lost && frame.len() > 1_000;
+        lost |= first;
+        !first
+    });
+    assert!(lost);
+    assert_eq!(pair.ends[1].got.borrow().len(), 1);
+}
+
+#[test]
 fn two_ends_that_do_not_agree_say_why_and_go_on_unprotected() {
     type Change = fn(&mut Setup);
     let cases: [(Change, wire::link::Refusal); 3] = [

@@ -50,6 +50,12 @@ impl<B: Body> Endpoint<B> {
         Some(self.lines[at].rx.acknowledge())
     }
 
+    /// An acknowledgement that is not due, where those are to ride along as well.
+    #[inline]
+    pub(super) fn eager_feedback(&mut self) -> Option<Feedback> {
+        self.lines.iter_mut().find(|line| line.rx.may_ack()).map(|line| line.rx.acknowledge())
+    }
+
     #[inline]
     pub(super) fn pull_control<O: Out<Self>>(&mut self, out: &mut O) -> bool {
         if self.life.has_message()
@@ -113,7 +119,7 @@ impl<B: Body> Endpoint<B> {
         let seq = line.tx.push(out.keep(&body));
         self.turn = if at + 1 < self.lines.len() { at + 1 } else { 0 };
         self.counters.tx_ok += 1;
-        let feedback = self.due_feedback();
+        let feedback = self.due_feedback().or_else(|| self.eager_feedback());
         self.transmit(Kind::Data(class, seq), feedback, Some(body), out);
         self.count_for_auto(out);
         true
@@ -163,11 +169,11 @@ impl<B: Body> Endpoint<B> {
         let mut earliest: Option<Time> = None;
         for at in 0..self.lines.len() {
             let fed = self.feed(self.lines[at].class);
-            let tx = &self.lines[at].tx;
+            let tx = &mut self.lines[at].tx;
             if !tx.is_dry(fed, out) {
                 continue;
             }
-            let due = tx.dummies.due();
+            let due = tx.dummies.due(now);
             if due <= now {
                 self.send_dummy(now, at, out);
                 return Pull::Sent;

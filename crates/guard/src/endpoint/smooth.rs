@@ -68,7 +68,7 @@ impl<B: Body> Endpoint<B> {
             if let Some(body) = line.tx.take(lane(line.class), &mut self.counters, out) {
                 let seq = line.tx.push(out.keep(&body));
                 self.counters.tx_ok += 1;
-                let feedback = line.rx.owes_ack().then(|| line.rx.acknowledge());
+                let feedback = (line.rx.owes_ack() || line.rx.may_ack()).then(|| line.rx.acknowledge());
                 out.transmit(WIRE, Packet::new(epoch, Kind::Data(line.class, seq), feedback, Some(body)));
                 return Some(Pull::Sent);
             }

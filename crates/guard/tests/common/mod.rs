@@ -32,7 +32,7 @@ pub fn params(class: Class) -> Params {
 }
 
 fn dummies() -> guard::dummies::Pace {
-    guard::dummies::Pace { copies: 1, every: Span::from_us(1), endless: false }
+    guard::dummies::Pace { copies: 1, after: Span::ZERO, every: Span::from_us(1), endless: false }
 }
 
 pub fn established(params: &Params) -> Link {

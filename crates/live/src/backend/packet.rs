@@ -47,6 +47,8 @@ pub struct PacketSocket {
     ring: Ring,
     vnet: bool,
     scratch: Vec<u8>,
+    /// Frames too long for a slot.
+    cut_short: u64,
 }
 
 /// A frame in the ring.
@@ -78,7 +80,7 @@ impl PacketSocket {
         }
         // Last, so that nothing arrives before there is a ring to put it into.
         bind(&fd, interface)?;
-        Ok(Self { fd, ring, vnet: opened.vnet, scratch: Vec::new() })
+        Ok(Self { fd, ring, vnet: opened.vnet, scratch: Vec::new(), cut_short: 0 })
     }
 
     pub fn fd(&self) -> RawFd {
@@ -90,8 +92,9 @@ impl PacketSocket {
         let mut received = 0;
         while received < most {
             let Some(slot) = self.ring.next() else { break };
-            if let Some(frame) = slot.frame(self.vnet, &mut self.scratch) {
-                each(frame);
+            match slot.frame(self.vnet, &mut self.scratch) {
+                Some(frame) => each(frame),
+                None => self.cut_short += 1,
             }
             self.ring.give_back();
             received += 1;
@@ -108,9 +111,10 @@ impl PacketSocket {
         }
     }
 
-    /// Frames that found the ring full, since this was last asked.
+    /// Frames that found the ring full or its slots too short, since this was last asked.
     pub fn overflowed(&mut self) -> u64 {
-        statistics(&self.fd).map_or(0, |statistics| u64::from(statistics.tp_drops))
+        let full = statistics(&self.fd).map_or(0, |statistics| u64::from(statistics.tp_drops));
+        full + std::mem::take(&mut self.cut_short)
     }
 }
 
@@ -289,7 +293,18 @@ impl Host for PacketHost {
     }
 
     fn deliver(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<bool> {
-        self.0.send_one(parts)
+        match self.0.send_one(parts) {
+            // A frame lost on the host's side, not a reason to stop.
+            Err(error)
+                if matches!(
+                    error.raw_os_error(),
+                    Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOMEM | libc::ENETDOWN)
+                ) =>
+            {
+                Ok(false)
+            }
+            sent => sent,
+        }
     }
 
     fn overflowed(&mut self) -> u64 {
@@ -323,11 +338,12 @@ impl SendBatch {
                 self.parts.push(libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
             }
         }
-        for parts in self.parts.chunks_exact_mut(3) {
+        for (parts, frame) in self.parts.chunks_exact_mut(3).zip(frames) {
             // SAFETY: all zeros is a valid mmsghdr: no name, no control data.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
             message.msg_hdr.msg_iov = parts.as_mut_ptr();
-            message.msg_hdr.msg_iovlen = parts.len() as _;
+            // Nearly no frame needs padding, and an empty part costs as much as another.
+            message.msg_hdr.msg_iovlen = if frame.padding > 0 { 3 } else { 2 };
             self.messages.push(message);
         }
         // SAFETY: each message points to three parts in `parts`, each of which points to bytes borrowed from
