@@ -35,7 +35,9 @@ enum Path {
     Cable { joined: bool },
     /// The wire itself.
     Wire,
-    /// The link, in order or as frames come.
+    /// The link over a cable, in order.
+    LinkOverCable,
+    /// The link over the wire, in order or as frames come.
     Link(Mode),
 }
 
@@ -47,7 +49,7 @@ struct Row {
     congestion: Congestion,
 }
 
-const ROWS: [Row; 13] = {
+const ROWS: [Row; 14] = {
     const fn row(name: &'static str, path: Path, loss: f64, congestion: Congestion) -> Row {
         Row { name, path, loss, congestion }
     }
@@ -60,6 +62,7 @@ const ROWS: [Row; 13] = {
         row("wire, cubic, loss 1e-2", Path::Wire, 1e-2, Cubic),
         row("wire, bbr, loss 1e-3", Path::Wire, 1e-3, Bbr),
         row("wire, bbr, loss 1e-2", Path::Wire, 1e-2, Bbr),
+        row("ordered, over a cable", Path::LinkOverCable, 0.0, Cubic),
         row("ordered, no loss", Path::Link(Mode::Ordered), 0.0, Cubic),
         row("ordered, loss 1e-3", Path::Link(Mode::Ordered), 1e-3, Cubic),
         row("ordered, loss 1e-2", Path::Link(Mode::Ordered), 1e-2, Cubic),
@@ -101,7 +104,8 @@ struct Measured {
 
 /// Where everything is.
 struct Places<'a> {
-    cable: [Namespace; 2],
+    cable: &'a [Namespace; 2],
+    protected_cable: &'a [Namespace; 2],
     wire: &'a Stage,
     links: [&'a Stage; 2],
 }
@@ -109,18 +113,22 @@ struct Places<'a> {
 /// Runs it in namespaces that are ours already; `None` if it was stopped before one round was complete.
 pub fn run(plan: &Plan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<Option<Results>, Trouble> {
     let (wire, ordered, unordered) = (Stage::new(1_500)?, Stage::new(1_600)?, Stage::new(1_600)?);
-    let places = Places { cable: stage::cable()?, wire: &wire, links: [&ordered, &unordered] };
+    let (cable, protected_cable) = (stage::cable(1_500)?, stage::cable(1_600)?);
+    let places =
+        Places { cable: &cable, protected_cable: &protected_cable, wire: &wire, links: [&ordered, &unordered] };
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let run = || {
-            for end in 0..2 {
+            for (end, namespace) in cable.iter().enumerate() {
                 wire.address(end, stage::plug(end))?;
+                stage::give_address(namespace, end, stage::plug(end))?;
             }
-            stage::serve(&places.cable[1], scope, &ended)?;
+            stage::serve(&cable[1], scope, &ended)?;
+            stage::serve(&protected_cable[1], scope, &ended)?;
             wire.serve(scope, &ended)?;
-            let mut daemons = Vec::new();
-            for (link, mode) in places.links.iter().zip([Mode::Ordered, Mode::NonBlocking]) {
-                daemons.extend(protect(plan, link, mode, scope)?);
+            let mut daemons = protect(plan, &protected_cable, Mode::Ordered, scope)?;
+            for (link, mode) in [(&ordered, Mode::Ordered), (&unordered, Mode::NonBlocking)] {
+                daemons.extend(protect(plan, &link.ends, mode, scope)?);
                 link.serve(scope, &ended)?;
             }
             if !daemons.iter().all(|daemon| daemon.wait_until_active(stop)) {
@@ -141,12 +149,12 @@ pub fn run(plan: &Plan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<
 
 fn protect<'scope>(
     plan: &Plan,
-    stage: &'scope Stage,
+    ends: &'scope [Namespace; 2],
     mode: Mode,
     scope: &'scope std::thread::Scope<'scope, '_>,
 ) -> Result<Vec<Daemon<'scope>>, Trouble> {
     let mut daemons = Vec::new();
-    for end in 0..2 {
+    for (end, namespace) in ends.iter().enumerate() {
         let config = LinkConfig {
             mtu: Some(1_500),
             rate: plan.rate,
@@ -155,8 +163,8 @@ fn protect<'scope>(
             wire: plan.wire,
             ..LinkConfig::new(stage::plug(end))
         };
-        daemons.push(stage.protect(scope, end, config, |_| ())?);
-        stage.address(end, "hit0")?;
+        daemons.push(stage::protect(namespace, scope, config, |_| ())?);
+        stage::give_address(namespace, end, "hit0")?;
     }
     Ok(daemons)
 }
@@ -217,6 +225,7 @@ fn measure(plan: &Plan, places: &Places<'_>, row: &Row, stop: &AtomicBool) -> Re
             }
             &places.cable[0]
         }
+        Path::LinkOverCable => &places.protected_cable[0],
         Path::Wire => {
             places.wire.set_loss(Prob::literal(row.loss))?;
             &places.wire.ends[0]

@@ -11,6 +11,9 @@
 //! The queue before the wire ([`crate::queue`]) stays short: a bulk flow that keeps it long loses frames there, as at any
 //! switch, instead of adding milliseconds to everything behind it.
 
+mod copies;
+mod news;
+
 use std::io;
 use std::time::Duration;
 
@@ -20,14 +23,17 @@ use machine::{Machine, Pull};
 use units::{Bytes, Prob, Rate, Span, Time};
 
 use crate::backend::{Host, Wire};
-use crate::frame::{Framing, Mac, Rejected};
+use crate::frame::Framing;
 use crate::offload::{self, Coalescer, segment};
 use crate::poll::{self, Readiness};
 use crate::pool::{Frame, Pool};
 use crate::queue::Queue;
-use crate::seal::Broken;
 use crate::shell::{Gate, Shell, recovery_histogram};
 use crate::tally::Tally;
+
+use copies::CopiesByLoss;
+pub use news::News;
+use news::Warned;
 
 /// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
 const BATCH: usize = 64;
@@ -63,20 +69,6 @@ pub struct Setup {
     pub target: Option<Prob>,
 }
 
-/// What the owner is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
-    Endpoint(Event),
-    /// Frames that drive the link come from here, and this is not the peer.
-    Stranger(Mac),
-    /// Frames come without the seal that the key demands.
-    Forged,
-    /// Frames come with numbers that are too low.
-    Replayed,
-    /// Greetings come without the check sum that both ends need.
-    Unchecked,
-}
-
 pub struct Link {
     endpoint: Endpoint<Frame>,
     shell: Shell,
@@ -97,26 +89,6 @@ pub struct Link {
     news: Vec<News>,
     warned: Warned,
 }
-
-#[derive(Debug, Default)]
-struct Warned {
-    stranger: Option<Mac>,
-    forged: bool,
-    unchecked: bool,
-    replayed: bool,
-}
-
-/// How many copies the measured loss calls for (Eq. 2), found anew for every so many frames.
-#[derive(Debug)]
-struct CopiesByLoss {
-    target: Prob,
-    sent: u64,
-    missing: u64,
-}
-
-/// Frames over which loss is measured: at 1e-3 twenty losses, at 1e-4 still two.
-const LOSS_WINDOW: u64 = 20_000;
-const MOST_COPIES: u8 = 8;
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -143,7 +115,7 @@ impl Link {
             pull_at: Time::ZERO,
             blocked: false,
             fruitless: 0,
-            copies: setup.target.map(|target| CopiesByLoss { target, sent: 0, missing: 0 }),
+            copies: setup.target.map(CopiesByLoss::new),
             news: Vec::new(),
             warned: Warned::default(),
         }
@@ -181,9 +153,7 @@ impl Link {
         self.endpoint = Endpoint::new(self.endpoint.params().clone(), instance);
         self.shell.start_over();
         (self.ask_at, self.pull_at) = (Time::NEVER, Time::ZERO);
-        if let Some(by_loss) = &mut self.copies {
-            (by_loss.sent, by_loss.missing) = (0, 0);
-        }
+        self.copies = self.copies.take().map(CopiesByLoss::start_over);
         self.set_gate();
     }
 
@@ -443,18 +413,9 @@ impl Link {
     }
 
     fn set_copies(&mut self, now: Time) {
-        let Some(by_loss) = &mut self.copies else { return };
-        let counters = self.endpoint.counters();
-        if counters.tx_ok < by_loss.sent + LOSS_WINDOW {
-            return;
-        }
-        let (sent, missing) = (counters.tx_ok - by_loss.sent, counters.tx_missing - by_loss.missing);
-        (by_loss.sent, by_loss.missing) = (counters.tx_ok, counters.tx_missing);
-        // Without any loss nothing was measured but that it is small: keep what was enough before.
-        let Some(loss) = Prob::new(missing as f64 / sent as f64).filter(|loss| !loss.is_zero()) else { return };
-        let needed = guard::copies_for(loss, by_loss.target).map_or(MOST_COPIES, |(n, _)| n.clamp(1, MOST_COPIES));
-        if needed != self.endpoint.copies().0 {
-            self.endpoint.on_command(now, Command::SetCopies(needed), &mut self.shell);
+        let needed = self.copies.as_mut().and_then(|by_loss| by_loss.needed(self.endpoint.counters()));
+        if let Some(copies) = needed.filter(|copies| *copies != self.endpoint.copies().0) {
+            self.endpoint.on_command(now, Command::SetCopies(copies), &mut self.shell);
         }
     }
 }
@@ -482,45 +443,4 @@ fn write_ready(
 /// The kernel refuses this frame, not the wire.
 fn is_about_the_frame(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOMEM))
-}
-
-impl Warned {
-    /// Counts a frame that was not acted upon, and tells of each kind of trouble once.
-    fn note(&mut self, reason: Rejected, state: State, shell: &mut Shell, news: &mut Vec<News>) {
-        let tally = &mut shell.tally;
-        match reason {
-            Rejected::Malformed => tally.rx_malformed += 1,
-            Rejected::Looped => tally.rx_looped += 1,
-            Rejected::Unsealed => tally.rx_unsealed += 1,
-            Rejected::Stranger(from) => {
-                tally.rx_stranger += 1;
-                if self.stranger != Some(from) {
-                    self.stranger = Some(from);
-                    news.push(News::Stranger(from));
-                }
-            }
-            Rejected::Broken(Broken::Corrupted) => {
-                tally.rx_corrupted += 1;
-                // A protected link is there to see some; before that, it is the greetings that do not fit.
-                if state != State::Active && !self.unchecked {
-                    self.unchecked = true;
-                    news.push(News::Unchecked);
-                }
-            }
-            Rejected::Broken(Broken::Replayed) => {
-                tally.rx_replayed += 1;
-                if state != State::Active && !self.replayed {
-                    self.replayed = true;
-                    news.push(News::Replayed);
-                }
-            }
-            Rejected::Broken(Broken::Forged) => {
-                tally.rx_forged += 1;
-                if !self.forged {
-                    self.forged = true;
-                    news.push(News::Forged);
-                }
-            }
-        }
-    }
 }

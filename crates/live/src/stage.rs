@@ -101,8 +101,8 @@ pub fn serve<'scope>(
     Ok(())
 }
 
-/// Two hosts joined by one cable, with nothing in between: `w0` on the left, `w1` on the right.
-pub fn cable() -> net::Result<[Namespace; 2]> {
+/// Two hosts joined by one cable, with nothing in between: `w0` on the left, `w1` on the right, without addresses.
+pub fn cable(mtu: u32) -> net::Result<[Namespace; 2]> {
     let ends = [Namespace::new()?, Namespace::new()?];
     Namespace::new()?.with(|| -> net::Result<()> {
         let netlink = Netlink::open()?;
@@ -114,9 +114,10 @@ pub fn cable() -> net::Result<[Namespace; 2]> {
             let netlink = Netlink::open()?;
             let link = netlink.existing_link(plug(end))?;
             netlink.set_mac(link.index, mac(end))?;
+            netlink.set_mtu(link.index, mtu)?;
+            netlink.set_offloads(plug(end), false)?;
             netlink.set_up(link.index, true)
         })??;
-        give_address(namespace, end, plug(end))?;
     }
     Ok(ends)
 }
@@ -269,8 +270,7 @@ impl Stage {
         SocketAddr::new(address(1), PORT)
     }
 
-    /// Starts a daemon at an end, on a thread of its own, and waits until its interface is there. `tell` hears
-    /// what it says.
+    /// Starts a daemon at an end; see [`protect`].
     pub fn protect<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -278,29 +278,39 @@ impl Stage {
         config: LinkConfig,
         tell: impl Fn(&str) + Send + 'scope,
     ) -> Result<Daemon<'scope>, Trouble> {
-        let (handle, requests) = run::handle().map_err(|error| Trouble(error.to_string()))?;
-        let (ready, is_ready) = mpsc::channel();
-        let namespace = &self.ends[end];
-        let thread = scope.spawn(move || -> Result<Status, Trouble> {
-            namespace.enter()?;
-            let (link, identity, mut stand_in) = match standin::bring_up(&config, None) {
-                Ok(built) => built,
-                Err(trouble) => {
-                    let _ = ready.send(Err(trouble.clone()));
-                    return Err(trouble);
-                }
-            };
-            let _ = ready.send(Ok(identity.host_backend.clone()));
-            let mut tell = |text: &str| tell(text);
-            let ended = Loop::new(link, identity, requests, &mut tell).run(true);
-            stand_in.down();
-            ended.map_err(|error| Trouble(format!("the daemon ended: {error}")))
-        });
-        match is_ready.recv() {
-            Ok(Ok(backend)) => Ok(Daemon { handle, thread: Some(thread), backend }),
-            Ok(Err(trouble)) => Err(trouble),
-            Err(_) => Err(Trouble("the daemon ended before it began".to_owned())),
-        }
+        protect(&self.ends[end], scope, config, tell)
+    }
+}
+
+/// Starts a daemon in a namespace, on a thread of its own, and waits until its interface is there. `tell` hears what it
+/// says.
+pub fn protect<'scope>(
+    namespace: &'scope Namespace,
+    scope: &'scope Scope<'scope, '_>,
+    config: LinkConfig,
+    tell: impl Fn(&str) + Send + 'scope,
+) -> Result<Daemon<'scope>, Trouble> {
+    let (handle, requests) = run::handle().map_err(|error| Trouble(error.to_string()))?;
+    let (ready, is_ready) = mpsc::channel();
+    let thread = scope.spawn(move || -> Result<Status, Trouble> {
+        namespace.enter()?;
+        let (link, identity, mut stand_in) = match standin::bring_up(&config, None) {
+            Ok(built) => built,
+            Err(trouble) => {
+                let _ = ready.send(Err(trouble.clone()));
+                return Err(trouble);
+            }
+        };
+        let _ = ready.send(Ok(identity.host_backend.clone()));
+        let mut tell = |text: &str| tell(text);
+        let ended = Loop::new(link, identity, requests, &mut tell).run(true);
+        stand_in.down();
+        ended.map_err(|error| Trouble(format!("the daemon ended: {error}")))
+    });
+    match is_ready.recv() {
+        Ok(Ok(backend)) => Ok(Daemon { handle, thread: Some(thread), backend }),
+        Ok(Err(trouble)) => Err(trouble),
+        Err(_) => Err(Trouble("the daemon ended before it began".to_owned())),
     }
 }
 
