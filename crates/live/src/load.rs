@@ -11,7 +11,7 @@
 //! here knows about namespaces. One [`serve`] answers all three kinds of TCP run: the first bytes of a connection say
 //! which one it is and which congestion control both ends use.
 //!
-//! No call blocks for longer than [`TICK`], so a stop flag ends everything well within 200 ms. A run that is stopped
+//! No call blocks for longer than `TICK`, so a stop flag ends everything well within 200 ms. A run that is stopped
 //! returns what it measured so far; when there is nothing to return, the error is of kind `Interrupted`.
 
 pub mod bulk;

@@ -5,7 +5,7 @@
 //!   down   the same backwards, from the notes of what was changed
 //! ```
 //!
-//! What was changed is written down as it is done ([`Notes`]), so that `down` can put it back even after a daemon
+//! What was changed is written down as it is done (`notes`), so that `down` can put it back even after a daemon
 //! that was killed, and so that the next daemon carries on where that one stopped: the interface survives it,
 //! with its addresses and routes. An error half way puts back what was done before it.
 //!
