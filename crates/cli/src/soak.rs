@@ -135,7 +135,8 @@ fn text(soak: &Soak) -> String {
         delay(soak.recovery_p99_us),
         delay(soak.recovery_max_us),
     );
-    text += &format!("congestion: {} frames found the queue before the link full\n\n", thousands(soak.queue_dropped));
+    text +=
+        &format!("congestion: {} frames were dropped by the queue before the link\n\n", thousands(soak.queue_dropped));
     for verdict in &soak.verdicts {
         text += &format!("{}  {}\n", if verdict.holds { "ok   " } else { "FAULT" }, verdict.because);
     }

@@ -320,8 +320,8 @@ pub struct SoakArgs {
     #[arg(long)]
     pub rootless: bool,
 
-    /// What may wait for the wire at each end. With little, pauses of a busy machine become losses of TCP's.
-    #[arg(long, value_name = "BYTES", default_value = "2MB")]
+    /// What may wait for the wire at each end, at most.
+    #[arg(long, value_name = "BYTES", default_value = "4MB")]
     pub queue: Bytes,
 
     /// Seed of the losses in bursts.
