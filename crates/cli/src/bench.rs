@@ -1,39 +1,28 @@
 //! `hitless bench`: what protection costs and gains on this machine.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use live::bench::{Plan, Results};
 use live::net::become_root_of_own_namespaces;
 use report::table::{Align, Table};
 
 use crate::args::BenchArgs;
-use crate::demo::{parse_rate, us};
+use crate::demo::{check_seconds, parse_rate, us};
 use crate::output::{Done, Failure, print, say};
+use crate::watch::stop_on_ctrl_c;
 
 pub fn run(args: &BenchArgs, json: bool) -> Done {
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));
-    if !(0.2..=3_600.0).contains(&args.seconds) {
-        return Err(Failure::Usage(format!("--seconds {}: expected 0.2 to 3600", args.seconds)));
-    }
     let plan = Plan {
         rate: parse_rate(&args.rate)?,
         rounds: args.rounds,
-        bulk: Duration::from_secs_f64(args.seconds),
+        bulk: check_seconds(args.seconds)?,
         requests: args.requests.0.clamp(1, 100_000_000) as u32,
         host: args.backend.parse().map_err(|error| usage("backend", &args.backend, error))?,
         wire: args.wire.parse().map_err(|error| usage("wire", &args.wire, error))?,
     };
     become_root_of_own_namespaces(args.rootless).map_err(|error| Failure::Outside(error.to_string()))?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = Arc::clone(&stop);
-    // A second Ctrl-C ends the program at once; the namespaces end with it.
-    let _ = ctrlc::set_handler(move || {
-        if handler.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-    });
+    let stop = stop_on_ctrl_c();
     let begin = |round: u32, name: &str| say(&format!("round {round} of {}: {name}", plan.rounds));
     let results = live::bench::run(&plan, &stop, &begin).map_err(|trouble| Failure::Outside(trouble.0))?;
     let Some(results) = results else { return Err(Failure::Interrupted) };

@@ -6,8 +6,7 @@ mod story;
 
 use std::fs;
 use std::io::IsTerminal;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -17,19 +16,13 @@ use units::{Prob, Rate};
 
 use crate::args::DemoArgs;
 use crate::output::{Done, Failure, print, say};
+use crate::watch::stop_on_ctrl_c;
 
 pub fn run(args: &DemoArgs, json: bool) -> Done {
     let plan = plan(args)?;
     // Before anything starts a thread: afterwards the kernel refuses it.
     let standing = if args.simulated { None } else { Some(become_root_of_own_namespaces(args.rootless)) };
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = Arc::clone(&stop);
-    // A second Ctrl-C ends the program at once; the namespaces end with it.
-    let _ = ctrlc::set_handler(move || {
-        if handler.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-    });
+    let stop = stop_on_ctrl_c();
     let story = match standing {
         Some(Ok(standing)) => {
             let progress = Progress::new();
@@ -60,9 +53,6 @@ pub fn run(args: &DemoArgs, json: bool) -> Done {
 fn plan(args: &DemoArgs) -> Result<Plan, Failure> {
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));
     let rate = parse_rate(&args.rate)?;
-    if !(0.2..=3_600.0).contains(&args.seconds) {
-        return Err(Failure::Usage(format!("--seconds {}: expected 0.2 to 3600", args.seconds)));
-    }
     if !(100..=100_000_000).contains(&args.requests.0) {
         return Err(Failure::Usage(format!("--requests {}: expected 100 to 100M", args.requests.0)));
     }
@@ -75,7 +65,7 @@ fn plan(args: &DemoArgs) -> Result<Plan, Failure> {
         rate,
         rounds: args.rounds,
         round_trips: args.requests.0 as u32,
-        bulk: Duration::from_secs_f64(args.seconds),
+        bulk: check_seconds(args.seconds)?,
         mode: args.mode.parse().map_err(|error| usage("mode", &args.mode, error))?,
         host: args.backend.parse().map_err(|error| usage("backend", &args.backend, error))?,
         wire: args.wire.parse().map_err(|error| usage("wire", &args.wire, error))?,
@@ -88,6 +78,14 @@ pub fn parse_rate(text: &str) -> Result<Option<Rate>, Failure> {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|error| Failure::Usage(format!("--rate {text}: {error}, or none")))
+}
+
+/// How long bulk transfers take.
+pub fn check_seconds(seconds: f64) -> Result<Duration, Failure> {
+    match seconds {
+        0.2..=3_600.0 => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(Failure::Usage(format!("--seconds {seconds}: expected 0.2 to 3600"))),
+    }
 }
 
 /// What a case is called in text.

@@ -32,14 +32,7 @@ impl Terminal {
     }
 
     fn new(len: u64, unit: &str, of_frames: bool) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let handler = Arc::clone(&stop);
-        // A second Ctrl-C ends the program at once. Failing to listen only loses the partial result.
-        let _ = ctrlc::set_handler(move || {
-            if handler.swap(true, Ordering::SeqCst) {
-                std::process::exit(130);
-            }
-        });
+        let stop = stop_on_ctrl_c();
         let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden());
         let template =
             format!("{{elapsed}} {{wide_bar}} {{human_pos}} of {{human_len}} {unit}, Ctrl-C shows what is known");
@@ -60,6 +53,19 @@ impl Terminal {
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Becomes true with the first Ctrl-C; a second one ends the program at once.
+pub fn stop_on_ctrl_c() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = Arc::clone(&stop);
+    // Failing to listen only loses the partial result.
+    let _ = ctrlc::set_handler(move || {
+        if handler.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    });
+    stop
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that may ask for the time of day")]
