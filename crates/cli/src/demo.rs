@@ -20,6 +20,10 @@ use crate::watch::stop_on_ctrl_c;
 
 pub fn run(args: &DemoArgs, json: bool) -> Done {
     let plan = plan(args)?;
+    // Before a minute is spent on what could then not be written.
+    if let Some(path) = &args.html {
+        fs::File::create(path).map_err(|error| Failure::Usage(format!("--html {}: {error}", path.display())))?;
+    }
     // Before anything starts a thread: afterwards the kernel refuses it.
     let standing = if args.simulated { None } else { Some(become_root_of_own_namespaces(args.rootless)) };
     let stop = stop_on_ctrl_c();

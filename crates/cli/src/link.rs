@@ -87,8 +87,10 @@ fn in_background(config: &LinkConfig) -> Done {
     let directory = RunDirectory::of_this_system();
     directory.make().map_err(|error| Failure::Usage(format!("{}: {error}", directory.path().display())))?;
     let log = directory.path().join(format!("{}.log", config.name));
-    let said = || std::fs::read_to_string(&log).unwrap_or_default();
-    let file = std::fs::File::create(&log).map_err(outside)?;
+    // Another daemon may be writing there.
+    let file = std::fs::File::options().create(true).append(true).open(&log).map_err(outside)?;
+    let before = file.metadata().map_err(outside)?.len() as usize;
+    let said = || std::fs::read_to_string(&log).unwrap_or_default().get(before..).unwrap_or_default().to_owned();
     let program = std::env::current_exe().map_err(outside)?;
     let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--background");
     let mut command = Command::new(program);
@@ -162,7 +164,8 @@ fn down(args: &NameArg) -> Done {
     let name = args.name.clone().map_or_else(|| name(None, &directory), Ok)?;
     let asked = directory.ask(&name, Ask::Down);
     if let Err(error) = asked {
-        let gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+        use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
+        let gone = matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset);
         if gone && live::standin::clean_up(&directory, &name).map_err(|trouble| Failure::Outside(trouble.0))? {
             let _ = std::fs::remove_file(directory.socket(&name));
             say(&format!("{name}: its daemon was gone; what it had changed is put back"));

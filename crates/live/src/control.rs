@@ -45,9 +45,20 @@ pub enum Answer {
 pub struct RunDirectory(PathBuf);
 
 impl RunDirectory {
-    /// `HITLESS_RUN_DIR` if set, else where the system has such things.
+    /// `HITLESS_RUN_DIR` if set, else where the system has such things: for each network namespace its own, since
+    /// interfaces of the same name in two of them are not the same.
     pub fn of_this_system() -> Self {
-        Self(std::env::var_os("HITLESS_RUN_DIR").map_or_else(|| "/run/hitless".into(), PathBuf::from))
+        if let Some(path) = std::env::var_os("HITLESS_RUN_DIR") {
+            return Self(path.into());
+        }
+        let namespace = |process: &str| {
+            use std::os::unix::fs::MetadataExt;
+            fs::metadata(format!("/proc/{process}/ns/net")).map(|file| file.ino()).ok()
+        };
+        match (namespace("self"), namespace("1")) {
+            (Some(ours), Some(first)) if ours != first => Self(format!("/run/hitless/netns-{ours}").into()),
+            _ => Self("/run/hitless".into()),
+        }
     }
 
     pub fn at(path: impl Into<PathBuf>) -> Self {
@@ -59,18 +70,18 @@ impl RunDirectory {
     }
 
     /// Makes sure that nobody else has, or is about to have, a link of this name or on this interface. Held until dropped.
-    /// `None` if somebody does.
-    pub fn lock(&self, name: &str, interface: &str) -> io::Result<Option<Lock>> {
+    /// Otherwise which of the two it is.
+    pub fn lock<'a>(&self, name: &'a str, interface: &'a str) -> io::Result<Result<Lock, &'a str>> {
         let mut files = Vec::new();
-        for file in [format!("{name}.lock"), format!("{interface}.wire.lock")] {
+        for (taken, file) in [(interface, format!("{interface}.wire.lock")), (name, format!("{name}.lock"))] {
             let file = fs::File::options().create(true).truncate(false).write(true).open(self.0.join(file))?;
             match file.try_lock() {
                 Ok(()) => files.push(file),
-                Err(fs::TryLockError::WouldBlock) => return Ok(None),
+                Err(fs::TryLockError::WouldBlock) => return Ok(Err(taken)),
                 Err(fs::TryLockError::Error(error)) => return Err(error),
             }
         }
-        Ok(Some(Lock { _files: files }))
+        Ok(Ok(Lock { _files: files }))
     }
 
     pub fn path(&self) -> &Path {

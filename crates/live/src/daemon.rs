@@ -20,9 +20,17 @@ pub fn run(
     started: impl FnOnce(Handle) -> io::Result<()>,
 ) -> Result<Status, Trouble> {
     // Everything that can fail without touching the network comes first.
-    let in_directory = |error: io::Error| Trouble(format!("{}: {error}", directory.path().display()));
+    standin::check_interface(&config.interface)?;
+    let in_directory = |error: io::Error| {
+        let text = format!("{}: {error}", directory.path().display());
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => standin::no_permission(&text),
+            _ => Trouble(text),
+        }
+    };
     directory.make().map_err(in_directory)?;
-    let _lock = directory.lock(&config.name, &config.interface).map_err(in_directory)?.ok_or_else(|| taken(config))?;
+    let lock = directory.lock(&config.name, &config.interface).map_err(in_directory)?;
+    let _lock = lock.map_err(|taken| already(config, taken))?;
     let listener = match config.metrics {
         Some(address) => {
             Some(metrics::bind(address).map_err(|error| Trouble(format!("metrics on {address}: {error}")))?)
@@ -69,9 +77,13 @@ pub fn run(
     served.map_err(|error| Trouble(format!("{}: {error}", config.interface)))
 }
 
-fn taken(config: &LinkConfig) -> Trouble {
-    let (name, interface) = (&config.name, &config.interface);
-    Trouble(format!("{interface} is protected already, or {name} is up; `hitless link status` shows it"))
+/// Somebody else has the interface, or the name.
+fn already(config: &LinkConfig, taken: &str) -> Trouble {
+    Trouble(if taken == config.interface {
+        format!("{taken} is protected already; `hitless link status` shows it")
+    } else {
+        format!("{taken} is up already, for another interface; choose another name with --name")
+    })
 }
 
 fn serve_metrics(listener: &std::net::TcpListener, link: &Handle, stop: &PipeReader) {

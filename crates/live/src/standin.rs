@@ -56,7 +56,8 @@ impl From<net::Error> for Trouble {
     }
 }
 
-fn no_permission(error: &dyn fmt::Display) -> Trouble {
+/// The same line wherever permission is missing.
+pub fn no_permission(error: &dyn fmt::Display) -> Trouble {
     Trouble(format!("{error}; this needs CAP_NET_ADMIN and CAP_NET_RAW: run it as root, or with sudo"))
 }
 
@@ -348,6 +349,16 @@ pub fn wire_socket(mtu: u32, frames: usize) -> Opened {
 
 /// What may wait for the wire at most; how long it may stand is the queue's own business.
 const QUEUE: Bytes = Bytes::new(4 << 20);
+
+/// Whether there is an interface that can be protected.
+pub fn check_interface(interface: &str) -> Result<(), Trouble> {
+    existing(&Netlink::open()?, interface).map(drop)
+}
+
+/// The interface that a stand-in stands in for, by its alias.
+pub fn stands_in_for(link: &net::Link) -> Option<&str> {
+    link.alias.as_deref()?.strip_prefix("hitless stand-in for ")
+}
 
 fn existing(netlink: &Netlink, interface: &str) -> Result<net::Link, Trouble> {
     let Some(link) = netlink.link(interface)? else {

@@ -77,7 +77,8 @@ impl Throughput {
         let tally = &link.shell().tally;
         let bytes = (tally.wire_tx_bytes, tally.wire_rx_bytes);
         let seconds = now.since(self.at).as_secs();
-        if seconds > 0.0 {
+        // The first look comes at once, and would divide by next to nothing.
+        if seconds > 0.1 {
             let rate = |now: u64, before: u64| (now - before) as f64 * 8.0 / seconds;
             self.rates = (rate(bytes.0, self.bytes.0), rate(bytes.1, self.bytes.1));
         }

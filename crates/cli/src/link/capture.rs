@@ -19,6 +19,12 @@ pub fn run(args: &CaptureArgs) -> Done {
     let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", args.interface));
     let link = Netlink::open().and_then(|netlink| netlink.existing_link(&args.interface));
     let link = link.map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(wire) = live::standin::stands_in_for(&link) {
+        return Err(Failure::Usage(format!(
+            "{} is the stand-in; capture {wire}, where the protected frames are",
+            link.name
+        )));
+    }
     let both_ways = live::backend::Opened { outgoing_too: true, ..wire_socket(link.mtu, 4_096) };
     let mut socket = PacketSocket::open(link.index, &both_ways).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => Failure::Usage(format!("{error}; capturing needs root, or sudo")),
@@ -26,6 +32,7 @@ pub fn run(args: &CaptureArgs) -> Done {
     })?;
     let mut capture = Capture::create(&args.write, &[&args.interface])
         .map_err(|error| Failure::Usage(format!("{}: {error}", args.write.display())))?;
+    say(&format!("capturing protected frames on {}; Ctrl-C ends it", args.interface));
     let (stop, stopper) = std::io::pipe().map_err(outside)?;
     let mut stopper = Some(stopper);
     // A second Ctrl-C finds nothing left to do.
