@@ -12,6 +12,7 @@
 //! them is [`crate::offload`]'s. The wire side carries frames as they are.
 
 mod packet;
+mod socket;
 mod tap;
 mod xdp;
 

@@ -3,9 +3,9 @@
 //!
 //! Version 2 of the ring hands over frames one by one; version 3 waits for blocks to fill, which adds a
 //! millisecond. A ring is also what an unprivileged program can have in any size, where a socket's buffer
-//! is limited. What goes out takes the kernel's usual way through its queue (PACKET_QDISC_BYPASS would hide it from
-//! captures, and lose it where a card's ring is full). Frames are seen before the kernel's own traffic control on ingress, so a filter there can
-//! keep the kernel from acting on what we receive.
+//! is limited. What goes out takes the kernel's usual way through its queue: PACKET_QDISC_BYPASS would hide it
+//! from captures, and lose it where a card's ring is full. Frames are seen before the kernel's own traffic
+//! control on ingress, so a filter there can keep the kernel from acting on what we receive.
 
 #![expect(unsafe_code, reason = "talks to the kernel")]
 
@@ -13,9 +13,10 @@ mod ring;
 
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use self::ring::Ring;
+use super::socket::{self, get, set, take_error};
 use super::{Host, Outgoing, Wire};
 use crate::offload::VnetHeader;
 use crate::pool::Pool;
@@ -61,7 +62,7 @@ pub struct InRing<'a> {
 
 impl PacketSocket {
     pub fn open(interface: u32, opened: &Opened) -> io::Result<Self> {
-        let fd = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?;
+        let fd = socket::raw(libc::AF_PACKET)?;
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         set(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
         set(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &libc::c_int::from(!opened.outgoing_too))?;
@@ -71,13 +72,7 @@ impl PacketSocket {
         set_buffer(&fd, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, opened.send_buffer)?;
         let ring = Ring::map(&fd, opened)?;
         if opened.promiscuous {
-            let membership = libc::packet_mreq {
-                mr_ifindex: interface as libc::c_int,
-                mr_type: libc::PACKET_MR_PROMISC as u16,
-                mr_alen: 0,
-                mr_address: [0; 8],
-            };
-            set(&fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+            socket::set_promiscuous(&fd, interface)?;
         }
         // Last, so that nothing arrives before there is a ring to put it into.
         bind(&fd, interface)?;
@@ -244,25 +239,6 @@ impl SendBatch {
     }
 }
 
-fn socket(family: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: no pointers are passed, and a non-negative result is a descriptor that nobody else owns.
-    unsafe {
-        match libc::socket(family, kind, 0) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(OwnedFd::from_raw_fd(fd)),
-        }
-    }
-}
-
-fn set<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes of `value` as `T` has.
-    let result = unsafe {
-        let value: *const T = value;
-        libc::setsockopt(fd.as_raw_fd(), level, option, value.cast(), size_of::<T>() as u32)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// A buffer of the size asked for, or of what an unprivileged program may have.
 fn set_buffer(fd: &OwnedFd, option: libc::c_int, by_force: libc::c_int, bytes: usize) -> io::Result<()> {
     let bytes = bytes as libc::c_int;
@@ -293,27 +269,6 @@ fn send_parts(fd: &OwnedFd, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
 }
 
 fn statistics(fd: &OwnedFd) -> io::Result<libc::tpacket_stats> {
-    let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-    let mut len = size_of::<libc::tpacket_stats>() as u32;
-    // SAFETY: the kernel writes at most `len` bytes into `statistics`, and how many into `len`.
-    let result = unsafe {
-        let into = (&raw mut statistics).cast();
-        libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, into, &mut len)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(statistics) }
-}
-
-/// What the kernel has to tell: the interface went down, or away.
-fn take_error(fd: &OwnedFd) -> io::Result<()> {
-    let (mut error, mut len): (libc::c_int, u32) = (0, size_of::<libc::c_int>() as u32);
-    // SAFETY: the kernel writes at most `len` bytes into `error`, and how many into `len`.
-    let result = unsafe {
-        let into = (&raw mut error).cast();
-        libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, into, &mut len)
-    };
-    match (result, error) {
-        (0, 0) => Ok(()),
-        (0, error) => Err(io::Error::from_raw_os_error(error)),
-        _ => Err(io::Error::last_os_error()),
-    }
+    // SAFETY: statistics are plain numbers.
+    unsafe { get(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS) }
 }

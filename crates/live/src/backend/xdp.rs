@@ -28,12 +28,13 @@ mod queues;
 mod umem;
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use libc::{c_int, xdp_desc};
 
 use self::program::Program;
 use self::umem::{FromKernel, Place, ToKernel, Umem};
+use super::socket::{self, get, set, take_error};
 use super::{Outgoing, Wire};
 use crate::net::{self, Netlink};
 use crate::pool::Pool;
@@ -77,7 +78,7 @@ impl XdpWire {
         let link = link.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
         let membership = promiscuous(index).map_err(|error| failed("make the interface promiscuous", error))?;
         queues::require_one(&membership, &link)?;
-        let fd = socket(libc::AF_XDP).map_err(|error| failed("make an AF_XDP socket", error))?;
+        let fd = socket::raw(libc::AF_XDP).map_err(|error| failed("make an AF_XDP socket", error))?;
         let umem = Umem::new(RECEIVING + SENDING, frame_size)?;
         let mut rings = Rings::new(&fd, &umem).map_err(|error| failed("make the rings", error))?;
         (0..RECEIVING).for_each(|frame| rings.fill.push(umem.address(frame)));
@@ -265,26 +266,10 @@ impl Rings {
     }
 }
 
-fn socket(family: c_int) -> io::Result<OwnedFd> {
-    // SAFETY: no pointers are passed, and a non-negative result is a descriptor that nobody else owns.
-    unsafe {
-        match libc::socket(family, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(OwnedFd::from_raw_fd(fd)),
-        }
-    }
-}
-
-/// As long as this socket, which itself receives nothing, is open, so do frames that are for other addresses.
+/// A socket that receives nothing itself; as long as it is open, frames for other addresses arrive.
 fn promiscuous(index: u32) -> io::Result<OwnedFd> {
-    let fd = socket(libc::AF_PACKET)?;
-    let membership = libc::packet_mreq {
-        mr_ifindex: index as c_int,
-        mr_type: libc::PACKET_MR_PROMISC as u16,
-        mr_alen: 0,
-        mr_address: [0; 8],
-    };
-    set(&fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+    let fd = socket::raw(libc::AF_PACKET)?;
+    socket::set_promiscuous(&fd, index)?;
     Ok(fd)
 }
 
@@ -308,42 +293,9 @@ fn send(fd: &OwnedFd) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn set<T>(fd: &OwnedFd, level: c_int, option: c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes of `value` as `T` has.
-    let result = unsafe {
-        let value: *const T = value;
-        libc::setsockopt(fd.as_raw_fd(), level, option, value.cast(), size_of::<T>() as u32)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// # Safety
-/// Zeros are a valid `T`, and so is whatever the kernel answers.
-unsafe fn get<T>(fd: &OwnedFd, level: c_int, option: c_int) -> io::Result<T> {
-    let mut len = size_of::<T>() as u32;
-    // SAFETY: the kernel writes at most `len` bytes into `value`, and how many into `len`; the caller vouches for
-    // what they make.
-    unsafe {
-        let mut value: T = std::mem::zeroed();
-        match libc::getsockopt(fd.as_raw_fd(), level, option, (&raw mut value).cast(), &mut len) {
-            0 => Ok(value),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
 fn statistics(fd: &OwnedFd) -> io::Result<libc::xdp_statistics> {
     // SAFETY: statistics are plain numbers.
     unsafe { get(fd, libc::SOL_XDP, libc::XDP_STATISTICS) }
-}
-
-/// What the kernel has to tell: the interface went away.
-fn take_error(fd: &OwnedFd) -> io::Result<()> {
-    // SAFETY: the error is a number.
-    match unsafe { get::<c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR)? } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
-    }
 }
 
 #[cfg(test)]
@@ -601,11 +553,11 @@ mod tests {
             assert_eq!(XdpWire::open(9_999, MTU).unwrap_err().raw_os_error(), Some(libc::ENODEV));
             drop(XdpWire::open(here, 3_822)?);
             let mut channels = Channels { command: Channels::SET, rx: 2, tx: 2, ..Channels::default() };
-            queues::ethtool_channels(&socket(libc::AF_PACKET)?, "w0", &mut channels)?;
+            queues::ethtool_channels(&socket::raw(libc::AF_PACKET)?, "w0", &mut channels)?;
             let error = XdpWire::open(here, MTU).unwrap_err();
             assert_eq!(error.to_string(), "it has 2 receive queues; `ethtool -L w0 rx 1` first");
             channels.rx = 1;
-            queues::ethtool_channels(&socket(libc::AF_PACKET)?, "w0", &mut channels)?;
+            queues::ethtool_channels(&socket::raw(libc::AF_PACKET)?, "w0", &mut channels)?;
             let error = send_some(&mut XdpWire::open(here, MTU)?, &[vec![1; 5_000]]).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
             Ok(())

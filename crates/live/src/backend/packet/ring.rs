@@ -6,7 +6,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{InRing, Opened, set};
+use super::{InRing, Opened};
+use crate::backend::socket::set;
 use crate::offload::VnetHeader;
 
 /// Memory shared with the kernel: frames of one size, owned by either side as their status says.
