@@ -4,6 +4,7 @@
 //! number; [`ethernet`] holds the sizes that every wire shares.
 
 pub mod ethernet;
+pub mod ip;
 pub mod link;
 mod seq;
 

@@ -1,0 +1,6 @@
+//! TCP.
+
+pub mod cc;
+mod segment;
+
+pub use segment::{MAX_SACKS, Sack, Segment};

@@ -1,0 +1,74 @@
+//! A segment as it travels: numbers and no bytes.
+
+use wire::ip::Ecn;
+
+/// Blocks that fit beside timestamps.
+pub const MAX_SACKS: usize = 3;
+
+/// What a TCP header says. Positions count bytes of the stream from 0 and never wrap; on a real wire they would be
+/// their lowest 32 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Position of the first byte.
+    pub seq: u64,
+    /// The next byte expected the other way.
+    pub ack: u64,
+    /// Payload; 0 for a pure acknowledgement.
+    pub len: u32,
+    /// Bytes beyond `ack` that the receiver has room for.
+    pub window: u32,
+    /// RFC 7323: the sender's clock in microseconds, and the peer's as last seen.
+    pub timestamp: u32,
+    pub echo: u32,
+    pub sack: Sack,
+    pub ecn: Ecn,
+    /// ECN-echo: marks were seen.
+    pub ece: bool,
+    /// The sender has slowed down because of an echo.
+    pub cwr: bool,
+}
+
+/// Blocks received beyond `ack`, the latest first (RFC 2018), as offsets from `ack`: 24 bytes instead of 48.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sack {
+    blocks: [(u32, u32); MAX_SACKS],
+    len: u8,
+}
+
+impl Sack {
+    /// False if there is no more room.
+    pub fn push(&mut self, from: u32, to: u32) -> bool {
+        debug_assert!(from < to, "a block holds something");
+        let Some(slot) = self.blocks.get_mut(usize::from(self.len)) else { return false };
+        *slot = (from, to);
+        self.len += 1;
+        true
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Each with its first byte and the one behind its last.
+    pub fn blocks(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.len)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_a_cache_line() {
+        assert!(size_of::<Segment>() <= 72, "{}", size_of::<Segment>());
+    }
+
+    #[test]
+    fn as_many_blocks_as_fit() {
+        let mut sack = Sack::default();
+        assert!(sack.push(1_000, 2_000) && sack.push(3_000, 4_000) && sack.push(5_000, 6_000));
+        assert!(!sack.push(7_000, 8_000));
+        assert_eq!(sack.blocks(), [(1_000, 2_000), (3_000, 4_000), (5_000, 6_000)]);
+    }
+}
