@@ -13,7 +13,7 @@ use super::config::{Config, Load, Mode};
 use super::measure::Measure;
 use super::protocol::LinkMachine;
 use super::source::{Frame, Source};
-use crate::engine::Queue;
+use crate::engine::{Queue, Timers};
 
 const MOST_TIMERS: usize = 4;
 
@@ -119,9 +119,7 @@ pub struct Shell<M: Machine> {
     pub last_copy: Option<((u8, u16), Time)>,
     /// New frames left when the last one went out.
     pub new_left: u64,
-    pub deadlines: [Time; MOST_TIMERS],
-    pub scheduled: [Time; MOST_TIMERS],
-    pub timers: [Option<M::Timer>; MOST_TIMERS],
+    pub timers: Timers<M::Timer, MOST_TIMERS>,
     pub last_wish: Wish,
     pub acting_until: Time,
 }
@@ -148,40 +146,11 @@ impl<M: Machine> Shell<M> {
             staged: None,
             copies: VecDeque::new(),
             last_copy: None,
-            deadlines: [Time::NEVER; MOST_TIMERS],
-            scheduled: [Time::NEVER; MOST_TIMERS],
-            timers: [None; MOST_TIMERS],
+            timers: Timers::new(),
             last_wish: Wish::Flow,
             acting_until: Time::ZERO,
         }
     }
-
-    /// Whether a timer's event finds its deadline come. If not, and if there is still one, when to look again.
-    pub fn ring(&mut self, now: Time, slot: usize) -> Ring<M::Timer> {
-        if self.scheduled[slot] != now {
-            return Ring::Nothing; // replaced by an earlier one
-        }
-        self.scheduled[slot] = Time::NEVER;
-        match self.deadlines[slot] {
-            Time::NEVER => Ring::Nothing,
-            deadline if deadline > now => {
-                self.scheduled[slot] = deadline;
-                Ring::Later(deadline)
-            }
-            _ => {
-                self.deadlines[slot] = Time::NEVER;
-                self.timers[slot].map_or(Ring::Nothing, Ring::Now)
-            }
-        }
-    }
-}
-
-/// What a timer's event comes to.
-#[derive(Clone, Copy, Debug)]
-pub enum Ring<T> {
-    Nothing,
-    Later(Time),
-    Now(T),
 }
 
 impl<M: LinkMachine> Node<M> {
@@ -242,18 +211,13 @@ impl<M: Machine<Inner = Frame, Note = Note>> Out<M> for Sink<'_, M> {
     }
 
     fn arm(&mut self, key: M::Timer, at: Time) {
-        let slot: usize = key.into();
-        self.shell.timers[slot] = Some(key);
-        self.shell.deadlines[slot] = at;
-        // An event that comes too early looks at the deadline again: cheaper than moving it.
-        if at < self.shell.scheduled[slot] {
-            self.shell.scheduled[slot] = at;
-            self.queue.schedule(at, Event::Timer(self.id, slot as u8));
+        if let Some(slot) = self.shell.timers.arm(key, at) {
+            self.queue.schedule(at, Event::Timer(self.id, slot));
         }
     }
 
     fn disarm(&mut self, key: M::Timer) {
-        self.shell.deadlines[key.into()] = Time::NEVER;
+        self.shell.timers.disarm(key);
     }
 
     fn complete(&mut self, _done: M::Done) {}

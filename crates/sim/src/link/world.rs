@@ -13,11 +13,11 @@ use super::Watch;
 use super::config::{Config, Load, Mode, Profile};
 use super::hardware::Hardware;
 use super::measure::{Arrivals, Measure};
-use super::node::{Event, Node, NodeId, Ring, Shell, Sink, Slab};
+use super::node::{Event, Node, NodeId, Shell, Sink, Slab};
 use super::outcome::Outcome;
 use super::protocol::{LinkMachine, OnWire};
 use super::shortcut::Shortcut;
-use crate::engine::Queue;
+use crate::engine::{Queue, Ring};
 
 /// How often a run looks up from its work.
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
@@ -166,7 +166,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
     }
 
     fn ring(&mut self, now: Time, id: NodeId, slot: u8) {
-        match self.nodes[id.index()].shell.ring(now, usize::from(slot)) {
+        match self.nodes[id.index()].shell.timers.ring(now, slot) {
             Ring::Nothing => {}
             Ring::Later(at) => self.queue.schedule(at, Event::Timer(id, slot)),
             Ring::Now(key) => {

@@ -1,0 +1,90 @@
+//! Deadlines that move often, on a queue that cannot forget.
+
+use units::Time;
+
+/// The timers of one machine, by slot. A deadline that moves back costs nothing: the event that comes too early looks
+/// at it again. One that moves forward is scheduled anew, and the event left over finds nothing to do.
+#[derive(Clone, Debug)]
+pub struct Timers<K, const N: usize> {
+    deadlines: [Time; N],
+    scheduled: [Time; N],
+    keys: [Option<K>; N],
+}
+
+impl<K: Copy + Into<usize>, const N: usize> Timers<K, N> {
+    pub fn new() -> Self {
+        Self { deadlines: [Time::NEVER; N], scheduled: [Time::NEVER; N], keys: [None; N] }
+    }
+
+    /// Sets a deadline; the slot, if an event must be scheduled for it.
+    #[inline]
+    pub fn arm(&mut self, key: K, at: Time) -> Option<u8> {
+        let slot: usize = key.into();
+        self.keys[slot] = Some(key);
+        self.deadlines[slot] = at;
+        (at < self.scheduled[slot]).then(|| {
+            self.scheduled[slot] = at;
+            slot as u8
+        })
+    }
+
+    #[inline]
+    pub fn disarm(&mut self, key: K) {
+        self.deadlines[key.into()] = Time::NEVER;
+    }
+
+    /// What an event comes to.
+    pub fn ring(&mut self, now: Time, slot: u8) -> Ring<K> {
+        let slot = usize::from(slot);
+        if self.scheduled[slot] != now {
+            return Ring::Nothing; // replaced by an earlier one
+        }
+        self.scheduled[slot] = Time::NEVER;
+        match self.deadlines[slot] {
+            Time::NEVER => Ring::Nothing,
+            deadline if deadline > now => {
+                self.scheduled[slot] = deadline;
+                Ring::Later(deadline)
+            }
+            _ => {
+                self.deadlines[slot] = Time::NEVER;
+                self.keys[slot].map_or(Ring::Nothing, Ring::Now)
+            }
+        }
+    }
+}
+
+impl<K: Copy + Into<usize>, const N: usize> Default for Timers<K, N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a timer's event comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ring<K> {
+    Nothing,
+    /// The deadline has moved: look again then.
+    Later(Time),
+    Now(K),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_that_moves_rings_once_and_at_the_right_time() {
+        let at = Time::from_ps;
+        let mut timers = Timers::<usize, 1>::new();
+        assert_eq!(timers.arm(0, at(5)), Some(0));
+        assert_eq!(timers.arm(0, at(9)), None);
+        assert_eq!(timers.ring(at(5), 0), Ring::Later(at(9)));
+        assert_eq!(timers.arm(0, at(7)), Some(0));
+        assert_eq!(timers.ring(at(7), 0), Ring::Now(0));
+        assert_eq!(timers.ring(at(9), 0), Ring::Nothing);
+        assert_eq!(timers.arm(0, at(12)), Some(0));
+        timers.disarm(0);
+        assert_eq!(timers.ring(at(12), 0), Ring::Nothing);
+    }
+}
