@@ -5,12 +5,14 @@
 //! (`100G`, `7.5us`, `200KB`, `1e-3`) and prints it back; a text that makes no sense is a
 //! [`ParseError`] that says what is accepted.
 
+mod nearest;
 mod parse;
 mod prob;
 mod rate;
 mod size;
 mod time;
 
+pub use nearest::nearest;
 pub use parse::{Count, ParseError};
 pub use prob::Prob;
 pub use rate::Rate;

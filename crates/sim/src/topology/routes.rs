@@ -1,0 +1,307 @@
+//! Equal-cost shortest paths, and the one that a flow takes (ECMP).
+//!
+//! The cost of a path is its number of links. Hosts behind the same switch share their routes up to that switch, so a
+//! table has an entry per switch and *rack* (a switch with hosts), not per host: a small index into the few distinct
+//! groups of ports that the switch ever uses. A fat-tree of 1,024 hosts needs 128 entries in each of its 320 switches.
+//!
+//! A flow is known by a hash. Each switch mixes its own number into it before it chooses: with the bare hash, all flows
+//! that an edge switch sends up one port would make the same choice at the next (polarisation), and paths stay unused.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::{fmt, slice};
+
+use super::{DirectedLink, NodeId, Topology};
+
+type Ports = Vec<DirectedLink>;
+
+#[derive(Clone, Debug)]
+pub struct Routes {
+    /// By node; of the hosts only.
+    access: Vec<Option<Access>>,
+    /// By node; empty for hosts.
+    tables: Vec<Table>,
+    /// By directed link, the node that it leads to.
+    leads_to: Vec<NodeId>,
+}
+
+/// How a host is attached.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    uplink: DirectedLink,
+    downlink: DirectedLink,
+    /// Which of the racks the host is in.
+    rack: usize,
+}
+
+/// What one switch knows.
+#[derive(Clone, Debug, Default)]
+struct Table {
+    /// By rack, an index into the groups.
+    group_of: Vec<u16>,
+    /// Sets of ports that are equally good.
+    groups: Vec<Ports>,
+}
+
+impl Table {
+    fn ports(&self, rack: usize) -> &[DirectedLink] {
+        self.group_of.get(rack).map_or(&[], |group| &self.groups[usize::from(*group)])
+    }
+}
+
+/// There is no path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    pub from: NodeId,
+    pub to: NodeId,
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no path from node {} to node {}", self.from.0, self.to.0)
+    }
+}
+
+impl std::error::Error for Unreachable {}
+
+impl Routes {
+    pub fn of(topology: &Topology) -> Self {
+        let ports = topology.ports();
+        let (access, racks) = attach(topology, &ports);
+        let mut drafts = vec![Draft::default(); topology.nodes.len()];
+        for rack in racks {
+            let distance = distances(topology, &ports, rack);
+            for switch in topology.switches() {
+                drafts[switch.index()].add(closer(topology, &ports, &distance, switch));
+            }
+        }
+        Self {
+            access,
+            tables: drafts.into_iter().map(|draft| draft.table).collect(),
+            leads_to: topology.link_ids().flat_map(|link| [topology.link(link).b, topology.link(link).a]).collect(),
+        }
+    }
+
+    /// Writes the directed links that a flow of this hash takes to a host, in order, in place of what `hops` held.
+    pub fn path(&self, from: NodeId, to: NodeId, hash: u64, hops: &mut Vec<DirectedLink>) -> Result<(), Unreachable> {
+        hops.clear();
+        let mut at = from;
+        while at != to {
+            let port = self.next(at, to, hash).ok_or(Unreachable { from, to })?;
+            hops.push(port);
+            at = self.leads_to[port.index()];
+        }
+        Ok(())
+    }
+
+    /// Where a flow of this hash goes next on its way to a host.
+    pub fn next(&self, at: NodeId, to: NodeId, hash: u64) -> Option<DirectedLink> {
+        let ports = self.choices(at, to);
+        let mixed = mix(hash ^ mix(u64::from(at.0)));
+        let choice = (u128::from(mixed) * ports.len() as u128) >> 64;
+        ports.get(choice as usize).copied()
+    }
+
+    /// The ports of a node that are equally near to a host; none if that cannot be reached, or is no host.
+    pub fn choices(&self, at: NodeId, to: NodeId) -> &[DirectedLink] {
+        let Some(destination) = &self.access[to.index()] else { return &[] };
+        if at == self.leads_to[destination.uplink.index()] {
+            return slice::from_ref(&destination.downlink);
+        }
+        match &self.access[at.index()] {
+            Some(host) => slice::from_ref(&host.uplink),
+            None => self.tables[at.index()].ports(destination.rack),
+        }
+    }
+}
+
+/// How each host is attached, and the switches that hosts are attached to.
+fn attach(topology: &Topology, ports: &[Ports]) -> (Vec<Option<Access>>, Vec<NodeId>) {
+    let mut racks = BTreeMap::new();
+    let mut access = vec![None; topology.nodes.len()];
+    for host in topology.hosts() {
+        access[host.index()] = ports[host.index()].first().map(|uplink| {
+            let next = racks.len();
+            let rack = *racks.entry(topology.to(*uplink)).or_insert(next);
+            Access { uplink: *uplink, downlink: uplink.reversed(), rack }
+        });
+    }
+    let mut switches: Vec<(usize, NodeId)> = racks.into_iter().map(|(switch, rack)| (rack, switch)).collect();
+    switches.sort_unstable();
+    (access, switches.into_iter().map(|(_, switch)| switch).collect())
+}
+
+/// How many links each switch is away from the rack's. Hosts have no distance: nothing passes through them.
+fn distances(topology: &Topology, ports: &[Ports], rack: NodeId) -> Vec<Option<u32>> {
+    let mut distance = vec![None; ports.len()];
+    distance[rack.index()] = Some(0);
+    let mut to_visit = VecDeque::from([(rack, 0)]);
+    while let Some((node, away)) = to_visit.pop_front() {
+        for next in ports[node.index()].iter().map(|port| topology.to(*port)) {
+            if !topology.is_host(next) && distance[next.index()].is_none() {
+                distance[next.index()] = Some(away + 1);
+                to_visit.push_back((next, away + 1));
+            }
+        }
+    }
+    distance
+}
+
+/// The ports of a switch that lead one link nearer.
+fn closer(topology: &Topology, ports: &[Ports], distance: &[Option<u32>], switch: NodeId) -> Ports {
+    let Some(away) = distance[switch.index()] else { return Vec::new() };
+    let nearer = |port: &DirectedLink| distance[topology.to(*port).index()].is_some_and(|next| next + 1 == away);
+    ports[switch.index()].iter().copied().filter(nearer).collect()
+}
+
+/// A table in the making, and where in it each group is.
+#[derive(Clone, Default)]
+struct Draft {
+    table: Table,
+    known: BTreeMap<Ports, u16>,
+}
+
+impl Draft {
+    /// The ports to the next rack.
+    fn add(&mut self, ports: Ports) {
+        let next = u16::try_from(self.table.groups.len()).expect("a topology has fewer racks than that");
+        let group = *self.known.entry(ports).or_insert_with_key(|ports| {
+            self.table.groups.push(ports.clone());
+            next
+        });
+        self.table.group_of.push(group);
+    }
+}
+
+/// The finaliser of SplitMix64: every bit of the input moves every bit of the output.
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use units::{Rate, Span};
+
+    use super::*;
+
+    const RATE: Rate = Rate::gbps(100);
+    const DELAY: Span = Span::from_us(1);
+
+    fn fat_tree(k: u32) -> Topology {
+        Topology::fat_tree(k, RATE, DELAY).unwrap()
+    }
+
+    fn path(topology: &Topology, from: &str, to: &str, hash: u64) -> Vec<String> {
+        let mut hops = Vec::new();
+        let [from, to] = [from, to].map(|name| topology.node(name).unwrap());
+        Routes::of(topology).path(from, to, hash, &mut hops).unwrap();
+        let visited = std::iter::once(from).chain(hops.iter().map(|port| topology.to(*port)));
+        assert!(hops.is_sorted_by(|a, b| topology.to(*a) == topology.from(*b)), "the hops are joined");
+        visited.map(|node| topology.name(node).to_string()).collect()
+    }
+
+    fn equal_cost_paths(topology: &Topology, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
+        if from == to {
+            return 1;
+        }
+        let choices = routes.choices(from, to);
+        choices.iter().map(|port| equal_cost_paths(topology, routes, topology.to(*port), to)).sum()
+    }
+
+    #[test]
+    fn a_path_visits_what_lies_between() {
+        assert_eq!(path(&Topology::testbed(RATE), "h4", "h8", 1), ["h4", "sw2", "sw6", "h8"]);
+        assert_eq!(path(&Topology::testbed(RATE), "sw6", "h4", 1), ["sw6", "sw2", "h4"]);
+        assert_eq!(path(&Topology::pair(RATE, DELAY), "h0", "h1", 1), ["h0", "h1"]);
+        assert_eq!(path(&Topology::pair(RATE, DELAY), "h1", "h0", 1), ["h1", "h0"]);
+        assert_eq!(path(&Topology::chain(3, RATE, DELAY).unwrap(), "h1", "h0", 1), ["h1", "sw2", "sw1", "sw0", "h0"]);
+        assert_eq!(path(&Topology::testbed(RATE), "h4", "h4", 1), ["h4"]);
+    }
+
+    #[test]
+    fn a_fat_tree_has_paths_of_two_four_and_six_links() {
+        let topology = fat_tree(4);
+        for (to, links) in [("h1", 2), ("h2", 4), ("h3", 4), ("h4", 6), ("h15", 6)] {
+            assert_eq!(path(&topology, "h0", to, 7).len() - 1, links, "{to}");
+        }
+    }
+
+    #[test]
+    fn as_many_paths_cost_the_same_as_there_are_ways_up() {
+        for (topology, from, to, paths) in [
+            (fat_tree(4), 0, 1, 1),
+            (fat_tree(4), 0, 2, 2),
+            (fat_tree(4), 0, 15, 4),
+            (fat_tree(16), 0, 1_023, 64),
+            (Topology::hpcc(), 0, 319, 16),
+            (Topology::leaf_spine(4, 3, 2, RATE, RATE, DELAY).unwrap(), 0, 7, 3),
+        ] {
+            let routes = Routes::of(&topology);
+            assert_eq!(equal_cost_paths(&topology, &routes, NodeId(from), NodeId(to)), paths, "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn every_host_reaches_every_other_by_a_shortest_path() {
+        let topology = Topology::hpcc();
+        let routes = Routes::of(&topology);
+        let mut hops = Vec::new();
+        for from in topology.hosts() {
+            for to in topology.hosts().filter(|to| *to != from) {
+                routes.path(from, to, u64::from(from.0), &mut hops).unwrap();
+                let links = match (from.0 / 16 == to.0 / 16, from.0 / 64 == to.0 / 64) {
+                    (true, _) => 2,
+                    (false, true) => 4,
+                    (false, false) => 6,
+                };
+                assert_eq!(hops.len(), links, "{from:?} → {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn flows_spread_over_every_core_even_if_their_hashes_are_numbers_in_a_row() {
+        let topology = fat_tree(8);
+        let routes = Routes::of(&topology);
+        let mut flows_of_core = BTreeMap::new();
+        let mut hops = Vec::new();
+        for hash in 0..16_000 {
+            routes.path(NodeId(0), NodeId(127), hash, &mut hops).unwrap();
+            *flows_of_core.entry(topology.name(topology.to(hops[2]))).or_insert(0_u32) += 1;
+        }
+        assert_eq!(flows_of_core.len(), 16);
+        // A thousand expected in each, with a standard deviation of 31.
+        for (core, flows) in flows_of_core {
+            assert!((875..1_125).contains(&flows), "{core} has {flows}");
+        }
+    }
+
+    #[test]
+    fn the_same_flow_takes_the_same_path() {
+        let topology = fat_tree(8);
+        assert_eq!(path(&topology, "h3", "h99", 42), path(&topology, "h3", "h99", 42));
+    }
+
+    #[test]
+    fn several_links_between_two_nodes_are_all_used() {
+        let mut topology = Topology::testbed(RATE);
+        topology.links.push(topology.links[1]);
+        let routes = Routes::of(&topology);
+        assert_eq!(equal_cost_paths(&topology, &routes, NodeId(0), NodeId(1)), 2);
+    }
+
+    #[test]
+    fn a_host_that_cannot_be_reached_is_reported() {
+        let mut topology = Topology::testbed(RATE);
+        topology.links.remove(1);
+        let routes = Routes::of(&topology);
+        let [h4, h8, sw2] = ["h4", "h8", "sw2"].map(|name| topology.node(name).unwrap());
+        let mut hops = Vec::new();
+        for from in [h4, sw2] {
+            assert_eq!(routes.path(from, h8, 0, &mut hops), Err(Unreachable { from, to: h8 }));
+        }
+        assert!(routes.path(sw2, h4, 0, &mut hops).is_ok());
+        assert!(routes.path(h4, sw2, 0, &mut hops).is_err(), "only hosts are destinations");
+    }
+}

@@ -1,0 +1,61 @@
+//! When something begins: at random or in step, until it stops.
+
+use faults::Random;
+use units::{Rate, Span, Time};
+
+/// When no more begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Nothing begins at this time or later.
+    At(Time),
+    /// After so many: flows, or bursts of an incast.
+    After(u64),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals {
+    gap: Gap,
+    /// In picoseconds; a fraction of one counts when gaps are shorter than that.
+    next: f64,
+    stop: Stop,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Gap {
+    Exactly(f64),
+    /// Exponential, with this mean.
+    OnAverage(f64),
+}
+
+impl Arrivals {
+    /// At time zero, and ever so often.
+    pub(super) fn every(span: Span, stop: Stop) -> Self {
+        Self { gap: Gap::Exactly(span.as_ps() as f64), next: 0.0, stop }
+    }
+
+    /// A Poisson process with so many picoseconds between two, on average.
+    pub(super) fn poisson(mean_gap: f64, stop: Stop, random: &mut Random) -> Self {
+        Self { gap: Gap::OnAverage(mean_gap), next: random.exponential() * mean_gap, stop }
+    }
+
+    pub(super) fn next(&mut self, random: &mut Random) -> Option<Time> {
+        let now = Time::from_ps(self.next as u64);
+        match &mut self.stop {
+            Stop::At(end) if now >= *end => return None,
+            Stop::After(0) => return None,
+            Stop::After(left) => *left -= 1,
+            Stop::At(_) => {}
+        }
+        self.next += match self.gap {
+            Gap::Exactly(gap) => gap,
+            Gap::OnAverage(mean) => random.exponential() * mean,
+        };
+        Some(now)
+    }
+}
+
+/// How many picoseconds lie between arrivals of so many bytes that fill a share of so many links.
+pub(super) fn gap_for(load: f64, links: usize, rate: Rate, bytes: f64) -> f64 {
+    let bytes_per_ps = load * links as f64 * rate.bits_per_second() as f64 / 8e12;
+    bytes / bytes_per_ps
+}
