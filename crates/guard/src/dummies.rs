@@ -35,7 +35,9 @@ pub struct Dummies {
 
 impl Dummies {
     pub fn new(pace: Pace) -> Self {
-        Self { pace, left: 0, first: None, next: Time::ZERO }
+        // Who wants none at once wants none before the first interval either.
+        let next = if pace.copies == 0 { Time::ZERO + pace.every } else { Time::ZERO };
+        Self { pace, left: 0, first: None, next }
     }
 
     /// A frame was sent: what a dummy announces has changed.

@@ -17,7 +17,8 @@
 //! | §5: several links on one switch | [`pool`] |
 //! | activation (§3, App. C), which the paper leaves to its control plane | [`session`] |
 //!
-//! [`llr`] is the Ultra Ethernet Consortium's link-layer retry, to compare with.
+//! [`llr`] is the Ultra Ethernet Consortium's link-layer retry and [`fec`] Wharf's link-local error correction, to
+//! compare with.
 //!
 //! Everything here is a machine without I/O: see [`machine::Machine`].
 
@@ -27,6 +28,7 @@ pub mod copies;
 pub mod counters;
 pub mod dummies;
 pub mod endpoint;
+pub mod fec;
 pub mod llr;
 pub mod losses;
 pub mod order;

@@ -111,8 +111,13 @@ enum Content<B> {
 impl<B: Body> Packet<B> {
     /// The frame's length, or none for a control ordered set.
     pub fn frame_len(&self) -> Option<u32> {
+        self.body().map(Body::len)
+    }
+
+    /// The frame, if it is not a control ordered set.
+    pub fn body(&self) -> Option<&B> {
         match &self.content {
-            Content::Frame(_, body) => Some(body.len()),
+            Content::Frame(_, body) => Some(body),
             Content::Control(_) => None,
         }
     }

@@ -1,0 +1,209 @@
+//! Link-local forward error correction in the manner of Wharf, to compare LinkGuardian with.
+//!
+//! Giesen et al., "In-network computing to the rescue of faulty links" (NetCompute'18). Every `k` frames make a block
+//! and are followed by `h` parity frames; of these `k + h`, any `k` give back the rest. Nothing is ever asked for or
+//! acknowledged: recovery takes no round trip, and the parity takes its share of the link whether anything is lost or
+//! not. Wharf meters traffic to what is left, k/(k + h) of the rate; here the wire does, because it pulls.
+//!
+//! ```text
+//!   encoder   Open ──k frames, or close_after──▶ Parity ──h sent──▶ Open
+//!   decoder   Whole ──number skipped──▶ Missing ──as many parity frames as missing──▶ Whole, recovered
+//!                                          └── last parity frame, next block, give_up_after ──▶ Whole, given up
+//! ```
+//!
+//! A block that does not fill up is closed after a while, so that a lost tail can be recovered too. It gets all its
+//! parity, as in Wharf, where filler makes up for what a block lacks. The decoder hands frames up in order and holds
+//! back what follows a missing one; with [`Config::ordered`] off it hands up every frame as it comes and recovered ones
+//! behind, which is what the software decoder that Wharf's authors published does.
+//!
+//! What is left out is the code itself. Any maximum distance separable one, such as Reed–Solomon over the bytes at the
+//! same place of each frame, recovers exactly when no more frames are missing than parity frames arrived. That count is
+//! kept here; a parity frame carries the frames of its block as handles instead of symbols, and is as long as the
+//! longest of them. Frames of a link do not overtake each other: once the last parity frame is here, nothing follows.
+//!
+//! In [`Counters`], parity frames count as `tx_replay` and `rx_replay`.
+//!
+//! Invariants: frames come out once and, if ordered, in order; `rx_missing_seq = recovered + given_up` once nothing is
+//! missing.
+
+mod decoder;
+mod encoder;
+mod number;
+mod parameters;
+
+use machine::{Machine, Out, Port, Pull};
+use units::{Bytes, Time};
+
+use crate::counters::Counters;
+use crate::endpoint::{Note, WIRE};
+use crate::packet::Body;
+
+use decoder::Decoder;
+use encoder::Encoder;
+use number::Number;
+pub use parameters::{Config, best_parameters, effective_loss};
+
+/// What a parity frame carries beside the parity: block, place in it, type. Wharf puts as much on every frame;
+/// LinkGuardian's Table 3 counts none (9.13 Gb/s leaves no room for it), and so do we.
+pub const PARITY_HEADER: u32 = 4;
+
+/// A frame or parity; which, only this module knows.
+#[derive(Clone, Debug)]
+pub struct Packet<B> {
+    content: Content<B>,
+}
+
+#[derive(Clone, Debug)]
+enum Content<B> {
+    Frame { place: Place, body: B },
+    Parity(Parity<B>),
+}
+
+/// A block is known by the number of its first frame.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    block: Number,
+    index: u16,
+}
+
+#[derive(Clone, Debug)]
+struct Parity<B> {
+    place: Place,
+    /// Length of the longest frame.
+    longest: u32,
+    frames: Vec<B>,
+}
+
+impl<B: Body> Packet<B> {
+    /// Length of the Ethernet frame, frame check included.
+    pub fn frame_len(&self) -> u32 {
+        match &self.content {
+            Content::Frame { body, .. } => body.len(),
+            Content::Parity(parity) => parity.longest + PARITY_HEADER,
+        }
+    }
+
+    /// The frame, if it is not parity.
+    pub fn body(&self) -> Option<&B> {
+        match &self.content {
+            Content::Frame { body, .. } => Some(body),
+            Content::Parity(_) => None,
+        }
+    }
+
+    /// Every handle that is lost if this is: the frame, or those that the parity could have given back.
+    pub fn handles(&self) -> &[B] {
+        match &self.content {
+            Content::Frame { body, .. } => std::slice::from_ref(body),
+            Content::Parity(parity) => &parity.frames,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerKey {
+    /// The block being sent has been open for long enough.
+    Close,
+    /// A missing frame is waited for no longer.
+    GiveUp,
+}
+
+impl From<TimerKey> for usize {
+    fn from(key: TimerKey) -> usize {
+        key as usize
+    }
+}
+
+/// One end of the link: an encoder for what it sends, a decoder for what it receives.
+#[derive(Debug)]
+pub struct Endpoint<B> {
+    encoder: Encoder<B>,
+    decoder: Decoder<B>,
+    counters: Counters,
+}
+
+impl<B: Body> Endpoint<B> {
+    /// # Panics
+    /// If the code has no frames, no parity, or more parity than can be told apart.
+    pub fn new(config: Config) -> Self {
+        config.check();
+        Self { encoder: Encoder::new(config), decoder: Decoder::new(config), counters: Counters::default() }
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Nothing is missing.
+    pub fn is_calm(&self) -> bool {
+        self.decoder.is_whole()
+    }
+
+    /// Equal for two calm ends that are equally far in their blocks.
+    pub fn fingerprint(&self) -> u64 {
+        u64::from(self.encoder.progress()) << 32 | u64::from(self.decoder.progress())
+    }
+
+    /// No block is open at the sender, and the receiver holds nothing back.
+    pub fn is_drained(&self) -> bool {
+        self.encoder.is_empty() && self.decoder.is_whole()
+    }
+
+    /// The highest that the block being sent has been.
+    pub fn tx_peak(&self) -> Bytes {
+        self.encoder.peak()
+    }
+
+    /// The most that was held back. What a decoder keeps of frames handed up already, up to a block, is not counted.
+    pub fn rx_peak(&self) -> Bytes {
+        self.decoder.peak()
+    }
+
+    /// Frames of the block being sent, kept for their parity.
+    pub fn tx_buffered(&self) -> Bytes {
+        self.encoder.bytes()
+    }
+
+    /// Frames that wait for a missing one before them.
+    pub fn rx_held(&self) -> Bytes {
+        self.decoder.held()
+    }
+}
+
+impl<B: Body> Machine for Endpoint<B> {
+    type Frame = Packet<B>;
+    type Inner = B;
+    type Timer = TimerKey;
+    type Command = ();
+    type Done = ();
+    type Note = Note;
+
+    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: Packet<B>, out: &mut O) {
+        match packet.content {
+            Content::Frame { place, body } => self.decoder.on_body(now, place, body, &mut self.counters, out),
+            Content::Parity(parity) => self.decoder.on_parity(now, parity, &mut self.counters, out),
+        }
+    }
+
+    fn on_timer<O: Out<Self>>(&mut self, _now: Time, key: TimerKey, out: &mut O) {
+        match key {
+            TimerKey::Close => {
+                self.encoder.close();
+                out.wake(WIRE);
+            }
+            TimerKey::GiveUp => self.decoder.give_up(&mut self.counters, out),
+        }
+    }
+
+    fn on_command<O: Out<Self>>(&mut self, _now: Time, _command: (), _out: &mut O) {}
+
+    fn pull<O: Out<Self>>(&mut self, now: Time, port: Port, out: &mut O) -> Pull {
+        match self.encoder.next(now, &mut self.counters, out) {
+            Some(packet) => {
+                out.transmit(port, packet);
+                Pull::Sent
+            }
+            None => Pull::Idle,
+        }
+    }
+}
