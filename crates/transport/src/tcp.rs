@@ -1,6 +1,46 @@
-//! TCP.
+//! TCP: a reliable stream each way, as hosts of a datacenter run it.
+//!
+//! A [`Connection`] is established from the start; the same type stands at both ends. Time and segments come in,
+//! segments go out when the wire pulls. Which file has what:
+//!
+//! | | after |
+//! | --- | --- |
+//! | `scoreboard`, `ranges`, `record` | RFC 2018, RFC 6675: what is in flight, known to have arrived, or lost |
+//! | `rack` | RFC 8985 §6: when a segment is lost |
+//! | `sender/timers` | RFC 8985 §7 and §8, RFC 6298 §5: probes and the retransmission timer |
+//! | `sender/acks`, `sender/repair`, `sender/egress` | what an acknowledgement changes, the phases of a repair, what leaves next |
+//! | `prr` | RFC 6937: what may leave during a repair |
+//! | `undo` | RFC 3522, RFC 3708, RFC 4015: finding out that nothing was lost |
+//! | `rtt`, `timing` | RFC 6298: the timeout; a kernel's ticks |
+//! | `receiver` | RFC 2018 §4, RFC 2883: blocks; RFC 5681 §4.2: delayed acknowledgements; RFC 3168, RFC 8257: marks |
+//! | `delivery`, `pacer` | what BBR needs: rate of delivery, pacing |
+//! | [`cc`] | congestion control |
+//!
+//! [`Profile`] chooses between the timers of the documents and those of Linux 5.4, which tick.
+//!
+//! Deliberately absent: handshake and close, Nagle's algorithm, window scaling and zero-window probes (the receiver
+//! consumes at once), PAWS, compression of SACKs, F-RTO (timestamps tell the same).
 
 pub mod cc;
+mod config;
+mod connection;
+mod counters;
+mod delivery;
+mod pacer;
+mod prr;
+mod rack;
+mod ranges;
+mod receiver;
+mod record;
+mod rtt;
+mod scoreboard;
 mod segment;
+mod sender;
+mod timing;
+mod undo;
 
+pub use config::{Config, Profile, Reordering};
+pub use connection::{Command, Connection, Done, Note, Timer};
+pub use counters::{Cause, Counters};
 pub use segment::{MAX_SACKS, Sack, Segment};
+pub use sender::Phase;

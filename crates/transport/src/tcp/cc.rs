@@ -1,8 +1,44 @@
 //! Congestion control: how much may be in flight, and how fast it may leave.
 //!
 //! The connection tells what happened; a [`Control`] answers with a window and, if it paces, a rate.
+//!
+//! | module | after | what it takes for congestion |
+//! | --- | --- | --- |
+//! | [`reno`] | RFC 5681 | a loss, a mark |
+//! | [`cubic`] | RFC 9438, Linux 5.4 | a loss, a mark |
+//! | [`dctcp`] | RFC 8257, Linux 5.4 | the fraction of marks, a loss |
+//! | [`bbr`] | draft-cardwell-iccrg-bbr-congestion-control-00, Linux 5.4 | nothing: it keeps a model of the path |
+//!
+//! The first three share how a window grows, falls and recovers (`cc/window.rs`). Invariant: a window lies between one
+//! segment and [`MAX_WINDOW`], whatever the connection tells.
 
-use units::{Rate, Span, Time};
+pub mod bbr;
+pub mod cubic;
+pub mod dctcp;
+mod hystart;
+#[cfg(test)]
+mod pipe;
+pub mod reno;
+#[cfg(test)]
+mod rounds;
+mod window;
+
+use std::fmt;
+use std::str::FromStr;
+
+use units::{Bytes, ParseError, Span, Time};
+
+use bbr::Bbr;
+use cubic::Cubic;
+use dctcp::Dctcp;
+use reno::Reno;
+
+/// No window grows beyond, so that sums and products of windows stay far from 2⁶⁴. 1 TiB is the product of 10 Tb/s
+/// and a round trip of almost a second.
+pub const MAX_WINDOW: u64 = 1 << 40;
+
+/// Segments that hosts cut up on the way are larger than a frame, but not than this.
+pub const MAX_MSS: u32 = 1 << 20;
 
 /// Which one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +47,35 @@ pub enum Algorithm {
     Cubic,
     Dctcp,
     Bbr,
+}
+
+impl Algorithm {
+    pub const ALL: [Self; 4] = [Self::Reno, Self::Cubic, Self::Dctcp, Self::Bbr];
+
+    /// The kernel's name for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::Dctcp => "dctcp",
+            Self::Bbr => "bbr",
+        }
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXPECTED: ParseError = ParseError::new("a congestion control: reno, cubic, dctcp or bbr");
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == text).ok_or(EXPECTED)
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 /// What an acknowledgement said. Bytes throughout.
@@ -70,5 +135,268 @@ pub trait Control {
     fn window(&self) -> u64;
     fn threshold(&self) -> u64;
     /// `None` to send as the window allows.
-    fn pacing(&self) -> Option<Rate>;
+    fn pacing(&self) -> Option<Pace>;
+}
+
+/// How fast segments leave. Unlike a [`units::Rate`], which a port has, it may be anything above zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pace(u64);
+
+impl Pace {
+    /// At least one bit a second, so that every span ends.
+    pub fn from_bits_per_second(bits: u64) -> Self {
+        Self(bits.max(1))
+    }
+
+    pub const fn bits_per_second(self) -> u64 {
+        self.0
+    }
+
+    /// How long `bytes` take at this pace, rounded up to the next picosecond.
+    pub fn span_of(self, bytes: Bytes) -> Span {
+        const PS_BITS: u64 = 8 * 1_000_000_000_000;
+        Span::from_ps(match bytes.get().checked_mul(PS_BITS) {
+            Some(product) => product.div_ceil(self.0),
+            None => {
+                let ps = (u128::from(bytes.get()) * u128::from(PS_BITS)).div_ceil(u128::from(self.0));
+                u64::try_from(ps).unwrap_or(u64::MAX)
+            }
+        })
+    }
+}
+
+/// What a controller is told at the start.
+#[derive(Clone, Copy, Debug)]
+pub struct CcConfig {
+    /// Payload of a full segment.
+    pub mss: u32,
+    /// Bytes that may leave before anything is acknowledged (RFC 6928: ten segments).
+    pub initial_window: u64,
+    /// Where BBR's cycle of gains begins: flows with different seeds do not probe in step.
+    pub seed: u32,
+}
+
+/// The controller of one connection.
+#[derive(Clone, Debug)]
+pub enum Controller {
+    Reno(Reno),
+    Cubic(Cubic),
+    Dctcp(Dctcp),
+    /// Boxed: its model of the path is larger than all the others.
+    Bbr(Box<Bbr>),
+}
+
+impl Controller {
+    pub fn new(algorithm: Algorithm, config: &CcConfig) -> Self {
+        match algorithm {
+            Algorithm::Reno => Self::Reno(Reno::new(config)),
+            Algorithm::Cubic => Self::Cubic(Cubic::new(config)),
+            Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(config))),
+        }
+    }
+
+    /// The round trip that the handshake took, if it is known before anything is sent. Only BBR wants to know.
+    pub fn on_handshake(&mut self, now: Time, rtt: Span) {
+        if let Self::Bbr(bbr) = self {
+            bbr.on_handshake(now, rtt);
+        }
+    }
+}
+
+/// Calls the one that is there.
+macro_rules! each {
+    ($controller:expr, $control:ident => $call:expr) => {
+        match $controller {
+            Controller::Reno($control) => $call,
+            Controller::Cubic($control) => $call,
+            Controller::Dctcp($control) => $call,
+            Controller::Bbr($control) => $call,
+        }
+    };
+}
+
+impl Control for Controller {
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        each!(self, control => control.on_ack(ack));
+    }
+
+    #[inline]
+    fn on_loss(&mut self, now: Time, flight: u64) {
+        each!(self, control => control.on_loss(now, flight));
+    }
+
+    #[inline]
+    fn on_recovered(&mut self, now: Time) {
+        each!(self, control => control.on_recovered(now));
+    }
+
+    #[inline]
+    fn on_timeout(&mut self, now: Time, flight: u64) {
+        each!(self, control => control.on_timeout(now, flight));
+    }
+
+    #[inline]
+    fn on_echo(&mut self, now: Time, flight: u64) {
+        each!(self, control => control.on_echo(now, flight));
+    }
+
+    #[inline]
+    fn undo(&mut self, now: Time) {
+        each!(self, control => control.undo(now));
+    }
+
+    #[inline]
+    fn on_idle_restart(&mut self, now: Time) {
+        each!(self, control => control.on_idle_restart(now));
+    }
+
+    #[inline]
+    fn window(&self) -> u64 {
+        each!(self, control => control.window())
+    }
+
+    #[inline]
+    fn threshold(&self) -> u64 {
+        each!(self, control => control.threshold())
+    }
+
+    #[inline]
+    fn pacing(&self) -> Option<Pace> {
+        each!(self, control => control.pacing())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_read_as_written_and_others_are_refused_with_a_list() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        }
+        let refusal = "vegas".parse::<Algorithm>().unwrap_err().to_string();
+        assert!(Algorithm::ALL.iter().all(|known| refusal.contains(known.name())), "{refusal}");
+    }
+
+    #[test]
+    fn a_controller_is_small() {
+        assert!(size_of::<Controller>() <= 200, "{}", size_of::<Controller>());
+    }
+
+    #[test]
+    fn a_pace_takes_its_time_and_never_forever() {
+        let pace = Pace::from_bits_per_second(1_000_000_000);
+        assert_eq!(pace.span_of(Bytes::new(1_250)), Span::from_us(10));
+        assert_eq!(pace.span_of(Bytes::new(125_000_000_000)), Span::from_ms(1_000_000));
+        assert_eq!(Pace::from_bits_per_second(0).span_of(Bytes::new(u64::MAX)), Span::from_ps(u64::MAX));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Call {
+        Ack(Ack),
+        Loss(u64),
+        Recovered,
+        Timeout(u64),
+        Echo(u64),
+        Undo,
+        Idle,
+    }
+
+    /// From nothing to more than there is, with what usually happens most often.
+    fn bytes() -> impl Strategy<Value = u64> {
+        prop_oneof![4 => 0..200_000_u64, 1 => Just(0), 1 => any::<u64>()]
+    }
+
+    fn span() -> impl Strategy<Value = Span> {
+        prop_oneof![4 => 0..1_000_000_000_u64, 1 => Just(0), 1 => any::<u64>()].prop_map(Span::from_ps)
+    }
+
+    fn rate() -> impl Strategy<Value = Option<RateSample>> {
+        let sample = (bytes(), span(), any::<bool>(), bytes(), bytes()).prop_map(
+            |(delivered, interval, app_limited, prior_delivered, lost)| RateSample {
+                delivered,
+                interval,
+                app_limited,
+                prior_delivered,
+                lost,
+            },
+        );
+        proptest::option::of(sample)
+    }
+
+    fn ack() -> impl Strategy<Value = Call> {
+        let counts = (bytes(), bytes(), bytes(), bytes(), bytes());
+        let times = (proptest::option::of(span()), span(), span());
+        (counts, times, any::<(bool, bool, bool)>(), rate()).prop_map(|(counts, times, flags, rate)| {
+            let (delivered, advanced, marked, flight_before, flight) = counts;
+            let (rtt, min_rtt, srtt) = times;
+            let (round_start, window_limited, in_recovery) = flags;
+            Call::Ack(Ack {
+                now: Time::ZERO,
+                delivered,
+                advanced,
+                marked,
+                flight_before,
+                flight,
+                rtt,
+                min_rtt,
+                srtt,
+                round_start,
+                window_limited,
+                in_recovery,
+                rate,
+            })
+        })
+    }
+
+    fn call() -> impl Strategy<Value = Call> {
+        prop_oneof![
+            20 => ack(),
+            2 => bytes().prop_map(Call::Loss),
+            2 => Just(Call::Recovered),
+            1 => bytes().prop_map(Call::Timeout),
+            1 => bytes().prop_map(Call::Echo),
+            1 => Just(Call::Undo),
+            1 => Just(Call::Idle),
+        ]
+    }
+
+    fn apply(controller: &mut Controller, now: Time, call: Call) {
+        match call {
+            Call::Ack(ack) => controller.on_ack(&Ack { now, ..ack }),
+            Call::Loss(flight) => controller.on_loss(now, flight),
+            Call::Recovered => controller.on_recovered(now),
+            Call::Timeout(flight) => controller.on_timeout(now, flight),
+            Call::Echo(flight) => controller.on_echo(now, flight),
+            Call::Undo => controller.undo(now),
+            Call::Idle => controller.on_idle_restart(now),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_window_keeps_its_bounds_whatever_is_told(
+            mss in prop_oneof![Just(1_448_u32), 1..=MAX_MSS],
+            initial_window in bytes(),
+            seed: u32,
+            calls in proptest::collection::vec((span(), call()), 0..200),
+        ) {
+            for algorithm in Algorithm::ALL {
+                let mut controller = Controller::new(algorithm, &CcConfig { mss, initial_window, seed });
+                let mut now = Time::ZERO;
+                for (passed, call) in calls.clone() {
+                    now = Time::from_ps(now.as_ps().saturating_add(passed.as_ps()));
+                    apply(&mut controller, now, call);
+                    let window = controller.window();
+                    prop_assert!((u64::from(mss)..=MAX_WINDOW).contains(&window), "{algorithm}: {window}");
+                    prop_assert!(controller.threshold() <= MAX_WINDOW);
+                }
+            }
+        }
+    }
 }

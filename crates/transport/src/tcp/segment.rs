@@ -28,16 +28,17 @@ pub struct Segment {
     pub cwr: bool,
 }
 
-/// Blocks received beyond `ack`, the latest first (RFC 2018), as offsets from `ack`: 24 bytes instead of 48.
+/// Blocks received, the latest first (RFC 2018), as offsets from `ack`: 24 bytes instead of 48. A first block that
+/// lies below `ack`, or within the second, tells of a duplicate (RFC 2883).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sack {
-    blocks: [(u32, u32); MAX_SACKS],
+    blocks: [(i32, i32); MAX_SACKS],
     len: u8,
 }
 
 impl Sack {
     /// False if there is no more room.
-    pub fn push(&mut self, from: u32, to: u32) -> bool {
+    pub fn push(&mut self, from: i32, to: i32) -> bool {
         debug_assert!(from < to, "a block holds something");
         let Some(slot) = self.blocks.get_mut(usize::from(self.len)) else { return false };
         *slot = (from, to);
@@ -45,12 +46,13 @@ impl Sack {
         true
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Each with its first byte and the one behind its last.
-    pub fn blocks(&self) -> &[(u32, u32)] {
+    pub fn blocks(&self) -> &[(i32, i32)] {
         &self.blocks[..usize::from(self.len)]
     }
 }
@@ -67,8 +69,8 @@ mod tests {
     #[test]
     fn as_many_blocks_as_fit() {
         let mut sack = Sack::default();
-        assert!(sack.push(1_000, 2_000) && sack.push(3_000, 4_000) && sack.push(5_000, 6_000));
+        assert!(sack.push(1_000, 2_000) && sack.push(3_000, 4_000) && sack.push(-1_000, 0));
         assert!(!sack.push(7_000, 8_000));
-        assert_eq!(sack.blocks(), [(1_000, 2_000), (3_000, 4_000), (5_000, 6_000)]);
+        assert_eq!(sack.blocks(), [(1_000, 2_000), (3_000, 4_000), (-1_000, 0)]);
     }
 }

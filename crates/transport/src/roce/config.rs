@@ -1,0 +1,81 @@
+//! What both ends of a connection agree on when it is set up.
+
+use units::{Rate, Span};
+use wire::ip::Ecn;
+
+use super::psn::Psn;
+
+/// The longest message that the specification allows.
+pub const MAX_MESSAGE: u64 = 1 << 31;
+
+/// The most packets that may be outstanding, and the most of one message: together less than half the circle of PSNs,
+/// so that two of them can always be compared.
+pub const MAX_OUTSTANDING: u32 = 1 << 22;
+
+/// The same at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Payload of a full packet.
+    pub mtu: u32,
+    /// PSNs that may be outstanding; at most [`MAX_OUTSTANDING`]. A READ may overshoot with its last response.
+    pub max_outstanding: u32,
+    /// READs that may be outstanding (verbs' `max_rd_atomic`).
+    pub max_reads: u32,
+    /// The requester asks for an acknowledgement with the last packet of a message, and with every so many packets
+    /// within it. Soft-RoCE of Linux asks every 64, the driver of ConnectX NICs has theirs ask every 256.
+    pub ack_every: u32,
+    /// Without any progress for this long, everything outstanding is sent again. See [`Config::timeout_for`].
+    pub timeout: Span,
+    /// Timeouts in a row before the connection fails.
+    pub retry_count: u32,
+    /// Whether each copy of a NAK sends the requester back as long as its PSN is outstanding, or only the first.
+    pub obey_nak_copies: bool,
+    /// What paces requests and READ responses, if anything does.
+    pub rate: Option<Rate>,
+    /// Whether a switch may mark requests and READ responses.
+    pub ecn: Ecn,
+    /// PSN of the first packet, in both directions.
+    pub first_psn: Psn,
+}
+
+impl Config {
+    /// The local ACK timeout of a queue pair, 4.096 µs · 2ᵗ. The specification has 5 bits for `t`.
+    pub const fn timeout_for(t: u8) -> Span {
+        Span::from_ps(4_096_000 << if t > 31 { 31 } else { t })
+    }
+
+    /// Packets of a message, and PSNs that it takes: an empty one takes one.
+    pub(super) fn packets(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(u64::from(self.mtu)).max(1)
+    }
+}
+
+impl Default for Config {
+    /// What verbs programs mostly set: `t` = 14 (67 ms), seven retries, 16 READs.
+    fn default() -> Self {
+        Self {
+            mtu: 1_024,
+            max_outstanding: MAX_OUTSTANDING,
+            max_reads: 16,
+            ack_every: 64,
+            timeout: Self::timeout_for(14),
+            retry_count: 7,
+            obey_nak_copies: true,
+            rate: None,
+            ecn: Ecn::NotCapable,
+            first_psn: Psn::new(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_double_with_t() {
+        assert_eq!(Config::timeout_for(0), Span::from_ps(4_096_000));
+        assert_eq!(Config::timeout_for(8).as_us().round(), 1_049.0);
+        assert_eq!(Config::timeout_for(14).as_us().round(), 67_109.0);
+    }
+}

@@ -1,0 +1,138 @@
+//! A packet as it travels: headers and lengths, no bytes.
+//!
+//! InfiniBand specification, vol. 1, chapter 9 (headers) and annex A17 (over UDP). Lengths are counted as "Packet
+//! corruption in RDMA" §3.2 counts them, from the destination address to the frame check sequence.
+
+use units::Bytes;
+use wire::ethernet::on_wire;
+use wire::ip::Ecn;
+
+use super::psn::Psn;
+
+/// Ethernet with check (18), IP (20), UDP (8), base transport header (12), invariant CRC (4).
+pub const HEADERS: u32 = 62;
+/// RDMA extended transport header: address, key and length of what is written or read.
+const RETH: u32 = 16;
+/// ACK extended transport header: syndrome and message number.
+const AETH: u32 = 4;
+/// An ACK or NAK as the paper counts it (S_NAK). The headers above and an AETH make 66; where the other two bytes come
+/// from it does not say.
+pub const ACK_LEN: u32 = 68;
+
+/// Which part of its message a packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    First,
+    Middle,
+    Last,
+    Only,
+}
+
+impl Part {
+    pub const fn new(first: bool, last: bool) -> Self {
+        match (first, last) {
+            (true, false) => Self::First,
+            (false, false) => Self::Middle,
+            (false, true) => Self::Last,
+            (true, true) => Self::Only,
+        }
+    }
+
+    pub const fn is_first(self) -> bool {
+        matches!(self, Self::First | Self::Only)
+    }
+
+    pub const fn is_last(self) -> bool {
+        matches!(self, Self::Last | Self::Only)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opcode {
+    Send(Part),
+    Write(Part),
+    ReadRequest,
+    ReadResponse(Part),
+    Acknowledge(Syndrome),
+}
+
+/// What an acknowledge packet says; of the NAKs only the one that a lost packet causes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syndrome {
+    /// Everything up to and including this PSN arrived.
+    Ack,
+    /// NAK, PSN sequence error: everything before this PSN arrived, this one did not.
+    SequenceError,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    pub opcode: Opcode,
+    pub psn: Psn,
+    /// Payload in bytes.
+    pub payload: u32,
+    /// Length of the whole message, in packets with a RETH.
+    pub dma_len: u32,
+    /// Messages that the responder has completed, in packets with an AETH; 24 bits.
+    pub msn: u32,
+    /// The responder is to acknowledge this packet.
+    pub ack_request: bool,
+    pub ecn: Ecn,
+}
+
+impl Packet {
+    /// Length of the Ethernet frame, frame check included; not yet padded to the shortest one allowed.
+    #[inline]
+    pub const fn frame_len(&self) -> u32 {
+        match self.opcode {
+            Opcode::Acknowledge(_) => ACK_LEN,
+            Opcode::ReadRequest => HEADERS + RETH,
+            Opcode::Write(part) if part.is_first() => HEADERS + RETH + self.payload,
+            Opcode::ReadResponse(Part::First | Part::Last | Part::Only) => HEADERS + AETH + self.payload,
+            Opcode::Write(_) | Opcode::Send(_) | Opcode::ReadResponse(Part::Middle) => HEADERS + self.payload,
+        }
+    }
+
+    /// What the packet occupies on an Ethernet wire, gap and preamble included.
+    #[inline]
+    pub const fn wire_bytes(&self) -> Bytes {
+        Bytes::new(on_wire(self.frame_len()) as u64)
+    }
+
+    pub const fn is_nak(&self) -> bool {
+        matches!(self.opcode, Opcode::Acknowledge(Syndrome::SequenceError))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn len(opcode: Opcode, payload: u32) -> u32 {
+        let packet =
+            Packet { opcode, psn: Psn::new(0), payload, dma_len: 0, msn: 0, ack_request: false, ecn: Ecn::NotCapable };
+        packet.frame_len()
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_paper() {
+        assert_eq!(len(Opcode::Write(Part::Middle), 1_024), 1_086);
+        assert_eq!(len(Opcode::Send(Part::Only), 0), 62);
+        assert_eq!(len(Opcode::Acknowledge(Syndrome::SequenceError), 0), 68);
+    }
+
+    #[test]
+    fn extended_headers_are_where_the_specification_puts_them() {
+        assert_eq!(len(Opcode::Write(Part::First), 1_024), 1_086 + 16);
+        assert_eq!(len(Opcode::Write(Part::Only), 100), 162 + 16);
+        assert_eq!(len(Opcode::Send(Part::First), 1_024), 1_086);
+        assert_eq!(len(Opcode::ReadRequest, 0), 62 + 16);
+        assert_eq!(len(Opcode::ReadResponse(Part::Last), 100), 162 + 4);
+        assert_eq!(len(Opcode::ReadResponse(Part::Middle), 1_024), 1_086);
+    }
+
+    #[test]
+    fn a_packet_is_small_enough_to_pass_by_value() {
+        assert!(size_of::<Packet>() <= 24, "{}", size_of::<Packet>());
+    }
+}

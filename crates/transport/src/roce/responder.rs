@@ -1,0 +1,205 @@
+//! The half of a queue pair that receives requests and answers them.
+//!
+//! InfiniBand specification, vol. 1, §9.7.4–9.7.5; "Packet corruption in RDMA" §2.1, Fig. 1. Only the expected PSN
+//! (ePSN) is accepted. One that lies ahead is dropped and causes one NAK; one that lies behind is a duplicate and is
+//! answered again: a WRITE or SEND with the latest acknowledgement, a READ with its data.
+//!
+//! ```text
+//!   InOrder ──PSN > ePSN──▶ NakOwed ──sent──▶ NakSent
+//!      ▲                       └──────────┬──────┘
+//!      └──────────── PSN = ePSN ──────────┘
+//! ```
+//!
+//! Answers leave in the order of their PSNs: an ACK or NAK waits for the READ responses before it, because it would
+//! otherwise tell the requester that those were lost.
+//!
+//! As in the paper's figure, what does not bear on order is left out: the sequence of opcodes is not checked.
+
+use std::collections::VecDeque;
+
+use machine::Out;
+use wire::ip::Ecn;
+
+use super::config::{Config, MAX_OUTSTANDING};
+use super::packet::{Opcode, Packet, Part, Syndrome};
+use super::psn::Numbering;
+use super::{Done, Note, Qp};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    InOrder,
+    NakOwed,
+    NakSent,
+}
+
+/// What is left to send of a READ's data.
+#[derive(Clone, Copy, Debug)]
+struct Reply {
+    /// Place of the next response, and the one behind the last.
+    next: u64,
+    end: u64,
+    bytes: u64,
+    started: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Responder {
+    config: Config,
+    numbering: Numbering,
+    /// ePSN, as a place.
+    expected: u64,
+    state: State,
+    /// The last place for which an acknowledgement is due.
+    ack_owed: Option<u64>,
+    /// READs to be answered, in the order of their PSNs.
+    replies: VecDeque<Reply>,
+    /// Requests executed; on the wire, 24 bits of it.
+    msn: u32,
+    /// Messages placed: SENDs and WRITEs.
+    received: u64,
+}
+
+impl Responder {
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            numbering: Numbering::starting_at(config.first_psn),
+            expected: 0,
+            state: State::InOrder,
+            ack_owed: None,
+            replies: VecDeque::new(),
+            msn: 0,
+            received: 0,
+        }
+    }
+
+    /// A SEND or WRITE.
+    #[inline]
+    pub fn on_message<O: Out<Qp>>(&mut self, packet: &Packet, part: Part, out: &mut O) {
+        let Some(place) = self.numbering.place(packet.psn, self.expected) else { return out.note(Note::Invalid) };
+        if place > self.expected {
+            return self.on_gap(out);
+        }
+        if place < self.expected {
+            out.note(Note::Duplicate);
+            self.ack_owed = Some(self.expected - 1);
+            return;
+        }
+        self.accept(1);
+        if packet.ack_request {
+            self.ack_owed = Some(place);
+        }
+        if part.is_last() {
+            self.count_request();
+            self.received += 1;
+            out.complete(Done::Received(self.received));
+        }
+    }
+
+    pub fn on_read<O: Out<Qp>>(&mut self, packet: &Packet, out: &mut O) {
+        let bytes = u64::from(packet.dma_len);
+        let packets = self.config.packets(bytes);
+        let place = self.numbering.place(packet.psn, self.expected).filter(|_| packets <= u64::from(MAX_OUTSTANDING));
+        let Some(place) = place else { return out.note(Note::Invalid) };
+        let reply = Reply { next: place, end: place + packets, bytes, started: false };
+        if place > self.expected {
+            self.on_gap(out);
+        } else if place < self.expected {
+            out.note(Note::Duplicate);
+            self.replay(reply, out);
+        } else if self.replies.len() < self.config.max_reads as usize {
+            self.accept(packets);
+            self.count_request();
+            self.replies.push_back(reply);
+        } else {
+            out.note(Note::Invalid);
+        }
+    }
+
+    fn accept(&mut self, packets: u64) {
+        self.expected += packets;
+        self.state = State::InOrder;
+    }
+
+    fn count_request(&mut self) {
+        self.msn = (self.msn + 1) % (1 << 24);
+    }
+
+    fn on_gap<O: Out<Qp>>(&mut self, out: &mut O) {
+        out.note(Note::OutOfOrder);
+        if self.state == State::InOrder {
+            self.state = State::NakOwed;
+        }
+    }
+
+    /// Answers a READ again, from where its requester misses data.
+    fn replay<O: Out<Qp>>(&mut self, reply: Reply, out: &mut O) {
+        if reply.end > self.expected {
+            return out.note(Note::Invalid);
+        }
+        // A requester that keeps to `max_reads` has no more than that sent again, either.
+        let has_room = self.replies.len() < 2 * self.config.max_reads as usize;
+        let at = self.replies.partition_point(|other| other.end <= reply.next);
+        match self.replies.get_mut(at) {
+            // What it asks for is still to be sent.
+            Some(same) if same.next <= reply.next => {}
+            Some(same) if same.next < reply.end => *same = reply,
+            _ if has_room => self.replies.insert(at, reply),
+            _ => out.note(Note::Invalid),
+        }
+    }
+
+    pub fn has_reply(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
+    /// # Panics
+    /// Unless [`Responder::has_reply`].
+    pub fn next_reply(&mut self) -> Packet {
+        let mtu = u64::from(self.config.mtu);
+        let reply = self.replies.front_mut().expect("a READ is to be answered");
+        let payload = reply.bytes.min(mtu);
+        let place = reply.next;
+        let last = place + 1 == reply.end;
+        let part = Part::new(!reply.started, last);
+        *reply = Reply { next: place + 1, bytes: reply.bytes - payload, started: true, ..*reply };
+        if last {
+            self.replies.pop_front();
+        }
+        Packet { payload: payload as u32, ecn: self.config.ecn, ..self.answer(Opcode::ReadResponse(part), place) }
+    }
+
+    pub fn owes_acknowledge(&self) -> bool {
+        if self.state == State::NakOwed {
+            return self.replies.is_empty();
+        }
+        self.ack_owed.is_some_and(|place| self.replies.front().is_none_or(|reply| reply.next > place))
+    }
+
+    /// The ACK or NAK that is due.
+    pub fn next_acknowledge<O: Out<Qp>>(&mut self, out: &mut O) -> Option<Packet> {
+        if !self.owes_acknowledge() {
+            return None;
+        }
+        self.ack_owed = None;
+        if self.state == State::NakOwed {
+            self.state = State::NakSent;
+            out.note(Note::NakSent);
+            return Some(self.answer(Opcode::Acknowledge(Syndrome::SequenceError), self.expected));
+        }
+        let arrived = self.replies.front().map_or(self.expected, |reply| reply.next);
+        Some(self.answer(Opcode::Acknowledge(Syndrome::Ack), arrived - 1))
+    }
+
+    fn answer(&self, opcode: Opcode, place: u64) -> Packet {
+        Packet {
+            opcode,
+            psn: self.numbering.psn(place),
+            payload: 0,
+            dma_len: 0,
+            msn: self.msn,
+            ack_request: false,
+            ecn: Ecn::NotCapable,
+        }
+    }
+}

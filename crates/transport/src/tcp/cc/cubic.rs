@@ -1,0 +1,461 @@
+//! CUBIC: the window as a cubic function of the time since it was last reduced.
+//!
+//! RFC 9438 §4, and Linux 5.4 (`tcp_cubic.c`) where they differ:
+//!
+//! - The window falls to 717/1024 of itself (§4.6 with β = 0.7); if it was still below the last maximum, that is taken
+//!   lower than it was (§4.7, fast convergence).
+//! - Slow start ends by HyStart (`hystart` beside this file) instead of HyStart++ (§4.10).
+//! - Before the first loss the window grows by at least a twentieth each round trip.
+//! - The Reno-friendly estimate keeps its slope of 8/15 (§4.3 goes on with 1 once it passes the last maximum).
+//! - A timeout makes CUBIC forget what it knew, the last maximum too (§4.8).
+//! - An undo (§4.9.2) returns to the curve that was left; Linux returns to the window only.
+//!
+//! The kernel recomputes the curve at most once a millisecond and in whole segments, to save time; here every
+//! acknowledgement of congestion avoidance does, in bytes.
+
+use units::{Span, Time};
+
+use super::hystart::HyStart;
+use super::window::Window;
+use super::{Ack, CcConfig, Control, MAX_WINDOW, Pace};
+
+/// Segments per second cubed.
+const C: f64 = 0.4;
+/// β, in 1024ths.
+const BETA: u64 = 717;
+const UNIT: u64 = 1_024;
+/// Below this many segments HyStart does not look.
+const HYSTART_LOW_WINDOW: u64 = 16;
+/// Round trips measured this soon after a reduction tell of the queue that caused it.
+const SETTLE: Span = Span::from_ms(1_000);
+
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    window: Window,
+    curve: Curve,
+    hystart: HyStart,
+    last_ack: Time,
+}
+
+impl Cubic {
+    pub fn new(config: &CcConfig) -> Self {
+        Self { window: Window::new(config), curve: Curve::default(), hystart: HyStart::default(), last_ack: Time::ZERO }
+    }
+
+    fn watch_delay(&mut self, ack: &Ack) {
+        if ack.round_start {
+            self.hystart.start_round(ack.now);
+        }
+        let Some(rtt) = ack.rtt else { return };
+        if self.curve.begun_within(SETTLE, ack.now) {
+            return;
+        }
+        self.hystart.on_rtt(rtt);
+        let watching = self.window.in_slow_start() && self.window.size() >= HYSTART_LOW_WINDOW * self.window.mss();
+        if watching && self.hystart.pipe_is_full(ack.now, rtt) {
+            self.window.end_slow_start();
+        }
+    }
+
+    fn grow(&mut self, ack: &Ack) {
+        let window = &mut self.window;
+        let acked = if window.in_slow_start() { window.slow_start(ack.delivered) } else { ack.delivered };
+        if acked > 0 {
+            let per = self.curve.bytes_per_segment(ack.now, self.hystart.min_rtt(), window, acked);
+            window.avoid(acked, per);
+        }
+    }
+
+    /// Ends the curve here; what the window falls to.
+    fn reduction(&mut self) -> u64 {
+        let size = self.window.size();
+        self.curve.end(size);
+        size * BETA / UNIT
+    }
+}
+
+impl Control for Cubic {
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        self.watch_delay(ack);
+        if self.window.may_grow(ack) {
+            self.grow(ack);
+        }
+        self.last_ack = ack.now;
+    }
+
+    fn on_loss(&mut self, _now: Time, _flight: u64) {
+        if self.window.heeds_losses() {
+            let target = self.reduction();
+            self.window.enter_recovery(target);
+        } else {
+            self.window.prolong();
+        }
+    }
+
+    fn on_recovered(&mut self, _now: Time) {
+        self.window.recovered();
+    }
+
+    fn on_timeout(&mut self, now: Time, _flight: u64) {
+        let target = self.window.heeds_losses().then(|| self.reduction());
+        self.window.enter_loss(target);
+        self.curve.forget();
+        self.hystart.reset(now);
+    }
+
+    fn on_echo(&mut self, _now: Time, flight: u64) {
+        if self.window.heeds_marks() {
+            let target = self.reduction();
+            self.window.enter_cwr(target, flight);
+        }
+    }
+
+    fn undo(&mut self, _now: Time) {
+        if self.window.undo() {
+            self.curve.resume();
+        }
+    }
+
+    fn on_idle_restart(&mut self, now: Time) {
+        self.window.restart();
+        self.curve.skip(now.since(self.last_ack), now);
+    }
+
+    #[inline]
+    fn window(&self) -> u64 {
+        self.window.size()
+    }
+
+    fn threshold(&self) -> u64 {
+        self.window.threshold()
+    }
+
+    fn pacing(&self) -> Option<Pace> {
+        None
+    }
+}
+
+/// When t was 0.
+#[derive(Clone, Copy, Debug, Default)]
+enum Epoch {
+    /// The next growth begins one.
+    #[default]
+    None,
+    Running(Time),
+    /// By a reduction: the next growth begins another, but an undo returns to this one.
+    Ended(Time),
+}
+
+/// W(t) = C (t − K)³ + `origin` (§4.2), and beside it what Reno would do (§4.3).
+#[derive(Clone, Debug, Default)]
+struct Curve {
+    /// W_max: the window when it was last reduced; 0 if it never was.
+    max: u64,
+    /// What it was before the last reduction.
+    prior_max: u64,
+    epoch: Epoch,
+    /// K: how long W(t) takes to reach `origin`.
+    k: Span,
+    origin: u64,
+    /// W_est.
+    friendly: u64,
+    /// Acknowledged and not yet turned into growth of `friendly`.
+    credit: u64,
+}
+
+impl Curve {
+    fn begun_within(&self, span: Span, now: Time) -> bool {
+        matches!(self.epoch, Epoch::Running(start) if now.since(start) < span)
+    }
+
+    /// How many bytes to acknowledge for one segment of growth, so that the window is at W(t + RTT) a round trip from
+    /// now.
+    fn bytes_per_segment(&mut self, now: Time, rtt: Span, window: &Window, acked: u64) -> u64 {
+        let (size, mss) = (window.size(), window.mss());
+        let start = match self.epoch {
+            Epoch::Running(start) => start,
+            Epoch::None | Epoch::Ended(_) => self.begin(now, size, mss),
+        };
+        let age = now.since(start).as_secs() + rtt.as_secs();
+        let mut per = slope(size, self.cubic(age, mss), mss).unwrap_or(100 * size);
+        if self.max == 0 {
+            per = per.min(20 * mss);
+        }
+        self.grow_friendly(acked, size, mss);
+        if let Some(friendly) = slope(size, self.friendly, mss) {
+            per = per.min(friendly);
+        }
+        // At most half a segment for each one acknowledged (§4.4).
+        per.max(2 * mss)
+    }
+
+    fn begin(&mut self, now: Time, size: u64, mss: u64) -> Time {
+        self.epoch = Epoch::Running(now);
+        self.origin = self.max.max(size);
+        self.k = time_to_grow(self.origin - size, mss);
+        self.friendly = size;
+        self.credit = 0;
+        now
+    }
+
+    /// W(`age`), in bytes.
+    fn cubic(&self, age: f64, mss: u64) -> u64 {
+        let offset = age - self.k.as_secs();
+        let above = C * offset * offset * offset * mss as f64;
+        (self.origin as f64 + above).clamp(0.0, MAX_WINDOW as f64) as u64
+    }
+
+    /// α = 8/15 segments for each window acknowledged: as much as Reno gets with halving instead of β.
+    fn grow_friendly(&mut self, acked: u64, size: u64, mss: u64) {
+        let per = size * 15 / 8;
+        self.credit = self.credit.saturating_add(acked);
+        if self.credit > per {
+            self.friendly = self.friendly.saturating_add((self.credit / per).saturating_mul(mss)).min(MAX_WINDOW);
+            self.credit %= per;
+        }
+    }
+
+    fn end(&mut self, size: u64) {
+        self.prior_max = self.max;
+        self.max = if size < self.max { size * (UNIT + BETA) / (2 * UNIT) } else { size };
+        self.pause();
+    }
+
+    fn forget(&mut self) {
+        self.max = 0;
+        self.pause();
+    }
+
+    fn pause(&mut self) {
+        if let Epoch::Running(start) = self.epoch {
+            self.epoch = Epoch::Ended(start);
+        }
+    }
+
+    /// Back to where the last reduction was; if another epoch began since, its curve would lie far below.
+    fn resume(&mut self) {
+        self.max = self.prior_max;
+        self.epoch = match self.epoch {
+            Epoch::Ended(start) => Epoch::Running(start),
+            Epoch::None | Epoch::Running(_) => Epoch::None,
+        };
+    }
+
+    /// Nothing was sent for a while: the curve waits (§5.8).
+    fn skip(&mut self, idle: Span, now: Time) {
+        if let Epoch::Running(start) = &mut self.epoch {
+            *start = Time::from_ps(start.as_ps().saturating_add(idle.as_ps())).min(now);
+        }
+    }
+}
+
+/// Bytes to acknowledge for a segment of growth, for `target` to be reached with one window of them.
+fn slope(size: u64, target: u64, mss: u64) -> Option<u64> {
+    (target > size).then(|| size * mss / (target - size))
+}
+
+/// K = ∛(`missing` / C) with `missing` in segments: exact to the microsecond, and the same on every machine.
+fn time_to_grow(missing: u64, mss: u64) -> Span {
+    const CUBE_OF_US_OVER_C: u128 = 2_500_000_000_000_000_000;
+    Span::from_us(cube_root(u128::from(missing) * CUBE_OF_US_OVER_C / u128::from(mss)))
+}
+
+/// The integer below, by Newton's method from above.
+fn cube_root(cube: u128) -> u64 {
+    if cube == 0 {
+        return 0;
+    }
+    let mut root = 1_u128 << ((128 - cube.leading_zeros()).div_ceil(3));
+    loop {
+        let next = (2 * root + cube / (root * root)) / 3;
+        if next >= root {
+            return root as u64;
+        }
+        root = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rounds::{MSS, Rounds, ack, config};
+    use super::*;
+
+    const LONG: Span = Span::from_ms(100);
+    const SHORT: Span = Span::from_us(100);
+
+    fn cubic(segments: u64, rtt: Span) -> Rounds<Cubic> {
+        Rounds::new(Cubic::new(&config(segments)), rtt)
+    }
+
+    /// After a loss at this window.
+    fn reduced(segments: u64, rtt: Span) -> Rounds<Cubic> {
+        let mut cubic = cubic(segments, rtt);
+        cubic.lose();
+        cubic.recover();
+        cubic
+    }
+
+    #[test]
+    fn slow_start_doubles_each_round() {
+        let mut cubic = cubic(10, SHORT);
+        let windows = [0; 4].map(|_| {
+            cubic.round();
+            cubic.segments()
+        });
+        assert_eq!(windows, [20, 40, 80, 160]);
+    }
+
+    #[test]
+    fn hystart_ends_slow_start_before_a_loss_does() {
+        let mut cubic = cubic(10, LONG);
+        cubic.rounds(3);
+        assert_eq!((cubic.segments(), cubic.control.threshold()), (80, MAX_WINDOW));
+        cubic.round();
+        let expected = 80 + 41;
+        assert_eq!(cubic.control.threshold(), expected * MSS, "80 acknowledgements follow each other closely enough");
+    }
+
+    #[test]
+    fn before_the_first_loss_a_round_adds_a_twentieth() {
+        let mut cubic = cubic(100, SHORT);
+        cubic.control.window.end_slow_start();
+        cubic.round();
+        assert_eq!(cubic.segments(), 105);
+    }
+
+    #[test]
+    fn a_loss_takes_three_tenths() {
+        let mut cubic = cubic(1_000, LONG);
+        cubic.lose();
+        assert_eq!(cubic.control.window(), 1_000 * MSS * 717 / 1_024);
+        assert_eq!(cubic.control.threshold(), cubic.control.window());
+    }
+
+    #[test]
+    fn the_window_follows_the_cubic_function() {
+        let mut cubic = reduced(1_000, LONG);
+        let start = cubic.now;
+        let k = (1_000.0 * (1.0 - 717.0 / 1_024.0) / C).cbrt();
+        for _ in 0..150 {
+            cubic.round();
+            let t = cubic.now.since(start).as_secs();
+            let expected = 1_000.0 + C * (t - k).powi(3);
+            let actual = cubic.control.window() as f64 / MSS as f64;
+            assert!((actual - expected).abs() < 1.5, "{actual}, not {expected} at {t}: it grows in whole segments");
+        }
+    }
+
+    #[test]
+    fn k_is_the_cube_root() {
+        for segments in [1_u64, 30, 300, 70_000, 1_000_000] {
+            let expected = (segments as f64 / C).cbrt();
+            let k = time_to_grow(segments * 1_448, 1_448).as_secs();
+            assert!((k - expected).abs() < 2e-6, "{segments}: {k}, not {expected}");
+        }
+        assert_eq!([0, 1, 7, 8, 26, 27, u128::MAX].map(cube_root), [0, 1, 1, 2, 2, 3, 6_981_463_658_331]);
+    }
+
+    #[test]
+    fn at_short_round_trips_it_grows_as_reno_would() {
+        let mut cubic = reduced(100, SHORT);
+        let before = cubic.control.window() as f64;
+        cubic.rounds(60);
+        let grown = (cubic.control.window() as f64 - before) / MSS as f64;
+        assert!((grown - 60.0 * 8.0 / 15.0).abs() < 1.5, "{grown}");
+    }
+
+    #[test]
+    fn a_loss_below_the_last_maximum_leaves_room_for_others() {
+        let mut cubic = reduced(1_000, LONG);
+        let reached = cubic.control.window();
+        cubic.lose();
+        assert_eq!(cubic.control.curve.max, reached * (1_024 + 717) / 2_048);
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_maximum() {
+        let mut cubic = reduced(1_000, LONG);
+        cubic.control.on_timeout(cubic.now, 0);
+        assert_eq!(cubic.control.window(), MSS);
+        assert_eq!(cubic.control.threshold(), 1_000 * MSS * 717 / 1_024 * 717 / 1_024);
+        assert_eq!(cubic.control.curve.max, 0);
+        assert_eq!(cubic.control.hystart.min_rtt(), Span::ZERO);
+    }
+
+    #[test]
+    fn undo_goes_on_along_the_same_curve() {
+        let mut undone = reduced(1_000, LONG);
+        undone.rounds(50);
+        let mut undisturbed = Rounds::new(undone.control.clone(), LONG);
+        undisturbed.now = undone.now;
+        undone.lose();
+        undone.control.undo(undone.now);
+        undone.rounds(100);
+        undisturbed.rounds(100);
+        assert_eq!(undone.control.window(), undisturbed.control.window());
+    }
+
+    #[test]
+    fn undo_after_a_new_epoch_begins_another_from_the_old_window() {
+        let mut cubic = reduced(1_000, LONG);
+        cubic.rounds(50);
+        let before = cubic.control.window();
+        cubic.lose();
+        cubic.recover();
+        cubic.rounds(2);
+        cubic.control.undo(cubic.now);
+        assert_eq!(cubic.control.window(), before);
+        cubic.rounds(20);
+        assert!(cubic.control.window() > before);
+    }
+
+    /// Where on the curve it is.
+    fn height(cubic: &Rounds<Cubic>) -> u64 {
+        let Epoch::Running(start) = cubic.control.curve.epoch else { panic!("{:?}", cubic.control.curve) };
+        cubic.control.curve.cubic(cubic.now.since(start).as_secs(), MSS)
+    }
+
+    #[test]
+    fn idle_time_does_not_count_as_growth() {
+        let mut cubic = reduced(1_000, LONG);
+        cubic.rounds(100);
+        let before = height(&cubic);
+        cubic.now += Span::from_ms(60_000);
+        cubic.control.on_idle_restart(cubic.now);
+        assert!(before.abs_diff(height(&cubic)) < MSS, "{before} {}", height(&cubic));
+        assert_eq!(cubic.control.window(), 1_000 * MSS, "not above the initial window");
+    }
+
+    #[test]
+    fn delay_right_after_a_reduction_is_not_the_path() {
+        let mut cubic = reduced(20, LONG);
+        cubic.round();
+        let first = cubic.control.hystart.min_rtt();
+        cubic.control.on_ack(&ack(cubic.now, SHORT, 20 * MSS));
+        assert_eq!(cubic.control.hystart.min_rtt(), first);
+        cubic.now += SETTLE;
+        cubic.control.on_ack(&ack(cubic.now, SHORT, 20 * MSS));
+        assert_eq!(cubic.control.hystart.min_rtt(), SHORT);
+    }
+
+    /// §5.1: round trips of 0.1 s, C = 0.4; the average is 37/40 of the maximum, which is where the test begins: the
+    /// plateau of the curve makes it slow to find.
+    #[test]
+    fn the_average_window_is_that_of_the_rfc() {
+        for (period, expected) in [(10_000, 187.0), (100_000, 1_054.0), (1_000_000, 5_926.0)] {
+            let max = expected * 40.0 / 37.0;
+            let average = reduced(max as u64, LONG).average_with_losses(period, 5_000);
+            assert!((average / expected - 1.0).abs() < 0.03, "one in {period}: {average}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn where_reno_does_well_the_average_window_is_that_of_reno() {
+        for (period, rtt) in [(100, LONG), (1_000, SHORT), (10_000, SHORT)] {
+            let expected = (1.5 * period as f64).sqrt();
+            let average = reduced(expected as u64, rtt).average_with_losses(period, 20_000);
+            assert!((average / expected - 1.0).abs() < 0.1, "one in {period}: {average}, not {expected}");
+        }
+    }
+}

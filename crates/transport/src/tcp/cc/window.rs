@@ -1,0 +1,205 @@
+//! The congestion window that Reno, CUBIC and DCTCP share.
+//!
+//! RFC 5681 §3.1 (slow start, congestion avoidance, timeouts), RFC 3465 (growth by bytes acknowledged), RFC 3168 §6.1.2
+//! (one reduction a window), and where these leave a choice, what Linux 5.4 does (`tcp_cong.c`, `tcp_input.c`).
+//!
+//! ```text
+//!                 mark                      all in flight at the mark is delivered
+//!         Open ─────────▶ Cwr     Cwr  ───────────────────────────────────────────▶ Open
+//!   Open, Cwr ──losses──▶ Recovery ──repaired──▶ Open
+//!         any ──timeout─▶ Loss     ──repaired──▶ Open
+//! ```
+//!
+//! A reduction lasts until its stage is left: the window does not grow in Cwr and Recovery, and what happens there
+//! calls for no second one. In Loss the window grows from one segment by slow start. The window falls at once; to let
+//! the flight glide down to it over a round trip (RFC 6937) is the connection's business.
+
+use super::{Ack, CcConfig, MAX_MSS, MAX_WINDOW};
+
+/// Linux's names for what the window is recovering from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// Reduced for a mark; `left` bytes were in flight then and are not delivered yet.
+    Cwr {
+        left: u64,
+    },
+    Recovery,
+    /// `advanced` says whether anything was acknowledged since the timer went off.
+    Loss {
+        advanced: bool,
+    },
+}
+
+/// What to return to if a reduction turns out to be for nothing.
+#[derive(Clone, Copy, Debug)]
+struct Prior {
+    size: u64,
+    threshold: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    mss: u64,
+    initial: u64,
+    size: u64,
+    threshold: u64,
+    /// Acknowledged in congestion avoidance and not yet turned into growth.
+    credit: u64,
+    stage: Stage,
+    prior: Option<Prior>,
+}
+
+impl Window {
+    pub(super) fn new(config: &CcConfig) -> Self {
+        let mss = u64::from(config.mss.clamp(1, MAX_MSS));
+        let initial = config.initial_window.clamp(mss, MAX_WINDOW);
+        Self { mss, initial, size: initial, threshold: MAX_WINDOW, credit: 0, stage: Stage::Open, prior: None }
+    }
+
+    pub(super) fn mss(&self) -> u64 {
+        self.mss
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(super) fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.size < self.threshold
+    }
+
+    /// Whether this acknowledgement may make the window grow; to be asked once for each. A window that was not used
+    /// to the full says nothing about the path (RFC 9438 §5.8).
+    pub(super) fn may_grow(&mut self, ack: &Ack) -> bool {
+        let open = match &mut self.stage {
+            Stage::Open => !ack.in_recovery,
+            Stage::Cwr { left } => {
+                *left = left.saturating_sub(ack.delivered);
+                *left == 0
+            }
+            Stage::Recovery => false,
+            Stage::Loss { advanced } => {
+                *advanced |= ack.advanced > 0;
+                true
+            }
+        };
+        if open && matches!(self.stage, Stage::Cwr { .. }) {
+            self.stage = Stage::Open;
+        }
+        open && ack.window_limited
+    }
+
+    /// Grows by what was acknowledged up to the threshold; returns what remains for congestion avoidance.
+    pub(super) fn slow_start(&mut self, acked: u64) -> u64 {
+        let grown = self.size.saturating_add(acked).min(self.threshold);
+        let rest = acked - (grown - self.size);
+        self.size = grown;
+        rest
+    }
+
+    /// Congestion avoidance: grows by a segment for every `per` bytes acknowledged.
+    pub(super) fn avoid(&mut self, acked: u64, per: u64) {
+        let per = per.max(1);
+        // What was saved up for a slower growth becomes one segment, not many at once.
+        if self.credit >= per {
+            self.credit = 0;
+            self.size += self.mss;
+        }
+        self.credit = self.credit.saturating_add(acked);
+        if self.credit >= per {
+            self.size = self.size.saturating_add((self.credit / per).saturating_mul(self.mss));
+            self.credit %= per;
+        }
+        self.size = self.size.min(MAX_WINDOW);
+    }
+
+    /// Ends slow start where it is.
+    pub(super) fn end_slow_start(&mut self) {
+        self.threshold = self.size;
+    }
+
+    /// Whether a mark is news: no reduction is under way that may have come too late for it.
+    pub(super) fn heeds_marks(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
+    /// Whether a loss is news. After a timeout it is as soon as anything was acknowledged (RFC 5681 §3.1).
+    pub(super) fn heeds_losses(&self) -> bool {
+        matches!(self.stage, Stage::Open | Stage::Loss { advanced: true })
+    }
+
+    /// Losses were found: down to `target`, to be held until [`Window::recovered`].
+    pub(super) fn enter_recovery(&mut self, target: u64) {
+        self.save();
+        self.reduce(target);
+        self.stage = Stage::Recovery;
+    }
+
+    /// Losses were found while the window is down already: it stays, for as long as they take to repair.
+    pub(super) fn prolong(&mut self) {
+        if let Stage::Cwr { .. } = self.stage {
+            self.stage = Stage::Recovery;
+        }
+    }
+
+    /// Marks were seen: down to `target`, to be held until all of `flight` is delivered. A mark is never a mistake:
+    /// nothing to undo.
+    pub(super) fn enter_cwr(&mut self, target: u64, flight: u64) {
+        self.prior = None;
+        self.reduce(target);
+        self.stage = Stage::Cwr { left: flight };
+    }
+
+    /// The timer went off: one segment, and slow start up to `target` if that is news.
+    pub(super) fn enter_loss(&mut self, target: Option<u64>) {
+        if let Some(target) = target {
+            self.save();
+            self.reduce(target);
+        }
+        self.size = self.mss;
+        self.credit = 0;
+        self.stage = Stage::Loss { advanced: false };
+    }
+
+    pub(super) fn recovered(&mut self) {
+        if matches!(self.stage, Stage::Recovery | Stage::Loss { .. }) {
+            self.stage = Stage::Open;
+        }
+    }
+
+    /// Whether there was something to undo.
+    pub(super) fn undo(&mut self) -> bool {
+        let Some(prior) = self.prior.take() else { return false };
+        self.size = self.size.max(prior.size);
+        self.threshold = self.threshold.max(prior.threshold);
+        self.stage = Stage::Open;
+        true
+    }
+
+    /// RFC 5681 §4.1: nothing is known of the path any more, except that a quarter less than the window was safe.
+    pub(super) fn restart(&mut self) {
+        self.threshold = self.safe_threshold();
+        self.size = self.size.min(self.initial);
+        self.credit = 0;
+    }
+
+    fn save(&mut self) {
+        self.prior = Some(Prior { size: self.size, threshold: self.safe_threshold() });
+    }
+
+    fn reduce(&mut self, target: u64) {
+        self.threshold = target.clamp(2 * self.mss, MAX_WINDOW);
+        self.size = self.size.min(self.threshold);
+        self.credit = 0;
+    }
+
+    /// Up to here slow start would not overshoot.
+    fn safe_threshold(&self) -> u64 {
+        self.threshold.max(self.size / 4 * 3)
+    }
+}

@@ -1,0 +1,81 @@
+//! What a connection is told at the start.
+
+use units::{Span, Time};
+
+use super::cc::Algorithm;
+use super::timing::Timing;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Payload of a full segment, 1 to 65,535.
+    pub mss: u32,
+    /// In segments; RFC 6928 has ten.
+    pub initial_window: u32,
+    pub algorithm: Algorithm,
+    pub profile: Profile,
+    /// RFC 3168. DCTCP uses marks whatever this says.
+    pub ecn: bool,
+    pub reordering: Reordering,
+    /// What the receiver holds beyond the next byte it expects; at least two segments. Bytes in order are consumed at
+    /// once, so the window it offers is always this.
+    pub receive_buffer: u64,
+    /// The round trip that the handshake took, if there was one.
+    pub handshake_rtt: Option<Span>,
+    /// Whether the window is given up after an idle time of an RTO (RFC 2861, `tcp_slow_start_after_idle`).
+    pub idle_restart: bool,
+    /// Where BBR's cycle of gains begins.
+    pub seed: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mss: 1_448,
+            initial_window: 10,
+            algorithm: Algorithm::Cubic,
+            profile: Profile::linux(),
+            ecn: false,
+            reordering: Reordering::Adaptive,
+            receive_buffer: 16 << 20,
+            handshake_rtt: None,
+            idle_restart: true,
+            seed: 0,
+        }
+    }
+}
+
+/// Whose timers: a kernel's, which tick, or the documents', which do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Linux 5.4. Timers go off at multiples of 1/`hz` from `phase`, which differs from host to host.
+    Linux { hz: u32, rto_min: Span, phase: Span },
+    /// RFC 6298 and RFC 8985 to the letter. `max_ack_delay` is how long an acknowledgement may wait, here and (as
+    /// RFC 8985 §7.2 supposes) at the peer.
+    Rfc { rto_min: Span, max_ack_delay: Span },
+}
+
+impl Profile {
+    /// A kernel as distributions build it for servers: 1,000 ticks a second, RTO of at least 200 ms.
+    pub const fn linux() -> Self {
+        Self::Linux { hz: 1_000, rto_min: Span::from_ms(200), phase: Span::ZERO }
+    }
+
+    /// RTO of at least a second, acknowledgements within 40 ms.
+    pub const fn rfc() -> Self {
+        Self::Rfc { rto_min: Span::from_ms(1_000), max_ack_delay: Span::from_ms(40) }
+    }
+
+    /// The time of the first tick after `now`; `now` itself if time does not tick.
+    pub fn next_tick(&self, now: Time) -> Time {
+        Timing::new(self).next_tick(now)
+    }
+}
+
+/// How far out of order segments may arrive before RACK takes them for lost (RFC 8985 §6.2, step 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reordering {
+    /// A quarter of the smallest round trip, more with every round in which a DSACK proved that to be too little.
+    Adaptive,
+    /// Always a quarter of the smallest round trip.
+    Fixed,
+}

@@ -1,0 +1,233 @@
+//! Both halves of a connection as one machine.
+//!
+//! The owner writes ([`Command::Send`]) and is told what was acknowledged and what arrived in order ([`Done`]). Whoever
+//! owns the wire pulls: first what is owed from before a change of marks, then what is urgent, repairs, new data as
+//! window and pace allow, and last a pure acknowledgement if one is due, since anything else carries it along.
+
+use machine::{Machine, Out, Port, Pull};
+use units::{Span, Time};
+use wire::ip::Ecn;
+
+use super::cc::Controller;
+use super::config::Config;
+use super::counters::{Cause, Counters};
+use super::receiver::{Arrival, Receiver};
+use super::record::timestamp;
+use super::segment::Segment;
+use super::sender::{Next, Phase, Sender};
+
+/// A connection has one wire.
+const WIRE: Port = Port(0);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// Retransmission, probe or reordering.
+    Loss,
+    /// A delayed acknowledgement.
+    Ack,
+}
+
+impl From<Timer> for usize {
+    fn from(timer: Timer) -> usize {
+        timer as usize
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Appends so many bytes to the stream.
+    Send(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// The peer has all bytes below.
+    Acknowledged(u64),
+    /// All bytes below have arrived.
+    Delivered(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    Retransmitted {
+        cause: Cause,
+        bytes: u32,
+    },
+    /// The retransmission timer went off.
+    Timeout,
+    /// A tail-loss probe leaves.
+    Probe,
+    /// More is known to have arrived out of order: that much now, with `pending` bytes that never left.
+    Sacked {
+        bytes: u64,
+        pending: u64,
+    },
+    /// The window was reduced because of a loss.
+    Reduced {
+        pending: u64,
+    },
+    /// The last reduction was for nothing.
+    Undone,
+}
+
+/// One end, established from the start.
+#[derive(Debug)]
+pub struct Connection {
+    sender: Sender,
+    receiver: Receiver,
+}
+
+impl Connection {
+    pub fn new(config: &Config, now: Time) -> Self {
+        Self { sender: Sender::new(config, now), receiver: Receiver::new(config) }
+    }
+
+    /// What may be in flight: the congestion window, or what is left of it during a repair.
+    pub fn window(&self) -> u64 {
+        self.sender.window()
+    }
+
+    /// `None` before the first sample.
+    pub fn srtt(&self) -> Option<Span> {
+        self.sender.srtt()
+    }
+
+    pub fn rto(&self) -> Span {
+        self.sender.rto()
+    }
+
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.sender.flight()
+    }
+
+    /// Written and never sent.
+    pub fn unsent(&self) -> u64 {
+        self.sender.unsent()
+    }
+
+    /// The peer has all bytes below.
+    pub fn acknowledged(&self) -> u64 {
+        self.sender.acknowledged()
+    }
+
+    /// All bytes below have arrived.
+    pub fn delivered(&self) -> u64 {
+        self.receiver.delivered()
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.sender.phase()
+    }
+
+    pub fn controller(&self) -> &Controller {
+        self.sender.control()
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.sender.counters
+    }
+
+    /// All that was written is acknowledged, and no acknowledgement is owed.
+    pub fn is_idle(&self) -> bool {
+        self.sender.is_idle() && !self.receiver.owes_ack()
+    }
+
+    fn on_data<O: Out<Self>>(&mut self, now: Time, segment: &Segment, out: &mut O) {
+        let before = self.receiver.delivered();
+        let arrival = self.receiver.on_data(now, segment, self.sender.rto(), self.sender.srtt(), out);
+        let counters = &mut self.sender.counters;
+        counters.segments_received += 1;
+        counters.segments_marked += u64::from(segment.ecn == Ecn::Experienced);
+        match arrival {
+            Arrival::InOrder | Arrival::Filling => {}
+            Arrival::OutOfOrder => counters.out_of_order += 1,
+            Arrival::Duplicate => counters.duplicates += 1,
+            Arrival::Outside => counters.invalid += 1,
+        }
+        if self.receiver.delivered() > before {
+            out.complete(Done::Delivered(self.receiver.delivered()));
+        }
+    }
+
+    fn wake_if_needed<O: Out<Self>>(&self, now: Time, out: &mut O) {
+        if self.receiver.is_ack_due() || !matches!(self.sender.next(now), Next::Nothing | Next::Full) {
+            out.wake(WIRE);
+        }
+    }
+
+    fn send_ack<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
+        let mut segment = Segment { timestamp: timestamp(now), ..Segment::default() };
+        segment.seq = self.sender.sent();
+        self.receiver.fill(now, &mut segment);
+        self.sender.counters.acks_sent += 1;
+        out.transmit(WIRE, segment);
+    }
+
+    /// False if nothing of the sender's can leave now.
+    #[inline]
+    fn send_data<O: Out<Self>>(&mut self, now: Time, next: Next, out: &mut O) -> bool {
+        let Some(outgoing) = self.sender.send(now, next, out) else { return false };
+        let mut segment = Segment {
+            seq: outgoing.seq,
+            len: outgoing.len,
+            timestamp: timestamp(now),
+            ecn: if outgoing.capable { Ecn::Capable } else { Ecn::NotCapable },
+            cwr: outgoing.cwr,
+            ..Segment::default()
+        };
+        self.receiver.fill(now, &mut segment);
+        out.transmit(WIRE, segment);
+        true
+    }
+}
+
+impl Machine for Connection {
+    type Frame = Segment;
+    type Inner = ();
+    type Timer = Timer;
+    type Command = Command;
+    type Done = Done;
+    type Note = Note;
+
+    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, segment: Segment, out: &mut O) {
+        self.sender.on_ack(now, &segment, out);
+        if segment.len > 0 {
+            self.on_data(now, &segment, out);
+        }
+        self.wake_if_needed(now, out);
+    }
+
+    fn on_timer<O: Out<Self>>(&mut self, now: Time, key: Timer, out: &mut O) {
+        match key {
+            Timer::Loss => self.sender.on_timer(now, out),
+            Timer::Ack => self.receiver.on_timer(now, self.sender.rto(), out),
+        }
+        self.wake_if_needed(now, out);
+    }
+
+    fn on_command<O: Out<Self>>(&mut self, now: Time, command: Command, out: &mut O) {
+        match command {
+            Command::Send(bytes) => self.sender.write(now, bytes),
+        }
+        self.wake_if_needed(now, out);
+    }
+
+    fn pull<O: Out<Self>>(&mut self, now: Time, _port: Port, out: &mut O) -> Pull {
+        let next = self.sender.next(now);
+        if self.receiver.owes_earlier_ack() {
+            self.send_ack(now, out);
+        } else if self.send_data(now, next, out) {
+            let next = self.sender.next(now);
+            self.sender.note_usage(next);
+        } else if self.receiver.is_ack_due() {
+            self.send_ack(now, out);
+        } else {
+            return match next {
+                Next::Later(at) => Pull::NotBefore(at),
+                _ => Pull::Idle,
+            };
+        }
+        let more = self.receiver.is_ack_due() || !matches!(self.sender.next(now), Next::Nothing | Next::Full);
+        if more { Pull::Sent } else { Pull::Last }
+    }
+}

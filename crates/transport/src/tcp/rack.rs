@@ -1,0 +1,199 @@
+//! RACK: a segment is lost when one that left sufficiently later has arrived. RFC 8985 §6.
+//!
+//! "Sufficiently" is the reordering window: a quarter of the smallest round trip, or nothing as long as no reordering
+//! was ever seen and either three segments are known to have arrived out of order or losses are being repaired already
+//! (§6.2, step 4; `tcp_rack_reo_wnd`). Each round in which a DSACK shows that a segment was sent again for nothing
+//! widens it by another quarter, up to the smoothed round trip; sixteen recoveries without one take that back.
+
+use units::{Span, Time};
+
+use super::config::Reordering;
+use super::record::Record;
+
+const DUP_THRESHOLD: u32 = 3;
+const PERSIST: u32 = 16;
+
+#[derive(Clone, Debug)]
+pub(super) struct Rack {
+    /// The segment that left last of all that arrived: when, and where in the stream.
+    sent_at: Time,
+    start: u64,
+    /// How long it took.
+    rtt: Span,
+    reordering: Reordering,
+    reordering_seen: bool,
+    /// Quarters of the smallest round trip.
+    steps: u32,
+    /// Recoveries until `steps` is one again.
+    persist: u32,
+    dsack_seen: bool,
+    /// Delivered when the window was last widened: what left before says nothing about its new size.
+    widened_at: u64,
+}
+
+/// What becomes of a segment in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It left after the latest that arrived.
+    TooYoung,
+    /// It will be lost unless it arrives within this.
+    Overdue(Span),
+    Lost,
+}
+
+/// RACK's state at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Judge {
+    pub now: Time,
+    pub sent_at: Time,
+    pub start: u64,
+    /// Round trip and reordering window.
+    pub patience: Span,
+}
+
+impl Judge {
+    #[inline]
+    pub fn verdict(&self, record: &Record) -> Verdict {
+        if (self.sent_at, self.start) <= (record.sent_at, record.start) {
+            return Verdict::TooYoung;
+        }
+        match self.patience.saturating_sub(self.now.since(record.sent_at)) {
+            Span::ZERO => Verdict::Lost,
+            left => Verdict::Overdue(left),
+        }
+    }
+}
+
+impl Rack {
+    pub fn new(reordering: Reordering) -> Self {
+        Self {
+            sent_at: Time::ZERO,
+            start: 0,
+            rtt: Span::ZERO,
+            reordering,
+            reordering_seen: false,
+            steps: 1,
+            persist: 0,
+            dsack_seen: false,
+            widened_at: 0,
+        }
+    }
+
+    /// Round trip of the segment that arrived last.
+    pub fn rtt(&self) -> Span {
+        self.rtt
+    }
+
+    /// Step 2: of those that arrived, `newest` left last.
+    #[inline]
+    pub fn on_arrival(&mut self, now: Time, newest: &Record) {
+        self.rtt = now.since(newest.sent_at);
+        if newest.sent_after(self.sent_at, self.start) {
+            self.sent_at = newest.sent_at;
+            self.start = newest.start;
+        }
+    }
+
+    /// Step 3: a segment that left once arrived behind one that left later.
+    pub fn on_reordering(&mut self) {
+        self.reordering_seen = true;
+    }
+
+    pub fn on_dsack(&mut self) {
+        self.dsack_seen = true;
+    }
+
+    /// Step 4. `prior` of `delivered` bytes were delivered when the segment left that arrived now.
+    #[inline]
+    pub fn adapt(&mut self, prior: u64, delivered: u64) {
+        if self.reordering == Reordering::Fixed {
+            return;
+        }
+        if prior < self.widened_at {
+            self.dsack_seen = false;
+        }
+        if self.dsack_seen {
+            self.steps = (self.steps + 1).min(255);
+            self.dsack_seen = false;
+            self.widened_at = delivered;
+            self.persist = PERSIST;
+        } else if self.persist == 0 {
+            self.steps = 1;
+        }
+    }
+
+    pub fn on_recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+    }
+
+    #[inline]
+    pub fn reordering_window(&self, min_rtt: Span, srtt: Span, repairing: bool, sacked: u32) -> Span {
+        if !self.reordering_seen && (repairing || sacked >= DUP_THRESHOLD) {
+            return Span::ZERO;
+        }
+        (min_rtt / 4 * u64::from(self.steps)).min(srtt)
+    }
+
+    #[inline]
+    pub fn judge(&self, now: Time, reordering_window: Span) -> Judge {
+        Judge { now, sent_at: self.sent_at, start: self.start, patience: self.rtt + reordering_window }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN: Span = Span::from_us(40);
+    const SRTT: Span = Span::from_us(100);
+
+    #[test]
+    fn no_patience_with_three_arrived_unless_reordering_was_seen() {
+        let mut rack = Rack::new(Reordering::Adaptive);
+        let windows = |rack: &Rack| {
+            [(false, 2), (false, 3), (true, 0)].map(|(repairing, sacked)| {
+                rack.reordering_window(MIN, SRTT, repairing, sacked)
+            })
+        };
+        assert_eq!(windows(&rack), [MIN / 4, Span::ZERO, Span::ZERO]);
+        rack.on_reordering();
+        assert_eq!(windows(&rack), [MIN / 4; 3]);
+    }
+
+    #[test]
+    fn a_dsack_widens_the_window_once_a_round() {
+        let mut rack = Rack::new(Reordering::Adaptive);
+        rack.on_reordering();
+        let window = |rack: &Rack| rack.reordering_window(MIN, SRTT, false, 0);
+        rack.on_dsack();
+        rack.adapt(500, 1_000);
+        assert_eq!(window(&rack), MIN / 2);
+        rack.on_dsack();
+        rack.adapt(900, 2_000);
+        assert_eq!(window(&rack), MIN / 2, "that segment left before the window was widened");
+        rack.on_dsack();
+        rack.adapt(1_000, 3_000);
+        assert_eq!(window(&rack), MIN / 4 * 3);
+        (0..PERSIST).for_each(|_| rack.on_recovered());
+        rack.adapt(4_000, 5_000);
+        assert_eq!(window(&rack), MIN / 4);
+    }
+
+    #[test]
+    fn the_smoothed_round_trip_is_the_most() {
+        let mut rack = Rack::new(Reordering::Adaptive);
+        for round in 1..40 {
+            rack.on_dsack();
+            rack.adapt(round * 1_000, round * 1_000);
+        }
+        assert_eq!(rack.reordering_window(MIN, SRTT, false, 0), SRTT);
+    }
+
+    #[test]
+    fn a_fixed_window_stays() {
+        let mut rack = Rack::new(Reordering::Fixed);
+        rack.on_dsack();
+        rack.adapt(1, 1);
+        assert_eq!(rack.reordering_window(MIN, SRTT, false, 0), MIN / 4);
+    }
+}

@@ -1,0 +1,219 @@
+//! The receiving half of a connection: what arrived, and what the peer is to know of it.
+//!
+//! RFC 2018 §4 (SACK), RFC 2883 (DSACK), RFC 7323 §4.3 (which timestamp to return); when to acknowledge is in
+//! [`delayed`], marks are in [`echo`]. Segments may come several at a time before anything can be sent: an
+//! acknowledgement that is due is a state, and one carries them all.
+
+mod delayed;
+mod echo;
+
+use machine::Out;
+use units::{Span, Time};
+
+use self::delayed::Acks;
+use self::echo::{Echo, EarlierAck};
+use super::config::Config;
+use super::connection::Connection;
+use super::ranges::{Range, Ranges};
+use super::record::before;
+use super::segment::{MAX_SACKS, Sack, Segment};
+use super::sender::Ecn;
+
+/// What a segment with payload was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    InOrder,
+    /// In order, with a gap behind it filled or still open.
+    Filling,
+    OutOfOrder,
+    Duplicate,
+    /// Beyond the window.
+    Outside,
+}
+
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// The next byte expected.
+    next: u64,
+    buffer: u64,
+    /// What the last acknowledgement said.
+    acknowledged: u64,
+    /// RFC 7323's TS.Recent.
+    timestamp: u32,
+    acks: Acks,
+    echo: Echo,
+    /// Arrived beyond a gap.
+    held: Ranges,
+    /// Positions in those that changed last, the latest first.
+    recent: [u64; MAX_SACKS],
+    /// Arrived twice, and not told yet.
+    duplicate: Option<Range>,
+}
+
+impl Receiver {
+    pub fn new(config: &Config) -> Self {
+        let mss = u64::from(config.mss.max(1));
+        let buffer = config.receive_buffer.max(2 * mss);
+        Self {
+            next: 0,
+            buffer,
+            acknowledged: 0,
+            timestamp: 0,
+            acks: Acks::new(config, buffer),
+            echo: Echo::new(Ecn::new(config)),
+            held: Ranges::default(),
+            recent: [u64::MAX; MAX_SACKS],
+            duplicate: None,
+        }
+    }
+
+    /// In order so far.
+    pub fn delivered(&self) -> u64 {
+        self.next
+    }
+
+    pub fn owes_ack(&self) -> bool {
+        self.acks.is_owed() || self.echo.has_earlier()
+    }
+
+    /// An acknowledgement should leave now.
+    #[inline]
+    pub fn is_ack_due(&self) -> bool {
+        self.acks.is_due() || self.echo.has_earlier()
+    }
+
+    /// One is due that tells of how things were before marks began or ended.
+    #[inline]
+    pub fn owes_earlier_ack(&self) -> bool {
+        self.echo.has_earlier()
+    }
+
+    /// A segment with payload. `rto` is how long a sender in the peer's place would wait.
+    #[inline]
+    pub fn on_data<O: Out<Connection>>(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        rto: Span,
+        srtt: Option<Span>,
+        out: &mut O,
+    ) -> Arrival {
+        let marked = self.echo.on_data(segment, self.next, self.acks.is_owed());
+        let arrival = self.place(segment);
+        let unacknowledged = self.next - self.acknowledged;
+        self.acks.on_data(now, arrival, unacknowledged, rto, srtt);
+        if marked {
+            self.acks.on_mark_change();
+        }
+        self.acks.arm(out);
+        arrival
+    }
+
+    #[inline]
+    fn place(&mut self, segment: &Segment) -> Arrival {
+        let from = segment.seq;
+        let Some(to) = from.checked_add(u64::from(segment.len)).filter(|to| *to <= self.next + self.buffer) else {
+            return Arrival::Outside;
+        };
+        if from <= self.acknowledged && !before(segment.timestamp, self.timestamp) {
+            self.timestamp = segment.timestamp;
+        }
+        if to <= self.next {
+            self.duplicate = Some(Range { from, to });
+            Arrival::Duplicate
+        } else if from <= self.next {
+            self.take_in_order(from, to)
+        } else {
+            self.hold(from, to)
+        }
+    }
+
+    #[inline]
+    fn take_in_order(&mut self, from: u64, to: u64) -> Arrival {
+        if from < self.next {
+            self.duplicate = Some(Range { from, to: self.next });
+        }
+        self.next = to;
+        if self.held.is_empty() {
+            return Arrival::InOrder;
+        }
+        if let Some(range) = self.held.first().filter(|range| range.from <= to) {
+            self.next = to.max(range.to);
+        }
+        self.held.drop_below(self.next);
+        Arrival::Filling
+    }
+
+    fn hold(&mut self, from: u64, to: u64) -> Arrival {
+        if self.held.holding(from).is_some_and(|range| range.to >= to) {
+            self.duplicate = Some(Range { from, to });
+            return Arrival::Duplicate;
+        }
+        self.held.insert(from, to);
+        self.remember(from);
+        Arrival::OutOfOrder
+    }
+
+    /// The range that holds `position` is to be told of first.
+    fn remember(&mut self, position: u64) {
+        let Some(range) = self.held.holding(position) else { return };
+        let same = |other: &u64| range.from <= *other && *other < range.to;
+        let place = self.recent.iter().position(same).unwrap_or(MAX_SACKS - 1);
+        self.recent[..=place].rotate_right(1);
+        self.recent[0] = position;
+    }
+
+    /// Writes into a segment that leaves now what it says the other way. It then owes nothing, unless it tells of an
+    /// earlier state.
+    #[inline]
+    pub fn fill(&mut self, now: Time, segment: &mut Segment) {
+        segment.window = u32::try_from(self.buffer).unwrap_or(u32::MAX);
+        segment.echo = self.timestamp;
+        if let Some(EarlierAck { ack, echo }) = self.echo.take_earlier() {
+            segment.ack = ack;
+            segment.ece = echo;
+            self.acknowledged = self.acknowledged.max(ack);
+            return;
+        }
+        segment.ack = self.next;
+        segment.ece = self.echo.is_on();
+        if !self.held.is_empty() || self.duplicate.is_some() {
+            segment.sack = self.sack();
+        }
+        self.acknowledged = self.next;
+        self.acks.on_sent(now, segment.len > 0);
+    }
+
+    /// A duplicate first, then the ranges that changed last, then whatever fits.
+    fn sack(&mut self) -> Sack {
+        let next = self.next;
+        let offset = |position: u64| i32::try_from(position as i64 - next as i64).ok();
+        let mut sack = Sack::default();
+        let mut push = |range: Range| match (offset(range.from), offset(range.to)) {
+            (Some(from), Some(to)) => sack.push(from, to),
+            _ => false,
+        };
+        let mut told = [u64::MAX; MAX_SACKS];
+        if let Some(duplicate) = self.duplicate.take() {
+            push(duplicate);
+        }
+        let recent = self.recent.iter().filter_map(|position| self.held.holding(*position));
+        for (place, range) in recent.chain(self.held.descending().take(MAX_SACKS)).enumerate() {
+            if !told.contains(&range.from) {
+                if !push(range) {
+                    break;
+                }
+                told[place % MAX_SACKS] = range.from;
+            }
+        }
+        sack
+    }
+
+    /// The acknowledgement's timer went off.
+    pub fn on_timer<O: Out<Connection>>(&mut self, now: Time, rto: Span, out: &mut O) {
+        self.acks.on_timer(now, rto, out);
+    }
+}
+
+#[cfg(test)]
+mod tests;

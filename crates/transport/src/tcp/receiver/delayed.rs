@@ -1,0 +1,218 @@
+//! When to acknowledge. RFC 5681 §4.2: every second full-sized segment at once, others a little later.
+//!
+//! Out of order, filling a gap, twice, marked: at once, too. Linux 5.4 adds quick acknowledgements
+//! (`tcp_event_data_recv`): the first sixteen of a connection, and sixteen after every surprise, leave at once, unless
+//! the application answers what it gets (*pingpong*), because then an acknowledgement can ride along. How long the others
+//! wait (`ato`) follows the time between segments, from 40 ms on.
+
+use machine::Out;
+use units::{Span, Time};
+
+use super::super::config::Config;
+use super::super::connection::{Connection, Timer};
+use super::super::timing::Timing;
+use super::Arrival;
+
+const MAX_QUICK: u32 = 16;
+/// `TCP_ATO_MIN` and `TCP_DELACK_MIN`.
+const ATO_MIN: Span = Span::from_ms(40);
+/// Answers after which a connection counts as interactive.
+const PINGPONG: u8 = 3;
+
+#[derive(Debug)]
+pub(super) struct Acks {
+    timing: Timing,
+    mss: u64,
+    owed: bool,
+    due: bool,
+    /// When a delayed one is due, and when the timer goes off: it is not moved to later times.
+    deadline: Time,
+    armed: Time,
+    linux: Option<Linux>,
+}
+
+/// Times in jiffies.
+#[derive(Debug)]
+struct Linux {
+    /// Acknowledgements that leave at once.
+    quick: u32,
+    /// What a surprise makes of that.
+    max_quick: u32,
+    pingpong: u8,
+    /// 0 before the first segment.
+    ato: u64,
+    ato_min: u64,
+    last_received: u64,
+    last_sent: u64,
+}
+
+impl Acks {
+    pub fn new(config: &Config, buffer: u64) -> Self {
+        let timing = Timing::new(&config.profile);
+        let mss = u64::from(config.mss.max(1));
+        let linux = timing.ticks().then(|| Linux {
+            quick: 0,
+            max_quick: u32::try_from(buffer / (2 * mss)).unwrap_or(u32::MAX).clamp(2, MAX_QUICK),
+            pingpong: 0,
+            ato: 0,
+            ato_min: timing.jiffies(ATO_MIN),
+            last_received: 0,
+            last_sent: 0,
+        });
+        Self { timing, mss, owed: false, due: false, deadline: Time::NEVER, armed: Time::NEVER, linux }
+    }
+
+    pub fn is_owed(&self) -> bool {
+        self.owed
+    }
+
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.due
+    }
+
+    /// A segment came; `unacknowledged` bytes in order are not acknowledged now.
+    #[inline]
+    pub fn on_data(&mut self, now: Time, arrival: Arrival, unacknowledged: u64, rto: Span, srtt: Option<Span>) {
+        self.owed = true;
+        match arrival {
+            Arrival::InOrder | Arrival::Filling => {
+                if let Some(linux) = &mut self.linux {
+                    linux.on_data(&self.timing, now, rto);
+                }
+                let quick = self.linux.as_ref().is_some_and(Linux::is_quick);
+                self.due |= arrival == Arrival::Filling || quick || unacknowledged > self.mss;
+            }
+            Arrival::OutOfOrder => self.due = true,
+            Arrival::Duplicate | Arrival::Outside => {
+                self.due = true;
+                self.surprise(MAX_QUICK);
+            }
+        }
+        if !self.due {
+            self.delay(now, srtt);
+        }
+    }
+
+    /// Marks began or ended: a sender with a small window should not have to wait.
+    pub fn on_mark_change(&mut self) {
+        self.due = true;
+        self.surprise(2);
+    }
+
+    fn surprise(&mut self, quick: u32) {
+        if let Some(linux) = &mut self.linux {
+            linux.quick = linux.quick.max(quick.min(linux.max_quick));
+            linux.pingpong = 0;
+            linux.ato = linux.ato_min;
+        }
+    }
+
+    fn delay(&mut self, now: Time, srtt: Option<Span>) {
+        let at = match &self.linux {
+            None => now + self.timing.ack_delay,
+            Some(linux) => {
+                let most = self.timing.jiffies(srtt.unwrap_or_default().max(ATO_MIN));
+                self.timing.after_jiffies(now, linux.ato.min(most))
+            }
+        };
+        self.deadline = self.deadline.min(at);
+    }
+
+    /// Sees to it that the timer goes off no later than needed.
+    #[inline]
+    pub fn arm<O: Out<Connection>>(&mut self, out: &mut O) {
+        if !self.due && self.deadline < self.armed {
+            self.armed = self.deadline;
+            out.arm(Timer::Ack, self.deadline);
+        }
+    }
+
+    /// An acknowledgement left, with payload or without.
+    #[inline]
+    pub fn on_sent(&mut self, now: Time, payload: bool) {
+        let owed = self.owed;
+        self.owed = false;
+        self.due = false;
+        self.deadline = Time::NEVER;
+        if let Some(linux) = &mut self.linux {
+            if payload {
+                linux.on_answer(self.timing.tick(now));
+            }
+            if owed {
+                linux.on_ack_sent();
+            }
+        }
+    }
+
+    /// One that waited too long leaves now, and the next waits longer or, if an answer did not come, less.
+    pub fn on_timer<O: Out<Connection>>(&mut self, now: Time, rto: Span, out: &mut O) {
+        self.armed = Time::NEVER;
+        if self.deadline > now {
+            if self.deadline != Time::NEVER {
+                self.arm(out);
+            }
+            return;
+        }
+        self.deadline = Time::NEVER;
+        if !self.owed {
+            return;
+        }
+        self.due = true;
+        if let Some(linux) = &mut self.linux {
+            linux.on_late(self.timing.jiffies(rto));
+        }
+    }
+}
+
+impl Linux {
+    fn is_quick(&self) -> bool {
+        self.quick > 0 && self.pingpong < PINGPONG
+    }
+
+    /// `tcp_event_data_recv`.
+    #[inline]
+    fn on_data(&mut self, timing: &Timing, now: Time, rto: Span) {
+        let tick = timing.tick(now);
+        let gap = tick - self.last_received;
+        self.last_received = tick;
+        let half = self.ato_min / 2;
+        if self.ato == 0 {
+            self.quick = self.max_quick;
+            self.ato = self.ato_min;
+        } else if gap <= half {
+            self.ato = self.ato / 2 + half;
+        } else if gap < self.ato {
+            self.ato = (self.ato / 2 + gap).min(timing.jiffies(rto));
+        } else if gap > timing.jiffies(rto) {
+            self.quick = self.max_quick;
+        }
+    }
+
+    /// `tcp_event_data_sent`: the first payload after something came, and soon.
+    #[inline]
+    fn on_answer(&mut self, tick: u64) {
+        if self.last_sent < self.last_received && tick - self.last_received < self.ato {
+            self.pingpong = (self.pingpong + 1).min(PINGPONG);
+        }
+        self.last_sent = tick;
+    }
+
+    #[inline]
+    fn on_ack_sent(&mut self) {
+        if self.quick == 1 {
+            self.ato = self.ato_min;
+        }
+        self.quick = self.quick.saturating_sub(1);
+    }
+
+    /// `tcp_delack_timer_handler`.
+    fn on_late(&mut self, rto: u64) {
+        if self.pingpong >= PINGPONG {
+            self.pingpong = 0;
+            self.ato = self.ato_min;
+        } else {
+            self.ato = (self.ato * 2).min(rto);
+        }
+    }
+}

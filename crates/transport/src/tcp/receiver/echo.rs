@@ -1,0 +1,70 @@
+//! Which marks the receiver tells of.
+//!
+//! RFC 3168 §6.1.3: from the first mark on, in every acknowledgement, until the sender says that it has slowed down.
+//! RFC 8257 §3.2, for DCTCP: an acknowledgement tells of marks exactly if those segments had them that it newly covers;
+//! therefore, when marks begin or end while one is owed, that leaves first, and the next is due at once:
+//!
+//! ```text
+//!                   marked: acknowledge what came before as unmarked
+//!       CE = 0 ────────────────────────────────────────────────────────▶ CE = 1
+//!              ◀────────────────────────────────────────────────────────
+//!                   unmarked: acknowledge what came before as marked
+//! ```
+
+use wire::ip::Ecn as Mark;
+
+use super::super::segment::Segment;
+use super::super::sender::Ecn;
+
+/// An acknowledgement of how things were before marks began or ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EarlierAck {
+    pub ack: u64,
+    pub echo: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Echo {
+    ecn: Ecn,
+    on: bool,
+    /// More than one only if segments come several at a time.
+    earlier: Vec<EarlierAck>,
+}
+
+impl Echo {
+    pub fn new(ecn: Ecn) -> Self {
+        Self { ecn, on: false, earlier: Vec::new() }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    #[inline]
+    pub fn has_earlier(&self) -> bool {
+        !self.earlier.is_empty()
+    }
+
+    /// True if marks begin or end: worth an acknowledgement at once. `next` is the byte expected before this segment,
+    /// `owed` whether an acknowledgement of what came before is due or delayed.
+    #[inline]
+    pub fn on_data(&mut self, segment: &Segment, next: u64, owed: bool) -> bool {
+        let marked = segment.ecn == Mark::Experienced;
+        let before = self.on;
+        match self.ecn {
+            Ecn::Off => return false,
+            Ecn::Classic => self.on = marked || self.on && !segment.cwr,
+            Ecn::Dctcp => self.on = marked,
+        }
+        let changed = self.on != before;
+        if changed && owed && self.ecn == Ecn::Dctcp {
+            self.earlier.push(EarlierAck { ack: next, echo: before });
+        }
+        changed
+    }
+
+    #[inline]
+    pub fn take_earlier(&mut self) -> Option<EarlierAck> {
+        if self.earlier.is_empty() { None } else { Some(self.earlier.remove(0)) }
+    }
+}

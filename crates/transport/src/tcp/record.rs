@@ -1,0 +1,162 @@
+//! One segment in flight, and what an acknowledgement says about several.
+
+use units::{Span, Time};
+
+use super::delivery::Stamp;
+
+/// What is known of a segment that was sent and is not acknowledged in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Flight,
+    Sacked,
+    /// To be sent again.
+    Lost,
+}
+
+/// 32 bytes: a window has thousands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub start: u64,
+    /// When it last left.
+    pub sent_at: Time,
+    pub stamp: Stamp,
+    pub len: u16,
+    pub state: State,
+    pub resent: bool,
+}
+
+impl Record {
+    #[inline]
+    pub fn new(start: u64, len: u16, now: Time, stamp: Stamp) -> Self {
+        Self { start, sent_at: now, stamp, len, state: State::Flight, resent: false }
+    }
+
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.len)
+    }
+
+    /// `RACK_sent_after` (RFC 8985 §6.1): of two that left at the same time, the later in the stream.
+    #[inline]
+    pub fn sent_after(&self, sent_at: Time, start: u64) -> bool {
+        (self.sent_at, self.start) > (sent_at, start)
+    }
+}
+
+/// What one acknowledgement newly delivered.
+#[derive(Debug)]
+pub(super) struct Delivered {
+    now: Time,
+    min_rtt: Span,
+    /// The timestamp that the acknowledgement returns.
+    echo: u32,
+    pub bytes: u64,
+    /// When the first and the last of those acknowledged in order left.
+    acked_sent: Option<(Time, Time)>,
+    /// Something sent again was among those: it may have filled the gap that held the others up, and of itself nobody
+    /// knows which copy it was (Karn).
+    acked_resent: bool,
+    /// When the earliest left that SACK tells of, of segments that left once.
+    pub sack_sent: Option<Time>,
+    /// The one that left last, unless it may be an earlier copy that arrived.
+    pub newest: Option<Record>,
+    /// Lowest position of a segment that left once.
+    pub lowest: u64,
+    /// Something sent again was among them.
+    pub resent: bool,
+}
+
+impl Delivered {
+    #[inline]
+    pub fn new(now: Time, min_rtt: Span, echo: u32) -> Self {
+        Self {
+            now,
+            min_rtt,
+            echo,
+            bytes: 0,
+            acked_sent: None,
+            acked_resent: false,
+            sack_sent: None,
+            newest: None,
+            lowest: u64::MAX,
+            resent: false,
+        }
+    }
+
+    /// A segment that was not known to have arrived is acknowledged in order.
+    #[inline]
+    pub fn acked(&mut self, record: &Record) {
+        self.acked_resent |= record.resent;
+        let first = self.acked_sent.map_or(record.sent_at, |(first, _)| first);
+        self.acked_sent = Some((first, record.sent_at));
+        self.add(record);
+    }
+
+    /// When those left whose round trips this acknowledgement tells: the one that waited longest, and the last.
+    #[inline]
+    pub fn measured(&self) -> Option<(Time, Time)> {
+        let acked = if self.acked_resent { None } else { self.acked_sent };
+        acked.or(self.sack_sent.map(|sent| (sent, sent)))
+    }
+
+    /// The same, by SACK.
+    pub fn sacked(&mut self, record: &Record) {
+        if !record.resent {
+            self.sack_sent = Some(self.sack_sent.map_or(record.sent_at, |earliest| earliest.min(record.sent_at)));
+        }
+        self.add(record);
+    }
+
+    #[inline]
+    fn add(&mut self, record: &Record) {
+        self.bytes += record.bytes();
+        if record.resent {
+            self.resent = true;
+            if self.may_be_an_earlier_copy(record) {
+                return;
+            }
+        } else {
+            self.lowest = self.lowest.min(record.start);
+        }
+        if self.newest.is_none_or(|newest| record.sent_after(newest.sent_at, newest.start)) {
+            self.newest = Some(*record);
+        }
+    }
+
+    /// RFC 8985 §6.2, step 2: too soon for the copy that left last.
+    fn may_be_an_earlier_copy(&self, record: &Record) -> bool {
+        before(self.echo, timestamp(record.sent_at)) || self.now.since(record.sent_at) < self.min_rtt
+    }
+}
+
+/// RFC 7323 timestamps: microseconds, which wrap.
+#[inline]
+pub(super) fn timestamp(now: Time) -> u32 {
+    (now.as_ps() / 1_000_000) as u32
+}
+
+/// Whether timestamp `a` is earlier than `b`.
+#[inline]
+pub(super) fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_half_a_cache_line() {
+        assert_eq!(size_of::<Record>(), 32);
+    }
+
+    #[test]
+    fn timestamps_wrap() {
+        assert!(before(u32::MAX, 3) && !before(3, u32::MAX) && !before(7, 7));
+    }
+}

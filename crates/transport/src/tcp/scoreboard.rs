@@ -1,0 +1,342 @@
+//! What is in flight, segment by segment. RFC 2018 §4, RFC 6675 §3 and §4 (with RACK in place of `IsLost`).
+//!
+//! ```text
+//!            SACK                           SACK
+//!   Sacked ◀────── Flight ──lost──▶ Lost ──────▶ Sacked
+//!                         ◀─resent─
+//! ```
+//!
+//! Records lie in the order of the stream. Segments that were never sent again lie in order of time, too: RACK may stop
+//! at the first that is too young, and never looks again at those it has judged. Copies wait in `resent`, in order of
+//! time. Work per acknowledgement is in proportion to the segments it newly covers and to the holes, not to the window.
+//!
+//! Invariants: `flight`, `lost` and `sacked` are the sums over the records in that state; each lost record has an
+//! entry in `repairs`; ranges in `sacked_ranges` begin and end with records.
+
+use std::collections::VecDeque;
+
+use units::{Span, Time};
+
+use super::delivery::Stamp;
+use super::rack::{Judge, Verdict};
+use super::ranges::Ranges;
+use super::record::{Delivered, Record, State};
+
+#[derive(Debug, Default)]
+pub(super) struct Scoreboard {
+    records: VecDeque<Record>,
+    flight: u64,
+    lost: u64,
+    sacked: u64,
+    sacked_segments: u32,
+    /// Ever found lost.
+    lost_ever: u64,
+    sacked_ranges: Ranges,
+    /// RACK has judged all segments below that left once.
+    judged: u64,
+    /// Segments sent again and when, in order of time; stale once the record says something else.
+    resent: VecDeque<(u64, Time)>,
+    /// Positions of lost segments in order of the stream; stale as above.
+    repairs: VecDeque<u64>,
+}
+
+impl Scoreboard {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Exactly one segment is not acknowledged.
+    #[inline]
+    pub fn is_lone(&self) -> bool {
+        self.records.len() == 1
+    }
+
+    /// RFC 6675's pipe.
+    #[inline]
+    pub fn flight(&self) -> u64 {
+        self.flight
+    }
+
+    /// To be sent again.
+    #[inline]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    pub fn lost_ever(&self) -> u64 {
+        self.lost_ever
+    }
+
+    #[inline]
+    pub fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
+    pub fn sacked_segments(&self) -> u32 {
+        self.sacked_segments
+    }
+
+    /// Behind the highest byte known to have arrived out of order.
+    #[inline]
+    pub fn sacked_end(&self) -> Option<u64> {
+        if self.sacked_ranges.is_empty() { None } else { self.sacked_ranges.last().map(|range| range.to) }
+    }
+
+    /// When the first that is not acknowledged last left.
+    #[inline]
+    pub fn head_sent_at(&self) -> Option<Time> {
+        self.records.front().map(|record| record.sent_at)
+    }
+
+    #[inline]
+    pub fn push(&mut self, start: u64, len: u16, now: Time, stamp: Stamp) {
+        self.flight += u64::from(len);
+        self.records.push_back(Record::new(start, len, now, stamp));
+    }
+
+    /// Everything below `to` is acknowledged in order.
+    #[inline]
+    pub fn ack(&mut self, to: u64, got: &mut Delivered) {
+        while let Some(record) = self.records.front()
+            && record.end() <= to
+        {
+            let record = *record;
+            self.records.pop_front();
+            match record.state {
+                State::Flight => self.flight -= record.bytes(),
+                State::Lost => self.lost -= record.bytes(),
+                State::Sacked => {
+                    self.sacked -= record.bytes();
+                    self.sacked_segments -= 1;
+                    continue;
+                }
+            }
+            got.acked(&record);
+        }
+        self.trim(to, got);
+        if !self.sacked_ranges.is_empty() {
+            self.sacked_ranges.drop_below(to);
+        }
+    }
+
+    /// An acknowledgement within the first segment.
+    #[inline]
+    fn trim(&mut self, to: u64, got: &mut Delivered) {
+        let Some(record) = self.records.front_mut().filter(|record| record.start < to) else { return };
+        let cut = to - record.start;
+        record.start = to;
+        record.len -= cut as u16;
+        match record.state {
+            State::Flight => self.flight -= cut,
+            State::Lost => self.lost -= cut,
+            State::Sacked => {
+                self.sacked -= cut;
+                return;
+            }
+        }
+        got.bytes += cut;
+    }
+
+    /// The peer holds these bytes out of order; segments that lie in them as a whole need not be sent again.
+    pub fn sack(&mut self, from: u64, to: u64, got: &mut Delivered) {
+        if self.sacked_ranges.holding(from).is_some_and(|range| range.to >= to) {
+            return;
+        }
+        let first = self.records.partition_point(|record| record.start < from);
+        let behind = self.records.partition_point(|record| record.end() <= to);
+        if first >= behind {
+            return;
+        }
+        let mut index = first;
+        while index < behind {
+            match self.records[index].state {
+                State::Sacked => index = self.behind_sacked(index),
+                State::Flight | State::Lost => {
+                    self.mark_sacked(index, got);
+                    index += 1;
+                }
+            }
+        }
+        self.sacked_ranges.insert(self.records[first].start, self.records[behind - 1].end());
+    }
+
+    fn mark_sacked(&mut self, index: usize, got: &mut Delivered) {
+        let record = &mut self.records[index];
+        match record.state {
+            State::Flight => self.flight -= record.bytes(),
+            State::Lost => self.lost -= record.bytes(),
+            State::Sacked => return,
+        }
+        got.sacked(record);
+        record.state = State::Sacked;
+        self.sacked += record.bytes();
+        self.sacked_segments += 1;
+    }
+
+    /// The first record behind the range that the one at `index` is in.
+    fn behind_sacked(&self, index: usize) -> usize {
+        let start = self.records[index].start;
+        match self.sacked_ranges.holding(start) {
+            Some(range) if range.to > self.records[index].end() => self.index_of(range.to),
+            _ => index + 1,
+        }
+    }
+
+    #[inline]
+    fn index_of(&self, position: u64) -> usize {
+        match self.records.front() {
+            Some(record) if record.end() > position => 0,
+            _ => self.records.partition_point(|record| record.end() <= position),
+        }
+    }
+
+    /// `RACK_detect_loss` (RFC 8985 §6.2, step 5). Returns how long until all of those that may be lost are overdue;
+    /// zero if there are none.
+    #[inline]
+    pub fn detect(&mut self, judge: &Judge) -> Span {
+        let wait = self.judge_originals(judge);
+        if self.resent.is_empty() { wait } else { wait.max(self.judge_copies(judge)) }
+    }
+
+    #[inline]
+    fn judge_originals(&mut self, judge: &Judge) -> Span {
+        let mut wait = Span::ZERO;
+        let mut settled = true;
+        let mut index = self.index_of(self.judged);
+        while let Some(record) = self.records.get(index) {
+            if record.state == State::Sacked {
+                index = self.behind_sacked(index);
+            } else {
+                if record.state == State::Flight && !record.resent {
+                    match judge.verdict(record) {
+                        Verdict::TooYoung => break,
+                        Verdict::Lost => self.mark_lost(index),
+                        Verdict::Overdue(in_span) => {
+                            wait = wait.max(in_span);
+                            settled = false;
+                        }
+                    }
+                }
+                index += 1;
+            }
+            if settled {
+                self.judged = self.records[index - 1].end();
+            }
+        }
+        wait
+    }
+
+    fn judge_copies(&mut self, judge: &Judge) -> Span {
+        let mut wait = Span::ZERO;
+        let mut place = 0;
+        while let Some(&(start, sent_at)) = self.resent.get(place) {
+            let index = self.index_of(start);
+            let fresh = |record: &&Record| record.state == State::Flight && record.resent && record.sent_at == sent_at;
+            match self.records.get(index).filter(fresh).map(|record| judge.verdict(record)) {
+                Some(Verdict::TooYoung) => break,
+                Some(Verdict::Overdue(in_span)) => {
+                    wait = wait.max(in_span);
+                    place += 1;
+                    continue;
+                }
+                Some(Verdict::Lost) => self.mark_lost(index),
+                None => {}
+            }
+            if place == 0 {
+                self.resent.pop_front();
+            } else {
+                place += 1;
+            }
+        }
+        wait
+    }
+
+    fn mark_lost(&mut self, index: usize) {
+        let record = &mut self.records[index];
+        debug_assert_eq!(record.state, State::Flight, "only what is in flight gets lost");
+        record.state = State::Lost;
+        self.flight -= record.bytes();
+        self.lost += record.bytes();
+        self.lost_ever += record.bytes();
+        let start = record.start;
+        match self.repairs.back() {
+            Some(last) if *last > start => {
+                let place = self.repairs.partition_point(|other| *other < start);
+                self.repairs.insert(place, start);
+            }
+            _ => self.repairs.push_back(start),
+        }
+    }
+
+    /// The retransmission timer went off: the first segment is lost, and all others that left a round trip ago
+    /// (`RACK_mark_losses_on_RTO`, RFC 8985 §6.3). If the peer no longer holds what it said, believe none of it.
+    pub fn time_out(&mut self, now: Time, rtt: Span) {
+        if self.records.front().is_some_and(|head| head.state == State::Sacked) {
+            self.forget_sacks();
+        }
+        for index in 0..self.records.len() {
+            let record = &self.records[index];
+            if record.state == State::Flight && (index == 0 || now.since(record.sent_at) >= rtt) {
+                self.mark_lost(index);
+            }
+        }
+    }
+
+    fn forget_sacks(&mut self) {
+        for record in self.records.iter_mut().filter(|record| record.state == State::Sacked) {
+            record.state = State::Flight;
+            self.flight += record.bytes();
+        }
+        self.sacked = 0;
+        self.sacked_segments = 0;
+        self.sacked_ranges.clear();
+        self.judged = 0;
+    }
+
+    /// Nothing was lost after all: what is not sent again yet need not be.
+    pub fn forget_losses(&mut self) {
+        for record in self.records.iter_mut().filter(|record| record.state == State::Lost) {
+            record.state = State::Flight;
+            self.flight += record.bytes();
+        }
+        self.lost = 0;
+        self.repairs.clear();
+        self.judged = 0;
+    }
+
+    /// The lost segment to send next.
+    pub fn next_repair(&mut self) -> Option<usize> {
+        while let Some(&start) = self.repairs.front() {
+            let index = self.index_of(start);
+            self.repairs.pop_front();
+            if self.records.get(index).is_some_and(|record| record.state == State::Lost) {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// The last segment that the peer is not known to hold.
+    pub fn last_unsacked(&self) -> Option<usize> {
+        self.records.iter().rposition(|record| record.state != State::Sacked)
+    }
+
+    /// A segment leaves again; returns its position and length.
+    pub fn resend(&mut self, index: usize, now: Time, stamp: Stamp) -> (u64, u16) {
+        let record = &mut self.records[index];
+        if record.state == State::Lost {
+            self.lost -= record.bytes();
+            self.flight += record.bytes();
+        }
+        record.state = State::Flight;
+        record.resent = true;
+        record.sent_at = now;
+        record.stamp = stamp;
+        self.resent.push_back((record.start, now));
+        (record.start, record.len)
+    }
+}
+
+#[cfg(test)]
+mod tests;

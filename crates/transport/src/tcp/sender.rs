@@ -1,0 +1,220 @@
+//! The sending half of a connection.
+//!
+//! ```text
+//!          losses found (RACK)               all sent until then acknowledged, or undone
+//!   Open ──────────────────────▶ Recovery ─────────────────────────────────────────────▶ Open
+//!   any  ──retransmission timer─▶ Loss    ─────────────────────────────────────────────▶ Open
+//! ```
+//!
+//! [`acks`] takes what the peer says, [`repair`] moves between these phases, [`timers`] decides what to wait for, and
+//! [`egress`] what leaves next. How much may be in flight is the congestion control's business ([`super::cc`]), except
+//! in Recovery, where a window is reduced gently ([`super::prr`]); BBR sets its own window there, too.
+
+mod acks;
+mod egress;
+mod repair;
+mod timers;
+mod usage;
+
+use units::{Span, Time};
+
+use self::timers::LossTimer;
+use self::usage::Usage;
+use super::cc::{Algorithm, CcConfig, Control, Controller};
+use super::config::Config;
+use super::counters::Counters;
+use super::delivery::Delivery;
+use super::pacer::Pacer;
+use super::prr::Prr;
+use super::rack::Rack;
+use super::rtt::Rtt;
+use super::scoreboard::Scoreboard;
+use super::timing::Timing;
+use super::undo::Undo;
+
+pub(super) use self::egress::Next;
+
+/// What the sender is recovering from. `until` is where the stream was when that began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Open,
+    /// Losses that RACK found are repaired.
+    Recovery {
+        until: u64,
+    },
+    /// The retransmission timer went off.
+    Loss {
+        until: u64,
+    },
+}
+
+/// What must leave whatever the window says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgent {
+    /// The first lost segment, after a timeout.
+    Head,
+    /// A probe: new data, or the last segment again.
+    ProbeNew,
+    ProbeLast,
+}
+
+/// How marks are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ecn {
+    Off,
+    Classic,
+    Dctcp,
+}
+
+impl Ecn {
+    pub fn new(config: &Config) -> Self {
+        match config.algorithm {
+            Algorithm::Dctcp => Self::Dctcp,
+            _ if config.ecn => Self::Classic,
+            _ => Self::Off,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Sender {
+    /// Acknowledged below.
+    una: u64,
+    /// Sent below.
+    nxt: u64,
+    /// Written below.
+    written: u64,
+    /// The peer has room below.
+    edge: u64,
+    mss: u64,
+    phase: Phase,
+    urgent: Option<Urgent>,
+    board: Scoreboard,
+    control: Controller,
+    rtt: Rtt,
+    rack: Rack,
+    timer: LossTimer,
+    timing: Timing,
+    delivery: Delivery,
+    usage: Usage,
+    pacer: Pacer,
+    prr: Prr,
+    undo: Option<Undo>,
+    /// Stream's end when the probe left that sent old data; nothing is known of its fate yet (RFC 8985 §7.4).
+    probed: Option<u64>,
+    ecn: Ecn,
+    /// Echoes are answered once this is acknowledged.
+    echo_heeded_until: u64,
+    tell_cwr: bool,
+    idle_restart: bool,
+    last_sent: Option<Time>,
+    pub counters: Counters,
+}
+
+impl Sender {
+    pub fn new(config: &Config, now: Time) -> Self {
+        let mss = config.mss.clamp(1, u32::from(u16::MAX));
+        let initial_window = u64::from(config.initial_window) * u64::from(mss);
+        let timing = Timing::new(&config.profile);
+        Self {
+            una: 0,
+            nxt: 0,
+            written: 0,
+            edge: config.receive_buffer.max(u64::from(mss)),
+            mss: u64::from(mss),
+            phase: Phase::Open,
+            urgent: None,
+            board: Scoreboard::default(),
+            control: Controller::new(config.algorithm, &CcConfig { mss, initial_window, seed: config.seed }),
+            rtt: Rtt::new(timing, config.handshake_rtt),
+            rack: Rack::new(config.reordering),
+            timer: LossTimer::default(),
+            timing,
+            delivery: Delivery::new(now),
+            usage: Usage::default(),
+            pacer: Pacer::default(),
+            prr: Prr::default(),
+            undo: None,
+            probed: None,
+            ecn: Ecn::new(config),
+            echo_heeded_until: 0,
+            tell_cwr: false,
+            idle_restart: config.idle_restart,
+            last_sent: None,
+            counters: Counters::default(),
+        }
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub fn control(&self) -> &Controller {
+        &self.control
+    }
+
+    pub fn srtt(&self) -> Option<Span> {
+        self.rtt.srtt()
+    }
+
+    pub fn rto(&self) -> Span {
+        self.rtt.rto()
+    }
+
+    pub fn flight(&self) -> u64 {
+        self.board.flight()
+    }
+
+    pub fn acknowledged(&self) -> u64 {
+        self.una
+    }
+
+    /// The next byte that never left.
+    pub fn sent(&self) -> u64 {
+        self.nxt
+    }
+
+    #[inline]
+    pub fn unsent(&self) -> u64 {
+        self.written - self.nxt
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.una == self.written
+    }
+
+    /// What may be in flight.
+    #[inline]
+    pub fn window(&self) -> u64 {
+        match self.phase {
+            Phase::Recovery { .. } if !self.is_bbr() => self.prr.window(),
+            _ => self.control.window(),
+        }
+    }
+
+    fn is_bbr(&self) -> bool {
+        matches!(self.control, Controller::Bbr(_))
+    }
+
+    /// The application appends to the stream.
+    pub fn write(&mut self, now: Time, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        if self.unsent() == 0 && self.board.lost() == 0 && self.board.flight() < self.window() {
+            self.delivery.on_app_limited(self.board.flight());
+        }
+        if self.is_idle() {
+            self.restart_after_idle(now);
+        }
+        self.written = self.written.saturating_add(bytes);
+    }
+
+    /// RFC 2861: a window that was not used for an RTO says nothing about the path. BBR wants to know of every pause.
+    fn restart_after_idle(&mut self, now: Time) {
+        let Some(last) = self.last_sent else { return };
+        if self.is_bbr() || self.idle_restart && now.since(last) > self.rtt.rto() {
+            self.control.on_idle_restart(now);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What an acknowledgement changes, in the order in which Linux 5.4 has it (`tcp_ack`).
+
+use machine::Out;
+use units::{Span, Time};
+
+use super::super::cc::{Ack, Control};
+use super::super::connection::{Connection, Done, Note};
+use super::super::record::{Delivered, timestamp};
+use super::super::segment::Segment;
+use super::{Ecn, Phase, Sender, Urgent};
+
+/// How things were before an acknowledgement.
+struct Before {
+    una: u64,
+    flight: u64,
+    sacked: u64,
+    sacked_end: Option<u64>,
+    lost_ever: u64,
+}
+
+impl Sender {
+    pub fn on_ack<O: Out<Connection>>(&mut self, now: Time, segment: &Segment, out: &mut O) {
+        if segment.ack > self.nxt {
+            self.counters.invalid += 1;
+            return;
+        }
+        let before = self.before();
+        let mut got = Delivered::new(now, self.rtt.min(), segment.echo);
+        let dsack = !segment.sack.is_empty() && self.take_sacks(segment, &mut got);
+        self.advance(segment, &mut got);
+        if segment.ece && self.ecn != Ecn::Off {
+            self.counters.echoes += 1;
+            self.heed_echo(now);
+        }
+        if self.una == before.una && got.bytes == 0 && !dsack && self.probed.is_none() {
+            return;
+        }
+        self.learn(now, segment, &before, &got);
+        self.end_probe(now, segment, &before, dsack, out);
+        if self.una > before.una || self.renews_timer(now, &got) {
+            self.restart_timer(now, out);
+        }
+        self.leave_phase(now, segment.echo, self.una > before.una, out);
+        if got.newest.is_some() && !self.board.is_empty() {
+            self.detect_losses(now, out);
+        }
+        if got.bytes > 0 {
+            self.tell_control(now, segment, &before, &got);
+        }
+        self.drop_stale_urgency();
+        self.report(&before, out);
+    }
+
+    #[inline]
+    fn before(&self) -> Before {
+        Before {
+            una: self.una,
+            flight: self.board.flight(),
+            sacked: self.board.sacked(),
+            sacked_end: self.board.sacked_end(),
+            lost_ever: self.board.lost_ever(),
+        }
+    }
+
+    /// Marks what the blocks tell of; true if the first tells of a duplicate (RFC 2883 §4).
+    fn take_sacks(&mut self, segment: &Segment, got: &mut Delivered) -> bool {
+        let position = |offset: i32| segment.ack.checked_add_signed(i64::from(offset));
+        let blocks = segment.sack.blocks();
+        let mut dsack = false;
+        for (place, block) in blocks.iter().enumerate() {
+            let (Some(from), Some(to)) = (position(block.0), position(block.1)) else { continue };
+            if from >= to || to > self.nxt {
+                continue;
+            }
+            let within_next = || blocks.get(1).is_some_and(|next| next.0 <= block.0 && block.1 <= next.1);
+            if place == 0 && (from < segment.ack || within_next()) {
+                dsack = true;
+                self.on_dsack(from);
+            } else if from >= self.una {
+                self.board.sack(from, to, got);
+            }
+        }
+        dsack
+    }
+
+    fn on_dsack(&mut self, from: u64) {
+        self.rack.on_dsack();
+        if let Some(undo) = &mut self.undo {
+            undo.on_dsack(from);
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, segment: &Segment, got: &mut Delivered) {
+        // A peer of this kind never closes its window; one that does is taken to have room for a segment, since there is
+        // no other way to learn when it opens again.
+        let room = u64::from(segment.window).max(self.mss);
+        self.edge = self.edge.max(segment.ack.saturating_add(room));
+        if segment.ack > self.una {
+            self.una = segment.ack;
+            self.board.ack(segment.ack, got);
+        }
+    }
+
+    /// Round trip, order of arrival and rate of delivery.
+    #[inline]
+    fn learn(&mut self, now: Time, segment: &Segment, before: &Before, got: &Delivered) {
+        if got.bytes == 0 {
+            return;
+        }
+        self.learn_rtt(now, segment, self.una > before.una, got);
+        self.delivery.on_delivered(now, got.bytes);
+        if before.sacked_end.is_some_and(|end| got.lowest < end) {
+            self.rack.on_reordering();
+        }
+        if let Some(newest) = &got.newest {
+            self.rack.on_arrival(now, newest);
+            self.rack.adapt(self.delivery.prior(newest), self.delivery.delivered());
+        }
+    }
+
+    /// The first segment of those acknowledged waited longest for a delayed acknowledgement: the RTO must expect that.
+    /// The last tells what the path takes. Of what was sent again, only timestamps tell (RFC 7323 §4).
+    #[inline]
+    fn learn_rtt(&mut self, now: Time, segment: &Segment, advanced: bool, got: &Delivered) {
+        let sample = match got.measured() {
+            Some((first, last)) => {
+                self.rtt.observe_min(now.since(last));
+                now.since(first)
+            }
+            None if advanced => Span::from_us(u64::from(timestamp(now).wrapping_sub(segment.echo)).max(1)),
+            None => return,
+        };
+        self.rtt.sample(sample, self.una, self.nxt);
+    }
+
+    /// RFC 8985 §7.4.2: the fate of the probe, as far as this tells.
+    #[inline]
+    fn end_probe<O: Out<Connection>>(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        before: &Before,
+        dsack: bool,
+        out: &mut O,
+    ) {
+        let Some(end) = self.probed.filter(|end| segment.ack >= *end) else { return };
+        let news = self.una > before.una || self.board.sacked() > before.sacked || segment.len > 0;
+        if dsack || (segment.ack == end && !news) {
+            self.probed = None;
+        } else if segment.ack > end {
+            self.probed = None;
+            if self.phase == Phase::Open {
+                self.reduce_for_probe(now, out);
+            }
+        }
+    }
+
+    /// What arrived by SACK left before the first missing one did (again): the timer starts anew, but not for later
+    /// ones, or it would never go off while the rest of a window arrives (`tcp_clean_rtx_queue`).
+    #[inline]
+    fn renews_timer(&self, now: Time, got: &Delivered) -> bool {
+        let (Some(sent), Some(head)) = (got.sack_sent, self.board.head_sent_at()) else { return false };
+        now.since(sent) > now.since(head)
+    }
+
+    /// RFC 3168 §6.1.2: once a window. DCTCP counts marks instead.
+    fn heed_echo(&mut self, now: Time) {
+        if self.ecn == Ecn::Classic && self.una >= self.echo_heeded_until && self.phase == Phase::Open {
+            self.echo_heeded_until = self.nxt;
+            self.tell_cwr = true;
+            self.control.on_echo(now, self.board.flight());
+        }
+    }
+
+    #[inline]
+    fn tell_control(&mut self, now: Time, segment: &Segment, before: &Before, got: &Delivered) {
+        let lost = self.board.lost_ever() - before.lost_ever;
+        let prior = got.newest.as_ref().map(|newest| self.delivery.prior(newest));
+        let min_rtt = self.rtt.min();
+        let srtt = self.rtt.srtt().unwrap_or_default();
+        // A window grows only with what is acknowledged in order (`tcp_may_raise_cwnd`).
+        let advanced = self.una - before.una;
+        let limited = advanced > 0 && self.usage.is_limited(self.control.window(), self.control.threshold());
+        let ack = Ack {
+            now,
+            delivered: got.bytes,
+            advanced,
+            marked: if segment.ece && self.ecn != Ecn::Off { got.bytes } else { 0 },
+            flight_before: before.flight,
+            flight: self.board.flight(),
+            rtt: got.measured().map(|(_, last)| now.since(last)),
+            min_rtt: min_rtt.min(srtt),
+            srtt,
+            round_start: prior.is_some_and(|prior| self.delivery.begins_round(prior)),
+            window_limited: limited,
+            in_recovery: self.phase != Phase::Open,
+            rate: got.newest.as_ref().and_then(|newest| self.delivery.sample(newest, min_rtt, lost)),
+        };
+        self.control.on_ack(&ack);
+        if matches!(self.phase, Phase::Recovery { .. }) {
+            self.prr.on_ack(got.bytes, self.board.flight(), got.resent, self.mss);
+        }
+    }
+
+    #[inline]
+    fn drop_stale_urgency(&mut self) {
+        let stale = match self.urgent {
+            None => false,
+            Some(Urgent::Head) => self.board.lost() == 0,
+            Some(Urgent::ProbeNew | Urgent::ProbeLast) => self.board.last_unsacked().is_none(),
+        };
+        if stale {
+            self.urgent = None;
+        }
+    }
+
+    #[inline]
+    fn report<O: Out<Connection>>(&self, before: &Before, out: &mut O) {
+        if self.board.sacked() > before.sacked {
+            out.note(Note::Sacked { bytes: self.board.sacked(), pending: self.unsent() });
+        }
+        if self.una > before.una {
+            out.complete(Done::Acknowledged(self.una));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What leaves next: what is urgent, then repairs, then new data.
+
+use machine::Out;
+use units::Time;
+
+use super::super::cc::Control;
+use super::super::connection::{Connection, Note};
+use super::super::counters::Cause;
+use super::super::record::timestamp;
+use super::{Ecn, Phase, Sender, Urgent};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    Nothing,
+    /// There is something, but the window is full.
+    Full,
+    /// There is something, but not before.
+    Later(Time),
+    Urgent(Urgent),
+    Repair,
+    New,
+}
+
+/// Payload that leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    pub seq: u64,
+    pub len: u32,
+    pub capable: bool,
+    pub cwr: bool,
+}
+
+impl Sender {
+    #[inline]
+    pub fn next(&self, now: Time) -> Next {
+        if let Some(urgent) = self.urgent {
+            return Next::Urgent(urgent);
+        }
+        let (next, len) = if self.board.lost() > 0 {
+            (Next::Repair, self.mss)
+        } else if self.unsent() > 0 && self.has_room() {
+            (Next::New, self.next_len())
+        } else {
+            return Next::Nothing;
+        };
+        let flight = self.board.flight();
+        if flight > 0 && flight + len > self.window() {
+            Next::Full
+        } else if self.pacer.release > now {
+            Next::Later(self.pacer.release)
+        } else {
+            next
+        }
+    }
+
+    #[inline]
+    fn next_len(&self) -> u64 {
+        self.unsent().min(self.mss)
+    }
+
+    /// Whether the peer has room for the next new segment.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.nxt + self.next_len() <= self.edge
+    }
+
+    /// `None` if `next` is none that can leave.
+    #[inline]
+    pub fn send<O: Out<Connection>>(&mut self, now: Time, next: Next, out: &mut O) -> Option<Outgoing> {
+        let outgoing = match next {
+            Next::Nothing | Next::Full | Next::Later(_) => return None,
+            Next::New => {
+                let outgoing = self.send_new(now);
+                self.on_new_sent(now, out);
+                outgoing
+            }
+            Next::Urgent(Urgent::ProbeNew) => self.send_new(now),
+            Next::Repair | Next::Urgent(Urgent::Head) => {
+                let cause = if matches!(self.phase, Phase::Loss { .. }) { Cause::Timeout } else { Cause::Sack };
+                let index = self.board.next_repair().expect("what is lost has a place");
+                self.resend(now, index, cause, out)
+            }
+            Next::Urgent(Urgent::ProbeLast) => {
+                let index = self.board.last_unsacked().expect("a probe needs a segment");
+                self.probed = Some(self.nxt);
+                self.resend(now, index, Cause::Probe, out)
+            }
+        };
+        self.urgent = None;
+        self.on_left(now, &outgoing);
+        Some(outgoing)
+    }
+
+    #[inline]
+    fn send_new(&mut self, now: Time) -> Outgoing {
+        let (seq, len) = (self.nxt, self.next_len());
+        let stamp = self.delivery.stamp(now, self.board.is_empty());
+        self.board.push(seq, len as u16, now, stamp);
+        self.nxt += len;
+        let cwr = self.ecn == Ecn::Classic && std::mem::take(&mut self.tell_cwr);
+        Outgoing { seq, len: len as u32, capable: self.ecn != Ecn::Off, cwr }
+    }
+
+    /// RFC 3168 §6.1.5: a classic sender's copies may not be marked.
+    fn resend<O: Out<Connection>>(&mut self, now: Time, index: usize, cause: Cause, out: &mut O) -> Outgoing {
+        let stamp = self.delivery.stamp(now, false);
+        let (seq, len) = self.board.resend(index, now, stamp);
+        if let Some(undo) = self.undo.as_mut().filter(|_| cause != Cause::Probe) {
+            undo.on_copy(timestamp(now));
+        }
+        self.on_resent(now, index == 0, out);
+        self.counters.on_retransmitted(cause, u64::from(len));
+        out.note(Note::Retransmitted { cause, bytes: u32::from(len) });
+        Outgoing { seq, len: u32::from(len), capable: self.ecn == Ecn::Dctcp, cwr: false }
+    }
+
+    #[inline]
+    fn on_left(&mut self, now: Time, outgoing: &Outgoing) {
+        let len = u64::from(outgoing.len);
+        self.last_sent = Some(now);
+        self.counters.segments_sent += 1;
+        self.counters.bytes_sent += len;
+        if let Some(pace) = self.control.pacing() {
+            self.pacer.on_sent(now, len, pace, self.mss);
+        }
+        if matches!(self.phase, Phase::Recovery { .. }) {
+            self.prr.on_sent(len);
+        }
+    }
+
+    /// After something left: what comes `next` tells whether the window was the limit.
+    #[inline]
+    pub fn note_usage(&mut self, next: Next) {
+        self.usage.on_sent(self.una, self.nxt, self.board.flight(), next == Next::Full);
+    }
+}

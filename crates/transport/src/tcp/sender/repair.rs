@@ -1,0 +1,97 @@
+//! Losses: found, repaired, or imagined.
+
+use machine::Out;
+use units::{Span, Time};
+
+use super::super::cc::Control;
+use super::super::connection::{Connection, Note};
+use super::super::prr::Prr;
+use super::super::undo::Undo;
+use super::{Phase, Sender};
+
+impl Sender {
+    /// RFC 8985 §6.2, step 5.
+    #[inline]
+    pub(super) fn detect_losses<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        let srtt = self.rtt.srtt().unwrap_or_default();
+        let repairing = self.phase != Phase::Open;
+        let window =
+            self.rack.reordering_window(self.rtt.min().min(srtt), srtt, repairing, self.board.sacked_segments());
+        let wait = self.board.detect(&self.rack.judge(now, window));
+        if wait > Span::ZERO {
+            self.wait_for_order(now, wait, out);
+        }
+        if self.board.lost() > 0 && self.phase == Phase::Open {
+            self.enter_recovery(now, out);
+        }
+    }
+
+    fn enter_recovery<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        let flight = self.board.flight();
+        let prior = self.control.window();
+        self.control.on_loss(now, flight);
+        self.prr = Prr::new(prior, self.control.threshold());
+        self.prr.on_ack(0, flight, false, self.mss);
+        self.phase = Phase::Recovery { until: self.nxt };
+        self.undo = Some(Undo::new(self.una));
+        self.probed = None;
+        self.tell_cwr = true;
+        self.counters.recoveries += 1;
+        out.note(Note::Reduced { pending: self.unsent() });
+    }
+
+    pub(super) fn enter_loss(&mut self, now: Time) {
+        let flight = self.board.flight();
+        self.board.time_out(now, self.rack.rtt());
+        self.control.on_timeout(now, flight);
+        if !matches!(self.phase, Phase::Loss { .. }) {
+            self.undo = Some(Undo::new(self.una));
+        }
+        self.phase = Phase::Loss { until: self.nxt };
+        self.probed = None;
+        self.tell_cwr = true;
+    }
+
+    /// A probe turned out to have repaired a loss (RFC 8985 §7.4.2): the reduction that this calls for, and no more.
+    pub(super) fn reduce_for_probe<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        self.control.on_loss(now, self.board.flight());
+        self.control.on_recovered(now);
+        self.tell_cwr = true;
+        out.note(Note::Reduced { pending: self.unsent() });
+    }
+
+    /// After an acknowledgement that may end the repair. `advanced` if it acknowledged something in order.
+    pub(super) fn leave_phase<O: Out<Connection>>(&mut self, now: Time, echo: u32, advanced: bool, out: &mut O) {
+        let (until, timed_out) = match self.phase {
+            Phase::Open => return,
+            Phase::Recovery { until } => (until, false),
+            Phase::Loss { until } => (until, true),
+        };
+        let over = self.una >= until;
+        if self.undo.is_some_and(|undo| is_spurious(&undo, echo, advanced, timed_out, over)) {
+            self.undo_reduction(now, out);
+        }
+        if over || self.undo.is_none() {
+            self.phase = Phase::Open;
+            self.undo = None;
+            self.control.on_recovered(now);
+            self.rack.on_recovered();
+        }
+    }
+
+    fn undo_reduction<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        self.undo = None;
+        self.board.forget_losses();
+        self.control.undo(now);
+        self.counters.spurious += 1;
+        out.note(Note::Undone);
+    }
+}
+
+/// All copies are proven superfluous at any time; timestamps tell at once after a timeout, where only the first copy is
+/// in question, and at the end of a recovery, where holes may differ.
+fn is_spurious(undo: &Undo, echo: u32, advanced: bool, timed_out: bool, over: bool) -> bool {
+    let by_timestamp = advanced && (timed_out || over) && undo.is_answered_by_original(echo);
+    let by_dsack = undo.is_proven() && (undo.has_copies() || over);
+    by_timestamp || by_dsack
+}

@@ -1,0 +1,192 @@
+//! The one timer of the sender. RFC 8985 §8: what is waited for is the first of three things.
+//!
+//! | waits for | set | then |
+//! | --- | --- | --- |
+//! | [`Kind::Reorder`] | a segment is overdue (§6.2, step 5) | it is lost |
+//! | [`Kind::Probe`] | something leaves or is acknowledged, nothing is missing (§7.2) | a probe leaves (§7.3) |
+//! | [`Kind::Retransmit`] | otherwise, if anything is in flight (RFC 6298 §5) | all of it is lost |
+//!
+//! An armed timer is left alone as long as what is waited for comes later: it is looked at again when it goes off.
+
+use machine::{Out, Port};
+use units::{Span, Time};
+
+use super::super::connection::{Connection, Note, Timer};
+use super::super::timing::{Timing, Wait};
+use super::{Phase, Sender, Urgent};
+
+const FIRST_PROBE: Span = Span::from_ms(1_000);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Retransmit,
+    Probe,
+    Reorder,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossTimer {
+    pending: Option<Kind>,
+    wait: Wait,
+    armed: Time,
+}
+
+impl Default for LossTimer {
+    fn default() -> Self {
+        Self { pending: None, wait: Wait::plain(Time::ZERO, Span::ZERO), armed: Time::NEVER }
+    }
+}
+
+impl LossTimer {
+    #[inline]
+    fn set<O: Out<Connection>>(&mut self, kind: Kind, wait: Wait, timing: &Timing, out: &mut O) {
+        self.pending = Some(kind);
+        self.wait = wait;
+        if wait.earliest() < self.armed {
+            self.arm_before(timing.deadline(&wait), out);
+        }
+    }
+
+    fn arm_before<O: Out<Connection>>(&mut self, deadline: Time, out: &mut O) {
+        if deadline < self.armed {
+            self.armed = deadline;
+            out.arm(Timer::Loss, deadline);
+        }
+    }
+
+    fn cancel<O: Out<Connection>>(&mut self, out: &mut O) {
+        self.pending = None;
+        if self.armed != Time::NEVER {
+            self.armed = Time::NEVER;
+            out.disarm(Timer::Loss);
+        }
+    }
+
+    /// It went off: for what, unless that comes later.
+    fn due<O: Out<Connection>>(&mut self, now: Time, timing: &Timing, out: &mut O) -> Option<Kind> {
+        self.armed = Time::NEVER;
+        let kind = self.pending?;
+        let deadline = timing.deadline(&self.wait);
+        if deadline > now {
+            self.arm_before(deadline, out);
+            return None;
+        }
+        self.pending = None;
+        Some(kind)
+    }
+}
+
+impl Sender {
+    /// Something was acknowledged.
+    #[inline]
+    pub(super) fn restart_timer<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        if self.board.is_empty() {
+            self.timer.cancel(out);
+        } else if self.may_probe() {
+            self.wait_for_probe(now, now, out);
+        } else {
+            self.wait_for_rto(now, out);
+        }
+    }
+
+    /// New data left.
+    #[inline]
+    pub(super) fn on_new_sent<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        if self.may_probe() {
+            let head = self.board.head_sent_at().unwrap_or(now);
+            self.wait_for_probe(now, head, out);
+        } else if matches!(self.timer.pending, None | Some(Kind::Probe)) {
+            self.wait_for_rto(now, out);
+        }
+    }
+
+    /// A segment left again.
+    pub(super) fn on_resent<O: Out<Connection>>(&mut self, now: Time, is_head: bool, out: &mut O) {
+        if self.timer.pending.is_none() || is_head && self.timer.pending != Some(Kind::Reorder) {
+            self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
+        }
+    }
+
+    /// §7.2: only while nothing is missing.
+    #[inline]
+    fn may_probe(&self) -> bool {
+        self.phase == Phase::Open && self.board.sacked() == 0
+    }
+
+    /// `cap_from` is when the retransmission timer counts from: it may be due earlier.
+    #[inline]
+    fn wait_for_probe<O: Out<Connection>>(&mut self, now: Time, cap_from: Time, out: &mut O) {
+        let (span, extra) = match self.rtt.srtt() {
+            None => (FIRST_PROBE, Span::ZERO),
+            Some(srtt) if self.board.is_lone() => (srtt * 2, self.timing.ack_delay),
+            Some(srtt) => (srtt * 2, self.timing.slack),
+        };
+        let cap = self.rtt.rto();
+        self.set_timer(Kind::Probe, Wait { from: now, span, extra, cap_from, cap }, out);
+    }
+
+    /// If what was waited for came before the retransmission timer, that has been running all along (`tcp_rearm_rto`).
+    fn wait_for_rto<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        let rto = self.rtt.rto();
+        let left = match (self.timer.pending, self.board.head_sent_at()) {
+            (Some(Kind::Probe | Kind::Reorder), Some(head)) => (head + self.timing.round_up(rto)).since(now),
+            _ => rto,
+        };
+        self.set_timer(Kind::Retransmit, Wait::plain(now, left.max(Span::from_us(1))), out);
+    }
+
+    /// Some segments are lost unless they arrive within `span`.
+    pub(super) fn wait_for_order<O: Out<Connection>>(&mut self, now: Time, span: Span, out: &mut O) {
+        let wait = Wait { from: now, span, extra: self.timing.slack, cap_from: now, cap: self.rtt.rto() };
+        self.set_timer(Kind::Reorder, wait, out);
+    }
+
+    #[inline]
+    fn set_timer<O: Out<Connection>>(&mut self, kind: Kind, wait: Wait, out: &mut O) {
+        self.timer.set(kind, wait, &self.timing, out);
+    }
+
+    pub fn on_timer<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        match self.timer.due(now, &self.timing, out) {
+            None => {}
+            Some(Kind::Retransmit) => self.time_out(now, out),
+            Some(Kind::Probe) => self.probe(now, out),
+            Some(Kind::Reorder) => self.on_overdue(now, out),
+        }
+    }
+
+    fn time_out<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        self.counters.timeouts += 1;
+        out.note(Note::Timeout);
+        self.enter_loss(now);
+        self.rtt.back_off();
+        self.urgent = Some(Urgent::Head);
+        self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
+        out.wake(Port(0));
+    }
+
+    /// RFC 8985 §7.3: new data if there is some, or the last segment again, once.
+    fn probe<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        let probe = if self.unsent() > 0 && self.has_room() {
+            Urgent::ProbeNew
+        } else if self.probed.is_none() && self.board.last_unsacked().is_some() {
+            Urgent::ProbeLast
+        } else {
+            self.timer.pending = Some(Kind::Probe);
+            self.wait_for_rto(now, out);
+            return;
+        };
+        self.counters.probes += 1;
+        self.urgent = Some(probe);
+        self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
+        out.note(Note::Probe);
+        out.wake(Port(0));
+    }
+
+    fn on_overdue<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+        self.timer.pending = Some(Kind::Reorder);
+        self.wait_for_rto(now, out);
+        self.detect_losses(now, out);
+        out.wake(Port(0));
+    }
+}

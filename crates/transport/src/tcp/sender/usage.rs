@@ -1,0 +1,44 @@
+//! Whether the window is what limits the sender: only then may it grow. RFC 7661 in the simple form of Linux
+//! (`tcp_cwnd_validate`).
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Usage {
+    limited: bool,
+    /// The most in flight since the last window began, which ends at `until`.
+    peak: u64,
+    until: u64,
+}
+
+impl Usage {
+    /// After something left; `full` if more would have, had the window allowed.
+    #[inline]
+    pub fn on_sent(&mut self, una: u64, nxt: u64, flight: u64, full: bool) {
+        if una >= self.until || full || (!self.limited && flight > self.peak) {
+            self.limited = full;
+            self.peak = flight;
+            self.until = nxt;
+        }
+    }
+
+    /// In slow start a window that is half used may grow, too: it doubles.
+    #[inline]
+    pub fn is_limited(&self, window: u64, threshold: u64) -> bool {
+        self.limited || (window < threshold && window < 2 * self.peak)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_once_full_counts_as_such_until_it_is_acknowledged() {
+        let mut usage = Usage::default();
+        usage.on_sent(0, 10_000, 10_000, true);
+        usage.on_sent(1_000, 11_000, 10_000, false);
+        assert!(usage.is_limited(10_000, 5_000));
+        usage.on_sent(10_000, 12_000, 2_000, false);
+        assert!(!usage.is_limited(10_000, 5_000));
+        assert!(usage.is_limited(3_900, 5_000), "more than half used in slow start");
+    }
+}

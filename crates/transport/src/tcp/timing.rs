@@ -1,0 +1,210 @@
+//! When timers go off.
+//!
+//! The documents (RFC 6298, RFC 8985) have exact times. Linux 5.4 counts jiffies: a span becomes a whole number of
+//! them, rounded up (`usecs_to_jiffies`), and a timer set for *n* goes off with the *n*+1st tick, because the timer
+//! wheel rounds up once more; from 63 jiffies on the wheel's levels are coarser by 8 each (`kernel/time/timer.c`).
+//!
+//! ```text
+//!        set, n = 2            goes off
+//!           ▼                     ▼
+//!   ────┬───────┬───────┬───────┬───────▶   ticks of this host
+//!       k      k+1     k+2     k+3
+//! ```
+//!
+//! A [`Wait`] that has begun is resolved to a deadline only when somebody must know it: every acknowledgement begins
+//! one, hardly any ends, and ticks cost divisions.
+
+use units::{Span, Time};
+
+use super::config::Profile;
+
+/// `TCP_RTO_MIN`, which a probe allows for an acknowledgement that may be delayed, whatever the route's `rto_min`.
+const LINUX_ACK_DELAY: Span = Span::from_ms(200);
+
+/// Jiffies that fit the finest level of the timer wheel, and bits by which each level is coarser than the last.
+const WHEEL_FIRST: u64 = 63;
+const WHEEL_SHIFT: u32 = 3;
+const WHEEL_MAX_SHIFT: u32 = 24;
+
+/// Phases repeat after so many jiffies: as far as the levels in use can tell hosts apart.
+const PHASES: u64 = 1 << 12;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    grid: Option<Grid>,
+    pub rto_min: Span,
+    /// What a probe waits longer if a lone segment's acknowledgement may be delayed.
+    pub ack_delay: Span,
+    /// `TCP_TIMEOUT_MIN`: added to probe and reordering timers, since a tick may come at once.
+    pub slack: Span,
+}
+
+/// The ticks of one host: at multiples of `jiffy`, less `offset`.
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    jiffy: u64,
+    offset: u64,
+}
+
+/// `span` and `extra` from `from` on, but not beyond `cap` from `cap_from` on, unless that has passed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    pub from: Time,
+    pub span: Span,
+    pub extra: Span,
+    pub cap_from: Time,
+    pub cap: Span,
+}
+
+impl Wait {
+    pub fn plain(from: Time, span: Span) -> Self {
+        Self { from, span, extra: Span::ZERO, cap_from: from, cap: span }
+    }
+
+    /// It ends then or later.
+    #[inline]
+    pub fn earliest(&self) -> Time {
+        (self.from + self.span).min((self.cap_from + self.cap).max(self.from))
+    }
+}
+
+impl Timing {
+    pub fn new(profile: &Profile) -> Self {
+        match *profile {
+            Profile::Linux { hz, rto_min, phase } => {
+                let grid = Grid::new(hz, phase);
+                let slack = Span::from_ps(2 * grid.jiffy);
+                Self { grid: Some(grid), rto_min, ack_delay: LINUX_ACK_DELAY, slack }
+            }
+            Profile::Rfc { rto_min, max_ack_delay } => {
+                Self { grid: None, rto_min, ack_delay: max_ack_delay, slack: Span::ZERO }
+            }
+        }
+    }
+
+    pub fn ticks(&self) -> bool {
+        self.grid.is_some()
+    }
+
+    /// Number of the last tick; meaningless where time does not tick.
+    pub fn tick(&self, now: Time) -> u64 {
+        self.grid.map_or(0, |grid| grid.tick(now))
+    }
+
+    pub fn next_tick(&self, now: Time) -> Time {
+        self.grid.map_or(now, |grid| grid.time(grid.tick(now) + 1))
+    }
+
+    /// How many ticks `span` is, rounded up.
+    pub fn jiffies(&self, span: Span) -> u64 {
+        self.grid.map_or(0, |grid| grid.count(span))
+    }
+
+    /// As a kernel that counts in jiffies would keep it.
+    pub fn round_up(&self, span: Span) -> Span {
+        self.grid.map_or(span, |grid| Span::from_ps(grid.count(span) * grid.jiffy))
+    }
+
+    /// When a timer set at `now` for so many ticks goes off.
+    pub fn after_jiffies(&self, now: Time, jiffies: u64) -> Time {
+        self.grid.map_or(now, |grid| grid.fires(now, jiffies))
+    }
+
+    pub fn deadline(&self, wait: &Wait) -> Time {
+        let left = (wait.cap_from + self.round_up(wait.cap)).since(wait.from);
+        let capped = left > Span::ZERO;
+        match self.grid {
+            None => {
+                let span = wait.span + wait.extra;
+                wait.from + if capped { span.min(left) } else { span }
+            }
+            Some(grid) => {
+                let jiffies = grid.count(wait.span) + grid.count(wait.extra);
+                grid.fires(wait.from, if capped { jiffies.min(grid.count(left)) } else { jiffies })
+            }
+        }
+    }
+}
+
+impl Grid {
+    fn new(hz: u32, phase: Span) -> Self {
+        let jiffy = 1_000_000_000_000 / u64::from(hz.max(1));
+        let round = jiffy * PHASES;
+        Self { jiffy, offset: round - phase.as_ps() % round }
+    }
+
+    fn tick(&self, now: Time) -> u64 {
+        (now.as_ps() + self.offset) / self.jiffy
+    }
+
+    fn time(&self, tick: u64) -> Time {
+        Time::from_ps((tick * self.jiffy).saturating_sub(self.offset))
+    }
+
+    fn count(&self, span: Span) -> u64 {
+        span.as_ps().div_ceil(self.jiffy)
+    }
+
+    fn fires(&self, now: Time, jiffies: u64) -> Time {
+        let mut shift = 0;
+        while jiffies >= WHEEL_FIRST << shift && shift < WHEEL_MAX_SHIFT {
+            shift += WHEEL_SHIFT;
+        }
+        let expires = self.tick(now) + jiffies;
+        self.time(((expires >> shift) + 1) << shift)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Span::from_us(us)
+    }
+
+    fn linux(phase: Span) -> Timing {
+        Timing::new(&Profile::Linux { hz: 1_000, rto_min: Span::from_ms(1), phase })
+    }
+
+    #[test]
+    fn two_jiffies_end_with_the_third_tick() {
+        let timing = linux(Span::ZERO);
+        let wait = |from, span| timing.deadline(&Wait::plain(at(from), Span::from_us(span)));
+        assert_eq!(wait(10, 2_000), at(3_000));
+        assert_eq!(wait(999, 1_001), at(3_000));
+        assert_eq!(wait(1_000, 1), at(3_000), "a span between ticks is a whole jiffy");
+    }
+
+    #[test]
+    fn hosts_tick_at_their_own_phase() {
+        let timing = linux(Span::from_us(300));
+        assert_eq!(timing.deadline(&Wait::plain(at(10), Span::from_us(1_000))), at(1_300));
+        assert_eq!(timing.deadline(&Wait::plain(at(310), Span::from_us(1_000))), at(2_300));
+        assert_eq!(timing.next_tick(at(300)), at(1_300));
+    }
+
+    #[test]
+    fn long_waits_end_at_a_coarser_tick() {
+        let timing = linux(Span::ZERO);
+        assert_eq!(timing.deadline(&Wait::plain(at(0), Span::from_ms(62))), at(63_000));
+        assert_eq!(timing.deadline(&Wait::plain(at(0), Span::from_ms(63))), at(64_000));
+        assert_eq!(timing.deadline(&Wait::plain(at(0), Span::from_ms(200))), at(208_000));
+    }
+
+    #[test]
+    fn a_cap_counts_from_its_own_start_and_holds_until_it_has_passed() {
+        let timing = Timing::new(&Profile::rfc());
+        let wait = |cap_from| Wait {
+            from: at(100),
+            span: Span::from_us(50),
+            extra: Span::from_us(10),
+            cap_from: at(cap_from),
+            cap: Span::from_us(40),
+        };
+        assert_eq!(timing.deadline(&wait(100)), at(140));
+        assert_eq!(timing.deadline(&wait(80)), at(120));
+        assert_eq!(timing.deadline(&wait(10)), at(160));
+        assert!(wait(10).earliest() <= at(160));
+    }
+}

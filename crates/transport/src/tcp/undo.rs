@@ -1,0 +1,46 @@
+//! Finding out that nothing had been lost. RFC 3522 and RFC 4015 (Eifel, by timestamps), RFC 3708 (by DSACK).
+
+use super::record::before;
+
+/// What was sent again since repair began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undo {
+    /// First byte that was not acknowledged then.
+    marker: u64,
+    /// Timestamp of the first copy.
+    first_copy: Option<u32>,
+    /// Copies that no DSACK proved to be superfluous.
+    unproven: u32,
+}
+
+impl Undo {
+    pub fn new(marker: u64) -> Self {
+        Self { marker, first_copy: None, unproven: 0 }
+    }
+
+    pub fn on_copy(&mut self, timestamp: u32) {
+        self.first_copy.get_or_insert(timestamp);
+        self.unproven += 1;
+    }
+
+    /// The peer got a segment that begins at `start` twice.
+    pub fn on_dsack(&mut self, start: u64) {
+        if start >= self.marker {
+            self.unproven = self.unproven.saturating_sub(1);
+        }
+    }
+
+    /// Every copy was superfluous.
+    pub fn is_proven(&self) -> bool {
+        self.unproven == 0
+    }
+
+    /// The acknowledgement was caused by something that left before any copy.
+    pub fn is_answered_by_original(&self, echo: u32) -> bool {
+        self.first_copy.is_some_and(|first| before(echo, first))
+    }
+
+    pub fn has_copies(&self) -> bool {
+        self.first_copy.is_some()
+    }
+}

@@ -1,0 +1,305 @@
+//! Segments in and out, as scripts: `scripts/*.txt`, one story each, in the manner of packetdrill.
+//!
+//! ```text
+//! config mss=1000 profile=rfc rto_min=1ms handshake=30us
+//! 0us   write 3000                        the application writes
+//! 0us   > 0:3000 by 1000 ack 0            three segments leave (`by` splits them)
+//! 30us  < ack 1000 sack 2000:3000         a segment comes in
+//! 40us  > 1000:2000 ack 0 (sack)          a copy leaves, because of SACK; also (probe), (timeout)
+//! 40us  flight 1000                       what the connection says of itself
+//! ```
+//!
+//! What leaves must be what the script says, at that time and in that order, and no more. A segment that comes in
+//! returns the timestamp of the last one that left unless it says `echo TIME`. Flags: `ece`, `cwr`, `ect`, `ce`.
+//! `together` before several `<` hands them in before anything can leave.
+
+use std::collections::VecDeque;
+
+use machine::{Machine, Port, Pull};
+use testkit::{Act, Recorder};
+use transport::tcp::cc::{Algorithm, Control};
+use transport::tcp::{Cause, Command, Config, Connection, Note, Phase, Profile, Reordering, Sack, Segment};
+use units::{Span, Time};
+use wire::ip::Ecn;
+
+macro_rules! scripts {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            Script::run(include_str!(concat!("scripts/", stringify!($name), ".txt")));
+        })*
+    };
+}
+
+scripts! {
+    rfc2018_sack_blocks
+    rfc2883_dsack_blocks
+    rack_finds_a_loss
+    rack_finds_a_lost_copy
+    rack_waits_for_what_is_late
+    rack_learns_to_wait_longer
+    tlp_repairs_the_tail
+    tlp_with_new_data
+    tlp_finds_no_loss
+    rto_backs_off
+    rto_was_spurious
+    linux_ticks
+    linux_quick_acks
+    rfc_delayed_acks
+    prr_halves_gently
+    dctcp_marks
+    ecn_echo
+    idle_restart
+    bbr_paces
+}
+
+struct Script {
+    connection: Connection,
+    out: Recorder<Connection>,
+    now: Time,
+    left: VecDeque<(Time, String)>,
+    /// The timestamp that left last.
+    stamp: u32,
+    pull_at: Option<Time>,
+}
+
+impl Script {
+    fn run(text: &str) {
+        let mut lines = text.lines().enumerate().filter(|(_, line)| {
+            let line = line.trim();
+            !line.is_empty() && !line.starts_with('#')
+        });
+        let (_, first) = lines.next().expect("a script configures first");
+        let mut script = Self {
+            connection: Connection::new(&config(first), Time::ZERO),
+            out: Recorder::default(),
+            now: Time::ZERO,
+            left: VecDeque::new(),
+            stamp: 0,
+            pull_at: None,
+        };
+        for (number, line) in lines {
+            script.line(line).unwrap_or_else(|why| panic!("line {}: {line}\n{why}", number + 1));
+        }
+        assert!(script.left.is_empty(), "left as well: {:?}", script.left);
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let (time, rest) = line.trim().split_once(' ').ok_or("a time, then what happens")?;
+        let at = Time::ZERO + time.parse::<Span>().map_err(|error| error.to_string())?;
+        self.advance(at);
+        let (verb, rest) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));
+        let words = rest.split_whitespace().collect::<Vec<_>>();
+        match verb {
+            "write" => {
+                self.connection.on_command(at, Command::Send(number(words[0])), &mut self.out);
+                self.pull();
+            }
+            "<" => {
+                self.hand_in(&words);
+                self.pull();
+            }
+            "together" => words.split(|word| *word == "<").skip(1).for_each(|words| self.hand_in(words)),
+            "pull" => self.pull(),
+            ">" => return expand(&words).into_iter().try_for_each(|expected| self.expect(at, &expected)),
+            "nothing" => {}
+            _ => return same(&words.join(" "), &self.fact(verb)),
+        }
+        Ok(())
+    }
+
+    fn fact(&self, name: &str) -> String {
+        let connection = &self.connection;
+        let controller = connection.controller();
+        match name {
+            "window" => connection.window().to_string(),
+            "threshold" => controller.threshold().to_string(),
+            "flight" => connection.bytes_in_flight().to_string(),
+            "unsent" => connection.unsent().to_string(),
+            "rto" => connection.rto().to_string(),
+            "delivered" => connection.delivered().to_string(),
+            "spurious" => connection.counters().spurious.to_string(),
+            "idle" => (connection.is_idle() && self.out.timers.is_empty()).to_string(),
+            "phase" => match connection.phase() {
+                Phase::Open => "open".into(),
+                Phase::Recovery { until } => format!("recovery {until}"),
+                Phase::Loss { until } => format!("loss {until}"),
+            },
+            other => panic!("no such fact: {other}"),
+        }
+    }
+
+    /// Lets timers go off and paced segments leave until `at`.
+    fn advance(&mut self, at: Time) {
+        loop {
+            let next = [self.out.next_deadline(), self.pull_at].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= at) else { break };
+            self.now = self.now.max(next);
+            if let Some(timer) = self.out.due(self.now) {
+                self.connection.on_timer(self.now, timer, &mut self.out);
+            }
+            self.pull();
+        }
+        self.now = at;
+    }
+
+    fn hand_in(&mut self, words: &[&str]) {
+        let segment = parse(words, self.stamp, self.now);
+        self.connection.on_frame(self.now, Port(0), segment, &mut self.out);
+    }
+
+    fn pull(&mut self) {
+        self.out.acts();
+        self.pull_at = None;
+        loop {
+            let pulled = self.connection.pull(self.now, Port(0), &mut self.out);
+            let mut why = "";
+            for act in self.out.acts() {
+                match act {
+                    Act::Note(Note::Retransmitted { cause, .. }) => {
+                        why = match cause {
+                            Cause::Sack => " (sack)",
+                            Cause::Probe => " (probe)",
+                            Cause::Timeout => " (timeout)",
+                        };
+                    }
+                    Act::Transmit(segment) => {
+                        self.stamp = segment.timestamp;
+                        self.left.push_back((self.now, print(&segment) + why));
+                    }
+                    _ => {}
+                }
+            }
+            match pulled {
+                Pull::Sent => {}
+                Pull::NotBefore(at) => return self.pull_at = Some(at),
+                Pull::Last => {
+                    let again = self.connection.pull(self.now, Port(0), &mut self.out);
+                    return assert!(!matches!(again, Pull::Sent | Pull::Last), "that was not the last");
+                }
+                Pull::Idle => return,
+            }
+        }
+    }
+
+    fn expect(&mut self, at: Time, expected: &str) -> Result<(), String> {
+        let (time, left) = self.left.pop_front().ok_or("nothing left")?;
+        same(expected, &left)?;
+        same(&at.since(Time::ZERO).to_string(), &time.since(Time::ZERO).to_string())
+    }
+}
+
+fn same(expected: &str, got: &str) -> Result<(), String> {
+    if expected == got { Ok(()) } else { Err(format!("expected {expected}\n     got {got}")) }
+}
+
+fn number(word: &str) -> u64 {
+    word.parse().unwrap_or_else(|_| panic!("a number, not {word}"))
+}
+
+fn span(word: &str) -> Span {
+    word.parse().unwrap_or_else(|_| panic!("a time, not {word}"))
+}
+
+fn pair(word: &str) -> (u64, u64) {
+    let (from, to) = word.split_once(':').unwrap_or_else(|| panic!("from:to, not {word}"));
+    (number(from), number(to))
+}
+
+/// `0:2000 by 1000 ack 0` is two segments.
+fn expand(words: &[&str]) -> Vec<String> {
+    match words {
+        [range, "by", size, rest @ ..] => {
+            let (from, to) = pair(range);
+            let size = number(size);
+            let rest = rest.join(" ");
+            let starts = (from..to).step_by(size as usize);
+            starts.map(|start| format!("{start}:{} {rest}", to.min(start + size))).collect()
+        }
+        _ => vec![words.join(" ")],
+    }
+}
+
+fn print(segment: &Segment) -> String {
+    let mut text = String::new();
+    if segment.len > 0 {
+        text += &format!("{}:{} ", segment.seq, segment.seq + u64::from(segment.len));
+    }
+    text += &format!("ack {}", segment.ack);
+    if !segment.sack.is_empty() {
+        text += " sack";
+    }
+    let position = |offset: i32| segment.ack.checked_add_signed(i64::from(offset)).expect("within the stream");
+    for (from, to) in segment.sack.blocks() {
+        text += &format!(" {}:{}", position(*from), position(*to));
+    }
+    let flags = [(segment.ece, " ece"), (segment.cwr, " cwr"), (segment.ecn == Ecn::Capable, " ect")];
+    flags.into_iter().filter(|(set, _)| *set).for_each(|(_, name)| text += name);
+    text
+}
+
+fn parse(words: &[&str], stamp: u32, now: Time) -> Segment {
+    let mut segment = Segment { window: 1 << 30, echo: stamp, ..Segment::default() };
+    segment.timestamp = (now.as_ps() / 1_000_000) as u32;
+    let mut words = words.iter().peekable();
+    if let Some(range) = words.next_if(|word| word.contains(':')) {
+        let (from, to) = pair(range);
+        segment.seq = from;
+        segment.len = (to - from) as u32;
+    }
+    while let Some(word) = words.next() {
+        match *word {
+            "ack" => segment.ack = number(words.next().expect("a number")),
+            "win" => segment.window = number(words.next().expect("a number")) as u32,
+            "echo" => segment.echo = (span(words.next().expect("a time")).as_ps() / 1_000_000) as u32,
+            "sack" => {
+                while let Some(block) = words.next_if(|word| word.contains(':')) {
+                    let (from, to) = pair(block);
+                    push(&mut segment.sack, segment.ack, from, to);
+                }
+            }
+            "ece" => segment.ece = true,
+            "cwr" => segment.cwr = true,
+            "ect" => segment.ecn = Ecn::Capable,
+            "ce" => segment.ecn = Ecn::Experienced,
+            other => panic!("no such word: {other}"),
+        }
+    }
+    segment
+}
+
+fn push(sack: &mut Sack, ack: u64, from: u64, to: u64) {
+    let offset = |position: u64| (position as i64 - ack as i64) as i32;
+    assert!(sack.push(offset(from), offset(to)), "too many blocks");
+}
+
+fn config(line: &str) -> Config {
+    let mut config = Config { mss: 1_000, algorithm: Algorithm::Reno, profile: Profile::rfc(), ..Config::default() };
+    let mut words = line.split_whitespace();
+    assert_eq!(words.next(), Some("config"), "a script configures first");
+    for word in words {
+        let (key, value) = word.split_once('=').unwrap_or_else(|| panic!("key=value, not {word}"));
+        match key {
+            "mss" => config.mss = number(value) as u32,
+            "window" => config.initial_window = number(value) as u32,
+            "algorithm" => config.algorithm = value.parse().expect("an algorithm"),
+            "profile" if value == "linux" => config.profile = Profile::linux(),
+            "profile" if value == "rfc" => config.profile = Profile::rfc(),
+            "rto_min" | "ack_delay" | "phase" => tune(&mut config.profile, key, span(value)),
+            "handshake" => config.handshake_rtt = Some(span(value)),
+            "ecn" => config.ecn = value == "on",
+            "reordering" => config.reordering = if value == "fixed" { Reordering::Fixed } else { Reordering::Adaptive },
+            other => panic!("no such setting: {other}"),
+        }
+    }
+    config
+}
+
+fn tune(profile: &mut Profile, key: &str, value: Span) {
+    match (profile, key) {
+        (Profile::Linux { rto_min, .. } | Profile::Rfc { rto_min, .. }, "rto_min") => *rto_min = value,
+        (Profile::Linux { phase, .. }, "phase") => *phase = value,
+        (Profile::Rfc { max_ack_delay, .. }, "ack_delay") => *max_ack_delay = value,
+        (profile, key) => panic!("{profile:?} has no {key}"),
+    }
+}
