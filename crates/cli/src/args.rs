@@ -8,7 +8,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use units::{Bytes, Count, ParseError, Prob, Rate, Span};
 
-pub use live::{BenchArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs};
+pub use live::{BenchArgs, BenchCommand, BenchSimArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs};
 
 /// One toolkit for packet loss in datacenter networks.
 #[derive(Debug, Parser)]

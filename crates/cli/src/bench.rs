@@ -6,12 +6,16 @@ use live::bench::{Plan, Results};
 use live::net::become_root_of_own_namespaces;
 use report::table::{Align, Table};
 
-use crate::args::BenchArgs;
+use crate::args::{BenchArgs, BenchCommand};
+use crate::bench_sim;
 use crate::demo::{check_seconds, parse_rate, us};
 use crate::output::{Done, Failure, print, say};
 use crate::watch::stop_on_ctrl_c;
 
 pub fn run(args: &BenchArgs, json: bool) -> Done {
+    if let Some(BenchCommand::Sim(args)) = &args.what {
+        return bench_sim::run(args, json);
+    }
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));
     let plan = Plan {
         rate: parse_rate(&args.rate)?,

@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod bench_sim;
 mod broken;
 mod compare;
 mod copies;

@@ -70,6 +70,7 @@ fn config(args: &LinkArgs) -> Result<Config, Failure> {
         shared_reorder: args.shared_reorder,
         exact: args.exact,
         seed: args.seed,
+        ..Config::default()
     })
 }
 

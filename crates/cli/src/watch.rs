@@ -69,7 +69,7 @@ pub fn stop_on_ctrl_c() -> Arc<AtomicBool> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that may ask for the time of day")]
-fn now() -> Instant {
+pub fn now() -> Instant {
     Instant::now()
 }
 
@@ -94,6 +94,16 @@ impl Watch for Terminal {
 
     fn run_done(&self) {
         self.bar.inc(1);
+    }
+}
+
+/// Only ends a run when asked to.
+#[derive(Debug)]
+pub struct Stopper<'a>(pub &'a AtomicBool);
+
+impl Watch for Stopper<'_> {
+    fn go_on(&self, _done: u64) -> bool {
+        !self.0.load(Ordering::SeqCst)
     }
 }
 

@@ -13,10 +13,12 @@
 //! [[reverse]]
 //! bit_errors = "1e-9"
 //! ```
+//!
+//! An entry is a [`Step`]; a link of a scenario file has the same ones.
 
 use std::fmt;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use units::{Prob, Span};
 
 use crate::{Model, Schedule};
@@ -49,16 +51,6 @@ struct File {
     reverse: Vec<Step>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Step {
-    at: Option<String>,
-    loss: Option<String>,
-    burst: Option<f64>,
-    bit_errors: Option<String>,
-    frames: Option<Vec<u64>>,
-}
-
 impl FaultFile {
     pub fn parse(text: &str) -> Result<Self, FaultFileError> {
         let file: File = toml::from_str(text).map_err(|error| {
@@ -70,31 +62,94 @@ impl FaultFile {
 }
 
 fn schedule(direction: &str, steps: &[Step]) -> Result<Schedule, FaultFileError> {
-    let mut parsed = Vec::new();
-    for (number, step) in steps.iter().enumerate() {
-        let wrong = |key: &str, what: &dyn fmt::Display| {
-            FaultFileError(format!("[[{direction}]] number {}, {key}: {what}", number + 1))
-        };
-        let at = match &step.at {
-            Some(text) => text.parse::<Span>().map_err(|error| wrong("at", &format_args!("'{text}': {error}")))?,
+    Schedule::from_steps(steps).map_err(|error| {
+        FaultFileError(format!("[[{direction}]] number {}, {}: {}", error.step + 1, error.key, error.problem))
+    })
+}
+
+/// One entry of either list, as written; what is left out is `None`. Nothing but `at` means that nothing is lost.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Step {
+    pub at: Option<String>,
+    #[serde(deserialize_with = "with_or_without_quotes")]
+    pub loss: Option<String>,
+    pub burst: Option<f64>,
+    #[serde(deserialize_with = "with_or_without_quotes")]
+    pub bit_errors: Option<String>,
+    pub frames: Option<Vec<u64>>,
+}
+
+/// What is wrong with the step of this number, counted from 0, and at which of its keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepError {
+    pub step: usize,
+    pub key: &'static str,
+    pub problem: String,
+}
+
+impl Step {
+    /// When it takes over, and what goes wrong from then on.
+    fn read(&self) -> Result<(Span, Model), (&'static str, String)> {
+        let at = match &self.at {
+            Some(text) => text.parse::<Span>().map_err(|error| ("at", format!("'{text}': {error}")))?,
             None => Span::ZERO,
         };
-        let prob =
-            |key, text: &str| text.parse::<Prob>().map_err(|error| wrong(key, &format_args!("'{text}': {error}")));
-        let model = match (&step.loss, step.burst, &step.bit_errors, &step.frames) {
+        let prob = |key, text: &str| text.parse::<Prob>().map_err(|error| (key, format!("'{text}': {error}")));
+        let model = match (&self.loss, self.burst, &self.bit_errors, &self.frames) {
             (Some(loss), None, None, None) => Model::PerFrame(prob("loss", loss)?),
             (Some(loss), Some(length), None, None) => Model::bursts(prob("loss", loss)?, length).ok_or_else(|| {
-                wrong("burst", &"expected a mean length of at least 1 that leaves gaps between bursts")
+                ("burst", "expected a mean length of at least 1 that leaves gaps between bursts".to_owned())
             })?,
             (None, None, Some(rate), None) => Model::PerBit(prob("bit_errors", rate)?),
             (None, None, None, Some(frames)) => Model::Script(frames.clone()),
             (None, None, None, None) => Model::None,
-            _ => return Err(wrong("model", &"expected one of loss (with or without burst), bit_errors, frames")),
+            _ => {
+                let expected = "expected one of loss (with or without burst), bit_errors, frames";
+                return Err((self.first_model(), expected.to_owned()));
+            }
         };
-        parsed.push((at, model));
+        Ok((at, model))
     }
-    Schedule::new(parsed)
-        .ok_or_else(|| FaultFileError(format!("[[{direction}]]: expected each `at` to be later than the one before")))
+
+    /// The key that a contradiction between models is blamed on.
+    fn first_model(&self) -> &'static str {
+        match self {
+            Self { loss: Some(_), .. } => "loss",
+            Self { burst: Some(_), .. } => "burst",
+            _ => "bit_errors",
+        }
+    }
+}
+
+impl Schedule {
+    /// The schedule that these steps make.
+    pub fn from_steps(steps: &[Step]) -> Result<Self, StepError> {
+        let mut parsed = Vec::new();
+        for (step, written) in steps.iter().enumerate() {
+            parsed.push(written.read().map_err(|(key, problem)| StepError { step, key, problem })?);
+        }
+        let early = parsed.windows(2).position(|pair| pair[1].0 <= pair[0].0).map_or(0, |before| before + 1);
+        Self::new(parsed).ok_or_else(|| StepError {
+            step: early,
+            key: "at",
+            problem: "expected a later time than in the one before".to_owned(),
+        })
+    }
+}
+
+/// `"1e-3"`, or `1e-3`.
+fn with_or_without_quotes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected text or a number")]
+    enum Written {
+        Text(String),
+        Number(f64),
+    }
+    Written::deserialize(from).map(|written| match written {
+        Written::Text(text) => Some(text),
+        Written::Number(number) => Some(number.to_string()),
+    })
 }
 
 #[cfg(test)]
@@ -116,12 +171,20 @@ mod tests {
     }
 
     #[test]
+    fn a_probability_needs_no_quotes() {
+        let [quoted, bare] = ["\"1e-3\"", "1e-3"].map(|loss| FaultFile::parse(&format!("forward = [{{ loss = {loss} }}]")));
+        assert_eq!(quoted, bare);
+        assert!(FaultFile::parse("forward = [{ loss = 0 }]").is_ok());
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let said = |text| FaultFile::parse(text).unwrap_err().to_string();
         assert!(said("forward = [{ loss = \"1.2\" }]").contains("[[forward]] number 1, loss: '1.2'"));
         assert!(said("forward = [{ los = \"1e-3\" }]").contains("unknown field `los`"));
-        assert!(said("reverse = [{ at = \"1s\" }, { at = \"1s\" }]").contains("later than"));
+        assert!(said("reverse = [{ at = \"1s\" }, { at = \"1s\" }]").contains("[[reverse]] number 2, at: expected a later"));
         assert!(said("forward = [{ loss = \"1e-3\", bit_errors = \"1e-9\" }]").contains("expected one of"));
+        assert!(said("forward = [{ loss = true }]").contains("text or a number"));
         assert!(said("forward = 3").contains("line 1"));
     }
 }

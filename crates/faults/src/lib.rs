@@ -13,7 +13,7 @@ mod model;
 mod random;
 mod schedule;
 
-pub use file::{FaultFile, FaultFileError};
+pub use file::{FaultFile, FaultFileError, Step, StepError};
 pub use model::{Fault, Model};
 pub use random::Random;
 pub use schedule::{Running, Schedule};

@@ -85,3 +85,24 @@ pub trait Out<M: Machine + ?Sized> {
     fn complete(&mut self, done: M::Done);
     fn note(&mut self, note: M::Note);
 }
+
+/// What a switch does to passing frames besides queueing them: meters, marks, reservations, telemetry.
+pub trait SwitchProgram {
+    type Frame;
+
+    /// Whether it wants to see frames leave. If not, a driver may send them on their way ahead of time.
+    const WATCHES_DEPARTURES: bool;
+
+    /// A frame has been routed to a port of this switch and is about to join its queue. False drops it.
+    fn on_route(&mut self, now: Time, at: SwitchPort, frame: &mut Self::Frame) -> bool;
+
+    /// A frame leaves a queue; so many bytes stay behind.
+    fn on_departure(&mut self, now: Time, at: SwitchPort, left: u64, frame: &mut Self::Frame);
+}
+
+/// A port of a switch, both by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchPort {
+    pub switch: u32,
+    pub port: u32,
+}

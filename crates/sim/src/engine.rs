@@ -141,6 +141,7 @@ impl<E: Copy> Queue<E> {
         let node = Node { entry, next: self.heads[slot] };
         self.heads[slot] = match self.free {
             NONE => {
+                grow_by_a_quarter(&mut self.nodes);
                 self.nodes.push(node);
                 self.nodes.len() as u32 - 1
             }
@@ -215,6 +216,13 @@ impl<E: Copy> Queue<E> {
             at = next;
         }
         self.in_wheel -= self.current.len();
+    }
+}
+
+/// Makes room for one more. A list that doubles would be a quarter empty on average, and these are most of the memory.
+pub(crate) fn grow_by_a_quarter<T>(list: &mut Vec<T>) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(64 + list.len() / 4);
     }
 }
 

@@ -4,5 +4,12 @@
 //! were scheduled; the same configuration and seed give the same result, byte for byte. [`engine`] is
 //! the event queue, [`link`] two nodes and the link between them.
 
+pub mod bench;
 pub mod engine;
+mod hardware;
 pub mod link;
+pub mod net;
+mod protocol;
+pub mod scenario;
+pub mod topology;
+pub mod workload;

@@ -8,11 +8,9 @@
 //! pipeline's latency. `hardware` adds what is particular to the paper's switch.
 
 mod config;
-mod hardware;
 mod measure;
 mod node;
 mod outcome;
-mod protocol;
 mod shortcut;
 mod source;
 mod world;

@@ -330,7 +330,11 @@ pub struct SoakArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    pub what: Option<BenchCommand>,
+
     /// Rate of the wire; `none` for as fast as the machine is.
     #[arg(long, default_value = "none", value_name = "RATE|none")]
     pub rate: String,
@@ -358,4 +362,21 @@ pub struct BenchArgs {
     /// Do without root even where there is root.
     #[arg(long)]
     pub rootless: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// How fast the network simulator is: packet-hops and events per second on one core, and memory.
+    Sim(BenchSimArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchSimArgs {
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+
+    /// Only the network of this name.
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
 }

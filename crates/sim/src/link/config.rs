@@ -3,6 +3,7 @@
 use std::fmt;
 
 use faults::{Model, Schedule};
+use guard::dummies::Pace;
 use guard::reorder::Build;
 use guard::{Params, Path, copies_for};
 use units::{Bytes, Prob, Rate, Span};
@@ -74,6 +75,8 @@ pub enum Load {
 pub struct Config {
     pub rate: Rate,
     pub delay: Span,
+    /// From the last bit of a frame to the node's acting on it.
+    pub pipeline: Span,
     pub profile: Profile,
     pub mode: Mode,
     pub sizes: Sizes,
@@ -96,6 +99,8 @@ pub struct Config {
     pub backpressure: bool,
     pub paper_acks: bool,
     pub endless_dummies: bool,
+    /// Whether there are dummies at all, which find a loss that nothing follows.
+    pub tail: bool,
     pub max_consecutive: Option<u32>,
     /// Instead of the profile's reorder buffer.
     pub reorder: Option<Build>,
@@ -114,6 +119,7 @@ impl Default for Config {
         Self {
             rate: Rate::gbps(100),
             delay: Span::from_ns(50),
+            pipeline: Span::from_ns(400),
             profile: Profile::Ideal,
             mode: Mode::Ordered,
             sizes: Sizes::Fixed(1_518),
@@ -131,6 +137,7 @@ impl Default for Config {
             backpressure: true,
             paper_acks: false,
             endless_dummies: false,
+            tail: true,
             max_consecutive: None,
             reorder: None,
             first_seq: Seq::default(),
@@ -154,13 +161,13 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// From the last bit of a frame to the node's acting on it, in either profile.
-const PIPELINE: Span = Span::from_ns(400);
-
 /// Once around the earth and back.
 const LONGEST_DELAY: Span = Span::from_ms(1_000);
 
 const MOST_DUMMIES: u8 = 16;
+
+/// Longer than anything that is simulated frame by frame.
+const NO_DUMMIES: Span = Span::from_ms(3_600_000);
 
 /// More copies than this take more from a link than they give.
 const MOST_COPIES: u8 = 8;
@@ -217,7 +224,7 @@ impl Config {
     }
 
     pub fn path(&self) -> Path {
-        Path { rate: self.rate, delay: self.delay, pipeline: PIPELINE, mtu: self.sizes.longest(), burst: 5 }
+        Path { rate: self.rate, delay: self.delay, pipeline: self.pipeline, mtu: self.sizes.longest(), burst: 5 }
     }
 
     /// Copies that the worst loss of the forward direction asks for.
@@ -257,6 +264,9 @@ impl Config {
         params.control_copies = self.control_copies;
         params.dummies.copies = self.dummy_copies.unwrap_or_else(|| self.dummies_for_bursts());
         params.dummies.endless = self.endless_dummies;
+        if !self.tail {
+            params.dummies = Pace { copies: 0, after: Span::ZERO, every: NO_DUMMIES, endless: false };
+        }
         params.asks = self.asks;
         params.paper_acks = self.paper_acks;
         params.max_consecutive = self.max_consecutive;
@@ -282,7 +292,7 @@ impl Config {
     }
 
     /// Of node A and of node B.
-    pub(super) fn both_params(&self) -> [Params; 2] {
+    pub(crate) fn both_params(&self) -> [Params; 2] {
         let sender = self.params();
         let mut receiver = Params { protects: self.protect_reverse, ..sender.clone() };
         receiver.dummies.endless &= self.protect_reverse;

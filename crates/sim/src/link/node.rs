@@ -1,19 +1,17 @@
 //! The outside of a node: its port, the queue above it, its timers; and the sink through which its machine
 //! acts.
 
-use std::collections::VecDeque;
-
 use faults::Random;
 use guard::Note;
 use machine::{Lane, Machine, Out, Port};
 use units::Time;
-use wire::link::Wish;
 
 use super::config::{Config, Load, Mode};
 use super::measure::Measure;
-use super::protocol::LinkMachine;
 use super::source::{Frame, Source};
 use crate::engine::{Queue, Timers};
+use crate::hardware::{Copies, Reaction};
+use crate::protocol::LinkMachine;
 
 const MOST_TIMERS: usize = 4;
 
@@ -114,14 +112,11 @@ pub struct Shell<M: Machine> {
     pub look_at: Time,
     pub woken: bool,
     pub staged: Option<M::Frame>,
-    /// Copies on their way to the port, with the time of their arrival there.
-    pub copies: VecDeque<(Time, M::Frame)>,
-    pub last_copy: Option<((u8, u16), Time)>,
+    pub copies: Copies<M::Frame>,
     /// New frames left when the last one went out.
     pub new_left: u64,
     pub timers: Timers<M::Timer, MOST_TIMERS>,
-    pub last_wish: Wish,
-    pub acting_until: Time,
+    pub reaction: Reaction,
 }
 
 impl<M: Machine> Shell<M> {
@@ -144,11 +139,9 @@ impl<M: Machine> Shell<M> {
             look_at: Time::ZERO,
             woken: false,
             staged: None,
-            copies: VecDeque::new(),
-            last_copy: None,
+            copies: Copies::new(),
             timers: Timers::new(),
-            last_wish: Wish::Flow,
-            acting_until: Time::ZERO,
+            reaction: Reaction::new(),
         }
     }
 }

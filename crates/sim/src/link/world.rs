@@ -7,23 +7,23 @@ use guard::pool::Pool;
 use machine::Pull;
 use units::{Bytes, Span, Time};
 use wire::ethernet::on_wire;
-use wire::link::Wish;
 
 use super::Watch;
 use super::config::{Config, Load, Mode, Profile};
-use super::hardware::Hardware;
 use super::measure::{Arrivals, Measure};
 use super::node::{Event, Node, NodeId, Shell, Sink, Slab};
 use super::outcome::Outcome;
-use super::protocol::{LinkMachine, OnWire};
 use super::shortcut::Shortcut;
+use super::source::Frame;
 use crate::engine::{Queue, Ring};
+use crate::hardware::Hardware;
+use crate::protocol::{LinkMachine, OnWire};
 
 /// How often a run looks up from its work.
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 const FRAMES_BETWEEN_POLLS: u64 = 8;
 
-pub struct World<'a, M: LinkMachine> {
+pub struct World<'a, M: LinkMachine<Inner = Frame>> {
     config: &'a Config,
     queue: Queue<Event>,
     slab: Slab<M::Frame>,
@@ -41,7 +41,7 @@ pub struct World<'a, M: LinkMachine> {
     last_new: Time,
 }
 
-impl<'a, M: LinkMachine> World<'a, M> {
+impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
     pub fn new(config: &'a Config, machine: impl Fn(NodeId) -> M) -> Self {
         let path = config.path();
         let nodes =
@@ -138,17 +138,8 @@ impl<'a, M: LinkMachine> World<'a, M> {
 
     fn arrive(&mut self, now: Time, id: NodeId, packet: u32) {
         let Some(hardware) = &self.hardware else { return self.act(now, id, packet) };
-        // PFC is slow to take effect, and holds up what comes behind it.
-        let shell = &mut self.nodes[id.index()].shell;
-        let mut at = now;
-        if let Some(wish) = self.slab.get(packet).and_then(OnWire::wish)
-            && wish != shell.last_wish
-        {
-            shell.last_wish = wish;
-            at += if wish == Wish::Hold { hardware.pause } else { hardware.resume };
-        }
-        at = at.max(shell.acting_until);
-        shell.acting_until = at;
+        let wish = self.slab.get(packet).and_then(OnWire::wish);
+        let at = self.nodes[id.index()].shell.reaction.acts_at(now, hardware, wish);
         if at == now {
             self.act(now, id, packet);
         } else {
@@ -223,10 +214,7 @@ impl<'a, M: LinkMachine> World<'a, M> {
             return self.look(id, at);
         }
         loop {
-            let copies = &mut self.nodes[id.index()].shell.copies;
-            if copies.front().is_some_and(|(at, _)| *at <= now)
-                && let Some((_, copy)) = copies.pop_front()
-            {
+            if let Some(copy) = self.nodes[id.index()].shell.copies.take(now) {
                 return self.send(now, id, copy, true);
             }
             let pull = self.with(now, id, |machine, sink| machine.pull(now, WIRE, sink));
@@ -241,8 +229,9 @@ impl<'a, M: LinkMachine> World<'a, M> {
             let Some(frame) = self.nodes[id.index()].shell.staged.take() else { return };
             match (&self.hardware, frame.copy_of()) {
                 (Some(hardware), Some(key)) => {
-                    let hardware = *hardware;
-                    self.find_copy(now, id, hardware, key, frame);
+                    let copies = &mut self.nodes[id.index()].shell.copies;
+                    let at = copies.find(now, hardware, &mut self.random, key, frame);
+                    self.look(id, at);
                 }
                 _ => return self.send(now, id, frame, pull == Pull::Sent),
             }
@@ -251,23 +240,9 @@ impl<'a, M: LinkMachine> World<'a, M> {
 
     /// Schedules a look for when the next copy will have been found.
     fn look_for_copy(&mut self, id: NodeId) {
-        if let Some((at, _)) = self.nodes[id.index()].shell.copies.front() {
-            let at = *at;
+        if let Some(at) = self.nodes[id.index()].shell.copies.next() {
             self.look(id, at);
         }
-    }
-
-    /// A copy goes to the port when the hardware has found its frame; all copies of one frame together.
-    fn find_copy(&mut self, now: Time, id: NodeId, hardware: Hardware, key: (u8, u16), frame: M::Frame) {
-        let shell = &mut self.nodes[id.index()].shell;
-        let at = match shell.last_copy {
-            Some((last, at)) if last == key && at >= now => at,
-            _ => now + hardware.draw(&mut self.random),
-        };
-        shell.last_copy = Some((key, at));
-        let place = shell.copies.partition_point(|(other, _)| *other <= at);
-        shell.copies.insert(place, (at, frame));
-        self.look(id, at);
     }
 
     #[inline]

@@ -1,16 +1,16 @@
-//! What the event loop must know of a link protocol and of its frames.
+//! What an event loop must know of a link protocol and of its frames.
 
 use guard::pool::Share;
-use guard::{Body, Counters, Endpoint, Note, Packet, llr};
+use guard::{Body, Counters, Endpoint, Note, Packet, fec, llr};
 use machine::{Machine, Out};
 use units::{Bytes, Time};
 use wire::ethernet::{MIN_FRAME, on_wire};
 use wire::link::{Kind, Wish};
 
-use super::source::Frame;
-
 /// A frame on the wire.
 pub trait OnWire {
+    /// A frame of the layer above.
+    type Body: Body;
     /// Wire time it takes, in bytes.
     fn wire_bytes(&self) -> u32;
     /// Bytes that an error can hit.
@@ -18,11 +18,22 @@ pub trait OnWire {
     /// The number of the frame that this is a copy of, if a recirculating sender has to find it first.
     fn copy_of(&self) -> Option<(u8, u16)>;
     fn wish(&self) -> Option<Wish>;
-    /// Length of the frame of the layer above that this carries; 0 if it carries none.
-    fn body_bytes(&self) -> u32;
+    /// The frame of the layer above that this carries, if any.
+    fn body(&self) -> Option<&Self::Body>;
+
+    /// All frames of the layer above that are gone if this is.
+    fn handles(&self) -> &[Self::Body];
+
+    /// Its length; 0 if there is none.
+    #[inline]
+    fn body_bytes(&self) -> u32 {
+        self.body().map_or(0, Body::len)
+    }
 }
 
 impl<B: Body> OnWire for Packet<B> {
+    type Body = B;
+
     #[inline]
     fn wire_bytes(&self) -> u32 {
         on_wire(self.frame_len())
@@ -45,12 +56,18 @@ impl<B: Body> OnWire for Packet<B> {
     }
 
     #[inline]
-    fn body_bytes(&self) -> u32 {
-        self.body.as_ref().map_or(0, Body::len)
+    fn body(&self) -> Option<&B> {
+        self.body.as_ref()
+    }
+
+    fn handles(&self) -> &[B] {
+        self.body.as_slice()
     }
 }
 
 impl<B: Body> OnWire for llr::Packet<B> {
+    type Body = B;
+
     fn wire_bytes(&self) -> u32 {
         self.frame_len().map_or(llr::CONTROL_LEN, on_wire)
     }
@@ -67,13 +84,45 @@ impl<B: Body> OnWire for llr::Packet<B> {
         None
     }
 
-    fn body_bytes(&self) -> u32 {
-        self.frame_len().unwrap_or(0)
+    fn body(&self) -> Option<&B> {
+        self.body()
+    }
+
+    fn handles(&self) -> &[B] {
+        self.body().map_or(&[], std::slice::from_ref)
+    }
+}
+
+impl<B: Body> OnWire for fec::Packet<B> {
+    type Body = B;
+
+    fn wire_bytes(&self) -> u32 {
+        on_wire(self.frame_len())
+    }
+
+    fn frame_bytes(&self) -> u32 {
+        self.frame_len().max(MIN_FRAME)
+    }
+
+    fn copy_of(&self) -> Option<(u8, u16)> {
+        None
+    }
+
+    fn wish(&self) -> Option<Wish> {
+        None
+    }
+
+    fn body(&self) -> Option<&B> {
+        self.body()
+    }
+
+    fn handles(&self) -> &[B] {
+        self.handles()
     }
 }
 
 /// A link protocol.
-pub trait LinkMachine: Machine<Inner = Frame, Note = Note, Frame: OnWire> {
+pub trait LinkMachine: Machine<Note = Note, Frame: OnWire<Body = Self::Inner>> {
     fn is_calm(&self) -> bool;
     /// Equal for two calm states that will treat the next frame alike.
     fn fingerprint(&self, now: Time) -> u64;
@@ -86,7 +135,7 @@ pub trait LinkMachine: Machine<Inner = Frame, Note = Note, Frame: OnWire> {
     fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O);
 }
 
-impl LinkMachine for Endpoint<Frame> {
+impl<B: Body> LinkMachine for Endpoint<B> {
     fn is_calm(&self) -> bool {
         self.is_calm()
     }
@@ -124,7 +173,7 @@ impl LinkMachine for Endpoint<Frame> {
     }
 }
 
-impl LinkMachine for llr::Endpoint<Frame> {
+impl<B: Body> LinkMachine for llr::Endpoint<B> {
     fn is_calm(&self) -> bool {
         self.is_calm()
     }
@@ -155,6 +204,42 @@ impl LinkMachine for llr::Endpoint<Frame> {
 
     fn rx_held(&self) -> Bytes {
         Bytes::ZERO
+    }
+
+    fn limit_reorder<O: Out<Self>>(&mut self, _share: Share, _out: &mut O) {}
+}
+
+impl<B: Body> LinkMachine for fec::Endpoint<B> {
+    fn is_calm(&self) -> bool {
+        self.is_calm()
+    }
+
+    fn fingerprint(&self, _now: Time) -> u64 {
+        self.fingerprint()
+    }
+
+    fn is_drained(&self) -> bool {
+        self.is_drained()
+    }
+
+    fn counters(&self) -> Counters {
+        *self.counters()
+    }
+
+    fn tx_peak(&self) -> Bytes {
+        self.tx_peak()
+    }
+
+    fn rx_peak(&self) -> Bytes {
+        self.rx_peak()
+    }
+
+    fn tx_buffered(&self) -> Bytes {
+        self.tx_buffered()
+    }
+
+    fn rx_held(&self) -> Bytes {
+        self.rx_held()
     }
 
     fn limit_reorder<O: Out<Self>>(&mut self, _share: Share, _out: &mut O) {}

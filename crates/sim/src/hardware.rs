@@ -6,11 +6,13 @@
 //! the time that a pause takes are our calibration. The delay is drawn: a constant one resonates with
 //! the frame clock.
 
+use std::collections::VecDeque;
+
 use faults::Random;
 use guard::Path;
-use units::{Bytes, Rate, Span};
+use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
-use wire::link::DATA_HEADER;
+use wire::link::{DATA_HEADER, Wish};
 
 /// Latencies beyond those of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -44,5 +46,69 @@ impl Hardware {
     pub fn draw(&self, random: &mut Random) -> Span {
         let (least, most) = self.find_copy;
         least + Span::from_ps(random.below((most - least).as_ps() + 1))
+    }
+}
+
+/// Copies on their way through a switch to the port, with the time of their arrival there.
+#[derive(Debug)]
+pub struct Copies<F> {
+    coming: VecDeque<(Time, F)>,
+    last: Option<((u8, u16), Time)>,
+}
+
+impl<F> Copies<F> {
+    pub fn new() -> Self {
+        Self { coming: VecDeque::new(), last: None }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.coming.is_empty()
+    }
+
+    /// When the next one is there.
+    pub fn next(&self) -> Option<Time> {
+        self.coming.front().map(|(at, _)| *at)
+    }
+
+    /// One that is there.
+    pub fn take(&mut self, now: Time) -> Option<F> {
+        self.coming.pop_front_if(|(at, _)| *at <= now).map(|(_, frame)| frame)
+    }
+
+    /// A copy of the frame `of` sets out; all copies of one frame are found together. When it will be there.
+    pub fn find(&mut self, now: Time, hardware: &Hardware, random: &mut Random, of: (u8, u16), frame: F) -> Time {
+        let at = match self.last {
+            Some((last, at)) if last == of && at >= now => at,
+            _ => now + hardware.draw(random),
+        };
+        self.last = Some((of, at));
+        let place = self.coming.partition_point(|(other, _)| *other <= at);
+        self.coming.insert(place, (at, frame));
+        at
+    }
+}
+
+/// When what arrives takes effect: PFC is slow, and holds up what comes behind it.
+#[derive(Debug)]
+pub struct Reaction {
+    last: Wish,
+    until: Time,
+}
+
+impl Reaction {
+    pub fn new() -> Self {
+        Self { last: Wish::Flow, until: Time::ZERO }
+    }
+
+    pub fn acts_at(&mut self, now: Time, hardware: &Hardware, wish: Option<Wish>) -> Time {
+        let mut at = now;
+        if let Some(wish) = wish
+            && wish != self.last
+        {
+            self.last = wish;
+            at += if wish == Wish::Hold { hardware.pause } else { hardware.resume };
+        }
+        self.until = at.max(self.until);
+        self.until
     }
 }

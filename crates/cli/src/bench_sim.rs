@@ -1,0 +1,120 @@
+//! `hitless bench sim`: how fast the network simulator is on this machine, on one core.
+
+use std::fs;
+use std::sync::atomic::Ordering;
+
+use report::table::{Align, Table, thousands};
+use serde::Serialize;
+use sim::bench::{CASES, Case};
+use sim::link::Watch;
+
+use crate::args::BenchSimArgs;
+use crate::output::{Done, Failure, print, say};
+use crate::watch::{Stopper, now, stop_on_ctrl_c};
+
+/// One network, simulated so many times.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: &'static str,
+    /// Medians over the rounds.
+    packet_hops_per_second: f64,
+    events_per_second: f64,
+    packet_hops: u64,
+    events: u64,
+    /// Packets in flight at most.
+    packets_in_flight: usize,
+    peak_rss_bytes: u64,
+    /// What the run added to the program's memory, for each of them.
+    bytes_per_packet_in_flight: f64,
+    seconds: f64,
+}
+
+pub fn run(args: &BenchSimArgs, json: bool) -> Done {
+    let stop = stop_on_ctrl_c();
+    let watch = Stopper(&stop);
+    let mut rows = Vec::new();
+    for case in CASES.iter().filter(|case| args.only.as_ref().is_none_or(|only| case.name == only.as_str())) {
+        say(&format!("{}: {}", case.name, case.about));
+        rows.extend(measure(case, args, &watch)?);
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+    }
+    if rows.is_empty() && !stop.load(Ordering::SeqCst) {
+        let known = CASES.map(|case| case.name).join(", ");
+        return Err(Failure::Usage(format!("--only {}: expected one of {known}", args.only.as_deref().unwrap_or(""))));
+    }
+    print(json, &rows, || table(&rows))?;
+    if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// `None` if it was called off.
+fn measure(case: &Case, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option<Row>, Failure> {
+    let before = reset_peak();
+    let mut seconds = Vec::new();
+    let mut last = None;
+    for _ in 0..args.rounds {
+        let setup = case.setup(1).map_err(|error| Failure::Outside(format!("{error:?}")))?;
+        let begun = now();
+        let outcome = sim::net::run(setup, watch).map_err(|error| Failure::Outside(error.to_string()))?;
+        if outcome.interrupted {
+            return Ok(None);
+        }
+        seconds.push(begun.elapsed().as_secs_f64());
+        last = Some(outcome);
+    }
+    seconds.sort_by(f64::total_cmp);
+    let median = seconds[seconds.len() / 2];
+    let peak = status("VmHWM:");
+    Ok(last.map(|outcome| Row {
+        name: case.name,
+        packet_hops_per_second: outcome.packet_hops as f64 / median,
+        events_per_second: outcome.events as f64 / median,
+        packet_hops: outcome.packet_hops,
+        events: outcome.events,
+        packets_in_flight: outcome.most_packets,
+        peak_rss_bytes: peak,
+        bytes_per_packet_in_flight: peak.saturating_sub(before) as f64 / outcome.most_packets.max(1) as f64,
+        seconds: median,
+    }))
+}
+
+/// Lets the kernel forget how large the program has been; how large it is.
+fn reset_peak() -> u64 {
+    // Where it cannot, the figure is that of the largest network so far.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    status("VmRSS:")
+}
+
+/// A size that the kernel keeps of this program, in bytes; 0 where there is no such kernel.
+fn status(key: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1_024
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("packet-hops/s", Align::Right),
+        ("events/s", Align::Right),
+        ("packet-hops", Align::Right),
+        ("seconds", Align::Right),
+        ("in flight", Align::Right),
+        ("bytes each", Align::Right),
+        ("peak MB", Align::Right),
+    ]);
+    for row in rows {
+        table.row(vec![
+            row.name.into(),
+            format!("{:.2} M", row.packet_hops_per_second / 1e6),
+            format!("{:.2} M", row.events_per_second / 1e6),
+            thousands(row.packet_hops),
+            format!("{:.2}", row.seconds),
+            thousands(row.packets_in_flight as u64),
+            format!("{:.0}", row.bytes_per_packet_in_flight),
+            format!("{:.0}", row.peak_rss_bytes as f64 / 1e6),
+        ]);
+    }
+    table.to_string()
+}

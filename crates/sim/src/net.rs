@@ -1,0 +1,77 @@
+//! Hosts, switches and links; what they carry, and what becomes of it.
+//!
+//! [`Setup`] says what is simulated, [`run`] simulates it, [`Outcome`] says what came of it. Routes are computed before
+//! the run: a packet carries its place in a list of hops, and forwarding it is one look at that list.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `packet`, `events` | what is in flight, what can happen |
+//! | `port`, `switch` | queues, marking, shared buffers, PFC |
+//! | `host`, `end`, `speech`, `raw` | interfaces, and the ends of connections |
+//! | `protect` | links under a link protocol |
+//! | `world`, `forwarding`, `flows` | the event loop: packets on their way, flows from their start to their end |
+//!
+//! Scope: packets are stored and forwarded; a packet has arrived when its last bit has. Connections are established
+//! before their first byte, and a flow is over when its application has what it waited for.
+
+mod end;
+mod events;
+mod flows;
+mod forwarding;
+mod host;
+mod outcome;
+mod packet;
+mod port;
+mod protect;
+pub mod raw;
+mod setup;
+mod speech;
+mod switch;
+mod world;
+
+pub use end::Tally;
+pub use outcome::{Captured, FlowRow, Outcome, PortSample, Sample};
+pub use packet::{Body, Packet};
+pub use port::{Marking, PortCounters};
+pub use protect::LinkTally;
+pub use setup::{Latency, LinkSetup, Protection, Sampling, Setup, Traffic, TransportSetup};
+pub use speech::TCP_HEADERS;
+pub use switch::{Pfc, SwitchSettings};
+
+use machine::{SwitchPort, SwitchProgram};
+use units::Time;
+use world::Network;
+
+use crate::link::Watch;
+use crate::topology::Unreachable;
+
+/// Simulates a network of plain switches.
+pub fn run(setup: Setup, watch: &dyn Watch) -> Result<Outcome, Unreachable> {
+    run_with(setup, &mut Plain, watch)
+}
+
+/// Simulates a network whose switches all run a program.
+pub fn run_with<P: SwitchProgram<Frame = Packet>>(
+    setup: Setup,
+    program: &mut P,
+    watch: &dyn Watch,
+) -> Result<Outcome, Unreachable> {
+    Network::new(setup, program)?.run(watch)
+}
+
+/// Does nothing to any packet.
+#[derive(Debug)]
+pub struct Plain;
+
+impl SwitchProgram for Plain {
+    type Frame = Packet;
+    const WATCHES_DEPARTURES: bool = false;
+
+    #[inline]
+    fn on_route(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Packet) -> bool {
+        true
+    }
+
+    #[inline]
+    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {}
+}

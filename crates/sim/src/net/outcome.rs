@@ -1,0 +1,98 @@
+//! What came of it.
+
+use units::{Span, Time};
+
+use super::end::Tally;
+use super::packet::Packet;
+use super::port::PortCounters;
+use super::protect::LinkTally;
+use crate::topology::NodeId;
+
+/// One flow, complete or not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowRow {
+    /// Which traffic it belongs to, and the group within.
+    pub traffic: u16,
+    pub group: u16,
+    pub src: NodeId,
+    pub dst: NodeId,
+    pub bytes: u64,
+    pub start: Time,
+    pub finish: Option<Time>,
+    /// What it would have taken alone.
+    pub ideal: Span,
+    /// Payload that had arrived in order.
+    pub received: u64,
+    pub failed: bool,
+    pub tally: Tally,
+}
+
+impl FlowRow {
+    /// Flow completion time.
+    pub fn fct(&self) -> Option<Span> {
+        self.finish.map(|finish| finish.since(self.start))
+    }
+
+    /// How many times longer than alone.
+    pub fn slowdown(&self) -> Option<f64> {
+        self.fct().map(|fct| fct.as_ps() as f64 / self.ideal.as_ps().max(1) as f64)
+    }
+}
+
+/// A moment of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pub at: Time,
+    /// Payload received in order since the last one, by traffic.
+    pub received: Vec<u64>,
+    /// Segments sent again since the last one.
+    pub retransmitted: u64,
+    pub timeouts: u64,
+    pub ports: Vec<PortSample>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PortSample {
+    /// Wire time since the last one, in bytes.
+    pub wire_bytes: u64,
+    pub queue: u64,
+    /// Kept by the link's sender, and held back by its receiver.
+    pub tx_buffer: u64,
+    pub rx_buffer: u64,
+    pub dropped: u64,
+}
+
+/// A packet as it left a port.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured {
+    pub at: Time,
+    /// The directed link.
+    pub port: u32,
+    pub src: NodeId,
+    pub dst: NodeId,
+    /// Tells its connection from others between the same hosts.
+    pub flow: u32,
+    /// Whether it goes from the host that began the flow to the other.
+    pub forward: bool,
+    pub packet: Packet,
+    /// The wire corrupted it.
+    pub corrupted: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub captured: Vec<Captured>,
+    pub flows: Vec<FlowRow>,
+    pub samples: Vec<Sample>,
+    /// By directed link.
+    pub ports: Vec<PortCounters>,
+    /// By link, where it is protected.
+    pub links: Vec<(u32, LinkTally)>,
+    pub pfc_pauses: u64,
+    pub packet_hops: u64,
+    pub events: u64,
+    /// Packets in flight at most, copies that links keep included.
+    pub most_packets: usize,
+    pub ended: Time,
+    pub interrupted: bool,
+}

@@ -1,0 +1,198 @@
+//! The sending side of one direction of a link.
+//!
+//! Most ports have one queue and nobody who could stop them. Such a port is *express*: when a packet joins its queue,
+//! the time at which it will have left is known, so it is on its way at once, and one event takes it over a whole hop.
+//! A port with priorities, one that may be paused and one under a link protocol keep their packets and decide when
+//! the wire is free.
+//!
+//! How long a queue is, is told in wire time: what is still to be sent, preamble and gap included. Both kinds of port
+//! come to the same number.
+
+use faults::Running;
+use units::{Bytes, Rate, Span, Time};
+use wire::ethernet::on_wire;
+
+use super::packet::{Fifo, Packets};
+
+/// Strict priorities, 0 first.
+pub const CLASSES: usize = 8;
+
+/// ECN: from where on packets are marked, for certain from `all` on, and at `some` with the chance `most`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Marking {
+    pub some: Bytes,
+    pub all: Bytes,
+    /// Reached just below `all`.
+    pub most: f64,
+}
+
+impl Marking {
+    /// All or nothing, as DCTCP wants it.
+    pub fn step(at: Bytes) -> Self {
+        Self { some: at, all: at, most: 1.0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    pub frames: u64,
+    /// Wire time taken, in bytes.
+    pub wire_bytes: u64,
+    pub dropped: u64,
+    pub marked: u64,
+    pub corrupted: u64,
+    /// Pauses received.
+    pub paused: u64,
+}
+
+#[derive(Debug)]
+pub struct Port {
+    pub busy_until: Time,
+    /// Picoseconds that a byte takes, in 1024ths.
+    byte_time: u64,
+    /// Propagation, and what the far node takes before it acts.
+    pub flight: Span,
+    /// Backlog beyond which a packet may be marked.
+    mark_from: Span,
+    pub counters: PortCounters,
+    /// The switch that it belongs to, or the host.
+    pub owner: u32,
+    pub of_host: bool,
+    /// A link protocol stands between the queue and the wire.
+    pub protected: bool,
+    pub watched: bool,
+    /// The earliest event scheduled for it.
+    pub look_at: Time,
+    pub queues: Option<Box<Queues>>,
+    pub faults: Option<Box<Running>>,
+    marking: Option<Marking>,
+}
+
+/// What waits at a port that decides for itself.
+#[derive(Debug, Default)]
+pub struct Queues {
+    classes: [Fifo; CLASSES],
+    /// A bit for each class that has packets, and for each that is paused.
+    waiting: u8,
+    pub paused: u8,
+    /// Wire time of all of it.
+    time: Span,
+}
+
+impl Queues {
+    pub fn push(&mut self, packets: &mut Packets, packet: u32, time: Span) {
+        let class = usize::from(packets.get(packet).class) % CLASSES;
+        self.classes[class].push(packets, packet);
+        self.waiting |= 1 << class;
+        self.time += time;
+    }
+
+    /// The first packet of the first class that is not paused.
+    pub fn pop(&mut self, packets: &Packets) -> Option<u32> {
+        let class = (self.waiting & !self.paused).trailing_zeros() as usize;
+        let fifo = self.classes.get_mut(class)?;
+        let packet = fifo.pop(packets)?;
+        if fifo.is_empty() {
+            self.waiting &= !(1 << class);
+        }
+        Some(packet)
+    }
+
+    pub fn has_any(&self) -> bool {
+        self.waiting & !self.paused != 0
+    }
+
+    pub fn shorten(&mut self, time: Span) {
+        self.time = self.time.saturating_sub(time);
+    }
+}
+
+impl Port {
+    pub fn new(rate: Rate, flight: Span, owner: u32, of_host: bool) -> Self {
+        let byte_time = (8_192_000_000_000_000u64).div_ceil(rate.bits_per_second());
+        Self {
+            busy_until: Time::ZERO,
+            byte_time,
+            flight,
+            mark_from: Span::from_ps(u64::MAX),
+            counters: PortCounters::default(),
+            owner,
+            of_host,
+            protected: false,
+            watched: false,
+            look_at: Time::NEVER,
+            queues: None,
+            faults: None,
+            marking: None,
+        }
+    }
+
+    pub fn mark(&mut self, marking: Marking) {
+        self.mark_from = self.time_of_bytes(marking.some.get());
+        self.marking = Some(marking);
+    }
+
+    #[inline]
+    pub fn time_of_bytes(&self, bytes: u64) -> Span {
+        Span::from_ps((bytes * self.byte_time).div_ceil(1_024))
+    }
+
+    /// Wire time of a frame of so many bytes.
+    #[inline]
+    pub fn time_of(&self, len: u16) -> Span {
+        self.time_of_bytes(u64::from(on_wire(u32::from(len))))
+    }
+
+    /// What is still to be sent, in wire time.
+    #[inline]
+    pub fn backlog(&self, now: Time) -> Span {
+        let sending = self.busy_until.since(now);
+        match &self.queues {
+            None => sending,
+            Some(queues) => sending + queues.time,
+        }
+    }
+
+    /// The same in bytes.
+    pub fn backlog_bytes(&self, now: Time) -> u64 {
+        self.backlog(now).as_ps() * 1_024 / self.byte_time
+    }
+
+    /// Whether a packet that finds this backlog is marked; `draw` gives a number from 0 to 1.
+    #[inline]
+    pub fn marks(&self, backlog: Span, draw: impl FnOnce() -> f64) -> bool {
+        backlog > self.mark_from && self.is_marked_at(backlog, draw)
+    }
+
+    fn is_marked_at(&self, backlog: Span, draw: impl FnOnce() -> f64) -> bool {
+        let Some(marking) = &self.marking else { return false };
+        let bytes = (backlog.as_ps() * 1_024 / self.byte_time) as f64;
+        let (some, all) = (marking.some.get() as f64, marking.all.get() as f64);
+        bytes >= all || draw() < marking.most * (bytes - some) / (all - some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wire_time_is_exact_for_the_rates_that_ports_have() {
+        for gbps in [1, 10, 25, 40, 50, 100, 200, 400, 800] {
+            let rate = Rate::gbps(gbps);
+            let port = Port::new(rate, Span::ZERO, 0, false);
+            assert_eq!(port.time_of(1_518), rate.span_of(Bytes::new(1_538)), "{rate}");
+        }
+    }
+
+    #[test]
+    fn marking_is_a_step_or_a_ramp() {
+        let mut port = Port::new(Rate::gbps(8), Span::ZERO, 0, false);
+        let at = |port: &Port, bytes: u64, draw: f64| port.marks(port.time_of_bytes(bytes), || draw);
+        assert!(!at(&port, 1_000_000, 0.0));
+        port.mark(Marking::step(Bytes::new(1_000)));
+        assert_eq!([999, 1_000, 1_001].map(|bytes| at(&port, bytes, 0.99)), [false, false, true]);
+        port.mark(Marking { some: Bytes::new(1_000), all: Bytes::new(2_000), most: 0.5 });
+        assert!(at(&port, 1_500, 0.24) && !at(&port, 1_500, 0.26) && at(&port, 2_000, 0.99));
+    }
+}

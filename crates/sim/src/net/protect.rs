@@ -1,0 +1,324 @@
+//! A link under a link protocol: the two machines at its ends, and what is particular to where they run.
+//!
+//! The queue stays the port's, with its depth and its marking; the machine takes a packet from it only when the wire is
+//! free. What it delivers goes on through the switch like any packet that arrived.
+
+use faults::Random;
+use guard::endpoint::WIRE;
+use guard::{Counters, Endpoint, Note, fec, llr};
+use machine::{Lane, Machine, Out, Port as MachinePort, Pull};
+use units::{Bytes, Span, Time};
+
+use super::end::End;
+use super::events::Event;
+use super::packet::{Handle, Packets};
+use super::port::Port;
+use crate::engine::{Queue, Ring, Timers};
+use crate::hardware::{Copies, Hardware, Reaction};
+use crate::protocol::{LinkMachine, OnWire};
+
+const MOST_TIMERS: usize = 4;
+
+/// Which protocol a link runs, with both its ends.
+#[derive(Debug)]
+pub enum Protected {
+    Guard(Pair<Endpoint<Handle>>),
+    Llr(Pair<llr::Endpoint<Handle>>),
+    Fec(Pair<fec::Endpoint<Handle>>),
+}
+
+/// Does the same to whichever it is.
+macro_rules! each {
+    ($protected:expr, $pair:ident => $what:expr) => {
+        match $protected {
+            $crate::net::protect::Protected::Guard($pair) => $what,
+            $crate::net::protect::Protected::Llr($pair) => $what,
+            $crate::net::protect::Protected::Fec($pair) => $what,
+        }
+    };
+}
+pub(super) use each;
+
+/// What a link's machines have seen; where it has two ends, by direction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkTally {
+    pub counters: [Counters; 2],
+    /// Reorder buffer overflows.
+    pub overflows: u64,
+    /// Delays of recovered frames.
+    pub recovery: Vec<Span>,
+    pub tx_peak: Bytes,
+    pub rx_peak: Bytes,
+}
+
+/// Keeps the longest recoveries apart from a flood of them.
+const MOST_RECOVERIES: usize = 1 << 20;
+
+#[derive(Debug)]
+pub struct Pair<M: Machine> {
+    /// Side 0 sends from a to b, side 1 from b to a.
+    sides: [Side<M>; 2],
+    /// Frames on the wire.
+    frames: Vec<Option<M::Frame>>,
+    free: Vec<u32>,
+    hardware: Option<Hardware>,
+    random: Random,
+    /// The lane that its frames come from.
+    lane: Lane,
+    overflows: u64,
+    recovery: Vec<Span>,
+}
+
+#[derive(Debug)]
+struct Side<M: Machine> {
+    machine: M,
+    timers: Timers<M::Timer, MOST_TIMERS>,
+    copies: Copies<M::Frame>,
+    reaction: Reaction,
+}
+
+/// What of the network a link protocol may touch.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    pub now: Time,
+    /// The port that the side sends by.
+    pub at: u32,
+    pub port: &'a mut Port,
+    pub packets: &'a mut Packets,
+    pub queue: &'a mut Queue<Event>,
+    pub ends: &'a mut [End],
+    /// Packets that left the queue for the link.
+    pub taken: &'a mut Vec<u32>,
+    /// Packets that came out of the link.
+    pub delivered: &'a mut Vec<u32>,
+    /// Packets that are gone.
+    pub released: &'a mut Vec<u32>,
+}
+
+impl<M: LinkMachine<Inner = Handle>> Pair<M> {
+    pub fn new(machines: [M; 2], hardware: Option<Hardware>, random: Random, lane: Lane) -> Self {
+        let sides = machines.map(|machine| Side {
+            machine,
+            timers: Timers::new(),
+            copies: Copies::new(),
+            reaction: Reaction::new(),
+        });
+        Self { sides, frames: Vec::new(), free: Vec::new(), hardware, random, lane, overflows: 0, recovery: Vec::new() }
+    }
+
+    pub fn tally(&self) -> LinkTally {
+        let [a, b] = &self.sides;
+        LinkTally {
+            counters: [a.machine.counters(), b.machine.counters()],
+            overflows: self.overflows,
+            recovery: self.recovery.clone(),
+            tx_peak: a.machine.tx_peak().max(b.machine.tx_peak()),
+            rx_peak: a.machine.rx_peak().max(b.machine.rx_peak()),
+        }
+    }
+
+    /// How much the sender of this direction keeps, and how much its receiver holds back.
+    pub fn levels(&self, side: usize) -> (Bytes, Bytes) {
+        (self.sides[side].machine.tx_buffered(), self.sides[1 - side].machine.rx_held())
+    }
+
+    fn with<R>(
+        &mut self,
+        side: usize,
+        around: &mut Surroundings<'_>,
+        act: impl FnOnce(&mut M, &mut Sink<'_, '_, M>) -> R,
+    ) -> (R, Option<M::Frame>) {
+        let Side { machine, timers, .. } = &mut self.sides[side];
+        let (overflows, recovery) = (&mut self.overflows, &mut self.recovery);
+        let mut sink = Sink { around, timers, staged: None, woken: false, lane: self.lane, overflows, recovery };
+        let result = act(machine, &mut sink);
+        let (staged, woken) = (sink.staged, sink.woken);
+        if woken {
+            look(around, around.now.max(around.port.busy_until));
+        }
+        (result, staged)
+    }
+
+    pub fn command(&mut self, side: usize, around: &mut Surroundings<'_>, command: M::Command) {
+        let now = around.now;
+        self.with(side, around, |machine, sink| machine.on_command(now, command, sink));
+    }
+
+    /// A frame that the other side sent has arrived. If the hardware takes its time, when it acts on it.
+    pub fn arrive(&mut self, side: usize, around: &mut Surroundings<'_>, frame: u32) -> Option<Time> {
+        if let Some(hardware) = &self.hardware {
+            let wish = self.frames[frame as usize].as_ref().and_then(OnWire::wish);
+            let at = self.sides[side].reaction.acts_at(around.now, hardware, wish);
+            if at > around.now {
+                return Some(at);
+            }
+        }
+        self.act(side, around, frame);
+        None
+    }
+
+    pub fn act(&mut self, side: usize, around: &mut Surroundings<'_>, frame: u32) {
+        self.free.push(frame);
+        if let Some(frame) = self.frames[frame as usize].take() {
+            let now = around.now;
+            self.with(side, around, |machine, sink| machine.on_frame(now, WIRE, frame, sink));
+        }
+    }
+
+    pub fn ring(&mut self, side: usize, around: &mut Surroundings<'_>, slot: u8) {
+        let now = around.now;
+        match self.sides[side].timers.ring(now, slot) {
+            Ring::Nothing => {}
+            Ring::Later(at) => around.queue.schedule(at, Event::LinkTimer { port: around.at, slot }),
+            Ring::Now(key) => {
+                self.with(side, around, |machine, sink| machine.on_timer(now, key, sink));
+            }
+        }
+    }
+
+    /// Puts the next frame on the wire, if it is free and there is one.
+    pub fn serve(&mut self, side: usize, around: &mut Surroundings<'_>) {
+        let now = around.now;
+        if around.port.busy_until > now {
+            let at = around.port.busy_until;
+            return look(around, at);
+        }
+        loop {
+            if let Some(copy) = self.sides[side].copies.take(now) {
+                return self.send(side, around, copy, true);
+            }
+            let (pull, staged) = self.with(side, around, |machine, sink| machine.pull(now, WIRE, sink));
+            if let Pull::NotBefore(at) = pull {
+                look(around, at);
+            }
+            let Some(frame) = staged else { return self.look_for_copy(side, around) };
+            match (&self.hardware, frame.copy_of()) {
+                (Some(hardware), Some(of)) => {
+                    let at = self.sides[side].copies.find(now, hardware, &mut self.random, of, frame);
+                    look(around, at);
+                }
+                _ => return self.send(side, around, frame, pull == Pull::Sent),
+            }
+        }
+    }
+
+    fn look_for_copy(&mut self, side: usize, around: &mut Surroundings<'_>) {
+        if let Some(at) = self.sides[side].copies.next() {
+            look(around, at);
+        }
+    }
+
+    fn send(&mut self, side: usize, around: &mut Surroundings<'_>, frame: M::Frame, more: bool) {
+        let (port, now) = (&mut *around.port, around.now);
+        let wire = frame.wire_bytes();
+        let sent = now + port.time_of_bytes(u64::from(wire));
+        port.busy_until = sent;
+        port.counters.frames += 1;
+        port.counters.wire_bytes += u64::from(wire);
+        if port.faults.as_mut().is_some_and(|faults| faults.at(now).corrupts(frame.frame_bytes())) {
+            port.counters.corrupted += 1;
+            around.released.extend(frame.handles().iter().map(|handle| handle.packet));
+        } else {
+            let at = sent + port.flight;
+            let number = self.keep(frame);
+            around.queue.schedule(at, Event::LinkArrive { port: around.at, frame: number });
+        }
+        if more || !self.sides[side].copies.is_empty() {
+            look(around, sent);
+        }
+    }
+
+    fn keep(&mut self, frame: M::Frame) -> u32 {
+        match self.free.pop() {
+            Some(at) => {
+                self.frames[at as usize] = Some(frame);
+                at
+            }
+            None => {
+                self.frames.push(Some(frame));
+                self.frames.len() as u32 - 1
+            }
+        }
+    }
+}
+
+/// Schedules a look at the port, unless one comes no later.
+fn look(around: &mut Surroundings<'_>, at: Time) {
+    if at < around.port.look_at {
+        around.port.look_at = at;
+        around.queue.schedule(at, Event::Look { port: around.at });
+    }
+}
+
+struct Sink<'a, 'b, M: Machine> {
+    around: &'a mut Surroundings<'b>,
+    timers: &'a mut Timers<M::Timer, MOST_TIMERS>,
+    staged: Option<M::Frame>,
+    woken: bool,
+    lane: Lane,
+    overflows: &'a mut u64,
+    recovery: &'a mut Vec<Span>,
+}
+
+impl<M: Machine<Inner = Handle, Note = Note>> Out<M> for Sink<'_, '_, M> {
+    fn transmit(&mut self, _port: MachinePort, frame: M::Frame) {
+        self.staged = Some(frame);
+    }
+
+    fn wake(&mut self, _port: MachinePort) {
+        self.woken = true;
+    }
+
+    fn waiting(&self, lane: Lane) -> bool {
+        lane == self.lane && self.around.port.queues.as_ref().is_some_and(|queues| queues.has_any())
+    }
+
+    fn take(&mut self, lane: Lane) -> Option<Handle> {
+        if lane != self.lane {
+            return None;
+        }
+        let queues = self.around.port.queues.as_mut()?;
+        let packet = queues.pop(self.around.packets)?;
+        let len = self.around.packets.get(packet).len;
+        let time = self.around.port.time_of(len);
+        if let Some(queues) = &mut self.around.port.queues {
+            queues.shorten(time);
+        }
+        self.around.taken.push(packet);
+        Some(Handle::new(packet, len))
+    }
+
+    fn keep(&mut self, inner: &Handle) -> Handle {
+        let copy = *self.around.packets.get(inner.packet);
+        self.around.ends[copy.to as usize].made += 1;
+        Handle::new(self.around.packets.insert(copy), copy.len)
+    }
+
+    fn release(&mut self, inner: Handle) {
+        self.around.released.push(inner.packet);
+    }
+
+    fn deliver(&mut self, _lane: Lane, inner: Handle) {
+        self.around.delivered.push(inner.packet);
+    }
+
+    fn arm(&mut self, key: M::Timer, at: Time) {
+        if let Some(slot) = self.timers.arm(key, at) {
+            self.around.queue.schedule(at, Event::LinkTimer { port: self.around.at, slot });
+        }
+    }
+
+    fn disarm(&mut self, key: M::Timer) {
+        self.timers.disarm(key);
+    }
+
+    fn complete(&mut self, _done: M::Done) {}
+
+    fn note(&mut self, note: Note) {
+        match note {
+            Note::Overflow => *self.overflows += 1,
+            Note::Recovered { after, .. } if self.recovery.len() < MOST_RECOVERIES => self.recovery.push(after),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What to simulate: a network, what is wrong with it, and who sends what to whom.
+
+use faults::{Random, Schedule};
+use guard::fec;
+use transport::{roce, tcp};
+use units::{Span, Time};
+
+use super::port::Marking;
+use super::raw;
+use super::switch::SwitchSettings;
+use crate::link;
+use crate::topology::{DirectedLink, LinkId, Topology};
+use crate::workload::Workload;
+
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub topology: Topology,
+    pub switches: SwitchSettings,
+    /// ECN at every switch port.
+    pub marking: Option<Marking>,
+    /// From the last bit of a packet to a switch's having routed it.
+    pub switch_latency: Span,
+    pub host_latency: Latency,
+    /// Links with something wrong or something that helps; all others are clean and bare.
+    pub links: Vec<LinkSetup>,
+    pub traffic: Vec<Traffic>,
+    /// When to stop, if traffic has not come to its end before.
+    pub until: Time,
+    pub sampling: Option<Sampling>,
+    /// Ports whose packets are kept as they leave.
+    pub capture: Vec<DirectedLink>,
+    /// Keep the queues of all ports, also where it makes no difference.
+    pub no_express: bool,
+    pub seed: u64,
+}
+
+impl Setup {
+    pub fn new(topology: Topology) -> Self {
+        Self {
+            topology,
+            switches: SwitchSettings::default(),
+            marking: None,
+            switch_latency: Span::ZERO,
+            host_latency: Latency::None,
+            links: Vec::new(),
+            traffic: Vec::new(),
+            until: Time::NEVER,
+            sampling: None,
+            capture: Vec::new(),
+            no_express: false,
+            seed: 1,
+        }
+    }
+}
+
+/// From a packet's arrival at an idle interface to the host's having dealt with it: interrupt, stack, scheduler. All
+/// that arrives meanwhile is dealt with at the same time, as a kernel that polls its interface does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Latency {
+    None,
+    Fixed(Span),
+    /// `sigma` is that of the logarithm.
+    LogNormal {
+        median: Span,
+        sigma: f64,
+    },
+}
+
+impl Latency {
+    pub fn draw(&self, random: &mut Random) -> Span {
+        match *self {
+            Self::None => Span::ZERO,
+            Self::Fixed(span) => span,
+            Self::LogNormal { median, sigma } => {
+                // Box and Muller; the other one of the pair is not worth keeping.
+                let radius = (2.0 * random.exponential()).sqrt();
+                let normal = radius * (std::f64::consts::TAU * random.unit()).cos();
+                median.scale((sigma * normal).exp())
+            }
+        }
+    }
+
+    pub fn typical(&self) -> Span {
+        match *self {
+            Self::None => Span::ZERO,
+            Self::Fixed(span) => span,
+            Self::LogNormal { median, .. } => median,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct LinkSetup {
+    pub link: LinkId,
+    /// From a to b, and back.
+    pub forward: Schedule,
+    pub reverse: Schedule,
+    pub protection: Protection,
+    /// When it is switched on; from the start if not given.
+    pub activate_at: Option<Span>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Protection {
+    None,
+    /// As `sim link` has it: mode, profile and parameters are taken from this, the rest from the network.
+    Link(Box<link::Config>),
+    Fec(fec::Config),
+}
+
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    pub name: String,
+    pub transport: TransportSetup,
+    pub work: Workload,
+    /// Bytes with which the receiver answers; the flow is complete when they have come.
+    pub reply: u64,
+    pub class: u8,
+}
+
+#[derive(Clone, Debug)]
+pub enum TransportSetup {
+    Tcp(tcp::Config),
+    Roce(roce::Config),
+    Raw(raw::Config),
+}
+
+impl TransportSetup {
+    /// Payload of a full packet, and its length as a frame.
+    pub fn packet(&self) -> (u32, u32) {
+        match self {
+            Self::Tcp(config) => (config.mss, config.mss + super::speech::TCP_HEADERS),
+            Self::Roce(config) => (config.mtu, config.mtu + roce::HEADERS),
+            Self::Raw(config) => (config.payload, config.payload + raw::HEADERS),
+        }
+    }
+}
+
+/// What is looked at while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    pub every: Span,
+    pub ports: Vec<DirectedLink>,
+}

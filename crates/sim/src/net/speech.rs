@@ -1,0 +1,117 @@
+//! How each transport's segments travel, and what its application hears of it.
+
+use transport::{roce, tcp};
+use wire::ip::Ecn;
+
+use super::end::{Progress, Speaks, Tally};
+use super::packet::Body;
+use super::raw;
+
+/// Ethernet with its check, IP, TCP with timestamps. SACK blocks come on top.
+pub const TCP_HEADERS: u32 = 18 + 20 + 32;
+const SACK_OPTION: u32 = 4;
+const SACK_BLOCK: u32 = 8;
+
+impl Speaks for tcp::Connection {
+    #[inline]
+    fn pack(frame: tcp::Segment) -> (Body, u16, Ecn) {
+        let blocks = frame.sack.blocks().len() as u32;
+        let sack = if blocks == 0 { 0 } else { SACK_OPTION + SACK_BLOCK * blocks };
+        (Body::Tcp(frame), (frame.len + TCP_HEADERS + sack) as u16, frame.ecn)
+    }
+
+    #[inline]
+    fn unpack(body: Body, ecn: Ecn) -> Option<tcp::Segment> {
+        let Body::Tcp(frame) = body else { return None };
+        Some(tcp::Segment { ecn, ..frame })
+    }
+
+    #[inline]
+    fn on_done(done: tcp::Done, progress: &mut Progress) {
+        match done {
+            tcp::Done::Delivered(bytes) => progress.received = Some(bytes),
+            tcp::Done::Acknowledged(_) => {}
+        }
+    }
+
+    fn on_note(note: tcp::Note, tally: &mut Tally) {
+        match note {
+            tcp::Note::Retransmitted { .. } => tally.retransmitted += 1,
+            tcp::Note::Probe => tally.probes += 1,
+            tcp::Note::Timeout => tally.timeouts += 1,
+            tcp::Note::Sacked { bytes, pending } => {
+                if bytes > tally.most_sacked {
+                    tally.most_sacked = bytes;
+                    tally.pending_when_sacked = pending;
+                }
+            }
+            tcp::Note::Undone => tally.undone += 1,
+            tcp::Note::Reduced { pending } => {
+                if tally.reductions == 0 {
+                    tally.pending_when_reduced = pending;
+                }
+                tally.reductions += 1;
+            }
+        }
+    }
+
+    fn send(bytes: u64) -> tcp::Command {
+        tcp::Command::Send(bytes)
+    }
+}
+
+impl Speaks for roce::Qp {
+    #[inline]
+    fn pack(frame: roce::Packet) -> (Body, u16, Ecn) {
+        (Body::Roce(frame), frame.frame_len() as u16, frame.ecn)
+    }
+
+    #[inline]
+    fn unpack(body: Body, ecn: Ecn) -> Option<roce::Packet> {
+        let Body::Roce(frame) = body else { return None };
+        Some(roce::Packet { ecn, ..frame })
+    }
+
+    #[inline]
+    fn on_done(done: roce::Done, progress: &mut Progress) {
+        match done {
+            roce::Done::Completed(requests) => progress.completed = Some(requests),
+            roce::Done::Received(_) => {}
+            roce::Done::Failed => progress.failed = true,
+        }
+    }
+
+    fn on_note(note: roce::Note, tally: &mut Tally) {
+        match note {
+            roce::Note::Retransmitted { packets, .. } => tally.retransmitted += packets as u32,
+            roce::Note::Timeout => tally.timeouts += 1,
+            roce::Note::NakReceived => tally.naks += 1,
+            roce::Note::NakSent | roce::Note::Duplicate | roce::Note::OutOfOrder | roce::Note::Invalid => {}
+        }
+    }
+
+    fn send(bytes: u64) -> roce::Command {
+        roce::Command::Post { verb: roce::Verb::Write, bytes }
+    }
+}
+
+impl Speaks for raw::Generator {
+    fn pack(frame: raw::Datagram) -> (Body, u16, Ecn) {
+        (Body::Raw(frame), (frame.len + raw::HEADERS) as u16, Ecn::NotCapable)
+    }
+
+    fn unpack(body: Body, _ecn: Ecn) -> Option<raw::Datagram> {
+        let Body::Raw(frame) = body else { return None };
+        Some(frame)
+    }
+
+    fn on_done(done: raw::Received, progress: &mut Progress) {
+        progress.received = Some(done.0);
+    }
+
+    fn on_note(_note: (), _tally: &mut Tally) {}
+
+    fn send(bytes: u64) -> u64 {
+        bytes
+    }
+}

@@ -1,0 +1,195 @@
+//! A switch: one buffer shared by its ports, with dynamic thresholds, and PFC towards those who send to it.
+//!
+//! Dynamic thresholds (Choudhury and Hahne, 1998): a queue may grow to `alpha` times what is left of the buffer, so that
+//! one hot port cannot starve the others and a lone one gets most of it.
+//!
+//! How full the buffer is, nobody needs to know exactly while it is nearly empty. The switch keeps an upper bound: it
+//! grows with each packet and is computed anew, from all ports, when it would refuse one.
+//!
+//! PFC (802.1Qbb): a class that has filled its share from one ingress port pauses whoever sends there. What was on its
+//! way by then goes to headroom that is kept for it.
+
+use units::{Bytes, Time};
+
+use super::port::{CLASSES, Port};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SwitchSettings {
+    pub buffer: Bytes,
+    /// Share of what is left that one queue may take.
+    pub alpha: f64,
+    /// What one queue may take at most.
+    pub port_limit: Option<Bytes>,
+    pub pfc: Option<Pfc>,
+}
+
+impl Default for SwitchSettings {
+    fn default() -> Self {
+        Self { buffer: Bytes::new(32_000_000), alpha: 1.0, port_limit: None, pfc: None }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pfc {
+    /// Share of the free buffer that the packets of one ingress port and class may take before it is paused.
+    pub alpha: f64,
+    /// Kept for each ingress port and class for what arrives after the pause.
+    pub headroom: Bytes,
+    /// A port resumes this far below where it would be paused.
+    pub hysteresis: Bytes,
+}
+
+#[derive(Debug)]
+pub struct Switch {
+    settings: SwitchSettings,
+    /// All its ports, by number.
+    pub ports: Vec<u32>,
+    /// No less than what all ports have to send, in bytes of wire time.
+    bound: u64,
+    /// By the place of the port in `ports`.
+    ingress: Vec<Ingress>,
+    /// By all of them, if anybody can be paused.
+    held: u64,
+    pub pauses: u64,
+}
+
+/// What came in by one port and has not left, by class.
+#[derive(Debug, Default, Clone)]
+struct Ingress {
+    held: [u64; CLASSES],
+    paused: u8,
+}
+
+/// Whether a sender is to be paused or may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseChange {
+    None,
+    Pause,
+    Resume,
+}
+
+impl Switch {
+    pub fn new(settings: SwitchSettings, ports: Vec<u32>) -> Self {
+        let ingress = vec![Ingress::default(); ports.len()];
+        Self { settings, ports, bound: 0, ingress, held: 0, pauses: 0 }
+    }
+
+    /// Whether the buffer has room for `bytes` more at the port `at`; if so, they are counted.
+    #[inline]
+    pub fn admits(&mut self, now: Time, all: &[Port], at: usize, bytes: u64) -> bool {
+        let port = &all[at];
+        let limit = self.limit();
+        if port.backlog(now) + port.time_of_bytes(bytes) > port.time_of_bytes(limit)
+            && !self.admits_exactly(now, all, at, bytes)
+        {
+            return false;
+        }
+        self.bound += bytes;
+        true
+    }
+
+    /// What a queue may hold, going by the bound.
+    #[inline]
+    fn limit(&self) -> u64 {
+        let free = self.settings.buffer.get().saturating_sub(self.bound);
+        let share = (free as f64 * self.settings.alpha) as u64;
+        self.settings.port_limit.map_or(share, |limit| share.min(limit.get()))
+    }
+
+    fn admits_exactly(&mut self, now: Time, all: &[Port], at: usize, bytes: u64) -> bool {
+        self.bound = self.occupied(now, all);
+        if self.bound + bytes > self.settings.buffer.get() {
+            return false;
+        }
+        // Who was paused in time loses nothing.
+        self.settings.pfc.is_some() || all[at].backlog_bytes(now) + bytes <= self.limit()
+    }
+
+    /// What all ports have to send.
+    pub fn occupied(&self, now: Time, all: &[Port]) -> u64 {
+        self.ports.iter().map(|port| all[*port as usize].backlog_bytes(now)).sum()
+    }
+
+    pub fn has_pfc(&self) -> bool {
+        self.settings.pfc.is_some()
+    }
+
+    /// A packet that came in by the port of this place joins a queue, or leaves the switch.
+    pub fn account(&mut self, place: usize, class: u8, change: i64) -> PauseChange {
+        let Some(pfc) = self.settings.pfc else { return PauseChange::None };
+        self.held = self.held.saturating_add_signed(change);
+        let reserved = pfc.headroom.get() * self.ports.len() as u64;
+        let free = self.settings.buffer.get().saturating_sub(reserved + self.held);
+        let threshold = (free as f64 * pfc.alpha) as u64;
+        let ingress = &mut self.ingress[place];
+        let held = &mut ingress.held[usize::from(class) % CLASSES];
+        *held = held.saturating_add_signed(change);
+        let bit = 1 << (usize::from(class) % CLASSES);
+        let is_paused = ingress.paused & bit != 0;
+        if !is_paused && *held > threshold {
+            ingress.paused |= bit;
+            self.pauses += 1;
+            return PauseChange::Pause;
+        }
+        if is_paused && (*held == 0 || *held + pfc.hysteresis.get() <= threshold) {
+            ingress.paused &= !bit;
+            return PauseChange::Resume;
+        }
+        PauseChange::None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::{Rate, Span};
+
+    fn ports(count: usize) -> Vec<Port> {
+        (0..count).map(|_| Port::new(Rate::gbps(8), Span::ZERO, 0, false)).collect()
+    }
+
+    /// Fills a port until the switch refuses.
+    fn fill(switch: &mut Switch, all: &mut [Port], at: usize) -> u64 {
+        let mut bytes = 0;
+        while switch.admits(Time::ZERO, all, at, 1_000) {
+            all[at].busy_until += all[at].time_of_bytes(1_000);
+            bytes += 1_000;
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_lone_port_gets_half_and_the_next_half_of_the_rest() {
+        let settings = SwitchSettings { buffer: Bytes::new(1_000_000), ..SwitchSettings::default() };
+        let mut switch = Switch::new(settings, vec![0, 1]);
+        let mut all = ports(2);
+        let first = fill(&mut switch, &mut all, 0);
+        assert!((499_000..=501_000).contains(&first), "{first}");
+        let second = fill(&mut switch, &mut all, 1);
+        assert!((249_000..=251_000).contains(&second), "{second}");
+    }
+
+    #[test]
+    fn what_has_been_sent_makes_room() {
+        let settings = SwitchSettings { buffer: Bytes::new(100_000), alpha: 8.0, ..SwitchSettings::default() };
+        let mut switch = Switch::new(settings, vec![0]);
+        let mut all = ports(1);
+        let first = fill(&mut switch, &mut all, 0);
+        let later = Time::ZERO + all[0].time_of_bytes(10_000);
+        assert!(switch.admits(later, &all, 0, 10_000), "after {first}");
+        assert!(!switch.admits(Time::ZERO, &all, 0, 30_000));
+    }
+
+    #[test]
+    fn a_sender_is_paused_at_its_share_and_resumed_below_it() {
+        let pfc = Pfc { alpha: 0.1, headroom: Bytes::new(0), hysteresis: Bytes::new(2_000) };
+        let settings = SwitchSettings { buffer: Bytes::new(100_000), pfc: Some(pfc), ..SwitchSettings::default() };
+        let mut switch = Switch::new(settings, vec![0]);
+        let mut account = |change| switch.account(0, 3, change);
+        assert_eq!(account(9_000), PauseChange::None);
+        assert_eq!(account(2_000), PauseChange::Pause);
+        assert_eq!(account(-1_000), PauseChange::None);
+        assert_eq!(account(-4_000), PauseChange::Resume);
+        assert_eq!(switch.pauses, 1);
+    }
+}

@@ -1,0 +1,255 @@
+//! Scenario files: one TOML file that says what to simulate.
+//!
+//! ```toml
+//! [topology]
+//! kind = "testbed"
+//! rate = "100G"
+//!
+//! [[link]]
+//! between = ["sw2", "sw6"]
+//! protect = ["none", "ordered"]      # a list where one value is expected: a sweep
+//! forward = [{ loss = "1e-3" }]
+//!
+//! [[traffic]]
+//! transport = "dctcp"
+//! work = "series"
+//! from = "h4"
+//! to = "h8"
+//! size = 24387
+//! count = 5000
+//! ```
+//!
+//! From text to simulation, each step in its own file:
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `tree` | text to values, each with its line |
+//! | `set` | what the command line says instead |
+//! | `keys` | which keys there are; unknown ones are answered with the nearest |
+//! | `sweep` | lists to points |
+//! | `reader` | values to types; which keys had an effect |
+//! | `fabric`, `links`, `traffic`, `transports`, `work` | tables to a [`Setup`] |
+//!
+//! Everything that can be wrong is found before anything runs: each point's setup is made once to see whether it can be.
+
+mod error;
+mod fabric;
+mod keys;
+mod links;
+mod reader;
+mod seeds;
+mod set;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod traffic;
+mod transports;
+mod tree;
+mod work;
+
+use std::path::Path;
+
+use serde::Serialize;
+use units::{Span, Time};
+use wire::ethernet::MIN_FRAME;
+
+pub use error::{Place, ScenarioError};
+pub use seeds::Seeds;
+
+use crate::net::{Sampling, Setup};
+use crate::topology::{DirectedLink, Topology};
+use reader::{Read, Reader, Used};
+use tree::Node;
+
+/// Everything that one file asks for.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub name: String,
+    /// In the order of the file; the last list of a sweep changes fastest.
+    pub points: Vec<Point>,
+}
+
+/// One combination of a sweep's values, or the only one.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// `protect=ordered loss=1e-3`; empty if the file has no lists.
+    pub label: String,
+    pub seeds: Seeds,
+    config: Node,
+    /// All that no seed changes.
+    frame: Setup,
+    traffic: Vec<traffic::Kind>,
+}
+
+/// What traffic must know of the rest.
+#[derive(Debug)]
+struct Around<'a> {
+    topology: &'a Topology,
+    until: Span,
+    until_given: bool,
+    /// Where the scenario's file is.
+    folder: &'a Path,
+}
+
+/// When everything has an end of its own, this is only to be safe from flows that never get through.
+const LONGEST_WITHOUT_UNTIL: Span = Span::from_ms(3_600_000);
+
+/// Farther than this, a clock of picoseconds comes near its end.
+const LONGEST: Span = Span::from_ms(3_600_000 * 1_000);
+
+const MOST_SAMPLES: u64 = 10_000_000;
+
+impl Scenario {
+    /// Reads a file's text and what the command line says instead of it; finds everything that is wrong with them.
+    pub fn parse(file: &str, text: &str, sets: &[String]) -> Result<Self, ScenarioError> {
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        read(text, sets, folder).map_err(|wrong| ScenarioError { file: file.to_owned(), wrong })
+    }
+}
+
+fn read(text: &str, sets: &[String], folder: &Path) -> Read<Scenario> {
+    let mut root = Node::parse(text)?;
+    // Before what the command line says, so that a mistake in the file is not blamed on it.
+    keys::check(&root, keys::SCENARIO, "")?;
+    for argument in sets {
+        set::apply(&mut root, argument)?;
+    }
+    keys::check(&root, keys::SCENARIO, "")?;
+    let combinations = sweep::expand(&root)?;
+    let used = Used::default();
+    let mut points = Vec::new();
+    let mut name = None;
+    for sweep::Combination { label, tree } in combinations {
+        let reader = Reader::new(&tree, &used);
+        name = reader.text("name")?;
+        let point = point(&reader, label, tree.clone(), folder)?;
+        point.setup(1);
+        points.push(point);
+    }
+    let used = used.into_inner();
+    match points.iter().find_map(|point| reader::unused(&point.config, "", &used)) {
+        Some(wrong) => Err(wrong),
+        None => Ok(Scenario { name: name.unwrap_or_default(), points }),
+    }
+}
+
+fn point(reader: &Reader<'_>, label: String, config: Node, folder: &Path) -> Read<Point> {
+    let mut topology = fabric::topology(&reader.table("topology"))?;
+    let link_tables = reader.tables("link");
+    let mut placed = Vec::new();
+    for table in &link_tables {
+        placed.push(links::place(table, &mut topology, &placed)?);
+    }
+    let run = reader.table("run");
+    let until = until(&run)?;
+    let traffic = traffic_of(reader, &topology, until, folder)?;
+    let longest = traffic.iter().map(|kind| kind.transport.packet().1).max().unwrap_or_default().max(MIN_FRAME);
+    let mut links = Vec::new();
+    for (table, link) in link_tables.iter().zip(placed) {
+        links.push(links::read(table, &topology, link, longest)?);
+    }
+    let switches = fabric::switches(&reader.table("switch"), &topology)?;
+    let until = until.unwrap_or(LONGEST_WITHOUT_UNTIL);
+    let measure = reader.table("measure");
+    let captured = ports(&measure, "pcap", &topology)?;
+    let frame = Setup {
+        switches: switches.settings,
+        marking: switches.marking,
+        switch_latency: switches.latency,
+        host_latency: fabric::host_latency(&reader.table("host"))?,
+        links,
+        until: Time::ZERO + until,
+        sampling: sampling(&measure, &topology, until)?,
+        capture: captured.into_iter().flat_map(|port| [port, port.reversed()]).collect(),
+        ..Setup::new(topology)
+    };
+    Ok(Point { label, seeds: seeds(&run)?, config, frame, traffic })
+}
+
+fn traffic_of(
+    reader: &Reader<'_>,
+    topology: &Topology,
+    until: Option<Span>,
+    folder: &Path,
+) -> Read<Vec<traffic::Kind>> {
+    let around =
+        Around { topology, until: until.unwrap_or(LONGEST_WITHOUT_UNTIL), until_given: until.is_some(), folder };
+    let tables = reader.tables("traffic");
+    if tables.is_empty() {
+        return Err(reader.wrong("traffic", "missing: expected at least one [[traffic]]"));
+    }
+    let mut names = Vec::new();
+    let mut kinds = Vec::new();
+    for (number, table) in tables.iter().enumerate() {
+        names.push(traffic::name(table, number, &names)?);
+        kinds.push(traffic::read(table, names[number].clone(), transports::read(table)?, &around)?);
+    }
+    traffic::check_loads(&tables, &kinds, &around)?;
+    Ok(kinds)
+}
+
+fn until(run: &Reader<'_>) -> Read<Option<Span>> {
+    match run.parsed::<Span>("until")? {
+        Some(until) if until == Span::ZERO || until > LONGEST => {
+            Err(run.wrong("until", "expected more than 0 and at most 1000h"))
+        }
+        until => Ok(until),
+    }
+}
+
+fn seeds(run: &Reader<'_>) -> Read<Seeds> {
+    let Some(seeds) = run.several("seeds")? else { return Ok(Seeds::default()) };
+    let text = seeds.join(",");
+    text.parse().map_err(|error| run.wrong("seeds", format_args!("'{text}': {error}")))
+}
+
+fn sampling(measure: &Reader<'_>, topology: &Topology, until: Span) -> Read<Option<Sampling>> {
+    let every: Option<Span> = measure.parsed("sample")?;
+    let ports = ports(measure, "watch", topology)?;
+    let Some(every) = every else {
+        let missing = || measure.wrong("sample", "missing: expected how often to look at what is watched, such as 1ms");
+        return if ports.is_empty() { Ok(None) } else { Err(missing()) };
+    };
+    if every == Span::ZERO || until.as_ps() / every.as_ps() > MOST_SAMPLES {
+        let problem = format!("expected at most {MOST_SAMPLES} samples in {until}, the time given by until in [run]");
+        return Err(measure.wrong("sample", problem));
+    }
+    Ok(Some(Sampling { every, ports }))
+}
+
+fn ports(measure: &Reader<'_>, key: &str, topology: &Topology) -> Read<Vec<DirectedLink>> {
+    let port = |[from, to]: [String; 2]| topology.link_between(&from, &to).map_err(|error| measure.wrong(key, error));
+    measure.pairs(key)?.into_iter().map(port).collect()
+}
+
+impl Point {
+    /// What to simulate with this seed.
+    pub fn setup(&self, seed: u64) -> Setup {
+        let traffic = self.traffic.iter().enumerate().map(|(number, kind)| kind.traffic(number, seed));
+        Setup { traffic: traffic.collect(), seed, ..self.frame.clone() }
+    }
+
+    pub fn topology(&self) -> &Topology {
+        &self.frame.topology
+    }
+
+    /// Of each traffic, by its number.
+    pub fn traffic_names(&self) -> impl Iterator<Item = &str> {
+        self.traffic.iter().map(|kind| kind.name.as_str())
+    }
+
+    /// Ports that are looked at while it runs.
+    pub fn watched(&self) -> &[DirectedLink] {
+        self.frame.sampling.as_ref().map_or(&[], |sampling| &sampling.ports)
+    }
+
+    /// Ports whose packets are kept; both of a link, next to each other.
+    pub fn captured(&self) -> &[DirectedLink] {
+        &self.frame.capture
+    }
+
+    /// What the file and the command line said, with this point's values in place of lists.
+    pub fn config(&self) -> &impl Serialize {
+        &self.config
+    }
+}

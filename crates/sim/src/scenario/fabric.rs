@@ -1,0 +1,197 @@
+//! `[topology]`, `[switch]` and `[host]`: what the network is made of.
+
+use units::{Bytes, Prob, Rate, Span};
+
+use super::reader::{Read, Reader};
+use crate::net::{Latency, Marking, Pfc, SwitchSettings};
+use crate::topology::{Kind, Link, Node, NodeId, Routes, Topology, TopologyError};
+
+/// Ten metres of fibre.
+const DELAY: Span = Span::from_ns(50);
+
+/// A queue of more than this cannot be told in picoseconds on the slowest link.
+const LARGEST_BUFFER: Bytes = Bytes::new(1_000_000_000);
+
+/// Longer routes have no room in a packet's list of hops.
+const MOST_SWITCHES_IN_A_ROW: usize = 30;
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Testbed,
+    Pair,
+    SingleSwitch,
+    Dumbbell,
+    LeafSpine,
+    FatTree,
+    Chain,
+    Hpcc,
+    Custom,
+}
+
+const SHAPES: [(&str, Shape); 9] = [
+    ("testbed", Shape::Testbed),
+    ("pair", Shape::Pair),
+    ("single-switch", Shape::SingleSwitch),
+    ("dumbbell", Shape::Dumbbell),
+    ("leaf-spine", Shape::LeafSpine),
+    ("fat-tree", Shape::FatTree),
+    ("chain", Shape::Chain),
+    ("hpcc", Shape::Hpcc),
+    ("custom", Shape::Custom),
+];
+
+pub(super) fn topology(table: &Reader<'_>) -> Read<Topology> {
+    let kind = table.needed("kind", table.choice("kind", &SHAPES)?, "a topology such as testbed or leaf-spine")?;
+    let rate = || table.needed("rate", table.parsed("rate")?, "a rate such as 100G");
+    let delay = || Ok(table.parsed("delay")?.unwrap_or(DELAY));
+    let count = |key| table.needed(key, table.small(key, 1..=u32::MAX)?, "how many");
+    let blame = |key| move |error: TopologyError| table.wrong(key, error);
+    match kind {
+        Shape::Testbed => Ok(Topology::testbed(rate()?)),
+        Shape::Pair => Ok(Topology::pair(rate()?, delay()?)),
+        Shape::SingleSwitch => Topology::single_switch(count("hosts")?, rate()?, delay()?).map_err(blame("hosts")),
+        Shape::Dumbbell => {
+            let edge = rate()?;
+            let bottleneck = table.parsed("bottleneck")?.unwrap_or(edge);
+            Topology::dumbbell(count("pairs")?, edge, bottleneck, delay()?).map_err(blame("pairs"))
+        }
+        Shape::LeafSpine => {
+            let host = rate()?;
+            let fabric = table.parsed("fabric")?.unwrap_or(host);
+            let [leaves, spines, hosts] = [count("leaves")?, count("spines")?, count("hosts_per_leaf")?];
+            Topology::leaf_spine(leaves, spines, hosts, host, fabric, delay()?).map_err(blame("leaves"))
+        }
+        Shape::FatTree => Topology::fat_tree(count("k")?, rate()?, delay()?).map_err(blame("k")),
+        Shape::Chain => {
+            let chain = Topology::chain(count("switches")?, rate()?, delay()?).map_err(blame("switches"))?;
+            check_lengths(table, "switches", chain)
+        }
+        Shape::Hpcc => Ok(Topology::hpcc()),
+        Shape::Custom => custom(table),
+    }
+}
+
+/// Nodes by name, and the links between them.
+fn custom(table: &Reader<'_>) -> Read<Topology> {
+    let mut nodes = Vec::new();
+    for (key, kind) in [("hosts", Kind::Host), ("switches", Kind::Switch)] {
+        let names = table.several(key)?.unwrap_or_default();
+        nodes.extend(names.into_iter().map(|name| Node { name, kind }));
+    }
+    let unlinked = Topology { nodes, links: Vec::new() };
+    let mut links = Vec::new();
+    for wire in table.tables("link") {
+        let names = wire.needed("between", wire.pair("between")?, "the two nodes that it joins")?;
+        let [a, b] = names.map(|name| unlinked.node(&name).map_err(|error| wire.wrong("between", error)));
+        let rate = match wire.parsed("rate")? {
+            Some(rate) => rate,
+            None => wire.needed("rate", table.parsed("rate")?, "a rate, here or for all in [topology]")?,
+        };
+        let own: Option<Span> = wire.parsed("delay")?;
+        let delay = own.or(table.parsed("delay")?).unwrap_or(DELAY);
+        links.push(Link { a: a?, b: b?, rate, delay });
+    }
+    let topology = Topology::new(unlinked.nodes, links).map_err(|error| match error {
+        TopologyError::Empty | TopologyError::DuplicateName(_) => table.wrong("hosts", error),
+        _ => table.wrong("link", error),
+    })?;
+    check_lengths(table, "link", topology)
+}
+
+fn check_lengths(table: &Reader<'_>, key: &str, topology: Topology) -> Read<Topology> {
+    if topology.switches().count() <= MOST_SWITCHES_IN_A_ROW {
+        return Ok(topology);
+    }
+    let routes = Routes::of(&topology);
+    let hosts: Vec<NodeId> = topology.hosts().collect();
+    let mut path = Vec::new();
+    for (from, to) in hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to))) {
+        path.clear();
+        let found = routes.path(from, to, 0, &mut path);
+        if found.is_err() || path.len() > MOST_SWITCHES_IN_A_ROW + 1 {
+            let [from, to] = [from, to].map(|node| topology.name(node));
+            let expected = format!("expected at most {MOST_SWITCHES_IN_A_ROW} switches");
+            return Err(table.wrong(key, format_args!("{} hops from {from} to {to}: {expected}", path.len())));
+        }
+    }
+    Ok(topology)
+}
+
+/// All that `[switch]` says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Switches {
+    pub settings: SwitchSettings,
+    pub marking: Option<Marking>,
+    pub latency: Span,
+}
+
+/// Most switches take about as long from a packet's last bit to its having been routed.
+const SWITCH_LATENCY: Span = Span::from_ns(400);
+
+pub(super) fn switches(table: &Reader<'_>, topology: &Topology) -> Read<Switches> {
+    let usual = SwitchSettings::default();
+    let buffer = table.parsed("buffer")?.unwrap_or(usual.buffer);
+    if buffer == Bytes::ZERO || buffer > LARGEST_BUFFER {
+        return Err(table.wrong("buffer", format_args!("{buffer}: expected more than 0 and at most {LARGEST_BUFFER}")));
+    }
+    let pfc = table.inner("pfc").map(|pfc| pauses(&pfc, buffer, topology)).transpose()?;
+    Ok(Switches {
+        settings: SwitchSettings {
+            buffer,
+            alpha: alpha(table)?.unwrap_or(usual.alpha),
+            port_limit: table.parsed("port_limit")?,
+            pfc,
+        },
+        marking: marking(table)?,
+        latency: table.parsed("latency")?.unwrap_or(SWITCH_LATENCY),
+    })
+}
+
+/// Of what is free, how much one port may take.
+fn alpha(table: &Reader<'_>) -> Read<Option<f64>> {
+    table.number("alpha", |alpha| alpha > 0.0 && alpha <= 1_024.0, "more than 0 and at most 1024")
+}
+
+fn pauses(table: &Reader<'_>, buffer: Bytes, topology: &Topology) -> Read<Pfc> {
+    let headroom = table.parsed("headroom")?.unwrap_or(Bytes::new(100_000));
+    let mut ports = vec![0_u64; topology.nodes.len()];
+    topology.links.iter().flat_map(|link| [link.a, link.b]).for_each(|end| ports[end.index()] += 1);
+    let most = topology.switches().map(|switch| ports[switch.index()]).max().unwrap_or_default();
+    if Bytes::new(headroom.get().saturating_mul(most)) >= buffer {
+        let problem = format!("{headroom} at each of {most} ports: expected less than the buffer of {buffer} together");
+        return Err(table.wrong("headroom", problem));
+    }
+    Ok(Pfc {
+        alpha: alpha(table)?.unwrap_or(0.125),
+        headroom,
+        hysteresis: table.parsed("hysteresis")?.unwrap_or(Bytes::new(3_000)),
+    })
+}
+
+/// `ecn = "100KB"`, or `ecn = { min = "100KB", max = "400KB", probability = 0.2 }`.
+fn marking(table: &Reader<'_>) -> Read<Option<Marking>> {
+    let Some(ramp) = table.inner("ecn") else { return Ok(table.parsed("ecn")?.map(Marking::step)) };
+    let some: Bytes = ramp.needed("min", ramp.parsed("min")?, "the queue from which on some packets are marked")?;
+    let all: Bytes = ramp.needed("max", ramp.parsed("max")?, "the queue from which on all packets are marked")?;
+    let most: Prob = ramp.needed("probability", ramp.parsed("probability")?, "the share marked just below max")?;
+    if all < some {
+        return Err(ramp.wrong("max", format_args!("{all}: expected at least min, {some}")));
+    }
+    Ok(Some(Marking { some, all, most: most.get() }))
+}
+
+pub(super) fn host_latency(table: &Reader<'_>) -> Read<Latency> {
+    let Some(median) = table.parsed::<Span>("latency")? else { return Ok(Latency::None) };
+    let sigma = table.number("sigma", |sigma| (0.0..=3.0).contains(&sigma), "0 to 3, of the logarithm")?;
+    Ok(match sigma {
+        None | Some(0.0) => Latency::Fixed(median),
+        Some(sigma) => Latency::LogNormal { median, sigma },
+    })
+}
+
+/// The rate of the links by which these hosts send, if it is one.
+pub(super) fn access_rate(topology: &Topology, hosts: &[NodeId]) -> Option<Rate> {
+    let mut rates = topology.links.iter().filter(|link| hosts.contains(&link.a) || hosts.contains(&link.b));
+    let first = rates.next()?.rate;
+    rates.all(|link| link.rate == first).then_some(first)
+}

@@ -1,0 +1,140 @@
+//! `[[link]]`: what is wrong with a link, and what protects it.
+//!
+//! `between` also gives the link its direction: `forward` is from the first node to the second, and that is the
+//! direction that is protected.
+
+use faults::{Schedule, Step, StepError};
+use guard::fec;
+use guard::reorder::Build;
+use units::Prob;
+
+use super::reader::{Read, Reader};
+use crate::link::{Config, Mode, Profile, Sizes};
+use crate::net::{LinkSetup, Protection};
+use crate::topology::{LinkId, Topology};
+
+/// A link of the topology, turned to the direction in which the scenario speaks of it, with its own rate and delay.
+pub(super) fn place(table: &Reader<'_>, topology: &mut Topology, taken: &[LinkId]) -> Read<LinkId> {
+    let [a, b] = table.needed("between", table.pair("between")?, "two nodes that are linked")?;
+    let port = topology.link_between(&a, &b).map_err(|error| table.wrong("between", error))?;
+    let id = port.link();
+    if taken.contains(&id) {
+        return Err(table.wrong("between", format_args!("'{a}' and '{b}': there is a [[link]] for them before")));
+    }
+    let (rate, delay) = (table.parsed("rate")?, table.parsed("delay")?);
+    let link = &mut topology.links[id.index()];
+    if port != id.forward() {
+        std::mem::swap(&mut link.a, &mut link.b);
+    }
+    link.rate = rate.unwrap_or(link.rate);
+    link.delay = delay.unwrap_or(link.delay);
+    Ok(id)
+}
+
+/// `longest` is the longest frame that the network carries.
+pub(super) fn read(table: &Reader<'_>, topology: &Topology, link: LinkId, longest: u32) -> Read<LinkSetup> {
+    let (forward, reverse) = (schedule(table, "forward")?, schedule(table, "reverse")?);
+    let mut setup = LinkSetup { link, forward, reverse, protection: Protection::None, activate_at: None };
+    match table.choice("protect", &PROTOCOLS)?.unwrap_or(Protocol::None) {
+        Protocol::None => {}
+        Protocol::Fec => setup.protection = Protection::Fec(parity(table, &path_of(&setup, topology, longest))?),
+        Protocol::Guard(mode) => {
+            setup.activate_at = table.parsed("activate_at")?;
+            setup.protection = guard(table, mode, path_of(&setup, topology, longest))?;
+        }
+        Protocol::Llr => {
+            let config = Config { mode: Mode::UecLlr, ..path_of(&setup, topology, longest) };
+            setup.protection = checked(table, config)?;
+        }
+    }
+    Ok(setup)
+}
+
+#[derive(Clone, Copy)]
+enum Protocol {
+    None,
+    Guard(Mode),
+    Llr,
+    Fec,
+}
+
+const PROTOCOLS: [(&str, Protocol); 6] = [
+    ("none", Protocol::None),
+    ("ordered", Protocol::Guard(Mode::Ordered)),
+    ("nonblocking", Protocol::Guard(Mode::NonBlocking)),
+    ("auto", Protocol::Guard(Mode::Auto)),
+    ("uec-llr", Protocol::Llr),
+    ("fec", Protocol::Fec),
+];
+
+/// What every protocol must know of the link.
+fn path_of(setup: &LinkSetup, topology: &Topology, longest: u32) -> Config {
+    let link = topology.link(setup.link);
+    Config {
+        rate: link.rate,
+        delay: link.delay,
+        sizes: Sizes::Fixed(longest),
+        frames: 1,
+        forward: setup.forward.clone(),
+        reverse: setup.reverse.clone(),
+        ..Config::default()
+    }
+}
+
+fn guard(table: &Reader<'_>, mode: Mode, path: Config) -> Read<Protection> {
+    let profile = table.choice("profile", &[("ideal", Profile::Ideal), ("tofino", Profile::Tofino)])?;
+    let reorder = table.choice("reorder", &[("sorted", Build::Sorted), ("rotating", Build::TOFINO)])?;
+    let config = Config {
+        mode,
+        profile: profile.unwrap_or(path.profile),
+        protect_reverse: table.flag("protect_reverse")?.unwrap_or(path.protect_reverse),
+        target: table.parsed("target_loss")?.unwrap_or(path.target),
+        copies: table.tiny("copies", 1..=100)?,
+        control_copies: table.tiny("control_copies", 1..=16)?.unwrap_or(path.control_copies),
+        dummy_copies: table.tiny("dummy_copies", 1..=16)?,
+        asks: table.tiny("asks", 1..=100)?.unwrap_or(path.asks),
+        backpressure: table.flag("backpressure")?.unwrap_or(path.backpressure),
+        paper_acks: table.flag("paper_acks")?.unwrap_or(path.paper_acks),
+        endless_dummies: table.flag("endless_dummies")?.unwrap_or(path.endless_dummies),
+        tail: table.flag("tail")?.unwrap_or(path.tail),
+        max_consecutive: table.small("max_consecutive", 1..=u32::MAX)?,
+        reorder,
+        ..path
+    };
+    checked(table, config)
+}
+
+fn checked(table: &Reader<'_>, config: Config) -> Read<Protection> {
+    config.check().map_err(|error| table.wrong("protect", error))?;
+    Ok(Protection::Link(Box::new(config)))
+}
+
+/// Frames and parity frames of a block: what is best for the link's worst loss, if not given.
+fn parity(table: &Reader<'_>, path: &Config) -> Read<fec::Config> {
+    let longest = path.sizes.longest();
+    let losses = path.forward.steps().iter().map(|(_, model)| model.mean_loss(longest));
+    let (k, h) = fec::best_parameters(Prob::new(losses.fold(0.0, f64::max)).unwrap_or_default());
+    let k = table.small("k", 1..=1_000)?.map_or(k, |k| k as u16);
+    let h = table.small("h", 1..=u32::from(fec::Config::MAX_PARITY))?.map_or(h, |h| h as u16);
+    let ordered = table.flag("ordered")?.unwrap_or(true);
+    Ok(fec::Config { ordered, ..fec::Config::for_path(&path.path(), k, h) })
+}
+
+/// The same entries as in a fault file.
+fn schedule(table: &Reader<'_>, direction: &str) -> Read<Schedule> {
+    let entries = table.tables(direction);
+    let steps: Vec<Step> = entries.iter().map(step).collect::<Read<_>>()?;
+    Schedule::from_steps(&steps).map_err(|StepError { step, key, problem }| entries[step].wrong(key, problem))
+}
+
+fn step(entry: &Reader<'_>) -> Read<Step> {
+    let frames = entry.several("frames")?;
+    let number = |text: String| text.parse().map_err(|_| entry.wrong("frames", "expected numbers of frames, from 0"));
+    Ok(Step {
+        at: entry.text("at")?,
+        loss: entry.text("loss")?,
+        burst: entry.number("burst", |length| length >= 1.0, "a mean length of at least 1")?,
+        bit_errors: entry.text("bit_errors")?,
+        frames: frames.map(|frames| frames.into_iter().map(number).collect()).transpose()?,
+    })
+}

@@ -1,0 +1,209 @@
+//! Reading a table of one point: values out of it, each checked, and a note of which were asked for.
+//!
+//! A key that no point asks for has no effect; whoever wrote it believes otherwise, so it is refused.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use units::{Count, ParseError, nearest};
+
+use super::error::{Place, Wrong};
+use super::keys;
+use super::tree::{Node, Value};
+
+/// Paths of keys that were asked for.
+pub(super) type Used = RefCell<BTreeSet<String>>;
+
+#[derive(Clone, Debug)]
+pub(super) struct Reader<'a> {
+    node: &'a Node,
+    path: String,
+    used: &'a Used,
+}
+
+pub(super) type Read<T> = Result<T, Wrong>;
+
+impl<'a> Reader<'a> {
+    /// Of the whole file.
+    pub fn new(node: &'a Node, used: &'a Used) -> Self {
+        Self { node, path: String::new(), used }
+    }
+
+    /// What is wrong at a key; or, if it was left out, with the table that lacks it.
+    pub fn wrong(&self, key: &str, problem: impl Display) -> Wrong {
+        let place = self.node.entry(key).unwrap_or(self.node).place.clone();
+        Wrong { place, key: keys::path(&self.path, key), problem: problem.to_string() }
+    }
+
+    pub fn has(&self, key: &str) -> bool {
+        self.node.entry(key).is_some()
+    }
+
+    fn entry(&self, key: &str) -> Option<&'a Node> {
+        self.used.borrow_mut().insert(keys::path(&self.path, key));
+        self.node.entry(key)
+    }
+
+    pub fn needed<T>(&self, key: &str, value: Option<T>, expected: &str) -> Read<T> {
+        value.ok_or_else(|| self.wrong(key, format_args!("missing: expected {expected}")))
+    }
+
+    pub fn text(&self, key: &str) -> Read<Option<String>> {
+        let text = |node: &Node| node.as_text().ok_or_else(|| self.wrong(key, "expected a text or a number"));
+        self.entry(key).map(text).transpose()
+    }
+
+    pub fn parsed<T: FromStr<Err = ParseError>>(&self, key: &str) -> Read<Option<T>> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|error| self.wrong(key, format_args!("'{text}': {error}")))
+    }
+
+    /// A whole number.
+    pub fn whole(&self, key: &str, allowed: RangeInclusive<u64>) -> Read<Option<u64>> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        let number = if text == "0" { Some(0) } else { text.parse::<Count>().ok().map(|count| count.0) };
+        match number {
+            Some(number) if allowed.contains(&number) => Ok(Some(number)),
+            _ => {
+                let (least, most) = allowed.into_inner();
+                let expected = match most {
+                    u64::MAX => format!("'{text}': expected a whole number of at least {least}"),
+                    _ => format!("'{text}': expected a whole number from {least} to {most}"),
+                };
+                Err(self.wrong(key, expected))
+            }
+        }
+    }
+
+    /// A whole number that fits 32 bits.
+    pub fn small(&self, key: &str, allowed: RangeInclusive<u32>) -> Read<Option<u32>> {
+        let allowed = u64::from(*allowed.start())..=u64::from(*allowed.end());
+        Ok(self.whole(key, allowed)?.map(|number| number as u32))
+    }
+
+    /// A whole number that fits 8 bits.
+    pub fn tiny(&self, key: &str, allowed: RangeInclusive<u8>) -> Read<Option<u8>> {
+        let allowed = u64::from(*allowed.start())..=u64::from(*allowed.end());
+        Ok(self.whole(key, allowed)?.map(|number| number as u8))
+    }
+
+    /// Any number that satisfies `fits`.
+    pub fn number(&self, key: &str, fits: impl Fn(f64) -> bool, expected: &str) -> Read<Option<f64>> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        match text.parse::<f64>() {
+            Ok(number) if fits(number) => Ok(Some(number)),
+            _ => Err(self.wrong(key, format_args!("'{text}': expected {expected}"))),
+        }
+    }
+
+    pub fn flag(&self, key: &str) -> Read<Option<bool>> {
+        match self.entry(key).map(|node| &node.value) {
+            None => Ok(None),
+            Some(Value::Flag(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(self.wrong(key, "expected true or false")),
+        }
+    }
+
+    /// One of several, by name.
+    pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Read<Option<T>> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        if let Some((_, value)) = choices.iter().find(|(name, _)| *name == text) {
+            return Ok(Some(*value));
+        }
+        let names = || choices.iter().map(|(name, _)| *name);
+        Err(self.wrong(
+            key,
+            match nearest(&text, names()) {
+                Some(nearest) => format!("'{text}': did you mean '{nearest}'?"),
+                None => format!("'{text}': expected one of {}", names().collect::<Vec<_>>().join(", ")),
+            },
+        ))
+    }
+
+    /// Texts or numbers, in a list or alone.
+    pub fn several(&self, key: &str) -> Read<Option<Vec<String>>> {
+        let Some(node) = self.entry(key) else { return Ok(None) };
+        let wrong = || self.wrong(key, "expected texts or numbers in a list");
+        let texts = match &node.value {
+            Value::List(items) => items.iter().map(|item| item.as_text().ok_or_else(wrong)).collect::<Read<_>>()?,
+            _ => vec![node.as_text().ok_or_else(wrong)?],
+        };
+        Ok(Some(texts))
+    }
+
+    /// Two names.
+    pub fn pair(&self, key: &str) -> Read<Option<[String; 2]>> {
+        let wrong = |_| self.wrong(key, "expected two nodes such as [\"h0\", \"sw0\"]");
+        self.several(key)?.map(|names| names.try_into().map_err(wrong)).transpose()
+    }
+
+    pub fn pairs(&self, key: &str) -> Read<Vec<[String; 2]>> {
+        let wrong = || self.wrong(key, "expected a list of pairs of nodes such as [[\"h0\", \"sw0\"]]");
+        let Some(node) = self.entry(key) else { return Ok(Vec::new()) };
+        let Value::List(items) = &node.value else { return Err(wrong()) };
+        let pair = |item: &Node| match &item.value {
+            Value::List(names) => {
+                let names: Option<Vec<String>> = names.iter().map(Node::as_text).collect();
+                names.and_then(|names| names.try_into().ok()).ok_or_else(wrong)
+            }
+            _ => Err(wrong()),
+        };
+        items.iter().map(pair).collect()
+    }
+
+    /// A table, an empty one if it was left out.
+    pub fn table(&self, key: &str) -> Self {
+        static NOTHING: Node = Node { place: super::error::Place::Line(1), value: Value::Table(Vec::new()) };
+        self.inner(key).unwrap_or(Self { node: &NOTHING, path: keys::path(&self.path, key), used: self.used })
+    }
+
+    /// A table if there is one, and not a plain value.
+    pub fn inner(&self, key: &str) -> Option<Self> {
+        let node = self.entry(key)?;
+        let is_table = matches!(node.value, Value::Table(_));
+        is_table.then(|| Self { node, path: keys::path(&self.path, key), used: self.used })
+    }
+
+    pub fn tables(&self, key: &str) -> Vec<Self> {
+        let (path, node) = (keys::path(&self.path, key), self.entry(key));
+        let Some(Value::List(items)) = node.map(|node| &node.value) else { return Vec::new() };
+        let reader = |(index, node)| Self { node, path: keys::item_path(&path, index, items.len()), used: self.used };
+        items.iter().enumerate().map(reader).collect()
+    }
+}
+
+/// The first key that nobody asked for, and the values that made it meaningless.
+pub(super) fn unused(node: &Node, at: &str, used: &BTreeSet<String>) -> Option<Wrong> {
+    node.entries().iter().find_map(|(key, value)| {
+        let path = keys::path(at, key);
+        if !used.contains(&path) && !is_overruled(node) {
+            let problem = format!("has no effect{}", reasons(node));
+            return Some(Wrong { place: value.place.clone(), key: path, problem });
+        }
+        match &value.value {
+            Value::Table(_) => unused(value, &path, used),
+            Value::List(items) => {
+                let item = |(index, item)| unused(item, &keys::item_path(&path, index, items.len()), used);
+                items.iter().enumerate().find_map(item)
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Whether the command line decided what the rest of a table means: then the file may say more than is needed.
+fn is_overruled(table: &Node) -> bool {
+    let said = |(key, value): &(String, Node)| {
+        keys::DECIDING.contains(&key.as_str()) && matches!(value.place, Place::Set(_))
+    };
+    table.entries().iter().any(said)
+}
+
+fn reasons(table: &Node) -> String {
+    let deciding = table.entries().iter().filter(|(key, _)| keys::DECIDING.contains(&key.as_str()));
+    let said: Vec<String> = deciding.map(|(key, value)| format!("{key} = {value}")).collect();
+    if said.is_empty() { String::new() } else { format!(" with {}", said.join(", ")) }
+}

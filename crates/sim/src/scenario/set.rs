@@ -1,0 +1,89 @@
+//! `--set key=value`: what the command line says instead of the file.
+//!
+//! A key is a path such as `run.until`, `link.forward.loss` or, where there are several tables, `traffic.1.size`. A value
+//! needs no quotes; commas make a list; anything in brackets or braces is TOML.
+
+use super::error::{Place, Wrong};
+use super::keys::{self, Keys, SCENARIO, Shape};
+use super::tree::{Node, Value};
+
+/// Puts what one `--set` says into the tree.
+pub(super) fn apply(root: &mut Node, argument: &str) -> Result<(), Wrong> {
+    let place = Place::Set(argument.to_owned());
+    let wrong = |problem: String| Wrong { place: place.clone(), key: String::new(), problem };
+    let (key, value) = argument
+        .split_once('=')
+        .ok_or_else(|| wrong("expected a key and a value such as traffic.size=143".to_owned()))?;
+    let path: Vec<&str> = key.trim().split('.').collect();
+    put(root, SCENARIO, &path, value_of(value.trim(), &place), "").map_err(wrong)
+}
+
+fn value_of(text: &str, place: &Place) -> Node {
+    if text.starts_with(['[', '{', '"'])
+        && let Some(node) = Node::parse_value(text, place)
+    {
+        return node;
+    }
+    let mut parts: Vec<Node> = text.split(',').map(|part| plain(part.trim(), place)).collect();
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => Node { place: place.clone(), value: Value::List(parts) },
+    }
+}
+
+/// A number or a flag if it looks like one, or else a text.
+fn plain(text: &str, place: &Place) -> Node {
+    let text_itself = || Node { place: place.clone(), value: Value::Text(text.to_owned()) };
+    match Node::parse_value(text, place) {
+        Some(node) if matches!(node.value, Value::Integer(_) | Value::Flag(_)) => node,
+        _ => text_itself(),
+    }
+}
+
+fn put(table: &mut Node, keys: Keys, path: &[&str], value: Node, at: &str) -> Result<(), String> {
+    let [key, rest @ ..] = path else { return Err(format!("expected a key of {at}")) };
+    let at = keys::path(at, key);
+    let shape = keys::shape(keys, key).ok_or_else(|| format!("{at}: {}", keys::unknown(keys, key)))?;
+    let entry = slot(table, key, &value.place)?;
+    if rest.is_empty() {
+        *entry = value;
+        return Ok(());
+    }
+    let inner = shape.keys().ok_or_else(|| format!("{at}: expected nothing behind it"))?;
+    if let Shape::Tables(_) = shape {
+        let (item, rest, at) = item(entry, rest, &at)?;
+        return put(item, inner, rest, value, &at);
+    }
+    put(entry, inner, rest, value, &at)
+}
+
+/// The entry of this key, a new empty table if there is none yet.
+fn slot<'a>(table: &'a mut Node, key: &str, place: &Place) -> Result<&'a mut Node, String> {
+    let Value::Table(entries) = &mut table.value else { return Err("expected a table to put it in".to_owned()) };
+    let index = entries.iter().position(|(name, _)| name == key).unwrap_or(entries.len());
+    if index == entries.len() {
+        entries.push((key.to_owned(), Node { place: place.clone(), value: Value::Table(Vec::new()) }));
+    }
+    Ok(&mut entries[index].1)
+}
+
+/// The table meant by the first part of a path, the rest of the path, and what the table is called.
+fn item<'a, 'b>(
+    list: &'a mut Node,
+    path: &'b [&'b str],
+    at: &str,
+) -> Result<(&'a mut Node, &'b [&'b str], String), String> {
+    let Value::List(items) = &mut list.value else { return Err(format!("{at}: the file has no [[{at}]]")) };
+    let all = items.len();
+    let (index, rest) = match path.split_first().and_then(|(first, rest)| Some((first.parse::<usize>().ok()?, rest))) {
+        Some(numbered) => numbered,
+        None if all == 1 => (0, path),
+        None => {
+            return Err(format!("{at}: there are {all} of them: expected {at}.0 to {at}.{}", all.saturating_sub(1)));
+        }
+    };
+    match items.get_mut(index) {
+        Some(item) => Ok((item, rest, keys::item_path(at, index, all))),
+        None => Err(format!("{at}.{index}: expected {at}.0 to {at}.{}", all.saturating_sub(1))),
+    }
+}

@@ -1,0 +1,111 @@
+//! Sweeps: a list where one value is expected is as many points.
+//!
+//! Several lists are all combinations of their values. Points come in the order of the file: the last list changes
+//! fastest, as the last digit of a counter does.
+
+use super::error::Wrong;
+use super::keys::{self, Keys, SCENARIO};
+use super::tree::{Node, Value};
+
+/// More than anybody waits for; fewer than fill the memory.
+const MOST_POINTS: usize = 10_000;
+
+/// One list of a sweep.
+#[derive(Debug)]
+struct Axis {
+    /// As `--set` names it.
+    path: String,
+    /// The last part of it, for labels.
+    key: String,
+    values: Vec<Node>,
+}
+
+/// One combination of values.
+#[derive(Debug)]
+pub(super) struct Combination {
+    /// `protect=ordered loss=1e-3`; empty if there is no sweep.
+    pub label: String,
+    pub tree: Node,
+}
+
+/// All points of a tree whose keys have been checked.
+pub(super) fn expand(root: &Node) -> Result<Vec<Combination>, Wrong> {
+    let mut axes = Vec::new();
+    find(root, SCENARIO, "", &mut axes)?;
+    let points = axes.iter().try_fold(1usize, |points, axis| points.checked_mul(axis.values.len()));
+    let points = points.filter(|points| *points <= MOST_POINTS).ok_or_else(|| Wrong {
+        place: root.place.clone(),
+        key: axes.iter().map(|axis| axis.path.as_str()).collect::<Vec<_>>().join(", "),
+        problem: format!("expected at most {MOST_POINTS} points in a sweep"),
+    })?;
+    Ok((0..points).map(|number| combination(root, &axes, number)).collect())
+}
+
+fn combination(root: &Node, axes: &[Axis], number: usize) -> Combination {
+    let mut left = number;
+    let mut chosen: Vec<&Node> = Vec::new();
+    for axis in axes.iter().rev() {
+        chosen.push(&axis.values[left % axis.values.len()]);
+        left /= axis.values.len();
+    }
+    chosen.reverse();
+    let label = axes.iter().zip(&chosen).map(|(axis, value)| format!("{}={value}", name(axis, axes)));
+    let label = label.collect::<Vec<_>>().join(" ");
+    let mut tree = root.clone();
+    let mut values = chosen.into_iter();
+    choose(&mut tree, SCENARIO, &mut values);
+    Combination { label, tree }
+}
+
+/// The key alone, if no other list has the same.
+fn name<'a>(axis: &'a Axis, axes: &[Axis]) -> &'a str {
+    let alone = axes.iter().filter(|other| other.key == axis.key).count() == 1;
+    if alone { &axis.key } else { &axis.path }
+}
+
+fn find(table: &Node, keys: Keys, at: &str, axes: &mut Vec<Axis>) -> Result<(), Wrong> {
+    for (key, node) in table.entries() {
+        let Some(shape) = keys::shape(keys, key) else { continue };
+        let (at, inner) = (keys::path(at, key), shape.keys().unwrap_or_default());
+        match &node.value {
+            Value::List(values) if shape.is_sweep(values) => axes.push(axis(at, key, node, values)?),
+            Value::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    find(item, inner, &keys::item_path(&at, index, items.len()), axes)?;
+                }
+            }
+            _ => find(node, inner, &at, axes)?,
+        }
+    }
+    Ok(())
+}
+
+fn axis(path: String, key: &str, node: &Node, values: &[Node]) -> Result<Axis, Wrong> {
+    let wrong = |problem: String| Err(Wrong { place: node.place.clone(), key: path.clone(), problem });
+    let printed: Vec<String> = values.iter().map(Node::to_string).collect();
+    if values.is_empty() {
+        return wrong("expected a value, or a list of at least one".to_owned());
+    }
+    if let Some((_, twice)) = printed.iter().enumerate().find(|(at, value)| printed[..*at].contains(value)) {
+        return wrong(format!("'{twice}' is there twice"));
+    }
+    Ok(Axis { path, key: key.to_owned(), values: values.to_vec() })
+}
+
+/// Puts the values in place of their lists, which it meets in the order in which they were found.
+fn choose<'a>(table: &mut Node, keys: Keys, values: &mut impl Iterator<Item = &'a Node>) {
+    let Value::Table(entries) = &mut table.value else { return };
+    for (key, node) in entries {
+        let Some(shape) = keys::shape(keys, key) else { continue };
+        let inner = shape.keys().unwrap_or_default();
+        match &mut node.value {
+            Value::List(list) if shape.is_sweep(list) => {
+                if let Some(value) = values.next() {
+                    *node = value.clone();
+                }
+            }
+            Value::List(items) => items.iter_mut().for_each(|item| choose(item, inner, values)),
+            _ => choose(node, inner, values),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `[[traffic]]`: who sends what to whom, and how.
+
+use faults::Random;
+use units::Bytes;
+
+use super::Around;
+use super::reader::{Read, Reader};
+use super::work::{self, Plan};
+use crate::net::{Traffic, TransportSetup};
+
+/// Traffic from which that of any seed can be made.
+#[derive(Clone, Debug)]
+pub(super) struct Kind {
+    pub name: String,
+    pub transport: TransportSetup,
+    plan: Plan,
+    reply: u64,
+    class: u8,
+}
+
+/// The randomness of workloads, apart from that of links, hosts and flows; each traffic adds its number.
+const STREAM: u64 = 1 << 40;
+
+impl Kind {
+    /// # Panics
+    /// If the plan cannot be carried out, which was found out when it was read.
+    pub fn traffic(&self, number: usize, seed: u64) -> Traffic {
+        let random = Random::new(seed, STREAM + number as u64);
+        let work = self.plan.workload(random).expect("tried when the scenario was read");
+        let Self { name, transport, reply, class, .. } = self.clone();
+        Traffic { name, transport, work, reply, class }
+    }
+}
+
+/// Names must tell them apart.
+pub(super) fn name(table: &Reader<'_>, number: usize, before: &[String]) -> Read<String> {
+    let name = table.text("name")?.unwrap_or_else(|| format!("traffic {number}"));
+    if before.contains(&name) {
+        return Err(table.wrong("name", format_args!("'{name}': there is traffic of this name before")));
+    }
+    Ok(name)
+}
+
+pub(super) fn read(table: &Reader<'_>, name: String, transport: TransportSetup, around: &Around<'_>) -> Read<Kind> {
+    let plan = work::read(table, &transport, around)?;
+    // A queue pair answers with acknowledgements, never with bytes.
+    let reply: Option<Bytes> =
+        if matches!(transport, TransportSetup::Roce(_)) { None } else { table.parsed("reply")? };
+    let class = table.tiny("class", 0..=7)?.unwrap_or(0);
+    Ok(Kind { name, transport, plan, reply: reply.map_or(0, Bytes::get), class })
+}
+
+/// That nobody is to send more than its link carries, all traffic together.
+pub(super) fn check_loads(tables: &[Reader<'_>], kinds: &[Kind], around: &Around<'_>) -> Read<()> {
+    let topology = around.topology;
+    let mut loads = vec![0.0; topology.nodes.len()];
+    for (table, kind) in tables.iter().zip(kinds) {
+        let Some((load, hosts)) = kind.plan.load() else { continue };
+        for host in hosts {
+            let sum = &mut loads[host.index()];
+            *sum += load;
+            if *sum > 1.0 + 1e-9 {
+                let (percent, name) = (*sum * 100.0, topology.name(*host));
+                let problem =
+                    format!("makes {percent:.0} % of the link of {name}, all traffic together: expected at most 100 %");
+                return Err(table.wrong("load", problem));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! The `transport` of a `[[traffic]]`, with what can be set about it.
+
+use transport::roce;
+use transport::tcp::cc::Algorithm;
+use transport::tcp::{self, Profile, Reordering};
+use units::{Bytes, Span};
+use wire::ethernet::MAX_FRAME;
+use wire::ip::Ecn;
+
+use super::reader::{Read, Reader};
+use crate::net::{TCP_HEADERS, TransportSetup, raw};
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Tcp(Algorithm),
+    Rdma,
+    Datagrams,
+}
+
+const KINDS: [(&str, Kind); 6] = [
+    ("reno", Kind::Tcp(Algorithm::Reno)),
+    ("cubic", Kind::Tcp(Algorithm::Cubic)),
+    ("dctcp", Kind::Tcp(Algorithm::Dctcp)),
+    ("bbr", Kind::Tcp(Algorithm::Bbr)),
+    ("rdma", Kind::Rdma),
+    ("datagrams", Kind::Datagrams),
+];
+
+pub(super) fn read(table: &Reader<'_>) -> Read<TransportSetup> {
+    let kind = table.choice("transport", &KINDS)?;
+    match table.needed("transport", kind, "a transport such as cubic, dctcp, rdma or datagrams")? {
+        Kind::Tcp(algorithm) => connection(table, algorithm).map(TransportSetup::Tcp),
+        Kind::Rdma => queue_pair(table).map(TransportSetup::Roce),
+        Kind::Datagrams => Ok(TransportSetup::Raw(raw::Config {
+            payload: table.small("payload", 1..=MAX_FRAME - raw::HEADERS)?.unwrap_or(1_518 - raw::HEADERS),
+            rate: table.parsed("rate")?,
+        })),
+    }
+}
+
+fn connection(table: &Reader<'_>, algorithm: Algorithm) -> Read<tcp::Config> {
+    let usual = tcp::Config::default();
+    let mss = table.small("mss", 64..=MAX_FRAME - TCP_HEADERS)?.unwrap_or(usual.mss);
+    let receive_buffer: Option<Bytes> = table.parsed("receive_buffer")?;
+    let receive_buffer = receive_buffer.map_or(usual.receive_buffer, Bytes::get);
+    if receive_buffer < 2 * u64::from(mss) || receive_buffer > 1 << 30 {
+        return Err(table.wrong("receive_buffer", "expected at least two segments and at most 1 GiB"));
+    }
+    let choices = [("adaptive", Reordering::Adaptive), ("fixed", Reordering::Fixed)];
+    Ok(tcp::Config {
+        mss,
+        initial_window: table.small("initial_window", 1..=10_000)?.unwrap_or(usual.initial_window),
+        algorithm,
+        profile: timers(table)?,
+        ecn: table.flag("ecn")?.unwrap_or(usual.ecn),
+        reordering: table.choice("reordering", &choices)?.unwrap_or(usual.reordering),
+        receive_buffer,
+        idle_restart: table.flag("idle_restart")?.unwrap_or(usual.idle_restart),
+        ..usual
+    })
+}
+
+fn timers(table: &Reader<'_>) -> Read<Profile> {
+    let usual = table.choice("timers", &[("linux", Profile::linux()), ("rfc", Profile::rfc())])?;
+    let rto: Option<Span> = table.parsed("rto_min")?;
+    if rto == Some(Span::ZERO) {
+        return Err(table.wrong("rto_min", "expected more than 0"));
+    }
+    Ok(match usual.unwrap_or(Profile::linux()) {
+        Profile::Linux { hz, rto_min, phase } => Profile::Linux {
+            hz: table.small("hz", 1..=1_000_000)?.unwrap_or(hz),
+            rto_min: rto.unwrap_or(rto_min),
+            phase,
+        },
+        Profile::Rfc { rto_min, max_ack_delay } => Profile::Rfc {
+            rto_min: rto.unwrap_or(rto_min),
+            max_ack_delay: table.parsed("max_ack_delay")?.unwrap_or(max_ack_delay),
+        },
+    })
+}
+
+fn queue_pair(table: &Reader<'_>) -> Read<roce::Config> {
+    let usual = roce::Config::default();
+    let timeout = table.parsed("timeout")?.unwrap_or(usual.timeout);
+    if timeout == Span::ZERO {
+        return Err(table.wrong("timeout", "expected more than 0"));
+    }
+    Ok(roce::Config {
+        mtu: table.small("mtu", 64..=4_096)?.unwrap_or(usual.mtu),
+        timeout,
+        retry_count: table.small("retries", 0..=u32::MAX)?.unwrap_or(usual.retry_count),
+        ack_every: table.small("ack_every", 1..=65_536)?.unwrap_or(usual.ack_every),
+        max_outstanding: table.small("outstanding", 1..=roce::MAX_OUTSTANDING)?.unwrap_or(usual.max_outstanding),
+        rate: table.parsed("rate")?,
+        ecn: if table.flag("ecn")?.unwrap_or(false) { Ecn::Capable } else { Ecn::NotCapable },
+        ..usual
+    })
+}

@@ -1,0 +1,147 @@
+//! A scenario as it was written: values, each with its place.
+//!
+//! Everything else works on this tree, because only what was written can be overridden, swept over, or found wrong in
+//! its line. Entries of a table are in the order of the file.
+
+use std::fmt;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Place, Wrong};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    pub place: Place,
+    pub value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Text(String),
+    Integer(i64),
+    Float(f64),
+    Flag(bool),
+    List(Vec<Node>),
+    Table(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// The table that a file is.
+    pub fn parse(text: &str) -> Result<Self, Wrong> {
+        let line = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
+        match DeTable::parse(text) {
+            Ok(table) => table_of(table.get_ref(), Place::Line(1), &|at| Place::Line(line(at))),
+            Err(error) => Err(Wrong {
+                place: Place::Line(error.span().map_or(1, |span| line(span.start))),
+                key: String::new(),
+                problem: error.message().replace('\n', " "),
+            }),
+        }
+    }
+
+    /// A value in TOML's own syntax, all of it in one place.
+    pub fn parse_value(text: &str, place: &Place) -> Option<Self> {
+        let value = DeValue::parse(text).ok()?;
+        node_of("", &value, &|_| place.clone()).ok()
+    }
+
+    pub fn entry(&self, key: &str) -> Option<&Self> {
+        self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// None if it is no table.
+    pub fn entries(&self) -> &[(String, Self)] {
+        match &self.value {
+            Value::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// A text, or a number as one.
+    pub fn as_text(&self) -> Option<String> {
+        match &self.value {
+            Value::Text(text) => Some(text.clone()),
+            Value::Integer(number) => Some(number.to_string()),
+            Value::Float(number) => Some(number.to_string()),
+            Value::Flag(_) | Value::List(_) | Value::Table(_) => None,
+        }
+    }
+}
+
+/// Short enough for a label.
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Value::Text(text) => f.write_str(text),
+            Value::Integer(number) => number.fmt(f),
+            Value::Float(number) => number.fmt(f),
+            Value::Flag(flag) => flag.fmt(f),
+            Value::List(nodes) => {
+                let parts: Vec<String> = nodes.iter().map(Self::to_string).collect();
+                f.write_str(&parts.join("+"))
+            }
+            Value::Table(entries) => {
+                let parts: Vec<String> = entries.iter().map(|(key, node)| format!("{key}:{node}")).collect();
+                f.write_str(&parts.join("+"))
+            }
+        }
+    }
+}
+
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.value {
+            Value::Text(text) => serializer.serialize_str(text),
+            Value::Integer(number) => serializer.serialize_i64(*number),
+            Value::Float(number) => serializer.serialize_f64(*number),
+            Value::Flag(flag) => serializer.serialize_bool(*flag),
+            Value::List(nodes) => serializer.collect_seq(nodes),
+            Value::Table(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.len()))?;
+                for (key, node) in entries {
+                    map.serialize_entry(key, node)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+type PlaceOf<'a> = &'a dyn Fn(usize) -> Place;
+
+fn table_of(table: &DeTable<'_>, place: Place, place_of: PlaceOf<'_>) -> Result<Node, Wrong> {
+    let mut entries = Vec::new();
+    for (key, value) in table {
+        let mut node = node_of(key.get_ref(), value, place_of)?;
+        // A table that is only implied, by what is inside it, has no span of its own.
+        if value.span().is_empty() {
+            node.place = place_of(key.span().start);
+        }
+        entries.push((key.span().start, key.get_ref().to_string(), node));
+    }
+    entries.sort_by_key(|(at, _, _)| *at);
+    let entries = entries.into_iter().map(|(_, key, node)| (key, node)).collect();
+    Ok(Node { place, value: Value::Table(entries) })
+}
+
+fn node_of(key: &str, value: &Spanned<DeValue<'_>>, place_of: PlaceOf<'_>) -> Result<Node, Wrong> {
+    let place = place_of(value.span().start);
+    let wrong = |problem: &str| Wrong { place: place.clone(), key: key.to_owned(), problem: problem.to_owned() };
+    let value = match value.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => {
+            let parsed = i64::from_str_radix(number.as_str(), number.radix());
+            Value::Integer(parsed.map_err(|_| wrong("expected a number below 2^63"))?)
+        }
+        DeValue::Float(number) => Value::Float(number.as_str().parse().map_err(|_| wrong("expected a number"))?),
+        DeValue::Boolean(flag) => Value::Flag(*flag),
+        DeValue::Datetime(_) => return Err(wrong("expected anything but a date")),
+        DeValue::Array(items) => {
+            Value::List(items.iter().map(|item| node_of(key, item, place_of)).collect::<Result<_, _>>()?)
+        }
+        DeValue::Table(table) => return table_of(table, place, place_of),
+    };
+    Ok(Node { place, value })
+}

@@ -1,0 +1,339 @@
+//! The `work` of a `[[traffic]]`: when flows begin, between whom, and how large they are.
+
+use std::path::{Path, PathBuf};
+
+use faults::Random;
+use transport::roce;
+use units::{Bytes, Rate, Span, Time};
+
+use super::Around;
+use super::fabric::access_rate;
+use super::reader::{Read, Reader};
+use crate::net::TransportSetup;
+use crate::topology::{NodeId, Topology};
+use crate::workload::{Flow, Flows, Incast, Pace, Poisson, Series, Sizes, Stop, Trace, Workload, WorkloadError};
+
+/// What every run makes its flows from.
+#[derive(Clone, Debug)]
+pub(super) enum Plan {
+    Series(Series),
+    Poisson(Poisson),
+    Incast(Incast),
+    Permutation(Pattern),
+    AllToAll(Pattern),
+    /// The same in every run.
+    List(Flows),
+}
+
+/// Everyone at once.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    hosts: Vec<NodeId>,
+    bytes: u64,
+    start: Time,
+}
+
+/// A flow that takes longer than this on its slowest link is a mistake in the unit.
+const LONGEST_FLOW: Span = Span::from_ms(3_600_000);
+
+/// Files of flows hold millions of lines, not billions.
+const LONGEST_FILE: u64 = 1 << 30;
+
+impl Plan {
+    /// The same for the same randomness.
+    pub fn workload(&self, mut random: Random) -> Result<Workload, WorkloadError> {
+        let flows = match self {
+            Self::Series(series) => return Ok(Workload::Series(*series)),
+            Self::Poisson(config) => Flows::poisson(config.clone(), random)?,
+            Self::Incast(config) => Flows::incast(config.clone(), random)?,
+            Self::Permutation(Pattern { hosts, bytes, start }) => {
+                Flows::permutation(hosts, *bytes, *start, &mut random)?
+            }
+            Self::AllToAll(Pattern { hosts, bytes, start }) => Flows::all_to_all(hosts.clone(), *bytes, *start)?,
+            Self::List(flows) => flows.clone(),
+        };
+        Ok(Workload::Open(flows))
+    }
+
+    /// The share of their links that these hosts fill.
+    pub fn load(&self) -> Option<(f64, &[NodeId])> {
+        match self {
+            Self::Poisson(config) => Some((config.load, &config.senders)),
+            Self::Incast(Incast { pace: Pace::Load { load, .. }, hosts, .. }) => Some((*load, hosts)),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Series,
+    Poisson,
+    Incast,
+    Permutation,
+    AllToAll,
+    Bulk,
+    File,
+}
+
+const KINDS: [(&str, Kind); 7] = [
+    ("series", Kind::Series),
+    ("poisson", Kind::Poisson),
+    ("incast", Kind::Incast),
+    ("permutation", Kind::Permutation),
+    ("all-to-all", Kind::AllToAll),
+    ("bulk", Kind::Bulk),
+    ("file", Kind::File),
+];
+
+pub(super) fn read(table: &Reader<'_>, transport: &TransportSetup, around: &Around<'_>) -> Read<Plan> {
+    let kind = table.needed("work", table.choice("work", &KINDS)?, "what to do: series, poisson, incast, bulk, …")?;
+    let task = Task { table, transport, around };
+    let plan = match kind {
+        Kind::Series => task.series(),
+        Kind::Poisson => task.poisson(),
+        Kind::Incast => task.incast(),
+        Kind::Permutation => task.pattern().map(Plan::Permutation),
+        Kind::AllToAll => task.pattern().map(Plan::AllToAll),
+        Kind::Bulk => task.bulk(),
+        Kind::File => task.file(),
+    }?;
+    plan.workload(Random::new(1, 0)).map_err(|error| task.blame(error))?;
+    Ok(plan)
+}
+
+struct Task<'a> {
+    table: &'a Reader<'a>,
+    transport: &'a TransportSetup,
+    around: &'a Around<'a>,
+}
+
+impl Task<'_> {
+    /// The key that an error of a workload is about.
+    fn blame(&self, error: WorkloadError) -> super::error::Wrong {
+        let key = match error {
+            WorkloadError::Load(_) => "load",
+            WorkloadError::FanIn { .. } => "fan_in",
+            WorkloadError::UnknownTrace { .. } => "size",
+            WorkloadError::Line { .. } => "file",
+            WorkloadError::Expected(_) => "from",
+        };
+        self.table.wrong(key, error)
+    }
+
+    fn topology(&self) -> &Topology {
+        self.around.topology
+    }
+
+    fn series(&self) -> Read<Plan> {
+        let [src, dst] = self.one_pair()?;
+        let count = self.table.whole("count", 1..=u64::MAX)?;
+        Ok(Plan::Series(Series {
+            src,
+            dst,
+            bytes: self.bytes()?,
+            count: self.table.needed("count", count, "how many, one after the other")?,
+            gap: self.table.parsed("gap")?.unwrap_or(Span::ZERO),
+            group: 0,
+        }))
+    }
+
+    fn poisson(&self) -> Read<Plan> {
+        let senders = self.hosts("from")?;
+        Ok(Plan::Poisson(Poisson {
+            load: self.table.needed("load", self.load()?, "a share of the senders' links such as 0.5")?,
+            rate: self.access_rate(&senders)?,
+            sizes: self.sizes()?,
+            receivers: self.hosts("to")?,
+            stop: self.stop()?,
+            senders,
+        }))
+    }
+
+    fn incast(&self) -> Read<Plan> {
+        let hosts = self.hosts("from")?;
+        let receiver = if self.table.has("to") { Some(self.one_host("to")?) } else { None };
+        let fan_in = self.table.small("fan_in", 1..=u32::MAX)?;
+        let every: Option<Span> = self.table.parsed("every")?;
+        let pace = match (every, self.load()?) {
+            (Some(_), Some(_)) => return Err(self.table.wrong("load", "expected either this or every")),
+            (Some(every), None) => Pace::Every(every),
+            (None, Some(load)) => Pace::Load { load, rate: self.access_rate(&hosts)? },
+            (None, None) => return Err(self.table.wrong("every", "missing: expected a time between bursts, or load")),
+        };
+        Ok(Plan::Incast(Incast {
+            fan_in: self.table.needed("fan_in", fan_in, "how many send at once")?,
+            bytes: self.bytes()?,
+            hosts,
+            receiver,
+            pace,
+            stop: self.stop()?,
+        }))
+    }
+
+    fn pattern(&self) -> Read<Pattern> {
+        Ok(Pattern { hosts: self.hosts("from")?, bytes: self.bytes()?, start: self.start()? })
+    }
+
+    /// One flow for each pair, endless unless it has a size.
+    fn bulk(&self) -> Read<Plan> {
+        let [senders, receivers] = ["from", "to"].map(|key| {
+            let given = self.table.has(key).then(|| self.hosts(key)).transpose()?;
+            self.table.needed(key, given, "one host, or several")
+        });
+        let (senders, receivers) = (senders?, receivers?);
+        if receivers.len() != 1 && receivers.len() != senders.len() {
+            return Err(self.table.wrong("to", "expected one host, or as many as in from"));
+        }
+        let (start, given) = (self.start()?, if self.table.has("size") { Some(self.bytes()?) } else { None });
+        let mut flows = Vec::new();
+        for (src, dst) in senders.iter().copied().zip(receivers.iter().copied().cycle()) {
+            self.check_pair(src, dst)?;
+            let bytes = given.unwrap_or_else(|| self.endless(src));
+            flows.push(Flow { start, src, dst, bytes, group: 0 });
+        }
+        Ok(Plan::List(Flows::list(flows)))
+    }
+
+    /// More than the sender's link carries in all the time there is; or the longest message, if that is less.
+    fn endless(&self, src: NodeId) -> u64 {
+        let rate = access_rate(self.topology(), &[src]).unwrap_or(Rate::gbps(1));
+        rate.bytes_in(self.around.until).get().max(1).min(self.largest().get())
+    }
+
+    fn file(&self) -> Read<Plan> {
+        let name = self.table.needed("file", self.table.text("file")?, "a file of lines start,src,dst,bytes")?;
+        let flows = Flows::parse(&self.contents("file", &name)?, self.topology());
+        let flows = flows.map_err(|error| self.table.wrong("file", format_args!("{name}: {error}")))?;
+        for flow in flows.clone() {
+            self.check_size("file", Bytes::new(flow.bytes))?;
+        }
+        Ok(Plan::List(flows))
+    }
+
+    fn load(&self) -> Read<Option<f64>> {
+        self.table.number("load", |load| load > 0.0 && load <= 1.0, "more than 0 and at most 1 (100 %)")
+    }
+
+    fn start(&self) -> Read<Time> {
+        Ok(Time::ZERO + self.table.parsed("start")?.unwrap_or(Span::ZERO))
+    }
+
+    /// After so many, or at some time: that of the whole run if nothing is said.
+    fn stop(&self) -> Read<Stop> {
+        let (count, at): (_, Option<Span>) = (self.table.whole("count", 1..=u64::MAX)?, self.table.parsed("stop")?);
+        match (count, at) {
+            (Some(_), Some(_)) => Err(self.table.wrong("stop", "expected either this or count")),
+            (Some(count), None) => Ok(Stop::After(count)),
+            (None, Some(at)) => Ok(Stop::At(Time::ZERO + at)),
+            (None, None) if self.around.until_given => Ok(Stop::At(Time::ZERO + self.around.until)),
+            (None, None) => Err(self.table.wrong("count", "missing: expected this, stop, or until in [run]")),
+        }
+    }
+
+    fn access_rate(&self, hosts: &[NodeId]) -> Read<Rate> {
+        access_rate(self.topology(), hosts)
+            .ok_or_else(|| self.table.wrong("load", "expected senders whose links all have the same rate"))
+    }
+
+    /// Those named, such as `h0`, `["h0", "h5"]` or `h0..h7`; all if none is.
+    fn hosts(&self, key: &str) -> Read<Vec<NodeId>> {
+        let Some(names) = self.table.several(key)? else { return Ok(self.topology().hosts().collect()) };
+        let mut hosts = Vec::new();
+        for name in &names {
+            match name.split_once("..") {
+                None => hosts.push(self.host(key, name)?),
+                Some((first, last)) => {
+                    let [first, last] = [self.host(key, first)?, self.host(key, last)?];
+                    hosts.extend(self.topology().hosts().filter(|host| (first..=last).contains(host)));
+                }
+            }
+        }
+        if hosts.is_empty() { Err(self.table.wrong(key, "expected at least one host")) } else { Ok(hosts) }
+    }
+
+    fn host(&self, key: &str, name: &str) -> Read<NodeId> {
+        let node = self.topology().node(name).map_err(|error| self.table.wrong(key, error))?;
+        let switch = || self.table.wrong(key, format_args!("'{name}' is a switch: expected a host"));
+        if self.topology().is_host(node) { Ok(node) } else { Err(switch()) }
+    }
+
+    fn one_host(&self, key: &str) -> Read<NodeId> {
+        let name = self.table.needed(key, self.table.text(key)?, "a host")?;
+        self.host(key, &name)
+    }
+
+    fn one_pair(&self) -> Read<[NodeId; 2]> {
+        let [src, dst] = [self.one_host("from")?, self.one_host("to")?];
+        self.check_pair(src, dst)?;
+        Ok([src, dst])
+    }
+
+    fn check_pair(&self, src: NodeId, dst: NodeId) -> Read<()> {
+        if src == dst {
+            let name = self.topology().name(src);
+            return Err(self.table.wrong("to", format_args!("'{name}' would send to itself: expected another host")));
+        }
+        Ok(())
+    }
+
+    /// The one size of all flows.
+    fn bytes(&self) -> Read<u64> {
+        let size: Bytes = self.table.needed("size", self.table.parsed("size")?, "a size such as 24387 or 1MB")?;
+        self.check_size("size", size)?;
+        Ok(size.get())
+    }
+
+    /// One size, a trace by name, or a file.
+    fn sizes(&self) -> Read<Sizes> {
+        let expected = "a size such as 1MB, a trace such as web-search, or a file such as sizes.txt";
+        let text = self.table.needed("size", self.table.text("size")?, expected)?;
+        if text.starts_with(|first: char| first.is_ascii_digit()) && !Path::new(&text).extension().is_some() {
+            return Ok(Sizes::fixed(self.bytes()?));
+        }
+        let sizes = match text.parse::<Trace>() {
+            Ok(trace) => trace.sizes(),
+            Err(_) if text.contains(['.', '/']) => Sizes::parse(&self.contents("size", &text)?)
+                .map_err(|error| self.table.wrong("size", format_args!("{text}: {error}")))?,
+            Err(error) => return Err(self.table.wrong("size", error)),
+        };
+        self.check_size("size", Bytes::new(sizes.quantile(units::Prob::literal(1.0))))?;
+        Ok(sizes)
+    }
+
+    fn check_size(&self, key: &str, size: Bytes) -> Read<()> {
+        let most = self.largest();
+        if size == Bytes::ZERO {
+            return Err(self.table.wrong(key, "expected at least one byte"));
+        }
+        if size > most {
+            return Err(self.table.wrong(key, format_args!("{size}: expected at most {most}")));
+        }
+        Ok(())
+    }
+
+    /// What one flow may have: an hour of the slowest link, and for RDMA the longest message.
+    fn largest(&self) -> Bytes {
+        let slowest = self.topology().links.iter().map(|link| link.rate).min().unwrap_or(Rate::gbps(1));
+        let hour = slowest.bytes_in(LONGEST_FLOW);
+        match self.transport {
+            TransportSetup::Roce(config) => {
+                let packets = u64::from(roce::MAX_OUTSTANDING) * u64::from(config.mtu);
+                hour.min(Bytes::new(packets.min(roce::MAX_MESSAGE)))
+            }
+            TransportSetup::Tcp(_) | TransportSetup::Raw(_) => hour,
+        }
+    }
+
+    /// A file, found from where the scenario's is.
+    fn contents(&self, key: &str, name: &str) -> Read<String> {
+        let path: PathBuf = self.around.folder.join(name);
+        let wrong =
+            |problem: &dyn std::fmt::Display| self.table.wrong(key, format_args!("{}: {problem}", path.display()));
+        let about = std::fs::metadata(&path).map_err(|error| wrong(&error))?;
+        if !about.is_file() || about.len() > LONGEST_FILE {
+            return Err(wrong(&"expected a file of at most 1 GiB"));
+        }
+        std::fs::read_to_string(&path).map_err(|error| wrong(&error))
+    }
+}

@@ -1,0 +1,263 @@
+//! Whole networks: what goes in comes out, queues behave, protocols on links do what they promise.
+
+use faults::{Model, Random, Schedule};
+use machine::{SwitchPort, SwitchProgram};
+use sim::link::{self, Mode, Profile, Unwatched};
+use sim::net::{
+    self, Latency, LinkSetup, Marking, Outcome, Packet, Pfc, Protection, Sampling, Setup, SwitchSettings, Traffic,
+    TransportSetup, raw,
+};
+use sim::topology::{NodeId, Topology};
+use sim::workload::{Flow, Flows, Workload};
+use units::{Bytes, Prob, Rate, Span, Time};
+
+const PAYLOAD: u32 = 1_472;
+
+fn datagrams(rate: Option<Rate>) -> TransportSetup {
+    TransportSetup::Raw(raw::Config { payload: PAYLOAD, rate })
+}
+
+fn traffic(transport: TransportSetup, flows: Vec<Flow>) -> Traffic {
+    let work = Workload::Open(Flows::list(flows));
+    Traffic { name: "t".into(), transport, work, reply: 0, class: 0 }
+}
+
+fn flow(topology: &Topology, from: &str, to: &str, bytes: u64) -> Flow {
+    let [src, dst] = [from, to].map(|name| topology.node(name).unwrap());
+    Flow { start: Time::ZERO, src, dst, bytes, group: 0 }
+}
+
+/// So many hosts at one switch that all send to the first.
+fn many_to_one(senders: u32, bytes: u64) -> Setup {
+    let topology = Topology::single_switch(senders + 1, Rate::gbps(100), Span::from_us(1)).unwrap();
+    let flows = (1..=senders).map(|n| flow(&topology, &format!("h{n}"), "h0", bytes)).collect();
+    let mut setup = Setup::new(topology);
+    setup.traffic.push(traffic(datagrams(None), flows));
+    setup
+}
+
+fn run(setup: Setup) -> Outcome {
+    net::run(setup, &Unwatched).unwrap()
+}
+
+fn total(outcome: &Outcome, what: impl Fn(&net::PortCounters) -> u64) -> u64 {
+    outcome.ports.iter().map(what).sum()
+}
+
+#[test]
+fn a_flow_alone_takes_its_ideal_time() {
+    let topology = Topology::fat_tree(4, Rate::gbps(100), Span::from_us(1)).unwrap();
+    let hosts: Vec<NodeId> = topology.hosts().collect();
+    for (dst, hops) in [(hosts[1], 2), (hosts[2], 4), (hosts[15], 6)] {
+        let mut setup = Setup::new(topology.clone());
+        let flow = Flow { start: Time::ZERO, src: hosts[0], dst, bytes: 1_000_000, group: 0 };
+        setup.traffic.push(traffic(datagrams(None), vec![flow]));
+        let outcome = run(setup);
+        let row = outcome.flows[0];
+        assert_eq!(row.fct(), Some(row.ideal));
+        assert_eq!(row.slowdown(), Some(1.0));
+        assert_eq!(outcome.packet_hops, hops * 1_000_000u64.div_ceil(u64::from(PAYLOAD)));
+    }
+}
+
+#[test]
+fn a_full_buffer_drops_and_every_packet_is_accounted_for() {
+    let mut setup = many_to_one(4, 1_000_000);
+    setup.switches = SwitchSettings { buffer: Bytes::new(200_000), ..SwitchSettings::default() };
+    setup.until = Time::ZERO + Span::from_ms(10);
+    let outcome = run(setup);
+    let packets = 4 * 1_000_000u64.div_ceil(u64::from(PAYLOAD));
+    let dropped = total(&outcome, |port| port.dropped);
+    let arrived: u64 = outcome.flows.iter().map(|flow| flow.received.div_ceil(u64::from(PAYLOAD))).sum();
+    assert!(dropped > packets / 2, "{dropped} of {packets}");
+    assert_eq!(arrived + dropped, packets);
+    assert_eq!(outcome.packet_hops, packets + arrived);
+}
+
+#[test]
+fn pfc_loses_nothing() {
+    let mut setup = many_to_one(4, 1_000_000);
+    let pfc = Pfc { alpha: 0.125, headroom: Bytes::new(60_000), hysteresis: Bytes::new(3_000) };
+    setup.switches = SwitchSettings { buffer: Bytes::new(500_000), pfc: Some(pfc), ..SwitchSettings::default() };
+    let outcome = run(setup);
+    assert_eq!(total(&outcome, |port| port.dropped), 0);
+    assert!(outcome.pfc_pauses > 10, "{}", outcome.pfc_pauses);
+    assert!(outcome.flows.iter().all(|flow| flow.finish.is_some()));
+    assert!(total(&outcome, |port| port.paused) == outcome.pfc_pauses);
+}
+
+#[test]
+fn a_higher_class_waits_for_no_lower_one() {
+    let mut setup = many_to_one(3, 3_000_000);
+    let urgent = flow(&setup.topology, "h3", "h0", 100_000);
+    let bulk = setup.traffic.remove(0);
+    let Workload::Open(flows) = bulk.work else { unreachable!() };
+    let flows: Vec<Flow> = flows.filter(|flow| flow.src != urgent.src).collect();
+    setup.traffic.push(Traffic { class: 5, ..traffic(datagrams(None), flows) });
+    setup.traffic.push(traffic(datagrams(None), vec![urgent]));
+    let outcome = run(setup);
+    let urgent = outcome.flows.iter().find(|flow| flow.traffic == 1).unwrap();
+    assert!(urgent.slowdown().unwrap() < 1.1, "{:?}", urgent.slowdown());
+    let bulk = outcome.flows.iter().filter(|flow| flow.traffic == 0);
+    assert!(bulk.map(|flow| flow.slowdown().unwrap()).all(|slowdown| slowdown > 1.9));
+}
+
+/// A port that looks ahead and one that keeps its queue must come to the same.
+#[test]
+fn express_ports_change_nothing() {
+    let outcomes = [false, true].map(|no_express| {
+        let topology = Topology::leaf_spine(4, 2, 4, Rate::gbps(100), Rate::gbps(100), Span::from_ns(700)).unwrap();
+        let hosts: Vec<NodeId> = topology.hosts().collect();
+        let mut random = Random::new(3, 0);
+        // Odd starts and sizes: no two packets meet a queue at the same picosecond.
+        let flows = (0..300).map(|_| {
+            let [src, dst] = [0; 2].map(|_| hosts[random.below(16) as usize]);
+            let start = Time::from_ps(random.below(50_000_000));
+            Flow { start, src, dst, bytes: 1 + random.below(60_000), group: 0 }
+        });
+        let flows: Vec<Flow> = flows.filter(|flow| flow.src != flow.dst).collect();
+        let mut setup = Setup::new(topology);
+        setup.traffic.push(traffic(datagrams(None), flows));
+        setup.switches = SwitchSettings { buffer: Bytes::new(150_000), ..SwitchSettings::default() };
+        setup.marking = Some(Marking::step(Bytes::new(30_000)));
+        setup.until = Time::ZERO + Span::from_ms(2);
+        setup.no_express = no_express;
+        run(setup)
+    });
+    let [express, queued] = &outcomes;
+    assert!(total(express, |port| port.dropped) > 100);
+    assert!(total(express, |port| port.marked) > 100);
+    assert!(express.events < queued.events);
+    assert_eq!(express.ports, queued.ports);
+    let rows = |outcome: &Outcome| {
+        let mut rows: Vec<_> = outcome.flows.iter().map(|flow| (flow.start, flow.finish, flow.received)).collect();
+        rows.sort_unstable();
+        rows
+    };
+    assert_eq!(rows(express), rows(queued));
+}
+
+fn corrupting(protection: Protection, loss: f64) -> Setup {
+    let topology = Topology::testbed(Rate::gbps(100));
+    let flow = flow(&topology, "h4", "h8", 30_000_000);
+    let link = topology.link_between("sw2", "sw6").unwrap().link();
+    let mut setup = Setup::new(topology);
+    setup.switch_latency = Span::from_ns(400);
+    setup.traffic.push(traffic(datagrams(Some(Rate::gbps(80))), vec![flow]));
+    let forward = Schedule::always(Model::PerFrame(Prob::literal(loss)));
+    setup.links.push(LinkSetup { link, forward, reverse: Schedule::default(), protection, activate_at: None });
+    setup.until = Time::ZERO + Span::from_ms(20);
+    setup
+}
+
+fn protection(mode: Mode, profile: Profile) -> Protection {
+    let forward = Schedule::always(Model::PerFrame(Prob::literal(1e-3)));
+    Protection::Link(Box::new(link::Config { mode, profile, forward, ..link::Config::default() }))
+}
+
+#[test]
+fn what_a_corrupting_link_loses_every_protocol_recovers() {
+    let bare = run(corrupting(Protection::None, 1e-3));
+    let lost = total(&bare, |port| port.corrupted);
+    assert!((5..50).contains(&lost), "{lost}");
+    assert_eq!(bare.flows[0].finish, None);
+    for protection in [
+        protection(Mode::Ordered, Profile::Tofino),
+        protection(Mode::Ordered, Profile::Ideal),
+        protection(Mode::NonBlocking, Profile::Tofino),
+        protection(Mode::UecLlr, Profile::Ideal),
+    ] {
+        let outcome = run(corrupting(protection.clone(), 1e-3));
+        assert!(outcome.flows[0].finish.is_some(), "{protection:?}");
+        assert!(total(&outcome, |port| port.corrupted) > 0);
+    }
+}
+
+#[test]
+fn protection_begins_when_it_is_told_to() {
+    let mut setup = corrupting(protection(Mode::Ordered, Profile::Tofino), 1e-2);
+    setup.links[0].activate_at = Some(Span::from_ms(1));
+    let watched = setup.topology.link_between("sw2", "sw6").unwrap();
+    setup.sampling = Some(Sampling { every: Span::from_us(500), ports: vec![watched] });
+    let outcome = run(setup);
+    let missing = outcome.flows[0].bytes - outcome.flows[0].received;
+    let packets = missing / u64::from(PAYLOAD);
+    // A millisecond at 80G is 6,500 packets.
+    assert!((30..110).contains(&packets), "{packets}");
+    let (_, tally) = &outcome.links[0];
+    assert!(tally.counters[1].recovered > 100 && tally.recovery.len() > 100);
+    let most = outcome.samples.iter().map(|sample| sample.ports[0].rx_buffer).max().unwrap();
+    assert!(most > 0 && most <= 200_000, "{most}");
+}
+
+#[test]
+fn several_corrupting_links_on_one_path_are_each_made_whole() {
+    let topology = Topology::chain(4, Rate::gbps(100), Span::from_ns(50)).unwrap();
+    let hosts: Vec<NodeId> = topology.hosts().collect();
+    let mut setup = Setup::new(topology);
+    for link in setup.topology.link_ids() {
+        let forward = Schedule::always(Model::PerFrame(Prob::literal(1e-2)));
+        let protection = protection(Mode::Ordered, Profile::Ideal);
+        setup.links.push(LinkSetup { link, forward, reverse: Schedule::default(), protection, activate_at: None });
+    }
+    let flow = Flow { start: Time::ZERO, src: hosts[0], dst: hosts[1], bytes: 10_000_000, group: 0 };
+    setup.traffic.push(traffic(datagrams(Some(Rate::gbps(50))), vec![flow]));
+    setup.until = Time::ZERO + Span::from_ms(20);
+    let outcome = run(setup);
+    assert!(total(&outcome, |port| port.corrupted) > 200);
+    assert!(outcome.flows[0].received as f64 > 0.999 * 1e7, "{:?}", outcome.flows[0]);
+}
+
+#[test]
+fn hosts_take_their_time() {
+    let topology = Topology::pair(Rate::gbps(100), Span::from_us(1));
+    let hosts: Vec<NodeId> = topology.hosts().collect();
+    let mut setup = Setup::new(topology);
+    setup.host_latency = Latency::Fixed(Span::from_us(20));
+    let flow = Flow { start: Time::ZERO, src: hosts[0], dst: hosts[1], bytes: 1_000, group: 0 };
+    setup.traffic.push(traffic(datagrams(None), vec![flow]));
+    let row = run(setup).flows[0];
+    assert_eq!(row.fct(), Some(row.ideal + Span::from_us(20)));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_does_not() {
+    let fct = |seed| {
+        let mut setup = corrupting(protection(Mode::Ordered, Profile::Tofino), 1e-3);
+        setup.seed = seed;
+        let outcome = run(setup);
+        (outcome.flows[0].fct(), outcome.events)
+    };
+    assert_eq!(fct(1), fct(1));
+    assert_ne!(fct(1), fct(2));
+}
+
+/// Counts what passes, and drops every tenth packet.
+struct Tenth {
+    routed: u64,
+    departed: u64,
+}
+
+impl SwitchProgram for Tenth {
+    type Frame = Packet;
+    const WATCHES_DEPARTURES: bool = true;
+
+    fn on_route(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Packet) -> bool {
+        self.routed += 1;
+        !self.routed.is_multiple_of(10)
+    }
+
+    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {
+        self.departed += 1;
+    }
+}
+
+#[test]
+fn a_switch_program_sees_every_packet_and_may_drop_it() {
+    let mut setup = many_to_one(2, 147_200);
+    setup.until = Time::ZERO + Span::from_ms(1);
+    let mut program = Tenth { routed: 0, departed: 0 };
+    let outcome = net::run_with(setup, &mut program, &Unwatched).unwrap();
+    assert_eq!((program.routed, program.departed), (200, 180));
+    assert_eq!(outcome.flows.iter().map(|flow| flow.received).sum::<u64>(), 180 * u64::from(PAYLOAD));
+}
