@@ -1,24 +1,25 @@
 //! `hitless reproduce`.
 
-use report::experiment;
-use report::linkguardian::{self, Scale};
+use report::experiment::{self, Row, Scale, Verdict};
+use report::linkguardian::Claims;
 
 use crate::args::{ReproduceArgs, ScaleArg};
 use crate::output::{Done, Failure, print};
 use crate::watch::{Terminal, jobs};
 
 pub fn run(args: &ReproduceArgs, json: bool) -> Done {
-    let prefix = prefix(&args.what)?;
+    let claims = claims(&args.what)?;
     let scale = match args.scale {
         ScaleArg::Quick => Scale::Quick,
         ScaleArg::Full => Scale::Full,
     };
     let terminal = Terminal::of_runs();
-    let rows = linkguardian::reproduce(prefix, scale, jobs(args.jobs), args.seed, &terminal);
+    let found = claims.reproduce(scale, jobs(args.jobs), args.seed, &terminal);
     terminal.finish();
-    let rows = rows.map_err(|error| Failure::Outside(error.to_string()))?;
+    let found = found.map_err(|error| Failure::Outside(error.to_string()))?;
+    let rows: Vec<Row> = found.rows().cloned().collect();
     print(json, &rows, || {
-        let matching = rows.iter().filter(|row| row.verdict == experiment::Verdict::Match).count();
+        let matching = rows.iter().filter(|row| row.verdict == Verdict::Match).count();
         format!(
             "{}\n{}{matching} of {} match; {:.0} s, seed {}",
             experiment::table(&rows),
@@ -32,22 +33,18 @@ pub fn run(args: &ReproduceArgs, json: bool) -> Done {
 }
 
 /// The claims meant by `linkguardian`, `linkguardian/link` or `linkguardian/lg.fig8.speed`.
-fn prefix(what: &str) -> Result<&str, Failure> {
-    let unknown = || {
-        let known = linkguardian::experiments().map_or_else(
-            |error| error.to_string(),
-            |all| all.iter().map(|one| format!("linkguardian/{}", one.id)).collect::<Vec<_>>().join(", "),
-        );
-        Failure::Usage(format!("{what}: expected linkguardian, linkguardian/link or one of {known}"))
+fn claims(what: &str) -> Result<Claims, Failure> {
+    let all = || Claims::all().map_err(|error| Failure::Outside(error.to_string()));
+    let chosen = match what.split_once('/') {
+        None if what == "linkguardian" => Some(all()?),
+        Some(("linkguardian", claim)) if !claim.is_empty() => all()?.select(claim),
+        _ => None,
     };
-    match what.split_once('/') {
-        None if what == "linkguardian" => Ok(""),
-        Some(("linkguardian", "link")) => Ok(""),
-        Some(("linkguardian", claim)) => {
-            let all = linkguardian::experiments().map_err(|error| Failure::Outside(error.to_string()))?;
-            let known = !claim.is_empty() && all.iter().any(|one| one.id.starts_with(claim));
-            if known { Ok(claim) } else { Err(unknown()) }
-        }
-        _ => Err(unknown()),
-    }
+    let Some(chosen) = chosen else {
+        let known: Vec<String> = all()?.ids().map(|id| format!("linkguardian/{id}")).collect();
+        let known = known.join(", ");
+        let known = format!("linkguardian, linkguardian/link, linkguardian/net or one of {known}");
+        return Err(Failure::Usage(format!("{what}: expected {known}")));
+    };
+    Ok(chosen)
 }

@@ -24,6 +24,24 @@ pub struct Experiment {
     pub point: Vec<Point>,
 }
 
+/// How much stands behind each value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// A few minutes on two cores for everything.
+    Quick,
+    /// The papers' numbers of trials; of what is rare, enough to count. Hours.
+    Full,
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+        })
+    }
+}
+
 /// One value of a claim.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +52,7 @@ pub struct Point {
     pub loss: Option<String>,
     pub mode: Option<String>,
     /// What the paper says.
-    pub paper: f64,
+    pub paper: Said,
     /// What ours must lie within to count as the same.
     pub band: [f64; 2],
     /// Why ours differs, or may.
@@ -111,11 +129,28 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// What a paper says of a value: a number, or only words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Said {
+    Number(f64),
+    Words(String),
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(value) => f.pad(&number(*value)),
+            Self::Words(words) => f.pad(words),
+        }
+    }
+}
+
 /// A claim beside what we found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     pub id: String,
-    pub paper: f64,
+    pub paper: Said,
     pub ours: f64,
     pub n: u64,
     pub verdict: Verdict,
@@ -123,22 +158,20 @@ pub struct Row {
 }
 
 impl Row {
+    /// One point of a claim about a link.
+    pub fn of_point(experiment: &Experiment, point: &Point, ours: &Measured) -> Self {
+        let id = format!("{}.{}", experiment.id, point.id);
+        Self::judge(id, &point.paper, point.band, &point.why, ours)
+    }
+
     /// Within the band, or not told apart from it by what was counted.
-    pub fn judge(experiment: &Experiment, point: &Point, ours: &Measured) -> Self {
-        let [low, high] = point.band;
+    pub fn judge(id: String, paper: &Said, [low, high]: [f64; 2], why: &str, ours: &Measured) -> Self {
         let (least, most) = ours.interval.unwrap_or((ours.value, ours.value));
         let within = (low..=high).contains(&ours.value);
         let verdict = if within || (least <= high && most >= low) { Verdict::Match } else { Verdict::Differs };
-        let reasons = [ours.note.clone().unwrap_or_default(), point.why.clone()];
+        let reasons = [ours.note.as_deref().unwrap_or_default(), why];
         let why = reasons.into_iter().filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ");
-        Self {
-            id: format!("{}.{}", experiment.id, point.id),
-            paper: point.paper,
-            ours: ours.value,
-            n: ours.n,
-            verdict,
-            why,
-        }
+        Self { id, paper: paper.clone(), ours: ours.value, n: ours.n, verdict, why }
     }
 }
 
@@ -155,7 +188,7 @@ pub fn table(rows: &[Row]) -> Table {
     for row in rows {
         table.row(vec![
             row.id.clone(),
-            number(row.paper),
+            row.paper.to_string(),
             number(row.ours),
             crate::table::thousands(row.n),
             row.verdict.to_string(),
@@ -194,7 +227,7 @@ mod tests {
 
     fn judge(measured: Measured) -> Row {
         let experiment = Experiment::parse("x", FILE).unwrap();
-        Row::judge(&experiment, &experiment.point[0], &measured)
+        Row::of_point(&experiment, &experiment.point[0], &measured)
     }
 
     #[test]

@@ -1,197 +1,64 @@
-//! LinkGuardian's experiments on one link (SIGCOMM'23 §4.1, §4.6, App. B.1), run again.
-//!
-//! The figures of §4.1 and §4.6 come from the same stress test: full-size frames at line rate over a link
-//! with a given loss. So do ours: each pair of rate, loss and mode is simulated once, on the `tofino`
-//! profile, and every claim takes its value from those runs.
+//! LinkGuardian (SIGCOMM'23), run again: §4.1 and §4.6 on one link, §4.2 to §4.7 and App. B.3 within a network.
 
-use faults::{Model, Schedule};
-use guard::copies_for;
-use sim::link::{Config, LevelBytes, Mode, Outcome, Profile, Watch, run};
-use units::{Prob, Rate};
+mod link;
+mod net;
 
-use crate::experiment::{Experiment, ExperimentError, Measured, Point, Row};
-use crate::interval;
-use crate::parallel;
+use sim::link::Watch;
 
-/// The claims, in the order of the report.
-const FILES: [(&str, &str); 8] = [
-    ("copies.toml", include_str!("../../../experiments/linkguardian/link/copies.toml")),
-    ("fig8-loss.toml", include_str!("../../../experiments/linkguardian/link/fig8-loss.toml")),
-    ("fig8-speed.toml", include_str!("../../../experiments/linkguardian/link/fig8-speed.toml")),
-    ("timeouts.toml", include_str!("../../../experiments/linkguardian/link/timeouts.toml")),
-    ("fig14.toml", include_str!("../../../experiments/linkguardian/link/fig14.toml")),
-    ("fig14-rx.toml", include_str!("../../../experiments/linkguardian/link/fig14-rx.toml")),
-    ("fig19.toml", include_str!("../../../experiments/linkguardian/link/fig19.toml")),
-    ("overhead.toml", include_str!("../../../experiments/linkguardian/link/overhead.toml")),
-];
+pub use link::LinkFinding;
 
-/// How many frames stand behind each point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// About a minute on two cores.
-    Quick,
-    /// Enough for 25 frames lost for good at every point that has any; hours.
-    Full,
+use crate::experiment::{Experiment, ExperimentError, Row, Scale};
+use crate::study::{self, Finding, Study};
+
+/// Every claim, by where it is tried.
+#[derive(Debug)]
+pub struct Claims {
+    pub link: Vec<Experiment>,
+    /// Each with the text of its scenario.
+    pub net: Vec<(Study, &'static str)>,
 }
 
-pub fn experiments() -> Result<Vec<Experiment>, ExperimentError> {
-    FILES.iter().map(|(name, text)| Experiment::parse(name, text)).collect()
+/// What came of them.
+#[derive(Debug)]
+pub struct Reproduction {
+    pub link: Vec<LinkFinding>,
+    pub net: Vec<Finding>,
 }
 
-/// What a point asks to be simulated.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Setup {
-    rate: Rate,
-    loss: Prob,
-    mode: Mode,
-}
-
-impl Setup {
-    /// `None` if the point needs no run.
-    fn of(point: &Point) -> Option<Self> {
-        let mode = match point.mode.as_deref()? {
-            "ordered" => Mode::Ordered,
-            "nonblocking" => Mode::NonBlocking,
-            _ => return None,
-        };
-        Some(Self { rate: point.rate.as_ref()?.parse().ok()?, loss: point.loss.as_ref()?.parse().ok()?, mode })
+impl Claims {
+    pub fn all() -> Result<Self, ExperimentError> {
+        Ok(Self { link: link::experiments()?, net: net::studies()? })
     }
 
-    fn config(&self, scale: Scale, seed: u64) -> Config {
-        Config {
-            rate: self.rate,
-            profile: Profile::Tofino,
-            mode: self.mode,
-            forward: Schedule::always(Model::PerFrame(self.loss)),
-            frames: self.frames(scale),
-            seed,
-            ..Config::default()
-        }
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        let link = self.link.iter().map(|claim| claim.id.as_str());
+        link.chain(self.net.iter().map(|(claim, _)| claim.id.as_str()))
     }
 
-    /// Quick: 200,000 losses each. Full: 30 expected to be lost for good.
-    fn frames(&self, scale: Scale) -> u64 {
-        let loss = self.loss.get();
-        if loss == 0.0 {
-            return 1_000_000;
-        }
-        let target = Prob::literal(1e-8);
-        let effective = copies_for(self.loss, target).map_or(loss, |(_, effective)| effective.get());
-        match scale {
-            Scale::Quick => (2e5 / loss) as u64,
-            Scale::Full => (30.0 / effective) as u64,
-        }
+    /// Those meant by `link`, `net` or the beginning of an id; `None` if there are none.
+    pub fn select(mut self, what: &str) -> Option<Self> {
+        let (link, net) = (what == "link", what == "net");
+        self.link.retain(|claim| link || claim.id.starts_with(what));
+        self.net.retain(|(claim, _)| net || claim.id.starts_with(what));
+        (!self.link.is_empty() || !self.net.is_empty()).then_some(self)
+    }
+
+    /// Runs them; what `watch` ended early is missing from the result.
+    pub fn reproduce(
+        self,
+        scale: Scale,
+        jobs: usize,
+        seed: u64,
+        watch: &(dyn Watch + Sync),
+    ) -> Result<Reproduction, ExperimentError> {
+        let link = link::reproduce(self.link, scale, jobs, seed, watch)?;
+        Ok(Reproduction { link, net: study::conduct(&self.net, scale, jobs, seed, watch)? })
     }
 }
 
-/// Runs the claims whose id starts with `prefix`. Rows come in the order of the files; fewer, if `watch`
-/// ended a run early.
-pub fn reproduce(
-    prefix: &str,
-    scale: Scale,
-    jobs: usize,
-    seed: u64,
-    watch: &(dyn Watch + Sync),
-) -> Result<Vec<Row>, ExperimentError> {
-    let chosen: Vec<Experiment> = experiments()?.into_iter().filter(|one| one.id.starts_with(prefix)).collect();
-    let mut setups: Vec<Setup> = Vec::new();
-    for setup in chosen.iter().flat_map(|one| &one.point).filter_map(Setup::of) {
-        if !setups.contains(&setup) {
-            setups.push(setup);
-        }
-    }
-    watch.expect_runs(setups.len());
-    let outcomes = parallel::map(&setups, jobs, |setup| {
-        let outcome = run(&setup.config(scale, seed), watch);
-        watch.run_done();
-        outcome
-    });
-    let outcomes: Vec<Outcome> = outcomes.into_iter().collect::<Result<_, _>>().map_err(ExperimentError::new)?;
-    let outcome = |wanted: &Setup| {
-        let at = setups.iter().position(|setup| setup == wanted)?;
-        outcomes.get(at).filter(|outcome| !outcome.interrupted)
-    };
-    let mut rows = Vec::new();
-    for experiment in &chosen {
-        for point in &experiment.point {
-            let unknown = || ExperimentError::new(format_args!("{}: no measure {}", experiment.id, experiment.measure));
-            let measured = match Setup::of(point) {
-                Some(setup) => {
-                    let Some(outcome) = outcome(&setup) else { continue };
-                    take(&experiment.measure, outcome).ok_or_else(unknown)?
-                }
-                None => compute(&experiment.measure, point).ok_or_else(unknown)?,
-            };
-            rows.push(Row::judge(experiment, point, &measured));
-        }
-    }
-    Ok(rows)
-}
-
-/// A measure that needs no run.
-fn compute(measure: &str, point: &Point) -> Option<Measured> {
-    let loss = point.loss.as_ref()?.parse().ok()?;
-    let (copies, effective) = copies_for(loss, Prob::literal(1e-8))?;
-    match measure {
-        "copies" if point.id.ends_with("loss") => Some(Measured::exact(effective.get(), 1)),
-        "copies" => Some(Measured::exact(f64::from(copies), 1)),
-        _ => None,
-    }
-}
-
-/// A measure of a finished run.
-fn take(measure: &str, outcome: &Outcome) -> Option<Measured> {
-    let events = outcome.receiver.rx_missing_seq;
-    let share = |count: u64, of: u64| {
-        let (low, high) = interval::poisson(count);
-        let of = of.max(1) as f64;
-        Measured::counted(count as f64 / of, of as u64, (low / of, high / of))
-    };
-    Some(match measure {
-        "effective_loss" => share(outcome.frames_lost, outcome.frames_offered),
-        "effective_speed" => Measured::exact(outcome.effective_speed?, outcome.frames_offered),
-        "timeouts" => share(outcome.given_up, events),
-        "tx_buffer_bytes" => level(outcome.tx_buffer_bytes, outcome),
-        "rx_buffer_bytes" => level(outcome.rx_buffer_bytes, outcome),
-        "recovery_us" => Measured::exact(outcome.recovery_delay_us?.max, outcome.recovered),
-        "overhead" => Measured::exact(1.0 - outcome.effective_speed?, outcome.frames_offered),
-        _ => return None,
-    })
-}
-
-fn level(level: LevelBytes, outcome: &Outcome) -> Measured {
-    Measured::exact(level.max as f64, outcome.frames_offered).with_note(format!("p50 {}, p99 {}", level.p50, level.p99))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::experiment::Verdict;
-    use sim::link::Unwatched;
-
-    #[test]
-    fn every_file_parses_and_every_point_can_be_run() {
-        let all = experiments().unwrap();
-        assert_eq!(all.len(), FILES.len());
-        for experiment in &all {
-            for point in &experiment.point {
-                assert!(point.band[0] <= point.band[1], "{} {}", experiment.id, point.id);
-                assert!(
-                    Setup::of(point).is_some() || compute(&experiment.measure, point).is_some(),
-                    "{}.{}",
-                    experiment.id,
-                    point.id
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn the_claims_that_take_no_time_match() {
-        for prefix in ["lg.copies", "lg.overhead"] {
-            let rows = reproduce(prefix, Scale::Quick, 1, 1, &Unwatched).unwrap();
-            assert!(rows.len() >= 2);
-            assert!(rows.iter().all(|row| row.verdict == Verdict::Match), "{rows:?}");
-        }
+impl Reproduction {
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        let link = self.link.iter().flat_map(|finding| &finding.rows);
+        link.chain(self.net.iter().flat_map(|finding| &finding.rows))
     }
 }

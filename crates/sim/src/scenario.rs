@@ -56,7 +56,7 @@ use wire::ethernet::MIN_FRAME;
 pub use error::{Place, ScenarioError};
 pub use seeds::Seeds;
 
-use crate::net::{Sampling, Setup};
+use crate::net::{LinkSetup, Protection, Sampling, Setup};
 use crate::topology::{DirectedLink, Topology};
 use reader::{Read, Reader, Used};
 use tree::Node;
@@ -72,6 +72,8 @@ pub struct Scenario {
 /// One combination of a sweep's values, or the only one.
 #[derive(Clone, Debug)]
 pub struct Point {
+    /// Its place among the scenario's, from 1.
+    pub number: usize,
     /// `protect=ordered loss=1e-3`; empty if the file has no lists.
     pub label: String,
     pub seeds: Seeds,
@@ -122,7 +124,7 @@ fn read(text: &str, sets: &[String], folder: &Path) -> Read<Scenario> {
     for sweep::Combination { label, tree } in combinations {
         let reader = Reader::new(&tree, &used);
         name = reader.text("name")?;
-        let point = point(&reader, label, tree.clone(), folder)?;
+        let point = point(&reader, points.len() + 1, label, tree.clone(), folder)?;
         point.setup(1);
         points.push(point);
     }
@@ -133,7 +135,7 @@ fn read(text: &str, sets: &[String], folder: &Path) -> Read<Scenario> {
     }
 }
 
-fn point(reader: &Reader<'_>, label: String, config: Node, folder: &Path) -> Read<Point> {
+fn point(reader: &Reader<'_>, number: usize, label: String, config: Node, folder: &Path) -> Read<Point> {
     let mut topology = fabric::topology(&reader.table("topology"))?;
     let link_tables = reader.tables("link");
     let mut placed = Vec::new();
@@ -141,9 +143,9 @@ fn point(reader: &Reader<'_>, label: String, config: Node, folder: &Path) -> Rea
         placed.push(links::place(table, &mut topology, &placed)?);
     }
     let run = reader.table("run");
-    let until = until(&run)?;
+    let until = run.span("until", Span::from_ps(1)..=LONGEST)?;
     let traffic = traffic_of(reader, &topology, until, folder)?;
-    let longest = traffic.iter().map(|kind| kind.transport.packet().1).max().unwrap_or_default().max(MIN_FRAME);
+    let longest = traffic.iter().map(|kind| kind.transport.longest_frame()).max().unwrap_or_default().max(MIN_FRAME);
     let mut links = Vec::new();
     for (table, link) in link_tables.iter().zip(placed) {
         links.push(links::read(table, &topology, link, longest)?);
@@ -151,7 +153,7 @@ fn point(reader: &Reader<'_>, label: String, config: Node, folder: &Path) -> Rea
     let switches = fabric::switches(&reader.table("switch"), &topology)?;
     let until = until.unwrap_or(LONGEST_WITHOUT_UNTIL);
     let measure = reader.table("measure");
-    let captured = ports(&measure, "pcap", &topology)?;
+    let captured = captured(&measure, &topology, &links)?;
     let frame = Setup {
         switches: switches.settings,
         marking: switches.marking,
@@ -160,10 +162,10 @@ fn point(reader: &Reader<'_>, label: String, config: Node, folder: &Path) -> Rea
         links,
         until: Time::ZERO + until,
         sampling: sampling(&measure, &topology, until)?,
-        capture: captured.into_iter().flat_map(|port| [port, port.reversed()]).collect(),
+        capture: captured,
         ..Setup::new(topology)
     };
-    Ok(Point { label, seeds: seeds(&run)?, config, frame, traffic })
+    Ok(Point { number, label, seeds: seeds(&run)?, config, frame, traffic })
 }
 
 fn traffic_of(
@@ -188,15 +190,6 @@ fn traffic_of(
     Ok(kinds)
 }
 
-fn until(run: &Reader<'_>) -> Read<Option<Span>> {
-    match run.parsed::<Span>("until")? {
-        Some(until) if until == Span::ZERO || until > LONGEST => {
-            Err(run.wrong("until", "expected more than 0 and at most 1000h"))
-        }
-        until => Ok(until),
-    }
-}
-
 fn seeds(run: &Reader<'_>) -> Read<Seeds> {
     let Some(seeds) = run.several("seeds")? else { return Ok(Seeds::default()) };
     let text = seeds.join(",");
@@ -204,17 +197,30 @@ fn seeds(run: &Reader<'_>) -> Read<Seeds> {
 }
 
 fn sampling(measure: &Reader<'_>, topology: &Topology, until: Span) -> Read<Option<Sampling>> {
-    let every: Option<Span> = measure.parsed("sample")?;
+    let every = measure.span("sample", Span::from_ps(1)..=LONGEST)?;
     let ports = ports(measure, "watch", topology)?;
     let Some(every) = every else {
         let missing = || measure.wrong("sample", "missing: expected how often to look at what is watched, such as 1ms");
         return if ports.is_empty() { Ok(None) } else { Err(missing()) };
     };
-    if every == Span::ZERO || until.as_ps() / every.as_ps() > MOST_SAMPLES {
+    if until.as_ps() / every.as_ps() > MOST_SAMPLES {
         let problem = format!("expected at most {MOST_SAMPLES} samples in {until}, the time given by until in [run]");
         return Err(measure.wrong("sample", problem));
     }
     Ok(Some(Sampling { every, ports }))
+}
+
+/// Both directions of every link whose packets are kept.
+fn captured(measure: &Reader<'_>, topology: &Topology, links: &[LinkSetup]) -> Read<Vec<DirectedLink>> {
+    let ports = ports(measure, "pcap", topology)?;
+    let is_protected = |port: &DirectedLink| {
+        links.iter().any(|setup| setup.link == port.link() && !matches!(setup.protection, Protection::None))
+    };
+    if ports.iter().any(is_protected) {
+        let problem = "packets of a protected link are not kept: expected the links before and behind it";
+        return Err(measure.wrong("pcap", problem));
+    }
+    Ok(ports.into_iter().flat_map(|port| [port, port.reversed()]).collect())
 }
 
 fn ports(measure: &Reader<'_>, key: &str, topology: &Topology) -> Read<Vec<DirectedLink>> {

@@ -15,6 +15,11 @@ pub enum Event {
     HostReceives {
         host: u32,
     },
+    /// A packet comes out of the pipeline of a host's interface.
+    PipeEnds {
+        host: u32,
+        packet: u32,
+    },
     /// An end that paces may send again.
     EndWakes {
         end: u32,

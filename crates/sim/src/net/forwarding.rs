@@ -4,9 +4,10 @@ use machine::{Pull, SwitchPort, SwitchProgram};
 use units::Time;
 use wire::ethernet::on_wire;
 
+use super::end::Segment;
 use super::events::Event;
 use super::outcome::Captured;
-use super::packet::{NONE, Packet};
+use super::packet::{Body, NONE, Packet};
 use super::protect::each;
 use super::switch::PauseChange;
 use super::world::Network;
@@ -209,23 +210,79 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
 
     fn reach_host(&mut self, now: Time, host: u32, id: u32) {
         if self.hosts[host as usize].is_immediate() {
-            self.hand_over(now, id);
-            let port = self.hosts[host as usize].port;
-            return self.serve(now, port);
+            return self.receive_one(now, host, id);
+        }
+        // RDMA is what an interface does without asking its host.
+        if let Body::Roce(_) = self.packets.get(id).body {
+            let at = self.hosts[host as usize].pipe(now);
+            return self.queue.schedule(at, Event::PipeEnds { host, packet: id });
         }
         if let Some(at) = self.hosts[host as usize].receive(now, id) {
             self.queue.schedule(at, Event::HostReceives { host });
         }
     }
 
+    pub(super) fn receive_one(&mut self, now: Time, host: u32, id: u32) {
+        self.hand_over(now, id);
+        let port = self.hosts[host as usize].port;
+        self.serve(now, port);
+    }
+
+    /// A host gets to what its interface has received. Segments that follow each other are dealt with as one, as
+    /// receive offload does, and one acknowledgement is enough for them; one that does not ends the run, and what it
+    /// makes its receiver say is said before what comes behind.
     pub(super) fn host_receives(&mut self, now: Time, host: u32) {
         let mut received = std::mem::take(&mut self.hosts[host as usize].received);
+        let mut run = None;
         for id in received.drain(..) {
+            let packet = self.packets.get(id);
+            let follows = match packet.body {
+                Body::Tcp(segment) if segment.len > 0 => Some((packet.to, segment.seq, segment.len)),
+                _ => None,
+            };
+            if let (Some((end, next)), Some((to, seq, _))) = (run, follows)
+                && (end, next) != (to, seq)
+            {
+                self.answer(now, host, end);
+            }
+            run = follows.map_or(run, |(to, seq, len)| Some((to, seq + u64::from(len))));
             self.hand_over(now, id);
         }
         self.hosts[host as usize].received = received;
         let port = self.hosts[host as usize].port;
         self.serve(now, port);
+    }
+
+    /// Lets an end say what it has to say now, behind whatever the interface is sending.
+    fn answer(&mut self, now: Time, host: u32, id: u32) {
+        let at = self.hosts[host as usize].port;
+        let end = &mut self.ends[id as usize];
+        if end.over || self.ports[at as usize].protected {
+            return;
+        }
+        let (_, segment) = end.pull(now, id, &mut self.queue);
+        let Some(segment) = segment else { return };
+        let packet = self.packet(id, segment);
+        let port = &mut self.ports[at as usize];
+        let begin = port.busy_until.max(now);
+        port.busy_until = begin + port.time_of(segment.len);
+        self.transmit(begin, at, packet);
+    }
+
+    /// A packet of an end's segment.
+    fn packet(&mut self, id: u32, segment: Segment) -> u32 {
+        let end = &mut self.ends[id as usize];
+        end.made += 1;
+        self.packets.insert(Packet {
+            route: end.route,
+            to: id ^ 1,
+            came_by: NONE,
+            next: NONE,
+            len: segment.len,
+            class: end.class,
+            ecn: segment.ecn,
+            body: segment.body,
+        })
     }
 
     /// The next packet of a host that has any, by turns.
@@ -252,18 +309,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
                 }
             }
             let Some(segment) = segment else { continue };
-            end.made += 1;
-            let packet = Packet {
-                route: end.route,
-                to: id ^ 1,
-                came_by: NONE,
-                next: NONE,
-                len: segment.len,
-                class: end.class,
-                ecn: segment.ecn,
-                body: segment.body,
-            };
-            return Some(self.packets.insert(packet));
+            return Some(self.packet(id, segment));
         }
     }
 

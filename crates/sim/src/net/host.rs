@@ -17,13 +17,28 @@ pub struct Host {
     pub paused: u8,
     /// What the interface received and the processor has not seen.
     pub received: Vec<u32>,
+    /// What is in the pipeline of an interface that deals with packets itself: how much of it, what it takes now, and
+    /// when the last of it comes out.
+    in_pipeline: u32,
+    pipeline: Span,
+    last_out: Time,
     latency: Latency,
     random: Random,
 }
 
 impl Host {
     pub fn new(port: u32, latency: Latency, random: Random) -> Self {
-        Self { port, ready: VecDeque::new(), paused: 0, received: Vec::new(), latency, random }
+        Self {
+            port,
+            ready: VecDeque::new(),
+            paused: 0,
+            received: Vec::new(),
+            in_pipeline: 0,
+            pipeline: Span::ZERO,
+            last_out: Time::ZERO,
+            latency,
+            random,
+        }
     }
 
     pub fn is_immediate(&self) -> bool {
@@ -38,6 +53,20 @@ impl Host {
     pub fn receive(&mut self, now: Time, packet: u32) -> Option<Time> {
         self.received.push(packet);
         (self.received.len() == 1).then(|| now + self.latency.draw(&mut self.random))
+    }
+
+    /// A packet comes in that the interface deals with itself, one by one and in order. When it will have.
+    pub fn pipe(&mut self, now: Time) -> Time {
+        if self.in_pipeline == 0 {
+            self.pipeline = self.latency.draw(&mut self.random);
+        }
+        self.in_pipeline += 1;
+        self.last_out = self.last_out.max(now + self.pipeline);
+        self.last_out
+    }
+
+    pub fn piped(&mut self) {
+        self.in_pipeline -= 1;
     }
 
     /// The next end that may send.
@@ -60,6 +89,18 @@ mod tests {
         let now = Time::ZERO + Span::from_us(1);
         assert_eq!(host.receive(now, 1), Some(now + Span::from_us(5)));
         assert_eq!(host.receive(now + Span::from_us(4), 2), None);
+    }
+
+    #[test]
+    fn an_interface_deals_with_packets_one_by_one_and_in_order() {
+        let latency = Latency::LogNormal { median: Span::from_us(5), sigma: 0.5 };
+        let mut host = Host::new(0, latency, Random::new(1, 0));
+        let us = |us| Time::ZERO + Span::from_us(us);
+        let (first, second) = (host.pipe(us(1)), host.pipe(us(2)));
+        assert_eq!(second.since(first), Span::from_us(1));
+        host.piped();
+        host.piped();
+        assert_ne!(host.pipe(us(100)).since(us(100)), first.since(us(1)), "drawn anew");
     }
 
     #[test]

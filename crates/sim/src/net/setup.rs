@@ -54,7 +54,8 @@ impl Setup {
 }
 
 /// From a packet's arrival at an idle interface to the host's having dealt with it: interrupt, stack, scheduler. All
-/// that arrives meanwhile is dealt with at the same time, as a kernel that polls its interface does.
+/// that arrives meanwhile is dealt with at the same time, as a kernel that polls its interface does. RDMA packets, which
+/// the interface deals with itself, are delayed as long, but one by one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Latency {
     None,
@@ -132,6 +133,14 @@ impl TransportSetup {
             Self::Tcp(config) => (config.mss, config.mss + super::speech::TCP_HEADERS),
             Self::Roce(config) => (config.mtu, config.mtu + roce::HEADERS),
             Self::Raw(config) => (config.payload, config.payload + raw::HEADERS),
+        }
+    }
+
+    /// The longest frame that it sends.
+    pub fn longest_frame(&self) -> u32 {
+        match self {
+            Self::Roce(_) => self.packet().1 + roce::RETH,
+            Self::Tcp(_) | Self::Raw(_) => self.packet().1,
         }
     }
 }

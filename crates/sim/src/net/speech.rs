@@ -16,7 +16,8 @@ impl Speaks for tcp::Connection {
     #[inline]
     fn pack(frame: tcp::Segment) -> (Body, u16, Ecn) {
         let blocks = frame.sack.blocks().len() as u32;
-        let sack = if blocks == 0 { 0 } else { SACK_OPTION + SACK_BLOCK * blocks };
+        // With data, a host would send that much less of it, so that the frame is no longer.
+        let sack = if blocks == 0 || frame.len > 0 { 0 } else { SACK_OPTION + SACK_BLOCK * blocks };
         (Body::Tcp(frame), (frame.len + TCP_HEADERS + sack) as u16, frame.ecn)
     }
 

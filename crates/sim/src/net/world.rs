@@ -193,6 +193,10 @@ impl<'p, P: SwitchProgram<Frame = Packet>> Network<'p, P> {
             Event::Arrive { packet } => self.arrive(now, packet),
             Event::Look { port } => self.look_again(now, port),
             Event::HostReceives { host } => self.host_receives(now, host),
+            Event::PipeEnds { host, packet } => {
+                self.hosts[host as usize].piped();
+                self.receive_one(now, host, packet);
+            }
             Event::EndWakes { end } => self.end_wakes(now, end),
             Event::EndTimer { end, slot } => self.end_timer(now, end, slot),
             Event::LinkArrive { port, frame } => self.link_arrives(now, port, frame, false),

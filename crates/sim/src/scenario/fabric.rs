@@ -9,6 +9,13 @@ use crate::topology::{Kind, Link, Node, NodeId, Routes, Topology, TopologyError}
 /// Ten metres of fibre.
 const DELAY: Span = Span::from_ns(50);
 
+/// Nothing on earth is farther away.
+const LONGEST_DELAY: Span = Span::from_ms(1_000);
+
+/// Beyond this and with the largest sigma, an unlucky draw would not fit the clock.
+const LONGEST_HOST_LATENCY: Span = Span::from_ms(10);
+const LARGEST_SIGMA: f64 = 2.0;
+
 /// A queue of more than this cannot be told in picoseconds on the slowest link.
 const LARGEST_BUFFER: Bytes = Bytes::new(1_000_000_000);
 
@@ -43,7 +50,7 @@ const SHAPES: [(&str, Shape); 9] = [
 pub(super) fn topology(table: &Reader<'_>) -> Read<Topology> {
     let kind = table.needed("kind", table.choice("kind", &SHAPES)?, "a topology such as testbed or leaf-spine")?;
     let rate = || table.needed("rate", table.parsed("rate")?, "a rate such as 100G");
-    let delay = || Ok(table.parsed("delay")?.unwrap_or(DELAY));
+    let delay = || Ok(delay(table)?.unwrap_or(DELAY));
     let count = |key| table.needed(key, table.small(key, 1..=u32::MAX)?, "how many");
     let blame = |key| move |error: TopologyError| table.wrong(key, error);
     match kind {
@@ -71,6 +78,10 @@ pub(super) fn topology(table: &Reader<'_>) -> Read<Topology> {
     }
 }
 
+pub(super) fn delay(table: &Reader<'_>) -> Read<Option<Span>> {
+    table.span("delay", Span::ZERO..=LONGEST_DELAY)
+}
+
 /// Nodes by name, and the links between them.
 fn custom(table: &Reader<'_>) -> Read<Topology> {
     let mut nodes = Vec::new();
@@ -87,8 +98,7 @@ fn custom(table: &Reader<'_>) -> Read<Topology> {
             Some(rate) => rate,
             None => wire.needed("rate", table.parsed("rate")?, "a rate, here or for all in [topology]")?,
         };
-        let own: Option<Span> = wire.parsed("delay")?;
-        let delay = own.or(table.parsed("delay")?).unwrap_or(DELAY);
+        let delay = delay(&wire)?.or(delay(table)?).unwrap_or(DELAY);
         links.push(Link { a: a?, b: b?, rate, delay });
     }
     let topology = Topology::new(unlinked.nodes, links).map_err(|error| match error {
@@ -143,7 +153,7 @@ pub(super) fn switches(table: &Reader<'_>, topology: &Topology) -> Read<Switches
             pfc,
         },
         marking: marking(table)?,
-        latency: table.parsed("latency")?.unwrap_or(SWITCH_LATENCY),
+        latency: table.span("latency", Span::ZERO..=LONGEST_DELAY)?.unwrap_or(SWITCH_LATENCY),
     })
 }
 
@@ -181,8 +191,9 @@ fn marking(table: &Reader<'_>) -> Read<Option<Marking>> {
 }
 
 pub(super) fn host_latency(table: &Reader<'_>) -> Read<Latency> {
-    let Some(median) = table.parsed::<Span>("latency")? else { return Ok(Latency::None) };
-    let sigma = table.number("sigma", |sigma| (0.0..=3.0).contains(&sigma), "0 to 3, of the logarithm")?;
+    let latency = table.span("latency", Span::ZERO..=LONGEST_HOST_LATENCY)?;
+    let Some(median) = latency else { return Ok(Latency::None) };
+    let sigma = table.number("sigma", |sigma| (0.0..=LARGEST_SIGMA).contains(&sigma), "0 to 2, of the logarithm")?;
     Ok(match sigma {
         None | Some(0.0) => Latency::Fixed(median),
         Some(sigma) => Latency::LogNormal { median, sigma },
@@ -191,7 +202,9 @@ pub(super) fn host_latency(table: &Reader<'_>) -> Read<Latency> {
 
 /// The rate of the links by which these hosts send, if it is one.
 pub(super) fn access_rate(topology: &Topology, hosts: &[NodeId]) -> Option<Rate> {
-    let mut rates = topology.links.iter().filter(|link| hosts.contains(&link.a) || hosts.contains(&link.b));
-    let first = rates.next()?.rate;
-    rates.all(|link| link.rate == first).then_some(first)
+    let mut sends = vec![false; topology.nodes.len()];
+    hosts.iter().for_each(|host| sends[host.index()] = true);
+    let mut links = topology.links.iter().filter(|link| sends[link.a.index()] || sends[link.b.index()]);
+    let first = links.next()?.rate;
+    links.all(|link| link.rate == first).then_some(first)
 }

@@ -6,8 +6,10 @@
 use faults::{Schedule, Step, StepError};
 use guard::fec;
 use guard::reorder::Build;
-use units::Prob;
+use units::{Prob, Span};
 
+use super::LONGEST;
+use super::fabric::delay;
 use super::reader::{Read, Reader};
 use crate::link::{Config, Mode, Profile, Sizes};
 use crate::net::{LinkSetup, Protection};
@@ -21,7 +23,7 @@ pub(super) fn place(table: &Reader<'_>, topology: &mut Topology, taken: &[LinkId
     if taken.contains(&id) {
         return Err(table.wrong("between", format_args!("'{a}' and '{b}': there is a [[link]] for them before")));
     }
-    let (rate, delay) = (table.parsed("rate")?, table.parsed("delay")?);
+    let (rate, delay) = (table.parsed("rate")?, delay(table)?);
     let link = &mut topology.links[id.index()];
     if port != id.forward() {
         std::mem::swap(&mut link.a, &mut link.b);
@@ -39,7 +41,7 @@ pub(super) fn read(table: &Reader<'_>, topology: &Topology, link: LinkId, longes
         Protocol::None => {}
         Protocol::Fec => setup.protection = Protection::Fec(parity(table, &path_of(&setup, topology, longest))?),
         Protocol::Guard(mode) => {
-            setup.activate_at = table.parsed("activate_at")?;
+            setup.activate_at = table.span("activate_at", Span::ZERO..=LONGEST)?;
             setup.protection = guard(table, mode, path_of(&setup, topology, longest))?;
         }
         Protocol::Llr => {

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use units::{Count, ParseError, nearest};
+use units::{Count, ParseError, Span, nearest};
 
 use super::error::{Place, Wrong};
 use super::keys;
@@ -59,6 +59,18 @@ impl<'a> Reader<'a> {
     pub fn parsed<T: FromStr<Err = ParseError>>(&self, key: &str) -> Read<Option<T>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         text.parse().map(Some).map_err(|error| self.wrong(key, format_args!("'{text}': {error}")))
+    }
+
+    /// A length of time.
+    pub fn span(&self, key: &str, allowed: RangeInclusive<Span>) -> Read<Option<Span>> {
+        match self.parsed(key)? {
+            Some(span) if !allowed.contains(&span) => {
+                let (least, most) = allowed.into_inner();
+                let expected = if least == Span::ZERO { String::new() } else { "more than 0 and ".to_owned() };
+                Err(self.wrong(key, format_args!("{span}: expected {expected}at most {most}")))
+            }
+            span => Ok(span),
+        }
     }
 
     /// A whole number.
@@ -196,9 +208,8 @@ pub(super) fn unused(node: &Node, at: &str, used: &BTreeSet<String>) -> Option<W
 
 /// Whether the command line decided what the rest of a table means: then the file may say more than is needed.
 fn is_overruled(table: &Node) -> bool {
-    let said = |(key, value): &(String, Node)| {
-        keys::DECIDING.contains(&key.as_str()) && matches!(value.place, Place::Set(_))
-    };
+    let said =
+        |(key, value): &(String, Node)| keys::DECIDING.contains(&key.as_str()) && matches!(value.place, Place::Set(_));
     table.entries().iter().any(said)
 }
 

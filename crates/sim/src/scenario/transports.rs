@@ -26,6 +26,9 @@ const KINDS: [(&str, Kind); 6] = [
     ("datagrams", Kind::Datagrams),
 ];
 
+/// What RFC 6298 lets the timeout grow to at least.
+const LONGEST_RTO: Span = Span::from_ms(60_000);
+
 pub(super) fn read(table: &Reader<'_>) -> Read<TransportSetup> {
     let kind = table.choice("transport", &KINDS)?;
     match table.needed("transport", kind, "a transport such as cubic, dctcp, rdma or datagrams")? {
@@ -62,10 +65,7 @@ fn connection(table: &Reader<'_>, algorithm: Algorithm) -> Read<tcp::Config> {
 
 fn timers(table: &Reader<'_>) -> Read<Profile> {
     let usual = table.choice("timers", &[("linux", Profile::linux()), ("rfc", Profile::rfc())])?;
-    let rto: Option<Span> = table.parsed("rto_min")?;
-    if rto == Some(Span::ZERO) {
-        return Err(table.wrong("rto_min", "expected more than 0"));
-    }
+    let rto = table.span("rto_min", Span::from_ps(1)..=LONGEST_RTO)?;
     Ok(match usual.unwrap_or(Profile::linux()) {
         Profile::Linux { hz, rto_min, phase } => Profile::Linux {
             hz: table.small("hz", 1..=1_000_000)?.unwrap_or(hz),
@@ -74,20 +74,17 @@ fn timers(table: &Reader<'_>) -> Read<Profile> {
         },
         Profile::Rfc { rto_min, max_ack_delay } => Profile::Rfc {
             rto_min: rto.unwrap_or(rto_min),
-            max_ack_delay: table.parsed("max_ack_delay")?.unwrap_or(max_ack_delay),
+            max_ack_delay: table.span("max_ack_delay", Span::ZERO..=LONGEST_RTO)?.unwrap_or(max_ack_delay),
         },
     })
 }
 
 fn queue_pair(table: &Reader<'_>) -> Read<roce::Config> {
     let usual = roce::Config::default();
-    let timeout = table.parsed("timeout")?.unwrap_or(usual.timeout);
-    if timeout == Span::ZERO {
-        return Err(table.wrong("timeout", "expected more than 0"));
-    }
+    let timeouts = Span::from_ps(1)..=roce::Config::timeout_for(u8::MAX);
     Ok(roce::Config {
         mtu: table.small("mtu", 64..=4_096)?.unwrap_or(usual.mtu),
-        timeout,
+        timeout: table.span("timeout", timeouts)?.unwrap_or(usual.timeout),
         retry_count: table.small("retries", 0..=u32::MAX)?.unwrap_or(usual.retry_count),
         ack_every: table.small("ack_every", 1..=65_536)?.unwrap_or(usual.ack_every),
         max_outstanding: table.small("outstanding", 1..=roce::MAX_OUTSTANDING)?.unwrap_or(usual.max_outstanding),

@@ -6,7 +6,7 @@ use faults::Random;
 use transport::roce;
 use units::{Bytes, Rate, Span, Time};
 
-use super::Around;
+use super::{Around, LONGEST};
 use super::fabric::access_rate;
 use super::reader::{Read, Reader};
 use crate::net::TransportSetup;
@@ -133,7 +133,7 @@ impl Task<'_> {
             dst,
             bytes: self.bytes()?,
             count: self.table.needed("count", count, "how many, one after the other")?,
-            gap: self.table.parsed("gap")?.unwrap_or(Span::ZERO),
+            gap: self.table.span("gap", Span::ZERO..=LONGEST)?.unwrap_or(Span::ZERO),
             group: 0,
         }))
     }
@@ -154,7 +154,7 @@ impl Task<'_> {
         let hosts = self.hosts("from")?;
         let receiver = if self.table.has("to") { Some(self.one_host("to")?) } else { None };
         let fan_in = self.table.small("fan_in", 1..=u32::MAX)?;
-        let every: Option<Span> = self.table.parsed("every")?;
+        let every = self.table.span("every", Span::from_ps(1)..=LONGEST)?;
         let pace = match (every, self.load()?) {
             (Some(_), Some(_)) => return Err(self.table.wrong("load", "expected either this or every")),
             (Some(every), None) => Pace::Every(every),
@@ -185,7 +185,13 @@ impl Task<'_> {
         if receivers.len() != 1 && receivers.len() != senders.len() {
             return Err(self.table.wrong("to", "expected one host, or as many as in from"));
         }
-        let (start, given) = (self.start()?, if self.table.has("size") { Some(self.bytes()?) } else { None });
+        let given = if self.table.has("size") { Some(self.bytes()?) } else { None };
+        if given.is_none() && matches!(self.transport, TransportSetup::Roce(_)) {
+            return Err(self
+                .table
+                .wrong("size", "missing: expected one, since RDMA's messages end; or a series of them"));
+        }
+        let start = self.start()?;
         let mut flows = Vec::new();
         for (src, dst) in senders.iter().copied().zip(receivers.iter().copied().cycle()) {
             self.check_pair(src, dst)?;
@@ -195,10 +201,10 @@ impl Task<'_> {
         Ok(Plan::List(Flows::list(flows)))
     }
 
-    /// More than the sender's link carries in all the time there is; or the longest message, if that is less.
+    /// More than the sender's link carries in all the time there is.
     fn endless(&self, src: NodeId) -> u64 {
         let rate = access_rate(self.topology(), &[src]).unwrap_or(Rate::gbps(1));
-        rate.bytes_in(self.around.until).get().max(1).min(self.largest().get())
+        rate.bytes_in(self.around.until).min(self.largest()).get().max(1)
     }
 
     fn file(&self) -> Read<Plan> {
@@ -216,13 +222,13 @@ impl Task<'_> {
     }
 
     fn start(&self) -> Read<Time> {
-        Ok(Time::ZERO + self.table.parsed("start")?.unwrap_or(Span::ZERO))
+        Ok(Time::ZERO + self.table.span("start", Span::ZERO..=LONGEST)?.unwrap_or(Span::ZERO))
     }
 
     /// After so many, or at some time: that of the whole run if nothing is said.
     fn stop(&self) -> Read<Stop> {
-        let (count, at): (_, Option<Span>) = (self.table.whole("count", 1..=u64::MAX)?, self.table.parsed("stop")?);
-        match (count, at) {
+        let count = self.table.whole("count", 1..=u64::MAX)?;
+        match (count, self.table.span("stop", Span::from_ps(1)..=LONGEST)?) {
             (Some(_), Some(_)) => Err(self.table.wrong("stop", "expected either this or count")),
             (Some(count), None) => Ok(Stop::After(count)),
             (None, Some(at)) => Ok(Stop::At(Time::ZERO + at)),
@@ -288,7 +294,7 @@ impl Task<'_> {
     fn sizes(&self) -> Read<Sizes> {
         let expected = "a size such as 1MB, a trace such as web-search, or a file such as sizes.txt";
         let text = self.table.needed("size", self.table.text("size")?, expected)?;
-        if text.starts_with(|first: char| first.is_ascii_digit()) && !Path::new(&text).extension().is_some() {
+        if text.starts_with(|first: char| first.is_ascii_digit()) && Path::new(&text).extension().is_none() {
             return Ok(Sizes::fixed(self.bytes()?));
         }
         let sizes = match text.parse::<Trace>() {

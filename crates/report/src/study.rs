@@ -1,0 +1,279 @@
+//! Experiments on networks: a scenario, the runs to make of it, and what the paper says of them.
+//!
+//! A file under `experiments/` names a scenario file beside it (which `hitless sim run` takes as well), a list of runs,
+//! each with what it sets differently, and points: a measure of one run, or of one run over another, with the band that
+//! decides the verdict. How much stands behind a value depends on the scale.
+
+mod gather;
+mod measure;
+
+use serde::Deserialize;
+use sim::link::Watch;
+use sim::scenario::{Point as ScenarioPoint, Scenario};
+
+pub use gather::{Gathered, Moment};
+pub use measure::{Measure, Window};
+
+use crate::experiment::{ExperimentError, Measured, Row, Said, Scale};
+use crate::parallel;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// The claim's id, such as `lg.fig11`.
+    pub id: String,
+    /// A few words for a headline.
+    pub title: String,
+    /// Section, figure or table of the paper.
+    pub paper: String,
+    /// What is claimed, in a sentence or two.
+    pub claim: String,
+    /// File name of the scenario.
+    pub scenario: String,
+    pub quick: Amount,
+    pub full: Amount,
+    pub run: Vec<RunSpec>,
+    #[serde(default)]
+    pub point: Vec<PointSpec>,
+    #[serde(default)]
+    pub chart: Vec<ChartSpec>,
+    /// What a reader should know of how it was done.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// How much is simulated.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Amount {
+    /// Each run is made with so many seeds, and the results are pooled.
+    pub seeds: u64,
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    pub name: String,
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointSpec {
+    /// Extends the claim's id.
+    pub id: String,
+    pub measure: String,
+    /// The run that it is taken from.
+    pub of: String,
+    /// The run that it is divided by, and what of it; the same run or the same measure if only one is given.
+    pub over: Option<String>,
+    pub over_measure: Option<String>,
+    pub paper: Said,
+    pub band: [f64; 2],
+    #[serde(default)]
+    pub why: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChartSpec {
+    pub title: String,
+    pub kind: ChartKind,
+    /// Which runs it shows, in this order; all if not given.
+    #[serde(default)]
+    pub runs: Vec<String>,
+    /// Of a tail: the lowest share shown.
+    #[serde(default)]
+    pub from: f64,
+    /// Of bars: what is measured, and its unit.
+    #[serde(default)]
+    pub measure: String,
+    #[serde(default)]
+    pub unit: String,
+    /// Of a series: events, as fractions of the run, with their names.
+    #[serde(default)]
+    pub marks: Vec<(f64, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChartKind {
+    /// Flow completion times, the highest of them.
+    Tail,
+    /// Throughput, queue and buffers over time.
+    Series,
+    /// One measure of each run.
+    Bars,
+}
+
+/// A study with what came of it.
+#[derive(Debug)]
+pub struct Finding {
+    pub study: Study,
+    /// By run, in the order of the study; runs that were not finished are missing.
+    pub gathered: Vec<(String, Gathered)>,
+    pub rows: Vec<Row>,
+    /// Processor time of all its runs.
+    pub seconds: f64,
+}
+
+/// One simulation.
+struct Task {
+    study: usize,
+    run: usize,
+    point: ScenarioPoint,
+    seed: u64,
+}
+
+impl Study {
+    /// `name` is the file's, for the message.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ExperimentError> {
+        let study: Self =
+            toml::from_str(text).map_err(|error| ExperimentError::new(format_args!("{name}: {error}")))?;
+        let known = |run: &String| study.run.iter().any(|spec| spec.name == *run);
+        let asked = study.point.iter().flat_map(|point| std::iter::once(&point.of).chain(&point.over));
+        let charted = study.chart.iter().flat_map(|chart| &chart.runs);
+        if let Some(run) = asked.chain(charted).find(|run| !known(run)) {
+            return Err(ExperimentError::new(format_args!("{name}: no run is called {run}")));
+        }
+        let measures = study.point.iter().flat_map(|point| std::iter::once(&point.measure).chain(&point.over_measure));
+        let drawn = study.chart.iter().map(|chart| &chart.measure).filter(|measure| !measure.is_empty());
+        for measure in measures.chain(drawn) {
+            Measure::parse(measure)
+                .map_err(|error| ExperimentError::new(format_args!("{name}: {measure}: {error}")))?;
+        }
+        Ok(study)
+    }
+
+    pub fn amount(&self, scale: Scale) -> &Amount {
+        match scale {
+            Scale::Quick => &self.quick,
+            Scale::Full => &self.full,
+        }
+    }
+
+    /// Whether every run of it can be made.
+    pub fn check(&self, scenario: &str, scale: Scale) -> Result<(), ExperimentError> {
+        self.tasks(0, scenario, scale, 1).map(|_| ())
+    }
+
+    /// Everything to simulate, in order.
+    fn tasks(&self, at: usize, text: &str, scale: Scale, seed: u64) -> Result<Vec<Task>, ExperimentError> {
+        let mut tasks = Vec::new();
+        for (run, spec) in self.run.iter().enumerate() {
+            let amount = self.amount(scale);
+            let sets = [amount.set.as_slice(), spec.set.as_slice()].concat();
+            let scenario = Scenario::parse(&self.scenario, text, &sets).map_err(ExperimentError::new)?;
+            let [point] = &scenario.points[..] else {
+                return Err(ExperimentError::new(format_args!("{}: {} is a sweep", self.id, spec.name)));
+            };
+            let task = |n| Task { study: at, run, point: point.clone(), seed: seed.wrapping_mul(1_000) + n };
+            tasks.extend((0..amount.seeds).map(task));
+        }
+        Ok(tasks)
+    }
+}
+
+/// Makes all runs of some studies; each is given with its scenario's text. The result is the same for any number of
+/// jobs. Runs that `watch` ended early are left out, and so are the points that need them.
+pub fn conduct(
+    studies: &[(Study, &str)],
+    scale: Scale,
+    jobs: usize,
+    seed: u64,
+    watch: &(dyn Watch + Sync),
+) -> Result<Vec<Finding>, ExperimentError> {
+    let mut tasks = Vec::new();
+    for (at, (study, text)) in studies.iter().enumerate() {
+        tasks.extend(study.tasks(at, text, scale, seed)?);
+    }
+    watch.expect_runs(tasks.len());
+    let results = parallel::map(&tasks, jobs, |task| {
+        let begun = clock::Stopwatch::start();
+        let outcome = sim::net::run(task.point.setup(task.seed), watch);
+        watch.run_done();
+        outcome.map(|outcome| (Gathered::new(outcome), begun.seconds()))
+    });
+    let mut findings: Vec<Finding> = studies.iter().map(|(study, _)| Finding::new(study.clone())).collect();
+    for (task, result) in tasks.iter().zip(results) {
+        let (gathered, seconds) = result.map_err(ExperimentError::new)?;
+        findings[task.study].add(task.run, gathered, seconds);
+    }
+    for finding in &mut findings {
+        finding.judge()?;
+    }
+    Ok(findings)
+}
+
+impl Finding {
+    fn new(study: Study) -> Self {
+        Self { study, gathered: Vec::new(), rows: Vec::new(), seconds: 0.0 }
+    }
+
+    fn add(&mut self, run: usize, gathered: Gathered, seconds: f64) {
+        self.seconds += seconds;
+        if gathered.interrupted {
+            return;
+        }
+        let name = &self.study.run[run].name;
+        match self.gathered.last_mut() {
+            Some((last, pooled)) if last == name => pooled.pool(gathered),
+            _ => self.gathered.push((name.clone(), gathered)),
+        }
+    }
+
+    pub fn run(&self, name: &str) -> Option<&Gathered> {
+        self.gathered.iter().find(|(run, _)| run == name).map(|(_, gathered)| gathered)
+    }
+
+    /// `None` if the run was not finished, or has too little of what the measure takes.
+    pub fn take(&self, run: &str, measure: &str) -> Result<Option<Measured>, ExperimentError> {
+        let measure = Measure::parse(measure).map_err(ExperimentError::new)?;
+        Ok(self.run(run).and_then(|gathered| measure.take(gathered)))
+    }
+
+    fn judge(&mut self) -> Result<(), ExperimentError> {
+        for (_, gathered) in &mut self.gathered {
+            gathered.sort();
+        }
+        for point in &self.study.point {
+            let Some(mut measured) = self.take(&point.of, &point.measure)? else { continue };
+            if point.over.is_some() || point.over_measure.is_some() {
+                let run = point.over.as_ref().unwrap_or(&point.of);
+                let measure = point.over_measure.as_ref().unwrap_or(&point.measure);
+                let Some(over) = self.take(run, measure)? else { continue };
+                measured = ratio(&measured, &over);
+            }
+            let id = format!("{}.{}", self.study.id, point.id);
+            self.rows.push(Row::judge(id, &point.paper, point.band, &point.why, &measured));
+        }
+        Ok(())
+    }
+}
+
+fn ratio(of: &Measured, over: &Measured) -> Measured {
+    let note = format!("{} over {}", crate::experiment::number(of.value), crate::experiment::number(over.value));
+    Measured::exact(if over.value == 0.0 { 0.0 } else { of.value / over.value }, of.n.min(over.n)).with_note(note)
+}
+
+mod clock {
+    //! How long runs took: the one thing in a report that differs from run to run.
+
+    use std::time::Instant;
+
+    pub struct Stopwatch(Instant);
+
+    impl Stopwatch {
+        #[expect(clippy::disallowed_methods, reason = "it times the program, not what is simulated")]
+        pub fn start() -> Self {
+            Self(Instant::now())
+        }
+
+        pub fn seconds(&self) -> f64 {
+            self.0.elapsed().as_secs_f64()
+        }
+    }
+}
