@@ -27,7 +27,7 @@ use machine::{Machine, Out, Port, Pull};
 use units::{Rate, Time};
 
 pub use config::{Config, MAX_MESSAGE, MAX_OUTSTANDING};
-pub use packet::{ACK_LEN, HEADERS, Opcode, Packet, Part, Syndrome};
+pub use packet::{ACK_LEN, HEADERS, Opcode, Packet, Part, RETH, Syndrome};
 pub use psn::Psn;
 
 use requester::Requester;

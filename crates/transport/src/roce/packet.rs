@@ -12,7 +12,7 @@ use super::psn::Psn;
 /// Ethernet with check (18), IP (20), UDP (8), base transport header (12), invariant CRC (4).
 pub const HEADERS: u32 = 62;
 /// RDMA extended transport header: address, key and length of what is written or read.
-const RETH: u32 = 16;
+pub const RETH: u32 = 16;
 /// ACK extended transport header: syndrome and message number.
 const AETH: u32 = 4;
 /// An ACK or NAK as the paper counts it (S_NAK). The headers above and an AETH make 66; where the other two bytes come

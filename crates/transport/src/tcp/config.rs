@@ -1,9 +1,8 @@
 //! What a connection is told at the start.
 
-use units::{Span, Time};
+use units::Span;
 
 use super::cc::Algorithm;
-use super::timing::Timing;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -63,11 +62,6 @@ impl Profile {
     /// RTO of at least a second, acknowledgements within 40 ms.
     pub const fn rfc() -> Self {
         Self::Rfc { rto_min: Span::from_ms(1_000), max_ack_delay: Span::from_ms(40) }
-    }
-
-    /// The time of the first tick after `now`; `now` itself if time does not tick.
-    pub fn next_tick(&self, now: Time) -> Time {
-        Timing::new(self).next_tick(now)
     }
 }
 

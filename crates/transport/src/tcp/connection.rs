@@ -231,3 +231,13 @@ impl Machine for Connection {
         if more { Pull::Sent } else { Pull::Last }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_small() {
+        assert!(size_of::<Connection>() <= 1_536, "{}", size_of::<Connection>());
+    }
+}

@@ -119,8 +119,7 @@ mod tests {
     #[test]
     fn acknowledgements_that_come_together_pretend_no_rate() {
         let mut delivery = Delivery::new(Time::ZERO);
-        let records =
-            [0, 10, 20].map(|us| Record::new(us * 100, 1_000, at(us), delivery.stamp(at(us), us == 0)));
+        let records = [0, 10, 20].map(|us| Record::new(us * 100, 1_000, at(us), delivery.stamp(at(us), us == 0)));
         delivery.on_delivered(at(50), 3_000);
         let sample = delivery.sample(&records[2], Span::from_us(30), 0).expect("long enough");
         assert_eq!((sample.delivered, sample.interval), (3_000, Span::from_us(50)));

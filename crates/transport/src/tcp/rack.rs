@@ -151,9 +151,8 @@ mod tests {
     fn no_patience_with_three_arrived_unless_reordering_was_seen() {
         let mut rack = Rack::new(Reordering::Adaptive);
         let windows = |rack: &Rack| {
-            [(false, 2), (false, 3), (true, 0)].map(|(repairing, sacked)| {
-                rack.reordering_window(MIN, SRTT, repairing, sacked)
-            })
+            [(false, 2), (false, 3), (true, 0)]
+                .map(|(repairing, sacked)| rack.reordering_window(MIN, SRTT, repairing, sacked))
         };
         assert_eq!(windows(&rack), [MIN / 4, Span::ZERO, Span::ZERO]);
         rack.on_reordering();

@@ -11,7 +11,7 @@ use machine::Out;
 use units::{Span, Time};
 
 use self::delayed::Acks;
-use self::echo::{Echo, EarlierAck};
+use self::echo::{EarlierAck, Echo};
 use super::config::Config;
 use super::connection::Connection;
 use super::ranges::{Range, Ranges};
@@ -186,27 +186,26 @@ impl Receiver {
 
     /// A duplicate first, then the ranges that changed last, then whatever fits.
     fn sack(&mut self) -> Sack {
-        let next = self.next;
-        let offset = |position: u64| i32::try_from(position as i64 - next as i64).ok();
         let mut sack = Sack::default();
-        let mut push = |range: Range| match (offset(range.from), offset(range.to)) {
-            (Some(from), Some(to)) => sack.push(from, to),
-            _ => false,
-        };
-        let mut told = [u64::MAX; MAX_SACKS];
-        if let Some(duplicate) = self.duplicate.take() {
-            push(duplicate);
+        if let Some((from, to)) = self.duplicate.take().and_then(|range| self.offsets(range)) {
+            sack.push(from, to);
         }
+        let duplicates = sack.blocks().len();
         let recent = self.recent.iter().filter_map(|position| self.held.holding(*position));
-        for (place, range) in recent.chain(self.held.descending().take(MAX_SACKS)).enumerate() {
-            if !told.contains(&range.from) {
-                if !push(range) {
-                    break;
-                }
-                told[place % MAX_SACKS] = range.from;
+        let ranges = recent.chain(self.held.descending().take(MAX_SACKS));
+        for block in ranges.filter_map(|range| self.offsets(range)) {
+            let told = sack.blocks()[duplicates..].contains(&block);
+            if !told && !sack.push(block.0, block.1) {
+                break;
             }
         }
         sack
+    }
+
+    /// `None` if that is too far away for a block.
+    fn offsets(&self, range: Range) -> Option<(i32, i32)> {
+        let offset = |position: u64| i32::try_from(position as i64 - self.next as i64).ok();
+        Some((offset(range.from)?, offset(range.to)?))
     }
 
     /// The acknowledgement's timer went off.

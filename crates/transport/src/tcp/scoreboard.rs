@@ -143,8 +143,9 @@ impl Scoreboard {
         if self.sacked_ranges.holding(from).is_some_and(|range| range.to >= to) {
             return;
         }
-        let first = self.records.partition_point(|record| record.start < from);
-        let behind = self.records.partition_point(|record| record.end() <= to);
+        let mut first = self.index_of(from);
+        first += usize::from(self.records.get(first).is_some_and(|record| record.start < from));
+        let behind = self.index_of(to);
         if first >= behind {
             return;
         }
@@ -183,10 +184,13 @@ impl Scoreboard {
         }
     }
 
+    /// The first record that ends behind `position`. Most have the same length: a guess saves the search.
     #[inline]
     fn index_of(&self, position: u64) -> usize {
-        match self.records.front() {
-            Some(record) if record.end() > position => 0,
+        let Some(head) = self.records.front().filter(|head| head.end() <= position) else { return 0 };
+        let guess = 1 + ((position - head.end()) / head.bytes().max(1)) as usize;
+        match self.records.get(guess) {
+            Some(record) if record.start <= position && position < record.end() => guess,
             _ => self.records.partition_point(|record| record.end() <= position),
         }
     }

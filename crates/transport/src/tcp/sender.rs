@@ -116,6 +116,10 @@ impl Sender {
         let mss = config.mss.clamp(1, u32::from(u16::MAX));
         let initial_window = u64::from(config.initial_window) * u64::from(mss);
         let timing = Timing::new(&config.profile);
+        let mut control = Controller::new(config.algorithm, &CcConfig { mss, initial_window, seed: config.seed });
+        if let Some(rtt) = config.handshake_rtt {
+            control.on_handshake(now, rtt);
+        }
         Self {
             una: 0,
             nxt: 0,
@@ -125,7 +129,7 @@ impl Sender {
             phase: Phase::Open,
             urgent: None,
             board: Scoreboard::default(),
-            control: Controller::new(config.algorithm, &CcConfig { mss, initial_window, seed: config.seed }),
+            control,
             rtt: Rtt::new(timing, config.handshake_rtt),
             rack: Rack::new(config.reordering),
             timer: LossTimer::default(),

@@ -112,8 +112,11 @@ impl Acks {
         let at = match &self.linux {
             None => now + self.timing.ack_delay,
             Some(linux) => {
-                let most = self.timing.jiffies(srtt.unwrap_or_default().max(ATO_MIN));
-                self.timing.after_jiffies(now, linux.ato.min(most))
+                let most = match srtt {
+                    Some(srtt) if srtt > ATO_MIN => self.timing.jiffies(srtt),
+                    _ => linux.ato_min,
+                };
+                self.timing.after_jiffies(linux.last_received, linux.ato.min(most))
             }
         };
         self.deadline = self.deadline.min(at);

@@ -8,7 +8,7 @@
 //!
 //! An armed timer is left alone as long as what is waited for comes later: it is looked at again when it goes off.
 
-use machine::{Out, Port};
+use machine::Out;
 use units::{Span, Time};
 
 use super::super::connection::{Connection, Note, Timer};
@@ -162,7 +162,6 @@ impl Sender {
         self.rtt.back_off();
         self.urgent = Some(Urgent::Head);
         self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
-        out.wake(Port(0));
     }
 
     /// RFC 8985 §7.3: new data if there is some, or the last segment again, once.
@@ -180,13 +179,11 @@ impl Sender {
         self.urgent = Some(probe);
         self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
         out.note(Note::Probe);
-        out.wake(Port(0));
     }
 
     fn on_overdue<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
         self.timer.pending = Some(Kind::Reorder);
         self.wait_for_rto(now, out);
         self.detect_losses(now, out);
-        out.wake(Port(0));
     }
 }
