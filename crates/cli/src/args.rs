@@ -1,6 +1,7 @@
 //! What can be asked, in one table: help, man page and completions all come from it.
 
 mod live;
+mod sim_run;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,7 +9,11 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use units::{Bytes, Count, ParseError, Prob, Rate, Span};
 
-pub use live::{BenchArgs, BenchCommand, BenchSimArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs};
+pub use live::{
+    BenchArgs, BenchCommand, BenchSimArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs,
+    WireArgs,
+};
+pub use sim_run::RunArgs;
 
 /// One toolkit for packet loss in datacenter networks.
 #[derive(Debug, Parser)]
@@ -74,6 +79,12 @@ pub enum Command {
 
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
+    /// A whole network, as a scenario file describes it: topology, faults, protection, traffic, what to measure.
+    ///
+    /// A list where one value is expected is a sweep. Mistakes in the file are found before anything runs.
+    #[command(allow_negative_numbers = true)]
+    Run(RunArgs),
+
     /// Two nodes, the link between them, and a protocol that hides its losses.
     #[command(allow_negative_numbers = true)]
     Link(Box<LinkArgs>),
@@ -297,21 +308,26 @@ pub struct CompareArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ScaleArg {
-    /// A minute or two.
+    /// A few minutes.
     Quick,
-    /// Enough counted for narrow intervals everywhere; hours.
+    /// The papers' numbers of trials, and enough of what is rare to count it; hours.
     Full,
 }
 
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// What: `linkguardian`, `linkguardian/link`, or one claim such as `linkguardian/lg.fig8.speed`.
+    /// What: `linkguardian`, its parts `linkguardian/link` and `linkguardian/net`, or one claim such as
+    /// `linkguardian/lg.fig11`.
     #[arg(value_name = "PAPER[/CLAIM]")]
     pub what: String,
 
     /// How much stands behind each value.
     #[arg(long, value_enum, default_value_t = ScaleArg::Quick)]
     pub scale: ScaleArg,
+
+    /// Write a report here: one HTML file with a chart for every claim.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]

@@ -1,7 +1,10 @@
 //! `hitless reproduce`.
 
+use std::fs;
+use std::path::Path;
+
 use report::experiment::{self, Row, Scale, Verdict};
-use report::linkguardian::Claims;
+use report::linkguardian::{About, Claims};
 
 use crate::args::{ReproduceArgs, ScaleArg};
 use crate::output::{Done, Failure, print};
@@ -13,10 +16,24 @@ pub fn run(args: &ReproduceArgs, json: bool) -> Done {
         ScaleArg::Quick => Scale::Quick,
         ScaleArg::Full => Scale::Full,
     };
+    if let Some(path) = &args.out {
+        writable(path)?;
+    }
     let terminal = Terminal::of_runs();
     let found = claims.reproduce(scale, jobs(args.jobs), args.seed, &terminal);
     terminal.finish();
     let found = found.map_err(|error| Failure::Outside(error.to_string()))?;
+    if let Some(path) = &args.out {
+        let about = About {
+            command: format!("hitless reproduce {} --scale {scale} --seed {}", args.what, args.seed),
+            scale: scale.to_string(),
+            seed: args.seed,
+            version: env!("CARGO_PKG_VERSION").into(),
+            seconds: terminal.elapsed().as_secs_f64(),
+            interrupted: terminal.stopped(),
+        };
+        write(path, &found.page(&about).html())?;
+    }
     let rows: Vec<Row> = found.rows().cloned().collect();
     print(json, &rows, || {
         let matching = rows.iter().filter(|row| row.verdict == Verdict::Match).count();
@@ -30,6 +47,23 @@ pub fn run(args: &ReproduceArgs, json: bool) -> Done {
         )
     })?;
     if terminal.stopped() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Better now than after an hour.
+fn writable(path: &Path) -> Done {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.is_dir() || !folder.is_dir() {
+        let expected = "expected a file in a folder that exists";
+        return Err(Failure::Usage(format!("--out {}: {expected}", path.display())));
+    }
+    Ok(())
+}
+
+/// Under another name first, so that a report that is there is whole.
+fn write(path: &Path, text: &str) -> Done {
+    let partial = path.with_extension("partial");
+    let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, path));
+    written.map_err(|error| Failure::Outside(format!("{}: {error}", path.display())))
 }
 
 /// The claims meant by `linkguardian`, `linkguardian/link` or `linkguardian/lg.fig8.speed`.

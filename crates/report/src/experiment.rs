@@ -15,6 +15,8 @@ use crate::table::{Align, Table};
 pub struct Experiment {
     /// The claim's id, such as `lg.fig8.speed`.
     pub id: String,
+    /// A few words for a headline.
+    pub title: String,
     /// Section, figure or table of the paper.
     pub paper: String,
     /// What is claimed, in a sentence.
@@ -216,6 +218,7 @@ mod tests {
 
     const FILE: &str = r#"
         id = "x.y"
+        title = "It"
         paper = "Fig. 1"
         claim = "it works"
         measure = "effective_speed"

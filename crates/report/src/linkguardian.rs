@@ -2,12 +2,15 @@
 
 mod link;
 mod net;
+mod page;
 
 use sim::link::Watch;
 
 pub use link::LinkFinding;
+pub use page::About;
 
 use crate::experiment::{Experiment, ExperimentError, Row, Scale};
+use crate::stopwatch::Stopwatch;
 use crate::study::{self, Finding, Study};
 
 /// Every claim, by where it is tried.
@@ -22,6 +25,8 @@ pub struct Claims {
 #[derive(Debug)]
 pub struct Reproduction {
     pub link: Vec<LinkFinding>,
+    /// What those took together.
+    pub link_seconds: f64,
     pub net: Vec<Finding>,
 }
 
@@ -51,8 +56,10 @@ impl Claims {
         seed: u64,
         watch: &(dyn Watch + Sync),
     ) -> Result<Reproduction, ExperimentError> {
+        let begun = Stopwatch::start();
         let link = link::reproduce(self.link, scale, jobs, seed, watch)?;
-        Ok(Reproduction { link, net: study::conduct(&self.net, scale, jobs, seed, watch)? })
+        let link_seconds = begun.seconds();
+        Ok(Reproduction { link, link_seconds, net: study::conduct(&self.net, scale, jobs, seed, watch)? })
     }
 }
 

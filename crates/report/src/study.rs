@@ -4,6 +4,7 @@
 //! each with what it sets differently, and points: a measure of one run, or of one run over another, with the band that
 //! decides the verdict. How much stands behind a value depends on the scale.
 
+mod charts;
 mod gather;
 mod measure;
 
@@ -16,6 +17,7 @@ pub use measure::{Measure, Window};
 
 use crate::experiment::{ExperimentError, Measured, Row, Said, Scale};
 use crate::parallel;
+use crate::stopwatch::Stopwatch;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -192,7 +194,7 @@ pub fn conduct(
     }
     watch.expect_runs(tasks.len());
     let results = parallel::map(&tasks, jobs, |task| {
-        let begun = clock::Stopwatch::start();
+        let begun = Stopwatch::start();
         let outcome = sim::net::run(task.point.setup(task.seed), watch);
         watch.run_done();
         outcome.map(|outcome| (Gathered::new(outcome), begun.seconds()))
@@ -257,23 +259,4 @@ impl Finding {
 fn ratio(of: &Measured, over: &Measured) -> Measured {
     let note = format!("{} over {}", crate::experiment::number(of.value), crate::experiment::number(over.value));
     Measured::exact(if over.value == 0.0 { 0.0 } else { of.value / over.value }, of.n.min(over.n)).with_note(note)
-}
-
-mod clock {
-    //! How long runs took: the one thing in a report that differs from run to run.
-
-    use std::time::Instant;
-
-    pub struct Stopwatch(Instant);
-
-    impl Stopwatch {
-        #[expect(clippy::disallowed_methods, reason = "it times the program, not what is simulated")]
-        pub fn start() -> Self {
-            Self(Instant::now())
-        }
-
-        pub fn seconds(&self) -> f64 {
-            self.0.elapsed().as_secs_f64()
-        }
-    }
 }

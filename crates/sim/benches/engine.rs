@@ -17,7 +17,7 @@ fn gap(state: &mut u64) -> Span {
 fn hold(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("take one event, schedule another");
     group.throughput(Throughput::Elements(EVENTS));
-    for pending in [8u64, 64, 1_024, 16_384] {
+    for pending in [8u64, 1_024, 16_384, 131_072, 1_048_576] {
         group.bench_with_input(BenchmarkId::from_parameter(pending), &pending, |bencher, &pending| {
             let (mut queue, mut state) = (Queue::default(), 1);
             (0..pending).for_each(|n| queue.schedule(Time::ZERO + gap(&mut state), n));

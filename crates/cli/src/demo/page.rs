@@ -4,78 +4,47 @@ mod chart;
 
 use live::config::{HostBackend, Mode, WireBackend};
 use live::demo::{Case, Plan, Recovery, Round, Story};
-use report::svg::{Svg, escape};
+use report::chart::{Data, NOTHING, Palette};
+use report::page::Frame;
+use report::svg::escape;
 use report::table::thousands;
 
 use super::{conclusions, gbps, title, us};
 
-const CSS: &str = include_str!("page/page.css");
-
 pub fn page(story: &Story, plan: &Plan) -> String {
-    let title = "A corrupting wire, with and without hitless";
-    let conclusions: String = conclusions(story)
-        .iter()
-        .filter(|line| is_told(line))
-        .map(|line| format!("<li>{}</li>\n", escape(line)))
-        .collect();
-    let charts = [
-        figure(
-            "The tail of round trips",
-            "All requests of all rounds; each line ends at its slowest request. Both axes are logarithmic.",
-            &chart::tail(story),
-        ),
-        figure("Bulk throughput", "One TCP flow (CUBIC); medians over rounds.", &chart::throughput(story, plan)),
-        figure(
-            "Round by round",
-            "A dot is one round's 99.9th percentile; the stroke is their median. The axis is logarithmic.",
-            &chart::rounds(story),
-        ),
+    let header = format!("<p class=\"lead\">{}</p>\n{}", escape(&summary(story, plan)), conclusion(story));
+    let main = [
+        section("charts", "Charts", &charts(story, plan)),
+        section("medians", "All figures", &medians(story).html()),
+        section("rounds", "Each round", &rounds(story).html()),
+        section("again", "Run it again", &report::page::command(&command(story, plan))),
     ]
     .concat();
-    format!(
-        r#"<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="hitless {version}">
-<title>{title}</title>
-<style>
-{CSS}</style>
-</head>
-<body>
-<header>
-<h1>{title}</h1>
-<p>{summary}</p>
-</header>
-<main>
-<ul class="conclusions">
-{conclusions}</ul>
-{charts}<section>
-<h2>All figures</h2>
-{medians}</section>
-<section>
-<h2>Each round</h2>
-{rounds}</section>
-<section>
-<h2>Run it again</h2>
-<pre><code><span>{command}</span></code></pre>
-</section>
-</main>
-<footer>
-<h2>How to read this</h2>
-{notes}</footer>
-</body>
-</html>
-"#,
-        version = env!("CARGO_PKG_VERSION"),
-        summary = escape(&summary(story, plan)),
-        medians = medians(story),
-        rounds = rounds(story),
-        // An option stays with its value where lines break.
-        command = escape(&command(story, plan)).replace(" --", "</span> <span>--"),
-        notes = notes(story),
-    )
+    Frame {
+        title: "A corrupting wire, with and without hitless",
+        css: include_str!("page/page.css"),
+        header: &header,
+        main: &main,
+        footer: &format!("<h2>How to read this</h2>\n{}", notes(story)),
+    }
+    .html()
+}
+
+fn section(id: &str, heading: &str, body: &str) -> String {
+    format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n{body}</section>\n")
+}
+
+fn charts(story: &Story, plan: &Plan) -> String {
+    let mut palette = Palette::default();
+    let tail = chart::tail(story).figure("chart-tail", &mut palette);
+    let throughput = chart::throughput(story, plan).figure("chart-throughput", &mut palette);
+    [tail, throughput, chart::rounds(story, &mut palette)].concat()
+}
+
+fn conclusion(story: &Story) -> String {
+    let lines = conclusions(story).into_iter().filter(|line| is_told(line));
+    let lines: String = lines.map(|line| format!("<li>{}</li>\n", escape(&line))).collect();
+    format!("<ul class=\"conclusions\">\n{lines}</ul>\n")
 }
 
 /// A ratio with nothing below the line says nothing.
@@ -130,14 +99,6 @@ fn command(story: &Story, plan: &Plan) -> String {
     command
 }
 
-fn figure(heading: &str, caption: &str, chart: &Svg) -> String {
-    format!(
-        "<section>\n<h2>{heading}</h2>\n<figure>\n<figcaption>{caption}</figcaption>\n{chart}</figure>\n</section>\n"
-    )
-}
-
-const NOTHING: &str = "–";
-
 /// A line of the table of medians, a column of the table of rounds.
 type Row<Of> = (&'static str, fn(&Of) -> String);
 
@@ -169,7 +130,7 @@ fn optional(value: Option<f64>, write: fn(f64) -> String) -> String {
     value.map_or(NOTHING.to_owned(), |value| told(value, write))
 }
 
-fn medians(story: &Story) -> String {
+fn medians(story: &Story) -> Data {
     let recoveries: [Row<Recovery>; 4] = [
         ("frames recovered", |recovery| thousands(recovery.recovered)),
         ("frames given up", |recovery| thousands(recovery.given_up)),
@@ -181,49 +142,30 @@ fn medians(story: &Story) -> String {
     let recoveries = recoveries
         .into_iter()
         .map(|(name, of)| (name, all.map(|figures| figures.recovery.as_ref().map_or(NOTHING.to_owned(), of))));
-    let body = rows.chain(recoveries).map(|(name, cells)| line(&[name], &cells)).collect();
-    table("medians", "Medians over rounds, sums of counts", &[""], &Case::ALL.map(title), body)
+    Data {
+        caption: "Medians over rounds, sums of counts".into(),
+        names: vec![String::new()],
+        values: Case::ALL.map(|case| title(case).to_owned()).to_vec(),
+        rows: rows.chain(recoveries).map(|(name, cells)| (vec![name.to_owned()], cells.to_vec())).collect(),
+    }
 }
 
-fn rounds(story: &Story) -> String {
-    let rows = rows(story);
-    let mut body = String::new();
+fn rounds(story: &Story) -> Data {
+    let columns = rows(story);
+    let mut data = Data {
+        caption: "Figures of each round".into(),
+        names: vec!["round".into(), "case".into()],
+        values: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        rows: Vec::new(),
+    };
     for number in 0..story.completed as usize {
         for case in Case::ALL {
             let Some(round) = story.figures(case).rounds.get(number) else { continue };
-            let cells: Vec<String> = rows.iter().map(|(_, of)| of(round)).collect();
-            body += &line(&[&(number + 1).to_string(), title(case)], &cells);
+            let names = vec![(number + 1).to_string(), title(case).to_owned()];
+            data.rows.push((names, columns.iter().map(|(_, of)| of(round)).collect()));
         }
     }
-    let names: Vec<&str> = rows.iter().map(|(name, _)| *name).collect();
-    table("rounds", "Figures of each round", &["round", "case"], &names, body)
-}
-
-fn line(heads: &[&str], cells: &[String]) -> String {
-    let heads: String =
-        heads.iter().map(|head| format!(r#"<th scope="row" class="left">{}</th>"#, escape(head))).collect();
-    let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
-    format!("<tr>{heads}{cells}</tr>\n")
-}
-
-/// Wider than a small screen, so it scrolls within a box of its own, which a keyboard can reach.
-fn table(class: &str, label: &str, left: &[&str], right: &[&str], body: String) -> String {
-    let head = |class: &str, name: &&str| match *name {
-        "" => "<td></td>".to_owned(),
-        name => format!(r#"<th scope="col"{class}>{}</th>"#, escape(name)),
-    };
-    let left: String = left.iter().map(|name| head(r#" class="left""#, name)).collect();
-    let right: String = right.iter().map(|name| head("", name)).collect();
-    format!(
-        r#"<div class="box {class}" role="region" aria-label="{label}" tabindex="0">
-<table class="{class}">
-<thead><tr>{left}{right}</tr></thead>
-<tbody>
-{body}</tbody>
-</table>
-</div>
-"#
-    )
+    data
 }
 
 fn notes(story: &Story) -> String {

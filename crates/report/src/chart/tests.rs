@@ -1,0 +1,166 @@
+use super::*;
+
+/// Every element that is opened is closed, in the right order.
+pub(crate) fn assert_well_formed(page: &str) {
+    const VOID: [&str; 2] = ["meta", "wbr"];
+    let mut open = Vec::new();
+    for part in page.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').expect("a tag ends before the next one begins");
+        assert!(!text.contains('>'), "a stray bracket after {tag}");
+        let name = tag.trim_start_matches('/').split_whitespace().next().unwrap_or_default().trim_end_matches('/');
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "closed by </{name}>");
+        } else if !tag.starts_with('!') && !tag.ends_with('/') && !VOID.contains(&name) {
+            open.push(name);
+        }
+        assert_eq!(tag.matches('"').count() % 2, 0, "quotes in <{tag}>");
+    }
+    assert!(open.is_empty(), "still open: {open:?}");
+}
+
+pub(crate) fn assert_finite(page: &str) {
+    for word in page.split(|letter: char| !letter.is_ascii_alphanumeric()) {
+        assert!(!["nan", "inf", "infinity"].contains(&word.to_lowercase().as_str()), "{word}");
+    }
+}
+
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
+    rest.split_once('"').map(|(value, _)| value)
+}
+
+/// Every mark and every text begins on the canvas of the drawing it is in.
+pub(crate) fn assert_on_canvas(page: &str) {
+    for drawing in page.split("<svg ").skip(1) {
+        let drawing = format!(" {}", drawing.split("</svg>").next().unwrap_or_default());
+        let size: Vec<f64> =
+            attribute(&drawing, "viewBox").unwrap().split(' ').map(|side| side.parse().unwrap()).collect();
+        let within = |text: &str, most: f64| {
+            let value: f64 = text.parse().unwrap();
+            assert!((0.0..=most).contains(&value), "{value} of {most} in {drawing}");
+        };
+        for tag in drawing.split('<').skip(1) {
+            for (names, most) in [(["x", "cx"], size[2]), (["y", "cy"], size[3])] {
+                names.into_iter().filter_map(|name| attribute(tag, name)).for_each(|value| within(value, most));
+            }
+            for point in attribute(tag, "points").unwrap_or_default().split_whitespace() {
+                let (x, y) = point.split_once(',').unwrap();
+                within(x, size[2]);
+                within(y, size[3]);
+            }
+        }
+    }
+}
+
+fn tail(lines: Vec<Line>) -> Chart {
+    Chart::Tail(TailChart {
+        title: "FCT".into(),
+        caption: String::new(),
+        x: Axis::log("flow completion time").written(time_us),
+        of: "flows".into(),
+        from: 0.99,
+        shares: Shares::Even,
+        guide: Some(0.999),
+        lines,
+    })
+}
+
+fn lines(lines: Vec<Line>) -> Chart {
+    let (title, caption) = ("slowdown".into(), "by size".into());
+    Chart::Lines(LinesChart { title, caption, x: Axis::log("size (B)"), y: Axis::linear("slowdown"), lines })
+}
+
+fn series(lines: Vec<Line>, events: Vec<(f64, String)>) -> Chart {
+    let panels = vec![Panel { y: Axis::linear("rate (Gb/s)"), lines }];
+    Chart::Series(SeriesChart { title: "time".into(), caption: String::new(), time: Axis::linear("s"), panels, events })
+}
+
+fn bars(values: &[Option<f64>], axis: Axis) -> Chart {
+    let bar = |ours: &Option<f64>| Bar { name: "ordered".into(), ours: *ours, paper: ours.map(|ours| ours * 1.1) };
+    let groups = vec![Group { name: "1e-3".into(), bars: values.iter().map(bar).collect() }];
+    Chart::Bars(BarsChart { title: "goodput".into(), caption: String::new(), axis, groups })
+}
+
+fn figure(chart: &Chart) -> String {
+    let html = chart.figure("c", &mut Palette::default());
+    assert_well_formed(&html);
+    assert_finite(&html);
+    assert_on_canvas(&html);
+    html
+}
+
+#[test]
+fn a_chart_without_data_says_so() {
+    let nothing = || vec![Line::new("a", vec![]), Line::new("b", vec![(f64::NAN, 1.0), (1.0, f64::INFINITY)])];
+    let charts = [
+        tail(nothing()),
+        tail(vec![]),
+        lines(nothing()),
+        series(nothing(), vec![(1.0, "on".into())]),
+        series(vec![], vec![]),
+        bars(&[], Axis::linear("x")),
+        bars(&[None, Some(f64::NAN)], Axis::log("x")),
+    ];
+    for chart in charts {
+        let html = figure(&chart);
+        assert!(html.contains("No data") && !html.contains("<svg"), "{html}");
+    }
+}
+
+#[test]
+fn unusual_numbers_stay_on_the_canvas() {
+    let points = [(0.0, -1e300), (1e-300, 0.0), (5.0, 1e300), (f64::INFINITY, 1.0), (7.0, f64::NAN), (1e12, 3.0)];
+    let line = || vec![Line::new("a", points.to_vec()).with_paper(points.to_vec())];
+    let values = [Some(-1.0), Some(0.0), Some(1e-12), Some(3e12), None, Some(f64::NEG_INFINITY)];
+    let events = vec![(f64::NAN, "never".into()), (1e12, "late".into()), (-5.0, "early, with much to say".into())];
+    for chart in [
+        tail(line()),
+        lines(line()),
+        series(line(), events),
+        bars(&values, Axis::linear("x")),
+        bars(&values, Axis::log("x")),
+    ] {
+        assert!(figure(&chart).contains("<svg"));
+    }
+}
+
+#[test]
+fn a_chart_has_a_name_a_legend_and_its_numbers() {
+    let html = figure(&lines(vec![
+        Line::new("ordered", vec![(143.0, 1.1), (24_387.0, 1.3)]).with_paper(vec![(143.0, 1.0)]),
+        Line::reference("ideal", vec![(143.0, 1.0), (24_387.0, 1.0)]),
+        Line::new("Wharf", vec![]),
+    ]));
+    for part in [
+        "<title id=\"c-title\">slowdown</title>",
+        "<desc id=\"c-desc\">slowdown by size (B).",
+        "<strong>slowdown</strong><p>by size</p>",
+        "ideal</li>",
+        "Wharf (no data)</li>",
+        "hollow marks: the paper</li>",
+        "class=\"mark hollow s0\"",
+        "<th scope=\"col\">ordered, paper</th>",
+        "<th scope=\"row\" class=\"left\">24,387</th><td>1.3</td><td>–</td><td>1</td>",
+    ] {
+        assert!(html.contains(part), "{part} in {html}");
+    }
+}
+
+#[test]
+fn the_legend_of_a_tail_gives_the_values_at_the_guide() {
+    let sorted: Vec<f64> = (1..=10_000).map(f64::from).collect();
+    let html = figure(&tail(vec![Line::new("loss", tail_points(&sorted, 0.99))]));
+    assert!(html.contains("loss: p99.9\u{a0}9.99\u{a0}ms</li>"), "{html}");
+    assert!(html.contains("99 % within 9.9\u{a0}ms, 99.9 % within 9.99\u{a0}ms"), "{html}");
+}
+
+#[test]
+fn what_is_inserted_is_escaped() {
+    let evil = "<script>\"x\" & 'y'";
+    let line = || vec![Line::new(evil, vec![(1.0, 0.995), (2.0, 1.0)]), Line::new("b", vec![(1.0, 1.0)])];
+    let charts = [tail(line()), lines(line()), series(line(), vec![(1.0, evil.into())])];
+    for chart in charts {
+        let html = figure(&chart);
+        assert!(!html.contains("<script") && html.contains("&lt;script&gt;&quot;x&quot; &amp; &#39;y&#39;"), "{html}");
+    }
+}

@@ -1,0 +1,28 @@
+//! Simulated networks: flows as rows, and what they add up to.
+//!
+//! A run is one point of a scenario with one seed. [`write_run`] puts what came of it into files, [`Digest`] keeps what
+//! is needed of it to say something about all seeds together: a [`Summary`] for programs, [`tables`] for people.
+//!
+//! | file of a run | what is in it |
+//! | --- | --- |
+//! | `flows.csv`, `flows.parquet` | one row for each flow, the same columns in both |
+//! | `samples.csv` | throughput, queues and buffers over time |
+//! | `sw2-sw6.pcapng` | packets as they left either end of a link |
+//!
+//! Same seed, same bytes.
+
+mod columns;
+mod csv;
+mod digest;
+mod files;
+mod parquet;
+mod pcapng;
+mod percentiles;
+mod summary;
+mod tables;
+
+pub use digest::Digest;
+pub use files::{file_name, whole_file, write_run};
+pub use percentiles::Percentiles;
+pub use summary::{Summary, summarize};
+pub use tables::tables;

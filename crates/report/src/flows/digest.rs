@@ -1,0 +1,186 @@
+//! What is kept of a run when its rows are gone: enough to pool it with others.
+
+use guard::Counters;
+use sim::net::{FlowRow, Outcome};
+use sim::scenario::Point;
+use units::{Bytes, Span, Time};
+
+/// Sizes from which on flows are counted apart, as most papers do; a class ends where the next begins.
+pub(super) const CLASSES: [Bytes; 4] = [Bytes::ZERO, Bytes::new(10_000), Bytes::new(100_000), Bytes::new(1_000_000)];
+
+/// One run, or several of the same point.
+#[derive(Clone, Debug, Default)]
+pub struct Digest {
+    /// By traffic.
+    pub(super) traffic: Vec<TrafficDigest>,
+    /// By link, where it is protected.
+    pub(super) links: Vec<LinkDigest>,
+    pub(super) simulated: Span,
+    pub(super) dropped: u64,
+    pub(super) marked: u64,
+    pub(super) corrupted: u64,
+    pub(super) pfc_pauses: u64,
+    pub(super) events: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct TrafficDigest {
+    pub flows: u64,
+    pub complete: u64,
+    pub failed: u64,
+    pub received: u64,
+    /// In microseconds.
+    pub fct: Vec<f64>,
+    /// By class of size.
+    pub slowdown: [Vec<f32>; CLASSES.len()],
+    /// The smallest and the largest flow.
+    pub sizes: Option<(u64, u64)>,
+    pub repairs: Repairs,
+}
+
+/// What losses, or what was taken for one, made the ends do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Repairs {
+    /// Segments or packets sent again, for whatever cause.
+    pub retransmitted: u64,
+    /// Sent to find out whether the tail was lost.
+    pub probes: u64,
+    pub timeouts: u64,
+    /// RDMA: asked for by the receiver.
+    pub naks: u64,
+    /// Windows reduced because of a loss.
+    pub reductions: u64,
+    /// Of these, such as turned out to be for nothing.
+    pub undone: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct LinkDigest {
+    pub between: [String; 2],
+    /// Of both directions.
+    pub counters: Counters,
+    pub overflows: u64,
+    /// In microseconds.
+    pub recovery: Vec<f64>,
+    pub tx_peak: Bytes,
+    pub rx_peak: Bytes,
+}
+
+impl Digest {
+    pub fn of(point: &Point, outcome: &Outcome) -> Self {
+        let mut traffic: Vec<TrafficDigest> = point.traffic_names().map(|_| TrafficDigest::default()).collect();
+        for flow in &outcome.flows {
+            traffic[usize::from(flow.traffic)].count(flow);
+        }
+        let sum = |count: fn(&sim::net::PortCounters) -> u64| outcome.ports.iter().map(count).sum();
+        Self {
+            traffic,
+            links: links(point, outcome),
+            simulated: outcome.ended.since(Time::ZERO),
+            dropped: sum(|port| port.dropped),
+            marked: sum(|port| port.marked),
+            corrupted: sum(|port| port.corrupted),
+            pfc_pauses: outcome.pfc_pauses,
+            events: outcome.events,
+        }
+    }
+
+    /// Pools another run of the same point.
+    pub fn add(&mut self, other: Self) {
+        if self.traffic.is_empty() {
+            *self = other;
+            return;
+        }
+        self.traffic.iter_mut().zip(other.traffic).for_each(|(mine, other)| mine.add(other));
+        self.links.iter_mut().zip(other.links).for_each(|(mine, other)| mine.add(other));
+        self.simulated += other.simulated;
+        self.dropped += other.dropped;
+        self.marked += other.marked;
+        self.corrupted += other.corrupted;
+        self.pfc_pauses += other.pfc_pauses;
+        self.events += other.events;
+    }
+}
+
+impl TrafficDigest {
+    fn count(&mut self, flow: &FlowRow) {
+        self.flows += 1;
+        self.failed += u64::from(flow.failed);
+        // A queue pair does not say how far its messages have come.
+        self.received += if flow.finish.is_some() { flow.bytes } else { flow.received };
+        let (least, most) = self.sizes.unwrap_or((flow.bytes, flow.bytes));
+        self.sizes = Some((least.min(flow.bytes), most.max(flow.bytes)));
+        if let (Some(fct), Some(slowdown)) = (flow.fct(), flow.slowdown()) {
+            self.complete += 1;
+            self.fct.push(fct.as_us());
+            let class = CLASSES.partition_point(|from| from.get() <= flow.bytes) - 1;
+            self.slowdown[class].push(slowdown as f32);
+        }
+        let tally = &flow.tally;
+        self.repairs.add(&Repairs {
+            retransmitted: tally.retransmitted.into(),
+            probes: tally.probes.into(),
+            timeouts: tally.timeouts.into(),
+            naks: tally.naks.into(),
+            reductions: tally.reductions.into(),
+            undone: tally.undone.into(),
+        });
+    }
+
+    fn add(&mut self, other: Self) {
+        self.flows += other.flows;
+        self.complete += other.complete;
+        self.failed += other.failed;
+        self.received += other.received;
+        self.fct.extend(other.fct);
+        self.slowdown.iter_mut().zip(other.slowdown).for_each(|(mine, other)| mine.extend(other));
+        self.sizes = match (self.sizes, other.sizes) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (mine, other) => mine.or(other),
+        };
+        self.repairs.add(&other.repairs);
+    }
+
+    pub fn sizes_vary(&self) -> bool {
+        self.sizes.is_some_and(|(least, most)| least < most)
+    }
+}
+
+impl Repairs {
+    fn add(&mut self, other: &Self) {
+        self.retransmitted += other.retransmitted;
+        self.probes += other.probes;
+        self.timeouts += other.timeouts;
+        self.naks += other.naks;
+        self.reductions += other.reductions;
+        self.undone += other.undone;
+    }
+}
+
+impl LinkDigest {
+    fn add(&mut self, other: Self) {
+        self.counters += other.counters;
+        self.overflows += other.overflows;
+        self.recovery.extend(other.recovery);
+        self.tx_peak = self.tx_peak.max(other.tx_peak);
+        self.rx_peak = self.rx_peak.max(other.rx_peak);
+    }
+}
+
+fn links(point: &Point, outcome: &Outcome) -> Vec<LinkDigest> {
+    let topology = point.topology();
+    let link = |(link, tally): &(u32, sim::net::LinkTally)| {
+        let ends = &topology.links[*link as usize];
+        let mut counters = tally.counters[0];
+        counters += tally.counters[1];
+        LinkDigest {
+            between: [ends.a, ends.b].map(|end| topology.name(end).to_owned()),
+            counters,
+            overflows: tally.overflows,
+            recovery: tally.recovery.iter().map(|span| span.as_us()).collect(),
+            tx_peak: tally.tx_peak,
+            rx_peak: tally.rx_peak,
+        }
+    };
+    outcome.links.iter().map(link).collect()
+}

@@ -1,0 +1,76 @@
+//! Files of a run, each complete or not there at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use sim::net::Outcome;
+use sim::scenario::Point;
+
+use super::{csv, parquet, pcapng};
+
+/// Writes everything that a run has to say into a folder, which is made if it is not there. Files of a former run with
+/// the same names are replaced.
+pub fn write_run(folder: &Path, point: &Point, outcome: &Outcome) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    whole_file(&folder.join("flows.csv"), |out| csv::flows(point, outcome, out))?;
+    whole_file(&folder.join("flows.parquet"), |out| parquet::flows(point, outcome, out))?;
+    if point.is_sampled() {
+        whole_file(&folder.join("samples.csv"), |out| csv::samples(point, outcome, out))?;
+    }
+    for ports in point.captured().chunks_exact(2) {
+        let name = format!("{}.pcapng", file_name(&pcapng::link_name(point, ports[0])));
+        whole_file(&folder.join(name), |out| pcapng::packets(point, outcome, ports, out))?;
+    }
+    Ok(())
+}
+
+/// Writes a file under another name and gives it its own when all of it is there.
+pub fn whole_file(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".part");
+    let unfinished = Path::new(&unfinished);
+    let mut out = BufWriter::new(File::create(unfinished)?);
+    let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| fs::rename(unfinished, path));
+    if written.is_err() {
+        // What went wrong is worth more than what may go wrong now.
+        let _ = fs::remove_file(unfinished);
+    }
+    written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// A text as the name of a file or folder, different for different texts: spaces are underscores, whatever else is
+/// unusual in names is written like `%2F`.
+pub fn file_name(text: &str) -> String {
+    let mut name = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b' ' => name.push('_'),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'+' | b'=' | b',' | b':' => name.push(byte.into()),
+            _ => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if name.starts_with('.') { name.replacen('.', "%2E", 1) } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain_and_tell_texts_apart() {
+        assert_eq!(file_name("protect=ordered loss=1e-3"), "protect=ordered_loss=1e-3");
+        assert_eq!(["../x", "a_b", "a b", "1%"].map(file_name), ["%2E.%2Fx", "a%5Fb", "a_b", "1%25"]);
+    }
+
+    #[test]
+    fn a_file_that_fails_leaves_what_was_there() {
+        let path = std::env::temp_dir().join(format!("hitless-whole-{}", std::process::id()));
+        whole_file(&path, |out| out.write_all(b"first")).unwrap();
+        let failed = whole_file(&path, |out| out.write_all(b"half").and(Err(io::Error::other("disk full"))));
+        assert!(failed.unwrap_err().to_string().ends_with("disk full"));
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert!(!path.with_extension("part").exists());
+        fs::remove_file(&path).unwrap();
+    }
+}

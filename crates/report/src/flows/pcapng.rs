@@ -1,0 +1,217 @@
+//! Captured packets as pcapng, for Wireshark and its relatives.
+//!
+//! Packets of the simulator have no bytes; their headers are written out here, with addresses made from the numbers of
+//! hosts and ports from those of flows. Payload is zeros, and cut off: a packet's length is in the file all the same.
+//! A packet that the wire corrupted is marked with a comment and with the flag for a wrong check sequence.
+//!
+//! Not there: handshakes, since connections are established from the start (windows count in units of 256 bytes, as if
+//! that had been agreed), and RoCEv2's invariant CRC, which is zero.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::{DataLink, PcapError};
+use sim::net::{Body, Captured, Outcome};
+use sim::scenario::Point;
+use sim::topology::{DirectedLink, NodeId};
+use transport::roce::{Opcode, Packet, Part, Syndrome};
+use transport::tcp;
+use units::Time;
+use wire::ip::Ecn;
+use wire::ipv4::{self, Station};
+use wire::{roce, udp};
+
+/// Room for every header.
+const SNAP: usize = 128;
+/// Where whoever begins a flow finds the other; discard, iperf's.
+const TCP_PORT: u16 = 5_001;
+const UDP_PORT: u16 = 9;
+const FIRST_FREE_PORT: u16 = 1_024;
+/// RFC 7323's scale of the window.
+const WINDOW_SCALE: u32 = 8;
+/// Link-layer error, wrong frame check sequence (pcapng, §4.3.1).
+const WRONG_CHECK: u32 = 1 << 24;
+const FRAME_CHECK: u32 = 4;
+const ETHERNET: u32 = 14;
+
+pub(super) fn link_name(point: &Point, port: DirectedLink) -> String {
+    let topology = point.topology();
+    format!("{}-{}", topology.name(topology.from(port)), topology.name(topology.to(port)))
+}
+
+/// The packets of these ports, each an interface of the file.
+pub(super) fn packets(
+    point: &Point,
+    outcome: &Outcome,
+    ports: &[DirectedLink],
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut writer = PcapNgWriter::new(out).map_err(to_io)?;
+    for port in ports {
+        let name = link_name(point, *port);
+        let options =
+            vec![InterfaceDescriptionOption::IfName(Cow::Borrowed(&name)), InterfaceDescriptionOption::IfTsResol(9)];
+        let block = InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: SNAP as u32, options };
+        writer.write_pcapng_block(block).map_err(to_io)?;
+    }
+    for captured in &outcome.captured {
+        let Some(interface) = ports.iter().position(|port| port.0 == captured.port) else { continue };
+        writer.write_pcapng_block(block(captured, interface as u32)).map_err(to_io)?;
+    }
+    Ok(())
+}
+
+fn block(captured: &Captured, interface: u32) -> EnhancedPacketBlock<'static> {
+    let original = u32::from(captured.packet.len).saturating_sub(FRAME_CHECK);
+    let mut data = headers(captured);
+    data.resize((original as usize).min(SNAP), 0);
+    let mut options = Vec::new();
+    if captured.corrupted {
+        options.push(EnhancedPacketOption::Comment(Cow::Borrowed("corrupted on the wire")));
+        options.push(EnhancedPacketOption::Flags(WRONG_CHECK));
+    }
+    EnhancedPacketBlock {
+        interface_id: interface,
+        timestamp: Duration::from_nanos(captured.at.since(Time::ZERO).as_ps() / 1_000),
+        original_len: original,
+        data: Cow::Owned(data),
+        options,
+    }
+}
+
+/// As long as the packet says, and no longer.
+fn headers(captured: &Captured) -> Vec<u8> {
+    let mut out = Vec::with_capacity(SNAP);
+    let conversation = Conversation::of(captured);
+    let inside = u32::from(captured.packet.len).saturating_sub(FRAME_CHECK + ETHERNET + 20) as u16;
+    match &captured.packet.body {
+        Body::Tcp(segment) => segment_headers(segment, &conversation, inside, &mut out),
+        Body::Roce(packet) => packet_headers(packet, &conversation, &mut out),
+        Body::Raw(_) => {
+            let ip = conversation.ip(ipv4::UDP, inside);
+            ip.emit(&mut out);
+            let [source, destination] = conversation.ports(UDP_PORT);
+            udp::Header { source, destination, checked: true }.emit(&ip, &mut out);
+        }
+    }
+    out
+}
+
+/// Who speaks to whom.
+struct Conversation {
+    from: NodeId,
+    to: NodeId,
+    forward: bool,
+    flow: u32,
+    ecn: Ecn,
+}
+
+impl Conversation {
+    fn of(captured: &Captured) -> Self {
+        let Captured { src, dst, forward, flow, packet, .. } = *captured;
+        let (from, to) = if forward { (src, dst) } else { (dst, src) };
+        Self { from, to, forward, flow, ecn: packet.ecn }
+    }
+
+    fn ip(&self, protocol: u8, payload: u16) -> ipv4::Header {
+        ipv4::Header { from: station(self.from), to: station(self.to), protocol, ecn: self.ecn, payload }
+    }
+
+    /// Source and destination, if this is where the flow's beginner finds the other.
+    fn ports(&self, served: u16) -> [u16; 2] {
+        let own = FIRST_FREE_PORT + (self.flow % u32::from(u16::MAX - FIRST_FREE_PORT)) as u16;
+        let own = if own == served { u16::MAX } else { own };
+        if self.forward { [own, served] } else { [served, own] }
+    }
+}
+
+/// 10.0.0.1 is the first host, and so on.
+fn station(node: NodeId) -> Station {
+    let [_, a, b, c] = (node.0 + 1).to_be_bytes();
+    Station { mac: [2, 0, 0, a, b, c], ip: [10, a, b, c] }
+}
+
+fn segment_headers(segment: &tcp::Segment, conversation: &Conversation, inside: u16, out: &mut Vec<u8>) {
+    let ip = conversation.ip(ipv4::TCP, inside);
+    ip.emit(out);
+    let [source, destination] = conversation.ports(TCP_PORT);
+    // Positions on a real wire are the lowest 32 bits of ours.
+    let position = |offset: i32| segment.ack.wrapping_add_signed(offset.into()) as u32;
+    let blocks: Vec<(u32, u32)> =
+        segment.sack.blocks().iter().map(|(from, to)| (position(*from), position(*to))).collect();
+    let header = wire::tcp::Header {
+        source,
+        destination,
+        seq: segment.seq as u32,
+        ack: segment.ack as u32,
+        window: (segment.window >> WINDOW_SCALE).min(u16::MAX.into()) as u16,
+        ece: segment.ece,
+        cwr: segment.cwr,
+        timestamp: segment.timestamp,
+        echo: segment.echo,
+        sack: &blocks,
+    };
+    header.emit(&ip, out);
+}
+
+fn packet_headers(packet: &Packet, conversation: &Conversation, out: &mut Vec<u8>) {
+    let header = roce::Header {
+        opcode: opcode(packet.opcode),
+        // Each end of a flow has a queue pair of its own; 0 and 1 are reserved.
+        queue_pair: 2 + 2 * conversation.flow + u32::from(conversation.forward),
+        psn: packet.psn.number(),
+        ack_request: packet.ack_request,
+        extended: extended(packet),
+    };
+    let inside = udp::Header::LEN + header.size() + packet.payload as usize + roce::Header::CHECK;
+    let ip = conversation.ip(ipv4::UDP, inside as u16);
+    ip.emit(out);
+    // The same both ways, as a hash over ports wants it; the number tells flows apart.
+    let source = 0xc000 | (conversation.flow & 0x3fff) as u16;
+    udp::Header { source, destination: roce::PORT, checked: false }.emit(&ip, out);
+    header.emit(out);
+}
+
+fn opcode(opcode: Opcode) -> roce::Opcode {
+    use roce::Opcode as Wire;
+    let by_part = |part, [first, middle, last, only]: [Wire; 4]| match part {
+        Part::First => first,
+        Part::Middle => middle,
+        Part::Last => last,
+        Part::Only => only,
+    };
+    match opcode {
+        Opcode::Send(part) => by_part(part, [Wire::SendFirst, Wire::SendMiddle, Wire::SendLast, Wire::SendOnly]),
+        Opcode::Write(part) => by_part(part, [Wire::WriteFirst, Wire::WriteMiddle, Wire::WriteLast, Wire::WriteOnly]),
+        Opcode::ReadRequest => Wire::ReadRequest,
+        Opcode::ReadResponse(part) => by_part(
+            part,
+            [Wire::ReadResponseFirst, Wire::ReadResponseMiddle, Wire::ReadResponseLast, Wire::ReadResponseOnly],
+        ),
+        Opcode::Acknowledge(_) => Wire::Acknowledge,
+    }
+}
+
+fn extended(packet: &Packet) -> Option<roce::Extended> {
+    let msn = packet.msn;
+    match packet.opcode {
+        Opcode::Write(part) if part.is_first() => Some(roce::Extended::Rdma { len: packet.dma_len }),
+        Opcode::ReadRequest => Some(roce::Extended::Rdma { len: packet.dma_len }),
+        Opcode::Acknowledge(syndrome) => {
+            Some(roce::Extended::Ack { nak: matches!(syndrome, Syndrome::SequenceError), msn })
+        }
+        Opcode::ReadResponse(Part::First | Part::Last | Part::Only) => Some(roce::Extended::Ack { nak: false, msn }),
+        Opcode::Send(_) | Opcode::Write(_) | Opcode::ReadResponse(Part::Middle) => None,
+    }
+}
+
+fn to_io(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        error => io::Error::other(error.to_string()),
+    }
+}

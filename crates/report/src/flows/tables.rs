@@ -1,0 +1,181 @@
+//! Summaries as tables for people.
+
+use serde::Serialize;
+
+use super::percentiles::Percentiles;
+use super::summary::{SizeClass, Summary};
+use crate::table::{Align, Table, thousands};
+
+/// What is worth showing of these points, each table with its title.
+pub fn tables<C: Serialize>(points: &[&Summary<'_, C>]) -> String {
+    let mut text = format!("flow completion time in µs\n{}", flows(points));
+    let mut add = |title: &str, table: Option<Table>| {
+        if let Some(table) = table {
+            text += &format!("\n{title}\n{table}");
+        }
+    };
+    add("slowdown by size", by_size(points));
+    add("retransmissions, by cause", Some(repairs(points)));
+    add("network", Some(network(points)));
+    add("protected links", links(points));
+    text
+}
+
+fn flows<C>(points: &[&Summary<'_, C>]) -> Table {
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("traffic", Align::Left),
+        ("flows", Align::Right),
+        ("p50", Align::Right),
+        ("p99", Align::Right),
+        ("p99.9", Align::Right),
+        ("p99.99", Align::Right),
+        ("max", Align::Right),
+        ("slowdown p50", Align::Right),
+        ("p99", Align::Right),
+        ("goodput", Align::Right),
+    ]);
+    for point in points {
+        for traffic in &point.traffic {
+            let flows = match traffic.flows == traffic.complete {
+                true => thousands(traffic.flows),
+                false => format!("{} of {}", thousands(traffic.complete), thousands(traffic.flows)),
+            };
+            let Percentiles { p50, p99, p999, p9999, max, .. } = traffic.fct_us;
+            let mut cells = vec![point.label.to_owned(), traffic.name.to_owned(), flows];
+            cells.extend([p50, p99, p999, p9999, max].map(|us| number(us, 1)));
+            cells.extend([traffic.slowdown.p50, traffic.slowdown.p99].map(|times| number(times, 2)));
+            cells.push(format!("{} Gb/s", number(Some(traffic.goodput_gbps), 3)));
+            table.row(cells);
+        }
+    }
+    table
+}
+
+fn by_size<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("traffic", Align::Left),
+        ("bytes", Align::Left),
+        ("flows", Align::Right),
+        ("p50", Align::Right),
+        ("p99", Align::Right),
+        ("p99.9", Align::Right),
+        ("max", Align::Right),
+    ]);
+    let mut any = false;
+    for point in points {
+        for traffic in &point.traffic {
+            for class in &traffic.slowdown_by_size {
+                any = true;
+                let Percentiles { n, p50, p99, p999, max, .. } = class.slowdown;
+                let mut cells = vec![point.label.to_owned(), traffic.name.to_owned(), range(class), thousands(n)];
+                cells.extend([p50, p99, p999, max].map(|times| number(times, 2)));
+                table.row(cells);
+            }
+        }
+    }
+    any.then_some(table)
+}
+
+fn repairs<C>(points: &[&Summary<'_, C>]) -> Table {
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("traffic", Align::Left),
+        ("sent again", Align::Right),
+        ("probes", Align::Right),
+        ("timeouts", Align::Right),
+        ("NAKs", Align::Right),
+        ("reductions", Align::Right),
+        ("for nothing", Align::Right),
+        ("failed", Align::Right),
+    ]);
+    for point in points {
+        for traffic in &point.traffic {
+            let seen = &traffic.repairs;
+            let counts = [
+                seen.retransmitted,
+                seen.probes,
+                seen.timeouts,
+                seen.naks,
+                seen.reductions,
+                seen.undone,
+                traffic.failed,
+            ];
+            let mut cells = vec![point.label.to_owned(), traffic.name.to_owned()];
+            cells.extend(counts.map(thousands));
+            table.row(cells);
+        }
+    }
+    table
+}
+
+fn network<C>(points: &[&Summary<'_, C>]) -> Table {
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("seeds", Align::Right),
+        ("simulated", Align::Right),
+        ("corrupted", Align::Right),
+        ("dropped", Align::Right),
+        ("marked", Align::Right),
+        ("PFC pauses", Align::Right),
+        ("events", Align::Right),
+    ]);
+    for point in points {
+        let mut cells = vec![point.label.to_owned(), thousands(point.seeds.len() as u64)];
+        cells.push(format!("{:.6} s", point.simulated_seconds));
+        let counts = [point.corrupted, point.dropped, point.marked, point.pfc_pauses, point.events];
+        cells.extend(counts.map(thousands));
+        table.row(cells);
+    }
+    table
+}
+
+fn links<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("link", Align::Left),
+        ("missing", Align::Right),
+        ("recovered", Align::Right),
+        ("given up", Align::Right),
+        ("sent again", Align::Right),
+        ("pauses", Align::Right),
+        ("recovery p50", Align::Right),
+        ("p99", Align::Right),
+        ("max", Align::Right),
+        ("Tx peak", Align::Right),
+        ("Rx peak", Align::Right),
+    ]);
+    let mut any = false;
+    for point in points {
+        for link in &point.links {
+            any = true;
+            let counts = [link.missing, link.recovered, link.given_up, link.sent_again, link.pauses];
+            let mut cells = vec![point.label.to_owned(), link.between.join("-")];
+            cells.extend(counts.map(thousands));
+            let Percentiles { p50, p99, max, .. } = link.recovery_us;
+            cells.extend([p50, p99, max].map(|us| us.map_or("-".to_owned(), |us| format!("{us:.2} µs"))));
+            let peaks = [link.tx_buffer_peak_bytes, link.rx_buffer_peak_bytes];
+            cells.extend(peaks.map(|bytes| format!("{} B", thousands(bytes))));
+            table.row(cells);
+        }
+    }
+    any.then_some(table)
+}
+
+/// A dash for what there is not.
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+fn range(class: &SizeClass) -> String {
+    let short = |bytes: u64| match bytes {
+        1_000_000.. => format!("{}M", bytes / 1_000_000),
+        1_000.. => format!("{}K", bytes / 1_000),
+        _ => bytes.to_string(),
+    };
+    match class.below_bytes {
+        Some(below) => format!("{} to {}", short(class.from_bytes), short(below)),
+        None => format!("{} and more", short(class.from_bytes)),
+    }
+}

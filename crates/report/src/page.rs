@@ -1,0 +1,82 @@
+//! The report of a reproduction: one HTML file with every claim, its charts, and the paper's values beside ours.
+//!
+//! It loads nothing and runs nothing: text, tables and SVG with one stylesheet, for a telephone, a desk and paper, by
+//! day and by night. What is inserted is escaped; what is no number is a dash.
+
+mod frame;
+mod section;
+mod verdict;
+
+pub use frame::{Frame, command};
+pub use section::Section;
+
+use verdict::Tally;
+
+use crate::chart::Palette;
+use crate::svg::escape;
+
+const FOOTER: &str = "<p>A value matches if it lies within the band that its experiment’s file gives, or if too few \
+                      trials were run to tell it apart from that band.</p>\n";
+
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub title: String,
+    /// A paragraph.
+    pub lead: String,
+    /// What to type for the same again.
+    pub command: String,
+    /// Seed, scale, version, time taken: names and values.
+    pub facts: Vec<(String, String)>,
+    pub sections: Vec<Section>,
+}
+
+impl Page {
+    pub fn html(&self) -> String {
+        let mut palette = Palette::default();
+        let sections = self.sections.iter().enumerate();
+        let main: String = sections.map(|(at, section)| section.html(at + 1, &mut palette)).collect();
+        Frame { title: &self.title, css: "", header: &self.header(), main: &main, footer: FOOTER }.html()
+    }
+
+    fn header(&self) -> String {
+        let command = if self.command.is_empty() { String::new() } else { command(&self.command) };
+        let tally = Tally::of(self.sections.iter().flat_map(|section| &section.rows));
+        format!(
+            "<p class=\"lead\">{}</p>\n{}{command}{}{}",
+            escape(&self.lead),
+            tally.summary(),
+            self.facts(),
+            self.index()
+        )
+    }
+
+    fn facts(&self) -> String {
+        if self.facts.is_empty() {
+            return String::new();
+        }
+        let fact = |(name, value): &(String, String)| {
+            format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value))
+        };
+        format!("<dl class=\"facts\">\n{}</dl>\n", self.facts.iter().map(fact).collect::<String>())
+    }
+
+    fn index(&self) -> String {
+        if self.sections.is_empty() {
+            return String::new();
+        }
+        let entry = |section: &Section| {
+            format!(
+                "<li><a href=\"#{}\">{}</a> <cite>{}</cite> {}</li>\n",
+                section.anchor(),
+                escape(&section.title),
+                escape(&section.paper),
+                section.tally().html()
+            )
+        };
+        let entries: String = self.sections.iter().map(entry).collect();
+        format!("<nav aria-labelledby=\"claims\">\n<h2 id=\"claims\">Claims</h2>\n<ol>\n{entries}</ol>\n</nav>\n")
+    }
+}
+
+#[cfg(test)]
+mod tests;

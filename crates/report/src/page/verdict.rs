@@ -1,0 +1,59 @@
+//! Verdicts that need no colour to be read: a sign and a word.
+
+use crate::experiment::{Row, Verdict};
+
+pub(super) fn html(verdict: Verdict) -> String {
+    signed("span", verdict, &verdict.to_string())
+}
+
+fn signed(element: &str, verdict: Verdict, words: &str) -> String {
+    let sign = match verdict {
+        Verdict::Match => "✓",
+        Verdict::Differs => "≠",
+    };
+    format!(r#"<{element} class="verdict {verdict}"><span aria-hidden="true">{sign}</span> {words}</{element}>"#)
+}
+
+/// How many rows of a claim, or of all, match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tally {
+    matching: usize,
+    differing: usize,
+}
+
+impl Tally {
+    pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
+        let mut tally = Self { matching: 0, differing: 0 };
+        for row in rows {
+            match row.verdict {
+                Verdict::Match => tally.matching += 1,
+                Verdict::Differs => tally.differing += 1,
+            }
+        }
+        tally
+    }
+
+    /// For a claim: what differs, if anything does.
+    pub fn html(self) -> String {
+        match (self.matching, self.differing) {
+            (0, 0) => r#"<span class="verdict none">no rows</span>"#.to_owned(),
+            (1, 0) => html(Verdict::Match),
+            (0, 1) => html(Verdict::Differs),
+            (matching, 0) => signed("span", Verdict::Match, &format!("all {matching} match")),
+            (matching, differing) => {
+                signed("span", Verdict::Differs, &format!("{differing} of {} differ", matching + differing))
+            }
+        }
+    }
+
+    /// For the page: both, in large figures.
+    pub fn summary(self) -> String {
+        let matching = if self.matching == 1 { "value matches" } else { "values match" };
+        let differing = if self.differing == 1 { "differs" } else { "differ" };
+        format!(
+            "<div class=\"count\">\n{}\n{}\n</div>\n",
+            signed("p", Verdict::Match, &format!("<strong>{}</strong> {matching}", self.matching)),
+            signed("p", Verdict::Differs, &format!("<strong>{}</strong> {differing}", self.differing)),
+        )
+    }
+}
