@@ -92,6 +92,43 @@ pub enum SimCommand {
     /// LinkGuardian against UEC-style link-layer retry, on the same link with the same losses.
     #[command(allow_negative_numbers = true)]
     Compare(CompareArgs),
+
+    /// The network simulator against this machine's own TCP: the same wire, loss and congestion control in both.
+    ///
+    /// Brings its own hosts, wire and traffic; changes nothing on this machine and leaves nothing behind.
+    #[command(allow_negative_numbers = true)]
+    Check(SimCheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct SimCheckArgs {
+    /// Rate of the wire.
+    #[arg(long, default_value = "1G")]
+    pub rate: Rate,
+
+    /// Losses in each direction, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "1e-3,1e-2")]
+    pub losses: Vec<Prob>,
+
+    /// Seconds of bulk transfer in each case and round.
+    #[arg(long, default_value_t = 4.0, value_name = "S")]
+    pub seconds: f64,
+
+    /// Requests and responses in each case and round, for at most a minute.
+    #[arg(long, default_value = "5000")]
+    pub requests: Count,
+
+    /// Rounds; throughputs are medians over them.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+
+    /// Ticks a second of this machine's kernel (CONFIG_HZ).
+    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(24..=1200))]
+    pub hz: u32,
+
+    /// Do without root even where there is root.
+    #[arg(long)]
+    pub rootless: bool,
 }
 
 #[derive(Debug, Args)]

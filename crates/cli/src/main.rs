@@ -14,7 +14,9 @@ mod link;
 mod output;
 mod reproduce;
 mod shell;
+mod sim_check;
 mod sim_link;
+mod sim_run;
 mod soak;
 mod watch;
 mod wire_between;
@@ -38,6 +40,8 @@ fn main() -> ExitCode {
         Command::Wire(args) => wire_between::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),
         Command::Sim(SimCommand::Link(args)) => sim_link::run(args, cli.json),
+        Command::Sim(SimCommand::Run(args)) => sim_run::run(args, cli.json),
+        Command::Sim(SimCommand::Check(args)) => sim_check::run(args, cli.json),
         Command::Sim(SimCommand::Compare(args)) => compare::run(args, cli.json),
         Command::Reproduce(args) => reproduce::run(args, cli.json),
         Command::Completions { shell } => shell::completions(*shell, cli.json),

@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn a_probability_needs_no_quotes() {
-        let [quoted, bare] = ["\"1e-3\"", "1e-3"].map(|loss| FaultFile::parse(&format!("forward = [{{ loss = {loss} }}]")));
+        let [quoted, bare] =
+            ["\"1e-3\"", "1e-3"].map(|loss| FaultFile::parse(&format!("forward = [{{ loss = {loss} }}]")));
         assert_eq!(quoted, bare);
         assert!(FaultFile::parse("forward = [{ loss = 0 }]").is_ok());
     }
@@ -182,7 +183,9 @@ mod tests {
         let said = |text| FaultFile::parse(text).unwrap_err().to_string();
         assert!(said("forward = [{ loss = \"1.2\" }]").contains("[[forward]] number 1, loss: '1.2'"));
         assert!(said("forward = [{ los = \"1e-3\" }]").contains("unknown field `los`"));
-        assert!(said("reverse = [{ at = \"1s\" }, { at = \"1s\" }]").contains("[[reverse]] number 2, at: expected a later"));
+        assert!(
+            said("reverse = [{ at = \"1s\" }, { at = \"1s\" }]").contains("[[reverse]] number 2, at: expected a later")
+        );
         assert!(said("forward = [{ loss = \"1e-3\", bit_errors = \"1e-9\" }]").contains("expected one of"));
         assert!(said("forward = [{ loss = true }]").contains("text or a number"));
         assert!(said("forward = 3").contains("line 1"));

@@ -32,6 +32,7 @@ pub mod offload;
 pub mod poll;
 pub mod pool;
 pub mod queue;
+pub mod reality;
 pub mod run;
 pub mod seal;
 pub mod shell;

@@ -71,7 +71,7 @@ pub fn plug(end: usize) -> &'static str {
 }
 
 /// What may wait for a wire of this rate.
-fn queue_of(rate: Rate) -> Bytes {
+pub fn queue_of(rate: Rate) -> Bytes {
     rate.bytes_in(Span::from_ms(1)).max(Bytes::new(64 << 10))
 }
 

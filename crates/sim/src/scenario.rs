@@ -28,14 +28,16 @@
 //! | `keys` | which keys there are; unknown ones are answered with the nearest |
 //! | `sweep` | lists to points |
 //! | `reader` | values to types; which keys had an effect |
-//! | `fabric`, `links`, `traffic`, `transports`, `work` | tables to a [`Setup`] |
+//! | `fabric`, `links`, `traffic`, `transports`, `work`, `plan` | tables to a [`Setup`] |
 //!
-//! Everything that can be wrong is found before anything runs: each point's setup is made once to see whether it can be.
+//! Everything that can be wrong is found before anything runs: each point's setup is made once to see whether it can
+//! be.
 
 mod error;
 mod fabric;
 mod keys;
 mod links;
+mod plan;
 mod reader;
 mod seeds;
 mod set;
@@ -244,7 +246,12 @@ impl Point {
         self.traffic.iter().map(|kind| kind.name.as_str())
     }
 
-    /// Ports that are looked at while it runs.
+    /// Whether it is looked at while it runs.
+    pub fn is_sampled(&self) -> bool {
+        self.frame.sampling.is_some()
+    }
+
+    /// Ports that are looked at.
     pub fn watched(&self) -> &[DirectedLink] {
         self.frame.sampling.as_ref().map_or(&[], |sampling| &sampling.ports)
     }

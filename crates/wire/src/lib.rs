@@ -1,11 +1,16 @@
 //! Frames as bytes: parse and emit, never panic.
 //!
 //! [`link`] is the header that a protected link puts before each frame; [`Seq`] is its sequence
-//! number; [`ethernet`] holds the sizes that every wire shares.
+//! number; [`ethernet`] holds the sizes that every wire shares. [`ipv4`], [`tcp`], [`udp`] and [`roce`] emit
+//! headers for captures of simulated traffic.
 
 pub mod ethernet;
 pub mod ip;
+pub mod ipv4;
 pub mod link;
+pub mod roce;
 mod seq;
+pub mod tcp;
+pub mod udp;
 
 pub use seq::Seq;

@@ -20,10 +20,7 @@ const GROUP: usize = 1 << 18;
 
 /// `flows.parquet`.
 pub(super) fn flows(point: &Point, outcome: &Outcome, out: impl Write + Send) -> io::Result<()> {
-    write(point, &outcome.flows, out).map_err(|error| match error {
-        ParquetError::External(error) => io::Error::other(error),
-        error => io::Error::other(error),
-    })
+    write(point, &outcome.flows, out).map_err(io::Error::other)
 }
 
 fn write(point: &Point, rows: &[FlowRow], out: impl Write + Send) -> Result<()> {

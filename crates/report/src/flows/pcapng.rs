@@ -27,7 +27,7 @@ use wire::{roce, udp};
 
 /// Room for every header.
 const SNAP: usize = 128;
-/// Where whoever begins a flow finds the other; discard, iperf's.
+/// Where whoever begins a flow finds the other: iperf's port, and that of discard.
 const TCP_PORT: u16 = 5_001;
 const UDP_PORT: u16 = 9;
 const FIRST_FREE_PORT: u16 = 1_024;

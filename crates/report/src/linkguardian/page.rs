@@ -94,17 +94,23 @@ fn bars(finding: &LinkFinding) -> BarsChart {
     let (least, most) = values.fold((f64::MAX, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
     let label = finding.experiment.measure.replace('_', " ");
     let axis = if most > least * 100.0 { Axis::log(label) } else { Axis::linear(label) };
-    let bar = |row: &Row| {
-        let name = row.id.strip_prefix(&finding.experiment.id).unwrap_or(&row.id).trim_start_matches('.');
-        let paper = if let Said::Number(value) = row.paper { Some(value) } else { None };
-        Group { name: name.to_owned(), bars: vec![Bar { name: "ours".into(), ours: Some(row.ours), paper }] }
-    };
-    BarsChart {
-        title: experiment_title(finding),
-        caption: String::new(),
-        axis,
-        groups: finding.rows.iter().map(bar).collect(),
+    let mut groups: Vec<Group> = Vec::new();
+    for row in &finding.rows {
+        let (group, bar) = bar(row, &finding.experiment.id);
+        match groups.last_mut() {
+            Some(last) if last.name == group => last.bars.push(bar),
+            _ => groups.push(Group { name: group, bars: vec![bar] }),
+        }
     }
+    BarsChart { title: experiment_title(finding), caption: String::new(), axis, groups }
+}
+
+/// `25G.1e-3.ordered` is the bar `ordered` of the group `25G, 1e-3`.
+fn bar(row: &Row, claim: &str) -> (String, Bar) {
+    let point = row.id.strip_prefix(claim).unwrap_or(&row.id).trim_start_matches('.');
+    let (group, name) = point.rsplit_once('.').unwrap_or((point, "ours"));
+    let paper = if let Said::Number(value) = row.paper { Some(value) } else { None };
+    (group.replace('.', ", "), Bar { name: name.to_owned(), ours: Some(row.ours), paper })
 }
 
 fn experiment_title(finding: &LinkFinding) -> String {

@@ -140,16 +140,13 @@ const SWITCH_LATENCY: Span = Span::from_ns(400);
 
 pub(super) fn switches(table: &Reader<'_>, topology: &Topology) -> Read<Switches> {
     let usual = SwitchSettings::default();
-    let buffer = table.parsed("buffer")?.unwrap_or(usual.buffer);
-    if buffer == Bytes::ZERO || buffer > LARGEST_BUFFER {
-        return Err(table.wrong("buffer", format_args!("{buffer}: expected more than 0 and at most {LARGEST_BUFFER}")));
-    }
+    let buffer = table.bytes("buffer", Bytes::new(1)..=LARGEST_BUFFER)?.unwrap_or(usual.buffer);
     let pfc = table.inner("pfc").map(|pfc| pauses(&pfc, buffer, topology)).transpose()?;
     Ok(Switches {
         settings: SwitchSettings {
             buffer,
             alpha: alpha(table)?.unwrap_or(usual.alpha),
-            port_limit: table.parsed("port_limit")?,
+            port_limit: table.bytes("port_limit", Bytes::new(1)..=LARGEST_BUFFER)?,
             pfc,
         },
         marking: marking(table)?,
@@ -162,27 +159,32 @@ fn alpha(table: &Reader<'_>) -> Read<Option<f64>> {
     table.number("alpha", |alpha| alpha > 0.0 && alpha <= 1_024.0, "more than 0 and at most 1024")
 }
 
+/// How far a queue may fill until something happens.
+fn level(table: &Reader<'_>, key: &str) -> Read<Option<Bytes>> {
+    table.bytes(key, Bytes::ZERO..=LARGEST_BUFFER)
+}
+
 fn pauses(table: &Reader<'_>, buffer: Bytes, topology: &Topology) -> Read<Pfc> {
-    let headroom = table.parsed("headroom")?.unwrap_or(Bytes::new(100_000));
+    let headroom = level(table, "headroom")?.unwrap_or(Bytes::new(100_000));
     let mut ports = vec![0_u64; topology.nodes.len()];
     topology.links.iter().flat_map(|link| [link.a, link.b]).for_each(|end| ports[end.index()] += 1);
     let most = topology.switches().map(|switch| ports[switch.index()]).max().unwrap_or_default();
-    if Bytes::new(headroom.get().saturating_mul(most)) >= buffer {
+    if headroom * most >= buffer {
         let problem = format!("{headroom} at each of {most} ports: expected less than the buffer of {buffer} together");
         return Err(table.wrong("headroom", problem));
     }
     Ok(Pfc {
         alpha: alpha(table)?.unwrap_or(0.125),
         headroom,
-        hysteresis: table.parsed("hysteresis")?.unwrap_or(Bytes::new(3_000)),
+        hysteresis: level(table, "hysteresis")?.unwrap_or(Bytes::new(3_000)),
     })
 }
 
 /// `ecn = "100KB"`, or `ecn = { min = "100KB", max = "400KB", probability = 0.2 }`.
 fn marking(table: &Reader<'_>) -> Read<Option<Marking>> {
-    let Some(ramp) = table.inner("ecn") else { return Ok(table.parsed("ecn")?.map(Marking::step)) };
-    let some: Bytes = ramp.needed("min", ramp.parsed("min")?, "the queue from which on some packets are marked")?;
-    let all: Bytes = ramp.needed("max", ramp.parsed("max")?, "the queue from which on all packets are marked")?;
+    let Some(ramp) = table.inner("ecn") else { return Ok(level(table, "ecn")?.map(Marking::step)) };
+    let some = ramp.needed("min", level(&ramp, "min")?, "the queue from which on some packets are marked")?;
+    let all = ramp.needed("max", level(&ramp, "max")?, "the queue from which on all packets are marked")?;
     let most: Prob = ramp.needed("probability", ramp.parsed("probability")?, "the share marked just below max")?;
     if all < some {
         return Err(ramp.wrong("max", format_args!("{all}: expected at least min, {some}")));

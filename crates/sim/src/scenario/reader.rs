@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use units::{Count, ParseError, Span, nearest};
+use units::{Bytes, Count, ParseError, Span, nearest};
 
 use super::error::{Place, Wrong};
 use super::keys;
@@ -63,13 +63,26 @@ impl<'a> Reader<'a> {
 
     /// A length of time.
     pub fn span(&self, key: &str, allowed: RangeInclusive<Span>) -> Read<Option<Span>> {
+        self.within(key, allowed)
+    }
+
+    /// A size.
+    pub fn bytes(&self, key: &str, allowed: RangeInclusive<Bytes>) -> Read<Option<Bytes>> {
+        self.within(key, allowed)
+    }
+
+    /// A value of a unit, between two of the same.
+    fn within<T>(&self, key: &str, allowed: RangeInclusive<T>) -> Read<Option<T>>
+    where
+        T: FromStr<Err = ParseError> + PartialOrd + Default + Display,
+    {
         match self.parsed(key)? {
-            Some(span) if !allowed.contains(&span) => {
+            Some(value) if !allowed.contains(&value) => {
                 let (least, most) = allowed.into_inner();
-                let expected = if least == Span::ZERO { String::new() } else { "more than 0 and ".to_owned() };
-                Err(self.wrong(key, format_args!("{span}: expected {expected}at most {most}")))
+                let some = if least > T::default() { "more than 0 and " } else { "" };
+                Err(self.wrong(key, format_args!("{value}: expected {some}at most {most}")))
             }
-            span => Ok(span),
+            value => Ok(value),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `--set key=value`: what the command line says instead of the file.
 //!
-//! A key is a path such as `run.until`, `link.forward.loss` or, where there are several tables, `traffic.1.size`. A value
-//! needs no quotes; commas make a list; anything in brackets or braces is TOML.
+//! A key is a path such as `run.until`, `link.forward.loss` or, where there are several tables, `traffic.1.size`. A
+//! value needs no quotes; commas make a list; anything in brackets or braces is TOML.
 
 use super::error::{Place, Wrong};
 use super::keys::{self, Keys, SCENARIO, Shape};

@@ -113,7 +113,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_is_expected() {
         ("to = \"h8\"", "", "it.toml:11: traffic.to: missing: expected a host"),
         ("24387", "0", "it.toml:17: traffic.size: expected at least one byte"),
         ("24387", "\"lots\"", "it.toml:17: traffic.size: 'lots': expected a size such as 1518, 37KB or 16MB"),
-        ("24387", "\"900000GB\"", "it.toml:17: traffic.size: 900000000.0 MB: expected at most 45000000.0 MB"),
+        ("24387", "\"900000GB\"", "it.toml:17: traffic.size: 900000000.0 MB: expected at most 42366710.0 MB"),
         ("count = 50", "count = 0", "it.toml:18: traffic.count: '0': expected a whole number of at least 1"),
         ("count = 50", "mtu = 50", "it.toml:11: traffic.count: missing: expected how many, one after the other"),
         (
@@ -207,6 +207,11 @@ fn workloads_that_cannot_work_are_refused() {
             "\"poisson\"",
             "\"incast\"\nfan_in = 9\nevery = \"1ms\"",
             "it.toml:12: traffic.load: expected either this or every",
+        ),
+        (
+            "\"poisson\"\nload = 0.5\nsize = \"web-search\"\n[run]\nuntil = \"1ms\"",
+            "\"bulk\"\nfrom = \"h0\"\nto = \"h1\"",
+            "it.toml:7: traffic.size: missing: expected one, or until in [run]: this would have no end",
         ),
         (
             "\"leaf-spine\"",
@@ -343,4 +348,61 @@ fn a_link_is_protected_in_the_direction_in_which_it_is_named() {
     let link = &setup.links[0];
     assert_eq!(setup.topology.name(setup.topology.from(link.link.forward())), "sw6");
     assert_eq!((link.forward.steps().len(), link.reverse.steps().len()), (1, 0));
+}
+
+/// Every key that a file may have, as `--set` names it.
+fn all_keys(keys: keys::Keys, at: &str, found: &mut Vec<String>) {
+    for (key, shape) in keys {
+        let path = keys::path(at, key);
+        if let Some(inner) = shape.keys() {
+            all_keys(inner, &path, found);
+        }
+        found.push(path);
+    }
+}
+
+#[test]
+fn whatever_a_key_is_set_to_is_refused_or_runs() {
+    const ODD: [&str; 21] = [
+        "",
+        "-1",
+        "0",
+        "1",
+        "7",
+        "0.5",
+        "nan",
+        "inf",
+        "1e300",
+        "9223372036854775807",
+        "true",
+        "x",
+        "h0",
+        "0s",
+        "1ps",
+        "1000h",
+        "1M",
+        "10T",
+        "[]",
+        "[[]]",
+        "{}",
+    ];
+    let mut keys = Vec::new();
+    all_keys(keys::SCENARIO, "", &mut keys);
+    let fec = REQUESTS.replace("\"ordered\"", "\"fec\"").replace("profile = \"tofino\"", "");
+    let datagrams = FABRIC.replace("\"cubic\"", "\"datagrams\"");
+    let rdma =
+        FABRIC.replace("\"cubic\"", "\"rdma\"").replace("\"poisson\"", "\"permutation\"").replace("load = 0.5", "");
+    let rdma = rdma.replace("\"web-search\"", "\"1MB\"");
+    let mut ran = 0;
+    for text in [REQUESTS, FABRIC, &fec, &datagrams, &rdma] {
+        assert!(parse(text, &[]).is_ok());
+        for (key, value) in keys.iter().flat_map(|key| ODD.map(|value| (key, value))) {
+            let Ok(scenario) = parse(text, &[&format!("{key}={value}"), "run.until=20us"]) else { continue };
+            for point in scenario.points {
+                crate::net::run(point.setup(1), &crate::link::Unwatched).unwrap();
+                ran += 1;
+            }
+        }
+    }
+    assert!(ran > 500, "{ran}");
 }

@@ -3,9 +3,9 @@
 use faults::Random;
 use units::Bytes;
 
-use super::Around;
+use super::plan::Plan;
 use super::reader::{Read, Reader};
-use super::work::{self, Plan};
+use super::{Around, work};
 use crate::net::{Traffic, TransportSetup};
 
 /// Traffic from which that of any seed can be made.
@@ -44,8 +44,12 @@ pub(super) fn name(table: &Reader<'_>, number: usize, before: &[String]) -> Read
 pub(super) fn read(table: &Reader<'_>, name: String, transport: TransportSetup, around: &Around<'_>) -> Read<Kind> {
     let plan = work::read(table, &transport, around)?;
     // A queue pair answers with acknowledgements, never with bytes.
-    let reply: Option<Bytes> =
-        if matches!(transport, TransportSetup::Roce(_)) { None } else { table.parsed("reply")? };
+    let reply = match transport {
+        TransportSetup::Roce(_) => None,
+        TransportSetup::Tcp(_) | TransportSetup::Raw(_) => {
+            table.bytes("reply", Bytes::ZERO..=work::largest(&transport, around.topology))?
+        }
+    };
     let class = table.tiny("class", 0..=7)?.unwrap_or(0);
     Ok(Kind { name, transport, plan, reply: reply.map_or(0, Bytes::get), class })
 }

@@ -5,65 +5,22 @@ use std::path::{Path, PathBuf};
 use faults::Random;
 use transport::roce;
 use units::{Bytes, Rate, Span, Time};
+use wire::ethernet::on_wire;
 
-use super::{Around, LONGEST};
+use super::error::Wrong;
 use super::fabric::access_rate;
+use super::plan::{Pattern, Plan};
 use super::reader::{Read, Reader};
+use super::{Around, LONGEST};
 use crate::net::TransportSetup;
 use crate::topology::{NodeId, Topology};
-use crate::workload::{Flow, Flows, Incast, Pace, Poisson, Series, Sizes, Stop, Trace, Workload, WorkloadError};
-
-/// What every run makes its flows from.
-#[derive(Clone, Debug)]
-pub(super) enum Plan {
-    Series(Series),
-    Poisson(Poisson),
-    Incast(Incast),
-    Permutation(Pattern),
-    AllToAll(Pattern),
-    /// The same in every run.
-    List(Flows),
-}
-
-/// Everyone at once.
-#[derive(Clone, Debug)]
-pub(super) struct Pattern {
-    hosts: Vec<NodeId>,
-    bytes: u64,
-    start: Time,
-}
+use crate::workload::{Flow, Flows, Incast, Pace, Poisson, Series, Sizes, Stop, Trace, WorkloadError};
 
 /// A flow that takes longer than this on its slowest link is a mistake in the unit.
 const LONGEST_FLOW: Span = Span::from_ms(3_600_000);
 
 /// Files of flows hold millions of lines, not billions.
 const LONGEST_FILE: u64 = 1 << 30;
-
-impl Plan {
-    /// The same for the same randomness.
-    pub fn workload(&self, mut random: Random) -> Result<Workload, WorkloadError> {
-        let flows = match self {
-            Self::Series(series) => return Ok(Workload::Series(*series)),
-            Self::Poisson(config) => Flows::poisson(config.clone(), random)?,
-            Self::Incast(config) => Flows::incast(config.clone(), random)?,
-            Self::Permutation(Pattern { hosts, bytes, start }) => {
-                Flows::permutation(hosts, *bytes, *start, &mut random)?
-            }
-            Self::AllToAll(Pattern { hosts, bytes, start }) => Flows::all_to_all(hosts.clone(), *bytes, *start)?,
-            Self::List(flows) => flows.clone(),
-        };
-        Ok(Workload::Open(flows))
-    }
-
-    /// The share of their links that these hosts fill.
-    pub fn load(&self) -> Option<(f64, &[NodeId])> {
-        match self {
-            Self::Poisson(config) => Some((config.load, &config.senders)),
-            Self::Incast(Incast { pace: Pace::Load { load, .. }, hosts, .. }) => Some((*load, hosts)),
-            _ => None,
-        }
-    }
-}
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -110,7 +67,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     /// The key that an error of a workload is about.
-    fn blame(&self, error: WorkloadError) -> super::error::Wrong {
+    fn blame(&self, error: WorkloadError) -> Wrong {
         let key = match error {
             WorkloadError::Load(_) => "load",
             WorkloadError::FanIn { .. } => "fan_in",
@@ -186,10 +143,8 @@ impl Task<'_> {
             return Err(self.table.wrong("to", "expected one host, or as many as in from"));
         }
         let given = if self.table.has("size") { Some(self.bytes()?) } else { None };
-        if given.is_none() && matches!(self.transport, TransportSetup::Roce(_)) {
-            return Err(self
-                .table
-                .wrong("size", "missing: expected one, since RDMA's messages end; or a series of them"));
+        if given.is_none() {
+            self.check_endless()?;
         }
         let start = self.start()?;
         let mut flows = Vec::new();
@@ -201,10 +156,19 @@ impl Task<'_> {
         Ok(Plan::List(Flows::list(flows)))
     }
 
+    fn check_endless(&self) -> Read<()> {
+        let missing = |why| Err(self.table.wrong("size", format_args!("missing: expected one, {why}")));
+        match self.transport {
+            TransportSetup::Roce(_) => missing("since RDMA's messages end; or a series of them"),
+            _ if !self.around.until_given => missing("or until in [run]: this would have no end"),
+            _ => Ok(()),
+        }
+    }
+
     /// More than the sender's link carries in all the time there is.
     fn endless(&self, src: NodeId) -> u64 {
         let rate = access_rate(self.topology(), &[src]).unwrap_or(Rate::gbps(1));
-        rate.bytes_in(self.around.until).min(self.largest()).get().max(1)
+        rate.bytes_in(self.around.until).min(largest(self.transport, self.topology())).get().max(1)
     }
 
     fn file(&self) -> Read<Plan> {
@@ -308,7 +272,7 @@ impl Task<'_> {
     }
 
     fn check_size(&self, key: &str, size: Bytes) -> Read<()> {
-        let most = self.largest();
+        let most = largest(self.transport, self.topology());
         if size == Bytes::ZERO {
             return Err(self.table.wrong(key, "expected at least one byte"));
         }
@@ -316,19 +280,6 @@ impl Task<'_> {
             return Err(self.table.wrong(key, format_args!("{size}: expected at most {most}")));
         }
         Ok(())
-    }
-
-    /// What one flow may have: an hour of the slowest link, and for RDMA the longest message.
-    fn largest(&self) -> Bytes {
-        let slowest = self.topology().links.iter().map(|link| link.rate).min().unwrap_or(Rate::gbps(1));
-        let hour = slowest.bytes_in(LONGEST_FLOW);
-        match self.transport {
-            TransportSetup::Roce(config) => {
-                let packets = u64::from(roce::MAX_OUTSTANDING) * u64::from(config.mtu);
-                hour.min(Bytes::new(packets.min(roce::MAX_MESSAGE)))
-            }
-            TransportSetup::Tcp(_) | TransportSetup::Raw(_) => hour,
-        }
     }
 
     /// A file, found from where the scenario's is.
@@ -342,4 +293,17 @@ impl Task<'_> {
         }
         std::fs::read_to_string(&path).map_err(|error| wrong(&error))
     }
+}
+
+/// What one flow may have: an hour of the slowest link, and for RDMA the longest message.
+pub(super) fn largest(transport: &TransportSetup, topology: &Topology) -> Bytes {
+    let slowest = topology.links.iter().map(|link| link.rate).min().unwrap_or(Rate::gbps(1));
+    let (payload, frame) = transport.packet();
+    let hour = slowest.bytes_in(LONGEST_FLOW).get() / u64::from(on_wire(frame)) * u64::from(payload);
+    Bytes::new(match transport {
+        TransportSetup::Roce(config) => {
+            hour.min(roce::MAX_MESSAGE).min(u64::from(roce::MAX_OUTSTANDING) * u64::from(config.mtu))
+        }
+        TransportSetup::Tcp(_) | TransportSetup::Raw(_) => hour,
+    })
 }
