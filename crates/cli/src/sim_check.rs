@@ -81,7 +81,12 @@ fn check(args: &SimCheckArgs, stop: &AtomicBool) -> Result<Option<Check>, Failur
 }
 
 /// Medians over the rounds; the round trips of all of them together.
-fn live(args: &SimCheckArgs, loss: Prob, congestion: Congestion, stop: &AtomicBool) -> Result<Option<Figures>, Failure> {
+fn live(
+    args: &SimCheckArgs,
+    loss: Prob,
+    congestion: Congestion,
+    stop: &AtomicBool,
+) -> Result<Option<Figures>, Failure> {
     let bulk = Duration::from_secs_f64(args.seconds.clamp(0.1, 3_600.0));
     let requests = args.requests.0.clamp(1, 10_000_000) as u32;
     let case = Case { rate: args.rate, loss, congestion, bulk, requests };
@@ -95,12 +100,7 @@ fn live(args: &SimCheckArgs, loss: Prob, congestion: Congestion, stop: &AtomicBo
     let mut trips = live::load::RoundTrips::default();
     rounds.iter().for_each(|round| trips.merge(&round.round_trips));
     let at = |share| trips.quantile(share).as_nanos() as f64 / 1e3;
-    Ok(Some(Figures {
-        throughput_gbps,
-        request_p50_us: at(0.5),
-        request_p99_us: at(0.99),
-        request_p999_us: at(0.999),
-    }))
+    Ok(Some(Figures { throughput_gbps, request_p50_us: at(0.5), request_p99_us: at(0.99), request_p999_us: at(0.999) }))
 }
 
 /// Half of what a round trip takes besides the wire.
@@ -122,7 +122,7 @@ fn simulated(
         outcome.map_err(|error| Failure::Outside(error.to_string()))
     };
     let (src, dst) = (NodeId(0), NodeId(1));
-    let flow = Flow { start: Time::ZERO, src, dst, bytes: u64::MAX / 4, group: 0 };
+    let flow = Flow { start: Time::ZERO, src, dst, bytes: args.rate.bytes_in(SIMULATED).get(), group: 0 };
     let bulk = run(Workload::Open(Flows::list(vec![flow])), 0, Time::ZERO + SIMULATED)?;
     let series = Series { src, dst, bytes: 64, count: SIMULATED_REQUESTS, gap: Span::ZERO, group: 0 };
     let requests = run(Workload::Series(series), 64, Time::NEVER)?;
@@ -194,7 +194,8 @@ fn text(check: &Check) -> String {
         ("p99.9", Align::Right),
     ]);
     for row in &check.rows {
-        let tail = |figures: &Figures| [figures.request_p50_us, figures.request_p99_us, figures.request_p999_us].map(us);
+        let tail =
+            |figures: &Figures| [figures.request_p50_us, figures.request_p99_us, figures.request_p999_us].map(us);
         let head = vec![
             format!("{}, loss {}", row.congestion, Prob::literal(row.loss)),
             format!("{:.3}", row.live.throughput_gbps),

@@ -120,6 +120,10 @@ impl Measured {
 pub enum Verdict {
     Match,
     Differs,
+    /// Told, not judged: no band could be given beforehand.
+    Noted,
+    /// This scale has too little of it.
+    Unmeasured,
 }
 
 impl fmt::Display for Verdict {
@@ -127,6 +131,8 @@ impl fmt::Display for Verdict {
         f.pad(match self {
             Self::Match => "match",
             Self::Differs => "differs",
+            Self::Noted => "noted",
+            Self::Unmeasured => "unmeasured",
         })
     }
 }
@@ -153,7 +159,8 @@ impl fmt::Display for Said {
 pub struct Row {
     pub id: String,
     pub paper: Said,
-    pub ours: f64,
+    /// `None` if it could not be measured.
+    pub ours: Option<f64>,
     pub n: u64,
     pub verdict: Verdict,
     pub why: String,
@@ -173,7 +180,18 @@ impl Row {
         let verdict = if within || (least <= high && most >= low) { Verdict::Match } else { Verdict::Differs };
         let reasons = [ours.note.as_deref().unwrap_or_default(), why];
         let why = reasons.into_iter().filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ");
-        Self { id, paper: paper.clone(), ours: ours.value, n: ours.n, verdict, why }
+        Self { id, paper: paper.clone(), ours: Some(ours.value), n: ours.n, verdict, why }
+    }
+
+    /// A value without a band.
+    pub fn noted(id: String, paper: &Said, why: &str, ours: &Measured) -> Self {
+        Self { verdict: Verdict::Noted, ..Self::judge(id, paper, [0.0, 0.0], why, ours) }
+    }
+
+    /// A value that could not be had.
+    pub fn unmeasured(id: String, paper: &Said) -> Self {
+        let why = "too few flows for it at this scale, or a run that was not finished".to_owned();
+        Self { id, paper: paper.clone(), ours: None, n: 0, verdict: Verdict::Unmeasured, why }
     }
 }
 
@@ -191,7 +209,7 @@ pub fn table(rows: &[Row]) -> Table {
         table.row(vec![
             row.id.clone(),
             row.paper.to_string(),
-            number(row.ours),
+            row.ours.map_or_else(|| "-".into(), number),
             crate::table::thousands(row.n),
             row.verdict.to_string(),
             row.why.clone(),

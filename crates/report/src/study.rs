@@ -48,7 +48,7 @@ pub struct Study {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Amount {
-    /// Each run is made with so many seeds, and the results are pooled.
+    /// Each run is made with so many seeds, and their flows are pooled; what was sampled is the first one's.
     pub seeds: u64,
     #[serde(default)]
     pub set: Vec<String>,
@@ -74,7 +74,8 @@ pub struct PointSpec {
     pub over: Option<String>,
     pub over_measure: Option<String>,
     pub paper: Said,
-    pub band: [f64; 2],
+    /// Without one the value is told, not judged.
+    pub band: Option<[f64; 2]>,
     #[serde(default)]
     pub why: String,
 }
@@ -118,7 +119,7 @@ pub struct Finding {
     /// By run, in the order of the study; runs that were not finished are missing.
     pub gathered: Vec<(String, Gathered)>,
     pub rows: Vec<Row>,
-    /// Processor time of all its runs.
+    /// What its runs took, one after the other.
     pub seconds: f64,
 }
 
@@ -242,21 +243,30 @@ impl Finding {
             gathered.sort();
         }
         for point in &self.study.point {
-            let Some(mut measured) = self.take(&point.of, &point.measure)? else { continue };
-            if point.over.is_some() || point.over_measure.is_some() {
-                let run = point.over.as_ref().unwrap_or(&point.of);
-                let measure = point.over_measure.as_ref().unwrap_or(&point.measure);
-                let Some(over) = self.take(run, measure)? else { continue };
-                measured = ratio(&measured, &over);
-            }
             let id = format!("{}.{}", self.study.id, point.id);
-            self.rows.push(Row::judge(id, &point.paper, point.band, &point.why, &measured));
+            let row = match (self.value(point)?, point.band) {
+                (Some(measured), Some(band)) => Row::judge(id, &point.paper, band, &point.why, &measured),
+                (Some(measured), None) => Row::noted(id, &point.paper, &point.why, &measured),
+                (None, _) => Row::unmeasured(id, &point.paper),
+            };
+            self.rows.push(row);
         }
         Ok(())
     }
+
+    fn value(&self, point: &PointSpec) -> Result<Option<Measured>, ExperimentError> {
+        let Some(measured) = self.take(&point.of, &point.measure)? else { return Ok(None) };
+        if point.over.is_none() && point.over_measure.is_none() {
+            return Ok(Some(measured));
+        }
+        let run = point.over.as_ref().unwrap_or(&point.of);
+        let measure = point.over_measure.as_ref().unwrap_or(&point.measure);
+        Ok(self.take(run, measure)?.and_then(|over| ratio(&measured, &over)))
+    }
 }
 
-fn ratio(of: &Measured, over: &Measured) -> Measured {
+/// `None` over nothing.
+fn ratio(of: &Measured, over: &Measured) -> Option<Measured> {
     let note = format!("{} over {}", crate::experiment::number(of.value), crate::experiment::number(over.value));
-    Measured::exact(if over.value == 0.0 { 0.0 } else { of.value / over.value }, of.n.min(over.n)).with_note(note)
+    (over.value != 0.0).then(|| Measured::exact(of.value / over.value, of.n.min(over.n)).with_note(note))
 }

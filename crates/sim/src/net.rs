@@ -7,23 +7,28 @@
 //! | --- | --- |
 //! | `packet`, `events` | what is in flight, what can happen |
 //! | `port`, `switch` | queues, marking, shared buffers, PFC |
-//! | `host`, `end`, `speech`, `raw` | interfaces, and the ends of connections |
+//! | `host`, `end`, `speech`, `raw` | hosts, and the ends of connections |
 //! | `protect` | links under a link protocol |
-//! | `world`, `forwarding`, `flows` | the event loop: packets on their way, flows from their start to their end |
+//! | `build`, `world`, `sampling` | from a setup to a network; the event loop; what is looked at while it runs |
+//! | `forwarding`, `interfaces`, `flows` | packets through switches and at hosts; flows from their start to their end |
 //!
 //! Scope: packets are stored and forwarded; a packet has arrived when its last bit has. Connections are established
-//! before their first byte, and a flow is over when its application has what it waited for.
+//! before their first byte, and a flow is over when its application has what it waited for. Classes are served in strict
+//! priority, but share a port's room and marking threshold.
 
+mod build;
 mod end;
 mod events;
 mod flows;
 mod forwarding;
 mod host;
+mod interfaces;
 mod outcome;
 mod packet;
 mod port;
 mod protect;
 pub mod raw;
+mod sampling;
 mod setup;
 mod speech;
 mod switch;
@@ -56,7 +61,7 @@ pub fn run_with<P: SwitchProgram<Frame = Packet>>(
     program: &mut P,
     watch: &dyn Watch,
 ) -> Result<Outcome, Unreachable> {
-    Network::new(setup, program)?.run(watch)
+    Network::new(setup, program).run(watch)
 }
 
 /// Does nothing to any packet.

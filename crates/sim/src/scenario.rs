@@ -58,7 +58,7 @@ use wire::ethernet::MIN_FRAME;
 pub use error::{Place, ScenarioError};
 pub use seeds::Seeds;
 
-use crate::net::{LinkSetup, Protection, Sampling, Setup};
+use crate::net::{Sampling, Setup};
 use crate::topology::{DirectedLink, Topology};
 use reader::{Read, Reader, Used};
 use tree::Node;
@@ -155,7 +155,7 @@ fn point(reader: &Reader<'_>, number: usize, label: String, config: Node, folder
     let switches = fabric::switches(&reader.table("switch"), &topology)?;
     let until = until.unwrap_or(LONGEST_WITHOUT_UNTIL);
     let measure = reader.table("measure");
-    let captured = captured(&measure, &topology, &links)?;
+    let captured = captured(&measure, &topology)?;
     let frame = Setup {
         switches: switches.settings,
         marking: switches.marking,
@@ -213,15 +213,8 @@ fn sampling(measure: &Reader<'_>, topology: &Topology, until: Span) -> Read<Opti
 }
 
 /// Both directions of every link whose packets are kept.
-fn captured(measure: &Reader<'_>, topology: &Topology, links: &[LinkSetup]) -> Read<Vec<DirectedLink>> {
+fn captured(measure: &Reader<'_>, topology: &Topology) -> Read<Vec<DirectedLink>> {
     let ports = ports(measure, "pcap", topology)?;
-    let is_protected = |port: &DirectedLink| {
-        links.iter().any(|setup| setup.link == port.link() && !matches!(setup.protection, Protection::None))
-    };
-    if ports.iter().any(is_protected) {
-        let problem = "packets of a protected link are not kept: expected the links before and behind it";
-        return Err(measure.wrong("pcap", problem));
-    }
     Ok(ports.into_iter().flat_map(|port| [port, port.reversed()]).collect())
 }
 

@@ -153,6 +153,11 @@ impl Topology {
         (0..self.links.len() as u32).map(LinkId)
     }
 
+    /// Both directions of every link, by number.
+    pub fn directed(&self) -> impl Iterator<Item = DirectedLink> + use<> {
+        self.link_ids().flat_map(|link| [link.forward(), link.backward()])
+    }
+
     /// The node that sends.
     pub fn from(&self, port: DirectedLink) -> NodeId {
         self.to(port.reversed())

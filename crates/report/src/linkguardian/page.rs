@@ -90,7 +90,7 @@ fn capitalised(text: &str) -> String {
 
 /// Every point beside the paper's; on a logarithmic axis where they are orders of magnitude apart.
 fn bars(finding: &LinkFinding) -> BarsChart {
-    let values = finding.rows.iter().map(|row| row.ours).filter(|value| *value > 0.0);
+    let values = finding.rows.iter().filter_map(|row| row.ours).filter(|value| *value > 0.0);
     let (least, most) = values.fold((f64::MAX, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
     let label = finding.experiment.measure.replace('_', " ");
     let axis = if most > least * 100.0 { Axis::log(label) } else { Axis::linear(label) };
@@ -110,7 +110,7 @@ fn bar(row: &Row, claim: &str) -> (String, Bar) {
     let point = row.id.strip_prefix(claim).unwrap_or(&row.id).trim_start_matches('.');
     let (group, name) = point.rsplit_once('.').unwrap_or((point, "ours"));
     let paper = if let Said::Number(value) = row.paper { Some(value) } else { None };
-    (group.replace('.', ", "), Bar { name: name.to_owned(), ours: Some(row.ours), paper })
+    (group.replace('.', ", "), Bar { name: name.to_owned(), ours: row.ours, paper })
 }
 
 fn experiment_title(finding: &LinkFinding) -> String {

@@ -2,7 +2,7 @@
 
 use super::command;
 use super::verdict::{self, Tally};
-use crate::chart::{Chart, Palette, number, seconds};
+use crate::chart::{Chart, NOTHING, Palette, number, seconds};
 use crate::experiment::{Row, Said};
 use crate::svg::escape;
 use crate::table::thousands;
@@ -106,7 +106,7 @@ impl Section {
             id = anchor(&row.id),
             point = parts(if point.is_empty() { &row.id } else { point }),
             paper = said(&row.paper),
-            ours = number(row.ours),
+            ours = row.ours.map_or(NOTHING.into(), number),
             verdict = verdict::html(row.verdict),
         )
     }

@@ -10,6 +10,8 @@ fn signed(element: &str, verdict: Verdict, words: &str) -> String {
     let sign = match verdict {
         Verdict::Match => "✓",
         Verdict::Differs => "≠",
+        Verdict::Noted => "·",
+        Verdict::Unmeasured => "?",
     };
     format!(r#"<{element} class="verdict {verdict}"><span aria-hidden="true">{sign}</span> {words}</{element}>"#)
 }
@@ -28,6 +30,7 @@ impl Tally {
             match row.verdict {
                 Verdict::Match => tally.matching += 1,
                 Verdict::Differs => tally.differing += 1,
+                Verdict::Noted | Verdict::Unmeasured => {}
             }
         }
         tally
@@ -36,7 +39,7 @@ impl Tally {
     /// For a claim: what differs, if anything does.
     pub fn html(self) -> String {
         match (self.matching, self.differing) {
-            (0, 0) => r#"<span class="verdict none">no rows</span>"#.to_owned(),
+            (0, 0) => r#"<span class="verdict none">nothing to judge</span>"#.to_owned(),
             (1, 0) => html(Verdict::Match),
             (0, 1) => html(Verdict::Differs),
             (matching, 0) => signed("span", Verdict::Match, &format!("all {matching} match")),

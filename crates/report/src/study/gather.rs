@@ -11,15 +11,11 @@ pub struct Gathered {
     pub flows: u64,
     /// Flows that noticed a loss.
     pub touched: u64,
-    /// Flows whose segments arrived out of order; of these, those that reduced their window; of these, those that had
-    /// something left to send, and how much at most.
+    /// Flows whose segments arrived out of order; of these, those that reduced their window with something left to
+    /// send, and how much at most.
     pub sacked: u64,
-    pub reduced: u64,
     pub reduced_early: u64,
     pub most_pending: u64,
-    pub retransmitted: u64,
-    pub timeouts: u64,
-    pub dropped: u64,
     pub corrupted: u64,
     pub overflows: u64,
     pub recovered: u64,
@@ -51,7 +47,6 @@ impl Gathered {
     pub fn new(outcome: Outcome) -> Self {
         let mut gathered = Self {
             flows: outcome.flows.len() as u64,
-            dropped: outcome.ports.iter().map(|port| port.dropped).sum(),
             corrupted: outcome.ports.iter().map(|port| port.corrupted).sum(),
             moments: moments(&outcome),
             interrupted: outcome.interrupted,
@@ -72,17 +67,16 @@ impl Gathered {
 
     fn count(&mut self, flow: &FlowRow) {
         let tally = &flow.tally;
-        self.fct.extend(flow.fct().map(|fct| fct.as_us()));
+        // A flow that failed took longer than any other.
+        let fct = if flow.failed { Some(f64::INFINITY) } else { flow.fct().map(|fct| fct.as_us()) };
+        self.fct.extend(fct);
         let sacked = tally.most_sacked > 0;
         self.touched += u64::from(sacked || tally.retransmitted > 0 || tally.naks > 0 || tally.timeouts > 0);
         self.sacked += u64::from(sacked);
         if sacked && tally.reductions > 0 {
-            self.reduced += 1;
             self.reduced_early += u64::from(tally.pending_when_reduced > 0);
             self.most_pending = self.most_pending.max(tally.pending_when_reduced);
         }
-        self.retransmitted += u64::from(tally.retransmitted);
-        self.timeouts += u64::from(tally.timeouts);
     }
 
     /// Takes the results of another seed in.
@@ -91,12 +85,8 @@ impl Gathered {
         self.flows += other.flows;
         self.touched += other.touched;
         self.sacked += other.sacked;
-        self.reduced += other.reduced;
         self.reduced_early += other.reduced_early;
         self.most_pending = self.most_pending.max(other.most_pending);
-        self.retransmitted += other.retransmitted;
-        self.timeouts += other.timeouts;
-        self.dropped += other.dropped;
         self.corrupted += other.corrupted;
         self.overflows += other.overflows;
         self.recovered += other.recovered;

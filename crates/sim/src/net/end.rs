@@ -46,9 +46,8 @@ pub struct Tally {
     pub retransmitted: u32,
     pub probes: u32,
     pub timeouts: u32,
-    /// The most bytes that were ever SACKed at once, and what was left to send for the first time then.
+    /// The most bytes that were ever SACKed at once.
     pub most_sacked: u64,
-    pub pending_when_sacked: u64,
     /// Windows reduced because of a loss, and what was left to send for the first time at the first.
     pub reductions: u32,
     pub pending_when_reduced: u64,
@@ -66,10 +65,7 @@ impl Tally {
         self.naks += other.naks;
         self.undone += other.undone;
         self.reductions += other.reductions;
-        if other.most_sacked > self.most_sacked {
-            self.most_sacked = other.most_sacked;
-            self.pending_when_sacked = other.pending_when_sacked;
-        }
+        self.most_sacked = self.most_sacked.max(other.most_sacked);
         self.pending_when_reduced = self.pending_when_reduced.max(other.pending_when_reduced);
     }
 }
@@ -116,6 +112,28 @@ pub struct End {
     pub made: u64,
     pub ended: u64,
     pub tally: Tally,
+    pub run: Run,
+}
+
+/// Segments that follow each other among what a host deals with at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Run {
+    batch: u32,
+    next: u64,
+    bytes: u32,
+}
+
+/// Receive offload joins no more than fits an IP packet.
+const LONGEST_RUN: u32 = 65_535;
+
+impl Run {
+    /// Takes the next segment in; whether it ends the run before it.
+    pub fn takes(&mut self, batch: u32, seq: u64, len: u32) -> bool {
+        let begun = self.batch == batch && self.bytes > 0;
+        let joins = begun && self.next == seq && self.bytes + len <= LONGEST_RUN;
+        *self = Self { batch, next: seq + u64::from(len), bytes: if joins { self.bytes + len } else { len } };
+        begun && !joins
+    }
 }
 
 /// What a call to an end came to.
@@ -148,6 +166,24 @@ impl Transport {
 }
 
 impl End {
+    /// One that has done nothing yet.
+    pub fn new(transport: Transport, host: u32, route: u32, flow: u32, class: u8) -> Self {
+        Self {
+            transport,
+            host,
+            route,
+            flow,
+            class,
+            ready: false,
+            over: false,
+            wake_at: Time::NEVER,
+            made: 0,
+            ended: 0,
+            tally: Tally::default(),
+            run: Run::default(),
+        }
+    }
+
     #[inline]
     pub fn receive(&mut self, now: Time, id: u32, body: Body, ecn: Ecn, queue: &mut Queue<Event>) -> After {
         let tally = &mut self.tally;
@@ -283,5 +319,19 @@ impl<M: Speaks> Out<M> for Sink<'_, M> {
     #[inline]
     fn note(&mut self, note: M::Note) {
         M::on_note(note, self.tally);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_at_a_gap_at_its_longest_and_with_its_batch() {
+        let mut run = Run::default();
+        assert!(!run.takes(1, 0, 1_000) && !run.takes(1, 1_000, 1_000));
+        assert!(run.takes(1, 3_000, 1_000), "a gap");
+        assert!(!run.takes(2, 9_000, 40_000), "another batch");
+        assert!(run.takes(2, 49_000, 40_000), "too long");
     }
 }

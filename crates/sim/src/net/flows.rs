@@ -5,22 +5,22 @@
 
 use machine::SwitchProgram;
 use transport::{roce, tcp};
-use units::{Bytes, Span, Time};
+use units::{Span, Time};
 use wire::ethernet::on_wire;
 
 use super::end::{After, End, Progress, Tally, Transport};
 use super::events::Event;
 use super::forwarding::TO_HOST;
 use super::outcome::FlowRow;
-use super::packet::Packet;
+use super::packet::{MOST_HOPS, Packet};
 use super::raw;
 use super::setup::{Traffic, TransportSetup};
 use super::world::Network;
 use crate::topology::{DirectedLink, NodeId, Unreachable};
 use crate::workload::{Flow, Series, Workload};
 
-/// More hops than any route has, both ways.
-const MOST_HOPS: usize = 32;
+/// Hops of both ways of a flow.
+const HOPS: usize = 2 * MOST_HOPS as usize;
 
 /// Where flows of one kind come from.
 #[derive(Debug)]
@@ -70,6 +70,8 @@ pub struct FlowState {
     reply: u64,
     answered: bool,
     over: bool,
+    /// In the order of starts.
+    number: u32,
 }
 
 impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
@@ -99,42 +101,24 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
 
     /// Gives a flow a place, with both its ends and the routes between them.
     fn place(&mut self, now: Time, traffic: u32, flow: &Flow) -> Result<u32, Unreachable> {
-        let place = match self.vacant.pop() {
-            Some(place) => place,
-            None => {
-                self.hops.resize(self.hops.len() + MOST_HOPS, 0);
-                (self.hops.len() / MOST_HOPS) as u32 - 1
-            }
-        };
+        let place = self.vacant.pop().unwrap_or_else(|| {
+            self.hops.resize(self.hops.len() + HOPS, 0);
+            (self.hops.len() / HOPS) as u32 - 1
+        });
         let (hash, seed) = (self.flow_random.below(u64::MAX), self.flow_random.below(u64::from(u32::MAX)) as u32);
-        let [there, back] = [(flow.src, flow.dst, 0), (flow.dst, flow.src, MOST_HOPS / 2)]
-            .map(|(from, to, offset)| self.write_route(from, to, hash, place as usize * MOST_HOPS + offset));
-        let (there, back) = (there?, back?);
-        let source = &self.sources[traffic as usize];
-        let (transport, reply, class) = (source.traffic.transport.clone(), source.traffic.reply, source.traffic.class);
-        let ideal = self.ideal(&there, &transport, flow.bytes) + self.ideal_reply(&back, &transport, reply);
+        let at = place as usize * HOPS;
+        let there = self.write_route(flow.src, flow.dst, hash, at)?;
+        let back = self.write_route(flow.dst, flow.src, hash, at + HOPS / 2)?;
+        let Traffic { transport, reply, class, .. } = &self.sources[traffic as usize].traffic;
+        let (transport, reply, class) = (transport.clone(), *reply, *class);
         let round_trip = self.ideal(&there, &transport, 1) + self.ideal(&back, &transport, 1);
-        for (side, from) in [(0, flow.src), (1, flow.dst)] {
-            let end = End {
-                transport: machine(&transport, now, round_trip + self.host_round_trip(flow), seed),
-                host: self.numbers[from.index()],
-                route: (place as usize * MOST_HOPS + side * MOST_HOPS / 2) as u32,
-                flow: place,
-                class,
-                ready: false,
-                over: false,
-                wake_at: Time::NEVER,
-                made: 0,
-                ended: 0,
-                tally: Tally::default(),
-            };
-            let at = place as usize * 2 + side;
-            if at == self.ends.len() {
-                self.ends.push(end);
-            } else {
-                self.ends[at] = end;
-            }
+        let handshake = round_trip + self.host_round_trip(flow);
+        for (side, from) in [flow.src, flow.dst].into_iter().enumerate() {
+            let machine = machine(&transport, now, handshake, seed);
+            let end = End::new(machine, self.numbers[from.index()], (at + side * HOPS / 2) as u32, place, class);
+            put(&mut self.ends, place as usize * 2 + side, end);
         }
+        let ideal = self.ideal(&there, &transport, flow.bytes) + self.ideal_answer(&back, &transport, reply);
         let row = FlowRow {
             traffic: traffic as u16,
             group: flow.group,
@@ -148,12 +132,9 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             failed: false,
             tally: Tally::default(),
         };
-        let state = FlowState { row, source: traffic, reply, answered: false, over: false };
-        if place as usize == self.flows.len() {
-            self.flows.push(state);
-        } else {
-            self.flows[place as usize] = state;
-        }
+        let state = FlowState { row, source: traffic, reply, answered: false, over: false, number: self.begun };
+        self.begun += 1;
+        put(&mut self.flows, place as usize, state);
         Ok(place)
     }
 
@@ -173,7 +154,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     ) -> Result<Vec<DirectedLink>, Unreachable> {
         let mut path = Vec::new();
         self.routes.path(from, to, hash, &mut path)?;
-        assert!(path.len() < MOST_HOPS / 2, "a route of {} hops", path.len());
+        assert!(path.len() < HOPS / 2 && !path.is_empty(), "a route of {} hops", path.len());
         for (slot, hop) in self.hops[at..].iter_mut().zip(path.iter().skip(1)) {
             *slot = hop.0;
         }
@@ -185,33 +166,46 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// slowest hop's rate.
     fn ideal(&self, path: &[DirectedLink], transport: &TransportSetup, bytes: u64) -> Span {
         let (payload, full) = transport.packet();
-        let headers = full - payload;
+        let (headers, extra) = (full - payload, transport.longest_frame() - full);
         let packets = bytes.div_ceil(u64::from(payload)).max(1);
-        let last = bytes - (packets - 1) * u64::from(payload);
-        let first = if packets == 1 { last as u32 + headers } else { full };
-        let rest = Bytes::new(
-            (packets - 1).saturating_sub(1) * u64::from(on_wire(full))
-                + if packets == 1 { 0 } else { u64::from(on_wire(last as u32 + headers)) },
-        );
+        let last = (bytes - (packets - 1) * u64::from(payload)) as u32;
+        let (first, rest) = match packets {
+            1 => (last + headers, 0),
+            _ => {
+                let between = (packets - 2).saturating_mul(u64::from(on_wire(full)));
+                (full, between.saturating_add(u64::from(on_wire(last + headers))))
+            }
+        };
         let mut slowest = Span::ZERO;
         let mut sum = Span::ZERO;
         for hop in path {
             let port = &self.ports[hop.index()];
-            sum += port.flight + port.time_of(first as u16);
-            slowest = slowest.max(port.time_of_bytes(rest.get()));
+            sum += port.flight + port.time_of((first + extra) as u16);
+            slowest = slowest.max(port.time_of_bytes(rest));
         }
         sum + slowest
     }
 
-    fn ideal_reply(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
-        if reply == 0 { Span::ZERO } else { self.ideal(path, transport, reply) }
+    /// What the sender waits for besides: an answer, or of RDMA an acknowledgement.
+    fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
+        match (transport, reply) {
+            (TransportSetup::Roce(_), _) => {
+                let hop = |hop: &DirectedLink| {
+                    let port = &self.ports[hop.index()];
+                    port.flight + port.time_of(roce::ACK_LEN as u16)
+                };
+                path.iter().map(hop).fold(Span::ZERO, |sum, span| sum + span)
+            }
+            (_, 0) => Span::ZERO,
+            (_, reply) => self.ideal(path, transport, reply),
+        }
     }
 
     /// A packet is handed to the end that it is for.
     #[inline]
     pub(super) fn hand_over(&mut self, now: Time, id: u32) {
         let packet = self.packets.remove(id);
-        let at = packet.to;
+        let at = packet.to();
         let end = &mut self.ends[at as usize];
         if end.over {
             return self.packet_ends(at);
@@ -269,6 +263,10 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         {
             self.received[flow.source as usize] += bytes - flow.row.received;
             flow.row.received = bytes;
+        }
+        if progress.completed.is_some() {
+            self.received[flow.source as usize] += flow.row.bytes;
+            flow.row.received = flow.row.bytes;
         }
         let all_there = flow.row.received >= flow.row.bytes;
         let is_complete = match (starts, flow.reply) {
@@ -328,10 +326,10 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         }
     }
 
-    /// The hosts at which a flow begins and ends.
-    pub(super) fn flow_ends_of(&self, place: u32) -> (NodeId, NodeId) {
-        let row = &self.flows[place as usize].row;
-        (row.src, row.dst)
+    /// The hosts at which a flow begins and ends, and its number.
+    pub(super) fn flow_of(&self, place: u32) -> (NodeId, NodeId, u32) {
+        let flow = &self.flows[place as usize];
+        (flow.row.src, flow.row.dst, flow.number)
     }
 
     /// A packet for this end came to its own.
@@ -349,6 +347,14 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         if a.made + b.made == a.ended + b.ended && !a.ready && !b.ready {
             self.vacant.push(place);
         }
+    }
+}
+
+/// Into the place of a list, or behind its last.
+fn put<T>(list: &mut Vec<T>, at: usize, item: T) {
+    match list.get_mut(at) {
+        Some(slot) => *slot = item,
+        None => list.push(item),
     }
 }
 

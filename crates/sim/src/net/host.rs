@@ -15,6 +15,10 @@ pub struct Host {
     pub ready: VecDeque<u32>,
     /// Classes that may not send now.
     pub paused: u8,
+    /// Whether its ends are of several classes.
+    mixed: bool,
+    /// How often its processor got to what had been received.
+    pub batches: u32,
     /// What the interface received and the processor has not seen.
     pub received: Vec<u32>,
     /// What is in the pipeline of an interface that deals with packets itself: how much of it, what it takes now, and
@@ -27,11 +31,13 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn new(port: u32, latency: Latency, random: Random) -> Self {
+    pub fn new(port: u32, mixed: bool, latency: Latency, random: Random) -> Self {
         Self {
             port,
             ready: VecDeque::new(),
             paused: 0,
+            mixed,
+            batches: 0,
             received: Vec::new(),
             in_pipeline: 0,
             pipeline: Span::ZERO,
@@ -69,12 +75,13 @@ impl Host {
         self.in_pipeline -= 1;
     }
 
-    /// The next end that may send.
+    /// The next end that may send: of the first class that has one, by turns.
     pub fn next(&mut self, class_of: impl Fn(u32) -> u8) -> Option<u32> {
-        if self.paused == 0 {
+        if self.paused == 0 && !self.mixed {
             return self.ready.pop_front();
         }
-        let at = self.ready.iter().position(|end| self.paused & 1 << class_of(*end) == 0)?;
+        let classes = self.ready.iter().map(|end| class_of(*end)).enumerate();
+        let (at, _) = classes.filter(|(_, class)| self.paused & 1 << class == 0).min_by_key(|(_, class)| *class)?;
         self.ready.remove(at)
     }
 }
@@ -85,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_arrives_together_is_dealt_with_together() {
-        let mut host = Host::new(0, Latency::Fixed(Span::from_us(5)), Random::new(1, 0));
+        let mut host = Host::new(0, false, Latency::Fixed(Span::from_us(5)), Random::new(1, 0));
         let now = Time::ZERO + Span::from_us(1);
         assert_eq!(host.receive(now, 1), Some(now + Span::from_us(5)));
         assert_eq!(host.receive(now + Span::from_us(4), 2), None);
@@ -94,7 +101,7 @@ mod tests {
     #[test]
     fn an_interface_deals_with_packets_one_by_one_and_in_order() {
         let latency = Latency::LogNormal { median: Span::from_us(5), sigma: 0.5 };
-        let mut host = Host::new(0, latency, Random::new(1, 0));
+        let mut host = Host::new(0, false, latency, Random::new(1, 0));
         let us = |us| Time::ZERO + Span::from_us(us);
         let (first, second) = (host.pipe(us(1)), host.pipe(us(2)));
         assert_eq!(second.since(first), Span::from_us(1));
@@ -105,11 +112,19 @@ mod tests {
 
     #[test]
     fn a_paused_class_lets_others_pass() {
-        let mut host = Host::new(0, Latency::None, Random::new(1, 0));
+        let mut host = Host::new(0, false, Latency::None, Random::new(1, 0));
         host.ready.extend([0, 1, 2]);
         host.paused = 1 << 3;
         let class = |end| if end == 1 { 0 } else { 3 };
         assert_eq!([host.next(class), host.next(class)], [Some(1), None]);
+    }
+
+    #[test]
+    fn the_first_class_goes_first_and_its_ends_by_turns() {
+        let mut host = Host::new(0, true, Latency::None, Random::new(1, 0));
+        host.ready.extend([0, 1, 2, 3]);
+        let class = |end| if end % 2 == 1 { 0 } else { 3 };
+        assert_eq!([0; 4].map(|_| host.next(class)), [Some(1), Some(3), Some(0), Some(2)]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct FlowRow {
     pub bytes: u64,
     pub start: Time,
     pub finish: Option<Time>,
-    /// What it would have taken alone.
+    /// What it would have taken alone, if hosts took no time.
     pub ideal: Span,
     /// Payload that had arrived in order.
     pub received: u64,
@@ -70,7 +70,7 @@ pub struct Captured {
     pub port: u32,
     pub src: NodeId,
     pub dst: NodeId,
-    /// Tells its connection from others between the same hosts.
+    /// The number of its flow, in the order of their starts.
     pub flow: u32,
     /// Whether it goes from the host that began the flow to the other.
     pub forward: bool,

@@ -19,10 +19,8 @@ pub enum Body {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Where it goes next: a place in the network's list of hops.
+    /// Where it goes next: a place in the network's list of hops, which also tells whose it is.
     pub route: u32,
-    /// The end of a connection that it is for.
-    pub to: u32,
     /// The port that it last left, for whoever has to pause that.
     pub came_by: u32,
     /// The next one in the same queue.
@@ -33,6 +31,17 @@ pub struct Packet {
     pub class: u8,
     pub ecn: Ecn,
     pub body: Body,
+}
+
+/// Hops of a flow there; as many back.
+pub const MOST_HOPS: u32 = 32;
+
+impl Packet {
+    /// The end of a connection that it is for: of the flow that its route belongs to, the odd one on the way there.
+    #[inline]
+    pub fn to(&self) -> u32 {
+        self.route / (2 * MOST_HOPS) * 2 + u32::from(self.route % (2 * MOST_HOPS) < MOST_HOPS)
+    }
 }
 
 /// All packets of a network, by number. Numbers of packets that are gone are used again.
@@ -160,12 +169,18 @@ mod tests {
 
     fn packet() -> Packet {
         let body = Body::Raw(raw::Datagram::default());
-        Packet { route: 0, to: 0, came_by: NONE, next: NONE, len: 64, class: 0, ecn: Ecn::NotCapable, body }
+        Packet { route: 0, came_by: NONE, next: NONE, len: 64, class: 0, ecn: Ecn::NotCapable, body }
     }
 
     #[test]
     fn a_packet_is_small() {
-        assert!(size_of::<Packet>() <= 112, "{}", size_of::<Packet>());
+        assert!(size_of::<Packet>() <= 80, "{}", size_of::<Packet>());
+    }
+
+    #[test]
+    fn a_route_tells_whom_a_packet_is_for() {
+        let to = |route| Packet { route, ..packet() }.to();
+        assert_eq!([0, 31, 32, 63, 64, 96].map(to), [1, 1, 0, 0, 3, 2]);
     }
 
     #[test]

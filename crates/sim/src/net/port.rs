@@ -17,12 +17,12 @@ use super::packet::{Fifo, Packets};
 /// Strict priorities, 0 first.
 pub const CLASSES: usize = 8;
 
-/// ECN: from where on packets are marked, for certain from `all` on, and at `some` with the chance `most`.
+/// ECN: packets are marked with a chance that rises from nothing at `some` to `most` just below `all`, and is certain
+/// from there on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Marking {
     pub some: Bytes,
     pub all: Bytes,
-    /// Reached just below `all`.
     pub most: f64,
 }
 
@@ -61,8 +61,9 @@ pub struct Port {
     /// A link protocol stands between the queue and the wire.
     pub protected: bool,
     pub watched: bool,
-    /// The earliest event scheduled for it.
-    pub look_at: Time,
+    /// The earliest event scheduled for it, and another one that is.
+    look_at: Time,
+    look_later: Time,
     pub queues: Option<Box<Queues>>,
     pub faults: Option<Box<Running>>,
     marking: Option<Marking>,
@@ -121,9 +122,30 @@ impl Port {
             protected: false,
             watched: false,
             look_at: Time::NEVER,
+            look_later: Time::NEVER,
             queues: None,
             faults: None,
             marking: None,
+        }
+    }
+
+    /// Whether an event must be scheduled for the port to be looked at then: not if one comes no later.
+    pub fn look(&mut self, now: Time, at: Time) -> bool {
+        if at >= self.look_at || at == self.look_later {
+            return false;
+        }
+        if self.look_at != Time::NEVER && (self.look_later == Time::NEVER || self.look_later <= now) {
+            self.look_later = self.look_at;
+        }
+        self.look_at = at;
+        true
+    }
+
+    /// An event has come that was scheduled for it.
+    pub fn looked(&mut self, now: Time) {
+        if self.look_at <= now {
+            self.look_at = if self.look_later > now { self.look_later } else { Time::NEVER };
+            self.look_later = Time::NEVER;
         }
     }
 
@@ -134,7 +156,7 @@ impl Port {
 
     #[inline]
     pub fn time_of_bytes(&self, bytes: u64) -> Span {
-        Span::from_ps((bytes * self.byte_time).div_ceil(1_024))
+        Span::from_ps(bytes.saturating_mul(self.byte_time).div_ceil(1_024))
     }
 
     /// Wire time of a frame of so many bytes.
@@ -177,12 +199,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wire_time_is_exact_for_the_rates_that_ports_have() {
+    fn wire_time_is_exact_for_the_usual_rates() {
         for gbps in [1, 10, 25, 40, 50, 100, 200, 400, 800] {
             let rate = Rate::gbps(gbps);
             let port = Port::new(rate, Span::ZERO, 0, false);
             assert_eq!(port.time_of(1_518), rate.span_of(Bytes::new(1_538)), "{rate}");
         }
+    }
+
+    #[test]
+    fn a_port_is_looked_at_when_it_asked_for_it_and_no_event_is_scheduled_twice() {
+        let mut port = Port::new(Rate::gbps(8), Span::ZERO, 0, false);
+        let at = Time::from_ps;
+        assert!(port.look(at(0), at(900)));
+        for now in [10, 20, 30] {
+            assert!(port.look(at(now), at(now + 5)) && !port.look(at(now), at(900)));
+            port.looked(at(now + 5));
+            assert!(!port.look(at(now + 5), at(900)), "still to come");
+        }
+        port.looked(at(900));
+        assert!(port.look(at(900), at(901)));
     }
 
     #[test]

@@ -21,6 +21,7 @@ const MOST_TIMERS: usize = 4;
 
 /// Which protocol a link runs, with both its ends.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
 pub enum Protected {
     Guard(Pair<Endpoint<Handle>>),
     Llr(Pair<llr::Endpoint<Handle>>),
@@ -51,7 +52,7 @@ pub struct LinkTally {
     pub rx_peak: Bytes,
 }
 
-/// Keeps the longest recoveries apart from a flood of them.
+/// More are counted, but their delays are not kept.
 const MOST_RECOVERIES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -89,6 +90,8 @@ pub struct Surroundings<'a> {
     pub ends: &'a mut [End],
     /// Packets that left the queue for the link.
     pub taken: &'a mut Vec<u32>,
+    /// Packets that left for the wire, and whether they were corrupted there; only if the port is watched.
+    pub sent: &'a mut Vec<(u32, bool)>,
     /// Packets that came out of the link.
     pub delivered: &'a mut Vec<u32>,
     /// Packets that are gone.
@@ -215,7 +218,11 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         port.busy_until = sent;
         port.counters.frames += 1;
         port.counters.wire_bytes += u64::from(wire);
-        if port.faults.as_mut().is_some_and(|faults| faults.at(now).corrupts(frame.frame_bytes())) {
+        let corrupted = port.faults.as_mut().is_some_and(|faults| faults.at(now).corrupts(frame.frame_bytes()));
+        if port.watched {
+            around.sent.extend(frame.body().map(|handle| (handle.packet, corrupted)));
+        }
+        if corrupted {
             port.counters.corrupted += 1;
             around.released.extend(frame.handles().iter().map(|handle| handle.packet));
         } else {
@@ -244,8 +251,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
 
 /// Schedules a look at the port, unless one comes no later.
 fn look(around: &mut Surroundings<'_>, at: Time) {
-    if at < around.port.look_at {
-        around.port.look_at = at;
+    if around.port.look(around.now, at) {
         around.queue.schedule(at, Event::Look { port: around.at });
     }
 }
@@ -290,7 +296,7 @@ impl<M: Machine<Inner = Handle, Note = Note>> Out<M> for Sink<'_, '_, M> {
 
     fn keep(&mut self, inner: &Handle) -> Handle {
         let copy = *self.around.packets.get(inner.packet);
-        self.around.ends[copy.to as usize].made += 1;
+        self.around.ends[copy.to() as usize].made += 1;
         Handle::new(self.around.packets.insert(copy), copy.len)
     }
 

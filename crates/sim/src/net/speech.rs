@@ -40,12 +40,7 @@ impl Speaks for tcp::Connection {
             tcp::Note::Retransmitted { .. } => tally.retransmitted += 1,
             tcp::Note::Probe => tally.probes += 1,
             tcp::Note::Timeout => tally.timeouts += 1,
-            tcp::Note::Sacked { bytes, pending } => {
-                if bytes > tally.most_sacked {
-                    tally.most_sacked = bytes;
-                    tally.pending_when_sacked = pending;
-                }
-            }
+            tcp::Note::Sacked { bytes, .. } => tally.most_sacked = tally.most_sacked.max(bytes),
             tcp::Note::Undone => tally.undone += 1,
             tcp::Note::Reduced { pending } => {
                 if tally.reductions == 0 {

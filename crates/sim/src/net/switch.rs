@@ -18,7 +18,7 @@ pub struct SwitchSettings {
     pub buffer: Bytes,
     /// Share of what is left that one queue may take.
     pub alpha: f64,
-    /// What one queue may take at most.
+    /// What one queue may take at most; not with PFC, which is there to lose nothing.
     pub port_limit: Option<Bytes>,
     pub pfc: Option<Pfc>,
 }
@@ -33,7 +33,7 @@ impl Default for SwitchSettings {
 pub struct Pfc {
     /// Share of the free buffer that the packets of one ingress port and class may take before it is paused.
     pub alpha: f64,
-    /// Kept for each ingress port and class for what arrives after the pause.
+    /// Kept for each ingress port, for what arrives after the pause.
     pub headroom: Bytes,
     /// A port resumes this far below where it would be paused.
     pub hysteresis: Bytes,
@@ -78,10 +78,9 @@ impl Switch {
     #[inline]
     pub fn admits(&mut self, now: Time, all: &[Port], at: usize, bytes: u64) -> bool {
         let port = &all[at];
-        let limit = self.limit();
-        if port.backlog(now) + port.time_of_bytes(bytes) > port.time_of_bytes(limit)
-            && !self.admits_exactly(now, all, at, bytes)
-        {
+        let within = port.backlog(now) + port.time_of_bytes(bytes) <= port.time_of_bytes(self.limit());
+        let fits = self.bound + bytes <= self.settings.buffer.get();
+        if !(within && fits) && !self.admits_exactly(now, all, at, bytes) {
             return false;
         }
         self.bound += bytes;
@@ -92,7 +91,7 @@ impl Switch {
     #[inline]
     fn limit(&self) -> u64 {
         let free = self.settings.buffer.get().saturating_sub(self.bound);
-        let share = (free as f64 * self.settings.alpha) as u64;
+        let share = ((free as f64 * self.settings.alpha) as u64).min(self.settings.buffer.get());
         self.settings.port_limit.map_or(share, |limit| share.min(limit.get()))
     }
 
@@ -106,7 +105,7 @@ impl Switch {
     }
 
     /// What all ports have to send.
-    pub fn occupied(&self, now: Time, all: &[Port]) -> u64 {
+    fn occupied(&self, now: Time, all: &[Port]) -> u64 {
         self.ports.iter().map(|port| all[*port as usize].backlog_bytes(now)).sum()
     }
 

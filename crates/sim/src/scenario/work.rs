@@ -84,6 +84,10 @@ impl Task<'_> {
 
     fn series(&self) -> Read<Plan> {
         let [src, dst] = self.one_pair()?;
+        if let TransportSetup::Raw(_) = self.transport {
+            let problem = "expected another work with datagrams: the next would wait for one that was lost";
+            return Err(self.table.wrong("work", problem));
+        }
         let count = self.table.whole("count", 1..=u64::MAX)?;
         Ok(Plan::Series(Series {
             src,
@@ -218,6 +222,11 @@ impl Task<'_> {
                     hosts.extend(self.topology().hosts().filter(|host| (first..=last).contains(host)));
                 }
             }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        if let Some(twice) = hosts.iter().find(|host| !seen.insert(**host)) {
+            let problem = format!("'{}' is there twice: expected each host once", self.topology().name(*twice));
+            return Err(self.table.wrong(key, problem));
         }
         if hosts.is_empty() { Err(self.table.wrong(key, "expected at least one host")) } else { Ok(hosts) }
     }
