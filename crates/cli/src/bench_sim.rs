@@ -7,10 +7,14 @@ use report::table::{Align, Table, thousands};
 use serde::Serialize;
 use sim::bench::{CASES, Case};
 use sim::link::Watch;
+use sim::net::Outcome;
 
 use crate::args::BenchSimArgs;
 use crate::output::{Done, Failure, print, say};
 use crate::watch::{Stopper, now, stop_on_ctrl_c};
+
+/// Part of the traffic that is next to none.
+const IDLE: u64 = 1_000;
 
 /// One network, simulated so many times.
 #[derive(Debug, Serialize)]
@@ -24,7 +28,7 @@ struct Row {
     /// Packets in flight at most.
     packets_in_flight: usize,
     peak_rss_bytes: u64,
-    /// What the run added to the program's memory, for each of them.
+    /// What they added to the memory of the same network with hardly any, for each of them.
     bytes_per_packet_in_flight: f64,
     seconds: f64,
 }
@@ -50,13 +54,14 @@ pub fn run(args: &BenchSimArgs, json: bool) -> Done {
 
 /// `None` if it was called off.
 fn measure(case: &Case, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option<Row>, Failure> {
+    // With hardly any traffic first: what counts is what packets add to a network that is there.
+    simulate(case, IDLE, watch)?;
     let before = reset_peak();
     let mut seconds = Vec::new();
     let mut last = None;
     for _ in 0..args.rounds {
-        let setup = case.setup(1).map_err(|error| Failure::Outside(format!("{error:?}")))?;
         let begun = now();
-        let outcome = sim::net::run(setup, watch).map_err(|error| Failure::Outside(error.to_string()))?;
+        let outcome = simulate(case, 1, watch)?;
         if outcome.interrupted {
             return Ok(None);
         }
@@ -77,6 +82,12 @@ fn measure(case: &Case, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option
         bytes_per_packet_in_flight: peak.saturating_sub(before) as f64 / outcome.most_packets.max(1) as f64,
         seconds: median,
     }))
+}
+
+/// Of the case's traffic, one part in so many.
+fn simulate(case: &Case, shrink: u64, watch: &dyn Watch) -> Result<Outcome, Failure> {
+    let setup = case.setup(shrink).map_err(|error| Failure::Outside(format!("{error:?}")))?;
+    sim::net::run(setup, watch).map_err(|error| Failure::Outside(error.to_string()))
 }
 
 /// Lets the kernel forget how large the program has been; how large it is.

@@ -174,6 +174,8 @@ pub struct CcConfig {
     pub initial_window: u64,
     /// Where BBR's cycle of gains begins: flows with different seeds do not probe in step.
     pub seed: u32,
+    /// What time is counted in; zero if it does not tick.
+    pub tick: Span,
 }
 
 /// The controller of one connection.
@@ -384,10 +386,11 @@ mod tests {
             mss in prop_oneof![Just(1_448_u32), 1..=MAX_MSS],
             initial_window in bytes(),
             seed: u32,
+            tick in prop_oneof![Just(Span::ZERO), Just(Span::from_ms(1))],
             calls in proptest::collection::vec((span(), call()), 0..200),
         ) {
             for algorithm in Algorithm::ALL {
-                let mut controller = Controller::new(algorithm, &CcConfig { mss, initial_window, seed });
+                let mut controller = Controller::new(algorithm, &CcConfig { mss, initial_window, seed, tick });
                 let mut now = Time::ZERO;
                 for (passed, call) in calls.clone() {
                     now = Time::from_ps(now.as_ps().saturating_add(passed.as_ps()));

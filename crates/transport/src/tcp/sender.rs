@@ -103,8 +103,8 @@ pub(super) struct Sender {
     /// Stream's end when the probe left that sent old data; nothing is known of its fate yet (RFC 8985 §7.4).
     probed: Option<u64>,
     ecn: Ecn,
-    /// Echoes are answered once this is acknowledged.
-    echo_heeded_until: u64,
+    /// Echoes are answered again once more than this is acknowledged.
+    echo_heeded_until: Option<u64>,
     tell_cwr: bool,
     idle_restart: bool,
     last_sent: Option<Time>,
@@ -116,7 +116,8 @@ impl Sender {
         let mss = config.mss.clamp(1, u32::from(u16::MAX));
         let initial_window = u64::from(config.initial_window) * u64::from(mss);
         let timing = Timing::new(&config.profile);
-        let mut control = Controller::new(config.algorithm, &CcConfig { mss, initial_window, seed: config.seed });
+        let cc = CcConfig { mss, initial_window, seed: config.seed, tick: timing.jiffy() };
+        let mut control = Controller::new(config.algorithm, &cc);
         if let Some(rtt) = config.handshake_rtt {
             control.on_handshake(now, rtt);
         }
@@ -141,7 +142,7 @@ impl Sender {
             undo: None,
             probed: None,
             ecn: Ecn::new(config),
-            echo_heeded_until: 0,
+            echo_heeded_until: None,
             tell_cwr: false,
             idle_restart: config.idle_restart,
             last_sent: None,

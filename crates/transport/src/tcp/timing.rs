@@ -86,6 +86,11 @@ impl Timing {
         self.grid.is_some()
     }
 
+    /// Time from tick to tick; zero where time does not tick.
+    pub fn jiffy(&self) -> Span {
+        self.grid.map_or(Span::ZERO, |grid| Span::from_ps(grid.jiffy))
+    }
+
     /// Number of the last tick; meaningless where time does not tick.
     pub fn tick(&self, now: Time) -> u64 {
         self.grid.map_or(0, |grid| grid.tick(now))

@@ -4,8 +4,8 @@
 //! (one reduction a window), and where these leave a choice, what Linux 5.4 does (`tcp_cong.c`, `tcp_input.c`).
 //!
 //! ```text
-//!                 mark                      all in flight at the mark is delivered
-//!         Open ─────────▶ Cwr     Cwr  ───────────────────────────────────────────▶ Open
+//!                 mark                      all in flight at the mark, and more, is delivered
+//!         Open ─────────▶ Cwr     Cwr  ──────────────────────────────────────────────────────▶ Open
 //!   Open, Cwr ──losses──▶ Recovery ──repaired──▶ Open
 //!         any ──timeout─▶ Loss     ──repaired──▶ Open
 //! ```
@@ -79,8 +79,10 @@ impl Window {
         let open = match &mut self.stage {
             Stage::Open => !ack.in_recovery,
             Stage::Cwr { left } => {
+                // What left before the reduction may be acknowledged with a mark that was answered already.
+                let over = ack.delivered > *left;
                 *left = left.saturating_sub(ack.delivered);
-                *left == 0
+                over
             }
             Stage::Recovery => false,
             Stage::Loss { advanced } => {
@@ -147,7 +149,7 @@ impl Window {
         }
     }
 
-    /// Marks were seen: down to `target`, to be held until all of `flight` is delivered. A mark is never a mistake:
+    /// Marks were seen: down to `target`, to be held until more than `flight` is delivered. A mark is never a mistake:
     /// nothing to undo.
     pub(super) fn enter_cwr(&mut self, target: u64, flight: u64) {
         self.prior = None;

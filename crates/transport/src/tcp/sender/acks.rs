@@ -37,10 +37,11 @@ impl Sender {
         }
         self.learn(now, segment, &before, &got);
         self.end_probe(now, segment, &before, dsack, out);
+        // Before the timer: once all is repaired, the tail may be probed.
+        self.leave_phase(now, segment.echo, self.una > before.una, out);
         if self.una > before.una || self.renews_timer(now, &got) {
             self.restart_timer(now, out);
         }
-        self.leave_phase(now, segment.echo, self.una > before.una, out);
         if got.newest.is_some() && !self.board.is_empty() {
             self.detect_losses(now, out);
         }
@@ -166,8 +167,9 @@ impl Sender {
 
     /// RFC 3168 §6.1.2: once a window. DCTCP counts marks instead.
     fn heed_echo(&mut self, now: Time) {
-        if self.ecn == Ecn::Classic && self.una >= self.echo_heeded_until && self.phase == Phase::Open {
-            self.echo_heeded_until = self.nxt;
+        let is_news = self.echo_heeded_until.is_none_or(|until| self.una > until);
+        if self.ecn == Ecn::Classic && is_news && self.phase == Phase::Open {
+            self.echo_heeded_until = Some(self.nxt);
             self.tell_cwr = true;
             self.control.on_echo(now, self.board.flight());
         }

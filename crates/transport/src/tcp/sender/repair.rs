@@ -44,7 +44,8 @@ impl Sender {
         let flight = self.board.flight();
         self.board.time_out(now, self.rack.rtt());
         self.control.on_timeout(now, flight);
-        if !matches!(self.phase, Phase::Loss { .. }) {
+        // Copies of a repair under way count on: what they repaired was lost.
+        if self.phase == Phase::Open {
             self.undo = Some(Undo::new(self.una));
         }
         self.phase = Phase::Loss { until: self.nxt };
@@ -89,9 +90,11 @@ impl Sender {
 }
 
 /// All copies are proven superfluous at any time; timestamps tell at once after a timeout, where only the first copy is
-/// in question, and at the end of a recovery, where holes may differ.
+/// in question, and at the end of a recovery, where holes may differ. Without copies nothing is undone: if what was
+/// missing arrives by itself before it could be sent again, Linux 5.4 keeps the window reduced (`undo_retrans` is -1
+/// and `retrans_stamp` 0).
 fn is_spurious(undo: &Undo, echo: u32, advanced: bool, timed_out: bool, over: bool) -> bool {
     let by_timestamp = advanced && (timed_out || over) && undo.is_answered_by_original(echo);
-    let by_dsack = undo.is_proven() && (undo.has_copies() || over);
+    let by_dsack = undo.is_proven() && undo.has_copies();
     by_timestamp || by_dsack
 }
