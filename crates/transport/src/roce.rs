@@ -111,8 +111,10 @@ pub struct Qp {
 impl Qp {
     /// # Panics
     /// If the MTU is zero.
-    pub fn new(config: Config) -> Self {
+    pub fn new(mut config: Config) -> Self {
         assert!(config.mtu > 0, "a packet must be able to carry something");
+        // Without room for one, a READ would wait for ever.
+        config.max_reads = config.max_reads.max(1);
         Self {
             requester: Requester::new(config),
             responder: Responder::new(config),

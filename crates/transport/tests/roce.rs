@@ -384,6 +384,14 @@ fn reads_beyond_the_limit_wait_for_one_to_complete() {
 }
 
 #[test]
+fn a_limit_of_no_reads_is_taken_for_one() {
+    let mut story = Story::new(Config { max_reads: 0, ..config() });
+    story.post(Verb::Read, 1_000);
+    story.losing(&[]);
+    assert_eq!(story.completed(), [Done::Completed(1)]);
+}
+
+#[test]
 fn numbers_wrap_inside_a_message() {
     let mut story = Story::new(Config { first_psn: Psn::new((1 << 24) - 2), ..config() });
     story.post(Verb::Write, 4_000);

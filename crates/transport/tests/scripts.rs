@@ -40,9 +40,12 @@ scripts! {
     rack_learns_to_wait_longer
     tlp_repairs_the_tail
     tlp_with_new_data
+    tlp_once_a_flight
+    tlp_after_a_recovery
     tlp_finds_no_loss
     rto_backs_off
     rto_was_spurious
+    rto_in_a_recovery
     linux_ticks
     linux_quick_acks
     rfc_delayed_acks

@@ -1,81 +1,67 @@
-//! The same story where namespaces are forbidden: the link simulated frame by frame, TCP by its two rules that
-//! matter here.
-//!
-//! A lone request that is lost waits for the kernel's retransmission timer: 200 ms, doubled each time. A bulk flow
-//! follows CUBIC (RFC 9438) round by round: the window grows, a loss takes three tenths of it, and what is lost again when
-//! sent again waits for the timer too. Protected, frames are as late as the simulated link's recoveries are.
+//! The same story where namespaces are forbidden: two hosts and the wire between them in the network simulator, with TCP
+//! as a kernel has it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use faults::{Fault, Model, Random, Schedule};
+use faults::{Model, Schedule};
 use live::demo::{Case, Figures, Plan, Recovery, Round, Story};
 use live::load::RoundTrips;
 use live::stage::WireCount;
-use sim::link::{Config, Load, Mode, Outcome, Sizes, Watch};
-use units::{Bytes, Prob, Rate, Span};
+use sim::link::{Config, Mode};
+use sim::net::{Latency, LinkSetup, Outcome, Protection, Setup, Traffic, TransportSetup};
+use sim::topology::{LinkId, NodeId, Topology};
+use sim::workload::{Flow, Flows, Series, Workload};
+use transport::tcp::{self, Profile};
+use units::{Prob, Rate, Span, Time};
 
-/// A request or a response: 64 bytes in TCP, IP and Ethernet with its check.
-const REQUEST: u32 = 64 + 52 + 18;
-const SEGMENT: u32 = 1_518;
-/// What a full segment carries of the 1,538 bytes of wire that it takes.
-const PAYLOAD: f64 = 1_448.0;
-const ON_WIRE: f64 = 1_538.0;
+use crate::watch::Stopper;
+
+/// Bytes of a request and of its answer.
+const REQUEST: u64 = 64;
 /// A host's way through its stack, each time.
-const STACK: Span = Span::from_us(5);
-/// Linux: TCP_RTO_MIN.
-const TIMER: Span = Span::from_ms(200);
+const STACK: Latency = Latency::LogNormal { median: Span::from_us(10), sigma: 0.3 };
+/// Of the bulk flow; and of requests beside it, which are many more in the same time.
+const BULK: Span = Span::from_ms(2_000);
+const BESIDE: Span = Span::from_ms(100);
+/// A kernel as distributions build it.
+const LINUX: Profile = Profile::Linux { hz: 250, rto_min: Span::from_ms(200), phase: Span::ZERO };
 
-/// Ends a simulation early.
-struct Until<'a>(&'a AtomicBool);
-
-impl Watch for Until<'_> {
-    fn go_on(&self, _frames: u64) -> bool {
-        !self.0.load(Ordering::Relaxed)
-    }
-
-    fn expect_runs(&self, _runs: usize) {}
-
-    fn run_done(&self) {}
+/// One case of the story, in one round.
+struct Scene<'a> {
+    rate: Rate,
+    loss: Prob,
+    protected: bool,
+    seed: u64,
+    stop: &'a AtomicBool,
 }
 
 /// `None` if it was stopped.
 pub fn run(plan: &Plan, stop: &AtomicBool) -> Option<Story> {
     let rate = plan.rate.unwrap_or(Rate::gbps(10));
-    let requests = link(rate, plan.loss, REQUEST, Load::Poisson(0.05), stop)?;
-    let bulk = link(rate, plan.loss, SEGMENT, Load::Saturated, stop)?;
-    let heavy = link(rate, plan.heavy_loss, SEGMENT, Load::Saturated, stop)?;
-    let clean = link(rate, Prob::literal(0.0), SEGMENT, Load::Saturated, stop)?;
-    let delays = requests.recovery_delay_us;
-    let recovery = Recovery {
-        recovered: requests.recovered + bulk.recovered + heavy.recovered,
-        given_up: requests.given_up + bulk.given_up + heavy.given_up,
-        recovery_p50_us: delays.map(|delay| delay.p50),
-        recovery_p99_us: delays.map(|delay| delay.p99),
-    };
-    let late = Span::from_ps((delays.map_or(0.0, |delay| delay.p50) * 1e6) as u64);
-    let line = rate.bits_per_second() as f64 / 1e9 * PAYLOAD / ON_WIRE;
-    let speed = |outcome: &Outcome| line * outcome.effective_speed.unwrap_or(1.0);
-    let none = Prob::literal(0.0);
     let figures = |case: Case| {
-        let (loss, wait, throughput, at_1e2) = match case {
-            Case::Clean => (none, TIMER, line, None),
-            Case::Corrupting => {
-                (plan.loss, TIMER, cubic(rate, plan.loss, line), Some(cubic(rate, plan.heavy_loss, line)))
-            }
-            Case::Protected => (plan.loss, late, speed(&bulk), Some(speed(&heavy))),
-            Case::CleanChain => (none, late, speed(&clean), None),
+        let (loss, protected) = match case {
+            Case::Clean => (None, false),
+            Case::Corrupting => (Some(plan.loss), false),
+            Case::Protected => (Some(plan.loss), true),
+            Case::CleanChain => (None, true),
         };
-        let rounds = (0..plan.rounds)
-            .map(|number| round(rate, loss, wait, plan.round_trips, u64::from(number), (throughput, at_1e2)))
-            .collect();
-        Figures::of(rounds)
+        let mut recovered = Recovered::default();
+        let mut rounds = Vec::new();
+        for round in 0..plan.rounds {
+            let seed = u64::from(round) + 1;
+            let scene = Scene { rate, loss: loss.unwrap_or(Prob::literal(0.0)), protected, seed, stop };
+            let heavy = loss.map(|_| Scene { loss: plan.heavy_loss, ..scene });
+            rounds.push(scene.round(plan.round_trips, heavy.as_ref(), &mut recovered)?);
+        }
+        let recovery = (case == Case::Protected).then(|| recovered.summary());
+        Some(Figures { recovery, ..Figures::of(rounds) })
     };
     Some(Story {
-        clean: figures(Case::Clean),
-        corrupting: figures(Case::Corrupting),
-        protected: Figures { recovery: Some(recovery), ..figures(Case::Protected) },
-        clean_chain: figures(Case::CleanChain),
+        clean: figures(Case::Clean)?,
+        corrupting: figures(Case::Corrupting)?,
+        protected: figures(Case::Protected)?,
+        clean_chain: figures(Case::CleanChain)?,
         simulated: true,
         backend: "simulator".to_owned(),
         rootless: true,
@@ -85,99 +71,117 @@ pub fn run(plan: &Plan, stop: &AtomicBool) -> Option<Story> {
     })
 }
 
-fn link(rate: Rate, loss: Prob, size: u32, load: Load, stop: &AtomicBool) -> Option<Outcome> {
-    let faults = Schedule::always(Model::PerFrame(loss));
-    let config = Config {
-        rate,
-        mode: Mode::Ordered,
-        sizes: Sizes::Fixed(size),
-        frames: 1_000_000,
-        load,
-        forward: faults.clone(),
-        reverse: faults,
-        asks: 3,
-        ..Config::default()
-    };
-    let outcome = sim::link::run(&config, &Until(stop)).ok()?;
-    (!outcome.interrupted).then_some(outcome)
+/// What the link's ends recovered, and how fast.
+#[derive(Default)]
+struct Recovered {
+    recovered: u64,
+    given_up: u64,
+    delays: Vec<Span>,
 }
 
-/// Requests one after the other; each frame that is lost costs `wait`, and twice that if it is lost again.
-fn round(
-    rate: Rate,
-    loss: Prob,
-    wait: Span,
-    count: u32,
-    seed: u64,
-    (throughput, at_1e2): (f64, Option<f64>),
-) -> (Round, RoundTrips) {
-    let mut fault = Fault::new(&Model::PerFrame(loss), Random::new(seed, 77));
-    let way = rate.span_of(Bytes::new(u64::from(wire::ethernet::on_wire(REQUEST)))) + STACK * 2;
+impl Recovered {
+    fn add(&mut self, outcome: &Outcome) {
+        for (_, link) in &outcome.links {
+            self.recovered += link.counters.iter().map(|counters| counters.recovered).sum::<u64>();
+            self.given_up += link.counters.iter().map(|counters| counters.given_up).sum::<u64>();
+            self.delays.extend(&link.recovery);
+        }
+    }
+
+    fn summary(mut self) -> Recovery {
+        self.delays.sort_unstable();
+        let at = |share: f64| self.delays.get((self.delays.len() as f64 * share) as usize).map(|delay| delay.as_us());
+        let (recovery_p50_us, recovery_p99_us) = (at(0.5), at(0.99));
+        Recovery { recovered: self.recovered, given_up: self.given_up, recovery_p50_us, recovery_p99_us }
+    }
+}
+
+impl Scene<'_> {
+    fn round(&self, count: u32, heavy: Option<&Self>, recovered: &mut Recovered) -> Option<(Round, RoundTrips)> {
+        let requests = self.simulate(vec![request_series(u64::from(count))], Time::NEVER)?;
+        let bulk = self.simulate(vec![bulk_flow()], Time::ZERO + BULK)?;
+        let both = self.simulate(vec![request_series(u64::MAX), bulk_flow()], Time::ZERO + BESIDE)?;
+        let heavy = match heavy {
+            Some(heavy) => Some(heavy.simulate(vec![bulk_flow()], Time::ZERO + BULK)?),
+            None => None,
+        };
+        [&requests, &bulk].into_iter().chain(&heavy).for_each(|outcome| recovered.add(outcome));
+        let trips = round_trips(&requests);
+        let us = |delay: Duration| delay.as_nanos() as f64 / 1e3;
+        let round = Round {
+            throughput_gbps: gbps(&bulk),
+            throughput_at_1e2_gbps: heavy.as_ref().map(gbps),
+            pingpong_p50_us: us(trips.p50()),
+            pingpong_p99_us: us(trips.p99()),
+            pingpong_p999_us: us(trips.p999()),
+            pingpong_max_us: us(trips.max()),
+            pingpong_beside_bulk_p50_us: us(round_trips(&both).p50()),
+            over_100ms: trips.over(Duration::from_millis(100)),
+            wire: wire(&requests),
+            tcp_retransmitted: bulk.flows.iter().map(|flow| u64::from(flow.tally.retransmitted)).sum(),
+        };
+        Some((round, trips))
+    }
+
+    /// `None` if it was stopped.
+    fn simulate(&self, traffic: Vec<Traffic>, until: Time) -> Option<Outcome> {
+        let faults = Schedule::always(Model::PerFrame(self.loss));
+        let config = Config {
+            mode: Mode::Ordered,
+            forward: faults.clone(),
+            reverse: faults.clone(),
+            protect_reverse: true,
+            asks: 3,
+            ..Config::default()
+        };
+        let protection = if self.protected { Protection::Link(Box::new(config)) } else { Protection::None };
+        let link =
+            LinkSetup { link: LinkId(0), forward: faults.clone(), reverse: faults, protection, activate_at: None };
+        let setup = Setup {
+            host_latency: STACK,
+            links: vec![link],
+            traffic,
+            until,
+            seed: self.seed,
+            ..Setup::new(Topology::pair(self.rate, Span::from_ns(100)))
+        };
+        let outcome = sim::net::run(setup, &Stopper(self.stop)).ok()?;
+        (!self.stop.load(Ordering::Relaxed)).then_some(outcome)
+    }
+}
+
+fn traffic(name: &str, work: Workload, reply: u64) -> Traffic {
+    let transport = TransportSetup::Tcp(tcp::Config { profile: LINUX, ..tcp::Config::default() });
+    Traffic { name: name.into(), transport, work, reply, class: 0 }
+}
+
+fn request_series(count: u64) -> Traffic {
+    let (src, dst) = (NodeId(0), NodeId(1));
+    let series = Series { src, dst, bytes: REQUEST, count, gap: Span::ZERO, group: 0 };
+    traffic("requests", Workload::Series(series), REQUEST)
+}
+
+fn bulk_flow() -> Traffic {
+    let flow = Flow { start: Time::ZERO, src: NodeId(0), dst: NodeId(1), bytes: 1 << 40, group: 0 };
+    traffic("bulk", Workload::Open(Flows::list(vec![flow])), 0)
+}
+
+fn round_trips(outcome: &Outcome) -> RoundTrips {
     let mut trips = RoundTrips::default();
-    let mut wire = WireCount::default();
-    for _ in 0..count {
-        let mut trip = way * 2;
-        for _ in 0..2 {
-            let mut timer = wait;
-            wire.offered += 1;
-            while fault.corrupts(REQUEST) {
-                trip += timer + way;
-                timer = timer * 2;
-                wire.offered += 1;
-                wire.dropped += 1;
-            }
-        }
-        trips.record(Duration::from_nanos(trip.as_ps() / 1_000));
+    for fct in outcome.flows.iter().filter_map(|flow| flow.fct()) {
+        trips.record(Duration::from_nanos(fct.as_ps() / 1_000));
     }
-    let us = |delay: Duration| delay.as_nanos() as f64 / 1e3;
-    // A queue of a millisecond, and half of it on average.
-    let beside = us(trips.p50()) + 500.0;
-    let round = Round {
-        throughput_gbps: throughput,
-        throughput_at_1e2_gbps: at_1e2,
-        pingpong_p50_us: us(trips.p50()),
-        pingpong_p99_us: us(trips.p99()),
-        pingpong_p999_us: us(trips.p999()),
-        pingpong_max_us: us(trips.max()),
-        pingpong_beside_bulk_p50_us: beside,
-        over_100ms: trips.over(Duration::from_millis(100)),
-        wire,
-        tcp_retransmitted: 0,
-    };
-    (round, trips)
+    trips
 }
 
-/// Gigabits per second that CUBIC gets through a wire with a queue of a millisecond.
-fn cubic(rate: Rate, loss: Prob, line: f64) -> f64 {
-    const ROUNDS: u32 = 200_000;
-    const GROWTH: f64 = 0.4;
-    const KEPT: f64 = 0.7;
-    let mut fault = Fault::new(&Model::PerFrame(loss), Random::new(1, 78));
-    let segment = rate.span_of(Bytes::new(ON_WIRE as u64)).as_secs();
-    let base = 2.0 * (segment + 2.0 * STACK.as_secs());
-    let most = (base + 1e-3) / segment;
-    let (mut window, mut top, mut since, mut friendly) = (10.0f64, 10.0f64, 0.0f64, 10.0f64);
-    let (mut sent, mut passed) = (0.0, 0.0);
-    for _ in 0..ROUNDS {
-        let segments = window.min(most).max(2.0) as u32;
-        let trip = base.max(f64::from(segments) * segment);
-        let lost = (0..segments).filter(|_| fault.corrupts(SEGMENT)).count();
-        sent += f64::from(segments) - lost as f64;
-        passed += trip;
-        since += trip;
-        if lost > 0 || window > most {
-            let lost_again = (0..lost).any(|_| fault.corrupts(SEGMENT));
-            passed += if lost_again { TIMER.as_secs() } else { 0.0 };
-            top = window;
-            window = (window * KEPT).max(2.0);
-            (since, friendly) = (0.0, window);
-            continue;
-        }
-        let turn = (top * (1.0 - KEPT) / GROWTH).cbrt();
-        friendly += 3.0 * (1.0 - KEPT) / (1.0 + KEPT);
-        window = (GROWTH * (since - turn).powi(3) + top).max(friendly);
-    }
-    (sent * PAYLOAD * 8.0 / passed / 1e9).min(line)
+fn gbps(bulk: &Outcome) -> f64 {
+    let bits: u64 = bulk.flows.iter().map(|flow| flow.received * 8).sum();
+    bits as f64 / BULK.as_secs() / 1e9
+}
+
+fn wire(outcome: &Outcome) -> WireCount {
+    let sum = |what: fn(&sim::net::PortCounters) -> u64| outcome.ports.iter().map(what).sum();
+    WireCount { offered: sum(|port| port.frames), dropped: sum(|port| port.corrupted) }
 }
 
 #[cfg(test)]

@@ -80,11 +80,9 @@ impl Switch {
         let port = &all[at];
         let within = port.backlog(now) + port.time_of_bytes(bytes) <= port.time_of_bytes(self.limit());
         let fits = self.bound + bytes <= self.settings.buffer.get();
-        if !(within && fits) && !self.admits_exactly(now, all, at, bytes) {
-            return false;
-        }
-        self.bound += bytes;
-        true
+        let admitted = (within && fits) || self.admits_exactly(now, all, at, bytes);
+        self.bound += if admitted { bytes } else { 0 };
+        admitted
     }
 
     /// What a queue may hold, going by the bound.

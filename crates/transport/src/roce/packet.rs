@@ -71,7 +71,8 @@ pub struct Packet {
     pub psn: Psn,
     /// Payload in bytes.
     pub payload: u32,
-    /// Length of the whole message, in packets with a RETH.
+    /// What a RETH says: length of the whole message, or what is missing of a READ. All packets of a SEND or WRITE have it
+    /// here; on the wire only the first of a WRITE does.
     pub dma_len: u32,
     /// Messages that the responder has completed, in packets with an AETH; 24 bits.
     pub msn: u32,

@@ -56,7 +56,8 @@ pub(super) struct Requester {
     went_back_to: Option<u64>,
     /// Timeouts in a row.
     timeouts: u32,
-    /// When progress must have been made. Moves with every packet; the timer follows only when it goes off.
+    /// When progress must have been made. Moves with every answer that is news and whenever the requester goes back; the
+    /// timer follows only when it goes off.
     deadline: Time,
     armed: bool,
 }
@@ -66,7 +67,6 @@ impl Requester {
         config.max_outstanding = config.max_outstanding.clamp(1, MAX_OUTSTANDING);
         // Half a window, or a full one would never be acknowledged.
         config.ack_every = config.ack_every.clamp(1, config.max_outstanding.div_ceil(2));
-        config.max_reads = config.max_reads.max(1);
         Self {
             config,
             numbering: Numbering::starting_at(config.first_psn),

@@ -107,7 +107,7 @@ impl Responder {
         } else if place < self.expected {
             out.note(Note::Duplicate);
             self.replay(reply, out);
-        } else if self.replies.len() < self.config.max_reads as usize {
+        } else if self.has_room() {
             self.accept(packets);
             self.count_request();
             self.replies.push_back(reply);
@@ -137,8 +137,7 @@ impl Responder {
         if reply.end > self.expected {
             return out.note(Note::Invalid);
         }
-        // A requester that keeps to `max_reads` has no more than that sent again, either.
-        let has_room = self.replies.len() < 2 * self.config.max_reads as usize;
+        let has_room = self.has_room();
         let at = self.replies.partition_point(|other| other.end <= reply.next);
         match self.replies.get_mut(at) {
             // What it asks for is still to be sent.
@@ -147,6 +146,11 @@ impl Responder {
             _ if has_room => self.replies.insert(at, reply),
             _ => out.note(Note::Invalid),
         }
+    }
+
+    /// A requester that keeps to `max_reads` has no more than that sent again, either; both may wait at a time.
+    fn has_room(&self) -> bool {
+        self.replies.len() < 2 * self.config.max_reads as usize
     }
 
     pub fn has_reply(&self) -> bool {

@@ -48,13 +48,14 @@ impl Default for Config {
 pub enum Profile {
     /// Linux 5.4. Timers go off at multiples of 1/`hz` from `phase`, which differs from host to host.
     Linux { hz: u32, rto_min: Span, phase: Span },
-    /// RFC 6298 and RFC 8985 to the letter. `max_ack_delay` is how long an acknowledgement may wait, here and (as
+    /// Those of RFC 6298 and RFC 8985, exact to the picosecond. `max_ack_delay` is how long an acknowledgement may wait, here and (as
     /// RFC 8985 §7.2 supposes) at the peer.
     Rfc { rto_min: Span, max_ack_delay: Span },
 }
 
 impl Profile {
-    /// A kernel as distributions build it for servers: 1,000 ticks a second, RTO of at least 200 ms.
+    /// A kernel built for low latency: 1,000 ticks a second, where Ubuntu and Debian mostly have 250. RTO of at least
+    /// 200 ms.
     pub const fn linux() -> Self {
         Self::Linux { hz: 1_000, rto_min: Span::from_ms(200), phase: Span::ZERO }
     }

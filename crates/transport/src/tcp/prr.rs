@@ -23,7 +23,7 @@ impl Prr {
         self.window
     }
 
-    /// `repairs_arrive` if something sent again was delivered, and nothing of that sort was lost.
+    /// `repairs_arrive` if something sent again was delivered. Linux asks, too, that no copy was found lost meanwhile.
     pub fn on_ack(&mut self, delivered: u64, flight: u64, repairs_arrive: bool, mss: u64) {
         self.delivered += delivered;
         let may_send = if flight > self.threshold {

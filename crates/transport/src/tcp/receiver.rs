@@ -38,8 +38,8 @@ pub(super) struct Receiver {
     buffer: u64,
     /// What the last acknowledgement said.
     acknowledged: u64,
-    /// RFC 7323's TS.Recent.
-    timestamp: u32,
+    /// RFC 7323's TS.Recent; `None` before the first segment.
+    timestamp: Option<u32>,
     acks: Acks,
     echo: Echo,
     /// Arrived beyond a gap.
@@ -58,7 +58,7 @@ impl Receiver {
             next: 0,
             buffer,
             acknowledged: 0,
-            timestamp: 0,
+            timestamp: None,
             acks: Acks::new(config, buffer),
             echo: Echo::new(Ecn::new(config)),
             held: Ranges::default(),
@@ -115,8 +115,9 @@ impl Receiver {
         let Some(to) = from.checked_add(u64::from(segment.len)).filter(|to| *to <= self.next + self.buffer) else {
             return Arrival::Outside;
         };
-        if from <= self.acknowledged && !before(segment.timestamp, self.timestamp) {
-            self.timestamp = segment.timestamp;
+        let is_newer = self.timestamp.is_none_or(|recent| !before(segment.timestamp, recent));
+        if from <= self.acknowledged && is_newer {
+            self.timestamp = Some(segment.timestamp);
         }
         if to <= self.next {
             self.duplicate = Some(Range { from, to });
@@ -137,16 +138,18 @@ impl Receiver {
         if self.held.is_empty() {
             return Arrival::InOrder;
         }
-        if let Some(range) = self.held.first().filter(|range| range.from <= to) {
-            self.next = to.max(range.to);
+        while let Some(range) = self.held.first().filter(|range| range.from <= self.next) {
+            self.next = self.next.max(range.to);
+            self.held.drop_below(self.next);
         }
-        self.held.drop_below(self.next);
         Arrival::Filling
     }
 
     fn hold(&mut self, from: u64, to: u64) -> Arrival {
         if self.held.holding(from).is_some_and(|range| range.to >= to) {
             self.duplicate = Some(Range { from, to });
+            // The block after the duplicate's is the one that holds it (RFC 2883 §4).
+            self.remember(from);
             return Arrival::Duplicate;
         }
         self.held.insert(from, to);
@@ -168,7 +171,7 @@ impl Receiver {
     #[inline]
     pub fn fill(&mut self, now: Time, segment: &mut Segment) {
         segment.window = u32::try_from(self.buffer).unwrap_or(u32::MAX);
-        segment.echo = self.timestamp;
+        segment.echo = self.timestamp.unwrap_or_default();
         if let Some(EarlierAck { ack, echo }) = self.echo.take_earlier() {
             segment.ack = ack;
             segment.ece = echo;

@@ -309,6 +309,12 @@ impl Scoreboard {
         self.judged = 0;
     }
 
+    /// Length of the lost segment to send next; 0 if none is lost.
+    pub fn next_repair_len(&self) -> u64 {
+        let mut records = self.repairs.iter().filter_map(|start| self.records.get(self.index_of(*start)));
+        records.find(|record| record.state == State::Lost).map_or(0, Record::bytes)
+    }
+
     /// The lost segment to send next.
     pub fn next_repair(&mut self) -> Option<usize> {
         while let Some(&start) = self.repairs.front() {

@@ -58,6 +58,15 @@ pub(super) enum Urgent {
     ProbeLast,
 }
 
+/// A probe of whose fate nothing is known yet (RFC 8985 §7.4).
+#[derive(Clone, Copy, Debug)]
+struct Probed {
+    /// The stream's end once it had left.
+    end: u64,
+    /// It carried old data (`TLP_is_retrans`).
+    again: bool,
+}
+
 /// How marks are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ecn {
@@ -100,8 +109,7 @@ pub(super) struct Sender {
     pacer: Pacer,
     prr: Prr,
     undo: Option<Undo>,
-    /// Stream's end when the probe left that sent old data; nothing is known of its fate yet (RFC 8985 §7.4).
-    probed: Option<u64>,
+    probed: Option<Probed>,
     ecn: Ecn,
     /// Echoes are answered again once more than this is acknowledged.
     echo_heeded_until: Option<u64>,

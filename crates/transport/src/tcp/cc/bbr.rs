@@ -319,11 +319,11 @@ impl Control for Bbr {
         }
     }
 
-    fn on_timeout(&mut self, _now: Time, _flight: u64) {
+    fn on_timeout(&mut self, _now: Time, flight: u64) {
         self.save_window();
         self.repairing = true;
         self.model.expect_growth();
-        self.window = self.mss;
+        self.window = flight.saturating_add(self.mss).min(MAX_WINDOW);
     }
 
     /// Marks do not enter the model.
@@ -542,13 +542,14 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_leaves_one_segment_until_it_is_repaired() {
+    fn a_timeout_leaves_one_segment_beside_the_flight_until_it_is_repaired() {
         let mut pipe = bbr(PATH);
         pipe.run(SECOND, |_| ());
         let (before, pacing) = (pipe.control.window(), pipe.control.pacing());
         pipe.control.on_timeout(pipe.now, 0);
         assert_eq!((pipe.control.window(), pipe.control.pacing()), (MSS, pacing));
-        pipe.control.on_timeout(pipe.now, 0);
+        pipe.control.on_timeout(pipe.now, 2 * MSS);
+        assert_eq!(pipe.control.window(), 3 * MSS);
         pipe.control.on_recovered(pipe.now);
         assert_eq!(pipe.control.window(), before);
     }

@@ -36,7 +36,7 @@ const SETTLE: Span = Span::from_ms(1_000);
 pub struct Cubic {
     window: Window,
     curve: Curve,
-    ticks: Option<Ticks>,
+    ticks: Option<Box<Ticks>>,
     hystart: HyStart,
     last_ack: Time,
 }
@@ -46,7 +46,7 @@ impl Cubic {
         Self {
             window: Window::new(config),
             curve: Curve::default(),
-            ticks: Ticks::new(config.tick),
+            ticks: Ticks::new(config.tick).map(Box::new),
             hystart: HyStart::default(),
             last_ack: Time::ZERO,
         }
@@ -111,9 +111,9 @@ impl Control for Cubic {
         self.window.recovered();
     }
 
-    fn on_timeout(&mut self, now: Time, _flight: u64) {
+    fn on_timeout(&mut self, now: Time, flight: u64) {
         let target = self.window.heeds_losses().then(|| self.reduction());
-        self.window.enter_loss(target);
+        self.window.enter_loss(target, flight);
         self.curve.forget();
         if let Some(ticks) = &mut self.ticks {
             ticks.forget();

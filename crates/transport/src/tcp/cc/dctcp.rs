@@ -87,9 +87,9 @@ impl Control for Dctcp {
         self.window.recovered();
     }
 
-    fn on_timeout(&mut self, _now: Time, _flight: u64) {
+    fn on_timeout(&mut self, _now: Time, flight: u64) {
         let target = self.window.heeds_losses().then(|| reno::half(&self.window));
-        self.window.enter_loss(target);
+        self.window.enter_loss(target, flight);
     }
 
     /// Counted in [`Control::on_ack`].
@@ -159,18 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn marks_count_again_when_all_that_was_in_flight_is_delivered() {
+    fn marks_count_again_when_more_than_was_in_flight_is_delivered() {
         let mut dctcp = dctcp(100);
         let marked = Ack { marked: MSS, ..ack(dctcp.now, RTT, 101 * MSS) };
-        let windows: Vec<u64> = (0..201)
+        let windows: Vec<u64> = (0..203)
             .map(|_| {
                 dctcp.control.on_ack(&marked);
                 dctcp.segments()
             })
             .collect();
-        assert!(windows[..100].iter().all(|window| *window == 50), "{windows:?}");
-        assert!(windows[100..200].iter().all(|window| *window == 25), "{windows:?}");
-        assert_eq!(windows[200], 12);
+        assert!(windows[..101].iter().all(|window| *window == 50), "{windows:?}");
+        assert!(windows[101..202].iter().all(|window| *window == 25), "{windows:?}");
+        assert_eq!(windows[202], 12);
     }
 
     #[test]

@@ -49,9 +49,9 @@ impl Control for Reno {
         self.window.recovered();
     }
 
-    fn on_timeout(&mut self, _now: Time, _flight: u64) {
+    fn on_timeout(&mut self, _now: Time, flight: u64) {
         let target = self.window.heeds_losses().then(|| half(&self.window));
-        self.window.enter_loss(target);
+        self.window.enter_loss(target, flight);
     }
 
     fn on_echo(&mut self, _now: Time, flight: u64) {
@@ -149,12 +149,19 @@ mod tests {
     #[test]
     fn a_timeout_starts_over_from_one_segment_up_to_half() {
         let mut reno = reno(64);
-        reno.control.on_timeout(reno.now, 64 * MSS);
+        reno.control.on_timeout(reno.now, 0);
         let windows = [0; 7].map(|_| {
             reno.round();
             reno.segments()
         });
         assert_eq!(windows, [2, 4, 8, 16, 32, 33, 34]);
+    }
+
+    #[test]
+    fn a_timeout_leaves_room_for_what_is_still_in_flight_and_a_segment() {
+        let mut reno = reno(64);
+        reno.control.on_timeout(reno.now, 3 * MSS);
+        assert_eq!((reno.control.window(), reno.control.threshold()), (4 * MSS, 32 * MSS));
     }
 
     #[test]

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! A reduction lasts until its stage is left: the window does not grow in Cwr and Recovery, and what happens there
-//! calls for no second one. In Loss the window grows from one segment by slow start. The window falls at once; to let
-//! the flight glide down to it over a round trip (RFC 6937) is the connection's business.
+//! calls for no second one. In Loss the window grows by slow start, from one segment beside what is still in
+//! flight. The window falls at once. To let the flight glide down to it over a round trip (RFC 6937) is the
+//! connection's business, in Recovery; in Cwr nothing leaves until the flight has fallen.
 
 use super::{Ack, CcConfig, MAX_MSS, MAX_WINDOW};
 
@@ -157,13 +158,14 @@ impl Window {
         self.stage = Stage::Cwr { left: flight };
     }
 
-    /// The timer went off: one segment, and slow start up to `target` if that is news.
-    pub(super) fn enter_loss(&mut self, target: Option<u64>) {
+    /// The timer went off: one segment beside the `flight` that is not taken for lost (`tcp_enter_loss`), and slow start
+    /// up to `target` if that is news.
+    pub(super) fn enter_loss(&mut self, target: Option<u64>, flight: u64) {
         if let Some(target) = target {
             self.save();
             self.reduce(target);
         }
-        self.size = self.mss;
+        self.size = flight.saturating_add(self.mss).min(MAX_WINDOW);
         self.credit = 0;
         self.stage = Stage::Loss { advanced: false };
     }

@@ -1,9 +1,10 @@
 //! When to acknowledge. RFC 5681 §4.2: every second full-sized segment at once, others a little later.
 //!
-//! Out of order, filling a gap, twice, marked: at once, too. Linux 5.4 adds quick acknowledgements
-//! (`tcp_event_data_recv`): the first sixteen of a connection, and sixteen after every surprise, leave at once, unless
-//! the application answers what it gets (*pingpong*), because then an acknowledgement can ride along. How long the others
-//! wait (`ato`) follows the time between segments, from 40 ms on.
+//! Out of order, filling a gap, twice, when marks begin or end: at once, too. Linux 5.4 adds quick acknowledgements
+//! (`tcp_event_data_recv`): up to sixteen leave at once at the start of a connection, after a pause of an RTO, and after
+//! a segment that came twice or lies outside the window (two when marks begin or end), unless the application answers
+//! what it gets (*pingpong*), because then an acknowledgement can ride along. How long the others wait (`ato`) follows
+//! the time between segments, from 40 ms on.
 
 use machine::Out;
 use units::{Span, Time};

@@ -65,6 +65,38 @@ fn what_was_told_least_recently_fills_the_rest() {
 }
 
 #[test]
+fn a_duplicate_is_told_of_with_the_range_that_holds_it() {
+    let mut peer = Peer::new(Profile::rfc());
+    for seq in [2_000, 4_000, 6_000, 8_000] {
+        peer.gets(seq, MSS);
+    }
+    peer.says(0);
+    peer.gets(2_000, MSS);
+    let sack = peer.says(0).sack;
+    assert_eq!(sack.blocks(), [(2_000, 3_000), (2_000, 3_000), (8_000, 9_000)]);
+}
+
+#[test]
+fn a_long_segment_joins_all_that_it_reaches() {
+    let mut peer = Peer::new(Profile::rfc());
+    peer.gets(2_000, MSS);
+    peer.gets(4_000, MSS);
+    peer.gets(8_000, MSS);
+    assert_eq!(peer.gets(0, 4_500), Arrival::Filling);
+    assert_eq!(peer.receiver.delivered(), 5_000);
+    assert_eq!(peer.says(0).sack.blocks(), [(3_000, 4_000)]);
+}
+
+#[test]
+fn the_first_timestamp_is_taken_whatever_it_is() {
+    let mut peer = Peer::new(Profile::rfc());
+    let timestamp = 3 << 30;
+    let segment = Segment { seq: 0, len: MSS, timestamp, ..Segment::default() };
+    peer.receiver.on_data(peer.now, &segment, Span::from_ms(200), None, &mut peer.out);
+    assert_eq!(peer.says(0).echo, timestamp);
+}
+
+#[test]
 fn the_timestamp_returned_is_that_of_the_first_segment_not_acknowledged() {
     let mut peer = Peer::new(Profile::rfc());
     for (seq, timestamp) in [(0, 10), (1_000, 20)] {

@@ -5,9 +5,9 @@ use units::{Span, Time};
 
 use super::super::cc::{Ack, Control};
 use super::super::connection::{Connection, Done, Note};
-use super::super::record::{Delivered, timestamp};
+use super::super::record::{Delivered, before, timestamp};
 use super::super::segment::Segment;
-use super::{Ecn, Phase, Sender, Urgent};
+use super::{Ecn, Phase, Probed, Sender, Urgent};
 
 /// How things were before an acknowledgement.
 struct Before {
@@ -30,7 +30,7 @@ impl Sender {
         self.advance(segment, &mut got);
         if segment.ece && self.ecn != Ecn::Off {
             self.counters.echoes += 1;
-            self.heed_echo(now);
+            self.heed_echo(now, before.flight);
         }
         if self.una == before.una && got.bytes == 0 && !dsack && self.probed.is_none() {
             return;
@@ -121,7 +121,8 @@ impl Sender {
     }
 
     /// The first segment of those acknowledged waited longest for a delayed acknowledgement: the RTO must expect that.
-    /// The last tells what the path takes. Of what was sent again, only timestamps tell (RFC 7323 §4).
+    /// The last tells what the path takes. Of what was sent again, only timestamps tell (RFC 7323 §4), but
+    /// none from the future.
     #[inline]
     fn learn_rtt(&mut self, now: Time, segment: &Segment, advanced: bool, got: &Delivered) {
         let sample = match got.measured() {
@@ -129,7 +130,9 @@ impl Sender {
                 self.rtt.observe_min(now.since(last));
                 now.since(first)
             }
-            None if advanced => Span::from_us(u64::from(timestamp(now).wrapping_sub(segment.echo)).max(1)),
+            None if advanced && !before(timestamp(now), segment.echo) => {
+                Span::from_us(u64::from(timestamp(now).wrapping_sub(segment.echo)).max(1))
+            }
             None => return,
         };
         self.rtt.sample(sample, self.una, self.nxt);
@@ -145,9 +148,9 @@ impl Sender {
         dsack: bool,
         out: &mut O,
     ) {
-        let Some(end) = self.probed.filter(|end| segment.ack >= *end) else { return };
+        let Some(Probed { end, again }) = self.probed.filter(|probe| segment.ack >= probe.end) else { return };
         let news = self.una > before.una || self.board.sacked() > before.sacked || segment.len > 0;
-        if dsack || (segment.ack == end && !news) {
+        if !again || dsack || (segment.ack == end && !news) {
             self.probed = None;
         } else if segment.ack > end {
             self.probed = None;
@@ -165,13 +168,14 @@ impl Sender {
         now.since(sent) > now.since(head)
     }
 
-    /// RFC 3168 §6.1.2: once a window. DCTCP counts marks instead.
-    fn heed_echo(&mut self, now: Time) {
+    /// RFC 3168 §6.1.2: once a window. DCTCP counts marks instead. `flight` includes what this acknowledgement delivers:
+    /// the controller is told of that afterwards.
+    fn heed_echo(&mut self, now: Time, flight: u64) {
         let is_news = self.echo_heeded_until.is_none_or(|until| self.una > until);
         if self.ecn == Ecn::Classic && is_news && self.phase == Phase::Open {
             self.echo_heeded_until = Some(self.nxt);
             self.tell_cwr = true;
-            self.control.on_echo(now, self.board.flight());
+            self.control.on_echo(now, flight);
         }
     }
 

@@ -7,7 +7,7 @@ use super::super::cc::Control;
 use super::super::connection::{Connection, Note};
 use super::super::counters::Cause;
 use super::super::record::timestamp;
-use super::{Ecn, Phase, Sender, Urgent};
+use super::{Ecn, Phase, Probed, Sender, Urgent};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -37,7 +37,7 @@ impl Sender {
             return Next::Urgent(urgent);
         }
         let (next, len) = if self.board.lost() > 0 {
-            (Next::Repair, self.mss)
+            (Next::Repair, self.board.next_repair_len())
         } else if self.unsent() > 0 && self.has_room() {
             (Next::New, self.next_len())
         } else {
@@ -74,7 +74,11 @@ impl Sender {
                 self.on_new_sent(now, out);
                 outgoing
             }
-            Next::Urgent(Urgent::ProbeNew) => self.send_new(now),
+            Next::Urgent(Urgent::ProbeNew) => {
+                let outgoing = self.send_new(now);
+                self.probed = Some(Probed { end: self.nxt, again: false });
+                outgoing
+            }
             Next::Repair | Next::Urgent(Urgent::Head) => {
                 let cause = if matches!(self.phase, Phase::Loss { .. }) { Cause::Timeout } else { Cause::Sack };
                 let index = self.board.next_repair().expect("what is lost has a place");
@@ -82,7 +86,7 @@ impl Sender {
             }
             Next::Urgent(Urgent::ProbeLast) => {
                 let index = self.board.last_unsacked().expect("a probe needs a segment");
-                self.probed = Some(self.nxt);
+                self.probed = Some(Probed { end: self.nxt, again: true });
                 self.resend(now, index, Cause::Probe, out)
             }
         };

@@ -41,9 +41,8 @@ impl Sender {
     }
 
     pub(super) fn enter_loss(&mut self, now: Time) {
-        let flight = self.board.flight();
         self.board.time_out(now, self.rack.rtt());
-        self.control.on_timeout(now, flight);
+        self.control.on_timeout(now, self.board.flight());
         // Copies of a repair under way count on: what they repaired was lost.
         if self.phase == Phase::Open {
             self.undo = Some(Undo::new(self.una));
@@ -97,4 +96,21 @@ fn is_spurious(undo: &Undo, echo: u32, advanced: bool, timed_out: bool, over: bo
     let by_timestamp = advanced && (timed_out || over) && undo.is_answered_by_original(echo);
     let by_dsack = undo.is_proven() && undo.has_copies();
     by_timestamp || by_dsack
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_copies_nothing_is_undone_and_with_copies_each_must_be_proven_superfluous() {
+        let mut undo = Undo::new(0);
+        assert!(!is_spurious(&undo, 5, true, false, true));
+        undo.on_copy(10);
+        undo.on_copy(20);
+        undo.on_dsack(0);
+        assert!(!is_spurious(&undo, 15, true, false, true));
+        undo.on_dsack(1_000);
+        assert!(is_spurious(&undo, 15, true, false, true));
+    }
 }

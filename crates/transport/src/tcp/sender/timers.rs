@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | [`Kind::Reorder`] | a segment is overdue (§6.2, step 5) | it is lost |
 //! | [`Kind::Probe`] | something leaves or is acknowledged, nothing is missing (§7.2) | a probe leaves (§7.3) |
-//! | [`Kind::Retransmit`] | otherwise, if anything is in flight (RFC 6298 §5) | all of it is lost |
+//! | [`Kind::Retransmit`] | otherwise, if anything is in flight (RFC 6298 §5) | all but the latest is lost |
 //!
 //! An armed timer is left alone as long as what is waited for comes later: it is looked at again when it goes off.
 
@@ -164,13 +164,9 @@ impl Sender {
         self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
     }
 
-    /// RFC 8985 §7.3: new data if there is some, or the last segment again, once.
+    /// RFC 8985 §7.3: new data if there is some, or the last segment again; one at a time.
     fn probe<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
-        let probe = if self.unsent() > 0 && self.has_room() {
-            Urgent::ProbeNew
-        } else if self.probed.is_none() && self.board.last_unsacked().is_some() {
-            Urgent::ProbeLast
-        } else {
+        let Some(probe) = self.next_probe() else {
             self.timer.pending = Some(Kind::Probe);
             self.wait_for_rto(now, out);
             return;
@@ -179,6 +175,16 @@ impl Sender {
         self.urgent = Some(probe);
         self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
         out.note(Note::Probe);
+    }
+
+    fn next_probe(&self) -> Option<Urgent> {
+        if self.probed.is_some() {
+            None
+        } else if self.unsent() > 0 && self.has_room() {
+            Some(Urgent::ProbeNew)
+        } else {
+            self.board.last_unsacked().map(|_| Urgent::ProbeLast)
+        }
     }
 
     fn on_overdue<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
