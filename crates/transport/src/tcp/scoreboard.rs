@@ -92,6 +92,10 @@ impl Scoreboard {
     #[inline]
     pub fn push(&mut self, start: u64, len: u16, now: Time, stamp: Stamp) {
         self.flight += u64::from(len);
+        if self.records.len() == self.records.capacity() {
+            // Doubling would leave a quarter empty, and records are much of a simulation's memory.
+            self.records.reserve_exact(16 + self.records.len() / 4);
+        }
         self.records.push_back(Record::new(start, len, now, stamp));
     }
 
