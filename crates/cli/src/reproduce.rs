@@ -32,16 +32,20 @@ pub fn run(args: &ReproduceArgs, json: bool) -> Done {
             seconds: terminal.elapsed().as_secs_f64(),
             interrupted: terminal.stopped(),
         };
-        write(path, &found.page(&about).html())?;
+        // A part is better than nothing, but not than a whole one from before.
+        if !terminal.stopped() || !path.exists() {
+            write(path, &found.page(&about).html())?;
+        }
     }
     let rows: Vec<Row> = found.rows().cloned().collect();
     print(json, &rows, || {
-        let matching = rows.iter().filter(|row| row.verdict == Verdict::Match).count();
+        let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
         format!(
-            "{}\n{}{matching} of {} match; {:.0} s, seed {}",
+            "{}\n{}{} match, {} differ; {:.0} s, seed {}",
             experiment::table(&rows),
             if terminal.stopped() { "interrupted: only what had ended by then. " } else { "" },
-            rows.len(),
+            count(Verdict::Match),
+            count(Verdict::Differs),
             terminal.elapsed().as_secs_f64(),
             args.seed
         )

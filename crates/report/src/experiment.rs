@@ -162,6 +162,8 @@ pub struct Row {
     /// `None` if it could not be measured.
     pub ours: Option<f64>,
     pub n: u64,
+    /// What ours had to lie within.
+    pub band: Option<[f64; 2]>,
     pub verdict: Verdict,
     pub why: String,
 }
@@ -180,18 +182,18 @@ impl Row {
         let verdict = if within || (least <= high && most >= low) { Verdict::Match } else { Verdict::Differs };
         let reasons = [ours.note.as_deref().unwrap_or_default(), why];
         let why = reasons.into_iter().filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ");
-        Self { id, paper: paper.clone(), ours: Some(ours.value), n: ours.n, verdict, why }
+        Self { id, paper: paper.clone(), ours: Some(ours.value), n: ours.n, band: Some([low, high]), verdict, why }
     }
 
     /// A value without a band.
     pub fn noted(id: String, paper: &Said, why: &str, ours: &Measured) -> Self {
-        Self { verdict: Verdict::Noted, ..Self::judge(id, paper, [0.0, 0.0], why, ours) }
+        Self { verdict: Verdict::Noted, band: None, ..Self::judge(id, paper, [0.0, 0.0], why, ours) }
     }
 
     /// A value that could not be had.
     pub fn unmeasured(id: String, paper: &Said) -> Self {
         let why = "too few flows for it at this scale, or a run that was not finished".to_owned();
-        Self { id, paper: paper.clone(), ours: None, n: 0, verdict: Verdict::Unmeasured, why }
+        Self { id, paper: paper.clone(), ours: None, n: 0, band: None, verdict: Verdict::Unmeasured, why }
     }
 }
 
@@ -201,6 +203,7 @@ pub fn table(rows: &[Row]) -> Table {
         ("claim", Align::Left),
         ("paper", Align::Right),
         ("ours", Align::Right),
+        ("band", Align::Right),
         ("n", Align::Right),
         ("verdict", Align::Left),
         ("why", Align::Left),
@@ -210,12 +213,21 @@ pub fn table(rows: &[Row]) -> Table {
             row.id.clone(),
             row.paper.to_string(),
             row.ours.map_or_else(|| "-".into(), number),
+            row.band.map(band).unwrap_or_default(),
             crate::table::thousands(row.n),
             row.verdict.to_string(),
             row.why.clone(),
         ]);
     }
     table
+}
+
+/// From where to where, as far as it has ends.
+pub fn band([low, high]: [f64; 2]) -> String {
+    match high {
+        1e9.. => format!("from {}", number(low)),
+        _ => format!("{} to {}", number(low), number(high)),
+    }
 }
 
 /// Four digits, in whichever notation is shorter to read.

@@ -3,7 +3,7 @@
 use super::command;
 use super::verdict::{self, Tally};
 use crate::chart::{Chart, NOTHING, Palette, number, seconds};
-use crate::experiment::{Row, Said};
+use crate::experiment::{Row, Said, band};
 use crate::svg::escape;
 use crate::table::thousands;
 
@@ -91,8 +91,9 @@ impl Section {
     fn row(&self, row: &Row) -> String {
         let point = row.id.strip_prefix(&self.id).map_or(row.id.as_str(), |rest| rest.trim_start_matches('.'));
         let counted = (row.n > 1).then(|| format!("n\u{a0}=\u{a0}{}", thousands(row.n)));
-        let reasons: Vec<String> =
-            counted.into_iter().chain(Some(row.why.clone())).filter(|part| !part.is_empty()).collect();
+        let allowed = row.band.map(|ends| format!("band {}", band(ends)));
+        let reasons = allowed.into_iter().chain(counted).chain(Some(row.why.clone()));
+        let reasons: Vec<String> = reasons.filter(|part| !part.is_empty()).collect();
         let why = if reasons.is_empty() {
             String::new()
         } else {

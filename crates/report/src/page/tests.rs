@@ -7,7 +7,15 @@ mod sample;
 use sample::sample;
 
 fn row(id: &str, paper: f64, ours: f64, verdict: Verdict, why: &str) -> Row {
-    Row { id: id.to_owned(), paper: Said::Number(paper), ours: Some(ours), n: 1_000, verdict, why: why.to_owned() }
+    Row {
+        id: id.to_owned(),
+        paper: Said::Number(paper),
+        ours: Some(ours),
+        band: None,
+        n: 1_000,
+        verdict,
+        why: why.to_owned(),
+    }
 }
 
 fn section(rows: Vec<Row>) -> Section {

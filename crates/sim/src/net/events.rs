@@ -11,7 +11,10 @@ pub enum Event {
     Look {
         port: u32,
     },
-    /// A host's processor gets to what its interface has received.
+    /// A host's processor is told of what its interface has received; it has dealt with it.
+    HostTold {
+        host: u32,
+    },
     HostReceives {
         host: u32,
     },

@@ -19,8 +19,12 @@ pub struct Host {
     mixed: bool,
     /// How often its processor got to what had been received.
     pub batches: u32,
-    /// What the interface received and the processor has not seen.
-    pub received: Vec<u32>,
+    /// What the interface has received since it last told the processor.
+    received: Vec<u32>,
+    /// What the processor is dealing with, each as it was told of it; and lists to use again.
+    told: VecDeque<Vec<u32>>,
+    spare: Vec<Vec<u32>>,
+    last_told: Time,
     /// What is in the pipeline of an interface that deals with packets itself: how much of it, what it takes now, and
     /// when the last of it comes out.
     in_pipeline: u32,
@@ -39,6 +43,9 @@ impl Host {
             mixed,
             batches: 0,
             received: Vec::new(),
+            told: VecDeque::new(),
+            spare: Vec::new(),
+            last_told: Time::ZERO,
             in_pipeline: 0,
             pipeline: Span::ZERO,
             last_out: Time::ZERO,
@@ -55,10 +62,33 @@ impl Host {
         self.latency.typical()
     }
 
-    /// A packet comes in. If it finds the host idle, when that will get to it.
+    /// A packet comes in. If nothing waits, when the processor will be told of it and of what comes until then: half of
+    /// the latency is waiting, half is work.
     pub fn receive(&mut self, now: Time, packet: u32) -> Option<Time> {
         self.received.push(packet);
-        (self.received.len() == 1).then(|| now + self.latency.draw(&mut self.random))
+        (self.received.len() == 1).then(|| {
+            self.pipeline = self.latency.draw(&mut self.random);
+            now + self.pipeline / 2
+        })
+    }
+
+    /// The processor is told. When it will have dealt with all of it.
+    pub fn tell(&mut self, now: Time) -> Time {
+        let next = self.spare.pop().unwrap_or_default();
+        self.told.push_back(std::mem::replace(&mut self.received, next));
+        self.last_told = self.last_told.max(now + self.pipeline / 2);
+        self.last_told
+    }
+
+    /// What it has dealt with.
+    pub fn dealt_with(&mut self) -> Vec<u32> {
+        self.batches += 1;
+        self.told.pop_front().unwrap_or_default()
+    }
+
+    /// A list that is empty again.
+    pub fn put_back(&mut self, list: Vec<u32>) {
+        self.spare.push(list);
     }
 
     /// A packet comes in that the interface deals with itself, one by one and in order. When it will have.
@@ -91,11 +121,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_arrives_together_is_dealt_with_together() {
-        let mut host = Host::new(0, false, Latency::Fixed(Span::from_us(5)), Random::new(1, 0));
-        let now = Time::ZERO + Span::from_us(1);
-        assert_eq!(host.receive(now, 1), Some(now + Span::from_us(5)));
-        assert_eq!(host.receive(now + Span::from_us(4), 2), None);
+    fn what_arrives_before_the_processor_is_told_is_dealt_with_together() {
+        let mut host = Host::new(0, false, Latency::Fixed(Span::from_us(8)), Random::new(1, 0));
+        let us = |us| Time::ZERO + Span::from_us(us);
+        assert_eq!((host.receive(us(1), 1), host.receive(us(4), 2)), (Some(us(5)), None));
+        assert_eq!(host.tell(us(5)), us(9));
+        assert_eq!(host.receive(us(6), 3), Some(us(10)), "another batch, while the first is dealt with");
+        assert_eq!(host.dealt_with(), [1, 2]);
+        assert_eq!(host.tell(us(10)), us(14));
+        assert_eq!(host.dealt_with(), [3]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             return self.queue.schedule(at, Event::PipeEnds { host, packet: id });
         }
         if let Some(at) = self.hosts[host as usize].receive(now, id) {
-            self.queue.schedule(at, Event::HostReceives { host });
+            self.queue.schedule(at, Event::HostTold { host });
         }
     }
 
@@ -34,10 +34,8 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// receive offload does, and one acknowledgement is enough for them; what one that does not follow makes its
     /// receiver say is said after what those before it did.
     pub(super) fn host_receives(&mut self, now: Time, host: u32) {
-        let this = &mut self.hosts[host as usize];
-        this.batches += 1;
-        let batch = this.batches;
-        let mut received = std::mem::take(&mut this.received);
+        let mut received = self.hosts[host as usize].dealt_with();
+        let batch = self.hosts[host as usize].batches;
         for id in received.drain(..) {
             let packet = self.packets.get(id);
             let to = packet.to();
@@ -49,7 +47,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             }
             self.hand_over(now, id);
         }
-        self.hosts[host as usize].received = received;
+        self.hosts[host as usize].put_back(received);
         let port = self.hosts[host as usize].port;
         self.serve(now, port);
     }

@@ -53,9 +53,9 @@ impl Setup {
     }
 }
 
-/// From a packet's arrival at an idle interface to the host's having dealt with it: interrupt, stack, scheduler. All
-/// that arrives meanwhile is dealt with at the same time, as a kernel that polls its interface does. RDMA packets, which
-/// the interface deals with itself, are delayed as long, but one by one.
+/// From a packet's arrival at an idle interface to the host's having dealt with it: interrupt, stack, scheduler. Half of
+/// it is the wait until the processor is told; all that arrives meanwhile is dealt with at the same time, as a kernel that
+/// polls its interface does. RDMA packets, which the interface deals with itself, are delayed as long, but one by one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Latency {
     None,

@@ -74,6 +74,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         }
         while let Some((now, event)) = self.queue.take() {
             if now > self.until {
+                self.outcome.ended = self.until;
                 break;
             }
             self.outcome.events += 1;
@@ -88,6 +89,10 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
                 break;
             }
         }
+        // Nothing happens any more, and somebody still waits: until the end.
+        if self.active > 0 && self.queue.is_empty() && self.until != Time::NEVER {
+            self.outcome.ended = self.until;
+        }
         Ok(self.conclude())
     }
 
@@ -96,6 +101,10 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         match event {
             Event::Arrive { packet } => self.arrive(now, packet),
             Event::Look { port } => self.look_again(now, port),
+            Event::HostTold { host } => {
+                let at = self.hosts[host as usize].tell(now);
+                self.queue.schedule(at, Event::HostReceives { host });
+            }
             Event::HostReceives { host } => self.host_receives(now, host),
             Event::PipeEnds { host, packet } => {
                 self.hosts[host as usize].piped();

@@ -8,7 +8,7 @@ use super::keys::{self, Keys, SCENARIO};
 use super::tree::{Node, Value};
 
 /// More than anybody waits for; fewer than fill the memory.
-const MOST_POINTS: usize = 10_000;
+const MOST_POINTS: usize = 1_000;
 
 /// One list of a sweep.
 #[derive(Debug)]

@@ -43,7 +43,7 @@ fn section(id: &str, title: &str, paper: &str, claim: &str) -> Section {
 }
 
 fn row(id: &str, paper: f64, ours: f64, n: u64, verdict: Verdict, why: &str) -> Row {
-    Row { id: id.into(), paper: Said::Number(paper), ours: Some(ours), n, verdict, why: why.into() }
+    Row { id: id.into(), paper: Said::Number(paper), ours: Some(ours), band: None, n, verdict, why: why.into() }
 }
 
 /// Between 0 and 1, without a pattern that could be seen.
