@@ -322,7 +322,8 @@ fn captured_packets_read_as_roce_and_udp() {
         !tshark(&file, "infiniband.bth.opcode == 17 && infiniband.aeth.syndrome == 0x60", &["frame.number"]).is_empty(),
         "a NAK"
     );
-    let file = capture(&scratch, &["traffic.transport=datagrams", "traffic.size=40", "link.forward.loss=0"]);
+    let datagrams = ["traffic.transport=datagrams", "traffic.work=bulk", "traffic.payload=40", "traffic.size=4000"];
+    let file = capture(&scratch, &[&datagrams[..], &["link.forward.loss=0"]].concat());
     let udp = tshark(&file, "udp.dstport == 9", &["udp.length", "udp.checksum.status"]);
     assert!(udp.len() == 100 && udp.iter().all(|fields| *fields == ["48", "1"]), "{udp:?}");
 }

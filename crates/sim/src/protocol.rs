@@ -135,37 +135,24 @@ pub trait LinkMachine: Machine<Note = Note, Frame: OnWire<Body = Self::Inner>> {
     fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O);
 }
 
+/// Methods that a machine has under the same name.
+macro_rules! its_own {
+    ($($method:ident -> $type:ty),*) => {
+        $(fn $method(&self) -> $type {
+            self.$method()
+        })*
+
+        fn counters(&self) -> Counters {
+            *self.counters()
+        }
+    };
+}
+
 impl<B: Body> LinkMachine for Endpoint<B> {
-    fn is_calm(&self) -> bool {
-        self.is_calm()
-    }
+    its_own!(is_calm -> bool, is_drained -> bool, tx_peak -> Bytes, rx_peak -> Bytes, tx_buffered -> Bytes, rx_held -> Bytes);
 
     fn fingerprint(&self, now: Time) -> u64 {
         self.fingerprint(now)
-    }
-
-    fn is_drained(&self) -> bool {
-        self.is_drained()
-    }
-
-    fn counters(&self) -> Counters {
-        *self.counters()
-    }
-
-    fn tx_peak(&self) -> Bytes {
-        self.tx_peak()
-    }
-
-    fn rx_peak(&self) -> Bytes {
-        self.rx_peak()
-    }
-
-    fn tx_buffered(&self) -> Bytes {
-        self.tx_buffered()
-    }
-
-    fn rx_held(&self) -> Bytes {
-        self.rx_held()
     }
 
     fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O) {
@@ -174,32 +161,14 @@ impl<B: Body> LinkMachine for Endpoint<B> {
 }
 
 impl<B: Body> LinkMachine for llr::Endpoint<B> {
-    fn is_calm(&self) -> bool {
-        self.is_calm()
-    }
+    its_own!(is_calm -> bool, is_drained -> bool, tx_peak -> Bytes, tx_buffered -> Bytes);
 
     fn fingerprint(&self, _now: Time) -> u64 {
         0
     }
 
-    fn is_drained(&self) -> bool {
-        self.is_drained()
-    }
-
-    fn counters(&self) -> Counters {
-        *self.counters()
-    }
-
-    fn tx_peak(&self) -> Bytes {
-        self.tx_peak()
-    }
-
     fn rx_peak(&self) -> Bytes {
         Bytes::ZERO
-    }
-
-    fn tx_buffered(&self) -> Bytes {
-        self.tx_buffered()
     }
 
     fn rx_held(&self) -> Bytes {
@@ -210,36 +179,10 @@ impl<B: Body> LinkMachine for llr::Endpoint<B> {
 }
 
 impl<B: Body> LinkMachine for fec::Endpoint<B> {
-    fn is_calm(&self) -> bool {
-        self.is_calm()
-    }
+    its_own!(is_calm -> bool, is_drained -> bool, tx_peak -> Bytes, rx_peak -> Bytes, tx_buffered -> Bytes, rx_held -> Bytes);
 
     fn fingerprint(&self, _now: Time) -> u64 {
         self.fingerprint()
-    }
-
-    fn is_drained(&self) -> bool {
-        self.is_drained()
-    }
-
-    fn counters(&self) -> Counters {
-        *self.counters()
-    }
-
-    fn tx_peak(&self) -> Bytes {
-        self.tx_peak()
-    }
-
-    fn rx_peak(&self) -> Bytes {
-        self.rx_peak()
-    }
-
-    fn tx_buffered(&self) -> Bytes {
-        self.tx_buffered()
-    }
-
-    fn rx_held(&self) -> Bytes {
-        self.rx_held()
     }
 
     fn limit_reorder<O: Out<Self>>(&mut self, _share: Share, _out: &mut O) {}
