@@ -2,7 +2,7 @@
 //!
 //! A wheel of narrow buckets for what comes soon, a heap for what comes late: most events of a network are a frame's
 //! time away, and putting one into its bucket costs the same however many are pending. A bucket is sorted when its
-//! turn comes. `cargo bench -p hitless-sim` measures it.
+//! turn comes, which is what many events cost. `cargo bench -p hitless-sim` measures it.
 //!
 //! Invariants: events come out by time, and in the order scheduled where times are equal; time never
 //! runs backwards.

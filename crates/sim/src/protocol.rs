@@ -16,8 +16,14 @@ pub trait OnWire {
     /// Bytes that an error can hit.
     fn frame_bytes(&self) -> u32;
     /// The number of the frame that this is a copy of, if a recirculating sender has to find it first.
-    fn copy_of(&self) -> Option<(u8, u16)>;
-    fn wish(&self) -> Option<Wish>;
+    fn copy_of(&self) -> Option<(u8, u16)> {
+        None
+    }
+
+    fn wish(&self) -> Option<Wish> {
+        None
+    }
+
     /// The frame of the layer above that this carries, if any.
     fn body(&self) -> Option<&Self::Body>;
 
@@ -76,14 +82,6 @@ impl<B: Body> OnWire for llr::Packet<B> {
         self.frame_len().unwrap_or(llr::CONTROL_LEN)
     }
 
-    fn copy_of(&self) -> Option<(u8, u16)> {
-        None
-    }
-
-    fn wish(&self) -> Option<Wish> {
-        None
-    }
-
     fn body(&self) -> Option<&B> {
         self.body()
     }
@@ -102,14 +100,6 @@ impl<B: Body> OnWire for fec::Packet<B> {
 
     fn frame_bytes(&self) -> u32 {
         self.frame_len().max(MIN_FRAME)
-    }
-
-    fn copy_of(&self) -> Option<(u8, u16)> {
-        None
-    }
-
-    fn wish(&self) -> Option<Wish> {
-        None
     }
 
     fn body(&self) -> Option<&B> {
