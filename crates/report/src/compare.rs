@@ -8,7 +8,6 @@ use serde::Serialize;
 use sim::link::{Config, ConfigError, Mode, Watch, run};
 use units::{Prob, Rate};
 
-use crate::interval;
 use crate::parallel;
 use crate::table::{Align, Table, thousands};
 
@@ -64,7 +63,7 @@ pub fn link_protocols(
         watch.run_done();
         let outcome = outcome?;
         let Some(transit) = outcome.transit_us.filter(|_| !outcome.interrupted) else { return Ok(None) };
-        let (low, high) = interval::poisson(outcome.frames_lost);
+        let (low, high) = units::poisson(outcome.frames_lost);
         let offered = outcome.frames_offered as f64;
         Ok(Some(Row {
             rate: rate.to_string(),

@@ -9,7 +9,6 @@ pub mod chart;
 pub mod compare;
 pub mod experiment;
 pub mod flows;
-pub mod interval;
 pub mod linkguardian;
 pub mod outcome;
 pub mod page;

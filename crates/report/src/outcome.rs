@@ -2,7 +2,6 @@
 
 use sim::link::{DelayUs, Outcome};
 
-use crate::interval;
 use crate::table::{Align, Table, thousands};
 
 /// The outcome as a table of name and value.
@@ -10,7 +9,7 @@ pub fn table(outcome: &Outcome) -> Table {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
     let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
     let offered = outcome.frames_offered.max(1) as f64;
-    let (low, high) = interval::poisson(outcome.frames_lost);
+    let (low, high) = units::poisson(outcome.frames_lost);
     let skipped = 100.0 * outcome.frames_skipped as f64 / offered;
     row("frames offered", format!("{} ({skipped:.1} % skipped between losses)", thousands(outcome.frames_offered)));
     row("corrupted on the wire", thousands(outcome.frames_corrupted));

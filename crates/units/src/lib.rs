@@ -5,6 +5,8 @@
 //! (`100G`, `7.5us`, `200KB`, `1e-3`) and prints it back; a text that makes no sense is a
 //! [`ParseError`] that says what is accepted.
 
+mod interval;
+mod moment;
 mod nearest;
 mod parse;
 mod prob;
@@ -12,6 +14,8 @@ mod rate;
 mod size;
 mod time;
 
+pub use interval::poisson;
+pub use moment::Moment;
 pub use nearest::nearest;
 pub use parse::{Count, ParseError};
 pub use prob::Prob;

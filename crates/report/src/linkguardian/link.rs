@@ -10,7 +10,6 @@ use sim::link::{Config, LevelBytes, Mode, Outcome, Profile, Watch, run};
 use units::{Prob, Rate};
 
 use crate::experiment::{Experiment, ExperimentError, Measured, Point, Row, Scale};
-use crate::interval;
 use crate::parallel;
 
 /// The claims, in the order of the report.
@@ -141,7 +140,7 @@ fn compute(measure: &str, point: &Point) -> Option<Measured> {
 fn take(measure: &str, outcome: &Outcome) -> Option<Measured> {
     let events = outcome.receiver.rx_missing_seq;
     let share = |count: u64, of: u64| {
-        let (low, high) = interval::poisson(count);
+        let (low, high) = units::poisson(count);
         let of = of.max(1) as f64;
         Measured::counted(count as f64 / of, of as u64, (low / of, high / of))
     };

@@ -1,0 +1,47 @@
+//! What a port's counters say at one moment, whoever counts them.
+
+use units::Moment;
+
+/// One look at one port. Counters are as the device has them: since it started, and they may wrap or start over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The interface's name.
+    pub port: String,
+    /// What tells this device from another that later has the same name: the interface's index, for example. A new
+    /// identity means that the counters have nothing to do with those read before.
+    pub identity: u64,
+    /// By a clock that is not set back; only differences count.
+    pub at: Moment,
+    pub carrier: Carrier,
+    /// `None` if nothing counts them.
+    pub frames: Option<Frames>,
+    pub phy: Phy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    Up,
+    /// Meant to be up, but without a signal.
+    Lost,
+    /// Switched off by a person.
+    Off,
+}
+
+/// Frames received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames {
+    /// Good and bad together.
+    pub all: u64,
+    /// Those that failed their check.
+    pub bad: u64,
+    /// After how many bits the device's counters wrap: 32 or 64.
+    pub bits: u32,
+}
+
+/// What the layer below says, where it says anything: told beside the loss, never decided upon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phy {
+    pub symbol_errors: Option<u64>,
+    pub corrected: Option<u64>,
+    pub uncorrectable: Option<u64>,
+}
