@@ -11,8 +11,11 @@
 //! | `detect` | when a port is corrupting and when it is healthy again |
 //! | `message`, `bus` | what is told to others, and how it gets there |
 
+pub mod bus;
+pub mod detect;
 pub mod message;
 pub mod reading;
+pub mod source;
 
 pub use message::{Condition, Evidence, Message, Order, OrderKind, PortId, PortState};
 pub use reading::{Carrier, Frames, Phy, Reading};

@@ -1,0 +1,1 @@
+//! When a port is corrupting, and when it is healthy again.
