@@ -15,7 +15,7 @@ use live::status::Status;
 use report::table::{Align, Table, thousands};
 use units::Rate;
 
-use crate::args::{LinkCommand, NameArg, UpArgs};
+use crate::args::{ActivateArgs, LinkCommand, NameArg, UpArgs};
 use crate::output::{Done, Failure, print, say};
 
 pub fn run(command: &LinkCommand, json: bool) -> Done {
@@ -26,7 +26,7 @@ pub fn run(command: &LinkCommand, json: bool) -> Done {
             let status = status(args.name.as_deref())?;
             print(json, &status, || describe(&status))
         }
-        LinkCommand::Activate(args) => ask(args, Ask::Activate),
+        LinkCommand::Activate(args) => ask(&args.link, activation(args)),
         LinkCommand::Deactivate(args) => ask(args, Ask::Deactivate),
         LinkCommand::Counters(args) => {
             let status = status(args.name.as_deref())?;
@@ -146,6 +146,10 @@ fn status(given: Option<&str>) -> Result<Status, Failure> {
         Ok(Answer::Done) => Err(Failure::Outside(format!("{name} gave no status"))),
         Err(error) => Err(unreachable(&name, &directory, &error)),
     }
+}
+
+fn activation(args: &ActivateArgs) -> Ask {
+    args.loss.map_or(Ask::Activate, |loss| Ask::Protect { loss: loss.get() })
 }
 
 fn ask(args: &NameArg, ask: Ask) -> Done {

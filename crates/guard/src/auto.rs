@@ -85,15 +85,33 @@ impl Auto {
         self.level != before
     }
 
+    /// Somebody else measured the loss, before this link had frames to measure it with. True when the level changed.
+    ///
+    /// Switching protection off takes a measurement of its own, made with protection on.
+    pub fn expect(&mut self, loss: Prob) -> bool {
+        let before = self.level;
+        self.set_copies(loss);
+        (self.sent, self.missing, self.streak) = (0, 0, 0);
+        self.level = match self.wanted(loss) {
+            Level::Ordered => Level::Ordered,
+            Level::NonBlocking | Level::Off => Level::NonBlocking,
+        };
+        self.level != before
+    }
+
+    /// A window without any loss says little; what was enough before stays.
+    fn set_copies(&mut self, loss: Prob) {
+        if !loss.is_zero() {
+            self.copies = copies_for(loss, self.limits.target).map_or(MOST_COPIES, |(n, _)| n.clamp(1, MOST_COPIES));
+        }
+    }
+
     fn judge(&mut self, loss: Prob) {
         if self.level == Level::Off {
             self.level = Level::NonBlocking;
             return;
         }
-        // A window without any loss says little; keep what was enough before.
-        if !loss.is_zero() {
-            self.copies = copies_for(loss, self.limits.target).map_or(MOST_COPIES, |(n, _)| n.clamp(1, MOST_COPIES));
-        }
+        self.set_copies(loss);
         let wanted = self.wanted(loss);
         self.streak = if wanted == self.candidate { self.streak.saturating_add(1) } else { 1 };
         self.candidate = wanted;
@@ -172,6 +190,27 @@ mod tests {
         assert_eq!(windows(&mut auto, 500, 2), Level::Off);
         assert_eq!(windows(&mut auto, 0, 19), Level::Off);
         assert_eq!(windows(&mut auto, 0, 1), Level::NonBlocking);
+    }
+
+    #[test]
+    fn an_expected_loss_counts_at_once_and_measurement_goes_on_from_there() {
+        let mut auto = auto();
+        assert!(auto.expect(Prob::literal(0.05)));
+        assert_eq!((auto.level(), auto.copies()), (Level::NonBlocking, 6));
+        assert_eq!(windows(&mut auto, 0, 1), Level::NonBlocking);
+        assert_eq!(windows(&mut auto, 0, 1), Level::Ordered);
+        assert!(!auto.expect(Prob::literal(1e-4)));
+        assert_eq!((auto.level(), auto.copies()), (Level::Ordered, 1));
+    }
+
+    #[test]
+    fn hearsay_does_not_switch_protection_off_and_ends_a_rest() {
+        let mut auto = auto();
+        assert!(auto.expect(Prob::literal(0.9)));
+        assert_eq!(auto.level(), Level::NonBlocking);
+        assert_eq!(windows(&mut auto, 500, 2), Level::Off);
+        assert!(auto.expect(Prob::literal(1e-3)));
+        assert_eq!(auto.level(), Level::Ordered);
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod smooth;
 use std::collections::VecDeque;
 
 use machine::{Lane, Machine, Out, Port, Pull};
-use units::{Bytes, Span, Time};
+use units::{Bytes, Prob, Span, Time};
 use wire::link::{Agreement, Class, Refusal};
 
 use crate::auto::{Auto, Level};
@@ -57,12 +57,15 @@ impl From<TimerKey> for usize {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command {
     Activate,
     Deactivate,
     /// Copies of each retransmission from now on.
     SetCopies(u8),
+    /// The loss of what is sent here, as somebody else measured it: where the mode is chosen automatically, it and the
+    /// copies follow at once. Elsewhere nothing does: copies are the owner's to set.
+    Expect(Prob),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,6 +307,13 @@ impl<B: Body> Machine for Endpoint<B> {
                 self.try_to_close(now, out);
             }
             Command::SetCopies(copies) => self.copies = copies.max(1),
+            Command::Expect(loss) => {
+                if let Some(auto) = &mut self.auto
+                    && auto.expect(loss)
+                {
+                    out.complete(Event::Level(auto.level()));
+                }
+            }
         }
         self.set_session_timer(now, out);
         out.wake(WIRE);

@@ -114,6 +114,8 @@ pub struct LinkConfig {
     pub sealing: Sealing,
     pub init_action: InitAction,
     pub take_over: bool,
+    /// Frames pass as they are until somebody asks for protection.
+    pub dormant: bool,
     pub host: HostBackend,
     pub wire: WireBackend,
     pub pin: Option<usize>,
@@ -140,6 +142,7 @@ impl LinkConfig {
             sealing: Sealing::default(),
             init_action: InitAction::BestEffort,
             take_over: false,
+            dormant: false,
             host: HostBackend::default(),
             wire: WireBackend::default(),
             pin: None,
@@ -166,6 +169,7 @@ pub struct Wishes {
     pub key: Option<PathBuf>,
     pub init_action: Option<String>,
     pub take_over: Option<bool>,
+    pub dormant: Option<bool>,
     pub backend: Option<String>,
     pub wire: Option<String>,
     pub pin: Option<usize>,
@@ -199,6 +203,7 @@ impl Wishes {
             key: self.key.or(other.key),
             init_action: self.init_action.or(other.init_action),
             take_over: self.take_over.or(other.take_over),
+            dormant: self.dormant.or(other.dormant),
             backend: self.backend.or(other.backend),
             wire: self.wire.or(other.wire),
             pin: self.pin.or(other.pin),
@@ -240,6 +245,7 @@ impl Wishes {
             (true, Some(_)) => return Err("crc and key: a key covers what crc does, leave crc out".to_owned()),
         };
         (config.take_over, config.mtu, config.pin) = (self.take_over.unwrap_or(false), self.mtu, self.pin);
+        config.dormant = self.dormant.unwrap_or(false);
         config.window = self.window.unwrap_or(config.window);
         if !(16..=LinkConfig::MOST_FRAMES).contains(&config.window) {
             return Err(format!("window: expected 16 to {} frames", LinkConfig::MOST_FRAMES));

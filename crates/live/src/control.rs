@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use units::Prob;
 
 use crate::poll::{self, Readiness};
 use crate::run::{Handle, Request};
@@ -22,11 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Longer than any line that makes sense.
 const LONGEST_LINE: u64 = 4_096;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ask {
     Status,
     Activate,
+    /// The same, and the loss of what is sent here as somebody measured it.
+    Protect {
+        loss: f64,
+    },
     Deactivate,
     /// Ends the link.
     Down,
@@ -181,10 +186,31 @@ fn answer(mut stream: UnixStream, link: &Handle) -> io::Result<()> {
             Some(status) => Answer::Status(Box::new(status)),
             None => done(false),
         },
-        Ok(Ask::Activate) => done(link.ask(Request::Activate)),
+        Ok(Ask::Activate) => done(link.ask(Request::Activate(None))),
+        Ok(Ask::Protect { loss }) => match Prob::new(loss) {
+            Some(loss) => done(link.ask(Request::Activate(Some(loss)))),
+            None => Answer::Refused(format!("loss {loss}: expected a share between 0 and 1")),
+        },
         Ok(Ask::Deactivate) => done(link.ask(Request::Deactivate)),
         Ok(Ask::Down) => done(link.ask(Request::Stop)),
         Err(error) => Answer::Refused(format!("not a request: {error}")),
     };
     writeln!(stream, "{}", serde_json::to_string(&answer)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_reads_as_it_always_did() {
+        for (ask, line) in [
+            (Ask::Status, r#""status""#),
+            (Ask::Activate, r#""activate""#),
+            (Ask::Protect { loss: 1e-4 }, r#"{"protect":{"loss":0.0001}}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&ask).unwrap(), line);
+            assert_eq!(serde_json::from_str::<Ask>(line).unwrap(), ask);
+        }
+    }
 }

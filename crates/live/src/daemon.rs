@@ -46,8 +46,9 @@ pub fn run(
     for remark in &stand_in.remarks {
         tell(remark);
     }
+    let waits = if config.dormant { "dormant until asked for protection" } else { "looking for its peer" };
     tell(&format!(
-        "{} stands in for {}: MTU {}, {} and {}; looking for its peer",
+        "{} stands in for {}: MTU {}, {} and {}; {waits}",
         identity.name, identity.interface, identity.mtu, identity.host_backend, identity.wire_backend
     ));
     let served = (|| {
@@ -55,7 +56,7 @@ pub fn run(
         let [for_control, for_metrics] = [handle.another()?, handle.another()?];
         let stop_too = stop.try_clone()?;
         started(handle)?;
-        notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status("looking for the peer")]);
+        notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(waits)]);
         std::thread::scope(|scope| {
             scope.spawn(|| control.serve(&for_control, &stop));
             if let Some(listener) = &listener {
@@ -65,7 +66,7 @@ pub fn run(
                 notify(&[sd_notify::NotifyState::Status(text)]);
                 tell(text);
             };
-            let ended = Loop::new(link, identity, requests, &mut heard).run(true);
+            let ended = Loop::new(link, identity, requests, &mut heard).run(!config.dormant);
             notify(&[sd_notify::NotifyState::Stopping]);
             drop(stopper);
             ended
@@ -88,7 +89,7 @@ fn already(config: &LinkConfig, taken: &str) -> Trouble {
 
 fn serve_metrics(listener: &std::net::TcpListener, link: &Handle, stop: &PipeReader) {
     // Metrics are the least important thing here: if they end, the link goes on.
-    let _ = metrics::serve(listener, link, stop);
+    let _ = metrics::serve_link(listener, link, stop);
 }
 
 /// Tells the service manager, if there is one.

@@ -142,8 +142,13 @@ impl Link {
         match command {
             Command::Activate => self.wanted = true,
             Command::Deactivate => (self.wanted, self.ask_at) = (false, Time::NEVER),
-            Command::SetCopies(_) => {}
+            Command::SetCopies(_) | Command::Expect(_) => {}
         }
+        let command = match (command, &self.copies) {
+            // What the copies aim for is known here.
+            (Command::Expect(loss), Some(by_loss)) => Command::SetCopies(by_loss.expect(loss)),
+            (command, _) => command,
+        };
         self.endpoint.on_command(now, command, &mut self.shell);
         self.set_gate();
     }

@@ -2,7 +2,7 @@
 //!
 //! | metric | what it tells |
 //! | --- | --- |
-//! | `hitless_link_active` | 1 while the link is protected |
+//! | `hitless_link_wanted`, `hitless_link_active` | 1 while protection is asked for, and while it is in force |
 //! | `hitless_link_wire_loss_ratio{direction}` | share of frames lost on the wire |
 //! | `hitless_link_recovered_total`, `..._given_up_total` | missing frames that arrived after all, or never |
 //! | `hitless_link_recovery_delay_seconds{quantile}` | from noticing a loss to its repair |
@@ -38,35 +38,89 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Answers until `stop` has something to read or is closed, or the link ends.
-pub fn serve(listener: &TcpListener, link: &Handle, stop: &PipeReader) -> io::Result<()> {
+/// What a path leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// As in HTTP: `200 OK`.
+    pub code: &'static str,
+    pub kind: &'static str,
+    pub body: String,
+}
+
+impl Page {
+    pub fn metrics(body: String) -> Self {
+        Self { code: "200 OK", kind: "application/openmetrics-text; version=1.0.0; charset=utf-8", body }
+    }
+
+    pub fn text(code: &'static str, body: impl Into<String>) -> Self {
+        Self { code, kind: "text/plain; charset=utf-8", body: body.into() }
+    }
+}
+
+/// Tells the metrics of a link until `stop` has something to read or is closed, or the link ends.
+pub fn serve_link(listener: &TcpListener, link: &Handle, stop: &PipeReader) -> io::Result<()> {
+    serve(listener, stop, |path| {
+        let status = link.status()?;
+        Some(match path {
+            "/metrics" | "/" => Page::metrics(text(&status)),
+            _ => Page::text("404 Not Found", "see /metrics\n"),
+        })
+    })
+}
+
+/// Answers with the page of each path asked for, until `stop` has something to read or is closed, or there is no page.
+pub fn serve(listener: &TcpListener, stop: &PipeReader, mut page: impl FnMut(&str) -> Option<Page>) -> io::Result<()> {
     loop {
         let ready = poll::wait(&[(listener.as_raw_fd(), false), (stop.as_raw_fd(), false)], Duration::from_secs(60))?;
         if ready[1] != Readiness::Nothing {
             return Ok(());
         }
         if let Ok((stream, _)) = listener.accept() {
-            let Some(status) = link.status() else { return Ok(()) };
+            let mut ended = false;
             // A client that goes away is no concern of ours.
-            let _ = answer(stream, &status);
+            let _ = answer(stream, |path| {
+                let page = page(path);
+                ended = page.is_none();
+                page
+            });
+            if ended {
+                return Ok(());
+            }
         }
     }
 }
 
-fn answer(mut stream: TcpStream, status: &Status) -> io::Result<()> {
+fn answer(mut stream: TcpStream, page: impl FnOnce(&str) -> Option<Page>) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut request = [0; 1_024];
-    let len = stream.read(&mut request)?;
-    let found = [&b"GET /metrics "[..], b"GET / "].iter().any(|path| request[..len].starts_with(path));
-    let (code, body) = if found { ("200 OK", text(status)) } else { ("404 Not Found", "see /metrics\n".to_owned()) };
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let request = read_request(&mut stream)?;
+    let line = String::from_utf8_lossy(&request);
+    let path = line.strip_prefix("GET ").and_then(|rest| rest.split([' ', '?', '\r', '\n']).next());
+    let page = match path {
+        Some(path) => page(path),
+        None => Some(Page::text("405 Method Not Allowed", "expected GET\n")),
+    };
+    let Some(Page { code, kind, body }) = page else { return Ok(()) };
     write!(
         stream,
         "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     )
+}
+
+/// Up to the empty line that ends it, in however many pieces it comes; nobody's is longer than a few kilobytes.
+fn read_request(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    const LONGEST: usize = 8_192;
+    let mut request = Vec::new();
+    let mut piece = [0; 1_024];
+    while request.len() < LONGEST && !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut piece)? {
+            0 => break,
+            len => request.extend_from_slice(&piece[..len]),
+        }
+    }
+    Ok(request)
 }
 
 /// One label, whatever its name.
@@ -90,15 +144,20 @@ fn text(status: &Status) -> String {
     let registry_of_link = registry.sub_registry_with_prefix("hitless_link");
     register_gauges(registry_of_link, status);
     register_counters(registry_of_link, status);
+    written(&registry)
+}
+
+/// A registry as Prometheus reads it.
+pub fn written(registry: &Registry) -> String {
     let mut text = String::new();
-    if encode(&mut text, &registry).is_err() {
+    if encode(&mut text, registry).is_err() {
         text.clear();
         let _ = writeln!(text, "# EOF");
     }
     text
 }
 
-fn gauges(registry: &mut Registry, name: &str, help: &str, label: &'static str, values: &[(&str, f64)]) {
+pub fn gauges(registry: &mut Registry, name: &str, help: &str, label: &'static str, values: &[(&str, f64)]) {
     let family = Gauges::default();
     for (value, number) in values {
         family.get_or_create(&Label(label, (*value).to_owned())).set(*number);
@@ -106,7 +165,7 @@ fn gauges(registry: &mut Registry, name: &str, help: &str, label: &'static str, 
     registry.register(name, help, family);
 }
 
-fn counters(registry: &mut Registry, name: &str, help: &str, label: &'static str, values: &[(&str, u64)]) {
+pub fn counters(registry: &mut Registry, name: &str, help: &str, label: &'static str, values: &[(&str, u64)]) {
     let family = Counters::default();
     for (value, number) in values {
         family.get_or_create(&Label(label, (*value).to_owned())).inc_by(*number);
@@ -114,19 +173,20 @@ fn counters(registry: &mut Registry, name: &str, help: &str, label: &'static str
     registry.register(name, help, family);
 }
 
-fn gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
+pub fn gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
     let gauge = Gauge::<f64, AtomicU64>::default();
     gauge.set(value);
     registry.register(name, help, gauge);
 }
 
-fn counter(registry: &mut Registry, name: &str, help: &str, value: u64) {
+pub fn counter(registry: &mut Registry, name: &str, help: &str, value: u64) {
     let counter: Counter = Counter::default();
     counter.inc_by(value);
     registry.register(name, help, counter);
 }
 
 fn register_gauges(registry: &mut Registry, status: &Status) {
+    gauge(registry, "wanted", "1 while protection is asked for", f64::from(u8::from(status.wanted)));
     gauge(registry, "active", "1 while the link is protected", f64::from(u8::from(status.is_active())));
     gauge(registry, "copies", "Copies of each retransmission", f64::from(status.copies));
     let loss = [("in", status.loss_in.unwrap_or(0.0)), ("out", status.loss_out.unwrap_or(0.0))];
@@ -185,6 +245,29 @@ fn register_counters(registry: &mut Registry, status: &Status) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_in_pieces_is_answered_as_a_whole_and_anything_but_get_is_refused() {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopper) = io::pipe().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| serve(&listener, &stop, |path| Some(Page::text("200 OK", format!("you want {path}\n")))));
+            let get = |pieces: &[&str]| {
+                let mut stream = TcpStream::connect(address).unwrap();
+                for piece in pieces {
+                    stream.write_all(piece.as_bytes()).unwrap();
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                let mut text = String::new();
+                stream.read_to_string(&mut text).unwrap();
+                text
+            };
+            assert!(get(&["GET /he", "re?x=1 HTTP/1.1\r\nHost: a\r", "\n\r\n"]).ends_with("\r\n\r\nyou want /here\n"));
+            assert!(get(&["POST / HTTP/1.1\r\n\r\n"]).starts_with("HTTP/1.1 405"));
+            drop(stopper);
+        });
+    }
 
     #[test]
     fn every_metric_of_the_table_is_there_with_its_value() {

@@ -11,7 +11,8 @@
 //! | `link` | interfaces: veth pairs, MAC, MTU, alias, neighbours, counters |
 //! | `address` | addresses and routes; [`Netlink::take_over`] moves them all |
 //! | `tc` | random loss, forwarding and rate limits in the kernel; their counters |
-//! | `ethtool` | offloads, speed, driver |
+//! | `ethtool` | offloads, speed, driver and its own counters |
+//! | `stats` | what ports count, under standard names |
 //! | `namespace` | network namespaces for threads and programs |
 //!
 //! Invariants: a [`Netlink`] acts in the namespace in which it was opened, whichever thread uses it.
@@ -22,6 +23,7 @@ mod ethtool;
 mod link;
 mod namespace;
 mod netlink;
+mod stats;
 mod sys;
 mod tc;
 
@@ -30,6 +32,7 @@ pub use ethtool::Offload;
 pub use link::{Link, Statistics};
 pub use namespace::{Namespace, Standing, become_root_of_own_namespaces};
 pub use netlink::Netlink;
+pub use stats::{Ethtool, Port, Standard};
 pub use tc::{Direction, Filter, Instruction, Qdisc, QdiscStatistics, Then};
 
 use std::{fmt, io};

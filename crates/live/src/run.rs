@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use guard::session::State;
 use guard::{Command, Event};
 use hdrhistogram::Histogram;
-use units::{Span, Time};
+use units::{Prob, Span, Time};
 use wire::link::Refusal;
 
 use crate::clock::{Clock, instance};
@@ -34,7 +34,8 @@ const TURNS: u32 = 16;
 
 #[derive(Debug)]
 pub enum Request {
-    Activate,
+    /// Protection; the loss of what is sent here, if it was measured.
+    Activate(Option<Prob>),
     Deactivate,
     Status(Sender<Status>),
     /// Delays of recoveries since this was last asked, in nanoseconds.
@@ -224,7 +225,12 @@ impl<'a> Loop<'a> {
             // One byte was written for each request.
             let _ = self.requests.wake.read(&mut [0]);
             match request {
-                Request::Activate => self.link.command(now, Command::Activate),
+                Request::Activate(loss) => {
+                    if let Some(loss) = loss {
+                        self.link.command(now, Command::Expect(loss));
+                    }
+                    self.link.command(now, Command::Activate);
+                }
                 Request::Deactivate => self.link.command(now, Command::Deactivate),
                 // Whoever asked may have gone away since.
                 Request::Status(answer) => drop(answer.send(self.status(now))),

@@ -7,6 +7,7 @@ use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use faults::Random;
+use guard::auto::Level;
 use guard::{Command, Params, State};
 use live::backend::{Host, Outgoing, Wire};
 use live::frame::{Framing, Mac};
@@ -242,6 +243,42 @@ fn recorded_frames_played_again_change_nothing_if_a_key_is_used() {
     assert_eq!((pair.states(), pair.ends[1].got.borrow().len()), before);
     let tallies = pair.ends.each_ref().map(|end| end.link.shell().tally);
     assert!(tallies.iter().all(|tally| tally.rx_replayed > 0), "{tallies:?}");
+}
+
+#[test]
+fn a_dormant_link_passes_frames_until_either_end_is_told_of_a_loss_and_then_both_protect() {
+    for told in 0..2 {
+        // Shut while it asks for protection; a dormant link does not ask.
+        let ends = [0, 1].map(|number| end(number, Seal::None, Class::Ordered, |setup| setup.init = InitAction::Block));
+        let mut pair = Pair::new(ends);
+        pair.ends[0].sends.borrow_mut().extend((0..5).map(|n| frame(0, n, 60)));
+        pair.run(Span::from_ms(2), &mut |_| true);
+        assert_eq!((pair.states(), pair.ends[1].got.borrow().len()), ([State::Dormant; 2], 5));
+        pair.ends[told].link.command(pair.now, Command::Expect(Prob::literal(0.02)));
+        assert_eq!(pair.states(), [State::Dormant; 2]);
+        pair.ends[told].link.command(pair.now, Command::Activate);
+        pair.run(Span::from_ms(5), &mut |_| true);
+        assert_eq!(pair.states(), [State::Active; 2]);
+        // Eq. 2: 0.02 to the power of five is below 1e-8. The other end still has what it was made with.
+        assert_eq!(pair.ends[told].link.endpoint().copies(), (4, None));
+        assert_eq!(pair.ends[1 - told].link.endpoint().copies(), (2, None));
+    }
+}
+
+#[test]
+fn where_the_mode_is_automatic_a_measured_loss_decides_it_before_the_first_frame() {
+    let automatic = |setup: &mut Setup| {
+        setup.params = setup.params.clone().automatic_up_to(Prob::literal(0.02), Prob::literal(1e-8));
+        setup.target = None;
+    };
+    for (loss, level, copies) in [(1e-3, Level::Ordered, 2), (0.05, Level::NonBlocking, 6)] {
+        let mut pair = Pair::new([0, 1].map(|number| end(number, Seal::None, Class::Ordered, automatic)));
+        pair.ends[0].link.command(pair.now, Command::Expect(Prob::literal(loss)));
+        pair.activate();
+        pair.run(Span::from_ms(5), &mut |_| true);
+        assert_eq!(pair.states(), [State::Active; 2]);
+        assert_eq!(pair.ends[0].link.endpoint().copies(), (copies, Some(level)));
+    }
 }
 
 #[test]

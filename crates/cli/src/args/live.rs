@@ -20,7 +20,8 @@ pub enum LinkCommand {
     Status(NameArg),
 
     /// Ask for protection.
-    Activate(NameArg),
+    #[command(allow_negative_numbers = true)]
+    Activate(ActivateArgs),
 
     /// End protection without losing a frame; frames pass as they are.
     Deactivate(NameArg),
@@ -41,6 +42,16 @@ pub enum LinkCommand {
 pub struct NameArg {
     /// The stand-in interface; may be left out if there is only one.
     pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ActivateArgs {
+    #[command(flatten)]
+    pub link: NameArg,
+
+    /// Loss of what is sent here, if it was measured: copies, and with --mode auto the mode, follow from it at once.
+    #[arg(long)]
+    pub loss: Option<Prob>,
 }
 
 #[derive(Debug, Args)]
@@ -99,6 +110,10 @@ pub struct UpArgs {
     /// Move addresses and routes to the stand-in, and back at the end.
     #[arg(long)]
     pub take_over: bool,
+
+    /// Let frames pass as they are until somebody asks for protection, here or at the other end.
+    #[arg(long)]
+    pub dormant: bool,
 
     /// Until the peer answers frames pass unprotected (best-effort), wait (block) or are dropped (discard)
     /// [default: best-effort].
@@ -165,6 +180,7 @@ impl UpArgs {
             key: self.key.clone(),
             init_action: self.init_action.clone(),
             take_over: self.take_over.then_some(true),
+            dormant: self.dormant.then_some(true),
             backend: self.backend.clone(),
             wire: self.wire.clone(),
             pin: self.pin,
@@ -368,6 +384,9 @@ pub struct BenchArgs {
 pub enum BenchCommand {
     /// How fast the network simulator is: packet-hops and events per second on one core, and memory.
     Sim(BenchSimArgs),
+
+    /// How fast the fleet's planner is: seconds for a simulated year, a fast check, a plan at each event, and memory.
+    Fleet(super::BenchFleetArgs),
 }
 
 #[derive(Debug, Args)]

@@ -35,7 +35,12 @@ impl CopiesByLoss {
         (self.sent, self.missing) = (counters.tx_ok, counters.tx_missing);
         // Without any loss nothing was measured but that it is small: what was enough before stays.
         let loss = Prob::new(missing as f64 / sent as f64).filter(|loss| !loss.is_zero())?;
-        Some(copies_for(loss, self.target).map_or(MOST, |(copies, _)| copies.clamp(1, MOST)))
+        Some(self.expect(loss))
+    }
+
+    /// The number of copies that a loss calls for.
+    pub fn expect(&self, loss: Prob) -> u8 {
+        copies_for(loss, self.target).map_or(MOST, |(copies, _)| copies.clamp(1, MOST))
     }
 }
 

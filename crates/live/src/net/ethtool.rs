@@ -1,7 +1,9 @@
-//! Offloads, speed and driver of an interface, through `SIOCETHTOOL`.
+//! Offloads, speed, driver and the driver's own statistics of an interface, through `SIOCETHTOOL`.
 //!
 //! The per-offload commands are used, not the newer feature masks: every driver answers them, and the
 //! kernel itself keeps what depends on an offload consistent (segmentation needs checksums).
+
+use std::io;
 
 use super::netlink::{Netlink, text};
 use super::sys::{self, EthtoolNumber};
@@ -40,6 +42,10 @@ impl Offload {
 
 /// The kernel's `SPEED_UNKNOWN`.
 const UNKNOWN: u32 = u32::MAX;
+/// No driver has more statistics; the largest have some ten thousands, for each queue some.
+const MOST_STATISTICS: u32 = 1 << 20;
+/// Statistics that keep changing in number are asked for again, but not for ever.
+const ATTEMPTS: usize = 4;
 
 impl Netlink {
     pub fn offload(&self, name: &str, offload: Offload) -> Result<bool> {
@@ -88,6 +94,38 @@ impl Netlink {
         let driver = sys::ethtool_driver(self.socket(), name);
         driver.map(|driver| text(&driver)).map_err(|error| Error::new(format!("read the driver of {name}"), error))
     }
+
+    /// What `ethtool -S` shows: the driver's own counters under the driver's own names, which some pad with blanks. None
+    /// if it has none.
+    pub fn driver_statistics(&self, name: &str) -> Result<Vec<(String, u64)>> {
+        for _ in 0..ATTEMPTS {
+            match self.try_driver_statistics(name) {
+                Ok(Some(statistics)) => return Ok(statistics),
+                // They have become more, or fewer, since they were counted: a queue was added, for example.
+                Ok(None) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(Vec::new()),
+                Err(error) => return Err(Error::new(format!("read the statistics of {name}"), error)),
+            }
+        }
+        let changing = io::Error::new(io::ErrorKind::ResourceBusy, "they keep changing");
+        Err(Error::new(format!("read the statistics of {name}"), changing))
+    }
+
+    /// Names and numbers are asked for one after the other; none if they do not belong together.
+    fn try_driver_statistics(&self, name: &str) -> io::Result<Option<Vec<(String, u64)>>> {
+        let socket = self.socket();
+        let count = sys::ethtool_statistics_count(socket, name)?.min(MOST_STATISTICS) as usize;
+        if count == 0 {
+            return Ok(Some(Vec::new()));
+        }
+        let names = sys::ethtool_statistics_names(socket, name, count)?;
+        let numbers = sys::ethtool_statistics(socket, name, count)?;
+        if names.len() != count || numbers.len() != count {
+            return Ok(None);
+        }
+        Ok(Some(names.iter().map(|name| text(name).trim().to_owned()).zip(numbers).collect()))
+    }
 }
 
 #[cfg(test)]
@@ -121,6 +159,39 @@ mod tests {
             assert_eq!(netlink.driver("w0").unwrap(), "veth");
             assert_eq!(netlink.speed("w0").unwrap(), Some(10_000));
             assert_eq!(netlink.speed("lo").unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn a_veth_counts_for_each_queue_and_names_its_peer_and_the_loopback_counts_nothing() {
+        in_own_namespace(|netlink| {
+            netlink.add_veth("w0", "x0").unwrap();
+            let peer = u64::from(netlink.existing_link("x0").unwrap().index);
+            let statistics = netlink.driver_statistics("w0").unwrap();
+            assert!(statistics.contains(&("peer_ifindex".to_owned(), peer)), "{statistics:?}");
+            assert!(statistics.iter().any(|(name, _)| name == "rx_queue_0_xdp_packets"), "{statistics:?}");
+            assert_eq!(netlink.driver_statistics("lo").unwrap(), []);
+            let missing = netlink.driver_statistics("nope").unwrap_err();
+            assert_eq!(missing.to_string(), "read the statistics of nope: No such device");
+        });
+    }
+
+    #[test]
+    fn an_answer_longer_than_the_room_for_it_fails_and_overwrites_nothing() {
+        in_own_namespace(|netlink| {
+            netlink.add_veth("w0", "x0").unwrap();
+            let count = sys::ethtool_statistics_count(netlink.socket(), "w0").unwrap() as usize;
+            assert_eq!(sys::ethtool_statistics_names(netlink.socket(), "w0", count).unwrap().len(), count);
+            assert_eq!(sys::ethtool_statistics(netlink.socket(), "w0", count).unwrap().len(), count);
+            // Asked for none, every kernel answers with all; asked for too few, newer ones answer with none.
+            for room in [0, 1] {
+                let nothing = |got: std::io::Result<usize>| match got {
+                    Ok(given) => assert_eq!(given, 0),
+                    Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EFAULT)),
+                };
+                nothing(sys::ethtool_statistics_names(netlink.socket(), "w0", room).map(|names| names.len()));
+                nothing(sys::ethtool_statistics(netlink.socket(), "w0", room).map(|numbers| numbers.len()));
+            }
         });
     }
 

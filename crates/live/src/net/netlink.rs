@@ -1,4 +1,5 @@
-//! Rtnetlink: requests with nested attributes, acknowledgements and dumps over one blocking socket.
+//! Netlink: requests with nested attributes, acknowledgements and dumps over one blocking socket. Mostly rtnetlink;
+//! generic netlink, for families that have a name instead of a number, speaks the same way ([`Netlink::family`]).
 //!
 //! ```text
 //!   request ──▶ kernel    change:  ACK | error (with a sentence on why, where the kernel has one)
@@ -26,6 +27,8 @@ pub struct Netlink {
 
 const HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
+/// Length of `genlmsghdr`.
+pub(super) const GENERIC_HEADER: usize = 4;
 /// The kernel never fills more than 32 KiB at once.
 const BUFFER: usize = 65_536;
 const DUMP: u16 = libc::NLM_F_DUMP as u16;
@@ -56,7 +59,12 @@ impl From<io::Error> for Refusal {
 impl Netlink {
     /// Opens a connection to the calling thread's network namespace, and stays with it.
     pub fn open() -> Result<Self> {
-        let socket = sys::route_socket().map_err(|error| Error::new("open a netlink socket", error))?;
+        Self::open_for(libc::NETLINK_ROUTE)
+    }
+
+    /// [`Netlink::open`] for another of the kernel's subsystems.
+    pub(super) fn open_for(protocol: i32) -> Result<Self> {
+        let socket = sys::netlink_socket(protocol).map_err(|error| Error::new("open a netlink socket", error))?;
         for option in [libc::NETLINK_EXT_ACK, libc::NETLINK_CAP_ACK, libc::NETLINK_GET_STRICT_CHK] {
             // Each only makes answers better or shorter; kernels before 4.20 lack some.
             let _ = sys::set_netlink_option(&socket, option);
@@ -85,6 +93,19 @@ impl Netlink {
             source: refusal.source,
             detail: refusal.detail,
         })
+    }
+
+    /// The number of a generic family, over a socket that was opened for such; none if the kernel does not have it.
+    pub(super) fn family(&self, name: &str) -> Result<Option<u16>> {
+        let request = Request::generic(libc::GENL_ID_CTRL as u16, libc::CTRL_CMD_GETFAMILY as u8, 1)
+            .string(libc::CTRL_ATTR_FAMILY_NAME as u16, name);
+        match self.execute(format_args!("find the netlink family {name}"), request) {
+            Ok(answers) => Ok(answers.first().and_then(|message| {
+                attribute(message.get(GENERIC_HEADER..)?, libc::CTRL_ATTR_FAMILY_ID as u16).and_then(|id| u16_at(id, 0))
+            })),
+            Err(error) if error.is_any_of(&[libc::ENOENT]) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn transact(&self, mut request: Request) -> std::result::Result<Vec<Vec<u8>>, Refusal> {
@@ -190,6 +211,11 @@ impl Request {
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
         Self(bytes).raw(header)
+    }
+
+    /// A command of a generic family.
+    pub fn generic(family: u16, command: u8, version: u8) -> Self {
+        Self::new(family, 0, &[command, version, 0, 0])
     }
 
     pub fn raw(mut self, bytes: &[u8]) -> Self {

@@ -14,10 +14,10 @@ fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// A socket that speaks rtnetlink with the kernel; each read is one datagram.
-pub fn route_socket() -> io::Result<File> {
+/// A socket that speaks netlink with the kernel, of the family `protocol`; each read is one datagram.
+pub fn netlink_socket(protocol: c_int) -> io::Result<File> {
     // SAFETY: no pointer is passed.
-    let socket = check(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
+    let socket = check(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) })?;
     // SAFETY: the descriptor was just made and nobody else has it.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(socket) }))
 }
@@ -111,6 +111,109 @@ pub fn ethtool_speed(socket: &File, name: &str) -> io::Result<u32> {
     // SAFETY: as above.
     unsafe { ethtool(socket, name, data.as_mut_ptr().cast())? };
     Ok(data[1])
+}
+
+const GET_STRINGS: u32 = 0x1b;
+const GET_STATISTICS: u32 = 0x1d;
+const GET_STRING_SET: u32 = 0x37;
+/// The set of strings that names the driver's statistics.
+const STATISTICS: u32 = 1;
+/// Bytes before the strings of a `struct ethtool_gstrings`, and before the numbers of a `struct ethtool_stats`.
+const STRINGS_HEADER: usize = 12;
+const STATISTICS_HEADER: usize = 8;
+pub const STRING: usize = 32;
+
+/// How many statistics the driver has at this moment.
+pub fn ethtool_statistics_count(socket: &File, name: &str) -> io::Result<u32> {
+    // `struct ethtool_sset_info`: the command, an unused word, a mask of two words, and a number for each bit of it.
+    let mut data = [GET_STRING_SET, 0, 0, 0, 0];
+    data[2..4].copy_from_slice(&words(1 << STATISTICS));
+    // SAFETY: with one bit in its mask, this command reads and writes these five words.
+    unsafe { ethtool(socket, name, data.as_mut_ptr().cast())? };
+    Ok(if data[2..4] == [0, 0] { 0 } else { data[4] })
+}
+
+/// The names of the driver's statistics, padded with zeros. Fails with `EFAULT` if there are more than `count`.
+pub fn ethtool_statistics_names(socket: &File, name: &str, count: usize) -> io::Result<Vec<[u8; STRING]>> {
+    let mut answer = Guarded::new(STRINGS_HEADER + STRING * count)?;
+    let words = [GET_STRINGS, STATISTICS, count as u32].map(u32::to_ne_bytes);
+    answer.bytes_mut()[..STRINGS_HEADER].copy_from_slice(words.as_flattened());
+    // SAFETY: the kernel writes a string for each statistic, and where they are more than there is room for, the
+    // page behind the room stops it.
+    unsafe { ethtool(socket, name, answer.bytes_mut().as_mut_ptr().cast())? };
+    let given = u32_of(answer.bytes(), 8).min(count);
+    Ok(answer.bytes()[STRINGS_HEADER..].as_chunks().0[..given].to_vec())
+}
+
+/// The driver's statistics, in the order of their names. Fails with `EFAULT` if there are more than `count`.
+pub fn ethtool_statistics(socket: &File, name: &str, count: usize) -> io::Result<Vec<u64>> {
+    let mut answer = Guarded::new(STATISTICS_HEADER + 8 * count)?;
+    let words = [GET_STATISTICS, count as u32].map(u32::to_ne_bytes);
+    answer.bytes_mut()[..STATISTICS_HEADER].copy_from_slice(words.as_flattened());
+    // SAFETY: as above, with a number for each statistic.
+    unsafe { ethtool(socket, name, answer.bytes_mut().as_mut_ptr().cast())? };
+    let given = u32_of(answer.bytes(), 4).min(count);
+    let numbers = answer.bytes()[STATISTICS_HEADER..].as_chunks().0[..given].iter();
+    Ok(numbers.map(|number| u64::from_ne_bytes(*number)).collect())
+}
+
+fn words(number: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = number.to_ne_bytes();
+    [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes)
+}
+
+fn u32_of(bytes: &[u8], at: usize) -> usize {
+    bytes[at..].first_chunk().map_or(0, |word| u32::from_ne_bytes(*word) as usize)
+}
+
+/// Memory with a page behind it that nobody may touch. For answers whose length the kernel alone decides: one that is
+/// longer than it was a moment ago fails, instead of being written over something else.
+struct Guarded {
+    mapping: *mut u8,
+    /// Of the mapping, with the page behind it.
+    whole: usize,
+    room: usize,
+    len: usize,
+}
+
+impl Guarded {
+    fn new(len: usize) -> io::Result<Self> {
+        // SAFETY: no pointer is passed.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4_096) as usize;
+        let room = len.next_multiple_of(page);
+        let (whole, kind) = (room + page, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at a place of the kernel's choice touches no other memory.
+        let mapping = unsafe { libc::mmap(std::ptr::null_mut(), whole, libc::PROT_NONE, kind, -1, 0) };
+        if mapping == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let guarded = Self { mapping: mapping.cast(), whole, room, len };
+        // SAFETY: these are the first pages of the mapping that was just made.
+        check(unsafe { libc::mprotect(mapping, room, libc::PROT_READ | libc::PROT_WRITE) })?;
+        Ok(guarded)
+    }
+
+    /// Right before the page that may not be touched, but for what keeps it aligned.
+    fn start(&self) -> usize {
+        self.room - self.len.next_multiple_of(8)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: these bytes are inside the readable part, zeroed by the kernel, and live as long as the mapping.
+        unsafe { std::slice::from_raw_parts(self.mapping.add(self.start()), self.len) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and the exclusive borrow makes this the only way to them.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.add(self.start()), self.len) }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours alone and nothing refers to it any more.
+        unsafe { libc::munmap(self.mapping.cast(), self.whole) };
+    }
 }
 
 /// # Safety
