@@ -1,18 +1,107 @@
 //! Where counters come from.
+//!
+//! | file | what is read | how |
+//! | --- | --- | --- |
+//! | `kernel` | the machine's own ports | standard statistics, else the driver's own, else what every interface has |
+//! | `drivers` | what each driver calls its counters | a table that is data, and `ethtool -S` as text |
+//! | `sysfs` | files named as in `/sys/class/net` | also those that `hitless wire --counters` writes |
+//! | `links` | protected links | asks their daemons |
+//! | `samples` | a file, a FIFO or standard input | replayed step by step, or followed as it grows |
+//!
+//! Invariants: a counter that nobody keeps is absent, never zero; a source never waits for anybody but the kernel and
+//! (for a bounded time) a daemon on this machine.
+
+mod drivers;
+mod kernel;
+mod links;
+mod samples;
+mod selection;
+mod sysfs;
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
+use live::control::RunDirectory;
 use units::Moment;
 
 use crate::reading::Reading;
 
+pub use drivers::{Counters, Drivers, Misfit, parse_ethtool};
+pub use kernel::Kernel;
+pub use links::Links;
+pub use samples::{Mode, Recorder, Samples};
+pub use selection::Selection;
+pub use sysfs::Sysfs;
+
 /// Something that can be asked for the counters of ports, again and again.
 pub trait Source: fmt::Debug + Send {
-    /// For messages: `ethtool`, `sysfs`, the name of a file.
+    /// For messages: `kernel`, `sysfs`, the name of a file.
     fn name(&self) -> &str;
 
     /// Adds a reading for every port that it knows. What went wrong with single ports is told in `troubles`, one line
-    /// each; an error means that nothing could be read at all.
+    /// each; an error means that nothing could be read at all. Neither repeats the source's name. A trouble that lasts
+    /// is told with every read, in the same words, until it is over, so that whoever logs it can tell what is new.
     fn read(&mut self, now: Moment, readings: &mut Vec<Reading>, troubles: &mut Vec<String>) -> io::Result<()>;
+
+    /// Nothing will ever come again: a replay is at its end.
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+/// The ports of the network namespace in which this is called, by the best counters that each has.
+pub fn kernel(selection: Selection) -> io::Result<Kernel> {
+    Kernel::open(selection)
+}
+
+/// What `/sys/class/net`, or a directory that looks like it, says.
+pub fn sysfs(root: impl AsRef<Path>, selection: Selection) -> Sysfs {
+    Sysfs::new(root.as_ref(), selection)
+}
+
+/// The wires of protected links, as the links themselves count.
+pub fn links(run_directory: RunDirectory) -> Links {
+    Links::new(run_directory)
+}
+
+/// A file, FIFO or, as `-`, standard input with samples in it.
+pub fn samples(path: impl AsRef<Path>, mode: Mode) -> io::Result<Samples> {
+    Samples::open(path.as_ref(), mode)
+}
+
+#[cfg(test)]
+mod testing {
+    use std::path::{Path, PathBuf};
+    use std::{fs, process};
+
+    /// A directory of a test's own, gone with it.
+    #[derive(Debug)]
+    pub struct Folder(PathBuf);
+
+    impl Folder {
+        pub fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("hitless-{name}-{}", process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        pub fn path(&self) -> &Path {
+            &self.0
+        }
+
+        pub fn write(&self, file: &str, text: &str) -> PathBuf {
+            let path = self.0.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            path
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
 }

@@ -1,0 +1,411 @@
+//! What is done about a corrupting port: LinkGuardian (SIGCOMM'23) App. C, *Notification and Activation*, and the way
+//! back, which the paper leaves out.
+//!
+//! Who sees corruption is the receiver; who can do something about it is the sender. Over a bus of many hosts the
+//! monitor of the *sending* host acts, on messages about a port at the other end of one of its own cables. A monitor
+//! without such a bus asks the link of the receiving interface, and the link's own handshake brings the sender along.
+//!
+//! ```text
+//!   no reason ── corrupting ─▶ protect: Done (ours), Left (somebody's already), Refused, Failed (tried again)
+//!   ours      ── every reason healthy, in both directions ─▶ unprotect
+//!   ours      ── a person ended it ─▶ Left until every reason is gone
+//! ```
+//!
+//! Invariants: in observe-only mode the executor is never asked to change anything; only what a monitor activated is
+//! deactivated; a port that is excluded, not watched, or holds the default route without being named is never touched;
+//! a state that is not known changes nothing, and if that lasts, protection that nobody watches is ended.
+
+mod executor;
+mod memory;
+mod objections;
+mod orders;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use guard::copies_for;
+use units::{Moment, Prob};
+
+use crate::bus::Seen;
+use crate::detect::Pattern;
+use crate::journal::{Deed, Entry, Outcome};
+use crate::message::{Condition, Message, Order, PortId, PortState};
+
+pub use executor::{Daemon, Executor, ThisHost};
+pub use memory::{Kept, Memory, Obeyed, Protection};
+
+/// How long a port that was corrupting may be unknown before it counts as a reason no longer.
+const UNWATCHED: Duration = Duration::from_secs(3_600);
+/// What links aim for unless told otherwise; for what is only reported.
+const TARGET: Prob = Prob::literal(1e-8);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// Observe only: everything is computed and told, nothing is done.
+    #[default]
+    None,
+    /// Protect what corrupts, and end that when it is healthy again.
+    Protect,
+}
+
+/// What is known about a port beforehand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortRule {
+    /// The port at the other end of its cable.
+    pub peer: Option<PortId>,
+    /// The protected link that stands in for it, where that cannot be told by its interface.
+    pub link: Option<String>,
+}
+
+/// Who acts on what.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub host: String,
+    pub action: Action,
+    /// Whether a planner's orders are obeyed.
+    pub obey: bool,
+    /// The bus has many hosts on it: whoever sends acts.
+    pub sender_acts: bool,
+    /// Ports that were named in the configuration.
+    pub ports: BTreeMap<String, PortRule>,
+    /// Patterns of ports to watch; all of them if there are none.
+    pub watched: Vec<String>,
+    pub excluded: Vec<Pattern>,
+}
+
+/// The one who acts.
+#[derive(Debug)]
+pub struct Actor<E> {
+    rules: Rules,
+    executor: E,
+    kept: Kept,
+    seen: Seen,
+    states: BTreeMap<PortId, PortState>,
+    /// Since when a port is unknown that was not before.
+    unknown_since: BTreeMap<PortId, Moment>,
+    /// Orders for ports of this host that are still to be looked at.
+    orders: BTreeMap<String, Order>,
+    /// Ports whose protection a person ended while there was reason for it.
+    overruled: BTreeSet<String>,
+    /// Protection of ours that was seen in force in this life.
+    in_force: BTreeSet<String>,
+    /// What was told last about a port, so that it is told once.
+    told: BTreeMap<(String, Deed), (Outcome, String)>,
+    entries: Vec<Entry>,
+}
+
+impl<E: Executor> Actor<E> {
+    pub fn new(rules: Rules, executor: E, kept: Kept) -> Self {
+        Self {
+            rules,
+            executor,
+            kept,
+            seen: Seen::new(),
+            states: BTreeMap::new(),
+            unknown_since: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            overruled: BTreeSet::new(),
+            in_force: BTreeSet::new(),
+            told: BTreeMap::new(),
+            entries: Vec::new(),
+        }
+    }
+
+    pub fn executor(&self) -> &E {
+        &self.executor
+    }
+
+    /// What a monitor protects on this host at the moment.
+    pub fn protected(&self) -> &BTreeMap<String, Protection> {
+        &self.kept.memory.protected
+    }
+
+    /// Why not all is well, if it is not.
+    pub fn trouble(&self) -> Option<&str> {
+        self.kept.trouble()
+    }
+
+    /// Takes note; [`tick`](Self::tick) acts. What was heard before, or is older, changes nothing.
+    pub fn hear(&mut self, now: Moment, message: &Message) {
+        if !self.concerns_us(message) || !self.seen.is_news(message) {
+            return;
+        }
+        match message {
+            Message::Order(order) => drop(self.orders.insert(order.id.port.clone(), order.clone())),
+            Message::Port(state) => {
+                match state.condition {
+                    Condition::Unknown => drop(self.unknown_since.entry(state.id.clone()).or_insert(now)),
+                    Condition::Healthy | Condition::Corrupting => drop(self.unknown_since.remove(&state.id)),
+                }
+                self.states.insert(state.id.clone(), state.clone());
+                self.keep_alarm(state);
+            }
+        }
+    }
+
+    /// Our own ports, and those at the other ends of their cables. A bus has a hundred thousand others.
+    fn concerns_us(&self, message: &Message) -> bool {
+        let own = |id: &PortId| id.host == self.rules.host;
+        own(message.id())
+            || match message {
+                Message::Order(_) => false,
+                Message::Port(state) => {
+                    state.peer.as_ref().is_some_and(own)
+                        || self.states.contains_key(&state.id)
+                        || self.kept.memory.protected.values().any(|ours| ours.reasons.contains(&state.id))
+                        || self.rules.ports.values().any(|rule| rule.peer.as_ref() == Some(&state.id))
+                }
+            }
+    }
+
+    fn keep_alarm(&mut self, state: &PortState) {
+        let alarms = &mut self.kept.memory.alarms;
+        let changed = match state.condition {
+            _ if state.id.host != self.rules.host => false,
+            Condition::Corrupting => alarms.insert(state.id.port.clone(), state.clone()).as_ref() != Some(state),
+            Condition::Healthy => alarms.remove(&state.id.port).is_some(),
+            Condition::Unknown => false,
+        };
+        if changed {
+            self.kept.save();
+        }
+    }
+
+    /// Does what is to be done; what was done, and what was not.
+    pub fn tick(&mut self, now: Moment) -> Vec<Entry> {
+        for port in self.ports() {
+            self.keep_reasons(now, &port);
+            if self.kept.memory.protected.contains_key(&port) {
+                self.look_after(now, &port);
+            } else {
+                self.protect_if_needed(now, &port);
+            }
+        }
+        self.look_at_orders(now);
+        std::mem::take(&mut self.entries)
+    }
+
+    /// Ends what a monitor protected, whatever the reasons for it.
+    pub fn end_all(&mut self, now: Moment) -> Vec<Entry> {
+        for port in self.kept.memory.protected.keys().cloned().collect::<Vec<_>>() {
+            self.unprotect(now, &port, "the monitor ends, and was asked to leave nothing behind");
+        }
+        std::mem::take(&mut self.entries)
+    }
+
+    pub(crate) fn acts(&self) -> bool {
+        self.rules.action == Action::Protect
+    }
+
+    pub(crate) fn id(&self, port: &str) -> PortId {
+        PortId::new(&self.rules.host, port)
+    }
+
+    /// Ports of this host that anything is known about.
+    fn ports(&self) -> BTreeSet<String> {
+        let own = |id: &PortId| (id.host == self.rules.host).then(|| id.port.clone());
+        let heard = self.states.values().flat_map(|state| [own(&state.id), state.peer.as_ref().and_then(own)]);
+        let named = self.rules.ports.keys().chain(self.kept.memory.protected.keys()).cloned();
+        heard.flatten().chain(named).collect()
+    }
+
+    /// What is received at the other end of this port's cable.
+    fn is_far_end(&self, state: &PortState, port: &str) -> bool {
+        let points_here = state.peer.as_ref().is_some_and(|peer| *peer == self.id(port));
+        points_here || self.rules.ports.get(port).is_some_and(|rule| rule.peer.as_ref() == Some(&state.id))
+    }
+
+    fn is_on_cable(&self, state: &PortState, port: &str) -> bool {
+        state.id == self.id(port) || self.is_far_end(state, port)
+    }
+
+    /// Everything that corrupts on this port's cable, in either direction.
+    fn corrupting<'a>(&'a self, port: &'a str) -> impl Iterator<Item = &'a PortState> {
+        self.states
+            .values()
+            .filter(|state| state.condition == Condition::Corrupting)
+            .filter(move |state| self.is_on_cable(state, port))
+    }
+
+    /// The worst of it that this monitor has to act upon.
+    fn trigger<'a>(&'a self, port: &'a str) -> Option<&'a PortState> {
+        let id = self.id(port);
+        let near = move |state: &PortState| state.id == id;
+        self.corrupting(port)
+            .filter(|state| if self.rules.sender_acts { self.is_far_end(state, port) } else { near(state) })
+            .max_by(|a, b| a.evidence.loss.total_cmp(&b.evidence.loss))
+    }
+
+    /// A reason is one until its port is found healthy, or nobody has watched it for long.
+    fn keep_reasons(&mut self, now: Moment, port: &str) {
+        let new: BTreeSet<PortId> = self.corrupting(port).map(|state| state.id.clone()).collect();
+        if new.is_empty() {
+            self.overruled.remove(port);
+        }
+        let Some(protection) = self.kept.memory.protected.get(port) else { return };
+        let watched = |id: &PortId| self.unknown_since.get(id).is_none_or(|since| now.since(*since) < UNWATCHED);
+        let stays = |id: &PortId| match self.states.get(id) {
+            None => true,
+            Some(state) if !self.is_on_cable(state, port) => false,
+            Some(state) => match state.condition {
+                Condition::Corrupting => true,
+                Condition::Healthy => false,
+                Condition::Unknown => watched(id),
+            },
+        };
+        let reasons: BTreeSet<PortId> = protection.reasons.iter().filter(|id| stays(id)).cloned().chain(new).collect();
+        if reasons != protection.reasons
+            && let Some(protection) = self.kept.memory.protected.get_mut(port)
+        {
+            protection.reasons = reasons;
+            self.kept.save();
+        }
+    }
+
+    /// A link that a monitor protects.
+    fn look_after(&mut self, now: Moment, port: &str) {
+        let Some(protection) = self.kept.memory.protected.get(port).cloned() else { return };
+        if protection.reasons.is_empty() {
+            return self.unprotect(now, port, "no longer corrupting, in either direction");
+        }
+        if !self.acts() {
+            return;
+        }
+        let known = self.in_force.contains(port);
+        match self.executor.daemon(port, Some(&protection.link)) {
+            Ok(Some(daemon)) if daemon.pid == protection.pid && daemon.wanted => {
+                self.in_force.insert(port.to_owned());
+            }
+            Ok(Some(daemon)) if daemon.pid == protection.pid && known => {
+                self.forget(port);
+                self.overruled.insert(port.to_owned());
+                let why = "somebody ended its protection; it stays so until nothing corrupts any more";
+                self.say(now, port, Deed::Protect, Outcome::Left, why, None);
+            }
+            // Started anew since, or never activated: as if nothing had been done yet.
+            Ok(Some(_)) => {
+                self.forget(port);
+                self.protect_if_needed(now, port);
+            }
+            Ok(None) => {
+                let why = format!("{} is gone; protection follows when it is back", protection.link);
+                self.say(now, port, Deed::Protect, Outcome::Failed, &why, None);
+            }
+            Err(why) => self.say(now, port, Deed::Protect, Outcome::Failed, &why, None),
+        }
+    }
+
+    fn protect_if_needed(&mut self, now: Moment, port: &str) {
+        let Some(trigger) = self.trigger(port).cloned() else { return self.tell_if_nobody_can_act(now, port) };
+        if self.overruled.contains(port) {
+            return;
+        }
+        if let Some(why) = self.objection(port).or_else(|| self.miscabled(port, &trigger)) {
+            return self.say(now, port, Deed::Protect, Outcome::Refused, &why, Some(&trigger));
+        }
+        let loss = Prob::new(trigger.evidence.loss).unwrap_or(Prob::literal(1.0));
+        if !self.acts() {
+            let copies = copies_for(loss, TARGET).map_or("no number of copies".to_owned(), |(n, _)| copies(n.max(1)));
+            let why = format!("{} is corrupting, {:.1e}: {copies} for {TARGET}", trigger.id, loss.get());
+            self.remember(now, port, "", 0);
+            return self.say(now, port, Deed::Protect, Outcome::Would, &why, Some(&trigger));
+        }
+        let link = self.rules.ports.get(port).and_then(|rule| rule.link.clone());
+        match self.executor.daemon(port, link.as_deref()) {
+            Ok(Some(daemon)) if daemon.wanted => {
+                let why = format!("{} is protected already, and not by this monitor", daemon.link);
+                self.say(now, port, Deed::Protect, Outcome::Left, &why, Some(&trigger));
+            }
+            Ok(Some(daemon)) => self.protect(now, port, &daemon, loss, &trigger),
+            Ok(None) => {
+                let what = link.map_or(format!("no link stands in for {port}"), |link| format!("{link} is not up"));
+                let why = format!("{what}; `hitless link up {port} --dormant` makes one");
+                self.say(now, port, Deed::Protect, Outcome::Failed, &why, Some(&trigger));
+            }
+            Err(why) => self.say(now, port, Deed::Protect, Outcome::Failed, &why, Some(&trigger)),
+        }
+    }
+
+    fn protect(&mut self, now: Moment, port: &str, daemon: &Daemon, loss: Prob, trigger: &PortState) {
+        // Written down first: killed in between, the next life still knows whose it is.
+        self.remember(now, port, &daemon.link, daemon.pid);
+        if let Err(why) = self.executor.protect(&daemon.link, loss) {
+            self.forget(port);
+            return self.say(now, port, Deed::Protect, Outcome::Failed, &why, Some(trigger));
+        }
+        let number = match self.executor.daemon(port, Some(&daemon.link)) {
+            Ok(Some(after)) => format!(", {} of a retransmission", copies(after.copies)),
+            _ => String::new(),
+        };
+        let why = format!("{} is corrupting, {:.1e}{number}", trigger.id, loss.get());
+        self.say(now, port, Deed::Protect, Outcome::Done, &why, Some(trigger));
+    }
+
+    fn unprotect(&mut self, now: Moment, port: &str, reason: &str) {
+        let Some(protection) = self.kept.memory.protected.get(port).cloned() else { return };
+        let state = self.states.get(&self.id(port)).cloned();
+        let state = self.states.values().find(|state| self.is_far_end(state, port)).cloned().or(state);
+        let (outcome, why) = if self.acts() {
+            match self.executor.daemon(port, Some(&protection.link)) {
+                Ok(Some(daemon)) if daemon.pid != protection.pid => {
+                    (Outcome::Left, format!("{} was started anew since; {reason}", protection.link))
+                }
+                Ok(Some(daemon)) if !daemon.wanted => (Outcome::Left, format!("somebody ended it before; {reason}")),
+                Ok(Some(_)) => match self.executor.unprotect(&protection.link) {
+                    Ok(()) => (Outcome::Done, reason.to_owned()),
+                    Err(why) => (Outcome::Failed, why),
+                },
+                Ok(None) => (Outcome::Left, format!("{} is gone; {reason}", protection.link)),
+                Err(why) => (Outcome::Failed, why),
+            }
+        } else {
+            (Outcome::Would, reason.to_owned())
+        };
+        self.say(now, port, Deed::Unprotect, outcome, &why, state.as_ref());
+        if outcome != Outcome::Failed {
+            self.forget(port);
+            self.told.retain(|(about, _), _| about != port);
+        }
+    }
+
+    fn remember(&mut self, now: Moment, port: &str, link: &str, pid: u32) {
+        let reasons = self.corrupting(port).map(|state| state.id.clone()).collect();
+        let protection = Protection { link: link.to_owned(), pid, since: now, reasons };
+        self.kept.memory.protected.insert(port.to_owned(), protection);
+        self.in_force.remove(port);
+        self.kept.save();
+    }
+
+    fn forget(&mut self, port: &str) {
+        self.kept.memory.protected.remove(port);
+        self.in_force.remove(port);
+        self.kept.save();
+    }
+
+    /// Puts it down unless that was the last thing said about it.
+    fn say(&mut self, now: Moment, port: &str, deed: Deed, outcome: Outcome, why: &str, about: Option<&PortState>) {
+        let told = self.told.insert((port.to_owned(), deed), (outcome, why.to_owned()));
+        let repeats = match (outcome, told) {
+            (Outcome::Done, _) | (_, None) => false,
+            (_, Some((before, text))) => before == outcome && text == why,
+        };
+        if repeats {
+            return;
+        }
+        let link = self.kept.memory.protected.get(port).map(|protection| protection.link.clone());
+        let link = link.or_else(|| self.rules.ports.get(port).and_then(|rule| rule.link.clone()));
+        self.entries.push(Entry {
+            link: link.filter(|link| !link.is_empty()),
+            about: about.map(|state| state.id.clone()),
+            evidence: about.map(|state| state.evidence),
+            ..Entry::new(now, deed, outcome, why).on(self.id(port))
+        });
+    }
+}
+
+fn copies(number: u8) -> String {
+    if number == 1 { "1 copy".to_owned() } else { format!("{number} copies") }
+}
+
+#[cfg(test)]
+mod tests;

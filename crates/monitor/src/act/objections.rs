@@ -1,0 +1,63 @@
+//! What must not be done, or cannot be, and why.
+
+use units::Moment;
+
+use super::{Actor, Executor};
+use crate::journal::{Deed, Outcome};
+use crate::message::{Condition, PortState};
+use crate::source::Selection;
+
+impl<E: Executor> Actor<E> {
+    /// Why a port must not be touched, whatever it does.
+    pub(super) fn objection(&mut self, port: &str) -> Option<String> {
+        let named = self.rules.ports.get(port);
+        if self.rules.excluded.iter().any(|pattern| pattern.matches(port)) {
+            return Some("it is excluded".to_owned());
+        }
+        if named.is_none() && !Selection::named(&self.rules.watched).takes(port, || true) {
+            return Some("it is not among the ports to watch".to_owned());
+        }
+        if named.is_some() {
+            return None;
+        }
+        match self.executor.default_routes() {
+            Ok(holders) if holders.contains(port) => Some(
+                "it holds the default route, as management ports do; name it in a [[port]] to act on it".to_owned(),
+            ),
+            Ok(holders) => {
+                let stand_in = self.executor.daemon(port, None).ok().flatten()?.link;
+                holders.contains(&stand_in).then(|| {
+                    format!("its stand-in {stand_in} holds the default route; name {port} in a [[port]] to act on it")
+                })
+            }
+            Err(why) => Some(format!("whether it is a management port is not known: {why}")),
+        }
+    }
+
+    /// Both ends say who is at the other end of the cable, and they do not agree.
+    pub(super) fn miscabled(&self, port: &str, trigger: &PortState) -> Option<String> {
+        let ours = self.rules.ports.get(port)?.peer.as_ref()?;
+        let theirs = trigger.peer.as_ref()?;
+        if !self.rules.sender_acts || (*ours == trigger.id && *theirs == self.id(port)) {
+            return None;
+        }
+        Some(format!(
+            "{} says that its peer is {theirs}, but the peer of {} is configured as {ours}",
+            trigger.id,
+            self.id(port)
+        ))
+    }
+
+    /// A port that corrupts and whose sender nobody knows: the alarm is all there is.
+    pub(super) fn tell_if_nobody_can_act(&mut self, now: Moment, port: &str) {
+        if !self.rules.sender_acts {
+            return;
+        }
+        let Some(state) = self.states.get(&self.id(port)).cloned() else { return };
+        if state.condition == Condition::Corrupting && state.peer.is_none() {
+            let why =
+                "who sends to it is not known here; set `peer` in its [[port]], and its peer's monitor can protect it";
+            self.say(now, port, Deed::Protect, Outcome::Left, why, Some(&state));
+        }
+    }
+}

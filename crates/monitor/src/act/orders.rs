@@ -1,0 +1,58 @@
+//! What a planner orders: ports switched off for repair and on again, by a monitor that was told to obey.
+
+use units::Moment;
+
+use super::{Actor, Executor, Obeyed};
+use crate::journal::{Deed, Outcome};
+use crate::message::{Order, OrderKind};
+
+impl<E: Executor> Actor<E> {
+    pub(super) fn look_at_orders(&mut self, now: Moment) {
+        for (port, order) in std::mem::take(&mut self.orders) {
+            if !self.settle(now, &port, &order) {
+                self.orders.entry(port).or_insert(order);
+            }
+        }
+    }
+
+    /// False if it is to be tried again.
+    fn settle(&mut self, now: Moment, port: &str, order: &Order) -> bool {
+        let (deed, on) = match order.kind {
+            OrderKind::Disable => (Deed::Disable, false),
+            OrderKind::Enable => (Deed::Enable, true),
+        };
+        let obeyed = self.kept.memory.orders.get(port).copied();
+        // The bus keeps the latest order; a restarted monitor hears again what it did before.
+        if obeyed.is_some_and(|obeyed| (obeyed.life, obeyed.number) >= (order.life, order.number)) {
+            return true;
+        }
+        if let Some(why) = self.order_refused(port, on, obeyed) {
+            self.say(now, port, deed, Outcome::Refused, &format!("{why} (ordered because {})", order.why), None);
+            return true;
+        }
+        if !self.acts() {
+            self.say(now, port, deed, Outcome::Would, &order.why, None);
+            return true;
+        }
+        if let Err(why) = self.executor.switch(port, on) {
+            self.say(now, port, deed, Outcome::Failed, &why, None);
+            return false;
+        }
+        let obeyed = Obeyed { life: order.life, number: order.number, off: !on };
+        self.kept.memory.orders.insert(port.to_owned(), obeyed);
+        self.kept.save();
+        self.say(now, port, deed, Outcome::Done, &order.why, None);
+        true
+    }
+
+    fn order_refused(&mut self, port: &str, on: bool, obeyed: Option<Obeyed>) -> Option<String> {
+        if !self.rules.obey {
+            return Some("orders are not obeyed here; `obey = true` in the configuration changes that".to_owned());
+        }
+        let was_ordered_off = obeyed.is_some_and(|obeyed| obeyed.off);
+        if on && self.acts() && !was_ordered_off {
+            return Some("it was not switched off by an order".to_owned());
+        }
+        self.objection(port)
+    }
+}

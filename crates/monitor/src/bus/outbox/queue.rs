@@ -1,0 +1,81 @@
+//! Messages that wait to be told, in order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::message::Message;
+
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub key: String,
+    pub message: Message,
+    pub attempts: u32,
+    /// Told before, and lost by the bus since.
+    pub repeated: bool,
+}
+
+/// First in, first out, with a count of how many wait for each key.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<Waiting>,
+    of_key: BTreeMap<String, usize>,
+}
+
+impl Queue {
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting.iter()
+    }
+
+    pub fn push(&mut self, message: Message) {
+        let waiting = self.enter(message, false);
+        self.waiting.push_back(waiting);
+    }
+
+    /// Puts these before all others, in place of what was put there by an earlier call.
+    pub fn repeat(&mut self, messages: Vec<Message>) {
+        while let Some(place) = self.waiting.iter().position(|waiting| waiting.repeated) {
+            self.remove(place);
+        }
+        for message in messages.into_iter().rev() {
+            let waiting = self.enter(message, true);
+            self.waiting.push_front(waiting);
+        }
+    }
+
+    /// What is at this place, one attempt richer.
+    pub fn attempt(&mut self, place: usize) -> Option<&Waiting> {
+        let waiting = self.waiting.get_mut(place)?;
+        waiting.attempts = waiting.attempts.saturating_add(1);
+        Some(waiting)
+    }
+
+    pub fn remove(&mut self, place: usize) -> Option<Waiting> {
+        let waiting = self.waiting.remove(place)?;
+        if let Some(count) = self.of_key.get_mut(&waiting.key) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_key.remove(&waiting.key);
+            }
+        }
+        Some(waiting)
+    }
+
+    /// Drops the oldest message that a later one of the same key stands behind; false if there is none.
+    pub fn coalesce(&mut self) -> bool {
+        if self.of_key.len() == self.waiting.len() {
+            return false;
+        }
+        let outlived = |waiting: &Waiting| self.of_key.get(&waiting.key).is_some_and(|&count| count > 1);
+        let Some(place) = self.waiting.iter().position(outlived) else { return false };
+        self.remove(place).is_some()
+    }
+
+    fn enter(&mut self, message: Message, repeated: bool) -> Waiting {
+        let key = message.key();
+        *self.of_key.entry(key.clone()).or_default() += 1;
+        Waiting { key, message, attempts: 0, repeated }
+    }
+}

@@ -1,0 +1,172 @@
+//! What a monitor is to do, from the command line or a file, checked once.
+//!
+//! ```toml
+//! bus = "redis://10.0.0.5"
+//! action = "protect"
+//! exclude = ["mgmt*"]
+//!
+//! [[port]]
+//! name = "eth1"
+//! peer = "leaf3/eth7"
+//! ```
+//!
+//! Invariant: what is not understood is an error. A configuration with a slip in it never watches less than was asked
+//! for without a word.
+
+mod shown;
+mod wishes;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use units::{ParseError, nearest};
+
+use crate::act::{Action, PortRule, Rules};
+use crate::detect::{Limits, Pattern};
+use crate::source::Selection;
+
+pub use wishes::{PortWish, Wishes, Written};
+
+/// The bus of a monitor that is on its own.
+pub const LOCAL: &str = "local";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// The machine's own ports, by the best counters that each has.
+    Kernel,
+    /// Files as in `/sys/class/net`, there or elsewhere.
+    Sysfs,
+    /// What protected links count themselves.
+    Links,
+    /// A file, FIFO or, as `-`, standard input with samples in it.
+    Samples(PathBuf),
+}
+
+impl FromStr for SourceKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const NAMES: [&str; 3] = ["kernel", "sysfs", "links"];
+        match text {
+            "kernel" => Ok(Self::Kernel),
+            "sysfs" => Ok(Self::Sysfs),
+            "links" => Ok(Self::Links),
+            "-" => Ok(Self::Samples(text.into())),
+            // A name alone is more likely a slip than a file.
+            file if file.contains(['/', '.']) => Ok(Self::Samples(file.into())),
+            _ => Err(match nearest(text, NAMES) {
+                Some(meant) => format!("'{text}': did you mean '{meant}'? a file of samples is written ./{text}"),
+                None => format!("'{text}': expected kernel, sysfs, links or a file of samples such as ./{text}"),
+            }),
+        }
+    }
+}
+
+impl FromStr for Action {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "none" => Ok(Self::None),
+            "protect" => Ok(Self::Protect),
+            _ => Err(ParseError::new("none (observe only) or protect")),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub host: String,
+    pub sources: Vec<SourceKind>,
+    pub sysfs: PathBuf,
+    pub interval: Duration,
+    /// Ports to watch; those that are physical if there are none.
+    pub ports: Vec<String>,
+    pub exclude: Vec<Pattern>,
+    /// What is known about single ports. They are watched whatever they are.
+    pub rules: BTreeMap<String, PortRule>,
+    pub limits: Limits,
+    pub bus: String,
+    pub action: Action,
+    pub obey: bool,
+    pub unprotect_on_exit: bool,
+    pub metrics: Option<SocketAddr>,
+    pub journal: Option<PathBuf>,
+    /// Readings are kept here, to be replayed.
+    pub record: Option<PathBuf>,
+    /// What was done is remembered here.
+    pub state: PathBuf,
+}
+
+impl Config {
+    /// With every default; `run_directory` is where this host keeps such things.
+    pub fn new(host: impl Into<String>, run_directory: &std::path::Path) -> Self {
+        Self {
+            host: host.into(),
+            sources: vec![SourceKind::Kernel],
+            sysfs: "/sys/class/net".into(),
+            interval: Duration::from_secs(1),
+            ports: Vec::new(),
+            exclude: Vec::new(),
+            rules: BTreeMap::new(),
+            limits: Limits::default(),
+            bus: LOCAL.to_owned(),
+            action: Action::None,
+            obey: false,
+            unprotect_on_exit: false,
+            metrics: None,
+            journal: None,
+            record: None,
+            state: run_directory.join("monitor.state"),
+        }
+    }
+
+    /// Which interfaces sources read. Two, where all that are physical are watched and some besides.
+    pub fn selections(&self) -> Vec<Selection> {
+        let excluded = || self.exclude.iter().map(ToString::to_string);
+        let configured = || self.rules.keys().cloned();
+        if !self.ports.is_empty() {
+            return vec![self.wanted()];
+        }
+        let physical = Selection::physical().except(excluded().chain(configured()));
+        if self.rules.is_empty() {
+            return vec![physical];
+        }
+        vec![physical, Selection::named(configured()).except(excluded())]
+    }
+
+    /// Which ports are looked at, of those that sources have.
+    pub fn wanted(&self) -> Selection {
+        let configured = self.rules.keys().filter(|name| !self.ports.is_empty() && !self.ports.contains(name));
+        Selection::named(self.ports.iter().chain(configured)).except(self.exclude.iter().map(ToString::to_string))
+    }
+
+    /// Ports that were asked for by name.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        let plain = self.ports.iter().filter(|name| !name.contains('*'));
+        plain.chain(self.rules.keys()).map(String::as_str)
+    }
+
+    /// What is read was written down before.
+    pub fn replays(&self) -> bool {
+        self.sources.iter().any(|source| matches!(source, SourceKind::Samples(_)))
+    }
+
+    pub fn rules(&self) -> Rules {
+        Rules {
+            host: self.host.clone(),
+            action: self.action,
+            obey: self.obey,
+            sender_acts: self.bus != LOCAL,
+            ports: self.rules.clone(),
+            watched: self.ports.clone(),
+            excluded: self.exclude.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! A configuration as a file that says all of it: what `--check` prints.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Config, SourceKind};
+use crate::act::Action;
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limits = &self.limits;
+        writeln!(f, "host = {:?}", self.host)?;
+        writeln!(f, "source = {:?}", self.sources.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        writeln!(f, "sysfs = {:?}", self.sysfs)?;
+        writeln!(f, "interval = {:?}", time(self.interval))?;
+        match self.ports.is_empty() {
+            true => writeln!(f, "# ports: all that are physical")?,
+            false => writeln!(f, "ports = {:?}", self.ports)?,
+        }
+        writeln!(f, "exclude = {:?}", self.exclude.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        writeln!(f, "threshold = \"{}\"", limits.threshold)?;
+        writeln!(f, "window-frames = {}", limits.frames)?;
+        writeln!(f, "window = {:?}", time(limits.time))?;
+        writeln!(f, "raise-after = {}\nclear-after = {}", limits.raise_after, limits.clear_after)?;
+        writeln!(f, "least-bad = {}", limits.least_bad)?;
+        writeln!(f, "quiet = {:?}", limits.quiet.map_or("never".to_owned(), time))?;
+        match limits.flaps {
+            Some(flaps) => writeln!(f, "flaps = {}\nflaps-within = {:?}", flaps.count, time(flaps.within))?,
+            None => writeln!(f, "flaps = \"never\"")?,
+        }
+        let damping = &limits.damping;
+        writeln!(f, "penalty = {:?}\nhalf-life = {:?}", damping.penalty, time(damping.half_life))?;
+        writeln!(f, "suppress = {:?}\nreuse = {:?}", damping.suppress, damping.reuse)?;
+        writeln!(f, "gone-after = {}\nkeep = {:?}", limits.gone_after, time(limits.keep))?;
+        writeln!(f, "bus = {:?}", without_password(&self.bus))?;
+        match self.action {
+            Action::None => writeln!(f, "action = \"none\"  # observe only")?,
+            Action::Protect => writeln!(f, "action = \"protect\"")?,
+        }
+        writeln!(f, "obey = {}\nunprotect-on-exit = {}", self.obey, self.unprotect_on_exit)?;
+        if let Some(address) = self.metrics {
+            writeln!(f, "metrics = \"{address}\"")?;
+        }
+        for (key, path) in [("journal", &self.journal), ("record", &self.record), ("state", &Some(self.state.clone()))]
+        {
+            if let Some(path) = path {
+                writeln!(f, "{key} = {path:?}")?;
+            }
+        }
+        for (name, rule) in &self.rules {
+            writeln!(f, "\n[[port]]\nname = {name:?}")?;
+            if let Some(peer) = &rule.peer {
+                writeln!(f, "peer = \"{peer}\"")?;
+            }
+            if let Some(link) = &rule.link {
+                writeln!(f, "link = {link:?}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kernel => f.pad("kernel"),
+            Self::Sysfs => f.pad("sysfs"),
+            Self::Links => f.pad("links"),
+            Self::Samples(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// As it is read: in the largest unit that needs no fraction.
+fn time(time: Duration) -> String {
+    match (time.as_millis(), time.as_secs()) {
+        (ms, _) if ms % 1_000 != 0 => format!("{ms}ms"),
+        (_, seconds) if seconds % 60 != 0 => format!("{seconds}s"),
+        (_, seconds) if seconds % 3_600 != 0 => format!("{}min", seconds / 60),
+        (_, seconds) => format!("{}h", seconds / 3_600),
+    }
+}
+
+/// What is printed ends up in tickets.
+pub fn without_password(bus: &str) -> String {
+    match (bus.split_once("://"), bus.rfind('@')) {
+        (Some((scheme, _)), Some(at)) => format!("{scheme}://***{}", &bus[at..]),
+        _ => bus.to_owned(),
+    }
+}

@@ -1,0 +1,391 @@
+//! The monitor itself: polls, tells others, hears from them, and acts. LinkGuardian (SIGCOMM'23) App. C, `corruptd`.
+//!
+//! ```text
+//!   poll (every interval, whatever the others do)
+//!     │ states                     ┌── former states ──┐
+//!     ├──────────▶ publish ──────▶ bus ──────▶ receive │
+//!     │               ▲                           │ messages
+//!     │               └── recall ─────────────────┼────┘
+//!     └──────────▶ act ◀──────────────────────────┘
+//! ```
+//!
+//! Each of the four has a thread of its own, so that a bus that does not answer, or a link's daemon that does not, keeps
+//! nobody from looking at counters. Nothing is told before it is known what a former life of this monitor said: its
+//! alarms are taken over first. When asked to stop, protection stays in force unless asked otherwise: it is the
+//! corruption that decides, not the life of a monitor.
+
+mod bus_side;
+mod control;
+mod once;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::io::{self, PipeReader, Read};
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use live::control::RunDirectory;
+use live::poll::{self, Readiness};
+use units::Moment;
+
+use crate::act::{Action, Actor, Executor, Kept};
+use crate::bus::Bus;
+use crate::config::{Config, SourceKind};
+use crate::journal::{Deed, Entry, Journal, Outcome};
+use crate::message::{Condition, Message, PortState};
+use crate::metrics::{Board, Place};
+use crate::source::{self, Mode, Source};
+
+pub use control::{Control, ask_to_clear};
+pub use once::{Looked, look_once};
+pub use watch::{Polled, Watch};
+
+use bus_side::{Publisher, receive};
+use control::Request;
+
+/// How often the actor looks after what it did, at least.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
+
+/// The edge of the program.
+pub trait Clock: Sync {
+    /// By a clock that is not set back.
+    fn now(&self) -> Moment;
+    /// The time of day, for people.
+    fn time_of_day(&self) -> Moment;
+}
+
+/// The machine's own.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock(live::clock::Clock);
+
+impl SystemClock {
+    pub fn start() -> Self {
+        Self(live::clock::Clock::start())
+    }
+}
+
+fn moment(since: Duration) -> Moment {
+    Moment::ZERO.after(since)
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Moment {
+        moment(self.0.elapsed())
+    }
+
+    fn time_of_day(&self) -> Moment {
+        moment(live::clock::time_of_day())
+    }
+}
+
+/// The sources that a configuration asks for; files of samples are replayed, or followed as they grow.
+pub fn open_sources(config: &Config, directory: &RunDirectory, mode: Mode) -> Result<Vec<Box<dyn Source>>, String> {
+    let mut sources: Vec<Box<dyn Source>> = Vec::new();
+    for kind in &config.sources {
+        match kind {
+            SourceKind::Kernel => {
+                for selection in config.selections() {
+                    sources.push(Box::new(source::kernel(selection).map_err(|error| format!("kernel: {error}"))?));
+                }
+            }
+            SourceKind::Sysfs => {
+                let of_root = |selection| Box::new(source::sysfs(&config.sysfs, selection)) as Box<dyn Source>;
+                sources.extend(config.selections().into_iter().map(of_root));
+            }
+            SourceKind::Links => sources.push(Box::new(source::links(directory.clone()))),
+            SourceKind::Samples(path) => {
+                let samples = source::samples(path, mode).map_err(|error| format!("{}: {error}", path.display()))?;
+                sources.push(Box::new(samples));
+            }
+        }
+    }
+    Ok(sources)
+}
+
+/// What a monitor is made of.
+#[derive(Debug)]
+pub struct Parts {
+    pub config: Config,
+    pub sources: Vec<Box<dyn Source>>,
+    pub bus: Box<dyn Bus>,
+    pub executor: Box<dyn Executor>,
+    pub journal: Journal,
+    pub metrics: Option<TcpListener>,
+    pub control: Option<Control>,
+}
+
+/// What all threads share.
+struct Shared<'a> {
+    clock: &'a dyn Clock,
+    tell: &'a (dyn Fn(&str) + Sync),
+    journal: Mutex<Journal>,
+    board: Mutex<Board>,
+    ended: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared<'_> {
+    /// Puts entries down, tells people, counts.
+    fn enter(&self, entries: &[Entry]) {
+        let mut failed = None;
+        for entry in entries {
+            failed = lock(&self.journal).write(entry).err().or(failed);
+            if !entry.is_quiet {
+                (self.tell)(&entry.to_string());
+            }
+            if !matches!(entry.deed, Deed::State | Deed::Health) {
+                *lock(&self.board).actions.entry((entry.deed, entry.outcome)).or_default() += 1;
+            }
+        }
+        // Not journaled, for obvious reasons.
+        if let Some(error) = failed {
+            let trouble = format!("the journal cannot be written: {error}");
+            let (news, _) = lock(&self.board).set_troubles(Place::Journal, [trouble].into());
+            news.iter().for_each(|line| (self.tell)(line));
+        } else if !entries.is_empty() {
+            lock(&self.board).set_troubles(Place::Journal, BTreeSet::new());
+        }
+    }
+
+    /// What is wrong at one place now; what is new about that goes into the journal.
+    fn troubles(&self, place: Place, now: impl IntoIterator<Item = String>) {
+        let (news, over) = lock(&self.board).set_troubles(place, now.into_iter().collect());
+        let at = self.clock.time_of_day();
+        let degraded =
+            news.iter().map(|line| Entry::new(at, Deed::Health, Outcome::Failed, format!("degraded: {line}")));
+        let well = over.iter().map(|line| Entry::new(at, Deed::Health, Outcome::Seen, format!("over: {line}")));
+        self.enter(&degraded.chain(well).collect::<Vec<_>>());
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+}
+
+/// Until `stop` has something to read or is closed at its other end. `tell` hears what happens, a line each.
+///
+/// An error is one before anything was begun; after that, what goes wrong is told and lived with.
+pub fn run(parts: Parts, clock: &dyn Clock, stop: &PipeReader, tell: &(dyn Fn(&str) + Sync)) -> io::Result<Board> {
+    let Parts { config, sources, bus, executor, journal, metrics, control } = parts;
+    let watch = Watch::new(&config, sources, clock.time_of_day().as_ms())?;
+    let kept = if config.action == Action::Protect { Kept::open(&config.state) } else { Kept::nowhere() };
+    let alarms = kept.memory.alarms.values().cloned().collect();
+    let actor = Actor::new(config.rules(), executor, kept);
+    let shared =
+        Shared { clock, tell, journal: Mutex::new(journal), board: Mutex::default(), ended: AtomicBool::new(false) };
+    let [for_metrics, for_control] = [stop.try_clone()?, stop.try_clone()?];
+    let (requests, requested) = control::requests()?;
+    thread::scope(|scope| {
+        let shared = &shared;
+        let (to_actor, from_all) = mpsc::channel();
+        let (to_publisher, from_poll) = mpsc::channel();
+        let (to_poll, recalled) = mpsc::channel();
+        let publisher = Publisher::new(bus.another(), &config);
+        scope.spawn(move || publisher.run(&from_poll, &to_poll, shared));
+        let heard = to_actor.clone();
+        scope.spawn(move || receive(bus, &heard, shared));
+        let leave_nothing = config.unprotect_on_exit;
+        scope.spawn(move || act(actor, &from_all, leave_nothing, shared));
+        if let Some(listener) = &metrics {
+            // If metrics end, the monitor goes on.
+            scope.spawn(move || {
+                live::metrics::serve(listener, &for_metrics, |path| Some(lock(&shared.board).page(path)))
+            });
+        }
+        if let Some(control) = &control {
+            scope.spawn(move || control.serve(&requests, &for_control));
+        }
+        let told = Told { publisher: to_publisher, actor: to_actor };
+        let mut poll = Poll { watch, told, recalled, requested, shared };
+        poll.take_over(alarms);
+        poll.run(config.interval, stop);
+        shared.ended.store(true, Ordering::Relaxed);
+    });
+    Ok(shared.board.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Those who hear of every change.
+struct Told {
+    publisher: Sender<ToPublisher>,
+    actor: Sender<ToActor>,
+}
+
+enum ToPublisher {
+    Message(Message),
+    /// What was recalled is taken over: what follows may be told.
+    Resume,
+}
+
+enum ToActor {
+    Message(Message),
+    End,
+}
+
+impl Told {
+    /// They end after us, so they listen.
+    fn tell(&self, message: Message) {
+        let _ = self.actor.send(ToActor::Message(message.clone()));
+        let _ = self.publisher.send(ToPublisher::Message(message));
+    }
+}
+
+struct Poll<'a> {
+    watch: Watch,
+    told: Told,
+    recalled: Receiver<Vec<PortState>>,
+    requested: control::Requests,
+    shared: &'a Shared<'a>,
+}
+
+impl Poll<'_> {
+    fn run(&mut self, interval: Duration, stop: &PipeReader) {
+        let mut next = self.shared.clock.now();
+        loop {
+            let now = self.shared.clock.now();
+            if next <= now {
+                while let Ok(states) = self.recalled.try_recv() {
+                    let _ = self.told.publisher.send(ToPublisher::Resume);
+                    self.take_over(states);
+                }
+                self.look(now);
+                next = after_now(next, interval, now);
+            }
+            if self.wait(next.since(self.shared.clock.now()), stop) {
+                break;
+            }
+            self.serve();
+        }
+        // Others end when nobody talks to them any more.
+        let _ = self.told.actor.send(ToActor::End);
+    }
+
+    /// True if it is time to end.
+    fn wait(&self, most: Duration, stop: &PipeReader) -> bool {
+        let fds = [(stop.as_raw_fd(), false), (self.requested.wake.as_raw_fd(), false)];
+        match poll::wait(&fds, most) {
+            Ok([stopped, _]) => stopped != Readiness::Nothing,
+            // Nothing to wait with: rather slow than busy.
+            Err(_) => {
+                thread::sleep(most.min(Duration::from_millis(100)));
+                false
+            }
+        }
+    }
+
+    /// What a former life said.
+    fn take_over(&mut self, states: Vec<PortState>) {
+        let at = self.shared.clock.time_of_day();
+        let messages = self.watch.recall(states, at);
+        let corrupting = messages.iter().filter_map(|message| match message {
+            Message::Port(state) if state.condition == Condition::Corrupting => Some(state),
+            Message::Port(_) | Message::Order(_) => None,
+        });
+        let entry = |state: &PortState| {
+            let why = format!("corrupting since a former life of this monitor: {}", state.why);
+            let entry = Entry::new(at, Deed::State, Outcome::Seen, why).on(state.id.clone());
+            Entry { about: Some(state.id.clone()), evidence: Some(state.evidence), ..entry }
+        };
+        self.shared.enter(&corrupting.map(entry).collect::<Vec<_>>());
+        messages.into_iter().for_each(|message| self.told.tell(message));
+    }
+
+    fn look(&mut self, now: Moment) {
+        let polled = self.watch.poll(now, self.shared.clock.time_of_day());
+        self.publish(polled);
+        self.shared.troubles(Place::Sources, self.watch.troubles().iter().cloned());
+    }
+
+    fn publish(&mut self, polled: Polled) {
+        self.shared.enter(&polled.entries);
+        polled.messages.into_iter().for_each(|message| self.told.tell(message));
+        let mut board = lock(&self.shared.board);
+        board.rows = self.watch.rows();
+        board.totals.clone_from(self.watch.totals());
+        board.polls = self.watch.polls();
+        board.source_errors.clone_from(self.watch.errors());
+    }
+
+    fn serve(&mut self) {
+        while let Ok(request) = self.requested.queue.try_recv() {
+            // One byte was written for each request.
+            let _ = self.requested.wake.read(&mut [0]);
+            let Request::Clear { port, answer } = request;
+            let cleared = self.watch.clear(&port, self.shared.clock.time_of_day());
+            // Whoever asked may have gone away since.
+            let _ = answer.send(cleared.map(|polled| self.publish(polled)));
+        }
+    }
+}
+
+/// When to poll again: in steps of the interval, and those that were missed are not made up for.
+fn after_now(last: Moment, interval: Duration, now: Moment) -> Moment {
+    let step = interval.as_millis().max(1);
+    let steps = now.since(last).as_millis() / step + 1;
+    Moment::from_ms(last.as_ms().saturating_add(u64::try_from(steps * step).unwrap_or(u64::MAX)))
+}
+
+/// Hears of everything, and does what is to be done about it.
+fn act(mut actor: Actor<Box<dyn Executor>>, from_all: &Receiver<ToActor>, leave_nothing: bool, shared: &Shared<'_>) {
+    loop {
+        let ended = match from_all.recv_timeout(LOOK_AFTER) {
+            Ok(ToActor::Message(message)) => hear(&mut actor, &message, from_all, shared),
+            Ok(ToActor::End) | Err(RecvTimeoutError::Disconnected) => true,
+            Err(RecvTimeoutError::Timeout) => false,
+        };
+        if ended {
+            break;
+        }
+        let entries = actor.tick(shared.clock.time_of_day());
+        shared.enter(&entries);
+        shared.troubles(Place::Memory, actor.trouble().map(str::to_owned));
+    }
+    let at = shared.clock.time_of_day();
+    if leave_nothing {
+        shared.enter(&actor.end_all(at));
+    } else {
+        let stays = |(port, protection): (&String, &crate::act::Protection)| {
+            let why = format!("the monitor ends; {} stays protected", protection.link);
+            Entry::new(at, Deed::Health, Outcome::Seen, why).on(actor.id(port))
+        };
+        let acts = actor.acts();
+        shared.enter(&actor.protected().iter().filter(|_| acts).map(stays).collect::<Vec<_>>());
+    }
+}
+
+/// Takes note of all that waits, so that what is over is not acted upon. True if it is time to end.
+fn hear(
+    actor: &mut Actor<Box<dyn Executor>>,
+    first: &Message,
+    from_all: &Receiver<ToActor>,
+    shared: &Shared<'_>,
+) -> bool {
+    actor.hear(shared.clock.time_of_day(), first);
+    while let Ok(next) = from_all.try_recv() {
+        match next {
+            ToActor::Message(message) => actor.hear(shared.clock.time_of_day(), &message),
+            ToActor::End => return true,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_keep_their_pace_and_missed_ones_stay_missed() {
+        let next = |last, now| after_now(Moment::from_ms(last), Duration::from_secs(1), Moment::from_ms(now)).as_ms();
+        assert_eq!(next(5_000, 5_000), 6_000);
+        assert_eq!(next(5_000, 5_300), 6_000);
+        assert_eq!(next(5_000, 8_700), 9_000);
+    }
+}

@@ -1,0 +1,160 @@
+//! The monitor's own socket in the run directory: how a person reaches it while it runs.
+//!
+//! One line of JSON each way, as links have it. The file's name does not end like theirs, so that nobody takes the
+//! monitor for a link.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use live::control::RunDirectory;
+use live::poll::{self, Readiness};
+use serde::{Deserialize, Serialize};
+
+/// Nobody needs longer to ask.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The monitor may be in the middle of a poll.
+const ANSWER: Duration = Duration::from_secs(5);
+/// Longer than any line that makes sense.
+const LONGEST_LINE: u64 = 4_096;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Ask {
+    /// A person says that a port is healthy.
+    Clear(String),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer {
+    Done,
+    Refused(String),
+}
+
+pub(super) enum Request {
+    Clear { port: String, answer: Sender<Result<(), String>> },
+}
+
+/// The way to ask something of the loop.
+pub(super) struct Asker {
+    queue: Sender<Request>,
+    wake: PipeWriter,
+}
+
+/// Its receiving end.
+pub(super) struct Requests {
+    pub queue: Receiver<Request>,
+    pub wake: PipeReader,
+}
+
+pub(super) fn requests() -> io::Result<(Asker, Requests)> {
+    let (queue, asked) = mpsc::channel();
+    let (reader, writer) = io::pipe()?;
+    Ok((Asker { queue, wake: writer }, Requests { queue: asked, wake: reader }))
+}
+
+impl Asker {
+    fn clear(&self, port: String) -> Result<(), String> {
+        let (answer, answered) = mpsc::channel();
+        let asked = self.queue.send(Request::Clear { port, answer }).is_ok() && (&self.wake).write_all(&[1]).is_ok();
+        let ended = || "the monitor ends".to_owned();
+        if asked { answered.recv_timeout(ANSWER).map_err(|_| ended())? } else { Err(ended()) }
+    }
+}
+
+fn path(directory: &RunDirectory) -> PathBuf {
+    directory.path().join("monitor.control")
+}
+
+/// The socket. Gone when dropped.
+#[derive(Debug)]
+pub struct Control {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Control {
+    /// An error of kind `AddrInUse` means that a monitor runs already.
+    pub fn bind(directory: &RunDirectory) -> io::Result<Self> {
+        directory.make()?;
+        let path = path(directory);
+        let listener = match UnixListener::bind(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                if UnixStream::connect(&path).is_ok() {
+                    return Err(error);
+                }
+                // A leftover.
+                fs::remove_file(&path)?;
+                UnixListener::bind(&path)?
+            }
+            bound => bound?,
+        };
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o660))?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, path })
+    }
+
+    /// Answers until `stop` has something to read or is closed.
+    pub(super) fn serve(&self, asker: &Asker, stop: &PipeReader) {
+        loop {
+            let fds = [(self.listener.as_raw_fd(), false), (stop.as_raw_fd(), false)];
+            match poll::wait(&fds, Duration::from_secs(60)) {
+                Ok([_, stopped]) if stopped != Readiness::Nothing => return,
+                Ok(_) => {}
+                Err(_) => return,
+            }
+            if let Ok((stream, _)) = self.listener.accept() {
+                // Whoever asks badly, or goes away, harms only themselves.
+                let _ = answer(stream, asker);
+            }
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn answer(mut stream: UnixStream, asker: &Asker) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(Read::take(&stream, LONGEST_LINE)).read_line(&mut line)?;
+    let answer = match serde_json::from_str(&line) {
+        Ok(Ask::Clear(port)) => asker.clear(port).map_or_else(Answer::Refused, |()| Answer::Done),
+        Err(error) => Answer::Refused(format!("not a request: {error}")),
+    };
+    writeln!(stream, "{}", serde_json::to_string(&answer)?)
+}
+
+/// Tells the monitor of this host that a port is healthy. An error is one line for people.
+pub fn ask_to_clear(directory: &RunDirectory, port: &str) -> Result<(), String> {
+    let path = path(directory);
+    let asked = || -> io::Result<Answer> {
+        let mut stream = UnixStream::connect(&path)?;
+        stream.set_read_timeout(Some(ANSWER + PATIENCE))?;
+        writeln!(stream, "{}", serde_json::to_string(&Ask::Clear(port.to_owned()))?)?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    };
+    use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
+    match asked() {
+        Ok(Answer::Done) => Ok(()),
+        Ok(Answer::Refused(why)) => Err(why),
+        Err(error) => Err(match error.kind() {
+            NotFound | ConnectionRefused => format!("no monitor runs here ({})", path.display()),
+            PermissionDenied => format!("permission denied; ask as root, or with sudo ({})", path.display()),
+            _ => format!("{error} ({})", path.display()),
+        }),
+    }
+}

@@ -1,0 +1,140 @@
+//! One look at all ports, for a person or a script.
+//!
+//! Two polls an interval apart show what a port receives now, but at a low loss that is next to nothing; counters since
+//! boot show more, but also what was repaired long ago. So a port is corrupting if either says so, unless the moment
+//! speaks against the past: had the loss since boot lasted, ten bad frames would have shown in between, and none did.
+//! A file of samples is replayed whole, and what is told is what a monitor would have said in the end.
+
+use std::io;
+use std::time::Duration;
+
+use serde::Serialize;
+use units::{Moment, poisson};
+
+use super::watch::Watch;
+use crate::config::Config;
+use crate::detect::{Limits, Row};
+use crate::message::{Condition, Evidence};
+use crate::reading::Frames;
+use crate::source::Source;
+
+/// A port and what can be said about it at once.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Looked {
+    pub port: String,
+    pub condition: Condition,
+    pub sticky: bool,
+    /// What the verdict rests on.
+    pub evidence: Evidence,
+    /// It is all that was counted since the device started, and no time is known for it.
+    pub since_boot: bool,
+    pub note: String,
+}
+
+/// Bad frames that a loss must have shown before their absence says that it is over.
+const SHOWN: f64 = 10.0;
+
+/// Every port, and what went wrong, a line each. `now` tells the time and `wait` lets some of it pass.
+pub fn look_once(
+    config: &Config,
+    sources: Vec<Box<dyn Source>>,
+    now: impl Fn() -> Moment,
+    wait: impl Fn(Duration),
+) -> io::Result<(Vec<Looked>, Vec<String>)> {
+    let replays = config.replays();
+    let mut config = config.clone();
+    if !replays {
+        // There is one difference to judge by.
+        config.limits.raise_after = 1;
+    }
+    let mut watch = Watch::new(&config, sources, 0)?;
+    let mut troubles: Vec<String> = Vec::new();
+    loop {
+        watch.poll(now(), now());
+        let news: Vec<String> = watch.troubles().iter().filter(|line| !troubles.contains(line)).cloned().collect();
+        troubles.extend(news);
+        if if replays { watch.is_over() } else { watch.polls() >= 2 } {
+            break;
+        }
+        if !replays {
+            wait(config.interval);
+        }
+    }
+    let looked = |row: Row| {
+        let total = watch.totals().get(&row.port).filter(|_| watch.polls() <= 2).copied();
+        judge(row, total, &config.limits)
+    };
+    Ok((watch.rows().into_iter().map(looked).collect(), troubles))
+}
+
+/// What the interval says, and what all that was ever counted does.
+fn judge(row: Row, total: Option<Frames>, limits: &Limits) -> Looked {
+    let Row { port, condition, sticky, evidence, mut note, why } = row;
+    if condition == Condition::Corrupting && evidence.frames == 0 {
+        // Nothing counted now; what was seen before is why.
+        note = [note, why].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
+    }
+    let now = Looked { port, condition, sticky, evidence, since_boot: false, note };
+    let Some(total) = total.filter(|total| total.all > 0 && condition != Condition::Corrupting) else { return now };
+    let boot = since_boot(total);
+    let exceeds = boot.bad >= limits.least_bad && boot.low > limits.threshold.get();
+    let is_over = evidence.bad == 0 && evidence.frames as f64 * boot.loss >= SHOWN;
+    if exceeds && is_over {
+        let note = format!("{} bad frames since boot, but none now", boot.bad);
+        return Looked { condition: Condition::Healthy, note, ..now };
+    }
+    let condition = if exceeds { Condition::Corrupting } else { Condition::Healthy };
+    Looked { condition, evidence: boot, since_boot: true, ..now }
+}
+
+fn since_boot(total: Frames) -> Evidence {
+    let all = total.all as f64;
+    let (low, high) = poisson(total.bad);
+    Evidence {
+        frames: total.all,
+        bad: total.bad,
+        loss: total.bad as f64 / all,
+        low: low / all,
+        high: (high / all).min(1.0),
+        seconds: 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(condition: Condition, frames: u64, bad: u64) -> Row {
+        let loss = if frames == 0 { 0.0 } else { bad as f64 / frames as f64 };
+        let evidence = Evidence { frames, bad, loss, low: 0.0, high: 1.0, seconds: 1.0 };
+        Row { port: "eth1".into(), condition, sticky: false, evidence, note: String::new(), why: String::new() }
+    }
+
+    fn verdict(condition: Condition, moment: (u64, u64), boot: (u64, u64)) -> (Condition, bool) {
+        let total = Frames { all: boot.0, bad: boot.1, bits: 64 };
+        let looked = judge(row(condition, moment.0, moment.1), Some(total), &Limits::default());
+        (looked.condition, looked.since_boot)
+    }
+
+    #[test]
+    fn counters_since_boot_decide_where_the_moment_says_too_little() {
+        use Condition::{Corrupting, Healthy, Unknown};
+        assert_eq!(verdict(Unknown, (0, 0), (1_000_000_000, 100_000)), (Corrupting, true));
+        assert_eq!(verdict(Healthy, (1_000, 0), (1_000_000_000, 100_000)), (Corrupting, true));
+        assert_eq!(verdict(Healthy, (1_000, 0), (1_000_000_000, 3)), (Healthy, true));
+        assert_eq!(verdict(Unknown, (0, 0), (500, 1)), (Healthy, true), "one bad frame is never a rate");
+    }
+
+    #[test]
+    fn the_moment_goes_before_the_past_where_it_has_something_to_say() {
+        use Condition::{Corrupting, Healthy};
+        assert_eq!(verdict(Corrupting, (1_000_000, 50), (1_000_000_000, 51)), (Corrupting, false));
+        assert_eq!(verdict(Healthy, (1_000_000, 0), (1_000_000_000, 100_000)), (Healthy, false));
+    }
+
+    #[test]
+    fn a_port_that_nothing_counts_stays_unknown() {
+        let looked = judge(row(Condition::Unknown, 0, 0), None, &Limits::default());
+        assert_eq!(looked.condition, Condition::Unknown);
+    }
+}

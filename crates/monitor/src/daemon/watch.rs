@@ -1,0 +1,475 @@
+//! From counters to messages: what one poll brings, and what is said of it.
+//!
+//! Takes the time as arguments and never waits. Messages are numbered here; their life is greater than that of any
+//! former monitor of this host, once it is known what that one said.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+
+use units::Moment;
+
+use crate::act::PortRule;
+use crate::bus::outbox::withdrawal;
+use crate::config::Config;
+use crate::detect::{Change, Kind, Note, Ports, Row};
+use crate::journal::{Deed, Entry, Outcome};
+use crate::message::{Condition, Message, PortId, PortState};
+use crate::reading::{Frames, Reading};
+use crate::source::{Recorder, Selection, Source};
+
+/// Polls after which a port that a former life spoke of, and nothing is known of in this one, is told unknown.
+const WITHDRAW_AFTER: u64 = 5;
+
+pub struct Watch {
+    host: String,
+    rules: BTreeMap<String, PortRule>,
+    /// Not all sources can be told what to leave out.
+    wanted: Selection,
+    sources: Vec<Box<dyn Source>>,
+    reads_samples: bool,
+    recorder: Option<Recorder<File>>,
+    ports: Ports,
+    /// Which source speaks for a port, by its place: counters of another one would make no sense beside.
+    speaker: BTreeMap<String, usize>,
+    totals: BTreeMap<String, Frames>,
+    life: u64,
+    number: u64,
+    /// The latest that was said of each port in this life.
+    said: BTreeMap<String, PortState>,
+    /// Ports whose alarm was taken over from a former life.
+    adopted: BTreeSet<String>,
+    /// What a former life said, and this one has not yet answered; and the poll before which it was learnt.
+    former: BTreeMap<String, PortState>,
+    recalled_at: u64,
+    polls: u64,
+    errors: BTreeMap<String, u64>,
+    troubles: Vec<String>,
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").field("host", &self.host).field("polls", &self.polls).finish_non_exhaustive()
+    }
+}
+
+/// What is to be told, to others and to the journal.
+#[derive(Debug, Default)]
+pub struct Polled {
+    pub messages: Vec<Message>,
+    pub entries: Vec<Entry>,
+}
+
+impl Watch {
+    /// `life` should grow from one start of the program to the next, as the time of day does.
+    pub fn new(config: &Config, sources: Vec<Box<dyn Source>>, life: u64) -> io::Result<Self> {
+        Ok(Self {
+            host: config.host.clone(),
+            rules: config.rules.clone(),
+            wanted: config.wanted(),
+            sources,
+            reads_samples: config.replays(),
+            recorder: config.record.as_deref().map(Recorder::create).transpose()?,
+            ports: Ports::new(config.limits.clone(), config.exclude.clone()),
+            speaker: BTreeMap::new(),
+            totals: BTreeMap::new(),
+            life,
+            number: 0,
+            said: BTreeMap::new(),
+            adopted: BTreeSet::new(),
+            former: BTreeMap::new(),
+            recalled_at: 0,
+            polls: 0,
+            errors: BTreeMap::new(),
+            troubles: Vec::new(),
+        })
+    }
+
+    /// What a file or the bus still has of a former life. Alarms are taken over, once, and become ours; the rest is
+    /// answered when more is known. Returns what is to be published.
+    pub fn recall(&mut self, states: Vec<PortState>, at: Moment) -> Vec<Message> {
+        let newest = states.iter().map(|state| state.life).max().unwrap_or(0);
+        let overtaken = newest >= self.life;
+        if overtaken {
+            self.life = newest + 1;
+        }
+        self.recalled_at = self.polls;
+        let mut messages = Vec::new();
+        for state in states {
+            let port = state.id.port.clone();
+            let alarm = state.condition == Condition::Corrupting && !self.ports.is_excluded(&port);
+            if alarm && self.adopted.insert(port.clone()) {
+                self.ports.adopt(&state);
+                messages.push(self.say(&port, at, |said| *said = state));
+            } else if alarm {
+                // It may have ended since.
+                messages.push(self.say(&port, at, |_| ()));
+            } else if !self.said.contains_key(&port) {
+                self.former.insert(port, state);
+            }
+        }
+        if overtaken {
+            let told: BTreeSet<String> = messages.iter().map(|message| message.id().port.clone()).collect();
+            let others: Vec<String> = self.said.keys().filter(|port| !told.contains(*port)).cloned().collect();
+            messages.extend(others.iter().map(|port| self.say(port, at, |_| ())));
+        }
+        messages
+    }
+
+    /// Looks at every port once. `now` is by a clock that is not set back, `at` by the wall clock.
+    pub fn poll(&mut self, now: Moment, at: Moment) -> Polled {
+        let mut polled = Polled::default();
+        let readings = self.read(now);
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = recorder.record(&readings)
+        {
+            self.troubles.push(format!("samples cannot be recorded: {error}"));
+        }
+        self.polls += 1;
+        // Samples have a time of their own, and come when they come.
+        let now = match readings.iter().map(|reading| reading.at).max() {
+            None if self.reads_samples => return polled,
+            latest => latest.unwrap_or(now),
+        };
+        let poll = self.ports.on_poll(now, &readings);
+        for (port, change) in poll.changes {
+            self.follow(&port, change, at, &mut polled);
+        }
+        for (port, note) in poll.notes.into_iter().filter(|(_, note)| *note != Note::Wrapped) {
+            let id = PortId::new(&self.host, port);
+            polled.entries.push(Entry::new(at, Deed::State, Outcome::Seen, note.to_string()).on(id).quiet());
+        }
+        self.withdraw(at, &mut polled.messages);
+        if self.ports.iter().next().is_none() {
+            self.troubles.push("no port is watched: no source has one that was asked for".to_owned());
+        }
+        polled
+    }
+
+    /// A person says that a port is healthy. The error is one line.
+    pub fn clear(&mut self, port: &str, at: Moment) -> Result<Polled, String> {
+        if self.ports.get(port).is_none() {
+            let meant = units::nearest(port, self.ports.iter().map(|(name, _)| name));
+            let hint = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+            return Err(format!("{port} is not watched{hint}"));
+        }
+        let change = self.ports.clear_by_hand(port).ok_or(format!("{port} has no alarm"))?;
+        let mut polled = Polled::default();
+        let id = PortId::new(&self.host, port);
+        polled.entries.push(Entry::new(at, Deed::Clear, Outcome::Done, "asked for by a person").on(id));
+        self.follow(port, change, at, &mut polled);
+        Ok(polled)
+    }
+
+    pub fn rows(&self) -> Vec<Row> {
+        self.ports.rows()
+    }
+
+    /// The counters of each port as they were read last.
+    pub fn totals(&self) -> &BTreeMap<String, Frames> {
+        &self.totals
+    }
+
+    pub fn polls(&self) -> u64 {
+        self.polls
+    }
+
+    /// How often each source failed, wholly or for a port.
+    pub fn errors(&self) -> &BTreeMap<String, u64> {
+        &self.errors
+    }
+
+    /// What was wrong with the last poll.
+    pub fn troubles(&self) -> &[String] {
+        &self.troubles
+    }
+
+    /// Nothing will ever come again from any source.
+    pub fn is_over(&self) -> bool {
+        self.sources.iter().all(|source| source.is_over())
+    }
+
+    fn read(&mut self, now: Moment) -> Vec<Reading> {
+        self.troubles.clear();
+        let mut all: Vec<(usize, Reading)> = Vec::new();
+        for (place, source) in self.sources.iter_mut().enumerate() {
+            let (mut readings, mut troubles) = (Vec::new(), Vec::new());
+            if let Err(error) = source.read(now, &mut readings, &mut troubles) {
+                troubles.push(error.to_string());
+            }
+            *self.errors.entry(source.name().to_owned()).or_default() += troubles.len() as u64;
+            self.troubles.extend(troubles.iter().map(|trouble| format!("{}: {trouble}", source.name())));
+            readings.retain(|reading| self.wanted.takes(&reading.port, || true));
+            all.extend(readings.into_iter().map(|reading| (place, reading)));
+        }
+        self.choose_speakers(&all);
+        all.retain(|(place, reading)| self.speaker.get(&reading.port) == Some(place));
+        let readings: Vec<Reading> = all.into_iter().map(|(_, reading)| reading).collect();
+        for reading in &readings {
+            if let Some(frames) = reading.frames {
+                self.totals.insert(reading.port.clone(), frames);
+            }
+        }
+        readings
+    }
+
+    /// The first source that counts a port's frames speaks for it, as long as it knows the port at all.
+    fn choose_speakers(&mut self, all: &[(usize, Reading)]) {
+        let mut present: BTreeMap<&str, Vec<(usize, bool)>> = BTreeMap::new();
+        for (place, reading) in all {
+            present.entry(&reading.port).or_default().push((*place, reading.frames.is_some()));
+        }
+        for (port, candidates) in present {
+            if self.speaker.get(port).is_some_and(|chosen| candidates.iter().any(|(place, _)| place == chosen)) {
+                continue;
+            }
+            let counts = candidates.iter().find(|(_, counts)| *counts).or(candidates.first());
+            if let Some((place, _)) = counts {
+                self.speaker.insert(port.to_owned(), *place);
+            }
+        }
+    }
+
+    fn follow(&mut self, port: &str, change: Change, at: Moment, polled: &mut Polled) {
+        let Change { kind, condition, sticky, evidence, why } = change;
+        self.former.remove(port);
+        let text = format!("{kind}: {why}");
+        let entry = Entry::new(at, Deed::State, Outcome::Seen, text).on(PortId::new(&self.host, port));
+        let entry = Entry { about: entry.port.clone(), evidence: Some(evidence), ..entry };
+        polled.entries.push(if matches!(kind, Kind::Healthy | Kind::Unknown) { entry.quiet() } else { entry });
+        polled.messages.push(self.say(port, at, |said| {
+            (said.condition, said.sticky, said.evidence, said.why) = (condition, sticky, evidence, why);
+        }));
+    }
+
+    /// Ports that a former life spoke of and this one knows nothing about.
+    fn withdraw(&mut self, at: Moment, messages: &mut Vec<Message>) {
+        if self.polls < self.recalled_at + WITHDRAW_AFTER {
+            return;
+        }
+        for (port, former) in std::mem::take(&mut self.former) {
+            if former.condition == Condition::Unknown {
+                continue;
+            }
+            self.number += 1;
+            let message = withdrawal(&former, self.life, self.number, at);
+            if let Message::Port(state) = &message {
+                self.said.insert(port, state.clone());
+            }
+            messages.push(message);
+        }
+    }
+
+    /// The next message about a port: what was said last, with something changed.
+    fn say(&mut self, port: &str, at: Moment, change: impl FnOnce(&mut PortState)) -> Message {
+        self.number += 1;
+        let mut state = self.said.remove(port).unwrap_or_else(|| PortState {
+            id: PortId::new(&self.host, port),
+            peer: None,
+            at,
+            life: self.life,
+            number: self.number,
+            condition: Condition::Unknown,
+            sticky: false,
+            evidence: Default::default(),
+            why: String::new(),
+        });
+        change(&mut state);
+        (state.at, state.life, state.number) = (at, self.life, self.number);
+        state.peer = self.rules.get(port).and_then(|rule| rule.peer.clone());
+        self.said.insert(port.to_owned(), state.clone());
+        Message::Port(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::message::Evidence;
+    use crate::reading::{Carrier, Phy};
+
+    /// Ports whose counters the test moves.
+    #[derive(Clone, Debug, Default)]
+    struct Desk(Arc<Mutex<BTreeMap<String, Option<Frames>>>>);
+
+    impl Desk {
+        fn set(&self, port: &str, all: u64, bad: u64) {
+            self.0.lock().unwrap().insert(port.to_owned(), Some(Frames { all, bad, bits: 64 }));
+        }
+    }
+
+    impl Source for Desk {
+        fn name(&self) -> &str {
+            "desk"
+        }
+
+        fn read(&mut self, now: Moment, readings: &mut Vec<Reading>, troubles: &mut Vec<String>) -> io::Result<()> {
+            for (port, frames) in self.0.lock().unwrap().iter() {
+                let port = port.clone();
+                if frames.is_none() {
+                    troubles.push(format!("{port}: nothing counts its frames"));
+                }
+                let carrier = Carrier::Up;
+                readings.push(Reading { port, identity: 1, at: now, carrier, frames: *frames, phy: Phy::default() });
+            }
+            Ok(())
+        }
+    }
+
+    struct Story {
+        watch: Watch,
+        desk: Desk,
+        second: u64,
+        frames: u64,
+        bad: u64,
+    }
+
+    impl Story {
+        fn new(text: &str) -> Self {
+            let config = crate::config::Wishes::parse(text).unwrap();
+            let config = config.check(Config::new("leaf1", Path::new("/run/hitless"))).unwrap();
+            let desk = Desk::default();
+            let watch = Watch::new(&config, vec![Box::new(desk.clone())], 100).unwrap();
+            Self { watch, desk, second: 0, frames: 0, bad: 0 }
+        }
+
+        /// A second in which eth1 receives a million frames, some of them bad.
+        fn poll(&mut self, bad: u64) -> Vec<PortState> {
+            (self.frames, self.bad) = (self.frames + 1_000_000, self.bad + bad);
+            self.desk.set("eth1", self.frames, self.bad);
+            self.look()
+        }
+
+        fn look(&mut self) -> Vec<PortState> {
+            self.second += 1;
+            let at = Moment::from_ms(self.second * 1_000);
+            states(self.watch.poll(at, at).messages)
+        }
+    }
+
+    fn states(messages: Vec<Message>) -> Vec<PortState> {
+        let port = |message| match message {
+            Message::Port(state) => state,
+            Message::Order(_) => unreachable!("a watch gives no orders"),
+        };
+        messages.into_iter().map(port).collect()
+    }
+
+    fn former(port: &str, condition: Condition, life: u64) -> PortState {
+        PortState {
+            id: PortId::new("leaf1", port),
+            peer: None,
+            at: Moment::ZERO,
+            life,
+            number: 9,
+            condition,
+            sticky: false,
+            evidence: Evidence { frames: 1_000_000, bad: 1_000, loss: 1e-3, low: 9e-4, high: 1.1e-3, seconds: 1.0 },
+            why: "as it was".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_change_becomes_a_numbered_message_that_names_the_peer() {
+        let mut story = Story::new("[[port]]\nname = \"eth1\"\npeer = \"leaf3/eth7\"");
+        assert!(story.poll(0).is_empty());
+        assert!(story.poll(0).is_empty());
+        assert_eq!(story.poll(0)[0].condition, Condition::Healthy);
+        assert!(story.poll(50).is_empty());
+        let raised = story.poll(50);
+        assert_eq!((raised[0].condition, raised[0].life, raised[0].number), (Condition::Corrupting, 100, 2));
+        assert_eq!(raised[0].peer, Some(PortId::new("leaf3", "eth7")));
+    }
+
+    #[test]
+    fn an_alarm_of_a_former_life_is_ours_from_the_first_moment() {
+        let mut story = Story::new("quiet = \"20s\"");
+        let owned = states(story.watch.recall(vec![former("eth1", Condition::Corrupting, 7)], Moment::ZERO));
+        assert_eq!(
+            (owned[0].condition, owned[0].life, owned[0].why.as_str()),
+            (Condition::Corrupting, 100, "as it was")
+        );
+        let clears =
+            (0..60).find_map(|_| story.poll(0).into_iter().find(|state| state.condition == Condition::Healthy));
+        assert!(clears.is_some(), "a clean wire ends it");
+    }
+
+    #[test]
+    fn an_alarm_that_ended_in_this_life_is_not_taken_over_again_from_a_bus_that_was_away() {
+        let mut story = Story::new("quiet = \"20s\"");
+        story.watch.recall(vec![former("eth1", Condition::Corrupting, 7)], Moment::ZERO);
+        let clears = (0..60).any(|_| story.poll(0).iter().any(|state| state.condition == Condition::Healthy));
+        assert!(clears);
+        let again = states(story.watch.recall(vec![former("eth1", Condition::Corrupting, 7)], Moment::ZERO));
+        assert_eq!((again[0].condition, again[0].number), (Condition::Healthy, 3));
+        assert_eq!(story.watch.rows()[0].condition, Condition::Healthy);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_does_not_make_us_older_than_our_former_life() {
+        let mut story = Story::new("");
+        (0..3).for_each(|_| drop(story.poll(0)));
+        let again = states(story.watch.recall(vec![former("eth7", Condition::Healthy, 5_000)], Moment::ZERO));
+        assert_eq!((again.len(), again[0].id.port.as_str(), again[0].life), (1, "eth1", 5_001));
+    }
+
+    #[test]
+    fn a_port_that_is_no_more_is_taken_back_and_one_that_is_there_is_not() {
+        let mut story = Story::new("exclude = \"eth9\"");
+        let left = [("eth1", Condition::Healthy), ("eth7", Condition::Healthy), ("eth8", Condition::Unknown)];
+        let mut left: Vec<PortState> = left.map(|(port, condition)| former(port, condition, 7)).into();
+        left.push(former("eth9", Condition::Corrupting, 7));
+        assert!(story.watch.recall(left, Moment::ZERO).is_empty());
+        let told: Vec<PortState> = (0..8).flat_map(|_| story.poll(0)).collect();
+        let told: Vec<(&str, Condition)> = told.iter().map(|state| (state.id.port.as_str(), state.condition)).collect();
+        let unknown = Condition::Unknown;
+        assert_eq!(told, [("eth1", Condition::Healthy), ("eth7", unknown), ("eth9", unknown)]);
+    }
+
+    #[test]
+    fn where_two_sources_know_a_port_the_one_that_counts_speaks_and_goes_on_to() {
+        let config = Config::new("leaf1", Path::new("/run/hitless"));
+        let (blind, seeing, other) = (Desk::default(), Desk::default(), Desk::default());
+        blind.0.lock().unwrap().insert("eth1".to_owned(), None);
+        seeing.set("eth1", 10, 0);
+        other.set("eth1", 1_000_000, 999);
+        let sources: Vec<Box<dyn Source>> = vec![Box::new(blind), Box::new(seeing.clone()), Box::new(other)];
+        let mut watch = Watch::new(&config, sources, 1).unwrap();
+        watch.poll(Moment::from_ms(1), Moment::ZERO);
+        seeing.set("eth1", 20, 0);
+        watch.poll(Moment::from_ms(1_001), Moment::ZERO);
+        assert_eq!(watch.totals()["eth1"].all, 20);
+        assert_eq!((watch.errors()["desk"], watch.troubles().len()), (2, 1));
+    }
+
+    #[test]
+    fn a_person_clears_what_has_an_alarm_and_hears_of_what_has_none() {
+        let mut story = Story::new("");
+        story.poll(0);
+        (0..2).for_each(|_| drop(story.poll(100)));
+        let cleared = states(story.watch.clear("eth1", Moment::ZERO).unwrap().messages);
+        assert_eq!(cleared[0].condition, Condition::Healthy);
+        assert_eq!(story.watch.clear("eth1", Moment::ZERO).unwrap_err(), "eth1 has no alarm");
+        assert_eq!(story.watch.clear("eht1", Moment::ZERO).unwrap_err(), "eht1 is not watched; did you mean eth1?");
+    }
+
+    #[test]
+    fn a_file_of_samples_that_says_nothing_for_a_while_loses_no_port() {
+        let mut story = Story::new("source = \"./samples\"");
+        (0..3).for_each(|_| drop(story.poll(0)));
+        let frames = std::mem::take(&mut *story.desk.0.lock().unwrap());
+        assert!((0..10).all(|_| story.look().is_empty()));
+        *story.desk.0.lock().unwrap() = frames;
+        assert_eq!(story.watch.rows()[0].condition, Condition::Healthy);
+    }
+
+    #[test]
+    fn watching_nothing_is_told() {
+        let mut story = Story::new("");
+        story.look();
+        assert!(story.watch.troubles()[0].contains("no port is watched"));
+    }
+}

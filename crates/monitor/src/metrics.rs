@@ -1,0 +1,224 @@
+//! How a monitor is doing: for Prometheus, and for whoever asks `/healthz`.
+//!
+//! | metric | what it tells |
+//! | --- | --- |
+//! | `hitless_port_corrupting{port}` | 1 while the port is corrupting |
+//! | `hitless_port_loss_ratio{port}`, `..._loss_low_ratio{port}` | bad frames by all in the window, and the least that it can be (95 %) |
+//! | `hitless_port_frames_total{port}`, `..._bad_total{port}` | what the device counts |
+//! | `hitless_monitor_polls_total` | polls since the start |
+//! | `hitless_monitor_source_errors_total{source}` | what sources failed to read |
+//! | `hitless_monitor_degraded` | 1 while something is wrong with the monitor itself; `/healthz` says what |
+//! | `hitless_bus_up`, `hitless_bus_waiting`, `hitless_bus_published_total` | 1 while the bus answers; messages that wait for it; those that it took |
+//! | `hitless_actions_total{action,outcome}` | what was done, would have been, was left, refused, or failed |
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use live::metrics::{Page, counter, counters, gauge, gauges, written};
+use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use crate::bus::Status;
+use crate::detect::Row;
+use crate::journal::{Deed, Outcome};
+use crate::message::Condition;
+use crate::reading::Frames;
+
+/// All that can be asked about a running monitor.
+#[derive(Clone, Debug, Default)]
+pub struct Board {
+    pub rows: Vec<Row>,
+    /// Counters as their devices have them.
+    pub totals: BTreeMap<String, Frames>,
+    pub polls: u64,
+    pub source_errors: BTreeMap<String, u64>,
+    pub outbox: Status,
+    pub actions: BTreeMap<(Deed, Outcome), u64>,
+    /// What is wrong with the monitor itself, in one line each, by where it was noticed.
+    pub troubles: BTreeMap<Place, BTreeSet<String>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    Sources,
+    /// What is told to others.
+    Publishing,
+    /// What is heard from others.
+    Receiving,
+    /// What was found on the bus that is not ours.
+    Foreign,
+    Memory,
+    Journal,
+}
+
+impl Board {
+    /// What is wrong at one place now; nothing if there is nothing. What is new since the last time, and what is over.
+    pub fn set_troubles(&mut self, place: Place, now: BTreeSet<String>) -> (Vec<String>, Vec<String>) {
+        let before = self.troubles.remove(&place).unwrap_or_default();
+        let news = now.difference(&before).cloned().collect();
+        let over = before.difference(&now).cloned().collect();
+        if !now.is_empty() {
+            self.troubles.insert(place, now);
+        }
+        (news, over)
+    }
+
+    pub fn degraded(&self) -> impl Iterator<Item = &str> {
+        self.troubles.values().flatten().map(String::as_str)
+    }
+
+    pub fn is_degraded(&self) -> bool {
+        !self.troubles.is_empty()
+    }
+
+    fn is_bus_up(&self) -> bool {
+        ![Place::Publishing, Place::Receiving].iter().any(|place| self.troubles.contains_key(place))
+    }
+
+    /// What a path leads to.
+    pub fn page(&self, path: &str) -> Page {
+        match path {
+            "/metrics" | "/" => Page::metrics(self.metrics()),
+            "/healthz" if self.is_degraded() => {
+                let reasons: Vec<&str> = self.degraded().collect();
+                Page::text("503 Service Unavailable", format!("{}\n", reasons.join("\n")))
+            }
+            "/healthz" => Page::text("200 OK", "ok\n"),
+            _ => Page::text("404 Not Found", "see /metrics and /healthz\n"),
+        }
+    }
+
+    fn metrics(&self) -> String {
+        let mut registry = Registry::default();
+        self.register_ports(registry.sub_registry_with_prefix("hitless_port"));
+        let one = |is: bool| f64::from(u8::from(is));
+        let monitor = registry.sub_registry_with_prefix("hitless_monitor");
+        counter(monitor, "polls", "Polls since the start", self.polls);
+        let errors: Vec<(&str, u64)> = self.source_errors.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+        counters(monitor, "source_errors", "What sources failed to read", "source", &errors);
+        gauge(monitor, "degraded", "1 while something is wrong with the monitor itself", one(self.is_degraded()));
+        let bus = registry.sub_registry_with_prefix("hitless_bus");
+        gauge(bus, "up", "1 while the bus answers", one(self.is_bus_up()));
+        gauge(bus, "waiting", "Messages that wait for the bus", self.outbox.waiting as f64);
+        counter(bus, "published", "Messages that the bus took", self.outbox.published);
+        let actions = Family::<ActionLabels, Counter>::default();
+        for ((deed, outcome), count) in &self.actions {
+            actions.get_or_create(&ActionLabels(*deed, *outcome)).inc_by(*count);
+        }
+        registry.register("hitless_actions", "What was done, and what was not", actions);
+        written(&registry)
+    }
+
+    fn register_ports(&self, registry: &mut Registry) {
+        let of = |value: fn(&Row) -> f64| -> Vec<(&str, f64)> {
+            self.rows.iter().map(|row| (row.port.as_str(), value(row))).collect()
+        };
+        let corrupting = of(|row| f64::from(u8::from(row.condition == Condition::Corrupting)));
+        gauges(registry, "corrupting", "1 while the port is corrupting", "port", &corrupting);
+        gauges(registry, "loss_ratio", "Bad frames by all in the window", "port", &of(|row| row.evidence.loss));
+        gauges(registry, "loss_low_ratio", "The least that the loss can be", "port", &of(|row| row.evidence.low));
+        let totals = |value: fn(&Frames) -> u64| -> Vec<(&str, u64)> {
+            self.totals.iter().map(|(port, frames)| (port.as_str(), value(frames))).collect()
+        };
+        counters(registry, "frames", "Frames received, as the device counts", "port", &totals(|frames| frames.all));
+        counters(registry, "bad", "Bad frames received, as the device counts", "port", &totals(|frames| frames.bad));
+    }
+}
+
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+struct ActionLabels(Deed, Outcome);
+
+impl EncodeLabelSet for ActionLabels {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        ("action", self.0.name()).encode(encoder.encode_label())?;
+        ("outcome", self.1.name()).encode(encoder.encode_label())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Evidence;
+
+    fn board() -> Board {
+        let evidence = Evidence { frames: 1_000, bad: 10, loss: 1e-2, low: 5e-3, high: 2e-2, seconds: 1.0 };
+        let row = Row {
+            port: "eth1".into(),
+            condition: Condition::Corrupting,
+            sticky: false,
+            evidence,
+            note: String::new(),
+            why: String::new(),
+        };
+        Board {
+            rows: vec![row],
+            totals: [("eth1".to_owned(), Frames { all: 5_000, bad: 12, bits: 64 })].into(),
+            polls: 7,
+            source_errors: [("sysfs".to_owned(), 3)].into(),
+            outbox: Status { published: 4, waiting: 2, ..Status::default() },
+            actions: [((Deed::Protect, Outcome::Done), 1)].into(),
+            troubles: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn every_metric_of_the_table_is_there_with_its_value() {
+        let Page { code, body, .. } = board().page("/metrics");
+        assert_eq!(code, "200 OK");
+        for wanted in [
+            "hitless_port_corrupting{port=\"eth1\"} 1.0",
+            "hitless_port_loss_ratio{port=\"eth1\"} 0.01",
+            "hitless_port_loss_low_ratio{port=\"eth1\"} 0.005",
+            "hitless_port_frames_total{port=\"eth1\"} 5000",
+            "hitless_port_bad_total{port=\"eth1\"} 12",
+            "hitless_monitor_polls_total 7",
+            "hitless_monitor_source_errors_total{source=\"sysfs\"} 3",
+            "hitless_monitor_degraded 0.0",
+            "hitless_bus_up 1.0",
+            "hitless_bus_waiting 2.0",
+            "hitless_bus_published_total 4",
+            "hitless_actions_total{action=\"protect\",outcome=\"done\"} 1",
+        ] {
+            assert!(body.contains(wanted), "{wanted} in\n{body}");
+        }
+    }
+
+    #[test]
+    fn alert_rules_use_only_metrics_that_exist() {
+        let rules = include_str!("../../../contrib/prometheus/hitless.rules.yml");
+        let (ours, of_links) = (board().page("/metrics").body, include_str!("../../live/src/metrics.rs"));
+        let names: BTreeSet<&str> = rules
+            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .filter(|word| word.starts_with("hitless_"))
+            .collect();
+        assert!(names.len() > 5, "{names:?}");
+        for name in names {
+            let exported = match name.strip_prefix("hitless_link_") {
+                Some(name) => of_links.contains(&format!("\"{}\"", name.trim_end_matches("_total"))),
+                None => ours.contains(name),
+            };
+            assert!(exported, "{name} is not exported");
+        }
+    }
+
+    #[test]
+    fn health_is_one_line_or_all_the_reasons() {
+        let mut board = board();
+        assert_eq!(board.page("/healthz"), Page::text("200 OK", "ok\n"));
+        let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<_>>();
+        board.set_troubles(Place::Publishing, lines(&["redis is away"]));
+        let (news, over) = board.set_troubles(Place::Sources, lines(&["sysfs: gone", "sysfs: strange"]));
+        assert_eq!((news.len(), over.len()), (2, 0));
+        let page = board.page("/healthz");
+        assert_eq!(page, Page::text("503 Service Unavailable", "sysfs: gone\nsysfs: strange\nredis is away\n"));
+        let metrics = board.page("/metrics").body;
+        assert!(metrics.contains("hitless_bus_up 0.0") && metrics.contains("hitless_monitor_degraded 1.0"));
+        let (news, over) = board.set_troubles(Place::Sources, lines(&["sysfs: gone"]));
+        assert_eq!((news.len(), over.len()), (0, 1));
+        board.set_troubles(Place::Sources, lines(&[]));
+        board.set_troubles(Place::Publishing, lines(&[]));
+        assert_eq!(board.page("/healthz").code, "200 OK");
+        assert_eq!(board.page("/other").code, "404 Not Found");
+    }
+}

@@ -1,0 +1,394 @@
+//! The machine's own ports, by the best counters that each has:
+//!
+//! ```text
+//!   standard statistics ──none──▶ the driver's own, by the table ──not in it──▶ what every interface counts
+//!   (eth-mac, eth-phy, FEC)       (ethtool -S)                                  (rx_packets, rx_crc_errors)
+//! ```
+//!
+//! Which it is, is decided when a port is first seen, and once more when it first has a signal, since some cards know
+//! little before that. Counters of two ways have nothing to do with each other, so the way is part of the identity.
+//! What every interface counts comes over rtnetlink: the same numbers as in `/sys/class/net`, but always of the namespace
+//! in which the source was opened.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+
+use live::net::{self, Ethtool, Netlink, Port, Standard};
+use units::Moment;
+
+use super::sysfs::frames;
+use super::{Counters, Drivers, Misfit, Selection, Source};
+use crate::reading::{Carrier, Frames, Phy, Reading};
+
+/// What is asked of the kernel.
+trait Ask: fmt::Debug + Send {
+    fn ports(&self) -> net::Result<Vec<Port>>;
+    fn standard(&self, index: u32) -> net::Result<Standard>;
+    fn driver(&self, name: &str) -> net::Result<String>;
+    fn statistics(&self, name: &str) -> net::Result<Vec<(String, u64)>>;
+}
+
+#[derive(Debug)]
+struct System {
+    netlink: Netlink,
+    /// Older kernels do not have it.
+    ethtool: Option<Ethtool>,
+}
+
+impl Ask for System {
+    fn ports(&self) -> net::Result<Vec<Port>> {
+        self.netlink.ports()
+    }
+
+    fn standard(&self, index: u32) -> net::Result<Standard> {
+        self.ethtool.as_ref().map_or(Ok(Standard::default()), |ethtool| ethtool.standard(index))
+    }
+
+    fn driver(&self, name: &str) -> net::Result<String> {
+        match self.netlink.driver(name) {
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(String::new()),
+            result => result,
+        }
+    }
+
+    fn statistics(&self, name: &str) -> net::Result<Vec<(String, u64)>> {
+        self.netlink.driver_statistics(name)
+    }
+}
+
+/// How a port's frames are counted. The numbers are part of identities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Nobody = 0,
+    Standard = 1,
+    Driver = 2,
+    Interface = 3,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    index: u32,
+    way: Way,
+    driver: String,
+    /// Decided while the port had a signal.
+    settled: bool,
+}
+
+#[derive(Debug)]
+pub struct Kernel {
+    ask: Box<dyn Ask>,
+    drivers: Drivers,
+    selection: Selection,
+    known: BTreeMap<String, Known>,
+}
+
+impl Kernel {
+    /// For the network namespace of the calling thread.
+    pub fn open(selection: Selection) -> io::Result<Self> {
+        let system = System { netlink: Netlink::open()?, ethtool: Ethtool::open()? };
+        Ok(Self::asking(Box::new(system), selection))
+    }
+
+    fn asking(ask: Box<dyn Ask>, selection: Selection) -> Self {
+        Self { ask, drivers: Drivers::built_in(), selection, known: BTreeMap::new() }
+    }
+
+    /// With this table of drivers in place of the one that comes with the program.
+    pub fn with_drivers(self, drivers: Drivers) -> Self {
+        Self { drivers, ..self }
+    }
+
+    fn read_port(&mut self, port: &Port, at: Moment, troubles: &mut Vec<String>) -> net::Result<Reading> {
+        let carrier = match (port.up, port.carrier) {
+            (false, _) => Carrier::Off,
+            (true, false) => Carrier::Lost,
+            (true, true) => Carrier::Up,
+        };
+        let standard = self.ask.standard(port.index)?;
+        let known = self.know(port, carrier == Carrier::Up, &standard, troubles)?;
+        let (frames, phy) = match known.way {
+            Way::Nobody => (None, Phy::default()),
+            Way::Standard => (standard_frames(&standard), Phy::default()),
+            Way::Interface => {
+                (port.rx_packets.zip(port.rx_crc_errors).map(|(good, bad)| frames(good, bad)), Phy::default())
+            }
+            Way::Driver => match self.drivers.normalise(&known.driver, &self.ask.statistics(&port.name)?) {
+                Ok(Counters { frames, phy }) => (Some(frames), phy),
+                Err(misfit) => {
+                    troubles.push(format!("{}: {}", port.name, reason(&known.driver, &misfit)));
+                    (None, Phy::default())
+                }
+            },
+        };
+        let phy = Phy {
+            symbol_errors: standard.symbol_errors_during_carrier.or(phy.symbol_errors),
+            corrected: standard.fec_corrected.or(phy.corrected),
+            uncorrectable: standard.fec_uncorrectable.or(phy.uncorrectable),
+        };
+        let identity = (known.way as u64) << 32 | u64::from(port.index);
+        Ok(Reading { port: port.name.clone(), identity, at, carrier, frames, phy })
+    }
+
+    /// What is known of a port, decided now if it has to be.
+    fn know(
+        &mut self,
+        port: &Port,
+        has_signal: bool,
+        standard: &Standard,
+        troubles: &mut Vec<String>,
+    ) -> net::Result<Known> {
+        let before = self.known.get(&port.name).filter(|known| known.index == port.index);
+        if let Some(known) = before.filter(|known| known.settled || !has_signal) {
+            return Ok(known.clone());
+        }
+        let (way, driver, note) = self.decide(port, standard)?;
+        if before.is_none_or(|before| before.way != way) {
+            troubles.extend(note.map(|note| format!("{}: {note}", port.name)));
+        }
+        let known = Known { index: port.index, way, driver, settled: has_signal };
+        self.known.insert(port.name.clone(), known.clone());
+        Ok(known)
+    }
+
+    /// The way, the driver if it matters, and what a person should know about the choice.
+    fn decide(&self, port: &Port, standard: &Standard) -> net::Result<(Way, String, Option<String>)> {
+        if standard_frames(standard).is_some() {
+            return Ok((Way::Standard, String::new(), None));
+        }
+        let driver = self.ask.driver(&port.name)?;
+        let (way, note) = match self.drivers.normalise(&driver, &self.ask.statistics(&port.name)?) {
+            Ok(_) => (Way::Driver, None),
+            Err(misfit @ Misfit::CountsNothing(_)) => (Way::Nobody, Some(reason(&driver, &misfit))),
+            Err(misfit) => {
+                let instead = "read as in /sys/class/net instead, where not every driver counts bad frames";
+                (Way::Interface, Some(format!("{}; {instead}", reason(&driver, &misfit))))
+            }
+        };
+        Ok((way, driver, note))
+    }
+}
+
+impl Source for Kernel {
+    fn name(&self) -> &str {
+        "kernel"
+    }
+
+    fn read(&mut self, now: Moment, readings: &mut Vec<Reading>, troubles: &mut Vec<String>) -> io::Result<()> {
+        let ports = self.ask.ports()?;
+        self.selection.tell_missing(ports.iter().map(|port| port.name.as_str()), troubles);
+        self.known.retain(|name, _| ports.iter().any(|port| port.name == *name));
+        for port in ports {
+            if !self.selection.takes(&port.name, || port.physical) {
+                continue;
+            }
+            match self.read_port(&port, now, troubles) {
+                Ok(reading) => readings.push(reading),
+                // It went away since they were listed.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                Err(error) => troubles.push(format!("{}: {error}", port.name)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn standard_frames(standard: &Standard) -> Option<Frames> {
+    let (good, bad) = standard.frames_received_ok.zip(standard.frame_check_sequence_errors)?;
+    Some(frames(good, bad))
+}
+
+fn reason(driver: &str, misfit: &Misfit) -> String {
+    match misfit {
+        Misfit::Unknown if driver.is_empty() => "its driver has no name".to_owned(),
+        Misfit::Unknown => format!("driver {driver} is not in the table"),
+        Misfit::CountsNothing(why) => format!("driver {driver} counts no bad frames: {why}"),
+        Misfit::Missing(names) => format!("driver {driver} does not have {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// A machine of a test's own making.
+    #[derive(Clone, Debug, Default)]
+    struct Machine {
+        ports: Vec<Port>,
+        standard: Standard,
+        driver: &'static str,
+        statistics: Vec<(&'static str, u64)>,
+    }
+
+    #[derive(Clone, Debug, Default)]
+    struct Shared(Arc<Mutex<Machine>>);
+
+    impl Shared {
+        fn change(&self, change: impl FnOnce(&mut Machine)) {
+            change(&mut self.0.lock().unwrap());
+        }
+
+        fn now(&self) -> Machine {
+            self.0.lock().unwrap().clone()
+        }
+    }
+
+    impl Ask for Shared {
+        fn ports(&self) -> net::Result<Vec<Port>> {
+            Ok(self.now().ports)
+        }
+
+        fn standard(&self, _: u32) -> net::Result<Standard> {
+            Ok(self.now().standard)
+        }
+
+        fn driver(&self, _: &str) -> net::Result<String> {
+            Ok(self.now().driver.to_owned())
+        }
+
+        fn statistics(&self, _: &str) -> net::Result<Vec<(String, u64)>> {
+            Ok(self.now().statistics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect())
+        }
+    }
+
+    fn port(name: &str, index: u32) -> Port {
+        let (rx_packets, rx_crc_errors) = (Some(50), Some(5));
+        Port { index, name: name.to_owned(), physical: true, up: true, carrier: true, rx_packets, rx_crc_errors }
+    }
+
+    fn machine(driver: &'static str, statistics: &[(&'static str, u64)]) -> (Shared, Kernel) {
+        let machine =
+            Machine { ports: vec![port("eth0", 2)], driver, statistics: statistics.to_vec(), ..Machine::default() };
+        let shared = Shared(Arc::new(Mutex::new(machine)));
+        let kernel = Kernel::asking(Box::new(shared.clone()), Selection::physical());
+        (shared, kernel)
+    }
+
+    fn read(kernel: &mut Kernel) -> (Vec<Reading>, Vec<String>) {
+        let (mut readings, mut troubles) = (Vec::new(), Vec::new());
+        kernel.read(Moment::from_ms(9), &mut readings, &mut troubles).unwrap();
+        (readings, troubles)
+    }
+
+    const MLX5: [(&str, u64); 3] = [("rx_packets_phy", 900), ("rx_crc_errors_phy", 100), ("rx_corrected_bits_phy", 31)];
+
+    #[test]
+    fn standard_statistics_go_before_the_drivers_own() {
+        let (shared, mut kernel) = machine("mlx5_core", &MLX5);
+        let standard = Standard {
+            frames_received_ok: Some(70),
+            frame_check_sequence_errors: Some(7),
+            fec_corrected: Some(4),
+            ..Standard::default()
+        };
+        shared.change(|machine| machine.standard = standard);
+        let (readings, troubles) = read(&mut kernel);
+        assert_eq!(readings[0].frames, Some(Frames { all: 77, bad: 7, bits: 64 }));
+        assert_eq!(readings[0].phy, Phy { corrected: Some(4), ..Phy::default() });
+        assert_eq!((readings[0].at, readings[0].carrier, troubles), (Moment::from_ms(9), Carrier::Up, vec![]));
+    }
+
+    #[test]
+    fn half_of_the_standard_statistics_are_not_enough() {
+        let (shared, mut kernel) = machine("mlx5_core", &MLX5);
+        let standard = Standard { frames_received_ok: Some(70), fec_uncorrectable: Some(3), ..Standard::default() };
+        shared.change(|machine| machine.standard = standard);
+        let (readings, _) = read(&mut kernel);
+        assert_eq!(readings[0].frames, Some(Frames { all: 1_000, bad: 100, bits: 64 }));
+        let phy = Phy { symbol_errors: None, corrected: Some(31), uncorrectable: Some(3) };
+        assert_eq!(readings[0].phy, phy, "each from whoever tells it");
+    }
+
+    #[test]
+    fn an_unknown_driver_is_read_as_in_sysfs_and_told_once() {
+        let (_, mut kernel) = machine("hinic9", &[("rx", 1)]);
+        let (readings, troubles) = read(&mut kernel);
+        assert_eq!(readings[0].frames, Some(Frames { all: 55, bad: 5, bits: 64 }));
+        assert!(troubles[0].starts_with("eth0: driver hinic9 is not in the table; read as in /sys/class/net"));
+        assert_eq!(read(&mut kernel).1, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_driver_that_counts_nothing_gives_none_and_not_zero() {
+        let (_, mut kernel) = machine("virtio_net", &[]);
+        let (readings, troubles) = read(&mut kernel);
+        assert_eq!(readings[0].frames, None);
+        assert!(troubles[0].starts_with("eth0: driver virtio_net counts no bad frames: "));
+    }
+
+    #[test]
+    fn a_driver_that_was_reloaded_is_decided_upon_anew() {
+        let (shared, mut kernel) = machine("hinic9", &[]);
+        let before = read(&mut kernel).0.remove(0);
+        shared.change(|machine| {
+            machine.ports = vec![port("eth0", 8)];
+            (machine.driver, machine.statistics) = ("mlx5_core", MLX5.to_vec());
+        });
+        let (readings, troubles) = read(&mut kernel);
+        assert_ne!(readings[0].identity, before.identity);
+        assert_eq!((readings[0].frames.unwrap().all, troubles), (1_000, vec![]));
+    }
+
+    #[test]
+    fn a_renamed_interface_is_read_under_its_new_name() {
+        let (shared, mut kernel) = machine("mlx5_core", &MLX5);
+        let before = read(&mut kernel).0.remove(0);
+        shared.change(|machine| machine.ports[0].name = "uplink0".to_owned());
+        let after = read(&mut kernel).0.remove(0);
+        assert_eq!((after.port.as_str(), after.identity), ("uplink0", before.identity));
+    }
+
+    #[test]
+    fn a_card_that_knows_its_counters_only_with_a_signal_is_asked_again() {
+        let (shared, mut kernel) = machine("mlx5_core", &[]);
+        shared.change(|machine| machine.ports[0].carrier = false);
+        let (readings, _) = read(&mut kernel);
+        assert_eq!((readings[0].carrier, readings[0].frames.unwrap().all), (Carrier::Lost, 55));
+        shared.change(|machine| {
+            machine.ports[0].carrier = true;
+            machine.statistics = MLX5.to_vec();
+        });
+        let (after, _) = read(&mut kernel);
+        assert_eq!((after[0].carrier, after[0].frames.unwrap().all), (Carrier::Up, 1_000));
+        assert_ne!(after[0].identity, readings[0].identity, "these counters have nothing to do with those before");
+    }
+
+    #[test]
+    fn counters_that_vanish_are_told_as_long_as_they_are_gone() {
+        let (shared, mut kernel) = machine("mlx5_core", &MLX5);
+        read(&mut kernel);
+        shared.change(|machine| machine.statistics.truncate(1));
+        for _ in 0..2 {
+            let (readings, troubles) = read(&mut kernel);
+            assert_eq!(readings[0].frames, None);
+            assert_eq!(troubles, ["eth0: driver mlx5_core does not have rx_crc_errors_phy"]);
+        }
+        shared.change(|machine| machine.statistics = MLX5.to_vec());
+        assert!(read(&mut kernel).0[0].frames.is_some());
+    }
+
+    #[test]
+    fn a_port_down_by_design_is_off() {
+        let (shared, mut kernel) = machine("mlx5_core", &MLX5);
+        shared.change(|machine| machine.ports[0].up = false);
+        assert_eq!(read(&mut kernel).0[0].carrier, Carrier::Off);
+    }
+
+    #[test]
+    fn interfaces_without_a_port_and_excluded_ones_are_not_read() {
+        let (shared, _) = machine("mlx5_core", &MLX5);
+        shared.change(|machine| {
+            machine.ports =
+                ["eth0", "mgmt0", "br0"].into_iter().zip(2..).map(|(name, index)| port(name, index)).collect();
+            machine.ports[2].physical = false;
+        });
+        let selection = Selection::physical().except(["mgmt*"]);
+        let (readings, troubles) = read(&mut Kernel::asking(Box::new(shared.clone()), selection));
+        assert_eq!((readings.len(), readings[0].port.as_str(), troubles), (1, "eth0", vec![]));
+        let (readings, troubles) = read(&mut Kernel::asking(Box::new(shared), Selection::named(["br0", "eth7"])));
+        assert_eq!((readings.len(), readings[0].port.as_str()), (1, "br0"));
+        assert_eq!(troubles, ["eth7: there is no such interface; did you mean eth0?"]);
+    }
+}

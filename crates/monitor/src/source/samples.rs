@@ -1,0 +1,217 @@
+//! Samples from a file, a FIFO or standard input: for tests, and for replaying an incident.
+//!
+//! One sample a line, as CSV with a header or as JSON objects of the same names:
+//!
+//! ```text
+//!   time_ms,port,identity,carrier,all,bad,bits,symbol_errors,corrected,uncorrectable
+//!   1000,eth0,2,up,5000000,3,64,,,
+//!   {"time_ms": 2000, "port": "eth0", "all": 9000000, "bad": 7}
+//! ```
+//!
+//! Only `time_ms`, `port`, `all` and `bad` must be there; `all` and `bad` may both be empty, where nobody counted. Lines
+//! that make no sense are told and skipped, and so is a sample that is older than the one before it of the same port.
+//! Reading never waits: what is not there yet comes with a later read.
+
+mod format;
+mod lines;
+mod record;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use units::Moment;
+
+use super::Source;
+use crate::reading::Reading;
+
+use format::{Format, Meaning};
+use lines::{Got, Lines};
+
+pub use record::Recorder;
+
+/// When samples are due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// As fast as it is read: each read yields one time step, the samples of one `time_ms` that follow each other.
+    /// Over when the file ends, or whoever writes into the FIFO has closed it.
+    Replay,
+    /// Each read yields everything that was appended since the last one. Never over; a file that is cut short or
+    /// replaced is read from its beginning.
+    Follow,
+}
+
+/// What a single read takes in at most; the rest comes with the next.
+const MOST_BYTES: usize = 16 << 20;
+/// More than any machine has, so that a file cannot fill the memory with names.
+const MOST_PORTS: usize = 1 << 16;
+/// A file of nonsense is not worth more.
+const MOST_TROUBLES: usize = 16;
+
+#[derive(Debug)]
+pub struct Samples {
+    name: String,
+    mode: Mode,
+    lines: Lines,
+    format: Format,
+    last: BTreeMap<String, Moment>,
+    /// Whether it was told that the file is not in order of time.
+    told_unsorted: bool,
+    /// The time step that is being collected.
+    step: Vec<Reading>,
+    over: bool,
+}
+
+impl Samples {
+    /// `-` is standard input.
+    pub fn open(path: &Path, mode: Mode) -> io::Result<Self> {
+        let is_stdin = path == Path::new("-");
+        let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
+        let lines = if is_stdin { Lines::stdin() } else { Lines::open(path) };
+        let lines = lines.map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+        Ok(Self {
+            name,
+            mode,
+            lines,
+            format: Format::default(),
+            last: BTreeMap::new(),
+            told_unsorted: false,
+            step: Vec::new(),
+            over: false,
+        })
+    }
+
+    /// The next sample that makes sense, of the lines that have been read.
+    fn next(&mut self, to_the_end: bool, wrong: &mut Wrong) -> Option<Reading> {
+        while let Some((number, line)) = self.lines.next(to_the_end) {
+            let meaning = match line {
+                Ok(line) => self.format.read(&line),
+                Err(why) => Meaning::Nonsense(why.to_owned()),
+            };
+            match meaning {
+                Meaning::Nothing => {}
+                Meaning::Nonsense(why) => wrong.tell(number, &why),
+                Meaning::Sample(reading) => match self.refusal(&reading) {
+                    Some(why) => wrong.tell(number, &why),
+                    None => {
+                        self.last.insert(reading.port.clone(), reading.at);
+                        return Some(reading);
+                    }
+                },
+            }
+        }
+        None
+    }
+
+    /// Why a sample that makes sense by itself makes none after those before it.
+    fn refusal(&self, reading: &Reading) -> Option<String> {
+        let (port, at) = (&reading.port, reading.at.as_ms());
+        match self.last.get(port) {
+            Some(last) if reading.at < *last => {
+                Some(format!("time goes backwards for {port}: {at} ms after {} ms", last.as_ms()))
+            }
+            None if self.last.len() >= MOST_PORTS => Some(format!("{port} is one port more than {MOST_PORTS}")),
+            _ => None,
+        }
+    }
+
+    fn follow(&mut self, readings: &mut Vec<Reading>, wrong: &mut Wrong) -> io::Result<()> {
+        for _ in 0..MOST_BYTES / lines::CHUNK {
+            let got = self.lines.fill()?;
+            while let Some(reading) = self.next(false, wrong) {
+                readings.push(reading);
+            }
+            match got {
+                Got::Bytes => {}
+                Got::NothingYet => break,
+                Got::End => {
+                    let Some(what) = self.lines.start_over()? else { break };
+                    wrong.note(format!("{what}; read from its beginning"));
+                    self.format = Format::default();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn replay(&mut self, readings: &mut Vec<Reading>, wrong: &mut Wrong) -> io::Result<()> {
+        let mut got = Got::Bytes;
+        loop {
+            while let Some(reading) = self.next(got == Got::End, wrong) {
+                let is_next_step =
+                    self.step.first().is_some_and(|first| first.at != reading.at) || self.step.len() >= MOST_PORTS;
+                if is_next_step {
+                    self.check_order(reading.at, wrong);
+                    readings.append(&mut self.step);
+                }
+                self.step.push(reading);
+                if is_next_step {
+                    return Ok(());
+                }
+            }
+            match got {
+                Got::End => break,
+                Got::NothingYet => return Ok(()),
+                Got::Bytes => got = self.lines.fill()?,
+            }
+        }
+        self.over = true;
+        readings.append(&mut self.step);
+        Ok(())
+    }
+}
+
+impl Samples {
+    /// Ports one after another instead of side by side look as if each had vanished when the next began.
+    fn check_order(&mut self, at: Moment, wrong: &mut Wrong) {
+        let before = self.step.first().map_or(Moment::ZERO, |first| first.at);
+        if at < before && !self.told_unsorted {
+            self.told_unsorted = true;
+            let (before, at) = (before.as_ms(), at.as_ms());
+            wrong.note(format!("goes back from {before} ms to {at} ms: expected samples in order of time_ms; sort it"));
+        }
+    }
+}
+
+impl Source for Samples {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn read(&mut self, _now: Moment, readings: &mut Vec<Reading>, troubles: &mut Vec<String>) -> io::Result<()> {
+        let mut wrong = Wrong { troubles, told: 0 };
+        let done = match self.mode {
+            _ if self.over => Ok(()),
+            Mode::Follow => self.follow(readings, &mut wrong),
+            Mode::Replay => self.replay(readings, &mut wrong),
+        };
+        let untold = wrong.told.saturating_sub(MOST_TROUBLES);
+        if untold > 0 {
+            troubles.push(format!("{untold} more lines skipped"));
+        }
+        done
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+}
+
+/// Lines that were skipped in one read.
+struct Wrong<'a> {
+    troubles: &'a mut Vec<String>,
+    told: usize,
+}
+
+impl Wrong<'_> {
+    fn tell(&mut self, line: usize, why: &str) {
+        self.told += 1;
+        if self.told <= MOST_TROUBLES {
+            self.troubles.push(format!("line {line}: {why}; skipped"));
+        }
+    }
+
+    fn note(&mut self, what: String) {
+        self.troubles.push(what);
+    }
+}
