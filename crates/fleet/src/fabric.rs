@@ -6,12 +6,36 @@
 //! A *segment* is a part of the fabric that no path leaves on its way up before it reaches the top: a pod. Links of
 //! different segments share no ToR below them, so constraints never cross segments.
 //!
-//! Invariants: names are unique; links point from a lower level to a higher one; every ToR reaches the top; links are
+//! Invariants: names are unique; no switch has more than 2^53 paths; links point from a lower level to a higher one; every ToR reaches the top; links are
 //! sorted by segment, so that a segment's links are a range.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `build`, `segments` | switches and wires to a fabric, checked: levels, segments, order |
+//! | `builders` | Facebook's fabric, fat-trees, leaf–spine |
+//! | `file`, `toml` | files that say which switches and links there are |
+//! | `table` | CSV, of links and of other things |
+//! | `names` | from the names of links, ports and switches to their numbers |
 
+mod build;
+mod builders;
+mod error;
+mod file;
+mod names;
+mod segments;
+pub(crate) mod table;
+mod toml;
+
+use std::fmt;
 use std::ops::Range;
 
 use units::Rate;
+
+pub use build::{Node, Role, Wire};
+pub use builders::Facebook;
+pub use error::FabricError;
+pub use names::{End, Names, UnknownName};
+pub use table::FileError;
 
 /// A switch, by its place in [`Fabric::switches`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,12 +60,13 @@ impl LinkId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
     pub name: String,
-    /// Zero for a ToR; one more than the highest switch below it otherwise.
+    /// Zero with nothing below it, as for a ToR; one more than the highest switch below it otherwise.
     pub level: u8,
     /// Which segment it belongs to; none for a top switch, which belongs to all.
     pub segment: Option<u32>,
 }
 
+/// Its name is not kept but made when asked for: [`Fabric::name`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     pub lower: SwitchId,
@@ -120,7 +145,41 @@ impl Fabric {
         self.down.of(switch)
     }
 
+    /// What the link is called: `lower--upper`, with `#2` for the second of parallel ones.
+    pub fn name(&self, link: LinkId) -> LinkName<'_> {
+        LinkName { fabric: self, link }
+    }
+
+    /// Ways from each switch to the top over all links: one for a top switch itself.
+    pub(crate) fn ways(&self) -> Vec<u64> {
+        let mut ways: Vec<u64> = self.switches.iter().map(|switch| u64::from(switch.segment.is_none())).collect();
+        for &switch in self.segments.iter().flat_map(|segment| &segment.switches) {
+            let up = self.up(switch).iter().map(|&link| ways[self.link(link).upper.index()]);
+            ways[switch.index()] = up.fold(0, u64::saturating_add);
+        }
+        ways
+    }
+
     pub fn is_top(&self, switch: SwitchId) -> bool {
         self.switches[switch.index()].segment.is_none()
+    }
+}
+
+/// A link's name, to be printed.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkName<'a> {
+    fabric: &'a Fabric,
+    link: LinkId,
+}
+
+impl fmt::Display for LinkName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Link { lower, upper, .. } = *self.fabric.link(self.link);
+        let [low, up] = [lower, upper].map(|end| &self.fabric.switch(end).name);
+        let earlier = self.fabric.up(lower).iter().take_while(|other| **other != self.link);
+        match earlier.filter(|other| self.fabric.link(**other).upper == upper).count() {
+            0 => f.pad(&format!("{low}--{up}")),
+            parallel => f.pad(&format!("{low}--{up}#{}", parallel + 1)),
+        }
     }
 }

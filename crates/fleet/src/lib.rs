@@ -5,7 +5,30 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | `fabric` | switches in levels and the links between them |
+//! | `trace` | which links begin to corrupt, when and how badly |
+//! | `protection` | what protection makes of a link |
+//! | `paths` | ways from each switch to the top; the fast checker |
+//! | `corropt` | the optimizer |
+//! | `ledger` | the state of every link, and what it amounts to |
+//! | `simulate` | a year under a policy |
+//! | `corrupting` | which links corrupt or are out of service, as told by monitors or a file |
+//! | `plan` | what to disable, protect and repair, and why |
+//! | `watch` | the same at every event, on a bus |
+//! | `upgrade` | which switches to upgrade first |
+//! | `penalty`, `least` | sums and minima that follow changes exactly |
 
+pub mod corropt;
+pub mod corrupting;
 pub mod fabric;
+pub mod least;
+pub mod ledger;
+pub mod paths;
+pub mod penalty;
+pub mod plan;
+pub mod protection;
+pub mod simulate;
+pub mod trace;
+pub mod upgrade;
+pub mod watch;
 
 pub use fabric::{Fabric, LinkId, SwitchId};

@@ -1,0 +1,145 @@
+//! What one ToR can do about its own links, once it is settled which links above them go: a knapsack.
+//!
+//! Paths to spare are the room, the ways of the switch above a link its size, and its penalty its worth. Links to
+//! switches with the same number of ways are alike, so the worst of them go first, and what is decided is how many of each
+//! kind. The bound is Dantzig's: what is left of the room filled by worth for size, the last link cut to fit.
+
+use crate::corropt::Candidate;
+use crate::fabric::SwitchId;
+use crate::paths::Paths;
+use crate::penalty::Penalty;
+
+#[derive(Debug)]
+pub struct Tor {
+    switch: SwitchId,
+    /// Candidates among its links, with the switch above each. The worst first.
+    candidates: Vec<(Candidate, SwitchId)>,
+    /// By kind, and within a kind the worst first.
+    items: Vec<Item>,
+    best: Penalty,
+    best_links: Vec<Candidate>,
+    trial: Vec<Candidate>,
+    /// The greatest bound among what the budget did not allow to look into.
+    skipped: Penalty,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    ways: u64,
+    candidate: Candidate,
+}
+
+impl Item {
+    /// Worth for size; links that take no paths come before all others.
+    fn value(&self) -> f64 {
+        self.candidate.penalty.as_f64() / self.ways as f64
+    }
+}
+
+/// What a ToR's own links come to.
+#[derive(Clone, Copy, Debug)]
+pub struct Best {
+    pub found: Penalty,
+    /// No choice removes more; as much as found, unless the budget ended.
+    pub bound: Penalty,
+}
+
+impl Tor {
+    /// One for each ToR that has candidates among its own links.
+    pub fn all(paths: &Paths<'_>, own: &[Candidate]) -> Vec<Self> {
+        let fabric = paths.fabric();
+        let mut own: Vec<(SwitchId, Candidate)> = own.iter().map(|c| (fabric.link(c.link).lower, *c)).collect();
+        own.sort_by_key(|(tor, candidate)| (*tor, std::cmp::Reverse(candidate.penalty), candidate.link));
+        own.chunk_by(|a, b| a.0 == b.0)
+            .map(|links| Self {
+                switch: links[0].0,
+                candidates: links.iter().map(|&(_, c)| (c, fabric.link(c.link).upper)).collect(),
+                items: Vec::new(),
+                best: Penalty::ZERO,
+                best_links: Vec::new(),
+                trial: Vec::new(),
+                skipped: Penalty::ZERO,
+            })
+            .collect()
+    }
+
+    pub fn switch(&self) -> SwitchId {
+        self.switch
+    }
+
+    /// The most that disabling links of this ToR can remove as things are; none if it lacks paths even so.
+    pub fn best(&mut self, paths: &Paths<'_>, budget: &mut u64) -> Option<Best> {
+        let spare = paths.ways(self.switch).checked_sub(paths.need(self.switch))?;
+        (self.best, self.skipped) = (Penalty::ZERO, Penalty::ZERO);
+        self.best_links.clear();
+        let mut items = std::mem::take(&mut self.items);
+        items.clear();
+        items.extend(self.candidates.iter().map(|&(candidate, upper)| Item { ways: paths.ways(upper), candidate }));
+        if items.iter().map(|item| item.ways).sum::<u64>() <= spare {
+            self.best_links.extend(items.iter().map(|item| item.candidate));
+            self.best = items.iter().map(|item| item.candidate.penalty).sum();
+        } else {
+            // Stable: within a kind the worst stay first.
+            items.sort_by_key(|item| item.ways);
+            self.fill(&items, spare, Penalty::ZERO, budget);
+        }
+        self.items = items;
+        Some(Best { found: self.best, bound: self.best.max(self.skipped) })
+    }
+
+    /// Of what the last [`best`](Self::best) found.
+    pub fn chosen(&self) -> impl Iterator<Item = Candidate> {
+        self.best_links.iter().copied()
+    }
+
+    /// Tries every number of the first kind, and for each what the other kinds can add.
+    fn fill(&mut self, items: &[Item], spare: u64, removed: Penalty, budget: &mut u64) {
+        if removed > self.best || self.best_links.is_empty() {
+            self.best = removed;
+            self.best_links.clone_from(&self.trial);
+        }
+        let Some(&Item { ways, .. }) = items.first() else { return };
+        let bound = removed + relaxed(items, spare);
+        if bound <= self.best {
+            return;
+        }
+        if *budget == 0 {
+            self.skipped = self.skipped.max(bound);
+            return;
+        }
+        *budget -= 1;
+        let alike = items.iter().take_while(|item| item.ways == ways).count();
+        let room = spare.checked_div(ways).map_or(alike, |room| alike.min(usize::try_from(room).unwrap_or(alike)));
+        let (mut removed, mut spare) = (removed, spare);
+        for item in &items[..room] {
+            self.trial.push(item.candidate);
+            removed = removed + item.candidate.penalty;
+            spare -= ways;
+        }
+        for taken in (0..=room).rev() {
+            self.fill(&items[alike..], spare, removed, budget);
+            if taken > 0 {
+                self.trial.pop();
+                removed = removed - items[taken - 1].candidate.penalty;
+                spare += ways;
+            }
+        }
+    }
+}
+
+/// The most that fits if links could be cut, rounded up.
+fn relaxed(items: &[Item], spare: u64) -> Penalty {
+    const ROUNDING: f64 = 1.0 + 1e-9;
+    let mut by_value: Vec<&Item> = items.iter().collect();
+    by_value.sort_by(|one, other| other.value().total_cmp(&one.value()));
+    let (mut whole, mut spare) = (Penalty::ZERO, spare);
+    for item in by_value {
+        if item.ways > spare {
+            let cut = spare as f64 / item.ways as f64 * item.candidate.penalty.as_f64();
+            return whole + Penalty::of_loss(cut * ROUNDING);
+        }
+        whole = whole + item.candidate.penalty;
+        spare -= item.ways;
+    }
+    whole
+}

@@ -1,0 +1,124 @@
+//! CSV with a header, each row with its line; and what is said of files that are wrong.
+//!
+//! Cells are what is between commas, without the blanks around it; nothing here needs quotes. Empty lines and lines
+//! that begin with `#` are skipped.
+
+use std::fmt;
+use std::path::Path;
+
+use units::nearest;
+
+/// What is wrong with a file, and in which line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError {
+    pub file: String,
+    /// The first is 1. None if it cannot be read at all.
+    pub line: Option<usize>,
+    pub problem: String,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.problem),
+            None => write!(f, "{}: {}", self.file, self.problem),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// The same, by those who need not know the file's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub line: usize,
+    pub problem: String,
+}
+
+impl Wrong {
+    pub fn new(line: usize, problem: impl fmt::Display) -> Self {
+        Self { line, problem: problem.to_string() }
+    }
+
+    pub fn in_file(self, file: &str) -> FileError {
+        FileError { file: file.to_owned(), line: Some(self.line), problem: self.problem }
+    }
+}
+
+/// The text of a file and what it is called in messages.
+pub(crate) fn read(path: &Path) -> Result<(String, String), FileError> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((file, text)),
+        Err(error) => Err(FileError { file, line: None, problem: error.to_string() }),
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Table<'a> {
+    /// For each column that may be there, its place in a row.
+    places: Vec<Option<usize>>,
+    header: Vec<&'a str>,
+    rows: Vec<Row<'a>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    pub line: usize,
+    cells: Vec<&'a str>,
+}
+
+impl<'a> Table<'a> {
+    /// The first `required` columns must be there, the others may; in any order.
+    pub fn parse(text: &'a str, columns: &[&str], required: usize) -> Result<Self, Wrong> {
+        let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+        let mut rows = lines.map(|(index, line)| (index + 1, line.trim()));
+        let mut rows = rows.by_ref().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let expected = || format!("expected a header such as {}", columns.join(","));
+        let Some((line, header)) = rows.next() else { return Err(Wrong::new(1, expected())) };
+        let header = cells(header);
+        let mut places = vec![None; columns.len()];
+        for (place, name) in header.iter().enumerate() {
+            let Some(column) = columns.iter().position(|column| column == name) else {
+                return Err(Wrong::new(line, unknown("column", name, columns)));
+            };
+            if places[column].replace(place).is_some() {
+                return Err(Wrong::new(line, format_args!("column '{name}' is there twice")));
+            }
+        }
+        if let Some(missing) = places[..required].iter().position(Option::is_none) {
+            return Err(Wrong::new(line, format_args!("no column '{}': {}", columns[missing], expected())));
+        }
+        let mut table = Self { places, header, rows: Vec::new() };
+        for (line, row) in rows {
+            let cells = cells(row);
+            if cells.len() != table.header.len() {
+                let problem = format!("expected {}, found '{row}'", table.header.join(","));
+                return Err(Wrong::new(line, problem));
+            }
+            table.rows.push(Row { line, cells });
+        }
+        Ok(table)
+    }
+
+    pub fn rows(&self) -> &[Row<'a>] {
+        &self.rows
+    }
+
+    /// What a row says in a column, if anything.
+    pub fn cell(&self, row: &Row<'a>, column: usize) -> Option<&'a str> {
+        self.places[column].map(|place| row.cells[place]).filter(|cell| !cell.is_empty())
+    }
+}
+
+fn cells(line: &str) -> Vec<&str> {
+    line.split(',').map(str::trim).collect()
+}
+
+/// What to say of a name that is none of these.
+pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    match nearest(name, known.iter().copied()) {
+        Some(nearest) => format!("no such {what}: '{name}'; did you mean '{nearest}'?"),
+        None => format!("no such {what}: '{name}'; expected one of {}", known.join(", ")),
+    }
+}

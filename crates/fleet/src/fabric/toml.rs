@@ -1,0 +1,236 @@
+//! Fabrics in TOML: one that is well known, or switch by switch and link by link.
+//!
+//! ```toml
+//! [fabric]
+//! kind = "facebook"       # or "fat-tree" with k, or "leaf-spine" with leaves and spines
+//! pods = 261
+//! ```
+//!
+//! ```toml
+//! tors = ["leaf0"]        # if not all switches with nothing below them are
+//!
+//! [[switch]]              # if there is one, no others may be linked
+//! name = "leaf0"
+//! role = "tor"            # or "inner", or "top"; may be left out
+//!
+//! [[link]]
+//! lower = "leaf0"
+//! upper = "spine0"
+//! ports = ["eth1", "eth7"]
+//! rate = "100G"
+//! ```
+
+use ::toml::Spanned;
+use ::toml::de::{DeTable, DeValue};
+use units::Rate;
+
+use super::file::{DEFAULT_RATE, Draft};
+use super::table::{Wrong, unknown};
+use super::{Fabric, FabricError, Facebook, Role, Wire};
+
+const FILE: [&str; 4] = ["fabric", "link", "switch", "tors"];
+const LINK: [&str; 4] = ["lower", "upper", "ports", "rate"];
+const SWITCH: [&str; 2] = ["name", "role"];
+const KINDS: [&str; 3] = ["facebook", "fat-tree", "leaf-spine"];
+const FACEBOOK: [&str; 6] = ["kind", "pods", "tors", "fabrics", "spines", "rate"];
+const FAT_TREE: [&str; 3] = ["kind", "k", "rate"];
+const LEAF_SPINE: [&str; 4] = ["kind", "leaves", "spines", "rate"];
+const ROLES: [(&str, Role); 3] = [("tor", Role::Tor), ("inner", Role::Inner), ("top", Role::Top)];
+
+pub(super) fn read(text: &str) -> Result<Fabric, Wrong> {
+    let lines = Lines::of(text);
+    let root = DeTable::parse(text).map_err(|error| {
+        Wrong::new(error.span().map_or(1, |span| lines.at(span.start)), error.message().replace('\n', " "))
+    })?;
+    let root = Entries { table: root.get_ref(), line: 1, lines: &lines };
+    root.check(&FILE)?;
+    match (root.table("fabric")?, root.get("link"), root.get("switch").or(root.get("tors"))) {
+        (Some(fabric), None, None) => known(&fabric),
+        (Some(_), Some((_, line)), _) | (Some(_), _, Some((_, line))) => {
+            Err(Wrong::new(line, "expected either [fabric] or links and switches, not both"))
+        }
+        (None, ..) => listed(&root),
+    }
+}
+
+/// A fabric of a kind.
+fn known(fabric: &Entries<'_>) -> Result<Fabric, Wrong> {
+    let (kind, line) = fabric.required("kind")?;
+    let rate = |known: &[&str]| fabric.check(known).and_then(|()| fabric.rate("rate"));
+    let whole = |key| fabric.whole(key);
+    let built = match kind {
+        "facebook" => {
+            let rate = rate(&FACEBOOK)?;
+            let usual = Facebook::pods(fabric.required_whole("pods")?);
+            Fabric::facebook(&Facebook {
+                tors: whole("tors")?.unwrap_or(usual.tors),
+                fabrics: whole("fabrics")?.unwrap_or(usual.fabrics),
+                spines: whole("spines")?.unwrap_or(usual.spines),
+                rate,
+                ..usual
+            })
+        }
+        "fat-tree" => {
+            let rate = rate(&FAT_TREE)?;
+            Fabric::fat_tree(fabric.required_whole("k")?, rate)
+        }
+        "leaf-spine" => {
+            let rate = rate(&LEAF_SPINE)?;
+            Fabric::leaf_spine(fabric.required_whole("leaves")?, fabric.required_whole("spines")?, rate)
+        }
+        _ => return Err(Wrong::new(line, unknown("kind of fabric", kind, &KINDS))),
+    };
+    built.map_err(|error| Wrong::new(fabric.line, error))
+}
+
+fn listed(root: &Entries<'_>) -> Result<Fabric, Wrong> {
+    let [switches, links] = [root.tables("switch")?, root.tables("link")?];
+    let mut draft = Draft::default();
+    for switch in &switches {
+        switch.check(&SWITCH)?;
+        let (name, line) = switch.required("name")?;
+        let number = draft.declare(name, line)?;
+        if let Some((text, line)) = switch.text("role")? {
+            let Some((_, role)) = ROLES.iter().find(|(name, _)| *name == text) else {
+                return Err(Wrong::new(line, unknown("role", text, &ROLES.map(|(name, _)| name))));
+            };
+            draft.set_role(number, *role, line)?;
+        }
+    }
+    let is_complete = !switches.is_empty();
+    for (name, line) in root.texts("tors")?.unwrap_or_default() {
+        let tor = if is_complete { draft.declared(name, line)? } else { draft.switch(name, line) };
+        draft.set_role(tor, Role::Tor, line)?;
+    }
+    for link in &links {
+        link.check(&LINK)?;
+        let mut end = |key| {
+            let (name, line) = link.required(key)?;
+            if is_complete { draft.declared(name, line) } else { Ok(draft.switch(name, line)) }
+        };
+        let [lower, upper] = [end("lower")?, end("upper")?];
+        let ports = match link.texts("ports")?.as_deref() {
+            None => None,
+            Some([(lower, _), (upper, _)]) => Some([Box::from(*lower), Box::from(*upper)]),
+            Some(_) => return Err(link.wrong("ports", "expected two: at the lower and at the upper switch")),
+        };
+        draft.wire(Wire { lower, upper, rate: link.rate("rate")?, ports }, link.line);
+    }
+    if links.is_empty() && switches.is_empty() {
+        return Err(Wrong::new(1, format_args!("{}: [[link]], or a [fabric] of some kind", FabricError::NoLinks)));
+    }
+    draft.finish()
+}
+
+/// Where each line ends.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect())
+    }
+
+    /// The line of a byte; the first is 1.
+    fn at(&self, byte: usize) -> usize {
+        self.0.partition_point(|end| *end < byte) + 1
+    }
+}
+
+/// A table, and the line in which it begins.
+struct Entries<'a> {
+    table: &'a DeTable<'a>,
+    line: usize,
+    lines: &'a Lines,
+}
+
+type Found<T> = Result<T, Wrong>;
+
+impl<'a> Entries<'a> {
+    fn get(&self, key: &str) -> Option<(&'a DeValue<'a>, usize)> {
+        let value = self.table.get(key)?;
+        Some((value.get_ref(), self.lines.at(value.span().start)))
+    }
+
+    fn wrong(&self, key: &str, problem: &str) -> Wrong {
+        Wrong::new(self.get(key).map_or(self.line, |(_, line)| line), format_args!("{key}: {problem}"))
+    }
+
+    /// That there are no other keys.
+    fn check(&self, known: &[&str]) -> Found<()> {
+        // The order of a table is not that of the file.
+        let mut keys: Vec<_> = self.table.keys().collect();
+        keys.sort_by_key(|key| key.span().start);
+        match keys.into_iter().find(|key| !known.contains(&key.get_ref().as_ref())) {
+            Some(key) => Err(Wrong::new(self.lines.at(key.span().start), unknown("key", key.get_ref(), known))),
+            None => Ok(()),
+        }
+    }
+
+    fn text(&self, key: &str) -> Found<Option<(&'a str, usize)>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some((DeValue::String(text), line)) => Ok(Some((text.as_ref(), line))),
+            Some(_) => Err(self.wrong(key, "expected text in quotes")),
+        }
+    }
+
+    fn required(&self, key: &str) -> Found<(&'a str, usize)> {
+        self.text(key)?.ok_or_else(|| self.wrong(key, "missing"))
+    }
+
+    fn rate(&self, key: &str) -> Found<Rate> {
+        let Some((text, _)) = self.text(key)? else { return Ok(DEFAULT_RATE) };
+        text.parse().map_err(|error| self.wrong(key, &format!("'{text}': {error}")))
+    }
+
+    /// A number of something.
+    fn whole(&self, key: &str) -> Found<Option<u32>> {
+        let number = match self.get(key) {
+            None => return Ok(None),
+            Some((DeValue::Integer(number), _)) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
+            Some(_) => None,
+        };
+        let expected = || self.wrong(key, "expected a whole number of at least 1, below 2^32");
+        number.filter(|number| *number > 0).map(Some).ok_or_else(expected)
+    }
+
+    fn required_whole(&self, key: &str) -> Found<u32> {
+        self.whole(key)?.ok_or_else(|| self.wrong(key, "missing"))
+    }
+
+    fn texts(&self, key: &str) -> Found<Option<Vec<(&'a str, usize)>>> {
+        let wrong = || self.wrong(key, "expected a list of texts in quotes");
+        let items = match self.get(key) {
+            None => return Ok(None),
+            Some((DeValue::Array(items), _)) => items,
+            Some(_) => return Err(wrong()),
+        };
+        let text = |item: &'a Spanned<DeValue<'a>>| match item.get_ref() {
+            DeValue::String(text) => Ok((text.as_ref(), self.lines.at(item.span().start))),
+            _ => Err(wrong()),
+        };
+        items.iter().map(text).collect::<Found<_>>().map(Some)
+    }
+
+    fn table(&self, key: &str) -> Found<Option<Self>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some((DeValue::Table(table), line)) => Ok(Some(Entries { table, line, lines: self.lines })),
+            Some(_) => Err(self.wrong(key, &format!("expected a table: [{key}]"))),
+        }
+    }
+
+    fn tables(&self, key: &str) -> Found<Vec<Self>> {
+        let wrong = || self.wrong(key, &format!("expected a list of tables: [[{key}]]"));
+        let items = match self.get(key) {
+            None => return Ok(Vec::new()),
+            Some((DeValue::Array(items), _)) => items,
+            Some(_) => return Err(wrong()),
+        };
+        let entries = |item: &'a Spanned<DeValue<'a>>| match item.get_ref() {
+            DeValue::Table(table) => Ok(Entries { table, line: self.lines.at(item.span().start), lines: self.lines }),
+            _ => Err(wrong()),
+        };
+        items.iter().map(entries).collect()
+    }
+}

@@ -1,0 +1,336 @@
+//! A fabric in operation: which links corrupt, are protected or disabled, and what that amounts to.
+//!
+//! The metrics of LinkGuardian §4.8 (total penalty, least paths of a ToR, least capacity of a pod) and the number of
+//! protected links in a switch's pipe (§5) follow every change; none is ever added up anew.
+//!
+//! ```text
+//!            corrupt             disable
+//!   Healthy ─────────▶ Corrupting ───────▶ Disabled
+//!      ▲               (perhaps protected)     │
+//!      └────────────── repair ─────────────────┘
+//! ```
+
+use crate::corropt::Candidate;
+use crate::fabric::{Fabric, LinkId, SwitchId};
+use crate::least::Least;
+use crate::paths::{Constraint, Paths};
+use crate::penalty::Penalty;
+use crate::protection::Protection;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum State {
+    Healthy,
+    Corrupting { loss: f64, protection: Option<Protection> },
+    Disabled,
+}
+
+/// What does not depend on the links' states.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub constraint: Constraint,
+    /// Loss of a healthy link, so that a network without a corrupting link has a penalty that can be divided by.
+    pub healthy_loss: f64,
+    /// Ports of a switch that share a pipe.
+    pub ports_per_pipe: u32,
+}
+
+/// What the state of all links amounts to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Totals {
+    /// Sum of the losses of enabled links, as protection leaves them.
+    pub penalty: Penalty,
+    /// Paths of the ToR that has fewest.
+    pub least_paths: u64,
+    /// The least share of its paths that a ToR has.
+    pub least_share: f64,
+    /// The least share of its capacity that a pod has.
+    pub least_capacity: f64,
+    pub disabled: u32,
+    /// Enabled and corrupting, protected or not.
+    pub corrupting: u32,
+    pub protected: u32,
+    /// Most protected links that share a pipe of a switch.
+    pub most_in_a_pipe: u32,
+}
+
+#[derive(Debug)]
+pub struct Ledger<'f> {
+    paths: Paths<'f>,
+    states: Vec<State>,
+    healthy: Penalty,
+    /// Corrupting links of each segment, in the order in which they began.
+    corrupting: Vec<Vec<LinkId>>,
+    totals: Totals,
+    least_paths: Least<u64>,
+    least_share: Least<f64>,
+    capacity: Capacity,
+    pipes: Pipes,
+}
+
+impl<'f> Ledger<'f> {
+    /// Everything healthy.
+    pub fn new(fabric: &'f Fabric, terms: Terms) -> Self {
+        let paths = Paths::new(fabric, terms.constraint);
+        let healthy = Penalty::of_loss(terms.healthy_loss);
+        let least: Vec<u64> = fabric.segments().iter().map(|s| least_paths(&paths, &s.tors)).collect();
+        let least_paths = Least::new(&least, u64::MAX);
+        let totals = Totals {
+            penalty: fabric.links().iter().map(|_| healthy).sum(),
+            least_paths: least_paths.get(),
+            least_share: 1.0,
+            least_capacity: 1.0,
+            disabled: 0,
+            corrupting: 0,
+            protected: 0,
+            most_in_a_pipe: 0,
+        };
+        Self {
+            states: vec![State::Healthy; fabric.links().len()],
+            healthy,
+            corrupting: vec![Vec::new(); fabric.segments().len()],
+            totals,
+            least_paths,
+            least_share: Least::new(&vec![1.0; fabric.segments().len()], 1.0),
+            capacity: Capacity::new(fabric),
+            pipes: Pipes::new(fabric, terms.ports_per_pipe),
+            paths,
+        }
+    }
+
+    pub fn fabric(&self) -> &'f Fabric {
+        self.paths.fabric()
+    }
+
+    pub fn paths(&self) -> &Paths<'f> {
+        &self.paths
+    }
+
+    /// For checks and searches, which leave them as they were.
+    pub fn paths_mut(&mut self) -> &mut Paths<'f> {
+        &mut self.paths
+    }
+
+    pub fn state(&self, link: LinkId) -> State {
+        self.states[link.index()]
+    }
+
+    pub fn totals(&self) -> Totals {
+        Totals { most_in_a_pipe: self.pipes.most(), ..self.totals }
+    }
+
+    /// Corrupting links of a segment that are still enabled, with what each would cost without protection.
+    pub fn candidates(&self, segment: u32) -> Vec<Candidate> {
+        let links = self.corrupting[segment as usize].iter();
+        links
+            .filter_map(|&link| match self.state(link) {
+                State::Corrupting { loss, .. } => Some(Candidate { link, penalty: Penalty::of_loss(loss) }),
+                State::Healthy | State::Disabled => None,
+            })
+            .collect()
+    }
+
+    /// A link that is not disabled loses from now on, and is protected or not.
+    pub fn corrupt(&mut self, link: LinkId, loss: f64, protection: Option<Protection>) {
+        assert!(self.state(link) != State::Disabled, "a disabled link cannot corrupt");
+        self.set(link, State::Corrupting { loss, protection });
+    }
+
+    pub fn disable(&mut self, link: LinkId) {
+        self.paths.disable(link);
+        self.set(link, State::Disabled);
+    }
+
+    /// A corrupting or disabled link is healthy again, and enabled.
+    pub fn repair(&mut self, link: LinkId) {
+        if self.state(link) == State::Disabled {
+            self.paths.enable(link);
+        }
+        self.set(link, State::Healthy);
+    }
+
+    fn set(&mut self, link: LinkId, state: State) {
+        let before = std::mem::replace(&mut self.states[link.index()], state);
+        let segment = self.fabric().link(link).segment as usize;
+        self.totals.penalty = self.totals.penalty + self.penalty(state) - self.penalty(before);
+        let corrupting = |state| matches!(state, State::Corrupting { .. });
+        match (corrupting(before), corrupting(state)) {
+            (false, true) => self.corrupting[segment].push(link),
+            (true, false) => self.corrupting[segment].retain(|&other| other != link),
+            _ => {}
+        }
+        self.count(before, u32::wrapping_sub);
+        self.count(state, u32::wrapping_add);
+        self.move_pipes(link, protection(before).is_some(), protection(state).is_some());
+        if (before == State::Disabled) != (state == State::Disabled) {
+            self.recount_paths(segment);
+        }
+        self.capacity.change(self.paths.fabric(), link, speed(before), speed(state));
+        self.totals.least_capacity = self.capacity.least.get();
+    }
+
+    fn penalty(&self, state: State) -> Penalty {
+        match state {
+            State::Healthy => self.healthy,
+            State::Corrupting { loss, protection } => Penalty::of_loss(protection.map_or(loss, |p| p.loss)),
+            State::Disabled => Penalty::ZERO,
+        }
+    }
+
+    fn count(&mut self, state: State, step: fn(u32, u32) -> u32) {
+        let totals = &mut self.totals;
+        match state {
+            State::Healthy => {}
+            State::Corrupting { protection, .. } => {
+                totals.corrupting = step(totals.corrupting, 1);
+                totals.protected = step(totals.protected, u32::from(protection.is_some()));
+            }
+            State::Disabled => totals.disabled = step(totals.disabled, 1),
+        }
+    }
+
+    fn move_pipes(&mut self, link: LinkId, before: bool, now: bool) {
+        match (before, now) {
+            (false, true) => self.pipes.add(link),
+            (true, false) => self.pipes.remove(link),
+            _ => {}
+        }
+    }
+
+    fn recount_paths(&mut self, segment: usize) {
+        let tors = &self.paths.fabric().segments()[segment].tors;
+        self.least_paths.set(segment, least_paths(&self.paths, tors));
+        let share = |&tor: &SwitchId| self.paths.ways(tor) as f64 / self.paths.full(tor) as f64;
+        self.least_share.set(segment, tors.iter().map(share).fold(1.0, f64::min));
+        self.totals.least_paths = self.least_paths.get();
+        self.totals.least_share = self.least_share.get();
+    }
+}
+
+fn least_paths(paths: &Paths<'_>, tors: &[SwitchId]) -> u64 {
+    tors.iter().map(|&tor| paths.ways(tor)).min().unwrap_or(u64::MAX)
+}
+
+fn protection(state: State) -> Option<Protection> {
+    match state {
+        State::Corrupting { protection, .. } => protection,
+        State::Healthy | State::Disabled => None,
+    }
+}
+
+/// Share of a link's rate that can be used.
+fn speed(state: State) -> f64 {
+    match state {
+        State::Disabled => 0.0,
+        State::Healthy | State::Corrupting { .. } => protection(state).map_or(1.0, |p| p.speed),
+    }
+}
+
+/// What each pod can carry from one level to the next; a pod's capacity is the least of these (§4.8).
+#[derive(Debug)]
+struct Capacity {
+    levels: usize,
+    /// By segment and level, in bits a second; and the same with every link whole: zero where a segment has no such level.
+    now: Vec<u64>,
+    whole: Vec<u64>,
+    least: Least<f64>,
+}
+
+impl Capacity {
+    fn new(fabric: &Fabric) -> Self {
+        let levels = fabric.switches().iter().map(|switch| usize::from(switch.level)).max().unwrap_or(0);
+        let segments = fabric.segments().len();
+        let least = Least::new(&vec![1.0; segments], 1.0);
+        let mut capacity = Self { levels, now: vec![0; segments * levels], whole: Vec::new(), least };
+        for index in 0..fabric.links().len() as u32 {
+            capacity.shift(fabric, LinkId(index), 0.0, 1.0);
+        }
+        capacity.whole = capacity.now.clone();
+        capacity
+    }
+
+    fn share(&self, segment: usize) -> f64 {
+        let levels = segment * self.levels..(segment + 1) * self.levels;
+        let least = |bits: &[u64]| {
+            let there = bits[levels.clone()].iter().zip(&self.whole[levels.clone()]).filter(|(_, whole)| **whole > 0);
+            there.map(|(bits, _)| *bits).min().unwrap_or(0)
+        };
+        least(&self.now) as f64 / least(&self.whole) as f64
+    }
+
+    fn change(&mut self, fabric: &Fabric, link: LinkId, before: f64, now: f64) {
+        if before == now {
+            return;
+        }
+        self.shift(fabric, link, before, now);
+        let segment = fabric.link(link).segment as usize;
+        self.least.set(segment, self.share(segment));
+    }
+
+    /// A link that passes several levels adds to what each of them carries.
+    fn shift(&mut self, fabric: &Fabric, link: LinkId, before: f64, now: f64) {
+        let link = fabric.link(link);
+        let bits = |share: f64| (link.rate.bits_per_second() as f64 * share) as u64;
+        let (from, to) = (fabric.switch(link.lower).level, fabric.switch(link.upper).level);
+        let segment = link.segment as usize;
+        for level in usize::from(from)..usize::from(to) {
+            let carried = &mut self.now[segment * self.levels + level];
+            *carried = *carried + bits(now) - bits(before);
+        }
+    }
+}
+
+/// Protected links in the pipes of switches. Ports are numbered as a switch's links are: those down first, then those up.
+#[derive(Debug)]
+struct Pipes {
+    /// For each link the pipe at its lower and at its upper end.
+    of: Vec<[u32; 2]>,
+    protected: Vec<u32>,
+    /// How many pipes have so many protected links.
+    having: Vec<u32>,
+}
+
+impl Pipes {
+    fn new(fabric: &Fabric, ports_per_pipe: u32) -> Self {
+        let mut of = vec![[0; 2]; fabric.links().len()];
+        let mut pipes = 0;
+        for switch in (0..fabric.switches().len() as u32).map(SwitchId) {
+            let (down, up) = (fabric.down(switch), fabric.up(switch));
+            let ends = down.iter().map(|link| (link, 1)).chain(up.iter().map(|link| (link, 0)));
+            let mut ports = 0;
+            for (port, (link, end)) in ends.enumerate() {
+                of[link.index()][end] = pipes + port as u32 / ports_per_pipe;
+                ports += 1;
+            }
+            pipes += u32::div_ceil(ports, ports_per_pipe);
+        }
+        Self { of, protected: vec![0; pipes as usize], having: vec![pipes] }
+    }
+
+    fn add(&mut self, link: LinkId) {
+        for pipe in self.of[link.index()] {
+            let count = &mut self.protected[pipe as usize];
+            self.having[*count as usize] -= 1;
+            *count += 1;
+            if self.having.len() <= *count as usize {
+                self.having.push(0);
+            }
+            self.having[*count as usize] += 1;
+        }
+    }
+
+    fn remove(&mut self, link: LinkId) {
+        for pipe in self.of[link.index()] {
+            let count = &mut self.protected[pipe as usize];
+            self.having[*count as usize] -= 1;
+            *count -= 1;
+            self.having[*count as usize] += 1;
+        }
+        while self.having.len() > 1 && self.having.last() == Some(&0) {
+            self.having.pop();
+        }
+    }
+
+    fn most(&self) -> u32 {
+        (self.having.len() - 1) as u32
+    }
+}

@@ -1,0 +1,316 @@
+//! What to do about the links that corrupt now: LinkGuardian (SIGCOMM'23) §3.6, for a person to read or a program to act
+//! upon.
+//!
+//! Links that can go without a ToR falling below its constraint go for repair: of all ways to choose them, the one that
+//! removes the most loss (`corropt`). Those that have to stay are protected where both their switches can. Repairs are
+//! put in the order in which they make room for others. For each link the plan says why.
+//!
+//! Losses are weighed as they are without protection, as the paper does: a protected link still wants its repair.
+//!
+//! Invariants: a plan violates no constraint that is not violated already; a link that stays could not go in addition;
+//! every number and name in an explanation is true of the fabric once the plan has been carried out.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `why` | the ToRs below a link, and what they lack |
+//! | `repair` | the order of repairs |
+
+mod repair;
+mod text;
+mod why;
+
+use serde::{Serialize, Serializer};
+
+use crate::corropt::{self, Candidate, Choice};
+use crate::corrupting::{Situation, Trouble};
+use crate::fabric::{Fabric, LinkId};
+use crate::ledger::{self, Ledger, State, Totals};
+use crate::paths::Paths;
+use crate::penalty::Penalty;
+use crate::protection::{Protect, Protection};
+
+pub(crate) use text::{goes, stays};
+pub use why::{Room, obstacle, tightest};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    pub ledger: ledger::Terms,
+    /// What protection makes of a link.
+    pub protection: &'a dyn Protect,
+    /// By switch, whether it can protect its links; all can if there is no list. A link needs both its ends.
+    pub capable: Option<&'a [bool]>,
+    /// Steps of the optimizer's search in one segment.
+    pub budget: u64,
+}
+
+impl Terms<'_> {
+    /// What protection makes of this link, if it can be protected.
+    pub fn protect(&self, fabric: &Fabric, link: LinkId, loss: f64) -> Option<Protection> {
+        let ends = fabric.link(link);
+        let capable = self.capable.is_none_or(|capable| capable[ends.lower.index()] && capable[ends.upper.index()]);
+        capable.then(|| self.protection.protect(loss))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// To be disabled now; the worst first, as in the next two.
+    pub disable: Vec<Going>,
+    /// To stay under protection.
+    pub protect: Vec<Staying>,
+    /// To stay as they are, because one of their switches cannot protect them.
+    pub exposed: Vec<Staying>,
+    /// What to repair first, second and so on.
+    pub repair: Vec<Repair>,
+    /// No other choice of links to disable removes more than this beyond what this one does; zero if it is the best.
+    pub missed: f64,
+    /// ToRs that lack paths already: nothing above them can go.
+    pub lacking: Vec<Room>,
+    pub before: Figures,
+    pub after: Figures,
+}
+
+/// A link that goes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Going {
+    #[serde(skip)]
+    pub id: LinkId,
+    pub link: String,
+    pub loss: f64,
+    /// The ToR below it that is nearest to its constraint, once all links that go have gone.
+    pub tightest: Option<Room>,
+    pub why: String,
+}
+
+/// A link that stays.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Staying {
+    #[serde(skip)]
+    pub id: LinkId,
+    pub link: String,
+    pub loss: f64,
+    #[serde(serialize_with = "serialize_protection")]
+    pub protection: Option<Protection>,
+    /// Protected before this plan.
+    pub already: bool,
+    /// The ToR in the way, as it would be if this link went as well.
+    pub in_the_way: Room,
+    /// Links out of service without which this ToR has fewer paths: disabled before, or by this plan.
+    pub out: Vec<String>,
+    pub why: String,
+}
+
+/// One step of the repairs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Repair {
+    #[serde(skip)]
+    pub id: LinkId,
+    pub link: String,
+    pub loss: Option<f64>,
+    pub when: When,
+    /// Links that can go for repair when this one is back, and the loss that is gone then.
+    pub unlocks: Vec<String>,
+    pub unlocked_penalty: f64,
+    pub why: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// Out of service before this plan.
+    Disabled,
+    /// Goes by this plan.
+    GoesNow,
+    /// When an earlier repair has made room.
+    Later,
+    /// Cannot go even with every other link in service.
+    NeedsWindow,
+}
+
+/// The fabric in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    pub penalty: f64,
+    pub least_paths_per_tor: u64,
+    /// Shares of what there is with every link in service.
+    pub least_share: f64,
+    pub least_pod_capacity: f64,
+    pub disabled: u32,
+    pub corrupting: u32,
+    pub protected: u32,
+}
+
+impl From<Totals> for Figures {
+    fn from(totals: Totals) -> Self {
+        Self {
+            penalty: totals.penalty.as_f64(),
+            least_paths_per_tor: totals.least_paths,
+            least_share: totals.least_share,
+            least_pod_capacity: totals.least_capacity,
+            disabled: totals.disabled,
+            corrupting: totals.corrupting,
+            protected: totals.protected,
+        }
+    }
+}
+
+pub(crate) fn serialize_protection<S: Serializer>(protection: &Option<Protection>, to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Guard {
+        copies: u8,
+        effective_loss: f64,
+        speed: f64,
+    }
+    let guard = protection.map(|p| Guard { copies: p.copies, effective_loss: p.loss, speed: p.speed });
+    guard.serialize(to)
+}
+
+pub fn plan(fabric: &Fabric, situation: &Situation, terms: &Terms<'_>) -> Plan {
+    let mut ledger = Ledger::new(fabric, terms.ledger);
+    for (link, trouble) in situation.iter() {
+        match trouble {
+            Trouble::Disabled { .. } => ledger.disable(link),
+            Trouble::Corrupting { loss, protected } => {
+                ledger.corrupt(link, loss, protected.then(|| terms.protection.protect(loss)));
+            }
+        }
+    }
+    let before = ledger.totals().into();
+    let lacking = why::lacking(ledger.paths());
+    let mut missed = Penalty::ZERO;
+    let mut going = Vec::new();
+    for segment in 0..fabric.segments().len() as u32 {
+        let candidates = ledger.candidates(segment);
+        let choice = best(ledger.paths_mut(), &candidates, terms.budget);
+        missed = missed + choice.missed;
+        choice.links.iter().for_each(|link| ledger.disable(*link));
+        going.extend(choice.links);
+    }
+    protect(&mut ledger, situation, terms);
+    let draft = Draft { situation, ledger, going };
+    draft.finish(before, missed, lacking)
+}
+
+/// What stays and can be protected, is.
+fn protect(ledger: &mut Ledger<'_>, situation: &Situation, terms: &Terms<'_>) {
+    for (link, trouble) in situation.iter() {
+        if let (State::Corrupting { loss, .. }, Trouble::Corrupting { protected, .. }) = (ledger.state(link), trouble) {
+            let protection = terms.protect(ledger.fabric(), link, loss);
+            ledger.corrupt(link, loss, protection.or_else(|| protected.then(|| terms.protection.protect(loss))));
+        }
+    }
+}
+
+/// The best links to disable, and nothing left that could go as well: a search that had to end early may leave some, and
+/// to the optimizer a loss below 1e-30 is none.
+pub(crate) fn best(paths: &mut Paths<'_>, candidates: &[Candidate], budget: u64) -> Choice {
+    if candidates.is_empty() {
+        return Choice::default();
+    }
+    let mut choice = corropt::choose(paths, candidates, budget);
+    choice.links.iter().for_each(|link| paths.disable(*link));
+    let mut rest: Vec<Candidate> = candidates.iter().filter(|c| !choice.links.contains(&c.link)).copied().collect();
+    rest.sort_by_key(|candidate| (std::cmp::Reverse(candidate.penalty), candidate.link));
+    for Candidate { link, penalty } in rest {
+        if paths.can_disable(link) {
+            paths.disable(link);
+            choice.links.push(link);
+            choice.removed = choice.removed + penalty;
+            choice.missed = choice.missed.saturating_sub(penalty);
+        }
+    }
+    choice.links.iter().for_each(|link| paths.enable(*link));
+    choice.links.sort_unstable();
+    choice
+}
+
+/// The fabric once the plan has been carried out, and what led there.
+struct Draft<'a, 'f> {
+    situation: &'a Situation,
+    ledger: Ledger<'f>,
+    /// Sorted.
+    going: Vec<LinkId>,
+}
+
+impl Draft<'_, '_> {
+    fn finish(mut self, before: Figures, missed: Penalty, lacking: Vec<Room>) -> Plan {
+        self.going.sort_unstable();
+        let mut disable: Vec<Going> = self.going.clone().into_iter().filter_map(|link| self.going(link)).collect();
+        disable.sort_by(|a, b| b.loss.total_cmp(&a.loss).then(a.id.cmp(&b.id)));
+        let staying: Vec<LinkId> = self.situation.iter().map(|(link, _)| link).collect();
+        let mut staying: Vec<Staying> = staying.into_iter().filter_map(|link| self.staying(link)).collect();
+        staying.sort_by(|a, b| b.loss.total_cmp(&a.loss).then(a.id.cmp(&b.id)));
+        let (protect, exposed) = staying.into_iter().partition(|link| link.protection.is_some());
+        let after = self.ledger.totals().into();
+        let repair = self.repairs();
+        Plan { disable, protect, exposed, repair, missed: missed.as_f64(), lacking, before, after }
+    }
+
+    fn name(&self, link: LinkId) -> String {
+        self.ledger.fabric().name(link).to_string()
+    }
+
+    fn going(&mut self, link: LinkId) -> Option<Going> {
+        let loss = self.situation.get(link)?.loss()?;
+        let tightest = why::tightest(self.ledger.paths(), link);
+        let why = text::goes(tightest.as_ref());
+        Some(Going { id: link, link: self.name(link), loss, tightest, why })
+    }
+
+    fn staying(&mut self, link: LinkId) -> Option<Staying> {
+        let Some(Trouble::Corrupting { loss, protected }) = self.situation.get(link) else { return None };
+        let State::Corrupting { protection, .. } = self.ledger.state(link) else { return None };
+        let obstacle = why::obstacle(self.ledger.paths_mut(), link)?;
+        let fabric = self.ledger.fabric();
+        let why = text::stays(fabric, &obstacle, |link| self.going.binary_search(&link).is_ok());
+        Some(Staying {
+            id: link,
+            link: self.name(link),
+            loss,
+            protection,
+            already: protected,
+            in_the_way: obstacle.room,
+            out: obstacle.out.iter().map(|link| self.name(*link)).collect(),
+            why,
+        })
+    }
+
+    fn repairs(&mut self) -> Vec<Repair> {
+        let fabric = self.ledger.fabric();
+        let mut queues = vec![repair::Queue::default(); fabric.segments().len()];
+        for (link, trouble) in self.situation.iter() {
+            let queue = &mut queues[fabric.link(link).segment as usize];
+            match (self.ledger.state(link), trouble.loss().map(Penalty::of_loss)) {
+                (State::Disabled, loss) => {
+                    queue.out.insert(link, loss);
+                }
+                (State::Corrupting { .. }, Some(penalty)) => queue.stay.push(Candidate { link, penalty }),
+                (State::Corrupting { .. } | State::Healthy, _) => {}
+            }
+        }
+        let steps = repair::order(self.ledger.paths_mut(), queues);
+        let mut unlocked_by: Vec<(LinkId, LinkId)> = Vec::new();
+        let mut repairs = Vec::with_capacity(steps.len());
+        for step in steps {
+            unlocked_by.extend(step.unlocks.iter().map(|link| (*link, step.link)));
+            let after = unlocked_by.iter().find(|(link, _)| *link == step.link).map(|(_, by)| *by);
+            repairs.push(self.repair(&step, after));
+        }
+        repairs
+    }
+
+    fn repair(&mut self, step: &repair::Step, after: Option<LinkId>) -> Repair {
+        let when = match (step.can_go, self.situation.get(step.link), self.going.binary_search(&step.link)) {
+            (false, ..) => When::NeedsWindow,
+            (true, Some(Trouble::Disabled { .. }), _) => When::Disabled,
+            (true, _, Ok(_)) => When::GoesNow,
+            (true, _, Err(_)) => When::Later,
+        };
+        let unlocks: Vec<String> = step.unlocks.iter().map(|link| self.name(*link)).collect();
+        let unlocked_penalty = step.unlocked.as_f64();
+        let after = after.map(|link| self.name(link));
+        let why = text::repair(when, &unlocks, unlocked_penalty, after.as_deref());
+        let loss = self.situation.get(step.link).and_then(Trouble::loss);
+        Repair { id: step.link, link: self.name(step.link), loss, when, unlocks, unlocked_penalty, why }
+    }
+}

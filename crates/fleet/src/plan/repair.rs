@@ -1,0 +1,98 @@
+//! In which order to repair: what makes the most room for others first.
+//!
+//! LinkGuardian §3.6: when a link comes back, the optimizer chooses among those that had to stay. So the worth of a
+//! repair is what could go then. Within a segment the repair that is worth most comes first, what it lets go joins those
+//! to be repaired, and so on until nothing is left; segments do not concern each other, so their orders are merged by
+//! worth.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::corropt::Candidate;
+use crate::fabric::LinkId;
+use crate::paths::Paths;
+use crate::penalty::Penalty;
+
+use super::best;
+
+/// Steps of each search: there is one for every link that may come next, so none may take long.
+const BUDGET: u64 = 10_000;
+
+/// A repair, and what can go once it is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub link: LinkId,
+    /// What it lost, if that is known.
+    loss: Option<Penalty>,
+    /// Out of service while it is repaired: already, or once a step before this one lets it go. False for a link that
+    /// cannot go at all.
+    pub can_go: bool,
+    pub unlocks: Vec<LinkId>,
+    pub unlocked: Penalty,
+}
+
+impl Step {
+    /// Greater comes first.
+    fn worth(&self) -> (bool, Penalty, Option<Penalty>, Reverse<LinkId>) {
+        (self.can_go, self.unlocked, self.loss, Reverse(self.link))
+    }
+}
+
+/// Links of one segment: out of service, and corrupting but not able to go.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    pub out: BTreeMap<LinkId, Option<Penalty>>,
+    pub stay: Vec<Candidate>,
+}
+
+/// All segments' repairs. `paths` has the links of `out` disabled, and is as before afterwards.
+pub fn order(paths: &mut Paths<'_>, segments: Vec<Queue>) -> Vec<Step> {
+    let mut orders: Vec<VecDeque<Step>> = segments.into_iter().map(|queue| of_segment(paths, queue)).collect();
+    let mut all = Vec::new();
+    loop {
+        orders.retain(|steps| !steps.is_empty());
+        let Some(next) = orders.iter_mut().max_by_key(|steps| steps.front().map(Step::worth)) else { return all };
+        all.extend(next.pop_front());
+    }
+}
+
+fn of_segment(paths: &mut Paths<'_>, mut queue: Queue) -> VecDeque<Step> {
+    let before: Vec<LinkId> = queue.out.keys().copied().collect();
+    let mut steps = VecDeque::new();
+    while let Some(step) = next(paths, &queue) {
+        queue.out.remove(&step.link);
+        paths.enable(step.link);
+        let (go, stay) = queue.stay.iter().partition(|candidate| step.unlocks.contains(&candidate.link));
+        queue.stay = stay;
+        for Candidate { link, penalty } in go {
+            paths.disable(link);
+            queue.out.insert(link, Some(penalty));
+        }
+        steps.push_back(step);
+    }
+    queue.stay.sort_by_key(|candidate| (Reverse(candidate.penalty), candidate.link));
+    steps.extend(queue.stay.iter().map(|&Candidate { link, penalty }| Step {
+        link,
+        loss: Some(penalty),
+        can_go: false,
+        unlocks: Vec::new(),
+        unlocked: Penalty::ZERO,
+    }));
+    // By now every link is in service.
+    before.into_iter().for_each(|link| paths.disable(link));
+    steps
+}
+
+fn next(paths: &mut Paths<'_>, queue: &Queue) -> Option<Step> {
+    let steps = queue.out.iter().map(|(&link, &loss)| {
+        let mut step = Step { link, loss, can_go: true, unlocks: Vec::new(), unlocked: Penalty::ZERO };
+        if !queue.stay.is_empty() {
+            paths.enable(link);
+            let choice = best(paths, &queue.stay, BUDGET);
+            paths.disable(link);
+            (step.unlocks, step.unlocked) = (choice.links, choice.removed);
+        }
+        step
+    });
+    steps.max_by_key(Step::worth)
+}
