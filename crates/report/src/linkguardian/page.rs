@@ -1,6 +1,6 @@
 //! The reproduction as a page.
 
-use super::{LinkFinding, Reproduction};
+use super::{FleetFinding, LinkFinding, Reproduction};
 use crate::chart::{Axis, Bar, BarsChart, Chart, Group};
 use crate::experiment::{Row, Said};
 use crate::page::{Page, Section};
@@ -43,6 +43,7 @@ impl Reproduction {
             sections: link
                 .map(|finding| link_section(finding, about, each))
                 .chain(net.map(|finding| section(finding, about)))
+                .chain(self.fleet.iter().map(|finding| fleet_section(finding, about)))
                 .collect(),
         }
     }
@@ -80,6 +81,21 @@ fn link_section(finding: &LinkFinding, about: &About, seconds: f64) -> Section {
         rows: finding.rows.clone(),
         notes: Vec::new(),
         seconds,
+    }
+}
+
+fn fleet_section(finding: &FleetFinding, about: &About) -> Section {
+    let claim = &finding.claim;
+    Section {
+        id: claim.id.clone(),
+        title: claim.title.clone(),
+        claim: claim.claim.clone(),
+        paper: claim.paper.clone(),
+        command: command(&claim.id, about),
+        charts: finding.charts.clone(),
+        rows: finding.rows.clone(),
+        notes: claim.notes.clone(),
+        seconds: finding.seconds,
     }
 }
 

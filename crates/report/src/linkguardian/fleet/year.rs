@@ -1,0 +1,192 @@
+//! The same year under two policies, event by event.
+
+use std::ops::ControlFlow;
+
+use fleet::Fabric;
+use fleet::ledger::Terms;
+use fleet::paths::Constraint;
+use fleet::protection::{Protect, Protection, Table};
+use fleet::simulate::{Outcome, Policy, Sample, Setup, simulate};
+use fleet::trace::Corruption;
+use sim::link::Watch;
+use units::Moment;
+
+/// CorrOpt alone and with protection at one constraint.
+#[derive(Debug)]
+pub struct Years {
+    pub share: f64,
+    pub plain: Outcome,
+    pub guarded: Outcome,
+    /// With what the authors measured of protection; only of a year that is looked at closely.
+    authors: Option<Outcome>,
+    /// Only of a year that is looked at closely.
+    pub samples: Vec<Moments>,
+}
+
+/// After an event, by policy where they differ.
+#[derive(Clone, Copy, Debug)]
+pub struct Moments {
+    pub day: f64,
+    pub penalty: (f64, f64),
+    pub least_share: f64,
+    pub capacity: (f64, f64),
+}
+
+/// Loss of a healthy link in the authors' simulator.
+const HEALTHY: f64 = 1e-18;
+/// Ports that share a pipe of the paper's switch.
+const PORTS_PER_PIPE: u32 = 16;
+/// Events between two looks at whether to go on.
+const PATIENCE: u64 = 256;
+
+impl Years {
+    /// None if `watch` ended it.
+    pub fn run(
+        fabric: &Fabric,
+        trace: &[Corruption],
+        until: Moment,
+        share: f64,
+        closely: bool,
+        watch: &(dyn Watch + Sync),
+    ) -> Option<Self> {
+        let terms =
+            Terms { constraint: Constraint::new(share)?, healthy_loss: HEALTHY, ports_per_pipe: PORTS_PER_PIPE };
+        let measured = Table::measured();
+        let run = |policy, protection: &dyn Protect| {
+            let setup = Setup { fabric, trace, until, policy, terms, protection, capable: None };
+            let (mut samples, mut seen) = (Vec::new(), 0u64);
+            let outcome = simulate(&setup, |sample| {
+                if closely {
+                    samples.push(*sample);
+                }
+                seen += 1;
+                let stop = seen.is_multiple_of(PATIENCE) && !watch.go_on(seen);
+                if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            (outcome.until == until).then_some((outcome, samples))
+        };
+        let (plain, plain_samples) = run(Policy::CorrOpt, &measured)?;
+        let (guarded, guarded_samples) = run(Policy::CorrOptGuard, &measured)?;
+        let authors = if closely { Some(run(Policy::CorrOptGuard, &AuthorsPoints)?.0) } else { None };
+        let samples = plain_samples.iter().zip(&guarded_samples).map(|(one, other)| Moments::of(one, other)).collect();
+        Some(Self { share, plain, guarded, authors, samples })
+    }
+
+    pub fn events(&self) -> u64 {
+        self.plain.events
+    }
+
+    /// By how many orders of magnitude protection lowers the mean penalty.
+    pub fn orders(&self) -> f64 {
+        (self.plain.mean_penalty / self.guarded.mean_penalty).log10()
+    }
+
+    pub fn orders_authors(&self) -> Option<f64> {
+        self.authors.map(|authors| (self.plain.mean_penalty / authors.mean_penalty).log10())
+    }
+
+    pub fn penalties(&self) -> String {
+        format!("{:.2e} becomes {:.2e}", self.plain.mean_penalty, self.guarded.mean_penalty)
+    }
+
+    /// Share of events after which there is something to gain.
+    pub fn gain_share(&self) -> f64 {
+        let gained = self.samples.iter().filter(|moment| moment.gain() > 1.0).count();
+        gained as f64 / self.samples.len().max(1) as f64
+    }
+
+    pub fn gain_by_time(&self) -> String {
+        let (mut without, mut all) = (0.0, 0.0);
+        for pair in self.samples.windows(2) {
+            let days = pair[1].day - pair[0].day;
+            all += days;
+            without += if pair[0].gain() > 1.0 { 0.0 } else { days };
+        }
+        format!("{:.1} % of the time", 100.0 * without / all)
+    }
+
+    /// The decrease of the least capacity that so many events do not exceed.
+    pub fn cost(&self, quantile: f64) -> f64 {
+        at(&self.sorted(Moments::cost), quantile)
+    }
+
+    /// Gains by the share of events that do not exceed them.
+    pub fn gains(&self) -> Vec<(f64, f64)> {
+        shares(&self.sorted(Moments::gain))
+    }
+
+    /// Decreases in percent, by the share of events that do not exceed them.
+    pub fn costs(&self) -> Vec<(f64, f64)> {
+        shares(&self.sorted(|moment| 100.0 * moment.cost()))
+    }
+
+    /// About so many moments between two days, or all.
+    pub fn between(&self, (from, to): (f64, f64), points: usize) -> Vec<Moments> {
+        let within: Vec<Moments> =
+            self.samples.iter().filter(|moment| (from..=to).contains(&moment.day)).copied().collect();
+        let mut next = from;
+        let step = (to - from) / points as f64;
+        within
+            .into_iter()
+            .filter(|moment| {
+                let due = moment.day >= next;
+                while due && moment.day >= next && step > 0.0 && points < usize::MAX {
+                    next += step;
+                }
+                due
+            })
+            .collect()
+    }
+
+    fn sorted(&self, value: impl Fn(&Moments) -> f64) -> Vec<f64> {
+        let mut values: Vec<f64> = self.samples.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+}
+
+/// What the authors measured on their switch at 100G and put into their simulator: loss, what is left of it, and the
+/// share of the rate. The point nearest in loss counts.
+#[derive(Debug)]
+struct AuthorsPoints;
+
+const AUTHORS: [(f64, f64, f64); 4] =
+    [(1.43e-5, 5.97e-10, 0.9876), (9.16e-5, 7.56e-9, 0.9874), (1.16e-3, 1.29e-9, 0.9088), (1e-2, 1e-8, 0.6)];
+
+impl Protect for AuthorsPoints {
+    fn protect(&self, loss: f64) -> Protection {
+        let distance = |point: &(f64, f64, f64)| (point.0 - loss).abs();
+        let nearest = |one: &&(f64, f64, f64), other: &&(f64, f64, f64)| distance(one).total_cmp(&distance(other));
+        let &(_, left, speed) = AUTHORS.iter().min_by(nearest).unwrap_or(&AUTHORS[0]);
+        Protection { speed, loss: left, copies: fleet::protection::copies(loss) }
+    }
+}
+
+impl Moments {
+    fn of(plain: &Sample, guarded: &Sample) -> Self {
+        Self {
+            day: plain.at.as_days(),
+            penalty: (plain.totals.penalty.as_f64(), guarded.totals.penalty.as_f64()),
+            least_share: plain.totals.least_share,
+            capacity: (plain.totals.least_capacity, guarded.totals.least_capacity),
+        }
+    }
+
+    fn gain(&self) -> f64 {
+        self.penalty.0 / self.penalty.1
+    }
+
+    fn cost(&self) -> f64 {
+        self.capacity.0 - self.capacity.1
+    }
+}
+
+fn at(sorted: &[f64], quantile: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((quantile * last as f64) as usize).copied().unwrap_or(f64::NAN)
+}
+
+fn shares(sorted: &[f64]) -> Vec<(f64, f64)> {
+    const POINTS: usize = 400;
+    (0..=POINTS).map(|i| i as f64 / POINTS as f64).map(|share| (at(sorted, share), share)).collect()
+}
