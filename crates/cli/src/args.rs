@@ -1,6 +1,8 @@
 //! What can be asked, in one table: help, man page and completions all come from it.
 
+mod fleet;
 mod live;
+mod monitor;
 mod sim_run;
 
 use std::path::PathBuf;
@@ -9,10 +11,15 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use units::{Bytes, Count, ParseError, Prob, Rate, Span};
 
-pub use live::{
-    BenchArgs, BenchCommand, BenchSimArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs,
-    WireArgs,
+pub use fleet::{
+    BenchFleetArgs, FabricArgs, FleetCommand, FleetWatchArgs, PlanArgs, PolicyArg, RepairedArgs, SimulateArgs,
+    TopologyArgs, UpgradeArgs, YearArgs,
 };
+pub use live::{
+    ActivateArgs, BenchArgs, BenchCommand, BenchSimArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs,
+    WatchArgs, WireArgs,
+};
+pub use monitor::{MonitorArgs, MonitorCommand};
 pub use sim_run::RunArgs;
 
 /// One toolkit for packet loss in datacenter networks.
@@ -45,6 +52,12 @@ pub enum Command {
     #[command(subcommand)]
     Link(LinkCommand),
 
+    /// Find ports that receive corrupted frames: watch counters, tell other hosts, protect links.
+    ///
+    /// Observes only, unless --action says otherwise; needs no root for that.
+    #[command(allow_negative_numbers = true)]
+    Monitor(Box<MonitorArgs>),
+
     /// What protection costs and gains on this machine, beside plain cables and other congestion controls.
     ///
     /// Brings its own traffic; nothing else need be installed.
@@ -63,6 +76,10 @@ pub enum Command {
     /// Simulate.
     #[command(subcommand)]
     Sim(SimCommand),
+
+    /// Many links: a simulated year of them, what to do about those that corrupt now, and the loop that does it.
+    #[command(subcommand)]
+    Fleet(FleetCommand),
 
     /// Run a paper's experiments again and hold our results against its claims.
     Reproduce(ReproduceArgs),
@@ -353,8 +370,8 @@ pub enum ScaleArg {
 
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// What: `linkguardian`, its parts `linkguardian/link` and `linkguardian/net`, or one claim such as
-    /// `linkguardian/lg.fig11`.
+    /// What: `linkguardian`, its parts `linkguardian/link`, `linkguardian/net` and `linkguardian/fleet`, or one claim
+    /// such as `linkguardian/lg.fig11`.
     #[arg(value_name = "PAPER[/CLAIM]")]
     pub what: String,
 

@@ -13,8 +13,10 @@ use crate::output::{Done, Failure, print, say};
 use crate::watch::stop_on_ctrl_c;
 
 pub fn run(args: &BenchArgs, json: bool) -> Done {
-    if let Some(BenchCommand::Sim(args)) = &args.what {
-        return bench_sim::run(args, json);
+    match &args.what {
+        Some(BenchCommand::Sim(args)) => return bench_sim::run(args, json),
+        Some(BenchCommand::Fleet(args)) => return crate::fleet::bench::run(args, json),
+        None => {}
     }
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));
     let plan = Plan {

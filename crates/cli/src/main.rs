@@ -10,7 +10,9 @@ mod broken;
 mod compare;
 mod copies;
 mod demo;
+mod fleet;
 mod link;
+mod monitor;
 mod output;
 mod reproduce;
 mod shell;
@@ -37,12 +39,17 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::run(args, cli.json),
         Command::Bench(args) => bench::run(args, cli.json),
         Command::Link(command) => link::run(command, cli.json),
+        Command::Monitor(args) => match monitor::run(args, cli.json) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Wire(args) => wire_between::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),
         Command::Sim(SimCommand::Link(args)) => sim_link::run(args, cli.json),
         Command::Sim(SimCommand::Run(args)) => sim_run::run(args, cli.json),
         Command::Sim(SimCommand::Check(args)) => sim_check::run(args, cli.json),
         Command::Sim(SimCommand::Compare(args)) => compare::run(args, cli.json),
+        Command::Fleet(command) => fleet::run(command, cli.json),
         Command::Reproduce(args) => reproduce::run(args, cli.json),
         Command::Completions { shell } => shell::completions(*shell, cli.json),
         Command::Man { command } => shell::man(command.as_deref(), cli.json),

@@ -81,7 +81,7 @@ fn claims(what: &str) -> Result<Claims, Failure> {
     let Some(chosen) = chosen else {
         let known: Vec<String> = all()?.ids().map(|id| format!("linkguardian/{id}")).collect();
         let known = known.join(", ");
-        let known = format!("linkguardian, linkguardian/link, linkguardian/net or one of {known}");
+        let known = format!("linkguardian, linkguardian/link, linkguardian/net, linkguardian/fleet or one of {known}");
         return Err(Failure::Usage(format!("{what}: expected {known}")));
     };
     Ok(chosen)

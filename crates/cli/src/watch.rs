@@ -14,7 +14,7 @@ pub struct Terminal {
     stop: Arc<AtomicBool>,
     bar: ProgressBar,
     begun: Instant,
-    /// Whether the bar counts frames of one run; or else runs.
+    /// Whether the bar counts within one run; or else runs.
     of_frames: bool,
 }
 
@@ -24,6 +24,11 @@ impl Terminal {
     /// For one run of so many frames.
     pub fn of_frames(frames: u64) -> Self {
         Self::new(frames, "frames", true)
+    }
+
+    /// For one run of so many of something else.
+    pub fn counting(len: u64, unit: &str) -> Self {
+        Self::new(len, unit, true)
     }
 
     /// For several runs; how many, they say themselves.

@@ -1,0 +1,102 @@
+//! `hitless fleet`: a year of it, a plan for now, the loop, and which switches to upgrade first.
+
+pub mod bench;
+mod plan;
+mod repaired;
+mod series;
+mod simulate;
+mod topology;
+mod upgrade;
+mod watch;
+
+use std::path::Path;
+
+use fleet::Fabric;
+use fleet::corropt::BUDGET;
+use fleet::fabric::{Facebook, Names};
+use fleet::ledger;
+use fleet::paths::Constraint;
+use fleet::plan::Terms;
+use fleet::protection::Protect;
+use fleet::trace::Model;
+use units::{Moment, Rate};
+
+use crate::args::{FabricArgs, FleetCommand, YearArgs};
+use crate::output::{Done, Failure};
+
+pub fn run(command: &FleetCommand, json: bool) -> Done {
+    match command {
+        FleetCommand::Simulate(args) => simulate::run(args, json),
+        FleetCommand::Plan(args) => plan::run(args, json),
+        FleetCommand::Watch(args) => watch::run(args, json),
+        FleetCommand::Repaired(args) => repaired::run(args, json),
+        FleetCommand::Upgrade(args) => upgrade::run(args, json),
+        FleetCommand::Topology(args) => topology::run(args, json),
+    }
+}
+
+const PODS: u32 = 261;
+/// As the paper's switches have.
+const PORTS_PER_PIPE: u32 = 16;
+/// Longer than anybody plans for.
+const MOST_DAYS: f64 = 36_525.0;
+
+fn fabric(args: &FabricArgs) -> Result<Fabric, Failure> {
+    let usage = |option: &str, error: &dyn std::fmt::Display| Failure::Usage(format!("{option}: {error}"));
+    match (args.pods, args.fat_tree, &args.topology) {
+        (_, _, Some(path)) => load(path),
+        (_, Some(k), _) => {
+            Fabric::fat_tree(k, Rate::gbps(100)).map_err(|error| usage(&format!("--fat-tree {k}"), &error))
+        }
+        (pods, None, None) => {
+            let pods = pods.unwrap_or(PODS);
+            Fabric::facebook(&Facebook::pods(pods)).map_err(|error| usage(&format!("--pods {pods}"), &error))
+        }
+    }
+}
+
+fn load(path: &Path) -> Result<Fabric, Failure> {
+    Fabric::load(path).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// What may happen, and until when.
+fn year(args: &YearArgs) -> Result<(Model, Moment), Failure> {
+    if !(args.days > 0.0 && args.days <= MOST_DAYS) {
+        return Err(Failure::Usage(format!("--days {}: expected more than 0 and at most {MOST_DAYS}", args.days)));
+    }
+    let model = Model { mttf: args.mttf.0, shape: args.shape, repairs: args.repair.0.clone(), ..Model::default() };
+    model.check().map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok((model, Moment::from_hours(args.days * 24.0)))
+}
+
+fn terms<'a>(constraint: Constraint, protection: &'a dyn Protect, capable: Option<&'a [bool]>) -> Terms<'a> {
+    let ledger = ledger::Terms { constraint, healthy_loss: 0.0, ports_per_pipe: PORTS_PER_PIPE };
+    Terms { ledger, protection, capable, budget: BUDGET }
+}
+
+/// By switch, whether a file names it.
+fn capable(path: Option<&Path>, names: &Names<'_>) -> Result<Option<Vec<bool>>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let file = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("{file}: {error}")))?;
+    let mut capable = vec![false; names.fabric().switches().len()];
+    for (line, name) in text.lines().map(str::trim).enumerate() {
+        if !name.is_empty() && !name.starts_with('#') {
+            let unknown = |error| Failure::Usage(format!("{file}:{}: {error}", line + 1));
+            capable[names.switch(name).map_err(unknown)?.index()] = true;
+        }
+    }
+    Ok(Some(capable))
+}
+
+/// A loss as people write it.
+fn loss(loss: f64) -> String {
+    format!("{loss:.2e}")
+}
+
+/// The most memory that this program has had, in bytes; 0 where the kernel does not say.
+fn peak_rss() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1_024
+}

@@ -1,0 +1,74 @@
+//! `hitless fleet repaired`: how a repair is reported.
+
+use fleet::corrupting::{Reports, Trouble};
+use fleet::fabric::End;
+use fleet::watch::repaired;
+use live::clock::time_of_day;
+use monitor::Message;
+use monitor::bus::{self, Bus, BusError, Told};
+use serde::Serialize;
+use units::Moment;
+
+use crate::args::RepairedArgs;
+use crate::output::{Done, Failure, print};
+
+/// How often somebody else may be faster.
+const TRIES: usize = 5;
+
+#[derive(Serialize)]
+struct Answer {
+    link: String,
+    /// Who was told.
+    ports: Vec<String>,
+    was_disabled: bool,
+}
+
+pub fn run(args: &RepairedArgs, json: bool) -> Done {
+    let fabric = super::load(&args.topology)?;
+    let mut bus = bus::open(&args.bus).map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
+    let mut reports = Reports::new(&fabric);
+    let link = reports.names().link(&args.link).map_err(|error| Failure::Usage(error.to_string()))?;
+    let outside = |error: BusError| Failure::Outside(error.to_string());
+    for _ in 0..TRIES {
+        reports.hear_all(&known(&mut *bus, &reports, link).map_err(outside)?);
+        let was_disabled = matches!(reports.trouble(link), Some(Trouble::Disabled { .. }));
+        let now = Moment::from_ms(u64::try_from(time_of_day().as_millis()).unwrap_or(u64::MAX));
+        let orders = repaired(&reports, link, now, now.as_ms(), "repaired");
+        if orders.is_empty() {
+            return Err(Failure::Usage(format!(
+                "{}: its ports are not known, neither from the topology nor from what monitors published",
+                fabric.name(link)
+            )));
+        }
+        let mut ports = Vec::new();
+        for order in orders {
+            let id = order.id.to_string();
+            match bus.publish(&Message::Order(order)).map_err(outside)? {
+                Told::Now | Told::Before => ports.push(id),
+                Told::Outdated => break,
+            }
+        }
+        if ports.len() == reports.ports(link).iter().flatten().count() {
+            let answer = Answer { link: fabric.name(link).to_string(), ports, was_disabled };
+            return print(json, &answer, || describe(&answer));
+        }
+    }
+    Err(Failure::Outside(format!("{}: others give its ports orders all the time", fabric.name(link))))
+}
+
+/// What the bus has about the ports of a link; about all ports, where it is not known which these are.
+fn known(bus: &mut dyn Bus, reports: &Reports<'_>, link: fleet::LinkId) -> Result<Vec<Message>, BusError> {
+    let ports = End::BOTH.map(|end| reports.names().fabric().port_at(link, end));
+    if ports.contains(&None) {
+        return bus.catch_up();
+    }
+    let keys: Vec<String> =
+        ports.iter().flatten().flat_map(|id| [format!("port:{id}"), format!("order:{id}")]).collect();
+    Ok(bus.latest(&keys)?.into_iter().flatten().collect())
+}
+
+fn describe(answer: &Answer) -> String {
+    let ports = answer.ports.join(" and ");
+    let note = if answer.was_disabled { "" } else { "; it had not been ordered out of it" };
+    format!("{}: {ports} ordered back into service{note}", answer.link)
+}

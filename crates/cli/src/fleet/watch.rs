@@ -1,0 +1,127 @@
+//! `hitless fleet watch`: the loop.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fleet::fabric::Names;
+use fleet::plan::Terms;
+use fleet::protection::Table as Protections;
+use fleet::watch::{Decision, Event, Follower, Notice, PROMPT, Verdict, Watcher};
+use live::clock::time_of_day;
+use monitor::bus;
+use report::table::thousands;
+use serde::Serialize;
+use units::Moment;
+
+use crate::args::FleetWatchArgs;
+use crate::output::{Done, Failure, say};
+use crate::watch::stop_on_ctrl_c;
+
+/// How long to wait for messages before looking at the keyboard.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What happened, with its time.
+#[derive(Serialize)]
+struct Line<'a> {
+    at: Moment,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+pub fn run(args: &FleetWatchArgs, json: bool) -> Done {
+    let fabric = super::load(&args.topology)?;
+    let capable = super::capable(args.capable.as_deref(), &Names::of(&fabric))?;
+    let bus = bus::open(&args.bus).map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
+    let mut journal = args.journal.as_deref().map(append).transpose()?;
+    let protections = Protections::measured();
+    let terms = Terms { budget: PROMPT, ..super::terms(args.constraint, &protections, capable.as_deref()) };
+    let watcher = if args.act { Watcher::acting(&fabric, terms, time().as_ms()) } else { Watcher::new(&fabric, terms) };
+    let stop = stop_on_ctrl_c();
+    let mode = if args.act { "acts" } else { "observes only" };
+    say(&format!("{} links, {mode}; Ctrl-C ends it", thousands(fabric.links().len() as u64)));
+    let mut follower = Follower::new(watcher, bus);
+    while !stop.load(Ordering::SeqCst) {
+        let now = time();
+        for event in follower.step(now, PATIENCE) {
+            if matches!(event, Event::Degraded(_)) && stop.load(Ordering::SeqCst) {
+                // A wait that Ctrl-C ended is no failure of the bus.
+                continue;
+            }
+            let line = Line { at: now, event: &event };
+            if let Some(journal) = &mut journal {
+                write(journal, &line).map_err(|error| Failure::Outside(format!("--journal: {error}")))?;
+            }
+            let told = if json { write(&mut io::stdout(), &line) } else { tell(&event, args.act) };
+            if told.is_err() {
+                // Whoever read this has gone.
+                return Ok(());
+            }
+        }
+        pause(follower.wait(time()), &stop);
+    }
+    Err(Failure::Interrupted)
+}
+
+fn time() -> Moment {
+    Moment::from_ms(u64::try_from(time_of_day().as_millis()).unwrap_or(u64::MAX))
+}
+
+fn pause(wait: Duration, stop: &AtomicBool) {
+    let mut left = wait;
+    while !left.is_zero() && !stop.load(Ordering::SeqCst) {
+        let part = left.min(PATIENCE);
+        std::thread::sleep(part);
+        left -= part;
+    }
+}
+
+fn append(path: &Path) -> Result<File, Failure> {
+    let opened = File::options().create(true).append(true).open(path);
+    opened.map_err(|error| Failure::Usage(format!("--journal {}: {error}", path.display())))
+}
+
+/// A whole line at once, so that two writers do not mix theirs.
+fn write(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Decisions to standard output, everything else to standard error.
+fn tell(event: &Event, acts: bool) -> io::Result<()> {
+    let text = match event {
+        Event::Decision(decision) => return writeln!(io::stdout(), "{}", describe(decision, acts)),
+        Event::Ordered(port) => format!("{port}: the order is on the bus"),
+        Event::Overruled(port) => format!("{port}: somebody gave it a newer order, which counts"),
+        Event::Host(Notice::Silent { host }) => format!("{host}: fell silent; what it said last still counts"),
+        Event::Host(Notice::Back { host }) => format!("{host}: is heard again"),
+        Event::Ignored(what) => format!("ignored: {what}"),
+        Event::Gap(what) => what.clone(),
+        Event::Degraded(why) => format!("degraded: {why}; keeps trying"),
+        Event::Recovered => "recovered: the bus is back".to_owned(),
+    };
+    say(&text);
+    Ok(())
+}
+
+fn describe(decision: &Decision, acts: bool) -> String {
+    let Decision { link, why, .. } = decision;
+    let lost = decision.loss.map_or_else(String::new, |lost| format!(" ({})", super::loss(lost)));
+    let what = match decision.verdict {
+        Verdict::Disable if acts && !decision.ordered.is_empty() => "disable".to_owned(),
+        Verdict::Disable => "would disable".to_owned(),
+        Verdict::Protect => {
+            let copies = decision.protection.map_or(0, |protection| protection.copies);
+            format!("protect with {copies} copies")
+        }
+        Verdict::Exposed => "keep as it is".to_owned(),
+        Verdict::Disabled => "out of service".to_owned(),
+        Verdict::Clear => "clear".to_owned(),
+        Verdict::Enabled => "back in service".to_owned(),
+    };
+    format!("{link}{lost}: {what}: {why}")
+}

@@ -1,0 +1,172 @@
+//! `hitless monitor`: finds ports that receive corrupted frames, tells others, and protects their links.
+
+use std::io::{self, IsTerminal, PipeReader};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use live::control::RunDirectory;
+use monitor::act::{Action, ThisHost};
+use monitor::config::{Config, Wishes};
+use monitor::daemon::{self, Clock, Control, Looked, Parts, SystemClock};
+use monitor::journal::Journal;
+use monitor::source::Mode;
+use monitor::{Condition, bus};
+use report::table::{Align, Table, thousands};
+
+use crate::args::{MonitorArgs, MonitorCommand};
+use crate::output::{Failure, print, say};
+
+/// What is still to be said when asked to stop may take so long; then the program ends all the same.
+const GRACE: Duration = Duration::from_millis(900);
+
+pub fn run(args: &MonitorArgs, json: bool) -> Result<ExitCode, Failure> {
+    let directory = RunDirectory::of_this_system();
+    if let Some(MonitorCommand::Clear { port }) = &args.command {
+        daemon::ask_to_clear(&directory, port).map_err(Failure::Usage)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let file = args.config.as_deref().map_or(Ok(Wishes::default()), Wishes::read).map_err(Failure::Usage)?;
+    let defaults = Config::new(hostname(), directory.path());
+    let config = args.wishes().or(file).check(defaults).map_err(Failure::Usage)?;
+    if args.check {
+        print(false, &(), || config.to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.once {
+        return once(&config, &directory, json);
+    }
+    watch(config, &directory, json).map(|()| ExitCode::SUCCESS)
+}
+
+/// As the kernel has it. One that has none is not to be confused with others all the same.
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
+}
+
+fn once(config: &Config, directory: &RunDirectory, json: bool) -> Result<ExitCode, Failure> {
+    let sources = daemon::open_sources(config, directory, Mode::Replay).map_err(Failure::Usage)?;
+    let clock = SystemClock::start();
+    let looked = daemon::look_once(config, sources, || clock.now(), std::thread::sleep);
+    let (ports, troubles) = looked.map_err(|error| Failure::Outside(error.to_string()))?;
+    troubles.iter().for_each(|line| say(line));
+    if let Some(missing) = config.named().find(|name| ports.iter().all(|looked| looked.port != **name)) {
+        return Err(Failure::Usage(format!("{missing}: nothing is known of this port")));
+    }
+    print(json, &ports, || table(&ports))?;
+    let corrupting = ports.iter().any(|looked| looked.condition == Condition::Corrupting);
+    Ok(if corrupting { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+fn table(ports: &[Looked]) -> String {
+    let mut table = Table::new(&[
+        ("port", Align::Left),
+        ("frames", Align::Right),
+        ("corrupted", Align::Right),
+        ("loss", Align::Right),
+        ("95 %", Align::Left),
+        ("over", Align::Right),
+        ("state", Align::Left),
+        ("", Align::Left),
+    ]);
+    for looked in ports {
+        let evidence = &looked.evidence;
+        let (loss, interval) = match (evidence.frames, evidence.bad) {
+            (0, _) => ("–".to_owned(), String::new()),
+            (_, 0) => ("none".to_owned(), format!("at most {:.1e}", evidence.high)),
+            _ => (format!("{:.1e}", evidence.loss), format!("{:.1e} to {:.1e}", evidence.low, evidence.high)),
+        };
+        let over = match (looked.since_boot, evidence.frames) {
+            (true, _) => "since boot".to_owned(),
+            (false, 0) => "–".to_owned(),
+            (false, _) => format!("{:.1} s", evidence.seconds),
+        };
+        let sticky = if looked.sticky { ", until cleared" } else { "" };
+        table.row(vec![
+            looked.port.clone(),
+            thousands(evidence.frames),
+            thousands(evidence.bad),
+            loss,
+            interval,
+            over,
+            format!("{}{sticky}", looked.condition),
+            looked.note.clone(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn watch(config: Config, directory: &RunDirectory, json: bool) -> Result<(), Failure> {
+    let sources = daemon::open_sources(&config, directory, Mode::Follow).map_err(Failure::Usage)?;
+    let bus = bus::open(&config.bus).map_err(|error| Failure::Usage(format!("bus: {error}")))?;
+    let metrics = match config.metrics {
+        Some(address) => {
+            let bound = live::metrics::bind(address);
+            Some(bound.map_err(|error| Failure::Usage(format!("metrics on {address}: {error}")))?)
+        }
+        None => None,
+    };
+    let journal = journal(&config, json)?;
+    let control = control(&config, directory)?;
+    let stop = stop_on_signal()?;
+    say(&greeting(&config));
+    let executor = Box::new(ThisHost::new(directory.clone()));
+    let parts = Parts { config, sources, bus, executor, journal, metrics, control };
+    let ended = daemon::run(parts, &SystemClock::start(), &stop, &|line| say(line));
+    ended.map(drop).map_err(|error| Failure::Outside(error.to_string()))
+}
+
+fn greeting(config: &Config) -> String {
+    let does = match config.action {
+        Action::None => "observes only",
+        Action::Protect => "protects the links of corrupting ports",
+    };
+    let ports = if config.ports.is_empty() { "all physical ports".to_owned() } else { config.ports.join(", ") };
+    format!("{}: watches {ports} every {:?} and {does}; Ctrl-C ends it", config.host, config.interval)
+}
+
+fn journal(config: &Config, json: bool) -> Result<Journal, Failure> {
+    match &config.journal {
+        Some(path) if path.as_os_str() != "-" => {
+            Journal::append(path).map_err(|error| Failure::Usage(format!("journal {}: {error}", path.display())))
+        }
+        Some(_) => Ok(Journal::to(io::stdout())),
+        None if json || !io::stdout().is_terminal() => Ok(Journal::to(io::stdout())),
+        // People read the lines on standard error.
+        None => Ok(Journal::nowhere()),
+    }
+}
+
+/// Who only observes needs no run directory, and then cannot be reached there either.
+fn control(config: &Config, directory: &RunDirectory) -> Result<Option<Control>, Failure> {
+    let error = match Control::bind(directory) {
+        Ok(control) => return Ok(Some(control)),
+        Err(error) => error,
+    };
+    let path = directory.path().display();
+    match (error.kind(), config.action) {
+        (io::ErrorKind::AddrInUse, Action::Protect) => {
+            Err(Failure::Usage(format!("a monitor runs here already ({path}); two would undo each other's work")))
+        }
+        (_, Action::Protect) => Err(Failure::Usage(format!("{path}: {error}; acting needs root, or sudo"))),
+        (_, Action::None) => {
+            say(&format!("`hitless monitor clear` will not reach this one: {path}: {error}"));
+            Ok(None)
+        }
+    }
+}
+
+/// Readable once the program is to end.
+fn stop_on_signal() -> Result<PipeReader, Failure> {
+    let outside = |error: &dyn std::fmt::Display| Failure::Outside(error.to_string());
+    let (stop, stopper) = io::pipe().map_err(|error| outside(&error))?;
+    let mut stopper = Some(stopper);
+    ctrlc::set_handler(move || {
+        drop(stopper.take());
+        // Somewhere a bus may be waited for that does not answer.
+        std::thread::sleep(GRACE);
+        std::process::exit(0);
+    })
+    .map_err(|error| outside(&error))?;
+    Ok(stop)
+}

@@ -1,0 +1,514 @@
+//! The monitor as a user meets it: a table, exit codes, and the whole loop from a bad wire to a protected link and back.
+
+#![expect(clippy::print_stderr, reason = "a test that cannot run says why, and one that measures says what")]
+
+#[path = "../../monitor/tests/redis_server/mod.rs"]
+mod redis_server;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use live::clock::Clock;
+use live::control::{Answer, Ask, RunDirectory};
+use live::load::{self, PingPong, pingpong};
+use live::net::{self, Namespace, Netlink};
+use live::stage;
+use live::status::Status;
+use redis_server::{Keeps, RedisServer};
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("hitless-monitor-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// Counters of a port, as the kernel has them.
+    fn port(&self, name: &str, frames: u64, bad: u64) {
+        self.write(&format!("net/{name}/statistics/rx_packets"), &format!("{frames}\n"));
+        self.write(&format!("net/{name}/statistics/rx_crc_errors"), &format!("{bad}\n"));
+    }
+
+    fn hitless(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
+        command.args(args).env("HITLESS_RUN_DIR", self.0.join("run")).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end: exit code, standard output, standard error.
+    fn run(&self, args: &[&str]) -> (i32, String, String) {
+        let output = self.hitless(args).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Generous, since the machine may be busy.
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..3_000 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited half a minute for {what}");
+}
+
+#[test]
+fn once_prints_a_table_and_its_exit_code_tells_whether_anything_is_corrupting() {
+    let folder = Folder::new();
+    folder.port("eth0", 5_000_000_000, 2);
+    folder.port("eth1", 1_000_000, 0);
+    let net = folder.path("net");
+    let once =
+        |more: &[&str]| folder.run(&[&["monitor", "--once", "--interval", "20ms", "--sysfs", &net], more].concat());
+    let (code, table, said) = once(&[]);
+    assert_eq!((code, said.as_str()), (0, ""), "{table}");
+    assert!(table.contains("since boot") && table.contains("healthy") && !table.contains("corrupting"), "{table}");
+    folder.port("eth2", 1_000_000, 100);
+    let (code, table, _) = once(&[]);
+    let row = table.lines().find(|line| line.starts_with("eth2")).unwrap();
+    assert_eq!(code, 1, "{table}");
+    for cell in ["1,000,100", "100", "1.0e-4", "8.1e-5 to 1.2e-4", "since boot", "corrupting"] {
+        assert!(row.contains(cell), "{cell} in {row}");
+    }
+    let (code, json, _) = once(&["--json"]);
+    let ports: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, ports[2]["condition"].as_str(), ports.as_array().unwrap().len()), (1, Some("corrupting"), 3));
+    assert_eq!(once(&["eth0", "eth1"]).0, 0, "only what was asked for counts");
+    assert_eq!(once(&["--exclude", "eth2"]).0, 0);
+    let (code, _, said) = once(&["eht2"]);
+    assert!(code == 2 && said.contains("did you mean eth2?"), "{said}");
+    assert!(!folder.0.join("run").exists(), "looking leaves nothing behind");
+}
+
+#[test]
+fn once_replays_a_file_of_samples_that_was_recorded() {
+    let folder = Folder::new();
+    let (net, samples) = (folder.path("net"), folder.path("samples.jsonl"));
+    folder.port("eth1", 1_000_000, 0);
+    let args = ["monitor", "--sysfs", &net, "--interval", "50ms", "--record", &samples];
+    let mut recording = Process::start(folder.hitless(&args));
+    let rows = || fs::read_to_string(&samples).unwrap_or_default().lines().count();
+    for second in 1..=5 {
+        let before = rows();
+        wait_for("a sample", || rows() > before);
+        folder.port("eth1", 1_000_000 + second * 10_000, second * 100);
+    }
+    let before = rows();
+    wait_for("the last sample", || rows() > before);
+    recording.interrupt();
+    let (code, table, said) = folder.run(&["monitor", "--once", "--source", &samples]);
+    assert_eq!(code, 1, "{table}{said}");
+    assert!(table.contains("corrupting") && !table.contains("since boot"), "{table}");
+}
+
+#[test]
+fn check_prints_what_the_file_and_the_command_line_come_to() {
+    let folder = Folder::new();
+    let file = folder.write("monitor.toml", "interval = \"5s\"\nthreshold = 1e-7\n");
+    let (code, shown, said) = folder.run(&["monitor", "eth1", "--config", &file, "--interval", "2s", "--check"]);
+    assert_eq!((code, said.as_str()), (0, ""));
+    for line in ["interval = \"2s\"", "threshold = \"1e-7\"", "ports = [\"eth1\"]", "action = \"none\"  # observe only"]
+    {
+        assert!(shown.lines().any(|shown| shown == line), "{line} in\n{shown}");
+    }
+    let again = folder.write("again.toml", &shown);
+    assert_eq!(folder.run(&["monitor", "--config", &again, "--check"]).1, shown);
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/systemd/monitor.toml");
+    let (code, _, said) = folder.run(&["monitor", "--config", unit, "--check"]);
+    assert_eq!(code, 0, "{said}");
+}
+
+#[test]
+fn a_typo_gets_one_line_with_the_fix_and_exit_code_2() {
+    let folder = Folder::new();
+    let refused = |args: &[&str], wanted: &str| {
+        let (code, out, said) = folder.run(&[&["monitor"], args].concat());
+        assert_eq!((code, out.as_str(), said.lines().count()), (2, "", 1), "{args:?}: {said}");
+        assert!(said.contains(wanted), "{args:?}: {said}");
+    };
+    let file = folder.write("monitor.toml", "# a comment\ntreshold = 1e-7\n");
+    refused(&["--config", &file], "monitor.toml, line 2: no such key 'treshold': did you mean 'threshold'?");
+    refused(&["--config", &folder.path("none.toml")], "No such file");
+    refused(&["--source", "kernal"], "did you mean 'kernel'?");
+    refused(&["--action", "protct"], "expected none (observe only) or protect");
+    refused(&["--threshold", "-1"], "threshold: '-1'");
+    refused(&["--interval", "5"], "interval: '5': expected a time with its unit");
+    refused(&["--bus", "http://x"], "bus");
+    refused(&["--peer", "eth1"], "PORT=OTHER");
+    refused(&["--peer", "eth1=leaf3"], "`leaf3` is not a port");
+    refused(&["--source", &folder.path("none.jsonl"), "--once"], "No such file");
+    refused(&["--metrics", "256.0.0.1:1"], "expected PORT or ADDR:PORT");
+    refused(&["clear", "eth1"], "no monitor runs here");
+}
+
+/// A process; ended if the test forgets it.
+struct Process(Child);
+
+impl Process {
+    fn start(mut command: Command) -> Self {
+        Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// As Ctrl-C would. How long it took to end.
+    fn interrupt(&mut self) -> Duration {
+        let clock = Clock::start();
+        Command::new("kill").args(["-INT", &self.0.id().to_string()]).status().unwrap();
+        assert!(self.0.wait().unwrap().success());
+        clock.elapsed()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A thread that sleeps for ten milliseconds at a time shows how late this machine is.
+#[derive(Default)]
+struct Lateness(Mutex<Naps>);
+
+#[derive(Clone, Copy, Default)]
+struct Naps {
+    count: u32,
+    took: Duration,
+    worst: Duration,
+}
+
+impl Lateness {
+    const NAP: Duration = Duration::from_millis(10);
+
+    fn watch(&self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            let clock = Clock::start();
+            std::thread::sleep(Self::NAP);
+            let took = clock.elapsed();
+            let mut naps = self.0.lock().unwrap();
+            (naps.count, naps.took, naps.worst) = (naps.count + 1, naps.took + took, naps.worst.max(took));
+        }
+    }
+
+    /// What a limit has to be on a machine as busy as this.
+    fn allow(&self, limit: Duration) -> Duration {
+        limit + self.0.lock().unwrap().worst.saturating_sub(Self::NAP) * 10
+    }
+
+    /// Nothing that takes a certain time can be told on a machine that gives us half of it.
+    fn is_too_busy(&self) -> bool {
+        let naps = self.0.lock().unwrap();
+        naps.worst > Duration::from_millis(300) || naps.took > Self::NAP * naps.count * 2
+    }
+}
+
+/// Tells a story beside a thread that watches the machine; `stop` is set when it is over. If it fails on a machine that
+/// is too busy to tell, that is said and counts for nothing.
+fn while_watching_the_machine(stop: &AtomicBool, story: impl FnOnce(&Lateness)) {
+    let late = Lateness::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| late.watch(stop));
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| story(&late)));
+        stop.store(true, Ordering::Relaxed);
+        match told {
+            Err(_) if late.is_too_busy() => eprintln!("skipped: this machine is too busy for it"),
+            told => told.unwrap_or_else(|payload| std::panic::resume_unwind(payload)),
+        }
+    });
+}
+
+#[test]
+fn asked_to_stop_it_ends_within_a_second_though_its_bus_does_not_answer() {
+    let folder = Folder::new();
+    folder.port("eth1", 1_000, 0);
+    // Accepts connections and never says a word.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", silent.local_addr().unwrap());
+    let (net, journal) = (folder.path("net"), folder.path("journal.jsonl"));
+    let args = ["monitor", "--sysfs", &net, "--interval", "20ms", "--bus", &url, "--journal", &journal];
+    let mut monitor = Process::start(folder.hitless(&args));
+    let read = || fs::read_to_string(&journal).unwrap_or_default();
+    wait_for("it to be degraded", || read().contains("degraded: bus"));
+    while_watching_the_machine(&AtomicBool::new(false), |late| {
+        let took = monitor.interrupt();
+        assert!(took < late.allow(Duration::from_secs(1)), "{took:?}");
+    });
+}
+
+/// Two hosts, and between them a namespace for the wire.
+struct Lab {
+    ends: [Namespace; 2],
+    middle: Namespace,
+    folder: Folder,
+}
+
+impl Lab {
+    /// `None`, with the reason printed, where this machine does not allow it.
+    fn new() -> Option<Self> {
+        match Self::build() {
+            Ok(lab) => Some(lab),
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                None
+            }
+        }
+    }
+
+    fn build() -> net::Result<Self> {
+        const MTU: u32 = 1_600;
+        let (ends, middle) = ([Namespace::new()?, Namespace::new()?], Namespace::new()?);
+        let inner = ["x0", "x1"];
+        middle.with(|| -> net::Result<()> {
+            let netlink = Netlink::open()?;
+            for (end, namespace) in ends.iter().enumerate() {
+                netlink.add_veth(inner[end], stage::plug(end))?;
+                let (near, far) = (netlink.existing_link(inner[end])?, netlink.existing_link(stage::plug(end))?);
+                netlink.set_mtu(near.index, MTU)?;
+                netlink.set_namespace(far.index, namespace)?;
+                let _ = netlink.no_ipv6_autoconf(near.index);
+                netlink.set_up(near.index, true)?;
+            }
+            Ok(())
+        })??;
+        for (end, namespace) in ends.iter().enumerate() {
+            namespace.with(|| -> net::Result<()> {
+                let netlink = Netlink::open()?;
+                netlink.set_loopback_up()?;
+                let link = netlink.existing_link(stage::plug(end))?;
+                let _ = netlink.no_ipv6_autoconf(link.index);
+                // As `stage::give_address` expects it.
+                netlink.set_mac(link.index, [0x02, 0x48, 0x49, 0x54, 0x00, 1 + end as u8])?;
+                netlink.set_mtu(link.index, MTU)?;
+                netlink.set_offloads(stage::plug(end), false)?;
+                netlink.set_up(link.index, true)?;
+                netlink.wait_until_running(link.index)
+            })??;
+        }
+        Ok(Self { ends, middle, folder: Folder::new() })
+    }
+
+    fn directory(&self, end: usize) -> RunDirectory {
+        RunDirectory::at(self.folder.0.join(["left", "right"][end]))
+    }
+
+    /// The program, in a namespace.
+    fn hitless(&self, namespace: &Namespace, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
+        command.args(args);
+        namespace.prepare(&mut command).unwrap();
+        command
+    }
+
+    fn at(&self, end: usize, args: &[&str]) -> Command {
+        let mut command = self.hitless(&self.ends[end], args);
+        command.env("HITLESS_RUN_DIR", self.directory(end).path());
+        command
+    }
+
+    fn status(&self, end: usize) -> Option<Status> {
+        match self.directory(end).ask("hit0", Ask::Status) {
+            Ok(Answer::Status(status)) => Some(*status),
+            _ => None,
+        }
+    }
+
+    fn are(&self, state: &str) -> bool {
+        (0..2).all(|end| self.status(end).is_some_and(|status| status.state == state))
+    }
+
+    /// A wire that follows a file of faults, and the time at which it began to.
+    fn lay_wire(&self, faults: &str) -> (Process, Clock) {
+        let file = self.folder.write("faults.toml", faults);
+        let counters = self.folder.path("ports");
+        let args = ["wire", "x0", "x1", "--rate", "30M", "--faults", &file, "--counters", &counters];
+        let mut command = self.hitless(&self.middle, &args);
+        let mut wire =
+            Process(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+        let mut said = String::new();
+        BufReader::new(wire.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("Ctrl-C ends it"), "{said}");
+        (wire, Clock::start())
+    }
+
+    /// A link at each end that passes frames as they are.
+    fn dormant_links(&self) -> [Process; 2] {
+        let links = [0, 1].map(|end| {
+            let args = ["link", "up", stage::plug(end), "--dormant", "--mtu", "1500", "--rate", "30M"];
+            Process::start(self.at(end, &args))
+        });
+        wait_for("both links to answer", || self.are("dormant"));
+        for end in 0..2 {
+            stage::give_address(&self.ends[end], end, "hit0").unwrap();
+        }
+        links
+    }
+
+    /// A host watches the counters that the wire keeps of its port.
+    fn monitor(&self, end: usize, more: &[&str]) -> Process {
+        let (name, port) = (["left", "right"][end], ["x0", "x1"][end]);
+        let (net, journal) = (self.folder.path("ports"), self.folder.path(&format!("{name}.jsonl")));
+        let link = format!("{port}=hit0");
+        let mut args = vec!["monitor", port, "--host", name, "--sysfs", &net, "--action", "protect", "--link", &link];
+        args.extend(["--interval", "100ms", "--quiet", "2s", "--journal", &journal]);
+        args.extend(more);
+        Process::start(self.at(end, &args))
+    }
+
+    /// `protect done`, in order, as a host's journal has it; and the whole entries.
+    fn deeds(&self, host: &str) -> (Vec<String>, Vec<serde_json::Value>) {
+        let text = fs::read_to_string(self.folder.path(&format!("{host}.jsonl"))).unwrap();
+        let entries: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let deeds = entries.iter().filter(|entry| entry["deed"] != "state" && entry["deed"] != "health");
+        let named = |entry: &serde_json::Value| {
+            format!("{} {}", entry["deed"].as_str().unwrap(), entry["outcome"].as_str().unwrap())
+        };
+        (deeds.map(named).collect(), entries)
+    }
+
+    fn server(&self, end: usize) -> SocketAddr {
+        SocketAddr::new(stage::address(end), stage::PORT)
+    }
+
+    /// Requests from the left, and how long they took; none if there was no connection.
+    fn requests(&self, within: Duration, stop: &AtomicBool) -> Option<load::RoundTrips> {
+        let plan = PingPong { count: u32::MAX, size: 1_000, within, ..PingPong::default() };
+        let trips = self.ends[0].with(|| pingpong::run(self.server(1), &plan, stop, &|_| ())).unwrap();
+        trips.ok().or_else(|| stop.load(Ordering::Relaxed).then(load::RoundTrips::default))
+    }
+}
+
+/// The wire from left to right corrupts from its fifth second to its thirteenth.
+const FAULTS: &str = r#"
+    [[forward]]
+    at = "0s"
+    loss = "0"
+    [[forward]]
+    at = "5s"
+    loss = "1e-2"
+    [[forward]]
+    at = "13s"
+    loss = "0"
+"#;
+
+#[test]
+fn a_wire_that_starts_corrupting_is_protected_within_seconds_and_left_alone_when_it_is_clean_again() {
+    let Some(lab) = Lab::new() else { return };
+    let socket = lab.folder.path("redis.sock");
+    let Some(_redis) = RedisServer::start_with(Keeps::Nothing, &["--unixsocket", &socket]) else { return };
+    let _links = lab.dormant_links();
+    let bus = format!("redis+unix://{socket}");
+    let _monitors =
+        [(0, "x0=right/x1"), (1, "x1=left/x0")].map(|(end, peer)| lab.monitor(end, &["--bus", &bus, "--peer", peer]));
+    let (_wire, began) = lab.lay_wire(FAULTS);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for end in 0..2 {
+            stage::serve(&lab.ends[end], scope, &stop).unwrap();
+        }
+        scope.spawn(|| traffic(&lab, &stop));
+        while_watching_the_machine(&stop, |late| tell(&lab, &began, late, &stop));
+    });
+}
+
+/// No bus: the monitor of the host that receives asks the link there, and the link's own handshake does the rest.
+#[test]
+fn without_a_bus_the_receiver_asks_its_own_link_and_the_sender_follows() {
+    let Some(lab) = Lab::new() else { return };
+    let _links = lab.dormant_links();
+    let mut monitor = lab.monitor(1, &[]);
+    let (_wire, _) = lab.lay_wire("[[forward]]\nat = \"1s\"\nloss = \"2e-2\"\n");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        stage::serve(&lab.ends[1], scope, &stop).unwrap();
+        scope.spawn(|| while lab.requests(Duration::from_secs(60), &stop).is_none() {});
+        while_watching_the_machine(&stop, |_| {
+            wait_for("protection", || lab.are("active"));
+            monitor.interrupt();
+            assert!(lab.are("active"), "protection outlives the monitor");
+            let (deeds, entries) = lab.deeds("right");
+            assert_eq!(deeds, ["protect done"]);
+            assert!(entries.last().unwrap()["why"].as_str().unwrap().contains("hit0 stays protected"));
+        });
+    });
+}
+
+/// Whole transfers from left to right and requests from right to left, all the while.
+fn traffic(lab: &Lab, stop: &AtomicBool) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            lab.ends[0].with(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    if let Ok(verdict) = load::transfer(lab.server(1), 500_000, 7, stop) {
+                        assert!(verdict.is_intact());
+                    }
+                }
+            })
+        });
+        let plan = PingPong { count: u32::MAX, within: Duration::from_secs(120), ..PingPong::default() };
+        let _ = lab.ends[1].with(|| pingpong::run(lab.server(0), &plan, stop, &|_| ()));
+    });
+}
+
+fn tell(lab: &Lab, began: &Clock, late: &Lateness, stop: &AtomicBool) {
+    let fifth = Duration::from_secs(5);
+    loop {
+        let protected = lab.are("active");
+        if began.elapsed() > fifth {
+            break;
+        }
+        assert!(!protected, "nothing is wrong yet");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    wait_for("protection", || lab.are("active"));
+    let took = began.elapsed().saturating_sub(fifth);
+    eprintln!("protected {took:?} after the wire began to corrupt");
+    assert!(took < late.allow(Duration::from_secs(3)), "{took:?}");
+
+    let requests = lab.requests(Duration::from_secs(3), stop).unwrap();
+    let slowest = requests.max().max(requests.unanswered().unwrap_or_default());
+    eprintln!("{} requests while it corrupts: p99 {:?}, slowest {slowest:?}", requests.count(), requests.p99());
+    assert!(requests.count() > 50 && slowest < late.allow(Duration::from_millis(200)), "{slowest:?}");
+    let status = [0, 1].map(|end| lab.status(end).unwrap());
+    assert!(status[1].recovered > 0, "the wire lost frames, and they were recovered");
+    assert_eq!(status.each_ref().map(|status| status.given_up), [0, 0]);
+
+    wait_for("the end of protection", || lab.are("dormant"));
+    assert!(began.elapsed() > Duration::from_secs(13), "not before the wire was clean");
+    assert!(lab.requests(Duration::from_millis(500), stop).unwrap().count() > 10);
+
+    let (deeds, entries) = lab.deeds("left");
+    assert_eq!(deeds, ["protect done", "unprotect done"], "the sender acts");
+    let protect = entries.iter().find(|entry| entry["deed"] == "protect").unwrap();
+    assert_eq!((protect["about"].as_str(), protect["link"].as_str()), (Some("right/x1"), Some("hit0")));
+    assert!((2e-3..5e-2).contains(&protect["evidence"]["loss"].as_f64().unwrap()), "{protect}");
+    assert!(lab.deeds("right").0.is_empty(), "the receiver leaves it to the sender");
+}
