@@ -53,6 +53,9 @@ fn once(config: &Config, directory: &RunDirectory, json: bool) -> Result<ExitCod
     if let Some(missing) = config.named().find(|name| ports.iter().all(|looked| looked.port != **name)) {
         return Err(Failure::Usage(format!("{missing}: nothing is known of this port")));
     }
+    if ports.is_empty() && !troubles.is_empty() {
+        return Err(Failure::Usage("nothing could be read of any port".to_owned()));
+    }
     print(json, &ports, || table(&ports))?;
     let corrupting = ports.iter().any(|looked| looked.condition == Condition::Corrupting);
     Ok(if corrupting { ExitCode::from(1) } else { ExitCode::SUCCESS })

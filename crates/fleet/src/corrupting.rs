@@ -159,12 +159,16 @@ impl<'f> Reports<'f> {
         })
     }
 
-    /// The link of which something was said that had not been heard before.
+    /// The link of which something was said that had not been heard before. A port that is not corrupting and that the
+    /// fabric does not have, one towards a server for example, is none of its concern.
     pub fn hear(&mut self, message: &Message) -> Result<Option<LinkId>, Nonsense> {
-        self.expect_switch(&message.id().host)?;
+        let known = self.expect_switch(&message.id().host);
         match message {
-            Message::Port(state) => self.hear_state(state),
-            Message::Order(order) => self.hear_order(order),
+            Message::Port(state) => match known.and_then(|_| self.hear_state(state)) {
+                Err(_) if state.condition != Condition::Corrupting => Ok(None),
+                heard => heard,
+            },
+            Message::Order(order) => known.and_then(|_| self.hear_order(order)),
         }
     }
 

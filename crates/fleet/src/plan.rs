@@ -21,11 +21,10 @@ mod why;
 
 use serde::{Serialize, Serializer};
 
-use crate::corropt::{self, Candidate, Choice};
+use crate::corropt::{self, Candidate};
 use crate::corrupting::{Situation, Trouble};
 use crate::fabric::{Fabric, LinkId};
 use crate::ledger::{self, Ledger, State, Totals};
-use crate::paths::Paths;
 use crate::penalty::Penalty;
 use crate::protection::{Protect, Protection};
 
@@ -181,7 +180,7 @@ pub fn plan(fabric: &Fabric, situation: &Situation, terms: &Terms<'_>) -> Plan {
     let mut going = Vec::new();
     for segment in 0..fabric.segments().len() as u32 {
         let candidates = ledger.candidates(segment);
-        let choice = best(ledger.paths_mut(), &candidates, terms.budget);
+        let choice = corropt::choose(ledger.paths_mut(), &candidates, terms.budget);
         missed = missed + choice.missed;
         choice.links.iter().for_each(|link| ledger.disable(*link));
         going.extend(choice.links);
@@ -199,29 +198,6 @@ fn protect(ledger: &mut Ledger<'_>, situation: &Situation, terms: &Terms<'_>) {
             ledger.corrupt(link, loss, protection.or_else(|| protected.then(|| terms.protection.protect(loss))));
         }
     }
-}
-
-/// The best links to disable, and nothing left that could go as well: a search that had to end early may leave some, and
-/// to the optimizer a loss below 1e-30 is none.
-pub(crate) fn best(paths: &mut Paths<'_>, candidates: &[Candidate], budget: u64) -> Choice {
-    if candidates.is_empty() {
-        return Choice::default();
-    }
-    let mut choice = corropt::choose(paths, candidates, budget);
-    choice.links.iter().for_each(|link| paths.disable(*link));
-    let mut rest: Vec<Candidate> = candidates.iter().filter(|c| !choice.links.contains(&c.link)).copied().collect();
-    rest.sort_by_key(|candidate| (std::cmp::Reverse(candidate.penalty), candidate.link));
-    for Candidate { link, penalty } in rest {
-        if paths.can_disable(link) {
-            paths.disable(link);
-            choice.links.push(link);
-            choice.removed = choice.removed + penalty;
-            choice.missed = choice.missed.saturating_sub(penalty);
-        }
-    }
-    choice.links.iter().for_each(|link| paths.enable(*link));
-    choice.links.sort_unstable();
-    choice
 }
 
 /// The fabric once the plan has been carried out, and what led there.

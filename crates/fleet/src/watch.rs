@@ -27,7 +27,7 @@ use monitor::{Message, Order, OrderKind, PortId};
 use serde::Serialize;
 use units::Moment;
 
-use crate::corropt::Choice;
+use crate::corropt::{self, Choice};
 use crate::corrupting::{Nonsense, Reports, Trouble};
 use crate::fabric::{End, Fabric, LinkId};
 use crate::ledger::{Ledger, State};
@@ -198,7 +198,8 @@ impl<'f> Watcher<'f> {
     /// Plans a segment anew because something was heard of these links of it.
     fn replan(&mut self, now: Moment, segment: u32, heard: &[LinkId]) -> Vec<Decision> {
         let candidates = self.ledger.candidates(segment);
-        let Choice { links: going, missed, .. } = plan::best(self.ledger.paths_mut(), &candidates, self.terms.budget);
+        let Choice { links: going, missed, .. } =
+            corropt::choose(self.ledger.paths_mut(), &candidates, self.terms.budget);
         // For the explanations everything is as it will be.
         going.iter().for_each(|link| self.ledger.paths_mut().disable(*link));
         let mut decisions: Vec<Decision> = heard.iter().filter_map(|link| self.settled(now, *link)).collect();

@@ -330,7 +330,7 @@ impl<E: Executor> Actor<E> {
         // Written down first: killed in between, the next life still knows whose it is.
         self.remember(now, port, &daemon.link, daemon.pid);
         if let Err(why) = self.executor.protect(&daemon.link, loss) {
-            self.forget(port);
+            // It may have been done all the same, and only the answer been lost: the next look tells.
             return self.say(now, port, Deed::Protect, Outcome::Failed, &why, Some(trigger));
         }
         let number = match self.executor.daemon(port, Some(&daemon.link)) {

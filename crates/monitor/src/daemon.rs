@@ -168,6 +168,22 @@ impl Shared<'_> {
     fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
+
+    /// A thread that fails takes the others with it: a monitor that does half its work looks like one that does all.
+    fn ends_with(&self, thread: impl FnOnce()) {
+        let end = End(&self.ended);
+        thread();
+        std::mem::forget(end);
+    }
+}
+
+/// Says that it has ended when it goes, in whatever way.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Until `stop` has something to read or is closed at its other end. `tell` hears what happens, a line each.
@@ -185,15 +201,16 @@ pub fn run(parts: Parts, clock: &dyn Clock, stop: &PipeReader, tell: &(dyn Fn(&s
     let (requests, requested) = control::requests()?;
     thread::scope(|scope| {
         let shared = &shared;
+        let _end = End(&shared.ended);
         let (to_actor, from_all) = mpsc::channel();
         let (to_publisher, from_poll) = mpsc::channel();
         let (to_poll, recalled) = mpsc::channel();
         let publisher = Publisher::new(bus.another(), &config);
-        scope.spawn(move || publisher.run(&from_poll, &to_poll, shared));
+        scope.spawn(move || shared.ends_with(|| publisher.run(&from_poll, &to_poll, shared)));
         let heard = to_actor.clone();
-        scope.spawn(move || receive(bus, &heard, shared));
+        scope.spawn(move || shared.ends_with(|| receive(bus, &heard, shared)));
         let leave_nothing = config.unprotect_on_exit;
-        scope.spawn(move || act(actor, &from_all, leave_nothing, shared));
+        scope.spawn(move || shared.ends_with(|| act(actor, &from_all, leave_nothing, shared)));
         if let Some(listener) = &metrics {
             // If metrics end, the monitor goes on.
             scope.spawn(move || {
@@ -207,7 +224,6 @@ pub fn run(parts: Parts, clock: &dyn Clock, stop: &PipeReader, tell: &(dyn Fn(&s
         let mut poll = Poll { watch, told, recalled, requested, shared };
         poll.take_over(alarms);
         poll.run(config.interval, stop);
-        shared.ended.store(true, Ordering::Relaxed);
     });
     Ok(shared.board.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
@@ -258,7 +274,8 @@ impl Poll<'_> {
                 self.look(now);
                 next = after_now(next, interval, now);
             }
-            if self.wait(next.since(self.shared.clock.now()), stop) {
+            let ended = self.wait(next.since(self.shared.clock.now()), stop);
+            if ended || self.shared.has_ended() {
                 break;
             }
             self.serve();

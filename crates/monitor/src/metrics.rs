@@ -103,6 +103,10 @@ impl Board {
         gauge(bus, "waiting", "Messages that wait for the bus", self.outbox.waiting as f64);
         counter(bus, "published", "Messages that the bus took", self.outbox.published);
         let actions = Family::<ActionLabels, Counter>::default();
+        // From the start, or the first of them would not show as an increase.
+        for outcome in [Outcome::Failed, Outcome::Refused] {
+            actions.get_or_create(&ActionLabels(Deed::Protect, outcome)).inc_by(0);
+        }
         for ((deed, outcome), count) in &self.actions {
             actions.get_or_create(&ActionLabels(*deed, *outcome)).inc_by(*count);
         }

@@ -21,7 +21,7 @@ pub enum FleetCommand {
     #[command(allow_negative_numbers = true)]
     Plan(PlanArgs),
 
-    /// The same at every event that monitors publish, until ended.
+    /// Plan anew at every event that monitors publish, until ended.
     ///
     /// Observes and tells what it would do, unless told to act.
     #[command(allow_negative_numbers = true)]
@@ -120,7 +120,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "mttf", "shape", "repair"])]
     pub trace: Option<PathBuf>,
 
-    /// Write what happens as such a file.
+    /// Write the trace as CSV.
     #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
     pub write_trace: Option<PathBuf>,
 

@@ -153,14 +153,15 @@ impl Common<'_> {
         let capable = self.capable(&trace, seed)?;
         let mut samples = Vec::new();
         let outcome = self.simulate(&self.setup(&trace, capable.as_deref()), &mut samples);
+        let seconds = begun.elapsed().as_secs_f64();
         for (path, format) in self.files(seed) {
             let written = series::write(&path, format, self.fabric, &samples);
-            written.map_err(|error| Failure::Outside(error.to_string()))?;
+            written.map_err(|error| Failure::Outside(format!("--out {}: {error}", path.display())))?;
         }
         if !self.alone {
             self.terminal.run_done();
         }
-        Ok(Some(self.report(seed, &outcome, begun.elapsed().as_secs_f64())))
+        Ok(Some(self.report(seed, &outcome, seconds)))
     }
 
     fn trace(&self, seed: Option<u64>) -> Result<Cow<'_, [Corruption]>, Failure> {
@@ -210,7 +211,7 @@ impl Common<'_> {
     }
 
     fn simulate(&self, setup: &Setup<'_>, samples: &mut Vec<Sample>) -> Outcome {
-        /// Events between two looks at the keyboard.
+        /// Events between two looks at the clock.
         const LOOK: u64 = 256;
         let mut events: u64 = 0;
         simulate(setup, |sample| {
@@ -218,10 +219,10 @@ impl Common<'_> {
                 samples.push(*sample);
             }
             events += 1;
-            if events.is_multiple_of(LOOK) && !self.terminal.go_on(sample.at.as_days() as u64) {
-                return ControlFlow::Break(());
+            if events.is_multiple_of(LOOK) {
+                self.terminal.go_on(sample.at.as_days() as u64);
             }
-            ControlFlow::Continue(())
+            if self.terminal.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
     }
 

@@ -1,8 +1,10 @@
 //! `hitless fleet topology`: a file to start from.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use fleet::{Fabric, SwitchId};
 use report::flows::whole_file;
 use serde::Serialize;
 
@@ -19,6 +21,7 @@ struct Written {
 
 pub fn run(args: &TopologyArgs, json: bool) -> Done {
     let fabric = super::fabric(&args.fabric)?;
+    check(&fabric)?;
     if args.write == Path::new("-") {
         let mut out = BufWriter::new(io::stdout().lock());
         return match fabric.write_csv(&mut out).and_then(|()| out.flush()) {
@@ -41,4 +44,22 @@ pub fn run(args: &TopologyArgs, json: bool) -> Done {
         let Written { file, switches, links, segments } = &written;
         format!("{file}: {switches} switches and {links} links in {segments} segments")
     })
+}
+
+/// What the links alone do not tell would be lost: a ToR or a top that was declared.
+fn check(fabric: &Fabric) -> Done {
+    let mut text = Vec::new();
+    fabric.write_csv(&mut text).map_err(|error| Failure::Outside(error.to_string()))?;
+    match Fabric::parse("topology.csv", &String::from_utf8_lossy(&text)) {
+        Ok(read) if roles(&read) == roles(fabric) => Ok(()),
+        _ => Err(Failure::Usage("its roles do not follow from its links, and CSV has no place for them".to_owned())),
+    }
+}
+
+/// The names of ToRs and of tops. Switches may have other numbers when they are read.
+fn roles(fabric: &Fabric) -> [BTreeSet<&str>; 2] {
+    let name = |switch: SwitchId| fabric.switch(switch).name.as_str();
+    let tors = fabric.segments().iter().flat_map(|segment| segment.tors.iter().copied());
+    let tops = (0..fabric.switches().len() as u32).map(SwitchId).filter(|switch| fabric.is_top(*switch));
+    [tors.map(name).collect(), tops.map(name).collect()]
 }

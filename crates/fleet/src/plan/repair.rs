@@ -8,15 +8,16 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::corropt::Candidate;
+use crate::corropt::{self, Candidate};
 use crate::fabric::LinkId;
 use crate::paths::Paths;
 use crate::penalty::Penalty;
 
-use super::best;
-
 /// Steps of each search: there is one for every link that may come next, so none may take long.
-const BUDGET: u64 = 10_000;
+const BUDGET: u64 = 1_000;
+
+/// Searches in all. Once there were so many, the worst link comes next, whatever it makes room for.
+const MOST_SEARCHES: usize = 1_000;
 
 /// A repair, and what can go once it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,9 @@ pub struct Queue {
 
 /// All segments' repairs. `paths` has the links of `out` disabled, and is as before afterwards.
 pub fn order(paths: &mut Paths<'_>, segments: Vec<Queue>) -> Vec<Step> {
-    let mut orders: Vec<VecDeque<Step>> = segments.into_iter().map(|queue| of_segment(paths, queue)).collect();
+    let mut searches = MOST_SEARCHES;
+    let mut orders: Vec<VecDeque<Step>> =
+        segments.into_iter().map(|queue| of_segment(paths, queue, &mut searches)).collect();
     let mut all = Vec::new();
     loop {
         orders.retain(|steps| !steps.is_empty());
@@ -56,13 +59,13 @@ pub fn order(paths: &mut Paths<'_>, segments: Vec<Queue>) -> Vec<Step> {
     }
 }
 
-fn of_segment(paths: &mut Paths<'_>, mut queue: Queue) -> VecDeque<Step> {
+fn of_segment(paths: &mut Paths<'_>, mut queue: Queue, searches: &mut usize) -> VecDeque<Step> {
     let before: Vec<LinkId> = queue.out.keys().copied().collect();
     let mut steps = VecDeque::new();
-    while let Some(step) = next(paths, &queue) {
+    while let Some(step) = next(paths, &queue, searches) {
         queue.out.remove(&step.link);
         paths.enable(step.link);
-        let (go, stay) = queue.stay.iter().partition(|candidate| step.unlocks.contains(&candidate.link));
+        let (go, stay) = queue.stay.iter().partition(|candidate| step.unlocks.binary_search(&candidate.link).is_ok());
         queue.stay = stay;
         for Candidate { link, penalty } in go {
             paths.disable(link);
@@ -83,16 +86,19 @@ fn of_segment(paths: &mut Paths<'_>, mut queue: Queue) -> VecDeque<Step> {
     steps
 }
 
-fn next(paths: &mut Paths<'_>, queue: &Queue) -> Option<Step> {
-    let steps = queue.out.iter().map(|(&link, &loss)| {
-        let mut step = Step { link, loss, can_go: true, unlocks: Vec::new(), unlocked: Penalty::ZERO };
-        if !queue.stay.is_empty() {
-            paths.enable(link);
-            let choice = best(paths, &queue.stay, BUDGET);
-            paths.disable(link);
-            (step.unlocks, step.unlocked) = (choice.links, choice.removed);
-        }
-        step
-    });
-    steps.max_by_key(Step::worth)
+fn next(paths: &mut Paths<'_>, queue: &Queue, searches: &mut usize) -> Option<Step> {
+    if queue.stay.is_empty() || queue.out.len() > *searches {
+        let (&link, &loss) = queue.out.iter().max_by_key(|&(link, loss)| (*loss, Reverse(*link)))?;
+        return Some(repaired(paths, queue, link, loss));
+    }
+    *searches -= queue.out.len();
+    queue.out.iter().map(|(&link, &loss)| repaired(paths, queue, link, loss)).max_by_key(Step::worth)
+}
+
+/// What could go if this link came back.
+fn repaired(paths: &mut Paths<'_>, queue: &Queue, link: LinkId, loss: Option<Penalty>) -> Step {
+    paths.enable(link);
+    let choice = corropt::choose(paths, &queue.stay, BUDGET);
+    paths.disable(link);
+    Step { link, loss, can_go: true, unlocks: choice.links, unlocked: choice.removed }
 }

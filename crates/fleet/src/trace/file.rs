@@ -7,7 +7,8 @@
 //! 20,4711,1e-4,
 //! ```
 //!
-//! A link is known by its name, by a port at one of its ends or by its number. Rows may be in any order. Where no repair
+//! A link is known by its name, by a port at one of its ends or by its number: from 0
+//! in the order in which `hitless fleet topology --write` has them. Rows may be in any order. Where no repair
 //! is given it takes two days, as most do.
 
 use std::io;

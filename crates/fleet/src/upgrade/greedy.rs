@@ -15,6 +15,8 @@ struct Groups {
     switches: Vec<Vec<SwitchId>>,
     /// For each group, those it has links to and what protecting these is expected to gain; itself perhaps included.
     gains: Vec<BTreeMap<usize, f64>>,
+    /// What each would gain if it were the next, with those that are upgraded and within itself.
+    alone: Vec<f64>,
     upgraded: Vec<bool>,
 }
 
@@ -23,7 +25,7 @@ pub(super) fn order(fabric: &Fabric, exposure: &Exposure) -> Vec<SwitchId> {
     let mut order = Vec::with_capacity(fabric.switches().len());
     while let Some(next) = groups.next() {
         for group in next {
-            groups.upgraded[group] = true;
+            groups.upgrade(group);
             order.extend(&groups.switches[group]);
         }
     }
@@ -54,34 +56,34 @@ impl Groups {
             }
         }
         let upgraded = vec![false; switches.len()];
-        Self { switches, gains, upgraded }
+        let alone = gains.iter().enumerate().map(|(group, gains)| gains.get(&group).copied().unwrap_or(0.0)).collect();
+        Self { switches, gains, alone, upgraded }
     }
 
-    /// The groups to upgrade next.
+    fn upgrade(&mut self, group: usize) {
+        self.upgraded[group] = true;
+        for (other, gain) in &self.gains[group] {
+            self.alone[*other] += gain;
+        }
+    }
+
+    /// The group to upgrade next, or two.
     fn next(&self) -> Option<Vec<usize>> {
-        let open: Vec<usize> = (0..self.switches.len()).filter(|group| !self.upgraded[*group]).collect();
-        let alone = open.iter().map(|group| vec![*group]);
-        let pairs = open.iter().flat_map(|&one| {
-            let others = self.gains[one].keys().filter(move |other| **other > one && !self.upgraded[**other]);
-            others.map(move |other| vec![one, *other])
-        });
-        let mut best: Option<(f64, Vec<usize>)> = None;
-        for groups in alone.chain(pairs) {
-            let worth = self.worth(&groups);
-            if best.as_ref().is_none_or(|(most, _)| worth > *most) {
-                best = Some((worth, groups));
+        let mut best: Option<(f64, usize, Option<usize>)> = None;
+        let mut consider = |worth: f64, one: usize, other: Option<usize>| {
+            if best.is_none_or(|(most, ..)| worth > most) {
+                best = Some((worth, one, other));
+            }
+        };
+        let open = |group: &usize| !self.upgraded[*group];
+        let size = |group: usize| self.switches[group].len() as f64;
+        for one in (0..self.switches.len()).filter(open) {
+            consider(self.alone[one] / size(one), one, None);
+            for (&other, gain) in self.gains[one].range(one + 1..).filter(|(other, _)| open(other)) {
+                let worth = (self.alone[one] + self.alone[other] + gain) / (size(one) + size(other));
+                consider(worth, one, Some(other));
             }
         }
-        best.map(|(_, groups)| groups)
-    }
-
-    /// Expected gain for each switch.
-    fn worth(&self, groups: &[usize]) -> f64 {
-        let mut gain = 0.0;
-        for (place, group) in groups.iter().enumerate() {
-            let counted = |other: &usize| self.upgraded[*other] || groups[..=place].contains(other);
-            gain += self.gains[*group].iter().filter(|(other, _)| counted(other)).map(|(_, gain)| gain).sum::<f64>();
-        }
-        gain / groups.iter().map(|group| self.switches[*group].len()).sum::<usize>() as f64
+        best.map(|(_, one, other)| [Some(one), other].into_iter().flatten().collect())
     }
 }

@@ -27,6 +27,12 @@ impl<E: Executor> Actor<E> {
             return true;
         }
         if let Some(why) = self.order_refused(port, on, obeyed) {
+            if !self.rules.obey {
+                // Should orders be obeyed one day, then those given from then on.
+                let refused = Obeyed { life: order.life, number: order.number, off: obeyed.is_some_and(|was| was.off) };
+                self.kept.memory.orders.insert(port.to_owned(), refused);
+                self.kept.save();
+            }
             self.say(now, port, deed, Outcome::Refused, &format!("{why} (ordered because {})", order.why), None);
             return true;
         }
@@ -50,8 +56,14 @@ impl<E: Executor> Actor<E> {
             return Some("orders are not obeyed here; `obey = true` in the configuration changes that".to_owned());
         }
         let was_ordered_off = obeyed.is_some_and(|obeyed| obeyed.off);
-        if on && self.acts() && !was_ordered_off {
+        if on && was_ordered_off {
+            return None;
+        }
+        if on && self.acts() {
             return Some("it was not switched off by an order".to_owned());
+        }
+        if !self.rules.ports.contains_key(port) && !self.states.contains_key(&self.id(port)) {
+            return Some("this monitor has never seen what it receives".to_owned());
         }
         self.objection(port)
     }

@@ -13,6 +13,8 @@ struct Hands {
     daemons: BTreeMap<String, Daemon>,
     routes: BTreeSet<String>,
     broken: Option<String>,
+    /// Does what it is asked to and answers too late.
+    late: bool,
     done: Vec<String>,
 }
 
@@ -32,7 +34,7 @@ impl Hands {
         }
         self.named(link).ok_or("no such link")?.wanted = wanted;
         self.done.push(what);
-        Ok(())
+        if self.late { Err("no answer".to_owned()) } else { Ok(()) }
     }
 }
 
@@ -299,6 +301,31 @@ fn what_fails_is_told_once_and_tried_again() {
 }
 
 #[test]
+fn an_answer_that_is_lost_leaves_no_protection_behind() {
+    let mut story = Story::sender(Action::Protect);
+    story.actor.executor.late = true;
+    story.far_end(Condition::Corrupting);
+    assert_eq!(story.tick(), ["protect failed"]);
+    story.actor.executor.late = false;
+    story.tick();
+    story.far_end(Condition::Healthy);
+    assert_eq!(story.tick(), ["unprotect done"]);
+    assert_eq!(story.done(), ["protect hit0 1e-4", "unprotect hit0"]);
+}
+
+#[test]
+fn an_order_that_was_refused_is_not_obeyed_later() {
+    let mut story = Story::sender(Action::Protect);
+    story.near_end(Condition::Healthy);
+    story.order("leaf1/eth1", OrderKind::Disable);
+    assert_eq!(story.tick(), ["disable refused"]);
+    story.actor.rules.obey = true;
+    story.number -= 1;
+    story.order("leaf1/eth1", OrderKind::Disable);
+    assert!(story.tick().is_empty() && story.done().is_empty());
+}
+
+#[test]
 fn a_port_without_a_link_is_told_of() {
     let mut story = Story::new(rules(Action::Protect), Hands::default());
     story.far_end(Condition::Corrupting);
@@ -400,8 +427,17 @@ fn orders_are_obeyed_only_where_that_was_asked_for() {
     assert_eq!(story.tick(), ["disable refused"]);
     let mut story = Story::new(Rules { obey: true, ..rules(Action::Protect) }, Hands::with("eth1", "hit0"));
     story.actor.executor.routes.insert("eth0".to_owned());
-    for (id, told) in [("leaf1/eth0", &["disable refused"][..]), ("leaf2/eth1", &[]), ("leaf1/eth1", &["disable done"])]
-    {
+    story.hear("leaf1/eth0", None, Condition::Healthy);
+    story.near_end(Condition::Healthy);
+    let refused = &["disable refused"][..];
+    for (id, told) in [
+        ("leaf1/eth0", refused),
+        ("leaf2/eth1", &[]),
+        // Nobody watches those.
+        ("leaf1/lo", refused),
+        ("leaf1/docker0", refused),
+        ("leaf1/eth1", &["disable done"]),
+    ] {
         story.order(id, OrderKind::Disable);
         assert_eq!(story.tick(), told, "{id}");
     }

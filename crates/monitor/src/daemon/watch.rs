@@ -10,7 +10,7 @@ use std::io;
 use units::Moment;
 
 use crate::act::PortRule;
-use crate::bus::outbox::withdrawal;
+use crate::bus::outbox::{next_life, withdrawal};
 use crate::config::Config;
 use crate::detect::{Change, Kind, Note, Ports, Row};
 use crate::journal::{Deed, Entry, Outcome};
@@ -88,11 +88,9 @@ impl Watch {
     /// What a file or the bus still has of a former life. Alarms are taken over, once, and become ours; the rest is
     /// answered when more is known. Returns what is to be published.
     pub fn recall(&mut self, states: Vec<PortState>, at: Moment) -> Vec<Message> {
-        let newest = states.iter().map(|state| state.life).max().unwrap_or(0);
-        let overtaken = newest >= self.life;
-        if overtaken {
-            self.life = newest + 1;
-        }
+        let life = next_life(Moment::from_ms(self.life), &states);
+        let overtaken = life > self.life;
+        self.life = life;
         self.recalled_at = self.polls;
         let mut messages = Vec::new();
         for state in states {

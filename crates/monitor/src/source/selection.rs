@@ -1,6 +1,8 @@
 //! Which interfaces are read.
 
-/// Interfaces by name, where `*` stands for anything. With nothing named: all that have a physical port.
+use crate::detect::Pattern;
+
+/// Interfaces by name or [`Pattern`]. With nothing named: all that have a physical port.
 ///
 /// What is named is read whatever it is, so a veth can be watched by naming it. What is excluded never is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +35,7 @@ impl Selection {
     /// Names that no interface has: a slip of the pen would otherwise turn monitoring off without a word. A pattern
     /// may fit nothing today.
     pub(super) fn tell_missing<'a>(&self, present: impl Iterator<Item = &'a str> + Clone, troubles: &mut Vec<String>) {
-        let plain = self.named.iter().filter(|name| !name.contains('*') && !self.excluded.contains(name));
+        let plain = self.named.iter().filter(|name| !name.contains(['*', '?']) && !self.excluded.contains(name));
         for name in plain.filter(|name| !present.clone().any(|other| other == *name)) {
             let meant = units::nearest(name, present.clone());
             let hint = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
@@ -42,11 +44,8 @@ impl Selection {
     }
 }
 
-/// Plain text with `*` for any number of letters.
 fn matches(pattern: &str, name: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(name) = name.strip_prefix(start) else { return false };
-    name.char_indices().map(|(at, _)| at).chain([name.len()]).any(|at| matches(rest, &name[at..]))
+    pattern.parse().is_ok_and(|pattern: Pattern| pattern.matches(name))
 }
 
 #[cfg(test)]
