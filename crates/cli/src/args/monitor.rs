@@ -54,7 +54,7 @@ pub struct MonitorArgs {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
-    /// Where hosts tell each other: local, or redis://[USER:PASSWORD@]HOST[:PORT][/DB] [default: local].
+    /// Where hosts tell each other: `local`, or `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`; local if not given.
     #[arg(long, value_name = "URL")]
     pub bus: Option<String>,
 

@@ -17,7 +17,7 @@ use crate::penalty::Penalty;
 const BUDGET: u64 = 1_000;
 
 /// Searches in all. Once there were so many, the worst link comes next, whatever it makes room for.
-const MOST_SEARCHES: usize = 1_000;
+const MOST_SEARCHES: usize = 20_000;
 
 /// A repair, and what can go once it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -36,6 +36,12 @@ impl<E: Executor> Actor<E> {
             self.say(now, port, deed, Outcome::Refused, &format!("{why} (ordered because {})", order.why), None);
             return true;
         }
+        if !on && !self.rules.ports.contains_key(port) && !self.states.contains_key(&self.id(port)) {
+            // At the start it may not have been read yet.
+            let why = format!("nothing was ever read of it here (ordered because {})", order.why);
+            self.say(now, port, deed, Outcome::Refused, &why, None);
+            return false;
+        }
         if !self.acts() {
             self.say(now, port, deed, Outcome::Would, &order.why, None);
             return true;
@@ -61,9 +67,6 @@ impl<E: Executor> Actor<E> {
         }
         if on && self.acts() {
             return Some("it was not switched off by an order".to_owned());
-        }
-        if !self.rules.ports.contains_key(port) && !self.states.contains_key(&self.id(port)) {
-            return Some("this monitor has never seen what it receives".to_owned());
         }
         self.objection(port)
     }

@@ -205,6 +205,7 @@ fn observe_only_tells_everything_and_does_nothing() {
     assert!(story.tick().is_empty());
     story.far_end(Condition::Healthy);
     assert_eq!(story.tick(), ["unprotect would"]);
+    story.near_end(Condition::Healthy);
     story.order("leaf1/eth1", OrderKind::Disable);
     assert_eq!(story.tick(), ["disable would"]);
     story.order("leaf1/eth1", OrderKind::Enable);
