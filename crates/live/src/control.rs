@@ -128,15 +128,21 @@ pub struct Lock {
     _files: Vec<fs::File>,
 }
 
+/// A socket on which a daemon is asked, a line each way. Gone when dropped.
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
+    patience: Duration,
 }
 
 impl ControlSocket {
     pub fn bind(directory: &RunDirectory, name: &str) -> io::Result<Self> {
-        let path = directory.socket(name);
+        Self::at(directory.socket(name), PATIENCE)
+    }
+
+    /// Whoever asks has so long to do it. An error of kind `AddrInUse` means that somebody listens there already.
+    pub fn at(path: PathBuf, patience: Duration) -> io::Result<Self> {
         let listener = match UnixListener::bind(&path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 if UnixStream::connect(&path).is_ok() {
@@ -149,11 +155,16 @@ impl ControlSocket {
         };
         fs::set_permissions(&path, fs::Permissions::from_mode(0o660))?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, path })
+        Ok(Self { listener, path, patience })
     }
 
-    /// Answers until `stop` has something to read or the link ends.
+    /// Answers for a link until `stop` has something to read.
     pub fn serve(&self, link: &Handle, stop: &PipeReader) -> io::Result<()> {
+        self.listen(stop, |line| serde_json::to_string(&answer(line, link)))
+    }
+
+    /// Answers every line with another until `stop` has something to read or is closed.
+    pub fn listen(&self, stop: &PipeReader, answer: impl Fn(&str) -> serde_json::Result<String>) -> io::Result<()> {
         loop {
             let fds = [(self.listener.as_raw_fd(), false), (stop.as_raw_fd(), false)];
             let ready = poll::wait(&fds, Duration::from_secs(60))?;
@@ -162,7 +173,7 @@ impl ControlSocket {
             }
             if let Ok((stream, _)) = self.listener.accept() {
                 // Whoever asks badly, or goes away, harms only themselves.
-                let _ = answer(stream, link);
+                let _ = converse(stream, self.patience, &answer);
             }
         }
     }
@@ -174,14 +185,22 @@ impl Drop for ControlSocket {
     }
 }
 
-fn answer(mut stream: UnixStream, link: &Handle) -> io::Result<()> {
+fn converse(
+    mut stream: UnixStream,
+    patience: Duration,
+    answer: impl Fn(&str) -> serde_json::Result<String>,
+) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     let mut line = String::new();
     BufReader::new(io::Read::take(&stream, LONGEST_LINE)).read_line(&mut line)?;
+    writeln!(stream, "{}", answer(&line)?)
+}
+
+fn answer(line: &str, link: &Handle) -> Answer {
     let done = |alive: bool| if alive { Answer::Done } else { Answer::Refused("the link has ended".to_owned()) };
-    let answer = match serde_json::from_str(&line) {
+    match serde_json::from_str(line) {
         Ok(Ask::Status) => match link.status() {
             Some(status) => Answer::Status(Box::new(status)),
             None => done(false),
@@ -194,8 +213,7 @@ fn answer(mut stream: UnixStream, link: &Handle) -> io::Result<()> {
         Ok(Ask::Deactivate) => done(link.ask(Request::Deactivate)),
         Ok(Ask::Down) => done(link.ask(Request::Stop)),
         Err(error) => Answer::Refused(format!("not a request: {error}")),
-    };
-    writeln!(stream, "{}", serde_json::to_string(&answer)?)
+    }
 }
 
 #[cfg(test)]

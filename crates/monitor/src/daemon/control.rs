@@ -3,25 +3,19 @@
 //! One line of JSON each way, as links have it. The file's name does not end like theirs, so that nobody takes the
 //! monitor for a link.
 
-use std::fs;
-use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use live::control::RunDirectory;
-use live::poll::{self, Readiness};
+use live::control::{ControlSocket, RunDirectory};
 use serde::{Deserialize, Serialize};
 
 /// Nobody needs longer to ask.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The monitor may be in the middle of a poll.
 const ANSWER: Duration = Duration::from_secs(5);
-/// Longer than any line that makes sense.
-const LONGEST_LINE: u64 = 4_096;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -72,68 +66,29 @@ fn path(directory: &RunDirectory) -> PathBuf {
     directory.path().join("monitor.control")
 }
 
-/// The socket. Gone when dropped.
+/// The socket.
 #[derive(Debug)]
-pub struct Control {
-    listener: UnixListener,
-    path: PathBuf,
-}
+pub struct Control(ControlSocket);
 
 impl Control {
     /// An error of kind `AddrInUse` means that a monitor runs already.
     pub fn bind(directory: &RunDirectory) -> io::Result<Self> {
         directory.make()?;
-        let path = path(directory);
-        let listener = match UnixListener::bind(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                if UnixStream::connect(&path).is_ok() {
-                    return Err(error);
-                }
-                // A leftover.
-                fs::remove_file(&path)?;
-                UnixListener::bind(&path)?
-            }
-            bound => bound?,
-        };
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o660))?;
-        listener.set_nonblocking(true)?;
-        Ok(Self { listener, path })
+        ControlSocket::at(path(directory), PATIENCE).map(Self)
     }
 
     /// Answers until `stop` has something to read or is closed.
     pub(super) fn serve(&self, asker: &Asker, stop: &PipeReader) {
-        loop {
-            let fds = [(self.listener.as_raw_fd(), false), (stop.as_raw_fd(), false)];
-            match poll::wait(&fds, Duration::from_secs(60)) {
-                Ok([_, stopped]) if stopped != Readiness::Nothing => return,
-                Ok(_) => {}
-                Err(_) => return,
-            }
-            if let Ok((stream, _)) = self.listener.accept() {
-                // Whoever asks badly, or goes away, harms only themselves.
-                let _ = answer(stream, asker);
-            }
-        }
+        // Without it a monitor still does its work.
+        let _ = self.0.listen(stop, |line| serde_json::to_string(&answer(line, asker)));
     }
 }
 
-impl Drop for Control {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-fn answer(mut stream: UnixStream, asker: &Asker) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(Read::take(&stream, LONGEST_LINE)).read_line(&mut line)?;
-    let answer = match serde_json::from_str(&line) {
+fn answer(line: &str, asker: &Asker) -> Answer {
+    match serde_json::from_str(line) {
         Ok(Ask::Clear(port)) => asker.clear(port).map_or_else(Answer::Refused, |()| Answer::Done),
         Err(error) => Answer::Refused(format!("not a request: {error}")),
-    };
-    writeln!(stream, "{}", serde_json::to_string(&answer)?)
+    }
 }
 
 /// Tells the monitor of this host that a port is healthy. An error is one line for people.
