@@ -35,7 +35,7 @@ mod switch;
 mod world;
 
 pub use end::Tally;
-pub use outcome::{Captured, FlowRow, Outcome, PortSample, Sample};
+pub use outcome::{Captured, FlowRow, Outcome, PoolUse, PortSample, Sample};
 pub use packet::{Body, Packet};
 pub use port::{Marking, PortCounters};
 pub use protect::LinkTally;

@@ -7,6 +7,8 @@
 //! | --- | --- |
 //! | packets and their lengths | [`Packet`], [`Opcode`], [`Psn`] |
 //! | messages into packets, ACKs, NAKs, go-back-N, timeout and retry | `requester` |
+//! | dummies and copies behind a tail | `tail` |
+//! | switches that repeat NAKs and what they ask for | [`repeat`] |
 //! | expected PSN, one NAK for each, acknowledgements, READ responses | `responder` |
 //! | what leaves next, and when | [`Qp`] |
 //!
@@ -20,8 +22,10 @@
 mod config;
 mod packet;
 mod psn;
+pub mod repeat;
 mod requester;
 mod responder;
+mod tail;
 
 use machine::{Machine, Out, Port, Pull};
 use units::{Rate, Time};
@@ -78,6 +82,12 @@ pub enum Note {
         packets: u64,
     },
     Timeout,
+    /// A timeout when nothing but dummies was waited for: nobody was kept waiting.
+    IdleTimeout,
+    /// A dummy was sent for the first time.
+    Dummy,
+    /// A tail packet was sent again in advance.
+    TailRepeated,
     /// A request or an answer that had come before.
     Duplicate,
     /// A request or a READ response from behind a gap: dropped.
@@ -89,11 +99,12 @@ pub enum Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerKey {
     Retransmission,
+    Dummies,
 }
 
 impl From<TimerKey> for usize {
-    fn from(_: TimerKey) -> usize {
-        0
+    fn from(key: TimerKey) -> usize {
+        key as usize
     }
 }
 
@@ -205,20 +216,27 @@ impl Machine for Qp {
         }
     }
 
-    fn on_timer<O: Out<Self>>(&mut self, now: Time, _key: TimerKey, out: &mut O) {
-        if !self.requester.on_timer(now, out) {
+    fn on_timer<O: Out<Self>>(&mut self, now: Time, key: TimerKey, out: &mut O) {
+        let goes_on = match key {
+            TimerKey::Retransmission => self.requester.on_timer(now, out),
+            TimerKey::Dummies => {
+                self.requester.on_tail_timer(now, out);
+                true
+            }
+        };
+        if !goes_on {
             self.fail(out);
         } else if self.wants_to_send() {
             out.wake(WIRE);
         }
     }
 
-    fn on_command<O: Out<Self>>(&mut self, _now: Time, command: Command, out: &mut O) {
+    fn on_command<O: Out<Self>>(&mut self, now: Time, command: Command, out: &mut O) {
         let Command::Post { verb, bytes } = command;
         if self.failed {
             return out.complete(Done::Failed);
         }
-        self.requester.post(verb, bytes);
+        self.requester.post(now, verb, bytes);
         out.wake(WIRE);
     }
 

@@ -464,3 +464,111 @@ fn a_rate_spaces_packets_out() {
     assert_eq!(qp.pull(Time::ZERO + first_on_wire, WIRE, &mut out), Pull::Last);
     assert_eq!(qp.pull(Time::ZERO + first_on_wire, WIRE, &mut out), Pull::Idle);
 }
+
+#[test]
+fn a_lost_tail_is_recovered_by_a_dummy() {
+    let mut story = Story::new(Config { dummies: 2, ..config() });
+    story.post(Verb::Write, 2_000);
+    story.losing(&["> write last 1"]);
+    let wire = [
+        "> write first 0",
+        "> write last 1 lost",
+        "> write only 2",
+        "> write only 3",
+        "< nak 1",
+        "> write last 1",
+        "> write only 2",
+        "> write only 3",
+        "< ack 1",
+        "< ack 2",
+        "< ack 3",
+    ];
+    assert_eq!(story.wire(), wire);
+    assert_eq!(story.completed(), [Done::Completed(1)], "nobody asked for the dummies");
+    assert_eq!(story.received(), [Done::Received(1)]);
+    assert!(!story.notes().contains(&Note::Timeout));
+}
+
+#[test]
+fn a_lost_acknowledgement_of_the_tail_is_made_good_by_that_of_a_dummy() {
+    let mut story = Story::new(Config { dummies: 1, ..config() });
+    story.post(Verb::Send, 1_000);
+    story.losing(&["< ack 0"]);
+    assert_eq!(story.wire(), ["> send only 0", "> write only 1", "< ack 0 lost", "< ack 1"]);
+    assert_eq!((story.completed(), story.notes()), (vec![Done::Completed(1)], vec![Note::Dummy]));
+}
+
+#[test]
+fn a_lost_tail_of_a_read_is_noticed_by_the_answer_to_an_empty_read() {
+    let mut story = Story::new(Config { dummies: 1, ..config() });
+    story.post(Verb::Read, 2_000);
+    story.losing(&["< data last 1"]);
+    let wire =
+        ["> read 0", "> read 2", "< data first 0", "< data last 1 lost", "< data only 2", "> read 1", "> read 2"];
+    assert_eq!(story.wire()[..7], wire);
+    assert_eq!(story.completed(), [Done::Completed(1)]);
+    assert!(!story.notes().contains(&Note::Timeout));
+}
+
+#[test]
+fn a_lost_read_request_is_noticed_by_an_empty_read_behind_it() {
+    let mut story = Story::new(Config { dummies: 1, ..config() });
+    story.post(Verb::Read, 1_000);
+    story.losing(&["> read 0"]);
+    assert_eq!(story.wire()[..4], ["> read 0 lost", "> read 1", "< nak 0", "> read 0"]);
+    assert_eq!(story.completed(), [Done::Completed(1)]);
+}
+
+#[test]
+fn dummies_wait_until_nothing_has_been_posted_for_some_time() {
+    let after = Span::from_us(10);
+    let mut story = Story::new(Config { dummies: 1, dummies_after: after, ..config() });
+    let mut lost = false;
+    story.post(Verb::Write, 1_000);
+    story.run(&mut |_| if std::mem::replace(&mut lost, true) { Fate::Arrives } else { Fate::Lost });
+    assert_eq!(story.wire()[..4], ["> write only 0 lost", "> write only 1", "< nak 0", "> write only 0"]);
+    assert!(story.duo.now > Time::ZERO + after && story.duo.now < Time::ZERO + TIMEOUT);
+}
+
+#[test]
+fn a_tail_that_is_known_to_have_arrived_needs_no_dummies() {
+    let mut story = Story::new(Config { dummies: 1, dummies_after: Span::from_us(10), ..config() });
+    story.post(Verb::Write, 1_000);
+    story.losing(&[]);
+    assert_eq!(story.wire(), ["> write only 0", "< ack 0"]);
+}
+
+#[test]
+fn a_request_that_comes_in_time_takes_the_place_of_dummies_not_sent() {
+    let mut story = Story::new(Config { dummies: 3, ..config() });
+    story.post(Verb::Write, 1_000);
+    let mut sent = 0;
+    while sent < 2 {
+        story.duo.step(&mut |_, _| {
+            sent += 1;
+            Fate::Arrives
+        });
+    }
+    story.post(Verb::Write, 1_000);
+    story.losing(&[]);
+    assert_eq!(story.wire()[0], "> write only 2", "behind one dummy, before three others");
+    assert_eq!(story.completed().last(), Some(&Done::Completed(2)));
+}
+
+#[test]
+fn a_tail_may_be_sent_more_than_once_in_advance() {
+    let mut story = Story::new(Config { tail_copies: 1, ..config() });
+    story.post(Verb::Write, 2_000);
+    story.losing(&["> write last 1"]);
+    assert_eq!(story.wire(), ["> write first 0", "> write last 1 lost", "> write last 1", "< ack 1"]);
+    assert_eq!((story.completed(), story.notes()), (vec![Done::Completed(1)], vec![Note::TailRepeated]));
+}
+
+#[test]
+fn losing_every_dummy_keeps_nobody_waiting() {
+    let mut story = Story::new(Config { dummies: 1, ..config() });
+    story.post(Verb::Write, 1_000);
+    story.losing(&["> write only 1"]);
+    assert_eq!(story.completed(), [Done::Completed(1)]);
+    assert_eq!(story.notes()[..2], [Note::Dummy, Note::IdleTimeout]);
+}

@@ -54,6 +54,11 @@ pub struct Tally {
     /// Of these, such as turned out to be for nothing.
     pub undone: u32,
     pub naks: u32,
+    /// Empty messages sent behind a tail, and tail packets sent twice.
+    pub dummies: u32,
+    pub tails_repeated: u32,
+    /// Packets that were placed before one that was sent earlier (selective retransmission).
+    pub out_of_order: u32,
 }
 
 impl Tally {
@@ -63,6 +68,9 @@ impl Tally {
         self.probes += other.probes;
         self.timeouts += other.timeouts;
         self.naks += other.naks;
+        self.dummies += other.dummies;
+        self.tails_repeated += other.tails_repeated;
+        self.out_of_order += other.out_of_order;
         self.undone += other.undone;
         self.reductions += other.reductions;
         self.most_sacked = self.most_sacked.max(other.most_sacked);

@@ -1,5 +1,6 @@
 //! What came of it.
 
+use transport::roce::repeat;
 use units::{Span, Time};
 
 use super::end::Tally;
@@ -79,6 +80,19 @@ pub struct Captured {
     pub corrupted: bool,
 }
 
+/// How much of its pools of bits a host needed (MELO).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUse {
+    pub host: NodeId,
+    /// Of each pool, in bits.
+    pub size: u32,
+    /// The most bits that were ever taken: to follow arrivals, and to follow what is to be sent again.
+    pub receive_peak: u32,
+    pub send_peak: u32,
+    /// Packets dropped because there was no block left.
+    pub refused: u64,
+}
+
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub captured: Vec<Captured>,
@@ -88,6 +102,11 @@ pub struct Outcome {
     pub ports: Vec<PortCounters>,
     /// By link, where it is protected.
     pub links: Vec<(u32, LinkTally)>,
+    /// What switches repeated, and what it took on the wires that it was sent by.
+    pub repeated: repeat::Counters,
+    pub repeated_bytes: u64,
+    /// The pools of bits of hosts that share them among their connections.
+    pub pools: Vec<PoolUse>,
     pub pfc_pauses: u64,
     pub packet_hops: u64,
     pub events: u64,

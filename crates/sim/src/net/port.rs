@@ -38,6 +38,8 @@ pub struct PortCounters {
     pub frames: u64,
     /// Wire time taken, in bytes.
     pub wire_bytes: u64,
+    /// Of it, by frames of a link protocol that carry no packet: acknowledgements and dummies, which fill idle time.
+    pub idle_bytes: u64,
     pub dropped: u64,
     pub marked: u64,
     pub corrupted: u64,

@@ -82,7 +82,13 @@ impl Speaks for roce::Qp {
             roce::Note::Retransmitted { packets, .. } => tally.retransmitted += packets as u32,
             roce::Note::Timeout => tally.timeouts += 1,
             roce::Note::NakReceived => tally.naks += 1,
-            roce::Note::NakSent | roce::Note::Duplicate | roce::Note::OutOfOrder | roce::Note::Invalid => {}
+            roce::Note::Dummy => tally.dummies += 1,
+            roce::Note::TailRepeated => tally.tails_repeated += 1,
+            roce::Note::NakSent
+            | roce::Note::IdleTimeout
+            | roce::Note::Duplicate
+            | roce::Note::OutOfOrder
+            | roce::Note::Invalid => {}
         }
     }
 

@@ -30,6 +30,12 @@ pub struct Config {
     pub retry_count: u32,
     /// Whether each copy of a NAK sends the requester back as long as its PSN is outstanding, or only the first.
     pub obey_nak_copies: bool,
+    /// Empty messages behind the last of a queue that has drained: "dummy headers".
+    pub dummies: u32,
+    /// How long nothing must have been posted before they are sent; at once if zero.
+    pub dummies_after: Span,
+    /// Copies of the last packet of a queue that has drained, SENDs and WRITEs only.
+    pub tail_copies: u32,
     /// What paces requests and READ responses, if anything does.
     pub rate: Option<Rate>,
     /// Whether a switch may mark requests and READ responses.
@@ -61,6 +67,9 @@ impl Default for Config {
             timeout: Self::timeout_for(14),
             retry_count: 7,
             obey_nak_copies: true,
+            dummies: 0,
+            dummies_after: Span::ZERO,
+            tail_copies: 0,
             rate: None,
             ecn: Ecn::NotCapable,
             first_psn: Psn::new(0),

@@ -13,6 +13,9 @@
 //! A READ is acknowledged by its data alone. An answer from behind a response that has not come says that it is lost
 //! (an implied NAK): the READ is issued again from there, once; if that fails too, the timeout is left.
 //!
+//! What follows a tail is `tail`'s to say. Dummies are messages like any other, but nobody is told of their completion,
+//! and those that were not sent yet make way for what is posted; behind a READ they are READs, to pull empty responses.
+//!
 //! Invariants: `una <= cursor <= sent <= posted`; the front message holds `una`; messages complete in order, once.
 
 use std::collections::VecDeque;
@@ -23,6 +26,7 @@ use units::Time;
 use super::config::{Config, MAX_MESSAGE, MAX_OUTSTANDING};
 use super::packet::{Opcode, Packet, Part, Syndrome};
 use super::psn::{Numbering, Psn};
+use super::tail::{Dummies, Tail};
 use super::{Cause, Done, Note, Qp, TimerKey, Verb};
 
 /// A work request.
@@ -33,6 +37,8 @@ struct Message {
     /// Place of its first packet, and the one behind its last.
     first: u64,
     end: u64,
+    /// Nobody asked for it.
+    dummy: bool,
 }
 
 #[derive(Debug)]
@@ -60,6 +66,7 @@ pub(super) struct Requester {
     /// timer follows only when it goes off.
     deadline: Time,
     armed: bool,
+    tail: Tail,
 }
 
 impl Requester {
@@ -83,22 +90,32 @@ impl Requester {
             timeouts: 0,
             deadline: Time::ZERO,
             armed: false,
+            tail: Tail::new(&config),
         }
     }
 
     /// # Panics
     /// If the message is longer than one may be.
-    pub fn post(&mut self, verb: Verb, bytes: u64) {
+    pub fn post(&mut self, now: Time, verb: Verb, bytes: u64) {
         let packets = self.config.packets(bytes);
         assert!(bytes <= MAX_MESSAGE && packets <= u64::from(MAX_OUTSTANDING), "no message may have {bytes} bytes");
+        let sent = self.sent;
+        while let Some(dummy) = self.messages.pop_back_if(|message| message.dummy && message.first >= sent) {
+            self.posted = dummy.first;
+        }
+        self.tail.on_post(now);
+        self.append(verb, bytes, false);
+    }
+
+    fn append(&mut self, verb: Verb, bytes: u64, dummy: bool) {
         let first = self.posted;
-        self.posted += packets;
-        self.messages.push_back(Message { verb, bytes, first, end: self.posted });
+        self.posted += self.config.packets(bytes);
+        self.messages.push_back(Message { verb, bytes, first, end: self.posted, dummy });
     }
 
     /// Messages posted and not completed.
     pub fn pending(&self) -> usize {
-        self.messages.len()
+        self.messages.iter().filter(|message| !message.dummy).count()
     }
 
     /// PSNs sent and not acknowledged.
@@ -109,7 +126,7 @@ impl Requester {
     /// Whether a packet may be sent now; which is next, [`Requester::is_behind`] tells.
     #[inline]
     pub fn may_send(&self) -> bool {
-        let Some(message) = self.messages.get(self.sending) else { return false };
+        let Some(message) = self.messages.get(self.sending) else { return self.tail.has_copy(self.una) };
         let read_waits = message.verb == Verb::Read && !self.is_behind() && self.reads >= self.config.max_reads;
         self.cursor - self.una < u64::from(self.config.max_outstanding) && !read_waits
     }
@@ -123,40 +140,90 @@ impl Requester {
     /// Unless [`Requester::may_send`].
     #[inline]
     pub fn next_packet<O: Out<Qp>>(&mut self, now: Time, out: &mut O) -> Packet {
+        if !self.is_behind() && self.tail.has_copy(self.una) {
+            return self.tail_copy(out);
+        }
         let message = self.messages[self.sending];
         let packet = if message.verb == Verb::Read { self.read_request(&message) } else { self.data(&message) };
         if self.cursor == message.end {
             self.sending += 1;
         }
         let was_quiet = self.una == self.sent;
-        self.sent = self.sent.max(self.cursor);
+        if self.cursor > self.sent {
+            self.sent = self.cursor;
+            self.after_first_sending(now, &message, out);
+        }
         if was_quiet {
             self.restart_timer(now, out);
         }
         packet
     }
 
+    /// A packet has been sent for the first time.
+    #[inline]
+    fn after_first_sending<O: Out<Qp>>(&mut self, now: Time, message: &Message, out: &mut O) {
+        if message.dummy {
+            out.note(Note::Dummy);
+        } else if self.sent == self.posted {
+            self.tail.on_drained(self.sent - 1, message.verb != Verb::Read);
+            self.attend_tail(now, out);
+        }
+    }
+
+    /// Sends dummies behind the tail, unless it is too early, or known to have arrived.
+    fn attend_tail<O: Out<Qp>>(&mut self, now: Time, out: &mut O) {
+        let Some(last) = self.messages.back().copied() else { return };
+        if last.dummy || self.sent < self.posted {
+            return;
+        }
+        match self.tail.dummies(now) {
+            Dummies::None => {}
+            Dummies::At(at) => out.arm(TimerKey::Dummies, at),
+            Dummies::Now => {
+                let verb = if last.verb == Verb::Read { Verb::Read } else { Verb::Write };
+                (0..self.config.dummies).for_each(|_| self.append(verb, 0, true));
+            }
+        }
+    }
+
+    /// It may be time for dummies.
+    pub fn on_tail_timer<O: Out<Qp>>(&mut self, now: Time, out: &mut O) {
+        self.attend_tail(now, out);
+    }
+
+    /// The last packet of the queue, once more. Its message is there as long as it is not acknowledged.
+    fn tail_copy<O: Out<Qp>>(&mut self, out: &mut O) -> Packet {
+        let place = self.tail.take_copy();
+        out.note(Note::TailRepeated);
+        let at = self.messages.partition_point(|message| message.end <= place);
+        Packet { ack_request: true, ..self.data_at(&self.messages[at], place) }
+    }
+
     #[inline]
     fn data(&mut self, message: &Message) -> Packet {
-        let sent_of_it = (self.cursor - message.first) * u64::from(self.config.mtu);
-        let part = Part::new(self.cursor == message.first, self.cursor + 1 == message.end);
-        let opcode = if message.verb == Verb::Send { Opcode::Send(part) } else { Opcode::Write(part) };
         self.unasked += 1;
-        let ack_request = part.is_last() || self.unasked >= self.config.ack_every;
-        if ack_request {
+        let mut packet = self.data_at(message, self.cursor);
+        self.cursor += 1;
+        packet.ack_request = self.cursor == message.end || self.unasked >= self.config.ack_every;
+        if packet.ack_request {
             self.unasked = 0;
         }
-        let packet = Packet {
-            opcode,
-            psn: self.numbering.psn(self.cursor),
+        packet
+    }
+
+    #[inline]
+    fn data_at(&self, message: &Message, place: u64) -> Packet {
+        let sent_of_it = (place - message.first) * u64::from(self.config.mtu);
+        let part = Part::new(place == message.first, place + 1 == message.end);
+        Packet {
+            opcode: if message.verb == Verb::Send { Opcode::Send(part) } else { Opcode::Write(part) },
+            psn: self.numbering.psn(place),
             payload: (message.bytes - sent_of_it).min(u64::from(self.config.mtu)) as u32,
             dma_len: message.bytes as u32,
             msn: 0,
-            ack_request,
+            ack_request: false,
             ecn: self.config.ecn,
-        };
-        self.cursor += 1;
-        packet
+        }
     }
 
     /// Asks for what is missing of a READ's data, all of it at first.
@@ -247,7 +314,7 @@ impl Requester {
     fn advance_to(&mut self, place: u64) {
         self.una = place;
         if let Some(done) = self.messages.pop_front_if(|message| message.end == place) {
-            self.completed += 1;
+            self.completed += u64::from(!done.dummy);
             self.reads -= u32::from(done.verb == Verb::Read);
             self.sending = self.sending.saturating_sub(1);
         }
@@ -276,6 +343,7 @@ impl Requester {
         self.cursor = self.una;
         self.sending = 0;
         self.unasked = 0;
+        self.tail.forget_copies();
         self.restart_timer(now, out);
     }
 
@@ -308,7 +376,8 @@ impl Requester {
             return true;
         }
         self.timeouts += 1;
-        out.note(Note::Timeout);
+        let idle = self.messages.front().is_none_or(|message| message.dummy);
+        out.note(if idle { Note::IdleTimeout } else { Note::Timeout });
         if self.timeouts > self.config.retry_count {
             return false;
         }
@@ -321,6 +390,8 @@ impl Requester {
         self.messages.clear();
         self.sending = 0;
         (self.una, self.cursor, self.sent) = (self.posted, self.posted, self.posted);
+        self.tail.forget_copies();
+        out.disarm(TimerKey::Dummies);
         if std::mem::take(&mut self.armed) {
             out.disarm(TimerKey::Retransmission);
         }
