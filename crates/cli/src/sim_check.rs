@@ -174,7 +174,7 @@ fn setup(
             protection: Protection::None,
             activate_at: None,
         }],
-        traffic: vec![Traffic { name: "check".into(), transport, work, reply, class: 0 }],
+        traffic: vec![Traffic { name: "check".into(), transport, work, reply, class: 0, queue_pairs: None }],
         until,
         ..Setup::new(Topology { nodes, links })
     }

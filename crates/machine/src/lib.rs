@@ -93,8 +93,9 @@ pub trait SwitchProgram {
     /// Whether it wants to see frames leave. If not, a driver may send them on their way ahead of time.
     const WATCHES_DEPARTURES: bool;
 
-    /// A frame has been routed to a port of this switch and is about to join its queue. False drops it.
-    fn on_route(&mut self, now: Time, at: SwitchPort, frame: &mut Self::Frame) -> bool;
+    /// A frame has been routed to a port of this switch and is about to join its queue. How many of it do: none if it is
+    /// dropped, several if it is repeated.
+    fn on_route(&mut self, now: Time, at: SwitchPort, frame: &mut Self::Frame) -> u32;
 
     /// A frame leaves a queue; so many bytes stay behind.
     fn on_departure(&mut self, now: Time, at: SwitchPort, left: u64, frame: &mut Self::Frame);

@@ -92,6 +92,7 @@ impl Case {
             work: Workload::Open(flows),
             reply: 0,
             class: 0,
+            queue_pairs: None,
         });
         Ok(setup)
     }

@@ -8,9 +8,10 @@
 //! | `packet`, `events` | what is in flight, what can happen |
 //! | `port`, `switch` | queues, marking, shared buffers, PFC |
 //! | `host`, `end`, `speech`, `raw` | hosts, and the ends of connections |
-//! | `protect` | links under a link protocol |
+//! | `protect`, `repeating` | links under a link protocol, switches that repeat |
 //! | `build`, `world`, `sampling` | from a setup to a network; the event loop; what is looked at while it runs |
-//! | `forwarding`, `interfaces`, `flows` | packets through switches and at hosts; flows from their start to their end |
+//! | `forwarding`, `interfaces` | packets through switches and at hosts |
+//! | `flows`, `progress` | flows from their start to their end |
 //!
 //! Scope: packets are stored and forwarded; a packet has arrived when its last bit has. Connections are established
 //! before their first byte, and a flow is over when its application has what it waited for. Classes are served in strict
@@ -26,8 +27,10 @@ mod interfaces;
 mod outcome;
 mod packet;
 mod port;
+mod progress;
 mod protect;
 pub mod raw;
+mod repeating;
 mod sampling;
 mod setup;
 mod speech;
@@ -44,15 +47,19 @@ pub use speech::TCP_HEADERS;
 pub use switch::{Pfc, SwitchSettings};
 
 use machine::{SwitchPort, SwitchProgram};
+use repeating::Repeating;
 use units::Time;
 use world::Network;
 
 use crate::link::Watch;
 use crate::topology::Unreachable;
 
-/// Simulates a network of plain switches.
+/// Simulates a network of switches that are plain, or repeat if the setup says so.
 pub fn run(setup: Setup, watch: &dyn Watch) -> Result<Outcome, Unreachable> {
-    run_with(setup, &mut Plain, watch)
+    let Some(config) = setup.repeat else { return run_with(setup, &mut Plain, watch) };
+    let mut program = Repeating::new(&setup.topology, config);
+    let outcome = run_with(setup, &mut program, watch)?;
+    Ok(Outcome { repeated: program.counters(), ..outcome })
 }
 
 /// Simulates a network whose switches all run a program.
@@ -73,8 +80,8 @@ impl SwitchProgram for Plain {
     const WATCHES_DEPARTURES: bool = false;
 
     #[inline]
-    fn on_route(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Packet) -> bool {
-        true
+    fn on_route(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Packet) -> u32 {
+        1
     }
 
     #[inline]

@@ -149,8 +149,10 @@ fn point(reader: &Reader<'_>, number: usize, label: String, config: Node, folder
     let traffic = traffic_of(reader, &topology, until, folder)?;
     let longest = traffic.iter().map(|kind| kind.transport.longest_frame()).max().unwrap_or_default().max(MIN_FRAME);
     let mut links = Vec::new();
-    for (table, link) in link_tables.iter().zip(placed) {
-        links.push(links::read(table, &topology, link, longest)?);
+    for (table, of_table) in link_tables.iter().zip(placed) {
+        for link in of_table {
+            links.push(links::read(table, &topology, link, longest)?);
+        }
     }
     let switches = fabric::switches(&reader.table("switch"), &topology)?;
     let until = until.unwrap_or(LONGEST_WITHOUT_UNTIL);
@@ -159,6 +161,7 @@ fn point(reader: &Reader<'_>, number: usize, label: String, config: Node, folder
     let frame = Setup {
         switches: switches.settings,
         marking: switches.marking,
+        repeat: switches.repeat,
         switch_latency: switches.latency,
         host_latency: fabric::host_latency(&reader.table("host"))?,
         links,

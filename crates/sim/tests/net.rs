@@ -27,7 +27,7 @@ fn dctcp() -> TransportSetup {
 
 fn traffic(transport: TransportSetup, flows: Vec<Flow>) -> Traffic {
     let work = Workload::Open(Flows::list(flows));
-    Traffic { name: "t".into(), transport, work, reply: 0, class: 0 }
+    Traffic { name: "t".into(), transport, work, reply: 0, class: 0, queue_pairs: None }
 }
 
 fn flow(topology: &Topology, from: &str, to: &str, bytes: u64) -> Flow {
@@ -294,9 +294,9 @@ impl SwitchProgram for Tenth {
     type Frame = Packet;
     const WATCHES_DEPARTURES: bool = true;
 
-    fn on_route(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Packet) -> bool {
+    fn on_route(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Packet) -> u32 {
         self.routed += 1;
-        !self.routed.is_multiple_of(10)
+        u32::from(!self.routed.is_multiple_of(10))
     }
 
     fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {

@@ -152,7 +152,7 @@ impl Scene<'_> {
 
 fn traffic(name: &str, work: Workload, reply: u64) -> Traffic {
     let transport = TransportSetup::Tcp(tcp::Config { profile: LINUX, ..tcp::Config::default() });
-    Traffic { name: name.into(), transport, work, reply, class: 0 }
+    Traffic { name: name.into(), transport, work, reply, class: 0, queue_pairs: None }
 }
 
 fn request_series(count: u64) -> Traffic {

@@ -1,5 +1,7 @@
 //! From a setup to a network.
 
+use std::collections::BTreeMap;
+
 use faults::Random;
 use guard::{Endpoint, fec, llr};
 use machine::{Lane, SwitchProgram};
@@ -50,6 +52,7 @@ impl<'p, P: SwitchProgram<Frame = Packet>> Network<'p, P> {
             hops: Vec::new(),
             ends: Vec::new(),
             flows: Vec::new(),
+            standing: BTreeMap::new(),
             sources: Vec::new(),
             active: 0,
             vacant: Vec::new(),

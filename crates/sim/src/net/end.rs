@@ -30,6 +30,8 @@ pub struct Progress {
     pub received: Option<u64>,
     /// Requests that this end made and knows to be complete.
     pub completed: Option<u64>,
+    /// Messages of the other end that are there, where it sends messages.
+    pub placed: Option<u64>,
     pub failed: bool,
 }
 
@@ -75,6 +77,25 @@ impl Tally {
         self.reductions += other.reductions;
         self.most_sacked = self.most_sacked.max(other.most_sacked);
         self.pending_when_reduced = self.pending_when_reduced.max(other.pending_when_reduced);
+    }
+}
+
+impl Tally {
+    /// What has happened since it was like this.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            retransmitted: self.retransmitted - before.retransmitted,
+            probes: self.probes - before.probes,
+            timeouts: self.timeouts - before.timeouts,
+            reductions: self.reductions - before.reductions,
+            undone: self.undone - before.undone,
+            naks: self.naks - before.naks,
+            dummies: self.dummies - before.dummies,
+            tails_repeated: self.tails_repeated - before.tails_repeated,
+            out_of_order: self.out_of_order - before.out_of_order,
+            ..*self
+        }
     }
 }
 

@@ -1,14 +1,17 @@
-//! Flows, from their start to their end.
+//! Flows begin: where they come from, the connections that carry them, their routes.
 //!
-//! A flow takes a place with two ends, the even one where it starts. The place is used again when the flow is over and
-//! the last of its packets has come to an end, so that no packet ever meets another flow's connection or route.
+//! A connection takes a place with two ends, the even one where its flows start. Most carry one flow. The place is used
+//! again when that is over and the last of its packets has come to an end, so that no packet ever meets another
+//! connection or route. Flows may also share queue pairs; such a pair keeps its place, and carries its flows in turn.
+
+use std::collections::{BTreeMap, VecDeque};
 
 use machine::SwitchProgram;
 use transport::{roce, tcp};
 use units::{Span, Time};
 use wire::ethernet::on_wire;
 
-use super::end::{After, End, Progress, Tally, Transport};
+use super::end::{End, Tally, Transport};
 use super::events::Event;
 use super::forwarding::TO_HOST;
 use super::outcome::FlowRow;
@@ -29,11 +32,13 @@ pub struct Source {
     begun: u64,
     next: Option<Flow>,
     exhausted: bool,
+    /// Which queue pair the next flow between two hosts takes, where flows share them.
+    turns: BTreeMap<(u32, u32), u32>,
 }
 
 impl Source {
     pub fn new(traffic: Traffic) -> Self {
-        Self { traffic, begun: 0, next: None, exhausted: false }
+        Self { traffic, begun: 0, next: None, exhausted: false, turns: BTreeMap::new() }
     }
 
     pub fn is_exhausted(&self) -> bool {
@@ -51,8 +56,17 @@ impl Source {
         self.next.as_ref().map(|flow| flow.start.max(now))
     }
 
-    fn is_series(&self) -> bool {
+    pub fn is_series(&self) -> bool {
         matches!(self.traffic.work, Workload::Series(_))
+    }
+
+    /// The queue pair that a flow is to share with others, if any: those between two hosts take turns.
+    fn shared(&mut self, flow: &Flow, traffic: u32) -> Option<Shared> {
+        let pairs = self.traffic.queue_pairs?;
+        let turn = self.turns.entry((flow.src.0, flow.dst.0)).or_default();
+        let pair = *turn % pairs.max(1);
+        *turn = pair + 1;
+        Some(Shared { traffic, src: flow.src.0, dst: flow.dst.0, pair })
     }
 }
 
@@ -62,16 +76,35 @@ fn next_of(series: &Series, begun: u64, now: Time) -> Option<Flow> {
     (begun < count).then_some(Flow { start, src, dst, bytes, group })
 }
 
-/// A flow that has begun.
+/// What a connection carries.
 #[derive(Debug)]
 pub struct FlowState {
-    row: FlowRow,
-    source: u32,
-    reply: u64,
-    answered: bool,
-    over: bool,
+    /// The flow that is under way, or was.
+    pub row: FlowRow,
+    pub under_way: bool,
+    /// Flows that share the connection and wait for their turn.
+    pub behind: VecDeque<FlowRow>,
+    /// Where to find the connection if others are to share it.
+    pub shared: Option<Shared>,
+    pub source: u32,
+    pub reply: u64,
+    /// Messages that have been answered, and such as are done with.
+    pub answered: u64,
+    pub done: u64,
+    /// What had happened at both ends when the last flow ended.
+    pub told: Tally,
+    pub over: bool,
     /// In the order of starts.
-    number: u32,
+    pub number: u32,
+}
+
+/// A queue pair that flows share: which traffic's, between which hosts, which of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shared {
+    traffic: u32,
+    src: u32,
+    dst: u32,
+    pair: u32,
 }
 
 impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
@@ -86,7 +119,19 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         let Some(flow) = source.next.take() else { return Ok(()) };
         source.begun += 1;
         let is_series = source.is_series();
-        let place = self.place(now, traffic, &flow)?;
+        let shared = source.shared(&flow, traffic);
+        let standing = shared.and_then(|shared| self.standing.get(&shared).copied());
+        let place = match standing {
+            Some(place) => {
+                self.join(now, place, &flow);
+                place
+            }
+            None => {
+                let place = self.place(now, traffic, &flow, shared)?;
+                self.standing.extend(shared.map(|shared| (shared, place)));
+                place
+            }
+        };
         self.active += 1;
         if !is_series {
             self.schedule_next_flow(traffic, now);
@@ -99,8 +144,29 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         Ok(())
     }
 
-    /// Gives a flow a place, with both its ends and the routes between them.
-    fn place(&mut self, now: Time, traffic: u32, flow: &Flow) -> Result<u32, Unreachable> {
+    /// Lets a flow share a connection that stands.
+    fn join(&mut self, now: Time, place: u32, flow: &Flow) {
+        let at = place as usize * HOPS;
+        let path = |from: NodeId, at: usize| {
+            let first = self.hosts[self.numbers[from.index()] as usize].port;
+            let hops = self.hops[at..].iter().take_while(|hop| **hop & TO_HOST == 0);
+            std::iter::once(first).chain(hops.copied()).map(DirectedLink).collect::<Vec<_>>()
+        };
+        let (there, back) = (path(flow.src, at), path(flow.dst, at + HOPS / 2));
+        let state = &self.flows[place as usize];
+        let transport = self.sources[state.source as usize].traffic.transport.clone();
+        let ideal = self.ideal(&there, &transport, flow.bytes) + self.ideal_answer(&back, &transport, state.reply);
+        let row = FlowRow { ideal, ..row(now, state.source, flow) };
+        let state = &mut self.flows[place as usize];
+        if state.under_way {
+            state.behind.push_back(row);
+        } else {
+            (state.row, state.under_way) = (row, true);
+        }
+    }
+
+    /// Gives a connection a place, with both its ends and the routes between them.
+    fn place(&mut self, now: Time, traffic: u32, flow: &Flow, shared: Option<Shared>) -> Result<u32, Unreachable> {
         let place = self.vacant.pop().unwrap_or_else(|| {
             self.hops.resize(self.hops.len() + HOPS, 0);
             (self.hops.len() / HOPS) as u32 - 1
@@ -119,20 +185,19 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             put(&mut self.ends, place as usize * 2 + side, end);
         }
         let ideal = self.ideal(&there, &transport, flow.bytes) + self.ideal_answer(&back, &transport, reply);
-        let row = FlowRow {
-            traffic: traffic as u16,
-            group: flow.group,
-            src: flow.src,
-            dst: flow.dst,
-            bytes: flow.bytes,
-            start: now,
-            finish: None,
-            ideal,
-            received: 0,
-            failed: false,
-            tally: Tally::default(),
+        let state = FlowState {
+            row: FlowRow { ideal, ..row(now, traffic, flow) },
+            under_way: true,
+            behind: VecDeque::new(),
+            shared,
+            source: traffic,
+            reply,
+            answered: 0,
+            done: 0,
+            told: Tally::default(),
+            over: false,
+            number: self.begun,
         };
-        let state = FlowState { row, source: traffic, reply, answered: false, over: false, number: self.begun };
         self.begun += 1;
         put(&mut self.flows, place as usize, state);
         Ok(place)
@@ -189,7 +254,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// What the sender waits for besides: an answer, or of RDMA an acknowledgement.
     fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
         match (transport, reply) {
-            (TransportSetup::Roce(_), _) => {
+            (TransportSetup::Roce(_), 0) => {
                 let hop = |hop: &DirectedLink| {
                     let port = &self.ports[hop.index()];
                     port.flight + port.time_of(roce::ACK_LEN as u16)
@@ -200,153 +265,22 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             (_, reply) => self.ideal(path, transport, reply),
         }
     }
+}
 
-    /// A packet is handed to the end that it is for.
-    #[inline]
-    pub(super) fn hand_over(&mut self, now: Time, id: u32) {
-        let packet = self.packets.remove(id);
-        let at = packet.to();
-        let end = &mut self.ends[at as usize];
-        if end.over {
-            return self.packet_ends(at);
-        }
-        end.ended += 1;
-        let after = end.receive(now, at, packet.body, packet.ecn, &mut self.queue);
-        self.after(now, at, after);
-    }
-
-    pub(super) fn end_timer(&mut self, now: Time, at: u32, slot: u8) {
-        let end = &mut self.ends[at as usize];
-        if end.over {
-            return;
-        }
-        let after = end.ring(now, at, slot, &mut self.queue);
-        let host = end.host;
-        if self.after(now, at, after) {
-            let port = self.hosts[host as usize].port;
-            self.serve(now, port);
-        }
-    }
-
-    pub(super) fn end_wakes(&mut self, now: Time, at: u32) {
-        let end = &mut self.ends[at as usize];
-        if end.wake_at <= now {
-            end.wake_at = Time::NEVER;
-        }
-        let host = end.host;
-        if self.after(now, at, After { woken: true, ..After::default() }) {
-            let port = self.hosts[host as usize].port;
-            self.serve(now, port);
-        }
-    }
-
-    /// What a call to an end leads to; true if it wants to send. Its host is to be served afterwards.
-    #[inline]
-    fn after(&mut self, now: Time, at: u32, after: After) -> bool {
-        if after.progress.is_some() {
-            self.progress(now, at, after.progress);
-        }
-        let end = &mut self.ends[at as usize];
-        let wakes = after.woken && !end.over;
-        if wakes && !end.ready {
-            end.ready = true;
-            self.hosts[end.host as usize].ready.push_back(at);
-        }
-        wakes
-    }
-
-    fn progress(&mut self, now: Time, at: u32, progress: Progress) {
-        let (end, starts) = (&mut self.ends[at as usize], at.is_multiple_of(2));
-        let flow = &mut self.flows[end.flow as usize];
-        if let Some(bytes) = progress.received
-            && !starts
-        {
-            self.received[flow.source as usize] += bytes - flow.row.received;
-            flow.row.received = bytes;
-        }
-        if progress.completed.is_some() {
-            self.received[flow.source as usize] += flow.row.bytes;
-            flow.row.received = flow.row.bytes;
-        }
-        let all_there = flow.row.received >= flow.row.bytes;
-        let is_complete = match (starts, flow.reply) {
-            (true, 0) => progress.completed.is_some(),
-            (true, reply) => progress.received.is_some_and(|bytes| bytes >= reply),
-            (false, 0) => all_there,
-            (false, _) => false,
-        };
-        if is_complete || progress.failed {
-            flow.row.failed = progress.failed;
-            return self.flow_ends(now, at / 2);
-        }
-        if !starts && all_there && !flow.answered {
-            flow.answered = true;
-            let reply = flow.reply;
-            let after = end.send(now, at, reply, &mut self.queue);
-            self.after(now, at, after);
-        }
-    }
-
-    fn flow_ends(&mut self, now: Time, place: u32) {
-        let flow = &mut self.flows[place as usize];
-        if flow.over {
-            return;
-        }
-        flow.over = true;
-        flow.row.finish = (!flow.row.failed).then_some(now);
-        let source = flow.source;
-        self.close(place);
-        self.active -= 1;
-        if self.sources[source as usize].is_series() {
-            self.schedule_next_flow(source, now);
-        }
-        self.vacate(place);
-    }
-
-    /// Ends a flow's connections and writes its row.
-    fn close(&mut self, place: u32) {
-        let mut tally = Tally::default();
-        for at in [place * 2, place * 2 + 1] {
-            let end = &mut self.ends[at as usize];
-            end.over = true;
-            tally.add(&end.tally);
-        }
-        self.retransmitted += u64::from(tally.retransmitted);
-        self.timeouts += u64::from(tally.timeouts);
-        let row = FlowRow { tally, ..self.flows[place as usize].row };
-        self.outcome.flows.push(row);
-    }
-
-    pub(super) fn end_all_flows(&mut self) {
-        for place in 0..self.flows.len() {
-            if !self.flows[place].over {
-                self.flows[place].over = true;
-                self.close(place as u32);
-            }
-        }
-    }
-
-    /// The hosts at which a flow begins and ends, and its number.
-    pub(super) fn flow_of(&self, place: u32) -> (NodeId, NodeId, u32) {
-        let flow = &self.flows[place as usize];
-        (flow.row.src, flow.row.dst, flow.number)
-    }
-
-    /// A packet for this end came to its own.
-    pub(super) fn packet_ends(&mut self, at: u32) {
-        let end = &mut self.ends[at as usize];
-        end.ended += 1;
-        if end.over {
-            self.vacate(at / 2);
-        }
-    }
-
-    pub(super) fn vacate(&mut self, place: u32) {
-        let [a, b] = [0, 1].map(|side| &self.ends[(place * 2 + side) as usize]);
-        // An end that still waits for its turn is looked at once more.
-        if a.made + b.made == a.ended + b.ended && !a.ready && !b.ready {
-            self.vacant.push(place);
-        }
+/// A flow that begins now, all but what it would take alone.
+fn row(now: Time, traffic: u32, flow: &Flow) -> FlowRow {
+    FlowRow {
+        traffic: traffic as u16,
+        group: flow.group,
+        src: flow.src,
+        dst: flow.dst,
+        bytes: flow.bytes,
+        start: now,
+        finish: None,
+        ideal: Span::ZERO,
+        received: 0,
+        failed: false,
+        tally: Tally::default(),
     }
 }
 

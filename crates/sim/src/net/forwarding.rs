@@ -28,14 +28,34 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         }
     }
 
-    /// A packet joins the queue of a switch port, unless there is no room.
+    /// A packet has been routed to a switch port, and joins its queue if there is room.
     #[inline]
     fn enqueue(&mut self, now: Time, at: u32, id: u32) {
         let packet = self.packets.get_mut(id);
         let place = SwitchPort { switch: self.ports[at as usize].owner, port: at };
-        if !self.program.on_route(now, place, packet) {
-            return self.discard(id);
+        match self.program.on_route(now, place, packet) {
+            1 => self.join_queue(now, place, id),
+            0 => self.discard(id),
+            several => {
+                let packet = *packet;
+                self.join_queue(now, place, id);
+                (1..several).for_each(|_| self.repeat(now, place, packet));
+            }
         }
+    }
+
+    /// A copy of a packet joins the queue that the packet joined.
+    fn repeat(&mut self, now: Time, place: SwitchPort, packet: Packet) {
+        self.ends[packet.to() as usize].made += 1;
+        self.outcome.repeated_bytes += u64::from(on_wire(u32::from(packet.len)));
+        let copy = self.packets.insert(packet);
+        self.join_queue(now, place, copy);
+    }
+
+    #[inline]
+    fn join_queue(&mut self, now: Time, place: SwitchPort, id: u32) {
+        let at = place.port;
+        let packet = self.packets.get_mut(id);
         let bytes = u64::from(on_wire(u32::from(packet.len)));
         let switch = &mut self.switches[place.switch as usize];
         if !switch.admits(now, &self.ports, at as usize, bytes) {

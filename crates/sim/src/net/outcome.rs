@@ -102,7 +102,7 @@ pub struct Outcome {
     pub ports: Vec<PortCounters>,
     /// By link, where it is protected.
     pub links: Vec<(u32, LinkTally)>,
-    /// What switches repeated, and what it took on the wires that it was sent by.
+    /// What switches repeated, and what it took on the wires that it left them by.
     pub repeated: repeat::Counters,
     pub repeated_bytes: u64,
     /// The pools of bits of hosts that share them among their connections.

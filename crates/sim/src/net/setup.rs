@@ -2,6 +2,7 @@
 
 use faults::{Random, Schedule};
 use guard::fec;
+use transport::roce::repeat;
 use transport::{roce, tcp};
 use units::{Span, Time};
 
@@ -18,6 +19,8 @@ pub struct Setup {
     pub switches: SwitchSettings,
     /// ECN at every switch port.
     pub marking: Option<Marking>,
+    /// What switches repeat of what their hosts send, if anything.
+    pub repeat: Option<repeat::Config>,
     /// From the last bit of a packet to a switch's having routed it.
     pub switch_latency: Span,
     pub host_latency: Latency,
@@ -40,6 +43,7 @@ impl Setup {
             topology,
             switches: SwitchSettings::default(),
             marking: None,
+            repeat: None,
             switch_latency: Span::ZERO,
             host_latency: Latency::None,
             links: Vec::new(),
@@ -117,6 +121,8 @@ pub struct Traffic {
     /// Bytes with which the receiver answers; the flow is complete when they have come.
     pub reply: u64,
     pub class: u8,
+    /// Flows of RDMA between two hosts share so many queue pairs, each flow a message; if not given, each has its own.
+    pub queue_pairs: Option<u32>,
 }
 
 #[derive(Clone, Debug)]

@@ -72,7 +72,7 @@ impl Speaks for roce::Qp {
     fn on_done(done: roce::Done, progress: &mut Progress) {
         match done {
             roce::Done::Completed(requests) => progress.completed = Some(requests),
-            roce::Done::Received(_) => {}
+            roce::Done::Received(messages) => progress.placed = Some(messages),
             roce::Done::Failed => progress.failed = true,
         }
     }

@@ -1,5 +1,7 @@
 //! The network at work: its parts, and the loop that takes events in their order.
 
+use std::collections::BTreeMap;
+
 use faults::Random;
 use guard::endpoint::Command;
 use machine::SwitchProgram;
@@ -7,7 +9,7 @@ use units::Time;
 
 use super::end::End;
 use super::events::Event;
-use super::flows::{FlowState, Source};
+use super::flows::{FlowState, Shared, Source};
 use super::host::Host;
 use super::outcome::Outcome;
 use super::packet::{Packet, Packets};
@@ -41,6 +43,8 @@ pub struct Network<'p, P> {
     pub(super) hops: Vec<u32>,
     pub(super) ends: Vec<End>,
     pub(super) flows: Vec<FlowState>,
+    /// Queue pairs that flows share, with their places.
+    pub(super) standing: BTreeMap<Shared, u32>,
     pub(super) sources: Vec<Source>,
     /// Flows that have not ended, those still to begin not counted.
     pub(super) active: usize,

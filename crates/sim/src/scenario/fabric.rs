@@ -1,5 +1,6 @@
 //! `[topology]`, `[switch]` and `[host]`: what the network is made of.
 
+use transport::roce::repeat;
 use units::{Bytes, Prob, Rate, Span};
 
 use super::reader::{Read, Reader};
@@ -132,8 +133,12 @@ fn check_lengths(table: &Reader<'_>, key: &str, topology: Topology) -> Read<Topo
 pub(super) struct Switches {
     pub settings: SwitchSettings,
     pub marking: Option<Marking>,
+    pub repeat: Option<repeat::Config>,
     pub latency: Span,
 }
+
+/// More than any loss calls for.
+const MOST_COPIES: u32 = 16;
 
 /// Most switches take about as long from a packet's last bit to its having been routed.
 const SWITCH_LATENCY: Span = Span::from_ns(400);
@@ -150,8 +155,16 @@ pub(super) fn switches(table: &Reader<'_>, topology: &Topology) -> Read<Switches
             pfc,
         },
         marking: marking(table)?,
+        repeat: repeating(table)?,
         latency: table.span("latency", Span::ZERO..=LONGEST_DELAY)?.unwrap_or(SWITCH_LATENCY),
     })
+}
+
+/// Copies that switches make for their hosts.
+fn repeating(table: &Reader<'_>) -> Read<Option<repeat::Config>> {
+    let copies = |key| Ok(table.small(key, 0..=MOST_COPIES)?.unwrap_or(0));
+    let (naks, naked) = (copies("repeat_naks")?, copies("repeat_naked")?);
+    Ok((naks + naked > 0).then(|| repeat::Config::new(naks, naked)))
 }
 
 /// Of what is free, how much one port may take.

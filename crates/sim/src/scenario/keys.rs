@@ -56,8 +56,16 @@ const TOPOLOGY: Keys = &[
 
 const WIRE: Keys = &[("between", Several), ("rate", One), ("delay", One)];
 
-const SWITCH: Keys =
-    &[("buffer", One), ("alpha", One), ("port_limit", One), ("latency", One), ("ecn", OneOr(ECN)), ("pfc", Table(PFC))];
+const SWITCH: Keys = &[
+    ("buffer", One),
+    ("alpha", One),
+    ("port_limit", One),
+    ("latency", One),
+    ("ecn", OneOr(ECN)),
+    ("pfc", Table(PFC)),
+    ("repeat_naks", One),
+    ("repeat_naked", One),
+];
 
 const ECN: Keys = &[("min", One), ("max", One), ("probability", One)];
 
@@ -67,6 +75,8 @@ const HOST: Keys = &[("latency", One), ("sigma", One)];
 
 const LINK: Keys = &[
     ("between", Several),
+    ("among", One),
+    ("toward", One),
     ("rate", One),
     ("delay", One),
     ("protect", One),
@@ -111,6 +121,14 @@ const TRAFFIC: Keys = &[
     ("retries", One),
     ("ack_every", One),
     ("outstanding", One),
+    ("obey", One),
+    ("dummies", One),
+    ("dummies_after", One),
+    ("tail_copies", One),
+    ("queue_pairs", One),
+    ("recovery", One),
+    ("pool", One),
+    ("block", One),
     ("payload", One),
     ("rate", One),
     ("class", One),
@@ -134,7 +152,7 @@ const RUN: Keys = &[("until", One), ("seeds", Several)];
 const MEASURE: Keys = &[("sample", One), ("watch", Pairs), ("pcap", Pairs)];
 
 /// Keys that decide which others of their table have an effect.
-pub(super) const DECIDING: [&str; 5] = ["kind", "protect", "transport", "timers", "work"];
+pub(super) const DECIDING: [&str; 6] = ["kind", "protect", "transport", "recovery", "timers", "work"];
 
 impl Shape {
     /// Whether these are points of a sweep, not one value.

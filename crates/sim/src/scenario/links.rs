@@ -1,7 +1,8 @@
 //! `[[link]]`: what is wrong with a link, and what protects it.
 //!
 //! `between` also gives the link its direction: `forward` is from the first node to the second, and that is the
-//! direction that is protected.
+//! direction that is protected. `among = "switches"` means all links between switches, `toward` all links of one node, with
+//! `forward` leading to it.
 
 use faults::{Schedule, Step, StepError};
 use guard::fec;
@@ -13,24 +14,58 @@ use super::fabric::delay;
 use super::reader::{Read, Reader};
 use crate::link::{Config, Mode, Profile, Sizes};
 use crate::net::{LinkSetup, Protection};
-use crate::topology::{LinkId, Topology};
+use crate::topology::{DirectedLink, LinkId, Topology};
 
-/// A link of the topology, turned to the direction in which the scenario speaks of it, with its own rate and delay.
-pub(super) fn place(table: &Reader<'_>, topology: &mut Topology, taken: &[LinkId]) -> Read<LinkId> {
+/// The links of the topology that a table is about, turned to the direction in which it speaks of them, with their own
+/// rate and delay.
+pub(super) fn place(table: &Reader<'_>, topology: &mut Topology, taken: &[Vec<LinkId>]) -> Read<Vec<LinkId>> {
+    let is_taken = |id: LinkId| taken.iter().any(|links| links.contains(&id));
+    let ports = match (table.has("among"), table.has("toward")) {
+        (true, false) if !table.has("between") => among(table, topology, is_taken)?,
+        (false, true) if !table.has("between") => toward(table, topology, is_taken)?,
+        (false, false) => vec![between(table, topology, is_taken)?],
+        _ => return Err(table.wrong("between", "expected only one of between, among and toward")),
+    };
+    let (rate, delay) = (table.parsed("rate")?, delay(table)?);
+    for port in &ports {
+        let link = &mut topology.links[port.link().index()];
+        if *port != port.link().forward() {
+            std::mem::swap(&mut link.a, &mut link.b);
+        }
+        link.rate = rate.unwrap_or(link.rate);
+        link.delay = delay.unwrap_or(link.delay);
+    }
+    Ok(ports.iter().map(|port| port.link()).collect())
+}
+
+/// One link, by the nodes at its ends.
+fn between(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) -> bool) -> Read<DirectedLink> {
     let [a, b] = table.needed("between", table.pair("between")?, "two nodes that are linked")?;
     let port = topology.link_between(&a, &b).map_err(|error| table.wrong("between", error))?;
-    let id = port.link();
-    if taken.contains(&id) {
+    if is_taken(port.link()) {
         return Err(table.wrong("between", format_args!("'{a}' and '{b}': there is a [[link]] for them before")));
     }
-    let (rate, delay) = (table.parsed("rate")?, delay(table)?);
-    let link = &mut topology.links[id.index()];
-    if port != id.forward() {
-        std::mem::swap(&mut link.a, &mut link.b);
-    }
-    link.rate = rate.unwrap_or(link.rate);
-    link.delay = delay.unwrap_or(link.delay);
-    Ok(id)
+    Ok(port)
+}
+
+/// All links between switches that no table before is about.
+fn among(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) -> bool) -> Read<Vec<DirectedLink>> {
+    table.choice("among", &[("switches", ())])?;
+    let ports = topology.directed().step_by(2);
+    let between_switches =
+        |port: &DirectedLink| [topology.from(*port), topology.to(*port)].map(|node| topology.is_host(node));
+    let ports: Vec<DirectedLink> =
+        ports.filter(|port| between_switches(port) == [false, false] && !is_taken(port.link())).collect();
+    if ports.is_empty() { Err(table.wrong("among", "there is no link between switches")) } else { Ok(ports) }
+}
+
+/// All links of a node that no table before is about; `forward` leads to it.
+fn toward(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) -> bool) -> Read<Vec<DirectedLink>> {
+    let name = table.text("toward")?.unwrap_or_default();
+    let node = topology.node(&name).map_err(|error| table.wrong("toward", error))?;
+    let ports = topology.directed().filter(|port| topology.to(*port) == node && !is_taken(port.link()));
+    let ports: Vec<DirectedLink> = ports.collect();
+    if ports.is_empty() { Err(table.wrong("toward", format_args!("'{name}' has no link"))) } else { Ok(ports) }
 }
 
 /// `longest` is the longest frame that the network carries.

@@ -105,7 +105,11 @@ fn what_is_wrong_is_named_with_its_line_and_what_is_expected() {
             "\"tcp\"",
             "it.toml:13: traffic.transport: 'tcp': expected one of reno, cubic, dctcp, bbr, rdma, datagrams",
         ),
-        ("\"dctcp\"", "\"rdma\"", "it.toml:19: traffic.reply: has no effect with transport = rdma, work = series"),
+        (
+            "reply = \"64\"",
+            "queue_pairs = 4",
+            "it.toml:19: traffic.queue_pairs: has no effect with transport = dctcp, work = series",
+        ),
         ("\"series\"", "\"serie\"", "it.toml:14: traffic.work: 'serie': did you mean 'series'?"),
         ("\"h4\"", "\"h5\"", "it.toml:15: traffic.from: no node is called 'h5': did you mean 'h4'?"),
         ("\"h4\"", "\"sw2\"", "it.toml:15: traffic.from: 'sw2' is a switch: expected a host"),

@@ -16,7 +16,11 @@ pub(super) struct Kind {
     plan: Plan,
     reply: u64,
     class: u8,
+    queue_pairs: Option<u32>,
 }
+
+/// Between two hosts; a NIC has about as many.
+const MOST_QUEUE_PAIRS: u32 = 1 << 20;
 
 /// The randomness of workloads, apart from that of links, hosts and flows; each traffic adds its number.
 const STREAM: u64 = 1 << 40;
@@ -27,8 +31,8 @@ impl Kind {
     pub fn traffic(&self, number: usize, seed: u64) -> Traffic {
         let random = Random::new(seed, STREAM + number as u64);
         let work = self.plan.workload(random).expect("tried when the scenario was read");
-        let Self { name, transport, reply, class, .. } = self.clone();
-        Traffic { name, transport, work, reply, class }
+        let Self { name, transport, reply, class, queue_pairs, .. } = self.clone();
+        Traffic { name, transport, work, reply, class, queue_pairs }
     }
 }
 
@@ -43,15 +47,13 @@ pub(super) fn name(table: &Reader<'_>, number: usize, before: &[String]) -> Read
 
 pub(super) fn read(table: &Reader<'_>, name: String, transport: TransportSetup, around: &Around<'_>) -> Read<Kind> {
     let plan = work::read(table, &transport, around)?;
-    // A queue pair answers with acknowledgements, never with bytes.
-    let reply = match transport {
-        TransportSetup::Roce(_) => None,
-        TransportSetup::Tcp(_) | TransportSetup::Raw(_) => {
-            table.bytes("reply", Bytes::ZERO..=work::largest(&transport, around.topology))?
-        }
+    let reply = table.bytes("reply", Bytes::ZERO..=work::largest(&transport, around.topology))?;
+    let queue_pairs = match transport {
+        TransportSetup::Roce(_) => table.small("queue_pairs", 1..=MOST_QUEUE_PAIRS)?,
+        TransportSetup::Tcp(_) | TransportSetup::Raw(_) => None,
     };
     let class = table.tiny("class", 0..=7)?.unwrap_or(0);
-    Ok(Kind { name, transport, plan, reply: reply.map_or(0, Bytes::get), class })
+    Ok(Kind { name, transport, plan, reply: reply.map_or(0, Bytes::get), class, queue_pairs })
 }
 
 /// That nobody is to send more than its link carries, all traffic together.

@@ -29,6 +29,9 @@ const KINDS: [(&str, Kind); 6] = [
 /// What RFC 6298 lets the timeout grow to at least.
 const LONGEST_RTO: Span = Span::from_ms(60_000);
 
+/// More than any loss calls for.
+const MOST_BEHIND_A_TAIL: u32 = 64;
+
 pub(super) fn read(table: &Reader<'_>) -> Read<TransportSetup> {
     let kind = table.choice("transport", &KINDS)?;
     match table.needed("transport", kind, "a transport such as cubic, dctcp, rdma or datagrams")? {
@@ -90,6 +93,10 @@ fn queue_pair(table: &Reader<'_>) -> Read<roce::Config> {
         max_outstanding: table.small("outstanding", 1..=roce::MAX_OUTSTANDING)?.unwrap_or(usual.max_outstanding),
         rate: table.parsed("rate")?,
         ecn: if table.flag("ecn")?.unwrap_or(false) { Ecn::Capable } else { Ecn::NotCapable },
+        obey_nak_copies: table.choice("obey", &[("every", true), ("first", false)])?.unwrap_or(usual.obey_nak_copies),
+        dummies: table.small("dummies", 0..=MOST_BEHIND_A_TAIL)?.unwrap_or(usual.dummies),
+        dummies_after: table.span("dummies_after", Span::ZERO..=LONGEST_RTO)?.unwrap_or(usual.dummies_after),
+        tail_copies: table.small("tail_copies", 0..=MOST_BEHIND_A_TAIL)?.unwrap_or(usual.tail_copies),
         ..usual
     })
 }
