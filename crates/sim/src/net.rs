@@ -42,7 +42,7 @@ pub use outcome::{Captured, FlowRow, Outcome, PoolUse, PortSample, Sample};
 pub use packet::{Body, Packet};
 pub use port::{Marking, PortCounters};
 pub use protect::LinkTally;
-pub use setup::{Latency, LinkSetup, Protection, Sampling, Setup, Traffic, TransportSetup};
+pub use setup::{Latency, LinkSetup, Memory, Protection, Sampling, Setup, Traffic, TransportSetup};
 pub use speech::TCP_HEADERS;
 pub use switch::{Pfc, SwitchSettings};
 

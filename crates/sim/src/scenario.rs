@@ -191,6 +191,7 @@ fn traffic_of(
         names.push(traffic::name(table, number, &names)?);
         kinds.push(traffic::read(table, names[number].clone(), transports::read(table)?, &around)?);
     }
+    traffic::check_pools(&tables, &kinds)?;
     traffic::check_loads(&tables, &kinds, &around)?;
     Ok(kinds)
 }

@@ -2,10 +2,10 @@
 
 use faults::{Model, Schedule};
 use sim::link::Unwatched;
-use sim::net::{LinkSetup, Outcome, Protection, Setup, Traffic, TransportSetup};
+use sim::net::{LinkSetup, Memory, Outcome, Protection, Setup, Traffic, TransportSetup};
 use sim::topology::{LinkId, Topology};
 use sim::workload::{Flow, Flows, Series, Workload};
-use transport::roce::{self, repeat};
+use transport::roce::{self, irn, melo, repeat, selective};
 use units::{Prob, Rate, Span, Time};
 
 const RTO: Span = Span::from_ms(1);
@@ -150,4 +150,46 @@ fn a_queue_pair_that_fails_takes_its_flows_along_and_the_next_begins_anew() {
     let outcome = run(setup);
     let failed: Vec<bool> = outcome.flows.iter().map(|flow| flow.failed).collect();
     assert_eq!(failed, [true, true, true, false, false]);
+}
+
+fn selective(setup: &Setup, memory: Memory, work: impl Fn(&Topology) -> Workload) -> Traffic {
+    let config = selective::Config { timeout: Span::from_us(30), ..selective::Config::default() };
+    let transport = TransportSetup::Selective(config, memory);
+    Traffic { transport, ..traffic(setup, roce::Config::default(), work) }
+}
+
+#[test]
+fn selective_retransmission_sends_again_what_was_lost_and_little_else() {
+    let pool = melo::PoolConfig::default();
+    let memories = [Memory::Shared(pool), Memory::Own(irn::Timeouts::default())];
+    let work = |topology: &Topology| series(topology, 10_000_000, 1);
+    for memory in memories {
+        let mut setup = two_switches([one_in(1_000), Model::None]);
+        setup.traffic.push(selective(&setup, memory, work));
+        let outcome = run(setup);
+        let (flow, lost) = (outcome.flows[0], outcome.ports.iter().map(|port| port.corrupted).sum::<u64>());
+        assert!(lost > 3 && flow.finish.is_some(), "{lost} {flow:?}");
+        assert!(u64::from(flow.tally.retransmitted) < lost * 3, "{lost} {:?}", flow.tally);
+        assert!(flow.slowdown().unwrap() < 1.2, "{memory:?} {:?}", flow.slowdown());
+        let shared = memory == Memory::Shared(pool);
+        assert_eq!(outcome.pools.iter().any(|used| used.receive_peak > 0 && used.size == 1_024), shared);
+    }
+    let mut setup = two_switches([one_in(1_000), Model::None]);
+    setup.traffic.push(traffic(&setup, roce::Config::default(), work));
+    let outcome = run(setup);
+    assert!(outcome.flows[0].tally.retransmitted > 200, "go-back-N: {:?}", outcome.flows[0].tally);
+}
+
+#[test]
+fn a_connection_that_is_over_gives_its_bits_back() {
+    let mut setup = two_switches([one_in(20), one_in(20)]);
+    let pool = melo::PoolConfig { bits: 256, block: 8 };
+    setup.traffic.push(selective(&setup, Memory::Shared(pool), |topology| series(topology, 100_000, 300)));
+    let outcome = run(setup);
+    assert_eq!(outcome.flows.len(), 300);
+    assert!(outcome.flows.iter().all(|flow| flow.finish.is_some()));
+    // With blocks left behind by hundreds of flows, later ones would find none.
+    let (early, late) = outcome.flows.split_at(150);
+    let sent_again = |flows: &[sim::net::FlowRow]| flows.iter().map(|flow| flow.tally.retransmitted).sum::<u32>();
+    assert!(sent_again(late) < sent_again(early) * 3 / 2, "{} {}", sent_again(late), sent_again(early));
 }

@@ -206,7 +206,7 @@ fn hosts(setup: &Setup) -> Vec<Host> {
     let mixed = has_priorities(setup);
     let host = |node: NodeId| {
         let random = Random::new(setup.seed, HOST_STREAM + u64::from(node.0));
-        Host::new(access[node.index()], mixed, setup.host_latency, random)
+        Host::new(node, access[node.index()], mixed, setup.host_latency, random)
     };
     topology.hosts().map(host).collect()
 }

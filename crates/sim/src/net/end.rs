@@ -1,6 +1,9 @@
 //! One end of a connection: a transport's machine, its timers, and how its segments become packets.
 
 use machine::{Lane, Machine, Out, Port, Pull};
+use transport::roce::irn::Irn;
+use transport::roce::melo::Melo;
+use transport::roce::selective::Connection;
 use transport::{roce, tcp};
 use units::Time;
 use wire::ip::Ecn;
@@ -109,6 +112,8 @@ pub struct Driven<M: Machine> {
 pub enum Transport {
     Tcp(Box<Driven<tcp::Connection>>),
     Roce(Box<Driven<roce::Qp>>),
+    Melo(Box<Driven<Connection<Melo<u16>>>>),
+    Irn(Box<Driven<Connection<Irn>>>),
     Raw(Driven<raw::Generator>),
 }
 
@@ -118,6 +123,8 @@ macro_rules! each {
         match $transport {
             Transport::Tcp($driven) => $what,
             Transport::Roce($driven) => $what,
+            Transport::Melo($driven) => $what,
+            Transport::Irn($driven) => $what,
             Transport::Raw($driven) => $what,
         }
     };
@@ -187,6 +194,21 @@ impl Transport {
 
     pub fn roce(qp: roce::Qp) -> Self {
         Self::Roce(Box::new(Driven::new(qp)))
+    }
+
+    pub fn melo(connection: Connection<Melo<u16>>) -> Self {
+        Self::Melo(Box::new(Driven::new(connection)))
+    }
+
+    pub fn irn(connection: Connection<Irn>) -> Self {
+        Self::Irn(Box::new(Driven::new(connection)))
+    }
+
+    /// Gives back what is shared with other connections.
+    pub fn let_go(&mut self) {
+        if let Self::Melo(driven) = self {
+            driven.machine.swap_out();
+        }
     }
 
     pub fn raw(generator: raw::Generator) -> Self {

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use machine::SwitchProgram;
+use transport::roce::melo::Nic;
+use transport::roce::selective::Connection;
 use transport::{roce, tcp};
 use units::{Span, Time};
 use wire::ethernet::on_wire;
@@ -17,7 +19,7 @@ use super::forwarding::TO_HOST;
 use super::outcome::FlowRow;
 use super::packet::{MOST_HOPS, Packet};
 use super::raw;
-use super::setup::{Traffic, TransportSetup};
+use super::setup::{Memory, Traffic, TransportSetup};
 use super::world::Network;
 use crate::topology::{DirectedLink, NodeId, Unreachable};
 use crate::workload::{Flow, Series, Workload};
@@ -180,8 +182,10 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         let round_trip = self.ideal(&there, &transport, 1) + self.ideal(&back, &transport, 1);
         let handshake = round_trip + self.host_round_trip(flow);
         for (side, from) in [flow.src, flow.dst].into_iter().enumerate() {
-            let machine = machine(&transport, now, handshake, seed);
-            let end = End::new(machine, self.numbers[from.index()], (at + side * HOPS / 2) as u32, place, class);
+            let host = self.numbers[from.index()];
+            let nic = &mut self.hosts[host as usize].nic;
+            let machine = machine(&transport, nic, now, handshake, seed);
+            let end = End::new(machine, host, (at + side * HOPS / 2) as u32, place, class);
             put(&mut self.ends, place as usize * 2 + side, end);
         }
         let ideal = self.ideal(&there, &transport, flow.bytes) + self.ideal_answer(&back, &transport, reply);
@@ -254,7 +258,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// What the sender waits for besides: an answer, or of RDMA an acknowledgement.
     fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
         match (transport, reply) {
-            (TransportSetup::Roce(_), 0) => {
+            (transport, 0) if transport.is_rdma() => {
                 let hop = |hop: &DirectedLink| {
                     let port = &self.ports[hop.index()];
                     port.flight + port.time_of(roce::ACK_LEN as u16)
@@ -292,13 +296,19 @@ fn put<T>(list: &mut Vec<T>, at: usize, item: T) {
     }
 }
 
-fn machine(setup: &TransportSetup, now: Time, round_trip: Span, seed: u32) -> Transport {
+/// A connection's machine at a host; the first that shares bits there brings the pool along.
+fn machine(setup: &TransportSetup, nic: &mut Option<Nic<u16>>, now: Time, round_trip: Span, seed: u32) -> Transport {
     match setup {
         TransportSetup::Tcp(config) => {
             let handshake_rtt = config.handshake_rtt.or(Some(round_trip));
             Transport::tcp(tcp::Connection::new(&tcp::Config { seed, handshake_rtt, ..*config }, now))
         }
         TransportSetup::Roce(config) => Transport::roce(roce::Qp::new(*config)),
+        TransportSetup::Selective(config, Memory::Own(timeouts)) => Transport::irn(Connection::irn(*config, *timeouts)),
+        TransportSetup::Selective(config, Memory::Shared(pool)) => {
+            let nic = nic.get_or_insert_with(|| Nic::new(*pool).expect("checked when the setup was made"));
+            Transport::melo(Connection::melo(*config, nic))
+        }
         TransportSetup::Raw(config) => Transport::raw(raw::Generator::new(*config)),
     }
 }

@@ -3,12 +3,16 @@
 use std::collections::VecDeque;
 
 use faults::Random;
+use transport::roce::melo::Nic;
 use units::{Span, Time};
 
+use super::outcome::PoolUse;
 use super::setup::Latency;
+use crate::topology::NodeId;
 
 #[derive(Debug)]
 pub struct Host {
+    pub node: NodeId,
     /// The port that it sends by.
     pub port: u32,
     /// Ends that have something to send, in turn.
@@ -32,11 +36,14 @@ pub struct Host {
     last_out: Time,
     latency: Latency,
     random: Random,
+    /// Pools of bits that its connections share, if they do.
+    pub nic: Option<Nic<u16>>,
 }
 
 impl Host {
-    pub fn new(port: u32, mixed: bool, latency: Latency, random: Random) -> Self {
+    pub fn new(node: NodeId, port: u32, mixed: bool, latency: Latency, random: Random) -> Self {
         Self {
+            node,
             port,
             ready: VecDeque::new(),
             paused: 0,
@@ -51,7 +58,22 @@ impl Host {
             last_out: Time::ZERO,
             latency,
             random,
+            nic: None,
         }
+    }
+
+    /// How much of its pools was needed, if it has any.
+    pub fn pool_use(&self) -> Option<PoolUse> {
+        let nic = self.nic.as_ref()?;
+        let block = nic.receive().block();
+        let (receive, send) = (nic.receive().usage(), nic.send().usage());
+        Some(PoolUse {
+            host: self.node,
+            size: receive.blocks * block,
+            receive_peak: receive.peak * block,
+            send_peak: send.peak * block,
+            refused: receive.refusals,
+        })
     }
 
     pub fn is_immediate(&self) -> bool {
@@ -122,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_arrives_before_the_processor_is_told_is_dealt_with_together() {
-        let mut host = Host::new(0, false, Latency::Fixed(Span::from_us(8)), Random::new(1, 0));
+        let mut host = Host::new(NodeId(0), 0, false, Latency::Fixed(Span::from_us(8)), Random::new(1, 0));
         let us = |us| Time::ZERO + Span::from_us(us);
         assert_eq!((host.receive(us(1), 1), host.receive(us(4), 2)), (Some(us(5)), None));
         assert_eq!(host.tell(us(5)), us(9));
@@ -135,7 +157,7 @@ mod tests {
     #[test]
     fn an_interface_deals_with_packets_one_by_one_and_in_order() {
         let latency = Latency::LogNormal { median: Span::from_us(5), sigma: 0.5 };
-        let mut host = Host::new(0, false, latency, Random::new(1, 0));
+        let mut host = Host::new(NodeId(0), 0, false, latency, Random::new(1, 0));
         let us = |us| Time::ZERO + Span::from_us(us);
         let (first, second) = (host.pipe(us(1)), host.pipe(us(2)));
         assert_eq!(second.since(first), Span::from_us(1));
@@ -146,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_paused_class_lets_others_pass() {
-        let mut host = Host::new(0, false, Latency::None, Random::new(1, 0));
+        let mut host = Host::new(NodeId(0), 0, false, Latency::None, Random::new(1, 0));
         host.ready.extend([0, 1, 2]);
         host.paused = 1 << 3;
         let class = |end| if end == 1 { 0 } else { 3 };
@@ -155,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_first_class_goes_first_and_its_ends_by_turns() {
-        let mut host = Host::new(0, true, Latency::None, Random::new(1, 0));
+        let mut host = Host::new(NodeId(0), 0, true, Latency::None, Random::new(1, 0));
         host.ready.extend([0, 1, 2, 3]);
         let class = |end| if end % 2 == 1 { 0 } else { 3 };
         assert_eq!([0; 4].map(|_| host.next(class)), [Some(1), Some(3), Some(0), Some(2)]);

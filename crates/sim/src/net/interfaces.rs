@@ -15,7 +15,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             return self.receive_one(now, host, id);
         }
         // RDMA is what an interface does without asking its host.
-        if let Body::Roce(_) = self.packets.get(id).body {
+        if let Body::Roce(_) | Body::Selective(_) = self.packets.get(id).body {
             let at = self.hosts[host as usize].pipe(now);
             return self.queue.schedule(at, Event::PipeEnds { host, packet: id });
         }

@@ -89,7 +89,7 @@ pub struct PoolUse {
     /// The most bits that were ever taken: to follow arrivals, and to follow what is to be sent again.
     pub receive_peak: u32,
     pub send_peak: u32,
-    /// Packets dropped because there was no block left.
+    /// Packets that arrived and found no block left.
     pub refused: u64,
 }
 

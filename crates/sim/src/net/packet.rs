@@ -1,5 +1,6 @@
 //! Packets in flight: a slab of plain values.
 
+use transport::roce::selective;
 use transport::{roce, tcp};
 use wire::ip::Ecn;
 
@@ -14,6 +15,7 @@ pub const NONE: u32 = u32::MAX;
 pub enum Body {
     Tcp(tcp::Segment),
     Roce(roce::Packet),
+    Selective(selective::Packet),
     Raw(raw::Datagram),
 }
 

@@ -163,7 +163,9 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         self.retransmitted += u64::from(flow.told.retransmitted);
         self.timeouts += u64::from(flow.told.timeouts);
         for at in [place * 2, place * 2 + 1] {
-            self.ends[at as usize].over = true;
+            let end = &mut self.ends[at as usize];
+            end.over = true;
+            end.transport.let_go();
         }
         self.vacate(place);
     }

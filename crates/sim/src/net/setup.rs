@@ -2,7 +2,7 @@
 
 use faults::{Random, Schedule};
 use guard::fec;
-use transport::roce::repeat;
+use transport::roce::{irn, melo, repeat, selective};
 use transport::{roce, tcp};
 use units::{Span, Time};
 
@@ -129,15 +129,31 @@ pub struct Traffic {
 pub enum TransportSetup {
     Tcp(tcp::Config),
     Roce(roce::Config),
+    Selective(selective::Config, Memory),
     Raw(raw::Config),
 }
 
+/// Where a connection with selective retransmission keeps what it knows of gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// In a pool that all connections of a host share (MELO).
+    Shared(melo::PoolConfig),
+    /// In bitmaps of its own (IRN).
+    Own(irn::Timeouts),
+}
+
 impl TransportSetup {
+    /// Whether it sends messages, each of which somebody waits for.
+    pub fn is_rdma(&self) -> bool {
+        matches!(self, Self::Roce(_) | Self::Selective(..))
+    }
+
     /// Payload of a full packet, and its length as a frame.
     pub fn packet(&self) -> (u32, u32) {
         match self {
             Self::Tcp(config) => (config.mss, config.mss + super::speech::TCP_HEADERS),
             Self::Roce(config) => (config.mtu, config.mtu + roce::HEADERS),
+            Self::Selective(config, _) => (config.mtu, config.mtu + roce::HEADERS),
             Self::Raw(config) => (config.payload, config.payload + raw::HEADERS),
         }
     }
@@ -145,7 +161,7 @@ impl TransportSetup {
     /// The longest frame that it sends.
     pub fn longest_frame(&self) -> u32 {
         match self {
-            Self::Roce(_) => self.packet().1 + roce::RETH,
+            Self::Roce(_) | Self::Selective(..) => self.packet().1 + roce::RETH,
             Self::Tcp(_) | Self::Raw(_) => self.packet().1,
         }
     }

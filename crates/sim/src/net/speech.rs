@@ -1,5 +1,6 @@
 //! How each transport's segments travel, and what its application hears of it.
 
+use transport::roce::selective;
 use transport::{roce, tcp};
 use wire::ip::Ecn;
 
@@ -94,6 +95,45 @@ impl Speaks for roce::Qp {
 
     fn send(bytes: u64) -> roce::Command {
         roce::Command::Post { verb: roce::Verb::Write, bytes }
+    }
+}
+
+impl<R: selective::Recovery> Speaks for selective::Connection<R> {
+    #[inline]
+    fn pack(frame: selective::Packet) -> (Body, u16, Ecn) {
+        (Body::Selective(frame), frame.frame_len() as u16, frame.ecn)
+    }
+
+    #[inline]
+    fn unpack(body: Body, ecn: Ecn) -> Option<selective::Packet> {
+        let Body::Selective(frame) = body else { return None };
+        Some(selective::Packet { ecn, ..frame })
+    }
+
+    #[inline]
+    fn on_done(done: selective::Done, progress: &mut Progress) {
+        match done {
+            selective::Done::Completed(requests) => progress.completed = Some(requests),
+            selective::Done::Received(messages) => progress.placed = Some(messages),
+            selective::Done::Failed => progress.failed = true,
+        }
+    }
+
+    fn on_note(note: selective::Note, tally: &mut Tally) {
+        match note {
+            selective::Note::Retransmitted { packets, .. } => tally.retransmitted += packets as u32,
+            selective::Note::Timeout => tally.timeouts += 1,
+            selective::Note::NackReceived => tally.naks += 1,
+            selective::Note::OutOfOrder => tally.out_of_order += 1,
+            selective::Note::NackSent
+            | selective::Note::Dropped
+            | selective::Note::Duplicate
+            | selective::Note::Invalid => {}
+        }
+    }
+
+    fn send(bytes: u64) -> selective::Command {
+        selective::Command::Post { bytes }
     }
 }
 

@@ -193,6 +193,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         self.outcome.packet_hops = self.outcome.ports.iter().map(|port| port.frames).sum();
         self.outcome.most_packets = self.packets.most();
         self.outcome.pfc_pauses = self.switches.iter().map(|switch| switch.pauses).sum();
+        self.outcome.pools = self.hosts.iter().filter_map(Host::pool_use).collect();
         for (link, protected) in self.links.iter().enumerate() {
             if let Some(protected) = protected {
                 self.outcome.links.push((link as u32, each!(&**protected, pair => pair.tally())));

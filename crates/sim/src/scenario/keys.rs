@@ -127,6 +127,7 @@ const TRAFFIC: Keys = &[
     ("tail_copies", One),
     ("queue_pairs", One),
     ("recovery", One),
+    ("timeout_low", One),
     ("pool", One),
     ("block", One),
     ("payload", One),

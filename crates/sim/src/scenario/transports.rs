@@ -1,6 +1,6 @@
 //! The `transport` of a `[[traffic]]`, with what can be set about it.
 
-use transport::roce;
+use transport::roce::{self, irn, melo, selective};
 use transport::tcp::cc::Algorithm;
 use transport::tcp::{self, Profile, Reordering};
 use units::{Bytes, Span};
@@ -8,7 +8,7 @@ use wire::ethernet::MAX_FRAME;
 use wire::ip::Ecn;
 
 use super::reader::{Read, Reader};
-use crate::net::{TCP_HEADERS, TransportSetup, raw};
+use crate::net::{Memory, TCP_HEADERS, TransportSetup, raw};
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -36,7 +36,7 @@ pub(super) fn read(table: &Reader<'_>) -> Read<TransportSetup> {
     let kind = table.choice("transport", &KINDS)?;
     match table.needed("transport", kind, "a transport such as cubic, dctcp, rdma or datagrams")? {
         Kind::Tcp(algorithm) => connection(table, algorithm).map(TransportSetup::Tcp),
-        Kind::Rdma => queue_pair(table).map(TransportSetup::Roce),
+        Kind::Rdma => rdma(table),
         Kind::Datagrams => Ok(TransportSetup::Raw(raw::Config {
             payload: table.small("payload", 1..=MAX_FRAME - raw::HEADERS)?.unwrap_or(1_518 - raw::HEADERS),
             rate: table.parsed("rate")?,
@@ -82,7 +82,59 @@ fn timers(table: &Reader<'_>) -> Read<Profile> {
     })
 }
 
+#[derive(Clone, Copy)]
+enum Recovery {
+    GoBackN,
+    Melo,
+    Irn,
+}
+
+fn rdma(table: &Reader<'_>) -> Read<TransportSetup> {
+    let choices = [("go-back-n", Recovery::GoBackN), ("melo", Recovery::Melo), ("irn", Recovery::Irn)];
+    let recovery = table.choice("recovery", &choices)?.unwrap_or(Recovery::GoBackN);
+    let memory = match recovery {
+        Recovery::GoBackN => return queue_pair(table).map(TransportSetup::Roce),
+        Recovery::Melo => Memory::Shared(pool(table)?),
+        Recovery::Irn => Memory::Own(irn_timeouts(table)?),
+    };
+    let common = connection_of_messages(table)?;
+    let window = table.small("outstanding", 1..=selective::MAX_OUTSTANDING)?;
+    let config = selective::Config::from(common);
+    let max_outstanding = window.unwrap_or(selective::Config::default().max_outstanding);
+    Ok(TransportSetup::Selective(selective::Config { max_outstanding, ..config }, memory))
+}
+
+/// The bits that all connections of a host share.
+fn pool(table: &Reader<'_>) -> Read<melo::PoolConfig> {
+    let usual = melo::PoolConfig::default();
+    let pool = melo::PoolConfig {
+        bits: table.small("pool", 1..=u32::MAX)?.unwrap_or(usual.bits),
+        block: table.small("block", 1..=u32::MAX)?.unwrap_or(usual.block),
+    };
+    pool.blocks::<u16>().map_err(|error| table.wrong(if table.has("pool") { "pool" } else { "block" }, error))?;
+    Ok(pool)
+}
+
+/// IRN's short timeout; the long one is `timeout`.
+fn irn_timeouts(table: &Reader<'_>) -> Read<irn::Timeouts> {
+    let usual = irn::Timeouts::default();
+    Ok(irn::Timeouts { low: table.span("timeout_low", Span::from_ps(1)..=LONGEST_RTO)?.unwrap_or(usual.low), ..usual })
+}
+
 fn queue_pair(table: &Reader<'_>) -> Read<roce::Config> {
+    let usual = connection_of_messages(table)?;
+    Ok(roce::Config {
+        max_outstanding: table.small("outstanding", 1..=roce::MAX_OUTSTANDING)?.unwrap_or(usual.max_outstanding),
+        obey_nak_copies: table.choice("obey", &[("every", true), ("first", false)])?.unwrap_or(usual.obey_nak_copies),
+        dummies: table.small("dummies", 0..=MOST_BEHIND_A_TAIL)?.unwrap_or(usual.dummies),
+        dummies_after: table.span("dummies_after", Span::ZERO..=LONGEST_RTO)?.unwrap_or(usual.dummies_after),
+        tail_copies: table.small("tail_copies", 0..=MOST_BEHIND_A_TAIL)?.unwrap_or(usual.tail_copies),
+        ..usual
+    })
+}
+
+/// What all queue pairs have, whichever way they recover.
+fn connection_of_messages(table: &Reader<'_>) -> Read<roce::Config> {
     let usual = roce::Config::default();
     let timeouts = Span::from_ps(1)..=roce::Config::timeout_for(u8::MAX);
     Ok(roce::Config {
@@ -90,13 +142,8 @@ fn queue_pair(table: &Reader<'_>) -> Read<roce::Config> {
         timeout: table.span("timeout", timeouts)?.unwrap_or(usual.timeout),
         retry_count: table.small("retries", 0..=u32::MAX)?.unwrap_or(usual.retry_count),
         ack_every: table.small("ack_every", 1..=65_536)?.unwrap_or(usual.ack_every),
-        max_outstanding: table.small("outstanding", 1..=roce::MAX_OUTSTANDING)?.unwrap_or(usual.max_outstanding),
         rate: table.parsed("rate")?,
         ecn: if table.flag("ecn")?.unwrap_or(false) { Ecn::Capable } else { Ecn::NotCapable },
-        obey_nak_copies: table.choice("obey", &[("every", true), ("first", false)])?.unwrap_or(usual.obey_nak_copies),
-        dummies: table.small("dummies", 0..=MOST_BEHIND_A_TAIL)?.unwrap_or(usual.dummies),
-        dummies_after: table.span("dummies_after", Span::ZERO..=LONGEST_RTO)?.unwrap_or(usual.dummies_after),
-        tail_copies: table.small("tail_copies", 0..=MOST_BEHIND_A_TAIL)?.unwrap_or(usual.tail_copies),
         ..usual
     })
 }

@@ -163,7 +163,9 @@ impl Task<'_> {
     fn check_endless(&self) -> Read<()> {
         let missing = |why| Err(self.table.wrong("size", format_args!("missing: expected one, {why}")));
         match self.transport {
-            TransportSetup::Roce(_) => missing("since RDMA's messages end; or a series of them"),
+            TransportSetup::Roce(_) | TransportSetup::Selective(..) => {
+                missing("since RDMA's messages end; or a series of them")
+            }
             _ if !self.around.until_given => missing("or until in [run]: this would have no end"),
             _ => Ok(()),
         }
@@ -313,6 +315,7 @@ pub(super) fn largest(transport: &TransportSetup, topology: &Topology) -> Bytes 
         TransportSetup::Roce(config) => {
             hour.min(roce::MAX_MESSAGE).min(u64::from(roce::MAX_OUTSTANDING) * u64::from(config.mtu))
         }
+        TransportSetup::Selective(..) => hour.min(roce::MAX_MESSAGE),
         TransportSetup::Tcp(_) | TransportSetup::Raw(_) => hour,
     })
 }

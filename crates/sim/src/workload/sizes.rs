@@ -130,13 +130,22 @@ impl Sizes {
     /// E(1/S), where S is the number of packets in a flow, each with so much payload: how likely a packet of a random
     /// flow is its last (rdma-corruption, Theorem 6).
     pub fn mean_inverse_packets(&self, payload: Bytes) -> f64 {
+        self.mean_of_packets(payload, f64::recip, inverse_packets_up_to)
+    }
+
+    /// E(S). Of all packets, 1/E(S) are the last of their flow.
+    pub fn mean_packets(&self, payload: Bytes) -> f64 {
+        self.mean_of_packets(payload, |packets| packets, packets_up_to)
+    }
+
+    /// The mean of what `of` makes of a number of packets; `up_to` is its integral from zero to a size.
+    fn mean_of_packets(&self, payload: Bytes, of: fn(f64) -> f64, up_to: fn(f64, f64) -> f64) -> f64 {
         let packet = payload.get().max(1) as f64;
         let mean_within = |low: Knot, high: Knot| {
             if low.bytes == high.bytes {
-                (high.bytes / packet).ceil().max(1.0).recip()
+                of((high.bytes / packet).ceil().max(1.0))
             } else {
-                (inverse_packets_up_to(high.bytes, packet) - inverse_packets_up_to(low.bytes, packet))
-                    / (high.bytes - low.bytes)
+                (up_to(high.bytes, packet) - up_to(low.bytes, packet)) / (high.bytes - low.bytes)
             }
         };
         self.segments().map(|(low, high)| (high.share - low.share) * mean_within(low, high)).sum()
@@ -182,6 +191,12 @@ fn next_knot(line: &str, last: Option<&Knot>) -> Result<Knot, String> {
 fn inverse_packets_up_to(bytes: f64, packet: f64) -> f64 {
     let whole = (bytes / packet).floor();
     packet * harmonic(whole) + (bytes - whole * packet) / (whole + 1.0)
+}
+
+/// The integral of ⌈x/packet⌉.
+fn packets_up_to(bytes: f64, packet: f64) -> f64 {
+    let whole = (bytes / packet).floor();
+    packet * whole * (whole + 1.0) / 2.0 + (bytes - whole * packet) * (whole + 1.0)
 }
 
 /// 1 + 1/2 + … + 1/n.
@@ -244,17 +259,25 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_inverse_is_that_of_many_samples() {
+    fn means_of_packets_are_those_of_many_samples() {
         let mut random = Random::new(3, 0);
         for trace in Trace::ALL {
             let sizes = trace.sizes();
             let n = 100_000;
-            let sum: f64 = (0..n).map(|_| (sizes.sample(&mut random).div_ceil(1_024) as f64).recip()).sum();
+            let (mut inverse, mut packets) = (0.0, 0.0);
+            for _ in 0..n {
+                let drawn = sizes.sample(&mut random).div_ceil(1_024) as f64;
+                (inverse, packets) = (inverse + drawn.recip(), packets + drawn);
+            }
             let exact = sizes.mean_inverse_packets(Bytes::new(1_024));
-            assert!(close(sum / f64::from(n), exact, 0.02), "{}: {exact}", trace.name());
+            assert!(close(inverse / f64::from(n), exact, 0.02), "{}: {exact}", trace.name());
+            let exact = sizes.mean_packets(Bytes::new(1_024));
+            assert!(close(packets / f64::from(n), exact, 0.05), "{}: {exact}", trace.name());
         }
         assert_eq!(Sizes::fixed(4_096).mean_inverse_packets(Bytes::new(1_024)), 0.25);
         assert_eq!(Sizes::fixed(4_097).mean_inverse_packets(Bytes::new(1_024)), 0.2);
+        assert_eq!(Sizes::fixed(4_096).mean_packets(Bytes::new(1_024)), 4.0);
+        assert_eq!(Sizes::fixed(4_097).mean_packets(Bytes::new(1_024)), 5.0);
     }
 
     #[test]
