@@ -11,6 +11,8 @@
 //! | switches that repeat NAKs and what they ask for | [`repeat`] |
 //! | expected PSN, one NAK for each, acknowledgements, READ responses | `responder` |
 //! | what leaves next, and when | [`Qp`] |
+//! | selective retransmission instead of go-back-N | [`selective`], by [`melo`] or [`irn`] |
+//! | how likely corruption costs a timeout, and what to do about it | [`model`] |
 //!
 //! A [`Qp`] is established from the start and stands at both ends: each posts requests of its own and answers the
 //! peer's. It has one wire. When that pulls, strictly in this order: ACK or NAK; packets that are sent again; READ
@@ -20,11 +22,15 @@
 //! congestion notification packets, and errors that have nothing to do with loss.
 
 mod config;
+pub mod irn;
+pub mod melo;
+pub mod model;
 mod packet;
 mod psn;
 pub mod repeat;
 mod requester;
 mod responder;
+pub mod selective;
 mod tail;
 
 use machine::{Machine, Out, Port, Pull};

@@ -1,0 +1,190 @@
+//! IRN-style selective repeat: what MELO is measured against, with all the memory it wants.
+//!
+//! "Revisiting Network Support for RDMA" (SIGCOMM'18) §3.1 and §3.2. Each end of each connection has a bitmap as long as
+//! what may be outstanding, which is one bandwidth-delay product (BDP-FC). The receiver places any packet and tells of
+//! each that comes out of order; the sender enters recovery with the first such NACK and leaves it when everything is
+//! acknowledged that had been sent by then:
+//!
+//! ```text
+//!             NACK                                    una >= recover
+//!   Normal ──────────▶ Recovery, recover = sent ────────────────────▶ Normal
+//!                         each packet that is not known to have arrived, and lies before one
+//!                         that did, is sent again, once
+//! ```
+//!
+//! One that is lost twice waits for the next recovery or for the timeout, which is short while few packets are
+//! outstanding: then no other can follow whose arrival would tell.
+//!
+//! Invariant: bitmaps hold bits only for places of the current window.
+
+mod ring;
+
+use std::collections::VecDeque;
+
+use units::Span;
+
+use super::psn::{Numbering, Psn};
+use super::selective::{Arrival, Forgotten, Gaps, Learned, Recovery, Window};
+use ring::Ring;
+
+/// How long to wait when hardly anything is outstanding; otherwise it is the connection's timeout (RTO_high).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// RTO_low.
+    pub low: Span,
+    /// With fewer packets than this outstanding, it is low.
+    pub few: u32,
+}
+
+impl Default for Timeouts {
+    /// The paper's: 100 µs with fewer than three packets. Its RTO_high is 320 µs.
+    fn default() -> Self {
+        Self { low: Span::from_us(100), few: 3 }
+    }
+}
+
+#[derive(Debug)]
+pub struct Irn {
+    numbering: Numbering,
+    timeouts: Timeouts,
+
+    /// ePSN, as a place.
+    next: u64,
+    arrived: Ring,
+    /// How many bits of it are set.
+    ahead: u64,
+    /// What arrived out of order and is to be told.
+    owed: VecDeque<u64>,
+
+    una: u64,
+    sacked: Ring,
+    /// Until what is acknowledged the recovery lasts.
+    recover: Option<u64>,
+    /// What to send again next, if it lies before `lost_before`.
+    again: u64,
+    lost_before: u64,
+}
+
+impl Irn {
+    pub(super) fn new(max_outstanding: u32, first: Psn, timeouts: Timeouts) -> Self {
+        Self {
+            numbering: Numbering::starting_at(first),
+            timeouts,
+            next: 0,
+            arrived: Ring::new(max_outstanding),
+            ahead: 0,
+            owed: VecDeque::new(),
+            una: 0,
+            sacked: Ring::new(max_outstanding),
+            recover: None,
+            again: 0,
+            lost_before: 0,
+        }
+    }
+
+    /// Bits of each of the two bitmaps.
+    pub fn bitmap_bits(&self) -> u64 {
+        self.sacked.bits()
+    }
+
+    fn on_next(&mut self) -> Arrival {
+        let (from, filled) = (self.next, self.ahead > 0);
+        self.next += 1;
+        while self.arrived.take(self.next) {
+            self.next += 1;
+            self.ahead -= 1;
+        }
+        self.owed.retain(|place| *place >= self.next);
+        Arrival::Next { passed: self.next - from, filled }
+    }
+
+    /// Moves on to the next that is not known to have arrived.
+    fn step_over_sacked(&mut self) {
+        self.again = self.again.max(self.una);
+        while self.again < self.lost_before && self.sacked.get(self.again) {
+            self.again += 1;
+        }
+    }
+}
+
+impl Recovery for Irn {
+    #[inline]
+    fn arrive(&mut self, place: u64) -> Arrival {
+        if place == self.next {
+            return self.on_next();
+        }
+        // Each is told once at a time, so that copies cannot make the queue longer than the window.
+        if !self.owed.contains(&place) {
+            self.owed.push_back(place);
+        }
+        if self.arrived.get(place) {
+            return Arrival::Held;
+        }
+        self.arrived.set(place);
+        self.ahead += 1;
+        Arrival::Ahead
+    }
+
+    fn owes_nack(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    fn next_nack(&mut self) -> Option<Gaps> {
+        self.owed.pop_front().map(|place| Gaps::Sacked(self.numbering.psn(place)))
+    }
+
+    fn learn(&mut self, gaps: Gaps, expected: u64, window: Window) -> Learned {
+        let Gaps::Sacked(psn) = gaps else { return Learned::Invalid };
+        let place = self.numbering.place(psn, expected).filter(|place| (expected + 1..window.sent).contains(place));
+        let Some(place) = place else { return Learned::Invalid };
+        if place < window.una || self.sacked.get(place) {
+            return Learned::Nothing;
+        }
+        self.sacked.set(place);
+        if self.recover.is_none() {
+            self.recover = Some(window.sent);
+            (self.again, self.lost_before) = (window.una, window.una);
+        }
+        // What lies behind the cursor will be sent in any case.
+        self.lost_before = self.lost_before.max(place.min(window.cursor));
+        self.step_over_sacked();
+        Learned::News
+    }
+
+    #[inline]
+    fn again(&self, _una: u64) -> Option<u64> {
+        (self.again < self.lost_before).then_some(self.again)
+    }
+
+    fn sent_again(&mut self) {
+        self.again += 1;
+        self.step_over_sacked();
+    }
+
+    fn has_arrived(&self, place: u64) -> bool {
+        self.sacked.get(place)
+    }
+
+    #[inline]
+    fn acknowledged(&mut self, una: u64) {
+        (self.una..una).for_each(|place| _ = self.sacked.take(place));
+        self.una = una;
+        self.recover = self.recover.filter(|recover| una < *recover);
+        self.step_over_sacked();
+    }
+
+    fn restart(&mut self, una: u64) {
+        self.recover = None;
+        (self.again, self.lost_before) = (una, una);
+    }
+
+    fn patience(&self, timeout: Span, outstanding: u64) -> Span {
+        if outstanding < u64::from(self.timeouts.few) { self.timeouts.low.min(timeout) } else { timeout }
+    }
+
+    fn bring_in(&mut self, _una: u64) -> Option<Forgotten> {
+        None
+    }
+
+    fn close(&mut self) {}
+}

@@ -1,0 +1,284 @@
+//! MELO: selective retransmission with almost no memory on the chip.
+//!
+//! "Memory Efficient Loss Recovery for Hardware-based Transport in Datacenter" (APNet'17) §3. A bitmap for each connection
+//! would be larger than all the rest that a NIC keeps of it. But what is out of order at any time, over all connections,
+//! is no more than bandwidth times round trip: they share one small [`Pool`] of bits, a block at a time.
+//!
+//! | paper | here |
+//! | --- | --- |
+//! | §3.2.2 off-chip re-ordering buffer | the receiver of [`selective`](super::selective) |
+//! | §3.2.3 bits allocation, Fig. 3(a, b) | [`Pool`] |
+//! | §3.2.3 bits block concatenation, Fig. 3(c) | `bitmap` |
+//! | §3.2.3 and §3.2.4 at the receiver: front, end, three latest holes | [`Track`] |
+//! | §3.2.4 at the sender: the receiver's bitmap, restored from NACKs | [`Resend`] |
+//! | §3.2.4 what it takes | [`Account`] |
+//! | §3.2.5 not enough bits, swapping | [`Melo`] |
+//!
+//! **Not enough bits.** A packet that there are no bits for is dropped, as go-back-N drops it. What brings it back: a
+//! receiver that tracks nothing sends a bare NACK, once for each expected PSN, and its sender goes back there. One that
+//! tracks something has told of its first hole already; once bits are free again, a later packet makes a hole of what was
+//! dropped, and that is told. If nothing comes later, or what was told is lost, the sender's timeout is left. A sender
+//! without bits goes back to the first hole that it could not keep.
+//!
+//! Invariants: on the chip a connection takes 20 bytes at the receiver and 8 at the sender, and blocks; each block of a
+//! pool is free or in the bitmap of one connection, never both; a connection that ends gives its blocks back.
+
+mod account;
+pub mod bench;
+mod bitmap;
+mod pool;
+mod resend;
+mod track;
+
+use std::cell::{Ref, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+
+use units::Span;
+
+use super::psn::{Numbering, Psn};
+use super::selective::{Arrival, Forgotten, Gaps, Hole, Holes, Learned, Recovery, Window};
+
+pub use account::{Account, QP_CONTEXT};
+pub use pool::{Pool, PoolConfig, PoolError, Slot, Usage};
+pub use resend::Resend;
+pub use track::{OffChip, Seen, Track};
+
+/// The two pools of a NIC. A clone is a handle on the same pools.
+#[derive(Debug)]
+pub struct Nic<S = u8> {
+    receive: Rc<RefCell<Pool<S>>>,
+    send: Rc<RefCell<Pool<S>>>,
+}
+
+impl<S> Clone for Nic<S> {
+    fn clone(&self) -> Self {
+        Self { receive: Rc::clone(&self.receive), send: Rc::clone(&self.send) }
+    }
+}
+
+impl<S: Slot> Nic<S> {
+    /// Both pools alike, as in the paper: a sender never needs more bits than its receiver.
+    pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
+        let pool = || Pool::new(config).map(|pool| Rc::new(RefCell::new(pool)));
+        Ok(Self { receive: pool()?, send: pool()? })
+    }
+
+    /// What the receivers of this NIC share.
+    pub fn receive(&self) -> Ref<'_, Pool<S>> {
+        self.receive.borrow()
+    }
+
+    /// What its senders share.
+    pub fn send(&self) -> Ref<'_, Pool<S>> {
+        self.send.borrow()
+    }
+}
+
+/// What a connection keeps off the chip while it is swapped out.
+#[derive(Debug)]
+struct Away {
+    track: OffChip,
+    resend: Vec<bool>,
+}
+
+/// Which NACK is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    /// A hole is new.
+    Holes,
+    /// Nothing is tracked, and something was dropped.
+    Bare,
+}
+
+/// Both halves of a connection, and its share of the pools.
+#[derive(Debug)]
+pub struct Melo<S: Slot = u8> {
+    nic: Nic<S>,
+    numbering: Numbering,
+    track: Track<S>,
+    resend: Resend<S>,
+    /// The same two facts that go-back-N keeps: whether a NAK is due, and whether one went out for this ePSN.
+    due: Due,
+    bare_sent: bool,
+    away: Option<Box<Away>>,
+}
+
+impl<S: Slot> Melo<S> {
+    pub(super) fn new(nic: &Nic<S>, first: Psn) -> Self {
+        Self {
+            nic: nic.clone(),
+            numbering: Numbering::starting_at(first),
+            track: Track::new(first),
+            resend: Resend::new(first),
+            due: Due::Nothing,
+            bare_sent: false,
+            away: None,
+        }
+    }
+
+    pub fn track(&self) -> &Track<S> {
+        &self.track
+    }
+
+    pub fn resend(&self) -> &Resend<S> {
+        &self.resend
+    }
+
+    pub(super) fn swap_out(&mut self) {
+        if self.away.is_some() {
+            return;
+        }
+        let track = self.track.swap_out(&mut self.nic.receive.borrow_mut());
+        let resend = self.resend.swap_out(&mut self.nic.send.borrow_mut());
+        self.away = Some(Box::new(Away { track, resend }));
+    }
+
+    fn swap_in(&mut self, away: Away, una: u64) -> Forgotten {
+        let mut forgotten = Forgotten::default();
+        if !self.track.swap_in(&mut self.nic.receive.borrow_mut(), away.track) {
+            forgotten.arrivals = true;
+            // The sender believes that most of it is here, so say otherwise even if a bare NACK went out before.
+            self.due = Due::Bare;
+        }
+        if !self.resend.swap_in(&mut self.nic.send.borrow_mut(), &away.resend) {
+            forgotten.resend_from = self.numbering.place(self.resend.known_before(), una);
+        }
+        forgotten
+    }
+
+    /// Takes in the part of a hole that is news.
+    fn learn_hole(&mut self, hole: Range<u64>, una: u64) -> Learned {
+        let known = self.numbering.place(self.resend.known_before(), una).unwrap_or(una);
+        let start = hole.start.max(known);
+        if start >= hole.end {
+            return Learned::Nothing;
+        }
+        let len = (hole.end - start) as u32;
+        if self.resend.learn(&mut self.nic.send.borrow_mut(), self.numbering.psn(start), len) {
+            Learned::News
+        } else {
+            Learned::GoBack(start)
+        }
+    }
+
+    /// Where a hole of a NACK is; `None` if it cannot be.
+    fn hole_at(&self, hole: Hole, expected: u64, sent: u64) -> Option<Range<u64>> {
+        let base = self.numbering.psn(expected).number() as u16;
+        let start = expected + u64::from(hole.start.wrapping_sub(base));
+        let end = start + u64::from(hole.len);
+        // Something behind it arrived, so something behind it was sent.
+        (end < sent).then_some(start..end)
+    }
+}
+
+impl<S: Slot> Recovery for Melo<S> {
+    #[inline]
+    fn arrive(&mut self, place: u64) -> Arrival {
+        match self.track.arrive(&mut self.nic.receive.borrow_mut(), self.numbering.psn(place)) {
+            Seen::Next { passed, filled } => {
+                self.bare_sent = false;
+                if self.due == Due::Holes && self.track.is_empty() {
+                    self.due = Due::Nothing;
+                }
+                Arrival::Next { passed: u64::from(passed), filled }
+            }
+            Seen::Ahead { hole } => {
+                if hole {
+                    self.due = Due::Holes;
+                }
+                Arrival::Ahead
+            }
+            Seen::NoBits => {
+                if self.track.is_empty() && !self.bare_sent {
+                    self.due = Due::Bare;
+                }
+                Arrival::Dropped
+            }
+            Seen::Middle | Seen::Behind => Arrival::Dropped,
+        }
+    }
+
+    fn owes_nack(&self) -> bool {
+        self.due != Due::Nothing
+    }
+
+    fn next_nack(&mut self) -> Option<Gaps> {
+        match std::mem::replace(&mut self.due, Due::Nothing) {
+            Due::Nothing => None,
+            Due::Holes => Some(Gaps::Holes(self.track.holes())),
+            Due::Bare => {
+                self.bare_sent = true;
+                Some(Gaps::Holes(Holes::none()))
+            }
+        }
+    }
+
+    fn learn(&mut self, gaps: Gaps, expected: u64, window: Window) -> Learned {
+        let Gaps::Holes(holes) = gaps else { return Learned::Invalid };
+        if holes.is_empty() {
+            if expected < window.una {
+                return Learned::Nothing;
+            }
+            self.restart(window.una);
+            return Learned::GoBack(window.una);
+        }
+        let mut learned = Learned::Nothing;
+        for hole in holes.iter() {
+            let Some(hole) = self.hole_at(hole, expected, window.sent) else { return Learned::Invalid };
+            // What lies behind the cursor will be sent in any case.
+            match self.learn_hole(hole.start.max(window.una)..hole.end.min(window.cursor), window.una) {
+                Learned::Nothing => {}
+                Learned::News => learned = Learned::News,
+                other => return other,
+            }
+        }
+        learned
+    }
+
+    #[inline]
+    fn again(&self, una: u64) -> Option<u64> {
+        self.resend.front().and_then(|psn| self.numbering.place(psn, una))
+    }
+
+    fn sent_again(&mut self) {
+        self.resend.pass_front(&mut self.nic.send.borrow_mut());
+    }
+
+    fn has_arrived(&self, _place: u64) -> bool {
+        false
+    }
+
+    #[inline]
+    fn acknowledged(&mut self, una: u64) {
+        self.resend.acknowledged(&mut self.nic.send.borrow_mut(), self.numbering.psn(una));
+    }
+
+    fn restart(&mut self, una: u64) {
+        self.resend.clear(&mut self.nic.send.borrow_mut(), self.numbering.psn(una));
+    }
+
+    fn patience(&self, timeout: Span, _outstanding: u64) -> Span {
+        timeout
+    }
+
+    #[inline]
+    fn bring_in(&mut self, una: u64) -> Option<Forgotten> {
+        let away = self.away.take()?;
+        Some(self.swap_in(*away, una))
+    }
+
+    fn close(&mut self) {
+        self.away = None;
+        self.track.clear(&mut self.nic.receive.borrow_mut());
+        let at = self.resend.known_before();
+        self.resend.clear(&mut self.nic.send.borrow_mut(), at);
+    }
+}
+
+impl<S: Slot> Drop for Melo<S> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,185 @@
+//! Which setting is worth its cost.
+//!
+//! "Packet corruption in RDMA" §4 and §5.2. The cheapest number of dummies and copies with which no more flows are late than
+//! the goal allows; among equally cheap ones, that with fewer. More of anything never makes a flow later, so the least
+//! that each mechanism needs while the others do all they can bounds the search from below.
+//!
+//! A flow is taken to be late if what corruption adds exceeds the goal less the tail latency without corruption. Most flows are
+//! faster than that tail, so this errs on the safe side.
+
+use units::{Prob, Span};
+
+use super::{Corruption, Model, Setting, Tail, Timing};
+
+/// Of each.
+pub const MOST_COPIES: u32 = 8;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    /// Flows are to be complete within this,
+    pub latency: Span,
+    /// but for this share of them: 1e-3 for a p99.9.
+    pub late: Prob,
+    /// What the same percentile is without corruption.
+    pub base: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Advice {
+    Set(Plan),
+    Unreachable(Obstacle),
+}
+
+/// A setting that reaches the goal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    pub setting: Setting,
+    /// The longest T with which a tail that dummies show is in time; none without dummies.
+    pub wait: Option<Span>,
+    /// Share of flows that are late.
+    pub late: f64,
+    /// With nothing set.
+    pub late_unprotected: f64,
+    /// With one dummy less, one copy of NAKs less, one of NAKed packets less; none where there is none.
+    pub with_one_less: [Option<f64>; 3],
+    /// Bytes more on a path, as a share.
+    pub cost: f64,
+}
+
+/// Why no setting reaches the goal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Obstacle {
+    /// Flows are late without corruption.
+    Base,
+    /// Go-back-N alone makes too many flows late, even if it never needs a timeout.
+    Repairs {
+        late: f64,
+        /// Losses of a flow that can be repaired in time.
+        in_time: u64,
+        /// Corruption of a full packet at which the goal would be reached with nothing set: what has to be hidden below.
+        bearable: Prob,
+    },
+    /// Even with the most copies of everything, too many flows time out.
+    Copies { late: f64, bearable: Prob },
+}
+
+impl Model {
+    /// `timing.wait` is not looked at: the T that fits is part of the advice.
+    pub fn advise(&self, goal: &Goal, timing: &Timing, obeys_copies: bool) -> Advice {
+        let Some(slack) = goal.latency.as_ps().checked_sub(goal.base.as_ps()).filter(|slack| *slack > 0) else {
+            return Advice::Unreachable(Obstacle::Base);
+        };
+        let slack = Span::from_ps(slack);
+        let timing = Timing { wait: slack.saturating_sub(timing.rtt), ..*timing };
+        let search = Search { model: self, goal, timing, slack, obeys_copies };
+        match search.cheapest() {
+            Some(counts) => Advice::Set(search.plan(counts)),
+            None => Advice::Unreachable(search.obstacle()),
+        }
+    }
+}
+
+/// Dummies, copies of NAKs, copies of NAKed packets.
+type Counts = [u32; 3];
+
+struct Search<'a> {
+    model: &'a Model,
+    goal: &'a Goal,
+    timing: Timing,
+    slack: Span,
+    obeys_copies: bool,
+}
+
+impl Search<'_> {
+    fn setting(&self, [dummies, naks, naked]: Counts) -> Setting {
+        Setting { naks, naked, tail: Tail::Dummies(dummies), obeys_copies: self.obeys_copies }
+    }
+
+    fn late(&self, counts: Counts) -> f64 {
+        self.model.late(&self.setting(counts), &self.timing, self.slack)
+    }
+
+    fn cost(&self, counts: Counts) -> f64 {
+        self.model.cost(&self.setting(counts)).path.total()
+    }
+
+    fn reaches(&self, counts: Counts) -> bool {
+        self.late(counts) <= self.goal.late.get()
+    }
+
+    fn cheapest(&self) -> Option<Counts> {
+        let mut least = [0; 3];
+        for (at, least) in least.iter_mut().enumerate() {
+            let with = |count| {
+                let mut counts = [MOST_COPIES; 3];
+                counts[at] = count;
+                counts
+            };
+            *least = (0..=MOST_COPIES).find(|count| self.reaches(with(*count)))?;
+        }
+        let mut candidates: Vec<(f64, Counts)> = Vec::new();
+        for dummies in least[0]..=MOST_COPIES {
+            for naks in least[1]..=MOST_COPIES {
+                for naked in least[2]..=MOST_COPIES {
+                    let counts = [dummies, naks, naked];
+                    candidates.push((self.cost(counts), counts));
+                }
+            }
+        }
+        let copies = |counts: &Counts| counts.iter().sum::<u32>();
+        candidates
+            .sort_by(|(cost, counts), (other, others)| cost.total_cmp(other).then(copies(counts).cmp(&copies(others))));
+        candidates.into_iter().map(|(_, counts)| counts).find(|counts| self.reaches(*counts))
+    }
+
+    fn plan(&self, counts: Counts) -> Plan {
+        let one_less = |at: usize| {
+            let mut fewer = counts;
+            fewer[at] = counts[at].checked_sub(1)?;
+            Some(self.late(fewer))
+        };
+        Plan {
+            setting: self.setting(counts),
+            wait: (counts[0] > 0).then_some(self.timing.wait),
+            late: self.late(counts),
+            late_unprotected: self.late([0; 3]),
+            with_one_less: [0, 1, 2].map(one_less),
+            cost: self.cost(counts),
+        }
+    }
+
+    fn obstacle(&self) -> Obstacle {
+        let late = self.model.late_by_repairs(&self.timing, self.slack);
+        let bearable = self.bearable();
+        if late > self.goal.late.get() {
+            let in_time = self.slack.as_ps().checked_div(self.timing.rtt.as_ps()).unwrap_or(0);
+            Obstacle::Repairs { late, in_time, bearable }
+        } else {
+            Obstacle::Copies { late: self.late([MOST_COPIES; 3]), bearable }
+        }
+    }
+
+    /// The most corruption with which the goal is reached with nothing set.
+    fn bearable(&self) -> Prob {
+        let reaches = |beta: Prob| {
+            let corruption = match self.model.corruption {
+                Corruption::Drops(_) => Corruption::Drops(beta),
+                Corruption::Bits(_) | Corruption::Packets(_) => Corruption::Packets(beta),
+            };
+            let model = Model { corruption, ..self.model.clone() };
+            model.late(&Setting::NONE, &self.timing, self.slack) <= self.goal.late.get()
+        };
+        // Halved on a scale of logarithms: two digits are enough, the magnitude is what counts.
+        let (mut low, mut high) = (-20.0, self.model.packet_corruption().get().log10());
+        for _ in 0..12 {
+            let middle = (low + high) / 2.0;
+            if reaches(super::literal(10f64.powf(middle))) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        super::literal(10f64.powf(low))
+    }
+}

@@ -1,0 +1,54 @@
+//! What the mechanisms cost in bandwidth.
+//!
+//! "Packet corruption in RDMA" §4.1 (Eq. 1), §4.2 and §4.3. Copies of NAKs and of what they ask for cost something only where
+//! packets are lost; dummies and copies of tails cost something everywhere.
+
+use super::{Model, Setting, Tail};
+
+/// Bytes more, as a share of the bytes of data packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// On the way back.
+    pub naks: f64,
+    pub naked: f64,
+    /// Dummies, or copies of tails.
+    pub tail: f64,
+}
+
+impl Cost {
+    pub fn total(&self) -> f64 {
+        self.naks + self.naked + self.tail
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// As the paper counts: on one corrupting link, and of tails on average over flows, E(1/S).
+    pub paper: Cost,
+    /// On a path, L links of which the share ω corrupts; of all bytes sent.
+    pub path: Cost,
+}
+
+impl Model {
+    pub fn cost(&self, setting: &Setting) -> Costs {
+        let beta = self.packet_corruption().get();
+        // Means over flows count a flow of one packet as much as one of thousands; links do not.
+        let (flows, links) = (self.flows.mean_inverse, self.flows.mean.recip());
+        Costs { paper: self.cost_with(setting, beta, flows), path: self.cost_with(setting, self.lost(), links) }
+    }
+
+    /// Where packets are lost with this probability, and this share of packets are tails.
+    fn cost_with(&self, setting: &Setting, lost: f64, tails: f64) -> Cost {
+        let naks = f64::from(setting.naks);
+        let obeyed = if setting.obeys_copies { naks } else { 0.0 };
+        Cost {
+            naks: self.lengths.ratio(self.lengths.ack) * naks * lost,
+            naked: (f64::from(setting.naked) + obeyed) * lost,
+            tail: tails
+                * match setting.tail {
+                    Tail::Dummies(dummies) => self.lengths.ratio(self.lengths.header) * f64::from(dummies),
+                    Tail::Repeat(copies) => self.lengths.ratio(self.lengths.tail) * f64::from(copies),
+                },
+        }
+    }
+}

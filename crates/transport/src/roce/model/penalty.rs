@@ -1,0 +1,90 @@
+//! What a loss costs in time.
+//!
+//! "Packet corruption in RDMA" §3.1 and §5.2. A loss that is NAKed costs a round trip. Else the requester waits for its timer;
+//! but where flows share a queue pair, the next flow shows that a tail is missing, or has its ACK acknowledge all that
+//! went before. Then the gap between flows is the penalty, if it is shorter.
+
+use units::{Bytes, Prob, Rate, Span};
+
+use super::{Model, Setting, Tail};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Until the requester gives up waiting: 4.096 µs × 2^t.
+    pub rto: Span,
+    pub rtt: Span,
+    /// Mean time between flows on one queue pair; none if every flow has its own.
+    pub gap: Option<Span>,
+    /// T: how long a queue pair is idle before dummies are sent.
+    pub wait: Span,
+}
+
+impl Timing {
+    /// Mean of what a tail waits if it waits for so long, or for the next flow. Flows arrive at random.
+    fn at_most(&self, span: Span) -> Span {
+        match self.gap {
+            None => span,
+            Some(Span::ZERO) => Span::ZERO,
+            Some(gap) => gap.scale(-(-span.as_secs() / gap.as_secs()).exp_m1()),
+        }
+    }
+
+    /// How likely no flow follows within so long.
+    pub(super) fn nothing_within(&self, span: Span) -> f64 {
+        match self.gap {
+            None => 1.0,
+            Some(Span::ZERO) => 0.0,
+            Some(gap) => (-span.as_secs() / gap.as_secs()).exp(),
+        }
+    }
+}
+
+/// Between flows of `mean` bytes on one of `queue_pairs`, where they fill this share of a host's link.
+pub fn gap_between_flows(mean: Bytes, rate: Rate, load: Prob, queue_pairs: u32) -> Span {
+    rate.span_of(mean).scale(f64::from(queue_pairs) / load.get())
+}
+
+/// Mean time that corruption adds to a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Penalty {
+    /// NAKs and retransmissions lost.
+    pub timeouts: Span,
+    /// Tails and their ACKs lost.
+    pub tails: Span,
+    /// What go-back-N repairs.
+    pub retransmissions: Span,
+}
+
+impl Penalty {
+    pub fn total(&self) -> Span {
+        plus(plus(self.timeouts, self.tails), self.retransmissions)
+    }
+}
+
+/// A link that corrupts everything has a penalty beyond all clocks.
+fn plus(one: Span, other: Span) -> Span {
+    Span::from_ps(one.as_ps().saturating_add(other.as_ps()))
+}
+
+impl Model {
+    pub fn penalty(&self, setting: &Setting, timing: &Timing) -> Penalty {
+        let estimate = self.estimate(setting);
+        let causes = estimate.per_flow.map(|forms| forms.exact);
+        let waiting = match setting.tail {
+            Tail::Dummies(1..) => self.mean_repaired_tails(setting),
+            Tail::Dummies(0) | Tail::Repeat(_) => 0.0,
+        };
+        Penalty {
+            timeouts: timing.rto.scale(causes.nak + causes.twice),
+            tails: plus(
+                timing.at_most(timing.rto).scale(causes.tail + causes.tail_ack),
+                timing.at_most(timing.wait).scale(waiting),
+            ),
+            retransmissions: timing.rtt.scale(estimate.retransmissions),
+        }
+    }
+
+    fn mean_repaired_tails(&self, setting: &Setting) -> f64 {
+        self.given(setting).iter().map(|given| given.weight * given.tail.repaired()).sum()
+    }
+}

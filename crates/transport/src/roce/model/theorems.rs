@@ -1,0 +1,81 @@
+//! Theorems 4–12 as the paper prints them: first terms, for small β and few corrupting links.
+//!
+//! β is that of a full packet on one corrupting link; what a shorter packet suffers is a share of it: [`Ratios`]. Copies are
+//! those besides the original, so the N of Theorems 8 and 9 is one more. All are chances per packet; of a tail they have to
+//! be multiplied by E(1/S), which is left to [`per_packet`].
+
+use units::Prob;
+
+use super::exact::Causes;
+use super::{Corruption, Lengths, Model, Path, Setting, Tail};
+
+/// What a header and an ACK suffer, as a share of what a full packet does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratios {
+    pub header: f64,
+    pub ack: f64,
+}
+
+impl Ratios {
+    /// The paper's 0.06 for both.
+    pub const ROUNDED: Self = Self { header: 0.06, ack: 0.06 };
+
+    /// 62/1086 and 68/1086, or what other lengths make of it.
+    pub fn of(lengths: &Lengths, corruption: Corruption) -> Self {
+        match corruption {
+            Corruption::Drops(_) => Self { header: 1.0, ack: 1.0 },
+            Corruption::Bits(_) | Corruption::Packets(_) => {
+                Self { header: lengths.ratio(lengths.header), ack: lengths.ratio(lengths.ack) }
+            }
+        }
+    }
+}
+
+/// Theorems 4 and 8, 0.06^N L² β^(N+1) ω²: a packet, its NAK and all copies of that.
+pub fn nak(path: &Path, beta: Prob, ratios: Ratios, copies: u32) -> f64 {
+    expected_links(path).powi(2) * beta.get() * power(ratios.ack * beta.get(), copies + 1)
+}
+
+/// Theorems 5 and 9, L β^(N+1) ω: a packet, its retransmission and all copies of that.
+pub fn twice(path: &Path, beta: Prob, copies: u32) -> f64 {
+    expected_links(path) * power(beta.get(), copies + 2)
+}
+
+/// Theorems 6 and 10, 0.06^N L β^(N+1) ω: a tail and all dummies behind it.
+pub fn tail_with_dummies(path: &Path, beta: Prob, ratios: Ratios, dummies: u32) -> f64 {
+    expected_links(path) * beta.get() * power(ratios.header * beta.get(), dummies)
+}
+
+/// Theorem 11, L β^(N+1) ω: a tail and all its copies.
+pub fn tail_with_copies(path: &Path, beta: Prob, copies: u32) -> f64 {
+    expected_links(path) * power(beta.get(), copies + 1)
+}
+
+/// Theorems 7 and 12, 0.06^(N+1) L β^(N+1) ω: the ACKs of a tail and of all that was sent behind it.
+pub fn tail_ack(path: &Path, beta: Prob, ratios: Ratios, behind: u32) -> f64 {
+    expected_links(path) * power(ratios.ack * beta.get(), behind + 1)
+}
+
+/// All four, per packet, as the paper counts.
+pub fn per_packet(model: &Model, setting: &Setting, ratios: Ratios) -> Causes<f64> {
+    let (path, beta, tails) = (&model.path, model.packet_corruption(), model.flows.mean_inverse);
+    let (tail, behind) = match setting.tail {
+        Tail::Dummies(dummies) => (tail_with_dummies(path, beta, ratios, dummies), dummies),
+        Tail::Repeat(copies) => (tail_with_copies(path, beta, copies), copies),
+    };
+    Causes {
+        nak: nak(path, beta, ratios, setting.naks),
+        twice: twice(path, beta, setting.naked),
+        tail: tails * tail,
+        tail_ack: tails * tail_ack(path, beta, ratios, behind),
+    }
+}
+
+/// L ω.
+fn expected_links(path: &Path) -> f64 {
+    f64::from(path.links) * path.corrupting.get()
+}
+
+fn power(base: f64, exponent: u32) -> f64 {
+    base.powf(f64::from(exponent))
+}

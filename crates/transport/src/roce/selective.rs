@@ -1,0 +1,276 @@
+//! A reliable connection with selective retransmission: what is lost is sent again, and nothing else.
+//!
+//! MELO ("Memory Efficient Loss Recovery for Hardware-based Transport in Datacenter", APNet'17) §3, and IRN ("Revisiting
+//! Network Support for RDMA", SIGCOMM'18) §3 as its yardstick. They differ in what each end remembers, and where:
+//!
+//! | part | here |
+//! | --- | --- |
+//! | packets and their lengths, holes | [`Packet`], [`Holes`] |
+//! | messages into packets, what is sent again, timeout and retry | `sender` |
+//! | expected PSN, data out of order, acknowledgements | `receiver` |
+//! | which gaps are remembered, told and filled | [`Recovery`]: [`Melo`], [`Irn`] |
+//!
+//! A [`Connection`] is established from the start and stands at both ends, as a [`Qp`](super::Qp) does; it carries WRITEs
+//! alone. When its wire pulls, strictly in this order: ACK or NACK; what NACKs asked for; what is sent again in order; new
+//! data. All but the first are paced, if there is a rate.
+//!
+//! No single lost packet silences both ends: data is covered by the sender's timer, which runs while anything is
+//! outstanding; a lost NACK by the next, and a lost ACK by the next or by the data that the timer sends again, which is
+//! acknowledged anew.
+
+mod config;
+mod packet;
+mod receiver;
+mod recovery;
+mod sender;
+
+use machine::{Machine, Out, Port, Pull};
+use units::{Rate, Time};
+
+pub use config::{Config, MAX_OUTSTANDING};
+pub use packet::{Gaps, Hole, Holes, Kind, Packet};
+pub use recovery::{Arrival, Forgotten, Learned, Recovery, Window};
+
+use super::WIRE;
+use super::irn::{Irn, Timeouts};
+use super::melo::{Melo, Nic, Slot};
+use receiver::Receiver;
+use sender::Sender;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A WRITE of at most [`MAX_MESSAGE`](super::MAX_MESSAGE) bytes.
+    Post { bytes: u64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// So many of the WRITEs posted here are complete, in the order of posting.
+    Completed(u64),
+    /// So many WRITEs of the peer have been placed here, in order and without gaps. It does not know yet.
+    Received(u64),
+    /// The peer does not answer any more. What is not complete is given up; what is posted from now on fails at once.
+    Failed,
+}
+
+/// Why packets are sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Nack,
+    Timeout,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    NackSent,
+    NackReceived,
+    /// So many packets leave again now; those that need not after all are not among them.
+    Retransmitted {
+        cause: Cause,
+        packets: u64,
+    },
+    Timeout,
+    /// Placed before one that was sent earlier.
+    OutOfOrder,
+    /// Arrived, and could not be remembered: there are no bits left, or its bit is in the middle.
+    Dropped,
+    /// Data or an answer that had come before.
+    Duplicate,
+    /// A packet that no peer in its right mind sends: dropped.
+    Invalid,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerKey {
+    Retransmission,
+}
+
+impl From<TimerKey> for usize {
+    fn from(_: TimerKey) -> usize {
+        0
+    }
+}
+
+/// One end of a reliable connection.
+#[derive(Debug)]
+pub struct Connection<R> {
+    sender: Sender,
+    receiver: Receiver,
+    recovery: R,
+    rate: Option<Rate>,
+    /// Until when pacing holds data back.
+    paced_until: Time,
+    failed: bool,
+}
+
+impl<S: Slot> Connection<Melo<S>> {
+    /// One that shares the bits of its NIC with all others there.
+    ///
+    /// # Panics
+    /// If the MTU is zero.
+    pub fn melo(config: Config, nic: &Nic<S>) -> Self {
+        Self::new(config, Melo::new(nic, config.first_psn))
+    }
+
+    /// Gives the blocks of both directions back and keeps what was in them off the chip. Whatever happens to the
+    /// connection next takes blocks again; if there are not enough, it goes on as go-back-N would.
+    pub fn swap_out(&mut self) {
+        self.recovery.swap_out();
+    }
+}
+
+impl Connection<Irn> {
+    /// One with bitmaps of its own, a bit for each packet that may be outstanding.
+    ///
+    /// # Panics
+    /// If the MTU is zero.
+    pub fn irn(config: Config, timeouts: Timeouts) -> Self {
+        Self::new(config, Irn::new(config.clamped().max_outstanding, config.first_psn, timeouts))
+    }
+}
+
+impl<R: Recovery> Connection<R> {
+    fn new(config: Config, recovery: R) -> Self {
+        assert!(config.mtu > 0, "a packet must be able to carry something");
+        let config = config.clamped();
+        Self {
+            sender: Sender::new(config),
+            receiver: Receiver::new(&config),
+            recovery,
+            rate: config.rate,
+            paced_until: Time::ZERO,
+            failed: false,
+        }
+    }
+
+    /// Paces what comes after the next packet; `None` to send as fast as the wire takes it.
+    pub fn set_rate(&mut self, rate: Option<Rate>) {
+        self.rate = rate;
+    }
+
+    pub fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    /// WRITEs posted and not complete.
+    pub fn pending(&self) -> usize {
+        self.sender.pending()
+    }
+
+    /// PSNs sent and not acknowledged.
+    pub fn outstanding(&self) -> u64 {
+        self.sender.outstanding()
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub fn recovery(&self) -> &R {
+        &self.recovery
+    }
+
+    fn has_data(&self) -> bool {
+        self.sender.may_send(&self.recovery)
+    }
+
+    fn wants_to_send(&self) -> bool {
+        self.receiver.owes_acknowledge(&self.recovery) || self.has_data()
+    }
+
+    #[inline]
+    fn bring_in<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
+        let Some(forgotten) = self.recovery.bring_in(self.sender.una()) else { return };
+        if forgotten.arrivals {
+            self.receiver.forget();
+        }
+        if let Some(place) = forgotten.resend_from {
+            self.sender.go_back(now, place, Cause::Nack, &mut self.recovery, out);
+        }
+    }
+
+    fn pace(&mut self, now: Time, packet: &Packet) {
+        if let Some(rate) = self.rate {
+            self.paced_until = now.max(self.paced_until) + rate.span_of(packet.wire_bytes());
+        }
+    }
+
+    fn transmit<O: Out<Self>>(&self, packet: Packet, out: &mut O) -> Pull {
+        out.transmit(WIRE, packet);
+        if self.wants_to_send() { Pull::Sent } else { Pull::Last }
+    }
+
+    fn fail<O: Out<Self>>(&mut self, out: &mut O) {
+        self.failed = true;
+        self.sender.flush(out);
+        self.recovery.close();
+        out.complete(Done::Failed);
+    }
+}
+
+impl<R: Recovery> Machine for Connection<R> {
+    type Frame = Packet;
+    type Inner = ();
+    type Timer = TimerKey;
+    type Command = Command;
+    type Done = Done;
+    type Note = Note;
+
+    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: Packet, out: &mut O) {
+        if self.failed {
+            return;
+        }
+        self.bring_in(now, out);
+        let recovery = &mut self.recovery;
+        match packet.kind {
+            Kind::Data { part, ack_request, .. } => {
+                self.receiver.on_data((packet.psn, part, ack_request), recovery, out);
+            }
+            Kind::Ack => self.sender.on_ack(now, packet.psn, recovery, out),
+            Kind::Nack(gaps) => self.sender.on_nack(now, (packet.psn, gaps), recovery, out),
+        }
+        if self.wants_to_send() {
+            out.wake(WIRE);
+        }
+    }
+
+    fn on_timer<O: Out<Self>>(&mut self, now: Time, _key: TimerKey, out: &mut O) {
+        if self.failed {
+            return;
+        }
+        self.bring_in(now, out);
+        if !self.sender.on_timer(now, &mut self.recovery, out) {
+            self.fail(out);
+        } else if self.wants_to_send() {
+            out.wake(WIRE);
+        }
+    }
+
+    fn on_command<O: Out<Self>>(&mut self, _now: Time, command: Command, out: &mut O) {
+        let Command::Post { bytes } = command;
+        if self.failed {
+            return out.complete(Done::Failed);
+        }
+        self.sender.post(bytes);
+        out.wake(WIRE);
+    }
+
+    fn pull<O: Out<Self>>(&mut self, now: Time, _port: Port, out: &mut O) -> Pull {
+        if self.failed {
+            return Pull::Idle;
+        }
+        self.bring_in(now, out);
+        if let Some(acknowledge) = self.receiver.next_acknowledge(&mut self.recovery, out) {
+            return self.transmit(acknowledge, out);
+        }
+        if !self.has_data() {
+            return Pull::Idle;
+        }
+        if now < self.paced_until {
+            return Pull::NotBefore(self.paced_until);
+        }
+        let packet = self.sender.next_packet(now, &mut self.recovery, out);
+        self.pace(now, &packet);
+        self.transmit(packet, out)
+    }
+}

@@ -1,0 +1,70 @@
+//! What both ends of a connection agree on when it is set up.
+
+use units::{Rate, Span};
+use wire::ip::Ecn;
+
+use crate::roce;
+use crate::roce::Psn;
+
+/// The most packets that may be outstanding: half of what the two bytes for the start of a hole can tell apart.
+pub const MAX_OUTSTANDING: u32 = 1 << 15;
+
+/// The same at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Payload of a full packet.
+    pub mtu: u32,
+    /// Packets that may be outstanding; at most [`MAX_OUTSTANDING`]. IRN sets it to the bandwidth-delay product (BDP-FC).
+    pub max_outstanding: u32,
+    /// The sender asks for an acknowledgement with the last packet of a message, with each that it sends again because of a
+    /// NACK, and otherwise with every so many packets.
+    pub ack_every: u32,
+    /// Without progress of the cumulative acknowledgement for this long, everything outstanding is sent again.
+    pub timeout: Span,
+    /// Timeouts in a row before the connection fails.
+    pub retry_count: u32,
+    /// What paces data, if anything does.
+    pub rate: Option<Rate>,
+    /// Whether a switch may mark data.
+    pub ecn: Ecn,
+    /// PSN of the first packet, in both directions.
+    pub first_psn: Psn,
+}
+
+impl Config {
+    /// Packets of a message, and PSNs that it takes: an empty one takes one.
+    pub(super) fn packets(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(u64::from(self.mtu)).max(1)
+    }
+
+    /// With what cannot work brought into range.
+    pub(super) fn clamped(mut self) -> Self {
+        self.max_outstanding = self.max_outstanding.clamp(1, MAX_OUTSTANDING);
+        // Half a window, or a full one would never be acknowledged.
+        self.ack_every = self.ack_every.clamp(1, self.max_outstanding.div_ceil(2));
+        self
+    }
+}
+
+impl Default for Config {
+    /// The queue pair's, with a window of a thousand packets: 1 MB, the bandwidth-delay product that the paper plans for.
+    fn default() -> Self {
+        Self { max_outstanding: 1_024, ..Self::from(roce::Config::default()) }
+    }
+}
+
+impl From<roce::Config> for Config {
+    /// The same connection with selective retransmission instead of go-back-N.
+    fn from(config: roce::Config) -> Self {
+        Self {
+            mtu: config.mtu,
+            max_outstanding: config.max_outstanding.min(MAX_OUTSTANDING),
+            ack_every: config.ack_every,
+            timeout: config.timeout,
+            retry_count: config.retry_count,
+            rate: config.rate,
+            ecn: config.ecn,
+            first_psn: config.first_psn,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a way of selective retransmission decides, apart from what all of them share.
+//!
+//! Places are PSNs counted from 0 without wrapping.
+
+use std::fmt::Debug;
+
+use units::Span;
+
+use super::packet::Gaps;
+
+/// What became of a packet that is not behind what was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It was the expected one: this one and what had come before it, so many in all, are now in order.
+    Next {
+        passed: u64,
+        /// Something behind it was kept, or others are still missing before that.
+        filled: bool,
+    },
+    /// Placed before one that was sent earlier.
+    Ahead,
+    /// Placed before.
+    Held,
+    /// There is no room to remember it, or no way to.
+    Dropped,
+}
+
+/// How far a sender is.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// The first place that is not acknowledged.
+    pub una: u64,
+    /// The next place to be sent in order; everything from here on will be.
+    pub cursor: u64,
+    /// The first place that was never sent.
+    pub sent: u64,
+}
+
+/// What a NACK comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learned {
+    /// All of it was known.
+    Nothing,
+    /// There is more to send again.
+    News,
+    /// It cannot be remembered, or says no more than that: send everything from this place on.
+    GoBack(u64),
+    /// No receiver in its right mind sends this.
+    Invalid,
+}
+
+/// What could not be kept while a connection was away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Forgotten {
+    /// Everything that had arrived out of order.
+    pub arrivals: bool,
+    /// What was to be sent again, from this place on.
+    pub resend_from: Option<u64>,
+}
+
+pub trait Recovery: Debug {
+    /// A packet arrived at `place`, which is the expected one or lies less than a window behind it.
+    fn arrive(&mut self, place: u64) -> Arrival;
+    fn owes_nack(&self) -> bool;
+    /// The NACK that is due.
+    fn next_nack(&mut self) -> Option<Gaps>;
+
+    /// A NACK arrived, whose ePSN is at `expected`.
+    fn learn(&mut self, gaps: Gaps, expected: u64, window: Window) -> Learned;
+    /// The next place to send again because of a NACK; none lies before `una`.
+    fn again(&self, una: u64) -> Option<u64>;
+    /// [`Recovery::again`] has been sent.
+    fn sent_again(&mut self);
+    /// Whether the receiver is known to keep what is at this place, though it is not acknowledged.
+    fn has_arrived(&self, place: u64) -> bool;
+    /// Everything before `una` has arrived.
+    fn acknowledged(&mut self, una: u64);
+    /// Everything from `una` on will be sent again, whatever NACKs said.
+    fn restart(&mut self, una: u64);
+    /// How long to wait for progress.
+    fn patience(&self, timeout: Span, outstanding: u64) -> Span;
+
+    /// Anything is about to happen to this connection: brings its state back if that was put away.
+    fn bring_in(&mut self, una: u64) -> Option<Forgotten>;
+    /// Gives back what is shared with others; nothing happens after that.
+    fn close(&mut self);
+}
