@@ -78,6 +78,7 @@ impl Case {
                     sizes: Trace::WebSearch.sizes(),
                     senders: hosts.clone(),
                     receivers: hosts,
+                    matched: false,
                     stop: Stop::After(flows / shrink),
                 },
                 random,

@@ -136,6 +136,7 @@ const TRAFFIC: Keys = &[
     ("work", One),
     ("from", Names),
     ("to", Names),
+    ("matched", One),
     ("size", One),
     ("count", One),
     ("gap", One),

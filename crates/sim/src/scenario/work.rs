@@ -106,6 +106,7 @@ impl Task<'_> {
             rate: self.access_rate(&senders)?,
             sizes: self.sizes()?,
             receivers: self.hosts("to")?,
+            matched: self.table.flag("matched")?.unwrap_or(false),
             stop: self.stop()?,
             senders,
         }))

@@ -21,6 +21,8 @@ pub struct Poisson {
     pub senders: Vec<NodeId>,
     /// May be the senders as well: no host sends to itself.
     pub receivers: Vec<NodeId>,
+    /// Each sender has one receiver, that with the same place in the list.
+    pub matched: bool,
     pub stop: Stop,
 }
 
@@ -30,38 +32,47 @@ pub(super) struct Stream {
     sizes: Sizes,
     senders: Vec<NodeId>,
     receivers: Vec<NodeId>,
+    matched: bool,
     random: Random,
 }
 
 impl Flows {
     pub fn poisson(config: Poisson, mut random: Random) -> Result<Self, WorkloadError> {
-        let Poisson { load, rate, sizes, senders, receivers, stop } = config;
+        let Poisson { load, rate, sizes, senders, receivers, matched, stop } = config;
         check_load(load)?;
         expect(!senders.is_empty(), "at least one sender")?;
         let has_another = |sender: &NodeId| receivers.iter().any(|receiver| receiver != sender);
         expect(senders.iter().all(has_another), "for every sender a receiver other than itself")?;
+        if matched {
+            expect(senders.len() == receivers.len(), "as many receivers as senders")?;
+            expect(senders.iter().zip(&receivers).all(|(src, dst)| src != dst), "no sender matched with itself")?;
+        }
         let gap = gap_for(load, senders.len(), rate, sizes.mean());
         let arrivals = Arrivals::poisson(gap, stop, &mut random);
-        Ok(Self::from(Source::Poisson(Stream { arrivals, sizes, senders, receivers, random })))
+        Ok(Self::from(Source::Poisson(Stream { arrivals, sizes, senders, receivers, matched, random })))
     }
 }
 
 impl Stream {
     pub(super) fn next(&mut self) -> Option<Flow> {
         let start = self.arrivals.next(&mut self.random)?;
-        let src = pick(&self.senders, &mut self.random);
-        let dst = loop {
-            let receiver = pick(&self.receivers, &mut self.random);
-            if receiver != src {
-                break receiver;
-            }
-        };
+        let [src, dst] = self.pair();
         Some(Flow { start, src, dst, bytes: self.sizes.sample(&mut self.random), group: 0 })
     }
-}
 
-fn pick(hosts: &[NodeId], random: &mut Random) -> NodeId {
-    hosts[random.below(hosts.len() as u64) as usize]
+    fn pair(&mut self) -> [NodeId; 2] {
+        let sender = self.random.below(self.senders.len() as u64) as usize;
+        let src = self.senders[sender];
+        if self.matched {
+            return [src, self.receivers[sender]];
+        }
+        loop {
+            let dst = self.receivers[self.random.below(self.receivers.len() as u64) as usize];
+            if dst != src {
+                return [src, dst];
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -76,7 +87,7 @@ mod tests {
     }
 
     fn config(load: f64, sizes: Sizes, stop: Stop) -> Poisson {
-        Poisson { load, rate: Rate::gbps(100), sizes, senders: hosts(16), receivers: hosts(16), stop }
+        Poisson { load, rate: Rate::gbps(100), sizes, senders: hosts(16), receivers: hosts(16), matched: false, stop }
     }
 
     fn flows(config: Poisson, seed: u64) -> Vec<Flow> {
@@ -104,6 +115,20 @@ mod tests {
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let longer = gaps.iter().filter(|gap| **gap > mean).count() as f64 / gaps.len() as f64;
         assert!((longer - (-1.0_f64).exp()).abs() < 0.01, "{longer}");
+    }
+
+    #[test]
+    fn matched_senders_have_one_receiver_each() {
+        let matched = Poisson {
+            senders: hosts(4),
+            receivers: (10..14).map(NodeId).collect(),
+            matched: true,
+            ..config(0.5, Sizes::fixed(1_000), Stop::After(1_000))
+        };
+        assert!(flows(matched.clone(), 1).iter().all(|flow| flow.dst.0 == flow.src.0 + 10));
+        let refused = |config| Flows::poisson(config, Random::new(1, 0)).unwrap_err().to_string();
+        assert!(refused(Poisson { receivers: hosts(3), ..matched.clone() }).contains("as many receivers as senders"));
+        assert!(refused(Poisson { receivers: hosts(4), ..matched }).contains("matched with itself"));
     }
 
     #[test]
