@@ -1,4 +1,4 @@
-//! `hitless wire`: a corrupting wire between two interfaces.
+//! `hitless wire`: a corrupting wire between two interfaces, or a switch that repeats.
 
 use std::io::PipeReader;
 use std::os::fd::AsRawFd;
@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use faults::Schedule;
 use live::backend::PacketSocket;
-use live::medium::{KernelWire, Lane, LaneCounters, Medium, MediumConfig};
+use live::medium::{KernelWire, Lane, LaneCounters, Medium, MediumConfig, Repeat, RepeatCounters};
 use live::net::{Link, Netlink};
 use live::poll;
 use live::standin::wire_socket;
 use report::table::{Align, Table, thousands};
 use serde::Serialize;
+use transport::roce::repeat;
 use units::Prob;
 
 use crate::args::WireArgs;
@@ -23,6 +24,15 @@ use crate::output::{Done, Failure, print, say};
 struct Outcome {
     forward: LaneCounters,
     reverse: LaneCounters,
+    /// There only if it repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeater: Option<RepeatCounters>,
+}
+
+impl Outcome {
+    fn new([forward, reverse]: [LaneCounters; 2], repeater: Option<RepeatCounters>) -> Self {
+        Self { forward, reverse, repeater }
+    }
 }
 
 pub fn run(args: &WireArgs, json: bool) -> Done {
@@ -35,9 +45,8 @@ pub fn run(args: &WireArgs, json: bool) -> Done {
     let mut stopper = Some(stopper);
     // Failing to listen leaves Ctrl-C to end it at once.
     let _ = ctrlc::set_handler(move || drop(stopper.take()));
-    let [forward, reverse] =
+    let outcome =
         if args.in_kernel { in_kernel(args, &netlink, &ends, &stop)? } else { in_this_process(args, &ends, &stop)? };
-    let outcome = Outcome { forward, reverse };
     print(json, &outcome, || table(args, &outcome))
 }
 
@@ -67,7 +76,13 @@ fn lanes(args: &WireArgs) -> Result<[Lane; 2], Failure> {
     Ok([forward, reverse].map(|faults| Lane { faults, rate: args.rate, delay: args.delay }))
 }
 
-fn in_this_process(args: &WireArgs, ends: &[Link; 2], stop: &PipeReader) -> Result<[LaneCounters; 2], Failure> {
+fn repeater(args: &WireArgs) -> Option<Repeat> {
+    let is_asked_for = args.repeat_naks.is_some() || args.repeat_naked.is_some();
+    let config = repeat::Config::new(args.repeat_naks.unwrap_or(0), args.repeat_naked.unwrap_or(0));
+    is_asked_for.then(|| Repeat::new(config))
+}
+
+fn in_this_process(args: &WireArgs, ends: &[Link; 2], stop: &PipeReader) -> Result<Outcome, Failure> {
     let config = MediumConfig {
         names: [args.a.clone(), args.b.clone()],
         lanes: lanes(args)?,
@@ -88,24 +103,26 @@ fn in_this_process(args: &WireArgs, ends: &[Link; 2], stop: &PipeReader) -> Resu
     let sockets = [open(&ends[0])?, open(&ends[1])?];
     let longest = ends[0].mtu.max(ends[1].mtu) as usize + 18;
     let mut medium = Medium::new(config, sockets, longest).map_err(|error| Failure::Usage(error.to_string()))?;
-    say(&format!("a wire between {} and {}; Ctrl-C ends it", args.a, args.b));
+    match repeater(args) {
+        Some(repeat) => {
+            medium = medium.repeating(repeat);
+            say(&format!("a repeater between hosts at {} and the fabric at {}; Ctrl-C ends it", args.a, args.b));
+        }
+        None => say(&format!("a wire between {} and {}; Ctrl-C ends it", args.a, args.b)),
+    }
     let mut warned = false;
     let until = args.duration.map(|span| Duration::from_nanos(span.as_ps() / 1_000));
-    let outcome = medium.run(stop, until, &mut |counters| {
+    let ended = medium.run(stop, until, &mut |counters| {
         if !warned && counters.iter().any(|lane| lane.too_long > 0) {
             warned = true;
             say("frames longer than the wire's come in: switch off segmentation at the sender (ethtool -K IFACE tso off gso off)");
         }
     });
-    outcome.map_err(|error| Failure::Outside(error.to_string()))
+    let lanes = ended.map_err(|error| Failure::Outside(error.to_string()))?;
+    Ok(Outcome::new(lanes, medium.repeat_counters()))
 }
 
-fn in_kernel(
-    args: &WireArgs,
-    netlink: &Netlink,
-    ends: &[Link; 2],
-    stop: &PipeReader,
-) -> Result<[LaneCounters; 2], Failure> {
+fn in_kernel(args: &WireArgs, netlink: &Netlink, ends: &[Link; 2], stop: &PipeReader) -> Result<Outcome, Failure> {
     let losses = [args.loss, args.reverse_loss.unwrap_or(args.loss)];
     let indices = [ends[0].index, ends[1].index];
     let wire = KernelWire::lay(netlink, indices, losses, args.rate, args.queue).map_err(usage)?;
@@ -124,7 +141,7 @@ fn in_kernel(
             kept.map_err(|error| Failure::Outside(format!("{}: {error}", directory.display())))?;
         }
     }
-    wire.counters().map_err(usage)
+    Ok(Outcome::new(wire.counters().map_err(usage)?, None))
 }
 
 fn table(args: &WireArgs, outcome: &Outcome) -> String {
@@ -141,5 +158,15 @@ fn table(args: &WireArgs, outcome: &Outcome) -> String {
     };
     row(&args.a, &args.b, &outcome.forward);
     row(&args.b, &args.a, &outcome.reverse);
-    table.to_string()
+    let repeater = outcome.repeater.as_ref().map(repeated).unwrap_or_default();
+    format!("{table}{repeater}")
+}
+
+fn repeated(counters: &RepeatCounters) -> String {
+    let RepeatCounters { roce, malformed, nak_copies, naked_copies } = *counters;
+    let [roce, malformed, naks, naked] = [roce, malformed, nak_copies, naked_copies].map(thousands);
+    format!(
+        "repeated: {naks} copies of NAKs, {naked} of packets that NAKs asked for\n\
+         seen: {roce} RoCEv2 frames, {malformed} of them malformed\n"
+    )
 }

@@ -1,13 +1,19 @@
-//! What the daemon spends on a frame outside of the kernel: cutting and joining super-frames, sealing, finding a place.
+//! What the daemon spends on a frame outside of the kernel: cutting and joining super-frames, sealing, finding a place;
+//! and what the repeater spends on reading one.
 
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use live::frame::{Framing, Mac};
+use live::medium::Repeat;
 use live::offload::{Coalescer, Sink, VnetHeader, segment};
 use live::seal::Seal;
-use wire::Seq;
+use transport::roce::repeat;
+use wire::ip::Ecn;
+use wire::ipv4::{self, Station};
 use wire::link::{Class, Epoch, Header, Kind};
+use wire::roce::{self, Extended, Opcode, Syndrome};
+use wire::{Seq, udp};
 
 const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const THERE: Mac = Mac([2, 0, 0, 0, 0, 2]);
@@ -97,5 +103,48 @@ fn framing(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, offload, framing);
+/// A RoCEv2 frame with so much payload.
+fn roce_frame(opcode: Opcode, psn: u32, extended: Option<Extended>, payload: usize) -> Vec<u8> {
+    let header = roce::Header { opcode, queue_pair: 0x11, psn, ack_request: false, pad: 0, extended };
+    let station = |mac: Mac, last| Station { mac: mac.0, ip: [10, 0, 0, last] };
+    let inside = udp::Header::LEN + header.size() + payload + roce::Header::CHECK;
+    let (from, to) = (station(HERE, 1), station(THERE, 2));
+    let ip = ipv4::Header { from, to, protocol: ipv4::UDP, ecn: Ecn::Capable, payload: inside as u16 };
+    let mut out = Vec::new();
+    ip.emit(&mut out);
+    udp::Header { source: 0xc000, destination: roce::PORT, checked: false }.emit(&ip, &mut out);
+    header.emit(&mut out);
+    out.resize(out.len() + payload, 0);
+    roce::append_icrc(&mut out, 14);
+    out
+}
+
+fn repeater(c: &mut Criterion) {
+    let (_, foreign) = super_frame();
+    let requests: Vec<Vec<u8>> = (0..64).map(|psn| roce_frame(Opcode::WriteMiddle, psn, None, 1_024)).collect();
+    let nak = |psn| {
+        let extended = Some(Extended::Ack { syndrome: Syndrome::SEQUENCE_ERROR, msn: 1 });
+        roce_frame(Opcode::Acknowledge, psn, extended, 0)
+    };
+    let naks: Vec<Vec<u8>> = (0..64).map(nak).collect();
+    let mut repeat = Repeat::new(repeat::Config::new(1, 3));
+    let mut group = c.benchmark_group("repeater, parse and decide");
+    group.throughput(Throughput::Elements(64));
+    group.bench_function("frame of something else", |b| {
+        b.iter(|| (0..64).map(|_| repeat.on_leaving(black_box(&foreign))).sum::<u32>());
+    });
+    group.bench_function("request", |b| {
+        b.iter(|| requests.iter().map(|frame| repeat.on_leaving(black_box(frame))).sum::<u32>());
+    });
+    group.throughput(Throughput::Elements(128));
+    group.bench_function("nak, and the request that it asks for", |b| {
+        b.iter(|| {
+            naks.iter().for_each(|frame| repeat.on_arriving(black_box(frame)));
+            requests.iter().map(|frame| repeat.on_leaving(black_box(frame))).sum::<u32>()
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, offload, framing, repeater);
 criterion_main!(benches);

@@ -10,7 +10,7 @@
 //! | `frame`, `seal`, `pool` | frames on the wire, their seals, frames in memory |
 //! | `daemon`, `standin`, `config`, `control`, `status`, `metrics` | the daemon around it |
 //! | `stage`, `demo`, `soak` | two hosts and a wire on one machine, and what to show there |
-//! | `medium` | the corrupting wire |
+//! | `medium` | the corrupting wire, and the repeater on it |
 //! | `net` | interfaces, addresses, traffic control, namespaces |
 //! | `load` | traffic to try it with |
 

@@ -7,8 +7,11 @@
 //! A corrupted frame fails the check at the far end's port, so it is dropped here, and counted as that port
 //! would. Or it is passed on with a bit flipped, for trying out what happens where nobody checks. What
 //! is counted and logged here is the truth that other tools are held against.
+//!
+//! With a repeater ([`Medium::repeating`]) a switch stands between A and the wire, and A leads to hosts.
 
 mod kernel;
+mod repeat;
 
 use std::collections::VecDeque;
 use std::fs;
@@ -27,6 +30,7 @@ use crate::clock::{Clock, time_of_day};
 use crate::poll;
 
 pub use kernel::KernelWire;
+pub use repeat::{Repeat, RepeatCounters};
 
 /// One direction of the wire.
 #[derive(Clone, Debug, Default)]
@@ -126,6 +130,7 @@ pub struct Medium {
     log: Option<Capture>,
     counters: Option<PathBuf>,
     look_every: Span,
+    repeat: Option<Repeat>,
 }
 
 impl std::fmt::Debug for Medium {
@@ -158,12 +163,22 @@ impl Medium {
             log,
             counters: config.counters,
             look_every: LOOK_EVERY,
+            repeat: None,
         })
     }
 
     /// Lets whoever looks at the counters hear them so often, instead of every second.
     pub fn look_every(self, look_every: Span) -> Self {
         Self { look_every, ..self }
+    }
+
+    /// Puts a repeater between the first interface, which leads to hosts, and the wire.
+    pub fn repeating(self, repeat: Repeat) -> Self {
+        Self { repeat: Some(repeat), ..self }
+    }
+
+    pub fn repeat_counters(&self) -> Option<RepeatCounters> {
+        self.repeat.as_ref().map(Repeat::counters)
     }
 
     /// Carries frames until the time is over, or `stop` has something to read or is closed at its other end; `look`
@@ -233,23 +248,28 @@ impl Medium {
 
     /// Takes what waits at one end into the wire.
     fn carry(&mut self, now: Time, from: usize) -> io::Result<bool> {
-        let Self { sockets, directions, queue, flip, longest, log, .. } = self;
+        let Self { sockets, directions, queue, flip, longest, log, repeat, .. } = self;
         let [first, second] = sockets;
         let (source, sink) = if from == 0 { (first, second) } else { (second, first) };
+        let (mut entrance, repeat) = if from == 0 { (repeat.as_mut(), None) } else { (None, repeat.as_mut()) };
+        let mut exit = Exit { sink, repeat };
         let direction = &mut directions[from];
         let mut result = Ok(());
         let received = source.receive(BATCH, |frame| {
-            let carried = carry_one(now, frame.bytes, direction, sink, *queue, flip.as_mut(), *longest);
-            match carried {
-                Ok(true) => {}
-                Ok(false) => {
-                    if let Some(log) = log
-                        && let Err(error) = log.write(from as u32, time_of_day(), frame.bytes)
-                    {
-                        result = Err(error);
+            let times = entrance.as_mut().map_or(1, |repeat| repeat.on_leaving(frame.bytes));
+            for _ in 0..times {
+                let carried = carry_one(now, frame.bytes, direction, &mut exit, *queue, flip.as_mut(), *longest);
+                match carried {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        if let Some(log) = log
+                            && let Err(error) = log.write(from as u32, time_of_day(), frame.bytes)
+                        {
+                            result = Err(error);
+                        }
                     }
+                    Err(error) => result = Err(error),
                 }
-                Err(error) => result = Err(error),
             }
         });
         if received < BATCH {
@@ -261,12 +281,14 @@ impl Medium {
     /// Lets out at the far end what has come to it.
     fn let_out(&mut self, now: Time, from: usize) -> io::Result<bool> {
         let direction = &mut self.directions[from];
+        let repeat = if from == 0 { None } else { self.repeat.as_mut() };
+        let mut exit = Exit { sink: &mut self.sockets[1 - from], repeat };
         let mut any = false;
         while let Some((due, _)) = direction.in_flight.front()
             && *due <= now
         {
             let Some((_, frame)) = direction.in_flight.pop_front() else { break };
-            pass(&frame, &mut direction.counters, &mut self.sockets[1 - from])?;
+            exit.pass(&frame, &mut direction.counters)?;
             direction.spare.push(frame);
             any = true;
         }
@@ -309,7 +331,7 @@ fn carry_one(
     now: Time,
     bytes: &[u8],
     direction: &mut Direction,
-    sink: &mut PacketSocket,
+    exit: &mut Exit<'_>,
     queue: Bytes,
     flip: Option<&mut Random>,
     longest: usize,
@@ -324,7 +346,7 @@ fn carry_one(
         return Ok(false);
     }
     if direction.is_plain() && !corrupted {
-        return pass(bytes, &mut direction.counters, sink).map(|()| true);
+        return exit.pass(bytes, &mut direction.counters).map(|()| true);
     }
     let mut frame = direction.spare.pop().unwrap_or_default();
     frame.clear();
@@ -334,7 +356,7 @@ fn carry_one(
         frame[bit / 8] ^= 1 << (bit % 8);
     }
     if direction.is_plain() {
-        pass(&frame, &mut direction.counters, sink)?;
+        exit.pass(&frame, &mut direction.counters)?;
         direction.spare.push(frame);
         return Ok(!corrupted);
     }
@@ -342,23 +364,34 @@ fn carry_one(
     Ok(!corrupted)
 }
 
-fn pass(frame: &[u8], counters: &mut LaneCounters, sink: &mut PacketSocket) -> io::Result<()> {
-    match sink.send_one(&[io::IoSlice::new(frame)]) {
-        Ok(true) => {
-            counters.passed += 1;
-            counters.passed_bytes += frame.len() as u64;
-            Ok(())
+/// Where a direction ends: an interface, and before it the repeater if that is on this side.
+struct Exit<'a> {
+    sink: &'a mut PacketSocket,
+    repeat: Option<&'a mut Repeat>,
+}
+
+impl Exit<'_> {
+    fn pass(&mut self, frame: &[u8], counters: &mut LaneCounters) -> io::Result<()> {
+        if let Some(repeat) = &mut self.repeat {
+            repeat.on_arriving(frame);
         }
-        Ok(false) => {
-            counters.overflowed += 1;
-            Ok(())
+        match self.sink.send_one(&[io::IoSlice::new(frame)]) {
+            Ok(true) => {
+                counters.passed += 1;
+                counters.passed_bytes += frame.len() as u64;
+                Ok(())
+            }
+            Ok(false) => {
+                counters.overflowed += 1;
+                Ok(())
+            }
+            // Too long for the far end's interface, or it is down: lost there, as on any wire.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EMSGSIZE | libc::ENETDOWN)) => {
+                counters.overflowed += 1;
+                Ok(())
+            }
+            Err(error) => Err(error),
         }
-        // Too long for the far end's interface, or it is down: lost there, as on any wire.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EMSGSIZE | libc::ENETDOWN)) => {
-            counters.overflowed += 1;
-            Ok(())
-        }
-        Err(error) => Err(error),
     }
 }
 

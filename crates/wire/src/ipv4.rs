@@ -1,8 +1,7 @@
 //! IPv4 in Ethernet: the headers before whatever a packet carries.
 
+use crate::ethernet;
 use crate::ip::Ecn;
-
-const ETHERTYPE: u16 = 0x0800;
 
 /// Protocols that we emit.
 pub const TCP: u8 = 6;
@@ -34,7 +33,7 @@ impl Header {
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.extend(self.to.mac);
         out.extend(self.from.mac);
-        out.extend(ETHERTYPE.to_be_bytes());
+        out.extend(ethernet::IPV4.to_be_bytes());
         let start = out.len();
         let total = self.payload.saturating_add(20);
         let ecn = match self.ecn {
@@ -56,6 +55,33 @@ impl Header {
     pub(crate) fn pseudo_sum(&self) -> u32 {
         sum(&self.from.ip) + sum(&self.to.ip) + u32::from(self.protocol) + u32::from(self.payload)
     }
+}
+
+/// What an IP header says of its packet, of either version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outline {
+    pub protocol: u8,
+    /// Length of the header, options included.
+    pub header: usize,
+    /// Length of the packet, header included.
+    pub total: usize,
+    /// The rest of what it carries comes in packets of their own.
+    pub has_more: bool,
+}
+
+/// `None` for what is no IPv4 header, and for fragments behind the first, which have no header of what is inside.
+#[inline]
+pub fn outline(packet: &[u8]) -> Option<Outline> {
+    const MORE: u16 = 1 << 13;
+    let head: &[u8; 20] = packet.first_chunk()?;
+    let header = usize::from(head[0] & 0x0f) * 4;
+    let fragment = u16::from_be_bytes([head[6], head[7]]);
+    let is_later = fragment & (MORE - 1) != 0;
+    if head[0] >> 4 != 4 || header < head.len() || packet.len() < header || is_later {
+        return None;
+    }
+    let total = usize::from(u16::from_be_bytes([head[2], head[3]]));
+    Some(Outline { protocol: head[9], header, total, has_more: fragment & MORE != 0 })
 }
 
 /// RFC 1071, before the carries are added.

@@ -1,9 +1,35 @@
-//! RoCEv2 headers: InfiniBand specification, vol. 1, chapter 9 and annex A17.
+//! RoCEv2 packets: InfiniBand specification, vol. 1, chapter 9 and annex A17.
+//!
+//! ```text
+//!   Ethernet, VLAN tags   IPv4 or IPv6   UDP to 4791   BTH   RETH, AETH, ...   payload   pad   invariant CRC
+//!                                                      └──────── Header ────────┘
+//! ```
+//!
+//! [`Header`] is what is emitted and what is parsed: the base transport header (BTH) of a reliable connection, and of
+//! what some opcodes have behind it the parts that mean something on the way: how much is written or read (RETH), and
+//! how an answer turns out (AETH). Addresses, keys, operands and immediate data mean something to the hosts alone; they
+//! are emitted as zeros and skipped when parsing.
+//!
+//! [`parse`] takes a frame to what it is: something else, RoCEv2, or [`Malformed`]. [`icrc_is_valid`] looks at the
+//! invariant CRC, which no switch does, and which covers everything that no switch may change.
+
+mod icrc;
+mod opcode;
+mod parse;
+
+pub use icrc::{append_icrc, icrc_is_valid};
+pub use opcode::Opcode;
+pub use parse::{Malformed, Parsed, parse};
 
 /// The UDP port that says what follows.
 pub const PORT: u16 = 4_791;
 
-/// Base transport header.
+/// Lengths of the base header and its extensions.
+const BASE: usize = 12;
+const RDMA: usize = 16;
+const ACK: usize = 4;
+
+/// Base transport header of a reliable connection, and what extends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub opcode: Opcode,
@@ -11,27 +37,9 @@ pub struct Header {
     pub queue_pair: u32,
     pub psn: u32,
     pub ack_request: bool,
+    /// Bytes behind the payload that make it whole words: 0 to 3.
+    pub pad: u8,
     pub extended: Option<Extended>,
-}
-
-/// Of a reliable connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Opcode {
-    SendFirst = 0,
-    SendMiddle = 1,
-    SendLast = 2,
-    SendOnly = 4,
-    WriteFirst = 6,
-    WriteMiddle = 7,
-    WriteLast = 8,
-    WriteOnly = 10,
-    ReadRequest = 12,
-    ReadResponseFirst = 13,
-    ReadResponseMiddle = 14,
-    ReadResponseLast = 15,
-    ReadResponseOnly = 16,
-    Acknowledge = 17,
 }
 
 /// What some opcodes have behind the base header.
@@ -40,14 +48,22 @@ pub enum Extended {
     /// RETH: how much is written or read.
     Rdma { len: u32 },
     /// AETH: whether all is well, and messages completed, 24 bits.
-    Ack { nak: bool, msn: u32 },
+    Ack { syndrome: Syndrome, msn: u32 },
+}
+
+/// What an answer says: an acknowledgement with credits, receiver not ready, or a NAK with its reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syndrome(pub u8);
+
+impl Syndrome {
+    /// An ACK that says nothing of credits.
+    pub const ACK: Self = Self(0x1f);
+    /// A NAK of a PSN out of sequence.
+    pub const SEQUENCE_ERROR: Self = Self(0x60);
 }
 
 /// Whatever partition: the default one.
 const PARTITION: [u8; 2] = [0xff, 0xff];
-/// An ACK that says nothing of credits; a NAK of a PSN out of sequence.
-const ACK: u8 = 0x1f;
-const NAK_SEQUENCE: u8 = 0x60;
 
 impl Header {
     /// The invariant CRC behind the payload.
@@ -55,29 +71,29 @@ impl Header {
 
     /// Length of the base header and what extends it.
     pub fn size(&self) -> usize {
-        12 + match self.extended {
+        let extended = match self.extended {
             None => 0,
-            Some(Extended::Rdma { .. }) => 16,
-            Some(Extended::Ack { .. }) => 4,
-        }
+            Some(Extended::Rdma { .. }) => RDMA,
+            Some(Extended::Ack { .. }) => ACK,
+        };
+        BASE + extended + self.opcode.operands()
     }
 
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend([self.opcode as u8, 0]);
+        out.extend([self.opcode as u8, (self.pad & 3) << 4]);
         out.extend(PARTITION);
         out.extend((self.queue_pair & 0xff_ffff).to_be_bytes());
         out.extend((u32::from(self.ack_request) << 31 | self.psn & 0xff_ffff).to_be_bytes());
         match self.extended {
             None => {}
             Some(Extended::Rdma { len }) => {
-                // Address and key mean something to the hosts alone.
-                out.extend([0; 12]);
+                out.extend([0; RDMA - 4]);
                 out.extend(len.to_be_bytes());
             }
-            Some(Extended::Ack { nak, msn }) => {
-                let syndrome = if nak { NAK_SEQUENCE } else { ACK };
-                out.extend((u32::from(syndrome) << 24 | msn & 0xff_ffff).to_be_bytes());
+            Some(Extended::Ack { syndrome, msn }) => {
+                out.extend((u32::from(syndrome.0) << 24 | msn & 0xff_ffff).to_be_bytes());
             }
         }
+        out.resize(out.len() + self.opcode.operands(), 0);
     }
 }

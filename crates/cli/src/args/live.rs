@@ -246,8 +246,25 @@ pub struct WireArgs {
     #[arg(long, value_name = "DIR")]
     pub counters: Option<PathBuf>,
 
+    /// Be a switch that repeats: RoCEv2 NAKs that come in at A leave at B with so many copies.
+    ///
+    /// The repeater of "Packet corruption in RDMA" §5.1, as a bump in the wire: this machine stands between RDMA hosts,
+    /// behind A, and the fabric, behind B; with `--loss 0`, as it is by default, it is a bridge that repeats. RDMA cards
+    /// bypass the kernel of the host that they are in, so on that host there is nothing to see: cables from the cards
+    /// must lead to this machine's interface A, and its B to the switch. Losses, if any, are those between here and B:
+    /// each copy is corrupted or not by itself.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=64))]
+    pub repeat_naks: Option<u32>,
+
+    /// As above: the packet that a NAK to the hosts asked for leaves with so many copies when it comes in at A.
+    ///
+    /// The first request with the PSN of the NAK is taken for it, whichever its connection: packets name only the queue
+    /// pair that they are for. What is malformed is counted and passes as it is.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=64))]
+    pub repeat_naked: Option<u32>,
+
     /// Let the kernel do it: independent loss and a rate only, at the kernel's speed.
-    #[arg(long, conflicts_with_all = ["burst", "bit_errors", "faults", "flip", "log", "delay"])]
+    #[arg(long, conflicts_with_all = ["burst", "bit_errors", "faults", "flip", "log", "delay", "repeat_naks", "repeat_naked"])]
     pub in_kernel: bool,
 
     /// End after so long.

@@ -5,7 +5,7 @@
 //! A packet that the wire corrupted is marked with a comment and with the flag for a wrong check sequence.
 //!
 //! Not there: handshakes, since connections are established from the start (windows count in units of 256 bytes, as if
-//! that had been agreed), and RoCEv2's invariant CRC, which is zero.
+//! that had been agreed).
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use pcap_file::{DataLink, PcapError};
 use sim::net::{Body, Captured, Outcome};
 use sim::scenario::Point;
 use sim::topology::{DirectedLink, NodeId};
-use transport::roce::{Opcode, Packet, Part, Syndrome};
+use transport::roce::{Opcode, Packet, Part, Syndrome, selective};
 use transport::tcp;
 use units::Time;
 use wire::ip::Ecn;
@@ -91,6 +91,7 @@ fn headers(captured: &Captured) -> Vec<u8> {
     match &captured.packet.body {
         Body::Tcp(segment) => segment_headers(segment, &conversation, inside, &mut out),
         Body::Roce(packet) => packet_headers(packet, &conversation, &mut out),
+        Body::Selective(packet) => packet_headers(&plain(packet), &conversation, &mut out),
         Body::Raw(_) => {
             let ip = conversation.ip(ipv4::UDP, inside);
             ip.emit(&mut out);
@@ -99,6 +100,16 @@ fn headers(captured: &Captured) -> Vec<u8> {
         }
     }
     out
+}
+
+/// As RoCE has it. What a NACK says of its gaps has no place there; it follows as zeros.
+fn plain(packet: &selective::Packet) -> Packet {
+    let (opcode, payload, ack_request) = match packet.kind {
+        selective::Kind::Data { part, payload, ack_request } => (Opcode::Write(part), payload, ack_request),
+        selective::Kind::Ack => (Opcode::Acknowledge(Syndrome::Ack), 0, false),
+        selective::Kind::Nack(_) => (Opcode::Acknowledge(Syndrome::SequenceError), 0, false),
+    };
+    Packet { opcode, psn: packet.psn, payload, dma_len: payload, msn: 0, ack_request, ecn: packet.ecn }
 }
 
 /// Who speaks to whom.
@@ -165,6 +176,7 @@ fn packet_headers(packet: &Packet, conversation: &Conversation, out: &mut Vec<u8
         queue_pair: 2 + 2 * conversation.flow + u32::from(conversation.forward),
         psn: packet.psn.number(),
         ack_request: packet.ack_request,
+        pad: 0,
         extended: extended(packet),
     };
     let inside = udp::Header::LEN + header.size() + packet.payload as usize + roce::Header::CHECK;
@@ -174,6 +186,8 @@ fn packet_headers(packet: &Packet, conversation: &Conversation, out: &mut Vec<u8
     let source = 0xc000 | (conversation.flow & 0x3fff) as u16;
     udp::Header { source, destination: roce::PORT, checked: false }.emit(&ip, out);
     header.emit(out);
+    out.resize(out.len() + packet.payload as usize, 0);
+    roce::append_icrc(out, ETHERNET as usize);
 }
 
 fn opcode(opcode: Opcode) -> roce::Opcode {
@@ -202,9 +216,13 @@ fn extended(packet: &Packet) -> Option<roce::Extended> {
         Opcode::Write(part) if part.is_first() => Some(roce::Extended::Rdma { len: packet.dma_len }),
         Opcode::ReadRequest => Some(roce::Extended::Rdma { len: packet.dma_len }),
         Opcode::Acknowledge(syndrome) => {
-            Some(roce::Extended::Ack { nak: matches!(syndrome, Syndrome::SequenceError), msn })
+            let is_nak = matches!(syndrome, Syndrome::SequenceError);
+            let syndrome = if is_nak { roce::Syndrome::SEQUENCE_ERROR } else { roce::Syndrome::ACK };
+            Some(roce::Extended::Ack { syndrome, msn })
         }
-        Opcode::ReadResponse(Part::First | Part::Last | Part::Only) => Some(roce::Extended::Ack { nak: false, msn }),
+        Opcode::ReadResponse(Part::First | Part::Last | Part::Only) => {
+            Some(roce::Extended::Ack { syndrome: roce::Syndrome::ACK, msn })
+        }
         Opcode::Send(_) | Opcode::Write(_) | Opcode::ReadResponse(Part::Middle) => None,
     }
 }

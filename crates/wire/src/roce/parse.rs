@@ -1,0 +1,108 @@
+//! RoCEv2 out of a real Ethernet frame.
+//!
+//! Looked through: two VLAN tags, IPv4 with options, IPv6. Not looked through, so that what is behind counts as
+//! something else: IPv6 extension headers, fragments after the first, tunnels. Of a first fragment the headers count;
+//! its payload is what is there. Lengths must agree with each other; checksums are not looked at, and neither is
+//! whether payload and pad make whole words: whoever receives the packet does that.
+
+use std::fmt;
+
+use super::opcode::Extension;
+use super::{ACK, BASE, Extended, Header, Opcode, PORT, RDMA, Syndrome};
+use crate::udp::{self, Datagram};
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// Not RoCEv2: nearly every frame of most networks.
+    Foreign,
+    /// Of a reliable connection, with so many bytes of payload, pad not counted.
+    Reliable { header: Header, payload: usize },
+    /// RoCEv2 of another transport, a congestion notification, or with an opcode that is reserved: what is behind its
+    /// base header is not looked at.
+    Other { opcode: u8 },
+}
+
+/// What is wrong with a frame that goes to RoCEv2's port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// The frame ends so many bytes before its IP packet does.
+    Cut { missing: usize },
+    /// UDP claims another length than IP leaves it.
+    UdpLength { claimed: usize, there: usize },
+    /// No room for the headers that the opcode demands, and the invariant CRC.
+    Short { needed: usize, there: usize },
+    /// Of the transport header: only 0 is known.
+    Version(u8),
+    /// More pad than there are bytes behind the headers.
+    Pad { pad: u8, there: usize },
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut { missing } => write!(f, "the frame ends {missing} bytes before its IP packet"),
+            Self::UdpLength { claimed, there } => write!(f, "UDP claims {claimed} bytes, and IP has {there} for it"),
+            Self::Short { needed, there } => write!(f, "headers and check need {needed} bytes, and there are {there}"),
+            Self::Version(version) => write!(f, "transport header of version {version}, expected 0"),
+            Self::Pad { pad, there } => write!(f, "{pad} bytes of pad among {there}"),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Takes any bytes.
+#[inline]
+pub fn parse(frame: &[u8]) -> Result<Parsed, Malformed> {
+    match udp::find(frame) {
+        Some(datagram) if datagram.destination == PORT => inside(&datagram),
+        _ => Ok(Parsed::Foreign),
+    }
+}
+
+fn inside(datagram: &Datagram<'_>) -> Result<Parsed, Malformed> {
+    let bytes = transport(datagram)?;
+    let check = if datagram.is_fragment { 0 } else { Header::CHECK };
+    let room = |headers: usize| {
+        let (needed, there) = (headers + check, bytes.len());
+        there.checked_sub(needed).ok_or(Malformed::Short { needed, there })
+    };
+    let base: &[u8; BASE] = bytes.first_chunk().ok_or(Malformed::Short { needed: BASE + check, there: bytes.len() })?;
+    room(BASE)?;
+    let version = base[1] & 0x0f;
+    if version != 0 {
+        return Err(Malformed::Version(version));
+    }
+    let Some(opcode) = Opcode::from_code(base[0]) else { return Ok(Parsed::Other { opcode: base[0] }) };
+    let extension = match opcode.extension() {
+        Extension::None => 0,
+        Extension::Rdma => RDMA,
+        Extension::Ack => ACK,
+    };
+    let behind = room(BASE + extension + opcode.operands())?;
+    let pad = base[1] >> 4 & 3;
+    let there = if datagram.is_fragment { 0 } else { usize::from(pad) };
+    let payload = behind.checked_sub(there).ok_or(Malformed::Pad { pad, there: behind })?;
+    let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let extended = match opcode.extension() {
+        Extension::None => None,
+        Extension::Rdma => Some(Extended::Rdma { len: word(BASE + RDMA - 4) }),
+        Extension::Ack => Some(Extended::Ack { syndrome: Syndrome(bytes[BASE]), msn: word(BASE) & 0xff_ffff }),
+    };
+    let (queue_pair, psn) = (word(4) & 0xff_ffff, word(8) & 0xff_ffff);
+    let header = Header { opcode, queue_pair, psn, ack_request: base[8] >> 7 != 0, pad, extended };
+    Ok(Parsed::Reliable { header, payload })
+}
+
+/// What UDP carries, if all lengths agree: from the base header to the invariant CRC, or as much of it as a first
+/// fragment has.
+pub(super) fn transport<'a>(datagram: &Datagram<'a>) -> Result<&'a [u8], Malformed> {
+    let Datagram { packet, at, len: claimed, missing, is_fragment, .. } = *datagram;
+    if missing > 0 {
+        return Err(Malformed::Cut { missing });
+    }
+    let there = packet.len() - at;
+    let agrees = if is_fragment { claimed > there } else { claimed == there };
+    if agrees { Ok(&packet[at + udp::Header::LEN..]) } else { Err(Malformed::UdpLength { claimed, there }) }
+}
