@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use report::experiment::{self, Row, Scale, Verdict};
-use report::linkguardian::{About, Claims};
+use report::experiment::{self, ExperimentError, Row, Scale, Verdict};
+use report::paper::{About, Claims, Effort, PAPERS, Paper};
 
 use crate::args::{ReproduceArgs, ScaleArg};
 use crate::output::{Done, Failure, print};
@@ -20,7 +20,7 @@ pub fn run(args: &ReproduceArgs, json: bool) -> Done {
         writable(path)?;
     }
     let terminal = Terminal::of_runs();
-    let found = claims.reproduce(scale, jobs(args.jobs), args.seed, &terminal);
+    let found = claims.reproduce(&Effort { scale, jobs: jobs(args.jobs), seed: args.seed, watch: &terminal });
     terminal.finish();
     let found = found.map_err(|error| Failure::Outside(error.to_string()))?;
     if let Some(path) = &args.out {
@@ -72,17 +72,24 @@ fn write(path: &Path, text: &str) -> Done {
 
 /// The claims meant by `linkguardian`, `linkguardian/link` or `linkguardian/lg.fig8.speed`.
 fn claims(what: &str) -> Result<Claims, Failure> {
-    let all = || Claims::all().map_err(|error| Failure::Outside(error.to_string()));
-    let chosen = match what.split_once('/') {
-        None if what == "linkguardian" => Some(all()?),
-        Some(("linkguardian", claim)) if !claim.is_empty() => all()?.select(claim),
-        _ => None,
+    let outside = |error: ExperimentError| Failure::Outside(error.to_string());
+    let unknown = || {
+        let known = known(what).map_err(outside)?;
+        Err(Failure::Usage(format!("{what}: expected {known}")))
     };
-    let Some(chosen) = chosen else {
-        let known: Vec<String> = all()?.ids().map(|id| format!("linkguardian/{id}")).collect();
-        let known = known.join(", ");
-        let known = format!("linkguardian, linkguardian/link, linkguardian/net, linkguardian/fleet or one of {known}");
-        return Err(Failure::Usage(format!("{what}: expected {known}")));
-    };
-    Ok(chosen)
+    Claims::meant(what).map_err(outside)?.map_or_else(unknown, Ok)
+}
+
+/// What could have been meant: of the paper, if there is such a one.
+fn known(what: &str) -> Result<String, ExperimentError> {
+    let name = what.split('/').next().unwrap_or_default();
+    let papers = Paper::named(name).map_or(PAPERS.to_vec(), |paper| vec![paper]);
+    let mut all = Vec::new();
+    for paper in papers {
+        all.extend(paper.known()?);
+    }
+    Ok(match all.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => all.concat(),
+    })
 }

@@ -91,6 +91,21 @@ fn reproduce_prints_a_row_for_each_point_of_a_claim() {
 }
 
 #[test]
+fn the_report_of_a_claim_says_how_to_run_it_again() {
+    let file = std::env::temp_dir().join(format!("hitless-report-{}.html", std::process::id()));
+    stdout(&format!("reproduce linkguardian/lg.copies --out {}", file.display()));
+    let page = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    for part in [
+        "<title>LinkGuardian, reproduced</title>",
+        "<span>hitless reproduce linkguardian/lg.copies</span> <span>--scale quick</span> <span>--seed 1</span>",
+        "<section id=\"lg.copies\"",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn nonsense_gets_one_line_that_names_it_and_exit_code_2() {
     for (args, parts) in [
         ("sim link --loss 1.2", &["--loss", "1.2", "between 0 and 1"][..]),
@@ -113,7 +128,9 @@ fn nonsense_gets_one_line_that_names_it_and_exit_code_2() {
         ("sim compare --rates 1M --losses 1e-9", &["1M", "170 days"]),
         ("copies --actual 1", &["--actual", "1", "100 copies"]),
         ("copies", &["--actual"]),
-        ("reproduce moby-dick", &["moby-dick", "linkguardian"]),
+        ("reproduce moby-dick", &["moby-dick", "linkguardian", "linkguardian/lg.fig8.loss", "rdma-corruption", "melo"]),
+        ("reproduce linkguardian/lg.fig99", &["lg.fig99", "linkguardian/fleet", "linkguardian/lg.fig11.rdma"]),
+        ("reproduce melo/", &["melo/:", "melo"]),
         ("man frobnicate", &["frobnicate", "sim-link"]),
         ("frobnicate", &["frobnicate"]),
     ] {
@@ -149,6 +166,8 @@ fn a_fault_file_is_read_and_its_mistakes_are_named() {
 fn help_completions_and_manual_pages_exist() {
     assert!(stdout("--help").contains("reproduce"));
     assert!(stdout("sim link --help").contains("--reverse-load"));
+    let papers = stdout("reproduce --help");
+    assert!(["linkguardian", "rdma-corruption", "melo"].iter().all(|paper| papers.contains(paper)), "{papers}");
     assert!(stdout("completions bash").contains("hitless"));
     assert!(stdout("man").contains(".TH"));
     assert!(stdout("man sim-link").contains("reverse"));

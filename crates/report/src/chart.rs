@@ -9,6 +9,7 @@ mod data;
 mod lines;
 mod number;
 mod plot;
+mod points;
 mod scale;
 mod series;
 mod style;
@@ -19,6 +20,7 @@ pub use data::Data;
 pub use lines::LinesChart;
 pub use number::{NOTHING, number, percent, scientific, seconds, time_us};
 pub use plot::{Area, WIDTH};
+pub use points::{Dot, PointsChart};
 pub use scale::{Axis, Scale};
 pub use series::{Panel, SeriesChart};
 pub use style::{Palette, Style};
@@ -33,6 +35,7 @@ pub enum Chart {
     Series(SeriesChart),
     Bars(BarsChart),
     Lines(LinesChart),
+    Points(PointsChart),
 }
 
 /// A name and points from left to right. Points that are no numbers are left out.
@@ -120,6 +123,7 @@ impl Chart {
             Self::Series(chart) => &chart.title,
             Self::Bars(chart) => &chart.title,
             Self::Lines(chart) => &chart.title,
+            Self::Points(chart) => &chart.title,
         }
     }
 
@@ -129,6 +133,7 @@ impl Chart {
             Self::Series(chart) => &chart.caption,
             Self::Bars(chart) => &chart.caption,
             Self::Lines(chart) => &chart.caption,
+            Self::Points(chart) => &chart.caption,
         }
     }
 
@@ -138,6 +143,7 @@ impl Chart {
             Self::Series(chart) => chart.draw(id, palette),
             Self::Bars(chart) => chart.draw(id, palette),
             Self::Lines(chart) => chart.draw(id, palette),
+            Self::Points(chart) => chart.draw(id, palette),
         }
     }
 

@@ -1,18 +1,24 @@
 //! What people read: tables, JSON, and the papers' claims held against our results.
 //!
 //! [`experiment`] reads a claim's file under `experiments/`: what to run, what the paper says, and the
-//! band that decides the verdict. [`linkguardian`] runs those of LinkGuardian; [`study`] is how
-//! experiments within a network are run and measured. [`flows`] writes what became of flows. [`compare`] sets link protocols side by side. [`outcome`] prints one simulated link. [`page`] makes
-//! claims, their charts and verdicts one HTML file; [`chart`] draws the charts, on the canvas of [`svg`].
+//! band that decides the verdict. [`paper`] lists the papers and runs their claims; [`linkguardian`],
+//! [`rdma_corruption`] and [`melo`] say which those are. [`study`] is how experiments within a network are
+//! run and measured. [`flows`] writes what became of flows. [`compare`] sets link protocols side by side.
+//! [`outcome`] prints one simulated link. [`page`] makes claims, their charts and verdicts one HTML file;
+//! [`chart`] draws the charts, on the canvas of [`svg`].
 
 pub mod chart;
 pub mod compare;
 pub mod experiment;
+mod files;
 pub mod flows;
 pub mod linkguardian;
+pub mod melo;
 pub mod outcome;
 pub mod page;
+pub mod paper;
 pub mod parallel;
+pub mod rdma_corruption;
 mod stopwatch;
 pub mod study;
 pub mod svg;

@@ -9,13 +9,13 @@ mod gather;
 mod measure;
 
 use serde::Deserialize;
-use sim::link::Watch;
 use sim::scenario::{Point as ScenarioPoint, Scenario};
 
-pub use gather::{Gathered, Moment};
-pub use measure::{Measure, Window};
+pub use gather::{Basis, Gathered, Moment, Traffic};
+pub use measure::{Measure, Statistic, Window};
 
 use crate::experiment::{ExperimentError, Measured, Row, Said, Scale};
+use crate::paper::Effort;
 use crate::parallel;
 use crate::stopwatch::Stopwatch;
 
@@ -70,6 +70,8 @@ pub struct PointSpec {
     pub measure: String,
     /// The run that it is taken from.
     pub of: String,
+    /// The run whose value is subtracted.
+    pub minus: Option<String>,
     /// The run that it is divided by, and what of it; the same run or the same measure if only one is given.
     pub over: Option<String>,
     pub over_measure: Option<String>,
@@ -91,11 +93,17 @@ pub struct ChartSpec {
     /// Of a tail: the lowest share shown.
     #[serde(default)]
     pub from: f64,
-    /// Of bars: what is measured, and its unit.
+    /// Of bars and points: what is measured, and its unit. Points show the 99.9th percentile of flow completion times
+    /// if it is not given.
     #[serde(default)]
     pub measure: String,
     #[serde(default)]
     pub unit: String,
+    /// Of bars: values on a logarithmic axis.
+    #[serde(default)]
+    pub log: bool,
+    /// Of points: the run that all others are compared with in what they take on the wire.
+    pub base: Option<String>,
     /// Of a series: events, as fractions of the run, with their names.
     #[serde(default)]
     pub marks: Vec<(f64, String)>,
@@ -106,10 +114,14 @@ pub struct ChartSpec {
 pub enum ChartKind {
     /// Flow completion times, the highest of them.
     Tail,
+    /// Flow completion times, all of them, with shares evenly spaced.
+    Cdf,
     /// Throughput, queue and buffers over time.
     Series,
     /// One measure of each run.
     Bars,
+    /// One measure of each run by what the run costs: bytes on the wire beyond those of another run.
+    Points,
 }
 
 /// A study with what came of it.
@@ -137,10 +149,15 @@ impl Study {
         let study: Self =
             toml::from_str(text).map_err(|error| ExperimentError::new(format_args!("{name}: {error}")))?;
         let known = |run: &String| study.run.iter().any(|spec| spec.name == *run);
-        let asked = study.point.iter().flat_map(|point| std::iter::once(&point.of).chain(&point.over));
-        let charted = study.chart.iter().flat_map(|chart| &chart.runs);
+        let asked =
+            study.point.iter().flat_map(|point| std::iter::once(&point.of).chain(&point.minus).chain(&point.over));
+        let charted = study.chart.iter().flat_map(|chart| chart.runs.iter().chain(&chart.base));
         if let Some(run) = asked.chain(charted).find(|run| !known(run)) {
             return Err(ExperimentError::new(format_args!("{name}: no run is called {run}")));
+        }
+        if let Some(chart) = study.chart.iter().find(|chart| chart.kind == ChartKind::Points && chart.base.is_none()) {
+            let title = &chart.title;
+            return Err(ExperimentError::new(format_args!("{name}: chart {title}: expected base, the name of a run")));
         }
         let measures = study.point.iter().flat_map(|point| std::iter::once(&point.measure).chain(&point.over_measure));
         let drawn = study.chart.iter().map(|chart| &chart.measure).filter(|measure| !measure.is_empty());
@@ -181,14 +198,9 @@ impl Study {
 }
 
 /// Makes all runs of some studies; each is given with its scenario's text. The result is the same for any number of
-/// jobs. Runs that `watch` ended early are left out, and so are the points that need them.
-pub fn conduct(
-    studies: &[(Study, &str)],
-    scale: Scale,
-    jobs: usize,
-    seed: u64,
-    watch: &(dyn Watch + Sync),
-) -> Result<Vec<Finding>, ExperimentError> {
+/// jobs. Runs that the watch ended early are left out, and so are the points that need them.
+pub fn conduct(studies: &[(Study, &str)], effort: &Effort<'_>) -> Result<Vec<Finding>, ExperimentError> {
+    let Effort { scale, jobs, seed, watch } = *effort;
     let mut tasks = Vec::new();
     for (at, (study, text)) in studies.iter().enumerate() {
         tasks.extend(study.tasks(at, text, scale, seed)?);
@@ -196,9 +208,11 @@ pub fn conduct(
     watch.expect_runs(tasks.len());
     let results = parallel::map(&tasks, jobs, |task| {
         let begun = Stopwatch::start();
-        let outcome = sim::net::run(task.point.setup(task.seed), watch);
+        let setup = task.point.setup(task.seed);
+        let basis = Basis::of(&setup);
+        let outcome = sim::net::run(setup, watch);
         watch.run_done();
-        outcome.map(|outcome| (Gathered::new(outcome), begun.seconds()))
+        outcome.map(|outcome| (Gathered::new(&outcome, &basis), begun.seconds()))
     });
     let mut findings: Vec<Finding> = studies.iter().map(|(study, _)| Finding::new(study.clone())).collect();
     for (task, result) in tasks.iter().zip(results) {
@@ -255,7 +269,11 @@ impl Finding {
     }
 
     fn value(&self, point: &PointSpec) -> Result<Option<Measured>, ExperimentError> {
-        let Some(measured) = self.take(&point.of, &point.measure)? else { return Ok(None) };
+        let Some(mut measured) = self.take(&point.of, &point.measure)? else { return Ok(None) };
+        if let Some(run) = &point.minus {
+            let Some(minus) = self.take(run, &point.measure)? else { return Ok(None) };
+            measured = difference(&measured, &minus);
+        }
         if point.over.is_none() && point.over_measure.is_none() {
             return Ok(Some(measured));
         }
@@ -265,8 +283,16 @@ impl Finding {
     }
 }
 
+fn difference(of: &Measured, minus: &Measured) -> Measured {
+    let note = format!("{} minus {}", crate::experiment::number(of.value), crate::experiment::number(minus.value));
+    Measured::exact(of.value - minus.value, of.n.min(minus.n)).with_note(note)
+}
+
 /// `None` over nothing.
 fn ratio(of: &Measured, over: &Measured) -> Option<Measured> {
     let note = format!("{} over {}", crate::experiment::number(of.value), crate::experiment::number(over.value));
     (over.value != 0.0).then(|| Measured::exact(of.value / over.value, of.n.min(over.n)).with_note(note))
 }
+
+#[cfg(test)]
+mod tests;

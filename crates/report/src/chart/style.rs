@@ -100,6 +100,9 @@ pub(super) enum Key {
     MarkedLine(Style),
     Reference,
     Paper,
+    Mark(Style),
+    /// Nothing is drawn of it.
+    None,
 }
 
 impl Key {
@@ -116,6 +119,8 @@ impl Key {
             }
             Self::Reference => svg.polyline("reference", &ENDS),
             Self::Paper => paper_mark(&mut svg, MIDDLE),
+            Self::Mark(style) => style.mark(&mut svg, MIDDLE, false),
+            Self::None => {}
         }
         svg
     }

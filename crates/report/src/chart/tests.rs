@@ -81,6 +81,17 @@ fn bars(values: &[Option<f64>], axis: Axis) -> Chart {
     Chart::Bars(BarsChart { title: "goodput".into(), caption: String::new(), axis, groups })
 }
 
+fn points(dots: &[(&str, f64, f64)]) -> Chart {
+    let dot = |(name, x, y): &(&str, f64, f64)| Dot { name: (*name).into(), x: Some(*x), y: Some(*y) };
+    Chart::Points(PointsChart {
+        title: "gain by cost".into(),
+        caption: String::new(),
+        x: Axis::linear("cost, %"),
+        y: Axis::log("p99.9 FCT").written(time_us),
+        dots: dots.iter().map(dot).collect(),
+    })
+}
+
 fn figure(chart: &Chart) -> String {
     let html = chart.figure("c", &mut Palette::default());
     assert_well_formed(&html);
@@ -100,6 +111,8 @@ fn a_chart_without_data_says_so() {
         series(vec![], vec![]),
         bars(&[], Axis::linear("x")),
         bars(&[None, Some(f64::NAN)], Axis::log("x")),
+        points(&[]),
+        points(&[("a", f64::NAN, 1.0), ("b", 1.0, f64::INFINITY)]),
     ];
     for chart in charts {
         let html = figure(&chart);
@@ -112,6 +125,7 @@ fn unusual_numbers_stay_on_the_canvas() {
     let points = [(0.0, -1e300), (1e-300, 0.0), (5.0, 1e300), (f64::INFINITY, 1.0), (7.0, f64::NAN), (1e12, 3.0)];
     let line = || vec![Line::new("a", points.to_vec()).with_paper(points.to_vec())];
     let values = [Some(-1.0), Some(0.0), Some(1e-12), Some(3e12), None, Some(f64::NEG_INFINITY)];
+    let dots = points.map(|(x, y)| ("a name that takes much of the room", x, y));
     let events = vec![(f64::NAN, "never".into()), (1e12, "late".into()), (-5.0, "early, with much to say".into())];
     for chart in [
         tail(line()),
@@ -119,6 +133,7 @@ fn unusual_numbers_stay_on_the_canvas() {
         series(line(), events),
         bars(&values, Axis::linear("x")),
         bars(&values, Axis::log("x")),
+        self::points(&dots),
     ] {
         assert!(figure(&chart).contains("<svg"));
     }
@@ -158,9 +173,30 @@ fn the_legend_of_a_tail_gives_the_values_at_the_guide() {
 fn what_is_inserted_is_escaped() {
     let evil = "<script>\"x\" & 'y'";
     let line = || vec![Line::new(evil, vec![(1.0, 0.995), (2.0, 1.0)]), Line::new("b", vec![(1.0, 1.0)])];
-    let charts = [tail(line()), lines(line()), series(line(), vec![(1.0, evil.into())])];
+    let charts = [
+        tail(line()),
+        lines(line()),
+        series(line(), vec![(1.0, evil.into())]),
+        points(&[(evil, 1.0, 2.0), (evil, f64::NAN, 2.0)]),
+    ];
     for chart in charts {
         let html = figure(&chart);
         assert!(!html.contains("<script") && html.contains("&lt;script&gt;&quot;x&quot; &amp; &#39;y&#39;"), "{html}");
     }
+}
+
+#[test]
+fn a_dot_carries_its_name_and_its_numbers() {
+    let html = figure(&points(&[("None", 0.0, 66_000.0), ("All", 2.4, 310.0), ("failed", 0.1, f64::INFINITY)]));
+    for part in [
+        "<desc id=\"c-desc\">p99.9 FCT by cost, %. None: 66\u{a0}ms at 0. All: 310\u{a0}µs at 2.4. failed: no data.</desc>",
+        ">None</text>",
+        ">All</text>",
+        "failed (no data)</li>",
+        "<th scope=\"row\" class=\"left\">All</th><td>2.4</td><td>310\u{a0}µs</td>",
+        "<th scope=\"row\" class=\"left\">failed</th><td>0.1</td><td>–</td>",
+    ] {
+        assert!(html.contains(part), "{part} in {html}");
+    }
+    assert!(!html.contains("None</li>"), "a name beside its dot needs no legend: {html}");
 }

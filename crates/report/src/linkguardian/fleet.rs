@@ -9,21 +9,18 @@ use fleet::fabric::Facebook;
 use fleet::trace::Corruption;
 use fleet::{Fabric, trace};
 use serde::Deserialize;
-use sim::link::Watch;
 use units::Moment;
 
 use crate::chart::{Axis, Chart, Line, LinesChart, Panel, SeriesChart};
 use crate::experiment::{ExperimentError, Measured, Row, Said, Scale};
+use crate::files::{File, files};
+use crate::paper::{Effort, Found, Part};
 use crate::parallel;
 use crate::stopwatch::Stopwatch;
 use year::{Moments, Years};
 
 /// The claims, in the order of the report.
-const FILES: [(&str, &str); 3] = [
-    ("fig15.toml", include_str!("../../../../experiments/linkguardian/fleet/fig15.toml")),
-    ("fig16.toml", include_str!("../../../../experiments/linkguardian/fleet/fig16.toml")),
-    ("concurrent.toml", include_str!("../../../../experiments/linkguardian/fleet/concurrent.toml")),
-];
+const FILES: &[File] = files!("linkguardian/fleet": "fig15.toml", "fig16.toml", "concurrent.toml");
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,20 +46,42 @@ pub struct Point {
     pub why: String,
 }
 
-pub fn claims() -> Result<Vec<FleetClaim>, ExperimentError> {
-    let parse = |(name, text): &(&str, &str)| {
-        toml::from_str(text).map_err(|error| ExperimentError::new(format_args!("{name}: {error}")))
-    };
-    FILES.iter().map(parse).collect()
+/// Claims about a fleet of links.
+#[derive(Clone, Debug)]
+pub struct Fleet(Vec<FleetClaim>);
+
+impl Fleet {
+    pub fn read() -> Result<Self, ExperimentError> {
+        let parse = |(name, text): &File| {
+            toml::from_str(text).map_err(|error| ExperimentError::new(format_args!("{name}: {error}")))
+        };
+        FILES.iter().map(parse).collect::<Result<_, _>>().map(Self)
+    }
 }
 
-/// What a claim came to.
-#[derive(Debug)]
-pub struct FleetFinding {
-    pub claim: FleetClaim,
-    pub rows: Vec<Row>,
-    pub charts: Vec<Chart>,
-    pub seconds: f64,
+impl Part for Fleet {
+    fn name(&self) -> &'static str {
+        "fleet"
+    }
+
+    fn ids(&self) -> Vec<&str> {
+        self.0.iter().map(|claim| claim.id.as_str()).collect()
+    }
+
+    fn retain(&mut self, wanted: &dyn Fn(&str) -> bool) {
+        self.0.retain(|claim| wanted(&claim.id));
+    }
+
+    /// Nothing, if the watch ended a run early.
+    fn run(&self, effort: &Effort<'_>) -> Result<Vec<Found>, ExperimentError> {
+        if self.0.is_empty() {
+            return Ok(Vec::new());
+        }
+        let begun = Stopwatch::start();
+        let Some(years) = years(&self.0, effort)? else { return Ok(Vec::new()) };
+        let seconds = begun.seconds() / self.0.len() as f64;
+        self.0.iter().map(|claim| found(claim, &years, seconds)).collect()
+    }
 }
 
 /// The paper's size, and for how long.
@@ -78,18 +97,9 @@ fn seeds(scale: Scale, first: u64) -> Vec<u64> {
     (0..=more).map(|i| first.wrapping_add(i)).collect()
 }
 
-/// Runs some of the claims, in order. Nothing, if `watch` ended a run early.
-pub fn reproduce(
-    chosen: Vec<FleetClaim>,
-    scale: Scale,
-    jobs: usize,
-    seed: u64,
-    watch: &(dyn Watch + Sync),
-) -> Result<Vec<FleetFinding>, ExperimentError> {
-    if chosen.is_empty() {
-        return Ok(Vec::new());
-    }
-    let begun = Stopwatch::start();
+/// Every year that the claims ask for; `None` if the watch ended one early.
+fn years(chosen: &[FleetClaim], effort: &Effort<'_>) -> Result<Option<Vec<Years>>, ExperimentError> {
+    let Effort { scale, jobs, seed, watch } = *effort;
     let until = Moment::from_hours(24.0 * DAYS);
     let fabric = Fabric::facebook(&Facebook::pods(PODS)).map_err(ExperimentError::new)?;
     let mut constraints: Vec<f64> =
@@ -106,14 +116,10 @@ pub fn reproduce(
         watch.run_done();
         Ok(years)
     });
-    let years: Option<Vec<Years>> =
-        years.into_iter().collect::<Result<Vec<_>, ExperimentError>>()?.into_iter().collect();
-    let Some(years) = years else { return Ok(Vec::new()) };
-    let seconds = begun.seconds() / chosen.len() as f64;
-    chosen.into_iter().map(|claim| finding(claim, &years, seconds)).collect()
+    Ok(years.into_iter().collect::<Result<Vec<_>, ExperimentError>>()?.into_iter().collect())
 }
 
-fn finding(claim: FleetClaim, years: &[Years], seconds: f64) -> Result<FleetFinding, ExperimentError> {
+fn found(claim: &FleetClaim, years: &[Years], seconds: f64) -> Result<Found, ExperimentError> {
     let mut rows = Vec::new();
     for point in &claim.point {
         let of: Vec<&Years> = years.iter().filter(|years| years.share == point.constraint).collect();
@@ -126,7 +132,8 @@ fn finding(claim: FleetClaim, years: &[Years], seconds: f64) -> Result<FleetFind
         "lg.fig16" => vec![gains(years), costs(years)],
         _ => Vec::new(),
     };
-    Ok(FleetFinding { claim, rows, charts, seconds })
+    let FleetClaim { id, title, paper, claim, notes, .. } = claim.clone();
+    Ok(Found { id, title, claim, paper, charts, rows, notes, seconds })
 }
 
 /// Of one constraint, the year to be looked at closely first.
@@ -231,7 +238,7 @@ mod tests {
         let fabric = Fabric::facebook(&Facebook::pods(2)).unwrap();
         let until = Moment::from_hours(24.0 * 60.0);
         let trace = trace::Model::default().generate(&fabric, until, 1).unwrap();
-        for claim in claims().unwrap() {
+        for claim in Fleet::read().unwrap().0 {
             for point in &claim.point {
                 assert!(point.band[0] <= point.band[1], "{} {}", claim.id, point.id);
                 let years = Years::run(&fabric, &trace, until, point.constraint, true, &sim::link::Unwatched).unwrap();

@@ -4,28 +4,81 @@
 //! with a given loss. So do ours: each pair of rate, loss and mode is simulated once, on the `tofino`
 //! profile, and every claim takes its value from those runs.
 
+mod chart;
+
 use faults::{Model, Schedule};
 use guard::copies_for;
-use sim::link::{Config, LevelBytes, Mode, Outcome, Profile, Watch, run};
+use sim::link::{Config, LevelBytes, Mode, Outcome, Profile, run};
 use units::{Prob, Rate};
 
+use crate::chart::Chart;
 use crate::experiment::{Experiment, ExperimentError, Measured, Point, Row, Scale};
+use crate::files::{File, files};
+use crate::paper::{Effort, Found, Part};
 use crate::parallel;
+use crate::stopwatch::Stopwatch;
 
 /// The claims, in the order of the report.
-const FILES: [(&str, &str); 8] = [
-    ("copies.toml", include_str!("../../../../experiments/linkguardian/link/copies.toml")),
-    ("fig8-loss.toml", include_str!("../../../../experiments/linkguardian/link/fig8-loss.toml")),
-    ("fig8-speed.toml", include_str!("../../../../experiments/linkguardian/link/fig8-speed.toml")),
-    ("timeouts.toml", include_str!("../../../../experiments/linkguardian/link/timeouts.toml")),
-    ("fig14.toml", include_str!("../../../../experiments/linkguardian/link/fig14.toml")),
-    ("fig14-rx.toml", include_str!("../../../../experiments/linkguardian/link/fig14-rx.toml")),
-    ("fig19.toml", include_str!("../../../../experiments/linkguardian/link/fig19.toml")),
-    ("overhead.toml", include_str!("../../../../experiments/linkguardian/link/overhead.toml")),
-];
+const FILES: &[File] = files!("linkguardian/link":
+    "copies.toml",
+    "fig8-loss.toml",
+    "fig8-speed.toml",
+    "timeouts.toml",
+    "fig14.toml",
+    "fig14-rx.toml",
+    "fig19.toml",
+    "overhead.toml",
+);
 
-pub fn experiments() -> Result<Vec<Experiment>, ExperimentError> {
-    FILES.iter().map(|(name, text)| Experiment::parse(name, text)).collect()
+/// Claims about one link.
+#[derive(Clone, Debug)]
+pub struct Links(Vec<Experiment>);
+
+impl Links {
+    pub fn read() -> Result<Self, ExperimentError> {
+        FILES.iter().map(|(name, text)| Experiment::parse(name, text)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Part for Links {
+    fn name(&self) -> &'static str {
+        "link"
+    }
+
+    fn ids(&self) -> Vec<&str> {
+        self.0.iter().map(|experiment| experiment.id.as_str()).collect()
+    }
+
+    fn retain(&mut self, wanted: &dyn Fn(&str) -> bool) {
+        self.0.retain(|experiment| wanted(&experiment.id));
+    }
+
+    /// Claims share their runs, and with them the time that those took. Fewer rows, if the watch ended a run early.
+    fn run(&self, effort: &Effort<'_>) -> Result<Vec<Found>, ExperimentError> {
+        let begun = Stopwatch::start();
+        let mut judged = judged(&self.0, effort)?;
+        judged.retain(|(_, rows)| !rows.is_empty());
+        let each = begun.seconds() / judged.len().max(1) as f64;
+        Ok(judged.into_iter().map(|(experiment, rows)| found(experiment, rows, each)).collect())
+    }
+}
+
+fn found(experiment: &Experiment, rows: Vec<Row>, seconds: f64) -> Found {
+    Found {
+        id: experiment.id.clone(),
+        title: experiment.title.clone(),
+        claim: format!("{}.", capitalised(&experiment.claim)),
+        paper: experiment.paper.clone(),
+        charts: vec![Chart::Bars(chart::bars(experiment, &rows))],
+        rows,
+        notes: Vec::new(),
+        seconds,
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// What a point asks to be simulated.
@@ -74,21 +127,12 @@ impl Setup {
     }
 }
 
-/// What an experiment came to.
-#[derive(Debug)]
-pub struct LinkFinding {
-    pub experiment: Experiment,
-    pub rows: Vec<Row>,
-}
-
-/// Runs some of the claims, in order. Fewer rows, if `watch` ended a run early.
-pub fn reproduce(
-    chosen: Vec<Experiment>,
-    scale: Scale,
-    jobs: usize,
-    seed: u64,
-    watch: &(dyn Watch + Sync),
-) -> Result<Vec<LinkFinding>, ExperimentError> {
+/// Each experiment with its rows.
+fn judged<'a>(
+    chosen: &'a [Experiment],
+    effort: &Effort<'_>,
+) -> Result<Vec<(&'a Experiment, Vec<Row>)>, ExperimentError> {
+    let Effort { scale, jobs, seed, watch } = *effort;
     let mut setups: Vec<Setup> = Vec::new();
     for setup in chosen.iter().flat_map(|one| &one.point).filter_map(Setup::of) {
         if !setups.contains(&setup) {
@@ -106,7 +150,7 @@ pub fn reproduce(
         let at = setups.iter().position(|setup| setup == wanted)?;
         outcomes.get(at).filter(|outcome| !outcome.interrupted)
     };
-    let mut findings = Vec::new();
+    let mut judged = Vec::new();
     for experiment in chosen {
         let mut rows = Vec::new();
         for point in &experiment.point {
@@ -118,11 +162,11 @@ pub fn reproduce(
                 }
                 None => compute(&experiment.measure, point).ok_or_else(unknown)?,
             };
-            rows.push(Row::of_point(&experiment, point, &measured));
+            rows.push(Row::of_point(experiment, point, &measured));
         }
-        findings.push(LinkFinding { experiment, rows });
+        judged.push((experiment, rows));
     }
-    Ok(findings)
+    Ok(judged)
 }
 
 /// A measure that needs no run.
@@ -168,9 +212,9 @@ mod tests {
 
     #[test]
     fn every_file_parses_and_every_point_can_be_run() {
-        let all = experiments().unwrap();
-        assert_eq!(all.len(), FILES.len());
-        for experiment in &all {
+        let all = Links::read().unwrap();
+        assert_eq!(all.ids().len(), FILES.len());
+        for experiment in &all.0 {
             for point in &experiment.point {
                 assert!(point.band[0] <= point.band[1], "{} {}", experiment.id, point.id);
                 assert!(
@@ -186,9 +230,10 @@ mod tests {
     #[test]
     fn the_claims_that_take_no_time_match() {
         for prefix in ["lg.copies", "lg.overhead"] {
-            let chosen = experiments().unwrap().into_iter().filter(|one| one.id.starts_with(prefix)).collect();
-            let findings = reproduce(chosen, Scale::Quick, 1, 1, &Unwatched).unwrap();
-            let rows: Vec<Row> = findings.into_iter().flat_map(|finding| finding.rows).collect();
+            let mut chosen = Links::read().unwrap();
+            chosen.retain(&|id| id.starts_with(prefix));
+            let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+            let rows: Vec<Row> = chosen.run(&effort).unwrap().into_iter().flat_map(|found| found.rows).collect();
             assert!(rows.len() >= 2);
             assert!(rows.iter().all(|row| row.verdict == Verdict::Match), "{rows:?}");
         }

@@ -3,7 +3,8 @@
 use super::gather::{Gathered, Moment};
 use super::{ChartKind, ChartSpec, Finding};
 use crate::chart::{
-    Axis, Bar, BarsChart, Chart, Group, Line, Panel, SeriesChart, Shares, TailChart, tail_points, time_us,
+    Axis, Bar, BarsChart, Chart, Dot, Group, Line, Panel, PointsChart, SeriesChart, Shares, TailChart, tail_points,
+    time_us,
 };
 use crate::experiment::Said;
 
@@ -14,9 +15,11 @@ impl Finding {
 
     fn chart(&self, spec: &ChartSpec) -> Chart {
         match spec.kind {
-            ChartKind::Tail => Chart::Tail(self.tail(spec)),
+            ChartKind::Tail => Chart::Tail(self.tail(spec, Shares::Rarity)),
+            ChartKind::Cdf => Chart::Tail(self.tail(spec, Shares::Even)),
             ChartKind::Series => Chart::Series(self.series(spec)),
             ChartKind::Bars => Chart::Bars(self.bars(spec)),
+            ChartKind::Points => Chart::Points(self.points(spec)),
         }
     }
 
@@ -26,7 +29,7 @@ impl Finding {
         all.map(|(name, gathered)| (name.as_str(), gathered))
     }
 
-    fn tail(&self, spec: &ChartSpec) -> TailChart {
+    fn tail(&self, spec: &ChartSpec, shares: Shares) -> TailChart {
         let line = |(name, run): (&str, &Gathered)| Line::new(name, tail_points(&run.fct, spec.from));
         TailChart {
             title: spec.title.clone(),
@@ -34,8 +37,9 @@ impl Finding {
             x: Axis::log("flow completion time").written(time_us),
             of: "flows".into(),
             from: spec.from,
-            shares: Shares::Rarity,
-            guide: Some(0.999),
+            shares,
+            // Where shares are evenly spaced it would lie on the upper edge.
+            guide: (shares == Shares::Rarity).then_some(0.999),
             lines: self.shown(spec).map(line).collect(),
         }
     }
@@ -82,13 +86,35 @@ impl Finding {
                 None => groups.push(Group { name: group.to_owned(), bars: vec![bar] }),
             }
         }
-        BarsChart { title: spec.title.clone(), caption: String::new(), axis: Axis::linear(spec.unit.clone()), groups }
+        let unit = spec.unit.clone();
+        let axis = if spec.log { Axis::log(unit) } else { Axis::linear(unit) };
+        BarsChart { title: spec.title.clone(), caption: String::new(), axis, groups }
+    }
+
+    /// What runs gain by what they cost: wire time beyond that of the base, in percent.
+    fn points(&self, spec: &ChartSpec) -> PointsChart {
+        let measure = if spec.measure.is_empty() { "fct.p99.9" } else { &spec.measure };
+        let unit = if spec.measure.is_empty() { "p99.9 of flow completion times" } else { &spec.unit };
+        let base = spec.base.as_deref().unwrap_or_default();
+        let value = |run: &str, measure: &str| self.take(run, measure).ok().flatten().map(|measured| measured.value);
+        let wire = value(base, "wire").filter(|wire| *wire > 0.0);
+        let cost = |run: &str| Some((value(run, "wire")? / wire? - 1.0) * 100.0);
+        let dot = |(run, _): (&str, &Gathered)| Dot { name: run.to_owned(), x: cost(run), y: value(run, measure) };
+        let y = Axis::log(unit);
+        PointsChart {
+            title: spec.title.clone(),
+            caption: String::new(),
+            x: Axis::linear(format!("bytes on the wire beyond “{base}”, %")),
+            y: if measure.starts_with("fct.") { y.written(time_us) } else { y },
+            dots: self.shown(spec).map(dot).collect(),
+        }
     }
 
     /// The paper's number for a measure of a run, if a point has it.
     fn said(&self, run: &str, measure: &str) -> Option<f64> {
         let is_it = |point: &&super::PointSpec| {
-            point.of == run && point.measure == measure && point.over.is_none() && point.over_measure.is_none()
+            let bare = point.minus.is_none() && point.over.is_none() && point.over_measure.is_none();
+            bare && point.of == run && point.measure == measure
         };
         match self.study.point.iter().find(is_it)?.paper {
             Said::Number(value) => Some(value),

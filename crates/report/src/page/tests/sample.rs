@@ -1,8 +1,8 @@
 //! A report with every kind of chart, of numbers as they come out of real runs.
 
 use crate::chart::{
-    Axis, Bar, BarsChart, Chart, Group, Line, LinesChart, Panel, SeriesChart, Shares, TailChart, percent, tail_points,
-    time_us,
+    Axis, Bar, BarsChart, Chart, Dot, Group, Line, LinesChart, Panel, PointsChart, SeriesChart, Shares, TailChart,
+    percent, tail_points, time_us,
 };
 use crate::experiment::Verdict::{Differs, Match};
 use crate::experiment::{Row, Said, Verdict};
@@ -24,7 +24,7 @@ pub fn sample() -> Page {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec(),
-        sections: vec![speed(), timeline(), tails(), goodput(), mechanisms(), loss(), copies()],
+        sections: vec![speed(), timeline(), tails(), goodput(), mechanisms(), endpoints(), loss(), copies()],
     }
 }
 
@@ -251,6 +251,42 @@ fn mechanisms() -> Section {
         charts: vec![Chart::Tail(chart)],
         rows: vec![row("lg.tab2.loss.p99.9", 3_400.0, 3_610.0, 300_000, Match, "")],
         ..section("lg.tab2", "What each mechanism adds", "Table 2, §4.4", "Every mechanism lowers the tail further.")
+    }
+}
+
+fn endpoints() -> Section {
+    let dot = |(name, x, y): (&str, f64, f64)| Dot { name: name.into(), x: Some(x), y: Some(y) };
+    let dots = [
+        ("NoLoss", 0.0, 212.0),
+        ("None", 0.21, 66_400.0),
+        ("NAK", 0.22, 65_900.0),
+        ("Twice", 0.25, 65_200.0),
+        ("Dummy", 1.9, 64_800.0),
+        ("Repeat", 0.3, 66_100.0),
+        ("All", 2.1, 248.0),
+        ("All Optimized", 2.9, 231.0),
+        ("LinkGuardian, ordered", 0.12, 214.0),
+        ("LinkGuardian, non-blocking", 0.11, 219.0),
+        ("UEC-style retry", 0.31, 226.0),
+        ("All over LinkGuardian", 2.0, 213.0),
+    ];
+    let all = [
+        ("NoLoss", times(24.0, 40.0, 0.0, 0.0)),
+        ("None", times(24.0, 40.0, 0.06, 66_000.0)),
+        ("All", times(24.0, 41.0, 1e-3, 90.0)),
+    ];
+    let cdf = TailChart { guide: None, ..tail("All flows", "Evenly spaced shares.", 0.0, Shares::Even, &all) };
+    let points = PointsChart {
+        title: "Tail by cost".into(),
+        caption: "Down and to the left is better.".into(),
+        x: Axis::linear("bytes on the wire beyond “NoLoss”, %"),
+        y: Axis::log("p99.9 of flow completion times").written(time_us),
+        dots: dots.map(dot).to_vec(),
+    };
+    Section {
+        charts: vec![Chart::Points(points), Chart::Tail(cdf)],
+        rows: vec![row("rc.fig12.all.p99.9", 1.0, 1.17, 300_000, Match, "248 over 212")],
+        ..section("rc.fig12", "Recovery at the endpoints", "Fig. 12, §6.2", "All is near NoLoss for less than 3 %.")
     }
 }
 

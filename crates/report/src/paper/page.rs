@@ -1,0 +1,42 @@
+//! A reproduction as a page.
+
+use super::{Found, Reproduction};
+use crate::page::{Page, Section};
+
+/// What the page says of how it was made.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// What was typed.
+    pub command: String,
+    pub scale: String,
+    pub seed: u64,
+    pub version: String,
+    pub seconds: f64,
+    /// Ended from the keyboard: some claims are missing.
+    pub interrupted: bool,
+}
+
+impl Reproduction {
+    pub fn page(&self, about: &About) -> Page {
+        let missing =
+            if about.interrupted { " It was interrupted: what had not ended by then is missing." } else { "" };
+        Page {
+            title: self.paper.title.into(),
+            lead: format!("{}{missing}", self.paper.lead),
+            command: about.command.clone(),
+            facts: vec![
+                ("scale".into(), about.scale.clone()),
+                ("seed".into(), about.seed.to_string()),
+                ("version".into(), about.version.clone()),
+                ("took".into(), crate::chart::seconds(about.seconds)),
+            ],
+            sections: self.found.iter().map(|found| section(found, self.paper.name, about)).collect(),
+        }
+    }
+}
+
+fn section(found: &Found, paper: &str, about: &About) -> Section {
+    let Found { id, title, claim, paper: place, charts, rows, notes, seconds } = found.clone();
+    let command = format!("hitless reproduce {paper}/{id} --scale {} --seed {}", about.scale, about.seed);
+    Section { id, title, claim, paper: place, command, charts, rows, notes, seconds }
+}

@@ -1,0 +1,160 @@
+use sim::link::{Unwatched, Watch};
+
+use super::*;
+use crate::experiment::{Measured, Verdict};
+use crate::files::File;
+
+const FILE: File = (
+    "sum.toml",
+    r#"
+        id = "x.sum"
+        title = "A sum"
+        paper = "§1"
+        claim = "One and one is two."
+        notes = ["by hand"]
+        [[point]]
+        id = "two"
+        paper = 2.0
+        band = [2.0, 2.0]
+        [[point]]
+        id = "again"
+        measure = "two"
+        paper = 3.0
+        band = [3.0, 4.0]
+        [[point]]
+        id = "told"
+        measure = "two"
+        paper = "about two"
+        [[point]]
+        id = "rare"
+        paper = 0.0
+        band = [0.0, 1.0]
+    "#,
+);
+
+const OTHER: File = (
+    "seed.toml",
+    r#"
+        id = "x.seed"
+        title = "A seed"
+        paper = "§2"
+        claim = "The seed is one."
+        [[point]]
+        id = "one"
+        paper = 1.0
+        band = [1.0, 1.0]
+    "#,
+);
+
+const PAPER: Paper = Paper { name: "sums", title: "Sums, reproduced", lead: "Sums.", parts };
+
+fn parts() -> Parts {
+    Ok(vec![Box::new(Coded::read("plus", &[(FILE, sum)])?), Box::new(Coded::read("seeds", &[(OTHER, seed)])?)])
+}
+
+fn sum(_effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+    let mut computed = Computed { notes: vec!["by machine".into()], ..Computed::default() };
+    computed.value("two", Measured::exact(1.0 + 1.0, 1));
+    computed.values.push(("rare".into(), None));
+    Ok(Some(computed))
+}
+
+fn seed(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+    if !effort.watch.go_on(0) {
+        return Ok(None);
+    }
+    let mut computed = Computed::default();
+    computed.value("one", Measured::exact(effort.seed as f64, 1));
+    Ok(Some(computed))
+}
+
+fn reproduce(claims: &Claims, watch: &(dyn Watch + Sync)) -> Reproduction {
+    claims.reproduce(&Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch }).unwrap()
+}
+
+fn ids(claims: &Claims) -> Vec<&str> {
+    claims.ids().collect()
+}
+
+#[test]
+fn the_file_judges_what_code_computed() {
+    let reproduced = reproduce(&PAPER.claims().unwrap(), &Unwatched);
+    let rows: Vec<(&str, Verdict)> = reproduced.rows().map(|row| (row.id.as_str(), row.verdict)).collect();
+    let expected = [
+        ("x.sum.two", Verdict::Match),
+        ("x.sum.again", Verdict::Differs),
+        ("x.sum.told", Verdict::Noted),
+        ("x.sum.rare", Verdict::Unmeasured),
+        ("x.seed.one", Verdict::Match),
+    ];
+    assert_eq!(rows, expected);
+    assert_eq!(reproduced.found[0].notes, ["by hand", "by machine"]);
+}
+
+#[test]
+fn a_value_that_no_code_computes_is_an_error_that_names_it() {
+    let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+    let said = Coded::read("plus", &[(FILE, seed)]).unwrap().run(&effort).unwrap_err().to_string();
+    assert!(said.contains("x.sum") && said.contains("no measure two"), "{said}");
+}
+
+#[test]
+fn claims_are_chosen_by_part_or_by_the_beginning_of_their_ids() {
+    let chosen = |what: &str| PAPER.claims().unwrap().select(what);
+    assert_eq!(ids(&chosen("plus").unwrap()), ["x.sum"]);
+    assert_eq!(ids(&chosen("x.s").unwrap()), ["x.sum", "x.seed"]);
+    assert!(chosen("y").is_none());
+    assert_eq!(PAPER.known().unwrap(), ["sums", "sums/plus", "sums/seeds", "sums/x.sum", "sums/x.seed"]);
+}
+
+#[test]
+fn what_was_interrupted_is_missing_and_the_page_says_so() {
+    #[derive(Debug)]
+    struct Impatient;
+    impl Watch for Impatient {
+        fn go_on(&self, _done: u64) -> bool {
+            false
+        }
+    }
+    let reproduced = reproduce(&PAPER.claims().unwrap(), &Impatient);
+    assert_eq!(reproduced.found.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["x.sum"]);
+    let about = About {
+        command: "hitless reproduce sums".into(),
+        scale: "quick".into(),
+        seed: 1,
+        version: "0".into(),
+        seconds: 1.0,
+        interrupted: true,
+    };
+    let page = reproduced.page(&about);
+    assert_eq!((page.title.as_str(), page.sections.len()), ("Sums, reproduced", 1));
+    assert!(page.lead.starts_with("Sums. It was interrupted"), "{}", page.lead);
+    assert_eq!(page.sections[0].command, "hitless reproduce sums/x.sum --scale quick --seed 1");
+}
+
+#[test]
+fn every_paper_can_be_read_and_no_two_claims_share_an_id() {
+    let mut all = Vec::new();
+    for paper in PAPERS {
+        assert_eq!(Paper::named(paper.name).map(|named| named.title), Some(paper.title));
+        all.extend(paper.claims().unwrap().ids().map(str::to_owned));
+    }
+    let count = all.len();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), count);
+}
+
+#[test]
+fn linkguardian_has_its_three_parts_in_order() {
+    let all = Claims::meant("linkguardian").unwrap().unwrap();
+    let of = |part: &str| Claims::meant(&format!("linkguardian/{part}")).unwrap().unwrap();
+    let parts = ["link", "net", "fleet"].map(of);
+    let parts: Vec<&str> = parts.iter().flat_map(|claims| claims.ids()).collect();
+    assert_eq!(parts, ids(&all));
+    assert_eq!((ids(&all)[0], ids(&all).len()), ("lg.copies", 27));
+    assert_eq!(ids(&of("lg.fig11")), ["lg.fig11.dctcp", "lg.fig11.bbr", "lg.fig11.rdma"]);
+    for nonsense in ["linkguardian/", "linkguardian/lg.fig99", "moby-dick", "moby-dick/link", ""] {
+        assert!(Claims::meant(nonsense).unwrap().is_none(), "{nonsense}");
+    }
+}

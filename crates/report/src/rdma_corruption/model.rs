@@ -1,0 +1,164 @@
+//! rc.model: the closed forms of "Packet corruption in RDMA" (§3.2–§4.3, §6.3), beside the numbers that the paper takes from
+//! them and beside simulation.
+
+mod counted;
+
+use sim::workload::Trace;
+use transport::roce::model::theorems::{self, Ratios};
+use transport::roce::model::{Corruption, Flows, Lengths, Model, Path, Setting, Tail};
+use units::{Bytes, Prob};
+
+use crate::chart::{Axis, Chart, Line, LinesChart};
+use crate::experiment::{ExperimentError, Measured};
+use crate::paper::{Computed, Effort};
+
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+    let cases: Vec<counted::Case> = counted::cases().collect();
+    let Some(counts) = counted::count(&cases, effort)? else { return Ok(None) };
+    let mut computed = Computed::default();
+    for (name, value) in ratios().into_iter().chain(examples()).chain(ping_pong()) {
+        computed.value(name, Measured::exact(value, 1));
+    }
+    for (case, measured) in cases.iter().zip(&counts) {
+        computed.value(format!("sim.{}", case.name), measured.clone());
+    }
+    computed.charts.push(chart(&counts));
+    Ok(Some(computed))
+}
+
+fn model(beta: f64, links: u32, flows: Flows) -> Model {
+    Model {
+        lengths: Lengths::default(),
+        corruption: Corruption::Packets(Prob::literal(beta)),
+        path: Path { links, corrupting: Prob::ONE },
+        flows,
+    }
+}
+
+fn web_search() -> Flows {
+    const SAMPLES: u32 = 1_000;
+    let sizes = Trace::WebSearch.sizes();
+    let mtu = Bytes::new(1_024);
+    let share = |at: u32| Prob::literal((f64::from(at) + 0.5) / f64::from(SAMPLES));
+    let packets = |at: u32| sizes.quantile(share(at)).div_ceil(mtu.get());
+    Flows::new(sizes.mean_packets(mtu), sizes.mean_inverse_packets(mtu), (0..SAMPLES).map(packets))
+}
+
+/// §3.2 and §3.5: what a header and a NAK suffer, how many packets are tails; §4.3: what dummies cost.
+fn ratios() -> Vec<(&'static str, f64)> {
+    let one_packet = model(1e-6, 1, Flows::fixed(1));
+    let beta = one_packet.packet_corruption().get();
+    let dummies = Setting { tail: Tail::Dummies(1), ..Setting::NONE };
+    vec![
+        ("header", one_packet.header_corruption().get() / beta),
+        ("nak-length", one_packet.ack_corruption().get() / beta),
+        ("web-search", web_search().mean_inverse),
+        ("cost.dummy", one_packet.cost(&dummies).path.tail),
+    ]
+}
+
+/// The examples of §3.3–§4.3, with β = 0.01: as printed, with 0.06 and first terms only, and exactly.
+fn examples() -> Vec<(&'static str, f64)> {
+    let two_links = model(1e-2, 2, web_search());
+    let (path, beta) = (&two_links.path, two_links.packet_corruption());
+    let per_packet = |setting: &Setting| two_links.estimate(setting).per_packet;
+    let nak_copy = Setting { naks: 1, ..Setting::NONE };
+    let naked_copies = Setting { naked: 2, ..Setting::NONE };
+    let dummy = Setting { tail: Tail::Dummies(1), ..Setting::NONE };
+    let repeat = Setting { tail: Tail::Repeat(1), ..Setting::NONE };
+    let one_link = model(1e-2, 1, web_search());
+    vec![
+        ("nak.printed", theorems::nak(path, beta, Ratios::ROUNDED, 0)),
+        ("nak.exact", per_packet(&Setting::NONE).nak.exact),
+        ("nak-copy.printed", theorems::nak(path, beta, Ratios::ROUNDED, 1)),
+        ("nak-copy.exact", per_packet(&nak_copy).nak.exact),
+        ("twice.printed", theorems::twice(&one_link.path, beta, 0)),
+        ("twice.exact", one_link.estimate(&Setting::NONE).per_packet.twice.exact),
+        ("naked-copies.printed", theorems::twice(path, beta, 2)),
+        ("naked-copies.exact", per_packet(&naked_copies).twice.exact),
+        ("dummy.printed", per_packet(&dummy).tail.rounded),
+        ("dummy.exact", per_packet(&dummy).tail.exact),
+        ("dummy-over-repeat", per_packet(&dummy).tail.rounded / per_packet(&repeat).tail.rounded),
+    ]
+}
+
+/// §6.3, Fig. 15: timeouts to expect of 100,000 ping-pongs of one packet at β = 1/128, each mechanism removed in turn.
+fn ping_pong() -> Vec<(&'static str, f64)> {
+    const WRITES: f64 = 2.0 * 100_000.0;
+    let writes = model(1.0 / 128.0, 1, Flows::fixed(1));
+    let all = Setting { naks: 1, naked: 1, tail: Tail::Dummies(2), obeys_copies: false };
+    let expected = |setting: Setting| writes.estimate(&setting).per_flow.map(|forms| WRITES * forms.exact);
+    let dummies = |dummies| Setting { tail: Tail::Dummies(dummies), ..all };
+    vec![
+        ("ping-pong.no-dummy", expected(dummies(0)).tail),
+        ("ping-pong.no-dummy.tail-ack", expected(dummies(0)).tail_ack),
+        ("ping-pong.one-dummy", expected(dummies(1)).tail),
+        ("ping-pong.no-naked", expected(Setting { naked: 0, ..all }).twice),
+        ("ping-pong.no-nak", expected(Setting { naks: 0, ..all }).nak),
+    ]
+}
+
+/// The four causes by β. The counts are in the order of the cases, with those of the chart first.
+fn chart(counts: &[Measured]) -> Chart {
+    const NAMES: [&str; 4] = ["tail", "ACK of the tail", "packet twice", "packet and NAK"];
+    let mut counts = counts.iter();
+    let mut lines = Vec::new();
+    for (name, cases) in NAMES.into_iter().zip(counted::CAUSES) {
+        let by_beta = |value: fn(&counted::Case) -> f64| cases.iter().map(|case| (case.beta, value(case))).collect();
+        let simulated = cases.iter().zip(&mut counts).map(|(case, count)| (case.beta, count.value)).collect();
+        lines.push(Line::reference(format!("{name}, exact"), by_beta(counted::Case::exact)));
+        lines.push(Line::new(name, simulated).with_paper(by_beta(counted::Case::approximate)));
+    }
+    Chart::Lines(LinesChart {
+        title: "Flows with a timeout, by its cause".into(),
+        caption:
+            "Three links, all corrupting bits. Tails and their ACKs: flows of 1 packet; the others: of 20. Marks: \
+                  simulated. Dashed: the exact forms. Hollow: the paper's approximations, which are for few corrupting \
+                  links."
+                .into(),
+        x: Axis::log("corruption of a full packet on one link, β"),
+        y: Axis::log("share of flows"),
+        lines,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each case of the simulation expects, in the form of the experiment's file.
+    #[test]
+    fn print_points() {
+        for case in counted::cases() {
+            let exact = case.exact();
+            eprintln!(
+                "{} paper {:.2e} band [{:.3e}, {:.3e}]",
+                case.name,
+                case.approximate(),
+                0.97 * exact,
+                1.03 * exact
+            );
+        }
+        for (name, value) in ratios().into_iter().chain(examples()).chain(ping_pong()) {
+            eprintln!("{name} {value:.4e}");
+        }
+        let effort = Effort { scale: crate::experiment::Scale::Quick, jobs: 2, seed: 1, watch: &sim::link::Unwatched };
+        let cases: Vec<counted::Case> = counted::cases().collect();
+        for case in &cases {
+            let begun = crate::stopwatch::Stopwatch::start();
+            let count = counted::count(&[*case], &effort).unwrap().unwrap().remove(0);
+            let (low, high) = count.interval.unwrap();
+            let exact = case.exact();
+            let ok = low <= 1.03 * exact && high >= 0.97 * exact;
+            eprintln!(
+                "{:20} exact {exact:.3e} ours {:.3e} ratio {:.3} {} {:?} {:.2} s",
+                case.name,
+                count.value,
+                count.value / exact,
+                if ok { "ok" } else { "DIFFERS" },
+                count.note,
+                begun.seconds()
+            );
+        }
+    }
+}

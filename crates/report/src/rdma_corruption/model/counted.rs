@@ -1,0 +1,275 @@
+//! Flows with a timeout, counted in simulation, beside what the model expects of the same flows.
+//!
+//! Each case lets one cause of timeouts be by keeping the others away: a direction without corruption, or more copies and
+//! dummies than can all be lost. Where nothing is kept away, all causes are counted together. What is compared is the share
+//! of flows that had a timeout, since a flow that had one may have another.
+
+use sim::link::Watch;
+use sim::scenario::Scenario;
+use transport::roce::model::{Causes, Corruption, Flows, Forms, Lengths, Model, Path, Setting, Tail};
+use transport::roce::packet;
+use units::{Bytes, Prob};
+
+use crate::experiment::{ExperimentError, Measured, Scale};
+use crate::paper::Effort;
+use crate::parallel;
+
+const CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/rdma-corruption/chain.toml"));
+
+/// L, the links between the switches of the chain.
+const LINKS: u32 = 3;
+const MTU: Bytes = Bytes::new(1_024);
+/// So many that they are never all lost.
+const MANY: u32 = 8;
+/// Flows of one run: rows of flows take memory.
+const FLOWS_OF_A_RUN: u64 = 50_000;
+
+/// Which directions corrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ways {
+    Ahead,
+    Back,
+    Both,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spares {
+    /// Bits are corrupted: short packets suffer less.
+    Short,
+    /// Packets are dropped whatever their length.
+    Nobody,
+}
+
+/// Flows of a kind, over links of a kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub name: &'static str,
+    ways: Ways,
+    spares: Spares,
+    /// β of a full packet on one corrupting link.
+    pub beta: f64,
+    /// ω: one, or one half.
+    corrupting: f64,
+    packets: u64,
+    setting: Setting,
+    /// What of the paper's estimates is for this case.
+    of: fn(&Causes<Forms>) -> Forms,
+    /// Flows at quick scale.
+    flows: u64,
+}
+
+const NONE: Setting = Setting::NONE;
+const DUMMIES: Setting = Setting { tail: Tail::Dummies(MANY), ..NONE };
+const NAKED: Setting = Setting { naked: MANY, ..DUMMIES };
+const ONE_OF_EACH: Setting = Setting { naks: 1, naked: 1, tail: Tail::Dummies(1), obeys_copies: false };
+
+const TAIL: Case = Case {
+    name: "tail",
+    ways: Ways::Ahead,
+    spares: Spares::Short,
+    beta: 1e-2,
+    corrupting: 1.0,
+    packets: 1,
+    setting: NONE,
+    of: |causes| causes.tail,
+    flows: 100_000,
+};
+const TAIL_ACK: Case =
+    Case { name: "tail-ack", ways: Ways::Back, of: |causes| causes.tail_ack, flows: 150_000, ..TAIL };
+const TWICE: Case =
+    Case { name: "twice", packets: 20, setting: DUMMIES, of: |causes| causes.twice, flows: 20_000, ..TAIL };
+const NAK: Case =
+    Case { name: "nak", ways: Ways::Both, setting: NAKED, of: |causes| causes.nak, flows: 50_000, ..TWICE };
+const ALL: Case = Case { ways: Ways::Both, of: |causes| causes.total(), ..TWICE };
+
+/// The four causes, each at three β: what the chart shows.
+pub(super) const CAUSES: [[Case; 3]; 4] = [
+    [
+        Case { beta: 3e-3, name: "tail.3e-3", ..TAIL },
+        Case { name: "tail.1e-2", ..TAIL },
+        Case { beta: 3e-2, name: "tail.3e-2", ..TAIL },
+    ],
+    [
+        Case { beta: 3e-3, name: "tail-ack.3e-3", ..TAIL_ACK },
+        Case { name: "tail-ack.1e-2", ..TAIL_ACK },
+        Case { beta: 3e-2, name: "tail-ack.3e-2", ..TAIL_ACK },
+    ],
+    [
+        Case { beta: 3e-3, name: "twice.3e-3", flows: 50_000, ..TWICE },
+        Case { name: "twice.1e-2", ..TWICE },
+        Case { beta: 3e-2, name: "twice.3e-2", ..TWICE },
+    ],
+    [
+        Case { name: "nak.1e-2", ..NAK },
+        Case { beta: 3e-2, name: "nak.3e-2", flows: 20_000, ..NAK },
+        Case { beta: 1e-1, name: "nak.1e-1", flows: 10_000, ..NAK },
+    ],
+];
+
+/// One copy or dummy of each kind, corruption that spares nobody, everything at once, and links of which half corrupt.
+const MECHANISMS: [Case; 13] = [
+    Case {
+        name: "dummy",
+        beta: 3e-2,
+        setting: Setting { naked: MANY, tail: Tail::Dummies(1), ..NONE },
+        flows: 200_000,
+        ..TAIL
+    },
+    Case { name: "tail-repeat", beta: 3e-2, setting: Setting { tail: Tail::Repeat(1), ..NONE }, ..TAIL },
+    Case { name: "dummy-ack", beta: 0.3, setting: Setting { tail: Tail::Dummies(1), ..NONE }, ..TAIL_ACK },
+    Case { name: "tail-repeat-ack", beta: 0.3, setting: Setting { tail: Tail::Repeat(1), ..NONE }, ..TAIL_ACK },
+    Case { name: "naked-copy", beta: 3e-2, setting: Setting { naked: 1, ..DUMMIES }, ..TWICE },
+    Case { name: "nak-copy", beta: 0.1, setting: Setting { naks: 1, ..NAKED }, flows: 40_000, ..NAK },
+    Case { name: "obey.first", beta: 3e-2, setting: Setting { naks: 1, ..DUMMIES }, ..TWICE },
+    Case { name: "obey.every", beta: 3e-2, setting: Setting { naks: 1, obeys_copies: true, ..DUMMIES }, ..TWICE },
+    Case { name: "all.none", beta: 1e-2, setting: NONE, ..ALL },
+    Case { name: "all.one", beta: 3e-2, setting: ONE_OF_EACH, ..ALL },
+    Case { name: "blind.none", setting: NONE, spares: Spares::Nobody, ..ALL },
+    Case {
+        name: "blind.one",
+        beta: 3e-2,
+        packets: 1,
+        flows: 100_000,
+        setting: ONE_OF_EACH,
+        spares: Spares::Nobody,
+        ..ALL
+    },
+    Case { name: "half.twice", beta: 3e-2, corrupting: 0.5, ..TWICE },
+];
+
+pub(super) fn cases() -> impl Iterator<Item = Case> {
+    CAUSES.into_iter().flatten().chain(MECHANISMS)
+}
+
+/// A run of some flows of a case.
+struct Task {
+    case: usize,
+    setup: sim::net::Setup,
+}
+
+/// What came of it: flows, and those among them that had a timeout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    flows: u64,
+    timeouts: u64,
+}
+
+/// The share of flows with a timeout in each case; `None` if the watch ended it early.
+pub(super) fn count(cases: &[Case], effort: &Effort<'_>) -> Result<Option<Vec<Measured>>, ExperimentError> {
+    let mut tasks = Vec::new();
+    for (at, case) in cases.iter().enumerate() {
+        tasks.extend(case.tasks(at, effort)?);
+    }
+    effort.watch.expect_runs(tasks.len());
+    let counts = parallel::map(&tasks, effort.jobs, |task| {
+        let count = run(task, effort.watch);
+        effort.watch.run_done();
+        count
+    });
+    let mut sums = vec![Count::default(); cases.len()];
+    for (task, count) in tasks.iter().zip(counts) {
+        let Some(count) = count? else { return Ok(None) };
+        sums[task.case].flows += count.flows;
+        sums[task.case].timeouts += count.timeouts;
+    }
+    Ok(Some(sums.into_iter().map(share).collect()))
+}
+
+/// `None` if it was interrupted.
+fn run(task: &Task, watch: &dyn Watch) -> Result<Option<Count>, ExperimentError> {
+    let outcome = sim::net::run(task.setup.clone(), watch).map_err(ExperimentError::new)?;
+    let timeouts = outcome.flows.iter().filter(|flow| flow.tally.timeouts > 0).count() as u64;
+    Ok((!outcome.interrupted).then_some(Count { flows: outcome.flows.len() as u64, timeouts }))
+}
+
+fn share(Count { flows, timeouts }: Count) -> Measured {
+    let (low, high) = units::poisson(timeouts);
+    let of = flows.max(1) as f64;
+    let counted = Measured::counted(timeouts as f64 / of, flows, (low / of, high / of));
+    let note = counted.note.clone().unwrap_or_default();
+    counted.with_note(format!("{timeouts} counted, {note}"))
+}
+
+impl Case {
+    /// The runs of the case. Where half of the links corrupt, every choice of links is as likely as any other, and has as
+    /// many flows.
+    fn tasks(&self, at: usize, effort: &Effort<'_>) -> Result<Vec<Task>, ExperimentError> {
+        let all = (1u32 << LINKS) - 1;
+        let choices = if self.corrupting == 1.0 { vec![all] } else { (0..=all).collect() };
+        let more = if effort.scale == Scale::Full { 20 } else { 1 };
+        let flows = self.flows * more / choices.len() as u64;
+        let runs = flows.div_ceil(FLOWS_OF_A_RUN);
+        let mut tasks = Vec::new();
+        for links in choices {
+            let sets = self.sets(links, flows.div_ceil(runs));
+            let scenario = Scenario::parse("chain.toml", CHAIN, &sets).map_err(ExperimentError::new)?;
+            let first = effort.seed.wrapping_mul(1_000_000) + (at as u64 * 8 + u64::from(links)) * 1_000;
+            let points = scenario.points.iter().take(1);
+            tasks.extend(points.flat_map(|point| {
+                (0..runs).map(move |run| Task { case: at, setup: point.setup(first.wrapping_add(run)) })
+            }));
+        }
+        Ok(tasks)
+    }
+
+    /// What the scenario is to say, where only the links of which `links` has a bit corrupt.
+    fn sets(&self, links: u32, flows: u64) -> Vec<String> {
+        let loss = match self.spares {
+            Spares::Short => format!("bit_errors=\"{:e}\"", self.alpha().get()),
+            Spares::Nobody => format!("loss=\"{:e}\"", self.beta),
+        };
+        let way =
+            |name: &str, other: Ways| if self.ways == other { String::new() } else { format!(",{name}=[{{{loss}}}]") };
+        let (forward, reverse) = (way("forward", Ways::Back), way("reverse", Ways::Ahead));
+        let link = |at: u32| format!("{{between=[\"sw{at}\",\"sw{}\"]{forward}{reverse}}}", at + 1);
+        let corrupting: Vec<String> = (0..LINKS).filter(|at| links >> at & 1 == 1).map(link).collect();
+        let Setting { naks, naked, tail, obeys_copies } = self.setting;
+        let (dummies, copies) = match tail {
+            Tail::Dummies(dummies) => (dummies, 0),
+            Tail::Repeat(copies) => (0, copies),
+        };
+        vec![
+            format!("link=[{}]", corrupting.join(",")),
+            format!("switch.repeat_naks={naks}"),
+            format!("switch.repeat_naked={naked}"),
+            format!("traffic.dummies={dummies}"),
+            format!("traffic.tail_copies={copies}"),
+            format!("traffic.obey={}", if obeys_copies { "every" } else { "first" }),
+            format!("traffic.size={}", self.packets * MTU.get()),
+            format!("traffic.count={flows}"),
+        ]
+    }
+
+    /// α, for a full packet without an extended header to be corrupted with β.
+    fn alpha(&self) -> Prob {
+        Corruption::Packets(Prob::literal(self.beta)).bit_errors(&Lengths::of_mtu(MTU)).unwrap_or_default()
+    }
+
+    /// The share of flows with a timeout that the model expects, with the lengths that packets really have. What a clean
+    /// direction carries has no bytes that could be corrupted.
+    pub fn exact(&self) -> f64 {
+        let reth = Bytes::new(packet::RETH.into());
+        let usual = Lengths::of_mtu(MTU);
+        // Of a longer flow only the first packet is a little longer.
+        let packet = if self.packets == 1 { usual.packet + reth } else { usual.packet };
+        let ahead = |length: Bytes| if self.ways == Ways::Back { Bytes::ZERO } else { length };
+        let ack = if self.ways == Ways::Ahead { Bytes::ZERO } else { usual.ack };
+        let lengths = Lengths { header: ahead(usual.header + reth), packet: ahead(packet), tail: ahead(packet), ack };
+        let corruption = match self.spares {
+            Spares::Short => Corruption::Bits(self.alpha()),
+            Spares::Nobody => Corruption::Drops(Prob::literal(self.beta)),
+        };
+        self.model(lengths, corruption).estimate(&self.setting).flow_with_timeout
+    }
+
+    /// What the paper's approximation comes to, with its lengths and its 0.06.
+    pub fn approximate(&self) -> f64 {
+        let model = self.model(Lengths::default(), Corruption::Packets(Prob::literal(self.beta)));
+        (self.of)(&model.estimate(&self.setting).per_flow).rounded
+    }
+
+    fn model(&self, lengths: Lengths, corruption: Corruption) -> Model {
+        let path = Path { links: LINKS, corrupting: Prob::literal(self.corrupting) };
+        Model { lengths, corruption, path, flows: Flows::fixed(self.packets) }
+    }
+}
