@@ -2,6 +2,7 @@
 
 mod fleet;
 mod live;
+mod model;
 mod monitor;
 mod sim_run;
 
@@ -19,6 +20,7 @@ pub use live::{
     ActivateArgs, BenchArgs, BenchCommand, BenchSimArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs,
     WatchArgs, WireArgs,
 };
+pub use model::{MeloArgs, ModelCommand, RdmaArgs};
 pub use monitor::{MonitorArgs, MonitorCommand};
 pub use sim_run::RunArgs;
 
@@ -72,6 +74,10 @@ pub enum Command {
     /// LinkGuardian's Eq. 2: the smallest N with actual^(N+1) <= target.
     #[command(allow_negative_numbers = true)]
     Copies(CopiesArgs),
+
+    /// What can be computed without simulating: timeouts of RDMA flows, memory of NICs.
+    #[command(subcommand)]
+    Model(ModelCommand),
 
     /// Simulate.
     #[command(subcommand)]
@@ -370,8 +376,10 @@ pub enum ScaleArg {
 
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// What: `linkguardian`, its parts `linkguardian/link`, `linkguardian/net` and `linkguardian/fleet`, or one claim
-    /// such as `linkguardian/lg.fig11`.
+    /// A paper, `linkguardian`, `rdma-corruption` or `melo`; a part of it, such as `linkguardian/net`; or the claims
+    /// whose ids begin so, such as `linkguardian/lg.fig11`.
+    ///
+    /// What there is, is listed in answer to anything else.
     #[arg(value_name = "PAPER[/CLAIM]")]
     pub what: String,
 

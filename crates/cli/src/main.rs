@@ -12,6 +12,7 @@ mod copies;
 mod demo;
 mod fleet;
 mod link;
+mod model;
 mod monitor;
 mod output;
 mod reproduce;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         },
         Command::Wire(args) => wire_between::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),
+        Command::Model(command) => model::run(command, cli.json),
         Command::Sim(SimCommand::Link(args)) => sim_link::run(args, cli.json),
         Command::Sim(SimCommand::Run(args)) => sim_run::run(args, cli.json),
         Command::Sim(SimCommand::Check(args)) => sim_check::run(args, cli.json),

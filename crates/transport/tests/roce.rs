@@ -466,6 +466,15 @@ fn a_rate_spaces_packets_out() {
 }
 
 #[test]
+fn without_naks_a_loss_in_the_middle_waits_for_the_timeout_too() {
+    let mut story = Story::new(Config { naks: false, ..config() });
+    story.post(Verb::Write, 3_000);
+    story.losing(&["> write middle 1"]);
+    assert_eq!(story.wire()[3..6], ["> write first 0", "> write middle 1", "> write last 2"]);
+    assert!(story.notes().contains(&Note::Timeout) && story.duo.now > Time::ZERO + TIMEOUT);
+}
+
+#[test]
 fn a_lost_tail_is_recovered_by_a_dummy() {
     let mut story = Story::new(Config { dummies: 2, ..config() });
     story.post(Verb::Write, 2_000);

@@ -121,6 +121,7 @@ const TRAFFIC: Keys = &[
     ("retries", One),
     ("ack_every", One),
     ("outstanding", One),
+    ("naks", One),
     ("obey", One),
     ("dummies", One),
     ("dummies_after", One),

@@ -125,6 +125,7 @@ fn queue_pair(table: &Reader<'_>) -> Read<roce::Config> {
     let usual = connection_of_messages(table)?;
     Ok(roce::Config {
         max_outstanding: table.small("outstanding", 1..=roce::MAX_OUTSTANDING)?.unwrap_or(usual.max_outstanding),
+        naks: table.flag("naks")?.unwrap_or(usual.naks),
         obey_nak_copies: table.choice("obey", &[("every", true), ("first", false)])?.unwrap_or(usual.obey_nak_copies),
         dummies: table.small("dummies", 0..=MOST_BEHIND_A_TAIL)?.unwrap_or(usual.dummies),
         dummies_after: table.span("dummies_after", Span::ZERO..=LONGEST_RTO)?.unwrap_or(usual.dummies_after),

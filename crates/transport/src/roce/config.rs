@@ -28,6 +28,8 @@ pub struct Config {
     pub timeout: Span,
     /// Timeouts in a row before the connection fails.
     pub retry_count: u32,
+    /// Whether the responder tells of gaps. Without, every loss waits for the timeout.
+    pub naks: bool,
     /// Whether each copy of a NAK sends the requester back as long as its PSN is outstanding, or only the first.
     pub obey_nak_copies: bool,
     /// Empty messages behind the last of a queue that has drained: "dummy headers".
@@ -66,6 +68,7 @@ impl Default for Config {
             ack_every: 64,
             timeout: Self::timeout_for(14),
             retry_count: 7,
+            naks: true,
             obey_nak_copies: true,
             dummies: 0,
             dummies_after: Span::ZERO,

@@ -130,7 +130,7 @@ impl Responder {
 
     fn on_gap<O: Out<Qp>>(&mut self, out: &mut O) {
         out.note(Note::OutOfOrder);
-        if self.state == State::InOrder {
+        if self.config.naks && self.state == State::InOrder {
             self.state = State::NakOwed;
         }
     }

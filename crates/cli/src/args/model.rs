@@ -1,0 +1,150 @@
+//! What can be asked of the models.
+
+use clap::{Args, Subcommand};
+use units::{Bytes, Prob, Rate, Span};
+
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// How often corruption makes RDMA flows time out, what dummies and copies do about it, and what they cost.
+    ///
+    /// The probabilities of "Packet corruption in RDMA", exact and as the paper approximates them, for your flows. With
+    /// --advise and a goal: the cheapest setting that reaches it, and why.
+    #[command(allow_negative_numbers = true)]
+    Rdma(Box<RdmaArgs>),
+
+    /// What MELO keeps on the chip of a NIC: bytes of each connection, bits of the shared pools.
+    #[command(allow_negative_numbers = true)]
+    Melo(MeloArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct RdmaArgs {
+    /// Share of full packets that a corrupting link corrupts; shorter ones suffer less.
+    #[arg(long, value_name = "SHARE", default_value = "1e-3")]
+    pub corruption: Prob,
+
+    /// Instead of --corruption: share of bits in error on a corrupting link.
+    #[arg(long, value_name = "RATE", conflicts_with = "corruption")]
+    pub bit_errors: Option<Prob>,
+
+    /// Instead of --corruption: share of packets lost whatever their length, as a switch drops them.
+    #[arg(long, value_name = "SHARE", conflicts_with_all = ["corruption", "bit_errors"])]
+    pub drops: Option<Prob>,
+
+    /// Links that a packet passes, one way; the way back has as many.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub links: u32,
+
+    /// Share of links that corrupt, each direction by itself; 1 if all do.
+    #[arg(long, value_name = "SHARE", default_value = "1")]
+    pub corrupting: Prob,
+
+    /// Flow sizes: a trace such as web-search or data-mining, or a file of lines `bytes percent`.
+    #[arg(long, value_name = "TRACE|FILE", default_value = "web-search")]
+    pub workload: String,
+
+    /// Instead of --workload: all flows have this size in bytes.
+    #[arg(long, value_name = "BYTES", conflicts_with = "workload")]
+    pub size: Option<Bytes>,
+
+    /// Most payload of a packet in bytes.
+    #[arg(long, value_name = "BYTES", default_value = "1024")]
+    pub mtu: Bytes,
+
+    /// Dummy headers behind the last packet of a flow.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub dummies: u32,
+
+    /// Copies of each NAK, besides the NAK itself.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub naks: u32,
+
+    /// Copies of the packet that a NAK asked for, besides the packet itself.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub naked: u32,
+
+    /// Instead of --dummies: copies of the last packet of a flow, besides the packet itself.
+    #[arg(
+        long, value_name = "N", default_value_t = 0, conflicts_with = "dummies",
+        value_parser = clap::value_parser!(u32).range(0..=100)
+    )]
+    pub tail_repeat: u32,
+
+    /// The NIC goes back once for each copy of a NAK, so that these repeat the retransmission as well.
+    #[arg(long)]
+    pub obeys_copies: bool,
+
+    /// Retransmission timeout of the NIC.
+    #[arg(long, value_name = "TIME", default_value = "64ms")]
+    pub rto: Span,
+
+    /// Round-trip time, which is what a loss costs that go-back-N repairs.
+    #[arg(long, value_name = "TIME", default_value = "10us")]
+    pub rtt: Span,
+
+    /// How long a queue pair is idle before dummies are sent: the paper's T.
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    pub wait: Span,
+
+    /// Queue pairs of a host that all its flows share; every flow has its own if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub queue_pairs: Option<u32>,
+
+    /// Share of a host's link that its flows fill.
+    #[arg(long, value_name = "SHARE", default_value = "0.3", requires = "queue_pairs")]
+    pub load: Prob,
+
+    /// Rate of a host's link.
+    #[arg(long, default_value = "100G", requires = "queue_pairs")]
+    pub rate: Rate,
+
+    /// Find the cheapest setting that reaches a goal: --p99, --p999 or --p9999.
+    #[arg(long)]
+    pub advise: bool,
+
+    #[command(flatten)]
+    pub goal: GoalArgs,
+
+    /// What that percentile of flow completion times is without corruption.
+    #[arg(long, value_name = "TIME", default_value = "100us")]
+    pub base: Span,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct GoalArgs {
+    /// 99 % of flows are to be complete within this.
+    #[arg(long, value_name = "TIME")]
+    pub p99: Option<Span>,
+
+    /// 99.9 % of flows are.
+    #[arg(long, value_name = "TIME")]
+    pub p999: Option<Span>,
+
+    /// 99.99 % of flows are.
+    #[arg(long, value_name = "TIME")]
+    pub p9999: Option<Span>,
+}
+
+#[derive(Debug, Args)]
+pub struct MeloArgs {
+    /// Connections whose state is on the chip at once.
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections: u32,
+
+    /// Bandwidth-delay product in bytes: what can be out of order at once.
+    #[arg(long, value_name = "BYTES", default_value = "1MB")]
+    pub bdp: Bytes,
+
+    /// Most payload of a packet in bytes.
+    #[arg(long, value_name = "BYTES", default_value = "1024")]
+    pub mtu: Bytes,
+
+    /// Bits of a block, a power of two up to 64.
+    #[arg(long, value_name = "BITS", default_value_t = 8)]
+    pub block: u32,
+
+    /// Bits of the pool of one side [default: a bit for each packet of --bdp, rounded up to a power of two].
+    #[arg(long, value_name = "BITS")]
+    pub pool: Option<u32>,
+}

@@ -1,0 +1,313 @@
+//! `hitless model rdma`.
+
+use std::fs::File;
+use std::io::Read;
+
+use serde::Serialize;
+use sim::workload::{Sizes, Trace};
+use transport::roce::model::{
+    Advice, Causes, Corruption, Cost, Estimate, Flows, Forms, Goal, Lengths, Model, Path, Setting, Tail, Timing,
+    gap_between_flows,
+};
+use units::{Bytes, Prob, Span};
+
+use super::describe;
+use crate::args::RdmaArgs;
+use crate::output::{Done, Failure, print};
+
+/// Sizes that stand for a distribution where its means are not enough.
+const SAMPLES: u32 = 512;
+/// Beyond this no timer is set, and no network takes so long.
+const LONGEST: Span = Span::from_ms(3_600_000);
+/// A terabyte: what is larger is a mistake.
+const LARGEST_FLOW: u64 = 1_000_000_000_000;
+
+pub fn run(args: &RdmaArgs, json: bool) -> Done {
+    let question = question(args)?;
+    let answer = Answer::new(&question);
+    print(json, &answer, || describe::answer(&question))
+}
+
+/// What was asked, in the model's words.
+pub struct Question {
+    pub model: Model,
+    pub setting: Setting,
+    pub timing: Timing,
+    pub goal: Option<Goal>,
+}
+
+impl Question {
+    pub fn advice(&self) -> Option<(Goal, Advice)> {
+        let goal = self.goal?;
+        Some((goal, self.model.advise(&goal, &self.timing, self.setting.obeys_copies)))
+    }
+}
+
+fn question(args: &RdmaArgs) -> Result<Question, Failure> {
+    super::check_mtu(args.mtu)?;
+    for (option, span) in [("--rto", args.rto), ("--rtt", args.rtt), ("--wait", args.wait), ("--base", args.base)] {
+        if span > LONGEST {
+            return Err(Failure::Usage(format!("{option} {span}: expected at most an hour")));
+        }
+    }
+    let sizes = sizes(args)?;
+    let mean_packets = sizes.mean_packets(args.mtu);
+    let lengths = Lengths::of_mtu(args.mtu);
+    // All packets of a flow but one are full: the tail has the rest.
+    let tail = sizes.mean() - args.mtu.get() as f64 * (mean_packets - 1.0);
+    let lengths = Lengths { tail: lengths.header + Bytes::new(tail.round() as u64), ..lengths };
+    Ok(Question {
+        model: Model {
+            lengths,
+            corruption: match (args.bit_errors, args.drops) {
+                (Some(rate), _) => Corruption::Bits(rate),
+                (None, Some(share)) => Corruption::Drops(share),
+                (None, None) => Corruption::Packets(args.corruption),
+            },
+            path: Path { links: args.links, corrupting: args.corrupting },
+            flows: flows(&sizes, args.mtu, mean_packets),
+        },
+        setting: Setting {
+            naks: args.naks,
+            naked: args.naked,
+            tail: if args.tail_repeat > 0 { Tail::Repeat(args.tail_repeat) } else { Tail::Dummies(args.dummies) },
+            obeys_copies: args.obeys_copies,
+        },
+        timing: timing(args, &sizes)?,
+        goal: goal(args)?,
+    })
+}
+
+fn flows(sizes: &Sizes, mtu: Bytes, mean_packets: f64) -> Flows {
+    let share = |at: u32| Prob::literal((f64::from(at) + 0.5) / f64::from(SAMPLES));
+    let packets = |at: u32| sizes.quantile(share(at)).div_ceil(mtu.get());
+    Flows::new(mean_packets, sizes.mean_inverse_packets(mtu), (0..SAMPLES).map(packets))
+}
+
+fn sizes(args: &RdmaArgs) -> Result<Sizes, Failure> {
+    let sizes = match args.size {
+        Some(Bytes::ZERO) => return Err(Failure::Usage("--size 0: expected at least one byte".into())),
+        Some(size) => Sizes::fixed(size.get()),
+        None => workload(&args.workload)?,
+    };
+    let largest = sizes.quantile(Prob::literal(1.0));
+    if largest > LARGEST_FLOW {
+        return Err(Failure::Usage(format!("a flow of {}: expected at most 1 TB", Bytes::new(largest))));
+    }
+    Ok(sizes)
+}
+
+/// A trace by its name, or a file.
+fn workload(name: &str) -> Result<Sizes, Failure> {
+    let wrong = |what: &dyn std::fmt::Display| Failure::Usage(format!("--workload {name}: {what}"));
+    match name.parse::<Trace>() {
+        Ok(trace) => Ok(trace.sizes()),
+        Err(_) if name.contains(['.', '/']) => {
+            let text = read(name).map_err(|error| wrong(&error))?;
+            Sizes::parse(&text).map_err(|error| wrong(&error))
+        }
+        Err(error) => Err(wrong(&error)),
+    }
+}
+
+fn read(path: &str) -> std::io::Result<String> {
+    const LONGEST: u64 = 16 << 20;
+    let mut text = String::new();
+    let read = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if read as u64 > LONGEST { Err(std::io::Error::other("expected at most 16 MiB")) } else { Ok(text) }
+}
+
+fn timing(args: &RdmaArgs, sizes: &Sizes) -> Result<Timing, Failure> {
+    let gap = match args.queue_pairs {
+        Some(_) if args.load.is_zero() => {
+            return Err(Failure::Usage("--load 0: expected more than 0 and at most 1".into()));
+        }
+        Some(pairs) => Some(gap_between_flows(Bytes::new(sizes.mean().round() as u64), args.rate, args.load, pairs)),
+        None => None,
+    };
+    Ok(Timing { rto: args.rto, rtt: args.rtt, gap, wait: args.wait })
+}
+
+fn goal(args: &RdmaArgs) -> Result<Option<Goal>, Failure> {
+    let wanted = [(args.goal.p99, 1e-2), (args.goal.p999, 1e-3), (args.goal.p9999, 1e-4)];
+    let goal = wanted.into_iter().find_map(|(latency, late)| latency.map(|latency| (latency, late)));
+    match goal {
+        None if args.advise => {
+            Err(Failure::Usage("--advise: expected a goal, such as --p999 300us (or --p99, --p9999)".into()))
+        }
+        None => Ok(None),
+        Some((latency, late)) => Ok(Some(Goal { latency, late: Prob::literal(late), base: args.base })),
+    }
+}
+
+#[derive(Serialize)]
+struct Answer {
+    packet_corruption: f64,
+    header_corruption: f64,
+    ack_corruption: f64,
+    bit_errors: Option<f64>,
+    links: u32,
+    corrupting: f64,
+    mean_packets: f64,
+    mean_inverse_packets: f64,
+    tail_bytes: u64,
+    gap_us: Option<f64>,
+    unprotected: Outlook,
+    protected: Outlook,
+    advice: Option<AdviceAnswer>,
+}
+
+/// What to expect with one setting.
+#[derive(Serialize)]
+struct Outlook {
+    setting: SettingAnswer,
+    per_packet: CausesAnswer,
+    per_flow: CausesAnswer,
+    flow_with_timeout: f64,
+    retransmissions_per_flow: f64,
+    penalty_us: PenaltyAnswer,
+    cost: CostAnswer,
+    cost_of_the_paper: CostAnswer,
+}
+
+#[derive(Serialize)]
+struct SettingAnswer {
+    dummies: u32,
+    tail_repeat: u32,
+    naks: u32,
+    naked: u32,
+    obeys_copies: bool,
+}
+
+#[derive(Serialize)]
+struct CausesAnswer {
+    nak: FormsAnswer,
+    twice: FormsAnswer,
+    tail: FormsAnswer,
+    tail_ack: FormsAnswer,
+    total: FormsAnswer,
+}
+
+#[derive(Serialize)]
+struct FormsAnswer {
+    exact: f64,
+    approximate: f64,
+    rounded: f64,
+}
+
+#[derive(Serialize)]
+struct PenaltyAnswer {
+    timeouts: f64,
+    tails: f64,
+    retransmissions: f64,
+    total: f64,
+}
+
+#[derive(Serialize)]
+struct CostAnswer {
+    naks: f64,
+    naked: f64,
+    tail: f64,
+    total: f64,
+}
+
+#[derive(Serialize)]
+struct AdviceAnswer {
+    reached: bool,
+    goal_us: f64,
+    late_allowed: f64,
+    setting: Option<SettingAnswer>,
+    wait_us: Option<f64>,
+    late: Option<f64>,
+    cost: Option<f64>,
+    why: Vec<String>,
+}
+
+impl Answer {
+    fn new(question: &Question) -> Self {
+        let Question { model, setting, timing, .. } = question;
+        Self {
+            packet_corruption: model.packet_corruption().get(),
+            header_corruption: model.header_corruption().get(),
+            ack_corruption: model.ack_corruption().get(),
+            bit_errors: model.corruption.bit_errors(&model.lengths).map(Prob::get),
+            links: model.path.links,
+            corrupting: model.path.corrupting.get(),
+            mean_packets: model.flows.mean,
+            mean_inverse_packets: model.flows.mean_inverse,
+            tail_bytes: model.lengths.tail.get(),
+            gap_us: timing.gap.map(Span::as_us),
+            unprotected: Outlook::new(model, &Setting::NONE, timing),
+            protected: Outlook::new(model, setting, timing),
+            advice: question.advice().map(|(goal, advice)| AdviceAnswer::new(model, timing, &goal, &advice)),
+        }
+    }
+}
+
+impl Outlook {
+    fn new(model: &Model, setting: &Setting, timing: &Timing) -> Self {
+        let Estimate { per_packet, per_flow, retransmissions, flow_with_timeout } = model.estimate(setting);
+        let penalty = model.penalty(setting, timing);
+        let costs = model.cost(setting);
+        Self {
+            setting: setting.into(),
+            per_packet: (&per_packet).into(),
+            per_flow: (&per_flow).into(),
+            flow_with_timeout,
+            retransmissions_per_flow: retransmissions,
+            penalty_us: PenaltyAnswer {
+                timeouts: penalty.timeouts.as_us(),
+                tails: penalty.tails.as_us(),
+                retransmissions: penalty.retransmissions.as_us(),
+                total: penalty.total().as_us(),
+            },
+            cost: costs.path.into(),
+            cost_of_the_paper: costs.paper.into(),
+        }
+    }
+}
+
+impl From<&Setting> for SettingAnswer {
+    fn from(setting: &Setting) -> Self {
+        let (dummies, tail_repeat) = match setting.tail {
+            Tail::Dummies(dummies) => (dummies, 0),
+            Tail::Repeat(copies) => (0, copies),
+        };
+        let Setting { naks, naked, obeys_copies, .. } = *setting;
+        Self { dummies, tail_repeat, naks, naked, obeys_copies }
+    }
+}
+
+impl From<&Causes<Forms>> for CausesAnswer {
+    fn from(causes: &Causes<Forms>) -> Self {
+        let forms = |Forms { exact, approximate, rounded }| FormsAnswer { exact, approximate, rounded };
+        let total = forms(causes.total());
+        let Causes { nak, twice, tail, tail_ack } = causes.map(forms);
+        Self { nak, twice, tail, tail_ack, total }
+    }
+}
+
+impl From<Cost> for CostAnswer {
+    fn from(cost: Cost) -> Self {
+        Self { naks: cost.naks, naked: cost.naked, tail: cost.tail, total: cost.total() }
+    }
+}
+
+impl AdviceAnswer {
+    fn new(model: &Model, timing: &Timing, goal: &Goal, advice: &Advice) -> Self {
+        let plan = match advice {
+            Advice::Set(plan) => Some(plan),
+            Advice::Unreachable(_) => None,
+        };
+        Self {
+            reached: plan.is_some(),
+            goal_us: goal.latency.as_us(),
+            late_allowed: goal.late.get(),
+            setting: plan.map(|plan| (&plan.setting).into()),
+            wait_us: plan.and_then(|plan| plan.wait).map(Span::as_us),
+            late: plan.map(|plan| plan.late),
+            cost: plan.map(|plan| plan.cost),
+            why: describe::advice(model, timing, goal, advice),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `hitless model` as a person meets it.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn hitless(args: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hitless")).args(args.split_whitespace()).output().unwrap()
+}
+
+fn stdout(args: &str) -> String {
+    let output = hitless(args);
+    assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(args: &str) -> Value {
+    serde_json::from_str(&stdout(&format!("{args} --json"))).unwrap()
+}
+
+/// The one line that wrong input is answered with.
+fn refused(args: &str) -> String {
+    let output = hitless(args);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{args}: {said}");
+    assert_eq!(said.trim_end().lines().count(), 1, "{args}: {said}");
+    assert!(output.stdout.is_empty(), "{args}");
+    said
+}
+
+#[track_caller]
+fn assert_close(value: &Value, expected: f64, tolerance: f64) {
+    let ours = value.as_f64().unwrap();
+    assert!((ours / expected - 1.0).abs() <= tolerance, "{ours:e}, expected {expected:e}");
+}
+
+/// 1,024 B ping-pong over one link at β = 1/128.
+const PING_PONG: &str = "model rdma --size 1024 --links 1 --corruption 0.0078125 --rto 266ms";
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("hitless-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_ping_pong_times_out_as_often_as_the_paper_expects() {
+    // The paper counts two flows in each of 100 K iterations.
+    let per_flow = |setting: &str| json(&format!("{PING_PONG} {setting}"))["protected"]["per_flow"].clone();
+    assert_close(&per_flow("--dummies 0")["tail"]["rounded"], 1562.0 / 2e5, 1e-3);
+    assert_close(&per_flow("--dummies 1")["tail"]["rounded"], 0.73 / 2e5, 0.01);
+    assert_close(&per_flow("--naked 0")["twice"]["rounded"], 12.2 / 2e5, 0.01);
+    assert_close(&per_flow("--naks 0")["nak"]["rounded"], 0.73 / 2e5, 0.01);
+    assert_close(&per_flow("--dummies 1")["tail"]["exact"], 0.70 / 2e5, 0.01);
+}
+
+#[test]
+fn bit_errors_and_drops_are_other_ways_to_say_it() {
+    let answer = json("model rdma --bit-errors 1e-7");
+    assert_close(&answer["packet_corruption"], 8.0 * 1086.0 * 1e-7, 1e-3);
+    assert_close(&answer["bit_errors"], 1e-7, 1e-9);
+    let drops = json("model rdma --drops 1e-3");
+    assert_eq!(drops["header_corruption"], drops["packet_corruption"]);
+    assert!(drops["bit_errors"].is_null());
+}
+
+#[test]
+fn web_search_has_the_papers_tails() {
+    let answer = json("model rdma");
+    assert_close(&answer["mean_inverse_packets"], 0.055, 0.05);
+    assert_close(&answer["mean_packets"], 1.71e6 / 1024.0, 0.01);
+    let text = stdout("model rdma");
+    for part in ["packet and NAK", "packet, twice", "last packet's ACK", "per 100 K flows", "2 dummies", "go-back-N"] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+#[test]
+fn a_dummy_costs_six_percent_where_flows_have_one_packet() {
+    let cost = json("model rdma --size 64 --dummies 1 --naks 0 --naked 0")["protected"]["cost"].clone();
+    assert_close(&cost["total"], 0.06, 0.05);
+    let repeated = json("model rdma --size 1024 --tail-repeat 1 --naks 0 --naked 0")["protected"]["cost"].clone();
+    assert_close(&repeated["total"], 1.0, 1e-9);
+}
+
+#[test]
+fn shared_queue_pairs_shorten_the_wait() {
+    let tails =
+        |more: &str| json(&format!("{PING_PONG} {more}"))["unprotected"]["penalty_us"]["tails"].as_f64().unwrap();
+    let (alone, shared) = (tails(""), tails("--queue-pairs 100 --load 0.1 --rate 100G"));
+    assert!(shared < alone / 100.0, "{shared} of {alone}");
+}
+
+#[test]
+fn advice_says_what_to_set_and_why() {
+    let args = "model rdma --size 1024 --advise --p999 300us";
+    let advice = json(args)["advice"].clone();
+    assert_eq!(advice["reached"], true);
+    assert_eq!(advice["setting"]["dummies"], 1);
+    assert_eq!(advice["wait_us"], 190.0);
+    assert!(advice["late"].as_f64().unwrap() <= 1e-3);
+    let text = stdout(args);
+    assert!(text.contains("set 1 dummy") && text.contains("with one dummy less"), "{text}");
+    assert!(stdout("model rdma --size 1024 --corruption 1e-9 --p99 300us").contains("nothing need be set"));
+}
+
+#[test]
+fn a_goal_out_of_reach_is_named_with_what_would_help() {
+    let text = stdout("model rdma --size 1024 --advise --p999 105us");
+    assert!(text.contains("round trip of 10.00 µs") && text.contains("LinkGuardian on the links does"), "{text}");
+    assert!(stdout("model rdma --advise --p999 100us").contains("flows take 100 µs without corruption"));
+    let text = stdout("model rdma --size 1024 --drops 1e-2 --advise --p9999 105us");
+    assert!(text.contains("cannot hide what switches drop"), "{text}");
+    assert_eq!(json("model rdma --advise --p999 50us")["advice"]["reached"], false);
+}
+
+#[test]
+fn a_workload_of_ones_own_is_read_and_its_mistakes_are_named() {
+    let folder = Folder::new("model");
+    let good = folder.file("good.txt", "1024 50\n1024 100\n");
+    assert_eq!(json(&format!("model rdma --workload {good}"))["mean_packets"], 1.0);
+    let bad = folder.file("bad.txt", "1024 50\n512 100\n");
+    let said = refused(&format!("model rdma --workload {bad}"));
+    for part in [bad.as_str(), "line 2", "512 100", "no less than in the line before"] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+}
+
+#[test]
+fn nonsense_is_named_and_refused() {
+    for (args, parts) in [
+        ("model rdma --corruption 1.5", &["--corruption", "1.5", "between 0 and 1"][..]),
+        ("model rdma --corruption -0.1", &["--corruption", "between 0 and 1"]),
+        ("model rdma --corrupting 2", &["--corrupting", "between 0 and 1"]),
+        ("model rdma --bit-errors 1e-7 --corruption 1e-3", &["--bit-errors", "--corruption"]),
+        ("model rdma --drops 1e-3 --corruption 1e-3", &["--drops", "--corruption"]),
+        ("model rdma --mtu 0", &["--mtu", "1 to 65536"]),
+        ("model rdma --mtu 1MB", &["--mtu", "1 to 65536"]),
+        ("model rdma --size 0", &["--size 0", "at least one byte"]),
+        ("model rdma --size 1e6G", &["1 TB"]),
+        ("model rdma --links 0", &["--links", "1..=16"]),
+        ("model rdma --dummies 1 --tail-repeat 1", &["--dummies", "--tail-repeat"]),
+        ("model rdma --rto 2h", &["--rto", "at most an hour"]),
+        ("model rdma --load 0.5", &["--queue-pairs"]),
+        ("model rdma --queue-pairs 4 --load 0", &["--load 0", "more than 0"]),
+        ("model rdma --workload web-serch", &["web-serch", "web-search"]),
+        ("model rdma --workload /nonexistent.txt", &["--workload", "/nonexistent.txt"]),
+        ("model rdma --workload web-search --size 64", &["--workload", "--size"]),
+        ("model rdma --advise", &["--advise", "--p999 300us"]),
+        ("model rdma --advise --p999 300", &["--p999", "with its unit"]),
+        ("model rdma --p99 1ms --p999 1ms", &["--p99", "--p999"]),
+        ("model melo --pool 4 --block 8", &["--pool 4", "too small for its block"]),
+        ("model melo --bdp 1KB --block 8", &["--bdp", "too small for its block"]),
+        ("model melo --block 3", &["--block 3", "power of two"]),
+        ("model melo --bdp 0", &["--bdp", "packets"]),
+        ("model melo --bdp 1e6GB", &["--bdp", "PSNs"]),
+        ("model melo --mtu 0", &["--mtu", "1 to 65536"]),
+        ("model melo --connections 0", &["--connections"]),
+    ] {
+        let said = refused(args);
+        for part in parts {
+            assert!(said.contains(part), "{args}: no {part:?} in {said}");
+        }
+    }
+}
+
+#[test]
+fn the_ends_of_every_range_give_numbers() {
+    for args in [
+        "--corruption 0",
+        "--corruption 1",
+        "--corrupting 0",
+        "--bit-errors 1",
+        "--drops 1 --links 16",
+        "--mtu 1 --size 1GB --corruption 1 --rto 1h",
+        "--rtt 0us --rto 0us",
+        "--queue-pairs 4000000000 --load 1e-9 --rate 1M",
+        "--dummies 100 --naks 100 --naked 100 --obeys-copies",
+    ] {
+        let args = format!("model rdma {args} --advise --p9999 1ms");
+        let text = stdout(&args);
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{args}: {text}");
+        assert!(json(&args)["protected"]["penalty_us"]["total"].is_number(), "{args}");
+    }
+}
+
+#[test]
+fn melo_takes_23_bytes_for_each_connection() {
+    let account = json("model melo");
+    assert_close(&account["bytes_per_connection"], 23.0, 0.03);
+    assert_eq!(account["side_bits"], 3 * 1024);
+    let text = stdout("model melo --connections 300 --bdp 1MB --mtu 1000");
+    assert!(text.contains("22.56 B"), "{text}");
+}
+
+#[test]
+fn help_names_units_and_defaults() {
+    let help = stdout("model rdma --help");
+    for part in ["in bytes", "[default: 64ms]", "[default: 1e-3]", "--p9999"] {
+        assert!(help.contains(part), "no {part:?} in {help}");
+    }
+    assert!(stdout("man model-rdma").contains("corrupt"));
+}
