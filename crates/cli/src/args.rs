@@ -17,8 +17,8 @@ pub use fleet::{
     TopologyArgs, UpgradeArgs, YearArgs,
 };
 pub use live::{
-    ActivateArgs, BenchArgs, BenchCommand, BenchSimArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg, SoakArgs, UpArgs,
-    WatchArgs, WireArgs,
+    ActivateArgs, BenchArgs, BenchCommand, BenchMeloArgs, BenchSimArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg,
+    SoakArgs, UpArgs, WatchArgs, WireArgs,
 };
 pub use model::{MeloArgs, ModelCommand, RdmaArgs};
 pub use monitor::{MonitorArgs, MonitorCommand};

@@ -7,6 +7,7 @@ use live::net::become_root_of_own_namespaces;
 use report::table::{Align, Table};
 
 use crate::args::{BenchArgs, BenchCommand};
+use crate::bench_melo;
 use crate::bench_sim;
 use crate::demo::{check_seconds, parse_rate, us};
 use crate::output::{Done, Failure, print, say};
@@ -16,6 +17,7 @@ pub fn run(args: &BenchArgs, json: bool) -> Done {
     match &args.what {
         Some(BenchCommand::Sim(args)) => return bench_sim::run(args, json),
         Some(BenchCommand::Fleet(args)) => return crate::fleet::bench::run(args, json),
+        Some(BenchCommand::Melo(args)) => return bench_melo::run(args, json),
         None => {}
     }
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));

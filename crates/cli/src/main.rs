@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod bench_melo;
 mod bench_sim;
 mod broken;
 mod compare;

@@ -218,3 +218,28 @@ fn help_names_units_and_defaults() {
     }
     assert!(stdout("man model-rdma").contains("corrupt"));
 }
+
+#[test]
+fn the_bench_of_melo_measures_every_loss() {
+    let answer = json("bench melo --packets 20K --rounds 3");
+    let rows = answer["rows"].as_array().unwrap();
+    let losses: Vec<f64> = rows.iter().map(|row| row["loss"].as_f64().unwrap()).collect();
+    assert_eq!(losses, [0.0, 0.001, 0.01, 0.1]);
+    for row in rows {
+        let [best, median, worst] = ["best_ns", "ns_per_packet", "worst_ns"].map(|key| row[key].as_f64().unwrap());
+        assert!(0.0 < best && best <= median && median <= worst, "{row}");
+        let expected = 20_000.0 * row["loss"].as_f64().unwrap();
+        assert!((row["nacks"].as_f64().unwrap() - expected).abs() <= expected * 0.05 + 1.0, "{row}");
+    }
+    assert_eq!((&answer["target_ns"], &answer["rounds"]), (&20.0.into(), &3.into()));
+    let text = stdout("bench melo --packets 1000 --rounds 1");
+    assert!(text.contains("0.1 %") && text.contains("target below 20 ns"), "{text}");
+    assert!(refused_by_clap("bench melo --rounds 0").contains("0 is not in 1..=1000"));
+}
+
+/// What wrong options are answered with, usage included.
+fn refused_by_clap(args: &str) -> String {
+    let output = hitless(args);
+    assert_eq!(output.status.code(), Some(2), "{args}");
+    String::from_utf8(output.stderr).unwrap()
+}

@@ -1,5 +1,8 @@
 //! MELO, "Memory efficient loss recovery for hardware-based transport in datacenter" (APNet 2017), run again.
 
+mod fig6a;
+mod memory;
+
 use crate::files::{File, files};
 use crate::paper::{Coded, Compute, Paper, Parts, Studies};
 
@@ -13,13 +16,14 @@ pub const PAPER: Paper = Paper {
 };
 
 /// What is computed, in the order of the report.
-const COMPUTED: [(File, Compute); 0] = [];
+const COMPUTED: [(File, Compute); 2] =
+    [(files!("melo": "memory.toml")[0], memory::compute), (files!("melo": "fig6a.toml")[0], fig6a::compute)];
 
 /// The experiments within a network, in the order of the report.
-const STUDIES: &[File] = files!("melo":);
+const STUDIES: &[File] = files!("melo": "fig5a.toml", "fig5b.toml", "fig6b.toml");
 
-const SCENARIOS: &[File] = files!("melo":);
+const SCENARIOS: &[File] = files!("melo": "one-flow.toml", "web-search.toml");
 
 fn parts() -> Parts {
-    Ok(vec![Box::new(Coded::read("memory", &COMPUTED)?), Box::new(Studies::read(STUDIES, SCENARIOS)?)])
+    Ok(vec![Box::new(Coded::read("computed", &COMPUTED)?), Box::new(Studies::read(STUDIES, SCENARIOS)?)])
 }

@@ -18,13 +18,18 @@ pub const PAPER: Paper = Paper {
 };
 
 /// What is computed, in the order of the report.
-const COMPUTED: [(File, Compute); 0] = [];
+const COMPUTED: [(File, Compute); 1] = [(files!("rdma-corruption": "model.toml")[0], model::compute)];
 
 /// The experiments within a network, in the order of the report.
-const STUDIES: &[File] = files!("rdma-corruption":);
+const STUDIES: &[File] = files!("rdma-corruption":
+    "fig10.toml", "fig11.toml", "fig12.toml", "fig13.toml", "fig14.toml", "fig15.toml", "cost.toml", "combined.toml",
+);
 
-const SCENARIOS: &[File] = files!("rdma-corruption":);
+const SCENARIOS: &[File] = files!("rdma-corruption": "clos.toml", "pingpong.toml");
 
 fn parts() -> Parts {
     Ok(vec![Box::new(Coded::read("model", &COMPUTED)?), Box::new(Studies::read(STUDIES, SCENARIOS)?)])
 }
+
+#[cfg(test)]
+mod tests;

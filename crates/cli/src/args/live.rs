@@ -404,6 +404,9 @@ pub enum BenchCommand {
 
     /// How fast the fleet's planner is: seconds for a simulated year, a fast check, a plan at each event, and memory.
     Fleet(super::BenchFleetArgs),
+
+    /// How long a packet takes that arrives at a MELO receiver, by loss; below 20 ns is the target.
+    Melo(BenchMeloArgs),
 }
 
 #[derive(Debug, Args)]
@@ -415,4 +418,15 @@ pub struct BenchSimArgs {
     /// Only the network of this name.
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchMeloArgs {
+    /// Packets that arrive in each row and round.
+    #[arg(long, default_value = "10M")]
+    pub packets: Count,
+
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
 }

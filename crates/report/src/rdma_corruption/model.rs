@@ -30,7 +30,7 @@ fn model(beta: f64, links: u32, flows: Flows) -> Model {
     Model {
         lengths: Lengths::default(),
         corruption: Corruption::Packets(Prob::literal(beta)),
-        path: Path { links, corrupting: Prob::ONE },
+        path: Path { links, corrupting: Prob::literal(1.0) },
         flows,
     }
 }
@@ -125,40 +125,51 @@ fn chart(counts: &[Measured]) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{Said, Scale};
+    use crate::paper::Statement;
+    use sim::link::Unwatched;
 
-    /// What each case of the simulation expects, in the form of the experiment's file.
+    fn statement() -> Statement {
+        let (file, text) = super::super::COMPUTED[0].0;
+        Statement::parse(file, text).unwrap()
+    }
+
+    #[track_caller]
+    fn assert_close(ours: f64, expected: f64, what: &str) {
+        assert!((ours / expected - 1.0).abs() < 5e-3, "{what}: {ours:e}, expected {expected:e}");
+    }
+
+    /// So that no count can be made to match by moving its band.
     #[test]
-    fn print_points() {
+    fn the_bands_of_counts_are_what_the_model_says() {
+        let statement = statement();
         for case in counted::cases() {
-            let exact = case.exact();
-            eprintln!(
-                "{} paper {:.2e} band [{:.3e}, {:.3e}]",
-                case.name,
-                case.approximate(),
-                0.97 * exact,
-                1.03 * exact
-            );
+            let id = format!("sim.{}", case.name);
+            let point = statement.point.iter().find(|point| point.id == id).unwrap_or_else(|| panic!("no point {id}"));
+            let [low, high] = point.band.unwrap();
+            let [least, most] = case.expected();
+            assert_close(low, 0.97 * least, &id);
+            assert_close(high, 1.03 * most, &id);
+            let Said::Number(paper) = point.paper else { panic!("{id}: no number") };
+            assert_close(paper, case.approximate(), &id);
         }
-        for (name, value) in ratios().into_iter().chain(examples()).chain(ping_pong()) {
-            eprintln!("{name} {value:.4e}");
-        }
-        let effort = Effort { scale: crate::experiment::Scale::Quick, jobs: 2, seed: 1, watch: &sim::link::Unwatched };
-        let cases: Vec<counted::Case> = counted::cases().collect();
-        for case in &cases {
-            let begun = crate::stopwatch::Stopwatch::start();
-            let count = counted::count(&[*case], &effort).unwrap().unwrap().remove(0);
-            let (low, high) = count.interval.unwrap();
-            let exact = case.exact();
-            let ok = low <= 1.03 * exact && high >= 0.97 * exact;
-            eprintln!(
-                "{:20} exact {exact:.3e} ours {:.3e} ratio {:.3} {} {:?} {:.2} s",
-                case.name,
-                count.value,
-                count.value / exact,
-                if ok { "ok" } else { "DIFFERS" },
-                count.note,
-                begun.seconds()
-            );
-        }
+    }
+
+    #[test]
+    fn every_value_is_asked_for_and_every_point_has_one() {
+        let values = ratios().into_iter().chain(examples()).chain(ping_pong());
+        let mut known: Vec<String> = values.map(|(name, _)| name.to_owned()).collect();
+        known.extend(counted::cases().map(|case| format!("sim.{}", case.name)));
+        let asked: Vec<String> = statement().point.into_iter().map(|point| point.id).collect();
+        assert_eq!(asked, known);
+    }
+
+    #[test]
+    fn about_as_many_tails_are_lost_as_the_model_expects() {
+        let half = counted::Case::of_one_packet(1.0 - 0.5_f64.cbrt());
+        let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+        let share = counted::count(&[half], &effort).unwrap().unwrap().remove(0);
+        let (low, high) = share.interval.unwrap();
+        assert!(low < half.exact() && half.exact() < high && share.value > 0.45, "{share:?}");
     }
 }

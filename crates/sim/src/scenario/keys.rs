@@ -138,6 +138,7 @@ const TRAFFIC: Keys = &[
     ("from", Names),
     ("to", Names),
     ("matched", One),
+    ("connections", One),
     ("size", One),
     ("count", One),
     ("gap", One),

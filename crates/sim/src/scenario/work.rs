@@ -19,6 +19,9 @@ use crate::workload::{Flow, Flows, Incast, Pace, Poisson, Series, Sizes, Stop, T
 /// A flow that takes longer than this on its slowest link is a mistake in the unit.
 const LONGEST_FLOW: Span = Span::from_ms(3_600_000);
 
+/// Bulk transfers at a time from one host to another.
+const MOST_CONNECTIONS: u32 = 10_000;
+
 /// Files of flows hold millions of lines, not billions.
 const LONGEST_FILE: u64 = 1 << 30;
 
@@ -152,11 +155,12 @@ impl Task<'_> {
             self.check_endless()?;
         }
         let start = self.start()?;
+        let connections = self.table.small("connections", 1..=MOST_CONNECTIONS)?.unwrap_or(1);
         let mut flows = Vec::new();
         for (src, dst) in senders.iter().copied().zip(receivers.iter().copied().cycle()) {
             self.check_pair(src, dst)?;
             let bytes = given.unwrap_or_else(|| self.endless(src));
-            flows.push(Flow { start, src, dst, bytes, group: 0 });
+            flows.extend((0..connections).map(|_| Flow { start, src, dst, bytes, group: 0 }));
         }
         Ok(Plan::List(Flows::list(flows)))
     }

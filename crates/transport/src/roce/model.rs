@@ -208,7 +208,8 @@ pub struct Setting {
     pub tail: Tail,
     /// The requester goes back once for each copy of a NAK, so that each sends the packet again. Copies travel back to back:
     /// the switch, which forgets a PSN when it has repeated it, sees them all before the first retransmission, and
-    /// repeats only that one.
+    /// repeats only that one. It holds for a requester that is idle when NAKs arrive; one that is still sending takes
+    /// them all in before its next packet, and sends again once.
     pub obeys_copies: bool,
 }
 

@@ -6,11 +6,11 @@
 
 use sim::link::Watch;
 use sim::scenario::Scenario;
+use transport::roce;
 use transport::roce::model::{Causes, Corruption, Flows, Forms, Lengths, Model, Path, Setting, Tail};
-use transport::roce::packet;
 use units::{Bytes, Prob};
 
-use crate::experiment::{ExperimentError, Measured, Scale};
+use crate::experiment::{ExperimentError, Measured, Scale, number};
 use crate::paper::Effort;
 use crate::parallel;
 
@@ -19,6 +19,8 @@ const CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../exp
 /// L, the links between the switches of the chain.
 const LINKS: u32 = 3;
 const MTU: Bytes = Bytes::new(1_024);
+/// What the first packet of a WRITE has more: address, key and length.
+const RETH: Bytes = Bytes::new(roce::RETH as u64);
 /// So many that they are never all lost.
 const MANY: u32 = 8;
 /// Flows of one run: rows of flows take memory.
@@ -54,6 +56,10 @@ pub(super) struct Case {
     setting: Setting,
     /// What of the paper's estimates is for this case.
     of: fn(&Causes<Forms>) -> Forms,
+    /// Of each link.
+    delay: &'static str,
+    /// The requester is still sending when NAKs arrive, most of the time.
+    busy: bool,
     /// Flows at quick scale.
     flows: u64,
 }
@@ -61,6 +67,8 @@ pub(super) struct Case {
 const NONE: Setting = Setting::NONE;
 const DUMMIES: Setting = Setting { tail: Tail::Dummies(MANY), ..NONE };
 const NAKED: Setting = Setting { naked: MANY, ..DUMMIES };
+/// Two NAKs for each loss, both of which are obeyed.
+const EVERY: Setting = Setting { naks: 1, obeys_copies: true, ..DUMMIES };
 const ONE_OF_EACH: Setting = Setting { naks: 1, naked: 1, tail: Tail::Dummies(1), obeys_copies: false };
 
 const TAIL: Case = Case {
@@ -72,14 +80,16 @@ const TAIL: Case = Case {
     packets: 1,
     setting: NONE,
     of: |causes| causes.tail,
+    delay: "50ns",
+    busy: false,
     flows: 100_000,
 };
 const TAIL_ACK: Case =
-    Case { name: "tail-ack", ways: Ways::Back, of: |causes| causes.tail_ack, flows: 150_000, ..TAIL };
+    Case { name: "tail-ack", ways: Ways::Back, of: |causes| causes.tail_ack, flows: 250_000, ..TAIL };
 const TWICE: Case =
     Case { name: "twice", packets: 20, setting: DUMMIES, of: |causes| causes.twice, flows: 20_000, ..TAIL };
 const NAK: Case =
-    Case { name: "nak", ways: Ways::Both, setting: NAKED, of: |causes| causes.nak, flows: 50_000, ..TWICE };
+    Case { name: "nak", ways: Ways::Both, setting: NAKED, of: |causes| causes.nak, flows: 100_000, ..TWICE };
 const ALL: Case = Case { ways: Ways::Both, of: |causes| causes.total(), ..TWICE };
 
 /// The four causes, each at three β: what the chart shows.
@@ -90,38 +100,47 @@ pub(super) const CAUSES: [[Case; 3]; 4] = [
         Case { beta: 3e-2, name: "tail.3e-2", ..TAIL },
     ],
     [
-        Case { beta: 3e-3, name: "tail-ack.3e-3", ..TAIL_ACK },
+        Case { beta: 3e-3, name: "tail-ack.3e-3", flows: 500_000, ..TAIL_ACK },
         Case { name: "tail-ack.1e-2", ..TAIL_ACK },
         Case { beta: 3e-2, name: "tail-ack.3e-2", ..TAIL_ACK },
     ],
     [
-        Case { beta: 3e-3, name: "twice.3e-3", flows: 50_000, ..TWICE },
+        Case { beta: 3e-3, name: "twice.3e-3", flows: 100_000, ..TWICE },
         Case { name: "twice.1e-2", ..TWICE },
         Case { beta: 3e-2, name: "twice.3e-2", ..TWICE },
     ],
     [
         Case { name: "nak.1e-2", ..NAK },
-        Case { beta: 3e-2, name: "nak.3e-2", flows: 20_000, ..NAK },
+        Case { beta: 3e-2, name: "nak.3e-2", flows: 30_000, ..NAK },
         Case { beta: 1e-1, name: "nak.1e-1", flows: 10_000, ..NAK },
     ],
 ];
 
-/// One copy or dummy of each kind, corruption that spares nobody, everything at once, and links of which half corrupt.
-const MECHANISMS: [Case; 13] = [
+/// One copy or dummy of each kind (of NAKs where length does not matter, or there would be too few to count), all causes at
+/// once, and links of which half corrupt.
+const MECHANISMS: [Case; 14] = [
     Case {
         name: "dummy",
         beta: 3e-2,
         setting: Setting { naked: MANY, tail: Tail::Dummies(1), ..NONE },
-        flows: 200_000,
+        flows: 400_000,
         ..TAIL
     },
     Case { name: "tail-repeat", beta: 3e-2, setting: Setting { tail: Tail::Repeat(1), ..NONE }, ..TAIL },
     Case { name: "dummy-ack", beta: 0.3, setting: Setting { tail: Tail::Dummies(1), ..NONE }, ..TAIL_ACK },
     Case { name: "tail-repeat-ack", beta: 0.3, setting: Setting { tail: Tail::Repeat(1), ..NONE }, ..TAIL_ACK },
-    Case { name: "naked-copy", beta: 3e-2, setting: Setting { naked: 1, ..DUMMIES }, ..TWICE },
-    Case { name: "nak-copy", beta: 0.1, setting: Setting { naks: 1, ..NAKED }, flows: 40_000, ..NAK },
+    Case { name: "naked-copy", beta: 3e-2, setting: Setting { naked: 1, ..DUMMIES }, flows: 40_000, ..TWICE },
+    Case {
+        name: "nak-copy",
+        beta: 3e-2,
+        setting: Setting { naks: 1, ..NAKED },
+        spares: Spares::Nobody,
+        flows: 20_000,
+        ..NAK
+    },
     Case { name: "obey.first", beta: 3e-2, setting: Setting { naks: 1, ..DUMMIES }, ..TWICE },
-    Case { name: "obey.every", beta: 3e-2, setting: Setting { naks: 1, obeys_copies: true, ..DUMMIES }, ..TWICE },
+    Case { name: "obey.every", beta: 3e-2, setting: EVERY, delay: "1us", flows: 40_000, ..TWICE },
+    Case { name: "obey.busy", packets: 100, busy: true, setting: EVERY, flows: 8_000, ..TWICE },
     Case { name: "all.none", beta: 1e-2, setting: NONE, ..ALL },
     Case { name: "all.one", beta: 3e-2, setting: ONE_OF_EACH, ..ALL },
     Case { name: "blind.none", setting: NONE, spares: Spares::Nobody, ..ALL },
@@ -172,7 +191,7 @@ pub(super) fn count(cases: &[Case], effort: &Effort<'_>) -> Result<Option<Vec<Me
         sums[task.case].flows += count.flows;
         sums[task.case].timeouts += count.timeouts;
     }
-    Ok(Some(sums.into_iter().map(share).collect()))
+    Ok(Some(cases.iter().zip(sums).map(|(case, sum)| share(sum, case.expected())).collect()))
 }
 
 /// `None` if it was interrupted.
@@ -182,15 +201,24 @@ fn run(task: &Task, watch: &dyn Watch) -> Result<Option<Count>, ExperimentError>
     Ok((!outcome.interrupted).then_some(Count { flows: outcome.flows.len() as u64, timeouts }))
 }
 
-fn share(Count { flows, timeouts }: Count) -> Measured {
+fn share(Count { flows, timeouts }: Count, expected: [f64; 2]) -> Measured {
     let (low, high) = units::poisson(timeouts);
     let of = flows.max(1) as f64;
-    let counted = Measured::counted(timeouts as f64 / of, flows, (low / of, high / of));
-    let note = counted.note.clone().unwrap_or_default();
-    counted.with_note(format!("{timeouts} counted, {note}"))
+    let exact = match expected.map(number) {
+        [least, most] if least == most => least,
+        [least, most] => format!("{least} to {most}"),
+    };
+    let note = format!("{timeouts} counted, 95 %: {low:.0} to {high:.0}; exact form: {exact}");
+    Measured::counted(timeouts as f64 / of, flows, (low / of, high / of)).with_note(note)
 }
 
 impl Case {
+    /// Flows of one packet without any help.
+    #[cfg(test)]
+    pub fn of_one_packet(beta: f64) -> Self {
+        Self { beta, flows: 2_000, ..TAIL }
+    }
+
     /// The runs of the case. Where half of the links corrupt, every choice of links is as likely as any other, and has as
     /// many flows.
     fn tasks(&self, at: usize, effort: &Effort<'_>) -> Result<Vec<Task>, ExperimentError> {
@@ -203,7 +231,7 @@ impl Case {
         for links in choices {
             let sets = self.sets(links, flows.div_ceil(runs));
             let scenario = Scenario::parse("chain.toml", CHAIN, &sets).map_err(ExperimentError::new)?;
-            let first = effort.seed.wrapping_mul(1_000_000) + (at as u64 * 8 + u64::from(links)) * 1_000;
+            let first = effort.seed.wrapping_mul(1_000_000).wrapping_add((at as u64 * 8 + u64::from(links)) * 1_000);
             let points = scenario.points.iter().take(1);
             tasks.extend(points.flat_map(|point| {
                 (0..runs).map(move |run| Task { case: at, setup: point.setup(first.wrapping_add(run)) })
@@ -230,6 +258,7 @@ impl Case {
         };
         vec![
             format!("link=[{}]", corrupting.join(",")),
+            format!("topology.delay={}", self.delay),
             format!("switch.repeat_naks={naks}"),
             format!("switch.repeat_naked={naked}"),
             format!("traffic.dummies={dummies}"),
@@ -248,24 +277,38 @@ impl Case {
     /// The share of flows with a timeout that the model expects, with the lengths that packets really have. What a clean
     /// direction carries has no bytes that could be corrupted.
     pub fn exact(&self) -> f64 {
-        let reth = Bytes::new(packet::RETH.into());
+        self.exact_with(&self.setting)
+    }
+
+    /// What must be found, from where to where. The model has each NAK that is obeyed send the packet again; but NAKs follow
+    /// one another so closely that a requester which is sending has heard them all before its next packet, and sends only one.
+    pub fn expected(&self) -> [f64; 2] {
+        let only_first = Setting { obeys_copies: self.setting.obeys_copies && !self.busy, ..self.setting };
+        [self.exact(), self.exact_with(&only_first)]
+    }
+
+    fn exact_with(&self, setting: &Setting) -> f64 {
         let usual = Lengths::of_mtu(MTU);
         // Of a longer flow only the first packet is a little longer.
-        let packet = if self.packets == 1 { usual.packet + reth } else { usual.packet };
+        let packet = if self.packets == 1 { usual.packet + RETH } else { usual.packet };
         let ahead = |length: Bytes| if self.ways == Ways::Back { Bytes::ZERO } else { length };
         let ack = if self.ways == Ways::Ahead { Bytes::ZERO } else { usual.ack };
-        let lengths = Lengths { header: ahead(usual.header + reth), packet: ahead(packet), tail: ahead(packet), ack };
+        let lengths = Lengths { header: ahead(usual.header + RETH), packet: ahead(packet), tail: ahead(packet), ack };
         let corruption = match self.spares {
             Spares::Short => Corruption::Bits(self.alpha()),
             Spares::Nobody => Corruption::Drops(Prob::literal(self.beta)),
         };
-        self.model(lengths, corruption).estimate(&self.setting).flow_with_timeout
+        self.model(lengths, corruption).estimate(setting).flow_with_timeout
     }
 
-    /// What the paper's approximation comes to, with its lengths and its 0.06.
+    /// What the paper's approximation comes to, with its 0.06; or with 1 where length does not matter.
     pub fn approximate(&self) -> f64 {
-        let model = self.model(Lengths::default(), Corruption::Packets(Prob::literal(self.beta)));
-        (self.of)(&model.estimate(&self.setting).per_flow).rounded
+        let beta = Prob::literal(self.beta);
+        let estimate = |corruption| self.model(Lengths::default(), corruption).estimate(&self.setting);
+        match self.spares {
+            Spares::Short => (self.of)(&estimate(Corruption::Packets(beta)).per_flow).rounded,
+            Spares::Nobody => (self.of)(&estimate(Corruption::Drops(beta)).per_flow).approximate,
+        }
     }
 
     fn model(&self, lengths: Lengths, corruption: Corruption) -> Model {
