@@ -30,6 +30,11 @@ pub trait OnWire {
     /// All frames of the layer above that are gone if this is.
     fn handles(&self) -> &[Self::Body];
 
+    /// Whether it carries nothing and would not be sent if the wire had anything else to do.
+    fn is_filler(&self) -> bool {
+        self.body().is_none()
+    }
+
     /// Its length; 0 if there is none.
     #[inline]
     fn body_bytes(&self) -> u32 {
@@ -108,6 +113,11 @@ impl<B: Body> OnWire for fec::Packet<B> {
 
     fn handles(&self) -> &[B] {
         self.handles()
+    }
+
+    /// Parity is sent whether or not the wire is idle.
+    fn is_filler(&self) -> bool {
+        false
     }
 }
 

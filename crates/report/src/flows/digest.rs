@@ -1,7 +1,7 @@
 //! What is kept of a run when its rows are gone: enough to pool it with others.
 
 use guard::Counters;
-use sim::net::{FlowRow, Outcome};
+use sim::net::{FlowRow, Outcome, PoolUse};
 use sim::scenario::Point;
 use units::{Bytes, Span, Time};
 
@@ -20,7 +20,29 @@ pub struct Digest {
     pub(super) marked: u64,
     pub(super) corrupted: u64,
     pub(super) pfc_pauses: u64,
+    pub(super) repeated: Repeated,
+    pub(super) pools: Option<Pools>,
     pub(super) events: u64,
+}
+
+/// What switches repeated for their hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Repeated {
+    /// Copies of NAKs, and of what they asked for.
+    pub naks: u64,
+    pub naked: u64,
+    /// Packets copied that belonged to another connection than the NAK.
+    pub wrong: u64,
+}
+
+/// The bits that connections of a host share (MELO): the fullest of all hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Pools {
+    pub bits: u32,
+    pub receive_peak: u32,
+    pub send_peak: u32,
+    /// Packets that found no block left, at all hosts.
+    pub refused: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -81,6 +103,12 @@ impl Digest {
             marked: sum(|port| port.marked),
             corrupted: sum(|port| port.corrupted),
             pfc_pauses: outcome.pfc_pauses,
+            repeated: Repeated {
+                naks: outcome.repeated.naks,
+                naked: outcome.repeated.naked,
+                wrong: outcome.repeated.wrong,
+            },
+            pools: outcome.pools.iter().map(Pools::of).reduce(Pools::with),
             events: outcome.events,
         }
     }
@@ -98,7 +126,27 @@ impl Digest {
         self.marked += other.marked;
         self.corrupted += other.corrupted;
         self.pfc_pauses += other.pfc_pauses;
+        self.repeated.naks += other.repeated.naks;
+        self.repeated.naked += other.repeated.naked;
+        self.repeated.wrong += other.repeated.wrong;
+        self.pools = self.pools.into_iter().chain(other.pools).reduce(Pools::with);
         self.events += other.events;
+    }
+}
+
+impl Pools {
+    fn of(used: &PoolUse) -> Self {
+        let PoolUse { size, receive_peak, send_peak, refused, .. } = *used;
+        Self { bits: size, receive_peak, send_peak, refused }
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self {
+            bits: self.bits,
+            receive_peak: self.receive_peak.max(other.receive_peak),
+            send_peak: self.send_peak.max(other.send_peak),
+            refused: self.refused + other.refused,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sim::scenario::Point;
 
-use super::digest::{CLASSES, Digest, LinkDigest, Repairs, TrafficDigest};
+use super::digest::{CLASSES, Digest, LinkDigest, Pools, Repairs, Repeated, TrafficDigest};
 use super::percentiles::Percentiles;
 
 #[derive(Clone, Debug, Serialize)]
@@ -21,6 +21,9 @@ pub struct Summary<'a, C> {
     /// By wires.
     pub corrupted: u64,
     pub pfc_pauses: u64,
+    pub repeated: Repeated,
+    /// Where connections share bits.
+    pub pools: Option<Pools>,
     pub links: Vec<LinkSummary>,
     pub events: u64,
     /// What the file and the command line said.
@@ -90,6 +93,8 @@ pub fn summarize<'a>(point: &'a Point, runs: Vec<(u64, Option<Digest>)>) -> Summ
         marked: all.marked,
         corrupted: all.corrupted,
         pfc_pauses: all.pfc_pauses,
+        repeated: all.repeated,
+        pools: all.pools,
         links: all.links.into_iter().map(link).collect(),
         events: all.events,
         config: point.config(),

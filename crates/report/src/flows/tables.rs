@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::digest::{Pools, Repeated};
 use super::percentiles::Percentiles;
 use super::summary::{SizeClass, Summary};
 use crate::table::{Align, Table, thousands};
@@ -17,6 +18,8 @@ pub fn tables<C: Serialize>(points: &[&Summary<'_, C>]) -> String {
     add("slowdown by size", by_size(points));
     add("retransmissions, by cause", Some(repairs(points)));
     add("network", Some(network(points)));
+    add("repeated by switches", repeated(points));
+    add("pools of bits, the fullest of all hosts", pools(points));
     add("protected links", links(points));
     text
 }
@@ -129,6 +132,40 @@ fn network<C>(points: &[&Summary<'_, C>]) -> Table {
         table.row(cells);
     }
     table
+}
+
+/// Where switches repeat anything.
+fn repeated<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("copies of NAKs", Align::Right),
+        ("of NAKed packets", Align::Right),
+        ("wrong packets copied", Align::Right),
+    ]);
+    let repeating = || points.iter().filter(|point| point.repeated != Repeated::default());
+    for point in repeating() {
+        let Repeated { naks, naked, wrong } = point.repeated;
+        table.row([vec![point.label.to_owned()], [naks, naked, wrong].map(thousands).to_vec()].concat());
+    }
+    repeating().next().map(|_| table)
+}
+
+/// Where connections share bits.
+fn pools<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("bits", Align::Right),
+        ("taken at most: receiving", Align::Right),
+        ("sending", Align::Right),
+        ("packets refused", Align::Right),
+    ]);
+    let sharing = || points.iter().filter_map(|point| Some((point.label, point.pools?)));
+    for (label, Pools { bits, receive_peak, send_peak, refused }) in sharing() {
+        let counts = [bits, receive_peak, send_peak].map(u64::from);
+        let cells = [counts.as_slice(), &[refused]].concat().into_iter().map(thousands);
+        table.row(std::iter::once(label.to_owned()).chain(cells).collect());
+    }
+    sharing().next().map(|_| table)
 }
 
 fn links<C>(points: &[&Summary<'_, C>]) -> Option<Table> {

@@ -8,6 +8,9 @@ use wire::ethernet::on_wire;
 /// What a dummy takes on each wire that it passes: an empty WRITE.
 const DUMMY: u64 = on_wire(roce::HEADERS + roce::RETH) as u64;
 
+/// What a packet of RDMA takes besides its payload.
+const AROUND: u32 = on_wire(roce::HEADERS + 1_024) - 1_024;
+
 /// One run, or several that differ in their seed.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
@@ -21,7 +24,8 @@ pub struct Gathered {
     pub completed_seconds: f64,
     /// Flows that noticed a loss.
     pub touched: u64,
-    /// Flows that waited for a timer, and how often they did.
+    /// Flows whose own packets waited for a timer, and how often they did. Those behind them on a shared queue pair are
+    /// not counted, though they wait as well.
     pub hit: u64,
     pub timeouts: u64,
     /// Packets sent again by hosts; packets that arrived, and those of them that were placed before an earlier one.
@@ -56,9 +60,9 @@ pub struct Gathered {
 pub struct Traffic {
     /// On all wires.
     pub wire: u64,
-    /// On the wires out of hosts, dummies and repeated tails included.
-    pub first_hop: u64,
-    /// Of it, by dummies.
+    /// What the packets of the flows take on one wire, each sent once.
+    pub data: u64,
+    /// What dummies take on one wire.
     pub dummies: u64,
     /// Copies that switches made, on the first wire that they were sent by; and how many, and how many packets of
     /// another connection than that of the NAK were copied.
@@ -72,8 +76,6 @@ pub struct Traffic {
 /// What a run's numbers are related to.
 #[derive(Clone, Debug, Default)]
 pub struct Basis {
-    /// The ports of hosts.
-    hosts: Vec<usize>,
     /// Payload of a full packet, by traffic.
     payloads: Vec<u32>,
 }
@@ -96,12 +98,7 @@ pub struct Moment {
 
 impl Basis {
     pub fn of(setup: &Setup) -> Self {
-        let topology = &setup.topology;
-        let hosts = topology.directed().filter(|port| topology.is_host(topology.from(*port)));
-        Self {
-            hosts: hosts.map(|port| port.index()).collect(),
-            payloads: setup.traffic.iter().map(|traffic| traffic.transport.packet().0).collect(),
-        }
+        Self { payloads: setup.traffic.iter().map(|traffic| traffic.transport.packet().0).collect() }
     }
 
     /// Packets that so much payload of a flow fills.
@@ -203,7 +200,7 @@ impl Traffic {
         let tallies = || outcome.flows.iter().map(|flow| &flow.tally);
         Self {
             wire: outcome.ports.iter().map(carried).sum(),
-            first_hop: basis.hosts.iter().filter_map(|port| outcome.ports.get(*port)).map(carried).sum(),
+            data: outcome.flows.iter().map(|flow| flow.received + basis.packets(flow) * u64::from(AROUND)).sum(),
             dummies: tallies().map(|tally| u64::from(tally.dummies) * DUMMY).sum(),
             copied: outcome.repeated_bytes,
             copies: outcome.repeated.naks + outcome.repeated.naked,
@@ -214,7 +211,7 @@ impl Traffic {
 
     fn add(&mut self, other: &Self) {
         self.wire += other.wire;
-        self.first_hop += other.first_hop;
+        self.data += other.data;
         self.dummies += other.dummies;
         self.copied += other.copied;
         self.copies += other.copies;

@@ -44,9 +44,9 @@ pub enum Measure {
     /// Wire time on all wires in MB, but for what only fills idle time. Over that of a run with the same flows and
     /// neither loss nor protection: one, and the cost.
     Wire,
-    /// What dummies and copies take where they join the traffic, as a share of everything else that hosts send: dummies
-    /// at the host, copies at the switch that makes them. Without the acknowledgements that dummies get, which are not
-    /// told from others, and not for runs that repeat tails, whose lengths are not known; [`Measure::Wire`] has both.
+    /// What dummies and copies take on the first wire that they are sent by, as a share of what the flows' packets take,
+    /// each sent once. What answers dummies (88 B each, the other way) is not in it, nor what go-back-N repeats: `wire` over
+    /// that of another run has all of it. Not known where tails are repeated.
     Added,
     /// Copies that switches made, per flow.
     Copies,
@@ -217,9 +217,8 @@ fn counted(count: u64, trials: u64, per: f64) -> Option<Measured> {
 }
 
 fn added(traffic: &Traffic, flows: u64) -> Option<Measured> {
-    let own = traffic.first_hop.checked_sub(traffic.dummies).filter(|own| *own > 0)?;
     let added = traffic.dummies + traffic.copied;
-    (traffic.tails == 0).then(|| Measured::exact(added as f64 / own as f64, flows))
+    (traffic.tails == 0 && traffic.data > 0).then(|| Measured::exact(added as f64 / traffic.data as f64, flows))
 }
 
 fn goodput(window: Window, moments: &[Moment]) -> Option<Measured> {
@@ -346,8 +345,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_a_share_of_everything_else_that_hosts_send() {
-        let traffic = Traffic { wire: 5_000_000, first_hop: 1_100, dummies: 100, copied: 50, ..Traffic::default() };
+    fn what_is_added_is_a_share_of_the_data() {
+        let traffic = Traffic { wire: 5_000_000, data: 1_000, dummies: 100, copied: 50, ..Traffic::default() };
         let run = Gathered { flows: 2, traffic, ..Gathered::default() };
         assert_eq!((value("added", &run), value("wire", &run)), (Some(0.15), Some(5.0)));
         let repeats_tails = Gathered { traffic: Traffic { tails: 1, ..traffic }, ..run };

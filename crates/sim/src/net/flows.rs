@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use machine::SwitchProgram;
 use transport::roce::melo::Nic;
-use transport::roce::selective::Connection;
+use transport::roce::selective::{self, Connection};
 use transport::{roce, tcp};
 use units::{Span, Time};
 use wire::ethernet::on_wire;
@@ -96,6 +96,8 @@ pub struct FlowState {
     /// What had happened at both ends when the last flow ended.
     pub told: Tally,
     pub over: bool,
+    /// The place is free.
+    pub vacated: bool,
     /// In the order of starts.
     pub number: u32,
 }
@@ -200,6 +202,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             done: 0,
             told: Tally::default(),
             over: false,
+            vacated: false,
             number: self.begun,
         };
         self.begun += 1;
@@ -298,16 +301,20 @@ fn put<T>(list: &mut Vec<T>, at: usize, item: T) {
 
 /// A connection's machine at a host; the first that shares bits there brings the pool along.
 fn machine(setup: &TransportSetup, nic: &mut Option<Nic<u16>>, now: Time, round_trip: Span, seed: u32) -> Transport {
+    // As NICs do: connections that begin alike would be taken for each other by a switch that knows only PSNs.
+    let first_psn = roce::Psn::new(seed);
     match setup {
         TransportSetup::Tcp(config) => {
             let handshake_rtt = config.handshake_rtt.or(Some(round_trip));
             Transport::tcp(tcp::Connection::new(&tcp::Config { seed, handshake_rtt, ..*config }, now))
         }
-        TransportSetup::Roce(config) => Transport::roce(roce::Qp::new(*config)),
-        TransportSetup::Selective(config, Memory::Own(timeouts)) => Transport::irn(Connection::irn(*config, *timeouts)),
+        TransportSetup::Roce(config) => Transport::roce(roce::Qp::new(roce::Config { first_psn, ..*config })),
+        TransportSetup::Selective(config, Memory::Own(timeouts)) => {
+            Transport::irn(Connection::irn(selective::Config { first_psn, ..*config }, *timeouts))
+        }
         TransportSetup::Selective(config, Memory::Shared(pool)) => {
             let nic = nic.get_or_insert_with(|| Nic::new(*pool).expect("checked when the setup was made"));
-            Transport::melo(Connection::melo(*config, nic))
+            Transport::melo(Connection::melo(selective::Config { first_psn, ..*config }, nic))
         }
         TransportSetup::Raw(config) => Transport::raw(raw::Generator::new(*config)),
     }

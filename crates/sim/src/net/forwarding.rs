@@ -38,6 +38,8 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             0 => self.discard(id),
             several => {
                 let packet = *packet;
+                // Before any of them can come to its end: the place of their connection is theirs until all have.
+                self.ends[packet.to() as usize].made += u64::from(several - 1);
                 self.join_queue(now, place, id);
                 (1..several).for_each(|_| self.repeat(now, place, packet));
             }
@@ -46,7 +48,6 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
 
     /// A copy of a packet joins the queue that the packet joined.
     fn repeat(&mut self, now: Time, place: SwitchPort, packet: Packet) {
-        self.ends[packet.to() as usize].made += 1;
         self.outcome.repeated_bytes += u64::from(on_wire(u32::from(packet.len)));
         let copy = self.packets.insert(packet);
         self.join_queue(now, place, copy);

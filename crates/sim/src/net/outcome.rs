@@ -71,7 +71,8 @@ pub struct Captured {
     pub port: u32,
     pub src: NodeId,
     pub dst: NodeId,
-    /// The number of its flow, in the order of their starts.
+    /// The number of its connection, in the order of their starts; each flow has its own, but for queue pairs that are
+    /// shared.
     pub flow: u32,
     /// Whether it goes from the host that began the flow to the other.
     pub forward: bool,

@@ -142,6 +142,10 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             self.flows[place as usize].row.failed = true;
             self.flow_ends(now, place);
         }
+        // Nobody may have been using it, when dummies or the last answer failed.
+        if !self.flows[place as usize].over {
+            self.close(place);
+        }
     }
 
     /// Writes down what became of the flow under way, as far as it came.
@@ -202,6 +206,8 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         let [a, b] = [0, 1].map(|side| &self.ends[(place * 2 + side) as usize]);
         // An end that still waits for its turn is looked at once more.
         if a.made + b.made == a.ended + b.ended && !a.ready && !b.ready {
+            let flow = &mut self.flows[place as usize];
+            assert!(!std::mem::replace(&mut flow.vacated, true), "a packet outlived the place of its connection");
             self.vacant.push(place);
         }
     }

@@ -218,7 +218,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         port.busy_until = sent;
         port.counters.frames += 1;
         port.counters.wire_bytes += u64::from(wire);
-        if frame.body().is_none() {
+        if frame.is_filler() {
             port.counters.idle_bytes += u64::from(wire);
         }
         let corrupted = port.faults.as_mut().is_some_and(|faults| faults.at(now).corrupts(frame.frame_bytes()));
