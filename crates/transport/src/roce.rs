@@ -15,8 +15,9 @@
 //! | how likely corruption costs a timeout, and what to do about it | [`model`] |
 //!
 //! A [`Qp`] is established from the start and stands at both ends: each posts requests of its own and answers the
-//! peer's. It has one wire. When that pulls, strictly in this order: ACK or NAK; packets that are sent again; READ
-//! responses; new requests. All but the first are paced, if there is a rate.
+//! peer's. It has one wire. When that pulls, strictly in this order: ACK or NAK, which do wait for the READ
+//! responses before them; packets that are sent again; READ responses; new requests. All but the first are paced, if there
+//! is a rate.
 //!
 //! Left out: receiver-not-ready (a SEND always finds a buffer), atomics, immediate data, end-to-end credits,
 //! congestion notification packets, and errors that have nothing to do with loss.

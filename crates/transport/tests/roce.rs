@@ -252,10 +252,23 @@ fn a_stale_nak_is_not_obeyed() {
     story.post(Verb::Write, 3_000);
     story.losing(&[]);
     story.wire();
-    let nak = Packet { opcode: Opcode::Acknowledge(Syndrome::SequenceError), ..packet_of(Verb::Write) };
-    story.duo.inject(Side::Left, nak);
+    story.post(Verb::Write, 3_000);
+    story.duo.run(story.duo.now + SLOT * 5, &mut |_, _| Fate::Arrives);
+    assert_eq!(story.duo.machine(Side::Left).outstanding(), 3);
+    let nak = |psn| Packet {
+        opcode: Opcode::Acknowledge(Syndrome::SequenceError),
+        psn: Psn::new(psn),
+        ..packet_of(Verb::Write)
+    };
+    story.duo.inject(Side::Left, nak(2));
+    assert_eq!(story.notes(), [Note::Duplicate]);
     story.losing(&[]);
-    assert!(story.wire().is_empty());
+    assert_eq!(story.wire(), ["< ack 5"], "nothing is sent again");
+    // One place further on it would have been.
+    story.post(Verb::Write, 3_000);
+    story.duo.run(story.duo.now + SLOT * 5, &mut |_, _| Fate::Arrives);
+    story.duo.inject(Side::Left, nak(6));
+    assert_eq!(story.notes(), [Note::NakReceived, went_back(Cause::Nak, 3)]);
 }
 
 /// The first packet of a message.
@@ -562,6 +575,50 @@ fn a_request_that_comes_in_time_takes_the_place_of_dummies_not_sent() {
     story.losing(&[]);
     assert_eq!(story.wire()[0], "> write only 2", "behind one dummy, before three others");
     assert_eq!(story.completed().last(), Some(&Done::Completed(2)));
+}
+
+#[test]
+fn dummies_that_the_window_held_back_are_dropped_when_the_tail_is_acknowledged() {
+    let mut story = Story::new(Config { dummies: 3, max_outstanding: 2, ..config() });
+    story.post(Verb::Write, 2_000);
+    story.losing(&[]);
+    assert_eq!(
+        story.wire(),
+        ["> write first 0", "> write last 1", "< ack 0", "< ack 1", "> write only 2", "< ack 2"],
+        "one dummy of three: there was room for it before the second acknowledgement"
+    );
+    story.post(Verb::Write, 500);
+    story.losing(&["> write only 3"]);
+    assert_eq!(story.wire()[..2], ["> write only 3 lost", "> write only 4"], "the others took no PSNs");
+    assert_eq!(story.completed(), [Done::Completed(1), Done::Completed(2)]);
+}
+
+#[test]
+fn dummies_that_the_limit_of_reads_held_back_are_dropped_when_the_data_is_here() {
+    let mut story = Story::new(Config { dummies: 2, max_reads: 1, ..config() });
+    story.post(Verb::Read, 2_000);
+    story.losing(&[]);
+    assert_eq!(story.wire(), ["> read 0", "< data first 0", "< data last 1"]);
+    assert_eq!((story.completed(), story.notes()), (vec![Done::Completed(1)], vec![]));
+    story.post(Verb::Write, 500);
+    story.losing(&[]);
+    assert_eq!(story.wire()[0], "> write only 2");
+}
+
+#[test]
+fn dummies_behind_a_later_tail_stay_when_earlier_dummies_are_acknowledged() {
+    let mut story = Story::new(Config { dummies: 2, max_outstanding: 3, ..config() });
+    story.post(Verb::Write, 500);
+    while story.duo.machine(Side::Left).pending() > 0 {
+        story.duo.step(&mut |_, _| Fate::Arrives);
+    }
+    story.notes();
+    story.post(Verb::Write, 500);
+    story.losing(&["> write only 3"]);
+    let sent: Vec<_> = story.wire().into_iter().filter(|text| text.starts_with('>')).collect();
+    assert_eq!(sent[..3], ["> write only 3 lost", "> write only 4", "> write only 5"]);
+    assert_eq!(story.completed().last(), Some(&Done::Completed(2)));
+    assert!(!story.notes().contains(&Note::Timeout));
 }
 
 #[test]

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A frame from the hosts is seen before it enters the wire, so that each copy takes its own chances there; one from the
-//! fabric as it comes out, because a NAK that the wire has corrupted asks for nothing.
+//! fabric as it comes out, because a NAK that the wire has dropped asks for nothing. One whose bits the wire only flips is
+//! passed on and read as it comes: only its host checks the ICRC.
 //!
 //! Invariants: a frame is never altered, held back or dropped here; RoCEv2 that is malformed is counted and passes once.
 

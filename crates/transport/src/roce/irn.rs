@@ -9,10 +9,11 @@
 //!             NACK                                    una >= recover
 //!   Normal ──────────▶ Recovery, recover = sent ────────────────────▶ Normal
 //!                         each packet that is not known to have arrived, and lies before one
-//!                         that did, is sent again, once
+//!                         that did, is sent again, once in this recovery
 //! ```
 //!
-//! One that is lost twice waits for the next recovery or for the timeout, which is short while few packets are
+//! The next recovery begins at una again, and sends once more what the last one sent and nobody has told of yet: fills may
+//! still be on their way. One that is lost twice waits for that, or for the timeout, which is short while few packets are
 //! outstanding: then no other can follow whose arrival would tell.
 //!
 //! Invariant: bitmaps hold bits only for places of the current window.

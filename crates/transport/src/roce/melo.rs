@@ -18,7 +18,8 @@
 //! receiver that tracks nothing sends a bare NACK, once for each expected PSN, and its sender goes back there. One that
 //! tracks something has told of its first hole already; once bits are free again, a later packet makes a hole of what was
 //! dropped, and that is told. If nothing comes later, or what was told is lost, the sender's timeout is left. A sender
-//! without bits goes back to the first hole that it could not keep.
+//! without bits goes back to the first hole that it could not keep. A receiver has no timer: if its peer dies behind a gap,
+//! the blocks stay taken until the connection is swapped out or dropped.
 //!
 //! Invariants: on the chip a connection takes 20 bytes at the receiver and 8 at the sender, and blocks; each block of a
 //! pool is free or in the bitmap of one connection, never both; a connection that ends gives its blocks back.
@@ -64,12 +65,13 @@ impl<S: Slot> Nic<S> {
         Ok(Self { receive: pool()?, send: pool()? })
     }
 
-    /// What the receivers of this NIC share.
+    /// What the receivers of this NIC share. To be looked at and let go: a connection of this NIC that receives, is swapped
+    /// out or dropped while this is held panics.
     pub fn receive(&self) -> Ref<'_, Pool<S>> {
         self.receive.borrow()
     }
 
-    /// What its senders share.
+    /// What its senders share; to be let go in the same way, before one of them hears or sends anything.
     pub fn send(&self) -> Ref<'_, Pool<S>> {
         self.send.borrow()
     }
@@ -185,7 +187,8 @@ impl<S: Slot> Recovery for Melo<S> {
                 Arrival::Next { passed: u64::from(passed), filled }
             }
             Seen::Ahead { hole } => {
-                if hole {
+                // A sender that has not heard yet that everything was forgotten would take these holes for all there are.
+                if hole && self.due != Due::Bare {
                     self.due = Due::Holes;
                 }
                 Arrival::Ahead

@@ -25,7 +25,8 @@
 //! - Dummies cost E(1/S)·62/1086 of a flow's bytes on average over flows, and 62/1086/E(S) of a link's.
 //! - A tail is as long as any other packet in the paper; in truth it is shorter, and suffers less ([`Lengths::tail`]).
 //! - Theorem 12 takes the way ahead as clean. If it corrupts too, a dummy is lost on either way; and the copies of a
-//!   repeated tail are as long as the tail.
+//!   repeated tail are as long as the tail. Its dummies are answered each by itself; but behind one that is lost, all
+//!   others draw a single NAK. So more dummies help less than it says, and copies of NAKs help here, too.
 //! - The retransmission can be lost only if a NAK came through; a tail can be NAKed only if a dummy did.
 //! - 0.06 stands for both 62/1086 (0.0571) and 68/1086 (0.0626), and Eq. 1 says 0.000 6 β where that gives 0.06 β.
 //!   "P_dummy = 0.06^(N+1) P_repeat" should have N. Two theorems are called 8; the second is 9 here.
@@ -117,6 +118,11 @@ impl Corruption {
 /// 1 − (1 − p)^n without losing small probabilities to rounding.
 fn any_of(p: f64, n: f64) -> f64 {
     if n == 0.0 { 0.0 } else { -(n * (-p).ln_1p()).exp_m1() }
+}
+
+/// `powf` makes 1 of 0 to the 0, as it must be: no copy, none lost.
+fn power(base: f64, exponent: u32) -> f64 {
+    base.powf(f64::from(exponent))
 }
 
 /// Rounding may leave a sum a hair outside.

@@ -15,6 +15,7 @@
 //!
 //! What follows a tail is `tail`'s to say. Dummies are messages like any other, but nobody is told of their completion,
 //! and those that were not sent yet make way for what is posted; behind a READ they are READs, to pull empty responses.
+//! Those that the window, the limit of READs or a rate held back until the tail was acknowledged are dropped.
 //!
 //! Invariants: `una <= cursor <= sent <= posted`; the front message holds `una`; messages complete in order, once.
 
@@ -99,12 +100,17 @@ impl Requester {
     pub fn post(&mut self, now: Time, verb: Verb, bytes: u64) {
         let packets = self.config.packets(bytes);
         assert!(bytes <= MAX_MESSAGE && packets <= u64::from(MAX_OUTSTANDING), "no message may have {bytes} bytes");
+        self.drop_unsent_dummies();
+        self.tail.on_post(now);
+        self.append(verb, bytes, false);
+    }
+
+    /// They are the last, if there are any: dummies are appended only where nothing else waits.
+    fn drop_unsent_dummies(&mut self) {
         let sent = self.sent;
         while let Some(dummy) = self.messages.pop_back_if(|message| message.dummy && message.first >= sent) {
             self.posted = dummy.first;
         }
-        self.tail.on_post(now);
-        self.append(verb, bytes, false);
     }
 
     fn append(&mut self, verb: Verb, bytes: u64, dummy: bool) {
@@ -325,6 +331,10 @@ impl Requester {
 
     fn after_progress<O: Out<Qp>>(&mut self, now: Time, completed: u64, out: &mut O) {
         self.timeouts = 0;
+        // Dummies in a row are few, so that this looks at few messages.
+        if self.messages.iter().all(|message| message.dummy) {
+            self.drop_unsent_dummies();
+        }
         self.restart_timer(now, out);
         if self.completed > completed {
             out.complete(Done::Completed(self.completed));

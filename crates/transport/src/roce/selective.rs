@@ -72,7 +72,8 @@ pub enum Note {
     Timeout,
     /// Placed before one that was sent earlier.
     OutOfOrder,
-    /// Arrived, and could not be remembered: there are no bits left, or its bit is in the middle.
+    /// Arrived, and could not be remembered: there are no bits left, or its bit is in the middle. So does MELO count a
+    /// second copy of a packet that it holds already, because it cannot look there.
     Dropped,
     /// Data or an answer that had come before.
     Duplicate,

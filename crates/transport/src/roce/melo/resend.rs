@@ -3,6 +3,7 @@
 //! MELO §3.2.4: the receiver's bitmap, restored from the holes that NACKs name. It reaches from the next packet to send
 //! again to the end of the latest hole; as the front is sent, blocks behind it are given back; newer holes are appended.
 //! Its `high` outlives the bits: a hole that begins before it is known, and is not sent again because of another NACK.
+//! A hole that there were no bits for does not become known: for each later NACK that names it, the sender goes back again.
 //!
 //! The paper does not count what this takes for each connection: [`size_of::<Resend<u8>>()`](Resend) is 8.
 

@@ -8,7 +8,7 @@
 //! sent between a loss and its retransmission is dropped anyhow, and counts for nothing.
 
 use super::theorems::{self, Ratios};
-use super::{Model, Setting, Tail, any_of};
+use super::{Model, Setting, Tail, any_of, power};
 
 /// A value for each cause of a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -253,13 +253,23 @@ impl Again<'_> {
 
 fn behind_tail(lost: f64, dummy_lost: f64, dummies: u32, again: &Again<'_>) -> TailGiven {
     let none_arrives = power(dummy_lost, dummies);
-    let dummy_unanswered = dummy_lost + (1.0 - dummy_lost) * again.ack_lost;
     TailGiven {
         unseen: lost * none_arrives,
-        unacknowledged: (1.0 - lost) * again.ack_lost * power(dummy_unanswered, dummies),
+        unacknowledged: (1.0 - lost) * again.ack_lost * dummies_unanswered(dummy_lost, dummies, again),
         seen: lost * (1.0 - none_arrives),
         ..again.tail(lost)
     }
+}
+
+/// No answer to any dummy comes back, though the tail arrived. Dummies are acknowledged one by one until one is lost; those
+/// behind it draw one NAK between them.
+fn dummies_unanswered(lost: f64, dummies: u32, again: &Again<'_>) -> f64 {
+    let ack_lost = (1.0 - lost) * again.ack_lost;
+    let first_lost = |before: u32| {
+        let none_behind = power(lost, dummies - before - 1);
+        power(ack_lost, before) * lost * (none_behind + (1.0 - none_behind) * again.naks_lost())
+    };
+    (0..dummies).map(first_lost).sum::<f64>() + power(ack_lost, dummies)
 }
 
 /// A copy that arrives is as good as the tail; nothing shows that one was lost.
@@ -273,9 +283,4 @@ fn forms(exact: Causes<f64>, approximate: Causes<f64>, rounded: Causes<f64>) -> 
     exact
         .join(&approximate, |exact, approximate| (exact, approximate))
         .join(&rounded, |(exact, approximate), rounded| Forms { exact, approximate, rounded })
-}
-
-fn power(base: f64, exponent: u32) -> f64 {
-    // powf(0, 0) is 1, as it must be: no copy, none lost.
-    base.powf(f64::from(exponent))
 }

@@ -3,6 +3,9 @@
 //! "Packet corruption in RDMA" §3.1 and §5.2. A loss that is NAKed costs a round trip. Else the requester waits for its timer;
 //! but where flows share a queue pair, the next flow shows that a tail is missing, or has its ACK acknowledge all that
 //! went before. Then the gap between flows is the penalty, if it is shorter.
+//!
+//! So a tail on a shared queue pair is charged min(gap, RTO) and nothing else. [`Model::late`] also counts the round trip
+//! that its repair takes, and that the NAK which the next flow draws may be lost in turn.
 
 use units::{Bytes, Prob, Rate, Span};
 

@@ -7,7 +7,7 @@
 use units::Prob;
 
 use super::exact::Causes;
-use super::{Corruption, Lengths, Model, Path, Setting, Tail};
+use super::{Corruption, Lengths, Model, Path, Setting, Tail, power};
 
 /// What a header and an ACK suffer, as a share of what a full packet does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,8 +74,4 @@ pub fn per_packet(model: &Model, setting: &Setting, ratios: Ratios) -> Causes<f6
 /// L ω.
 fn expected_links(path: &Path) -> f64 {
     f64::from(path.links) * path.corrupting.get()
-}
-
-fn power(base: f64, exponent: u32) -> f64 {
-    base.powf(f64::from(exponent))
 }

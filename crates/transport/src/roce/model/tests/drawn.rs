@@ -15,6 +15,8 @@ struct Count {
     causes: Causes<f64>,
     repaired: f64,
     flows_with_timeout: f64,
+    /// Tails that arrived when they were sent first, and of which nothing was heard.
+    unheard: f64,
 }
 
 /// What came of sending everything from one PSN on.
@@ -40,9 +42,10 @@ impl Draw<'_> {
         let Tail::Dummies(dummies) = self.setting.tail else { panic!("drawn with dummies only") };
         let end = packets + u64::from(dummies);
         let (mut expected, mut naked, mut acknowledged, mut had_timeout) = (0, None, false, false);
-        let mut copies = 0;
+        let (mut copies, mut rounds) = (0, 0);
         while expected < packets {
             let begin = expected;
+            rounds += 1;
             let mut round = Round::default();
             for psn in begin..end {
                 let beta = if psn < packets { self.model.packet_corruption() } else { self.model.header_corruption() };
@@ -84,6 +87,7 @@ impl Draw<'_> {
         }
         if !acknowledged {
             count.causes.tail_ack += 1.0;
+            count.unheard += f64::from(u8::from(rounds == 1));
             had_timeout = true;
         }
         count.flows_with_timeout += f64::from(u8::from(had_timeout));
@@ -118,5 +122,22 @@ fn go_back_n_drawn_at_random_times_out_as_often_as_expected() {
         }
         agree("repaired", count.repaired, expected.retransmissions);
         agree("flows", count.flows_with_timeout, expected.flow_with_timeout);
+    }
+}
+
+#[test]
+fn dummies_behind_one_that_is_lost_are_naked_once() {
+    let flows = 300_000;
+    let setting = |naks, dummies| Setting { naks, tail: Tail::Dummies(dummies), ..Setting::NONE };
+    for (seed, setting) in [(5, setting(0, 3)), (6, setting(1, 2))] {
+        let model = Model { corruption: Corruption::Drops(prob(0.2)), ..model(0.0, 2, 0.7, Flows::fixed(1)) };
+        let mut draw = Draw { model: &model, setting, random: Random::new(seed, 0) };
+        let mut count = Count::default();
+        for _ in 0..flows {
+            draw.flow(1, &mut count);
+        }
+        let mean = model.estimate(&setting).per_flow.tail_ack.exact * f64::from(flows);
+        let room = 4.0 * mean.sqrt();
+        assert!((count.unheard - mean).abs() <= room, "{setting:?}: {}, expected {mean:.1} ± {room:.1}", count.unheard);
     }
 }

@@ -81,22 +81,54 @@ fn a_packet_and_everything_that_is_sent_again() {
     }
 }
 
+/// Which of a tail, its ACK, the dummies behind it and their answers are lost; and the further copies of a NAK.
+struct Behind<'a> {
+    tail: bool,
+    ack: bool,
+    dummies: &'a [bool],
+    answers: &'a [bool],
+    copies: &'a [bool],
+}
+
+impl Behind<'_> {
+    /// Whether the tail arrives and its requester hears nothing, of a responder that NAKs each expected PSN once.
+    fn is_silent(&self) -> bool {
+        let (mut expected, mut naked, mut heard) = (0, false, !self.ack);
+        for (psn, lost) in self.dummies.iter().enumerate() {
+            if *lost {
+                continue;
+            }
+            if psn == expected {
+                expected += 1;
+                heard |= !self.answers[psn];
+            } else if !naked {
+                naked = true;
+                heard |= !self.answers[psn] || !all(self.copies);
+            }
+        }
+        !self.tail && !heard
+    }
+}
+
 #[test]
 fn a_tail_and_its_ack_with_dummies_behind() {
-    for (model, dummies) in models().iter().flat_map(|model| [0usize, 1, 3].map(|dummies| (model, dummies))) {
-        let setting = Setting { tail: Tail::Dummies(dummies as u32), ..Setting::NONE };
-        let ours = model.estimate(&setting).per_flow;
-        let tail =
-            over_links(model, |packet, header, _| chance_of(&[vec![packet], vec![header; dummies]].concat(), all));
-        assert_close(ours.tail.exact, tail, 1e-9);
-        let ack = over_links(model, |packet, header, ack| {
-            let chances = [vec![packet, ack], vec![header; dummies], vec![ack; dummies]].concat();
-            chance_of(&chances, |lost| {
-                let (dummy, answer) = lost[2..].split_at(dummies);
-                !lost[0] && lost[1] && dummy.iter().zip(answer).all(|(dummy, answer)| *dummy || *answer)
-            })
-        });
-        assert_close(ours.tail_ack.exact, ack, 1e-9);
+    for (dummies, naks) in [(0, 0), (0, 2), (1, 0), (1, 1), (2, 1), (3, 0), (3, 2)] {
+        for model in models() {
+            let setting = Setting { naks: naks as u32, tail: Tail::Dummies(dummies as u32), ..Setting::NONE };
+            let ours = model.estimate(&setting).per_flow;
+            let tail =
+                over_links(&model, |packet, header, _| chance_of(&[vec![packet], vec![header; dummies]].concat(), all));
+            assert_close(ours.tail.exact, tail, 1e-9);
+            let ack = over_links(&model, |packet, header, ack| {
+                let chances = [vec![packet, ack], vec![header; dummies], vec![ack; dummies + naks]].concat();
+                chance_of(&chances, |lost| {
+                    let (behind, answers) = lost[2..].split_at(dummies);
+                    let (answers, copies) = answers.split_at(dummies);
+                    Behind { tail: lost[0], ack: lost[1], dummies: behind, answers, copies }.is_silent()
+                })
+            });
+            assert_close(ours.tail_ack.exact, ack, 1e-9);
+        }
     }
 }
 
