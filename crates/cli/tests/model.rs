@@ -243,3 +243,17 @@ fn refused_by_clap(args: &str) -> String {
     assert_eq!(output.status.code(), Some(2), "{args}");
     String::from_utf8(output.stderr).unwrap()
 }
+
+#[test]
+fn a_simulation_beside_the_model_counts_what_it_expects() {
+    let answer = json("model rdma --size 1024 --links 1 --drops 0.05 --simulate 20K");
+    let simulated = &answer["simulated"];
+    assert_eq!(simulated["flows"], 20_000);
+    for side in ["unprotected", "protected"] {
+        let expected = answer[side]["flow_with_timeout"].as_f64().unwrap();
+        let interval = &simulated[format!("{side}_interval")];
+        let (low, high) = (interval[0].as_f64().unwrap(), interval[1].as_f64().unwrap());
+        assert!(low <= expected * 1.1 && expected * 0.9 <= high, "{side}: {expected} beside {low} to {high}");
+    }
+    assert!(refused("model rdma --size 1GB --mtu 64 --simulate 10").contains("--simulate"));
+}

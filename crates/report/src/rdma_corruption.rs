@@ -2,6 +2,9 @@
 //! mechanisms of §4 and §5 in the networks of §6.
 
 mod model;
+mod trial;
+
+pub use trial::Trial;
 
 use crate::files::{File, files};
 use crate::paper::{Coded, Compute, Paper, Parts, Studies};

@@ -1,7 +1,7 @@
 //! What can be asked of the models.
 
 use clap::{Args, Subcommand};
-use units::{Bytes, Prob, Rate, Span};
+use units::{Bytes, Count, Prob, Rate, Span};
 
 #[derive(Debug, Subcommand)]
 pub enum ModelCommand {
@@ -97,6 +97,18 @@ pub struct RdmaArgs {
     /// Rate of a host's link.
     #[arg(long, default_value = "100G", requires = "queue_pairs")]
     pub rate: Rate,
+
+    /// Simulate so many flows as well, without help and with it, and count those that time out.
+    #[arg(long, value_name = "FLOWS", conflicts_with = "queue_pairs")]
+    pub simulate: Option<Count>,
+
+    /// Of the simulation: runs at the same time; as many as there are cores if not given.
+    #[arg(long, value_name = "N", requires = "simulate", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+
+    /// Of the simulation: where its randomness begins.
+    #[arg(long, default_value_t = 1, requires = "simulate")]
+    pub seed: u64,
 
     /// Find the cheapest setting that reaches a goal: --p99, --p999 or --p9999.
     #[arg(long)]

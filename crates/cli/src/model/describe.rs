@@ -1,14 +1,14 @@
 //! The model of RDMA in tables and plain words.
 
-use report::table::{Align, Table};
+use report::table::{Align, Table, thousands};
 use transport::roce::model::{
     Advice, Corruption, Forms, Goal, MOST_COPIES, Model, Obstacle, Plan, Setting, Tail, Timing,
 };
 use units::{Prob, Span};
 
-use super::rdma::Question;
+use super::rdma::{Question, Simulated};
 
-pub fn answer(question: &Question) -> String {
+pub fn answer(question: &Question, simulated: Option<&Simulated>) -> String {
     let Question { model, setting, timing, .. } = question;
     let mut text = format!("{}\n", premises(model, timing));
     if *setting != Setting::NONE {
@@ -18,6 +18,9 @@ pub fn answer(question: &Question) -> String {
     text += "approximation: the paper's first terms; paper: with its 0.06 for both headers and ACKs\n\n";
     text += &format!("{}\n", costs(model, setting));
     text += &format!("{}", penalties(model, setting, timing));
+    if let Some(simulated) = simulated {
+        text += &format!("\n{}", beside(model, setting, simulated));
+    }
     if let Some((goal, found)) = question.advice() {
         text += "\nadvice\n";
         for line in advice(model, timing, &goal, &found) {
@@ -25,6 +28,28 @@ pub fn answer(question: &Question) -> String {
         }
     }
     text
+}
+
+/// What was simulated beside what the model says of it.
+fn beside(model: &Model, setting: &Setting, Simulated { without, with }: &Simulated) -> String {
+    let mut table = Table::new(&[
+        ("flows with a timeout", Align::Left),
+        ("model", Align::Right),
+        ("simulated", Align::Right),
+        ("95 %", Align::Right),
+        ("flows", Align::Right),
+    ]);
+    for (name, setting, found) in [("with nothing", &Setting::NONE, without), ("so set", setting, with)] {
+        let (low, high) = found.interval.unwrap_or((found.value, found.value));
+        table.row(vec![
+            name.into(),
+            small(model.estimate(setting).flow_with_timeout),
+            small(found.value),
+            format!("{} to {}", small(low), small(high)),
+            thousands(found.n),
+        ]);
+    }
+    format!("{table}simulated are WRITEs: the first packet and dummies are 16 B longer than the model has them\n")
 }
 
 fn premises(model: &Model, timing: &Timing) -> String {

@@ -3,29 +3,78 @@
 use std::fs::File;
 use std::io::Read;
 
+use faults::Model as Fault;
+use report::experiment::Measured;
+use report::rdma_corruption::Trial;
 use serde::Serialize;
 use sim::workload::{Sizes, Trace};
 use transport::roce::model::{
     Advice, Causes, Corruption, Cost, Estimate, Flows, Forms, Goal, Lengths, Model, Path, Setting, Tail, Timing,
     gap_between_flows,
 };
+use transport::roce::{MAX_MESSAGE, MAX_OUTSTANDING};
 use units::{Bytes, Prob, Span};
 
 use super::describe;
 use crate::args::RdmaArgs;
 use crate::output::{Done, Failure, print};
+use crate::watch::{Terminal, jobs};
 
 /// Sizes that stand for a distribution where its means are not enough.
 const SAMPLES: u32 = 512;
 /// Beyond this no timer is set, and no network takes so long.
 const LONGEST: Span = Span::from_ms(3_600_000);
+/// What the simulator's packets carry at most.
+const LARGEST_SIMULATED_MTU: u64 = 4_096;
 /// A terabyte: what is larger is a mistake.
 const LARGEST_FLOW: u64 = 1_000_000_000_000;
 
 pub fn run(args: &RdmaArgs, json: bool) -> Done {
     let question = question(args)?;
-    let answer = Answer::new(&question);
-    print(json, &answer, || describe::answer(&question))
+    let simulated = simulate(args, &question)?;
+    let answer = Answer { simulated: simulated.as_ref().map(Into::into), ..Answer::new(&question) };
+    print(json, &answer, || describe::answer(&question, simulated.as_ref()))
+}
+
+/// Shares of flows that timed out, without help and with it.
+pub struct Simulated {
+    pub without: Measured,
+    pub with: Measured,
+}
+
+fn simulate(args: &RdmaArgs, question: &Question) -> Result<Option<Simulated>, Failure> {
+    let Some(flows) = args.simulate else { return Ok(None) };
+    let sizes = sizes(args)?;
+    let largest = sizes.quantile(Prob::literal(1.0));
+    if args.mtu.get() > LARGEST_SIMULATED_MTU || largest > MAX_MESSAGE.min(u64::from(MAX_OUTSTANDING) * args.mtu.get())
+    {
+        let expected = "expected an --mtu of at most 4096, and flows that one RDMA message can carry";
+        return Err(Failure::Usage(format!("--simulate: {expected}")));
+    }
+    let model = &question.model;
+    let fault = match (model.corruption, model.corruption.bit_errors(&model.lengths)) {
+        (Corruption::Drops(share), _) => Fault::PerFrame(share),
+        (_, bits) => Fault::PerBit(bits.unwrap_or_default()),
+    };
+    let trial = Trial {
+        sizes,
+        mtu: args.mtu.get() as u32,
+        fault,
+        path: model.path,
+        setting: Setting::NONE,
+        rto: args.rto,
+        wait: args.wait,
+        flows: flows.0,
+        seed: args.seed,
+    };
+    let terminal = Terminal::of_runs();
+    let run = |setting| {
+        let measured = Trial { setting, ..trial.clone() }.run(jobs(args.jobs), &terminal);
+        measured.map_err(|error| Failure::Outside(error.to_string()))?.ok_or(Failure::Interrupted)
+    };
+    let found = run(Setting::NONE).and_then(|without| Ok(Simulated { without, with: run(question.setting)? }));
+    terminal.finish();
+    found.map(Some)
 }
 
 /// What was asked, in the model's words.
@@ -155,6 +204,29 @@ struct Answer {
     unprotected: Outlook,
     protected: Outlook,
     advice: Option<AdviceAnswer>,
+    simulated: Option<SimulatedAnswer>,
+}
+
+/// Shares of simulated flows that timed out; `flow_with_timeout` is what to hold against them.
+#[derive(Serialize)]
+struct SimulatedAnswer {
+    flows: u64,
+    unprotected: f64,
+    unprotected_interval: Option<(f64, f64)>,
+    protected: f64,
+    protected_interval: Option<(f64, f64)>,
+}
+
+impl From<&Simulated> for SimulatedAnswer {
+    fn from(Simulated { without, with }: &Simulated) -> Self {
+        Self {
+            flows: without.n,
+            unprotected: without.value,
+            unprotected_interval: without.interval,
+            protected: with.value,
+            protected_interval: with.interval,
+        }
+    }
 }
 
 /// What to expect with one setting.
@@ -240,6 +312,7 @@ impl Answer {
             unprotected: Outlook::new(model, &Setting::NONE, timing),
             protected: Outlook::new(model, setting, timing),
             advice: question.advice().map(|(goal, advice)| AdviceAnswer::new(model, timing, &goal, &advice)),
+            simulated: None,
         }
     }
 }
