@@ -26,6 +26,7 @@ mod config;
 pub mod irn;
 pub mod melo;
 pub mod model;
+mod pacer;
 mod packet;
 mod psn;
 pub mod repeat;
@@ -41,6 +42,7 @@ pub use config::{Config, MAX_MESSAGE, MAX_OUTSTANDING};
 pub use packet::{ACK_LEN, HEADERS, Opcode, Packet, Part, RETH, Syndrome};
 pub use psn::Psn;
 
+use pacer::Pacer;
 use requester::Requester;
 use responder::Responder;
 
@@ -120,9 +122,7 @@ impl From<TimerKey> for usize {
 pub struct Qp {
     requester: Requester,
     responder: Responder,
-    rate: Option<Rate>,
-    /// Until when pacing holds requests and READ responses back.
-    paced_until: Time,
+    pacer: Pacer,
     failed: bool,
 }
 
@@ -136,19 +136,18 @@ impl Qp {
         Self {
             requester: Requester::new(config),
             responder: Responder::new(config),
-            rate: config.rate,
-            paced_until: Time::ZERO,
+            pacer: Pacer::new(config.rate),
             failed: false,
         }
     }
 
     /// Paces what comes after the next packet; `None` to send as fast as the wire takes it.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
-        self.rate = rate;
+        self.pacer.rate = rate;
     }
 
     pub fn rate(&self) -> Option<Rate> {
-        self.rate
+        self.pacer.rate
     }
 
     /// Work requests posted and not complete.
@@ -179,12 +178,6 @@ impl Qp {
             self.responder.next_reply()
         } else {
             self.requester.next_packet(now, out)
-        }
-    }
-
-    fn pace(&mut self, now: Time, packet: &Packet) {
-        if let Some(rate) = self.rate {
-            self.paced_until = now.max(self.paced_until) + rate.span_of(packet.wire_bytes());
         }
     }
 
@@ -257,11 +250,11 @@ impl Machine for Qp {
         if !self.has_data() {
             return Pull::Idle;
         }
-        if now < self.paced_until {
-            return Pull::NotBefore(self.paced_until);
+        if let Some(until) = self.pacer.holds(now) {
+            return Pull::NotBefore(until);
         }
         let packet = self.next_data(now, out);
-        self.pace(now, &packet);
+        self.pacer.sends(now, packet.wire_bytes());
         self.transmit(packet, out)
     }
 }

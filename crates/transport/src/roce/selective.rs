@@ -25,7 +25,7 @@ mod recovery;
 mod sender;
 
 use machine::{Machine, Out, Port, Pull};
-use units::{Rate, Time};
+use units::Time;
 
 pub use config::{Config, MAX_OUTSTANDING};
 pub use packet::{Gaps, Hole, Holes, Kind, Packet};
@@ -34,6 +34,7 @@ pub use recovery::{Arrival, Forgotten, Learned, Recovery, Window};
 use super::WIRE;
 use super::irn::{Irn, Timeouts};
 use super::melo::{Melo, Nic, Slot};
+use super::pacer::Pacer;
 use receiver::Receiver;
 use sender::Sender;
 
@@ -98,9 +99,7 @@ pub struct Connection<R> {
     sender: Sender,
     receiver: Receiver,
     recovery: R,
-    rate: Option<Rate>,
-    /// Until when pacing holds data back.
-    paced_until: Time,
+    pacer: Pacer,
     failed: bool,
 }
 
@@ -138,19 +137,9 @@ impl<R: Recovery> Connection<R> {
             sender: Sender::new(config),
             receiver: Receiver::new(&config),
             recovery,
-            rate: config.rate,
-            paced_until: Time::ZERO,
+            pacer: Pacer::new(config.rate),
             failed: false,
         }
-    }
-
-    /// Paces what comes after the next packet; `None` to send as fast as the wire takes it.
-    pub fn set_rate(&mut self, rate: Option<Rate>) {
-        self.rate = rate;
-    }
-
-    pub fn rate(&self) -> Option<Rate> {
-        self.rate
     }
 
     /// WRITEs posted and not complete.
@@ -187,12 +176,6 @@ impl<R: Recovery> Connection<R> {
         }
         if let Some(place) = forgotten.resend_from {
             self.sender.go_back(now, place, Cause::Nack, &mut self.recovery, out);
-        }
-    }
-
-    fn pace(&mut self, now: Time, packet: &Packet) {
-        if let Some(rate) = self.rate {
-            self.paced_until = now.max(self.paced_until) + rate.span_of(packet.wire_bytes());
         }
     }
 
@@ -267,11 +250,11 @@ impl<R: Recovery> Machine for Connection<R> {
         if !self.has_data() {
             return Pull::Idle;
         }
-        if now < self.paced_until {
-            return Pull::NotBefore(self.paced_until);
+        if let Some(until) = self.pacer.holds(now) {
+            return Pull::NotBefore(until);
         }
         let packet = self.sender.next_packet(now, &mut self.recovery, out);
-        self.pace(now, &packet);
+        self.pacer.sends(now, packet.wire_bytes());
         self.transmit(packet, out)
     }
 }
