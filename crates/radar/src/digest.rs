@@ -1,0 +1,282 @@
+//! A meter's digest of the packets that passed it: LossRadar, li-thesis §5.3.1, with the two-way difference of §5.8.
+//!
+//! A packet goes into one cell of each of three rows. The digest of the meter upstream less that of the meter downstream
+//! has only the packets that one of them did not see. A cell with one packet in it tells which; taken out of its other
+//! cells, it leaves others alone:
+//!
+//! ```text
+//!   upstream      a+b  c   d        downstream     b   -   d        difference    a   c   -
+//!                 a    b+d c                       -   b+d -                      a   -   c
+//!                 c    a+b d                       -   b   d                      c   a   -
+//! ```
+//!
+//! The thesis adds packets up by XOR. Then two packets that are alike cancel out, and where IP packets have no
+//! identification a retransmission is like its original. Here a cell has wrapping sums of 56-bit lanes, which cost the
+//! same: a cell with `n` packets that are all alike has `n` times their lanes, so they can be told, and told how many.
+//!
+//! Invariants: what is decoded is what one meter saw and the other did not, and each signature is there once; if that is not
+//! all, [`Decoded::left`] says how many packets are missing; subtracting and merging commute.
+
+mod form;
+
+use std::fmt;
+
+use crate::signature::{Fields, LANE_BITS, LANES, Signature, fold};
+
+pub use form::FormError;
+
+/// Cells that a packet goes into (the thesis's k).
+pub const ROWS: usize = 3;
+/// As many equal packets as a cell can tell.
+const MOST_ALIKE: i64 = 127;
+
+/// What two digests must share to be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Cells in each of the three rows.
+    row: u32,
+    pub seed: u64,
+    pub fields: Fields,
+}
+
+impl Shape {
+    /// With at least so many cells in all.
+    pub fn new(cells: usize, seed: u64, fields: Fields) -> Self {
+        let row = cells.div_ceil(ROWS).clamp(1, Self::MOST_CELLS / ROWS) as u32;
+        Self { row, seed, fields }
+    }
+
+    /// More than a gigabyte of cells is a mistake.
+    pub const MOST_CELLS: usize = 12 << 20;
+
+    pub fn cells(&self) -> usize {
+        self.row as usize * ROWS
+    }
+
+    #[inline]
+    fn places(&self, hash: u64) -> [usize; ROWS] {
+        let other = fold(hash, 0x9e37_79b9_7f4a_7c15);
+        let place = |part: u32| ((u64::from(part) * u64::from(self.row)) >> 32) as usize;
+        let row = self.row as usize;
+        [place((hash >> 32) as u32), row + place(hash as u32), 2 * row + place((other >> 32) as u32)]
+    }
+}
+
+/// Vouches that a cell's lanes are those of one packet.
+#[inline]
+fn check(hash: u64) -> u64 {
+    fold(hash ^ 0xa54f_f53a_5f1d_36f1, 0xc2b2_ae3d_27d4_eb4f) >> (64 - LANE_BITS)
+}
+
+/// Sums over the packets in it. What IPv4 needs fits in the first 64 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(32))]
+struct Cell {
+    count: i64,
+    check: u64,
+    lanes: [u64; LANES],
+}
+
+impl Cell {
+    #[inline]
+    fn add(&mut self, signature: &Signature, check: u64, times: i64) {
+        self.count = self.count.wrapping_add(times);
+        self.check = self.check.wrapping_add(check.wrapping_mul(times as u64));
+        for (sum, lane) in self.lanes.iter_mut().zip(signature.lanes()) {
+            *sum = sum.wrapping_add(lane.wrapping_mul(times as u64));
+        }
+    }
+
+    fn combine(&mut self, other: &Self, sign: u64) {
+        self.count = self.count.wrapping_add(other.count.wrapping_mul(sign as i64));
+        self.check = self.check.wrapping_add(other.check.wrapping_mul(sign));
+        for (sum, lane) in self.lanes.iter_mut().zip(other.lanes) {
+            *sum = sum.wrapping_add(lane.wrapping_mul(sign));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What the packets in it are if they are all alike: the signature, its hash, and how many.
+    fn alike(&self, seed: u64) -> Option<(Signature, u64, i64)> {
+        let times = self.count;
+        if times == 0 || times.unsigned_abs() > MOST_ALIKE as u64 {
+            return None;
+        }
+        let share = |sum: u64| {
+            let sum = sum as i64;
+            (sum % times == 0).then(|| (sum / times) as u64)
+        };
+        let mut lanes = [0; LANES];
+        for (lane, sum) in lanes.iter_mut().zip(self.lanes) {
+            *lane = share(sum)?;
+        }
+        let signature = Signature::from_lanes(lanes)?;
+        let hash = signature.hash(seed);
+        (share(self.check)? == check(hash)).then_some((signature, hash, times))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digest {
+    shape: Shape,
+    cells: Vec<Cell>,
+    /// Packets put in, less those taken out.
+    packets: i64,
+}
+
+/// Two digests that have nothing to do with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    pub ours: Shape,
+    pub theirs: Shape,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ours, theirs } = self;
+        let what = if ours.row != theirs.row {
+            format!("{} cells and {}", ours.cells(), theirs.cells())
+        } else if ours.seed != theirs.seed {
+            format!("seed {} and seed {}", ours.seed, theirs.seed)
+        } else {
+            "different fields of packets".to_owned()
+        };
+        write!(f, "digests of different shapes ({what}): start both meters with the same options")
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+/// What a difference has in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decoded {
+    /// Packets that the first digest has more of: lost, or not yet arrived.
+    pub lost: Vec<(Signature, u32)>,
+    /// Packets that the second has more of.
+    pub extra: Vec<(Signature, u32)>,
+    /// What could not be decoded, if anything.
+    pub left: Option<Left>,
+}
+
+/// Packets whose names are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// How many more of them the first digest has: exactly.
+    pub net: i64,
+    /// The first digest has at least so many that the second has not, and the other way round.
+    pub lost: u64,
+    pub extra: u64,
+}
+
+impl Digest {
+    pub fn new(shape: Shape) -> Self {
+        Self { shape, cells: vec![Cell::default(); shape.cells()], packets: 0 }
+    }
+
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Packets put in, less those taken out.
+    pub fn packets(&self) -> i64 {
+        self.packets
+    }
+
+    pub fn clear(&mut self) {
+        self.cells.fill(Cell::default());
+        self.packets = 0;
+    }
+
+    /// A packet has passed.
+    #[inline]
+    pub fn insert(&mut self, signature: &Signature) {
+        self.put(signature, 1);
+    }
+
+    /// A packet has passed at the other end: what [`subtract`](Self::subtract) does with all of them.
+    #[inline]
+    pub fn remove(&mut self, signature: &Signature) {
+        self.put(signature, -1);
+    }
+
+    #[inline]
+    fn put(&mut self, signature: &Signature, times: i64) {
+        self.put_hashed(signature, signature.hash(self.shape.seed), times);
+    }
+
+    #[inline]
+    fn put_hashed(&mut self, signature: &Signature, hash: u64, times: i64) {
+        self.packets = self.packets.wrapping_add(times);
+        let check = check(hash);
+        for place in self.shape.places(hash) {
+            self.cells[place].add(signature, check, times);
+        }
+    }
+
+    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, 1)
+    }
+
+    pub fn subtract(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, u64::MAX)
+    }
+
+    fn combine(&mut self, other: &Self, sign: u64) -> Result<(), Mismatch> {
+        if self.shape != other.shape {
+            return Err(Mismatch { ours: self.shape, theirs: other.shape });
+        }
+        for (cell, theirs) in self.cells.iter_mut().zip(&other.cells) {
+            cell.combine(theirs, sign);
+        }
+        self.packets = self.packets.wrapping_add(other.packets.wrapping_mul(sign as i64));
+        Ok(())
+    }
+
+    /// Takes out whatever can be told; what cannot stays.
+    pub fn decode(&mut self) -> Decoded {
+        let mut decoded = Decoded::default();
+        let mut candidates: Vec<usize> = (0..self.cells.len()).collect();
+        // A digest of packets has fewer than its cells. One that somebody made up must come to an end too.
+        let mut most = self.cells.len();
+        while let Some(at) = candidates.pop() {
+            let Some((signature, hash, times)) = self.cells[at].alike(self.shape.seed) else { continue };
+            let places = self.shape.places(hash);
+            if !places.contains(&at) || most == 0 {
+                continue;
+            }
+            most -= 1;
+            self.put_hashed(&signature, hash, -times);
+            candidates.extend(places.into_iter().filter(|place| *place != at));
+            let list = if times > 0 { &mut decoded.lost } else { &mut decoded.extra };
+            list.push((signature, times.unsigned_abs() as u32));
+        }
+        decoded.left = self.left();
+        decoded
+    }
+
+    /// What is still in it. Each row has every packet once, so the row that hides least tells most.
+    fn left(&self) -> Option<Left> {
+        if self.cells.iter().all(Cell::is_empty) {
+            return None;
+        }
+        let rows = || self.cells.chunks(self.shape.row as usize);
+        let most = |sign: i64| {
+            let of = |cell: &Cell| cell.count.saturating_mul(sign).max(0) as u64;
+            rows().map(|row| row.iter().map(of).fold(0, u64::saturating_add)).max().unwrap_or(0)
+        };
+        Some(Left { net: self.packets, lost: most(1), extra: most(-1) })
+    }
+
+    /// Packets in a difference, about: going by how many cells are empty.
+    pub fn estimate(&self) -> f64 {
+        let empty = self.cells.iter().filter(|cell| cell.count == 0 && cell.check == 0).count();
+        let cells = self.cells.len() as f64;
+        -(cells / ROWS as f64) * ((empty as f64).max(0.5) / cells).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! A digest as bytes, for files and networks.
+//!
+//! ```text
+//!   "HLRD"  version:8  fields:8  lanes:16  row:32  seed:64  packets:64  cells …  CRC-32
+//!   cell    count:64  check:64  and 64 bits for each lane that `lanes` has a bit for
+//! ```
+//!
+//! Numbers are little-endian. Lanes that are zero in every cell are left out: a digest without IPv6 has no use for them.
+
+use std::fmt;
+
+use super::{Cell, Digest, ROWS, Shape};
+use crate::signature::{Fields, LANES};
+
+const MAGIC: [u8; 4] = *b"HLRD";
+const VERSION: u8 = 1;
+const HEAD: usize = 28;
+const CHECK: usize = 4;
+
+/// Bytes that are no digest of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormError {
+    /// They do not begin like one.
+    Foreign,
+    /// Of a version that we do not know.
+    Version(u8),
+    /// They do not say what they must, or not as long as they must.
+    Malformed,
+    /// They were changed on their way.
+    Corrupted,
+}
+
+impl fmt::Display for FormError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => f.write_str("not a digest"),
+            Self::Version(version) => {
+                write!(
+                    f,
+                    "a digest of version {version}, and this program knows version {VERSION}: use the same at both ends"
+                )
+            }
+            Self::Malformed => f.write_str("a digest that contradicts itself"),
+            Self::Corrupted => f.write_str("a digest that was changed on its way: its checksum does not fit"),
+        }
+    }
+}
+
+impl std::error::Error for FormError {}
+
+impl Digest {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let used = (0..LANES).filter(|lane| self.cells.iter().any(|cell| cell.lanes[*lane] != 0));
+        let lanes = used.fold(0u16, |bits, lane| bits | 1 << lane);
+        let mut out = Vec::with_capacity(size(lanes, self.cells.len()));
+        out.extend(MAGIC);
+        out.extend([VERSION, self.shape.fields.to_bits()]);
+        out.extend(lanes.to_le_bytes());
+        out.extend(self.shape.row.to_le_bytes());
+        out.extend(self.shape.seed.to_le_bytes());
+        out.extend(self.packets.to_le_bytes());
+        for cell in &self.cells {
+            out.extend(cell.count.to_le_bytes());
+            out.extend(cell.check.to_le_bytes());
+            chosen(lanes).for_each(|lane| out.extend(cell.lanes[lane].to_le_bytes()));
+        }
+        out.extend(crc32fast::hash(&out).to_le_bytes());
+        out
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormError> {
+        let head: &[u8; HEAD] = bytes.first_chunk().ok_or(FormError::Foreign)?;
+        if head[..4] != MAGIC {
+            return Err(FormError::Foreign);
+        }
+        if head[4] != VERSION {
+            return Err(FormError::Version(head[4]));
+        }
+        let fields = Fields::from_bits(head[5]).ok_or(FormError::Malformed)?;
+        let lanes = u16::from_le_bytes([head[6], head[7]]);
+        let row = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+        let cells = (row as usize).saturating_mul(ROWS);
+        if row == 0 || cells > Shape::MOST_CELLS || lanes >> LANES != 0 || bytes.len() != size(lanes, cells) {
+            return Err(FormError::Malformed);
+        }
+        let (body, check) = bytes.split_at(bytes.len() - CHECK);
+        if check != crc32fast::hash(body).to_le_bytes() {
+            return Err(FormError::Corrupted);
+        }
+        let mut words = body[12..].as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        let mut next = || words.next().unwrap_or(0);
+        let shape = Shape { row, seed: next(), fields };
+        let mut digest = Self { shape, cells: Vec::with_capacity(cells), packets: next() as i64 };
+        for _ in 0..cells {
+            let mut cell = Cell { count: next() as i64, check: next(), ..Cell::default() };
+            chosen(lanes).for_each(|lane| cell.lanes[lane] = next());
+            digest.cells.push(cell);
+        }
+        Ok(digest)
+    }
+}
+
+fn chosen(lanes: u16) -> impl Iterator<Item = usize> {
+    (0..LANES).filter(move |lane| lanes >> lane & 1 == 1)
+}
+
+fn size(lanes: u16, cells: usize) -> usize {
+    HEAD + cells * 8 * (2 + lanes.count_ones() as usize) + CHECK
+}

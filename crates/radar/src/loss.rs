@@ -1,0 +1,48 @@
+//! One lost packet, as the analysis wants it (li-thesis §5.5).
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::packet::{Flow, Segment, Stamp};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// When it passed the upstream meter.
+    pub at: Stamp,
+    pub flow: Flow,
+    pub ip_id: Option<u16>,
+    pub tcp: Option<Segment>,
+    /// Its time to live was used up: nobody downstream would have forwarded it.
+    pub expired: bool,
+    /// Its place among the packets of its flow, where whoever saw them counted.
+    pub place: Option<u64>,
+}
+
+/// Why a packet was lost, as far as the pattern of losses tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    Congestion,
+    Blackhole,
+    Random,
+    Loop,
+    #[default]
+    Unknown,
+}
+
+impl Cause {
+    pub const ALL: [Self; 5] = [Self::Congestion, Self::Blackhole, Self::Random, Self::Loop, Self::Unknown];
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Congestion => "congestion",
+            Self::Blackhole => "blackhole",
+            Self::Random => "random",
+            Self::Loop => "loop",
+            Self::Unknown => "unknown",
+        })
+    }
+}
