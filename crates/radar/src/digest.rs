@@ -71,7 +71,7 @@ fn check(hash: u64) -> u64 {
 /// Sums over the packets in it. What IPv4 needs fits in the first 64 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(32))]
-struct Cell {
+pub(crate) struct Cell {
     count: i64,
     check: u64,
     lanes: [u64; LANES],
@@ -279,4 +279,4 @@ impl Digest {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

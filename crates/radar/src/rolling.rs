@@ -1,0 +1,157 @@
+//! What two meters disagree about, while both go on: li-thesis §5.8.
+//!
+//! Packets that are on their way when a batch ends are missing in it downstream and too many in the next. So the
+//! difference rolls on: what is decoded waits, and is called lost when its time is over and no counterpart came.
+//!
+//! ```text
+//!   + upstream ─┐                         ┌─ counterpart comes ──▶ nothing happened
+//!               ├─▶ Digest ──look──▶ waiting
+//!   - downstream┘   (what does not        └─ settle ──▶ lost, or extra
+//!                    decode stays)
+//! ```
+//!
+//! Memory: one digest, and an entry for each packet that waits.
+
+use std::collections::BTreeMap;
+
+use crate::digest::{Digest, Left, Mismatch, Shape};
+use crate::signature::Signature;
+
+#[derive(Debug)]
+pub struct Rolling {
+    difference: Digest,
+    waiting: BTreeMap<Signature, Waiting>,
+    /// When what is left in the difference was first found not to decode.
+    stuck: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    times: i64,
+    since: u64,
+}
+
+/// A packet that one meter saw more often than the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub signature: Signature,
+    pub times: u32,
+    /// The look that found it.
+    pub since: u64,
+}
+
+/// What has waited long enough.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    pub lost: Vec<Found>,
+    pub extra: Vec<Found>,
+    /// What never decoded.
+    pub unnamed: Option<Left>,
+}
+
+impl Rolling {
+    pub fn new(shape: Shape) -> Self {
+        Self { difference: Digest::new(shape), waiting: BTreeMap::new(), stuck: None }
+    }
+
+    /// For what is compared packet by packet.
+    pub fn difference(&mut self) -> &mut Digest {
+        &mut self.difference
+    }
+
+    pub fn upstream(&mut self, digest: &Digest) -> Result<(), Mismatch> {
+        self.difference.merge(digest)
+    }
+
+    pub fn downstream(&mut self, digest: &Digest) -> Result<(), Mismatch> {
+        self.difference.subtract(digest)
+    }
+
+    /// Packets that wait for a counterpart.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Decodes what can be, at `now`, which never goes back. False if something is left.
+    pub fn look(&mut self, now: u64) -> bool {
+        let decoded = self.difference.decode();
+        let lost = decoded.lost.into_iter().map(|(signature, times)| (signature, i64::from(times)));
+        let extra = decoded.extra.into_iter().map(|(signature, times)| (signature, -i64::from(times)));
+        for (signature, times) in lost.chain(extra) {
+            let waiting = self.waiting.entry(signature).or_insert(Waiting { times: 0, since: now });
+            waiting.times += times;
+            if waiting.times == 0 {
+                self.waiting.remove(&signature);
+            }
+        }
+        self.stuck = decoded.left.map(|_| self.stuck.unwrap_or(now));
+        self.stuck.is_none()
+    }
+
+    /// What was found before `before` and still has no counterpart. What does not decode since then is given up.
+    pub fn settle(&mut self, before: u64) -> Settled {
+        let mut settled = Settled::default();
+        let over = self.waiting.extract_if(.., |_, waiting| waiting.since < before);
+        for (signature, Waiting { times, since }) in over {
+            let list = if times > 0 { &mut settled.lost } else { &mut settled.extra };
+            list.push(Found { signature, times: times.unsigned_abs().min(u64::from(u32::MAX)) as u32, since });
+        }
+        if self.stuck.is_some_and(|stuck| stuck < before) {
+            settled.unnamed = self.difference.decode().left;
+            self.difference.clear();
+            self.stuck = None;
+        }
+        settled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::tests::packet;
+    use crate::signature::Fields;
+
+    fn signature(nth: u32) -> Signature {
+        Signature::new(&packet(nth), Fields::ALL)
+    }
+
+    fn rolling() -> Rolling {
+        Rolling::new(Shape::new(60, 1, Fields::ALL))
+    }
+
+    #[test]
+    fn what_arrives_in_the_next_batch_is_no_loss() {
+        let mut rolling = rolling();
+        (0..4).for_each(|nth| rolling.difference().insert(&signature(nth)));
+        [0, 1].iter().for_each(|nth| rolling.difference().remove(&signature(*nth)));
+        assert!(rolling.look(7));
+        assert_eq!((rolling.settle(7), rolling.waiting()), (Settled::default(), 2));
+        rolling.difference().remove(&signature(3));
+        assert!(rolling.look(8));
+        let settled = rolling.settle(8);
+        assert_eq!(settled.lost, [Found { signature: signature(2), times: 1, since: 7 }]);
+        assert_eq!((settled.extra, rolling.waiting()), (vec![], 0));
+    }
+
+    #[test]
+    fn too_much_at_once_is_given_up_as_a_number_and_the_next_batch_is_right_again() {
+        let mut rolling = rolling();
+        (0..200).for_each(|nth| rolling.difference().insert(&signature(nth)));
+        assert!(!rolling.look(1) && !rolling.look(2));
+        let settled = rolling.settle(2);
+        assert_eq!(settled.unnamed.unwrap().lost + settled.lost.len() as u64, 200);
+        rolling.difference().insert(&signature(300));
+        assert!(rolling.look(3));
+        assert_eq!(rolling.settle(4).lost.len(), 1);
+    }
+
+    #[test]
+    fn what_piled_up_decodes_once_most_of_it_has_arrived() {
+        let mut rolling = rolling();
+        (0..200).for_each(|nth| rolling.difference().insert(&signature(nth)));
+        assert!(!rolling.look(1));
+        (0..198).for_each(|nth| rolling.difference().remove(&signature(nth)));
+        rolling.look(2);
+        assert_eq!(rolling.settle(3).lost.len(), 2);
+    }
+}

@@ -1,0 +1,302 @@
+//! A stretch of network with a meter at each end, and what it lost: li-thesis §5.3.4, §5.4.2, §5.8.
+//!
+//! Meters report what went out and what came in, batch by batch, by their own clocks. Reports are compared in step: batch
+//! `n` when every end has reported it. On a link (two ends) each way is compared for itself; of a black box with more, all
+//! that went in is compared with all that came out.
+//!
+//! A packet is lost if it is still missing a batch later; where packets carry a number of the link's, as soon as the far
+//! end has seen one as late. Invariant: what a meter missed, and what passed while not all of them were listening, is never
+//! called lost.
+
+mod form;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+use crate::digest::{Digest, Mismatch, Shape};
+use crate::rolling::{Rolling, Settled};
+use crate::signature::Signature;
+
+pub use form::{ReportError, SIZE_LIMIT};
+
+/// What a meter saw in one batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub segment: String,
+    pub end: String,
+    /// Which life of the meter this is: changes when it starts anew.
+    pub life: u64,
+    /// The number of the batch: since 1970, in units of `length`.
+    pub batch: u64,
+    /// Nanoseconds that a batch lasts.
+    pub length: u64,
+    /// Packets that passed and that the meter could not look at.
+    pub missed: u64,
+    /// What left by this end, into the segment, and the latest number of the link's that went with it.
+    pub out: Digest,
+    pub out_number: Option<u32>,
+    /// What arrived by this end.
+    pub came: Digest,
+    pub came_number: Option<u32>,
+}
+
+/// What came of comparing some batches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finding {
+    pub losses: Vec<Lost>,
+    /// Missing, but a meter missed packets at that time.
+    pub unsure: u64,
+    /// Lost, and nobody knows what.
+    pub unnamed: u64,
+    /// Arrived without having been sent: entered in between, or missed upstream.
+    pub extra: u64,
+    /// Batches that could not be compared because an end did not report them.
+    pub skipped: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    pub signature: Signature,
+    pub times: u32,
+    /// The batch that it was found in; it passed in this one or the one before.
+    pub batch: u64,
+    /// The number of the end by which it entered; `None` in a black box.
+    pub from: Option<usize>,
+}
+
+/// A report that cannot be compared with the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    Shape {
+        end: String,
+        mismatch: Mismatch,
+    },
+    Length {
+        end: String,
+        ours: u64,
+        theirs: u64,
+    },
+    /// One end too many.
+    Ends {
+        end: String,
+        known: Vec<String>,
+    },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape { end, mismatch } => write!(f, "end {end}: {mismatch}"),
+            Self::Length { end, ours, theirs } => {
+                let ms = |ns: &u64| *ns as f64 / 1e6;
+                write!(f, "end {end} has batches of {} ms, others of {} ms: give all the same", ms(theirs), ms(ours))
+            }
+            Self::Ends { end, known } => {
+                let known = known.join(" and ");
+                write!(
+                    f,
+                    "end {end} is one too many, {known} are known: name segments apart, or say how many ends it has"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Batches that are kept while an end is silent.
+const MOST_HELD: usize = 512;
+
+#[derive(Debug)]
+pub struct Segment {
+    /// How many ends it has.
+    expected: usize,
+    /// Batches that a packet may be on its way; more where clocks differ by more.
+    patience: u64,
+    shape: Option<(Shape, u64)>,
+    ends: Vec<End>,
+    /// The first batch to be compared, once every end has spoken.
+    next: Option<u64>,
+    /// Nothing before this one is judged.
+    judged_from: u64,
+    ways: Vec<Way>,
+    /// Batches in which a meter missed packets.
+    doubtful: VecDeque<u64>,
+}
+
+#[derive(Debug)]
+struct End {
+    name: String,
+    life: u64,
+    latest: u64,
+    held: BTreeMap<u64, Report>,
+}
+
+/// One way through the segment.
+#[derive(Debug)]
+struct Way {
+    from: Option<usize>,
+    rolling: Rolling,
+}
+
+impl Segment {
+    pub fn new(expected: usize, patience: u64) -> Self {
+        Self {
+            expected: expected.max(2),
+            patience: patience.max(1),
+            shape: None,
+            ends: Vec::new(),
+            next: None,
+            judged_from: 0,
+            ways: Vec::new(),
+            doubtful: VecDeque::new(),
+        }
+    }
+
+    /// The ends that have spoken, each with its latest batch.
+    pub fn ends(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.ends.iter().map(|end| (end.name.as_str(), end.latest))
+    }
+
+    pub fn on_report(&mut self, report: Report) -> Result<Finding, Refused> {
+        let at = self.end(&report)?;
+        let end = &mut self.ends[at];
+        let is_new = end.life != report.life || report.batch <= end.latest;
+        (end.life, end.latest) = (report.life, report.batch);
+        if is_new {
+            end.held.clear();
+        }
+        end.held.insert(report.batch, report);
+        if is_new {
+            self.begin_anew();
+        }
+        Ok(self.compare())
+    }
+
+    /// The number of the end that reports, if it fits.
+    fn end(&mut self, report: &Report) -> Result<usize, Refused> {
+        let end = || report.end.clone();
+        let (shape, length) = *self.shape.get_or_insert((report.out.shape(), report.length));
+        for theirs in [report.out.shape(), report.came.shape()] {
+            if theirs != shape {
+                return Err(Refused::Shape { end: end(), mismatch: Mismatch { ours: shape, theirs } });
+            }
+        }
+        if length != report.length {
+            return Err(Refused::Length { end: end(), ours: length, theirs: report.length });
+        }
+        if let Some(at) = self.ends.iter().position(|known| known.name == report.end) {
+            return Ok(at);
+        }
+        if self.ends.len() == self.expected {
+            return Err(Refused::Ends { end: end(), known: self.ends.iter().map(|end| end.name.clone()).collect() });
+        }
+        // As if it had spoken in another life before: what it says now begins a new one.
+        self.ends.push(End { name: end(), life: !report.life, latest: 0, held: BTreeMap::new() });
+        Ok(self.ends.len() - 1)
+    }
+
+    /// An end came or came back: what passed before is not judged.
+    fn begin_anew(&mut self) {
+        self.next = None;
+        if self.ends.len() < self.expected {
+            self.ends.iter_mut().for_each(|end| end.held.clear());
+            return;
+        }
+        let Some((shape, _)) = self.shape else { return };
+        let next = self.ends.iter().map(|end| end.latest).max().unwrap_or(0) + 1;
+        self.next = Some(next);
+        // What was sent just before arrives in a batch of now, and clocks may differ.
+        self.judged_from = next + self.patience;
+        self.ends.iter_mut().for_each(|end| end.held.retain(|batch, _| *batch >= next));
+        let way = |from| Way { from, rolling: Rolling::new(shape) };
+        self.ways = if self.expected == 2 { vec![way(Some(0)), way(Some(1))] } else { vec![way(None)] };
+    }
+
+    /// Compares every batch that all ends have reported.
+    fn compare(&mut self) -> Finding {
+        let mut finding = Finding::default();
+        while let Some(batch) = self.next {
+            let all_there = self.ends.iter().all(|end| end.latest >= batch);
+            let too_many = self.ends.iter().any(|end| end.held.len() > MOST_HELD);
+            if !all_there && !too_many {
+                break;
+            }
+            self.next = Some(batch + 1);
+            let reports: Vec<Report> = self.ends.iter_mut().filter_map(|end| end.held.remove(&batch)).collect();
+            if reports.len() == self.expected {
+                self.compare_one(batch, &reports, &mut finding);
+            } else {
+                finding.skipped += 1;
+                self.doubt(batch);
+            }
+        }
+        finding
+    }
+
+    fn doubt(&mut self, batch: u64) {
+        self.doubtful.push_back(batch);
+        while self.doubtful.front().is_some_and(|old| *old + 4 * self.patience < batch) {
+            self.doubtful.pop_front();
+        }
+    }
+
+    fn compare_one(&mut self, batch: u64, reports: &[Report], finding: &mut Finding) {
+        if reports.iter().any(|report| report.missed > 0) {
+            self.doubt(batch);
+        }
+        for way in &mut self.ways {
+            let mut passed = way.from.is_some();
+            for (nth, report) in reports.iter().enumerate() {
+                let leaves = way.from.is_none_or(|from| from == nth);
+                let arrives = way.from.is_none_or(|from| from != nth);
+                // Shapes were compared when the reports came.
+                if leaves {
+                    let _ = way.rolling.upstream(&report.out);
+                }
+                if arrives {
+                    let _ = way.rolling.downstream(&report.came);
+                }
+            }
+            if let Some(from) = way.from {
+                passed = has_passed(reports[from].out_number, reports[1 - from].came_number);
+            }
+            way.rolling.look(batch);
+            let before = if passed { batch + 1 } else { (batch + 1).saturating_sub(self.patience) };
+            let settled = way.rolling.settle(before);
+            judge(settled, way.from, self.judged_from, self.patience, &self.doubtful, finding);
+        }
+    }
+}
+
+/// Whether the far end has seen as late a number as was sent; numbers go round after 2^17.
+fn has_passed(sent: Option<u32>, seen: Option<u32>) -> bool {
+    const ROUND: u32 = 1 << 17;
+    match (sent, seen) {
+        (Some(sent), Some(seen)) => (seen.wrapping_sub(sent) & (ROUND - 1)) < ROUND / 2,
+        _ => false,
+    }
+}
+
+fn judge(
+    settled: Settled,
+    from: Option<usize>,
+    judged_from: u64,
+    patience: u64,
+    doubtful: &VecDeque<u64>,
+    finding: &mut Finding,
+) {
+    let in_doubt = |batch: u64| doubtful.iter().any(|doubt| doubt.abs_diff(batch) <= patience);
+    for found in settled.lost.into_iter().filter(|found| found.since >= judged_from) {
+        if in_doubt(found.since) {
+            finding.unsure += u64::from(found.times);
+        } else {
+            finding.losses.push(Lost { signature: found.signature, times: found.times, batch: found.since, from });
+        }
+    }
+    finding.extra += settled.extra.iter().map(|found| u64::from(found.times)).sum::<u64>();
+    finding.unnamed += settled.unnamed.map_or(0, |left| left.lost);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+use super::*;
+use crate::digest::tests::packet;
+use crate::signature::Fields;
+
+const SHAPE: u64 = 1;
+
+fn signature(nth: u32) -> Signature {
+    Signature::new(&packet(nth), Fields::ALL)
+}
+
+fn digest(packets: &[u32]) -> Digest {
+    let mut digest = Digest::new(Shape::new(120, SHAPE, Fields::ALL));
+    packets.iter().for_each(|nth| digest.insert(&signature(*nth)));
+    digest
+}
+
+fn report(end: &str, batch: u64, out: &[u32], came: &[u32]) -> Report {
+    Report {
+        segment: "cable".to_owned(),
+        end: end.to_owned(),
+        life: 1,
+        batch,
+        length: 10_000_000,
+        missed: 0,
+        out: digest(out),
+        out_number: None,
+        came: digest(came),
+        came_number: None,
+    }
+}
+
+/// A link whose ends have both spoken, ready for batch 13.
+fn link() -> Segment {
+    let mut segment = Segment::new(2, 1);
+    for batch in 10..13 {
+        for end in ["a", "b"] {
+            assert_eq!(segment.on_report(report(end, batch, &[], &[])), Ok(Finding::default()));
+        }
+    }
+    segment
+}
+
+fn names(finding: &Finding) -> Vec<(Signature, u64, Option<usize>)> {
+    finding.losses.iter().map(|lost| (lost.signature, lost.batch, lost.from)).collect()
+}
+
+#[test]
+fn each_way_of_a_link_is_compared_for_itself_one_batch_later() {
+    let mut link = link();
+    link.on_report(report("a", 13, &[1, 2, 3], &[11])).unwrap();
+    assert_eq!(link.on_report(report("b", 13, &[11, 12], &[1])).unwrap(), Finding::default());
+    link.on_report(report("a", 14, &[], &[])).unwrap();
+    // Packet 3 was on its way.
+    let finding = link.on_report(report("b", 14, &[], &[3])).unwrap();
+    assert_eq!(names(&finding), [(signature(2), 13, Some(0)), (signature(12), 13, Some(1))]);
+}
+
+#[test]
+fn a_number_of_the_link_says_at_once_what_will_not_come_any_more() {
+    let mut link = link();
+    link.on_report(Report { out_number: Some(5), ..report("a", 13, &[1, 2], &[]) }).unwrap();
+    let finding = link.on_report(Report { came_number: Some(5), ..report("b", 13, &[], &[2]) }).unwrap();
+    assert_eq!(names(&finding), [(signature(1), 13, Some(0))]);
+    assert!(has_passed(Some((1 << 17) - 2), Some(1)) && !has_passed(Some(1), Some((1 << 17) - 2)));
+}
+
+#[test]
+fn what_passed_before_both_listened_is_not_judged() {
+    let mut segment = Segment::new(2, 1);
+    segment.on_report(report("a", 10, &[1], &[])).unwrap();
+    segment.on_report(report("a", 11, &[2], &[])).unwrap();
+    // The first batch of a meter that has just started is not whole.
+    segment.on_report(report("b", 11, &[], &[])).unwrap();
+    for batch in 12..16 {
+        let finding = segment.on_report(report("a", batch, &[batch as u32], &[])).unwrap();
+        assert_eq!(finding, Finding::default());
+        let finding = segment.on_report(report("b", batch, &[], &[])).unwrap();
+        assert_eq!(finding.losses.len(), usize::from(batch > 13), "batch {batch}");
+    }
+}
+
+#[test]
+fn what_a_meter_missed_is_not_called_lost() {
+    let mut link = link();
+    link.on_report(report("a", 13, &[1], &[])).unwrap();
+    link.on_report(Report { missed: 1, ..report("b", 13, &[], &[]) }).unwrap();
+    link.on_report(report("a", 14, &[], &[])).unwrap();
+    let finding = link.on_report(report("b", 14, &[], &[])).unwrap();
+    assert_eq!((finding.losses.len(), finding.unsure), (0, 1));
+}
+
+#[test]
+fn a_batch_that_one_end_did_not_report_is_skipped_and_said() {
+    let mut link = link();
+    link.on_report(report("a", 13, &[1, 2], &[])).unwrap();
+    link.on_report(report("a", 14, &[], &[])).unwrap();
+    let finding = link.on_report(report("b", 14, &[], &[2])).unwrap();
+    assert_eq!((finding.skipped, finding.losses.len()), (1, 0));
+}
+
+#[test]
+fn a_meter_that_starts_anew_makes_no_losses() {
+    let mut link = link();
+    link.on_report(report("a", 13, &[1, 2], &[])).unwrap();
+    link.on_report(Report { life: 2, ..report("b", 20, &[], &[]) }).unwrap();
+    for batch in 14..24 {
+        link.on_report(report("a", batch, &[], &[])).unwrap();
+    }
+    for batch in 21..24 {
+        let finding = link.on_report(Report { life: 2, ..report("b", batch, &[], &[]) }).unwrap();
+        assert_eq!((finding.losses.len(), finding.unsure), (0, 0));
+    }
+}
+
+#[test]
+fn of_a_black_box_all_that_went_in_is_compared_with_all_that_came_out() {
+    let mut segment = Segment::new(3, 1);
+    let mut last = Finding::default();
+    for batch in 10..16 {
+        let busy = batch == 13;
+        let some = |list: &'static [u32]| if busy { list } else { &[] };
+        segment.on_report(report("a", batch, some(&[1, 2, 3]), some(&[21]))).unwrap();
+        segment.on_report(report("b", batch, some(&[11]), some(&[1]))).unwrap();
+        last = segment.on_report(report("c", batch, some(&[21]), some(&[3]))).unwrap();
+        if batch == 14 {
+            break;
+        }
+    }
+    let mut found = names(&last);
+    found.sort_unstable();
+    let mut expected = vec![(signature(2), 13, None), (signature(11), 13, None)];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn reports_that_do_not_fit_are_refused_with_what_to_do() {
+    let mut link = link();
+    let other = Digest::new(Shape::new(240, SHAPE, Fields::ALL));
+    let said = link.on_report(Report { out: other, ..report("b", 13, &[], &[]) }).unwrap_err().to_string();
+    assert!(said.contains("end b") && said.contains("120 cells and 240"), "{said}");
+    let said = link.on_report(Report { length: 5_000_000, ..report("b", 13, &[], &[]) }).unwrap_err().to_string();
+    assert!(said.contains("5 ms, others of 10 ms"), "{said}");
+    let said = link.on_report(report("c", 13, &[], &[])).unwrap_err().to_string();
+    assert!(said.contains("end c is one too many"), "{said}");
+}
+
+#[test]
+fn a_report_survives_being_written() {
+    let report = Report { out_number: Some(7), ..report("a", 13, &[1, 2], &[3]) };
+    let bytes = report.to_bytes();
+    assert_eq!(Report::from_bytes(&bytes), Ok(report));
+    assert_eq!(Report::from_bytes(b"GET / HTTP/1.1"), Err(ReportError::Foreign));
+    assert_eq!(Report::from_bytes(&bytes[..bytes.len() - 1]), Err(ReportError::Malformed));
+    assert!((0..bytes.len()).all(|len| Report::from_bytes(&bytes[..len]).is_err()));
+}
