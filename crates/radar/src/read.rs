@@ -207,16 +207,35 @@ fn around(inside: &[u8], from: usize, checksum: std::ops::Range<usize>) -> u64 {
     hash(after, hash(before, 1))
 }
 
+/// Sixteen bytes at a time; the last ones overlap those before, which saves copying them.
 #[inline]
 fn hash(bytes: &[u8], seed: u64) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut hash = seed ^ bytes.len() as u64;
-    for word in words {
-        hash = fold(hash ^ u64::from_le_bytes(*word), 0xa54f_f53a_5f1d_36f1);
+    let seed = seed ^ bytes.len() as u64;
+    let Some(last) = bytes.last_chunk::<16>() else { return hash_few(bytes, seed) };
+    let (pairs, _) = bytes[..bytes.len() - 1].as_chunks::<16>();
+    let hash = pairs.iter().fold(seed, |hash, pair| mix(hash, word(pair, 0), word(pair, 8)));
+    mix(hash, word(last, 0), word(last, 8))
+}
+
+#[inline]
+fn hash_few(bytes: &[u8], seed: u64) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return mix(seed, u64::from_le_bytes(*first), u64::from_le_bytes(*last));
     }
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    fold(hash ^ u64::from_le_bytes(last), 0x510e_527f_ade6_82d1)
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return mix(seed, u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)));
+    }
+    mix(seed, bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)), 0)
+}
+
+#[inline]
+fn word(pair: &[u8; 16], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|nth| pair[at + nth]))
+}
+
+#[inline]
+fn mix(hash: u64, one: u64, two: u64) -> u64 {
+    fold(hash ^ one, two ^ 0xa54f_f53a_5f1d_36f1)
 }
 
 #[cfg(test)]
