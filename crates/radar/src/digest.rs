@@ -1,13 +1,11 @@
 //! A meter's digest of the packets that passed it: LossRadar, li-thesis §5.3.1, with the two-way difference of §5.8.
 //!
-//! A packet goes into one cell of each of three rows. The digest of the meter upstream less that of the meter downstream
+//! A packet goes into three cells. The digest of the meter upstream less that of the meter downstream
 //! has only the packets that one of them did not see. A cell with one packet in it tells which; taken out of its other
 //! cells, it leaves others alone:
 //!
 //! ```text
-//!   upstream      a+b  c   d        downstream     b   -   d        difference    a   c   -
-//!                 a    b+d c                       -   b+d -                      a   -   c
-//!                 c    a+b d                       -   b   d                      c   a   -
+//!   upstream     a+b  c+d  a+c  b+d  a+c  b+d      downstream   b  d  -  b+d  -  b+d      difference   a  c  a+c  -  a+c  -
 //! ```
 //!
 //! The thesis adds packets up by XOR. Then two packets that are alike cancel out, and where IP packets have no
@@ -18,6 +16,7 @@
 //! all, [`Decoded::left`] says how many packets are missing; subtracting and merging commute.
 
 mod form;
+mod sizing;
 
 use std::fmt;
 
@@ -26,39 +25,43 @@ use crate::signature::{Fields, LANE_BITS, LANES, Signature, fold};
 pub use form::FormError;
 
 /// Cells that a packet goes into (the thesis's k).
-pub const ROWS: usize = 3;
+pub const PLACES: usize = 3;
 /// As many equal packets as a cell can tell.
 const MOST_ALIKE: i64 = 127;
 
 /// What two digests must share to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Cells in each of the three rows.
-    row: u32,
+    cells: u32,
     pub seed: u64,
     pub fields: Fields,
 }
 
 impl Shape {
-    /// With at least so many cells in all.
+    /// With so many cells, but no fewer than a packet needs.
     pub fn new(cells: usize, seed: u64, fields: Fields) -> Self {
-        let row = cells.div_ceil(ROWS).clamp(1, Self::MOST_CELLS / ROWS) as u32;
-        Self { row, seed, fields }
+        Self { cells: cells.clamp(PLACES, Self::MOST_CELLS) as u32, seed, fields }
     }
 
     /// More than a gigabyte of cells is a mistake.
     pub const MOST_CELLS: usize = 12 << 20;
 
     pub fn cells(&self) -> usize {
-        self.row as usize * ROWS
+        self.cells as usize
     }
 
+    /// Three cells, none of them twice.
     #[inline]
-    fn places(&self, hash: u64) -> [usize; ROWS] {
+    fn places(&self, hash: u64) -> [usize; PLACES] {
         let other = fold(hash, 0x9e37_79b9_7f4a_7c15);
-        let place = |part: u32| ((u64::from(part) * u64::from(self.row)) >> 32) as usize;
-        let row = self.row as usize;
-        [place((hash >> 32) as u32), row + place(hash as u32), 2 * row + place((other >> 32) as u32)]
+        let below = |part: u32, most: u32| ((u64::from(part) * u64::from(most)) >> 32) as u32;
+        let one = below((hash >> 32) as u32, self.cells);
+        let mut two = below(hash as u32, self.cells - 1);
+        two += u32::from(two >= one);
+        let mut three = below((other >> 32) as u32, self.cells - 2);
+        three += u32::from(three >= one.min(two));
+        three += u32::from(three >= one.max(two));
+        [one as usize, two as usize, three as usize]
     }
 }
 
@@ -107,7 +110,7 @@ impl Cell {
         }
         let share = |sum: u64| {
             let sum = sum as i64;
-            (sum % times == 0).then(|| (sum / times) as u64)
+            (sum.checked_rem(times)? == 0).then(|| (sum / times) as u64)
         };
         let mut lanes = [0; LANES];
         for (lane, sum) in lanes.iter_mut().zip(self.lanes) {
@@ -137,7 +140,7 @@ pub struct Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ours, theirs } = self;
-        let what = if ours.row != theirs.row {
+        let what = if ours.cells != theirs.cells {
             format!("{} cells and {}", ours.cells(), theirs.cells())
         } else if ours.seed != theirs.seed {
             format!("seed {} and seed {}", ours.seed, theirs.seed)
@@ -257,24 +260,24 @@ impl Digest {
         decoded
     }
 
-    /// What is still in it. Each row has every packet once, so the row that hides least tells most.
+    /// What is still in it. A packet is in three cells, where it may hide behind one of the other digest's: so there are at
+    /// least a third of what is seen.
     fn left(&self) -> Option<Left> {
         if self.cells.iter().all(Cell::is_empty) {
             return None;
         }
-        let rows = || self.cells.chunks(self.shape.row as usize);
-        let most = |sign: i64| {
+        let least = |sign: i64| {
             let of = |cell: &Cell| cell.count.saturating_mul(sign).max(0) as u64;
-            rows().map(|row| row.iter().map(of).fold(0, u64::saturating_add)).max().unwrap_or(0)
+            self.cells.iter().map(of).fold(0, u64::saturating_add).div_ceil(PLACES as u64)
         };
-        Some(Left { net: self.packets, lost: most(1), extra: most(-1) })
+        Some(Left { net: self.packets, lost: least(1), extra: least(-1) })
     }
 
     /// Packets in a difference, about: going by how many cells are empty.
     pub fn estimate(&self) -> f64 {
         let empty = self.cells.iter().filter(|cell| cell.count == 0 && cell.check == 0).count();
         let cells = self.cells.len() as f64;
-        -(cells / ROWS as f64) * ((empty as f64).max(0.5) / cells).ln()
+        -(cells / PLACES as f64) * ((empty as f64).max(0.5) / cells).ln()
     }
 }
 

@@ -3,13 +3,25 @@
 //! | file | what it is | li-thesis |
 //! | --- | --- | --- |
 //! | [`read`] | from the bytes of a frame to a packet | |
+//! | [`capture`], [`compare`] | capture files in and out; which packets of one are missing in another | §5.3 |
 //! | [`packet`], [`signature`] | what a meter sees of a packet, and what of that tells it from all others | §5.3.2 |
 //! | [`digest`] | the invertible table of a meter: insert, subtract, decode | §5.3.1, §5.8 |
 //! | [`meter`] | batches, two of them open | §5.3.4 |
 //! | [`rolling`], [`segment`] | what meters disagree about, batch by batch: losses of links and black boxes | §5.4.2, §5.8 |
 //! | [`loss`] | a lost packet, and the causes there are | §5.5 |
+//! | [`causes`] | why packets were lost, from the pattern of losses; what is broken | §5.5.1 |
+//! | [`acl`] | access lists, and which of their rules may be corrupted | §5.5.2 |
+//! | [`slots`] | flows and their packets, slot by slot | §4.4.1 |
+//! | [`flowset`] | FlowRadar: every flow of a switch in fixed memory, decoded alone or with its neighbours | §4.4 |
+//! | [`flowmap`] | what decoded flows say: loops, blackholes, a map of losses | §4.6 |
 
+pub mod capture;
+pub mod compare;
+pub mod acl;
+pub mod causes;
 pub mod digest;
+pub mod flowmap;
+pub mod flowset;
 pub mod loss;
 pub mod meter;
 pub mod packet;
@@ -17,3 +29,4 @@ pub mod read;
 pub mod rolling;
 pub mod segment;
 pub mod signature;
+pub mod slots;

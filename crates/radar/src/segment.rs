@@ -113,7 +113,8 @@ pub struct Segment {
     expected: usize,
     /// Batches that a packet may be on its way; more where clocks differ by more.
     patience: u64,
-    shape: Option<(Shape, u64)>,
+    /// Of what goes out by the first end and what comes in by it, and how long batches last.
+    agreed: Option<([Shape; 2], u64)>,
     ends: Vec<End>,
     /// The first batch to be compared, once every end has spoken.
     next: Option<u64>,
@@ -144,7 +145,7 @@ impl Segment {
         Self {
             expected: expected.max(2),
             patience: patience.max(1),
-            shape: None,
+            agreed: None,
             ends: Vec::new(),
             next: None,
             judged_from: 0,
@@ -176,10 +177,14 @@ impl Segment {
     /// The number of the end that reports, if it fits.
     fn end(&mut self, report: &Report) -> Result<usize, Refused> {
         let end = || report.end.clone();
-        let (shape, length) = *self.shape.get_or_insert((report.out.shape(), report.length));
-        for theirs in [report.out.shape(), report.came.shape()] {
-            if theirs != shape {
-                return Err(Refused::Shape { end: end(), mismatch: Mismatch { ours: shape, theirs } });
+        let shapes = [report.out.shape(), report.came.shape()];
+        let (agreed, length) = *self.agreed.get_or_insert((shapes, report.length));
+        // What leaves by one end of a link arrives by the other, and headers may be rewritten another way on each way.
+        let is_far = self.expected == 2 && self.ends.first().is_some_and(|first| first.name != report.end);
+        let [out, came] = agreed;
+        for (ours, theirs) in (if is_far { [came, out] } else { [out, came] }).into_iter().zip(shapes) {
+            if ours != theirs {
+                return Err(Refused::Shape { end: end(), mismatch: Mismatch { ours, theirs } });
             }
         }
         if length != report.length {
@@ -203,14 +208,15 @@ impl Segment {
             self.ends.iter_mut().for_each(|end| end.held.clear());
             return;
         }
-        let Some((shape, _)) = self.shape else { return };
+        let Some(([out, came], _)) = self.agreed else { return };
         let next = self.ends.iter().map(|end| end.latest).max().unwrap_or(0) + 1;
         self.next = Some(next);
         // What was sent just before arrives in a batch of now, and clocks may differ.
         self.judged_from = next + self.patience;
         self.ends.iter_mut().for_each(|end| end.held.retain(|batch, _| *batch >= next));
-        let way = |from| Way { from, rolling: Rolling::new(shape) };
-        self.ways = if self.expected == 2 { vec![way(Some(0)), way(Some(1))] } else { vec![way(None)] };
+        let way = |from, shape| Way { from, rolling: Rolling::new(shape) };
+        let is_link = self.expected == 2;
+        self.ways = if is_link { vec![way(Some(0), out), way(Some(1), came)] } else { vec![way(None, out)] };
     }
 
     /// Compares every batch that all ends have reported.

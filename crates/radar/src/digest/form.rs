@@ -1,7 +1,7 @@
 //! A digest as bytes, for files and networks.
 //!
 //! ```text
-//!   "HLRD"  version:8  fields:8  lanes:16  row:32  seed:64  packets:64  cells …  CRC-32
+//!   "HLRD"  version:8  fields:8  lanes:16  cells:32  seed:64  packets:64  cell …  CRC-32
 //!   cell    [place:64]  count:64  check:64  and 64 bits for each lane that `lanes` has a bit for
 //! ```
 //!
@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use super::{Digest, ROWS, Shape};
+use super::{Digest, PLACES, Shape};
 use crate::signature::{Fields, LANES};
 
 const MAGIC: [u8; 4] = *b"HLRD";
@@ -55,13 +55,13 @@ impl Digest {
         let used = (0..LANES).filter(|lane| self.cells.iter().any(|cell| cell.lanes[*lane] != 0));
         let lanes = used.fold(0u16, |bits, lane| bits | 1 << lane);
         let filled = self.cells.iter().filter(|cell| !cell.is_empty()).count();
-        let is_sparse = filled * 3 / 2 < self.cells.len();
+        let is_sparse = filled * 3 / 2 < self.cells.len() && self.cells.len() <= most_sparse(filled);
         let form = Form { lanes, is_sparse };
         let mut out = Vec::with_capacity(form.size(if is_sparse { filled } else { self.cells.len() }));
         out.extend(MAGIC);
         out.extend([VERSION, self.shape.fields.to_bits()]);
         out.extend((lanes | if is_sparse { SPARSE } else { 0 }).to_le_bytes());
-        out.extend(self.shape.row.to_le_bytes());
+        out.extend(self.shape.cells.to_le_bytes());
         out.extend(self.shape.seed.to_le_bytes());
         out.extend(self.packets.to_le_bytes());
         for (place, cell) in self.cells.iter().enumerate() {
@@ -90,10 +90,11 @@ impl Digest {
         let fields = Fields::from_bits(head[5]).ok_or(FormError::Malformed)?;
         let lanes = u16::from_le_bytes([head[6], head[7]]);
         let form = Form { lanes: lanes & !SPARSE, is_sparse: lanes & SPARSE != 0 };
-        let row = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
-        let cells = (row as usize).saturating_mul(ROWS);
-        let written = form.cells(bytes.len()).filter(|written| *written == cells || form.is_sparse && *written < cells);
-        if row == 0 || cells > Shape::MOST_CELLS || form.lanes >> LANES != 0 || written.is_none() {
+        let cells = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+        let all = cells as usize;
+        let fits = |written: &usize| *written == all || form.is_sparse && *written < all && all <= most_sparse(*written);
+        let written = form.cells(bytes.len()).filter(fits).ok_or(FormError::Malformed)?;
+        if !(PLACES..=Shape::MOST_CELLS).contains(&all) || form.lanes >> LANES != 0 {
             return Err(FormError::Malformed);
         }
         let (body, check) = bytes.split_at(bytes.len() - CHECK);
@@ -102,10 +103,10 @@ impl Digest {
         }
         let mut words = body[12..].as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
         let mut next = || words.next().unwrap_or(0);
-        let mut digest = Self::new(Shape { row, seed: next(), fields });
+        let mut digest = Self::new(Shape { cells, seed: next(), fields });
         digest.packets = next() as i64;
         let mut from = 0;
-        for nth in 0..written.unwrap_or(0) {
+        for nth in 0..written {
             let place = if form.is_sparse { next() as usize } else { nth };
             let cell = digest.cells.get_mut(place).filter(|_| place >= from).ok_or(FormError::Malformed)?;
             from = place + 1;
@@ -117,6 +118,11 @@ impl Digest {
 }
 
 const SPARSE: u16 = 1 << 15;
+
+/// Cells of a digest of which only so many are written: a few bytes must not claim much memory.
+fn most_sparse(written: usize) -> usize {
+    (1 << 16).max(written.saturating_mul(16))
+}
 
 /// What is written of each cell.
 #[derive(Clone, Copy)]

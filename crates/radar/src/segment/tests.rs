@@ -134,6 +134,19 @@ fn of_a_black_box_all_that_went_in_is_compared_with_all_that_came_out() {
 }
 
 #[test]
+fn headers_may_be_rewritten_another_way_on_each_way() {
+    let behind_nat = |source| {
+        let fields = Fields { source, destination: !source, ..Fields::ALL };
+        Digest::new(Shape::new(120, SHAPE, fields))
+    };
+    let end = |end, batch, out, came| Report { out, came, ..report(end, batch, &[], &[]) };
+    let mut segment = Segment::new(2, 1);
+    assert!(segment.on_report(end("a", 10, behind_nat(false), behind_nat(true))).is_ok());
+    assert!(segment.on_report(end("b", 10, behind_nat(true), behind_nat(false))).is_ok());
+    assert!(segment.on_report(end("b", 11, behind_nat(false), behind_nat(true))).is_err());
+}
+
+#[test]
 fn reports_that_do_not_fit_are_refused_with_what_to_do() {
     let mut link = link();
     let other = Digest::new(Shape::new(240, SHAPE, Fields::ALL));

@@ -1,0 +1,137 @@
+//! Which rule decides on a packet, without looking at all of them.
+//!
+//! Rules with the same masks of addresses go into one sorted list, by the addresses' bits under these masks (tuple space
+//! search: of 200,000 rules there are some hundred such lists). The rules that may match a packet are together in each list,
+//! and so are those that would but for one bit of an address, once that bit is flipped in what is looked for.
+
+use std::collections::BTreeMap;
+
+use super::{Action, Key, Rule};
+use crate::packet::Flow;
+
+/// Rules in order, with the way to find them.
+#[derive(Clone, Debug)]
+pub struct Table {
+    rules: Vec<Rule>,
+    otherwise: Action,
+    all: Index,
+    denies: Index,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub action: Action,
+    /// The rule that says so; `None` if no rule matches.
+    pub rule: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Index(Vec<Tuple>);
+
+#[derive(Clone, Debug)]
+struct Tuple {
+    src: u32,
+    dst: u32,
+    /// The first of its rules.
+    first: u32,
+    /// Source and destination under the masks, with the rule.
+    list: Vec<(u64, u32)>,
+}
+
+impl Tuple {
+    #[inline]
+    fn find(&self, src: u32, dst: u32) -> impl Iterator<Item = usize> {
+        let sought = u64::from(src & self.src) << 32 | u64::from(dst & self.dst);
+        let from = self.list.partition_point(|(key, _)| *key < sought);
+        self.list[from..].iter().take_while(move |(key, _)| *key == sought).map(|(_, rule)| *rule as usize)
+    }
+}
+
+impl Index {
+    fn new<'a>(rules: impl Iterator<Item = (usize, &'a Rule)>) -> Self {
+        let mut tuples: BTreeMap<(u32, u32), Vec<(u64, u32)>> = BTreeMap::new();
+        for (nth, Rule { src, dst, .. }) in rules {
+            let key = u64::from(src.value & src.mask) << 32 | u64::from(dst.value & dst.mask);
+            tuples.entry((src.mask, dst.mask)).or_default().push((key, nth as u32));
+        }
+        let tuple = |((src, dst), mut list): ((u32, u32), Vec<(u64, u32)>)| {
+            let first = list.first().map_or(u32::MAX, |(_, rule)| *rule);
+            list.sort_unstable();
+            Tuple { src, dst, first, list }
+        };
+        let mut tuples: Vec<Tuple> = tuples.into_iter().map(tuple).collect();
+        tuples.sort_by_key(|tuple| tuple.first);
+        Self(tuples)
+    }
+}
+
+impl Table {
+    /// The first rule that matches decides; `otherwise` where none does.
+    pub fn new(rules: Vec<Rule>, otherwise: Action) -> Self {
+        let numbered = || rules.iter().enumerate();
+        let all = Index::new(numbered());
+        let denies = Index::new(numbered().filter(|(_, rule)| rule.action == Action::Deny));
+        Self { rules, otherwise, all, denies }
+    }
+
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    pub fn decide(&self, flow: &Flow) -> Decision {
+        self.decided_by(Key::of(flow).and_then(|key| self.first(&key, None)))
+    }
+
+    /// Whether packets of a flow are dropped as they should be: nothing to look into.
+    pub fn denies(&self, flow: &Flow) -> bool {
+        self.decide(flow).action == Action::Deny
+    }
+
+    /// What hardware does with a flow on which `meant` says what should be done, after one bit of a rule has flipped and
+    /// made it `corrupted`.
+    pub fn decide_with(&self, flow: &Flow, meant: Decision, nth: usize, corrupted: &Rule) -> Decision {
+        let Some(key) = Key::of(flow) else { return meant };
+        let is_first = meant.rule.is_none_or(|rule| nth <= rule);
+        match (corrupted.takes(&key), meant.rule) {
+            (true, _) if is_first => Decision { action: corrupted.action, rule: Some(nth) },
+            (false, Some(rule)) if rule == nth => self.decided_by(self.first(&key, Some(nth))),
+            _ => meant,
+        }
+    }
+
+    pub(super) fn decided_by(&self, rule: Option<usize>) -> Decision {
+        Decision { action: rule.map_or(self.otherwise, |rule| self.rules[rule].action), rule }
+    }
+
+    /// The first rule that matches, another than `but`.
+    pub(super) fn first(&self, key: &Key, but: Option<usize>) -> Option<usize> {
+        let mut best = usize::MAX;
+        for tuple in &self.all.0 {
+            if tuple.first as usize >= best {
+                break;
+            }
+            let mut matching = tuple.find(key.src, key.dst).filter(|rule| Some(*rule) != but);
+            best = matching.find(|rule| self.rules[*rule].takes(key)).unwrap_or(usize::MAX).min(best);
+        }
+        (best < usize::MAX).then_some(best)
+    }
+
+    /// Deny rules before `limit` whose addresses match but for at most one bit.
+    pub(super) fn near_denies(&self, key: &Key, limit: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        for tuple in self.denies.0.iter().take_while(|tuple| (tuple.first as usize) < limit) {
+            found.extend(tuple.find(key.src, key.dst));
+            for bit in (0..32).map(|bit| 1 << bit) {
+                if tuple.src & bit != 0 {
+                    found.extend(tuple.find(key.src ^ bit, key.dst));
+                }
+                if tuple.dst & bit != 0 {
+                    found.extend(tuple.find(key.src, key.dst ^ bit));
+                }
+            }
+        }
+        found.retain(|rule| *rule < limit);
+        found
+    }
+}

@@ -1,0 +1,380 @@
+//! Which packets of one capture are missing in another: LossRadar (li-thesis §5.3) over files.
+//!
+//! Both captures are read at once, each as far as the other in time, and one digest has their difference: packets of UP
+//! are put in, packets of DOWN taken out. Before it is too full to be decoded it is emptied into a list of what is
+//! missing; what arrives late is struck off there again. So memory is bound by what is lost or on its way, whatever the
+//! captures' size. The details of lost packets come from reading UP once more:
+//!
+//! ```text
+//!   UP   ──insert──▶ ┌────────┐ decode  ┌─────────┐  end   ┌─────────┐ ──▶ lost: time, flow, place
+//!   DOWN ──remove──▶ │ digest │ ──────▶ │ pending │ ─────▶ │ details │
+//!                    └────────┘         └─────────┘        └─────────┘ ◀── UP again
+//! ```
+//!
+//! Captures need not begin and end together: a [long run](LONG_RUN) of packets before DOWN's first frame, or after its
+//! last one, was not there to be seen. Clocks need not agree: packets that both have tell by how much they differ.
+//!
+//! Invariants: what is called lost was in UP more often than in DOWN; what could not be named is counted; the same
+//! files give the same result.
+
+mod clock;
+mod details;
+mod difference;
+mod edges;
+mod merge;
+mod side;
+
+use std::fmt;
+use std::io::{self, Read};
+
+use crate::capture::{CaptureError, Reader, Record};
+use crate::loss::Loss;
+use crate::packet::Flow;
+use crate::read::DEPTH;
+use crate::signature::Fields;
+use details::Details;
+use merge::Merged;
+use side::{Side, Stop};
+
+/// A run of packets at either end of UP that are all missing, and longer than both of these, is outside of DOWN's
+/// capture and not lost, unless DOWN has frames of that time. Whatever is shorter is lost.
+pub const LONG_RUN: LongRun = LongRun { packets: 1_000, nanoseconds: 100_000_000 };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongRun {
+    pub packets: u64,
+    pub nanoseconds: u64,
+}
+
+/// A capture that can be read from its beginning several times.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    pub open: &'a dyn Fn() -> io::Result<Box<dyn Read>>,
+}
+
+impl fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Input")
+    }
+}
+
+impl Input<'_> {
+    fn read(&self) -> Result<Reader<'static>, CaptureError> {
+        Reader::new((self.open)().map_err(CaptureError::Read)?)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub fields: Fields,
+    /// Packet by packet, without digests and without a bound on memory.
+    pub exact: bool,
+    /// Bytes for the names of what is lost or on its way.
+    pub memory: u64,
+    /// Also judge what seems to lie outside of DOWN's capture.
+    pub whole: bool,
+    /// A lost packet with so little time to live has expired.
+    pub ttl: u8,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { fields: Fields::ALL, exact: false, memory: 256_000_000, whole: false, ttl: 1 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    Up,
+    Down,
+}
+
+/// What is in one capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// IP packets.
+    pub packets: u64,
+    /// Frames that are no IP packets.
+    pub not_ip: u64,
+    /// Frames of a link type that is not read here.
+    pub other_links: u64,
+    /// The longest frame, as it was on the wire.
+    pub longest: u32,
+    /// What was kept at least of packets that were cut, from the IP header on.
+    pub kept: Option<usize>,
+    /// The file ends within a record.
+    pub truncated: bool,
+    /// The times of its first and last frame.
+    pub span: Option<(u64, u64)>,
+}
+
+impl Contents {
+    /// The times of its first and last frame as the comparison counts them.
+    fn first(&self) -> i64 {
+        self.span.map_or(0, |(first, _)| i64::try_from(first).unwrap_or(i64::MAX))
+    }
+
+    fn last(&self) -> i64 {
+        self.span.map_or(0, |(_, last)| i64::try_from(last).unwrap_or(i64::MAX))
+    }
+}
+
+/// Packets of UP that were not judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outside {
+    pub before: u64,
+    pub after: u64,
+}
+
+impl Outside {
+    pub fn packets(&self) -> u64 {
+        self.before + self.after
+    }
+}
+
+/// A packet of UP that DOWN does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    pub loss: Loss,
+    /// Its number among the frames of UP, from 0.
+    pub frame: u64,
+    /// As long as it was on the wire.
+    pub len: u32,
+}
+
+/// A flow that lost packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowLosses {
+    pub flow: Flow,
+    /// Its packets in UP.
+    pub packets: u64,
+    pub lost: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    pub up: Contents,
+    pub down: Contents,
+    /// In the order of UP.
+    pub lost: Vec<Lost>,
+    /// Their flows, those with most losses first.
+    pub flows: Vec<FlowLosses>,
+    /// Lost packets beyond those: more than there was memory for. About, if `only_down` is not zero.
+    pub unnamed: u64,
+    pub outside: Outside,
+    /// Lost packets at the very ends of UP, too few to be [outside](LONG_RUN): perhaps DOWN began later or ended earlier.
+    pub at_edges: Outside,
+    /// Packets of DOWN that UP does not have, of the time in which UP was taken.
+    pub only_down: u64,
+    /// Packets of DOWN from before or after UP's capture.
+    pub down_outside: u64,
+    /// Of some of those, UP does not even have another copy.
+    pub up_lacks: bool,
+    /// UP has packets of the way back of those that only DOWN has: both captures hold both directions.
+    pub both_ways: bool,
+    /// By how much DOWN's clock, and the way there, is ahead: in the middle, and from the beginning to the end.
+    pub skew: Option<i64>,
+    pub drift: i64,
+    /// Packets were looked into so far, from the IP header on.
+    pub depth: usize,
+    /// Equal packets among which it cannot be told which of them were lost.
+    pub alike: u64,
+    /// Some packet is in both.
+    pub share_packets: bool,
+}
+
+impl Comparison {
+    /// All that was lost, named or not.
+    pub fn losses(&self) -> u64 {
+        self.lost.len() as u64 + self.unnamed
+    }
+
+    /// Packets that could have been lost.
+    pub fn judged(&self) -> u64 {
+        self.up.packets - self.outside.packets()
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub enum CompareError {
+    Capture(Which, CaptureError),
+    /// There is nothing to compare.
+    NoPackets(Which, Contents),
+    /// Not one packet is in both.
+    NothingInCommon(Box<Comparison>),
+    /// UP lacks packets that DOWN has, and not the other way round.
+    Swapped {
+        only_down: u64,
+    },
+    Interrupted,
+}
+
+impl fmt::Display for CompareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capture(which, error) => write!(f, "{which:?}: {error}"),
+            Self::NoPackets(which, _) => write!(f, "{which:?}: no IP packets"),
+            Self::NothingInCommon(_) => f.write_str("the captures have no packet in common"),
+            Self::Swapped { only_down } => write!(f, "DOWN has {only_down} packets that UP lacks, and lacks none"),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for CompareError {}
+
+/// What is not said of both captures alone.
+struct Session<'a> {
+    up: Input<'a>,
+    down: Input<'a>,
+    options: Options,
+    /// False ends it.
+    go_on: &'a dyn Fn() -> bool,
+}
+
+/// Compares; `go_on` is asked now and then, and ends it with false.
+pub fn compare<'a>(
+    up: Input<'a>,
+    down: Input<'a>,
+    options: &Options,
+    go_on: &'a dyn Fn() -> bool,
+) -> Result<Comparison, CompareError> {
+    let session = Session { up, down, options: *options, go_on };
+    let mut depth = DEPTH;
+    let mut with_digest = !options.exact;
+    let mut cuts = 0;
+    loop {
+        match session.attempt(depth, with_digest) {
+            Ok(comparison) => return judged(comparison, options),
+            // Captures are cut at one length, as a rule, and their first packets tell.
+            Err(Stop::Cut(kept)) => {
+                cuts += 1;
+                depth = if cuts < 3 { kept } else { session.shallowest()? };
+            }
+            Err(Stop::Stuck) => with_digest = false,
+            Err(Stop::Capture(which, error)) => return Err(CompareError::Capture(which, error)),
+            Err(Stop::Interrupted) => return Err(CompareError::Interrupted),
+        }
+    }
+}
+
+/// Results that are no list of losses.
+fn judged(comparison: Comparison, options: &Options) -> Result<Comparison, CompareError> {
+    let Comparison { up, down, only_down, .. } = comparison;
+    if up.packets == 0 {
+        return Err(CompareError::NoPackets(Which::Up, up));
+    }
+    if options.whole {
+        return Ok(comparison);
+    }
+    if down.packets == 0 {
+        return Err(CompareError::NoPackets(Which::Down, down));
+    }
+    let losses = comparison.losses();
+    if !comparison.share_packets {
+        return Err(CompareError::NothingInCommon(Box::new(comparison)));
+    }
+    // Behind NAT the way back has other addresses, and would not be known.
+    let fields = options.fields;
+    if losses == 0
+        && only_down > 0
+        && comparison.up_lacks
+        && !comparison.both_ways
+        && fields.source
+        && fields.destination
+    {
+        return Err(CompareError::Swapped { only_down });
+    }
+    Ok(comparison)
+}
+
+impl<'a> Session<'a> {
+    fn side(&self, which: Which, depth: usize) -> Result<Side<'a>, Stop> {
+        let input = match which {
+            Which::Up => self.up,
+            Which::Down => self.down,
+        };
+        let reader = input.read().map_err(|error| Stop::Capture(which, error))?;
+        Ok(Side::new(reader, which, depth, self.go_on))
+    }
+
+    fn attempt(&self, depth: usize, with_digest: bool) -> Result<Comparison, Stop> {
+        let merged = self.merge(depth, with_digest)?;
+        let details = self.details(&merged, depth)?;
+        Ok(self.told(merged, details, depth))
+    }
+
+    fn told(&self, merged: Merged, details: Details, depth: usize) -> Comparison {
+        let outside = edges::outside(&merged, &details, self.options.whole);
+        let scale = merged.missing.scale();
+        let all = merged.losses(details.only_down_named);
+        let Details { mut lost, flow_packets, only_down, down_outside, up_lacks, both_ways, alike, .. } = details;
+        lost.truncate(lost.len() - outside.named_after);
+        lost.drain(..outside.named_before);
+        let flows = flow_packets.flows(&lost);
+        let judged = all.saturating_sub((outside.named_before + outside.named_after) as u64 * scale);
+        let Merged { up, down, clock, down_skipped, .. } = merged;
+        Comparison {
+            up,
+            down,
+            unnamed: if scale == 1 { 0 } else { judged.saturating_sub(lost.len() as u64) },
+            lost,
+            flows,
+            outside: outside.packets,
+            at_edges: outside.at_edges,
+            only_down,
+            down_outside: down_skipped.packets() + down_outside,
+            up_lacks,
+            both_ways,
+            skew: clock.skew(),
+            drift: clock.drift(),
+            depth,
+            alike,
+            share_packets: clock.is_known() || scale == 1 && all < up.packets - merged.up_skipped.packets(),
+        }
+    }
+
+    /// What is kept of every packet, of either capture.
+    fn shallowest(&self) -> Result<usize, CompareError> {
+        let mut depth = DEPTH;
+        for which in [Which::Up, Which::Down] {
+            let told = |stop| match stop {
+                Stop::Capture(which, error) => CompareError::Capture(which, error),
+                _ => CompareError::Interrupted,
+            };
+            let mut side = self.side(which, 0).map_err(told)?;
+            while side.next().map_err(told)?.is_some() {}
+            depth = depth.min(side.contents().kept.unwrap_or(depth));
+        }
+        Ok(depth)
+    }
+}
+
+/// Hands out the frames with these numbers, which must rise.
+pub fn frames<E>(
+    input: Input<'_>,
+    numbers: impl IntoIterator<Item = u64>,
+    mut take: impl FnMut(&Record<'_>) -> Result<(), E>,
+) -> Result<Result<(), E>, CaptureError> {
+    let mut reader = input.read()?;
+    for number in numbers {
+        loop {
+            let at = reader.packets();
+            match reader.next()? {
+                None => return Ok(Ok(())),
+                Some(record) if at == number => {
+                    if let Err(error) = take(&record) {
+                        return Ok(Err(error));
+                    }
+                    break;
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(Ok(()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! How far the clocks of two captures are apart, from packets that both have.
+//!
+//! One packet in many is remembered until it is seen on the other side too. The median of the last few differences is
+//! what the merge goes by, so clocks may drift, and jump; the way between the captures is part of it.
+
+use std::collections::HashMap;
+
+/// One packet in so many is timed, those of a few bits of their hash: the same in both captures.
+const TIMED: u64 = (1 << 6) - 1;
+const SLOTS: usize = 1 << 12;
+/// Differences that make a median.
+const RECENT: usize = 32;
+/// Differences that are kept of a whole capture.
+const KEPT: usize = 1 << 13;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    hash: u64,
+    at: i64,
+    is_up: bool,
+    is_free: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Clock {
+    /// From UP's time to DOWN's, now; zero as long as nobody knows.
+    pub offset: i64,
+    /// At the beginning, if packets near it told.
+    begins: Option<i64>,
+    slots: Vec<Slot>,
+    recent: Vec<i64>,
+    kept: Vec<i64>,
+    /// Of so many differences one is kept.
+    every: usize,
+    found: usize,
+}
+
+impl Clock {
+    pub fn new(begins: Option<i64>) -> Self {
+        let free = Slot { is_free: true, ..Slot::default() };
+        Self {
+            offset: begins.unwrap_or(0),
+            begins,
+            slots: vec![free; SLOTS],
+            recent: Vec::with_capacity(RECENT),
+            kept: Vec::new(),
+            every: 1,
+            found: 0,
+        }
+    }
+
+    /// Whether packets that both captures have told the time.
+    pub fn is_known(&self) -> bool {
+        self.begins.is_some() || !self.kept.is_empty()
+    }
+
+    #[inline]
+    pub fn see(&mut self, hash: u64, at: i64, is_up: bool) {
+        if hash & TIMED == 0 {
+            self.time(hash, at, is_up);
+        }
+    }
+
+    fn time(&mut self, hash: u64, at: i64, is_up: bool) {
+        let slot = &mut self.slots[(hash >> 32) as usize % SLOTS];
+        if !slot.is_free && slot.hash == hash && slot.is_up != is_up {
+            let difference = if is_up { slot.at.saturating_sub(at) } else { at.saturating_sub(slot.at) };
+            slot.is_free = true;
+            self.note(difference);
+        } else {
+            *slot = Slot { hash, at, is_up, is_free: false };
+        }
+    }
+
+    fn note(&mut self, difference: i64) {
+        if self.found.is_multiple_of(self.every) {
+            self.kept.push(difference);
+        }
+        self.found += 1;
+        if self.kept.len() == KEPT {
+            let mut at = 0;
+            self.kept.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.every *= 2;
+        }
+        self.recent.push(difference);
+        if self.recent.len() == RECENT {
+            self.offset = median(&mut self.recent).unwrap_or(self.offset);
+            self.recent.clear();
+        }
+    }
+
+    /// Over the whole captures.
+    pub fn skew(&self) -> Option<i64> {
+        if self.kept.len() < RECENT { self.begins } else { median(&mut self.kept.clone()) }
+    }
+
+    /// From the beginning to the end.
+    pub fn drift(&self) -> i64 {
+        if self.kept.len() < 2 * RECENT { 0 } else { self.at_end().saturating_sub(self.at_beginning()) }
+    }
+
+    pub fn at_beginning(&self) -> i64 {
+        let first = || median(&mut self.kept[..self.kept.len().min(RECENT)].to_vec());
+        self.begins.or_else(first).unwrap_or(0)
+    }
+
+    pub fn at_end(&self) -> i64 {
+        if self.kept.len() < RECENT {
+            return self.at_beginning();
+        }
+        median(&mut self.kept[self.kept.len() - RECENT..].to_vec()).unwrap_or(0)
+    }
+}
+
+pub fn median(values: &mut [i64]) -> Option<i64> {
+    let middle = values.len() / 2;
+    if values.is_empty() { None } else { Some(*values.select_nth_unstable(middle).1) }
+}
+
+/// The offset between packets with a time and a hash each, from those that both lists have once.
+pub fn offset(up: &[(u64, i64)], down: &[(u64, i64)]) -> Option<i64> {
+    let up = once(up);
+    let down = once(down);
+    let mut differences: Vec<i64> =
+        up.iter().filter_map(|(hash, at)| Some(down.get(hash)?.saturating_sub(*at))).collect();
+    median(&mut differences)
+}
+
+/// Times of the packets that are alike to no other.
+fn once(packets: &[(u64, i64)]) -> HashMap<u64, i64> {
+    let mut times: HashMap<u64, Option<i64>> = HashMap::with_capacity(packets.len());
+    for (hash, at) in packets {
+        times.entry(*hash).and_modify(|time| *time = None).or_insert(Some(*at));
+    }
+    times.into_iter().filter_map(|(hash, at)| Some((hash, at?))).collect()
+}
+
+/// The packets with the smallest hashes of a whole capture: of two captures that overlap, partly the same.
+#[derive(Clone, Debug, Default)]
+pub struct Sketch {
+    packets: Vec<(u64, i64)>,
+    /// No larger hash is among the smallest any more.
+    most: Option<u64>,
+}
+
+impl Sketch {
+    const SIZE: usize = 1 << 12;
+
+    pub fn see(&mut self, hash: u64, at: i64) {
+        // The low bits choose what is timed; these do not.
+        let rank = hash.rotate_left(32);
+        if self.most.is_some_and(|most| rank > most) {
+            return;
+        }
+        self.packets.push((rank, at));
+        if self.packets.len() == 2 * Self::SIZE {
+            self.packets.select_nth_unstable(Self::SIZE);
+            self.packets.truncate(Self::SIZE);
+            self.most = self.packets.iter().map(|(rank, _)| *rank).max();
+        }
+    }
+
+    pub fn packets(&self) -> &[(u64, i64)] {
+        &self.packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn mixed(number: u64) -> u64 {
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    }
+
+    #[test]
+    fn a_drifting_clock_is_followed() {
+        let mut clock = Clock::new(Some(1_000));
+        for number in 0..1_000_000_u64 {
+            let at = number as i64 * 1_000;
+            clock.see(mixed(number), at, true);
+            clock.see(mixed(number), at + 1_000 + at / 10_000, false);
+        }
+        assert!((clock.offset - 101_000).abs() < 2_000, "{}", clock.offset);
+        assert!((clock.drift() - 100_000).abs() < 3_000, "{}", clock.drift());
+        assert!((clock.skew().unwrap() - 51_000).abs() < 2_000, "{:?}", clock.skew());
+    }
+
+    #[test]
+    fn packets_that_come_twice_do_not_tell_the_time() {
+        let up = [(1, 10), (2, 20), (2, 30), (3, 40)];
+        let down = [(2, 999_999), (1, 110), (3, 140), (3, 150)];
+        assert_eq!(offset(&up, &down), Some(100));
+        assert_eq!(offset(&up, &[(7, 1)]), None);
+    }
+
+    #[test]
+    fn sketches_of_captures_that_overlap_share_packets() {
+        let sketch = |numbers: std::ops::Range<u64>, ahead: i64| {
+            let mut sketch = Sketch::default();
+            numbers.for_each(|number| sketch.see(mixed(number), number as i64 + ahead));
+            sketch
+        };
+        let [up, down] = [sketch(0..300_000, 0), sketch(250_000..600_000, 77)];
+        assert_eq!(offset(up.packets(), down.packets()), Some(77));
+        assert!(up.packets().len() < 2 * Sketch::SIZE);
+    }
+}

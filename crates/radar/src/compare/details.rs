@@ -1,0 +1,341 @@
+//! The details of what is missing, from reading the captures once more.
+//!
+//! Packets that are alike to the last bit share a signature. If some of them arrived, those were the ones whose times fit
+//! best to the times of arrival.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::difference::{Key, Table, flow_hash};
+use super::merge::Merged;
+use super::side::{Seen, Stop};
+use super::{FlowLosses, Lost, Outside, Session, Which};
+use crate::loss::Loss;
+use crate::packet::{Flow, Stamp};
+use crate::signature::{Signature, fold};
+
+#[derive(Debug, Default)]
+pub struct Details {
+    /// In the order of UP, with those that may turn out to be outside of DOWN's capture.
+    pub lost: Vec<Lost>,
+    /// Where those are among the packets of UP that were compared, and how many these are.
+    pub positions: Vec<u64>,
+    pub compared: u64,
+    /// Packets only in DOWN while UP was taken, and before and after; all that have been named.
+    pub only_down: u64,
+    pub down_outside: u64,
+    pub only_down_named: u64,
+    /// UP lacks some packet altogether that DOWN has, not only a copy of one.
+    pub up_lacks: bool,
+    pub both_ways: bool,
+    pub alike: u64,
+    pub flow_packets: FlowPackets,
+}
+
+/// Beyond so many equal packets that arrived, nobody tells which of them were lost.
+const MOST_ALIKE: u32 = 1_000;
+/// Flows that are looked for on their way back.
+const MOST_FLOWS: usize = 4_096;
+
+/// Packets that are alike, of which some are missing.
+#[derive(Clone, Debug, Default)]
+struct Alike {
+    lost: u32,
+    seen: u32,
+    /// When those came to DOWN that came.
+    arrived: Vec<i64>,
+}
+
+struct Search<'m> {
+    merged: &'m Merged,
+    groups: Vec<Alike>,
+    by_key: Table<Key, u32>,
+    /// Packets only in DOWN that have not been met.
+    extra: Table<Key, u32>,
+    /// Lost packets, and those that are like them.
+    candidates: Vec<(Lost, u64, u32)>,
+    details: Details,
+}
+
+impl Session<'_> {
+    pub(super) fn details(&self, merged: &Merged, depth: usize) -> Result<Details, Stop> {
+        let mut search = Search::new(merged);
+        if search.by_key.is_empty() && search.extra.is_empty() {
+            return Ok(Details { compared: merged.up.packets - merged.up_skipped.packets(), ..Details::default() });
+        }
+        let down_first = !search.extra.is_empty();
+        let mut back = HashSet::new();
+        if down_first {
+            self.search_down(&mut search, &mut back, depth)?;
+        }
+        self.search_up(&mut search, &back, depth)?;
+        if !down_first && search.groups.iter().any(|group| group.seen > group.lost) {
+            self.search_down(&mut search, &mut back, depth)?;
+        }
+        Ok(search.finish())
+    }
+
+    fn search_down(&self, search: &mut Search<'_>, back: &mut HashSet<Flow>, depth: usize) -> Result<(), Stop> {
+        let merged = search.merged;
+        let mut side = self.side(Which::Down, depth)?;
+        let mut index = 0;
+        let (first, last) = (
+            merged.up.first().saturating_add(merged.clock.at_beginning()),
+            merged.up.last().saturating_add(merged.clock.at_end()),
+        );
+        while let Some(seen) = side.next()? {
+            let compared = is_compared(index, merged.down.packets, merged.down_skipped);
+            index += 1;
+            if !compared {
+                continue;
+            }
+            let key = Key::of(&Signature::new(&seen.packet, self.options.fields));
+            if let Some(group) = search.by_key.get(&key) {
+                search.groups[*group as usize].arrive(seen.at);
+            } else if let Some(left) = search.extra.get_mut(&key)
+                && *left > 0
+            {
+                *left -= 1;
+                let was_last = *left == 0;
+                search.details.only_down_named += 1;
+                if (first..=last).contains(&seen.at) {
+                    search.details.only_down += 1;
+                    if back.len() < MOST_FLOWS {
+                        back.insert(reversed(seen.packet.flow));
+                    }
+                } else {
+                    search.details.down_outside += 1;
+                    // UP could not have it.
+                    if was_last {
+                        search.extra.remove(&key);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn search_up(&self, search: &mut Search<'_>, back: &HashSet<Flow>, depth: usize) -> Result<(), Stop> {
+        let merged = search.merged;
+        let mut flows = Flows::new(merged);
+        let mut side = self.side(Which::Up, depth)?;
+        let mut index = 0;
+        while let Some(seen) = side.next()? {
+            let signature = Signature::new(&seen.packet, self.options.fields);
+            let place = flows.count(&signature, &seen.packet.flow);
+            if !search.details.both_ways && !back.is_empty() && back.contains(&seen.packet.flow) {
+                search.details.both_ways = true;
+                if search.by_key.is_empty() {
+                    return Ok(());
+                }
+            }
+            let compared = is_compared(index, merged.up.packets, merged.up_skipped);
+            index += 1;
+            if compared && !merged.missing.is_left_out(&signature) {
+                search.meet(&signature, &seen, place, self.options.ttl);
+            }
+        }
+        search.details.up_lacks = !search.extra.is_empty();
+        search.details.flow_packets = FlowPackets(flows.counts);
+        Ok(())
+    }
+}
+
+fn reversed(flow: Flow) -> Flow {
+    Flow { src: flow.dst, dst: flow.src, src_port: flow.dst_port, dst_port: flow.src_port, ..flow }
+}
+
+fn is_compared(index: u64, packets: u64, skipped: Outside) -> bool {
+    (skipped.before..packets.saturating_sub(skipped.after)).contains(&index)
+}
+
+impl<'m> Search<'m> {
+    fn new(merged: &'m Merged) -> Self {
+        let mut keys: Vec<(Key, i32)> = merged.missing.table.iter().map(|(key, of)| (*key, of.count)).collect();
+        keys.sort_unstable();
+        let mut search = Self {
+            merged,
+            groups: Vec::new(),
+            by_key: Table::default(),
+            extra: Table::default(),
+            candidates: Vec::new(),
+            details: Details::default(),
+        };
+        for (key, count) in keys {
+            if count > 0 {
+                search.by_key.insert(key, search.groups.len() as u32);
+                search.groups.push(Alike { lost: count.unsigned_abs(), ..Alike::default() });
+            } else {
+                search.extra.insert(key, count.unsigned_abs());
+            }
+        }
+        search
+    }
+
+    #[inline]
+    fn meet(&mut self, signature: &Signature, seen: &Seen, place: Option<u64>, ttl: u8) {
+        let position = self.details.compared;
+        self.details.compared += 1;
+        let key = Key::of(signature);
+        if !self.extra.is_empty() {
+            self.extra.remove(&key);
+        }
+        let Some(number) = self.by_key.get(&key) else { return };
+        let group = &mut self.groups[*number as usize];
+        group.seen = group.seen.saturating_add(1);
+        if group.is_beyond_telling() {
+            return;
+        }
+        let packet = &seen.packet;
+        let loss = Loss {
+            at: Stamp(seen.at.unsigned_abs()),
+            flow: packet.flow,
+            ip_id: packet.ip_id,
+            tcp: packet.tcp,
+            expired: packet.ttl <= ttl,
+            place,
+        };
+        self.candidates.push((Lost { loss, frame: seen.frame, len: seen.len }, position, *number));
+    }
+
+    /// Of packets that are alike, those that did not arrive.
+    fn finish(mut self) -> Details {
+        let offset = self.merged.clock.skew().unwrap_or(0);
+        let mut members: Table<u64, Vec<(i64, usize)>> = Table::default();
+        for (at, (lost, _, number)) in self.candidates.iter().enumerate() {
+            let group = &self.groups[*number as usize];
+            if group.seen > group.lost {
+                let time = i64::try_from(lost.loss.at.0).unwrap_or(i64::MAX).saturating_add(offset);
+                members.entry(u64::from(*number)).or_default().push((time, at));
+            }
+        }
+        let mut arrived = vec![false; self.candidates.len()];
+        for (number, members) in &members {
+            let group = &self.groups[*number as usize];
+            let sent: Vec<i64> = members.iter().map(|(at, _)| *at).collect();
+            match group.arrivals(&sent) {
+                Some(came) => members.iter().zip(came).for_each(|((_, at), came)| arrived[*at] = came),
+                None => {
+                    // Any of them: the first ones.
+                    self.details.alike += u64::from(group.seen);
+                    members.iter().skip(group.lost as usize).for_each(|(_, at)| arrived[*at] = true);
+                }
+            }
+        }
+        let lost = self.candidates.iter().zip(arrived).filter(|(_, arrived)| !arrived).map(|(candidate, _)| candidate);
+        for (lost, position, _) in lost {
+            self.details.lost.push(*lost);
+            self.details.positions.push(*position);
+        }
+        self.details
+    }
+}
+
+impl Alike {
+    fn is_beyond_telling(&self) -> bool {
+        self.seen > self.lost.saturating_add(MOST_ALIKE)
+    }
+
+    fn arrivals(&self, sent: &[i64]) -> Option<Vec<bool>> {
+        if self.is_beyond_telling() { None } else { arrivals(sent, &self.arrived, self.lost as usize) }
+    }
+
+    fn arrive(&mut self, at: i64) {
+        if self.arrived.len() < MOST_ALIKE as usize {
+            self.arrived.push(at);
+        }
+    }
+}
+
+/// Which of these packets are the ones that arrived, if so many did not: in order, and with times that fit best. `None`
+/// if that cannot be told.
+fn arrivals(sent: &[i64], arrived: &[i64], lost: usize) -> Option<Vec<bool>> {
+    const MOST: usize = 1 << 20;
+    let width = lost + 1;
+    if sent.len() != arrived.len() + lost || sent.len().saturating_mul(width) > MOST {
+        return None;
+    }
+    // The least sum of differences when so many of the first packets have not arrived.
+    let mut costs = vec![u128::MAX; width];
+    costs[0] = 0;
+    let mut skips = vec![false; sent.len() * width];
+    for (number, at) in sent.iter().enumerate() {
+        for missing in (0..width).rev() {
+            let skip = if missing == 0 { u128::MAX } else { costs[missing - 1] };
+            let here = number.checked_sub(missing).and_then(|came| arrived.get(came));
+            let fits = here.map_or(u128::MAX, |came| costs[missing].saturating_add(u128::from(came.abs_diff(*at))));
+            // Of two that fit as well, the earlier one was lost: what is sent again is sent because it was.
+            skips[number * width + missing] = skip < fits;
+            costs[missing] = skip.min(fits);
+        }
+    }
+    let mut came = vec![true; sent.len()];
+    let mut missing = lost;
+    for number in (0..sent.len()).rev() {
+        if skips[number * width + missing] {
+            came[number] = false;
+            missing -= 1;
+        }
+    }
+    (missing == 0).then_some(came)
+}
+
+/// The packets of flows that have losses.
+#[derive(Debug, Default)]
+pub struct FlowPackets(Table<u64, u64>);
+
+impl FlowPackets {
+    /// The flows of lost packets.
+    pub fn flows(&self, lost: &[Lost]) -> Vec<FlowLosses> {
+        let mut losses: BTreeMap<Flow, u64> = BTreeMap::new();
+        lost.iter().for_each(|lost| *losses.entry(lost.loss.flow).or_default() += 1);
+        let packets = |flow: &Flow| self.0.get(&hash(flow)).copied().unwrap_or(0);
+        let flows = losses.into_iter().map(|(flow, lost)| FlowLosses { flow, packets: packets(&flow), lost });
+        let mut flows: Vec<FlowLosses> = flows.collect();
+        flows.sort_by_key(|flow| std::cmp::Reverse(flow.lost));
+        flows
+    }
+}
+
+/// Counts the packets of flows that have losses.
+struct Flows {
+    /// By bits of the hash of what signatures have of a flow: whether it may have any.
+    filter: Vec<bool>,
+    counts: Table<u64, u64>,
+}
+
+impl Flows {
+    fn new(merged: &Merged) -> Self {
+        let lost = || merged.missing.table.values().filter(|pending| pending.count > 0);
+        let size = (lost().count() * 8).next_power_of_two().clamp(64, 1 << 24);
+        let mut filter = vec![false; size];
+        lost().for_each(|pending| filter[pending.flow as usize & (size - 1)] = true);
+        Self { filter, counts: Table::default() }
+    }
+
+    /// The place of a packet in its flow, if that has losses.
+    #[inline]
+    fn count(&mut self, signature: &Signature, flow: &Flow) -> Option<u64> {
+        if !self.filter[flow_hash(signature) as usize & (self.filter.len() - 1)] {
+            return None;
+        }
+        let count = self.counts.entry(hash(flow)).or_default();
+        *count += 1;
+        Some(*count - 1)
+    }
+}
+
+#[inline]
+fn hash(flow: &Flow) -> u64 {
+    let Flow { src, dst, protocol, src_port, dst_port } = *flow;
+    let bits = |address| match address {
+        std::net::IpAddr::V4(address) => (u64::from(u32::from(address)), 4),
+        std::net::IpAddr::V6(address) => {
+            let bits = u128::from(address);
+            (bits as u64, (bits >> 64) as u64)
+        }
+    };
+    let ((a, b), (c, d)) = (bits(src), bits(dst));
+    let ports = u64::from(src_port) << 24 | u64::from(dst_port) << 8 | u64::from(protocol);
+    let ends = fold(a ^ 0x243f_6a88_85a3_08d3, c ^ 0x1319_8a2e_0370_7344);
+    fold(ends ^ ports, fold(b ^ 0xa409_3822_299f_31d0, d ^ 0x082e_fa98_ec4e_6c89) ^ 0x4528_21e6_38d0_1377)
+}

@@ -1,0 +1,207 @@
+//! What one capture has and the other has not, so far.
+//!
+//! Invariant: the digest never has more packets in it than can be decoded, because it is looked at again before so many
+//! more have come. If more is pending than there is memory for, every second packet is left out of everything from then
+//! on, by a bit of its hash: what stays is still exact.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::side::Stop;
+use crate::digest::{Digest, Shape};
+use crate::signature::{Fields, Signature, fold};
+
+/// Stands for a signature in tables: two hashes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(u64, u64);
+
+impl Key {
+    #[inline]
+    pub fn of(signature: &Signature) -> Self {
+        Self(signature.hash(0x243f_6a88_85a3_08d3), signature.hash(0x1319_8a2e_0370_7344))
+    }
+}
+
+impl std::hash::Hash for Key {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0);
+    }
+}
+
+/// For what is a hash already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = fold(self.0 ^ u64::from(*byte), 0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+pub type Table<K, V> = HashMap<K, V, BuildHasherDefault<Same>>;
+
+/// One hash of a packet that is cheap: equal packets have equal ones.
+#[inline]
+pub fn quick(signature: &Signature) -> u64 {
+    let lanes = &signature.0;
+    let mixed = fold(lanes[0] ^ lanes[3] ^ 0x243f_6a88_85a3_08d3, lanes[1] ^ lanes[2] ^ 0x1319_8a2e_0370_7344);
+    fold(mixed ^ lanes[5], 0x9e37_79b9_7f4a_7c15)
+}
+
+/// What tells the flow of a packet from most others, as far as its signature has it.
+#[inline]
+pub fn flow_hash(signature: &Signature) -> u32 {
+    let lanes = &signature.0;
+    (fold(lanes[0] ^ lanes[6] ^ lanes[7], lanes[1] >> 8 ^ lanes[8] ^ lanes[9] ^ 0xa409_3822_299f_31d0) >> 32) as u32
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// How many more UP has.
+    pub count: i32,
+    pub flow: u32,
+}
+
+/// What is missing on one side, by signature.
+#[derive(Clone, Debug, Default)]
+pub struct Missing {
+    pub table: Table<Key, Pending>,
+    /// Packets are left out that have one of these bits in their key.
+    mask: u64,
+    most: usize,
+}
+
+impl Missing {
+    #[inline]
+    pub fn is_left_out(&self, signature: &Signature) -> bool {
+        self.mask != 0 && Key::of(signature).0 & self.mask != 0
+    }
+
+    /// For each packet that is not left out, so many in all.
+    pub fn scale(&self) -> u64 {
+        1 << self.mask.count_ones()
+    }
+
+    fn add(&mut self, signature: &Signature, times: i32) {
+        use std::collections::hash_map::Entry;
+        match self.table.entry(Key::of(signature)) {
+            Entry::Vacant(entry) => {
+                entry.insert(Pending { count: times, flow: flow_hash(signature) });
+            }
+            Entry::Occupied(mut entry) => {
+                entry.get_mut().count = entry.get().count.saturating_add(times);
+                if entry.get().count == 0 {
+                    entry.remove();
+                }
+            }
+        }
+    }
+}
+
+/// Cells of the digest: small enough to stay in a processor's cache.
+const CELLS: usize = 3 << 11;
+/// Packets for each cell that are decoded all but certainly.
+const FULL: f64 = 0.6;
+/// Bytes for each missing packet, with its details later.
+const BYTES_EACH: u64 = 192;
+
+pub struct Difference {
+    digest: Option<Digest>,
+    /// Packets that may come before the digest must be looked at.
+    unseen: usize,
+    missing: Missing,
+}
+
+impl Difference {
+    /// Without a bound if `memory` is none.
+    pub fn new(fields: Fields, with_digest: bool, memory: Option<u64>) -> Self {
+        let digest = with_digest.then(|| Digest::new(Shape::new(CELLS, 0x5851_f42d_4c95_7f2d, fields)));
+        let most = memory.map_or(usize::MAX, |bytes| usize::try_from(bytes / BYTES_EACH).unwrap_or(usize::MAX).max(16));
+        let missing = Missing { most, ..Missing::default() };
+        Self { digest, unseen: Self::room(0.0), missing }
+    }
+
+    /// Packets that certainly fit beside so many.
+    fn room(packets: f64) -> usize {
+        (CELLS as f64 * FULL - packets).max(1.0) as usize
+    }
+
+    #[inline]
+    pub fn put(&mut self, signature: &Signature, is_up: bool) -> Result<(), Stop> {
+        if self.missing.is_left_out(signature) {
+            return Ok(());
+        }
+        let Some(digest) = &mut self.digest else {
+            self.missing.add(signature, if is_up { 1 } else { -1 });
+            return self.keep_bound();
+        };
+        if is_up {
+            digest.insert(signature);
+        } else {
+            digest.remove(signature);
+        }
+        self.unseen -= 1;
+        if self.unseen == 0 { self.look() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn look(&mut self) -> Result<(), Stop> {
+        let estimate = self.digest.as_ref().map_or(0.0, Digest::estimate);
+        if estimate > CELLS as f64 * FULL / 2.0 {
+            self.drain()?;
+            self.unseen = Self::room(0.0);
+        } else {
+            self.unseen = Self::room(estimate);
+        }
+        self.keep_bound()
+    }
+
+    /// Empties the digest into the table.
+    fn drain(&mut self) -> Result<(), Stop> {
+        let Some(digest) = &mut self.digest else { return Ok(()) };
+        let decoded = digest.decode();
+        if decoded.left.is_some() {
+            return Err(Stop::Stuck);
+        }
+        decoded.lost.iter().for_each(|(signature, times)| self.missing.add(signature, *times as i32));
+        decoded.extra.iter().for_each(|(signature, times)| self.missing.add(signature, -(*times as i32)));
+        Ok(())
+    }
+
+    fn keep_bound(&mut self) -> Result<(), Stop> {
+        while self.missing.table.len() > self.missing.most && self.missing.scale() < 1 << 32 {
+            self.leave_out_half()?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn leave_out_half(&mut self) -> Result<(), Stop> {
+        self.drain()?;
+        self.unseen = Self::room(0.0);
+        // Other bits than those that say where in the table a key is.
+        self.missing.mask = self.missing.mask << 1 | 1 << 24;
+        let mask = self.missing.mask;
+        self.missing.table.retain(|key, _| key.0 & mask == 0);
+        self.missing.table.shrink_to_fit();
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Result<Missing, Stop> {
+        self.drain()?;
+        self.keep_bound()?;
+        Ok(self.missing)
+    }
+}

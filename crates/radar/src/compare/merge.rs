@@ -1,0 +1,191 @@
+//! Both captures read at once, each as far as the other in time.
+
+use super::clock::{Clock, Sketch, offset};
+use super::difference::{Difference, Missing, quick};
+use super::edges::{Held, SLACK};
+use super::side::{Side, Stop};
+use super::{Contents, Outside, Session, Which};
+use crate::signature::{Fields, Signature};
+
+/// What is known when both captures have been read once.
+pub struct Merged {
+    pub up: Contents,
+    pub down: Contents,
+    pub clock: Clock,
+    pub missing: Missing,
+    /// Packets that were not compared: long before the other capture's first frame, or long after its last.
+    pub up_skipped: Outside,
+    pub down_skipped: Outside,
+}
+
+impl Merged {
+    /// Packets that only UP has, of those that were compared. Exactly, unless some were left out and `only_down` of
+    /// those that were not are only in DOWN.
+    pub fn losses(&self, only_down: u64) -> u64 {
+        let scale = self.missing.scale();
+        if scale == 1 {
+            return self.missing.table.values().map(|pending| pending.count.max(0) as u64).sum();
+        }
+        let [up, down] = [(self.up, self.up_skipped), (self.down, self.down_skipped)]
+            .map(|(contents, skipped)| contents.packets - skipped.packets());
+        (up + only_down * scale).saturating_sub(down)
+    }
+}
+
+/// Packets from the beginning of a capture, to find out how the clocks differ.
+const HEAD: usize = 1 << 13;
+
+/// A packet that waits for the other capture to come as far.
+struct Ahead {
+    at: i64,
+    signature: Signature,
+}
+
+struct Lane<'a> {
+    side: Side<'a>,
+    fields: Fields,
+    is_up: bool,
+    ahead: Option<Ahead>,
+}
+
+impl<'a> Lane<'a> {
+    fn new(side: Side<'a>, fields: Fields, is_up: bool) -> Result<Self, Stop> {
+        let mut lane = Self { side, fields, is_up, ahead: None };
+        lane.advance()?;
+        Ok(lane)
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<(), Stop> {
+        let seen = self.side.next()?;
+        self.ahead = seen.map(|seen| Ahead { at: seen.at, signature: Signature::new(&seen.packet, self.fields) });
+        Ok(())
+    }
+
+    /// Compares the packet ahead.
+    #[inline]
+    fn put(&mut self, clock: &mut Clock, difference: &mut Difference) -> Result<(), Stop> {
+        if let Some(Ahead { at, signature }) = &self.ahead {
+            clock.see(quick(signature), *at, self.is_up);
+            difference.put(signature, self.is_up)?;
+        }
+        self.advance()
+    }
+
+    /// Packets before this time, if they are a long run; fewer are compared.
+    fn pass_leading(&mut self, limit: i64, difference: &mut Difference) -> Result<u64, Stop> {
+        let mut held = Held::default();
+        while let Some(Ahead { at, signature }) = &self.ahead
+            && *at < limit
+        {
+            held.push(*at, signature);
+            self.advance()?;
+        }
+        held.settle(|signature| difference.put(signature, self.is_up))
+    }
+
+    /// The rest of it, when the other capture has ended: packets after this time are not compared if they are many, or
+    /// if nobody can know what became of them.
+    fn pass_trailing(&mut self, limit: i64, unknown: bool, difference: &mut Difference) -> Result<u64, Stop> {
+        let mut held = if unknown { Held::long() } else { Held::default() };
+        while let Some(Ahead { at, signature }) = &self.ahead {
+            if *at <= limit && held.is_empty() {
+                difference.put(signature, self.is_up)?;
+            } else {
+                held.push(*at, signature);
+            }
+            self.advance()?;
+        }
+        held.settle(|signature| difference.put(signature, self.is_up))
+    }
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn merge(&self, depth: usize, with_digest: bool) -> Result<Merged, Stop> {
+        let heads = [self.head(Which::Up, depth)?, self.head(Which::Down, depth)?];
+        let begins = match heads.each_ref().map(|head| head.packets.as_slice()) {
+            [up, down] => offset(up, down),
+        };
+        // Two short captures have been seen in full.
+        let begins = match begins {
+            None if heads.iter().any(|head| head.goes_on) => self.sketched(depth)?,
+            begins => begins,
+        };
+        let mut clock = Clock::new(begins);
+        let options = &self.options;
+        let memory = (!options.exact).then_some(options.memory);
+        let mut difference = Difference::new(options.fields, with_digest, memory);
+        let lane = |which| Lane::new(self.side(which, depth)?, options.fields, which == Which::Up);
+        let (mut up, mut down) = (lane(Which::Up)?, lane(Which::Down)?);
+        let (mut up_skipped, mut down_skipped) = (Outside::default(), Outside::default());
+        let skips = begins.is_some() && !options.exact && !options.whole;
+        let [up_first, down_first] = heads.map(|head| head.first);
+        if skips {
+            let limit = down_first.saturating_sub(clock.offset).saturating_sub(SLACK);
+            up_skipped.before = up.pass_leading(limit, &mut difference)?;
+            let limit = up_first.saturating_add(clock.offset).saturating_sub(SLACK);
+            down_skipped.before = down.pass_leading(limit, &mut difference)?;
+        }
+        loop {
+            let up_is_behind = match (&up.ahead, &down.ahead) {
+                (Some(one), Some(other)) => {
+                    let at = one.at.saturating_add(clock.offset);
+                    at < other.at || at == other.at && up.side.packets() <= down.side.packets()
+                }
+                (Some(_), None) if skips => {
+                    let contents = down.side.contents();
+                    let slack = if contents.truncated { 0 } else { SLACK };
+                    let limit = contents.last().saturating_sub(clock.offset).saturating_add(slack);
+                    up_skipped.after = up.pass_trailing(limit, contents.truncated, &mut difference)?;
+                    continue;
+                }
+                (None, Some(_)) if skips => {
+                    let contents = up.side.contents();
+                    let limit = contents.last().saturating_add(clock.offset).saturating_add(SLACK);
+                    down_skipped.after = down.pass_trailing(limit, contents.truncated, &mut difference)?;
+                    continue;
+                }
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (None, None) => break,
+            };
+            let behind = if up_is_behind { &mut up } else { &mut down };
+            behind.put(&mut clock, &mut difference)?;
+        }
+        let missing = difference.finish()?;
+        let [up, down] = [up, down].map(|lane| lane.side.contents());
+        Ok(Merged { up, down, clock, missing, up_skipped, down_skipped })
+    }
+
+    fn head(&self, which: Which, depth: usize) -> Result<Head, Stop> {
+        let mut side = self.side(which, depth)?;
+        let mut packets = Vec::new();
+        while packets.len() < HEAD
+            && let Some(seen) = side.next()?
+        {
+            packets.push((quick(&Signature::new(&seen.packet, self.options.fields)), seen.at));
+        }
+        Ok(Head { goes_on: packets.len() == HEAD, packets, first: side.contents().first() })
+    }
+
+    /// How the clocks differ, from packets of whole captures.
+    fn sketched(&self, depth: usize) -> Result<Option<i64>, Stop> {
+        let sketch = |which| {
+            let mut side = self.side(which, depth)?;
+            let mut sketch = Sketch::default();
+            while let Some(seen) = side.next()? {
+                sketch.see(quick(&Signature::new(&seen.packet, self.options.fields)), seen.at);
+            }
+            Ok(sketch)
+        };
+        let (up, down) = (sketch(Which::Up)?, sketch(Which::Down)?);
+        Ok(offset(up.packets(), down.packets()))
+    }
+}
+
+struct Head {
+    packets: Vec<(u64, i64)>,
+    first: i64,
+    /// There is more of it.
+    goes_on: bool,
+}

@@ -1,0 +1,123 @@
+//! One capture, read packet by packet.
+
+use wire::ethernet;
+
+use super::{Contents, Which};
+use crate::capture::{CaptureError, Reader, Record};
+use crate::packet::{Packet, Stamp};
+use crate::read::{DEPTH, LinkType, packet};
+
+/// Why an attempt ends early.
+pub enum Stop {
+    Capture(Which, CaptureError),
+    /// Only so much was kept of a packet, less than was to be looked into.
+    Cut(usize),
+    /// The digest could not be decoded.
+    Stuck,
+    Interrupted,
+}
+
+/// A packet as its capture has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Nanoseconds of its capture's clock.
+    pub at: i64,
+    pub packet: Packet,
+    /// Its number among the frames, and its length there.
+    pub frame: u64,
+    pub len: u32,
+}
+
+/// Packets of which less was kept are read as far as they go; no other packet is judged by so little.
+const FLOOR: usize = 40;
+/// Of so many frames, one asks whether to go on.
+const ASK_EVERY: u64 = 1 << 14;
+
+pub struct Side<'a> {
+    reader: Reader<'a>,
+    which: Which,
+    depth: usize,
+    go_on: &'a dyn Fn() -> bool,
+    contents: Contents,
+    first: u64,
+    last: u64,
+    ended: bool,
+}
+
+impl<'a> Side<'a> {
+    pub fn new(reader: Reader<'a>, which: Which, depth: usize, go_on: &'a dyn Fn() -> bool) -> Self {
+        let contents = Contents::default();
+        Self { reader, which, depth, go_on, contents, first: u64::MAX, last: 0, ended: false }
+    }
+
+    /// So far.
+    pub fn contents(&self) -> Contents {
+        let span = (self.first <= self.last).then_some((self.first, self.last));
+        Contents { span, ..self.contents }
+    }
+
+    pub fn packets(&self) -> u64 {
+        self.contents.packets
+    }
+
+    /// The next IP packet. A file that ends within a record ends before it.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Seen>, Stop> {
+        while !self.ended {
+            let frame = self.reader.packets();
+            if frame.is_multiple_of(ASK_EVERY) && !(self.go_on)() {
+                return Err(Stop::Interrupted);
+            }
+            let record = match self.reader.next() {
+                Ok(Some(record)) => record,
+                Ok(None) => {
+                    self.ended = true;
+                    break;
+                }
+                Err(CaptureError::Truncated { packets, .. }) if packets > 0 => {
+                    self.contents.truncated = true;
+                    self.ended = true;
+                    break;
+                }
+                Err(error) => return Err(Stop::Capture(self.which, error)),
+            };
+            let Record { at: Stamp(at), len, bytes, link, .. } = record;
+            self.first = self.first.min(at);
+            self.last = self.last.max(at);
+            self.contents.longest = self.contents.longest.max(len);
+            let Some(link) = link else {
+                self.contents.other_links += 1;
+                continue;
+            };
+            let Some(packet) = packet(bytes, link, self.depth) else {
+                self.contents.not_ip += 1;
+                continue;
+            };
+            if bytes.len() < len as usize
+                && let Some(kept) = kept(bytes, link)
+            {
+                let kept = kept.min(self.contents.kept.unwrap_or(DEPTH));
+                self.contents.kept = Some(kept);
+                if kept < self.depth {
+                    return Err(Stop::Cut(kept));
+                }
+            }
+            self.contents.packets += 1;
+            return Ok(Some(Seen { at: i64::try_from(at).unwrap_or(i64::MAX), packet, frame, len }));
+        }
+        Ok(None)
+    }
+}
+
+/// How much there is of a cut packet, if that is less than anybody looks into.
+fn kept(frame: &[u8], link: LinkType) -> Option<usize> {
+    let before = match link {
+        LinkType::Ethernet => ethernet::inside(frame)?.1,
+        LinkType::Ip => 0,
+        LinkType::Cooked => 16,
+        LinkType::Cooked2 => 20,
+        LinkType::Loopback => 4,
+    };
+    let kept = frame.len().saturating_sub(before);
+    (FLOOR..DEPTH).contains(&kept).then_some(kept)
+}

@@ -1,0 +1,67 @@
+//! What decoded flows and counters say about a network: FlowRadar's analyzer, li-thesis §4.6.
+//!
+//! Everything here is a function of counters by switch and slot, whoever decoded them. [`loops`] and [`blackholes`] look at
+//! where a flow was in a slot (§4.6.1), [`losses`] at how its counters differ along its path (§4.6.2).
+//!
+//! Invariant: of counters that are not known nothing is concluded; that a flow stopped at a switch needs none.
+
+mod flowlets;
+mod paths;
+
+use std::collections::BTreeMap;
+
+pub use flowlets::{Flowlet, FlowletLoss, Hop, losses};
+pub use paths::{Blackhole, Loop, blackholes, by_place, loops};
+
+use crate::flowset::FlowKey;
+
+/// When something is called a loop, a blackhole, a flowlet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thresholds {
+    /// Two neighbours that both have at least so many times the packets that came to them send them to and fro. In longer
+    /// cycles, which no right path has, any more packets than outside are a loop, as in the thesis.
+    pub loop_factor: f64,
+    /// A flow that loses this share of its packets from one hop to the next within a slot has met a blackhole for part of it.
+    /// The thesis says "a large difference"; what is on its way at the end of a slot is far less than half.
+    pub blackhole_share: f64,
+    /// With fewer packets in a slot, a share of them says nothing.
+    pub blackhole_packets: u32,
+    /// Slots without a packet that separate two flowlets: what has not arrived by then is lost.
+    pub flowlet_gap: u32,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self { loop_factor: 2.0, blackhole_share: 0.5, blackhole_packets: 8, flowlet_gap: 1 }
+    }
+}
+
+/// Packets of a flow at each switch that saw it in a slot; `None` where it was seen and could not be counted.
+pub type Seen = BTreeMap<usize, Option<u32>>;
+
+/// The switches that a flow should pass, first to last; empty if that is not known.
+pub type Route<'a> = &'a dyn Fn(&FlowKey) -> Vec<usize>;
+
+/// What switches saw in one slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    flows: BTreeMap<FlowKey, Seen>,
+}
+
+impl Slot {
+    /// A switch saw a flow.
+    pub fn add(&mut self, switch: usize, flow: FlowKey, packets: Option<u32>) {
+        self.flows.entry(flow).or_default().insert(switch, packets);
+    }
+
+    pub fn flows(&self) -> impl Iterator<Item = (&FlowKey, &Seen)> {
+        self.flows.iter()
+    }
+
+    pub fn seen(&self, flow: &FlowKey) -> Option<&Seen> {
+        self.flows.get(flow)
+    }
+}
+
+#[cfg(test)]
+mod tests;

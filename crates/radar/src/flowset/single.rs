@@ -1,0 +1,99 @@
+//! SingleDecode: the flows of one switch out of its own flowset (li-thesis §4.4.1, Algorithm 7).
+//!
+//! A cell with one flow tells which, and how many packets it had. Taken out of its other cells, it leaves others alone.
+
+use super::Flowset;
+use super::key::FlowKey;
+use super::table::{Alone, Table};
+
+/// What a flowset was found to have in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decoded {
+    /// With their packets, in no particular order.
+    pub flows: Vec<(FlowKey, u32)>,
+    /// Flows that could not be told; those that could are right nevertheless.
+    pub left: u64,
+    /// The flow filter took a new flow for one it had, so packets of one are counted as those of others: the flows are right,
+    /// their counters may not be.
+    ///
+    /// If flows are left, this may be so and not be seen.
+    pub overcounted: bool,
+}
+
+impl Decoded {
+    /// Whether flows and counters are exactly what passed.
+    pub fn is_complete(&self) -> bool {
+        self.left == 0 && !self.overcounted
+    }
+}
+
+impl Flowset {
+    pub fn decode(&self) -> Decoded {
+        let mut table = Table::new(self);
+        let mut flows = Vec::with_capacity((self.flows as usize).min(table.len()));
+        let (mut flow_check, mut packet_check) = (0_u64, 0_u64);
+        peel(&mut table, |Alone { key, hash, packets, .. }| {
+            flows.push((*key, *packets));
+            flow_check = flow_check.wrapping_add(*hash);
+            packet_check = packet_check.wrapping_add(hash.wrapping_mul(u64::from(*packets)));
+        });
+        let all = table.has_no_flows() && flows.len() as u64 == self.flows && flow_check == self.flow_check;
+        let left = if all { 0 } else { self.flows.saturating_sub(flows.len() as u64).max(1) };
+        let overcounted = table.has_stray_packets() || (all && packet_check != self.packet_check);
+        Decoded { flows, left, overcounted }
+    }
+}
+
+/// Cells that are looked at together, so that the processor fetches all of them at once.
+const BATCH: usize = 16;
+
+/// Takes out whatever is alone in a cell, until nothing is.
+pub(super) fn peel(table: &mut Table, mut found: impl FnMut(&Alone)) {
+    let mut candidates = Candidates::all(table);
+    let mut batch: Vec<(usize, Alone)> = Vec::with_capacity(BATCH);
+    while let Some(cells) = candidates.next() {
+        let alone =
+            |at: &u32| table.alone(*at as usize).filter(|alone| !alone.is_hole).map(|alone| (*at as usize, alone));
+        batch.extend(cells.iter().filter_map(alone));
+        for (at, alone) in batch.drain(..) {
+            // Another of its cells may have been in the same batch.
+            if table.is_candidate(at) {
+                table.take(&alone.key, &alone.places, alone.packets, false, |at, is_candidate| {
+                    candidates.add(at, is_candidate)
+                });
+                found(&alone);
+            }
+        }
+    }
+}
+
+/// Cells that may have a flow alone, and when to look at them.
+struct Candidates {
+    cells: Vec<u32>,
+    len: usize,
+    next: usize,
+}
+
+impl Candidates {
+    fn all(table: &Table) -> Self {
+        let mut candidates = Self { cells: vec![0; table.len() + 1], len: 0, next: 0 };
+        (0..table.len()).for_each(|at| candidates.add(at, table.is_candidate(at)));
+        candidates
+    }
+
+    /// Without a branch: whether it is one cannot be foreseen. A cell comes to have one flow once, so there is room, but not in
+    /// a table that somebody made up, which must come to an end, too.
+    #[inline]
+    fn add(&mut self, at: usize, is_candidate: bool) {
+        if let Some(cell) = self.cells.get_mut(self.len) {
+            *cell = at as u32;
+            self.len += usize::from(is_candidate);
+        }
+    }
+
+    fn next(&mut self) -> Option<&[u32]> {
+        let from = self.next;
+        self.next = self.len.min(from + BATCH);
+        (from < self.next).then(|| &self.cells[from..self.next])
+    }
+}

@@ -1,0 +1,147 @@
+//! A switch among others: what it counted, what is known of that, and what is left of its table.
+
+use super::Flowset;
+use super::key::FlowKey;
+use super::shape::Places;
+use super::table::Table;
+
+/// A flow that was found at a switch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub flow: u32,
+    /// Exact for what the switch told by itself before anything was lent, else a guess.
+    pub packets: u32,
+    /// The flow's own.
+    pub hash: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Switch {
+    pub flowset: Flowset,
+    pub table: Table,
+    pub found: Vec<Found>,
+    /// The first of those were told without help.
+    pub unaided: usize,
+    /// Which flows have ever been found here.
+    pub known: Bits,
+    /// Those that turned out to be none.
+    pub returned: Bits,
+    /// Cells that may have a flow alone.
+    pub candidates: Vec<u32>,
+    /// How many of each neighbour's have been looked at; where routes are known, what it was told of, and how many of its own
+    /// it has told others of.
+    pub seen: Vec<usize>,
+    pub inbox: Vec<Found>,
+    pub sent: usize,
+    /// All flows are known for certain.
+    pub is_told: bool,
+}
+
+impl Switch {
+    pub fn new(mut flowset: Flowset, neighbours: usize) -> Self {
+        let table = Table::new(&flowset);
+        let candidates = (0..table.len() as u32).filter(|at| table.is_candidate(*at as usize)).collect();
+        // The table has them now.
+        (flowset.low, flowset.high, flowset.flow_counts) = Default::default();
+        Self {
+            flowset,
+            table,
+            found: Vec::new(),
+            unaided: 0,
+            known: Bits::default(),
+            returned: Bits::default(),
+            candidates,
+            seen: vec![0; neighbours],
+            inbox: Vec::new(),
+            sent: 0,
+            is_told: false,
+        }
+    }
+
+    /// Takes out a flow that a neighbour knows, if it may be here.
+    pub fn take_lent(&mut self, lent: Found, keys: &[FlowKey]) {
+        if self.known.has(lent.flow) {
+            return;
+        }
+        let hash = self.table.hashing.of_hash(lent.hash);
+        if !self.flowset.filter_has(hash) {
+            return;
+        }
+        self.known.set(lent.flow);
+        self.found.push(lent);
+        let places = self.table.hashing.places(hash);
+        let Self { table, candidates, .. } = self;
+        table.take(&keys[lent.flow as usize], &places, lent.packets, false, add_to(candidates));
+    }
+
+    /// A flow's hash at this switch.
+    #[inline]
+    pub fn hash(&self, found: &Found) -> u64 {
+        self.table.hashing.of_hash(found.hash)
+    }
+
+    #[inline]
+    pub fn places(&self, found: &Found) -> Places {
+        self.table.hashing.places(self.hash(found))
+    }
+
+    pub fn keeps(&self, found: &Found) -> bool {
+        !self.returned.has(found.flow)
+    }
+
+    /// What was found and not returned.
+    fn kept(&self) -> impl Iterator<Item = &Found> {
+        self.found.iter().filter(|found| self.keeps(found))
+    }
+
+    /// What was told without help.
+    pub fn own(&self) -> &[Found] {
+        &self.found[..self.unaided]
+    }
+
+    /// What was found with the help of neighbours, and not returned.
+    pub fn lent(&self) -> impl Iterator<Item = &Found> {
+        self.found[self.unaided..].iter().filter(|found| self.keeps(found))
+    }
+
+    /// What was returned: it looked like a flow of this switch, and its cells do not have it.
+    pub fn returned(&self) -> impl Iterator<Item = &Found> {
+        self.found.iter().filter(|found| !self.keeps(found))
+    }
+
+    /// Whether the flows that were found are those that passed: nothing is left in the cells, and the sum over all flows is
+    /// what it was at the switch.
+    pub fn has_all_flows(&self) -> bool {
+        let sum = |sum: u64, found: &Found| sum.wrapping_add(self.hash(found));
+        self.table.has_no_flows()
+            && self.kept().count() as u64 == self.flowset.flows
+            && self.kept().fold(0, sum) == self.flowset.flow_check
+    }
+}
+
+pub(super) fn add_to(candidates: &mut Vec<u32>) -> impl FnMut(usize, bool) {
+    |at, is_candidate| {
+        if is_candidate {
+            candidates.push(at as u32);
+        }
+    }
+}
+
+/// A set of small numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bits(Vec<u64>);
+
+impl Bits {
+    #[inline]
+    pub fn has(&self, at: u32) -> bool {
+        self.0.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+
+    pub fn set(&mut self, at: u32) {
+        let word = at as usize / 64;
+        if word >= self.0.len() {
+            self.0.resize((word + 1).next_power_of_two(), 0);
+        }
+        self.0[word] |= 1 << (at % 64);
+    }
+}

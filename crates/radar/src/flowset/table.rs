@@ -1,0 +1,118 @@
+//! The counting table as decoders see it: cells that flows are taken out of.
+//!
+//! A decoder that was lent a flow by a neighbour may take out one that was never there. That leaves a hole: a flow with its
+//! sign reversed, which is found and filled like any other flow is found and taken out. So counts of flows have a sign here.
+
+use super::key::{FlowKey, WORDS, WORDS_V4};
+use super::shape::{Hashing, Places};
+use super::{Flowset, High};
+
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+struct Cell {
+    low: [u64; WORDS_V4],
+    flows: i32,
+    packets: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub hashing: Hashing,
+    cells: Vec<Cell>,
+    /// Empty if there is no IPv6.
+    high: Vec<High>,
+}
+
+/// What is alone in a cell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alone {
+    pub key: FlowKey,
+    /// At this switch.
+    pub hash: u64,
+    pub places: Places,
+    pub packets: u32,
+    /// It was taken out and had never been in.
+    pub is_hole: bool,
+}
+
+impl Table {
+    pub fn new(flowset: &Flowset) -> Self {
+        let counts = flowset.flow_counts.iter().zip(&flowset.packet_counts);
+        let cell = |(low, (flows, packets)): (&[u64; WORDS_V4], (&u32, &u32))| Cell {
+            low: *low,
+            flows: *flows as i32,
+            packets: *packets,
+        };
+        let cells = flowset.low.iter().zip(counts).map(cell).collect();
+        Self { hashing: flowset.hashing, cells, high: flowset.high.clone() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether a cell could have one flow alone.
+    #[inline]
+    pub fn is_candidate(&self, at: usize) -> bool {
+        self.cells[at].flows.unsigned_abs() == 1
+    }
+
+    /// The one flow of a cell. What several make together is hardly ever a flow that belongs there.
+    #[inline]
+    pub fn alone(&self, at: usize) -> Option<Alone> {
+        let cell = &self.cells[at];
+        if cell.flows.unsigned_abs() != 1 {
+            return None;
+        }
+        let mut words = [0; WORDS];
+        words[..WORDS_V4].copy_from_slice(&cell.low);
+        if let Some(high) = self.high.get(at) {
+            words[WORDS_V4..].copy_from_slice(high);
+        }
+        let key = FlowKey::from_words(words)?;
+        let hash = self.hashing.of(&key);
+        let places = self.hashing.places(hash);
+        let alone = Alone { key, hash, places, packets: cell.packets, is_hole: cell.flows < 0 };
+        places.contains(at).then_some(alone)
+    }
+
+    /// Takes a flow out of its cells, or a hole; `then` hears of each cell whether it could have one flow alone now.
+    #[inline]
+    pub fn take(
+        &mut self,
+        key: &FlowKey,
+        places: &Places,
+        packets: u32,
+        is_hole: bool,
+        mut then: impl FnMut(usize, bool),
+    ) {
+        let sign = if is_hole { -1 } else { 1 };
+        let [a, b, high @ ..] = key.words();
+        for at in places.iter() {
+            let cell = &mut self.cells[at];
+            cell.low = [cell.low[0] ^ a, cell.low[1] ^ b];
+            cell.flows = cell.flows.wrapping_sub(sign);
+            cell.packets = cell.packets.wrapping_sub(packets);
+            then(at, cell.flows.unsigned_abs() == 1);
+        }
+        if !key.is_short() {
+            if self.high.is_empty() {
+                self.high = vec![High::default(); self.cells.len()];
+            }
+            for at in places.iter() {
+                self.high[at].iter_mut().zip(high).for_each(|(sum, word)| *sum ^= word);
+            }
+        }
+    }
+
+    /// Whether every flow has been taken out.
+    pub fn has_no_flows(&self) -> bool {
+        self.cells.iter().all(|cell| cell.flows == 0 && cell.low == [0; WORDS_V4])
+            && self.high.as_flattened().iter().all(|word| *word == 0)
+    }
+
+    /// Whether packets are counted where no flow is: those of a flow that the filter took for another.
+    pub fn has_stray_packets(&self) -> bool {
+        self.cells.iter().any(|cell| cell.flows == 0 && cell.low == [0; WORDS_V4] && cell.packets != 0)
+    }
+}
