@@ -28,15 +28,17 @@
 //! | `keys` | which keys there are; unknown ones are answered with the nearest |
 //! | `sweep` | lists to points |
 //! | `reader` | values to types; which keys had an effect |
-//! | `fabric`, `links`, `traffic`, `transports`, `work`, `plan` | tables to a [`Setup`] |
+//! | `fabric`, `links`, `faulty`, `meters`, `traffic`, `transports`, `work`, `plan` | tables to a [`Setup`] |
 //!
 //! Everything that can be wrong is found before anything runs: each point's setup is made once to see whether it can
 //! be.
 
 mod error;
 mod fabric;
+mod faulty;
 mod keys;
 mod links;
+mod meters;
 mod plan;
 mod reader;
 mod seeds;
@@ -58,7 +60,7 @@ use wire::ethernet::MIN_FRAME;
 pub use error::{Place, ScenarioError};
 pub use seeds::Seeds;
 
-use crate::net::{Sampling, Setup};
+use crate::net::{Rule, Sampling, Setup, metering};
 use crate::topology::{DirectedLink, Topology};
 use reader::{Read, Reader, Used};
 use tree::Node;
@@ -158,19 +160,35 @@ fn point(reader: &Reader<'_>, number: usize, label: String, config: Node, folder
     let until = until.unwrap_or(LONGEST_WITHOUT_UNTIL);
     let measure = reader.table("measure");
     let captured = captured(&measure, &topology)?;
+    let host = reader.table("host");
+    let radar = meters::read(reader.inner("radar").as_ref(), &topology, until)?;
+    if let (Some(_), Some(_)) = (&radar, switches.repeat) {
+        return Err(reader.wrong("radar", "expected no meters where switches repeat: repeat_naks, repeat_naked"));
+    }
     let frame = Setup {
         switches: switches.settings,
         marking: switches.marking,
         repeat: switches.repeat,
+        radar,
         switch_latency: switches.latency,
-        host_latency: fabric::host_latency(&reader.table("host"))?,
+        host_latency: fabric::host_latency(&host)?,
+        handshakes: host.flag("handshake")?.unwrap_or(false),
         links,
+        rules: rules(reader, &topology)?,
         until: Time::ZERO + until,
         sampling: sampling(&measure, &topology, until)?,
         capture: captured,
         ..Setup::new(topology)
     };
     Ok(Point { number, label, seeds: seeds(&run)?, config, frame, traffic })
+}
+
+/// Blackholes and detours; of two that concern the same packets, the first counts.
+fn rules(reader: &Reader<'_>, topology: &Topology) -> Read<Vec<Rule>> {
+    let holes = reader.tables("blackhole");
+    let holes = holes.iter().map(|table| faulty::blackhole(table, topology));
+    let detours = reader.tables("detour");
+    holes.chain(detours.iter().map(|table| faulty::detour(table, topology))).collect()
 }
 
 fn traffic_of(
@@ -256,6 +274,11 @@ impl Point {
     /// Ports whose packets are kept; both of a link, next to each other.
     pub fn captured(&self) -> &[DirectedLink] {
         &self.frame.capture
+    }
+
+    /// Meters, if there are any.
+    pub fn radar(&self) -> Option<&metering::Config> {
+        self.frame.radar.as_ref()
     }
 
     /// What the file and the command line said, with this point's values in place of lists.

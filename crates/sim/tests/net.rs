@@ -1,6 +1,6 @@
 //! Whole networks: what goes in comes out, queues behave, protocols on links do what they promise.
 
-use faults::{Model, Random, Schedule};
+use faults::{Model, Random, Schedule, Step};
 use machine::{SwitchPort, SwitchProgram};
 use sim::link::{self, Mode, Profile, Unwatched};
 use sim::net::{
@@ -292,9 +292,10 @@ struct Tenth {
 
 impl SwitchProgram for Tenth {
     type Frame = Packet;
+    type Tag = ();
     const WATCHES_DEPARTURES: bool = true;
 
-    fn on_route(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Packet) -> u32 {
+    fn on_route(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Packet, _tag: &mut ()) -> u32 {
         self.routed += 1;
         u32::from(!self.routed.is_multiple_of(10))
     }
@@ -312,4 +313,22 @@ fn a_switch_program_sees_every_packet_and_may_drop_it() {
     let outcome = net::run_with(setup, &mut program, &Unwatched).unwrap();
     assert_eq!((program.routed, program.departed), (200, 180));
     assert_eq!(outcome.flows.iter().map(|flow| flow.received).sum::<u64>(), 180 * u64::from(PAYLOAD));
+}
+
+#[test]
+fn a_handshake_takes_a_round_trip_and_a_syn_that_is_lost_a_second() {
+    let fct = |handshakes, lost: Vec<u64>| {
+        let mut setup = corrupting(Protection::None, 0.0);
+        setup.links[0].forward = Schedule::from_steps(&[Step { frames: Some(lost), ..Step::default() }]).unwrap();
+        setup.until = Time::NEVER;
+        setup.handshakes = handshakes;
+        setup.traffic = vec![traffic(dctcp(), vec![flow(&setup.topology, "h4", "h8", 1_000)])];
+        let row = run(setup).flows[0];
+        (row.fct().unwrap(), row.ideal)
+    };
+    let ((bare, _), (shaken, ideal)) = (fct(false, vec![9]), fct(true, vec![9]));
+    assert_eq!(shaken, ideal);
+    assert!(shaken > bare && shaken < bare * 3, "{bare} and {shaken}");
+    assert_eq!(fct(true, vec![0]).0, shaken + Span::from_ms(1_000));
+    assert_eq!(fct(true, vec![0, 1]).0, shaken + Span::from_ms(3_000));
 }

@@ -8,9 +8,11 @@ pub struct Header<'a> {
     pub source: u16,
     pub destination: u16,
     pub seq: u32,
-    pub ack: u32,
+    /// The first segment of a connection acknowledges nothing.
+    pub ack: Option<u32>,
     /// As the header has it, scaled.
     pub window: u16,
+    pub syn: bool,
     pub ece: bool,
     pub cwr: bool,
     pub timestamp: u32,
@@ -38,8 +40,11 @@ impl Header<'_> {
         out.extend(self.source.to_be_bytes());
         out.extend(self.destination.to_be_bytes());
         out.extend(self.seq.to_be_bytes());
-        out.extend(self.ack.to_be_bytes());
-        let flags = 0x10 | u8::from(self.ece) << 6 | u8::from(self.cwr) << 7;
+        out.extend(self.ack.unwrap_or_default().to_be_bytes());
+        let flags = u8::from(self.ack.is_some()) << 4
+            | u8::from(self.syn) << 1
+            | u8::from(self.ece) << 6
+            | u8::from(self.cwr) << 7;
         out.extend([((self.size() / 4) << 4) as u8, flags]);
         out.extend(self.window.to_be_bytes());
         out.extend([0; 4]);

@@ -11,9 +11,10 @@ use super::events::Event;
 use super::flows::Source;
 use super::host::Host;
 use super::outcome::Outcome;
-use super::packet::{Handle, Packet, Packets};
+use super::packet::{Handle, Packet, Packets, Tags};
 use super::port::{Port, Queues};
 use super::protect::{Pair, Protected};
+use super::rules::Rules;
 use super::sampling::Sampler;
 use super::setup::{Protection, Setup};
 use super::switch::Switch;
@@ -43,6 +44,7 @@ impl<'p, P: SwitchProgram<Frame = Packet>> Network<'p, P> {
             routes,
             queue: Queue::default(),
             packets: Packets::new(),
+            tags: Tags::default(),
             ports,
             places,
             switches,
@@ -50,6 +52,8 @@ impl<'p, P: SwitchProgram<Frame = Packet>> Network<'p, P> {
             numbers,
             links,
             hops: Vec::new(),
+            handshakes: setup.handshakes,
+            rules: Rules::new(&setup).map(Box::new),
             ends: Vec::new(),
             flows: Vec::new(),
             standing: BTreeMap::new(),
@@ -59,6 +63,7 @@ impl<'p, P: SwitchProgram<Frame = Packet>> Network<'p, P> {
             random: Random::new(setup.seed, MARKING_STREAM),
             flow_random: Random::new(setup.seed, FLOW_STREAM),
             taken: Vec::new(),
+            kept: Vec::new(),
             delivered: Vec::new(),
             released: Vec::new(),
             sent: Vec::new(),

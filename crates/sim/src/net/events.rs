@@ -58,6 +58,10 @@ pub enum Event {
     FlowStarts {
         traffic: u32,
     },
+    /// A handshake that has not been answered is tried again.
+    Shake {
+        place: u32,
+    },
     /// Time to look at everything that is watched.
     Sample,
 }

@@ -16,6 +16,7 @@ use wire::ethernet::on_wire;
 use super::end::{End, Tally, Transport};
 use super::events::Event;
 use super::forwarding::TO_HOST;
+use super::handshake::SYN_LEN;
 use super::outcome::FlowRow;
 use super::packet::{MOST_HOPS, Packet};
 use super::raw;
@@ -100,6 +101,10 @@ pub struct FlowState {
     pub vacated: bool,
     /// In the order of starts.
     pub number: u32,
+    /// If its handshake is under way: when it is tried again, and how long was waited for this time.
+    pub handshake: Option<(Time, Span)>,
+    /// What equal paths are chosen by.
+    pub hash: u64,
 }
 
 /// A queue pair that flows share: which traffic's, between which hosts, which of several.
@@ -140,12 +145,21 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         if !is_series {
             self.schedule_next_flow(traffic, now);
         }
+        if self.shakes(&self.sources[traffic as usize].traffic.transport) {
+            self.shake(now, place);
+        } else {
+            self.first_bytes(now, place, flow.bytes);
+        }
+        Ok(())
+    }
+
+    /// A connection stands, and its flow begins to send.
+    pub(super) fn first_bytes(&mut self, now: Time, place: u32, bytes: u64) {
         let end = place * 2;
-        let after = self.ends[end as usize].send(now, end, flow.bytes, &mut self.queue);
+        let after = self.ends[end as usize].send(now, end, bytes, &mut self.queue);
         self.after(now, end, after);
         let port = self.hosts[self.ends[end as usize].host as usize].port;
         self.serve(now, port);
-        Ok(())
     }
 
     /// Lets a flow share a connection that stands.
@@ -190,7 +204,10 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             let end = End::new(machine, host, (at + side * HOPS / 2) as u32, place, class);
             put(&mut self.ends, place as usize * 2 + side, end);
         }
+        let shaking =
+            if self.shakes(&transport) { self.trip(&there, SYN_LEN) + self.trip(&back, SYN_LEN) } else { Span::ZERO };
         let ideal = self.ideal(&there, &transport, flow.bytes) + self.ideal_answer(&back, &transport, reply);
+        let ideal = ideal + shaking;
         let state = FlowState {
             row: FlowRow { ideal, ..row(now, traffic, flow) },
             under_way: true,
@@ -204,6 +221,8 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             over: false,
             vacated: false,
             number: self.begun,
+            handshake: None,
+            hash,
         };
         self.begun += 1;
         put(&mut self.flows, place as usize, state);
@@ -258,16 +277,24 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         sum + slowest
     }
 
+    /// What a frame of this length takes along a path that is its alone.
+    fn trip(&self, path: &[DirectedLink], len: u32) -> Span {
+        let hop = |hop: &DirectedLink| {
+            let port = &self.ports[hop.index()];
+            port.flight + port.time_of(len as u16)
+        };
+        path.iter().map(hop).fold(Span::ZERO, |sum, span| sum + span)
+    }
+
+    /// Whether connections of a transport begin with a handshake.
+    fn shakes(&self, transport: &TransportSetup) -> bool {
+        self.handshakes && matches!(transport, TransportSetup::Tcp(_))
+    }
+
     /// What the sender waits for besides: an answer, or of RDMA an acknowledgement.
     fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
         match (transport, reply) {
-            (transport, 0) if transport.is_rdma() => {
-                let hop = |hop: &DirectedLink| {
-                    let port = &self.ports[hop.index()];
-                    port.flight + port.time_of(roce::ACK_LEN as u16)
-                };
-                path.iter().map(hop).fold(Span::ZERO, |sum, span| sum + span)
-            }
+            (transport, 0) if transport.is_rdma() => self.trip(path, roce::ACK_LEN),
             (_, 0) => Span::ZERO,
             (_, reply) => self.ideal(path, transport, reply),
         }

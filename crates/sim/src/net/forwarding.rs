@@ -1,6 +1,6 @@
 //! Packets on their way through switches.
 
-use machine::{SwitchPort, SwitchProgram};
+use machine::{SwitchPort, SwitchProgram, Why};
 use units::Time;
 use wire::ethernet::on_wire;
 
@@ -18,9 +18,14 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// A packet has come to the end of a hop.
     #[inline]
     pub(super) fn arrive(&mut self, now: Time, id: u32) {
-        let packet = self.packets.get_mut(id);
-        let hop = self.hops[packet.route as usize];
-        packet.route += 1;
+        let hop = if self.rules.is_none() {
+            let packet = self.packets.get_mut(id);
+            packet.route += 1;
+            self.hops[packet.route as usize - 1]
+        } else {
+            let Some(hop) = self.hop_by_rules(now, id) else { return };
+            hop
+        };
         if hop & TO_HOST == 0 {
             self.enqueue(now, hop, id);
         } else {
@@ -33,23 +38,26 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     fn enqueue(&mut self, now: Time, at: u32, id: u32) {
         let packet = self.packets.get_mut(id);
         let place = SwitchPort { switch: self.ports[at as usize].owner, port: at };
-        match self.program.on_route(now, place, packet) {
+        let tag = self.tags.get_mut(id);
+        match self.program.on_route(now, place, packet, tag) {
             1 => self.join_queue(now, place, id),
             0 => self.discard(id),
             several => {
-                let packet = *packet;
+                let (packet, tag) = (*packet, *tag);
                 // Before any of them can come to its end: the place of their connection is theirs until all have.
                 self.ends[packet.to() as usize].made += u64::from(several - 1);
                 self.join_queue(now, place, id);
-                (1..several).for_each(|_| self.repeat(now, place, packet));
+                (1..several).for_each(|_| self.repeat(now, place, packet, tag));
             }
         }
     }
 
     /// A copy of a packet joins the queue that the packet joined.
-    fn repeat(&mut self, now: Time, place: SwitchPort, packet: Packet) {
+    fn repeat(&mut self, now: Time, place: SwitchPort, packet: Packet, tag: P::Tag) {
         self.outcome.repeated_bytes += u64::from(on_wire(u32::from(packet.len)));
         let copy = self.packets.insert(packet);
+        self.tags.reset(copy);
+        *self.tags.get_mut(copy) = tag;
         self.join_queue(now, place, copy);
     }
 
@@ -61,7 +69,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         let switch = &mut self.switches[place.switch as usize];
         if !switch.admits(now, &self.ports, at as usize, bytes) {
             self.ports[at as usize].counters.dropped += 1;
-            return self.discard(id);
+            return self.lose(now, at, Why::Full, id);
         }
         let port = &mut self.ports[at as usize];
         let backlog = port.backlog(now);
@@ -101,7 +109,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             self.capture(begin, at, id, corrupted);
         }
         if corrupted {
-            return self.discard(id);
+            return self.lose(begin, at, Why::Corrupted, id);
         }
         self.queue.schedule(arrival, Event::Arrive { packet: id });
     }
@@ -112,6 +120,12 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         let (src, dst, flow) = self.flow_of(to / 2);
         let forward = !to.is_multiple_of(2);
         self.outcome.captured.push(Captured { at: now, port: at, src, dst, flow, forward, packet, corrupted });
+    }
+
+    /// A packet is lost behind the upstream end of a link.
+    pub(super) fn lose(&mut self, now: Time, link: u32, why: Why, id: u32) {
+        self.program.on_drop(now, link, why, self.packets.get_mut(id), self.tags.get_mut(id));
+        self.discard(id);
     }
 
     /// A packet is gone before it came to its end.

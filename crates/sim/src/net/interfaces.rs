@@ -1,6 +1,6 @@
 //! Where packets begin and end: the interfaces of hosts.
 
-use machine::{Pull, SwitchProgram};
+use machine::{Conversation, Pull, SwitchProgram};
 use units::Time;
 
 use super::end::Segment;
@@ -11,6 +11,10 @@ use super::world::Network;
 impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// A packet has come to the host that it is for.
     pub(super) fn reach_host(&mut self, now: Time, host: u32, id: u32) {
+        if P::WATCHES_HOSTS {
+            let packet = self.packets.get_mut(id);
+            self.program.on_host_receives(now, packet.came_by, packet, self.tags.get_mut(id));
+        }
         if self.hosts[host as usize].is_immediate() {
             return self.receive_one(now, host, id);
         }
@@ -62,18 +66,24 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         }
         let (_, segment) = end.pull(now, id, &mut self.queue);
         let Some(segment) = segment else { return };
-        let packet = self.packet(id, segment);
+        let packet = self.packet(now, id, segment);
+        self.send_behind(now, at, packet);
+    }
+
+    /// A packet leaves a host behind whatever its interface is sending.
+    pub(super) fn send_behind(&mut self, now: Time, at: u32, id: u32) {
         let port = &mut self.ports[at as usize];
         let begin = port.busy_until.max(now);
-        port.busy_until = begin + port.time_of(segment.len);
-        self.transmit(begin, at, packet);
+        port.busy_until = begin + port.time_of(self.packets.get(id).len);
+        self.transmit(begin, at, id);
     }
 
     /// A packet of an end's segment.
-    fn packet(&mut self, id: u32, segment: Segment) -> u32 {
+    pub(super) fn packet(&mut self, now: Time, id: u32, segment: Segment) -> u32 {
         let end = &mut self.ends[id as usize];
         end.made += 1;
-        self.packets.insert(Packet {
+        let host = end.host;
+        let packet = self.packets.insert(Packet {
             route: end.route,
             came_by: NONE,
             next: NONE,
@@ -81,7 +91,21 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             class: end.class,
             ecn: segment.ecn,
             body: segment.body,
-        })
+        });
+        self.tags.reset(packet);
+        if P::WATCHES_HOSTS {
+            self.show_sent(now, host, id, packet);
+        }
+        packet
+    }
+
+    /// Shows the program a packet that an end has made.
+    fn show_sent(&mut self, now: Time, host: u32, end: u32, id: u32) {
+        let (src, dst, flow) = self.flow_of(end / 2);
+        let forward = end.is_multiple_of(2);
+        let (from, to) = if forward { (src.0, dst.0) } else { (dst.0, src.0) };
+        let (who, link) = (Conversation { from, to, flow, forward }, self.hosts[host as usize].port);
+        self.program.on_host_sends(now, link, who, self.packets.get_mut(id), self.tags.get_mut(id));
     }
 
     /// The next packet of a host that has any, by turns.
@@ -108,7 +132,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
                 }
             }
             let Some(segment) = segment else { continue };
-            return Some(self.packet(id, segment));
+            return Some(self.packet(now, id, segment));
         }
     }
 

@@ -4,6 +4,7 @@ use transport::roce::repeat;
 use units::{Span, Time};
 
 use super::end::Tally;
+use super::metering;
 use super::packet::Packet;
 use super::port::PortCounters;
 use super::protect::LinkTally;
@@ -108,6 +109,12 @@ pub struct Outcome {
     pub repeated_bytes: u64,
     /// The pools of bits of hosts that share them among their connections.
     pub pools: Vec<PoolUse>,
+    /// What meters found, where there are any.
+    pub radar: Option<metering::Found>,
+    /// Packets that each of the setup's rules was applied to, in their order.
+    pub ruled: Vec<u64>,
+    /// Packets that went round in circles until they were dropped.
+    pub expired: u64,
     pub pfc_pauses: u64,
     pub packet_hops: u64,
     pub events: u64,

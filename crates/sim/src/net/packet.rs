@@ -17,6 +17,14 @@ pub enum Body {
     Roce(roce::Packet),
     Selective(selective::Packet),
     Raw(raw::Datagram),
+    /// Of TCP, before there is a connection to speak of.
+    Handshake(Handshake),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    Syn,
+    SynAck,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +43,7 @@ pub struct Packet {
     pub body: Body,
 }
 
-/// Hops of a flow there; as many back.
+/// Hops of a flow there; as many back. A packet that has been through so many is going round in circles.
 pub const MOST_HOPS: u32 = 32;
 
 impl Packet {
@@ -43,6 +51,12 @@ impl Packet {
     #[inline]
     pub fn to(&self) -> u32 {
         self.route / (2 * MOST_HOPS) * 2 + u32::from(self.route % (2 * MOST_HOPS) < MOST_HOPS)
+    }
+
+    /// Hops that it may still take.
+    #[inline]
+    pub fn time_to_live(&self) -> u32 {
+        MOST_HOPS - 1 - self.route % MOST_HOPS
     }
 }
 
@@ -100,6 +114,43 @@ impl Packets {
     /// Packets in flight at most.
     pub fn most(&self) -> usize {
         self.slots.len()
+    }
+}
+
+/// What a switch program wrote on each packet, by number. Nothing at all if it writes nothing.
+#[derive(Debug, Default)]
+pub struct Tags<T> {
+    slots: Vec<T>,
+    none: T,
+}
+
+impl<T: Copy + Default> Tags<T> {
+    /// Whether anything is ever written.
+    pub const ANY: bool = size_of::<T>() > 0;
+
+    /// A packet of this number is new.
+    #[inline]
+    pub fn reset(&mut self, at: u32) {
+        if Self::ANY {
+            if at as usize >= self.slots.len() {
+                self.slots.resize(at as usize + 1, T::default());
+            }
+            self.slots[at as usize] = T::default();
+        }
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, at: u32) -> &mut T {
+        if Self::ANY { &mut self.slots[at as usize] } else { &mut self.none }
+    }
+
+    /// The packet of number `to` is a copy of the other.
+    #[inline]
+    pub fn copy(&mut self, from: u32, to: u32) {
+        if Self::ANY {
+            self.reset(to);
+            self.slots[to as usize] = self.slots[from as usize];
+        }
     }
 }
 

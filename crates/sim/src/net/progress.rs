@@ -5,7 +5,7 @@ use units::Time;
 
 use super::end::{After, Progress, Tally};
 use super::outcome::FlowRow;
-use super::packet::Packet;
+use super::packet::{Body, Packet};
 use super::world::Network;
 use crate::topology::NodeId;
 
@@ -20,6 +20,9 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             return self.packet_ends(at);
         }
         end.ended += 1;
+        if let Body::Handshake(step) = packet.body {
+            return self.shaken(now, at, step);
+        }
         let after = end.receive(now, at, packet.body, packet.ecn, &mut self.queue);
         self.after(now, at, after);
     }
@@ -134,7 +137,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     }
 
     /// All flows that a connection carries have failed; the next to come begins another.
-    fn connection_fails(&mut self, now: Time, place: u32) {
+    pub(super) fn connection_fails(&mut self, now: Time, place: u32) {
         if let Some(shared) = self.flows[place as usize].shared.take() {
             self.standing.remove(&shared);
         }

@@ -88,6 +88,9 @@ pub struct Surroundings<'a> {
     pub packets: &'a mut Packets,
     pub queue: &'a mut Queue<Event>,
     pub ends: &'a mut [End],
+    /// Packets that were copied, each with its copy; only if a program writes on packets.
+    pub kept: &'a mut Vec<(u32, u32)>,
+    pub tagged: bool,
     /// Packets that left the queue for the link.
     pub taken: &'a mut Vec<u32>,
     /// Packets that left for the wire, and whether they were corrupted there; only if the port is watched.
@@ -300,7 +303,11 @@ impl<M: Machine<Inner = Handle, Note = Note>> Out<M> for Sink<'_, '_, M> {
     fn keep(&mut self, inner: &Handle) -> Handle {
         let copy = *self.around.packets.get(inner.packet);
         self.around.ends[copy.to() as usize].made += 1;
-        Handle::new(self.around.packets.insert(copy), copy.len)
+        let kept = self.around.packets.insert(copy);
+        if self.around.tagged {
+            self.around.kept.push((inner.packet, kept));
+        }
+        Handle::new(kept, copy.len)
     }
 
     fn release(&mut self, inner: Handle) {

@@ -47,10 +47,11 @@ fn seen(packet: &RocePacket) -> Seen {
 
 impl SwitchProgram for Repeating {
     type Frame = Packet;
+    type Tag = ();
     const WATCHES_DEPARTURES: bool = false;
 
     #[inline]
-    fn on_route(&mut self, _now: Time, at: SwitchPort, frame: &mut Packet) -> u32 {
+    fn on_route(&mut self, _now: Time, at: SwitchPort, frame: &mut Packet, _tag: &mut ()) -> u32 {
         let (Some(switch), Body::Roce(packet)) = (&mut self.switches[at.switch as usize], &frame.body) else {
             return 1;
         };

@@ -6,8 +6,10 @@ use transport::roce::{irn, melo, repeat, selective};
 use transport::{roce, tcp};
 use units::{Span, Time};
 
+use super::metering;
 use super::port::Marking;
 use super::raw;
+use super::rules::Rule;
 use super::switch::SwitchSettings;
 use crate::link;
 use crate::topology::{DirectedLink, LinkId, Topology};
@@ -21,11 +23,17 @@ pub struct Setup {
     pub marking: Option<Marking>,
     /// What switches repeat of what their hosts send, if anything.
     pub repeat: Option<repeat::Config>,
+    /// LossRadar's meters at every interface; not together with `repeat`.
+    pub radar: Option<metering::Config>,
     /// From the last bit of a packet to a switch's having routed it.
     pub switch_latency: Span,
     pub host_latency: Latency,
+    /// TCP connections begin with a handshake, and are not established from the start.
+    pub handshakes: bool,
     /// Links with something wrong or something that helps; all others are clean and bare.
     pub links: Vec<LinkSetup>,
+    /// What is wrong with the tables of switches.
+    pub rules: Vec<Rule>,
     pub traffic: Vec<Traffic>,
     /// When to stop, if traffic has not come to its end before.
     pub until: Time,
@@ -44,9 +52,12 @@ impl Setup {
             switches: SwitchSettings::default(),
             marking: None,
             repeat: None,
+            radar: None,
             switch_latency: Span::ZERO,
             host_latency: Latency::None,
+            handshakes: false,
             links: Vec::new(),
+            rules: Vec::new(),
             traffic: Vec::new(),
             until: Time::NEVER,
             sampling: None,

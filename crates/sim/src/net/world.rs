@@ -12,9 +12,10 @@ use super::events::Event;
 use super::flows::{FlowState, Shared, Source};
 use super::host::Host;
 use super::outcome::Outcome;
-use super::packet::{Packet, Packets};
+use super::packet::{Packet, Packets, Tags};
 use super::port::Port;
 use super::protect::{Protected, Surroundings, each};
+use super::rules::Rules;
 use super::sampling::Sampler;
 use super::switch::Switch;
 use crate::engine::Queue;
@@ -25,11 +26,12 @@ use crate::topology::{Routes, Unreachable};
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 
 #[derive(Debug)]
-pub struct Network<'p, P> {
+pub struct Network<'p, P: SwitchProgram> {
     pub(super) program: &'p mut P,
     pub(super) routes: Routes,
     pub(super) queue: Queue<Event>,
     pub(super) packets: Packets,
+    pub(super) tags: Tags<P::Tag>,
     pub(super) ports: Vec<Port>,
     /// The place of each port among those of its switch.
     pub(super) places: Vec<u32>,
@@ -41,6 +43,10 @@ pub struct Network<'p, P> {
     pub(super) links: Vec<Option<Box<Protected>>>,
     /// Where packets go, hop by hop: a port, or a host with its highest bit set.
     pub(super) hops: Vec<u32>,
+    /// Whether TCP connections begin with a handshake.
+    pub(super) handshakes: bool,
+    /// What tables of switches say that they should not.
+    pub(super) rules: Option<Box<Rules>>,
     pub(super) ends: Vec<End>,
     pub(super) flows: Vec<FlowState>,
     /// Queue pairs that flows share, with their places.
@@ -54,6 +60,7 @@ pub struct Network<'p, P> {
     pub(super) flow_random: Random,
     /// What a link protocol did to packets, until it is dealt with.
     pub(super) taken: Vec<u32>,
+    pub(super) kept: Vec<(u32, u32)>,
     pub(super) sent: Vec<(u32, bool)>,
     pub(super) delivered: Vec<u32>,
     pub(super) released: Vec<u32>,
@@ -124,6 +131,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             Event::Activate { link } => self.activate(now, link),
             Event::Pause { port, class, hold } => self.pause(now, port, class, hold),
             Event::FlowStarts { traffic } => self.flow_starts(now, traffic)?,
+            Event::Shake { place } => self.shake_again(now, place),
             Event::Sample => self.sample(now),
         }
         Ok(())
@@ -145,12 +153,17 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             packets: &mut self.packets,
             queue: &mut self.queue,
             ends: &mut self.ends,
+            kept: &mut self.kept,
+            tagged: Tags::<P::Tag>::ANY,
             taken: &mut self.taken,
             sent: &mut self.sent,
             delivered: &mut self.delivered,
             released: &mut self.released,
         };
         act(link, port as usize % 2, &mut around);
+        while let Some((packet, copy)) = self.kept.pop() {
+            self.tags.copy(packet, copy);
+        }
         self.leave_queue(now, port);
         while let Some((packet, corrupted)) = self.sent.pop() {
             self.capture(now, port, packet, corrupted);
@@ -193,6 +206,10 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         self.outcome.packet_hops = self.outcome.ports.iter().map(|port| port.frames).sum();
         self.outcome.most_packets = self.packets.most();
         self.outcome.pfc_pauses = self.switches.iter().map(|switch| switch.pauses).sum();
+        if let Some(rules) = &self.rules {
+            self.outcome.ruled = rules.counts();
+            self.outcome.expired = rules.expired;
+        }
         self.outcome.pools = self.hosts.iter().filter_map(Host::pool_use).collect();
         for (link, protected) in self.links.iter().enumerate() {
             if let Some(protected) = protected {

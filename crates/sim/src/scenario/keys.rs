@@ -33,6 +33,9 @@ pub(super) const SCENARIO: Keys = &[
     ("switch", Table(SWITCH)),
     ("host", Table(HOST)),
     ("link", Tables(LINK)),
+    ("blackhole", Tables(BLACKHOLE)),
+    ("detour", Tables(DETOUR)),
+    ("radar", Table(RADAR)),
     ("traffic", Tables(TRAFFIC)),
     ("run", Table(RUN)),
     ("measure", Table(MEASURE)),
@@ -71,7 +74,7 @@ const ECN: Keys = &[("min", One), ("max", One), ("probability", One)];
 
 const PFC: Keys = &[("alpha", One), ("headroom", One), ("hysteresis", One)];
 
-const HOST: Keys = &[("latency", One), ("sigma", One)];
+const HOST: Keys = &[("latency", One), ("sigma", One), ("handshake", One)];
 
 const LINK: Keys = &[
     ("between", Several),
@@ -102,6 +105,12 @@ const LINK: Keys = &[
 ];
 
 const FAULT: Keys = &[("at", One), ("loss", One), ("burst", One), ("bit_errors", One), ("frames", Several)];
+
+const BLACKHOLE: Keys = &[("switch", One), ("to", One), ("from", One), ("until", One), ("expected", One)];
+
+const DETOUR: Keys = &[("switch", One), ("to", One), ("next", One), ("from", One), ("until", One)];
+
+const RADAR: Keys = &[("batch", One), ("timeout", One), ("cells", One), ("black_boxes", Names)];
 
 const TRAFFIC: Keys = &[
     ("name", One),

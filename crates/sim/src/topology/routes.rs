@@ -101,6 +101,11 @@ impl Routes {
         ports.get(choice as usize).copied()
     }
 
+    /// The node at the far end of a link.
+    pub fn leads_to(&self, port: DirectedLink) -> NodeId {
+        self.leads_to[port.index()]
+    }
+
     /// The ports of a node that are equally near to a host; none if that cannot be reached, or is no host.
     pub fn choices(&self, at: NodeId, to: NodeId) -> &[DirectedLink] {
         let Some(destination) = &self.access[to.index()] else { return &[] };

@@ -1,0 +1,137 @@
+//! FlowRadar's flowsets at every switch, slot by slot: li-thesis §4.4.
+//!
+//! A switch counts a packet when it has routed it, before its buffer: what is lost in that buffer or on the wire behind it
+//! is counted here and not at the next switch; what its tables drop is counted at the switch before and not here. Hosts
+//! count what they send and receive, as their hypervisors would, so that first and last hops can be compared too.
+//!
+//! At the end of each slot whoever asked for it is given the flowsets of all nodes, by node, and they begin anew. The slot
+//! that is open when the run ends is handed out by [`Counting::finish`].
+
+use std::fmt;
+
+use machine::{Conversation, SwitchPort, SwitchProgram, Why};
+use radar::flowset::{FlowKey, Flowset, Shape};
+use radar::packet::Flow;
+use units::{Span, Time};
+
+use super::address;
+use super::packet::Packet;
+use crate::topology::{DirectedLink, NodeId, Topology};
+
+/// What all nodes counted in one slot.
+#[derive(Debug)]
+pub struct Slot<'a> {
+    pub number: u64,
+    /// When it ended.
+    pub end: Time,
+    /// By node.
+    pub flowsets: &'a [Flowset],
+}
+
+/// A packet that was really lost: to compare with, never to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    pub at: Time,
+    /// Behind the upstream end of this link.
+    pub link: DirectedLink,
+    pub why: Why,
+    pub flow: Flow,
+}
+
+pub struct Counting<F> {
+    slot: Span,
+    number: u64,
+    end: Time,
+    flowsets: Vec<Flowset>,
+    /// The node of each switch, and of each host's link.
+    switches: Vec<NodeId>,
+    sends: Vec<NodeId>,
+    receives: Vec<NodeId>,
+    pub dropped: Vec<Dropped>,
+    on_slot: F,
+}
+
+impl<F: FnMut(Slot<'_>)> Counting<F> {
+    /// `on_slot` is called at the end of every slot. Switches hash with different seeds, as decoding across a network wants it.
+    pub fn new(topology: &Topology, slot: Span, shape: Shape, on_slot: F) -> Self {
+        assert!(slot > Span::ZERO, "a slot takes some time");
+        let nodes = topology.nodes.len() as u64;
+        Self {
+            slot,
+            number: 0,
+            end: Time::ZERO + slot,
+            flowsets: (0..nodes).map(|node| Flowset::new(shape.with_seed(node))).collect(),
+            switches: topology.switches().collect(),
+            sends: topology.directed().map(|link| topology.from(link)).collect(),
+            receives: topology.directed().map(|link| topology.to(link)).collect(),
+            dropped: Vec::new(),
+            on_slot,
+        }
+    }
+
+    /// Hands out the slot that is still open; what was really lost.
+    pub fn finish(mut self) -> Vec<Dropped> {
+        self.end_slot();
+        self.dropped
+    }
+
+    #[inline]
+    fn count(&mut self, now: Time, node: NodeId, flow: &Tag) {
+        while now >= self.end {
+            self.end_slot();
+        }
+        if let Some(flow) = &flow.0 {
+            self.flowsets[node.index()].insert(flow);
+        }
+    }
+
+    #[cold]
+    fn end_slot(&mut self) {
+        (self.on_slot)(Slot { number: self.number, end: self.end, flowsets: &self.flowsets });
+        self.flowsets.iter_mut().for_each(Flowset::clear);
+        self.number += 1;
+        self.end += self.slot;
+    }
+}
+
+/// Whose packet it is: only here to be found once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tag(Option<FlowKey>);
+
+impl<F: FnMut(Slot<'_>)> SwitchProgram for Counting<F> {
+    type Frame = Packet;
+    type Tag = Tag;
+    const WATCHES_DEPARTURES: bool = false;
+    const WATCHES_HOSTS: bool = true;
+
+    #[inline]
+    fn on_route(&mut self, now: Time, at: SwitchPort, _frame: &mut Packet, tag: &mut Tag) -> u32 {
+        self.count(now, self.switches[at.switch as usize], tag);
+        1
+    }
+
+    #[inline]
+    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {}
+
+    fn on_host_sends(&mut self, now: Time, link: u32, who: Conversation, frame: &mut Packet, tag: &mut Tag) {
+        *tag = Tag(Some(FlowKey::from(&address::flow(who, &frame.body))));
+        self.count(now, self.sends[link as usize], tag);
+    }
+
+    #[inline]
+    fn on_host_receives(&mut self, now: Time, link: u32, _frame: &mut Packet, tag: &mut Tag) {
+        self.count(now, self.receives[link as usize], tag);
+    }
+
+    fn on_drop(&mut self, now: Time, link: u32, why: Why, _frame: &mut Packet, tag: &mut Tag) {
+        let flow = tag.0.map(|key| key.flow());
+        self.dropped.extend(flow.map(|flow| Dropped { at: now, link: DirectedLink(link), why, flow }));
+    }
+}
+
+impl<F> fmt::Debug for Counting<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, nodes) = (self.number, self.flowsets.len());
+        f.debug_struct("Counting").field("number", &number).field("nodes", &nodes).finish_non_exhaustive()
+    }
+}

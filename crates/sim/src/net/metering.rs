@@ -1,0 +1,288 @@
+//! LossRadar's meters at every interface of a network, and the collector behind them: li-thesis §5.3.4, §5.4.
+//!
+//! ```text
+//!   switch A                                switch B
+//!   tables ─▶ UM ─▶ buffer ─▶ port ══════▶ tables ─▶ UM, DM ─▶ buffer ─▶ …
+//!             └────────────── segment A-B ──────────────────┘
+//! ```
+//!
+//! A packet passes the upstream meter (UM) of a link when it has been routed to it, and the downstream meter (DM) when the
+//! next switch has routed it on, or when it has come to its host: whatever is lost in between is lost on that segment, in
+//! the buffer before the link, on the wire or in the tables behind it. From UM to DM it carries when it passed the UM, from
+//! which its batch follows, and which UM that was, so that switches in between need not have meters (*black boxes*, §5.4.2):
+//! a DM has a meter for each UM that it hears from.
+//!
+//! Within a switch the UM comes before the DM, and the packet carries the old tag until the DM has read it (§5.6.2).
+//! What a switch drops on purpose has passed its DM and no UM: it is in nobody's losses (§5.6.2, *pre-filtering*).
+//!
+//! A collector subtracts the digests of downstream meters from that of their upstream meter. Sums do not mind the order, so here
+//! each packet is taken out of the upstream digest when it passes a downstream meter: the same cells, and half the memory.
+//!
+//! Links under a link protocol are segments like any others: copies carry the tags of their originals, and only what a
+//! link gives up is lost.
+//!
+//! Invariants: with digests that are large enough, and no packet longer on its way than `timeout` behind the end of its
+//! batch, what is found is what was lost, on the segment that lost it. Batches that are open when the run ends are not
+//! looked at: what is on its way then is not lost.
+
+mod analysis;
+mod collector;
+mod placement;
+mod truth;
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+use machine::{Conversation, SwitchPort, SwitchProgram, Why};
+use radar::digest::{Digest, Left, Shape};
+use radar::loss::Loss;
+use radar::packet::{Flow, Packet as Seen, Stamp};
+use radar::signature::{Fields, Signature};
+use units::{Span, Time};
+
+pub use analysis::Verdict;
+pub use placement::Placement;
+pub use truth::{Dropped, Truth};
+
+use super::address;
+use super::packet::{NONE, Packet};
+use crate::topology::{NodeId, Topology};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub batch: Span,
+    /// How long after its end a batch is looked at; no longer than a batch.
+    pub timeout: Span,
+    /// Cells of each digest.
+    pub cells: usize,
+    /// Switches without meters.
+    pub black_boxes: Vec<NodeId>,
+    /// Every packet that is really lost is written down, to compare.
+    pub keep_truth: bool,
+}
+
+impl Default for Config {
+    /// Those of li-thesis §5.7: 10 ms, and 7.6 KB of 19 bytes a cell.
+    fn default() -> Self {
+        Self {
+            batch: Span::from_ms(10),
+            timeout: Span::from_ms(5),
+            cells: 400,
+            black_boxes: Vec::new(),
+            keep_truth: false,
+        }
+    }
+}
+
+/// What the meters found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// By batch, then by segment, then by time.
+    pub losses: Vec<Lost>,
+    /// Digests that could not be decoded to the end.
+    pub unnamed: Vec<Unnamed>,
+    /// Packets that passed upstream meters, each at every one.
+    pub metered: u64,
+    /// Packets that were so late that they had been taken for lost.
+    pub late: u64,
+    /// Packets at a downstream meter that its upstream meter has not seen.
+    pub extra: u64,
+    /// Digests that were looked at, of all segments and batches; and how many of these had a loss.
+    pub batches: u64,
+    pub lossy_batches: u64,
+    /// What passed later than this was not looked at.
+    pub until: Time,
+    /// Meters that a real network would have, and cells of each of their digests.
+    pub meters: u64,
+    pub cells: u64,
+    pub truth: Truth,
+}
+
+/// A lost packet, and the segment that lost it: the one that begins with this directed link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    pub segment: u32,
+    pub batch: u64,
+    pub loss: Loss,
+}
+
+/// A digest with more losses than can be named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unnamed {
+    pub segment: u32,
+    pub batch: u64,
+    pub left: Left,
+}
+
+/// What a packet carries from one meter to the next; what it is, is only here to be computed once.
+#[derive(Clone, Copy)]
+pub struct Tag {
+    signature: Signature,
+    at: u64,
+    batch: u64,
+    /// The directed link whose upstream meter it passed.
+    meter: u32,
+    expired: bool,
+}
+
+#[derive(Debug)]
+pub struct Metering {
+    config: Config,
+    /// Nanoseconds of a batch.
+    batch: u64,
+    /// By directed link whose upstream end has a meter: what that has seen and no downstream meter has, of the two batches that
+    /// are open.
+    differences: Vec<Option<[Digest; 2]>>,
+    /// By switch: whether it has meters. By directed link: whether the node that it leads to has.
+    has_meters: Vec<bool>,
+    heard: Vec<bool>,
+    /// The identification of the next packet for each end of a connection.
+    ids: Vec<u16>,
+    /// The first batch that has not been looked at, and when it will be.
+    next: u64,
+    look_at: Time,
+    found: Found,
+}
+
+impl Metering {
+    /// Meters with hashes of their own for each seed.
+    pub fn new(topology: &Topology, config: Config, seed: u64) -> Self {
+        assert!(
+            config.batch > Span::ZERO && config.timeout <= config.batch,
+            "two batches are open at most: {config:?}"
+        );
+        let shape = Shape::new(config.cells, seed, Fields::ALL);
+        let placement = Placement::of(topology, &config.black_boxes);
+        let digests = |link| placement.has_upstream(link).then(|| [0; 2].map(|_| Digest::new(shape)));
+        let black = |node: NodeId| config.black_boxes.contains(&node);
+        let meters = placement.meters() as u64;
+        let found = Found { meters, cells: shape.cells() as u64, ..Found::default() };
+        Self {
+            batch: config.batch.as_ps() / 1_000,
+            differences: topology.directed().map(digests).collect(),
+            has_meters: topology.switches().map(|switch| !black(switch)).collect(),
+            heard: topology.directed().map(|link| !black(topology.to(link))).collect(),
+            ids: Vec::new(),
+            next: 0,
+            look_at: Time::ZERO + config.batch + config.timeout,
+            found,
+            config,
+        }
+    }
+
+    /// What was found, when the run is over.
+    pub fn finish(mut self, ended: Time) -> Found {
+        self.look_until(ended);
+        self.found
+    }
+
+    #[inline]
+    fn look_if_due(&mut self, now: Time) {
+        if now >= self.look_at {
+            self.look_until(now);
+        }
+    }
+
+    /// A packet passes an upstream meter, and carries what the next downstream meter must know.
+    #[inline]
+    fn pass_upstream(&mut self, now: Time, link: u32, expired: bool, tag: &mut Tag) {
+        let Some(digests) = &mut self.differences[link as usize] else { return };
+        let at = now.as_ps() / 1_000;
+        *tag = Tag { at, batch: at / self.batch, meter: link, expired, ..*tag };
+        self.found.metered += 1;
+        digests[tag.batch as usize % 2].insert(&tag.carried());
+    }
+
+    /// A packet passes a downstream meter, which takes it out of what is missing.
+    #[inline]
+    fn pass_downstream(&mut self, tag: &Tag) {
+        if tag.meter == NONE {
+            return;
+        }
+        let Some(digests) = &mut self.differences[tag.meter as usize] else { return };
+        if tag.batch < self.next {
+            self.found.late += 1;
+        } else {
+            digests[tag.batch as usize % 2].remove(&tag.carried());
+        }
+    }
+}
+
+impl SwitchProgram for Metering {
+    type Frame = Packet;
+    type Tag = Tag;
+    const WATCHES_DEPARTURES: bool = false;
+    const WATCHES_HOSTS: bool = true;
+
+    #[inline]
+    fn on_route(&mut self, now: Time, at: SwitchPort, frame: &mut Packet, tag: &mut Tag) -> u32 {
+        self.look_if_due(now);
+        if self.has_meters[at.switch as usize] {
+            let carried = *tag;
+            self.pass_upstream(now, at.port, frame.time_to_live() == 0, tag);
+            self.pass_downstream(&carried);
+        }
+        1
+    }
+
+    #[inline]
+    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {}
+
+    fn on_host_sends(&mut self, now: Time, link: u32, who: Conversation, frame: &mut Packet, tag: &mut Tag) {
+        self.look_if_due(now);
+        let end = frame.to() as usize;
+        if end >= self.ids.len() {
+            self.ids.resize(end + 1, 0);
+        }
+        let id = &mut self.ids[end];
+        tag.signature = Signature::new(&address::seen(who, frame, *id), Fields::ALL);
+        *id = id.wrapping_add(1);
+        self.pass_upstream(now, link, false, tag);
+    }
+
+    #[inline]
+    fn on_host_receives(&mut self, now: Time, _link: u32, _frame: &mut Packet, tag: &mut Tag) {
+        self.look_if_due(now);
+        self.pass_downstream(tag);
+    }
+
+    fn on_drop(&mut self, now: Time, link: u32, why: Why, _frame: &mut Packet, tag: &mut Tag) {
+        if why == Why::Filtered && self.heard[link as usize] {
+            return self.pass_downstream(tag);
+        }
+        let keep = self.config.keep_truth;
+        self.found.truth.count(link, why);
+        self.found.truth.dropped.extend(keep.then(|| Dropped {
+            at: now,
+            link,
+            why,
+            segment: tag.meter,
+            batch: tag.batch,
+            signature: tag.carried(),
+        }));
+    }
+}
+
+impl Tag {
+    /// The signature at both meters.
+    #[inline]
+    fn carried(&self) -> Signature {
+        self.signature.carrying(Stamp(self.at), self.expired)
+    }
+}
+
+impl Default for Tag {
+    /// Of a packet that has passed no meter.
+    fn default() -> Self {
+        let [src, dst] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); 2];
+        let flow = Flow { src, dst, protocol: 0, src_port: 0, dst_port: 0 };
+        let nothing = Seen { flow, ip_id: None, fragment: 0, tcp: None, ttl: 0, content: 0 };
+        Self { signature: Signature::new(&nothing, Fields::ALL), at: 0, batch: 0, meter: NONE, expired: false }
+    }
+}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {} ns, meter {}", self.signature.flow(), self.at, self.meter)
+    }
+}

@@ -1,0 +1,42 @@
+//! What was really lost, as the network itself tells: to compare with, never to find.
+
+use machine::Why;
+use radar::signature::Signature;
+use units::Time;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Truth {
+    /// Packets lost, by the link behind whose upstream end it happened and by cause; ordered.
+    counts: Vec<((u32, Why), u64)>,
+    /// Each of them in the order in which it happened; only if asked for.
+    pub dropped: Vec<Dropped>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    pub at: Time,
+    pub link: u32,
+    pub why: Why,
+    /// The link whose upstream meter it last passed, and its batch there.
+    pub segment: u32,
+    pub batch: u64,
+    pub signature: Signature,
+}
+
+impl Truth {
+    pub(super) fn count(&mut self, link: u32, why: Why) {
+        match self.counts.binary_search_by_key(&(link, why), |(key, _)| *key) {
+            Ok(at) => self.counts[at].1 += 1,
+            Err(at) => self.counts.insert(at, ((link, why), 1)),
+        }
+    }
+
+    /// Packets lost, by link and cause.
+    pub fn counts(&self) -> impl Iterator<Item = (u32, Why, u64)> + '_ {
+        self.counts.iter().map(|((link, why), packets)| (*link, *why, *packets))
+    }
+
+    pub fn lost(&self) -> u64 {
+        self.counts.iter().map(|(_, packets)| packets).sum()
+    }
+}

@@ -1,0 +1,48 @@
+//! `[[blackhole]]` and `[[detour]]`: what the tables of switches say that they should not.
+
+use units::{Span, Time};
+
+use super::LONGEST;
+use super::reader::{Read, Reader};
+use crate::net::{Action, Rule};
+use crate::topology::{NodeId, Topology};
+
+/// A switch that drops what is for a host.
+pub(super) fn blackhole(table: &Reader<'_>, topology: &Topology) -> Read<Rule> {
+    let expected = table.flag("expected")?.unwrap_or(false);
+    rule(table, topology, if expected { Action::Filter } else { Action::Drop })
+}
+
+/// A switch that sends what is for a host somewhere else.
+pub(super) fn detour(table: &Reader<'_>, topology: &Topology) -> Read<Rule> {
+    let name = |key| table.needed(key, table.text(key)?, "the name of a switch");
+    let (switch, next) = (name("switch")?, name("next")?);
+    let port = topology.link_between(&switch, &next).map_err(|error| table.wrong("next", error))?;
+    if topology.is_host(topology.to(port)) {
+        return Err(table.wrong("next", format_args!("'{next}' is a host: expected a switch")));
+    }
+    rule(table, topology, Action::Send(port))
+}
+
+fn rule(table: &Reader<'_>, topology: &Topology, action: Action) -> Read<Rule> {
+    let switch = node(table, "switch", topology, false)?;
+    let to = node(table, "to", topology, true)?;
+    let time = |key| Ok(table.span(key, Span::ZERO..=LONGEST)?.map(|span| Time::ZERO + span));
+    let (from, until) = (time("from")?.unwrap_or(Time::ZERO), time("until")?.unwrap_or(Time::NEVER));
+    if until <= from {
+        return Err(table.wrong("until", "expected later than from"));
+    }
+    Ok(Rule { switch, to, from, until, action })
+}
+
+/// A host or a switch, by name.
+fn node(table: &Reader<'_>, key: &str, topology: &Topology, is_host: bool) -> Read<NodeId> {
+    let expected = if is_host { "a host" } else { "a switch" };
+    let name = table.needed(key, table.text(key)?, &format!("the name of {expected}"))?;
+    let node = topology.node(&name).map_err(|error| table.wrong(key, error))?;
+    if topology.is_host(node) != is_host {
+        let is = if is_host { "a switch" } else { "a host" };
+        return Err(table.wrong(key, format_args!("'{name}' is {is}: expected {expected}")));
+    }
+    Ok(node)
+}

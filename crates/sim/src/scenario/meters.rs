@@ -1,0 +1,51 @@
+//! `[radar]`: LossRadar's meters at every interface.
+
+use units::Span;
+
+use super::reader::{Read, Reader};
+use crate::net::metering::{Config, Placement};
+use crate::topology::{NodeId, Topology};
+
+/// Shorter than this, more than two batches are under way at once.
+const SHORTEST_BATCH: Span = Span::from_ms(1);
+const LONGEST_BATCH: Span = Span::from_ms(10_000);
+
+/// A meter keeps two digests, and a cell takes so many bytes here.
+const CELL: usize = 2 * 96;
+const MOST_MEMORY: usize = 4 << 30;
+
+/// `None` without the table.
+pub(super) fn read(table: Option<&Reader<'_>>, topology: &Topology, until: Span) -> Read<Option<Config>> {
+    let Some(table) = table else { return Ok(None) };
+    let usual = Config::default();
+    let batch = table.parsed::<Span>("batch")?.unwrap_or(usual.batch);
+    if !(SHORTEST_BATCH..=LONGEST_BATCH).contains(&batch) {
+        return Err(table.wrong("batch", format_args!("{batch}: expected {SHORTEST_BATCH} to {LONGEST_BATCH}")));
+    }
+    let timeout = table.span("timeout", Span::ZERO..=LONGEST_BATCH)?.unwrap_or(batch / 2);
+    if timeout > batch {
+        let problem = format!("{timeout}: expected at most a batch, {batch}: a meter has two of them open");
+        return Err(table.wrong("timeout", problem));
+    }
+    if batch + timeout > until {
+        let problem = format!("{batch}, and {timeout} until it is looked at: expected an end before that of the run");
+        return Err(table.wrong("batch", problem));
+    }
+    let black_boxes = black_boxes(table, topology)?;
+    let meters = Placement::of(topology, &black_boxes).meters().max(1);
+    let most = (MOST_MEMORY / CELL / meters).max(3) as u32;
+    let cells = table.small("cells", 3..=most)?.map_or(usual.cells, |cells| cells as usize);
+    Ok(Some(Config { batch, timeout, cells, black_boxes, keep_truth: false }))
+}
+
+fn black_boxes(table: &Reader<'_>, topology: &Topology) -> Read<Vec<NodeId>> {
+    let names = table.several("black_boxes")?.unwrap_or_default();
+    let switch = |name: String| {
+        let node = topology.node(&name).map_err(|error| table.wrong("black_boxes", error))?;
+        if topology.is_host(node) {
+            return Err(table.wrong("black_boxes", format_args!("'{name}' is a host: expected switches")));
+        }
+        Ok(node)
+    };
+    names.into_iter().map(switch).collect()
+}
