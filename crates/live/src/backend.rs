@@ -19,7 +19,7 @@ mod xdp;
 use std::io;
 use std::os::fd::RawFd;
 
-pub use packet::{Opened, PacketHost, PacketSocket, PacketWire};
+pub use packet::{InRing, Opened, PacketHost, PacketSocket, PacketWire};
 pub use tap::Tap;
 pub use xdp::XdpWire;
 

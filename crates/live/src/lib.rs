@@ -11,6 +11,7 @@
 //! | `daemon`, `standin`, `config`, `control`, `status`, `metrics` | the daemon around it |
 //! | `stage`, `demo`, `soak` | two hosts and a wire on one machine, and what to show there |
 //! | `medium` | the corrupting wire, and the repeater on it |
+//! | `meter` | what passes an interface, in digests, to find what was lost |
 //! | `net` | interfaces, addresses, traffic control, namespaces |
 //! | `load` | traffic to try it with |
 
@@ -26,6 +27,7 @@ pub mod frame;
 pub mod link;
 pub mod load;
 pub mod medium;
+pub mod meter;
 pub mod metrics;
 pub mod net;
 pub mod offload;

@@ -8,10 +8,12 @@
 //! would. Or it is passed on with a bit flipped, for trying out what happens where nobody checks. What
 //! is counted and logged here is the truth that other tools are held against.
 //!
-//! With a repeater ([`Medium::repeating`]) a switch stands between A and the wire, and A leads to hosts.
+//! With a repeater ([`Medium::repeating`]) a switch stands between A and the wire, and A leads to hosts. With
+//! [`Medium::rewriting`] what comes out has been through a router.
 
 mod kernel;
 mod repeat;
+mod rewrite;
 
 use std::collections::VecDeque;
 use std::fs;
@@ -31,6 +33,7 @@ use crate::poll;
 
 pub use kernel::KernelWire;
 pub use repeat::{Repeat, RepeatCounters};
+pub use rewrite::{Nat, Rewrite};
 
 /// One direction of the wire.
 #[derive(Clone, Debug, Default)]
@@ -131,6 +134,7 @@ pub struct Medium {
     counters: Option<PathBuf>,
     look_every: Span,
     repeat: Option<Repeat>,
+    rewrite: Option<Rewriting>,
 }
 
 impl std::fmt::Debug for Medium {
@@ -164,6 +168,7 @@ impl Medium {
             counters: config.counters,
             look_every: LOOK_EVERY,
             repeat: None,
+            rewrite: None,
         })
     }
 
@@ -175,6 +180,11 @@ impl Medium {
     /// Puts a repeater between the first interface, which leads to hosts, and the wire.
     pub fn repeating(self, repeat: Repeat) -> Self {
         Self { repeat: Some(repeat), ..self }
+    }
+
+    /// Lets a router rewrite what comes out at either end.
+    pub fn rewriting(self, rewrite: Rewrite) -> Self {
+        Self { rewrite: Some(Rewriting { rewrite, scratch: Vec::new() }), ..self }
     }
 
     pub fn repeat_counters(&self) -> Option<RepeatCounters> {
@@ -248,11 +258,11 @@ impl Medium {
 
     /// Takes what waits at one end into the wire.
     fn carry(&mut self, now: Time, from: usize) -> io::Result<bool> {
-        let Self { sockets, directions, queue, flip, longest, log, repeat, .. } = self;
+        let Self { sockets, directions, queue, flip, longest, log, repeat, rewrite, .. } = self;
         let [first, second] = sockets;
         let (source, sink) = if from == 0 { (first, second) } else { (second, first) };
         let (mut entrance, repeat) = if from == 0 { (repeat.as_mut(), None) } else { (None, repeat.as_mut()) };
-        let mut exit = Exit { sink, repeat };
+        let mut exit = Exit { sink, repeat, rewrite: rewrite.as_mut(), forth: from == 0 };
         let direction = &mut directions[from];
         let mut result = Ok(());
         let received = source.receive(BATCH, |frame| {
@@ -282,7 +292,8 @@ impl Medium {
     fn let_out(&mut self, now: Time, from: usize) -> io::Result<bool> {
         let direction = &mut self.directions[from];
         let repeat = if from == 0 { None } else { self.repeat.as_mut() };
-        let mut exit = Exit { sink: &mut self.sockets[1 - from], repeat };
+        let rewrite = self.rewrite.as_mut();
+        let mut exit = Exit { sink: &mut self.sockets[1 - from], repeat, rewrite, forth: from == 0 };
         let mut any = false;
         while let Some((due, _)) = direction.in_flight.front()
             && *due <= now
@@ -364,10 +375,18 @@ fn carry_one(
     Ok(!corrupted)
 }
 
-/// Where a direction ends: an interface, and before it the repeater if that is on this side.
+/// A router, and room for the packet that it has in hand.
+struct Rewriting {
+    rewrite: Rewrite,
+    scratch: Vec<u8>,
+}
+
+/// Where a direction ends: an interface, and before it the repeater if that is on this side, and the router.
 struct Exit<'a> {
     sink: &'a mut PacketSocket,
     repeat: Option<&'a mut Repeat>,
+    rewrite: Option<&'a mut Rewriting>,
+    forth: bool,
 }
 
 impl Exit<'_> {
@@ -375,6 +394,15 @@ impl Exit<'_> {
         if let Some(repeat) = &mut self.repeat {
             repeat.on_arriving(frame);
         }
+        let frame = match &mut self.rewrite {
+            Some(Rewriting { rewrite, scratch }) => {
+                scratch.clear();
+                scratch.extend_from_slice(frame);
+                rewrite.apply(scratch, self.forth);
+                scratch
+            }
+            None => frame,
+        };
         match self.sink.send_one(&[io::IoSlice::new(frame)]) {
             Ok(true) => {
                 counters.passed += 1;

@@ -87,7 +87,7 @@ impl From<Error> for io::Error {
 }
 
 #[cfg(test)]
-mod testing {
+pub(crate) mod testing {
     use std::net::IpAddr;
 
     use super::*;

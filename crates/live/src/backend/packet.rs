@@ -14,6 +14,7 @@ mod ring;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use self::ring::Ring;
 use super::socket::{self, get, set, take_error};
@@ -49,6 +50,8 @@ pub struct PacketSocket {
     ring: Ring,
     vnet: bool,
     scratch: Vec<u8>,
+    /// The beginning of a frame is all that is wanted.
+    beginnings: bool,
     /// Frames too long for a slot.
     cut_short: u64,
 }
@@ -58,6 +61,12 @@ pub struct PacketSocket {
 pub struct InRing<'a> {
     pub vnet: VnetHeader,
     pub bytes: &'a [u8],
+    /// As long as it was, which may be more than there is of it here.
+    pub len: usize,
+    /// When the kernel saw it, since 1970.
+    pub at: Duration,
+    /// Sent by this host, not received.
+    pub outgoing: bool,
 }
 
 impl PacketSocket {
@@ -76,7 +85,13 @@ impl PacketSocket {
         }
         // Last, so that nothing arrives before there is a ring to put it into.
         bind(&fd, interface)?;
-        Ok(Self { fd, ring, vnet: opened.vnet, scratch: Vec::new(), cut_short: 0 })
+        Ok(Self { fd, ring, vnet: opened.vnet, scratch: Vec::new(), beginnings: false, cut_short: 0 })
+    }
+
+    /// Hands over the beginning of a frame that is too long for a slot, instead of counting it as overflowed.
+    #[must_use]
+    pub fn only_beginnings(self) -> Self {
+        Self { beginnings: true, ..self }
     }
 
     pub fn fd(&self) -> RawFd {
@@ -88,7 +103,7 @@ impl PacketSocket {
         let mut received = 0;
         while received < most {
             let Some(slot) = self.ring.next() else { break };
-            match slot.frame(self.vnet, &mut self.scratch) {
+            match slot.frame(self.vnet, self.beginnings, &mut self.scratch) {
                 Some(frame) => each(frame),
                 None => self.cut_short += 1,
             }
@@ -105,6 +120,11 @@ impl PacketSocket {
             Err(error) if is_full(&error) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// What the kernel has to tell: the interface went down, or away.
+    pub fn take_error(&self) -> io::Result<()> {
+        take_error(&self.fd)
     }
 
     /// Frames that found the ring full or its slots too short, since this was last asked.

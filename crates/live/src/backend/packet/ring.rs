@@ -5,6 +5,7 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use super::{InRing, Opened};
 use crate::backend::socket::set;
@@ -84,6 +85,10 @@ impl Drop for Ring {
     }
 }
 
+/// Behind the tpacket2_hdr lies a sockaddr_ll; of that, the kind of packet.
+const PACKET_TYPE: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT)
+    + std::mem::offset_of!(libc::sockaddr_ll, sll_pkttype);
+
 /// A filled slot: a tpacket2_hdr, then the frame where it says.
 pub struct Slot<'a>(&'a [u8]);
 
@@ -96,20 +101,23 @@ impl<'a> Slot<'a> {
         u16::from_ne_bytes([self.0[at], self.0[at + 1]])
     }
 
-    /// The frame, with the VLAN tag that the kernel took out put back. `None` if it was cut short.
-    pub fn frame(&self, has_vnet: bool, scratch: &'a mut Vec<u8>) -> Option<InRing<'a>> {
-        let (status, len, stored) = (self.word(0), self.word(4), self.word(8));
+    /// The frame, with the VLAN tag that the kernel took out put back. `None` if it was cut short, unless its beginning
+    /// is enough.
+    pub fn frame(&self, has_vnet: bool, beginnings: bool, scratch: &'a mut Vec<u8>) -> Option<InRing<'a>> {
+        let (status, len, stored) = (self.word(0), self.word(4) as usize, self.word(8) as usize);
         let at = usize::from(self.half(12));
-        if stored < len {
+        if stored < len && !beginnings {
             return None;
         }
-        let bytes = self.0.get(at..at + stored as usize)?;
+        let bytes = self.0.get(at..at + stored)?;
         let mut vnet = VnetHeader::default();
         if has_vnet {
             vnet = VnetHeader::parse(self.0.get(at - VnetHeader::LEN..at)?.try_into().ok()?);
         }
+        let frame =
+            InRing { vnet, bytes, len, at: self.time(), outgoing: self.0[PACKET_TYPE] == libc::PACKET_OUTGOING };
         if status & libc::TP_STATUS_VLAN_VALID == 0 || bytes.len() < 12 {
-            return Some(InRing { vnet, bytes });
+            return Some(frame);
         }
         let (tag, kind) = (self.half(24), self.half(26));
         let kind = if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { kind } else { 0x8100 };
@@ -119,7 +127,11 @@ impl<'a> Slot<'a> {
         scratch.extend_from_slice(&tag.to_be_bytes());
         scratch.extend_from_slice(&bytes[12..]);
         vnet.shift(4);
-        Some(InRing { vnet, bytes: scratch })
+        Some(InRing { vnet, bytes: scratch, len: len + 4, ..frame })
+    }
+
+    fn time(&self) -> Duration {
+        Duration::new(u64::from(self.word(16)), self.word(20))
     }
 }
 
