@@ -13,6 +13,7 @@
 //! | `config` | what a monitor is to do, checked once |
 //! | `act` | what is done about a corrupting port, and undone |
 //! | `daemon` | the monitor itself: polls, tells, acts |
+//! | `digests` | how reports of meters get to a collector |
 //! | `journal`, `metrics` | what happened, and how it is going |
 
 pub mod act;
@@ -20,6 +21,7 @@ pub mod bus;
 pub mod config;
 pub mod daemon;
 pub mod detect;
+pub mod digests;
 pub mod journal;
 pub mod message;
 pub mod metrics;

@@ -37,11 +37,11 @@ use super::remarks::Remarks;
 use super::{Bus, BusError, Told};
 use crate::message::{Message, PortState};
 
-mod address;
+pub(crate) mod address;
 mod answer;
 mod history;
 mod keys;
-mod line;
+pub(crate) mod line;
 
 const PUBLISH: &str = include_str!("redis/publish.lua");
 const HEARTBEAT: &str = include_str!("redis/heartbeat.lua");

@@ -11,7 +11,7 @@ use crate::bus::BusError;
 const HISTORY: usize = 100_000;
 
 #[derive(Clone, Debug)]
-pub(super) struct Address {
+pub(crate) struct Address {
     pub info: ConnectionInfo,
     pub prefix: String,
     pub history: usize,

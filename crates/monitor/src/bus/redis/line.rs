@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Connects when first asked something, and again after every error: an answer that comes too late would otherwise be
 /// taken for that of the next question.
-pub(super) struct Line {
+pub(crate) struct Line {
     address: Address,
     patience: Duration,
     connection: Option<Connection>,

@@ -1,0 +1,112 @@
+//! How reports of meters get to those who compare them: LossRadar, li-thesis §5.2.3, *meters* and *collector*.
+//!
+//! ```text
+//!   meter ──put──▶ Outlet ─bounded queue─▶ Post ══TCP══▶ Inlet ──Received──▶ collector
+//!                                               ══Redis══▶
+//! ```
+//!
+//! What a report says is not looked at here. Each has the meter's `life`, a number that no other run of a meter has, and
+//! its place in that life, so a report that comes twice is given once, and one that does not come is [`Received::Missing`]:
+//! whoever compares has to know that, or would take what it would have said for lost.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | [`mod@post`] | the meter's side: never waits for the network, drops what finds no room and counts it |
+//! | [`inlet`] | the collector's side: any number of meters, told apart by their lives |
+//! | [`collector`] | what reports come to: losses, and who is silent |
+//! | `frame`, `squeeze` | reports as bytes on a connection, and shorter |
+//! | `tcp`, `redis` | the two ways |
+//!
+//! Invariants: memory is bounded on both sides whatever a peer sends, or does not; of one life, reports come in order.
+
+pub mod collector;
+mod frame;
+pub mod inlet;
+pub mod post;
+mod redis;
+mod squeeze;
+mod tcp;
+
+use std::fmt;
+
+use crate::bus::BusError;
+use crate::bus::redis::address::Address;
+
+pub use collector::Collector;
+pub use frame::LONGEST;
+pub use inlet::{Inlet, Received};
+pub use post::{Outlet, Post, Sent, post};
+
+/// Where reports meet, as a user writes it.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A collector that listens there.
+    Tcp(String),
+    Redis(Box<RedisPlace>),
+}
+
+/// A Redis server, and what reports are kept under there.
+#[derive(Clone, Debug)]
+pub struct RedisPlace(Address);
+
+impl fmt::Display for RedisPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => f.write_str(address),
+            Self::Redis(place) => place.fmt(f),
+        }
+    }
+}
+
+impl std::str::FromStr for Place {
+    type Err = BusError;
+
+    /// `HOST:PORT`, or `redis://…` as for the monitor's bus.
+    fn from_str(text: &str) -> Result<Self, BusError> {
+        if text.contains("://") {
+            return Ok(Self::Redis(Box::new(RedisPlace(Address::parse(text)?))));
+        }
+        match text.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(Self::Tcp(text.to_owned())),
+            _ => Err(BusError::Address(format!("`{text}`: expected HOST:PORT of a collector, or redis://HOST[:PORT]"))),
+        }
+    }
+}
+
+/// One report on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Envelope {
+    /// Of the meter's run.
+    life: u64,
+    /// How many reports it had before this one.
+    number: u64,
+    report: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_people_write_it() {
+        let shown =
+            |text: &str| text.parse::<Place>().map_or_else(|error| error.to_string(), |place| place.to_string());
+        assert_eq!(shown("collector.example:7878"), "collector.example:7878");
+        assert_eq!(shown("[::1]:7878"), "[::1]:7878");
+        assert_eq!(shown("redis://10.0.0.1?prefix=lab"), "redis://10.0.0.1:6379/0");
+        for (text, why) in [
+            ("collector", "expected HOST:PORT"),
+            (":7878", "expected HOST:PORT"),
+            ("collector:http", "expected HOST:PORT"),
+            ("http://collector", "expected redis://"),
+        ] {
+            assert!(shown(text).contains(why), "{text}: {}", shown(text));
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! One segment under watch.
+
+use std::collections::BTreeMap;
+
+use radar::causes::{Analyzer, Judged, Summary as Causes, Thresholds};
+use radar::loss::Loss;
+use radar::packet::{Flow, Stamp};
+use radar::segment::{Finding, Lost, Report, Segment};
+use radar::signature::Fields;
+
+use super::{EndSummary, LostPacket, News, SILENCE, Summary};
+
+/// Flows whose losses are kept apart.
+const MOST_FLOWS: usize = 1 << 16;
+
+#[derive(Debug)]
+pub struct Watched {
+    name: String,
+    segment: Segment,
+    /// One for each end by which packets enter, and one for a black box.
+    analyzers: BTreeMap<Option<usize>, Analyzer>,
+    ends: BTreeMap<String, End>,
+    expected: usize,
+    patience: u64,
+    /// Everything before has been compared.
+    until: Stamp,
+    packets: u64,
+    total: Finding,
+    /// What of that has been told.
+    told: Finding,
+    lost: u64,
+    causes: Causes,
+    flows: BTreeMap<Flow, Causes>,
+    other_flows: u64,
+}
+
+#[derive(Debug, Default)]
+struct End {
+    heard: Stamp,
+    /// What is known of packets that enter by it.
+    fields: Fields,
+    summary: EndSummary,
+}
+
+impl Watched {
+    pub fn new(name: String, expected: usize, patience: u64) -> Self {
+        Self {
+            name,
+            segment: Segment::new(expected, patience),
+            analyzers: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            expected,
+            patience,
+            until: Stamp::default(),
+            packets: 0,
+            total: Finding::default(),
+            told: Finding::default(),
+            lost: 0,
+            causes: Causes::default(),
+            flows: BTreeMap::new(),
+            other_flows: 0,
+        }
+    }
+
+    pub fn on_report(&mut self, now: Stamp, report: Report) -> Result<Vec<News>, String> {
+        let (length, packets) = (report.length, report.out.packets());
+        let mut news = self.on_heard(now, &report);
+        let finding = self.segment.on_report(report).map_err(|refused| format!("segment {}: {refused}", self.name))?;
+        self.packets += packets.max(0).unsigned_abs();
+        self.lost += finding.losses.iter().map(|lost| u64::from(lost.times)).sum::<u64>();
+        for lost in &finding.losses {
+            let packet = self.lost_packet(lost, length, now);
+            news.extend((0..lost.times).map(|_| News::Lost(Box::new(packet.clone()))));
+        }
+        // No loss of an earlier batch can come any more.
+        let compared = self.segment.ends().map(|(_, latest)| latest).min().unwrap_or(0);
+        self.until = Stamp(compared.saturating_sub(2 * self.patience + 1) * length);
+        let judged = self.judge(&finding.losses, length);
+        judged.iter().for_each(|judged| self.count(judged));
+        self.total.unsure += finding.unsure;
+        self.total.unnamed += finding.unnamed;
+        self.total.extra += finding.extra;
+        self.total.late += finding.late;
+        self.total.skipped += finding.skipped;
+        Ok(news)
+    }
+
+    fn on_heard(&mut self, now: Stamp, report: &Report) -> Vec<News> {
+        let mut news = Vec::new();
+        if !self.ends.contains_key(&report.end) && self.ends.len() < self.expected {
+            let (segment, end) = (self.name.clone(), report.end.clone());
+            self.ends.insert(
+                end.clone(),
+                End { summary: EndSummary { end: end.clone(), ..EndSummary::default() }, ..End::default() },
+            );
+            news.push(News::Heard { segment, end });
+        }
+        if let Some(end) = self.ends.get_mut(&report.end) {
+            (end.heard, end.fields) = (now, report.out.shape().fields);
+            end.summary.reports += 1;
+            end.summary.missed += report.missed;
+            if std::mem::take(&mut end.summary.silent) {
+                let (segment, end) = (self.name.clone(), report.end.clone());
+                news.push(News::Back { segment, end });
+            }
+        }
+        news
+    }
+
+    pub fn on_missing(&mut self, end: &str, reports: u64) {
+        if let Some(end) = self.ends.get_mut(end) {
+            end.summary.missing += reports;
+        }
+    }
+
+    pub fn look(&mut self, now: Stamp) -> Vec<News> {
+        let mut news = Vec::new();
+        for end in self.ends.values_mut() {
+            if now.since(end.heard) > SILENCE && !std::mem::replace(&mut end.summary.silent, true) {
+                news.push(News::Silent { segment: self.name.clone(), end: end.summary.end.clone() });
+            }
+        }
+        let told = std::mem::replace(&mut self.told, self.total.clone());
+        let more = |of: fn(&Finding) -> u64| of(&self.total) - of(&told);
+        let (unsure, unnamed) = (more(|all| all.unsure), more(|all| all.unnamed));
+        let (extra, late) = (more(|all| all.extra), more(|all| all.late));
+        let mut say = |text: String| news.push(News::Trouble(format!("segment {}: {text}", self.name)));
+        if unsure > 0 {
+            say(format!("{unsure} packets are missing, but a meter missed some too: not called lost"));
+        }
+        if unnamed > 0 {
+            say(format!("{unnamed} lost packets could not be named: more --cells at the meters, or shorter batches"));
+        }
+        if late > 0 {
+            say(format!(
+                "{late} packets that were called lost came after all: packets take longer than --patience has it"
+            ));
+        }
+        if extra > 0 {
+            say(format!(
+                "{extra} packets came out that were not seen to go in: if the clocks of the ends differ, give more \
+                 --patience; until then losses may be packets that are late"
+            ));
+        }
+        news
+    }
+
+    pub fn finish(mut self) -> Summary {
+        for analyzer in std::mem::take(&mut self.analyzers).into_values() {
+            analyzer.finish().iter().for_each(|judged| self.count(judged));
+        }
+        let mut flows: Vec<(Flow, Causes)> = self.flows.into_iter().collect();
+        flows.sort_by_key(|(_, causes)| std::cmp::Reverse(causes.losses()));
+        Summary {
+            segment: self.name,
+            ends: self.ends.into_values().map(|end| end.summary).collect(),
+            until: self.until,
+            packets: self.packets,
+            lost: self.lost,
+            unnamed: self.total.unnamed,
+            unsure: self.total.unsure,
+            extra: self.total.extra,
+            late: self.total.late,
+            skipped: self.total.skipped,
+            causes: self.causes,
+            flows,
+            other_flows: self.other_flows,
+        }
+    }
+
+    fn count(&mut self, judged: &Judged) {
+        self.causes.add(judged.cause);
+        if self.flows.len() < MOST_FLOWS || self.flows.contains_key(&judged.loss.flow) {
+            self.flows.entry(judged.loss.flow).or_default().add(judged.cause);
+        } else {
+            self.other_flows += 1;
+        }
+    }
+
+    fn judge(&mut self, losses: &[Lost], length: u64) -> Vec<Judged> {
+        let mut by_end: BTreeMap<Option<usize>, Vec<&Lost>> = BTreeMap::new();
+        losses.iter().for_each(|lost| by_end.entry(lost.from).or_default().push(lost));
+        for from in by_end.keys() {
+            self.analyzers.entry(*from).or_insert_with(|| Analyzer::new(Thresholds::default()));
+        }
+        let mut judged = Vec::new();
+        for (from, analyzer) in &mut self.analyzers {
+            let losses = by_end.remove(from).map(|lost| spread(lost, length)).unwrap_or_default();
+            judged.extend(analyzer.feed(&losses, self.until));
+        }
+        judged
+    }
+
+    fn lost_packet(&self, lost: &Lost, length: u64, now: Stamp) -> LostPacket {
+        let name = |at: usize| self.segment.ends().nth(at).map(|(end, _)| end.to_owned());
+        let from = lost.from.and_then(name);
+        let of_end = |end: &String| self.ends.get(end);
+        let fields = from.as_ref().and_then(of_end).or_else(|| self.ends.values().next()).map(|end| end.fields);
+        let fields = fields.unwrap_or_default();
+        let batch = Stamp(lost.batch * length);
+        LostPacket {
+            segment: self.name.clone(),
+            from,
+            to: lost.from.and_then(|from| name(1 - from.min(1))),
+            batch,
+            delay: now.since(batch),
+            flow: lost.signature.flow(),
+            tcp_seq: lost.signature.tcp().map(|tcp| tcp.seq),
+            ip_id: lost.signature.ip_id().filter(|_| fields.ip_id),
+            fields,
+        }
+    }
+}
+
+/// Gives each loss a time within its batch: the same to those that follow each other in their flow.
+fn spread(mut losses: Vec<&Lost>, length: u64) -> Vec<Loss> {
+    losses.sort_by_key(|lost| (lost.batch, lost.signature));
+    let step = length / (losses.len() as u64 + 1);
+    let mut out: Vec<Loss> = Vec::new();
+    let mut at = 0;
+    for lost in losses {
+        let loss = lost.signature.loss(Some(Stamp::default()));
+        let together = out.last().is_some_and(|before| {
+            let next = before.tcp.map(|tcp| tcp.seq.wrapping_add(u32::from(tcp.len)));
+            before.flow == loss.flow && next.is_some() && next == loss.tcp.map(|tcp| tcp.seq)
+        });
+        at += if together { 0 } else { step };
+        let loss = Loss { at: Stamp(lost.batch * length + at % length), ..loss };
+        out.extend((0..lost.times).map(|_| loss));
+    }
+    out
+}

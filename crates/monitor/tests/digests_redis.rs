@@ -1,0 +1,86 @@
+//! Reports of meters through a Redis server of the test's own.
+
+mod redis_server;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use monitor::digests::{Inlet, Place, Received, post};
+use redis_server::{Keeps, RedisServer};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn inlet(server: &RedisServer) -> (Place, Inlet) {
+    let place: Place = format!("{}?prefix=lab", server.url()).parse().unwrap();
+    let Place::Redis(redis) = place.clone() else { panic!("{place} is no Redis") };
+    (place, Inlet::Redis(redis))
+}
+
+fn next(received: &Receiver<Received>) -> Received {
+    received.recv_timeout(PATIENCE).unwrap()
+}
+
+/// The stream has to be looked at once before reports are sent: what was there before is not read.
+fn wait_until_read(server: &RedisServer) {
+    for _ in 0..1_000 {
+        if server.ask(&["CLIENT", "LIST"]).contains("cmd=xread") {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("nobody reads");
+}
+
+#[test]
+fn reports_survive_a_redis_that_is_restarted_under_them() {
+    let Some(mut server) = RedisServer::start(Keeps::Nothing) else { return };
+    let (place, inlet) = inlet(&server);
+    let (mut outlet, post) = post(place, 7);
+    let (put, received) = mpsc::sync_channel(64);
+    let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| post.run(&|line| said.lock().unwrap().push_str(line)));
+        scope.spawn(|| inlet.run(&put, &stop, &|_| ()).unwrap());
+        wait_until_read(&server);
+        for nth in 0..5 {
+            outlet.put(vec![nth; 100]);
+            assert_eq!(next(&received), Received::Report { life: 7, report: vec![nth; 100] });
+        }
+        server.kill();
+        outlet.put(vec![5; 100]);
+        thread::sleep(Duration::from_millis(300));
+        server.start_again();
+        assert_eq!(next(&received), Received::Report { life: 7, report: vec![5; 100] });
+        drop(outlet);
+        let sent = sending.join().unwrap();
+        assert_eq!((sent.reports, sent.dropped), (6, 0));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let said = said.into_inner().unwrap();
+    assert!(said.contains("trying again") && said.contains("connected; 0 reports dropped"), "{said}");
+}
+
+#[test]
+fn an_entry_of_somebody_else_is_told_and_passed_over() {
+    let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
+    let (place, inlet) = inlet(&server);
+    let (mut outlet, post) = post(place, 7);
+    let (put, received) = mpsc::sync_channel(64);
+    let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| post.run(&|line| panic!("{line}")));
+        scope.spawn(|| inlet.run(&put, &stop, &|line| said.lock().unwrap().push_str(line)).unwrap());
+        wait_until_read(&server);
+        server.ask(&["XADD", "lab:digests", "*", "message", "{}"]);
+        outlet.put(b"ours".to_vec());
+        assert_eq!(next(&received), Received::Report { life: 7, report: b"ours".to_vec() });
+        drop(outlet);
+        sending.join().unwrap();
+        stop.store(true, Ordering::Relaxed);
+    });
+    let said = said.into_inner().unwrap();
+    assert!(said.contains("`lab:digests` has an entry that is no report of ours"), "{said}");
+}
