@@ -15,10 +15,10 @@
 //! | [`flowset`] | FlowRadar: every flow of a switch in fixed memory, decoded alone or with its neighbours | §4.4 |
 //! | [`flowmap`] | what decoded flows say: loops, blackholes, a map of losses | §4.6 |
 
-pub mod capture;
-pub mod compare;
 pub mod acl;
+pub mod capture;
 pub mod causes;
+pub mod compare;
 pub mod digest;
 pub mod flowmap;
 pub mod flowset;

@@ -88,10 +88,14 @@ impl Rolling {
         self.stuck.is_none()
     }
 
-    /// What was found before `before` and still has no counterpart. What does not decode since then is given up.
-    pub fn settle(&mut self, before: u64) -> Settled {
+    /// What was found before `before` and still has no counterpart, or before `passed` if it was sent: sooner, if it is
+    /// known to be on its way no more. What has not decoded since then is given up.
+    pub fn settle(&mut self, before: u64, passed: u64) -> Settled {
         let mut settled = Settled::default();
-        let over = self.waiting.extract_if(.., |_, waiting| waiting.since < before);
+        let over = |_: &Signature, waiting: &mut Waiting| {
+            waiting.since < if waiting.times > 0 { before.max(passed) } else { before }
+        };
+        let over = self.waiting.extract_if(.., over);
         for (signature, Waiting { times, since }) in over {
             let list = if times > 0 { &mut settled.lost } else { &mut settled.extra };
             list.push(Found { signature, times: times.unsigned_abs().min(u64::from(u32::MAX)) as u32, since });
@@ -125,12 +129,23 @@ mod tests {
         (0..4).for_each(|nth| rolling.difference().insert(&signature(nth)));
         [0, 1].iter().for_each(|nth| rolling.difference().remove(&signature(*nth)));
         assert!(rolling.look(7));
-        assert_eq!((rolling.settle(7), rolling.waiting()), (Settled::default(), 2));
+        assert_eq!((rolling.settle(7, 7), rolling.waiting()), (Settled::default(), 2));
         rolling.difference().remove(&signature(3));
         assert!(rolling.look(8));
-        let settled = rolling.settle(8);
+        let settled = rolling.settle(8, 8);
         assert_eq!(settled.lost, [Found { signature: signature(2), times: 1, since: 7 }]);
         assert_eq!((settled.extra, rolling.waiting()), (vec![], 0));
+    }
+
+    #[test]
+    fn what_arrives_before_it_was_sent_is_not_lost_because_something_else_has_passed() {
+        let mut rolling = rolling();
+        rolling.difference().remove(&signature(1));
+        rolling.look(7);
+        assert_eq!(rolling.settle(6, 8), Settled::default());
+        rolling.difference().insert(&signature(1));
+        rolling.look(8);
+        assert_eq!((rolling.settle(9, 9), rolling.waiting()), (Settled::default(), 0));
     }
 
     #[test]
@@ -138,11 +153,11 @@ mod tests {
         let mut rolling = rolling();
         (0..200).for_each(|nth| rolling.difference().insert(&signature(nth)));
         assert!(!rolling.look(1) && !rolling.look(2));
-        let settled = rolling.settle(2);
+        let settled = rolling.settle(2, 2);
         assert_eq!(settled.unnamed.unwrap().lost + settled.lost.len() as u64, 200);
         rolling.difference().insert(&signature(300));
         assert!(rolling.look(3));
-        assert_eq!(rolling.settle(4).lost.len(), 1);
+        assert_eq!(rolling.settle(4, 4).lost.len(), 1);
     }
 
     #[test]
@@ -152,6 +167,6 @@ mod tests {
         assert!(!rolling.look(1));
         (0..198).for_each(|nth| rolling.difference().remove(&signature(nth)));
         rolling.look(2);
-        assert_eq!(rolling.settle(3).lost.len(), 2);
+        assert_eq!(rolling.settle(3, 3).lost.len(), 2);
     }
 }

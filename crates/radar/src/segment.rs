@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use crate::digest::{Digest, Mismatch, Shape};
-use crate::rolling::{Rolling, Settled};
+use crate::rolling::{Found, Rolling, Settled};
 use crate::signature::Signature;
 
 pub use form::{ReportError, SIZE_LIMIT};
@@ -50,6 +50,8 @@ pub struct Finding {
     pub unnamed: u64,
     /// Arrived without having been sent: entered in between, or missed upstream.
     pub extra: u64,
+    /// Called lost before, and arrived after all.
+    pub late: u64,
     /// Batches that could not be compared because an end did not report them.
     pub skipped: u64,
 }
@@ -138,7 +140,12 @@ struct End {
 struct Way {
     from: Option<usize>,
     rolling: Rolling,
+    /// What was called lost of late, with its batch.
+    called: BTreeMap<Signature, u64>,
 }
+
+/// Batches for which it is known what was called lost.
+const REMEMBERED: u64 = 1_000;
 
 impl Segment {
     pub fn new(expected: usize, patience: u64) -> Self {
@@ -214,7 +221,7 @@ impl Segment {
         // What was sent just before arrives in a batch of now, and clocks may differ.
         self.judged_from = next + self.patience;
         self.ends.iter_mut().for_each(|end| end.held.retain(|batch, _| *batch >= next));
-        let way = |from, shape| Way { from, rolling: Rolling::new(shape) };
+        let way = |from, shape| Way { from, rolling: Rolling::new(shape), called: BTreeMap::new() };
         let is_link = self.expected == 2;
         self.ways = if is_link { vec![way(Some(0), out), way(Some(1), came)] } else { vec![way(None, out)] };
     }
@@ -252,7 +259,6 @@ impl Segment {
             self.doubt(batch);
         }
         for way in &mut self.ways {
-            let mut passed = way.from.is_some();
             for (nth, report) in reports.iter().enumerate() {
                 let leaves = way.from.is_none_or(|from| from == nth);
                 let arrives = way.from.is_none_or(|from| from != nth);
@@ -264,14 +270,35 @@ impl Segment {
                     let _ = way.rolling.downstream(&report.came);
                 }
             }
-            if let Some(from) = way.from {
-                passed = has_passed(reports[from].out_number, reports[1 - from].came_number);
-            }
+            let passed =
+                way.from.is_some_and(|from| has_passed(reports[from].out_number, reports[1 - from].came_number));
             way.rolling.look(batch);
-            let before = if passed { batch + 1 } else { (batch + 1).saturating_sub(self.patience) };
-            let settled = way.rolling.settle(before);
-            judge(settled, way.from, self.judged_from, self.patience, &self.doubtful, finding);
+            let settled =
+                way.rolling.settle((batch + 1).saturating_sub(self.patience), if passed { batch + 1 } else { 0 });
+            let doubtful = &self.doubtful;
+            let in_doubt = |found: u64| doubtful.iter().any(|doubt| doubt.abs_diff(found) <= self.patience);
+            way.judge(settled, self.judged_from, in_doubt, finding);
+            way.called.retain(|_, called| *called + REMEMBERED > batch);
         }
+    }
+}
+
+impl Way {
+    fn judge(&mut self, settled: Settled, from: u64, in_doubt: impl Fn(u64) -> bool, finding: &mut Finding) {
+        for found in settled.lost.into_iter().filter(|found| found.since >= from) {
+            let Found { signature, times, since: batch } = found;
+            if in_doubt(batch) {
+                finding.unsure += u64::from(times);
+            } else {
+                self.called.insert(signature, batch);
+                finding.losses.push(Lost { signature, times, batch, from: self.from });
+            }
+        }
+        for Found { signature, times, .. } in settled.extra {
+            let was_called = self.called.remove(&signature).is_some();
+            *(if was_called { &mut finding.late } else { &mut finding.extra }) += u64::from(times);
+        }
+        finding.unnamed += settled.unnamed.map_or(0, |left| left.lost);
     }
 }
 
@@ -282,26 +309,6 @@ fn has_passed(sent: Option<u32>, seen: Option<u32>) -> bool {
         (Some(sent), Some(seen)) => (seen.wrapping_sub(sent) & (ROUND - 1)) < ROUND / 2,
         _ => false,
     }
-}
-
-fn judge(
-    settled: Settled,
-    from: Option<usize>,
-    judged_from: u64,
-    patience: u64,
-    doubtful: &VecDeque<u64>,
-    finding: &mut Finding,
-) {
-    let in_doubt = |batch: u64| doubtful.iter().any(|doubt| doubt.abs_diff(batch) <= patience);
-    for found in settled.lost.into_iter().filter(|found| found.since >= judged_from) {
-        if in_doubt(found.since) {
-            finding.unsure += u64::from(found.times);
-        } else {
-            finding.losses.push(Lost { signature: found.signature, times: found.times, batch: found.since, from });
-        }
-    }
-    finding.extra += settled.extra.iter().map(|found| u64::from(found.times)).sum::<u64>();
-    finding.unnamed += settled.unnamed.map_or(0, |left| left.lost);
 }
 
 #[cfg(test)]

@@ -92,7 +92,8 @@ impl Digest {
         let form = Form { lanes: lanes & !SPARSE, is_sparse: lanes & SPARSE != 0 };
         let cells = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
         let all = cells as usize;
-        let fits = |written: &usize| *written == all || form.is_sparse && *written < all && all <= most_sparse(*written);
+        let fits =
+            |written: &usize| *written == all || form.is_sparse && *written < all && all <= most_sparse(*written);
         let written = form.cells(bytes.len()).filter(fits).ok_or(FormError::Malformed)?;
         if !(PLACES..=Shape::MOST_CELLS).contains(&all) || form.lanes >> LANES != 0 {
             return Err(FormError::Malformed);

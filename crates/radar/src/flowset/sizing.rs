@@ -72,8 +72,8 @@ fn alike(rows: u8, cells: f64, flows: f64) -> f64 {
     flows * (flows - 1.0).max(0.0) / 2.0 / (cells / f64::from(rows)).powi(rows.into())
 }
 
-/// More would save a few bits in a hundred, and every packet would pay for it.
-const MOST_WORDS: u8 = 6;
+/// Words that a flow has bits in, at most: more would save a few bits in a hundred, and every packet would pay for it.
+const MOST_WORDS: u8 = 5;
 
 /// The smallest filter that takes none of so many flows for another, but for this chance: hashes and bits.
 fn filter(flows: u64, failure: f64) -> (u8, u64) {

@@ -56,6 +56,20 @@ fn each_way_of_a_link_is_compared_for_itself_one_batch_later() {
 }
 
 #[test]
+fn a_packet_that_comes_after_it_was_called_lost_is_told() {
+    let mut link = link();
+    let mut told = |batch, out: &[u32], came: &[u32]| {
+        link.on_report(report("a", batch, out, &[])).unwrap();
+        link.on_report(report("b", batch, &[], came)).unwrap()
+    };
+    told(13, &[1], &[]);
+    assert_eq!(told(14, &[], &[]).losses.len(), 1);
+    told(15, &[], &[1]);
+    let finding = told(16, &[], &[]);
+    assert_eq!((finding.late, finding.extra), (1, 0));
+}
+
+#[test]
 fn a_number_of_the_link_says_at_once_what_will_not_come_any_more() {
     let mut link = link();
     link.on_report(Report { out_number: Some(5), ..report("a", 13, &[1, 2], &[]) }).unwrap();
