@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `flows.csv`, `flows.parquet` | one row for each flow, the same columns in both |
 //! | `samples.csv` | throughput, queues and buffers over time |
+//! | `losses.csv` | one row for each loss that meters named |
 //! | `sw2-sw6.pcapng` | packets as they left either end of a link |
 //!
 //! Same seed, same bytes.
@@ -15,6 +16,7 @@ mod columns;
 mod csv;
 mod digest;
 mod files;
+mod losses;
 mod parquet;
 mod pcapng;
 mod percentiles;

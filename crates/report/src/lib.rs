@@ -2,7 +2,7 @@
 //!
 //! [`experiment`] reads a claim's file under `experiments/`: what to run, what the paper says, and the
 //! band that decides the verdict. [`paper`] lists the papers and runs their claims; [`linkguardian`],
-//! [`rdma_corruption`] and [`melo`] say which those are. [`study`] is how experiments within a network are
+//! [`rdma_corruption`], [`melo`], [`lossradar`] and [`flowradar`] say which those are. [`study`] is how experiments within a network are
 //! run and measured. [`flows`] writes what became of flows. [`compare`] sets link protocols side by side.
 //! [`outcome`] prints one simulated link. [`page`] makes claims, their charts and verdicts one HTML file;
 //! [`chart`] draws the charts, on the canvas of [`svg`].
@@ -11,8 +11,10 @@ pub mod chart;
 pub mod compare;
 pub mod experiment;
 mod files;
+pub mod flowradar;
 pub mod flows;
 pub mod linkguardian;
+pub mod lossradar;
 pub mod melo;
 pub mod outcome;
 pub mod page;

@@ -18,7 +18,7 @@ pub use part::{Part, Studies};
 
 use crate::chart::Chart;
 use crate::experiment::{ExperimentError, Row, Scale};
-use crate::{linkguardian, melo, rdma_corruption};
+use crate::{flowradar, linkguardian, lossradar, melo, rdma_corruption};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {
@@ -35,7 +35,8 @@ pub struct Paper {
 pub type Parts = Result<Vec<Box<dyn Part>>, ExperimentError>;
 
 /// Every paper, in the order in which they are listed.
-pub const PAPERS: [Paper; 3] = [linkguardian::PAPER, rdma_corruption::PAPER, melo::PAPER];
+pub const PAPERS: [Paper; 5] =
+    [linkguardian::PAPER, rdma_corruption::PAPER, melo::PAPER, lossradar::PAPER, flowradar::PAPER];
 
 /// How claims are run.
 #[derive(Clone, Copy)]

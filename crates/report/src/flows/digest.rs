@@ -5,6 +5,8 @@ use sim::net::{FlowRow, Outcome, PoolUse};
 use sim::scenario::Point;
 use units::{Bytes, Span, Time};
 
+use super::losses::Losses;
+
 /// Sizes from which on flows are counted apart, as most papers do; a class ends where the next begins.
 pub(super) const CLASSES: [Bytes; 4] = [Bytes::ZERO, Bytes::new(10_000), Bytes::new(100_000), Bytes::new(1_000_000)];
 
@@ -22,6 +24,7 @@ pub struct Digest {
     pub(super) pfc_pauses: u64,
     pub(super) repeated: Repeated,
     pub(super) pools: Option<Pools>,
+    pub(super) losses: Option<Losses>,
     pub(super) events: u64,
 }
 
@@ -109,6 +112,7 @@ impl Digest {
                 wrong: outcome.repeated.wrong,
             },
             pools: outcome.pools.iter().map(Pools::of).reduce(Pools::with),
+            losses: Losses::of(point, outcome),
             events: outcome.events,
         }
     }
@@ -130,6 +134,7 @@ impl Digest {
         self.repeated.naked += other.repeated.naked;
         self.repeated.wrong += other.repeated.wrong;
         self.pools = self.pools.into_iter().chain(other.pools).reduce(Pools::with);
+        self.losses = self.losses.take().into_iter().chain(other.losses).reduce(Losses::with);
         self.events += other.events;
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use sim::net::Outcome;
 use sim::scenario::Point;
 
-use super::{csv, parquet, pcapng};
+use super::{csv, losses, parquet, pcapng};
 
 /// Writes everything that a run has to say into a folder, which is made if it is not there. Files of a former run with
 /// the same names are replaced.
@@ -17,6 +17,9 @@ pub fn write_run(folder: &Path, point: &Point, outcome: &Outcome) -> io::Result<
     whole_file(&folder.join("flows.parquet"), |out| parquet::flows(point, outcome, out))?;
     if point.is_sampled() {
         whole_file(&folder.join("samples.csv"), |out| csv::samples(point, outcome, out))?;
+    }
+    if point.radar().is_some() {
+        whole_file(&folder.join("losses.csv"), |out| losses::csv(point, outcome, out))?;
     }
     for ports in point.captured().chunks_exact(2) {
         let name = format!("{}.pcapng", file_name(&pcapng::link_name(point, ports[0])));

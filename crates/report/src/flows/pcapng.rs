@@ -1,11 +1,10 @@
 //! Captured packets as pcapng, for Wireshark and its relatives.
 //!
-//! Packets of the simulator have no bytes; their headers are written out here, with addresses made from the numbers of
-//! hosts and ports from those of flows. Payload is zeros, and cut off: a packet's length is in the file all the same.
+//! Packets of the simulator have no bytes; their headers are written out here, with addresses and ports of `sim::net::address`. Payload is zeros, and cut off: a packet's length is in the file all the same.
 //! A packet that the wire corrupted is marked with a comment and with the flag for a wrong check sequence.
 //!
-//! Not there: handshakes, since connections are established from the start (windows count in units of 256 bytes, as if
-//! that had been agreed).
+//! Where a scenario has no handshakes, there are none: connections are established from the start. Windows count in units of
+//! 256 bytes, as if that had been agreed.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -15,22 +14,19 @@ use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::{DataLink, PcapError};
-use sim::net::{Body, Captured, Outcome};
+use sim::net::address::{Conversation as Who, TCP_PORT, UDP_PORT, ports, roce_ports, station};
+use sim::net::{Body, Captured, Handshake, Outcome};
 use sim::scenario::Point;
 use sim::topology::{DirectedLink, NodeId};
 use transport::roce::{Opcode, Packet, Part, Syndrome, selective};
 use transport::tcp;
 use units::Time;
 use wire::ip::Ecn;
-use wire::ipv4::{self, Station};
+use wire::ipv4;
 use wire::{roce, udp};
 
 /// Room for every header.
 const SNAP: usize = 128;
-/// Where whoever begins a flow finds the other: iperf's port, and that of discard.
-const TCP_PORT: u16 = 5_001;
-const UDP_PORT: u16 = 9;
-const FIRST_FREE_PORT: u16 = 1_024;
 /// RFC 7323's scale of the window.
 const WINDOW_SCALE: u32 = 8;
 /// Link-layer error, wrong frame check sequence (pcapng, §4.3.1).
@@ -89,13 +85,18 @@ fn headers(captured: &Captured) -> Vec<u8> {
     let conversation = Conversation::of(captured);
     let inside = u32::from(captured.packet.len).saturating_sub(FRAME_CHECK + ETHERNET + 20) as u16;
     match &captured.packet.body {
-        Body::Tcp(segment) => segment_headers(segment, &conversation, inside, &mut out),
+        Body::Tcp(segment) => segment_headers(segment, None, &conversation, inside, &mut out),
+        Body::Handshake(step) => {
+            // Before position 0, which is the first byte's.
+            let segment = tcp::Segment { seq: u64::MAX, ..tcp::Segment::default() };
+            segment_headers(&segment, Some(*step), &conversation, inside, &mut out);
+        }
         Body::Roce(packet) => packet_headers(packet, &conversation, &mut out),
         Body::Selective(packet) => packet_headers(&plain(packet), &conversation, &mut out),
         Body::Raw(_) => {
             let ip = conversation.ip(ipv4::UDP, inside);
             ip.emit(&mut out);
-            let [source, destination] = conversation.ports(UDP_PORT);
+            let [source, destination] = ports(conversation.who, UDP_PORT);
             udp::Header { source, destination, checked: true }.emit(&ip, &mut out);
         }
     }
@@ -114,42 +115,33 @@ fn plain(packet: &selective::Packet) -> Packet {
 
 /// Who speaks to whom.
 struct Conversation {
-    from: NodeId,
-    to: NodeId,
-    forward: bool,
-    flow: u32,
+    who: Who,
     ecn: Ecn,
 }
 
 impl Conversation {
     fn of(captured: &Captured) -> Self {
         let Captured { src, dst, forward, flow, packet, .. } = *captured;
-        let (from, to) = if forward { (src, dst) } else { (dst, src) };
-        Self { from, to, forward, flow, ecn: packet.ecn }
+        let (from, to) = if forward { (src.0, dst.0) } else { (dst.0, src.0) };
+        Self { who: Who { from, to, flow, forward }, ecn: packet.ecn }
     }
 
     fn ip(&self, protocol: u8, payload: u16) -> ipv4::Header {
-        ipv4::Header { from: station(self.from), to: station(self.to), protocol, ecn: self.ecn, payload }
-    }
-
-    /// Source and destination, if this is where the flow's beginner finds the other.
-    fn ports(&self, served: u16) -> [u16; 2] {
-        let own = FIRST_FREE_PORT + (self.flow % u32::from(u16::MAX - FIRST_FREE_PORT)) as u16;
-        let own = if own == served { u16::MAX } else { own };
-        if self.forward { [own, served] } else { [served, own] }
+        let [from, to] = [self.who.from, self.who.to].map(|host| station(NodeId(host)));
+        ipv4::Header { from, to, protocol, ecn: self.ecn, payload }
     }
 }
 
-/// 10.0.0.1 is the first host, and so on.
-fn station(node: NodeId) -> Station {
-    let [_, a, b, c] = (node.0 + 1).to_be_bytes();
-    Station { mac: [2, 0, 0, a, b, c], ip: [10, a, b, c] }
-}
-
-fn segment_headers(segment: &tcp::Segment, conversation: &Conversation, inside: u16, out: &mut Vec<u8>) {
+fn segment_headers(
+    segment: &tcp::Segment,
+    handshake: Option<Handshake>,
+    conversation: &Conversation,
+    inside: u16,
+    out: &mut Vec<u8>,
+) {
     let ip = conversation.ip(ipv4::TCP, inside);
     ip.emit(out);
-    let [source, destination] = conversation.ports(TCP_PORT);
+    let [source, destination] = ports(conversation.who, TCP_PORT);
     // Positions on a real wire are the lowest 32 bits of ours.
     let position = |offset: i32| segment.ack.wrapping_add_signed(offset.into()) as u32;
     let blocks: Vec<(u32, u32)> =
@@ -158,7 +150,8 @@ fn segment_headers(segment: &tcp::Segment, conversation: &Conversation, inside: 
         source,
         destination,
         seq: segment.seq as u32,
-        ack: segment.ack as u32,
+        ack: (handshake != Some(Handshake::Syn)).then_some(segment.ack as u32),
+        syn: handshake.is_some(),
         window: (segment.window >> WINDOW_SCALE).min(u16::MAX.into()) as u16,
         ece: segment.ece,
         cwr: segment.cwr,
@@ -173,7 +166,7 @@ fn packet_headers(packet: &Packet, conversation: &Conversation, out: &mut Vec<u8
     let header = roce::Header {
         opcode: opcode(packet.opcode),
         // Each end of a flow has a queue pair of its own; 0 and 1 are reserved.
-        queue_pair: 2 + 2 * conversation.flow + u32::from(conversation.forward),
+        queue_pair: 2 + 2 * conversation.who.flow + u32::from(conversation.who.forward),
         psn: packet.psn.number(),
         ack_request: packet.ack_request,
         pad: 0,
@@ -182,9 +175,8 @@ fn packet_headers(packet: &Packet, conversation: &Conversation, out: &mut Vec<u8
     let inside = udp::Header::LEN + header.size() + packet.payload as usize + roce::Header::CHECK;
     let ip = conversation.ip(ipv4::UDP, inside as u16);
     ip.emit(out);
-    // The same both ways, as a hash over ports wants it; the number tells flows apart.
-    let source = 0xc000 | (conversation.flow & 0x3fff) as u16;
-    udp::Header { source, destination: roce::PORT, checked: false }.emit(&ip, out);
+    let [source, destination] = roce_ports(conversation.who);
+    udp::Header { source, destination, checked: false }.emit(&ip, out);
     header.emit(out);
     out.resize(out.len() + packet.payload as usize, 0);
     roce::append_icrc(out, ETHERNET as usize);

@@ -4,6 +4,7 @@ use serde::Serialize;
 use sim::scenario::Point;
 
 use super::digest::{CLASSES, Digest, LinkDigest, Pools, Repairs, Repeated, TrafficDigest};
+use super::losses::LossSummary;
 use super::percentiles::Percentiles;
 
 #[derive(Clone, Debug, Serialize)]
@@ -25,6 +26,8 @@ pub struct Summary<'a, C> {
     /// Where connections share bits.
     pub pools: Option<Pools>,
     pub links: Vec<LinkSummary>,
+    /// What meters found, where there are any.
+    pub losses: Option<LossSummary>,
     pub events: u64,
     /// What the file and the command line said.
     pub config: &'a C,
@@ -96,6 +99,7 @@ pub fn summarize<'a>(point: &'a Point, runs: Vec<(u64, Option<Digest>)>) -> Summ
         repeated: all.repeated,
         pools: all.pools,
         links: all.links.into_iter().map(link).collect(),
+        losses: all.losses.map(|losses| losses.summary(point.topology())),
         events: all.events,
         config: point.config(),
     }

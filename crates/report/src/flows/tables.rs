@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::digest::{Pools, Repeated};
+use super::losses::{Segment, SegmentSummary};
 use super::percentiles::Percentiles;
 use super::summary::{SizeClass, Summary};
 use crate::table::{Align, Table, thousands};
@@ -21,6 +22,8 @@ pub fn tables<C: Serialize>(points: &[&Summary<'_, C>]) -> String {
     add("repeated by switches", repeated(points));
     add("pools of bits, the fullest of all hosts", pools(points));
     add("protected links", links(points));
+    add("losses that meters found, by segment", losses(points));
+    add("accused", accused(points));
     text
 }
 
@@ -195,6 +198,70 @@ fn links<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
             let peaks = [link.tx_buffer_peak_bytes, link.rx_buffer_peak_bytes];
             cells.extend(peaks.map(|bytes| format!("{} B", thousands(bytes))));
             table.row(cells);
+        }
+    }
+    any.then_some(table)
+}
+
+/// Segments that lost anything, the most first. Most congestion is where nobody would look for it, so only so many.
+const MOST_SEGMENTS: usize = 20;
+
+fn losses<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("segment", Align::Left),
+        ("congestion", Align::Right),
+        ("random", Align::Right),
+        ("blackhole", Align::Right),
+        ("loop", Align::Right),
+        ("unknown", Align::Right),
+        ("unnamed", Align::Right),
+        ("really lost", Align::Right),
+    ]);
+    let found = || points.iter().filter_map(|point| Some((point.label, point.losses.as_ref()?)));
+    for (label, summary) in found() {
+        let mut segments: Vec<&SegmentSummary> = summary.segments.iter().collect();
+        segments.sort_by_key(|segment| std::cmp::Reverse(segment.losses.really.all()));
+        for SegmentSummary { from, to, losses } in segments.iter().take(MOST_SEGMENTS) {
+            let Segment { congestion, blackhole, random, looped, unknown, unnamed, really } = *losses;
+            let counts = [congestion, random, blackhole, looped, unknown, unnamed, really.all()];
+            let mut cells = vec![label.to_owned(), format!("{from} to {to}")];
+            cells.extend(counts.map(thousands));
+            table.row(cells);
+        }
+        let all = summary.segments.len();
+        let name = if all > MOST_SEGMENTS { format!("all {all} of them") } else { "all".to_owned() };
+        let sum = |of: fn(&Segment) -> u64| summary.segments.iter().map(|segment| of(&segment.losses)).sum::<u64>();
+        let counts = [
+            sum(|of| of.congestion),
+            sum(|of| of.random),
+            sum(|of| of.blackhole),
+            sum(|of| of.looped),
+            sum(|of| of.unknown),
+            summary.unnamed,
+            summary.lost,
+        ];
+        table.row([vec![label.to_owned(), name], counts.map(thousands).to_vec()].concat());
+    }
+    found().next().map(|_| table)
+}
+
+fn accused<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("segment", Align::Left),
+        ("cause", Align::Left),
+        ("losses", Align::Right),
+        ("runs", Align::Right),
+    ]);
+    let mut any = false;
+    for point in points {
+        for accused in point.losses.iter().flat_map(|losses| &losses.accused) {
+            any = true;
+            let runs = format!("{} of {}", accused.runs, point.seeds.len());
+            let segment = format!("{} to {}", accused.from, accused.to);
+            let cause = accused.cause.to_string();
+            table.row(vec![point.label.to_owned(), segment, cause, thousands(accused.losses), runs]);
         }
     }
     any.then_some(table)

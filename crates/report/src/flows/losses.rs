@@ -1,0 +1,217 @@
+//! What meters found in simulated networks: losses by segment and cause, and what they accuse.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use machine::Why;
+use radar::causes::Thresholds;
+use radar::loss::Cause;
+use serde::Serialize;
+use sim::net::Outcome;
+use sim::net::metering::{Config, Found};
+use sim::scenario::Point;
+use sim::topology::{DirectedLink, Topology};
+
+/// Of one run, or several of the same point.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Losses {
+    meters: u64,
+    cells: u64,
+    metered: u64,
+    late: u64,
+    /// By directed link.
+    segments: BTreeMap<u32, Segment>,
+    accused: BTreeMap<(u32, Cause), (u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Segment {
+    /// Losses that were named, by cause.
+    pub congestion: u64,
+    pub blackhole: u64,
+    pub random: u64,
+    #[serde(rename = "loop")]
+    pub looped: u64,
+    pub unknown: u64,
+    /// Losses that were counted and could not be named.
+    pub unnamed: u64,
+    pub really: Really,
+}
+
+/// What was lost for which reason, as only the simulator knows; what happened after the last batch included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Really {
+    pub full: u64,
+    pub corrupted: u64,
+    pub blackhole: u64,
+    pub expired: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct LossSummary {
+    pub meters: u64,
+    /// Of each digest.
+    pub cells: u64,
+    /// Packets that passed upstream meters, at each of them.
+    pub metered: u64,
+    pub named: u64,
+    pub unnamed: u64,
+    /// Packets that came after their batch had been looked at.
+    pub late: u64,
+    /// What the simulator knows to be lost, after the last batch included.
+    pub lost: u64,
+    /// Where anything was lost.
+    pub segments: Vec<SegmentSummary>,
+    /// Where somebody should look, and for what.
+    pub accused: Vec<Accused>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct SegmentSummary {
+    pub from: String,
+    pub to: String,
+    #[serde(flatten)]
+    pub losses: Segment,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Accused {
+    pub from: String,
+    pub to: String,
+    pub cause: Cause,
+    pub losses: u64,
+    /// Seeds with which it is accused.
+    pub runs: u64,
+}
+
+/// Those of the thesis, for batches as long as these.
+fn thresholds(config: &Config) -> Thresholds {
+    let usual = Thresholds::default();
+    Thresholds { batch: config.batch, interval: usual.interval.max(config.batch), ..usual }
+}
+
+impl Losses {
+    /// `None` without meters.
+    pub fn of(point: &Point, outcome: &Outcome) -> Option<Self> {
+        let (found, config) = (outcome.radar.as_ref()?, point.radar()?);
+        let verdict = found.judge(point.topology(), &thresholds(config));
+        let mut segments: BTreeMap<u32, Segment> = BTreeMap::new();
+        for (lost, cause) in found.losses.iter().zip(&verdict.causes) {
+            *segments.entry(lost.segment).or_default().of(*cause) += 1;
+        }
+        for unnamed in &found.unnamed {
+            segments.entry(unnamed.segment).or_default().unnamed += unnamed.left.net.max(0) as u64;
+        }
+        for (link, why, packets) in found.truth.counts() {
+            segments.entry(link).or_default().really.add(why, packets);
+        }
+        let accused = verdict.accused.iter().map(|culprit| ((culprit.segment, culprit.cause), (culprit.losses, 1)));
+        let Found { meters, cells, metered, late, .. } = *found;
+        Some(Self { meters, cells, metered, late, segments, accused: accused.collect() })
+    }
+
+    pub fn with(mut self, other: Self) -> Self {
+        self.metered += other.metered;
+        self.late += other.late;
+        for (link, segment) in other.segments {
+            self.segments.entry(link).or_default().add(&segment);
+        }
+        for (what, (losses, runs)) in other.accused {
+            let mine = self.accused.entry(what).or_default();
+            *mine = (mine.0 + losses, mine.1 + runs);
+        }
+        self
+    }
+
+    pub fn summary(&self, topology: &Topology) -> LossSummary {
+        let names = |link: u32| {
+            let link = DirectedLink(link);
+            [topology.from(link), topology.to(link)].map(|node| topology.name(node).to_owned())
+        };
+        let segments: Vec<SegmentSummary> = (self.segments.iter())
+            .map(|(link, losses)| {
+                let [from, to] = names(*link);
+                SegmentSummary { from, to, losses: *losses }
+            })
+            .collect();
+        let accused = self.accused.iter().map(|((link, cause), (losses, runs))| {
+            let [from, to] = names(*link);
+            Accused { from, to, cause: *cause, losses: *losses, runs: *runs }
+        });
+        LossSummary {
+            meters: self.meters,
+            cells: self.cells,
+            metered: self.metered,
+            named: self.segments.values().map(Segment::named).sum(),
+            unnamed: self.segments.values().map(|segment| segment.unnamed).sum(),
+            late: self.late,
+            lost: self.segments.values().map(|segment| segment.really.all()).sum(),
+            segments,
+            accused: accused.collect(),
+        }
+    }
+}
+
+impl Segment {
+    fn of(&mut self, cause: Cause) -> &mut u64 {
+        match cause {
+            Cause::Congestion => &mut self.congestion,
+            Cause::Blackhole => &mut self.blackhole,
+            Cause::Random => &mut self.random,
+            Cause::Loop => &mut self.looped,
+            Cause::Unknown => &mut self.unknown,
+        }
+    }
+
+    pub fn named(&self) -> u64 {
+        self.congestion + self.blackhole + self.random + self.looped + self.unknown
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.congestion += other.congestion;
+        self.blackhole += other.blackhole;
+        self.random += other.random;
+        self.looped += other.looped;
+        self.unknown += other.unknown;
+        self.unnamed += other.unnamed;
+        self.really.full += other.really.full;
+        self.really.corrupted += other.really.corrupted;
+        self.really.blackhole += other.really.blackhole;
+        self.really.expired += other.really.expired;
+    }
+}
+
+impl Really {
+    fn add(&mut self, why: Why, packets: u64) {
+        match why {
+            Why::Full => self.full += packets,
+            Why::Corrupted => self.corrupted += packets,
+            Why::Blackhole => self.blackhole += packets,
+            Why::Expired => self.expired += packets,
+            // Dropped on purpose; meters of a black box cannot know.
+            Why::Filtered => {}
+        }
+    }
+
+    pub fn all(&self) -> u64 {
+        self.full + self.corrupted + self.blackhole + self.expired
+    }
+}
+
+/// A row for each loss that was named, by batch, segment and time.
+pub(super) fn csv(point: &Point, outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "time_ns,from,to,src,dst,protocol,src_port,dst_port,tcp_seq,ip_id,cause")?;
+    let (Some(found), Some(config)) = (&outcome.radar, point.radar()) else { return Ok(()) };
+    let topology = point.topology();
+    let number = |number: Option<u32>| number.map(|number| number.to_string()).unwrap_or_default();
+    for (lost, cause) in found.losses.iter().zip(found.judge(point.topology(), &thresholds(config)).causes) {
+        let link = DirectedLink(lost.segment);
+        let [from, to] = [topology.from(link), topology.to(link)].map(|node| topology.name(node));
+        let (at, flow) = (lost.loss.at.0, lost.loss.flow);
+        let seq = number(lost.loss.tcp.map(|segment| segment.seq));
+        let id = number(lost.loss.ip_id.map(u32::from));
+        let radar::packet::Flow { src, dst, protocol, src_port, dst_port } = flow;
+        writeln!(out, "{at},{from},{to},{src},{dst},{protocol},{src_port},{dst_port},{seq},{id},{cause}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Which switch has much to do for which host, at a moment: where a blackhole hits flows that are under way.
+
+use std::collections::BTreeMap;
+
+use machine::{Conversation, SwitchPort, SwitchProgram};
+use sim::net::{Packet, Setup, run_with};
+use sim::topology::NodeId;
+use units::{Span, Time};
+
+use crate::experiment::ExperimentError;
+use crate::paper::Effort;
+
+/// How long before the moment is looked at.
+const WINDOW: Span = Span::from_ms(2);
+
+/// Shorter frames are acknowledgements.
+const DATA: u16 = 1_000;
+
+/// What a switch forwards to a host, in bytes.
+pub(super) type Load = (NodeId, NodeId, u64);
+
+#[derive(Debug)]
+struct Busy {
+    from: Time,
+    switches: Vec<NodeId>,
+    bytes: BTreeMap<(NodeId, NodeId), u64>,
+}
+
+impl SwitchProgram for Busy {
+    type Frame = Packet;
+    /// The host that it is for.
+    type Tag = u32;
+    const WATCHES_DEPARTURES: bool = false;
+    const WATCHES_HOSTS: bool = true;
+
+    #[inline]
+    fn on_route(&mut self, now: Time, at: SwitchPort, frame: &mut Packet, to: &mut u32) -> u32 {
+        if now >= self.from && frame.len >= DATA {
+            *self.bytes.entry((self.switches[at.switch as usize], NodeId(*to))).or_default() += u64::from(frame.len);
+        }
+        1
+    }
+
+    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {}
+
+    fn on_host_sends(&mut self, _now: Time, _link: u32, who: Conversation, _frame: &mut Packet, to: &mut u32) {
+        *to = who.to;
+    }
+}
+
+/// Switches with the hosts that they forward most to, and bytes, the most first; `None` if the watch ended it early.
+pub(super) fn busiest(setup: &Setup, at: Time, effort: &Effort<'_>) -> Result<Option<Vec<Load>>, ExperimentError> {
+    let setup = Setup { until: at, radar: None, ..setup.clone() };
+    let from = Time::ZERO + at.since(Time::ZERO + WINDOW);
+    let mut program = Busy { from, switches: setup.topology.switches().collect(), bytes: BTreeMap::new() };
+    let outcome = run_with(setup, &mut program, effort.watch).map_err(ExperimentError::new)?;
+    let mut busy: Vec<_> = program.bytes.into_iter().map(|((switch, to), bytes)| (switch, to, bytes)).collect();
+    busy.sort_by_key(|(switch, to, bytes)| (std::cmp::Reverse(*bytes), *switch, *to));
+    Ok((!outcome.interrupted).then_some(busy))
+}
