@@ -4,6 +4,7 @@ mod fleet;
 mod live;
 mod model;
 mod monitor;
+mod radar;
 mod sim_run;
 
 use std::path::PathBuf;
@@ -17,11 +18,12 @@ pub use fleet::{
     TopologyArgs, UpgradeArgs, YearArgs,
 };
 pub use live::{
-    ActivateArgs, BenchArgs, BenchCommand, BenchMeloArgs, BenchSimArgs, CaptureArgs, DemoArgs, LinkCommand, NameArg,
-    SoakArgs, UpArgs, WatchArgs, WireArgs,
+    ActivateArgs, BenchArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs, CaptureArgs, DemoArgs,
+    LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs,
 };
 pub use model::{MeloArgs, ModelCommand, RdmaArgs};
 pub use monitor::{MonitorArgs, MonitorCommand};
+pub use radar::{CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, RadarCommand};
 pub use sim_run::RunArgs;
 
 /// One toolkit for packet loss in datacenter networks.
@@ -59,6 +61,10 @@ pub enum Command {
     /// Observes only, unless --action says otherwise; needs no root for that.
     #[command(allow_negative_numbers = true)]
     Monitor(Box<MonitorArgs>),
+
+    /// Find lost packets and say why they were lost.
+    #[command(subcommand)]
+    Radar(RadarCommand),
 
     /// What protection costs and gains on this machine, beside plain cables and other congestion controls.
     ///

@@ -8,6 +8,7 @@ use report::table::{Align, Table};
 
 use crate::args::{BenchArgs, BenchCommand};
 use crate::bench_melo;
+use crate::bench_radar;
 use crate::bench_sim;
 use crate::demo::{check_seconds, parse_rate, us};
 use crate::output::{Done, Failure, print, say};
@@ -18,6 +19,7 @@ pub fn run(args: &BenchArgs, json: bool) -> Done {
         Some(BenchCommand::Sim(args)) => return bench_sim::run(args, json),
         Some(BenchCommand::Fleet(args)) => return crate::fleet::bench::run(args, json),
         Some(BenchCommand::Melo(args)) => return bench_melo::run(args, json),
+        Some(BenchCommand::Radar(args)) => return bench_radar::run(args, json),
         None => {}
     }
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));

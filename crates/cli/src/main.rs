@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod bench_melo;
+mod bench_radar;
 mod bench_sim;
 mod broken;
 mod compare;
@@ -16,6 +17,7 @@ mod link;
 mod model;
 mod monitor;
 mod output;
+mod radar;
 mod reproduce;
 mod shell;
 mod sim_check;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
+        Command::Radar(command) => radar::run(command, cli.json),
         Command::Wire(args) => wire_between::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),
         Command::Model(command) => model::run(command, cli.json),

@@ -40,6 +40,12 @@ pub fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) 
     }
 }
 
+/// Prints one result of many as a line of JSON.
+pub fn print_line(value: &impl Serialize) -> Done {
+    let line = serde_json::to_string(value).map_err(|error| Failure::Outside(error.to_string()))?;
+    write(&format!("{line}\n"))
+}
+
 /// A line on the way, for people: a log as much as an answer.
 pub fn say(text: &str) {
     // Nobody may be listening any more; that must not end a daemon.

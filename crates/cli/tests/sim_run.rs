@@ -104,6 +104,7 @@ fn every_example_runs() {
             "incast" => &["traffic.0.count=3", "run.until=4ms"],
             "permutation" => &["traffic.size=1MB"],
             "wire-1g" => &["run.until=100ms"],
+            "losses" => &["run.until=30ms"],
             _ => &[],
         };
         let mut args = vec![path.to_str().unwrap(), "--seeds", "1", "--json"];

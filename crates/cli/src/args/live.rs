@@ -407,6 +407,31 @@ pub enum BenchCommand {
 
     /// How long a packet takes that arrives at a MELO receiver, by loss; below 20 ns is the target.
     Melo(BenchMeloArgs),
+
+    /// How fast digests are, and comparisons of captures: time and memory on one core.
+    ///
+    /// Writes two captures, of 80 bytes a packet each, and removes them.
+    #[command(allow_negative_numbers = true)]
+    Radar(BenchRadarArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchRadarArgs {
+    /// Packets in the capture upstream.
+    #[arg(long, default_value = "10M")]
+    pub packets: Count,
+
+    /// Share of them that is missing downstream.
+    #[arg(long, default_value = "1e-3")]
+    pub loss: Prob,
+
+    /// Where to write the captures; the folder for temporary files if not given.
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
 }
 
 #[derive(Debug, Args)]

@@ -1,0 +1,257 @@
+//! What can be asked about lost packets.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use radar::causes::{ThresholdError, Thresholds};
+use units::{Bytes, Count, Prob, Span};
+
+#[derive(Debug, Subcommand)]
+pub enum RadarCommand {
+    /// Which packets of one capture are missing in another that was taken farther along their way.
+    ///
+    /// Reads pcap and pcapng, also in gzip. Clocks need not agree, and captures need not begin and end together.
+    Losses(Box<LossesArgs>),
+
+    /// Put what passes an interface into digests, and send them to a collector.
+    ///
+    /// One on each end of any stretch of network, with the same --segment, --batch, --cells and --fields. Clocks must agree
+    /// to within a batch (NTP, PTP). Needs root, or CAP_NET_RAW.
+    Meter(Box<MeterArgs>),
+
+    /// Which packets were lost between meters, as it happens.
+    ///
+    /// A line for each lost packet, and a summary of each segment at the end.
+    Collect(Box<CollectArgs>),
+
+    /// The packets of every flow, slot by slot, from a capture or an interface.
+    ///
+    /// FlowRadar's counters: memory for so many flows in a slot, whatever passes. With --json a line for each slot.
+    Flows(FlowsArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct FlowsArgs {
+    /// A capture: pcap or pcapng, also in gzip.
+    pub capture: Option<PathBuf>,
+
+    /// Count what passes this interface instead, both ways. Needs root, or CAP_NET_RAW.
+    #[arg(long, value_name = "IFACE", conflicts_with = "capture")]
+    pub interface: Option<String>,
+
+    /// How long a slot lasts.
+    #[arg(long, value_name = "SPAN", default_value = "10ms")]
+    pub slot: Span,
+
+    /// Flows to expect in a slot; of many more, some cannot be told.
+    #[arg(long, value_name = "N", default_value = "10K")]
+    pub flows: Count,
+
+    /// Stop counting after so many seconds.
+    #[arg(long, value_name = "S", requires = "interface")]
+    pub seconds: Option<f64>,
+
+    /// Write a row for each flow and slot.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+
+    /// Flows to list at most.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+}
+
+/// Which addresses and ports are rewritten between the two captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NatArg {
+    Source,
+    Destination,
+    Both,
+}
+
+/// A part of packets that tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FieldArg {
+    /// Address and port of the sender.
+    Source,
+    /// Address and port of the receiver.
+    Destination,
+    /// The identification of IPv4.
+    IpId,
+    /// Sequence number and length of TCP.
+    Tcp,
+    /// A hash of headers and the beginning of the payload.
+    Content,
+}
+
+#[derive(Debug, Args)]
+pub struct LossesArgs {
+    /// The capture that was taken first on the way of the packets; `-` is standard input.
+    pub up: PathBuf,
+
+    /// The one behind it, where packets are missing.
+    pub down: PathBuf,
+
+    /// Compare in memory, packet by packet, instead of by digests.
+    #[arg(long)]
+    pub exact: bool,
+
+    /// Write a page with a timeline of the losses.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Write the lost packets as pcapng.
+    #[arg(long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+
+    /// Addresses and ports are rewritten between the captures: do not compare those.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub nat: Option<NatArg>,
+
+    /// Compare packets by these parts only, separated by commas [default: all].
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
+    pub fields: Vec<FieldArg>,
+
+    /// What may be spent on the names of lost packets; losses beyond are counted only.
+    #[arg(long, value_name = "BYTES", default_value = "256MB")]
+    pub memory: Bytes,
+
+    /// Judge all of UP, also what seems to lie before or after DOWN's capture.
+    #[arg(long)]
+    pub whole: bool,
+
+    /// A lost packet with so little time to live left counts as expired, as in a loop.
+    #[arg(long, value_name = "HOPS", default_value_t = 1)]
+    pub ttl: u8,
+
+    /// Flows and losses to list at most; --json has all.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+
+    #[command(flatten)]
+    pub causes: CauseArgs,
+}
+
+/// What the pattern of losses must be for a cause.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Causes")]
+pub struct CauseArgs {
+    /// Losses closer than this belong to one burst.
+    #[arg(long, value_name = "TIME", default_value = "20us")]
+    pub burst_gap: Span,
+
+    /// So many losses make a burst: congestion, unless one flow lost all.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub burst: usize,
+
+    /// A flow that loses more than these in a row within a burst is in a blackhole.
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub bursty_blackhole: usize,
+
+    /// A flow that loses so many in a row outside of bursts is in a blackhole.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub blackhole: usize,
+
+    /// A share of SYNs above this is a blackhole too.
+    #[arg(long, value_name = "SHARE", default_value = "0.9")]
+    pub syn: Prob,
+
+    /// Losses are random if more than this share of intervals, as many as losses, has one.
+    #[arg(long, value_name = "SHARE", default_value = "0.5")]
+    pub random: Prob,
+
+    /// How often losses outside of bursts are judged.
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub interval: Span,
+}
+
+impl CauseArgs {
+    pub fn thresholds(&self) -> Result<Thresholds, ThresholdError> {
+        let Self { burst_gap, burst, bursty_blackhole, blackhole, syn, random, interval } = *self;
+        Thresholds {
+            gap: burst_gap,
+            burst,
+            bursty_blackhole,
+            blackhole,
+            syn,
+            random,
+            interval,
+            ..Thresholds::default()
+        }
+        .checked()
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct MeterArgs {
+    /// The interface whose packets are metered.
+    pub interface: String,
+
+    /// Where the collector listens, or the Redis server that it reads from: HOST:PORT or redis://HOST[:PORT].
+    #[arg(long, value_name = "ADDR")]
+    pub to: String,
+
+    /// The name of what lies between the meters; both ends say the same.
+    #[arg(long, value_name = "NAME")]
+    pub segment: String,
+
+    /// The name of this end [default: host/interface].
+    #[arg(long, value_name = "NAME")]
+    pub end: Option<String>,
+
+    /// How long a batch lasts: losses are known two to three batches later.
+    #[arg(long, value_name = "TIME", default_value = "10ms")]
+    pub batch: Span,
+
+    /// Cells of a digest: some more than packets are lost, or on their way, in a batch.
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(12..=8_192))]
+    pub cells: u32,
+
+    /// End after so many seconds; at Ctrl-C if not given.
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<f64>,
+
+    /// Addresses and ports of what leaves by this end are rewritten on its way: which. The other end says the opposite:
+    /// source here is destination there.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub nat: Option<NatArg>,
+
+    /// Compare packets by these parts only, separated by commas [default: all].
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
+    pub fields: Vec<FieldArg>,
+
+    /// Also frames that are for other hosts.
+    #[arg(long)]
+    pub promiscuous: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct CollectArgs {
+    /// Wait here for meters; a port alone means all addresses of this machine.
+    #[arg(long, value_name = "ADDR:PORT", required_unless_present = "from")]
+    pub listen: Option<String>,
+
+    /// Read what meters have sent to a Redis server.
+    #[arg(long, value_name = "URL", conflicts_with = "listen")]
+    pub from: Option<String>,
+
+    /// End after so many seconds; at Ctrl-C if not given.
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<f64>,
+
+    /// Append every loss to this file, a line of JSON each.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+
+    /// Ends of each segment; with more than two it is a black box, and all that went in is compared with all that came out.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub ends: u32,
+
+    /// Batches that a packet may be on its way, clocks that differ included.
+    #[arg(long, value_name = "BATCHES", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub patience: u32,
+
+    /// Flows to list at most at the end; --json has all.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+}

@@ -1,0 +1,195 @@
+//! `hitless bench radar`: how fast digests and comparisons of captures are, on one core of this machine.
+//!
+//! Targets: a packet put into a digest within 25 ns; two captures compared at 2 million packets a second or more, counting
+//! the packets of one of them, with memory that follows the losses.
+
+mod captures;
+
+use std::fs;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use radar::compare::{self, CompareError, Input, Options};
+use radar::digest::{Digest, Shape};
+use radar::read::{self, DEPTH, LinkType};
+use radar::signature::{Fields, Signature};
+use report::table::{Align, Table, thousands};
+use serde::Serialize;
+
+use crate::args::BenchRadarArgs;
+use crate::output::{Done, Failure, print};
+use crate::watch::{now, stop_on_ctrl_c};
+use captures::{Captures, frame};
+
+/// Signatures that are put in over and over: as many as stay in a cache.
+const SIGNATURES: u64 = 1 << 12;
+const INSERTED: u64 = 20_000_000;
+/// What the digest of a port has, of 8 KB to 1 MB.
+const CELLS: usize = 3 << 10;
+/// Losses of a batch to be decoded, and cells for each of them.
+const DECODED: u64 = 10_000;
+const CELLS_EACH: f64 = 1.3;
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    packets: u64,
+    loss: f64,
+    rounds: u32,
+    insert_ns: f64,
+    /// From the bytes of a frame to its signature.
+    read_ns: f64,
+    decode_ns_per_loss: f64,
+    rows: Vec<Row>,
+}
+
+/// One way of comparing the two captures.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: &'static str,
+    /// Medians over the rounds.
+    seconds: f64,
+    /// Of the packets of UP alone.
+    packets_per_second: f64,
+    lost: u64,
+    named: u64,
+    /// What comparing added at most to the memory of this program, in bytes.
+    memory: u64,
+}
+
+pub fn run(args: &BenchRadarArgs, json: bool) -> Done {
+    let stop = stop_on_ctrl_c();
+    let packets = args.packets.0.max(1_000);
+    let signatures: Vec<Signature> = (0..SIGNATURES).map(signature).collect();
+    let insert_ns = median(args.rounds, || insert(&signatures));
+    let read_ns = median(args.rounds, read);
+    let decode_ns_per_loss = median(args.rounds, decode);
+    let folder = args.folder.clone().unwrap_or_else(std::env::temp_dir);
+    let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", folder.display()));
+    let Some(captures) = Captures::write(&folder, packets, args.loss.get(), &stop).map_err(outside)? else {
+        return Err(Failure::Interrupted);
+    };
+    let mut rows = Vec::new();
+    let digests = Options::default();
+    for (name, options) in [("digests", digests), ("--exact", Options { exact: true, ..digests })] {
+        let Some(row) = measure(name, &options, &captures, args.rounds, &stop)? else { break };
+        rows.push(row);
+    }
+    let loss = args.loss.get();
+    let answer = Answer { packets, loss, rounds: args.rounds, insert_ns, read_ns, decode_ns_per_loss, rows };
+    print(json, &answer, || describe(&answer))?;
+    if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+fn signature(number: u64) -> Signature {
+    let packet = read::packet(&frame(number), LinkType::Ethernet, DEPTH);
+    packet
+        .map_or_else(|| unreachable!("a frame of ours is an IP packet"), |packet| Signature::new(&packet, Fields::ALL))
+}
+
+fn insert(signatures: &[Signature]) -> f64 {
+    let mut digest = Digest::new(Shape::new(CELLS, 1, Fields::ALL));
+    let begun = now();
+    for _ in 0..INSERTED / SIGNATURES {
+        signatures.iter().for_each(|signature| digest.insert(black_box(signature)));
+    }
+    black_box(&digest);
+    begun.elapsed().as_secs_f64() * 1e9 / (INSERTED / SIGNATURES * SIGNATURES) as f64
+}
+
+fn read() -> f64 {
+    let frames: Vec<_> = (0..SIGNATURES).map(frame).collect();
+    let rounds = INSERTED / SIGNATURES / 4;
+    let begun = now();
+    for _ in 0..rounds {
+        for frame in &frames {
+            let packet = read::packet(black_box(frame), LinkType::Ethernet, DEPTH);
+            black_box(packet.map(|packet| Signature::new(&packet, Fields::ALL)));
+        }
+    }
+    begun.elapsed().as_secs_f64() * 1e9 / (rounds * SIGNATURES) as f64
+}
+
+fn decode() -> f64 {
+    let mut digest = Digest::new(Shape::new((DECODED as f64 * CELLS_EACH) as usize, 1, Fields::ALL));
+    (0..DECODED).map(signature).for_each(|signature| digest.insert(&signature));
+    let begun = now();
+    black_box(digest.decode());
+    begun.elapsed().as_secs_f64() * 1e9 / DECODED as f64
+}
+
+fn median(rounds: u32, mut measure: impl FnMut() -> f64) -> f64 {
+    let mut found: Vec<f64> = (0..rounds).map(|_| measure()).collect();
+    found.sort_by(f64::total_cmp);
+    found[found.len() / 2]
+}
+
+fn measure(
+    name: &'static str,
+    options: &Options,
+    captures: &Captures,
+    rounds: u32,
+    stop: &AtomicBool,
+) -> Result<Option<Row>, Failure> {
+    let (up, down) = (|| captures.open("up"), || captures.open("down"));
+    let (mut seconds, mut last) = (Vec::new(), None);
+    let before = reset_peak();
+    for _ in 0..rounds {
+        let begun = now();
+        let go_on = || !stop.load(Ordering::SeqCst);
+        match compare::compare(Input { open: &up }, Input { open: &down }, options, &go_on) {
+            Ok(comparison) => last = Some((comparison.losses(), comparison.lost.len() as u64)),
+            Err(CompareError::Interrupted) => return Ok(None),
+            Err(error) => return Err(Failure::Outside(error.to_string())),
+        }
+        seconds.push(begun.elapsed().as_secs_f64());
+    }
+    seconds.sort_by(f64::total_cmp);
+    let median = seconds[seconds.len() / 2];
+    let memory = status("VmHWM:").saturating_sub(before);
+    let packets_per_second = captures.packets as f64 / median;
+    Ok(last.map(|(lost, named)| Row { name, seconds: median, packets_per_second, lost, named, memory }))
+}
+
+/// Lets the kernel forget how large the program has been; how large it is.
+fn reset_peak() -> u64 {
+    // Where it cannot, the figure is that of the largest comparison so far.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    status("VmRSS:")
+}
+
+/// A size that the kernel keeps of this program, in bytes; 0 where there is no such kernel.
+fn status(key: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1_024
+}
+
+fn describe(answer: &Answer) -> String {
+    let mut table = Table::new(&[
+        ("two captures compared", Align::Left),
+        ("seconds", Align::Right),
+        ("packets/s", Align::Right),
+        ("lost", Align::Right),
+        ("named", Align::Right),
+        ("memory", Align::Right),
+    ]);
+    for row in &answer.rows {
+        table.row(vec![
+            row.name.into(),
+            format!("{:.2}", row.seconds),
+            format!("{:.2} M", row.packets_per_second / 1e6),
+            thousands(row.lost),
+            thousands(row.named),
+            format!("{:.1} MB", row.memory as f64 / 1e6),
+        ]);
+    }
+    let Answer { packets, loss, rounds, insert_ns, read_ns, decode_ns_per_loss, .. } = answer;
+    format!(
+        "a packet put into a digest: {insert_ns:.1} ns (target below 25)\n\
+         a frame read, to its signature: {read_ns:.1} ns\n\
+         a loss decoded: {decode_ns_per_loss:.0} ns\n\n\
+         {} packets, {} % of them lost, medians of {rounds} rounds; packets/s count those of UP only (target 2 M)\n\n{table}",
+        thousands(*packets),
+        100.0 * loss
+    )
+}

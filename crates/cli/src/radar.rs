@@ -1,0 +1,46 @@
+//! `hitless radar`: which packets were lost, where and why.
+
+mod collect;
+mod flows;
+mod losses;
+mod meter;
+
+use std::io::{self, PipeReader};
+use std::time::Duration;
+
+use crate::args::RadarCommand;
+use crate::output::{Done, Failure};
+
+pub fn run(command: &RadarCommand, json: bool) -> Done {
+    match command {
+        RadarCommand::Losses(args) => losses::run(args, json),
+        RadarCommand::Meter(args) => meter::run(args, json),
+        RadarCommand::Collect(args) => collect::run(args, json),
+        RadarCommand::Flows(args) => flows::run(args, json),
+    }
+}
+
+/// As a user wrote them; none means without end.
+fn seconds(seconds: Option<f64>) -> Result<Option<Duration>, Failure> {
+    let wrong = |seconds: f64| Failure::Usage(format!("--seconds {seconds}: expected a number above 0"));
+    let checked = |seconds: f64| match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(wrong(seconds)),
+    };
+    seconds.map(checked).transpose()
+}
+
+/// Readable once the program is to end.
+fn stop_on_signal() -> Result<PipeReader, Failure> {
+    let (stop, stopper) = io::pipe().map_err(|error| Failure::Outside(error.to_string()))?;
+    let mut stopper = Some(stopper);
+    let listening = ctrlc::set_handler(move || drop(stopper.take()));
+    listening.map_err(|error| Failure::Outside(error.to_string()))?;
+    Ok(stop)
+}
+
+/// As the kernel has it.
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
+}

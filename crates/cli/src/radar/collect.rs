@@ -1,0 +1,151 @@
+//! `hitless radar collect`: losses between meters, as they happen.
+
+mod words;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use live::clock::{Clock, time_of_day};
+use live::poll::{self, Readiness};
+use monitor::digests::collector::{News, Summary};
+use monitor::digests::{Collector, Inlet, Place, Received};
+use radar::packet::Stamp;
+
+use crate::args::CollectArgs;
+use crate::output::{Done, Failure, say};
+use words::{json_loss, json_summary, json_trouble, line, summary_text};
+
+/// Reports that may wait to be compared.
+const ROOM: usize = 64;
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often it is looked whether it is time to end.
+const TICK: Duration = Duration::from_millis(20);
+
+pub fn run(args: &CollectArgs, json: bool) -> Done {
+    let until = super::seconds(args.seconds)?;
+    let inlet = inlet(args)?;
+    let log = args.log.as_ref().map(|path| {
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        opened.map_err(|error| Failure::Usage(format!("--log {}: {error}", path.display())))
+    });
+    let mut out = Out { json, log: log.transpose()? };
+    let stop = super::stop_on_signal()?;
+    say(&format!("waiting for meters at {}; Ctrl-C ends it", words::place(&inlet)));
+    let ending = AtomicBool::new(false);
+    let (put, received) = mpsc::sync_channel(ROOM);
+    let summaries = std::thread::scope(|scope| {
+        let taking = scope.spawn(|| inlet.run(&put, &ending, &say));
+        let collector = Collector::new(args.ends as usize, u64::from(args.patience));
+        let summaries = compare(collector, &received, &stop, until, &mut out);
+        ending.store(true, Ordering::Relaxed);
+        let ended = taking.join().unwrap_or(Ok(()));
+        ended.map_err(|error| Failure::Outside(error.to_string())).and(summaries)
+    })?;
+    out.summaries(&summaries, args.top)
+}
+
+fn inlet(args: &CollectArgs) -> Result<Inlet, Failure> {
+    if let Some(from) = &args.from {
+        return match from.parse() {
+            Ok(Place::Redis(place)) => Ok(Inlet::Redis(place)),
+            Ok(Place::Tcp(text)) => Err(Failure::Usage(format!("--from {text}: expected redis://HOST[:PORT]"))),
+            Err(error) => Err(Failure::Usage(format!("--from {error}"))),
+        };
+    }
+    let text = args.listen.as_deref().unwrap_or_default();
+    let whole = if text.contains(':') { text.to_owned() } else { format!("[::]:{text}") };
+    let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--listen {text}: {why}"));
+    let address: SocketAddr = whole.parse().map_err(|_| wrong(&"expected ADDRESS:PORT, or a port"))?;
+    match Inlet::listen(address) {
+        // A machine without IPv6.
+        Err(_) if !text.contains(':') => {
+            Inlet::listen(SocketAddr::from(([0; 4], address.port()))).map_err(|error| wrong(&error))
+        }
+        listening => listening.map_err(|error| wrong(&error)),
+    }
+}
+
+fn compare(
+    mut collector: Collector,
+    received: &Receiver<Received>,
+    stop: &io::PipeReader,
+    until: Option<Duration>,
+    out: &mut Out,
+) -> Result<Vec<Summary>, Failure> {
+    let clock = Clock::start();
+    let mut next_look = LOOK_EVERY;
+    loop {
+        match received.recv_timeout(TICK) {
+            Ok(Received::Report { life, report }) => out.news(collector.on_report(now(), life, &report))?,
+            Ok(Received::Missing { life, reports }) => collector.on_missing(life, reports),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(collector.finish()),
+        }
+        if clock.elapsed() >= next_look {
+            next_look = clock.elapsed() + LOOK_EVERY;
+            out.news(collector.look(now()))?;
+        }
+        let stopped = poll::wait(&[(stop.as_raw_fd(), false)], Duration::ZERO);
+        let stopped = stopped.map_err(|error| Failure::Outside(error.to_string()))?;
+        if stopped != [Readiness::Nothing] || until.is_some_and(|until| clock.elapsed() >= until) {
+            out.news(collector.look(now()))?;
+            return Ok(collector.finish());
+        }
+    }
+}
+
+fn now() -> Stamp {
+    Stamp(time_of_day().as_nanos() as u64)
+}
+
+/// Where lines go.
+struct Out {
+    json: bool,
+    log: Option<File>,
+}
+
+impl Out {
+    fn news(&mut self, news: Vec<News>) -> Done {
+        for news in news {
+            match news {
+                News::Lost(lost) => {
+                    let json = json_loss(&lost);
+                    if let Some(log) = &mut self.log {
+                        writeln!(log, "{json}").map_err(|error| Failure::Outside(format!("--log: {error}")))?;
+                    }
+                    put(&if self.json { json } else { line(&lost) })?;
+                }
+                News::Heard { segment, end } => say(&format!("{segment}: {end} reports")),
+                News::Silent { segment, end } => self.trouble(&format!("{segment}: {end} is silent"))?,
+                News::Back { segment, end } => self.trouble(&format!("{segment}: {end} reports again"))?,
+                News::Trouble(text) => self.trouble(&text)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn trouble(&self, text: &str) -> Done {
+        say(text);
+        if self.json { put(&json_trouble(text)) } else { Ok(()) }
+    }
+
+    fn summaries(&self, summaries: &[Summary], top: usize) -> Done {
+        if self.json {
+            return summaries.iter().try_for_each(|summary| put(&json_summary(summary)));
+        }
+        summaries.iter().try_for_each(|summary| put(summary_text(summary, top).trim_end()))
+    }
+}
+
+/// A reader that has seen enough is not a failure.
+fn put(line: &str) -> Done {
+    match writeln!(io::stdout(), "{line}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Outside(error.to_string())),
+        _ => Ok(()),
+    }
+}

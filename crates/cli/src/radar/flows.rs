@@ -1,0 +1,273 @@
+//! `hitless radar flows`: the packets of every flow, slot by slot, out of a capture or from an interface.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::Duration;
+
+use live::backend::{Opened, PacketSocket};
+use live::clock::Clock;
+use live::net::Netlink;
+use live::poll;
+use live::standin::wire_socket;
+use radar::capture::{CaptureError, Reader};
+use radar::flowset::Shape;
+use radar::flowset::sizing::Decoder;
+use radar::packet::{Flow, Stamp};
+use radar::read::{self, LinkType};
+use radar::slots::{Slot, Slots};
+use report::table::{Align, Table, thousands};
+use serde::Serialize;
+use units::Prob;
+
+use crate::args::FlowsArgs;
+use crate::output::{Done, Failure, print, print_line, say};
+
+/// Enough of a frame for its 5-tuple, whatever comes before.
+const SNAP: usize = 192;
+/// Chance that a slot of as many flows as expected can be told in full.
+const SUCCESS: Prob = Prob::literal(0.99);
+
+pub fn run(args: &FlowsArgs, json: bool) -> Done {
+    let shape = Shape::for_flows(args.flows.0, SUCCESS, 3, Decoder::Single, 1);
+    let length = args.slot.as_ps() / 1_000;
+    if length == 0 {
+        return Err(Failure::Usage(format!("--slot {}: expected at least a nanosecond", args.slot)));
+    }
+    let mut told = Told::new(args, json)?;
+    let mut slots = Slots::new(length, shape);
+    let ended = match (&args.capture, &args.interface) {
+        (Some(path), None) => from_capture(path, &mut slots, &mut told),
+        (None, Some(name)) => from_interface(name, super::seconds(args.seconds)?, &mut slots, &mut told),
+        _ => Err(Failure::Usage("expected either a capture or --interface, one of both".to_owned())),
+    };
+    if let Some(slot) = slots.finish() {
+        told.slot(&slot)?;
+    }
+    told.conclude(args)?;
+    ended
+}
+
+fn from_capture(path: &Path, slots: &mut Slots, told: &mut Told) -> Done {
+    let wrong = |error: CaptureError| Failure::Usage(format!("{}: {error}", path.display()));
+    let file = File::open(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    let stop = crate::watch::stop_on_ctrl_c();
+    let mut reader = Reader::new(file).map_err(wrong)?;
+    while let Some(record) = reader.next().map_err(wrong)? {
+        let packet = record.link.and_then(|link| read::packet(record.bytes, link, 0));
+        told.frame(packet.is_some());
+        if let Some(packet) = packet
+            && let Some(slot) = slots.insert(record.at, packet.flow)
+        {
+            told.slot(&slot)?;
+            if stop.load(std::sync::atomic::Ordering::SeqCst) {
+                return Err(Failure::Interrupted);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn from_interface(name: &str, until: Option<Duration>, slots: &mut Slots, told: &mut Told) -> Done {
+    let outside = |error: std::io::Error| Failure::Outside(format!("{name}: {error}"));
+    let link = Netlink::open().and_then(|netlink| netlink.existing_link(name));
+    let link = link.map_err(|error| Failure::Usage(error.to_string()))?;
+    let opened = Opened { outgoing_too: true, longest: SNAP, ..wire_socket(link.mtu, 16_384) };
+    let socket = PacketSocket::open(link.index, &opened).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => Failure::Usage(format!("{error}; counting flows needs root, or sudo")),
+        _ => outside(error),
+    })?;
+    let mut socket = socket.only_beginnings();
+    let stop = super::stop_on_signal()?;
+    say(&format!("counting flows on {name}, both ways; Ctrl-C ends it"));
+    let clock = Clock::start();
+    while until.is_none_or(|until| clock.elapsed() < until) {
+        let mut over = Vec::new();
+        socket.receive(4_096, |frame| {
+            let packet = read::packet(frame.bytes, LinkType::Ethernet, 0);
+            told.frame(packet.is_some());
+            if let Some(packet) = packet {
+                over.extend(slots.insert(Stamp(frame.at.as_nanos() as u64), packet.flow));
+            }
+        });
+        told.missed += socket.overflowed();
+        over.iter().try_for_each(|slot| told.slot(slot))?;
+        let fds = [(stop.as_raw_fd(), false), (socket.fd(), false)];
+        let [stopped, _] = poll::wait(&fds, Duration::from_millis(100)).map_err(outside)?;
+        if stopped != poll::Readiness::Nothing {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What was told so far.
+struct Told {
+    json: bool,
+    csv: Option<BufWriter<File>>,
+    flows: BTreeMap<Flow, Total>,
+    slots: u64,
+    packets: u64,
+    incomplete: u64,
+    /// Flows that could not be told, of all slots.
+    left: u64,
+    not_ip: u64,
+    missed: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Total {
+    packets: u64,
+    slots: u64,
+    most: u32,
+}
+
+#[derive(Serialize)]
+struct SlotLine {
+    /// Nanoseconds since 1970.
+    time: u64,
+    packets: u64,
+    /// Whether the flows are all, and their counters right.
+    complete: bool,
+    unnamed: u64,
+    flows: Vec<FlowLine>,
+}
+
+#[derive(Serialize)]
+struct FlowLine {
+    src: String,
+    dst: String,
+    proto: u8,
+    src_port: u16,
+    dst_port: u16,
+    packets: u32,
+}
+
+impl Told {
+    fn new(args: &FlowsArgs, json: bool) -> Result<Self, Failure> {
+        let mut csv = None;
+        if let Some(path) = &args.csv {
+            let file = File::create(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+            let mut file = BufWriter::new(file);
+            writeln!(file, "time_ns,src,dst,proto,src_port,dst_port,packets").map_err(wrong_csv)?;
+            csv = Some(file);
+        }
+        Ok(Self {
+            json,
+            csv,
+            flows: BTreeMap::new(),
+            slots: 0,
+            packets: 0,
+            incomplete: 0,
+            left: 0,
+            not_ip: 0,
+            missed: 0,
+        })
+    }
+
+    fn frame(&mut self, is_ip: bool) {
+        self.not_ip += u64::from(!is_ip);
+    }
+
+    fn slot(&mut self, slot: &Slot) -> Done {
+        let complete = slot.left == 0 && !slot.overcounted;
+        self.slots += 1;
+        self.packets += slot.packets;
+        self.incomplete += u64::from(!complete);
+        self.left += slot.left;
+        for (flow, packets) in &slot.flows {
+            let total = self.flows.entry(*flow).or_default();
+            total.packets += u64::from(*packets);
+            total.slots += 1;
+            total.most = total.most.max(*packets);
+            if let Some(csv) = &mut self.csv {
+                let Flow { src, dst, protocol, src_port, dst_port } = flow;
+                writeln!(csv, "{},{src},{dst},{protocol},{src_port},{dst_port},{packets}", slot.begin.0)
+                    .map_err(wrong_csv)?;
+            }
+        }
+        if self.json {
+            return print_line(&SlotLine {
+                time: slot.begin.0,
+                packets: slot.packets,
+                complete,
+                unnamed: slot.left,
+                flows: slot.flows.iter().map(flow_line).collect(),
+            });
+        }
+        Ok(())
+    }
+
+    fn conclude(&mut self, args: &FlowsArgs) -> Done {
+        if let Some(csv) = &mut self.csv {
+            csv.flush().map_err(wrong_csv)?;
+        }
+        if self.incomplete > 0 {
+            say(&format!(
+                "{} of {} slots had more flows than could be told, {} flows in all: more than --flows {}",
+                self.incomplete,
+                self.slots,
+                thousands(self.left),
+                args.flows.0
+            ));
+        }
+        if self.missed > 0 {
+            say(&format!("{} frames passed faster than they could be counted", thousands(self.missed)));
+        }
+        if self.json {
+            return Ok(());
+        }
+        print(false, &(), || self.table(args))
+    }
+
+    fn table(&self, args: &FlowsArgs) -> String {
+        let mut flows: Vec<(&Flow, &Total)> = self.flows.iter().collect();
+        flows.sort_by_key(|(flow, total)| (std::cmp::Reverse(total.packets), **flow));
+        let mut table = Table::new(&[
+            ("flow", Align::Left),
+            ("packets", Align::Right),
+            ("slots", Align::Right),
+            ("most in a slot", Align::Right),
+        ]);
+        for (flow, total) in flows.iter().take(args.top) {
+            table.row(vec![
+                flow.to_string(),
+                thousands(total.packets),
+                thousands(total.slots),
+                thousands(u64::from(total.most)),
+            ]);
+        }
+        let more = flows.len().saturating_sub(args.top);
+        let more = if more > 0 {
+            format!("and {} more; --csv or --json has all\n", thousands(more as u64))
+        } else {
+            String::new()
+        };
+        let not_ip =
+            if self.not_ip > 0 { format!("; {} frames were no IP", thousands(self.not_ip)) } else { String::new() };
+        format!(
+            "{} packets of {} flows in {} slots of {}{not_ip}\n\n{table}{more}",
+            thousands(self.packets),
+            thousands(self.flows.len() as u64),
+            thousands(self.slots),
+            args.slot
+        )
+    }
+}
+
+fn flow_line((flow, packets): &(Flow, u32)) -> FlowLine {
+    FlowLine {
+        src: flow.src.to_string(),
+        dst: flow.dst.to_string(),
+        proto: flow.protocol,
+        src_port: flow.src_port,
+        dst_port: flow.dst_port,
+        packets: *packets,
+    }
+}
+
+fn wrong_csv(error: std::io::Error) -> Failure {
+    Failure::Outside(format!("--csv: {error}"))
+}

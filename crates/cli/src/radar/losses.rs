@@ -1,0 +1,133 @@
+//! `hitless radar losses`: which packets of one capture are missing in another.
+
+mod answer;
+mod notes;
+mod page;
+mod progress;
+mod source;
+mod text;
+
+use std::fs;
+use std::path::Path;
+
+use radar::capture::Writer;
+use radar::causes::classify;
+use radar::compare::{self, CompareError, Comparison, Input, Options};
+use radar::loss::{Cause, Loss};
+use radar::signature::Fields;
+use report::flows::whole_file;
+
+use crate::args::{FieldArg, LossesArgs, NatArg};
+use crate::output::{Done, Failure, print};
+use answer::Answer;
+use progress::Progress;
+use source::Source;
+
+/// A comparison with everything that is said about it.
+struct Found<'a> {
+    args: &'a LossesArgs,
+    comparison: Comparison,
+    causes: Vec<Cause>,
+    notes: Vec<String>,
+    seconds: f64,
+}
+
+pub fn run(args: &LossesArgs, json: bool) -> Done {
+    let thresholds = args.causes.thresholds().map_err(|error| Failure::Usage(error.to_string()))?;
+    let options = options(args)?;
+    check_outputs(args)?;
+    let progress = Progress::new();
+    let [up, down] = sources(args, &progress)?;
+    progress.expect(2 * up.len() + down.len());
+    let (open_up, open_down) = (|| up.open(), || down.open());
+    let inputs = [Input { open: &open_up }, Input { open: &open_down }];
+    let compared = compare::compare(inputs[0], inputs[1], &options, &|| progress.go_on());
+    let seconds = progress.seconds();
+    progress.finish();
+    let comparison = compared.map_err(|error| failure(error, args))?;
+    let losses: Vec<Loss> = comparison.lost.iter().map(|lost| lost.loss).collect();
+    let causes = classify(&losses, &thresholds);
+    let notes = notes::notes(&comparison, args);
+    let found = Found { args, comparison, causes, notes, seconds };
+    if let Some(path) = &args.write {
+        write(path, inputs[0], &found.comparison, &progress)?;
+    }
+    if let Some(path) = &args.html {
+        let page = page::page(&found);
+        let written = whole_file(path, |out| std::io::Write::write_all(out, page.as_bytes()));
+        written.map_err(|error| Failure::Outside(format!("--html {error}")))?;
+    }
+    print(json, &Answer::of(&found), || text::describe(&found))
+}
+
+fn options(args: &LossesArgs) -> Result<Options, Failure> {
+    let none = Fields { source: false, destination: false, ip_id: false, tcp: false, content: false };
+    let mut fields = if args.fields.is_empty() { Fields::ALL } else { none };
+    for field in &args.fields {
+        match field {
+            FieldArg::Source => fields.source = true,
+            FieldArg::Destination => fields.destination = true,
+            FieldArg::IpId => fields.ip_id = true,
+            FieldArg::Tcp => fields.tcp = true,
+            FieldArg::Content => fields.content = true,
+        }
+    }
+    fields.source &= !matches!(args.nat, Some(NatArg::Source | NatArg::Both));
+    fields.destination &= !matches!(args.nat, Some(NatArg::Destination | NatArg::Both));
+    if !(fields.ip_id || fields.tcp || fields.content) {
+        let what =
+            "--fields: addresses and ports alone do not tell the packets of a flow apart; add ip-id, tcp or content";
+        return Err(Failure::Usage(what.into()));
+    }
+    Ok(Options { fields, exact: args.exact, memory: args.memory.get(), whole: args.whole, ttl: args.ttl })
+}
+
+fn sources(args: &LossesArgs, progress: &Progress) -> Result<[Source; 2], Failure> {
+    if [&args.up, &args.down].iter().all(|path| path.as_os_str() == "-") {
+        return Err(Failure::Usage("UP and DOWN cannot both be standard input".into()));
+    }
+    Ok([Source::new(&args.up, progress)?, Source::new(&args.down, progress)?])
+}
+
+/// Results must not replace what they come from.
+fn check_outputs(args: &LossesArgs) -> Done {
+    let same = |one: &Path, other: &Path| {
+        fs::canonicalize(one).ok().is_some_and(|one| fs::canonicalize(other).ok() == Some(one))
+    };
+    for (option, path) in [("--write", &args.write), ("--html", &args.html)] {
+        if let Some(path) = path
+            && [&args.up, &args.down].iter().any(|input| same(path, input))
+        {
+            return Err(Failure::Usage(format!("{option} {}: that is a capture to be read", path.display())));
+        }
+    }
+    if args.write.is_some() && args.write == args.html {
+        return Err(Failure::Usage("--write and --html name the same file".into()));
+    }
+    Ok(())
+}
+
+fn write(path: &Path, up: Input<'_>, comparison: &Comparison, progress: &Progress) -> Done {
+    let numbers = comparison.lost.iter().map(|lost| lost.frame);
+    let mut interrupted = false;
+    let written = whole_file(path, |out| {
+        let mut writer = Writer::new(out)?;
+        let frames = compare::frames(up, numbers, |record| {
+            interrupted = !progress.go_on();
+            if interrupted { Err(std::io::Error::other("interrupted")) } else { writer.write(record) }
+        });
+        frames.map_err(std::io::Error::other)?
+    });
+    match written {
+        Err(_) if interrupted => Err(Failure::Interrupted),
+        written => written.map_err(|error| Failure::Outside(format!("--write {error}"))),
+    }
+}
+
+/// What is wrong with the captures, and what to do.
+fn failure(error: CompareError, args: &LossesArgs) -> Failure {
+    match error {
+        CompareError::Interrupted => Failure::Interrupted,
+        error => Failure::Usage(notes::refusal(&error, args)),
+    }
+}

@@ -1,0 +1,159 @@
+//! What `--json` prints.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use radar::compare::{FlowLosses, Outside};
+use radar::loss::{Cause, Loss};
+use serde::Serialize;
+
+use super::Found;
+
+#[derive(Debug, Serialize)]
+pub struct Answer {
+    lost: Vec<LostPacket>,
+    /// Lost too, but more than there was memory for.
+    unnamed: u64,
+    packets_up: u64,
+    packets_down: u64,
+    /// All that was lost, and its share of the packets that were judged.
+    losses: u64,
+    loss: f64,
+    judged: u64,
+    causes: BTreeMap<Cause, u64>,
+    flows: Vec<FlowLine>,
+    /// Packets of UP before DOWN's capture began and after it ended: not judged.
+    outside: Ends,
+    /// Packets of DOWN that UP lacks, and whether UP has packets of their way back.
+    only_down: u64,
+    both_directions: bool,
+    /// Packets of DOWN from before or after UP's capture.
+    down_outside: u64,
+    skew_ns: Option<i64>,
+    drift_ns: i64,
+    not_ip: Both<u64>,
+    truncated: Both<bool>,
+    /// Packets were compared up to so many bytes, from the IP header on.
+    depth: usize,
+    exact: bool,
+    warnings: Vec<String>,
+    wall_seconds: f64,
+    packets_per_second: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Both<T> {
+    up: T,
+    down: T,
+}
+
+#[derive(Debug, Serialize)]
+struct Ends {
+    before: u64,
+    after: u64,
+}
+
+impl From<Outside> for Ends {
+    fn from(Outside { before, after }: Outside) -> Self {
+        Self { before, after }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct LostPacket {
+    time: u64,
+    src: IpAddr,
+    dst: IpAddr,
+    proto: u8,
+    src_port: u16,
+    dst_port: u16,
+    tcp_seq: Option<u32>,
+    ip_id: Option<u16>,
+    cause: Cause,
+}
+
+#[derive(Debug, Serialize)]
+struct FlowLine {
+    src: IpAddr,
+    dst: IpAddr,
+    proto: u8,
+    src_port: u16,
+    dst_port: u16,
+    packets: u64,
+    lost: u64,
+}
+
+impl LostPacket {
+    fn new(loss: &Loss, cause: Cause) -> Self {
+        let flow = loss.flow;
+        Self {
+            time: loss.at.0,
+            src: flow.src,
+            dst: flow.dst,
+            proto: flow.protocol,
+            src_port: flow.src_port,
+            dst_port: flow.dst_port,
+            tcp_seq: loss.tcp.map(|segment| segment.seq),
+            ip_id: loss.ip_id,
+            cause,
+        }
+    }
+}
+
+impl FlowLine {
+    fn new(FlowLosses { flow, packets, lost }: &FlowLosses) -> Self {
+        Self {
+            src: flow.src,
+            dst: flow.dst,
+            proto: flow.protocol,
+            src_port: flow.src_port,
+            dst_port: flow.dst_port,
+            packets: *packets,
+            lost: *lost,
+        }
+    }
+}
+
+impl Answer {
+    pub fn of(found: &Found<'_>) -> Self {
+        let Found { args, comparison, causes, notes, seconds } = found;
+        let mut by_cause = BTreeMap::new();
+        causes.iter().for_each(|cause| *by_cause.entry(*cause).or_default() += 1);
+        let lost = comparison.lost.iter().zip(causes);
+        Self {
+            lost: lost.map(|(lost, cause)| LostPacket::new(&lost.loss, *cause)).collect(),
+            unnamed: comparison.unnamed,
+            packets_up: comparison.up.packets,
+            packets_down: comparison.down.packets,
+            losses: comparison.losses(),
+            loss: found.loss(),
+            judged: comparison.judged(),
+            causes: by_cause,
+            flows: comparison.flows.iter().map(FlowLine::new).collect(),
+            outside: comparison.outside.into(),
+            only_down: comparison.only_down,
+            both_directions: comparison.both_ways,
+            down_outside: comparison.down_outside,
+            skew_ns: comparison.skew,
+            drift_ns: comparison.drift,
+            not_ip: Both { up: comparison.up.not_ip, down: comparison.down.not_ip },
+            truncated: Both { up: comparison.up.truncated, down: comparison.down.truncated },
+            depth: comparison.depth,
+            exact: args.exact,
+            warnings: notes.clone(),
+            wall_seconds: *seconds,
+            packets_per_second: found.packets_per_second(),
+        }
+    }
+}
+
+impl Found<'_> {
+    /// The share of packets that were lost.
+    pub fn loss(&self) -> f64 {
+        self.comparison.losses() as f64 / self.comparison.judged().max(1) as f64
+    }
+
+    pub fn packets_per_second(&self) -> f64 {
+        self.comparison.up.packets as f64 / self.seconds.max(1e-9)
+    }
+}

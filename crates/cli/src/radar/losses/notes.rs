@@ -1,0 +1,174 @@
+//! What somebody should know about two captures before they believe the result, or why there is none.
+
+use radar::capture::CaptureError;
+use radar::compare::{CompareError, Comparison, Contents, Which};
+use report::table::thousands;
+
+use super::text::{packets, percent, time};
+use crate::args::LossesArgs;
+
+/// The longest frame of any Ethernet, jumbo frames included.
+const LONGEST: u32 = 9_022;
+/// The longest without: what is longer on one side only was put together, or not yet taken apart, there.
+const ORDINARY: u32 = 1_522;
+/// Tags and headers of different captures differ by less.
+const HEADERS: u32 = 32;
+/// Captures that are cut before this say little of what packets carry.
+const SHALLOW: usize = 60;
+/// So many packets at an end are worth a word.
+const EDGE: u64 = 10;
+
+pub fn notes(comparison: &Comparison, args: &LossesArgs) -> Vec<String> {
+    let [up, down] = names(args);
+    let mut notes = Vec::new();
+    for (name, contents) in [(&up, &comparison.up), (&down, &comparison.down)] {
+        notes.extend(of_contents(name, contents));
+    }
+    notes.extend(offload(comparison, args));
+    let Comparison { outside, at_edges, only_down, down_outside, unnamed, alike, depth, .. } = *comparison;
+    if comparison.down.truncated && outside.after > 0 {
+        notes.push(format!("{} of UP after DOWN's last whole packet: not judged", packets(outside.after)));
+    } else if outside.packets() > 0 {
+        notes.push(format!(
+            "{} of UP from before DOWN's capture began and {} from after it ended: not judged (--whole does)",
+            thousands(outside.before),
+            thousands(outside.after)
+        ));
+    }
+    if at_edges.before.max(at_edges.after) >= EDGE {
+        notes.push(format!(
+            "of the losses, the first {} and the last {} are from before DOWN's first frame and after its last: if DOWN's \
+             capture began later or ended earlier they are none",
+            thousands(at_edges.before),
+            thousands(at_edges.after)
+        ));
+    }
+    if only_down > 0 {
+        let why = match (comparison.both_ways, comparison.losses()) {
+            (true, _) => {
+                format!("lost on the way back, as the captures have both directions: hitless radar losses {down} {up}")
+            }
+            (false, 0) => "they came another way, or were changed on theirs".to_owned(),
+            (false, _) => "they came another way, were changed on theirs, or UP's capture dropped them".to_owned(),
+        };
+        notes.push(format!("{} only in DOWN: {why}", packets(only_down)));
+    }
+    if down_outside > 0 {
+        notes.push(format!("{} of DOWN from before or after UP's capture", packets(down_outside)));
+    }
+    if unnamed > 0 {
+        notes.push(format!(
+            "{} lost {} not named: more memory (--memory) names more",
+            packets(unnamed),
+            if only_down == 0 { "are" } else { "or so are" }
+        ));
+    }
+    if alike > 0 {
+        notes.push(format!(
+            "of {} that are all alike, nobody can tell which were lost: the first are listed",
+            packets(alike)
+        ));
+    }
+    if depth < SHALLOW {
+        notes.push(format!(
+            "packets were cut to {depth} bytes, and compared by those: capture with a snap length of 128 or more"
+        ));
+    }
+    let lost = comparison.losses() as f64 / comparison.judged().max(1) as f64;
+    if lost > 0.5 {
+        let lost = percent(lost);
+        notes.push(format!("{lost} are missing: {}", likely_causes(args)));
+    }
+    notes
+}
+
+fn names(args: &LossesArgs) -> [String; 2] {
+    [&args.up, &args.down].map(|path| path.display().to_string())
+}
+
+fn of_contents(name: &str, contents: &Contents) -> Vec<String> {
+    let mut notes = Vec::new();
+    if contents.truncated {
+        notes.push(format!("{name}: ends within a record; the {} before it count", packets(contents.packets)));
+    }
+    if contents.not_ip > 0 {
+        notes.push(format!("{name}: {} frames are no IP and left out", thousands(contents.not_ip)));
+    }
+    if contents.other_links > 0 {
+        let frames = thousands(contents.other_links);
+        notes.push(format!("{name}: {frames} frames of link types that are not read here are left out"));
+    }
+    notes
+}
+
+/// Cards and kernels that put packets together show one where there were many.
+fn offload(comparison: &Comparison, args: &LossesArgs) -> Option<String> {
+    let [up, down] = [comparison.up.longest, comparison.down.longest];
+    let longer = up.max(down);
+    if longer <= LONGEST && (longer <= ORDINARY || up.abs_diff(down) <= HEADERS) {
+        return None;
+    }
+    let [up_name, down_name] = names(args);
+    let (name, shorter) = if up >= down { (up_name, down) } else { (down_name, up) };
+    Some(format!(
+        "{name} has frames of up to {} bytes, the other of up to {}: segmentation offload shows what is several packets \
+         on the wire as one; capture again after: ethtool -K INTERFACE tso off gso off gro off lro off",
+        thousands(longer.into()),
+        thousands(shorter.into())
+    ))
+}
+
+fn likely_causes(args: &LossesArgs) -> String {
+    let nat = if args.nat.is_none() { "addresses rewritten (--nat source, destination or both), " } else { "" };
+    format!("another link or direction, {nat}a tunnel or encryption between them, or captures of different times")
+}
+
+/// One line: what is wrong, and what to do.
+pub fn refusal(error: &CompareError, args: &LossesArgs) -> String {
+    let [up, down] = names(args);
+    let name = |which: &Which| match which {
+        Which::Up => &up,
+        Which::Down => &down,
+    };
+    match error {
+        CompareError::Capture(which, error) => {
+            let hint = match error {
+                CaptureError::Damaged { .. } => "; editcap may save what comes before",
+                _ => "",
+            };
+            format!("{}: {error}{hint}", name(which))
+        }
+        CompareError::NoPackets(which, contents) => {
+            let frames = contents.not_ip + contents.other_links;
+            let has = match frames {
+                0 => "has no packets".to_owned(),
+                frames => format!("has {} frames and none of them is IP", thousands(frames)),
+            };
+            let whole = if *which == Which::Down { "; with --whole all of UP counts as lost" } else { "" };
+            format!("{}: {has}: nothing to compare{whole}", name(which))
+        }
+        CompareError::NothingInCommon(comparison) => {
+            let mut text = format!(
+                "{up} ({}) and {down} ({}) have no packet in common; likely: {}",
+                packets(comparison.up.packets),
+                packets(comparison.down.packets),
+                likely_causes(args)
+            );
+            text += &offload(comparison, args).map_or(String::new(), |offload| format!("; {offload}"));
+            let spans = comparison.up.span.zip(comparison.down.span);
+            if let Some(((_, up), (down, _))) = spans.filter(|((_, up), (down, _))| up < down) {
+                text += &format!("; UP ends {} before DOWN begins", time((down - up) as i64));
+            }
+            if let Some(((up, _), (_, down))) = spans.filter(|((up, _), (_, down))| down < up) {
+                text += &format!("; DOWN ends {} before UP begins", time((up - down) as i64));
+            }
+            text + "; with --whole all of UP counts as lost"
+        }
+        CompareError::Swapped { only_down } => format!(
+            "{} of {down} are missing in {up}, and none the other way round: the captures seem to be swapped; try: hitless \
+             radar losses {down} {up} (or --whole to take it as it is)",
+            packets(*only_down)
+        ),
+        CompareError::Interrupted => "interrupted".to_owned(),
+    }
+}

@@ -1,0 +1,62 @@
+//! How far the reading of captures is, on a terminal, and whether somebody wants it to end.
+
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::watch::{now, stop_on_ctrl_c};
+
+const SILENT_FOR: Duration = Duration::from_secs(2);
+
+/// Bytes that have been read, of all captures.
+pub type Read = Rc<Cell<u64>>;
+
+#[derive(Debug)]
+pub struct Progress {
+    stop: Arc<AtomicBool>,
+    bar: ProgressBar,
+    begun: Instant,
+    read: Read,
+}
+
+impl Progress {
+    pub fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {bytes} of {total_bytes}, Ctrl-C ends it")
+        {
+            bar.set_style(style);
+        }
+        Self { stop: stop_on_ctrl_c(), bar, begun: now(), read: Read::default() }
+    }
+
+    pub fn expect(&self, bytes: u64) {
+        self.bar.set_length(bytes);
+    }
+
+    pub fn read(&self) -> Read {
+        Rc::clone(&self.read)
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.begun.elapsed().as_secs_f64()
+    }
+
+    pub fn go_on(&self) -> bool {
+        if self.begun.elapsed() > SILENT_FOR && std::io::stderr().is_terminal() {
+            if self.bar.is_hidden() {
+                self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
+            self.bar.set_position(self.read.get());
+        }
+        !self.stop.load(Ordering::SeqCst)
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,215 @@
+//! `hitless radar meter`: what passes an interface, in digests, to a collector.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use live::clock::{Clock, instance};
+use live::meter::{LiveMeter, MeterConfig, Notice, Seen, cost};
+use monitor::digests::{self, Outlet, Place, Sent};
+use radar::digest::Shape;
+use radar::signature::Fields;
+use report::table::thousands;
+use serde::Serialize;
+use units::Span;
+
+use crate::args::{FieldArg, MeterArgs, NatArg};
+use crate::output::{Done, Failure, print, say};
+
+/// All meters of a segment must have the same.
+const SEED: u64 = 0x6869_746c_6573_7301;
+const SHORTEST_BATCH: Span = Span::from_ms(1);
+const LONGEST_BATCH: Span = Span::from_ms(60_000);
+const STATUS_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Serialize)]
+struct Outcome {
+    interface: String,
+    seconds: f64,
+    packets_out: u64,
+    packets_in: u64,
+    other_frames: u64,
+    super_frames: u64,
+    tagged_frames: u64,
+    missed: u64,
+    reports: u64,
+    report_bytes: u64,
+    reports_dropped: u64,
+    cpu_seconds: f64,
+}
+
+pub fn run(args: &MeterArgs, json: bool) -> Done {
+    let place: Place = args.to.parse().map_err(|error| Failure::Usage(format!("--to {error}")))?;
+    let until = super::seconds(args.seconds)?;
+    let config = config(args)?;
+    let mut meter = LiveMeter::open(config.clone()).map_err(|trouble| Failure::Usage(trouble.0))?;
+    let stop = super::stop_on_signal()?;
+    say(&greeting(&config, &place));
+    if meter.expects_super_frames() {
+        say(&advice(&config.interface, "may come, because segmentation or receive offload is on"));
+    }
+    let (outlet, post) = digests::post(place, config.life);
+    let clock = Clock::start();
+    let (seen, sent) = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| post.run(&say));
+        let seen = watch(&mut meter, outlet, &config, &stop, until, &clock);
+        (seen, sending.join().unwrap_or_default())
+    });
+    let seen = seen.map_err(|trouble| Failure::Outside(trouble.0))?;
+    let outcome = outcome(&config.interface, seen, sent, clock.elapsed());
+    print(json, &outcome, || in_words(&outcome))
+}
+
+fn watch(
+    meter: &mut LiveMeter,
+    mut outlet: Outlet,
+    config: &MeterConfig,
+    stop: &io::PipeReader,
+    until: Option<Duration>,
+    clock: &Clock,
+) -> Result<Seen, live::standin::Trouble> {
+    let shows_status = io::stderr().is_terminal();
+    let mut status = Status { packets: 0, cpu: Duration::ZERO, next: STATUS_EVERY };
+    let notice = &mut |notice| match notice {
+        Notice::SuperFrames => say(&advice(&config.interface, "come")),
+        Notice::ClockWasSet => say("the clock was set; starting anew"),
+        Notice::InterfaceDown => say(&format!("{} is down; waiting for it", config.interface)),
+    };
+    let report = &mut |report: &radar::segment::Report| {
+        status.packets += [&report.out, &report.came].iter().map(|digest| digest.packets().unsigned_abs()).sum::<u64>();
+        outlet.put(report.to_bytes());
+        if shows_status && clock.elapsed() >= status.next {
+            say(&status.line(config, &outlet.sent(), clock.elapsed()));
+        }
+    };
+    meter.run(stop, until, report, notice)
+}
+
+/// What has changed since the last line.
+struct Status {
+    packets: u64,
+    cpu: Duration,
+    next: Duration,
+}
+
+impl Status {
+    fn line(&mut self, config: &MeterConfig, sent: &Sent, now: Duration) -> String {
+        let cpu = cost::cpu_time();
+        let over = (now + STATUS_EVERY).saturating_sub(self.next).as_secs_f64();
+        let busy = (cpu - self.cpu).as_secs_f64() / over * 100.0;
+        let line = format!(
+            "{}: {} packets/s, {busy:.1} % of a processor, {} reports sent, {} dropped",
+            config.interface,
+            thousands((self.packets as f64 / over) as u64),
+            thousands(sent.reports),
+            thousands(sent.dropped)
+        );
+        *self = Self { packets: 0, cpu, next: now + STATUS_EVERY };
+        line
+    }
+}
+
+fn config(args: &MeterArgs) -> Result<MeterConfig, Failure> {
+    if !(SHORTEST_BATCH..=LONGEST_BATCH).contains(&args.batch) {
+        return Err(Failure::Usage(format!("--batch {}: expected 1ms to 60s", args.batch)));
+    }
+    let end = args.end.clone().unwrap_or_else(|| format!("{}/{}", super::hostname(), args.interface));
+    for (option, name) in [("--segment", &args.segment), ("--end", &end)] {
+        if name.is_empty() || name.len() > 255 || name.contains(char::is_control) {
+            return Err(Failure::Usage(format!("{option} {name:?}: expected a name of 1 to 255 characters")));
+        }
+    }
+    let shape = |fields| Shape::new(args.cells as usize, SEED, fields);
+    Ok(MeterConfig {
+        interface: args.interface.clone(),
+        segment: args.segment.clone(),
+        end,
+        batch: Duration::from_nanos(args.batch.as_ps() / 1_000),
+        shapes: fields(args.nat, &args.fields).map(shape),
+        promiscuous: args.promiscuous,
+        life: u64::from(instance()) << 32 | u64::from(instance()),
+    })
+}
+
+/// Of what leaves, and of what arrives: an address that is rewritten as a source on one way is a destination on the other.
+fn fields(nat: Option<NatArg>, only: &[FieldArg]) -> [Fields; 2] {
+    let has = |field| only.is_empty() || only.contains(&field);
+    let all = Fields {
+        source: has(FieldArg::Source),
+        destination: has(FieldArg::Destination),
+        ip_id: has(FieldArg::IpId),
+        tcp: has(FieldArg::Tcp),
+        content: has(FieldArg::Content),
+    };
+    let no_source = Fields { source: false, ..all };
+    let no_destination = Fields { destination: false, ..all };
+    match nat {
+        None => [all; 2],
+        Some(NatArg::Source) => [no_source, no_destination],
+        Some(NatArg::Destination) => [no_destination, no_source],
+        Some(NatArg::Both) => [Fields { source: false, ..no_destination }; 2],
+    }
+}
+
+fn greeting(config: &MeterConfig, place: &Place) -> String {
+    let MeterConfig { interface, segment, end, batch, shapes, .. } = config;
+    let cells = shapes[0].cells();
+    format!("metering {interface} as end {end} of {segment}: {cells} cells every {batch:?} to {place}; Ctrl-C ends it")
+}
+
+fn advice(interface: &str, why: &str) -> String {
+    format!(
+        "{interface}: super-frames {why}. They are cut into the packets on the wire, at a price; \
+         `ethtool -K {interface} tso off gso off gro off`, on the sending host too, saves it"
+    )
+}
+
+fn outcome(interface: &str, seen: Seen, sent: Sent, elapsed: Duration) -> Outcome {
+    Outcome {
+        interface: interface.to_owned(),
+        seconds: elapsed.as_secs_f64(),
+        packets_out: seen.packets[0],
+        packets_in: seen.packets[1],
+        other_frames: seen.other,
+        super_frames: seen.super_frames,
+        tagged_frames: seen.tagged,
+        missed: seen.missed,
+        reports: sent.reports,
+        report_bytes: sent.bytes,
+        reports_dropped: sent.dropped,
+        cpu_seconds: cost::cpu_time().as_secs_f64(),
+    }
+}
+
+fn in_words(outcome: &Outcome) -> String {
+    let Outcome { interface, seconds, packets_out, packets_in, missed, reports, report_bytes, .. } = outcome;
+    let packets = packets_out + packets_in;
+    let each = if packets > 0 {
+        format!(", {:.0} ns a packet", outcome.cpu_seconds * 1e9 / packets as f64)
+    } else {
+        String::new()
+    };
+    let share = outcome.cpu_seconds / seconds * 100.0;
+    let rate = *report_bytes as f64 * 8e-6 / seconds;
+    let [out, came, missed, reports, dropped] =
+        [*packets_out, *packets_in, *missed, *reports, outcome.reports_dropped].map(thousands);
+    format!(
+        "{interface}: {out} packets left and {came} arrived in {seconds:.1} s; {missed} frames passed unseen\n\
+         {reports} reports sent ({rate:.2} Mbit/s), {dropped} dropped\n\
+         {share:.2} % of a processor{each}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_a_source_at_one_end_is_a_destination_at_the_other() {
+        let [inside, outside] = [NatArg::Source, NatArg::Destination].map(|nat| fields(Some(nat), &[]));
+        assert_eq!((inside[0], inside[1]), (outside[1], outside[0]));
+        assert!(!inside[0].source && inside[0].destination && inside[1].source && !inside[1].destination);
+        assert_eq!(fields(None, &[]), [Fields::ALL; 2]);
+        let [only, _] = fields(None, &[FieldArg::Tcp, FieldArg::Source]);
+        assert!(only.tcp && only.source && !only.destination && !only.ip_id && !only.content);
+    }
+}

@@ -1,0 +1,156 @@
+//! What the hosts say to each other.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use live::clock::Clock;
+use live::net::Namespace;
+use live::poll;
+
+use super::{Lab, address};
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traffic {
+    /// Of a flow at 80 Mbit/s: slow enough that no ring runs over on a busy machine.
+    pub seconds: u64,
+    /// Short ones, some at a time.
+    pub connections: u32,
+}
+
+const RATE: &str = "80M";
+/// Bytes every millisecond, for the same rate.
+const EACH_MS: usize = 10_000;
+const PORTS: std::ops::Range<u16> = 7_001..7_005;
+const BULK_PORT: u16 = 7_009;
+const CLIENTS: usize = 16;
+const REQUEST: usize = 64;
+const RESPONSE: usize = 3_000;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Traffic {
+    /// What a loss does not prevent, only delays: connections that failed all the same.
+    pub fn run(&self, lab: &Lab) -> u32 {
+        if self.seconds > 0 {
+            bulk(lab, self.seconds);
+        }
+        if self.connections > 0 { short(lab, self.connections) } else { 0 }
+    }
+}
+
+fn bulk(lab: &Lab, seconds: u64) {
+    let iperf = |end: usize, args: &[&str]| {
+        let mut command = Command::new("iperf3");
+        command.args(args).args(["-p", &BULK_PORT.to_string()]);
+        lab.host(end).prepare(&mut command).unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+    };
+    let Ok(mut server) = iperf(1, &["-s", "-1"]) else {
+        eprintln!("no iperf3 here; a flow of our own instead");
+        return own_bulk(lab, seconds);
+    };
+    wait_until_listening(lab.host(1), BULK_PORT);
+    let (to, time) = (address(1).to_string(), seconds.to_string());
+    let client = iperf(0, &["-c", &to, "-t", &time, "-b", RATE, "-C", "cubic"]);
+    let _ = client.unwrap().wait();
+    let _ = server.kill();
+    let _ = server.wait();
+}
+
+/// Without connecting, which iperf3 would take for its client.
+fn wait_until_listening(namespace: &Namespace, port: u16) {
+    let wanted = format!(":{port:04X} ");
+    for _ in 0..500 {
+        // Sockets of the namespace that the reading thread is in.
+        let listens = namespace.with(|| {
+            let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
+            tables.iter().any(|table| std::fs::read_to_string(table).unwrap_or_default().contains(&wanted))
+        });
+        if listens.unwrap() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn own_bulk(lab: &Lab, seconds: u64) {
+    let listener = lab.host(1).with(|| TcpListener::bind((address(1), BULK_PORT)).unwrap()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let _ = io::copy(&mut stream, &mut io::sink());
+        });
+        let to = SocketAddr::from((address(1), BULK_PORT));
+        let mut stream = lab.host(0).with(|| TcpStream::connect(to).unwrap()).unwrap();
+        let clock = Clock::start();
+        while clock.elapsed() < Duration::from_secs(seconds) {
+            stream.write_all(&[7; EACH_MS]).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+}
+
+/// Many connections of a request and a response each.
+fn short(lab: &Lab, connections: u32) -> u32 {
+    let listeners: Vec<TcpListener> =
+        PORTS.map(|port| lab.host(1).with(|| TcpListener::bind((address(1), port)).unwrap()).unwrap()).collect();
+    let (done, failed, left) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(connections));
+    std::thread::scope(|scope| {
+        for listener in &listeners {
+            listener.set_nonblocking(true).unwrap();
+            for _ in 0..CLIENTS / listeners.len() {
+                scope.spawn(|| serve(listener, &done));
+            }
+        }
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|nth| {
+                let (left, failed) = (&left, &failed);
+                scope.spawn(move || {
+                    lab.host(0).enter().unwrap();
+                    let port = PORTS.start + (nth % PORTS.len()) as u16;
+                    let one_less = |left: u32| left.checked_sub(1);
+                    while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+                        if ask(SocketAddr::from((address(1), port))).is_err() {
+                            failed.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                })
+            })
+            .collect();
+        clients.into_iter().for_each(|client| client.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+    });
+    failed.into_inner()
+}
+
+fn ask(server: SocketAddr) -> io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(&[1; REQUEST])?;
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response)?;
+    if response.len() == RESPONSE { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+fn serve(listener: &TcpListener, done: &AtomicBool) {
+    while !done.load(Ordering::Relaxed) {
+        let Ok((stream, _)) = listener.accept() else {
+            let _ = poll::wait(&[(listener.as_raw_fd(), false)], Duration::from_millis(20));
+            continue;
+        };
+        // Whoever does not get an answer counts that.
+        let _ = answer(stream);
+    }
+}
+
+/// Closes first, so that the waiting after the end is on this side and the client's port is free again.
+fn answer(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.read_exact(&mut [0; REQUEST])?;
+    stream.write_all(&[2; RESPONSE])
+}
