@@ -42,7 +42,11 @@ pub fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) 
 
 /// Prints one result of many as a line of JSON.
 pub fn print_line(value: &impl Serialize) -> Done {
-    let line = serde_json::to_string(value).map_err(|error| Failure::Outside(error.to_string()))?;
+    put(&serde_json::to_string(value).map_err(|error| Failure::Outside(error.to_string()))?)
+}
+
+/// Prints one of many lines of a result.
+pub fn put(line: &str) -> Done {
     write(&format!("{line}\n"))
 }
 

@@ -1,10 +1,11 @@
 //! LossRadar (CoNEXT 2016; li-thesis, chapter 5), run again: the size of digests, what they cost on the way to the
-//! collector, and the rules of an access list that may be corrupted.
+//! collector, the rules of an access list that may be corrupted, what it finds in a network, and what that is good for.
 
 mod acl;
 mod bandwidth;
 mod digests;
 mod network;
+mod repair;
 mod size;
 
 use crate::files::{File, files};
@@ -20,10 +21,11 @@ pub const PAPER: Paper = Paper {
 };
 
 /// What is computed, in the order of the report.
-const COMPUTED: [(File, Compute); 3] = [
+const COMPUTED: [(File, Compute); 4] = [
     (files!("lossradar": "size.toml")[0], size::compute),
     (files!("lossradar": "bandwidth.toml")[0], bandwidth::compute),
     (files!("lossradar": "acl.toml")[0], acl::compute),
+    (files!("lossradar": "repair.toml")[0], repair::compute),
 ];
 
 fn parts() -> Parts {

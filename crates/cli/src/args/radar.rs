@@ -186,7 +186,7 @@ pub struct MeterArgs {
     /// The interface whose packets are metered.
     pub interface: String,
 
-    /// Where the collector listens, or the Redis server that it reads from: HOST:PORT or redis://HOST[:PORT].
+    /// Where the collector listens, or the Redis server that it reads from: HOST:PORT or redis://HOST:PORT.
     #[arg(long, value_name = "ADDR")]
     pub to: String,
 

@@ -17,7 +17,7 @@ use monitor::digests::{Collector, Inlet, Place, Received};
 use radar::packet::Stamp;
 
 use crate::args::CollectArgs;
-use crate::output::{Done, Failure, say};
+use crate::output::{Done, Failure, put, say};
 use words::{json_loss, json_summary, json_trouble, line, summary_text};
 
 /// Reports that may wait to be compared.
@@ -139,13 +139,5 @@ impl Out {
             return summaries.iter().try_for_each(|summary| put(&json_summary(summary)));
         }
         summaries.iter().try_for_each(|summary| put(summary_text(summary, top).trim_end()))
-    }
-}
-
-/// A reader that has seen enough is not a failure.
-fn put(line: &str) -> Done {
-    match writeln!(io::stdout(), "{line}") {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Outside(error.to_string())),
-        _ => Ok(()),
     }
 }

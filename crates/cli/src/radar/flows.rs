@@ -56,7 +56,7 @@ fn from_capture(path: &Path, slots: &mut Slots, told: &mut Told) -> Done {
     let stop = crate::watch::stop_on_ctrl_c();
     let mut reader = Reader::new(file).map_err(wrong)?;
     while let Some(record) = reader.next().map_err(wrong)? {
-        let packet = record.link.and_then(|link| read::packet(record.bytes, link, 0));
+        let packet = record.link.and_then(|link| read::packet(record.bytes, link, read::DEPTH));
         told.frame(packet.is_some());
         if let Some(packet) = packet
             && let Some(slot) = slots.insert(record.at, packet.flow)
@@ -86,7 +86,7 @@ fn from_interface(name: &str, until: Option<Duration>, slots: &mut Slots, told: 
     while until.is_none_or(|until| clock.elapsed() < until) {
         let mut over = Vec::new();
         socket.receive(4_096, |frame| {
-            let packet = read::packet(frame.bytes, LinkType::Ethernet, 0);
+            let packet = read::packet(frame.bytes, LinkType::Ethernet, read::DEPTH);
             told.frame(packet.is_some());
             if let Some(packet) = packet {
                 over.extend(slots.insert(Stamp(frame.at.as_nanos() as u64), packet.flow));

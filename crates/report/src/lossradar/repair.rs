@@ -1,0 +1,172 @@
+//! lr.repair and lr.delay: flows moved away from what loses them, as soon as that is found (§5.7.4, §5.7).
+
+use radar::causes::Thresholds;
+use radar::loss::Cause;
+use sim::net::metering::Found as Metered;
+use sim::net::{Action, Outcome, Rule, Setup};
+use sim::scenario::Scenario;
+use sim::topology::{NodeId, Topology};
+use units::{Span, Time};
+
+use crate::experiment::{ExperimentError, Measured};
+use crate::files::{File, files};
+use crate::paper::{Computed, Effort};
+
+const SCENARIO: File = files!("lossradar": "repair-network.toml")[0];
+const BREAKS_AT: Span = Span::from_ms(500);
+/// From the accusation to switches that do what they are told.
+const CONTROLLER: Span = Span::from_ms(5);
+/// A throughput is looked at over so many samples.
+const SAMPLES: usize = 5;
+/// A flow is back with this share of what is fair.
+const ENOUGH: f64 = 0.5;
+/// Where the flows go: the hosts, and the core switch that each goes by.
+const WAYS: [(&str, &str); 4] = [("h4", "core0"), ("h5", "core0"), ("h6", "core1"), ("h7", "core1")];
+
+/// What breaks, and which of the flows are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Broken {
+    /// The first core switch has nothing for the first host.
+    Blackhole,
+    /// The link to it drops packets at random.
+    Random,
+}
+
+impl Broken {
+    fn moved(self) -> usize {
+        match self {
+            Self::Blackhole => 1,
+            Self::Random => 2,
+        }
+    }
+
+    fn cause(self) -> Cause {
+        match self {
+            Self::Blackhole => Cause::Blackhole,
+            Self::Random => Cause::Random,
+        }
+    }
+
+    fn setup(self, seed: u64) -> Result<Setup, ExperimentError> {
+        let breaks = format!("{BREAKS_AT}");
+        let sets = match self {
+            Self::Blackhole => Vec::new(),
+            Self::Random => vec![format!(
+                "link=[{{ between = [\"agg0-0\", \"core0\"], forward = [{{ at = \"{breaks}\", loss = \"1e-2\" }}] }}]"
+            )],
+        };
+        let (name, text) = SCENARIO;
+        let scenario = Scenario::parse(name, text, &sets).map_err(ExperimentError::new)?;
+        let point = scenario.points.first().ok_or_else(|| ExperimentError::new("no point"))?;
+        let mut setup = point.setup(seed);
+        if let Some(radar) = &mut setup.radar {
+            radar.keep_truth = true;
+        }
+        let topology = setup.topology.clone();
+        if self == Self::Blackhole {
+            let (switch, to) = (node(&topology, "core0")?, node(&topology, WAYS[0].0)?);
+            setup.rules.push(Rule { from: Time::ZERO + BREAKS_AT, ..always(switch, to, Action::Drop) });
+        }
+        for (host, core) in WAYS {
+            let to = node(&topology, host)?;
+            for (from, next) in [("edge0-0", "agg0-0"), ("agg0-0", core)] {
+                setup.rules.push(always(node(&topology, from)?, to, send(&topology, from, next)?));
+            }
+        }
+        Ok(setup)
+    }
+
+    /// The same, but flows that are hit go by the other core switch from then on. The first rule that applies counts.
+    fn repaired(self, at: Time, seed: u64) -> Result<Setup, ExperimentError> {
+        let mut setup = self.setup(seed)?;
+        let topology = setup.topology.clone();
+        for (host, _) in &WAYS[..self.moved()] {
+            let (switch, to) = (node(&topology, "agg0-0")?, node(&topology, host)?);
+            let rule = Rule { from: at, ..always(switch, to, send(&topology, "agg0-0", "core1")?) };
+            setup.rules.insert(0, rule);
+        }
+        Ok(setup)
+    }
+}
+
+fn node(topology: &Topology, name: &str) -> Result<NodeId, ExperimentError> {
+    topology.node(name).map_err(ExperimentError::new)
+}
+
+fn always(switch: NodeId, to: NodeId, action: Action) -> Rule {
+    Rule { switch, to, from: Time::ZERO, until: Time::NEVER, action }
+}
+
+fn send(topology: &Topology, from: &str, next: &str) -> Result<Action, ExperimentError> {
+    topology.link_between(from, next).map(Action::Send).map_err(ExperimentError::new)
+}
+
+/// When the collector has decoded a batch.
+fn decoded_at(setup: &Setup, batch: u64) -> Option<Time> {
+    let radar = setup.radar.as_ref()?;
+    Some(Time::ZERO + radar.batch.scale((batch + 1) as f64) + radar.timeout)
+}
+
+/// When the segment that loses is accused of what it does, by all that is known then.
+fn found_at(setup: &Setup, metered: &Metered, broken: Broken) -> Option<Time> {
+    let last = metered.losses.last()?.batch;
+    (0..=last).find_map(|batch| {
+        let known = metered.losses.iter().take_while(|lost| lost.batch <= batch).copied().collect();
+        let known = Metered { losses: known, ..Metered::default() };
+        let verdict = known.judge(&setup.topology, &Thresholds::default());
+        let is_it = verdict.accused.iter().any(|culprit| culprit.cause == broken.cause());
+        if is_it { decoded_at(setup, batch) } else { None }
+    })
+}
+
+/// Milliseconds from the breakdown until the flows that were moved are back, the slowest of them.
+fn back_after(outcome: &Outcome, broken: Broken, moved_at: Time) -> Option<f64> {
+    let link = 1e9 / 8.0;
+    // With the two that were on the other path before.
+    let fair = link / (2 + broken.moved()) as f64;
+    let back = |flow: usize| {
+        let recovered = outcome.samples.windows(SAMPLES + 1).find(|window| {
+            let seconds = window[SAMPLES].at.since(window[0].at).as_secs();
+            let received: u64 = window[1..].iter().map(|sample| sample.received[flow]).sum();
+            window[0].at >= moved_at && received as f64 / seconds >= ENOUGH * fair
+        })?;
+        Some(recovered[0].at.since(Time::ZERO + BREAKS_AT).as_secs() * 1e3)
+    };
+    (0..broken.moved()).map(back).try_fold(0.0, |most: f64, back| Some(most.max(back?)))
+}
+
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+    let mut computed = Computed::default();
+    let mut delays = Vec::new();
+    effort.watch.expect_runs(4);
+    for broken in [Broken::Blackhole, Broken::Random] {
+        let name = broken.cause().to_string();
+        let Some(outcome) = run(broken.setup(effort.seed)?, effort)? else { return Ok(None) };
+        let setup = broken.setup(effort.seed)?;
+        let metered = outcome.radar.unwrap_or_default();
+        let found = found_at(&setup, &metered, broken);
+        let after = |at: Time| at.since(Time::ZERO + BREAKS_AT).as_secs() * 1e3;
+        computed.values.push((format!("{name}.found"), found.map(|at| Measured::exact(after(at), 1))));
+        let named = metered.losses.iter().filter_map(|lost| Some((decoded_at(&setup, lost.batch)?, lost.loss.at)));
+        delays.extend(named.map(|(at, lost)| (at.as_ps() / 1_000).saturating_sub(lost.0) as f64 / 1e6));
+        let mut back = None;
+        if let Some(found) = found {
+            let moved_at = found + CONTROLLER;
+            let Some(outcome) = run(broken.repaired(moved_at, effort.seed)?, effort)? else { return Ok(None) };
+            back = back_after(&outcome, broken, moved_at);
+        }
+        computed.values.push((format!("{name}.back"), back.map(|back| Measured::exact(back, 1))));
+    }
+    let most = delays.iter().copied().fold(0.0, f64::max);
+    let mean = delays.iter().sum::<f64>() / delays.len().max(1) as f64;
+    computed.value("first.mean", Measured::exact(mean, delays.len() as u64));
+    computed.value("first.most", Measured::exact(most, delays.len() as u64));
+    Ok(Some(computed))
+}
+
+/// `None` if the watch ended it early.
+fn run(setup: Setup, effort: &Effort<'_>) -> Result<Option<Outcome>, ExperimentError> {
+    let outcome = sim::net::run(setup, effort.watch).map_err(ExperimentError::new)?;
+    effort.watch.run_done();
+    Ok((!outcome.interrupted).then_some(outcome))
+}
