@@ -1,8 +1,8 @@
 //! lr.repair and lr.delay: flows moved away from what loses them, as soon as that is found (§5.7.4, §5.7).
 
-use radar::causes::Thresholds;
-use radar::loss::Cause;
-use sim::net::metering::Found as Metered;
+use radar::causes::{Thresholds, classify};
+use radar::loss::{Cause, Loss};
+use sim::net::metering::{Found as Metered, Lost};
 use sim::net::{Action, Outcome, Rule, Setup};
 use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
@@ -14,14 +14,15 @@ use crate::paper::{Computed, Effort};
 
 const SCENARIO: File = files!("lossradar": "repair-network.toml")[0];
 const BREAKS_AT: Span = Span::from_ms(500);
-/// From the accusation to switches that do what they are told.
+/// From the finding to switches that do what they are told.
 const CONTROLLER: Span = Span::from_ms(5);
 /// A throughput is looked at over so many samples.
 const SAMPLES: usize = 5;
 /// A flow is back with this share of what is fair.
 const ENOUGH: f64 = 0.5;
-/// Where the flows go: the hosts, and the core switch that each goes by.
-const WAYS: [(&str, &str); 4] = [("h4", "core0"), ("h5", "core0"), ("h6", "core1"), ("h7", "core1")];
+/// Where the flows go: the hosts, and the ToR and the core switch that each goes by.
+const WAYS: [(&str, &str, &str); 4] =
+    [("h4", "edge0-0", "core0"), ("h5", "edge0-0", "core0"), ("h6", "edge0-1", "core1"), ("h7", "edge0-1", "core1")];
 
 /// What breaks, and which of the flows are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +68,9 @@ impl Broken {
             let (switch, to) = (node(&topology, "core0")?, node(&topology, WAYS[0].0)?);
             setup.rules.push(Rule { from: Time::ZERO + BREAKS_AT, ..always(switch, to, Action::Drop) });
         }
-        for (host, core) in WAYS {
+        for (host, edge, core) in WAYS {
             let to = node(&topology, host)?;
-            for (from, next) in [("edge0-0", "agg0-0"), ("agg0-0", core)] {
+            for (from, next) in [(edge, "agg0-0"), ("agg0-0", core)] {
                 setup.rules.push(always(node(&topology, from)?, to, send(&topology, from, next)?));
             }
         }
@@ -80,7 +81,7 @@ impl Broken {
     fn repaired(self, at: Time, seed: u64) -> Result<Setup, ExperimentError> {
         let mut setup = self.setup(seed)?;
         let topology = setup.topology.clone();
-        for (host, _) in &WAYS[..self.moved()] {
+        for (host, ..) in &WAYS[..self.moved()] {
             let (switch, to) = (node(&topology, "agg0-0")?, node(&topology, host)?);
             let rule = Rule { from: at, ..always(switch, to, send(&topology, "agg0-0", "core1")?) };
             setup.rules.insert(0, rule);
@@ -107,14 +108,16 @@ fn decoded_at(setup: &Setup, batch: u64) -> Option<Time> {
     Some(Time::ZERO + radar.batch.scale((batch + 1) as f64) + radar.timeout)
 }
 
-/// When the segment that loses is accused of what it does, by all that is known then.
+/// When losses of the segment that loses are first given their cause, by all that is known then: at the end of an interval.
 fn found_at(setup: &Setup, metered: &Metered, broken: Broken) -> Option<Time> {
+    let thresholds = Thresholds::default();
+    let segment = setup.topology.link_between("agg0-0", "core0").ok()?.0;
+    let batches = thresholds.interval.as_ps() / setup.radar.as_ref()?.batch.as_ps();
     let last = metered.losses.last()?.batch;
-    (0..=last).find_map(|batch| {
-        let known = metered.losses.iter().take_while(|lost| lost.batch <= batch).copied().collect();
-        let known = Metered { losses: known, ..Metered::default() };
-        let verdict = known.judge(&setup.topology, &Thresholds::default());
-        let is_it = verdict.accused.iter().any(|culprit| culprit.cause == broken.cause());
+    (0..=last + batches).filter(|batch| (batch + 1).is_multiple_of(batches)).find_map(|batch| {
+        let of_segment = |lost: &&Lost| lost.segment == segment && lost.batch <= batch;
+        let known: Vec<Loss> = metered.losses.iter().filter(of_segment).map(|lost| lost.loss).collect();
+        let is_it = classify(&known, &thresholds).contains(&broken.cause());
         if is_it { decoded_at(setup, batch) } else { None }
     })
 }
