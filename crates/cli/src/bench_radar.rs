@@ -5,7 +5,6 @@
 
 mod captures;
 
-use std::fs;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,6 +16,7 @@ use report::table::{Align, Table, thousands};
 use serde::Serialize;
 
 use crate::args::BenchRadarArgs;
+use crate::memory;
 use crate::output::{Done, Failure, print};
 use crate::watch::{now, stop_on_ctrl_c};
 use captures::{Captures, frame};
@@ -132,7 +132,7 @@ fn measure(
 ) -> Result<Option<Row>, Failure> {
     let (up, down) = (|| captures.open("up"), || captures.open("down"));
     let (mut seconds, mut last) = (Vec::new(), None);
-    let before = reset_peak();
+    let before = memory::reset_peak();
     for _ in 0..rounds {
         let begun = now();
         let go_on = || !stop.load(Ordering::SeqCst);
@@ -145,23 +145,9 @@ fn measure(
     }
     seconds.sort_by(f64::total_cmp);
     let median = seconds[seconds.len() / 2];
-    let memory = status("VmHWM:").saturating_sub(before);
+    let memory = memory::peak().saturating_sub(before);
     let packets_per_second = captures.packets as f64 / median;
     Ok(last.map(|(lost, named)| Row { name, seconds: median, packets_per_second, lost, named, memory }))
-}
-
-/// Lets the kernel forget how large the program has been; how large it is.
-fn reset_peak() -> u64 {
-    // Where it cannot, the figure is that of the largest comparison so far.
-    let _ = fs::write("/proc/self/clear_refs", "5");
-    status("VmRSS:")
-}
-
-/// A size that the kernel keeps of this program, in bytes; 0 where there is no such kernel.
-fn status(key: &str) -> u64 {
-    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(key));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1_024
 }
 
 fn describe(answer: &Answer) -> String {

@@ -1,6 +1,5 @@
 //! `hitless bench sim`: how fast the network simulator is on this machine, on one core.
 
-use std::fs;
 use std::sync::atomic::Ordering;
 
 use report::table::{Align, Table, thousands};
@@ -10,6 +9,7 @@ use sim::link::Watch;
 use sim::net::Outcome;
 
 use crate::args::BenchSimArgs;
+use crate::memory;
 use crate::output::{Done, Failure, print, say};
 use crate::watch::{Stopper, now, stop_on_ctrl_c};
 
@@ -56,7 +56,7 @@ pub fn run(args: &BenchSimArgs, json: bool) -> Done {
 fn measure(case: &Case, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option<Row>, Failure> {
     // With hardly any traffic first: what counts is what packets add to a network that is there.
     simulate(case, IDLE, watch)?;
-    let before = reset_peak();
+    let before = memory::reset_peak();
     let mut seconds = Vec::new();
     let mut last = None;
     for _ in 0..args.rounds {
@@ -70,7 +70,7 @@ fn measure(case: &Case, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option
     }
     seconds.sort_by(f64::total_cmp);
     let median = seconds[seconds.len() / 2];
-    let peak = status("VmHWM:");
+    let peak = memory::peak();
     Ok(last.map(|outcome| Row {
         name: case.name,
         packet_hops_per_second: outcome.packet_hops as f64 / median,
@@ -88,20 +88,6 @@ fn measure(case: &Case, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option
 fn simulate(case: &Case, shrink: u64, watch: &dyn Watch) -> Result<Outcome, Failure> {
     let setup = case.setup(shrink).map_err(|error| Failure::Outside(format!("{error:?}")))?;
     sim::net::run(setup, watch).map_err(|error| Failure::Outside(error.to_string()))
-}
-
-/// Lets the kernel forget how large the program has been; how large it is.
-fn reset_peak() -> u64 {
-    // Where it cannot, the figure is that of the largest network so far.
-    let _ = fs::write("/proc/self/clear_refs", "5");
-    status("VmRSS:")
-}
-
-/// A size that the kernel keeps of this program, in bytes; 0 where there is no such kernel.
-fn status(key: &str) -> u64 {
-    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(key));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1_024
 }
 
 fn table(rows: &[Row]) -> String {

@@ -93,10 +93,3 @@ fn capable(path: Option<&Path>, names: &Names<'_>) -> Result<Option<Vec<bool>>, 
 fn loss(loss: f64) -> String {
     format!("{loss:.2e}")
 }
-
-/// The most memory that this program has had, in bytes; 0 where the kernel does not say.
-fn peak_rss() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1_024
-}

@@ -14,6 +14,7 @@ mod copies;
 mod demo;
 mod fleet;
 mod link;
+mod memory;
 mod model;
 mod monitor;
 mod output;

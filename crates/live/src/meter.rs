@@ -184,7 +184,8 @@ impl LiveMeter {
                 notice(Notice::SuperFrames);
                 self.take_whole_frames()?;
             }
-            if self.close(report) {
+            // What is still in the ring belongs to batches that must stay open for it.
+            if took < AT_A_TIME && self.close(report) {
                 notice(Notice::ClockWasSet);
             }
             if until.is_some_and(|until| clock.elapsed() >= until) || self.wait(took, stop, notice)? {
@@ -200,7 +201,7 @@ impl LiveMeter {
         socket.receive(AT_A_TIME, |frame| {
             let batch = (frame.at.as_nanos() as u64 / state.length).max(state.next);
             // Only the two latest batches are open; time closes them, unless this program was held up.
-            while batch >= state.next + 2 && batch - state.next < CLOCK_WAS_SET / state.length {
+            while batch >= state.next + 2 && batch - state.next < clock_was_set(state.length) {
                 state.over(config, report);
             }
             state.on_frame(batch.min(state.next + 1), &frame);
@@ -211,7 +212,7 @@ impl LiveMeter {
     fn close(&mut self, report: &mut dyn FnMut(&Report)) -> bool {
         let batch = now() / self.state.length;
         self.state.note_missed(self.socket.overflowed());
-        if batch.abs_diff(self.state.next) > CLOCK_WAS_SET / self.state.length {
+        if batch.abs_diff(self.state.next) > clock_was_set(self.state.length) {
             self.config.life = self.config.life.wrapping_add(1);
             self.state.begin(batch);
             return true;
@@ -266,6 +267,11 @@ fn read_packet(frame: &[u8], tagged: Option<&tag::Tagged<'_>>) -> Option<Packet>
         None => read::packet(frame, LinkType::Ethernet, read::DEPTH),
         Some(tagged) => read::packet(tagged.packet?, LinkType::Ip, read::DEPTH),
     }
+}
+
+/// Batches that a clock may be off before it must have been set.
+fn clock_was_set(length: u64) -> u64 {
+    (CLOCK_WAS_SET / length).max(2)
 }
 
 fn now() -> u64 {

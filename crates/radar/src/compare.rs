@@ -300,7 +300,11 @@ impl<'a> Session<'a> {
     }
 
     fn attempt(&self, depth: usize, with_digest: bool) -> Result<Comparison, Stop> {
-        let merged = self.merge(depth, with_digest)?;
+        let skips = !self.options.exact && !self.options.whole;
+        let mut merged = self.merge(depth, with_digest, skips)?;
+        if merged.is_doubtful() {
+            merged = self.merge(depth, with_digest, false)?;
+        }
         let details = self.details(&merged, depth)?;
         Ok(self.told(merged, details, depth))
     }

@@ -85,8 +85,10 @@ impl Meter {
 
     /// A batch has been dealt with; its memory is used again.
     pub fn give_back(&mut self, mut batch: Batch) {
-        batch.digest.clear();
-        self.spare.push(batch.digest);
+        if self.spare.len() < self.open.len() {
+            batch.digest.clear();
+            self.spare.push(batch.digest);
+        }
     }
 
     /// Memory of its cells.

@@ -39,7 +39,7 @@ impl LinkType {
 
     /// The IP packet in a frame.
     #[inline]
-    fn inside(self, frame: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn inside(self, frame: &[u8]) -> Option<&[u8]> {
         let protocol = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
         let (kind, at) = match self {
             Self::Ethernet => ethernet::inside(frame)?,

@@ -45,8 +45,15 @@ pub struct Found {
 pub struct Settled {
     pub lost: Vec<Found>,
     pub extra: Vec<Found>,
-    /// What never decoded.
-    pub unnamed: Option<Left>,
+    /// What never decoded. What was on its way is among it.
+    pub unnamed: Option<Unnamed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unnamed {
+    pub left: Left,
+    /// The first look that could not decode it.
+    pub since: u64,
 }
 
 impl Rolling {
@@ -100,10 +107,9 @@ impl Rolling {
             let list = if times > 0 { &mut settled.lost } else { &mut settled.extra };
             list.push(Found { signature, times: times.unsigned_abs().min(u64::from(u32::MAX)) as u32, since });
         }
-        if self.stuck.is_some_and(|stuck| stuck < before) {
-            settled.unnamed = self.difference.decode().left;
+        if let Some(since) = self.stuck.take_if(|stuck| *stuck < before) {
+            settled.unnamed = self.difference.decode().left.map(|left| Unnamed { left, since });
             self.difference.clear();
-            self.stuck = None;
         }
         settled
     }
@@ -154,7 +160,7 @@ mod tests {
         (0..200).for_each(|nth| rolling.difference().insert(&signature(nth)));
         assert!(!rolling.look(1) && !rolling.look(2));
         let settled = rolling.settle(2, 2);
-        assert_eq!(settled.unnamed.unwrap().lost + settled.lost.len() as u64, 200);
+        assert_eq!(settled.unnamed.unwrap().left.lost + settled.lost.len() as u64, 200);
         rolling.difference().insert(&signature(300));
         assert!(rolling.look(3));
         assert_eq!(rolling.settle(4, 4).lost.len(), 1);

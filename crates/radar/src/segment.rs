@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use crate::digest::{Digest, Mismatch, Shape};
-use crate::rolling::{Found, Rolling, Settled};
+use crate::rolling::{Found, Rolling, Settled, Unnamed};
 use crate::signature::Signature;
 
 pub use form::{ReportError, SIZE_LIMIT};
@@ -83,6 +83,10 @@ pub enum Refused {
         end: String,
         known: Vec<String>,
     },
+    /// An end of a black box that knows packets otherwise when they leave than when they arrive.
+    Ways {
+        end: String,
+    },
 }
 
 impl fmt::Display for Refused {
@@ -93,6 +97,10 @@ impl fmt::Display for Refused {
                 let ms = |ns: &u64| *ns as f64 / 1e6;
                 write!(f, "end {end} has batches of {} ms, others of {} ms: give all the same", ms(theirs), ms(ours))
             }
+            Self::Ways { end } => write!(
+                f,
+                "end {end} leaves out other fields of what leaves than of what arrives; with more than two ends: --nat both"
+            ),
             Self::Ends { end, known } => {
                 let known = known.join(" and ");
                 write!(
@@ -172,11 +180,9 @@ impl Segment {
         let is_new = end.life != report.life || report.batch <= end.latest;
         (end.life, end.latest) = (report.life, report.batch);
         if is_new {
-            end.held.clear();
-        }
-        end.held.insert(report.batch, report);
-        if is_new {
             self.begin_anew();
+        } else if self.next.is_some_and(|next| report.batch >= next) {
+            end.held.insert(report.batch, report);
         }
         Ok(self.compare())
     }
@@ -185,6 +191,9 @@ impl Segment {
     fn end(&mut self, report: &Report) -> Result<usize, Refused> {
         let end = || report.end.clone();
         let shapes = [report.out.shape(), report.came.shape()];
+        if self.expected > 2 && shapes[0] != shapes[1] {
+            return Err(Refused::Ways { end: end() });
+        }
         let (agreed, length) = *self.agreed.get_or_insert((shapes, report.length));
         // What leaves by one end of a link arrives by the other, and headers may be rewritten another way on each way.
         let is_far = self.expected == 2 && self.ends.first().is_some_and(|first| first.name != report.end);
@@ -211,16 +220,15 @@ impl Segment {
     /// An end came or came back: what passed before is not judged.
     fn begin_anew(&mut self) {
         self.next = None;
+        self.ends.iter_mut().for_each(|end| end.held.clear());
         if self.ends.len() < self.expected {
-            self.ends.iter_mut().for_each(|end| end.held.clear());
             return;
         }
         let Some(([out, came], _)) = self.agreed else { return };
-        let next = self.ends.iter().map(|end| end.latest).max().unwrap_or(0) + 1;
+        let next = self.ends.iter().map(|end| end.latest).max().unwrap_or(0).saturating_add(1);
         self.next = Some(next);
         // What was sent just before arrives in a batch of now, and clocks may differ.
-        self.judged_from = next + self.patience;
-        self.ends.iter_mut().for_each(|end| end.held.retain(|batch, _| *batch >= next));
+        self.judged_from = next.saturating_add(self.patience);
         let way = |from, shape| Way { from, rolling: Rolling::new(shape), called: BTreeMap::new() };
         let is_link = self.expected == 2;
         self.ways = if is_link { vec![way(Some(0), out), way(Some(1), came)] } else { vec![way(None, out)] };
@@ -238,10 +246,12 @@ impl Segment {
             self.next = Some(batch + 1);
             let reports: Vec<Report> = self.ends.iter_mut().filter_map(|end| end.held.remove(&batch)).collect();
             if reports.len() == self.expected {
-                self.compare_one(batch, &reports, &mut finding);
+                self.put(batch, &reports);
+                self.settle(batch, &reports, &mut finding);
             } else {
                 finding.skipped += 1;
                 self.doubt(batch);
+                self.settle(batch, &[], &mut finding);
             }
         }
         finding
@@ -254,7 +264,8 @@ impl Segment {
         }
     }
 
-    fn compare_one(&mut self, batch: u64, reports: &[Report], finding: &mut Finding) {
+    /// Adds what all ends have reported of a batch to what is compared.
+    fn put(&mut self, batch: u64, reports: &[Report]) {
         if reports.iter().any(|report| report.missed > 0) {
             self.doubt(batch);
         }
@@ -270,15 +281,27 @@ impl Segment {
                     let _ = way.rolling.downstream(&report.came);
                 }
             }
-            let passed =
-                way.from.is_some_and(|from| has_passed(reports[from].out_number, reports[1 - from].came_number));
+        }
+    }
+
+    /// Judges what has waited long enough.
+    fn settle(&mut self, batch: u64, reports: &[Report], finding: &mut Finding) {
+        let mut gave_up = false;
+        for way in &mut self.ways {
+            let far = |from: usize| Some((reports.get(from)?.out_number, reports.get(1 - from)?.came_number));
+            let passed = way.from.and_then(far).is_some_and(|(sent, seen)| has_passed(sent, seen));
             way.rolling.look(batch);
-            let settled =
-                way.rolling.settle((batch + 1).saturating_sub(self.patience), if passed { batch + 1 } else { 0 });
+            let passed = if passed { batch + 1 } else { 0 };
+            let settled = way.rolling.settle((batch + 1).saturating_sub(self.patience), passed);
+            gave_up |= settled.unnamed.is_some();
             let doubtful = &self.doubtful;
             let in_doubt = |found: u64| doubtful.iter().any(|doubt| doubt.abs_diff(found) <= self.patience);
             way.judge(settled, self.judged_from, in_doubt, finding);
             way.called.retain(|_, called| *called + REMEMBERED > batch);
+        }
+        // What was on its way is forgotten with the rest, and would be taken for lost.
+        if gave_up {
+            self.doubt(batch);
         }
     }
 }
@@ -298,7 +321,9 @@ impl Way {
             let was_called = self.called.remove(&signature).is_some();
             *(if was_called { &mut finding.late } else { &mut finding.extra }) += u64::from(times);
         }
-        finding.unnamed += settled.unnamed.map_or(0, |left| left.lost);
+        if let Some(Unnamed { left, since }) = settled.unnamed.filter(|unnamed| unnamed.since >= from) {
+            *(if in_doubt(since) { &mut finding.unsure } else { &mut finding.unnamed }) += left.lost;
+        }
     }
 }
 

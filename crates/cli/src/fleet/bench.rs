@@ -101,7 +101,7 @@ pub fn run(args: &BenchFleetArgs, json: bool) -> Done {
             Setup { fabric: &fabric, trace: &trace, until, policy, terms, protection: &protections, capable: None };
         answer.years.extend(year(&setup, args.rounds, &stop));
     }
-    answer.peak_rss_bytes = super::peak_rss();
+    answer.peak_rss_bytes = crate::memory::peak();
     for share in CONSTRAINTS {
         say(&format!("events one by one at {} %", share * 100.0));
         answer.replans.extend(replans(&fabric, &trace, share, &stop));

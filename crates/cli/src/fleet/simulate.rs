@@ -262,7 +262,7 @@ impl Common<'_> {
             optimizer_stopped: outcome.optimizer_stopped,
             optimizer_missed: outcome.optimizer_missed,
             wall_seconds,
-            peak_rss_bytes: super::peak_rss(),
+            peak_rss_bytes: crate::memory::peak(),
         }
     }
 }

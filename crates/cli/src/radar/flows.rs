@@ -46,7 +46,10 @@ pub fn run(args: &FlowsArgs, json: bool) -> Done {
     if let Some(slot) = slots.finish() {
         told.slot(&slot)?;
     }
-    told.conclude(args)?;
+    // What was counted before something went wrong is right all the same.
+    if ended.is_ok() || told.slots > 0 {
+        told.conclude(args)?;
+    }
     ended
 }
 
@@ -55,7 +58,16 @@ fn from_capture(path: &Path, slots: &mut Slots, told: &mut Told) -> Done {
     let file = File::open(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let stop = crate::watch::stop_on_ctrl_c();
     let mut reader = Reader::new(file).map_err(wrong)?;
-    while let Some(record) = reader.next().map_err(wrong)? {
+    loop {
+        let record = match reader.next() {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(()),
+            Err(error @ CaptureError::Truncated { .. }) => {
+                say(&format!("{}: {error}", path.display()));
+                return Ok(());
+            }
+            Err(error) => return Err(wrong(error)),
+        };
         let packet = record.link.and_then(|link| read::packet(record.bytes, link, read::DEPTH));
         told.frame(packet.is_some());
         if let Some(packet) = packet
@@ -67,7 +79,6 @@ fn from_capture(path: &Path, slots: &mut Slots, told: &mut Told) -> Done {
             }
         }
     }
-    Ok(())
 }
 
 fn from_interface(name: &str, until: Option<Duration>, slots: &mut Slots, told: &mut Told) -> Done {
@@ -206,11 +217,11 @@ impl Told {
         }
         if self.incomplete > 0 {
             say(&format!(
-                "{} of {} slots had more flows than could be told, {} flows in all: more than --flows {}",
+                "{} of {} slots had more flows than --flows {}: at least {} flows of them could not be told",
                 self.incomplete,
                 self.slots,
-                thousands(self.left),
-                args.flows.0
+                args.flows.0,
+                thousands(self.left)
             ));
         }
         if self.missed > 0 {

@@ -29,6 +29,8 @@ const LENGTHS: std::ops::RangeInclusive<u64> = 1_000_000..=60_000_000_000;
 const FURTHEST: u64 = 60_000_000_000;
 /// An end that has not reported for so long is silent.
 const SILENCE: u64 = 1_000_000_000;
+/// Cells that a meter may have: what is kept of those that wait is bounded.
+const MOST_CELLS: usize = 8_192;
 
 /// A packet that went in and did not come out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,6 +185,10 @@ fn error_text(error: ReportError) -> String {
 fn check(now: Stamp, report: &Report) -> Result<(), String> {
     if !LENGTHS.contains(&report.length) {
         return Err(format!("batches of {} ns; expected 1 ms to 60 s", report.length));
+    }
+    let cells = report.out.shape().cells().max(report.came.shape().cells());
+    if cells > MOST_CELLS {
+        return Err(format!("digests of {cells} cells; expected {MOST_CELLS} at most"));
     }
     let at = report.batch.checked_mul(report.length).ok_or("a batch after the end of time")?;
     let off = at.abs_diff(now.0);

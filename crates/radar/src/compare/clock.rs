@@ -102,6 +102,16 @@ impl Clock {
         if self.kept.len() < 2 * RECENT { 0 } else { self.at_end().saturating_sub(self.at_beginning()) }
     }
 
+    /// Between a beginning and an end of UP, in proportion; `None` if nobody knows.
+    pub fn at(&self, time: i64, first: i64, last: i64) -> Option<i64> {
+        let skew = self.skew()?;
+        if self.kept.len() < 2 * RECENT || last <= first {
+            return Some(skew);
+        }
+        let share = (time.saturating_sub(first)) as f64 / (last - first) as f64;
+        Some(self.at_beginning().saturating_add((self.drift() as f64 * share.clamp(0.0, 1.0)) as i64))
+    }
+
     pub fn at_beginning(&self) -> i64 {
         let first = || median(&mut self.kept[..self.kept.len().min(RECENT)].to_vec());
         self.begins.or_else(first).unwrap_or(0)

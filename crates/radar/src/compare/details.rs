@@ -199,12 +199,14 @@ impl<'m> Search<'m> {
 
     /// Of packets that are alike, those that did not arrive.
     fn finish(mut self) -> Details {
-        let offset = self.merged.clock.skew().unwrap_or(0);
+        let Merged { clock, up, .. } = self.merged;
+        let is_timed = clock.skew().is_some();
         let mut members: Table<u64, Vec<(i64, usize)>> = Table::default();
         for (at, (lost, _, number)) in self.candidates.iter().enumerate() {
             let group = &self.groups[*number as usize];
             if group.seen > group.lost {
-                let time = i64::try_from(lost.loss.at.0).unwrap_or(i64::MAX).saturating_add(offset);
+                let time = i64::try_from(lost.loss.at.0).unwrap_or(i64::MAX);
+                let time = time.saturating_add(clock.at(time, up.first(), up.last()).unwrap_or(0));
                 members.entry(u64::from(*number)).or_default().push((time, at));
             }
         }
@@ -212,12 +214,14 @@ impl<'m> Search<'m> {
         for (number, members) in &members {
             let group = &self.groups[*number as usize];
             let sent: Vec<i64> = members.iter().map(|(at, _)| *at).collect();
-            match group.arrivals(&sent) {
+            match group.arrivals(&sent).filter(|_| is_timed) {
                 Some(came) => members.iter().zip(came).for_each(|((_, at), came)| arrived[*at] = came),
                 None => {
                     // Any of them: the first ones.
                     self.details.alike += u64::from(group.seen);
                     members.iter().skip(group.lost as usize).for_each(|(_, at)| arrived[*at] = true);
+                    // Their places are none that could be called a row.
+                    members.iter().for_each(|(_, at)| self.candidates[*at].0.loss.place = None);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Both captures read at once, each as far as the other in time.
 
 use super::clock::{Clock, Sketch, offset};
-use super::difference::{Difference, Missing, quick};
+use super::difference::{Difference, Missing, Pending, quick};
 use super::edges::{Held, SLACK};
 use super::side::{Side, Stop};
 use super::{Contents, Outside, Session, Which};
@@ -19,6 +19,17 @@ pub struct Merged {
 }
 
 impl Merged {
+    /// About as many packets of one capture were not compared as are missing there: a clock may have been set, or a time may
+    /// be nonsense, and they may be the same packets.
+    pub fn is_doubtful(&self) -> bool {
+        let missing = |sign: i64| {
+            let count = |pending: &Pending| (i64::from(pending.count) * sign).max(0) as u64;
+            self.missing.table.values().map(count).sum::<u64>() * self.missing.scale()
+        };
+        let in_doubt = |skipped: Outside, missing: u64| skipped.packets() > 0 && 2 * missing >= skipped.packets();
+        in_doubt(self.down_skipped, missing(1)) || in_doubt(self.up_skipped, missing(-1))
+    }
+
     /// Packets that only UP has, of those that were compared. Exactly, unless some were left out and `only_down` of
     /// those that were not are only in DOWN.
     pub fn losses(&self, only_down: u64) -> u64 {
@@ -101,7 +112,8 @@ impl<'a> Lane<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn merge(&self, depth: usize, with_digest: bool) -> Result<Merged, Stop> {
+    /// Without `skips`, packets far outside of the other capture are compared all the same.
+    pub(super) fn merge(&self, depth: usize, with_digest: bool, skips: bool) -> Result<Merged, Stop> {
         let heads = [self.head(Which::Up, depth)?, self.head(Which::Down, depth)?];
         let begins = match heads.each_ref().map(|head| head.packets.as_slice()) {
             [up, down] => offset(up, down),
@@ -118,7 +130,7 @@ impl<'a> Session<'a> {
         let lane = |which| Lane::new(self.side(which, depth)?, options.fields, which == Which::Up);
         let (mut up, mut down) = (lane(Which::Up)?, lane(Which::Down)?);
         let (mut up_skipped, mut down_skipped) = (Outside::default(), Outside::default());
-        let skips = begins.is_some() && !options.exact && !options.whole;
+        let skips = begins.is_some() && skips;
         let [up_first, down_first] = heads.map(|head| head.first);
         if skips {
             let limit = down_first.saturating_sub(clock.offset).saturating_sub(SLACK);

@@ -1,7 +1,5 @@
 //! One capture, read packet by packet.
 
-use wire::ethernet;
-
 use super::{Contents, Which};
 use crate::capture::{CaptureError, Reader, Record};
 use crate::packet::{Packet, Stamp};
@@ -29,7 +27,7 @@ pub struct Seen {
 }
 
 /// Packets of which less was kept are read as far as they go; no other packet is judged by so little.
-const FLOOR: usize = 40;
+const FLOOR: usize = 24;
 /// Of so many frames, one asks whether to go on.
 const ASK_EVERY: u64 = 1 << 14;
 
@@ -111,13 +109,6 @@ impl<'a> Side<'a> {
 
 /// How much there is of a cut packet, if that is less than anybody looks into.
 fn kept(frame: &[u8], link: LinkType) -> Option<usize> {
-    let before = match link {
-        LinkType::Ethernet => ethernet::inside(frame)?.1,
-        LinkType::Ip => 0,
-        LinkType::Cooked => 16,
-        LinkType::Cooked2 => 20,
-        LinkType::Loopback => 4,
-    };
-    let kept = frame.len().saturating_sub(before);
+    let kept = link.inside(frame)?.len();
     (FLOOR..DEPTH).contains(&kept).then_some(kept)
 }

@@ -113,6 +113,50 @@ fn a_batch_that_one_end_did_not_report_is_skipped_and_said() {
 }
 
 #[test]
+fn a_long_gap_in_reports_makes_no_losses() {
+    let mut link = link();
+    link.on_report(report("a", 13, &[1], &[])).unwrap();
+    link.on_report(report("b", 13, &[], &[])).unwrap();
+    let mut all = Finding::default();
+    for batch in 14..40 {
+        link.on_report(report("a", batch, &[], &[])).unwrap();
+    }
+    for batch in 30..40 {
+        let finding = link.on_report(report("b", batch, &[], &[])).unwrap();
+        all.skipped += finding.skipped;
+        all.unsure += finding.unsure;
+        all.losses.extend(finding.losses);
+    }
+    assert_eq!((all.losses.len(), all.skipped, all.unsure), (0, 16, 1));
+}
+
+#[test]
+fn reports_that_come_too_late_are_not_kept() {
+    let mut link = link();
+    (13..2_000).for_each(|batch| drop(link.on_report(report("a", batch, &[], &[])).unwrap()));
+    // As late as a connection that was stuck: they are older than what is compared by now.
+    (13..1_200).for_each(|batch| drop(link.on_report(report("b", batch, &[], &[])).unwrap()));
+    assert!(link.ends.iter().all(|end| end.held.len() <= MOST_HELD + 1));
+}
+
+#[test]
+fn what_a_meter_missed_is_not_lost_however_much_it_is() {
+    let mut link = link();
+    let many: Vec<u32> = (100..600).collect();
+    link.on_report(report("a", 13, &many, &[])).unwrap();
+    link.on_report(Report { missed: 500, ..report("b", 13, &[], &[]) }).unwrap();
+    let mut all = Finding::default();
+    for batch in 14..18 {
+        link.on_report(report("a", batch, &[], &[])).unwrap();
+        let finding = link.on_report(report("b", batch, &[], &[])).unwrap();
+        all.unnamed += finding.unnamed;
+        all.unsure += finding.unsure;
+        all.losses.extend(finding.losses);
+    }
+    assert_eq!((all.losses.len(), all.unnamed, all.unsure), (0, 0, 500));
+}
+
+#[test]
 fn a_meter_that_starts_anew_makes_no_losses() {
     let mut link = link();
     link.on_report(report("a", 13, &[1, 2], &[])).unwrap();

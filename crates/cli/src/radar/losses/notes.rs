@@ -5,7 +5,7 @@ use radar::compare::{CompareError, Comparison, Contents, Which};
 use report::table::thousands;
 
 use super::text::{packets, percent, time};
-use crate::args::LossesArgs;
+use crate::args::{LossesArgs, NatArg};
 
 /// The longest frame of any Ethernet, jumbo frames included.
 const LONGEST: u32 = 9_022;
@@ -48,6 +48,10 @@ pub fn notes(comparison: &Comparison, args: &LossesArgs) -> Vec<String> {
             (true, _) => {
                 format!("lost on the way back, as the captures have both directions: hitless radar losses {down} {up}")
             }
+            (false, _) if matches!(args.nat, Some(NatArg::Source | NatArg::Destination)) => {
+                "if the captures have both directions, --nat both: on the way back the other end is rewritten"
+                    .to_owned()
+            }
             (false, 0) => "they came another way, or were changed on theirs".to_owned(),
             (false, _) => "they came another way, were changed on theirs, or UP's capture dropped them".to_owned(),
         };
@@ -60,7 +64,7 @@ pub fn notes(comparison: &Comparison, args: &LossesArgs) -> Vec<String> {
         notes.push(format!(
             "{} lost {} not named: more memory (--memory) names more",
             packets(unnamed),
-            if only_down == 0 { "are" } else { "or so are" }
+            if only_down == 0 && outside.packets() == 0 { "are" } else { "or so are" }
         ));
     }
     if alike > 0 {
@@ -120,7 +124,10 @@ fn offload(comparison: &Comparison, args: &LossesArgs) -> Option<String> {
 
 fn likely_causes(args: &LossesArgs) -> String {
     let nat = if args.nat.is_none() { "addresses rewritten (--nat source, destination or both), " } else { "" };
-    format!("another link or direction, {nat}a tunnel or encryption between them, or captures of different times")
+    format!(
+        "another link or direction, {nat}a tunnel or encryption between them, packets fragmented on their way, a snap length \
+         that cuts headers, or captures of different times"
+    )
 }
 
 /// One line: what is wrong, and what to do.

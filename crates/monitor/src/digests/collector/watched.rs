@@ -22,6 +22,8 @@ pub struct Watched {
     ends: BTreeMap<String, End>,
     expected: usize,
     patience: u64,
+    /// Nanoseconds of a batch, once one has been reported.
+    length: u64,
     /// Everything before has been compared.
     until: Stamp,
     packets: u64,
@@ -51,6 +53,7 @@ impl Watched {
             ends: BTreeMap::new(),
             expected,
             patience,
+            length: 0,
             until: Stamp::default(),
             packets: 0,
             total: Finding::default(),
@@ -66,7 +69,8 @@ impl Watched {
         let (length, packets) = (report.length, report.out.packets());
         let mut news = self.on_heard(now, &report);
         let finding = self.segment.on_report(report).map_err(|refused| format!("segment {}: {refused}", self.name))?;
-        self.packets += packets.max(0).unsigned_abs();
+        self.length = length;
+        self.packets = self.packets.saturating_add(packets.max(0).unsigned_abs());
         self.lost += finding.losses.iter().map(|lost| u64::from(lost.times)).sum::<u64>();
         for lost in &finding.losses {
             let packet = self.lost_packet(lost, length, now);
@@ -98,7 +102,7 @@ impl Watched {
         if let Some(end) = self.ends.get_mut(&report.end) {
             (end.heard, end.fields) = (now, report.out.shape().fields);
             end.summary.reports += 1;
-            end.summary.missed += report.missed;
+            end.summary.missed = end.summary.missed.saturating_add(report.missed);
             if std::mem::take(&mut end.summary.silent) {
                 let (segment, end) = (self.name.clone(), report.end.clone());
                 news.push(News::Back { segment, end });
@@ -116,20 +120,24 @@ impl Watched {
     pub fn look(&mut self, now: Stamp) -> Vec<News> {
         let mut news = Vec::new();
         for end in self.ends.values_mut() {
-            if now.since(end.heard) > SILENCE && !std::mem::replace(&mut end.summary.silent, true) {
+            if now.since(end.heard) > SILENCE.max(3 * self.length) && !std::mem::replace(&mut end.summary.silent, true)
+            {
                 news.push(News::Silent { segment: self.name.clone(), end: end.summary.end.clone() });
             }
         }
         let told = std::mem::replace(&mut self.told, self.total.clone());
         let more = |of: fn(&Finding) -> u64| of(&self.total) - of(&told);
         let (unsure, unnamed) = (more(|all| all.unsure), more(|all| all.unnamed));
-        let (extra, late) = (more(|all| all.extra), more(|all| all.late));
+        let (extra, late, skipped) = (more(|all| all.extra), more(|all| all.late), more(|all| all.skipped));
         let mut say = |text: String| news.push(News::Trouble(format!("segment {}: {text}", self.name)));
         if unsure > 0 {
             say(format!("{unsure} packets are missing, but a meter missed some too: not called lost"));
         }
         if unnamed > 0 {
             say(format!("{unnamed} lost packets could not be named: more --cells at the meters, or shorter batches"));
+        }
+        if skipped > 0 {
+            say(format!("{skipped} batches were not compared: reports of an end are missing, or its clock is far off"));
         }
         if late > 0 {
             say(format!(
