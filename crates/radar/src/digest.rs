@@ -22,7 +22,7 @@ use std::fmt;
 
 use crate::signature::{Fields, LANE_BITS, LANES, Signature, fold};
 
-pub use form::FormError;
+pub use crate::form::FormError;
 
 /// Cells that a packet goes into (the thesis's k).
 pub const PLACES: usize = 3;

@@ -28,7 +28,7 @@ mod solver;
 mod switch;
 mod table;
 
-pub use form::FormError;
+pub use crate::form::FormError;
 pub use key::FlowKey;
 pub use shape::{Mismatch, Shape};
 pub use single::Decoded;

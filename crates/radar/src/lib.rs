@@ -22,6 +22,7 @@ pub mod compare;
 pub mod digest;
 pub mod flowmap;
 pub mod flowset;
+mod form;
 pub mod loss;
 pub mod meter;
 pub mod packet;

@@ -9,46 +9,13 @@
 //! Where few cells have anything in them (nothing passed, or it is a difference), only those are written, each with its
 //! place, in order; the highest bit of `lanes` says so.
 
-use std::fmt;
-
 use super::{Digest, PLACES, Shape};
+use crate::form::{FormError, VERSION};
 use crate::signature::{Fields, LANES};
 
 const MAGIC: [u8; 4] = *b"HLRD";
-const VERSION: u8 = 1;
 const HEAD: usize = 28;
 const CHECK: usize = 4;
-
-/// Bytes that are no digest of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FormError {
-    /// They do not begin like one.
-    Foreign,
-    /// Of a version that we do not know.
-    Version(u8),
-    /// They do not say what they must, or not as long as they must.
-    Malformed,
-    /// They were changed on their way.
-    Corrupted,
-}
-
-impl fmt::Display for FormError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Foreign => f.write_str("not a digest"),
-            Self::Version(version) => {
-                write!(
-                    f,
-                    "a digest of version {version}, and this program knows version {VERSION}: use the same at both ends"
-                )
-            }
-            Self::Malformed => f.write_str("a digest that contradicts itself"),
-            Self::Corrupted => f.write_str("a digest that was changed on its way: its checksum does not fit"),
-        }
-    }
-}
-
-impl std::error::Error for FormError {}
 
 impl Digest {
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -11,50 +11,17 @@
 //! Numbers are little-endian. Counts are as wide as the largest needs: 1, 2 or 4 bytes. `widths` has the logarithm of that of
 //! flows in bits 0 and 1, of packets in bits 2 and 3, and in bit 4 whether there is IPv6.
 
-use std::fmt;
-
 use super::key::WORDS_V4;
 use super::shape::Shape;
 use super::{Flowset, High};
+use crate::form::{FormError, VERSION};
 
 const MAGIC: [u8; 4] = *b"HLFS";
-const VERSION: u8 = 1;
 const HEAD: usize = 56;
 const CHECK: usize = 4;
 /// Of the second word of a key the bits 8 to 23 are never used.
 const LOW: usize = 14;
 const HIGH: usize = 24;
-
-/// Bytes that are no flowset of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FormError {
-    /// They do not begin like one.
-    Foreign,
-    /// Of a version that we do not know.
-    Version(u8),
-    /// They do not say what they must, or not as long as they must.
-    Malformed,
-    /// They were changed on their way.
-    Corrupted,
-}
-
-impl fmt::Display for FormError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Foreign => f.write_str("not a flowset"),
-            Self::Version(version) => {
-                write!(
-                    f,
-                    "a flowset of version {version}, and this program knows version {VERSION}: use the same at both ends"
-                )
-            }
-            Self::Malformed => f.write_str("a flowset that contradicts itself"),
-            Self::Corrupted => f.write_str("a flowset that was changed on its way: its checksum does not fit"),
-        }
-    }
-}
-
-impl std::error::Error for FormError {}
 
 /// How the cells of a flowset are written.
 #[derive(Clone, Copy, Debug)]
