@@ -1,10 +1,13 @@
-//! What tests drive machines with.
+//! What tests drive machines with, and how they say that they cannot run.
 //!
 //! [`Recorder`] is a sink that writes down what a machine does. [`Duo`] joins two machines by a wire
-//! that loses, delays and reorders exactly what the test says.
+//! that loses, delays and reorders exactly what the test says. [`permitted`] and [`installed`] skip a test where the
+//! permission or the program that it needs is missing, so that nobody takes a skip for a success.
 
 mod duo;
 mod recorder;
+mod skip;
 
 pub use duo::{Duo, Fate, Side};
 pub use recorder::{Act, ActOf, Recorder};
+pub use skip::{installed, missing, permitted, report, skip, skip_part};
