@@ -1,6 +1,6 @@
 //! The monitor as a user meets it: a table, exit codes, and the whole loop from a bad wire to a protected link and back.
 
-#![expect(clippy::print_stderr, reason = "a test that cannot run says why, and one that measures says what")]
+#![expect(clippy::print_stderr, reason = "a test that measures says what")]
 
 #[path = "../../monitor/tests/redis_server/mod.rs"]
 mod redis_server;
@@ -221,33 +221,48 @@ impl Lateness {
 
     /// What a limit has to be on a machine as busy as this.
     fn allow(&self, limit: Duration) -> Duration {
-        limit + self.0.lock().unwrap().worst.saturating_sub(Self::NAP) * 10
-    }
-
-    /// Nothing that takes a certain time can be told on a machine that gives us half of it.
-    fn is_too_busy(&self) -> bool {
         let naps = self.0.lock().unwrap();
-        naps.worst > Duration::from_millis(300) || naps.took > Self::NAP * naps.count * 2
+        let slower = (naps.took.as_secs_f64() / (Self::NAP * naps.count.max(1)).as_secs_f64()).max(1.0);
+        limit.mul_f64(slower) + naps.worst.saturating_sub(Self::NAP) * 10
     }
 }
 
-/// Tells a story beside a thread that watches the machine; `stop` is set when it is over. If it fails on a machine that
-/// is too busy to tell, that is said and counts for nothing.
-fn while_watching_the_machine(stop: &AtomicBool, story: impl FnOnce(&Lateness)) {
+/// What took longer than it should, on a machine that may be busy: worth another attempt. Never a wrong result, which fails
+/// a test at once.
+type TooSlow = String;
+
+/// Makes attempts until one is fast enough. Each gets twice the time of the one before.
+fn until_fast_enough(mut attempt: impl FnMut(u32) -> Result<(), TooSlow>) {
+    let mut slow = Vec::new();
+    for stretch in [1, 2, 4, 8] {
+        match attempt(stretch) {
+            Ok(()) => return,
+            Err(why) => slow.push(why),
+        }
+    }
+    panic!("too slow in every attempt: {slow:#?}");
+}
+
+/// Tells a story beside a thread that watches the machine; `stop` is set when it is over, however it ends.
+fn while_watching_the_machine<T>(stop: &AtomicBool, story: impl FnOnce(&Lateness) -> T) -> T {
     let late = Lateness::default();
     std::thread::scope(|scope| {
         scope.spawn(|| late.watch(stop));
         let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| story(&late)));
         stop.store(true, Ordering::Relaxed);
-        match told {
-            Err(_) if late.is_too_busy() => eprintln!("skipped: this machine is too busy for it"),
-            told => told.unwrap_or_else(|payload| std::panic::resume_unwind(payload)),
-        }
-    });
+        told.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+    })
 }
 
 #[test]
 fn asked_to_stop_it_ends_within_a_second_though_its_bus_does_not_answer() {
+    until_fast_enough(|_| {
+        let took = stopped_beside_a_silent_bus();
+        took.map_err(|took| format!("it took {took:?} to end"))
+    });
+}
+
+fn stopped_beside_a_silent_bus() -> Result<(), Duration> {
     let folder = Folder::new();
     folder.port("eth1", 1_000, 0);
     // Accepts connections and never says a word.
@@ -260,8 +275,8 @@ fn asked_to_stop_it_ends_within_a_second_though_its_bus_does_not_answer() {
     wait_for("it to be degraded", || read().contains("degraded: bus"));
     while_watching_the_machine(&AtomicBool::new(false), |late| {
         let took = monitor.interrupt();
-        assert!(took < late.allow(Duration::from_secs(1)), "{took:?}");
-    });
+        if took < late.allow(Duration::from_secs(1)) { Ok(()) } else { Err(took) }
+    })
 }
 
 /// Two hosts, and between them a namespace for the wire.
@@ -272,15 +287,10 @@ struct Lab {
 }
 
 impl Lab {
-    /// `None`, with the reason printed, where this machine does not allow it.
+    /// `None`, and the test is skipped, where no namespace may be made.
     fn new() -> Option<Self> {
-        match Self::build() {
-            Ok(lab) => Some(lab),
-            Err(error) => {
-                eprintln!("skipped: {error}");
-                None
-            }
-        }
+        testkit::permitted(Namespace::new())?;
+        Some(Self::build().unwrap())
     }
 
     fn build() -> net::Result<Self> {
@@ -345,18 +355,19 @@ impl Lab {
         (0..2).all(|end| self.status(end).is_some_and(|status| status.state == state))
     }
 
-    /// A wire that follows a file of faults, and the time at which it began to.
+    /// A wire that follows a file of faults, and a clock from just before it began to.
     fn lay_wire(&self, faults: &str) -> (Process, Clock) {
         let file = self.folder.write("faults.toml", faults);
         let counters = self.folder.path("ports");
         let args = ["wire", "x0", "x1", "--rate", "30M", "--faults", &file, "--counters", &counters];
         let mut command = self.hitless(&self.middle, &args);
+        let began = Clock::start();
         let mut wire =
             Process(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
         let mut said = String::new();
         BufReader::new(wire.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
         assert!(said.contains("Ctrl-C ends it"), "{said}");
-        (wire, Clock::start())
+        (wire, began)
     }
 
     /// A link at each end that passes frames as they are.
@@ -394,6 +405,12 @@ impl Lab {
         (deeds.map(named).collect(), entries)
     }
 
+    /// Frames from left to right that the wire has corrupted, by its own counters.
+    fn corrupted(&self) -> u64 {
+        let file = self.folder.path("ports/x1/statistics/rx_crc_errors");
+        fs::read_to_string(file).ok().and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    }
+
     fn server(&self, end: usize) -> SocketAddr {
         SocketAddr::new(stage::address(end), stage::PORT)
     }
@@ -406,37 +423,42 @@ impl Lab {
     }
 }
 
-/// The wire from left to right corrupts from its fifth second to its thirteenth.
-const FAULTS: &str = r#"
-    [[forward]]
-    at = "0s"
-    loss = "0"
-    [[forward]]
-    at = "5s"
-    loss = "1e-2"
-    [[forward]]
-    at = "13s"
-    loss = "0"
-"#;
+/// When the wire from left to right begins to corrupt.
+const CORRUPTS_AT: Duration = Duration::from_secs(5);
+
+/// Corrupts from its fifth second until `end`.
+fn faults_until(end: Duration) -> String {
+    let [from, to] = [CORRUPTS_AT, end].map(|at| at.as_secs());
+    let step = |at: u64, loss: &str| format!("[[forward]]\nat = \"{at}s\"\nloss = \"{loss}\"\n");
+    [step(0, "0"), step(from, "1e-2"), step(to, "0")].concat()
+}
 
 #[test]
 fn a_wire_that_starts_corrupting_is_protected_within_seconds_and_left_alone_when_it_is_clean_again() {
-    let Some(lab) = Lab::new() else { return };
-    let socket = lab.folder.path("redis.sock");
-    let Some(_redis) = RedisServer::start_with(Keeps::Nothing, &["--unixsocket", &socket]) else { return };
+    until_fast_enough(|stretch| {
+        let Some(lab) = Lab::new() else { return Ok(()) };
+        let socket = lab.folder.path("redis.sock");
+        let redis = RedisServer::start_with(Keeps::Nothing, &["--unixsocket", &socket]);
+        redis.map_or(Ok(()), |_redis| protect_and_let_go(&lab, &socket, Duration::from_secs(8) * stretch))
+    });
+}
+
+/// The wire corrupts for so long.
+fn protect_and_let_go(lab: &Lab, socket: &str, corrupting: Duration) -> Result<(), TooSlow> {
     let _links = lab.dormant_links();
     let bus = format!("redis+unix://{socket}");
     let _monitors =
         [(0, "x0=right/x1"), (1, "x1=left/x0")].map(|(end, peer)| lab.monitor(end, &["--bus", &bus, "--peer", peer]));
-    let (_wire, began) = lab.lay_wire(FAULTS);
+    let end = CORRUPTS_AT + corrupting;
+    let (_wire, began) = lab.lay_wire(&faults_until(end));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for end in 0..2 {
             stage::serve(&lab.ends[end], scope, &stop).unwrap();
         }
-        scope.spawn(|| traffic(&lab, &stop));
-        while_watching_the_machine(&stop, |late| tell(&lab, &began, late, &stop));
-    });
+        scope.spawn(|| traffic(lab, &stop));
+        while_watching_the_machine(&stop, |late| tell(lab, &began, end, late, &stop))
+    })
 }
 
 /// No bus: the monitor of the host that receives asks the link there, and the link's own handshake does the rest.
@@ -453,7 +475,7 @@ fn without_a_bus_the_receiver_asks_its_own_link_and_the_sender_follows() {
         while_watching_the_machine(&stop, |_| {
             wait_for("protection", || lab.are("active"));
             monitor.interrupt();
-            assert!(lab.are("active"), "protection outlives the monitor");
+            wait_for("protection, which outlives the monitor", || lab.are("active"));
             let (deeds, entries) = lab.deeds("right");
             assert_eq!(deeds, ["protect done"]);
             assert!(entries.last().unwrap()["why"].as_str().unwrap().contains("hit0 stays protected"));
@@ -478,37 +500,66 @@ fn traffic(lab: &Lab, stop: &AtomicBool) {
     });
 }
 
-fn tell(lab: &Lab, began: &Clock, late: &Lateness, stop: &AtomicBool) {
-    let fifth = Duration::from_secs(5);
-    loop {
+fn tell(lab: &Lab, began: &Clock, end: Duration, late: &Lateness, stop: &AtomicBool) -> Result<(), TooSlow> {
+    wait_for("the wire to corrupt frames", || {
+        // In this order: what is protected now was corrupted before.
         let protected = lab.are("active");
-        if began.elapsed() > fifth {
-            break;
-        }
-        assert!(!protected, "nothing is wrong yet");
-        std::thread::sleep(Duration::from_millis(100));
+        let corrupts = lab.corrupted() > 0;
+        assert!(corrupts || !protected, "nothing is wrong yet");
+        corrupts
+    });
+    while !lab.are("active") {
+        within(began, end, "protection")?;
+        std::thread::sleep(Duration::from_millis(10));
     }
-    wait_for("protection", || lab.are("active"));
-    let took = began.elapsed().saturating_sub(fifth);
+    let took = began.elapsed().saturating_sub(CORRUPTS_AT);
     eprintln!("protected {took:?} after the wire began to corrupt");
-    assert!(took < late.allow(Duration::from_secs(3)), "{took:?}");
+    if took > late.allow(Duration::from_secs(3)) {
+        return Err(format!("protected only after {took:?}"));
+    }
+    requests_while_it_corrupts(lab, late, stop)?;
+    within(began, end, "requests")?;
+    wait_for("recovered frames", || lab.status(1).is_some_and(|status| status.recovered > 0));
+    let given_up = [0, 1].map(|end| lab.status(end).unwrap().given_up);
+    if given_up != [0, 0] {
+        return Err(format!("{given_up:?} frames were given up"));
+    }
 
-    let requests = lab.requests(Duration::from_secs(3), stop).unwrap();
+    while began.elapsed() < end {
+        std::thread::sleep(Duration::from_millis(100));
+        let unprotected = lab.are("dormant");
+        assert!(!unprotected || began.elapsed() > end, "not before the wire was clean");
+    }
+    wait_for("the end of protection", || lab.are("dormant"));
+    let answered = || lab.requests(Duration::from_millis(500), stop).is_some_and(|requests| requests.count() > 10);
+    wait_for("requests without protection", answered);
+    check_journals(lab);
+    Ok(())
+}
+
+fn within(began: &Clock, end: Duration, what: &str) -> Result<(), TooSlow> {
+    if began.elapsed() < end { Ok(()) } else { Err(format!("no {what} before the wire was clean again, at {end:?}")) }
+}
+
+fn requests_while_it_corrupts(lab: &Lab, late: &Lateness, stop: &AtomicBool) -> Result<(), TooSlow> {
+    let requests = lab.requests(Duration::from_secs(3), stop).ok_or("no connection for requests")?;
     let slowest = requests.max().max(requests.unanswered().unwrap_or_default());
     eprintln!("{} requests while it corrupts: p99 {:?}, slowest {slowest:?}", requests.count(), requests.p99());
-    assert!(requests.count() > 50 && slowest < late.allow(Duration::from_millis(200)), "{slowest:?}");
-    let status = [0, 1].map(|end| lab.status(end).unwrap());
-    assert!(status[1].recovered > 0, "the wire lost frames, and they were recovered");
-    assert_eq!(status.each_ref().map(|status| status.given_up), [0, 0]);
+    if requests.count() > 50 && slowest < late.allow(Duration::from_millis(200)) {
+        return Ok(());
+    }
+    Err(format!("{} requests, the slowest took {slowest:?}", requests.count()))
+}
 
-    wait_for("the end of protection", || lab.are("dormant"));
-    assert!(began.elapsed() > Duration::from_secs(13), "not before the wire was clean");
-    assert!(lab.requests(Duration::from_millis(500), stop).unwrap().count() > 10);
-
+/// The sender acts, once each way, and for the right reason. On a busy machine an attempt may fail before it succeeds.
+fn check_journals(lab: &Lab) {
     let (deeds, entries) = lab.deeds("left");
-    assert_eq!(deeds, ["protect done", "unprotect done"], "the sender acts");
-    let protect = entries.iter().find(|entry| entry["deed"] == "protect").unwrap();
+    let done: Vec<&String> = deeds.iter().filter(|deed| deed.ends_with(" done")).collect();
+    assert_eq!(done, ["protect done", "unprotect done"], "{deeds:?}");
+    let is_protect = |entry: &&serde_json::Value| entry["deed"] == "protect" && entry["outcome"] == "done";
+    let protect = entries.iter().find(is_protect).unwrap();
     assert_eq!((protect["about"].as_str(), protect["link"].as_str()), (Some("right/x1"), Some("hit0")));
-    assert!((2e-3..5e-2).contains(&protect["evidence"]["loss"].as_f64().unwrap()), "{protect}");
+    // Of one in a hundred; the clean frames before it may be in the same interval.
+    assert!((2e-4..5e-2).contains(&protect["evidence"]["loss"].as_f64().unwrap()), "{protect}");
     assert!(lab.deeds("right").0.is_empty(), "the receiver leaves it to the sender");
 }

@@ -1,7 +1,5 @@
 //! `hitless wire --repeat-naks --repeat-naked` on real interfaces: what goes in, and what comes out.
 
-#![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
-
 use std::fs;
 use std::io::{BufRead, BufReader, IoSlice, Read};
 use std::path::{Path, PathBuf};
@@ -30,15 +28,9 @@ struct Lab {
 }
 
 impl Lab {
-    /// `None`, with the reason printed, where this machine does not allow it. The calling thread stays in the lab.
+    /// `None`, and the test is skipped, where no namespace may be made. The calling thread stays in the lab.
     fn new(name: &str) -> Option<Self> {
-        let namespace = match Namespace::new() {
-            Ok(namespace) => namespace,
-            Err(error) => {
-                eprintln!("skipped: {error}");
-                return None;
-            }
-        };
+        let namespace = testkit::permitted(Namespace::new())?;
         // The rings of packet sockets stay with their thread, so that goes there itself.
         namespace.enter().unwrap();
         let [host, fabric] = [("a0", "a1"), ("b0", "b1")].map(cable);

@@ -1,7 +1,5 @@
 //! Scenarios as a person runs them.
 
-#![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -263,11 +261,7 @@ fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Vec<Vec<String>> {
 }
 
 fn has_tshark() -> bool {
-    let there = Command::new("tshark").arg("--version").output().is_ok_and(|output| output.status.success());
-    if !there {
-        eprintln!("skipped: tshark is not installed");
-    }
-    there
+    testkit::installed("tshark")
 }
 
 /// The capture of the link that corrupts, with so much set.

@@ -92,15 +92,11 @@ pub(crate) mod testing {
 
     use super::*;
 
-    /// Runs a story in `N` fresh namespaces, or says why it cannot be told here.
-    #[expect(clippy::print_stderr, reason = "a test that did not run should say so")]
+    /// Runs a story in `N` fresh namespaces, or skips the test where they may not be made.
     pub fn in_namespaces<const N: usize>(story: impl FnOnce([Namespace; N])) {
         let made: Result<Vec<Namespace>> = (0..N).map(|_| Namespace::new()).collect();
-        match made {
-            Ok(namespaces) => story(namespaces.try_into().expect("as many as were asked for")),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => eprintln!("not tested: {error}"),
-            Err(error) => panic!("{error}"),
-        }
+        let Some(namespaces) = testkit::permitted(made) else { return };
+        story(namespaces.try_into().expect("as many as were asked for"));
     }
 
     /// One fresh namespace with an open socket in it.

@@ -2,8 +2,6 @@
 //! [`Framing::emit`] wrote, and every field says what was put in. What [`Framing::parse`] refuses as
 //! malformed the script marks, nothing else, and no bytes make it fail.
 
-#![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -367,11 +365,7 @@ impl Drop for Folder {
 }
 
 fn is_skipped() -> bool {
-    let is_missing = Command::new("tshark").arg("--version").output().is_err();
-    if is_missing {
-        eprintln!("skipped: tshark is not installed (apt install tshark)");
-    }
-    is_missing
+    !testkit::installed("tshark")
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Sources of counters as they are met outside: drivers' texts, files that grow, FIFOs, interfaces of the kernel, links.
 
-#![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
-
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, PipeReader, Write};
@@ -301,16 +299,14 @@ fn what_cannot_be_read_is_named_at_once() {
     assert_eq!(folder.kind(), io::ErrorKind::IsADirectory);
 }
 
-/// `None`, with the reason printed, where there is no `mkfifo`.
+/// `None`, and the test is skipped, where there is no `mkfifo`.
 fn fifo(folder: &Folder) -> Option<PathBuf> {
-    let path = folder.0.join("fifo");
-    match Command::new("mkfifo").arg(&path).status() {
-        Ok(status) if status.success() => Some(path),
-        other => {
-            eprintln!("not tested: mkfifo: {other:?}");
-            None
-        }
+    if !testkit::installed("mkfifo") {
+        return None;
     }
+    let path = folder.0.join("fifo");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    Some(path)
 }
 
 #[test]
@@ -404,15 +400,10 @@ fn what_a_wire_counts_is_read_as_it_wrote_it() {
     assert_eq!(troubles, Vec::<String>::new());
 }
 
-/// Two hosts and a cable, or the reason why not.
+/// Two hosts and a cable; `None`, and the test is skipped, where no namespaces may be made.
 fn cable() -> Option<[Namespace; 2]> {
-    match stage::cable(1_500) {
-        Ok(ends) => Some(ends),
-        Err(error) => {
-            eprintln!("not tested: {error}");
-            None
-        }
-    }
+    testkit::permitted(Namespace::new())?;
+    Some(stage::cable(1_500).unwrap())
 }
 
 /// Frames from the left to the right.
@@ -489,6 +480,9 @@ fn the_files_of_a_veth_are_read_where_asked_for() {
         return;
     }
     let Some(ends) = cable() else { return };
+    if !["unshare", "mount"].into_iter().all(testkit::installed) {
+        return;
+    }
     send(&ends, 100);
     let folder = Folder::new("mounted");
     let mounted = folder.0.display().to_string();
@@ -498,12 +492,13 @@ fn the_files_of_a_veth_are_read_where_asked_for() {
     };
     let mut attempt = Command::new("unshare");
     inside(&mut attempt, "mount -t sysfs sysfs \"$1\"");
-    match attempt.stderr(Stdio::piped()).output() {
-        Ok(output) if output.status.success() => {}
-        other => {
-            eprintln!("not tested: unshare --mount: {other:?}");
-            return;
-        }
+    let attempt = attempt.env("LC_ALL", "C").output().unwrap();
+    if !attempt.status.success() {
+        let said = String::from_utf8_lossy(&attempt.stderr).replace(&mounted, "there");
+        let said = said.lines().next().unwrap_or_default();
+        let is_denied = ["permission denied", "Operation not permitted"].iter().any(|denial| said.contains(denial));
+        assert!(is_denied, "{said}");
+        return testkit::skip(format!("no mounts of its own: {said}"));
     }
     let mut command = Command::new("unshare");
     inside(&mut command, "mount -t sysfs sysfs \"$1\" && shift && exec \"$@\"");
@@ -518,10 +513,8 @@ fn serve(directory: &RunDirectory, link: &Handle, stop: &PipeReader) {
 
 #[test]
 fn a_protected_link_tells_what_its_wire_lost() {
-    let stage = match Stage::new(1_600) {
-        Ok(stage) => stage,
-        Err(error) => return eprintln!("not tested: {error}"),
-    };
+    let Some(_) = testkit::permitted(Namespace::new()) else { return };
+    let stage = Stage::new(1_600).unwrap();
     let folder = Folder::new("links");
     let directory = RunDirectory::at(&folder.0);
     let mut source = source::links(directory.clone());

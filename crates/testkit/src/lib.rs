@@ -10,4 +10,4 @@ mod skip;
 
 pub use duo::{Duo, Fate, Side};
 pub use recorder::{Act, ActOf, Recorder};
-pub use skip::{installed, missing, permitted, report, skip, skip_part};
+pub use skip::{installed, missing, permitted, report, rootless_namespaces, skip, skip_part};

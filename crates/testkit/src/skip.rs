@@ -110,6 +110,30 @@ pub fn missing(program: &str) -> Option<String> {
     }
 }
 
+/// Whether an ordinary user may have a network of his own here, as `unshare` finds it, so that a test does not take a bug of
+/// ours for a lack of permission; if not, the test is skipped.
+///
+/// # Panics
+///
+/// If `unshare` fails for another reason, and on a skip with `HITLESS_TESTS=all`.
+pub fn rootless_namespaces() -> bool {
+    if !installed("unshare") {
+        return false;
+    }
+    let attempt =
+        Command::new("unshare").args(["--user", "--map-root-user", "--net", "true"]).env("LC_ALL", "C").output();
+    let attempt = attempt.unwrap_or_else(|error| panic!("unshare: {error}"));
+    if attempt.status.success() {
+        return true;
+    }
+    let said = String::from_utf8_lossy(&attempt.stderr).trim().to_owned();
+    // The last is what a machine says that allows no user namespaces at all.
+    let denials = ["Operation not permitted", "Permission denied", "No space left on device"];
+    assert!(denials.iter().any(|denial| said.contains(denial)), "{said}");
+    skip(format!("no user namespaces: {said}"));
+    false
+}
+
 /// The whole program of the reporter: prints how many tests of this run of cargo were skipped so far, and why.
 pub fn report() -> ExitCode {
     // The protocol of test binaries: nextest asks for a list, and there is nothing to run.

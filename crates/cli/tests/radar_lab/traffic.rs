@@ -19,11 +19,12 @@ pub struct Traffic {
     pub seconds: u64,
     /// Short ones, some at a time.
     pub connections: u32,
+    /// How often both are halved, for a machine that cannot keep up.
+    pub halved: u32,
 }
 
-const RATE: &str = "80M";
-/// Bytes every millisecond, for the same rate.
-const EACH_MS: usize = 10_000;
+/// Bits a second.
+const RATE: u64 = 80_000_000;
 const PORTS: std::ops::Range<u16> = 7_001..7_005;
 const BULK_PORT: u16 = 7_009;
 const CLIENTS: usize = 16;
@@ -35,26 +36,27 @@ impl Traffic {
     /// What a loss does not prevent, only delays: connections that failed all the same.
     pub fn run(&self, lab: &Lab) -> u32 {
         if self.seconds > 0 {
-            bulk(lab, self.seconds);
+            bulk(lab, self.seconds, RATE >> self.halved);
         }
-        if self.connections > 0 { short(lab, self.connections) } else { 0 }
+        if self.connections > 0 { short(lab, (self.connections >> self.halved).max(1)) } else { 0 }
     }
 }
 
-fn bulk(lab: &Lab, seconds: u64) {
+fn bulk(lab: &Lab, seconds: u64, rate: u64) {
     let iperf = |end: usize, args: &[&str]| {
         let mut command = Command::new("iperf3");
         command.args(args).args(["-p", &BULK_PORT.to_string()]);
         lab.host(end).prepare(&mut command).unwrap();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
     };
-    let Ok(mut server) = iperf(1, &["-s", "-1"]) else {
-        eprintln!("no iperf3 here; a flow of our own instead");
-        return own_bulk(lab, seconds);
-    };
+    if let Some(reason) = testkit::missing("iperf3") {
+        testkit::skip_part(format!("{reason}: a flow of our own instead"));
+        return own_bulk(lab, seconds, rate);
+    }
+    let mut server = iperf(1, &["-s", "-1"]).unwrap();
     wait_until_listening(lab.host(1), BULK_PORT);
-    let (to, time) = (address(1).to_string(), seconds.to_string());
-    let client = iperf(0, &["-c", &to, "-t", &time, "-b", RATE, "-C", "cubic"]);
+    let (to, time, rate) = (address(1).to_string(), seconds.to_string(), rate.to_string());
+    let client = iperf(0, &["-c", &to, "-t", &time, "-b", &rate, "-C", "cubic"]);
     let _ = client.unwrap().wait();
     let _ = server.kill();
     let _ = server.wait();
@@ -76,7 +78,8 @@ fn wait_until_listening(namespace: &Namespace, port: u16) {
     }
 }
 
-fn own_bulk(lab: &Lab, seconds: u64) {
+fn own_bulk(lab: &Lab, seconds: u64, rate: u64) {
+    let each_ms = vec![7; (rate / 8_000) as usize];
     let listener = lab.host(1).with(|| TcpListener::bind((address(1), BULK_PORT)).unwrap()).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -88,7 +91,7 @@ fn own_bulk(lab: &Lab, seconds: u64) {
         let mut stream = lab.host(0).with(|| TcpStream::connect(to).unwrap()).unwrap();
         let clock = Clock::start();
         while clock.elapsed() < Duration::from_secs(seconds) {
-            stream.write_all(&[7; EACH_MS]).unwrap();
+            stream.write_all(&each_ms).unwrap();
             std::thread::sleep(Duration::from_millis(1));
         }
     });

@@ -1,5 +1,6 @@
 //! A redis-server of a test's own: on a free port of loopback, with its data in a temporary directory, ended by its
-//! process id when the test ends. Needs nothing but the standard library, so that other crates can include it by path.
+//! process id when the test ends. Needs nothing but the standard
+//! library and the testkit, so that other crates can include it by path.
 
 #![allow(dead_code, reason = "not every test that includes this needs all of it")]
 
@@ -35,16 +36,13 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// `None`, with the reason printed, where redis-server is not installed.
+    /// `None`, and the test is skipped, where redis-server is not installed.
     pub fn start(keeps: Keeps) -> Option<Self> {
         Self::start_with(keeps, &[])
     }
 
-    #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
     pub fn start_with(keeps: Keeps, arguments: &[&str]) -> Option<Self> {
-        let installed = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
-        if let Err(error) = installed {
-            eprintln!("skipped: redis-server cannot be started: {error}");
+        if !testkit::installed("redis-server") {
             return None;
         }
         let keep = match keeps {
