@@ -19,7 +19,7 @@ pub use fleet::{
 };
 pub use live::{
     ActivateArgs, BenchArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs, CaptureArgs, DemoArgs,
-    LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs,
+    DownArgs, KeepArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs,
 };
 pub use model::{MeloArgs, ModelCommand, RdmaArgs};
 pub use monitor::{MonitorArgs, MonitorCommand};

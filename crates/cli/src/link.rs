@@ -5,23 +5,23 @@ mod view;
 
 use std::io;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use live::config::{LinkConfig, Wishes};
 use live::control::{Answer, Ask, RunDirectory};
-use live::run::{Handle, Request};
+use live::daemon::{Daemon, Ended, Stopper};
 use live::status::Status;
 use report::table::{Align, Table, thousands};
 use units::Rate;
 
-use crate::args::{ActivateArgs, LinkCommand, NameArg, UpArgs};
+use crate::args::{ActivateArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs};
 use crate::output::{Done, Failure, print, say};
 
 pub fn run(command: &LinkCommand, json: bool) -> Done {
     match command {
         LinkCommand::Up(args) => up(args),
         LinkCommand::Down(args) => down(args),
+        LinkCommand::Keep(args) => keep(args),
         LinkCommand::Status(args) => {
             let status = status(args.name.as_deref())?;
             print(json, &status, || describe(&status))
@@ -44,49 +44,38 @@ fn up(args: &UpArgs) -> Done {
         return in_background(&config);
     }
     // From the first moment on: half-made is worse than made and taken down again.
-    let running = Arc::new(Mutex::new(Running::default()));
-    let handler = Arc::clone(&running);
-    let stop = move || lock(&handler).stop();
-    ctrlc::set_handler(stop).map_err(|error| Failure::Outside(error.to_string()))?;
-    let started = |handle: Handle| {
-        let mut running = lock(&running);
-        running.handle = Some(handle);
-        if running.stopped {
-            running.stop();
-        }
-        Ok(())
-    };
+    let stopper = Stopper::default();
+    let handler = stopper.clone();
+    ctrlc::set_handler(move || handler.stop()).map_err(|error| Failure::Outside(error.to_string()))?;
     let directory = RunDirectory::of_this_system();
-    let ended = live::daemon::run(&config, &directory, &mut |text| say(text), started);
-    ended.map(drop).map_err(|trouble| Failure::Usage(trouble.0))
+    let program = std::env::current_exe().map_err(|error| Failure::Outside(error.to_string()))?;
+    let keeper = || {
+        let mut command = Command::new(&program);
+        command.args(["link", "keep", &config.name, "--directory"]).arg(directory.path());
+        command
+    };
+    let daemon =
+        Daemon { config: &config, directory: &directory, keeper: Some(&keeper), tell: &mut |text| say(text), stopper };
+    daemon.run().map_err(|ended| match ended {
+        Ended::Arguments(what) => Failure::Usage(what),
+        Ended::Trouble(what) => Failure::Outside(what),
+    })
 }
 
-/// A daemon that may be asked to stop before it has begun.
-#[derive(Default)]
-struct Running {
-    handle: Option<Handle>,
-    stopped: bool,
-}
-
-impl Running {
-    fn stop(&mut self) {
-        self.stopped = true;
-        if let Some(handle) = &self.handle {
-            handle.ask(Request::Stop);
-        }
-    }
-}
-
-fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
-    running.lock().unwrap_or_else(PoisonError::into_inner)
+/// The process beside a daemon that lets its link fail open.
+fn keep(args: &KeepArgs) -> Done {
+    // A service manager that ends everything at once asks this process too; it ends with the daemon, and not before.
+    ctrlc::set_handler(|| ()).map_err(|error| Failure::Outside(error.to_string()))?;
+    let directory = RunDirectory::at(&args.directory);
+    live::keeper::keep(io::stdin().lock(), &directory, &args.name).map_err(|trouble| Failure::Outside(trouble.0))
 }
 
 /// Starts the same command again without a terminal, and waits until it answers or ends. What it says goes to a file.
 fn in_background(config: &LinkConfig) -> Done {
     let outside = |error: io::Error| Failure::Outside(error.to_string());
     let directory = RunDirectory::of_this_system();
-    directory.make().map_err(|error| Failure::Usage(format!("{}: {error}", directory.path().display())))?;
-    let log = directory.path().join(format!("{}.log", config.name));
+    directory.make().map_err(|error| Failure::Outside(format!("{}: {error}", directory.path().display())))?;
+    let log = directory.log(&config.name);
     // Another daemon may be writing there.
     let file = std::fs::File::options().create(true).append(true).open(&log).map_err(outside)?;
     let before = file.metadata().map_err(outside)?.len() as usize;
@@ -98,9 +87,9 @@ fn in_background(config: &LinkConfig) -> Done {
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut daemon = command.spawn().map_err(outside)?;
     loop {
-        if let Ok(Some(_)) = daemon.try_wait() {
+        if let Ok(Some(status)) = daemon.try_wait() {
             let last = said().lines().last().unwrap_or("the daemon ended").trim_start_matches("error: ").to_owned();
-            return Err(Failure::Usage(last));
+            return Err(if status.code() == Some(2) { Failure::Usage(last) } else { Failure::Outside(last) });
         }
         let answer = directory.ask(&config.name, Ask::Status);
         if matches!(answer, Ok(Answer::Status(status)) if status.pid == daemon.id()) {
@@ -163,27 +152,52 @@ fn ask(args: &NameArg, ask: Ask) -> Done {
 }
 
 /// Ends the daemon and waits until it has put everything back; does that itself if it is gone.
-fn down(args: &NameArg) -> Done {
+fn down(args: &DownArgs) -> Done {
+    if args.unless_restarting && is_restarting(std::env::var("SERVICE_RESULT").ok().as_deref()) {
+        return Ok(());
+    }
     let directory = RunDirectory::of_this_system();
-    let name = args.name.clone().map_or_else(|| name(None, &directory), Ok)?;
-    let asked = directory.ask(&name, Ask::Down);
-    if let Err(error) = asked {
+    let given = match &args.config {
+        Some(file) => Some(Wishes::read(file).map_err(Failure::Usage)?.name.unwrap_or_else(|| "hit0".to_owned())),
+        None => args.link.name.clone(),
+    };
+    let name = given.map_or_else(|| name(None, &directory), Ok)?;
+    if let Err(error) = directory.ask(&name, Ask::Down) {
         use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
         let gone = matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset);
-        if gone && live::standin::clean_up(&directory, &name).map_err(|trouble| Failure::Outside(trouble.0))? {
-            let _ = std::fs::remove_file(directory.socket(&name));
+        if gone && clean_up(&directory, &name)? {
             say(&format!("{name}: its daemon was gone; what it had changed is put back"));
             return Ok(());
         }
-        return Err(unreachable(&name, &directory, &error));
+        // A service that stopped in order has nothing left to put back.
+        return if args.unless_restarting && gone { Ok(()) } else { Err(unreachable(&name, &directory, &error)) };
     }
     for _ in 0..300 {
         if !directory.socket(&name).exists() && !directory.notes(&name).exists() {
             return Ok(());
         }
+        // It may die on the way, too.
+        let lock = directory.lock_name(&name).map_err(|error| Failure::Outside(error.to_string()))?;
+        if lock.is_some() {
+            return clean_up(&directory, &name).map(drop);
+        }
         std::thread::sleep(Duration::from_millis(10));
     }
     Err(Failure::Outside(format!("{name} is still up after three seconds")))
+}
+
+/// Puts back what a daemon that is gone had changed. False if there is nothing.
+fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, Failure> {
+    let any = live::standin::clean_up(directory, name).map_err(|trouble| Failure::Outside(trouble.0))?;
+    let _ = std::fs::remove_file(directory.socket(name));
+    directory.tidy(name);
+    Ok(any)
+}
+
+/// Whether a service that ended so is started again at once: all but one that was asked to stop, be it that it did not in
+/// time.
+fn is_restarting(service_result: Option<&str>) -> bool {
+    !matches!(service_result, None | Some("success" | "timeout"))
 }
 
 fn describe(status: &Status) -> String {

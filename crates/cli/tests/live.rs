@@ -2,6 +2,9 @@
 
 #![expect(clippy::print_stderr, reason = "a test that measures says what")]
 
+#[path = "live/bad_days.rs"]
+mod bad_days;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -210,7 +213,7 @@ fn a_daemon_in_the_background_outlives_its_starter_and_the_end_of_its_peer() {
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("hit0 stands in for w0") && said.contains("in the background"), "{said}");
     let (code, _, said) = lab.run(0, &["link", "up", "w0", "--background"]);
-    assert!(code == 2 && said.contains("protected already"), "{said}");
+    assert!(code == 1 && said.contains("protected already"), "{said}");
     let right = lab.up(1, &[]);
     lab.wait_until_protected();
     lab.run(1, &["link", "down"]);
@@ -227,10 +230,10 @@ fn an_adoption_that_fails_leaves_what_it_found() {
     lab.stage.address(0, "hit0").unwrap();
     daemon.kill();
     let (code, _, said) = lab.run(0, &["link", "up", "w0", "--mtu", "9000"]);
-    assert_eq!(code, 2, "{said}");
+    assert_eq!(code, 1, "{said}");
     assert!(lab.has(0, "hit0"));
     let (code, _, said) = lab.run(0, &["link", "up", "w0", "--backend", "veth"]);
-    assert!(code == 2 && said.contains("as tap"), "{said}");
+    assert!(code == 1 && said.contains("as tap"), "{said}");
     assert!(lab.has(0, "hit0"));
     let _daemon = lab.up(0, &[]);
 }
@@ -439,16 +442,19 @@ fn bad_input_gets_one_line_with_the_fix_and_leaves_nothing_behind() {
     let config = lab.folder.join("link.toml");
     fs::write(&config, "interface = \"w0\"\nspede = 3\n").unwrap();
     let config = config.display().to_string();
-    let refused = |args: &[&str], wanted: &str| {
+    let ended = |expected: i32, args: &[&str], wanted: &str| {
         let (code, out, said) = lab.run(0, &[&["link"], args].concat());
-        assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {said}");
+        assert_eq!((code, out.as_str()), (expected, ""), "{args:?}: {said}");
         assert!(said.lines().count() == 1 && said.contains(wanted), "{args:?}: {said}");
         assert!(!lab.has(0, "hit0"), "{args:?} left hit0 behind");
     };
+    // Wrong as it stands, and not worth asking again; or at odds with how things are at the moment.
+    let refused = |args: &[&str], wanted: &str| ended(2, args, wanted);
+    let failed = |args: &[&str], wanted: &str| ended(1, args, wanted);
     refused(&["up", "eth9"], "there is no interface eth9");
-    refused(&["up", "lo"], "no Ethernet address");
-    refused(&["up", "w0", "--mtu", "9000"], "ip link set w0 mtu 9056");
-    refused(&["up", "w0", "--name", "lo"], "the name lo is taken");
+    refused(&["up", "lo"], "no link between two machines");
+    failed(&["up", "w0", "--mtu", "9000"], "ip link set dev w0 mtu 9056");
+    failed(&["up", "w0", "--name", "lo"], "the name lo is taken");
     refused(&["up", "--config", &config], "line 2: unknown field `spede`");
     refused(&["up", "w0", "--mode", "fast"], "expected ordered, nonblocking or auto");
     refused(&["up", "w0", "--key", "/nonexistent"], "No such file");
@@ -456,15 +462,15 @@ fn bad_input_gets_one_line_with_the_fix_and_leaves_nothing_behind() {
     refused(&["down"], "no link is up");
     refused(&["activate", "hit7"], "no daemon runs for it");
     set_mtu_and_state(&lab, 500, true);
-    refused(&["up", "w0"], "too small");
+    failed(&["up", "w0"], "too small");
     set_mtu_and_state(&lab, 1_600, false);
-    refused(&["up", "w0"], "ip link set w0 up");
+    failed(&["up", "w0"], "ip link set dev w0 up");
     set_mtu_and_state(&lab, 1_600, true);
     let _daemon = lab.up(0, &[]);
     let (code, _, said) = lab.run(0, &["link", "up", "w0"]);
-    assert!(code == 2 && said.contains("protected already"), "{said}");
+    assert!(code == 1 && said.contains("protected already"), "{said}");
     let (code, _, said) = lab.run(0, &["link", "up", "w0", "--name", "hit1"]);
-    assert!(code == 2 && said.contains("protected already"), "{said}");
+    assert!(code == 1 && said.contains("protected already"), "{said}");
     assert!(!lab.has(0, "hit1"));
 }
 
@@ -493,7 +499,7 @@ fn without_permission_it_says_which() {
     command.env("HITLESS_RUN_DIR", lab.folder.join("nobody"));
     lab.stage.ends[0].prepare(&mut command).unwrap();
     let (code, _, said) = outcome(command);
-    assert!(code == 2 && said.contains("CAP_NET_ADMIN") && said.lines().count() == 1, "{code}: {said}");
+    assert!(code == 1 && said.contains("CAP_NET_ADMIN") && said.lines().count() == 1, "{code}: {said}");
 }
 
 #[test]

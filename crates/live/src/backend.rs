@@ -17,7 +17,7 @@ mod tap;
 mod xdp;
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 
 pub use packet::{InRing, Opened, PacketHost, PacketSocket, PacketWire};
 pub use tap::Tap;
@@ -68,6 +68,11 @@ pub trait Host {
 
     /// What went wrong when the descriptor says that something did.
     fn error(&mut self) -> Option<io::Error>;
+
+    /// What keeps the interface's carrier up as long as anybody has it.
+    fn carrier(&self) -> Option<OwnedFd> {
+        None
+    }
 }
 
 pub trait Wire {

@@ -116,6 +116,8 @@ pub struct LinkConfig {
     pub take_over: bool,
     /// Frames pass as they are until somebody asks for protection.
     pub dormant: bool,
+    /// An interface that is down or absent is waited for.
+    pub wait: bool,
     pub host: HostBackend,
     pub wire: WireBackend,
     pub pin: Option<usize>,
@@ -143,6 +145,7 @@ impl LinkConfig {
             init_action: InitAction::BestEffort,
             take_over: false,
             dormant: false,
+            wait: false,
             host: HostBackend::default(),
             wire: WireBackend::default(),
             pin: None,
@@ -170,6 +173,7 @@ pub struct Wishes {
     pub init_action: Option<String>,
     pub take_over: Option<bool>,
     pub dormant: Option<bool>,
+    pub wait: Option<bool>,
     pub backend: Option<String>,
     pub wire: Option<String>,
     pub pin: Option<usize>,
@@ -204,6 +208,7 @@ impl Wishes {
             init_action: self.init_action.or(other.init_action),
             take_over: self.take_over.or(other.take_over),
             dormant: self.dormant.or(other.dormant),
+            wait: self.wait.or(other.wait),
             backend: self.backend.or(other.backend),
             wire: self.wire.or(other.wire),
             pin: self.pin.or(other.pin),
@@ -217,6 +222,9 @@ impl Wishes {
     /// The configuration that they make; an error is one line that names the key and what it accepts.
     pub fn check(self) -> Result<LinkConfig, String> {
         let interface = self.interface.ok_or("which interface? `hitless link up IFACE`, or `interface` in the file")?;
+        if interface == "lo" {
+            return Err("lo is no link between two machines; name the interface that the cable is in".to_owned());
+        }
         let mut config = LinkConfig::new(interface);
         if let Some(name) = self.name {
             let fine = (1..=13).contains(&name.len())
@@ -245,7 +253,7 @@ impl Wishes {
             (true, Some(_)) => return Err("crc and key: a key covers what crc does, leave crc out".to_owned()),
         };
         (config.take_over, config.mtu, config.pin) = (self.take_over.unwrap_or(false), self.mtu, self.pin);
-        config.dormant = self.dormant.unwrap_or(false);
+        (config.dormant, config.wait) = (self.dormant.unwrap_or(false), self.wait.unwrap_or(false));
         config.window = self.window.unwrap_or(config.window);
         if !(16..=LinkConfig::MOST_FRAMES).contains(&config.window) {
             return Err(format!("window: expected 16 to {} frames", LinkConfig::MOST_FRAMES));

@@ -4,24 +4,19 @@
 //! enter. A socket file that nobody listens on is a leftover and is replaced.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, PipeReader, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::io::{self, PipeReader};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use units::Prob;
 
-use crate::poll::{self, Readiness};
+pub use crate::directory::RunDirectory;
 use crate::run::{Handle, Request};
+use crate::serve::{self, Protocol};
 use crate::status::Status;
-
-/// Nobody needs longer to ask or to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Longer than any line that makes sense.
-const LONGEST_LINE: u64 = 4_096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -45,89 +40,6 @@ pub enum Answer {
     Refused(String),
 }
 
-/// Where sockets and notes about what was changed are kept.
-#[derive(Clone, Debug)]
-pub struct RunDirectory(PathBuf);
-
-impl RunDirectory {
-    /// `HITLESS_RUN_DIR` if set, else where the system has such things: for each network namespace its own, since
-    /// interfaces of the same name in two of them are not the same.
-    pub fn of_this_system() -> Self {
-        if let Some(path) = std::env::var_os("HITLESS_RUN_DIR") {
-            return Self(path.into());
-        }
-        let namespace = |process: &str| {
-            use std::os::unix::fs::MetadataExt;
-            fs::metadata(format!("/proc/{process}/ns/net")).map(|file| file.ino()).ok()
-        };
-        match (namespace("self"), namespace("1")) {
-            (Some(ours), Some(first)) if ours != first => Self(format!("/run/hitless/netns-{ours}").into()),
-            _ => Self("/run/hitless".into()),
-        }
-    }
-
-    pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
-    }
-
-    pub fn make(&self) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o750).create(&self.0)
-    }
-
-    /// Makes sure that nobody else has, or is about to have, a link of this name or on this interface. Held until dropped.
-    /// Otherwise which of the two it is.
-    pub fn lock<'a>(&self, name: &'a str, interface: &'a str) -> io::Result<Result<Lock, &'a str>> {
-        let mut files = Vec::new();
-        for (taken, file) in [(interface, format!("{interface}.wire.lock")), (name, format!("{name}.lock"))] {
-            let file = fs::File::options().create(true).truncate(false).write(true).open(self.0.join(file))?;
-            match file.try_lock() {
-                Ok(()) => files.push(file),
-                Err(fs::TryLockError::WouldBlock) => return Ok(Err(taken)),
-                Err(fs::TryLockError::Error(error)) => return Err(error),
-            }
-        }
-        Ok(Ok(Lock { _files: files }))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub fn socket(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{name}.sock"))
-    }
-
-    pub fn notes(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{name}.json"))
-    }
-
-    /// Links that seem to be up, by their sockets.
-    pub fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        let mut names: Vec<String> =
-            entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".sock").map(str::to_owned)).collect();
-        names.sort();
-        names
-    }
-
-    /// Asks the daemon of a link. An error of kind `NotFound` or `ConnectionRefused` means there is none.
-    pub fn ask(&self, name: &str, ask: Ask) -> io::Result<Answer> {
-        let mut stream = UnixStream::connect(self.socket(name))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        writeln!(stream, "{}", serde_json::to_string(&ask)?)?;
-        let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line)?;
-        Ok(serde_json::from_str(&line)?)
-    }
-}
-
-/// What keeps two daemons from the same link.
-#[derive(Debug)]
-pub struct Lock {
-    _files: Vec<fs::File>,
-}
-
 /// A socket on which a daemon is asked, a line each way. Gone when dropped.
 #[derive(Debug)]
 pub struct ControlSocket {
@@ -138,7 +50,7 @@ pub struct ControlSocket {
 
 impl ControlSocket {
     pub fn bind(directory: &RunDirectory, name: &str) -> io::Result<Self> {
-        Self::at(directory.socket(name), PATIENCE)
+        Self::at(directory.socket(name), serve::PATIENCE)
     }
 
     /// Whoever asks has so long to do it. An error of kind `AddrInUse` means that somebody listens there already.
@@ -165,17 +77,7 @@ impl ControlSocket {
 
     /// Answers every line with another until `stop` has something to read or is closed.
     pub fn listen(&self, stop: &PipeReader, answer: impl Fn(&str) -> serde_json::Result<String>) -> io::Result<()> {
-        loop {
-            let fds = [(self.listener.as_raw_fd(), false), (stop.as_raw_fd(), false)];
-            let ready = poll::wait(&fds, Duration::from_secs(60))?;
-            if ready[1] != Readiness::Nothing {
-                return Ok(());
-            }
-            if let Ok((stream, _)) = self.listener.accept() {
-                // Whoever asks badly, or goes away, harms only themselves.
-                let _ = converse(stream, self.patience, &answer);
-            }
-        }
+        serve::serve(&self.listener, stop, self.patience, &mut Line(answer))
     }
 }
 
@@ -185,17 +87,21 @@ impl Drop for ControlSocket {
     }
 }
 
-fn converse(
-    mut stream: UnixStream,
-    patience: Duration,
-    answer: impl Fn(&str) -> serde_json::Result<String>,
-) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
-    let mut line = String::new();
-    BufReader::new(io::Read::take(&stream, LONGEST_LINE)).read_line(&mut line)?;
-    writeln!(stream, "{}", answer(&line)?)
+/// A line each way.
+struct Line<F>(F);
+
+impl<F: Fn(&str) -> serde_json::Result<String>> Protocol for Line<F> {
+    const LONGEST: usize = 4_096;
+
+    fn is_whole(question: &[u8]) -> bool {
+        question.contains(&b'\n')
+    }
+
+    fn answer(&mut self, question: &[u8]) -> Option<Vec<u8>> {
+        let line = String::from_utf8_lossy(question);
+        // An answer that cannot be written down is none; the one who asked sees the end of the conversation.
+        Some((self.0)(&line).map(|answer| format!("{answer}\n").into_bytes()).unwrap_or_default())
+    }
 }
 
 fn answer(line: &str, link: &Handle) -> Answer {

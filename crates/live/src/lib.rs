@@ -8,7 +8,7 @@
 //! | `offload` | cutting super-frames and joining them again |
 //! | `queue` | what waits for the wire, by flow |
 //! | `frame`, `seal`, `pool` | frames on the wire, their seals, frames in memory |
-//! | `daemon`, `standin`, `config`, `control`, `status`, `metrics` | the daemon around it |
+//! | `daemon`, `standin`, `keeper`, `config`, `directory`, `control`, `status`, `metrics`, `serve` | the daemon around it |
 //! | `stage`, `demo`, `soak` | two hosts and a wire on one machine, and what to show there |
 //! | `medium` | the corrupting wire, and the repeater on it |
 //! | `meter` | what passes an interface, in digests, to find what was lost |
@@ -23,7 +23,9 @@ pub mod config;
 pub mod control;
 pub mod daemon;
 pub mod demo;
+pub mod directory;
 pub mod frame;
+pub mod keeper;
 pub mod link;
 pub mod load;
 pub mod medium;
@@ -37,6 +39,7 @@ pub mod queue;
 pub mod reality;
 pub mod run;
 pub mod seal;
+pub mod serve;
 pub mod shell;
 pub mod soak;
 pub mod stage;

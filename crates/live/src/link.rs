@@ -41,8 +41,9 @@ const BATCH: usize = 64;
 const MOST_TRIES: u32 = 1_000;
 /// How soon to try a wire again that had no room and does not tell when it has.
 const LOOK_AGAIN: Span = Span::from_us(100);
-/// Super-frames taken from the host in one go.
-const HOST_BATCH: usize = 8;
+/// Super-frames taken from the host in one go: few large ones, many small ones.
+const HOST_BATCH: usize = 64;
+const HOST_BATCH_BYTES: u64 = 512 << 10;
 
 /// What happens to the host's frames until the peer answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +128,11 @@ impl Link {
 
     pub fn shell(&self) -> &Shell {
         &self.shell
+    }
+
+    /// What keeps the carrier of the host's interface up as long as anybody has it.
+    pub fn carrier(&self) -> Option<std::os::fd::OwnedFd> {
+        self.host.carrier()
     }
 
     /// Delays of the recoveries since this was last asked, in nanoseconds.
@@ -274,6 +280,7 @@ impl Link {
     fn receive_from_host(&mut self) -> io::Result<bool> {
         let Self { shell, host, .. } = self;
         let mut any = false;
+        let enough = shell.tally.host_rx_bytes + HOST_BATCH_BYTES;
         for _ in 0..HOST_BATCH {
             let more = host.receive(&mut |vnet, frame| {
                 shell.tally.host_rx_bytes += frame.len() as u64;
@@ -283,10 +290,10 @@ impl Link {
                 }
                 shell.close_cut();
             })?;
-            if !more {
+            any |= more;
+            if !more || shell.tally.host_rx_bytes >= enough {
                 break;
             }
-            any = true;
         }
         Ok(any)
     }

@@ -12,11 +12,9 @@
 //! | `hitless_link_copies` | copies of each retransmission |
 
 use std::fmt::Write as _;
-use std::io::{self, PipeReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::io::{self, PipeReader};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
@@ -25,12 +23,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::poll::{self, Readiness};
 use crate::run::Handle;
+use crate::serve::{self, Protocol};
 use crate::status::Status;
-
-/// Nobody needs longer to ask.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
@@ -69,58 +64,33 @@ pub fn serve_link(listener: &TcpListener, link: &Handle, stop: &PipeReader) -> i
 }
 
 /// Answers with the page of each path asked for, until `stop` has something to read or is closed, or there is no page.
-pub fn serve(listener: &TcpListener, stop: &PipeReader, mut page: impl FnMut(&str) -> Option<Page>) -> io::Result<()> {
-    loop {
-        let ready = poll::wait(&[(listener.as_raw_fd(), false), (stop.as_raw_fd(), false)], Duration::from_secs(60))?;
-        if ready[1] != Readiness::Nothing {
-            return Ok(());
-        }
-        if let Ok((stream, _)) = listener.accept() {
-            let mut ended = false;
-            // A client that goes away is no concern of ours.
-            let _ = answer(stream, |path| {
-                let page = page(path);
-                ended = page.is_none();
-                page
-            });
-            if ended {
-                return Ok(());
-            }
-        }
-    }
+pub fn serve(listener: &TcpListener, stop: &PipeReader, page: impl FnMut(&str) -> Option<Page>) -> io::Result<()> {
+    serve::serve(listener, stop, serve::PATIENCE, &mut Http(page))
 }
 
-fn answer(mut stream: TcpStream, page: impl FnOnce(&str) -> Option<Page>) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let request = read_request(&mut stream)?;
-    let line = String::from_utf8_lossy(&request);
-    let path = line.strip_prefix("GET ").and_then(|rest| rest.split([' ', '?', '\r', '\n']).next());
-    let page = match path {
-        Some(path) => page(path),
-        None => Some(Page::text("405 Method Not Allowed", "expected GET\n")),
-    };
-    let Some(Page { code, kind, body }) = page else { return Ok(()) };
-    write!(
-        stream,
-        "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
-}
+/// HTTP, as far as a GET needs it.
+struct Http<F>(F);
 
-/// Up to the empty line that ends it, in however many pieces it comes; nobody's is longer than a few kilobytes.
-fn read_request(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+impl<F: FnMut(&str) -> Option<Page>> Protocol for Http<F> {
     const LONGEST: usize = 8_192;
-    let mut request = Vec::new();
-    let mut piece = [0; 1_024];
-    while request.len() < LONGEST && !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        match stream.read(&mut piece)? {
-            0 => break,
-            len => request.extend_from_slice(&piece[..len]),
-        }
+
+    fn is_whole(request: &[u8]) -> bool {
+        request.windows(4).any(|end| end == b"\r\n\r\n")
     }
-    Ok(request)
+
+    fn answer(&mut self, request: &[u8]) -> Option<Vec<u8>> {
+        let text = String::from_utf8_lossy(request);
+        let path = text.strip_prefix("GET ").and_then(|rest| rest.split([' ', '?', '\r', '\n']).next());
+        let Page { code, kind, body } = match path {
+            Some(path) => (self.0)(path)?,
+            None => Page::text("405 Method Not Allowed", "expected GET\n"),
+        };
+        let length = body.len();
+        let answer = format!(
+            "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        Some(answer.into_bytes())
+    }
 }
 
 /// One label, whatever its name.
@@ -244,6 +214,10 @@ fn register_counters(registry: &mut Registry, status: &Status) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

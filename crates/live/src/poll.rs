@@ -16,24 +16,41 @@ pub enum Readiness {
 /// Waits until one of the descriptors is readable (or writable, where asked for), or the time has passed.
 /// A signal ends it early.
 pub fn wait<const N: usize>(fds: &[(RawFd, bool); N], most: Duration) -> io::Result<[Readiness; N]> {
-    let mut polled = fds.map(|(fd, writable)| libc::pollfd {
-        fd,
-        events: libc::POLLIN | if writable { libc::POLLOUT } else { 0 },
-        revents: 0,
-    });
-    let timeout = libc::timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
-    // SAFETY: `polled` has `N` entries, which the kernel reads and writes during the call; the signal mask may
-    // be null.
-    let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &timeout, std::ptr::null()) };
-    if ready < 0 {
-        let error = io::Error::last_os_error();
-        return if error.kind() == io::ErrorKind::Interrupted { Ok([Readiness::Nothing; N]) } else { Err(error) };
-    }
-    Ok(polled.map(|fd| match fd.revents {
+    let mut polled = fds.map(interest);
+    wait_for(&mut polled, most)?;
+    Ok(polled.map(readiness))
+}
+
+/// The same for any number of them.
+pub fn wait_for_any(fds: &[(RawFd, bool)], most: Duration) -> io::Result<Vec<Readiness>> {
+    let mut polled: Vec<libc::pollfd> = fds.iter().copied().map(interest).collect();
+    wait_for(&mut polled, most)?;
+    Ok(polled.into_iter().map(readiness).collect())
+}
+
+fn interest((fd, writable): (RawFd, bool)) -> libc::pollfd {
+    libc::pollfd { fd, events: libc::POLLIN | if writable { libc::POLLOUT } else { 0 }, revents: 0 }
+}
+
+fn readiness(polled: libc::pollfd) -> Readiness {
+    match polled.revents {
         0 => Readiness::Nothing,
         events if events & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 => Readiness::Failed,
         _ => Readiness::Ready,
-    }))
+    }
+}
+
+fn wait_for(polled: &mut [libc::pollfd], most: Duration) -> io::Result<()> {
+    let timeout = libc::timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
+    // SAFETY: the kernel reads and writes the entries of `polled`, no more than it has, during the call; the signal
+    // mask may be null.
+    let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &timeout, std::ptr::null()) };
+    if ready < 0 {
+        let error = io::Error::last_os_error();
+        polled.iter_mut().for_each(|polled| polled.revents = 0);
+        return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
+    }
+    Ok(())
 }
 
 /// Keeps the calling thread on one processor.
@@ -43,6 +60,18 @@ pub fn pin(cpu: usize) -> io::Result<()> {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu.min(libc::CPU_SETSIZE as usize - 1), &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Reading from a descriptor that has nothing, or writing to one that has no room, fails instead of waiting.
+pub fn set_nonblocking(fd: RawFd) -> io::Result<()> {
+    // SAFETY: these commands take and give numbers.
+    let result = unsafe {
+        match libc::fcntl(fd, libc::F_GETFL) {
+            flags @ 0.. => libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK),
+            failed => failed,
+        }
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

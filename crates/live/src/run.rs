@@ -3,10 +3,16 @@
 //! How it waits decides the tail. Sleeping costs the time that a processor takes to wake up, each time; spinning
 //! starves whoever shares the processor, the peer's loop or TCP itself. Giving way in between does neither: the
 //! loop yields while a recovery is open and for a moment after the last frame, and only then sleeps.
+//!
+//! On a busy host giving way is dear: the processor comes back only after a time slice of everyone else's, milliseconds in
+//! which frames pile up. A yield that took that long is remembered. For a while the loop then works without yielding as
+//! long as there is work, and sleeps as soon as there is none: who slept is woken before those who never do.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 
 use guard::session::State;
 use guard::{Command, Event};
@@ -31,6 +37,12 @@ const FAREWELL: Span = Span::from_ms(1_000);
 const LONGEST_LIFE: Span = Span::from_ms(100 * 86_400_000);
 /// Turns between two looks at requests while there is much to do.
 const TURNS: u32 = 16;
+/// A yield that takes longer than this has cost somebody else's time slice.
+const DEAR: Span = Span::from_us(500);
+/// How long the loop does without yielding after a dear one.
+const ABSTAINS: Span = Span::from_ms(50);
+/// Nobody waits longer than this for an answer.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub enum Request {
@@ -59,12 +71,12 @@ impl Handle {
 
     pub fn status(&self) -> Option<Status> {
         let (answer, answered) = mpsc::channel();
-        self.ask(Request::Status(answer)).then(|| answered.recv().ok()).flatten()
+        self.ask(Request::Status(answer)).then(|| answered.recv_timeout(ANSWERED_WITHIN).ok()).flatten()
     }
 
     pub fn take_recovery(&self) -> Option<Histogram<u64>> {
         let (answer, answered) = mpsc::channel();
-        self.ask(Request::Recovery(answer)).then(|| answered.recv().ok()).flatten()
+        self.ask(Request::Recovery(answer)).then(|| answered.recv_timeout(ANSWERED_WITHIN).ok()).flatten()
     }
 
     pub fn another(&self) -> io::Result<Self> {
@@ -82,6 +94,8 @@ pub struct Requests {
 pub fn handle() -> io::Result<(Handle, Requests)> {
     let (requests, receiver) = mpsc::channel();
     let (reader, writer) = io::pipe()?;
+    // Who asks writes after it has asked, and may be kept from it in between: the loop does not wait for that.
+    poll::set_nonblocking(reader.as_raw_fd())?;
     Ok((Handle { requests, wake: writer }, Requests { requests: receiver, wake: reader }))
 }
 
@@ -99,6 +113,10 @@ pub struct Loop<'a> {
     problem_at: Time,
     /// Frames received from a wire that then went down.
     down_at: Option<u64>,
+    /// Giving way costs a time slice, as far as is known, until then.
+    dear_until: Time,
+    /// Counts the rounds of the loop, for who watches that it goes round.
+    beats: Option<&'a AtomicU64>,
 }
 
 impl std::fmt::Debug for Loop<'_> {
@@ -111,7 +129,24 @@ impl<'a> Loop<'a> {
     pub fn new(link: Link, identity: Identity, requests: Requests, tell: Tell<'a>) -> Self {
         let throughput = Throughput::default();
         let clock = Clock::start();
-        Self { link, identity, requests, clock, tell, throughput, problem: None, problem_at: Time::ZERO, down_at: None }
+        Self {
+            link,
+            identity,
+            requests,
+            clock,
+            tell,
+            throughput,
+            problem: None,
+            problem_at: Time::ZERO,
+            down_at: None,
+            dear_until: Time::ZERO,
+            beats: None,
+        }
+    }
+
+    /// Counts each round of the loop there, at least one a second.
+    pub fn with_beats(self, beats: &'a AtomicU64) -> Self {
+        Self { beats: Some(beats), ..self }
     }
 
     /// Until asked to stop; the last status. Protection is asked for from the start if `activate` says so.
@@ -131,6 +166,7 @@ impl<'a> Loop<'a> {
             turns += 1;
             if !busy || turns >= TURNS {
                 turns = 0;
+                self.beat();
                 self.tell_news();
                 if self.serve(now) && stop_at == Time::NEVER {
                     stop_at = now + FAREWELL;
@@ -140,7 +176,7 @@ impl<'a> Loop<'a> {
                     return Ok(self.status(now));
                 }
                 if now.since(Time::ZERO) > LONGEST_LIFE && self.start_over(now, &mut parting) {
-                    (last_busy, next_look) = (Time::ZERO, Time::ZERO);
+                    (last_busy, next_look, self.dear_until) = (Time::ZERO, Time::ZERO, Time::ZERO);
                     continue;
                 }
                 if next_look <= now {
@@ -149,16 +185,35 @@ impl<'a> Loop<'a> {
                     self.throughput.look(now, &self.link);
                 }
             }
+            let cheap = self.dear_until <= now;
             if busy {
                 last_busy = now;
                 self.notice_wire_up();
                 // Frames come in bursts, and joined they cost the host less: let whoever sends them go on.
-                poll::give_way();
-            } else if now.since(last_busy) < AWAKE || self.link.is_recovering() && self.down_at.is_none() {
-                poll::give_way();
+                if cheap {
+                    self.give_way();
+                }
+            } else if cheap && (now.since(last_busy) < AWAKE || self.link.is_recovering() && self.down_at.is_none()) {
+                self.give_way();
             } else {
                 self.sleep(now, next_look.since(now).min(stop_at.since(now)))?;
             }
+        }
+    }
+
+    /// Lets others have the processor, and remembers if they kept it for long.
+    fn give_way(&mut self) {
+        let before = self.clock.now();
+        poll::give_way();
+        let after = self.clock.now();
+        if after.since(before) > DEAR {
+            self.dear_until = after + ABSTAINS;
+        }
+    }
+
+    fn beat(&self) {
+        if let Some(beats) = self.beats {
+            beats.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -222,8 +277,8 @@ impl<'a> Loop<'a> {
     fn serve(&mut self, now: Time) -> bool {
         let mut stop = false;
         while let Ok(request) = self.requests.requests.try_recv() {
-            // One byte was written for each request.
-            let _ = self.requests.wake.read(&mut [0]);
+            // One byte is written for each request; one that comes late wakes the loop once for nothing.
+            let _ = self.requests.wake.read(&mut [0; 64]);
             match request {
                 Request::Activate(loss) => {
                     if let Some(loss) = loss {

@@ -5,15 +5,16 @@
 //!   down   the same backwards, from the notes of what was changed
 //! ```
 //!
-//! What was changed is written down as it is done (`notes`), so that `down` can put it back even after a daemon
-//! that was killed, and so that the next daemon carries on where that one stopped: the interface survives it,
-//! with its addresses and routes. An error half way puts back what was done before it.
+//! What will be changed is written down before it is changed (`notes`), so that `down` can put it back even after a daemon
+//! that was killed at any moment, and so that the next daemon carries on where that one stopped: the interface survives
+//! it, with its addresses and routes. Each step can be taken again. An error half way puts back what was done before it.
 //!
 //! The kernel's own stack must not see what arrives on the wire, or every unprotected frame would be
 //! received twice; a filter on ingress keeps it off, behind the packet socket. An interface that keeps addresses of
 //! its own is left to the kernel as well.
 
 mod notes;
+mod open;
 
 use std::fmt;
 use std::io;
@@ -22,18 +23,20 @@ use guard::Params;
 use units::{Bytes, Prob, Rate};
 use wire::link::Class;
 
-use crate::backend::{Host, Opened, PacketHost, PacketSocket, PacketWire, Tap, Wire, XdpWire};
+use crate::backend::{self, Host, Opened, PacketHost, PacketSocket, PacketWire, Tap, XdpWire};
 use crate::clock::{instance, time_of_day};
 use crate::config::{HostBackend, LinkConfig, Mode, WireBackend};
-use crate::control::RunDirectory;
+use crate::directory::RunDirectory;
 use crate::frame::{self, Framing, Mac};
+use crate::keeper;
 use crate::link::{Link, Setup};
-use crate::net::{self, Address, Netlink, Offload, Route};
+use crate::net::{self, Address, Netlink, Offload, Qdisc};
 use crate::seal::Seal;
 use crate::status::Identity;
 
 pub use notes::clean_up;
 use notes::{Change, Notes};
+pub use open::fail_open;
 
 /// Why a link cannot be had, in one line with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,12 +142,12 @@ impl StandIn {
         }
     }
 
-    fn build(&mut self, config: &LinkConfig, left: Option<Left>) -> Result<(), Trouble> {
-        match left {
-            Some(left) => {
-                self.host = left.host;
-                self.notes.changes = left.changes;
-                self.found = self.notes.changes.len();
+    fn build(&mut self, config: &LinkConfig, left: Left) -> Result<(), Trouble> {
+        (self.notes, self.found) = (left.notes, left.found);
+        match left.host {
+            Some(host) => {
+                self.host = host;
+                self.note(Change::Made { name: self.name.clone() })?;
                 self.remarks.push(format!("{} was left by an earlier daemon and is adopted", self.name));
             }
             None => self.make(config)?,
@@ -156,7 +159,7 @@ impl StandIn {
         self.netlink.set_alias(link.index, &mark(&config.interface))?;
         self.netlink.set_mtu(link.index, self.mtu)?;
         if self.host == HostBackend::Veth {
-            self.netlink.set_mtu(self.netlink.existing_link(&far_end(&self.name))?.index, self.mtu)?;
+            self.prepare_far_end()?;
         }
         self.netlink.set_up(link.index, true)?;
         if self.mtu < self.wire_mtu && config.mtu.is_none() {
@@ -171,10 +174,14 @@ impl StandIn {
                 self.wire_mtu,
             ));
         }
-        self.keep_kernel_off(config, link.index)
+        if config.take_over {
+            self.take_over(&config.interface, link.index, left.host.is_none())?;
+        }
+        self.keep_kernel_off(config)
     }
 
     fn make(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
+        self.note(Change::Made { name: self.name.clone() })?;
         let tap = match config.host {
             HostBackend::Veth => Err(None),
             HostBackend::Tap | HostBackend::Auto => Tap::open(&self.name)
@@ -192,33 +199,41 @@ impl StandIn {
                 self.host = HostBackend::Veth;
             }
         }
-        self.note(Change::Made { name: self.name.clone() })?;
-        if self.host == HostBackend::Veth {
-            let far = self.netlink.existing_link(&far_end(&self.name))?;
-            // Nobody lives there but us.
-            let _ = self.netlink.no_ipv6_autoconf(far.index);
-            self.netlink.drop_all_on_ingress(far.index)?;
-            self.netlink.set_up(far.index, true)?;
-        }
         Ok(())
     }
 
-    fn keep_kernel_off(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
-        let took_over = self.notes.changes.iter().any(|change| matches!(change, Change::TookOver { .. }));
-        if config.take_over && !took_over {
-            let moved = self.netlink.take_over(self.wire_index, index)?;
-            let bytes = |parts: Vec<&[u8]>| parts.into_iter().map(<[u8]>::to_vec).collect();
-            self.note(Change::TookOver {
-                from: config.interface.clone(),
-                to: self.name.clone(),
-                addresses: bytes(moved.addresses.iter().map(Address::as_bytes).collect()),
-                routes: bytes(moved.routes.iter().map(Route::as_bytes).collect()),
-            })?;
+    /// Where the daemon listens, nobody else lives.
+    fn prepare_far_end(&self) -> Result<(), Trouble> {
+        let far = self.netlink.existing_link(&far_end(&self.name))?;
+        self.netlink.set_mtu(far.index, self.mtu)?;
+        let _ = self.netlink.no_ipv6_autoconf(far.index);
+        self.netlink.drop_all_on_ingress(far.index)?;
+        self.netlink.set_up(far.index, true)?;
+        Ok(())
+    }
+
+    /// Moves addresses and routes. What an earlier daemon did not finish, or what went with the interface that it had
+    /// made, is in the notes.
+    fn take_over(&mut self, interface: &str, index: u32, is_new: bool) -> Result<(), Trouble> {
+        let mut moved = self.netlink.movable(self.wire_index, index)?;
+        if let Some((noted, done)) = self.notes.taken_over() {
+            if !done || is_new {
+                moved = moved.joined(noted.addresses, noted.routes);
+            } else if moved.addresses.is_empty() && moved.routes.is_empty() {
+                return Ok(());
+            }
         }
+        self.note(Change::took_over(interface, &self.name, &moved, false))?;
+        moved.perform(&self.netlink)?;
+        let has = self.netlink.movable(index, self.wire_index)?;
+        self.note(Change::took_over(interface, &self.name, &has, true))
+    }
+
+    fn keep_kernel_off(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
         // Frames joined on arrival are not what was on the wire.
         if self.netlink.offload(&config.interface, Offload::Gro).unwrap_or(false) {
-            self.netlink.set_offload(&config.interface, Offload::Gro, false)?;
             self.note(Change::SwitchedOffGro { interface: config.interface.clone() })?;
+            self.netlink.set_offload(&config.interface, Offload::Gro, false)?;
         }
         let keeps = self.netlink.addresses(self.wire_index)?;
         let keeps = keeps.iter().find(|address| !is_link_local(address));
@@ -233,15 +248,21 @@ impl StandIn {
             ));
             return Ok(());
         }
-        if !self.notes.changes.iter().any(|change| matches!(change, Change::Filtered { .. })) {
-            let made_clsact = self.netlink.drop_all_on_ingress(self.wire_index)?;
+        if !self.notes.has(|change| matches!(change, Change::Filtered { .. })) {
+            let made_clsact = self.netlink.qdisc_statistics(self.wire_index, Qdisc::Clsact)?.is_none();
             self.note(Change::Filtered { interface: config.interface.clone(), made_clsact })?;
         }
+        self.netlink.drop_all_on_ingress(self.wire_index)?;
         Ok(())
     }
 
+    /// Writes down what is about to be changed.
     fn note(&mut self, change: Change) -> Result<(), Trouble> {
-        self.notes.changes.push(change);
+        self.notes.put(change);
+        self.write_notes()
+    }
+
+    fn write_notes(&self) -> Result<(), Trouble> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let named = |error: io::Error| Trouble(format!("{}: {error}", directory.notes(&self.name).display()));
         self.notes.write(directory, &self.name).map_err(named)
@@ -269,6 +290,7 @@ impl StandIn {
             queue: config.queue.unwrap_or(QUEUE),
             target: (config.mode != Mode::Auto).then_some(config.target_loss),
         };
+        self.close_again(&config.interface)?;
         let identity = Identity {
             name: self.name.clone(),
             interface: config.interface.clone(),
@@ -283,8 +305,10 @@ impl StandIn {
 
     fn open_host(&self) -> Result<Box<dyn Host>, Trouble> {
         let opened = |error: io::Error| Trouble(format!("open {}: {error}", self.name));
+        let kept = self.directory.as_ref().and_then(|directory| keeper::relieve(directory, &self.name));
         if self.host == HostBackend::Tap {
-            return Ok(Box::new(Tap::open(&self.name).map_err(opened)?));
+            let tap = kept.map_or_else(|| Tap::open(&self.name), |kept| Tap::attached(kept.into(), &self.name));
+            return Ok(Box::new(tap.map_err(opened)?));
         }
         let far = self.netlink.existing_link(&far_end(&self.name))?;
         let options = Opened {
@@ -298,7 +322,7 @@ impl StandIn {
         Ok(Box::new(PacketHost::new(PacketSocket::open(far.index, &options).map_err(opened)?)))
     }
 
-    fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn Wire>, WireBackend), Trouble> {
+    fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn backend::Wire>, WireBackend), Trouble> {
         let interface = &config.interface;
         if config.wire == WireBackend::Xdp {
             let trouble = |error| Trouble(format!("AF_XDP on {interface}: {error}; use --wire packet"));
@@ -323,6 +347,7 @@ impl StandIn {
     /// Puts back what was changed just now, and leaves what was found.
     fn step_back(&mut self) {
         self.undo(self.found);
+        self.open_again();
     }
 
     fn undo(&mut self, kept: usize) -> Vec<String> {
@@ -350,9 +375,32 @@ pub fn wire_socket(mtu: u32, frames: usize) -> Opened {
 /// What may wait for the wire at most; how long it may stand is the queue's own business.
 const QUEUE: Bytes = Bytes::new(4 << 20);
 
-/// Whether there is an interface that can be protected.
-pub fn check_interface(interface: &str) -> Result<(), Trouble> {
-    existing(&Netlink::open()?, interface).map(drop)
+/// What there is of an interface that is to be protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wire {
+    Ready(net::Link),
+    Absent(String),
+    Down(String),
+    /// It can never be protected.
+    Unsuitable(String),
+}
+
+/// Looks for the interface that is to be protected.
+pub fn find(interface: &str) -> Result<Wire, Trouble> {
+    look_for(&Netlink::open()?, interface)
+}
+
+fn look_for(netlink: &Netlink, interface: &str) -> Result<Wire, Trouble> {
+    let Some(link) = netlink.link(interface)? else {
+        return Ok(Wire::Absent(format!("there is no interface {interface}; `ip link` shows which there are")));
+    };
+    Ok(if link.mac == [0; 6] {
+        Wire::Unsuitable(format!("{interface} has no Ethernet address, so it is no link that can be protected"))
+    } else if !link.up {
+        Wire::Down(format!("{interface} is down; `ip link set dev {interface} up` first"))
+    } else {
+        Wire::Ready(link)
+    })
 }
 
 /// The interface that a stand-in stands in for, by its alias.
@@ -361,16 +409,10 @@ pub fn stands_in_for(link: &net::Link) -> Option<&str> {
 }
 
 fn existing(netlink: &Netlink, interface: &str) -> Result<net::Link, Trouble> {
-    let Some(link) = netlink.link(interface)? else {
-        return Err(Trouble(format!("there is no interface {interface}; `ip link` shows which there are")));
-    };
-    if !link.up {
-        return Err(Trouble(format!("{interface} is down; `ip link set {interface} up` first")));
+    match look_for(netlink, interface)? {
+        Wire::Ready(link) => Ok(link),
+        Wire::Absent(why) | Wire::Down(why) | Wire::Unsuitable(why) => Err(Trouble(why)),
     }
-    if interface == "lo" || link.mac == [0; 6] {
-        return Err(Trouble(format!("{interface} has no Ethernet address, so it is no link that can be protected")));
-    }
-    Ok(link)
 }
 
 /// The MTU that the wire leaves for the stand-in.
@@ -381,14 +423,14 @@ fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32, Trouble> {
     match config.mtu {
         Some(mtu) if mtu > most => Err(Trouble(format!(
             "an MTU of {mtu} needs {} on {interface}, which has {wire}: the header takes {overhead}; \
-             `ip link set {interface} mtu {}` at both ends, or --mtu {most}",
+             `ip link set dev {interface} mtu {}` at both ends, or --mtu {most}",
             mtu + overhead,
             mtu + overhead,
         ))),
         Some(mtu) if mtu < LEAST => Err(Trouble(format!("--mtu {mtu}: expected at least {LEAST}"))),
         None if most < LEAST => Err(Trouble(format!(
             "{interface} has an MTU of {wire}, too small: the header takes {overhead} and at least {LEAST} must be left; \
-             `ip link set {interface} mtu 1500`"
+             `ip link set dev {interface} mtu 1500`"
         ))),
         mtu => Ok(mtu.unwrap_or(most).min(9_000)),
     }
@@ -409,16 +451,15 @@ fn is_link_local(address: &Address) -> bool {
 
 /// What an earlier daemon left of the same link.
 struct Left {
-    host: HostBackend,
-    changes: Vec<Change>,
+    /// The interface is there, and is this.
+    host: Option<HostBackend>,
+    notes: Notes,
+    /// How many changes were noted.
+    found: usize,
 }
 
 /// Whether an interface of this name, or a stand-in for this interface, is there already.
-fn left_by_another(
-    netlink: &Netlink,
-    config: &LinkConfig,
-    directory: Option<&RunDirectory>,
-) -> Result<Option<Left>, Trouble> {
+fn left_by_another(netlink: &Netlink, config: &LinkConfig, directory: Option<&RunDirectory>) -> Result<Left, Trouble> {
     let (name, interface) = (&config.name, &config.interface);
     let ours = mark(interface);
     let links = netlink.links()?;
@@ -428,16 +469,31 @@ fn left_by_another(
             other = other.name
         )));
     }
-    let Some(link) = links.iter().find(|link| link.name == *name) else { return Ok(None) };
-    if link.alias.as_ref() != Some(&ours) {
+    let mut notes = directory.map_or(Ok(Notes::default()), |directory| Notes::read(directory, name))?;
+    let noted = notes.has(|change| matches!(change, Change::Made { .. }));
+    if notes.wire().is_some_and(|wire| wire != interface) {
+        return Err(Trouble(format!(
+            "{name} was left by a daemon for {}; `hitless link down {name}` first, or choose another --name",
+            notes.wire().unwrap_or_default()
+        )));
+    }
+    let Some(link) = links.iter().find(|link| link.name == *name) else {
+        let found = notes.changes.len();
+        return Ok(Left { host: None, notes, found });
+    };
+    // Noted, but not yet marked: the daemon was killed in between.
+    let half_made = noted && link.alias.is_none();
+    if link.alias.as_ref() != Some(&ours) && !half_made {
         return Err(Trouble(format!("the name {name} is taken by another interface; choose one with --name")));
     }
     let host = if link.kind.as_deref() == Some("veth") { HostBackend::Veth } else { HostBackend::Tap };
     if config.host != HostBackend::Auto && config.host != host {
         return Err(Trouble(format!("{name} is there already, as {host}; `hitless link down {name}` first")));
     }
-    let made = vec![Change::Made { name: name.clone() }];
-    let notes = directory.and_then(|directory| Notes::read(directory, name));
-    let changes = notes.map_or(made, |notes| notes.changes);
-    Ok(Some(Left { host, changes }))
+    // Its notes may be lost, but it is ours: what is put back first was changed last.
+    if !noted {
+        notes.changes.insert(0, Change::Made { name: name.clone() });
+    }
+    let found = notes.changes.len();
+    Ok(Left { host: Some(host), notes, found })
 }

@@ -14,7 +14,11 @@ pub enum LinkCommand {
     Up(Box<UpArgs>),
 
     /// End a link and put back what was changed for it.
-    Down(NameArg),
+    Down(DownArgs),
+
+    /// Wait for the end of a link's daemon, and let the link fail open if it was killed.
+    #[command(hide = true)]
+    Keep(KeepArgs),
 
     /// How a link is doing.
     Status(NameArg),
@@ -42,6 +46,29 @@ pub enum LinkCommand {
 pub struct NameArg {
     /// The stand-in interface; may be left out if there is only one.
     pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct DownArgs {
+    #[command(flatten)]
+    pub link: NameArg,
+
+    /// The file that the link was made with: its name is taken from there.
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    pub config: Option<PathBuf>,
+
+    /// For a service manager: do nothing if the link's service is about to be started again.
+    #[arg(long)]
+    pub unless_restarting: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct KeepArgs {
+    pub name: String,
+
+    /// Where the link's notes are.
+    #[arg(long, value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -115,6 +142,10 @@ pub struct UpArgs {
     #[arg(long)]
     pub dormant: bool,
 
+    /// Wait for the interface if it is down or absent, at the start and whenever it goes away.
+    #[arg(long)]
+    pub wait: bool,
+
     /// Until the peer answers frames pass unprotected (best-effort), wait (block) or are dropped (discard)
     /// [default: best-effort].
     #[arg(long, value_name = "ACTION")]
@@ -181,6 +212,7 @@ impl UpArgs {
             init_action: self.init_action.clone(),
             take_over: self.take_over.then_some(true),
             dormant: self.dormant.then_some(true),
+            wait: self.wait.then_some(true),
             backend: self.backend.clone(),
             wire: self.wire.clone(),
             pin: self.pin,

@@ -8,10 +8,11 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use super::Host;
+use crate::net::Netlink;
 use crate::offload::VnetHeader;
 
 /// From linux/if_tun.h.
@@ -32,6 +33,11 @@ const LONGEST: usize = 65_536 + 64;
 pub struct Tap {
     file: File,
     buffer: Box<[u8]>,
+    /// Where the interface's own counters are read.
+    netlink: Netlink,
+    index: u32,
+    /// What it had dropped when this was last looked at.
+    dropped: u64,
 }
 
 impl Tap {
@@ -40,8 +46,17 @@ impl Tap {
         let file = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         attach(&file, name)?;
         control(&file, TUNSETVNETHDRSZ, &mut (VnetHeader::LEN as libc::c_int))?;
+        Self::attached(file, name)
+    }
+
+    /// The interface of this name, to which `file` is attached already.
+    pub fn attached(file: File, name: &str) -> io::Result<Self> {
         set(&file, TUNSETOFFLOAD, OFFLOADS)?;
-        Ok(Self { file, buffer: vec![0; LONGEST].into() })
+        let netlink = Netlink::open()?;
+        let index = netlink.existing_link(name)?.index;
+        // What was dropped while nobody was attached is not this one's to tell.
+        let dropped = netlink.statistics(index)?.tx_dropped;
+        Ok(Self { file, buffer: vec![0; LONGEST].into(), netlink, index, dropped })
     }
 
     /// Whether the interface stays when nobody is attached to it.
@@ -53,6 +68,10 @@ impl Tap {
 impl Host for Tap {
     fn fd(&self) -> RawFd {
         self.file.as_raw_fd()
+    }
+
+    fn carrier(&self) -> Option<OwnedFd> {
+        self.file.try_clone().ok().map(OwnedFd::from)
     }
 
     fn receive(&mut self, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<bool> {
@@ -80,7 +99,9 @@ impl Host for Tap {
     }
 
     fn overflowed(&mut self) -> u64 {
-        0
+        let Ok(statistics) = self.netlink.statistics(self.index) else { return 0 };
+        let before = std::mem::replace(&mut self.dropped, statistics.tx_dropped);
+        statistics.tx_dropped.saturating_sub(before)
     }
 
     fn error(&mut self) -> Option<io::Error> {

@@ -253,6 +253,12 @@ enum Step<'a> {
 }
 
 impl Step<'_> {
+    fn index(self) -> u32 {
+        match self {
+            Self::Address(_, index, _) | Self::Route(_, index, _) => index,
+        }
+    }
+
     fn inverse(self) -> Self {
         let turn = |change| match change {
             Change::Add => Change::Delete,
@@ -266,6 +272,26 @@ impl Step<'_> {
 }
 
 impl Moved {
+    /// Moves everything. What is there already, or is gone with its interface, is no error.
+    pub fn perform(&self, netlink: &Netlink) -> Result<()> {
+        netlink.perform(&self.steps(self.from, self.to))
+    }
+
+    /// With what these other addresses and routes are, each once.
+    pub fn joined(mut self, addresses: Vec<Address>, routes: Vec<Route>) -> Self {
+        for address in addresses {
+            if !self.addresses.iter().any(|known| (known.ip(), known.prefix()) == (address.ip(), address.prefix())) {
+                self.addresses.push(address);
+            }
+        }
+        for route in routes {
+            if !self.routes.contains(&route) {
+                self.routes.push(route);
+            }
+        }
+        self
+    }
+
     /// Moves everything back. What is there already, or is gone with its interface, is no error.
     pub fn restore(&self, netlink: &Netlink) -> Result<()> {
         netlink.perform(&self.steps(self.to, self.from))
@@ -356,20 +382,33 @@ impl Netlink {
     /// Moves all addresses and routes, but for IPv6 link-local ones, from one interface to another, which
     /// must be up. All or nothing.
     pub fn take_over(&self, from: u32, to: u32) -> Result<Moved> {
+        let moved = self.movable(from, to)?;
+        moved.perform(self)?;
+        Ok(moved)
+    }
+
+    /// What [`Netlink::take_over`] would move now.
+    pub fn movable(&self, from: u32, to: u32) -> Result<Moved> {
         let (mut addresses, mut routes) = (self.addresses(from)?, self.all_routes(from)?);
         routes.retain(|route| !route.goes_along_with(&addresses));
         addresses.retain(|address| !address.belongs_to_link());
-        let moved = Moved { from, to, addresses, routes };
-        self.perform(&moved.steps(from, to))?;
-        Ok(moved)
+        Ok(Moved { from, to, addresses, routes })
     }
 
     fn perform(&self, steps: &[Step<'_>]) -> Result<()> {
         for (position, step) in steps.iter().enumerate() {
+            // From an interface that is gone nothing need be taken; asked about interface 0, the kernel takes it from any.
+            if step.index() == 0 {
+                continue;
+            }
             let Err(mut error) = self.apply(*step) else { continue };
             // The failed step too: it may have been half done.
-            let undone: Vec<Result<()>> =
-                steps[..=position].iter().rev().map(|step| self.apply(step.inverse())).collect();
+            let undone: Vec<Result<()>> = steps[..=position]
+                .iter()
+                .rev()
+                .filter(|step| step.index() != 0)
+                .map(|step| self.apply(step.inverse()))
+                .collect();
             if let Some(Err(another)) = undone.into_iter().find(Result::is_err) {
                 error.what.push_str(&format!(" (and not all could be put back: {another})"));
             }

@@ -31,6 +31,10 @@ pub enum Then {
     AsReturned,
     /// A packet that it matches leaves through the interface of this index.
     Redirect(u32),
+    /// A packet that it matches arrives at the interface of this index instead.
+    ArriveAt(u32),
+    /// A packet that it matches arrives there as well.
+    AlsoArriveAt(u32),
 }
 
 /// A classic-BPF filter. The filter with this priority and handle is replaced at once if there is one.
@@ -80,6 +84,8 @@ const ACTION_KIND: u16 = 1;
 const ACTION_OPTIONS: u16 = 2;
 const MIRRED_PARAMETERS: u16 = 2;
 const EGRESS_REDIRECT: u32 = 1;
+const INGRESS_REDIRECT: u32 = 3;
+const INGRESS_MIRROR: u32 = 4;
 const TBF_PARAMETERS: u16 = 1;
 const TBF_RATE64: u16 = 4;
 const TBF_BURST: u16 = 6;
@@ -90,6 +96,7 @@ const STATS_PACKETS64: u16 = 8;
 /// The verdicts: go on with the next filter, drop, taken over by the action.
 const ACT_UNSPEC: u32 = u32::MAX;
 const ACT_SHOT: u32 = 2;
+const ACT_PIPE: u32 = 3;
 const ACT_STOLEN: u32 = 4;
 
 const LOAD_WORD: u16 = 0x20;
@@ -98,6 +105,7 @@ const RETURN: u16 = 0x06;
 /// Loading from here gives a random word.
 const RANDOM: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
 const ALWAYS_DROP: [Instruction; 1] = [(RETURN, 0, 0, ACT_SHOT)];
+const ALL: [Instruction; 1] = [(RETURN, 0, 0, u32::MAX)];
 
 const CORRUPT: u16 = 1;
 const FORWARD: u16 = 2;
@@ -169,12 +177,29 @@ impl Netlink {
         }
     }
 
-    /// Undoes [`Netlink::drop_all_on_ingress`].
+    /// Undoes [`Netlink::drop_all_on_ingress`] and [`Netlink::pass_to_each_other`]. What is not there need not be undone.
     pub fn accept_on_ingress(&self, index: u32, delete_clsact: bool) -> Result<()> {
-        if delete_clsact {
-            return self.delete_clsact(index);
-        }
-        self.delete_filter(index, Direction::Ingress, 1, Some(DROP_ALL_HANDLE))
+        let undone = match delete_clsact {
+            true => self.delete_clsact(index),
+            false => self.delete_filter(index, Direction::Ingress, 1, Some(DROP_ALL_HANDLE)),
+        };
+        or_not_there(undone)
+    }
+
+    /// Makes the kernel do what nobody else does: what `stand_in` sends leaves through `wire`, and what arrives at `wire`
+    /// arrives at `stand_in`; at both, if the kernel's stack is `wire`'s too.
+    pub fn pass_to_each_other(&self, stand_in: u32, wire: u32, wire_too: bool) -> Result<()> {
+        self.add_clsact(wire)?;
+        self.add_clsact(stand_in)?;
+        let filter = |direction, then| Filter { direction, priority: 1, handle: DROP_ALL_HANDLE, program: &ALL, then };
+        let arrive = if wire_too { Then::AlsoArriveAt(stand_in) } else { Then::ArriveAt(stand_in) };
+        self.set_filter(wire, filter(Direction::Ingress, arrive))?;
+        self.set_filter(stand_in, filter(Direction::Egress, Then::Redirect(wire)))
+    }
+
+    /// What `stand_in` sends is its reader's again.
+    pub fn keep_to_itself(&self, stand_in: u32) -> Result<()> {
+        or_not_there(self.delete_filter(stand_in, Direction::Egress, 1, Some(DROP_ALL_HANDLE)))
     }
 
     /// Drops each arriving frame with this probability, independently; 0 takes the filter away.
@@ -213,7 +238,7 @@ impl Netlink {
                 direction: Direction::Ingress,
                 priority: FORWARD,
                 handle: HANDLE,
-                program: &[(RETURN, 0, 0, u32::MAX)],
+                program: &ALL,
                 then: Then::Redirect(to),
             },
         )
@@ -269,6 +294,11 @@ impl Netlink {
     }
 }
 
+/// The error that says that there is nothing to undo is none.
+fn or_not_there(undone: Result<()>) -> Result<()> {
+    undone.or_else(|error| if error.is_any_of(&[libc::ENOENT, libc::EINVAL]) { Ok(()) } else { Err(error) })
+}
+
 /// `tcmsg`.
 fn header(index: u32, handle: u32, parent: u32, info: u32) -> [u8; 20] {
     let mut header = [0; 20];
@@ -292,9 +322,9 @@ impl Filter<'_> {
         let program: Vec<u8> = self.program.iter().flat_map(encode).collect();
         let options = match self.then {
             Then::AsReturned => options.number(BPF_FLAGS, BPF_FLAG_DIRECT_ACTION),
-            Then::Redirect(to) => options
-                .nested(BPF_ACTION, |actions| actions.nested(1, |first| redirect(first, to)))
-                .number(BPF_FLAGS, 0),
+            Then::Redirect(to) => options.mirred(EGRESS_REDIRECT, ACT_STOLEN, to),
+            Then::ArriveAt(to) => options.mirred(INGRESS_REDIRECT, ACT_STOLEN, to),
+            Then::AlsoArriveAt(to) => options.mirred(INGRESS_MIRROR, ACT_PIPE, to),
         };
         options.attribute(BPF_PROGRAM_LEN, &(self.program.len() as u16).to_ne_bytes()).attribute(BPF_PROGRAM, &program)
     }
@@ -305,12 +335,20 @@ fn encode(&(code, jump_true, jump_false, operand): &Instruction) -> [u8; 8] {
     [a, b, jump_true, jump_false, c, d, e, f]
 }
 
-fn redirect(action: Request, to: u32) -> Request {
-    // `tc_mirred`: index, capabilities, verdict, two reference counts, what to do, where.
-    let parameters = [0, 0, ACT_STOLEN, 0, 0, EGRESS_REDIRECT, to].map(u32::to_ne_bytes).concat();
-    action
-        .string(ACTION_KIND, "mirred")
-        .nested(ACTION_OPTIONS, |options| options.attribute(MIRRED_PARAMETERS, &parameters))
+impl Request {
+    /// A filter's action: the packet, or a copy of it, goes on at another interface.
+    fn mirred(self, what: u32, verdict: u32, to: u32) -> Self {
+        // `tc_mirred`: index, capabilities, verdict, two reference counts, what to do, where.
+        let parameters = [0, 0, verdict, 0, 0, what, to].map(u32::to_ne_bytes).concat();
+        self.nested(BPF_ACTION, |actions| {
+            actions.nested(1, |action| {
+                action
+                    .string(ACTION_KIND, "mirred")
+                    .nested(ACTION_OPTIONS, |options| options.attribute(MIRRED_PARAMETERS, &parameters))
+            })
+        })
+        .number(BPF_FLAGS, 0)
+    }
 }
 
 /// `tc_tbf_qopt`: rate, peak rate, limit, and two times that `TBF_BURST` replaces.

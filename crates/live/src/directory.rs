@@ -1,0 +1,178 @@
+//! The run directory: where a link keeps its socket, its lock, its log and the notes of what it changed.
+//!
+//! Each network namespace has a directory of its own, since interfaces of the same name in two of them are not the same.
+//! What a link put there goes when the link goes down.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::control::{Answer, Ask};
+
+/// How long a daemon may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where sockets and notes about what was changed are kept.
+#[derive(Clone, Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    /// Nobody else keeps anything there: it goes when it is empty.
+    is_own: bool,
+}
+
+impl RunDirectory {
+    /// `HITLESS_RUN_DIR` if set, else where the system has such things, for each network namespace its own.
+    pub fn of_this_system() -> Self {
+        if let Some(path) = std::env::var_os("HITLESS_RUN_DIR") {
+            return Self::at(path);
+        }
+        Self { path: own_path(namespace().as_deref().unwrap_or("unknown")), is_own: true }
+    }
+
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), is_own: false }
+    }
+
+    pub fn make(&self) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o750).create(&self.path)
+    }
+
+    /// Removes the log of a link that ended in order, and the directory if nothing is left in it.
+    pub fn tidy(&self, name: &str) {
+        let _ = fs::remove_file(self.log(name));
+        if self.is_own && fs::remove_dir(&self.path).is_ok() {
+            let _ = self.path.parent().map(fs::remove_dir);
+        }
+    }
+
+    /// Makes sure that nobody else has, or is about to have, a link of this name or on this interface. Held until dropped.
+    /// Otherwise which of the two it is.
+    pub fn lock<'a>(&self, name: &'a str, interface: &'a str) -> io::Result<Result<Lock, &'a str>> {
+        let mut lock = Lock { files: Vec::new() };
+        for (taken, file) in [(interface, format!("{interface}.wire.lock")), (name, format!("{name}.lock"))] {
+            match lock_file(self.path.join(file))? {
+                Some(locked) => lock.files.push(locked),
+                None => return Ok(Err(taken)),
+            }
+        }
+        Ok(Ok(lock))
+    }
+
+    /// The same for a name alone; none if another process has it.
+    pub fn lock_name(&self, name: &str) -> io::Result<Option<Lock>> {
+        Ok(lock_file(self.path.join(format!("{name}.lock")))?.map(|file| Lock { files: vec![file] }))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn socket(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.sock"))
+    }
+
+    pub fn notes(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.json"))
+    }
+
+    /// Where a keeper is relieved that passes frames for a daemon that is gone.
+    pub fn keeper(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.keeper"))
+    }
+
+    /// What a daemon in the background says.
+    pub fn log(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.log"))
+    }
+
+    /// Links that seem to be up, by their sockets.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".sock").map(str::to_owned)).collect();
+        names.sort();
+        names
+    }
+
+    /// Asks the daemon of a link. An error of kind `NotFound` or `ConnectionRefused` means there is none.
+    pub fn ask(&self, name: &str, ask: Ask) -> io::Result<Answer> {
+        let mut stream = UnixStream::connect(self.socket(name))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        writeln!(stream, "{}", serde_json::to_string(&ask)?)?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+/// The network namespace that this process is in, as the kernel names it: `net:[4026531840]`.
+fn namespace() -> Option<String> {
+    fs::read_link("/proc/self/ns/net").ok()?.to_str().map(str::to_owned)
+}
+
+fn own_path(namespace: &str) -> PathBuf {
+    let number: String = namespace.chars().filter(char::is_ascii_alphanumeric).collect();
+    Path::new("/run/hitless").join(format!("netns-{}", number.trim_start_matches("net")))
+}
+
+/// What keeps two daemons from the same link.
+#[derive(Debug)]
+pub struct Lock {
+    files: Vec<(fs::File, PathBuf)>,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While they are still locked: see `lock_file`.
+        for (_, path) in &self.files {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The file, locked; none if another process has it.
+fn lock_file(path: PathBuf) -> io::Result<Option<(fs::File, PathBuf)>> {
+    loop {
+        let file = fs::File::options().create(true).truncate(false).write(true).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        // Who had it before removed the file between our opening it and locking it: that one locks nothing any more.
+        let is_there =
+            fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
+        if is_there {
+            return Ok(Some((file, path)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_network_namespace_has_a_directory_of_its_own() {
+        assert_eq!(own_path("net:[4026531840]"), Path::new("/run/hitless/netns-4026531840"));
+        assert_ne!(own_path("net:[4026531840]"), own_path("net:[4026532177]"));
+    }
+
+    #[test]
+    fn a_lock_is_held_once_and_leaves_nothing_behind() {
+        let folder = std::env::temp_dir().join(format!("hitless-lock-{}", std::process::id()));
+        let directory = RunDirectory::at(&folder);
+        directory.make().unwrap();
+        let lock = directory.lock("hit0", "eth1").unwrap().unwrap();
+        assert_eq!(directory.lock("hit1", "eth1").unwrap().unwrap_err(), "eth1");
+        assert_eq!(directory.lock("hit0", "eth2").unwrap().unwrap_err(), "hit0");
+        drop(lock);
+        drop(directory.lock("hit0", "eth1").unwrap().unwrap());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::remove_dir(&folder).unwrap();
+    }
+}
