@@ -106,7 +106,7 @@ impl Link {
         let pool = Pool::new(held + waiting + 4 * BATCH as u32, longest);
         Self {
             endpoint: Endpoint::new(setup.params, setup.instance),
-            shell: Shell::new(pool, setup.framing, Queue::new(setup.queue, waiting as usize), setup.rate),
+            shell: Shell::new(pool, setup.framing, Queue::new(setup.queue, waiting as usize, setup.rate), setup.rate),
             host,
             wire,
             coalescer: Coalescer::default(),

@@ -4,20 +4,28 @@
 //! before it. And a queue that has been longer than a millisecond for twenty of them is shortened by drops, ever more often,
 //! until the flow gives in; a burst that passes, such as what piled up while this process was not running, is left alone.
 //!
+//! Where the wire is known to be slow, a millisecond is a few frames only: less than a flow has outstanding that keeps the
+//! wire busy, and less than three duplicate acknowledgements need, so that it would wait for timeouts. There the queue may
+//! be as long as [`STANDING`] frames take, and the interval is twenty times that, by RFC 8289 §4.2 and 4.3 (a target of 5 to
+//! 10 % of the interval); at 39 Mbit/s these are its 5 and 100 ms.
+//!
 //! Invariants: frames of a flow leave in the order they came; all flows together stay within the limits, and what does
 //! not fit is taken from the longest queue; flows that wait are listed exactly once, as new or old.
 
 use std::collections::VecDeque;
 
 use guard::Body;
-use units::{Bytes, Span, Time};
+use units::{Bytes, Rate, Span, Time};
 
 use crate::pool::{Frame, Pool};
 
-/// What a frame may wait for the wire without anybody's having sent too much.
+/// What a frame may wait for the wire without anybody's having sent too much, on a wire of any speed.
 const TARGET: Span = Span::from_ms(1);
-/// For how long it may wait longer.
-const INTERVAL: Span = Span::from_ms(20);
+/// On a slow one, what this many full frames take.
+const STANDING: u64 = 16;
+const FULL_FRAME: u64 = 1_538;
+/// For how many times as long it may wait longer.
+const PATIENCE: u64 = 20;
 /// Queues; two flows that share one share its fate.
 const FLOWS: usize = 256;
 /// Bytes that a flow sends before it is the next one's turn.
@@ -33,6 +41,7 @@ pub struct Queue {
     frames: usize,
     limit: Bytes,
     most_frames: usize,
+    target: Span,
     dropped: u64,
 }
 
@@ -47,7 +56,9 @@ struct Flow {
 }
 
 impl Queue {
-    pub fn new(limit: Bytes, most_frames: usize) -> Self {
+    /// `rate` is the wire's, if it is known.
+    pub fn new(limit: Bytes, most_frames: usize, rate: Option<Rate>) -> Self {
+        let standing = rate.map_or(Span::ZERO, |rate| rate.span_of(Bytes::new(STANDING * FULL_FRAME)));
         Self {
             flows: (0..FLOWS).map(|_| Flow::default()).collect(),
             new: VecDeque::new(),
@@ -56,6 +67,7 @@ impl Queue {
             frames: 0,
             limit,
             most_frames,
+            target: TARGET.max(standing),
             dropped: 0,
         }
     }
@@ -170,8 +182,8 @@ impl Queue {
             let (since, frame) = self.take_from(number)?;
             let flow = &mut self.flows[number];
             // The last one always goes: there is nobody it could be in the way of.
-            let standing = now.since(since) > TARGET && !flow.frames.is_empty();
-            if !flow.delay.drops(now, standing) {
+            let standing = now.since(since) > self.target && !flow.frames.is_empty();
+            if !flow.delay.drops(now, standing, self.target * PATIENCE) {
                 return Some(frame);
             }
             self.dropped += 1;
@@ -191,20 +203,20 @@ struct Delay {
 }
 
 impl Delay {
-    /// Whether the frame at hand is to be dropped; it found the queue too long or not.
-    fn drops(&mut self, now: Time, standing: bool) -> bool {
+    /// Whether the frame at hand is to be dropped; it found the queue too long or not, which may last for `interval`.
+    fn drops(&mut self, now: Time, standing: bool, interval: Span) -> bool {
         if !standing {
             self.patience_until = None;
             self.dropping = false;
             return false;
         }
-        let until = *self.patience_until.get_or_insert(now + INTERVAL);
+        let until = *self.patience_until.get_or_insert(now + interval);
         if self.dropping {
             if now < self.next_drop {
                 return false;
             }
             self.drops += 1;
-            self.next_drop += self.pause();
+            self.next_drop += self.pause(interval);
             return true;
         }
         if now < until {
@@ -212,14 +224,14 @@ impl Delay {
         }
         self.dropping = true;
         // If it was dropping until a moment ago, it carries on about where it was.
-        let recent = now.since(self.next_drop) < INTERVAL * 16;
+        let recent = now.since(self.next_drop) < interval * 16;
         self.drops = if recent && self.drops > 2 { self.drops - 2 } else { 1 };
-        self.next_drop = now + self.pause();
+        self.next_drop = now + self.pause(interval);
         true
     }
 
-    fn pause(&self) -> Span {
-        INTERVAL.scale(1.0 / f64::from(self.drops.max(1)).sqrt())
+    fn pause(&self, interval: Span) -> Span {
+        interval.scale(1.0 / f64::from(self.drops.max(1)).sqrt())
     }
 }
 
@@ -271,10 +283,14 @@ mod tests {
         Time::ZERO + Span::from_us(us)
     }
 
+    fn mbps(megabits: u64) -> Rate {
+        format!("{megabits}M").parse().unwrap()
+    }
+
     #[test]
     fn a_request_goes_before_the_bulk_that_came_before_it() {
         let mut pool = Pool::new(200, 1_514);
-        let mut queue = Queue::new(Bytes::new(1 << 20), 10_000);
+        let mut queue = Queue::new(Bytes::new(1 << 20), 10_000, None);
         for n in 0..100 {
             let bulk = frame(&mut pool, 1, n, 1_514);
             queue.push(at(0), bulk, &mut pool);
@@ -290,7 +306,7 @@ mod tests {
     #[test]
     fn flows_get_equal_shares_and_keep_their_order() {
         let mut pool = Pool::new(1_000, 1_514);
-        let mut queue = Queue::new(Bytes::new(4 << 20), 10_000);
+        let mut queue = Queue::new(Bytes::new(4 << 20), 10_000, None);
         for n in 0..300 {
             let (long, short) = (frame(&mut pool, 1, n, 1_514), frame(&mut pool, 2, n, 500));
             queue.push(at(0), long, &mut pool);
@@ -310,7 +326,7 @@ mod tests {
     #[test]
     fn a_burst_passes_whole_and_a_standing_queue_is_shortened() {
         let mut pool = Pool::new(2_000, 1_514);
-        let mut queue = Queue::new(Bytes::new(8 << 20), 10_000);
+        let mut queue = Queue::new(Bytes::new(8 << 20), 10_000, None);
         // 400 frames at once, drained within the interval: none is dropped.
         for n in 0..400 {
             let one = frame(&mut pool, 1, n, 1_514);
@@ -335,10 +351,78 @@ mod tests {
         assert!(queue.bytes() < Bytes::new(150_000), "{}", queue.bytes().get());
     }
 
+    /// A flow in the manner of Reno: it sends what its window allows, adds a frame for each window that arrives, halves it
+    /// when it hears of a drop, and waits for its timer if too few frames follow to hear of one. Frames that arrived.
+    fn reno(rate: Rate, told: Option<Rate>, round_trip: Span, span: Span) -> u64 {
+        const TIMER: Span = Span::from_ms(200);
+        let slot = rate.span_of(Bytes::new(FULL_FRAME));
+        let mut pool = Pool::new(3_000, 1_514);
+        let mut queue = Queue::new(Bytes::new(4 << 20), 10_000, told);
+        let (mut window, mut outstanding, mut arrived) = (10.0f64, 0u64, 0);
+        let (mut now, mut deaf_until, mut quiet_until) = (Time::ZERO, Time::ZERO, Time::ZERO);
+        let mut returning: VecDeque<Time> = VecDeque::new();
+        while now < Time::ZERO + span {
+            while returning.front().is_some_and(|at| *at <= now) {
+                returning.pop_front();
+                outstanding -= 1;
+                window += 1.0 / window;
+            }
+            while now >= quiet_until && (outstanding as f64) < window {
+                let one = frame(&mut pool, 1, 0, 1_514);
+                queue.push(now, one, &mut pool);
+                outstanding += 1;
+            }
+            let dropped = queue.dropped();
+            if let Some(frame) = queue.pop(now, &mut pool) {
+                pool.release(frame);
+                arrived += 1;
+                returning.push_back(now + slot + round_trip);
+            }
+            let lost = queue.dropped() - dropped;
+            outstanding -= lost;
+            // One reduction for all that is lost within a window.
+            if lost > 0 && now >= deaf_until {
+                if outstanding < 4 {
+                    quiet_until = now + TIMER;
+                }
+                window = (window / 2.0).max(2.0);
+                deaf_until = now + round_trip + slot * outstanding;
+            }
+            now += slot;
+        }
+        arrived
+    }
+
+    #[test]
+    fn a_flow_on_a_slow_wire_gets_nearly_all_of_it() {
+        let (slow, fast) = (mbps(45), Rate::gbps(1));
+        for round_trip in [Span::from_us(300), Span::from_ms(2), Span::from_ms(10)] {
+            let share = |rate: Rate, told| {
+                let span = Span::from_ms(5_000);
+                let most = rate.bytes_in(span).get() / FULL_FRAME;
+                reno(rate, told, round_trip, span) as f64 / most as f64
+            };
+            let (known, unknown) = (share(slow, Some(slow)), share(slow, None));
+            assert!(known > 0.93, "{round_trip:?}: {known:.3}, not knowing the rate {unknown:.3}");
+            assert_eq!(share(fast, Some(fast)), share(fast, None), "a millisecond is enough for it");
+        }
+    }
+
+    #[test]
+    fn the_target_is_what_a_few_frames_take_and_a_millisecond_at_least() {
+        let target = |rate| Queue::new(Bytes::new(1 << 20), 100, rate).target;
+        assert_eq!(target(None), TARGET);
+        assert_eq!(target(Some(Rate::gbps(10))), TARGET);
+        let slow = target(Some(mbps(45)));
+        assert!(slow > Span::from_ms(4) && slow < Span::from_ms(5), "{slow:?}");
+        let slower = target(Some(mbps(1)));
+        assert!(slower > Span::from_ms(190) && slower < Span::from_ms(200), "{slower:?}");
+    }
+
     #[test]
     fn the_limit_is_kept_at_the_expense_of_the_longest() {
         let mut pool = Pool::new(200, 1_514);
-        let mut queue = Queue::new(Bytes::new(30_000), 10_000);
+        let mut queue = Queue::new(Bytes::new(30_000), 10_000, None);
         let request = frame(&mut pool, 2, 7, 64);
         queue.push(at(0), request, &mut pool);
         for n in 0..100 {
