@@ -18,7 +18,7 @@
 
 local OWN, WHOLE = 0x88b5, 0x88b6
 
-local VERSION = 1
+local VERSION = 2
 local MAX_GAPS = 8
 local SESSION_LEN = 20
 local ETHERNET = 14
@@ -54,11 +54,13 @@ local SESSION_KINDS = {
     [4] = "Bye",
     [5] = "Bye, all delivered",
     [6] = "Gone",
+    [7] = "Hello, asked for",
     [8] = "Refuse: version",
     [9] = "Refuse: classes",
     [10] = "Refuse: window",
     [11] = "Refuse: MTU",
     [12] = "Refuse: seal",
+    [13] = "Refuse: deactivated",
 }
 
 local NO_SEAL, CRC, KEY = 0, 1, 2

@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 
 use machine::{Lane, Machine, Out, Port, Pull};
 use units::{Bytes, Prob, Span, Time};
+use wire::Seq;
 use wire::link::{Agreement, Class, Refusal};
 
 use crate::auto::{Auto, Level};
@@ -27,7 +28,8 @@ use crate::params::Params;
 use crate::pool::Share;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
-use crate::session::{Lifecycle, State, Step};
+use crate::session::{Lifecycle, State};
+use crate::silence::Silence;
 
 /// A link endpoint has one wire.
 pub const WIRE: Port = Port(0);
@@ -59,7 +61,11 @@ impl From<TimerKey> for usize {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command {
+    /// Protect, and the peer too, though somebody may have deactivated it.
     Activate,
+    /// Protect if the peer has not been deactivated: what an end does that was started and not asked.
+    Offer,
+    /// Do not protect until somebody asks for it, here or at the peer.
     Deactivate,
     /// Copies of each retransmission from now on.
     SetCopies(u8),
@@ -99,8 +105,8 @@ struct Line<B> {
 }
 
 impl<B: Body> Line<B> {
-    fn new(params: &Params, class: Class) -> Self {
-        Self { class, tx: Sender::new(params), rx: Receiver::new(params, class) }
+    fn new(params: &Params, class: Class, peer_window: u32) -> Self {
+        Self { class, tx: Sender::new(params, peer_window), rx: Receiver::new(params, class, peer_window) }
     }
 }
 
@@ -113,14 +119,19 @@ pub struct Endpoint<B> {
     /// Which class may send the next new frame, and which may acknowledge next.
     turn: usize,
     ack_turn: usize,
+    /// Which class may send the next copy.
+    copy_turn: usize,
     /// Which queue may send the next unprotected frame.
     plain_turn: u8,
     /// Unprotected frames that came while protected ones were held: those go first.
     bare: VecDeque<B>,
+    bare_bytes: Bytes,
     auto: Option<Auto>,
-    /// Dummies sent since an acknowledgement last made sense.
-    unanswered: u32,
+    /// Since an acknowledgement last made sense.
+    silence: Silence,
     counters: Counters,
+    /// Frames of the peer's when the life cycle's timer last ran.
+    heard: u64,
     tx_peak: Bytes,
     rx_peak: Bytes,
     /// Active, one class, nothing urgent: frames and acknowledgements may take the short way.
@@ -133,21 +144,24 @@ impl<B: Body> Endpoint<B> {
         let life = Lifecycle::new(
             instance,
             params.agreement(),
-            params.retry,
+            params.session,
             params.control_copies.max(params.session_copies),
         );
         Self {
             copies: params.copies.max(1),
             auto: params.auto.map(|limits| Auto::new(limits, params.copies.max(1))),
             life,
-            lines: lines(&params),
+            lines: lines(&params, params.first_seq, params.window_frames),
             params,
             turn: 0,
             ack_turn: 0,
+            copy_turn: 0,
             plain_turn: 0,
             bare: VecDeque::new(),
-            unanswered: 0,
+            bare_bytes: Bytes::ZERO,
+            silence: Silence::default(),
             counters: Counters::default(),
+            heard: 0,
             tx_peak: Bytes::ZERO,
             rx_peak: Bytes::ZERO,
             smooth: false,
@@ -168,6 +182,11 @@ impl<B: Body> Endpoint<B> {
     /// What the peer would agree to, as it last said: tells why it refused, or was refused.
     pub fn peer_agreement(&self) -> Option<Agreement> {
         self.life.theirs()
+    }
+
+    /// Deactivated by command: only somebody's asking wakes it, here or at the peer.
+    pub fn is_deactivated(&self) -> bool {
+        self.life.rests()
     }
 
     pub fn params(&self) -> &Params {
@@ -250,8 +269,9 @@ impl<B: Body> Endpoint<B> {
     }
 }
 
-fn lines<B: Body>(params: &Params) -> Vec<Line<B>> {
-    params.classes.iter().map(|class| Line::new(params, *class)).collect()
+fn lines<B: Body>(params: &Params, first_seq: Seq, peer_window: u32) -> Vec<Line<B>> {
+    let params = Params { first_seq, ..params.clone() };
+    params.classes.iter().map(|class| Line::new(&params, *class, peer_window)).collect()
 }
 
 impl<B: Body> Machine for Endpoint<B> {
@@ -286,7 +306,11 @@ impl<B: Body> Machine for Endpoint<B> {
                 self.wake_if_urgent(out);
             }
             TimerKey::Session => {
-                let step = if self.life.on_retry() { Step::Nothing } else { Step::Forgotten };
+                let count =
+                    |counters: &Counters| counters.rx_ok + counters.rx_dummy + counters.rx_ack + counters.rx_nack;
+                let heard = count(&self.counters);
+                let step = self.life.on_retry(now, heard != self.heard);
+                self.heard = heard;
                 self.follow(now, step, out);
                 self.set_session_timer(now, out);
                 out.wake(WIRE);
@@ -299,9 +323,10 @@ impl<B: Body> Machine for Endpoint<B> {
     fn on_command<O: Out<Self>>(&mut self, now: Time, command: Command, out: &mut O) {
         self.smooth = false;
         match command {
-            Command::Activate => self.life.activate(),
+            Command::Activate => self.life.activate(true),
+            Command::Offer => self.life.activate(false),
             Command::Deactivate => {
-                if self.life.deactivate() {
+                if self.life.deactivate(now) {
                     out.complete(Event::Deactivated);
                 }
                 self.try_to_close(now, out);

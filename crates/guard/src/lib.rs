@@ -37,8 +37,10 @@ pub mod params;
 pub mod pool;
 pub mod receiver;
 pub mod reorder;
+pub mod round_trip;
 pub mod sender;
 pub mod session;
+pub mod silence;
 
 pub use copies::copies_for;
 pub use counters::Counters;

@@ -1,12 +1,19 @@
-//! The losses still open: which frames are missing, since when, and when to stop waiting.
+//! The losses still open: which frames are missing, since when, when to ask again and when to stop waiting.
 //!
 //! LinkGuardian (SIGCOMM'23) App. A.1; `ackNoTimeout` of §3.5. Kept as runs of consecutive frames in
 //! sequence order, which is also the order in which they were found missing. There are never more open
 //! frames than the peer's window, so the list is bounded; it is nearly always empty or of length one.
+//!
+//! A peer, or whoever forges its frames, can make it as long as the window allows. So nothing that a single frame causes
+//! walks along it: what is missing is counted as it changes, a frame is searched for by halves, deadlines are
+//! counted in a list of their own, and no more runs are looked at for a report than fit into it.
+//!
+//! Invariants: runs are in sequence order and do not overlap; `frames` is their sum; `deadlines` holds each deadline of
+//! theirs with the number of runs that have it, earliest first, and none of no run in front.
 
 use std::collections::VecDeque;
 
-use units::Time;
+use units::{Span, Time};
 use wire::Seq;
 use wire::link::{Feedback, Gap};
 
@@ -16,10 +23,14 @@ pub struct Run {
     pub frames: u32,
     /// When the gap was noticed.
     pub since: Time,
-    /// When to ask again or give up.
+    /// When to look at it again: to ask, to wait on or to give up.
     pub deadline: Time,
+    /// When an answer to the latest question should have come.
+    pub ask_at: Time,
     /// How often it was asked for before the latest time.
     pub round: u8,
+    /// How many deadlines have passed.
+    pub waits: u8,
     /// How many of those times the peer was not heard of meanwhile.
     pub unheard: u8,
 }
@@ -34,7 +45,7 @@ impl Run {
     }
 }
 
-/// How often a missing frame is asked for: so many times, and so many more if the peer was not heard of
+/// For how many deadlines a missing frame is waited for: so many, and so many more if the peer was not heard of
 /// meanwhile, which means that it does not run rather than that the wire lost its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
@@ -45,9 +56,14 @@ pub struct Patience {
 #[derive(Debug, Default)]
 pub struct Losses {
     runs: VecDeque<Run>,
+    frames: u32,
+    deadlines: VecDeque<(Time, u32)>,
+    #[cfg(test)]
+    steps: std::cell::Cell<u64>,
 }
 
 impl Losses {
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -59,67 +75,128 @@ impl Losses {
 
     /// Frames missing.
     pub fn frames(&self) -> u32 {
-        self.runs.iter().map(|run| run.frames).sum()
+        self.frames
+    }
+
+    /// Something was looked at. Tests count.
+    #[inline(always)]
+    fn step(&self) {
+        #[cfg(test)]
+        self.steps.set(self.steps.get() + 1);
+    }
+
+    /// How many runs begin before `seq`.
+    fn runs_before(&self, seq: Seq) -> usize {
+        self.runs.partition_point(|run| {
+            self.step();
+            run.first.offset_from(seq) < 0
+        })
     }
 
     /// Adds a run where it belongs in sequence order: at the end, unless a frame that had arrived was
     /// dropped for want of room.
     pub fn open(&mut self, run: Run) {
-        let at = self.runs.iter().rposition(|other| other.first.offset_from(run.first) < 0).map_or(0, |at| at + 1);
+        let at = self.runs_before(run.first);
         self.runs.insert(at, run);
+        self.frames += run.frames;
+        self.add_deadline(run.deadline);
     }
 
     /// Takes out one frame that arrived; the run that it was part of, if it was missing.
     pub fn close(&mut self, seq: Seq) -> Option<Run> {
-        let at = self.runs.iter().position(|run| run.contains(seq))?;
+        let at = self.runs_before(seq.next()).checked_sub(1)?;
         let run = self.runs[at];
+        if !run.contains(seq) {
+            return None;
+        }
+        self.frames -= 1;
         let before = seq.offset_from(run.first) as u32;
         let behind = run.frames - before - 1;
         match (before, behind) {
             (0, 0) => {
                 self.runs.remove(at);
+                self.remove_deadline(run.deadline);
             }
             (0, _) => self.runs[at] = Run { first: seq.next(), frames: behind, ..run },
             (_, 0) => self.runs[at].frames = before,
             _ => {
                 self.runs[at].frames = before;
                 self.runs.insert(at + 1, Run { first: seq.next(), frames: behind, ..run });
+                self.add_deadline(run.deadline);
             }
         }
         Some(run)
     }
 
     pub fn earliest_deadline(&self) -> Option<Time> {
-        self.runs.iter().map(|run| run.deadline).min()
+        self.deadlines.front().map(|(at, _)| *at)
     }
 
-    /// Runs whose deadline has come: those asked for as `patience` allows get `renew`ed deadlines and
-    /// another round; the others are taken out and returned through `gave_up`. `heard` says whether the
-    /// peer was heard of since the last time. True if any is to be asked for again.
+    fn deadlines_before(&self, deadline: Time) -> usize {
+        self.deadlines.partition_point(|(at, _)| {
+            self.step();
+            *at < deadline
+        })
+    }
+
+    fn add_deadline(&mut self, deadline: Time) {
+        let at = self.deadlines_before(deadline);
+        match self.deadlines.get_mut(at) {
+            Some((same, runs)) if *same == deadline => *runs += 1,
+            _ => self.deadlines.insert(at, (deadline, 1)),
+        }
+    }
+
+    fn remove_deadline(&mut self, deadline: Time) {
+        let at = self.deadlines_before(deadline);
+        if let Some((_, runs)) = self.deadlines.get_mut(at) {
+            *runs -= 1;
+        }
+        while self.deadlines.front().is_some_and(|(_, runs)| *runs == 0) {
+            self.step();
+            self.deadlines.pop_front();
+        }
+    }
+
+    /// Runs whose deadline has come: those waited for no longer than `patience` allows get `renew`ed deadlines, and
+    /// another round if the answer is late: the next one may take as long as `wait` says. The others are taken out and
+    /// returned through `gave_up`. `heard` says whether the peer was heard of since the last time. True if any is to be
+    /// asked for again.
     pub fn expire(
         &mut self,
         now: Time,
         patience: Patience,
         heard: bool,
         renew: Time,
+        wait: impl Fn(u8) -> Span,
         mut gave_up: impl FnMut(Run),
     ) -> bool {
         let mut again = false;
-        self.runs.retain_mut(|run| {
+        let mut runs = std::mem::take(&mut self.runs);
+        runs.retain_mut(|run| {
+            self.step();
             if run.deadline > now {
                 return true;
             }
+            self.remove_deadline(run.deadline);
             let unheard = (run.unheard + u8::from(!heard)).min(patience.unheard);
-            if run.round + 1 - unheard.min(run.round) < patience.asks {
-                run.unheard = unheard;
-                run.round += 1;
-                run.deadline = renew;
-                again = true;
-                return true;
+            if run.waits + 1 - unheard.min(run.waits) >= patience.asks {
+                self.frames -= run.frames;
+                gave_up(*run);
+                return false;
             }
-            gave_up(*run);
-            false
+            run.unheard = unheard;
+            run.waits += 1;
+            run.deadline = renew;
+            self.add_deadline(renew);
+            if run.ask_at <= now {
+                run.round += 1;
+                run.ask_at = now + wait(run.round);
+                again = true;
+            }
+            true
         });
+        self.runs = runs;
         again
     }
 
@@ -128,28 +205,33 @@ impl Losses {
     /// for them.
     #[inline(never)]
     pub fn list(&self, feedback: &mut Feedback, newest_first: bool) {
-        let mut unlisted: Option<Seq> = None;
-        let mut visit = |run: &Run| {
-            let mut first = run.first;
-            while first != run.after() {
-                let frames = (run.after().offset_from(first) as u32).min(Gap::MAX_FRAMES);
-                if feedback.is_full() {
-                    let earlier = unlisted.is_none_or(|seen| first.offset_from(seen) < 0);
-                    unlisted = if earlier { Some(first) } else { unlisted };
-                    return;
-                }
-                feedback.push(Gap::new(first, frames, run.round));
-                first = first.plus(frames);
-            }
-        };
-        if newest_first {
-            self.runs.iter().rev().for_each(&mut visit);
+        let unlisted = if newest_first {
+            // What is left over lies before what is listed, so the oldest run is the first of it.
+            let rest = self.list_runs(feedback, self.runs.iter().rev());
+            rest.map(|first| self.first().filter(|oldest| oldest.offset_from(first) < 0).unwrap_or(first))
         } else {
-            self.runs.iter().for_each(&mut visit);
-        }
+            self.list_runs(feedback, self.runs.iter())
+        };
         if let Some(seq) = unlisted {
             feedback.latest = seq.previous();
         }
+    }
+
+    /// The first frame that did not fit, if any.
+    fn list_runs<'a>(&self, feedback: &mut Feedback, runs: impl Iterator<Item = &'a Run>) -> Option<Seq> {
+        for run in runs {
+            let mut first = run.first;
+            while first != run.after() {
+                self.step();
+                if feedback.is_full() {
+                    return Some(first);
+                }
+                let frames = (run.after().offset_from(first) as u32).min(Gap::MAX_FRAMES);
+                feedback.push(Gap::new(first, frames, run.round));
+                first = first.plus(frames);
+            }
+        }
+        None
     }
 }
 
@@ -163,7 +245,21 @@ mod tests {
     }
 
     fn run(first: u32, frames: u32) -> Run {
-        Run { first: seq(first), frames, since: Time::ZERO, deadline: Time::from_ps(10), round: 0, unheard: 0 }
+        let soon = Time::from_ps(10);
+        Run {
+            first: seq(first),
+            frames,
+            since: Time::ZERO,
+            deadline: soon,
+            ask_at: soon,
+            round: 0,
+            waits: 0,
+            unheard: 0,
+        }
+    }
+
+    fn at_once(_: u8) -> Span {
+        Span::ZERO
     }
 
     fn listed(losses: &Losses, latest: u32, newest_first: bool) -> Feedback {
@@ -227,10 +323,11 @@ mod tests {
         losses.open(run(0, 2));
         let mut given_up = Vec::new();
         let patience = Patience { asks: 2, unheard: 1 };
-        assert!(losses.expire(Time::from_ps(10), patience, true, Time::from_ps(20), |run| given_up.push(run.first)));
-        assert_eq!(losses.earliest_deadline(), Some(Time::from_ps(20)));
-        assert!(!losses.expire(Time::from_ps(20), patience, true, Time::from_ps(30), |run| given_up.push(run.first)));
-        assert_eq!(given_up, [seq(0)]);
+        let [ten, twenty, thirty] = [10, 20, 30].map(Time::from_ps);
+        assert!(losses.expire(ten, patience, true, twenty, at_once, |run| given_up.push(run.first)));
+        assert_eq!(losses.earliest_deadline(), Some(twenty));
+        assert!(!losses.expire(twenty, patience, true, thirty, at_once, |run| given_up.push(run.first)));
+        assert_eq!((given_up, losses.earliest_deadline(), losses.frames()), (vec![seq(0)], None, 0));
         assert!(losses.is_empty());
     }
 
@@ -241,9 +338,57 @@ mod tests {
             losses.open(run(0, 1));
             let patience = Patience { asks: 3, unheard: 4 };
             (1..)
-                .find(|n| !losses.expire(Time::from_ps(10 * n), patience, heard, Time::from_ps(10 * n), |_| ()))
+                .map(|n| Time::from_ps(10 * n))
+                .position(|now| !losses.expire(now, patience, heard, now, at_once, |_| ()))
                 .unwrap()
+                + 1
         };
         assert_eq!((rounds(true), rounds(false)), (3, 7));
+    }
+
+    #[test]
+    fn an_answer_that_takes_long_is_waited_for_and_not_asked_for_again() {
+        let mut losses = Losses::default();
+        losses.open(Run { ask_at: Time::from_ps(45), ..run(0, 1) });
+        let patience = Patience { asks: 10, unheard: 0 };
+        let asked: Vec<u64> = (1..10)
+            .map(|n| 10 * n)
+            .filter(|ps| {
+                let (now, renew) = (Time::from_ps(*ps), Time::from_ps(ps + 10));
+                losses.expire(now, patience, true, renew, |_| Span::from_ps(25), |_| panic!("given up"))
+            })
+            .collect();
+        assert_eq!(asked, [50, 80], "a round for each answer that is late, not for each deadline");
+    }
+
+    /// Every second frame of a window is missing, and then each of them comes, oldest or newest first: the most runs
+    /// that forged numbers can open.
+    #[test]
+    fn forged_gaps_cost_each_frame_a_search_and_no_walk() {
+        const RUNS: u32 = 16_000;
+        for newest_first in [false, true] {
+            let mut losses = Losses::default();
+            let mut most = 0;
+            let mut step = |losses: &Losses| {
+                most = most.max(losses.steps.take());
+                losses.steps.set(0);
+            };
+            for n in 0..RUNS {
+                losses.open(Run { deadline: Time::from_ps(u64::from(n)), ..run(2 * n, 1) });
+                listed(&losses, 2 * n + 1, newest_first);
+                step(&losses);
+            }
+            for n in 0..RUNS {
+                let at = if newest_first { RUNS - 1 - n } else { n };
+                assert!(losses.close(seq(2 * at)).is_some() && losses.close(seq(2 * at)).is_none());
+                assert_eq!(losses.frames(), RUNS - 1 - n);
+                assert_eq!(losses.earliest_deadline().is_none(), losses.is_empty());
+                // All that were emptied before go when the first does.
+                if n + 1 < RUNS {
+                    step(&losses);
+                }
+            }
+            assert!(losses.is_empty() && most < 80, "{most} steps for a frame");
+        }
     }
 }

@@ -16,6 +16,7 @@ use wire::link::{Agreement, Class, Gap, VERSION};
 use crate::backpressure::Thresholds;
 use crate::dummies::Pace;
 use crate::reorder::Build;
+use crate::session::Timing;
 
 /// The link and the two nodes at its ends, as far as timing goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,9 +121,10 @@ pub struct Params {
     /// Losses in a row that `timeout` covers, and what is added to it for each one more.
     pub burst: u32,
     pub timeout_each: Span,
-    /// How often a missing frame is asked for before it is given up.
+    /// How many timeouts a missing frame is waited for before it is given up. After each it is asked for again, unless the
+    /// answer takes longer than that by what was measured; see [`crate::round_trip`].
     pub asks: u8,
-    /// How often more if the peer is not heard of meanwhile.
+    /// How many more if the peer is not heard of meanwhile.
     pub unheard_asks: u8,
     pub ordering: Ordering,
     /// As in App. A.2: acknowledgements do not list the gaps still open, so that a lost notice loses
@@ -130,11 +132,13 @@ pub struct Params {
     pub paper_acks: bool,
     /// As in §3.5: longer runs of losses are not asked for. The paper has 5.
     pub max_consecutive: Option<u32>,
+    /// Where sequence numbers begin in the first epoch.
     pub first_seq: Seq,
-    /// Between two tries of a life-cycle message.
-    pub retry: Span,
-    /// Dummies in a row without any sign of the peer before it is taken for gone.
-    pub patience: u32,
+    /// Of the life cycle.
+    pub session: Timing,
+    /// How long the peer may leave what we sent unanswered before it is taken for gone. Time counts only while dummies
+    /// go out, see [`crate::silence`].
+    pub patience: Span,
     pub auto: Option<AutoLimits>,
     /// How the driver seals frames; both ends must do it alike. Zero if not at all.
     pub seal: u8,
@@ -178,16 +182,17 @@ impl Params {
             paper_acks: false,
             max_consecutive: None,
             first_seq: Seq::default(),
-            retry: path.round_trip() * 4,
-            patience: 1_000,
+            session: Timing { retry: path.round_trip() * 4, linger: path.round_trip() * 260, heartbeat: None },
+            patience: path.round_trip() * 1_000,
             auto: None,
             seal: 0,
         }
     }
 
     /// For a program on a host, which may not get to run for tens of milliseconds: a missing frame is asked
-    /// for again every few milliseconds until `give_up_after`, and three times as long if the peer is silent meanwhile:
-    /// then it does not run either. The sender's window bounds what is held at
+    /// for again, after two milliseconds or the measured round trip, until `give_up_after`, and three times as long if the
+    /// peer is silent meanwhile: then it does not run either. That makes at most six questions in 50 ms, and eight in
+    /// 150. The sender's window bounds what is held at
     /// either end, so nobody has to be paused.
     pub fn host(mtu: u32, class: Class, copies: u8, window_frames: u32, give_up_after: Span) -> Self {
         const ASK_EVERY: Span = Span::from_ms(2);
@@ -216,8 +221,12 @@ impl Params {
             paper_acks: false,
             max_consecutive: None,
             first_seq: Seq::default(),
-            retry: Span::from_ms(100),
-            patience: 1_000,
+            session: Timing {
+                retry: Span::from_ms(100),
+                linger: Span::from_ms(1_000),
+                heartbeat: Some(Span::from_ms(250)),
+            },
+            patience: Span::from_ms(300),
             auto: None,
             seal: 0,
         }

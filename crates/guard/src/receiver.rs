@@ -14,6 +14,8 @@
 //! Invariants: a frame is delivered at most once; in order, unless non-blocking; `next` never rests on
 //! a frame that was given up; the reorder buffer stays within its limit.
 
+mod missing;
+
 use machine::{Lane, Out};
 use units::{Bytes, Span, Time};
 use wire::Seq;
@@ -26,12 +28,15 @@ use crate::order::{Order, Place};
 use crate::packet::Body;
 use crate::params::Params;
 use crate::pool::Share;
+use crate::round_trip::RoundTrip;
 
 #[derive(Debug)]
 pub struct Receiver<B> {
     class: Class,
+    first: Seq,
     expected: Seq,
     losses: Losses,
+    round_trip: RoundTrip,
     /// `None` in non-blocking mode.
     order: Option<Order<B>>,
     owes_ack: bool,
@@ -49,22 +54,22 @@ pub struct Receiver<B> {
     control_copies: u8,
     paper_acks: bool,
     max_consecutive: Option<u32>,
+    /// The most frames that the peer keeps outstanding, as it announced.
+    peer_window: i32,
     /// Where frames are handed up.
     lane: Lane,
 }
 
-/// The most that the latest frame may lie ahead of the oldest still awaited: the sender's window, and as
-/// much again for what is acknowledged and held. Further than that no honest peer gets, and numbers
-/// would no longer tell which is first.
-const MAX_SPAN: i32 = 2 * Seq::MAX_WINDOW as i32;
-
 impl<B: Body> Receiver<B> {
-    pub fn new(params: &Params, class: Class) -> Self {
+    pub fn new(params: &Params, class: Class, peer_window: u32) -> Self {
         let order = (class == Class::Ordered).then(|| Order::new(params));
         Self {
             class,
+            first: params.first_seq,
             expected: params.first_seq,
             losses: Losses::default(),
+            // A second question at least is to come before a frame is given up.
+            round_trip: RoundTrip::new(params.timeout, params.timeout * u64::from(params.asks) / 2),
             order,
             owes_ack: false,
             unacknowledged: 0,
@@ -82,6 +87,7 @@ impl<B: Body> Receiver<B> {
             control_copies: params.control_copies,
             paper_acks: params.paper_acks,
             max_consecutive: params.max_consecutive,
+            peer_window: peer_window.min(Seq::MAX_WINDOW) as i32,
             lane: if params.auto.is_some() { Lane(0) } else { lane(class) },
         }
     }
@@ -89,6 +95,11 @@ impl<B: Body> Receiver<B> {
     /// Nothing missing, nothing held.
     pub fn is_empty(&self) -> bool {
         self.losses.is_empty() && self.order.as_ref().is_none_or(Order::is_empty)
+    }
+
+    /// A frame of the peer's has arrived, or was found missing.
+    pub fn has_heard(&self) -> bool {
+        self.expected != self.first
     }
 
     /// Nothing missing, nobody paused.
@@ -145,7 +156,7 @@ impl<B: Body> Receiver<B> {
             if self.order.as_mut().is_none_or(|order| order.pass(seq)) {
                 out.deliver(self.lane, body);
             } else {
-                self.accept(now, seq, body, 0, counters, out);
+                self.accept(now, seq, body, None, counters, out);
             }
             return;
         }
@@ -167,10 +178,11 @@ impl<B: Body> Receiver<B> {
         if ahead > 0 {
             self.miss(now, ahead as u32, counters, out);
             self.expected = seq.next();
-            self.accept(now, seq, body, 0, counters, out);
+            self.accept(now, seq, body, None, counters, out);
         } else if let Some(run) = self.losses.close(seq) {
             self.set_timer(out);
-            if self.accept(now, seq, body, run.round + 1, counters, out) {
+            self.round_trip.on_answer(now.since(run.since), run.round == 0);
+            if self.accept(now, seq, body, Some(run), counters, out) {
                 counters.recovered += 1;
                 out.note(Note::Recovered { class: self.class, after: now.since(run.since) });
             }
@@ -199,52 +211,28 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Whether an honest peer can be so far ahead of what we expect.
+    /// Whether an honest peer can be so far ahead of what we expect: further than its window it does not get.
     fn is_plausible(&self, ahead: i32) -> bool {
         let oldest = match &self.order {
             Some(order) => order.next(),
             None => self.losses.first().unwrap_or(self.expected),
         };
-        ahead <= Seq::MAX_WINDOW as i32 && self.expected.offset_from(oldest) + ahead <= MAX_SPAN
-    }
-
-    /// The next `frames` expected are missing.
-    fn miss<O: Out<Endpoint<B>>>(&mut self, now: Time, frames: u32, counters: &mut Counters, out: &mut O) {
-        counters.rx_missing_seq += u64::from(frames);
-        out.note(Note::Missing { class: self.class, frames });
-        let asked = self.max_consecutive.map_or(frames, |most| frames.min(most));
-        self.open_loss(now, self.expected, asked, 0, out);
-        if asked < frames {
-            self.give_up(self.expected.plus(asked), frames - asked, counters, out);
-        }
-    }
-
-    fn open_loss<O: Out<Endpoint<B>>>(&mut self, now: Time, first: Seq, frames: u32, round: u8, out: &mut O) {
-        let deadline = self.deadline(now, frames);
-        self.losses.open(Run { first, frames, since: now, deadline, round, unheard: 0 });
-        self.notices = self.control_copies;
-        self.set_timer(out);
-    }
-
-    /// When `frames` more should have come. A long run takes its time to be sent again, and so does what
-    /// was asked for before it.
-    fn deadline(&self, now: Time, frames: u32) -> Time {
-        let queued = (self.losses.frames() + frames).saturating_sub(self.burst);
-        now + self.timeout + self.timeout_each * u64::from(queued)
-    }
-
-    fn give_up<O: Out<Endpoint<B>>>(&mut self, first: Seq, frames: u32, counters: &mut Counters, out: &mut O) {
-        counters.given_up += u64::from(frames);
-        out.note(Note::GivenUp { class: self.class, frames });
-        if let Some(order) = &mut self.order {
-            order.step_over(first, frames);
-        }
+        // The window, and as much again for what is acknowledged and held.
+        ahead <= self.peer_window && self.expected.offset_from(oldest) + ahead <= 2 * self.peer_window
     }
 
     /// Delivers a frame that is neither duplicate nor bogus, now or in its turn. False if there was no room
-    /// for it; it is asked for again, in this `round`.
+    /// for it; it is asked for again, after the times it was as part of a `run`.
     #[inline(never)]
-    fn accept<O>(&mut self, now: Time, seq: Seq, body: B, round: u8, counters: &mut Counters, out: &mut O) -> bool
+    fn accept<O>(
+        &mut self,
+        now: Time,
+        seq: Seq,
+        body: B,
+        run: Option<Run>,
+        counters: &mut Counters,
+        out: &mut O,
+    ) -> bool
     where
         O: Out<Endpoint<B>>,
     {
@@ -262,24 +250,12 @@ impl<B: Body> Receiver<B> {
                 counters.rx_overflow += 1;
                 out.note(Note::Overflow);
                 out.release(body);
-                self.lose_for_want_of_room(now, seq, round, counters, out);
+                self.lose_for_want_of_room(now, seq, run, counters, out);
                 false
             }
         };
         self.settle(counters, out);
         fits
-    }
-
-    /// A frame arrived and could not be held. The paper's switch loses it; we ask for it again.
-    fn lose_for_want_of_room<O>(&mut self, now: Time, seq: Seq, round: u8, counters: &mut Counters, out: &mut O)
-    where
-        O: Out<Endpoint<B>>,
-    {
-        if self.paper_acks || round > Gap::MAX_ROUND {
-            self.give_up(seq, 1, counters, out);
-        } else {
-            self.open_loss(now, seq, 1, round, out);
-        }
     }
 
     /// Delivers whatever has its turn, and lets backpressure and the timers follow.
@@ -311,28 +287,6 @@ impl<B: Body> Receiver<B> {
             out.deliver(self.lane, body);
         }
         self.settle(counters, out);
-    }
-
-    /// The paper's ackNoTimeout: ask again, or stop waiting.
-    pub fn on_timeout<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
-        let mut given_up = Vec::new();
-        let (heard, renew) = (std::mem::take(&mut self.heard), self.deadline(now, 0));
-        if self.losses.expire(now, self.patience, heard, renew, |run| given_up.push(run)) {
-            self.notices = self.control_copies;
-        }
-        for run in given_up {
-            self.owes_ack = true;
-            self.give_up(run.first, run.frames, counters, out);
-        }
-        self.set_timer(out);
-        self.settle(counters, out);
-    }
-
-    fn set_timer<O: Out<Endpoint<B>>>(&self, out: &mut O) {
-        match self.losses.earliest_deadline() {
-            Some(at) => out.arm(TimerKey::Timeout(self.class), at),
-            None => out.disarm(TimerKey::Timeout(self.class)),
-        }
     }
 
     /// What to tell the sender at lowest priority, or on a frame that goes there anyway.
@@ -378,7 +332,7 @@ impl<B: Body> Receiver<B> {
     pub fn flush<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
         let mut missing = 0;
         let none = Patience { asks: 0, unheard: 0 };
-        self.losses.expire(Time::NEVER, none, true, Time::NEVER, |run| missing += run.frames);
+        self.losses.expire(Time::NEVER, none, true, Time::NEVER, |_| Span::ZERO, |run| missing += run.frames);
         if missing > 0 {
             counters.given_up += u64::from(missing);
             out.note(Note::GivenUp { class: self.class, frames: missing });

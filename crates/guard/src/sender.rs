@@ -49,6 +49,7 @@ impl<B> Default for Slot<B> {
 
 #[derive(Debug)]
 pub struct Sender<B> {
+    first: Seq,
     base: Seq,
     reported: Seq,
     next: Seq,
@@ -72,11 +73,13 @@ pub struct Sender<B> {
 pub struct Bogus;
 
 impl<B: Body> Sender<B> {
-    pub fn new(params: &Params) -> Self {
+    /// The window in use is the smaller one of the two ends': the receiver has room for its own.
+    pub fn new(params: &Params, peer_window: u32) -> Self {
         let first = params.first_seq;
-        let max_frames = params.window_frames.min(Seq::MAX_WINDOW);
+        let max_frames = params.window_frames.min(peer_window).min(Seq::MAX_WINDOW);
         let ring = (max_frames as usize + 1).next_power_of_two();
         Self {
+            first,
             base: first,
             reported: first,
             next: first,
@@ -99,6 +102,11 @@ impl<B: Body> Sender<B> {
     #[inline]
     pub fn is_drained(&self) -> bool {
         self.base == self.next
+    }
+
+    /// The peer has acknowledged a frame.
+    pub fn is_answered(&self) -> bool {
+        self.reported != self.first
     }
 
     pub fn is_paused(&self) -> bool {

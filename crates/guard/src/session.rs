@@ -12,7 +12,7 @@
 //!   Answering ── Confirm, or any frame of the epoch ──────▶ Active
 //!   Active    ── deactivate, or Bye: Bye ─────────────────▶ Closing
 //!   Active    ── Hello of a restarted peer: Welcome ──────▶ Answering
-//!   Active    ── Unknown, or silence: Hello ──────────────▶ Asking
+//!   Active    ── Unknown, silence or contradiction: Hello ▶ Asking
 //!   Closing   ── both ends drained and empty: Gone ───────▶ Dormant
 //! ```
 //!
@@ -20,16 +20,36 @@
 //! before any protected one, on a wire that keeps order, so nothing is lost or overtaken at the start.
 //! An end that is Closing sends nothing new until all that it sent is acknowledged *and* the peer says
 //! that all of it is delivered; only then may an unprotected frame follow. Each side keeps repeating its
-//! message until it is answered, and a Dormant end still answers a Bye of the epoch that just ended.
+//! message until it is answered, and an end that knows nothing of the epoch that a Bye is about says Gone.
+//! Answering and Closing last for [`Timing::linger`] at most.
 //!
 //! An epoch numbers the lives of the link. Every frame carries it modulo four, so one that was in flight
 //! when an end restarted is told from those that follow. A peer with a new instance number has lost its
 //! memory: what it did not acknowledge is let go (sending it again might deliver it twice), and counted.
+//!
+//! # Who may wake a dormant end
+//!
+//! An end that nobody has spoken to since it was made follows its peer: any Hello wakes it. An end that was
+//! *deactivated* by command stays as it is when a Hello comes by itself, because the peer restarted, lost sight of
+//! us or tries again ([`Refusal::Deactivated`]); it wakes when somebody says activate, here or at a peer that runs
+//! already: such a Hello says so (`asked`). An end that was activated and has become dormant although nobody here
+//! said so keeps trying, with a Hello for each [`Timing::heartbeat`].
+//!
+//! # Forged messages
+//!
+//! Without a seal anybody on the wire can send any of these messages, and end an epoch. Nobody can keep the two
+//! ends apart for longer than he goes on: epochs count on a circle ([`epoch`]), every state but Active and Dormant
+//! passes, and an Active end repeats its Confirm with each heartbeat, so that two ends that believe in different
+//! epochs or peers contradict each other and start over, as does an end that hears nothing for a few of them. What
+//! contradicts is counted as bogus. Sequence numbers begin
+//! elsewhere in each epoch, so until then neither takes the other's frames for its own.
+
+pub mod epoch;
+mod farewell;
+mod messages;
 
 use units::{Span, Time};
 use wire::link::{Agreement, Epoch, Refusal, Session, SessionKind};
-
-use wire::Seq;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -57,19 +77,52 @@ pub enum Step {
     Refused(Refusal),
     /// The peer forgot this epoch: let go of everything and ask again.
     Forgotten,
+    /// The same, because the peer speaks of another epoch, or to somebody else.
+    Contradicted,
     Closed,
     /// The message made no sense.
     Bogus,
 }
 
-/// No link lives to see this many epochs, and numbers up to here can be told apart by size.
-const LAST_EPOCH: u32 = u32::MAX / 2;
+/// How long the life cycle waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Between two tries of a message that has to be answered.
+    pub retry: Span,
+    /// The longest that a handshake or a farewell goes on without the answer that ends it.
+    pub linger: Span,
+    /// How often an end says unasked what it believes: Confirm while Active, Hello while it is dormant against its
+    /// will. `None` if never; then two ends that were led astray find out only by their frames.
+    pub heartbeat: Option<Span>,
+}
 
 /// An end starts at one of so many.
 const FIRST_EPOCHS: u32 = 1 << 16;
 
-/// How often an answer is repeated before the peer is taken for gone.
-const MAX_TRIES: u32 = 64;
+/// A peer is not given up before this many tries: time may have passed without our running.
+const LEAST_TRIES: u32 = 3;
+
+/// After this many heartbeats without a word of the peer's we are not talking to it.
+const MOST_QUIET: u32 = 4;
+
+/// What the owner last said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Will {
+    /// Nothing: whatever the peer wants.
+    Follow,
+    Protect,
+    /// Not to protect, unless somebody asks for it.
+    Rest,
+}
+
+/// A message to be sent.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    kind: SessionKind,
+    heard: u32,
+    epoch: u32,
+    copies: u8,
+}
 
 #[derive(Debug)]
 pub struct Lifecycle {
@@ -78,23 +131,29 @@ pub struct Lifecycle {
     peer: u32,
     epoch: u32,
     agreement: Agreement,
-    retry: Span,
+    timing: Timing,
     copies: u8,
-    pending: Option<(SessionKind, u8)>,
+    will: Will,
+    /// Somebody asked for protection since the link was last active.
+    asked: bool,
+    pending: Option<Pending>,
     tries: u32,
+    /// Heartbeats since the peer was last heard of while Active.
+    quiet: u32,
+    /// When Answering or Closing has lasted for long enough.
+    until: Time,
     heard_bye: bool,
     peer_is_empty: bool,
     announced: Option<bool>,
     quiet_until: Time,
-    strange: Epoch,
-    /// Whom the refusal at hand is for.
-    refused: u32,
     /// What the peer would agree to, as it last said.
     theirs: Option<Agreement>,
+    /// The window that the peer announced when this epoch began.
+    window: u16,
 }
 
 impl Lifecycle {
-    pub fn new(instance: u32, agreement: Agreement, retry: Span, copies: u8) -> Self {
+    pub fn new(instance: u32, agreement: Agreement, timing: Timing, copies: u8) -> Self {
         Self {
             state: State::Dormant,
             instance,
@@ -102,23 +161,27 @@ impl Lifecycle {
             // Two ends that both restart must not, as a rule, land on the epoch of frames still in flight.
             epoch: instance % FIRST_EPOCHS,
             agreement,
-            retry,
-            copies,
+            timing,
+            copies: copies.max(1),
+            will: Will::Follow,
+            asked: false,
             pending: None,
             tries: 0,
+            quiet: 0,
+            until: Time::NEVER,
             heard_bye: false,
             peer_is_empty: false,
             announced: None,
             quiet_until: Time::ZERO,
-            strange: Epoch::default(),
-            refused: 0,
             theirs: None,
+            window: agreement.window,
         }
     }
 
     /// As if the handshake with `peer` had just taken place.
     pub fn establish(&mut self, peer: u32) {
-        self.begin(peer, 1);
+        self.begin(peer, 1, self.agreement.window);
+        self.will = Will::Protect;
         self.state = State::Active;
     }
 
@@ -132,9 +195,24 @@ impl Lifecycle {
         Epoch::new(self.epoch)
     }
 
+    /// Where sequence numbers begin in this epoch, counted from those of the first.
+    pub fn first_number(&self) -> u32 {
+        epoch::first_number(self.epoch)
+    }
+
     /// What the peer would agree to, as it last said.
     pub fn theirs(&self) -> Option<Agreement> {
         self.theirs
+    }
+
+    /// The most frames that the peer keeps outstanding in this epoch, as it announced.
+    pub fn peer_window(&self) -> u32 {
+        u32::from(self.window)
+    }
+
+    /// Deactivated by command: it takes somebody's asking to protect again.
+    pub fn rests(&self) -> bool {
+        self.will == Will::Rest
     }
 
     #[inline]
@@ -150,40 +228,59 @@ impl Lifecycle {
 
     /// The next message to send, at highest priority.
     pub fn next_message(&mut self) -> Option<Session> {
-        let (kind, left) = self.pending?;
-        self.pending = (left > 1).then_some((kind, left - 1));
-        let epoch = match kind {
-            SessionKind::Hello => self.epoch.wrapping_add(1),
-            SessionKind::Unknown => u32::from(self.strange.number()),
-            _ => self.epoch,
-        };
-        let heard = if matches!(kind, SessionKind::Refuse(_)) { self.refused } else { self.peer };
+        let pending = self.pending?;
+        let copies = pending.copies - 1;
+        self.pending = (copies > 0).then_some(Pending { copies, ..pending });
+        let Pending { kind, heard, epoch, .. } = pending;
         Some(Session { kind, instance: self.instance, heard, epoch, agreement: self.agreement })
     }
 
     /// When the message of this state is to be repeated.
     pub fn retry_at(&self, now: Time) -> Option<Time> {
-        matches!(self.state, State::Asking | State::Answering | State::Closing).then(|| now + self.retry)
+        match self.state {
+            State::Asking | State::Answering | State::Closing => Some(now + self.timing.retry),
+            State::Dormant if self.will != Will::Protect => None,
+            State::Active | State::Dormant => self.timing.heartbeat.map(|span| now + span),
+        }
     }
 
     fn say(&mut self, kind: SessionKind) {
-        self.pending = Some((kind, self.copies.max(1)));
+        let epoch = match kind {
+            SessionKind::Hello { .. } => self.epoch.wrapping_add(1),
+            _ => self.epoch,
+        };
+        self.say_to(kind, self.peer, epoch);
     }
 
-    pub fn activate(&mut self) {
-        if self.state == State::Dormant {
-            self.ask();
+    fn say_to(&mut self, kind: SessionKind, heard: u32, epoch: u32) {
+        self.pending = Some(Pending { kind, heard, epoch, copies: self.copies });
+    }
+
+    fn greet(&mut self) {
+        self.say(SessionKind::Hello { asked: self.asked });
+    }
+
+    /// Protection is wanted. Where somebody `asked` for it, the peer too is to wake, though it was deactivated.
+    pub fn activate(&mut self, asked: bool) {
+        self.will = Will::Protect;
+        self.asked |= asked && self.state != State::Active;
+        match self.state {
+            State::Dormant => self.ask(),
+            State::Asking => self.greet(),
+            State::Answering | State::Active | State::Closing => {}
         }
     }
 
     fn ask(&mut self) {
         self.state = State::Asking;
         self.tries = 0;
-        self.say(SessionKind::Hello);
+        self.greet();
     }
 
     /// True if the link can go dormant at once because nothing was agreed.
-    pub fn deactivate(&mut self) -> bool {
+    pub fn deactivate(&mut self, now: Time) -> bool {
+        self.will = Will::Rest;
+        self.asked = false;
         match self.state {
             State::Dormant | State::Closing => false,
             State::Asking => {
@@ -192,132 +289,21 @@ impl Lifecycle {
                 true
             }
             State::Answering | State::Active => {
-                self.close();
+                self.close(now);
                 false
             }
         }
     }
 
-    fn close(&mut self) {
-        self.state = State::Closing;
-        self.tries = 0;
-        self.announced = None;
-    }
-
-    pub fn on_message(&mut self, message: &Session) -> Step {
-        let looped = message.instance == self.instance;
-        if looped || message.epoch > LAST_EPOCH {
-            return Step::Bogus;
-        }
-        let ours = message.instance == self.peer && message.epoch == self.epoch;
-        self.theirs = Some(message.agreement);
-        match (self.state, message.kind) {
-            (_, SessionKind::Hello) => self.on_hello(message),
-            (State::Asking, SessionKind::Welcome) if message.heard == self.instance && message.epoch > self.epoch => {
-                if let Err(reason) = self.check(&message.agreement) {
-                    self.refused = message.instance;
-                    self.say(SessionKind::Refuse(reason));
-                    self.state = State::Dormant;
-                    return Step::Refused(reason);
-                }
-                self.begin(message.instance, message.epoch);
-                self.state = State::Active;
-                self.say(SessionKind::Confirm);
-                Step::BeginActive
-            }
-            (State::Active | State::Closing, SessionKind::Welcome) if ours => {
-                self.say(SessionKind::Confirm);
-                Step::Nothing
-            }
-            (State::Answering, SessionKind::Confirm) if ours => self.confirmed(),
-            (State::Asking | State::Answering, SessionKind::Refuse(reason)) if message.heard == self.instance => {
-                self.state = State::Dormant;
-                self.pending = None;
-                Step::Refused(reason)
-            }
-            (State::Active, SessionKind::Unknown) if Epoch::new(message.epoch) == self.epoch() => {
-                self.ask();
-                Step::Forgotten
-            }
-            (State::Closing, SessionKind::Unknown | SessionKind::Gone) if Epoch::new(message.epoch) == self.epoch() => {
-                self.heard_bye = true;
-                self.peer_is_empty = true;
-                Step::Nothing
-            }
-            (State::Active | State::Answering | State::Closing, SessionKind::Bye { rx_empty }) if ours => {
-                self.heard_bye = true;
-                self.peer_is_empty |= rx_empty;
-                if self.state != State::Closing {
-                    self.close();
-                }
-                Step::Nothing
-            }
-            (State::Dormant, SessionKind::Bye { .. }) if ours => {
-                self.say(SessionKind::Gone);
-                Step::Nothing
-            }
-            // Late or repeated: the answer has been given, or the question withdrawn.
-            _ => Step::Nothing,
-        }
-    }
-
-    fn on_hello(&mut self, hello: &Session) -> Step {
-        let again = hello.instance == self.peer && hello.epoch <= self.epoch;
-        match self.state {
-            // It has not heard our Welcome; if it is merely late, the answer does no harm.
-            State::Answering | State::Active if again => {
-                self.say(SessionKind::Welcome);
-                return Step::Nothing;
-            }
-            State::Closing if again => return Step::Nothing,
-            // Both asked at once: one must answer.
-            State::Asking if hello.instance < self.instance => return Step::Nothing,
-            _ => {}
-        }
-        if let Err(reason) = self.check(&hello.agreement) {
-            self.refused = hello.instance;
-            self.say(SessionKind::Refuse(reason));
-            return Step::Refused(reason);
-        }
-        if self.state == State::Closing {
-            // The peer we were taking leave of is no more; its next life may ask again.
-            self.state = State::Dormant;
-            return Step::Closed;
-        }
-        let restarted = self.state == State::Active;
-        self.begin(hello.instance, hello.epoch.max(self.epoch.wrapping_add(1)));
-        self.state = State::Answering;
-        self.say(SessionKind::Welcome);
-        if restarted { Step::BeginAgain } else { Step::Begin }
-    }
-
-    fn begin(&mut self, peer: u32, epoch: u32) {
+    fn begin(&mut self, peer: u32, epoch: u32, window: u16) {
         self.peer = peer;
         self.epoch = epoch;
+        self.window = window;
         self.tries = 0;
+        self.quiet = 0;
         self.heard_bye = false;
         self.peer_is_empty = false;
         self.announced = None;
-    }
-
-    fn check(&self, theirs: &Agreement) -> Result<(), Refusal> {
-        let mine = &self.agreement;
-        if theirs.version != mine.version {
-            return Err(Refusal::Version);
-        }
-        if theirs.classes != mine.classes {
-            return Err(Refusal::Classes);
-        }
-        if theirs.window == 0 || u32::from(theirs.window) > Seq::MAX_WINDOW {
-            return Err(Refusal::Window);
-        }
-        if theirs.mtu != mine.mtu {
-            return Err(Refusal::Mtu);
-        }
-        if theirs.seal != mine.seal {
-            return Err(Refusal::Seal);
-        }
-        Ok(())
     }
 
     /// A frame of this epoch: as good as a Confirm.
@@ -327,66 +313,78 @@ impl Lifecycle {
 
     fn confirmed(&mut self) -> Step {
         self.state = State::Active;
-        self.pending = None;
+        self.asked = false;
+        // A Welcome that has not gone out yet: the Confirm is not the answer to it. The peer may know better.
+        self.pending = self.pending.filter(|pending| pending.copies == self.copies);
         Step::Agreed
     }
 
     /// A frame of an epoch that is not ours. Says so, unless it is merely late.
     pub fn on_strange_frame(&mut self, now: Time, epoch: Epoch) {
         let just_ended = self.peer != 0 && epoch == self.epoch();
-        if self.state == State::Dormant && !just_ended && now >= self.quiet_until && self.pending.is_none() {
-            self.quiet_until = now + self.retry;
-            self.strange = epoch;
-            self.say(SessionKind::Unknown);
+        if self.state == State::Dormant && !just_ended {
+            self.say_unknown(now, u32::from(epoch.number()));
         }
     }
 
-    /// Repeats what has not been answered. False when the peer seems to be gone for good.
-    pub fn on_retry(&mut self) -> bool {
+    fn say_unknown(&mut self, now: Time, epoch: u32) {
+        if now >= self.quiet_until && self.pending.is_none() {
+            self.quiet_until = now + self.timing.retry;
+            self.say_to(SessionKind::Unknown, self.peer, epoch);
+        }
+    }
+
+    /// Repeats what has not been answered, until that has lasted for too long. `heard` says whether a frame of this epoch
+    /// came since the last time.
+    pub fn on_retry(&mut self, now: Time, heard: bool) -> Step {
         self.tries += 1;
+        let lapsed = now >= self.until && self.tries > LEAST_TRIES;
         match self.state {
-            State::Asking => self.say(SessionKind::Hello),
+            State::Asking | State::Dormant => self.greet(),
+            State::Answering if lapsed => {
+                self.pending = None;
+                self.state = State::Dormant;
+                if self.will == Will::Protect {
+                    self.ask();
+                }
+                return Step::Forgotten;
+            }
             State::Answering => self.say(SessionKind::Welcome),
+            State::Closing if lapsed => return self.vanish(),
             State::Closing => {
                 if let Some(rx_empty) = self.announced {
                     self.say(SessionKind::Bye { rx_empty });
                 }
             }
-            State::Dormant | State::Active => {}
+            State::Active => return self.beat(heard),
         }
-        let gone = self.tries > MAX_TRIES && matches!(self.state, State::Answering | State::Closing);
-        if gone {
-            self.state = State::Dormant;
-            self.pending = None;
+        Step::Nothing
+    }
+
+    /// Says in which epoch this end is, and with whom.
+    fn beat(&mut self, heard: bool) -> Step {
+        // Counted, not timed: a beat that comes late because we did not run is one all the same.
+        self.quiet = if heard { 0 } else { self.quiet + 1 };
+        if self.quiet > MOST_QUIET {
+            return self.on_silence();
         }
-        !gone
+        if self.pending.is_none() {
+            // One is enough: another follows.
+            let (heard, epoch) = (self.peer, self.epoch);
+            self.pending = Some(Pending { kind: SessionKind::Confirm, heard, epoch, copies: 1 });
+        }
+        Step::Nothing
     }
 
     /// The peer has been silent for too long: start over.
-    pub fn on_silence(&mut self) {
+    pub fn on_silence(&mut self) -> Step {
         match self.state {
-            State::Active => self.ask(),
-            State::Closing => self.state = State::Dormant,
-            State::Dormant | State::Asking | State::Answering => {}
+            State::Active => {
+                self.ask();
+                Step::Forgotten
+            }
+            State::Closing => self.vanish(),
+            State::Dormant | State::Asking | State::Answering => Step::Nothing,
         }
-    }
-
-    /// Moves a closing link on: `drained` if all that we sent is acknowledged, `empty` if all that we
-    /// received is delivered.
-    pub fn try_to_close(&mut self, drained: bool, empty: bool) -> Step {
-        if self.state != State::Closing || !drained {
-            return Step::Nothing;
-        }
-        let done = self.heard_bye && empty;
-        if done && self.peer_is_empty {
-            self.state = State::Dormant;
-            self.say(SessionKind::Gone);
-            return Step::Closed;
-        }
-        if self.announced != Some(done) {
-            self.announced = Some(done);
-            self.say(SessionKind::Bye { rx_empty: done });
-        }
-        Step::Nothing
     }
 }

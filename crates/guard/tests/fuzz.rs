@@ -34,7 +34,7 @@ fn pair(bytes: &[u8]) {
     };
     let class = Class::ALL[usize::from(setup & 1)];
     let mut params = params(class);
-    params.patience = 30;
+    params.patience = Span::from_us(30);
     params.window_frames = 64;
     if setup & 2 != 0 {
         params.classes = Class::ALL.to_vec();

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use guard::session::State;
+use guard::session::{Lifecycle, State, Step};
 use guard::{Command, Endpoint, Event, Params};
 use testkit::{Duo, Fate, Side};
 use units::{Bytes, Span};
@@ -170,21 +170,167 @@ fn ends_made_active_can_be_deactivated_like_any_other() {
 }
 
 #[test]
-fn an_epoch_beyond_reason_is_not_adopted() {
+fn any_epoch_is_followed_by_another() {
+    for epoch in [u32::MAX, 0x7fff_ffff, 0x8000_0000] {
+        let params = params(Class::Ordered);
+        let mut link = dormant(&params);
+        let message = wire::link::Session {
+            kind: SessionKind::Hello { asked: false },
+            instance: 9,
+            heard: 0,
+            epoch,
+            agreement: params.agreement(),
+        };
+        let header = wire::link::Header::session(wire::link::Epoch::default(), message);
+        link.inject(Side::Left, guard::Packet { header, body: None });
+        settle(&mut link);
+        link.command(Side::Left, Command::Activate);
+        settle(&mut link);
+        assert_eq!(states(&link), [State::Active; 2], "{epoch:#x}");
+    }
+}
+
+/// The peer restarted dormant and nobody noticed, because there was nothing to send.
+#[test]
+fn a_bye_that_nobody_knows_of_is_answered_and_the_link_closes_at_once() {
     let params = params(Class::Ordered);
-    let mut link = dormant(&params);
-    let message = wire::link::Session {
-        kind: SessionKind::Hello,
-        instance: 9,
-        heard: 0,
-        epoch: u32::MAX,
-        agreement: params.agreement(),
-    };
-    let header = wire::link::Header::session(wire::link::Epoch::default(), message);
-    link.inject(Side::Left, guard::Packet { header, body: None });
-    link.command(Side::Left, Command::Activate);
+    let mut link = active(&params);
+    link.replace(Side::Right, Endpoint::new(params.clone(), 77));
+    let asked = link.now;
+    link.command(Side::Left, Command::Deactivate);
+    send(&mut link, Side::Left, Class::Ordered, 0..3);
+    while states(&link) != [State::Dormant; 2] {
+        assert!(link.step(&mut |_, _| Fate::Arrives));
+    }
+    let took = link.now.since(asked);
+    assert!(took < params.session.retry, "a round trip, not a number of tries: {took:?}");
     settle(&mut link);
+    assert_eq!(numbers(link.delivered(Side::Right)), [0, 1, 2]);
+}
+
+/// Nobody answers at all.
+#[test]
+fn a_farewell_ends_after_a_time_whatever_the_peer_does() {
+    let mut params = params(Class::Ordered);
+    params.session.linger = params.session.retry * 10;
+    let mut link = active(&params);
+    let asked = link.now;
+    link.command(Side::Left, Command::Deactivate);
+    while link.machine(Side::Left).state() != State::Dormant {
+        assert!(link.step(&mut |_, _| Fate::Lost));
+    }
+    let took = link.now.since(asked);
+    assert!(took >= params.session.linger && took <= params.session.retry * 11, "{took:?}");
+    assert_eq!(link.events(Side::Left), [Event::Deactivated]);
+}
+
+/// A program that was not running has not been waiting: the peer gets its chance to answer.
+#[test]
+fn a_stall_of_our_own_does_not_end_a_farewell() {
+    let params = params(Class::Ordered);
+    let mut life = Lifecycle::new(1, params.agreement(), params.session, 1);
+    life.establish(2);
+    assert!(!life.deactivate(after(1)));
+    life.try_to_close(true, true);
+    let late = after(1) + params.session.linger * 5;
+    let steps = [0, 1, 2, 3].map(|n| life.on_retry(late + params.session.retry * n, false));
+    assert_eq!(steps, [Step::Nothing, Step::Nothing, Step::Nothing, Step::Closed]);
+}
+
+#[test]
+fn a_farewell_of_a_live_link_lasts_a_second_at_most() {
+    assert_eq!(Params::host(1_518, Class::Ordered, 2, 1_024, Span::from_ms(50)).session.linger, Span::from_ms(1_000));
+}
+
+#[test]
+fn a_peer_that_restarts_does_not_undo_a_deactivation() {
+    let params = params(Class::Ordered);
+    for (command, states_then) in [
+        // A daemon that starts offers protection; it has not been asked.
+        (Command::Offer, [State::Dormant; 2]),
+        (Command::Activate, [State::Active; 2]),
+    ] {
+        let mut link = active(&params);
+        link.command(Side::Left, Command::Deactivate);
+        settle(&mut link);
+        link.replace(Side::Right, Endpoint::new(params.clone(), 77));
+        for side in Side::BOTH {
+            link.events(side);
+        }
+        link.command(Side::Right, command);
+        settle(&mut link);
+        assert_eq!(states(&link), states_then, "{command:?}");
+        if command == Command::Offer {
+            assert!(link.machine(Side::Left).is_deactivated());
+            assert_eq!(link.events(Side::Right), [Event::Refused(Refusal::Deactivated)]);
+            assert_eq!(link.events(Side::Left), []);
+        }
+    }
+}
+
+/// Whoever is asked, and whichever end was deactivated or both: it is the latest word that counts.
+#[test]
+fn a_deactivated_link_is_activated_from_either_end() {
+    for deactivated in [&[Side::Left][..], &[Side::Right], &Side::BOTH] {
+        for activated in Side::BOTH {
+            let mut link = active(&params(Class::Ordered));
+            for side in deactivated {
+                link.command(*side, Command::Deactivate);
+            }
+            settle(&mut link);
+            assert_eq!(states(&link), [State::Dormant; 2]);
+            link.command(activated, Command::Activate);
+            settle(&mut link);
+            assert_eq!(states(&link), [State::Active; 2], "{deactivated:?}, then {activated:?}");
+        }
+    }
+}
+
+/// The end that was not deactivated keeps offering, and is protected as soon as the other one is asked to.
+#[test]
+fn an_end_that_wants_protection_keeps_trying_and_disturbs_nobody() {
+    let mut params = params(Class::Ordered);
+    params.session.heartbeat = Some(params.session.retry * 5);
+    let a_while = params.session.retry * 100;
+    let mut link = dormant(&params);
+    for side in Side::BOTH {
+        link.command(side, Command::Offer);
+    }
+    let deadline = link.now + a_while;
+    link.run(deadline, &mut |_, _| Fate::Arrives);
+    assert_eq!(Side::BOTH.map(|side| link.events(side)), [vec![Event::Activated], vec![Event::Activated]]);
+    link.command(Side::Left, Command::Deactivate);
+    let deadline = link.now + a_while;
+    let mut refused = 0;
+    link.run(deadline, &mut |_, packet| {
+        let message = packet.header.message();
+        refused += u32::from(message.is_some_and(|m| m.kind == SessionKind::Refuse(Refusal::Deactivated)));
+        Fate::Arrives
+    });
+    assert_eq!(states(&link), [State::Dormant; 2]);
+    assert_eq!(Side::BOTH.map(|side| link.events(side)), [vec![Event::Deactivated], vec![Event::Deactivated]]);
+    assert!((10..40).contains(&refused), "{refused}");
+    link.command(Side::Left, Command::Offer);
+    let deadline = link.now + a_while;
+    link.run(deadline, &mut |_, _| Fate::Arrives);
     assert_eq!(states(&link), [State::Active; 2]);
+}
+
+/// A wire that breaks while somebody deactivates one end: when it is back, the other's asking is declined.
+#[test]
+fn losing_sight_of_each_other_does_not_undo_a_deactivation() {
+    let mut params = params(Class::Ordered);
+    params.patience = Span::from_us(20);
+    let mut link = active(&params);
+    for side in Side::BOTH {
+        send(&mut link, side, Class::Ordered, 0..10);
+    }
+    let deadline = link.now + Span::from_us(200);
+    link.run(deadline, &mut |_, _| Fate::Lost);
+    assert_eq!(states(&link), [State::Asking; 2]);
+    link.command(Side::Left, Command::Deactivate);
+    settle(&mut link);
+    assert_eq!(states(&link), [State::Dormant; 2]);
 }
 
 #[test]
@@ -249,7 +395,7 @@ fn frames_held_for_a_restarted_sender_come_out_before_its_new_ones() {
 #[test]
 fn a_peer_that_falls_silent_is_given_up_and_frames_pass_unprotected() {
     let mut params = params(Class::Ordered);
-    params.patience = 20;
+    params.patience = Span::from_us(20);
     let mut link = active(&params);
     send(&mut link, Side::Left, Class::Ordered, 0..10);
     let deadline = link.now + Span::from_us(200);
@@ -290,7 +436,7 @@ fn another_version_is_refused() {
         Fate::Lost
     });
     let mut hello = old.unwrap();
-    assert_eq!(hello.kind, SessionKind::Hello);
+    assert_eq!(hello.kind, SessionKind::Hello { asked: true });
     hello.agreement.version = 0;
     let header = wire::link::Header::session(wire::link::Epoch::default(), hello);
     link.inject(Side::Right, guard::Packet { header, body: None });

@@ -78,7 +78,7 @@ fn setup() -> impl Strategy<Value = Params> {
             params.window_frames = window;
             params.window_bytes = Bytes::new(40_000);
             params.first_seq = Seq::new(first, era);
-            params.patience = 200;
+            params.patience = Span::from_us(200);
             params.ordering.limit = Bytes::new(12_000);
             params.ordering.backpressure = Some(Thresholds {
                 pause_at: Bytes::new(4_000),

@@ -3,10 +3,10 @@
 mod common;
 
 use common::*;
-use guard::Note;
 use guard::backpressure::Thresholds;
 use guard::reorder::Build;
-use testkit::{Fate, Side};
+use guard::{Endpoint, Note};
+use testkit::{Duo, Fate, Side};
 use units::{Bytes, Span};
 use wire::Seq;
 use wire::link::{Class, Kind, Wish};
@@ -401,5 +401,92 @@ fn sequence_numbers_wrap_many_times_under_loss() {
             got.sort_unstable();
         }
         assert!(got.iter().copied().eq(0..400_000), "{} frames", got.len());
+    }
+}
+
+/// The receiver has room for sixteen, and says so.
+#[test]
+fn the_window_in_use_is_the_smaller_one_of_the_two_ends() {
+    let ends = [200, 16].map(|window_frames| guard::Params { window_frames, ..params(Class::NonBlocking) });
+    let [left, right] = &ends;
+    let mut link = Duo::new(Endpoint::new(left.clone(), 1), Endpoint::new(right.clone(), 2), Span::from_ns(10), FLIGHT);
+    link.command(Side::Left, guard::Command::Activate);
+    settle(&mut link);
+    send(&mut link, Side::Left, Class::NonBlocking, 0..100);
+    // Nothing is acknowledged.
+    let mut first_sent = 0;
+    let deadline = link.now + Span::from_us(3);
+    link.run(deadline, &mut |_, packet| {
+        first_sent += u32::from(matches!(packet.header.kind(), Kind::Data(..)));
+        Fate::Lost
+    });
+    assert_eq!(first_sent, 16);
+}
+
+/// Nothing that the peer's window allows lies so far ahead.
+#[test]
+fn a_frame_beyond_the_announced_window_is_bad() {
+    for class in MODES {
+        let narrow = guard::Params { window_frames: 100, ..params(class) };
+        let mut link = established(&narrow);
+        send(&mut link, Side::Left, class, 0..10);
+        settle(&mut link);
+        let epoch = wire::link::Epoch::new(1);
+        for (ahead, bad) in [(101, 1), (30_000, 2), (99, 2)] {
+            let kind = Kind::Data(class, narrow.first_seq.plus(10 + ahead));
+            link.inject(Side::Right, guard::Packet::new(epoch, kind, None, Some(Numbered(9_999))));
+            assert_eq!(link.machine(Side::Right).counters().rx_bad, bad, "{ahead} ahead");
+        }
+        assert_eq!(link.machine(Side::Right).counters().rx_missing_seq, 99);
+    }
+}
+
+/// Both classes have much to send again; neither waits until the other is done.
+#[test]
+fn classes_take_turns_in_sending_again() {
+    let both = guard::Params { classes: Class::ALL.to_vec(), ..params(Class::Ordered) };
+    let mut link = established(&both);
+    for class in Class::ALL {
+        send(&mut link, Side::Left, class, 0..60);
+    }
+    let mut copies = Vec::new();
+    let (mut sent, mut over) = (0, false);
+    run(&mut link, &mut |side, packet| match packet.header.kind() {
+        Kind::Data(..) if side == Side::Left => {
+            sent += 1;
+            over |= sent > 100;
+            if over { Fate::Arrives } else { Fate::Lost }
+        }
+        Kind::Dummy(..) if sent <= 100 => Fate::Lost,
+        Kind::Retransmission(class, _) => {
+            copies.push(class);
+            Fate::Arrives
+        }
+        _ => Fate::Arrives,
+    });
+    let turns = copies.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!(copies.len() >= 8 && turns * 2 > copies.len(), "{turns} turns in {copies:?}");
+}
+
+/// What waits behind held frames is bounded in bytes, as more comes and as it leaves.
+#[test]
+fn unprotected_frames_that_wait_are_bounded_in_bytes() {
+    let mut link = established(&params(Class::Ordered));
+    let limit = params(Class::Ordered).ordering.limit.get() / 1_000;
+    for round in 0..3 {
+        send(&mut link, Side::Left, Class::Ordered, 0..2);
+        let lost = link.machine(Side::Right).counters().rx_missing_seq;
+        let mut lossy = lose(Side::Left, &[0]);
+        while link.machine(Side::Right).counters().rx_missing_seq == lost {
+            link.step(&mut lossy);
+        }
+        for stray in 0..limit as u32 {
+            link.inject(Side::Right, guard::Packet::bare(Numbered(100 + stray)));
+        }
+        assert!(numbers(link.delivered(Side::Right)).iter().all(|number| *number < 100), "round {round}");
+        link.inject(Side::Right, guard::Packet::bare(Numbered(9_999)));
+        assert_eq!(numbers(link.delivered(Side::Right)).last(), Some(&9_999), "round {round}");
+        settle(&mut link);
+        link.delivered(Side::Right);
     }
 }

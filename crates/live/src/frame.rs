@@ -237,7 +237,10 @@ mod tests {
 
     fn hello() -> Header {
         let agreement = Agreement { version: 1, classes: 1, protects: true, seal: 0, window: 9, mtu: 1_518 };
-        Header::session(Epoch::new(1), Session { kind: SessionKind::Hello, instance: 5, heard: 0, epoch: 1, agreement })
+        Header::session(
+            Epoch::new(1),
+            Session { kind: SessionKind::Hello { asked: false }, instance: 5, heard: 0, epoch: 1, agreement },
+        )
     }
 
     fn on_wire(framing: &mut Framing, header: &Header, body: Option<&[u8]>) -> Vec<u8> {

@@ -21,6 +21,7 @@ use guard::{Command, Endpoint, Event, Packet, Params, State, WIRE};
 use hdrhistogram::Histogram;
 use machine::{Machine, Pull};
 use units::{Bytes, Prob, Rate, Span, Time};
+use wire::link::{Kind, Refusal};
 
 use crate::backend::{Host, Wire};
 use crate::frame::Framing;
@@ -79,8 +80,6 @@ pub struct Link {
     init: InitAction,
     /// Protection is asked for, whether it is in force or not.
     wanted: bool,
-    /// Ask again then, after a refusal.
-    ask_at: Time,
     pull_at: Time,
     /// The wire had no room for all that was to go out.
     blocked: bool,
@@ -112,7 +111,6 @@ impl Link {
             coalescer: Coalescer::default(),
             init: setup.init,
             wanted: false,
-            ask_at: Time::NEVER,
             pull_at: Time::ZERO,
             blocked: false,
             fruitless: 0,
@@ -146,8 +144,8 @@ impl Link {
 
     pub fn command(&mut self, now: Time, command: Command) {
         match command {
-            Command::Activate => self.wanted = true,
-            Command::Deactivate => (self.wanted, self.ask_at) = (false, Time::NEVER),
+            Command::Activate | Command::Offer => self.wanted = true,
+            Command::Deactivate => self.wanted = false,
             Command::SetCopies(_) | Command::Expect(_) => {}
         }
         let command = match (command, &self.copies) {
@@ -163,7 +161,7 @@ impl Link {
     pub fn start_over(&mut self, instance: u32) {
         self.endpoint = Endpoint::new(self.endpoint.params().clone(), instance);
         self.shell.start_over();
-        (self.ask_at, self.pull_at) = (Time::NEVER, Time::ZERO);
+        self.pull_at = Time::ZERO;
         self.copies = self.copies.take().map(CopiesByLoss::start_over);
         self.set_gate();
     }
@@ -179,10 +177,6 @@ impl Link {
         let received = self.receive_from_wire(now)?;
         while let Some(key) = self.shell.due(now) {
             self.endpoint.on_timer(now, key, &mut self.shell);
-        }
-        if self.ask_at <= now {
-            self.ask_at = Time::NEVER;
-            self.endpoint.on_command(now, Command::Activate, &mut self.shell);
         }
         self.deliver()?;
         let taken = self.receive_from_host()?;
@@ -205,7 +199,7 @@ impl Link {
             (false, None) if self.shell.woken => now,
             (false, None) => self.pull_at,
         };
-        let next = self.shell.earliest_timer().min(pull_at).min(self.ask_at);
+        let next = self.shell.earliest_timer().min(pull_at);
         // A card whose own queue is full says nothing when it has room again: look again soon.
         let says_when = self.blocked && self.fruitless < 2;
         let most = if self.blocked && !says_when { most.min(LOOK_AGAIN) } else { most };
@@ -246,7 +240,12 @@ impl Link {
                             None => return,
                         },
                     };
+                    let session = arrived.header.kind() == Kind::Session;
                     endpoint.on_frame(now, WIRE, Packet { header: arrived.header, body }, shell);
+                    // Who greets is the peer once an epoch has begun with it, and not before: anybody can greet.
+                    if session && matches!(endpoint.state(), State::Dormant | State::Asking) {
+                        shell.framing.forget_peer();
+                    }
                 }
                 Err(reason) => warned.note(reason, endpoint.state(), shell, news),
             }
@@ -398,27 +397,17 @@ impl Link {
         for event in std::mem::take(&mut self.shell.events) {
             match event {
                 Event::Activated => self.wanted = true,
-                // The peer took leave; whoever wants protection again says so.
-                Event::Deactivated => {
+                // The peer took leave, or will not begin. If somebody here wants protection the endpoint keeps trying by
+                // itself; until it succeeds there is nothing to wait for.
+                Event::Deactivated | Event::Refused(Refusal::Deactivated) => {
                     self.wanted = false;
                     self.shell.framing.forget_peer();
                 }
-                Event::Refused(_) => {
-                    self.ask_at = now + Span::from_ms(1_000);
-                    self.shell.framing.forget_peer();
-                }
-                Event::PeerLost => {
-                    self.shell.framing.forget_peer();
-                    if self.endpoint.state() == State::Dormant {
-                        self.ask_at = now;
-                    }
-                }
+                // The endpoint tries again.
+                Event::Refused(_) | Event::PeerLost => self.shell.framing.forget_peer(),
                 Event::Level(_) => {}
             }
             self.news.push(News::Endpoint(event));
-        }
-        if !self.wanted {
-            self.ask_at = Time::NEVER;
         }
         self.warned = Warned::default();
         self.set_gate();

@@ -152,7 +152,7 @@ impl<'a> Loop<'a> {
     /// Until asked to stop; the last status. Protection is asked for from the start if `activate` says so.
     pub fn run(mut self, activate: bool) -> io::Result<Status> {
         if activate {
-            self.link.command(self.clock.now(), Command::Activate);
+            self.link.command(self.clock.now(), Command::Offer);
         }
         let (mut last_busy, mut next_look, mut stop_at) = (Time::ZERO, Time::ZERO, Time::NEVER);
         let mut parting = None;
@@ -218,11 +218,15 @@ impl<'a> Loop<'a> {
     }
 
     /// Takes leave of the peer, and once that is done begins a new life at time zero. True when it has begun.
-    fn start_over(&mut self, now: Time, parting: &mut Option<(bool, Time)>) -> bool {
-        let (wanted, by) = *parting.get_or_insert_with(|| {
-            let wanted = self.link.wants_protection();
+    fn start_over(&mut self, now: Time, parting: &mut Option<(Option<Command>, Time)>) -> bool {
+        let (command, by) = *parting.get_or_insert_with(|| {
+            let command = match (self.link.wants_protection(), self.link.endpoint().is_deactivated()) {
+                (true, _) => Some(Command::Offer),
+                (false, true) => Some(Command::Deactivate),
+                (false, false) => None,
+            };
             self.link.command(now, Command::Deactivate);
-            (wanted, now + FAREWELL)
+            (command, now + FAREWELL)
         });
         if now < by && !self.has_parted() {
             return false;
@@ -231,8 +235,8 @@ impl<'a> Loop<'a> {
         self.clock = Clock::start();
         self.throughput = Throughput::default();
         self.link.start_over(instance());
-        if wanted {
-            self.link.command(Time::ZERO, Command::Activate);
+        if let Some(command) = command {
+            self.link.command(Time::ZERO, command);
         }
         true
     }
@@ -367,6 +371,9 @@ impl<'a> Loop<'a> {
                 let named =
                     |code: u8| ["no seal", "--crc", "--key"].get(usize::from(code)).copied().unwrap_or("a seal");
                 format!("the peer uses {}, this end {}; use the same at both", named(theirs.seal), named(ours.seal))
+            }
+            Refusal::Deactivated => {
+                "the peer was deactivated; to protect the link, say hitless link activate at either end".to_owned()
             }
         }
     }

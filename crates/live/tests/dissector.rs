@@ -145,9 +145,11 @@ fn examples() -> Vec<Example> {
         Example { header, inside }
     });
 
-    let refusals = [Refusal::Version, Refusal::Classes, Refusal::Window, Refusal::Mtu, Refusal::Seal];
+    use Refusal::{Classes, Deactivated, Mtu, Seal, Version, Window};
+    let refusals = [Version, Classes, Window, Mtu, Seal, Deactivated];
     let messages = [
-        SessionKind::Hello,
+        SessionKind::Hello { asked: false },
+        SessionKind::Hello { asked: true },
         SessionKind::Welcome,
         SessionKind::Confirm,
         SessionKind::Unknown,
@@ -187,18 +189,20 @@ fn code(kind: Kind) -> u8 {
 
 fn session_code(kind: SessionKind) -> u8 {
     match kind {
-        SessionKind::Hello => 0,
+        SessionKind::Hello { asked: false } => 0,
         SessionKind::Welcome => 1,
         SessionKind::Confirm => 2,
         SessionKind::Unknown => 3,
         SessionKind::Bye { rx_empty: false } => 4,
         SessionKind::Bye { rx_empty: true } => 5,
         SessionKind::Gone => 6,
+        SessionKind::Hello { asked: true } => 7,
         SessionKind::Refuse(Refusal::Version) => 8,
         SessionKind::Refuse(Refusal::Classes) => 9,
         SessionKind::Refuse(Refusal::Window) => 10,
         SessionKind::Refuse(Refusal::Mtu) => 11,
         SessionKind::Refuse(Refusal::Seal) => 12,
+        SessionKind::Refuse(Refusal::Deactivated) => 13,
     }
 }
 
@@ -415,7 +419,7 @@ fn the_info_column_tells_of_the_link_and_of_what_it_carries() {
     }
 }
 
-const INFO: [&str; 29] = [
+const INFO: [&str; 31] = [
     "TCP Plain epoch 0 [ack 513']",
     "ARP Plain epoch 1 [ack 513' non-blocking hold missing 7+3 65530'+255]",
     "TCP Plain epoch 2 [ack 513']",
@@ -434,6 +438,7 @@ const INFO: [&str; 29] = [
     "hitless Notice epoch 3 [ack 513' non-blocking]",
     "hitless Notice epoch 0 [ack 513' hold missing 7+3 65530'+255]",
     "hitless Session epoch 2: Hello",
+    "hitless Session epoch 2: Hello, asked for",
     "hitless Session epoch 2: Welcome",
     "hitless Session epoch 2: Confirm",
     "hitless Session epoch 2: Unknown",
@@ -445,6 +450,7 @@ const INFO: [&str; 29] = [
     "hitless Session epoch 2: Refuse: window",
     "hitless Session epoch 2: Refuse: MTU",
     "hitless Session epoch 2: Refuse: seal",
+    "hitless Session epoch 2: Refuse: deactivated",
 ];
 
 /// splitmix64: the same frames on every run.

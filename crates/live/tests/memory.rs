@@ -363,6 +363,36 @@ fn two_ends_that_do_not_agree_say_why_and_go_on_unprotected() {
 }
 
 #[test]
+fn a_daemon_that_restarts_does_not_undo_its_peers_deactivation() {
+    let blocking = |number, instance| {
+        end(number, Seal::None, Class::Ordered, |setup| {
+            (setup.init, setup.instance) = (InitAction::Block, instance);
+        })
+    };
+    let mut pair = Pair::new([blocking(0, 10), blocking(1, 11)]);
+    for end in &mut pair.ends {
+        end.link.command(pair.now, Command::Offer);
+    }
+    pair.run(Span::from_ms(5), &mut |_| true);
+    assert_eq!(pair.states(), [State::Active; 2]);
+    pair.ends[0].link.command(pair.now, Command::Deactivate);
+    pair.run(Span::from_ms(20), &mut |_| true);
+    pair.ends[1] = blocking(1, 99);
+    pair.ends[1].link.command(pair.now, Command::Offer);
+    pair.ends[1].sends.borrow_mut().push_back(frame(1, 1, 60));
+    pair.run(Span::from_ms(1_500), &mut |_| true);
+    assert_eq!(pair.states(), [State::Dormant; 2]);
+    // It was told no: there is nothing to wait for.
+    assert!(!pair.ends[1].link.wants_protection());
+    assert_eq!(pair.ends[0].got.borrow().len(), 1);
+    let declined = News::Endpoint(guard::Event::Refused(wire::link::Refusal::Deactivated));
+    assert_eq!(pair.ends[1].link.news(), [declined], "once, though it keeps offering");
+    pair.ends[1].link.command(pair.now, Command::Activate);
+    pair.run(Span::from_ms(5), &mut |_| true);
+    assert_eq!(pair.states(), [State::Active; 2]);
+}
+
+#[test]
 fn any_bytes_off_the_wire_are_survived_and_no_memory_is_lost() {
     let rounds: u64 =
         std::env::var("HITLESS_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(20_000);
@@ -388,7 +418,9 @@ fn any_bytes_off_the_wire_are_survived_and_no_memory_is_lost() {
             let strange = strange_frame(&mut random, &seen);
             pair.ends[(round % 2) as usize].arrives.borrow_mut().push_back(strange);
         }
-        pair.run(Span::from_ms(400), &mut |_| true);
+        // Whatever they made of it, they protect again.
+        pair.run(Span::from_ms(2_000), &mut |_| true);
+        assert_eq!(pair.states(), [State::Active; 2]);
         for end in &mut pair.ends {
             end.link.command(pair.now, Command::Deactivate);
         }

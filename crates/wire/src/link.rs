@@ -22,7 +22,7 @@ pub use header::{Header, Malformed};
 pub use session::{Agreement, Refusal, Session, SessionKind};
 
 /// The version of this format; two ends must have the same.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// What the header adds to a protected frame.
 pub const DATA_HEADER: u32 = 3;

@@ -7,7 +7,7 @@ use wire::link::{Class, Feedback, Header, Kind};
 use super::{Endpoint, Event, Line, WIRE, lane};
 use crate::auto::{Auto, Level};
 use crate::packet::{Body, Packet};
-use crate::session::{State, Step};
+use crate::session::State;
 
 impl<B: Body> Endpoint<B> {
     pub(super) fn level(&self) -> Option<Level> {
@@ -77,10 +77,12 @@ impl<B: Body> Endpoint<B> {
             return false;
         }
         let copies = self.auto.as_ref().map_or(self.copies, Auto::copies);
-        for at in 0..self.lines.len() {
+        let first = self.copy_turn;
+        for at in (first..self.lines.len()).chain(0..first) {
             let line = &mut self.lines[at];
             let class = line.class;
             if let Some((seq, body)) = line.tx.next_copy(copies, out) {
+                self.copy_turn = if at + 1 < self.lines.len() { at + 1 } else { 0 };
                 self.counters.tx_replay += 1;
                 self.transmit(Kind::Retransmission(class, seq), None, Some(body), out);
                 return true;
@@ -189,7 +191,6 @@ impl<B: Body> Endpoint<B> {
         line.tx.dummies.sent(now);
         let kind = Kind::Dummy(line.class, line.tx.latest_sent());
         self.counters.tx_dummy += 1;
-        self.unanswered = self.unanswered.saturating_add(1);
         self.transmit(kind, feedback, None, out);
         self.notice_silence(now, out);
     }
@@ -206,11 +207,12 @@ impl<B: Body> Endpoint<B> {
         self.pull_dummy(now, out)
     }
 
-    /// Too many dummies in a row without a word from the peer: it is gone.
+    /// Dummies for so long without a word from the peer: it is gone.
     pub(super) fn notice_silence<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
-        if self.unanswered > self.params.patience && !self.params.dummies.endless {
-            self.life.on_silence();
-            self.follow(now, Step::Forgotten, out);
+        let silent = self.silence.on_dummy(now, self.params.dummies.every);
+        if silent > self.params.patience && !self.params.dummies.endless {
+            let step = self.life.on_silence();
+            self.follow(now, step, out);
         }
     }
 }

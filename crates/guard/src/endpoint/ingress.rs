@@ -46,9 +46,9 @@ impl<B: Body> Endpoint<B> {
         if self.auto.is_some() || self.is_empty() {
             return self.pass_up(body, out);
         }
+        self.bare_bytes += Bytes::new(u64::from(body.len()));
         self.bare.push_back(body);
-        let waiting = self.bare.iter().fold(0, |sum, body| sum + u64::from(body.len()));
-        if Bytes::new(waiting) > self.params.ordering.limit {
+        if self.bare_bytes > self.params.ordering.limit {
             for line in &mut self.lines {
                 line.rx.flush(&mut self.counters, out);
             }
@@ -65,6 +65,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn release_bare<O: Out<Self>>(&mut self, out: &mut O) {
         while !self.bare.is_empty() && self.is_empty() {
             if let Some(body) = self.bare.pop_front() {
+                self.bare_bytes -= Bytes::new(u64::from(body.len()));
                 self.pass_up(body, out);
             }
         }
@@ -91,7 +92,8 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn on_other<O: Out<Self>>(&mut self, now: Time, header: &Header, body: Option<B>, out: &mut O) {
         if let Some(message) = header.message() {
             let before = self.life.state();
-            let step = self.life.on_message(message);
+            let heard = self.lines.iter().any(|line| line.tx.is_answered() || line.rx.has_heard());
+            let step = self.life.on_message(now, message, heard);
             self.follow(now, step, out);
             // Only then: a peer that keeps talking must not put off our own repetition for ever.
             if self.life.state() != before {
@@ -157,7 +159,9 @@ impl<B: Body> Endpoint<B> {
         let fresh = line.tx.is_fresh(feedback.latest);
         match line.tx.on_feedback(feedback, out) {
             Ok(missing) => {
-                self.unanswered = if fresh { 0 } else { self.unanswered };
+                if fresh {
+                    self.silence.end();
+                }
                 self.counters.tx_missing += u64::from(missing);
                 if let Some(auto) = &mut self.auto {
                     auto.on_missing(missing);
@@ -183,7 +187,8 @@ impl<B: Body> Endpoint<B> {
             }
             Step::Agreed => out.complete(Event::Activated),
             Step::Refused(reason) => out.complete(Event::Refused(reason)),
-            Step::Forgotten => {
+            Step::Forgotten | Step::Contradicted => {
+                self.counters.rx_bad += u64::from(step == Step::Contradicted);
                 self.begin(out);
                 out.complete(Event::PeerLost);
             }
@@ -202,12 +207,14 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn begin<O: Out<Self>>(&mut self, out: &mut O) {
         self.tx_peak = self.tx_peak();
         self.rx_peak = self.rx_peak();
-        for mut line in std::mem::replace(&mut self.lines, lines(&self.params)) {
+        let first = self.params.first_seq.plus(self.life.first_number());
+        let fresh = lines(&self.params, first, self.life.peer_window());
+        for mut line in std::mem::replace(&mut self.lines, fresh) {
             self.counters.flushed += line.tx.flush(out);
             line.rx.flush(&mut self.counters, out);
         }
         self.release_bare(out);
-        self.unanswered = 0;
+        self.silence.end();
     }
 
     pub(super) fn set_session_timer<O: Out<Self>>(&self, now: Time, out: &mut O) {

@@ -48,7 +48,7 @@ impl<B: Body> Endpoint<B> {
             self.counters.rx_ack += 1;
             let fresh = line.tx.is_fresh(latest);
             match line.tx.on_ack(latest, wish, out) {
-                Ok(()) if fresh => self.unanswered = 0,
+                Ok(()) if fresh => self.silence.end(),
                 Ok(()) => {}
                 Err(_) => self.counters.rx_bad += 1,
             }

@@ -351,7 +351,7 @@ mod tests {
             check(kind, Some(feedback()));
         }
         let session = Session {
-            kind: SessionKind::Hello,
+            kind: SessionKind::Hello { asked: false },
             instance: 0xdead_beef,
             heard: 7,
             epoch: 3,

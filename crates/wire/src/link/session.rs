@@ -3,8 +3,9 @@
 /// What an end asks or answers. See `guard::session` for the order in which they are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionKind {
-    /// Protect this link with me, in an epoch of at least this number.
-    Hello,
+    /// Protect this link with me, in this epoch or a later one. `asked` if somebody said so to an end that was running
+    /// already; otherwise it says so by itself: because it was started, or lost sight of its peer.
+    Hello { asked: bool },
     /// Yes, in this epoch.
     Welcome,
     /// I heard your welcome.
@@ -27,6 +28,8 @@ pub enum Refusal {
     Window,
     Mtu,
     Seal,
+    /// Somebody deactivated this end, and nobody has asked for protection since.
+    Deactivated,
 }
 
 /// What both ends must agree on.
@@ -39,7 +42,7 @@ pub struct Agreement {
     pub protects: bool,
     /// How frames are sealed against corruption or forgery; its meaning is the driver's, up to 127.
     pub seal: u8,
-    /// The most frames this end keeps outstanding in a class.
+    /// The most frames this end keeps outstanding in a class, and the most that it has room for.
     pub window: u16,
     /// The longest frame this end sends.
     pub mtu: u16,
@@ -61,13 +64,14 @@ impl Session {
 
     pub(super) fn emit(&self, out: &mut [u8]) {
         out[0] = match self.kind {
-            SessionKind::Hello => 0,
+            SessionKind::Hello { asked: false } => 0,
             SessionKind::Welcome => 1,
             SessionKind::Confirm => 2,
             SessionKind::Unknown => 3,
             SessionKind::Bye { rx_empty: false } => 4,
             SessionKind::Bye { rx_empty: true } => 5,
             SessionKind::Gone => 6,
+            SessionKind::Hello { asked: true } => 7,
             SessionKind::Refuse(reason) => 8 + reason as u8,
         };
         out[1] = self.agreement.version;
@@ -85,18 +89,20 @@ impl Session {
         let word = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         let long = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let kind = match bytes[0] {
-            0 => SessionKind::Hello,
+            0 => SessionKind::Hello { asked: false },
             1 => SessionKind::Welcome,
             2 => SessionKind::Confirm,
             3 => SessionKind::Unknown,
             4 => SessionKind::Bye { rx_empty: false },
             5 => SessionKind::Bye { rx_empty: true },
             6 => SessionKind::Gone,
+            7 => SessionKind::Hello { asked: true },
             8 => SessionKind::Refuse(Refusal::Version),
             9 => SessionKind::Refuse(Refusal::Classes),
             10 => SessionKind::Refuse(Refusal::Window),
             11 => SessionKind::Refuse(Refusal::Mtu),
             12 => SessionKind::Refuse(Refusal::Seal),
+            13 => SessionKind::Refuse(Refusal::Deactivated),
             _ => return None,
         };
         Some(Self {

@@ -1,0 +1,41 @@
+//! How an epoch ends in good order: nothing unprotected follows until all that was protected is delivered.
+
+use units::Time;
+use wire::link::SessionKind;
+
+use super::{Lifecycle, State, Step};
+
+impl Lifecycle {
+    pub(super) fn close(&mut self, now: Time) {
+        self.state = State::Closing;
+        self.tries = 0;
+        self.until = now + self.timing.linger;
+        self.announced = None;
+    }
+
+    /// The peer does not take part in the farewell.
+    pub(super) fn vanish(&mut self) -> Step {
+        self.state = State::Dormant;
+        self.pending = None;
+        Step::Closed
+    }
+
+    /// Moves a closing link on: `drained` if all that we sent is acknowledged, `empty` if all that we
+    /// received is delivered.
+    pub fn try_to_close(&mut self, drained: bool, empty: bool) -> Step {
+        if self.state != State::Closing || !drained {
+            return Step::Nothing;
+        }
+        let done = self.heard_bye && empty;
+        if done && self.peer_is_empty {
+            self.state = State::Dormant;
+            self.say(SessionKind::Gone);
+            return Step::Closed;
+        }
+        if self.announced != Some(done) {
+            self.announced = Some(done);
+            self.say(SessionKind::Bye { rx_empty: done });
+        }
+        Step::Nothing
+    }
+}
