@@ -390,6 +390,87 @@ fn packets_without_time_to_live_are_in_a_loop() {
     assert_eq!(json(&[&up, &down, "--ttl", "0"])["lost"][0]["cause"], "unknown");
 }
 
+/// MLD report, router solicitation, OSPF hello and mDNS: nothing of it is forwarded.
+fn link_local(number: u32) -> Vec<u8> {
+    let v6 = |dst: [u8; 2], hops: u8, kind: u8| {
+        let mut frame = [&[2; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, 58, hops, 0xfe, 0x80]].concat();
+        frame.extend([&[0; 13][..], &[1], &[0xff, 2], &[0; 12], &dst, &[kind, 0, 0, 0]].concat());
+        frame.extend(number.to_be_bytes());
+        frame
+    };
+    let v4 = |protocol: u8, last: u8| {
+        let mut frame = ip(protocol, number as u16, 0, [10, 0, 0, 1], &number.to_be_bytes());
+        frame[22] = 1;
+        frame[30..34].copy_from_slice(&[224, 0, 0, last]);
+        frame
+    };
+    match number % 4 {
+        0 => v6([0, 0x16], 1, 143),
+        1 => v6([0, 2], 255, 133),
+        2 => v4(89, 5),
+        _ => v4(17, 251),
+    }
+}
+
+#[test]
+fn link_local_packets_are_counted_apart_and_never_judged() {
+    let folder = Folder::new("link-local");
+    let mut up = sent(200, tcp);
+    let mut down = arriving(&up, &[20, 30]);
+    up.extend((0..12).map(|number| (u64::from(number) * 10_000_000 + 5, link_local(number))));
+    up.sort_by_key(|(at, _)| *at);
+    // The router behind has neighbors of its own.
+    down.push((190_000_001, link_local(1_001)));
+    let [up, down] = [("up", up), ("down", down)].map(|(name, frames)| folder.file(name, &pcap(&frames, 65_535)));
+    for way in [&["--exact"][..], &[], &["--whole"]] {
+        let answer = json(&[&[&*up, &down], way].concat());
+        assert_eq!(
+            (&answer["losses"], &answer["judged"], &answer["packets_up"]),
+            (&2.into(), &200.into(), &200.into())
+        );
+        assert_eq!(answer["link_local"], serde_json::json!({"up": 12, "down": 1}));
+        assert_eq!((&answer["only_down"], &answer["causes"]["loop"]), (&0.into(), &Value::Null));
+    }
+    assert!(text(&[&up, &down]).contains("12 packets of link-local scope"));
+    let only = folder.file("only", &pcap(&sent(5, link_local), 65_535));
+    assert!(refused(&[&only, &down]).contains("only link-local packets"));
+}
+
+/// An acknowledgement from the other end.
+fn ack(number: u32) -> Vec<u8> {
+    let mut frame = tcp(number);
+    frame.swap(29, 33);
+    for at in 34..36 {
+        frame.swap(at, at + 2);
+    }
+    frame
+}
+
+#[test]
+fn the_share_of_loss_is_that_of_the_direction_compared() {
+    let folder = Folder::new("both-ways");
+    let (there, back) = (sent(1_000, tcp), sent(400, ack));
+    // One in 50 is lost on the way there, and some on the way back, which are no part of the question.
+    let lost: Vec<usize> = (10..1_000).step_by(50).collect();
+    let [mut up, mut down] =
+        [[there.clone(), arriving(&back, &[7, 90])].concat(), [arriving(&there, &lost), back].concat()];
+    for frames in [&mut up, &mut down] {
+        frames.sort_by_key(|(at, _)| *at);
+    }
+    let [up, down] = [("up", up), ("down", down)].map(|(name, frames)| folder.file(name, &pcap(&frames, 65_535)));
+    for way in [&["--exact"][..], &[]] {
+        let answer = json(&[&[&*up, &down], way].concat());
+        assert_eq!((&answer["losses"], &answer["judged"]), (&20.into(), &1_000.into()));
+        assert_eq!((&answer["other_direction"], &answer["packets_up"]), (&398.into(), &1_398.into()));
+        assert!((answer["loss"].as_f64().unwrap() - 0.02).abs() < 1e-12);
+    }
+    let told = text(&[&up, &down]);
+    assert!(
+        told.starts_with("20 packets lost (2.00 %) of 1,000 judged; UP has 1,398 (398 of them go the other way)"),
+        "{told}"
+    );
+}
+
 /// What tshark reads in it: times in nanoseconds and lengths.
 fn tshark(path: &str) -> Vec<(u64, u64)> {
     let fields = ["-e", "frame.time_epoch", "-e", "frame.len"];

@@ -20,6 +20,7 @@
 mod clock;
 mod details;
 mod difference;
+mod direction;
 mod edges;
 mod merge;
 mod side;
@@ -92,8 +93,10 @@ pub enum Which {
 /// What is in one capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// IP packets.
+    /// IP packets that are compared.
     pub packets: u64,
+    /// Packets that no router forwards: never compared.
+    pub link_local: u64,
     /// Frames that are no IP packets.
     pub not_ip: u64,
     /// Frames of a link type that is not read here.
@@ -172,6 +175,8 @@ pub struct Comparison {
     pub up_lacks: bool,
     /// UP has packets of the way back of those that only DOWN has: both captures hold both directions.
     pub both_ways: bool,
+    /// Packets of UP that go from DOWN's side to UP's: none of these could be lost on the way that is compared.
+    pub other_way: u64,
     /// By how much DOWN's clock, and the way there, is ahead: in the middle, and from the beginning to the end.
     pub skew: Option<i64>,
     pub drift: i64,
@@ -191,7 +196,7 @@ impl Comparison {
 
     /// Packets that could have been lost.
     pub fn judged(&self) -> u64 {
-        self.up.packets - self.outside.packets()
+        (self.up.packets - self.outside.packets()).saturating_sub(self.other_way)
     }
 }
 
@@ -313,9 +318,13 @@ impl<'a> Session<'a> {
         let outside = edges::outside(&merged, &details, self.options.whole);
         let scale = merged.missing.scale();
         let all = merged.losses(details.only_down_named);
-        let Details { mut lost, flow_packets, only_down, down_outside, up_lacks, both_ways, alike, .. } = details;
-        lost.truncate(lost.len() - outside.named_after);
-        lost.drain(..outside.named_before);
+        let Details {
+            mut lost, mut directions, flow_packets, only_down, down_outside, up_lacks, both_ways, alike, ..
+        } = details;
+        let after = lost.split_off(lost.len() - outside.named_after);
+        for beyond in lost.drain(..outside.named_before).chain(after) {
+            directions.uncount(&beyond.loss.flow, scale);
+        }
         let flows = flow_packets.flows(&lost);
         let judged = all.saturating_sub((outside.named_before + outside.named_after) as u64 * scale);
         let Merged { up, down, clock, down_skipped, .. } = merged;
@@ -323,7 +332,6 @@ impl<'a> Session<'a> {
             up,
             down,
             unnamed: if scale == 1 { 0 } else { judged.saturating_sub(lost.len() as u64) },
-            lost,
             flows,
             outside: outside.packets,
             at_edges: outside.at_edges,
@@ -331,11 +339,13 @@ impl<'a> Session<'a> {
             down_outside: down_skipped.packets() + down_outside,
             up_lacks,
             both_ways,
+            other_way: directions.other_way(outside.clear_of_edges(&lost, scale)),
             skew: clock.skew(),
             drift: clock.drift(),
             depth,
             alike,
             share_packets: clock.is_known() || scale == 1 && all < up.packets - merged.up_skipped.packets(),
+            lost,
         }
     }
 

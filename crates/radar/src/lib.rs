@@ -28,6 +28,7 @@ pub mod meter;
 pub mod packet;
 pub mod read;
 pub mod rolling;
+mod scope;
 pub mod segment;
 pub mod signature;
 pub mod slots;

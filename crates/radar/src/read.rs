@@ -57,7 +57,7 @@ pub const DEPTH: usize = 128;
 
 /// Protocols whose headers are known here beside TCP and UDP.
 const ICMP: u8 = 1;
-const ICMP_V6: u8 = 58;
+pub(crate) const ICMP_V6: u8 = 58;
 const SCTP: u8 = 132;
 
 /// `None` for what is no IP packet.

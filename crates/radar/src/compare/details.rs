@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::difference::{Key, Table, flow_hash};
+use super::direction::Directions;
 use super::merge::Merged;
 use super::side::{Seen, Stop};
 use super::{FlowLosses, Lost, Outside, Session, Which};
@@ -29,6 +30,7 @@ pub struct Details {
     pub both_ways: bool,
     pub alike: u64,
     pub flow_packets: FlowPackets,
+    pub directions: Directions,
 }
 
 /// Beyond so many equal packets that arrived, nobody tells which of them were lost.
@@ -117,6 +119,7 @@ impl Session<'_> {
     fn search_up(&self, search: &mut Search<'_>, back: &HashSet<Flow>, depth: usize) -> Result<(), Stop> {
         let merged = search.merged;
         let mut flows = Flows::new(merged);
+        let mut directions = Directions::default();
         let mut side = self.side(Which::Up, depth)?;
         let mut index = 0;
         while let Some(seen) = side.next()? {
@@ -130,12 +133,16 @@ impl Session<'_> {
             }
             let compared = is_compared(index, merged.up.packets, merged.up_skipped);
             index += 1;
+            if compared {
+                directions.count(&seen.packet.flow);
+            }
             if compared && !merged.missing.is_left_out(&signature) {
                 search.meet(&signature, &seen, place, self.options.ttl);
             }
         }
         search.details.up_lacks = !search.extra.is_empty();
         search.details.flow_packets = FlowPackets(flows.counts);
+        search.details.directions = directions;
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::details::Details;
 use super::merge::Merged;
-use super::{LONG_RUN, Outside};
+use super::{LONG_RUN, Lost, Outside};
 use crate::signature::Signature;
 
 /// Nearer than this to the other capture's first or last frame, packets are compared before they are judged.
@@ -63,6 +63,14 @@ pub struct Edges {
     pub named_after: usize,
 }
 
+impl Edges {
+    /// Lost packets apart from those at the ends of UP, unless there are no others.
+    pub fn clear_of_edges<'l>(&self, lost: &'l [Lost], scale: u64) -> &'l [Lost] {
+        let [before, after] = [self.at_edges.before, self.at_edges.after].map(|packets| (packets / scale) as usize);
+        lost.get(before..lost.len().saturating_sub(after)).filter(|lost| !lost.is_empty()).unwrap_or(lost)
+    }
+}
+
 pub fn outside(merged: &Merged, details: &Details, whole: bool) -> Edges {
     let mut edges = Edges { packets: merged.up_skipped, ..Edges::default() };
     if whole {
@@ -70,10 +78,9 @@ pub fn outside(merged: &Merged, details: &Details, whole: bool) -> Edges {
     }
     let scale = merged.missing.scale();
     let lost = &details.lost;
-    let at = |lost: &super::Lost| i64::try_from(lost.loss.at.0).unwrap_or(i64::MAX);
-    let ends = |run: &[super::Lost]| run.first().zip(run.last()).map(|(first, last)| (at(first), at(last)));
-    let long =
-        |run: &[super::Lost]| ends(run).is_some_and(|(first, last)| is_long(run.len() as u64 * scale, first, last));
+    let at = |lost: &Lost| i64::try_from(lost.loss.at.0).unwrap_or(i64::MAX);
+    let ends = |run: &[Lost]| run.first().zip(run.last()).map(|(first, last)| (at(first), at(last)));
+    let long = |run: &[Lost]| ends(run).is_some_and(|(first, last)| is_long(run.len() as u64 * scale, first, last));
 
     // Everything from UP's first packet on, until DOWN has its first frame.
     let first = merged.down.first().saturating_sub(merged.clock.at_beginning());

@@ -4,6 +4,7 @@ use super::{Contents, Which};
 use crate::capture::{CaptureError, Reader, Record};
 use crate::packet::{Packet, Stamp};
 use crate::read::{DEPTH, LinkType, packet};
+use crate::scope::is_link_local;
 
 /// Why an attempt ends early.
 pub enum Stop {
@@ -91,6 +92,10 @@ impl<'a> Side<'a> {
                 self.contents.not_ip += 1;
                 continue;
             };
+            if is_link_local(&packet, bytes, link) {
+                self.contents.link_local += 1;
+                continue;
+            }
             if bytes.len() < len as usize
                 && let Some(kept) = kept(bytes, link)
             {

@@ -20,6 +20,10 @@ pub struct Answer {
     losses: u64,
     loss: f64,
     judged: u64,
+    /// Packets of UP that came from DOWN's side: they could not be lost on the way that is compared.
+    other_direction: u64,
+    /// Packets that no router forwards: neither compared nor judged.
+    link_local: Both<u64>,
     causes: BTreeMap<Cause, u64>,
     flows: Vec<FlowLine>,
     /// Packets of UP before DOWN's capture began and after it ended: not judged.
@@ -128,6 +132,8 @@ impl Answer {
             losses: comparison.losses(),
             loss: found.loss(),
             judged: comparison.judged(),
+            other_direction: comparison.other_way,
+            link_local: Both { up: comparison.up.link_local, down: comparison.down.link_local },
             causes: by_cause,
             flows: comparison.flows.iter().map(FlowLine::new).collect(),
             outside: comparison.outside.into(),

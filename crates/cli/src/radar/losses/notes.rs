@@ -98,6 +98,12 @@ fn of_contents(name: &str, contents: &Contents) -> Vec<String> {
     if contents.not_ip > 0 {
         notes.push(format!("{name}: {} frames are no IP and left out", thousands(contents.not_ip)));
     }
+    if contents.link_local > 0 {
+        let found = packets(contents.link_local);
+        notes.push(format!(
+            "{name}: {found} of link-local scope, which no router forwards, counted apart and not judged"
+        ));
+    }
     if contents.other_links > 0 {
         let frames = thousands(contents.other_links);
         notes.push(format!("{name}: {frames} frames of link types that are not read here are left out"));
@@ -148,6 +154,7 @@ pub fn refusal(error: &CompareError, args: &LossesArgs) -> String {
         CompareError::NoPackets(which, contents) => {
             let frames = contents.not_ip + contents.other_links;
             let has = match frames {
+                _ if contents.link_local > 0 => "has only link-local packets, which are not compared".to_owned(),
                 0 => "has no packets".to_owned(),
                 frames => format!("has {} frames and none of them is IP", thousands(frames)),
             };

@@ -29,8 +29,12 @@ pub fn summary(found: &Found<'_>) -> String {
         0 => String::new(),
         unnamed => format!(", {} of them unnamed", thousands(unnamed)),
     };
+    let other_way = match comparison.other_way {
+        0 => String::new(),
+        packets => format!(" ({} of them go the other way)", thousands(packets)),
+    };
     let mut text = format!(
-        "{lost}{unnamed} of {} judged; UP has {}, DOWN {}\n",
+        "{lost}{unnamed} of {} judged; UP has {}{other_way}, DOWN {}\n",
         thousands(comparison.judged()),
         thousands(comparison.up.packets),
         thousands(comparison.down.packets)
