@@ -9,11 +9,10 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-use report::flows::{self, Summary, summarize};
+use report::flows::{self, Origin, RunResult, Summary, summarize};
 use report::parallel;
-use serde::Serialize;
-use sim::link::Watch;
-use sim::scenario::{Point, Scenario};
+use serde::{Deserialize, Serialize};
+use sim::scenario::{Config, Point, Scenario};
 
 use crate::args::RunArgs;
 use crate::output::{Done, Failure, print};
@@ -36,16 +35,17 @@ pub fn run(args: &RunArgs, json: bool) -> Done {
         let wrong = |error| Failure::Usage(format!("--out {}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(wrong)?;
     }
-    let terminal = Terminal::of_runs();
-    terminal.expect_runs(all.len());
-    let runs = Runs::new(&terminal, args.out.as_deref());
-    let digests = parallel::map(&all, jobs(args.jobs), |run| runs.carry_out(run));
+    let terminal = Terminal::of_shares();
+    let runs = Runs::new(&terminal, args.out.as_deref(), all.len());
+    let results = parallel::map(&all, jobs(args.jobs), |run| runs.carry_out(run));
     terminal.finish();
     runs.failure()?;
-    let mut digests = digests.into_iter();
+    let command = command(args);
+    let origin = Origin { version: env!("CARGO_PKG_VERSION"), command: &command };
+    let mut results = results.into_iter();
     let mut summary = |point| {
-        let runs = of_point(point, args).into_iter().map(|run| (run.seed, digests.next().flatten()));
-        summarize(point, runs.collect())
+        let of_run = |run: Run<'_>| (run.seed, results.next().unwrap_or(RunResult::Missing));
+        summarize(point, of_point(point, args).into_iter().map(of_run).collect(), origin)
     };
     let summaries: Vec<_> = scenario.points.iter().map(&mut summary).collect();
     if let Some(folder) = &args.out {
@@ -63,7 +63,52 @@ fn read(path: &Path, sets: &[String]) -> Result<Scenario, Failure> {
     if text.len() as u64 == LONGEST_FILE {
         return Err(Failure::Usage(format!("{name}: expected less than {LONGEST_FILE} bytes")));
     }
-    Scenario::parse(&name, &text, sets).map_err(|error| Failure::Usage(error.to_string()))
+    let scenario = match configs(&text) {
+        Some(configs) => {
+            let configs = configs.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+            Scenario::of_configs(&name, configs, sets)
+        }
+        None => Scenario::parse(&name, &text, sets),
+    };
+    scenario.map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// A scenario in JSON, or the results of an earlier run, each of which says what it came from. `None` for TOML.
+fn configs(text: &str) -> Option<Result<Vec<Config>, serde_json::Error>> {
+    #[derive(Deserialize)]
+    struct Earlier {
+        config: Config,
+    }
+    let inside = text.trim_start().strip_prefix('[').map(str::trim_start);
+    if inside.is_some_and(|inside| inside.starts_with('{')) {
+        let earlier = serde_json::from_str::<Vec<Earlier>>(text);
+        return Some(earlier.map(|points| points.into_iter().map(|point| point.config).collect()));
+    }
+    text.trim_start().starts_with('{').then(|| {
+        let alone = serde_json::from_str::<Earlier>(text).map(|earlier| earlier.config);
+        alone.or_else(|_| serde_json::from_str::<Config>(text)).map(|config| vec![config])
+    })
+}
+
+/// How to get the same again: what else may be said on the command line has no effect on the result.
+fn command(args: &RunArgs) -> String {
+    let mut words = vec!["hitless".to_owned(), "sim".to_owned(), "run".to_owned(), args.file.display().to_string()];
+    for set in &args.set {
+        words.extend(["--set".to_owned(), set.clone()]);
+    }
+    if let Some(seeds) = &args.seeds {
+        words.extend(["--seeds".to_owned(), seeds.to_string()]);
+    }
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// As a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn of_point<'a>(point: &'a Point, args: &RunArgs) -> Vec<Run<'a>> {
@@ -84,7 +129,8 @@ fn describe<C: Serialize>(scenario: &Scenario, summaries: &[Summary<'_, C>], ter
         "" => String::new(),
         name => format!("{name}\n\n"),
     };
-    let known: Vec<&Summary<'_, C>> = summaries.iter().filter(|point| !point.seeds.is_empty()).collect();
+    let is_known = |point: &&Summary<'_, C>| !(point.seeds.is_empty() && point.partial_seeds.is_empty());
+    let known: Vec<&Summary<'_, C>> = summaries.iter().filter(is_known).collect();
     if !known.is_empty() {
         text += &flows::tables(&known);
     }
@@ -94,6 +140,10 @@ fn describe<C: Serialize>(scenario: &Scenario, summaries: &[Summary<'_, C>], ter
         let seeds: Vec<String> = point.missing_seeds.iter().map(u64::to_string).collect();
         let label = if point.label.is_empty() { String::new() } else { format!("{}: ", point.label) };
         text += &format!("interrupted, missing: {label}seed {}\n", seeds.join(", "));
+        if !point.partial_seeds.is_empty() {
+            let seconds = point.simulated_seconds;
+            text += &format!("{label}partial results: what was simulated until then, {seconds:.6} s\n");
+        }
     }
     text
 }

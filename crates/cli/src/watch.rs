@@ -19,6 +19,8 @@ pub struct Terminal {
 }
 
 const SILENT_FOR: Duration = Duration::from_secs(2);
+/// The length of a bar that shows a share.
+const SHARES: u64 = 10_000;
 
 impl Terminal {
     /// For one run of so many frames.
@@ -34,6 +36,27 @@ impl Terminal {
     /// For several runs; how many, they say themselves.
     pub fn of_runs() -> Self {
         Self::new(0, "runs", false)
+    }
+
+    /// For several runs of which it is known how far each is.
+    pub fn of_shares() -> Self {
+        let terminal = Self::new(SHARES, "", false);
+        if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {msg}, Ctrl-C shows what is known") {
+            terminal.bar.set_style(style);
+        }
+        terminal
+    }
+
+    /// How much of everything is done, and what to say beside the bar.
+    pub fn show(&self, share: f64, text: String) {
+        self.bar.set_position((share.clamp(0.0, 1.0) * SHARES as f64) as u64);
+        self.bar.set_message(text);
+    }
+
+    /// The share that the bar is at.
+    #[cfg(test)]
+    pub fn shown(&self) -> f64 {
+        self.bar.position() as f64 / SHARES as f64
     }
 
     fn new(len: u64, unit: &str, of_frames: bool) -> Self {

@@ -245,6 +245,147 @@ fn an_interrupted_run_leaves_whole_files_and_says_what_is_missing() {
     );
 }
 
+/// What a run says that is interrupted while it is under way.
+fn interrupted(args: &[&str]) -> String {
+    let mut running = Running(command(args).stdout(Stdio::piped()).spawn().unwrap());
+    // Processor time, not time: however busy the machine is, it has simulated something by then.
+    let spent = |id: u32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let fields: Vec<u64> =
+            stat.split_whitespace().skip(13).take(2).filter_map(|field| field.parse().ok()).collect();
+        fields.iter().sum::<u64>()
+    };
+    // In ticks of 10 ms.
+    while spent(running.0.id()) < 100 {
+        assert!(running.0.try_wait().unwrap().is_none(), "it ended too early");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Command::new("kill").args(["-INT", &running.0.id().to_string()]).status().unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut running.0.stdout.take().unwrap(), &mut said).unwrap();
+    assert_eq!(running.0.wait().unwrap().code(), Some(130));
+    said
+}
+
+#[test]
+fn an_interrupted_single_run_prints_what_was_simulated() {
+    let scratch = Scratch::new("partial");
+    let file = scratch.scenario(REQUESTS);
+    let endless = ["--set", "traffic.count=1e8", "--set", "link.protect=none", "--set", "measure={}"];
+    let args = [&[file.as_str()], &endless[..]].concat();
+    let text = interrupted(&args);
+    for part in ["flow completion time", "interrupted, missing: seed 1", "partial results"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let points: Value = serde_json::from_str(&interrupted(&[&args[..], &["--json"]].concat())).unwrap();
+    let point = &points[0];
+    assert_eq!((&point["seeds"], &point["partial_seeds"]), (&serde_json::json!([]), &serde_json::json!([1])));
+    assert_eq!(point["missing_seeds"], serde_json::json!([1]));
+    assert!(
+        point["traffic"][0]["complete"].as_u64().unwrap() > 0 && point["simulated_seconds"].as_f64().unwrap() > 0.0
+    );
+}
+
+/// A result without the words that name the command.
+fn result(text: &str) -> Value {
+    let mut points: Value = serde_json::from_str(text).unwrap();
+    for point in points.as_array_mut().unwrap() {
+        let command = point["command"].take();
+        assert!(command.as_str().is_some_and(|command| command.starts_with("hitless sim run ")), "{command}");
+        assert_eq!(point["version"], env!("CARGO_PKG_VERSION"));
+    }
+    points
+}
+
+/// A scenario as TOML: values in one line each, tables as such.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Object(entries) => {
+            let entries: Vec<String> = entries.iter().map(|(key, value)| format!("{key} = {}", toml(value))).collect();
+            format!("{{ {} }}", entries.join(", "))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn the_configuration_in_a_result_gives_the_result_again_byte_for_byte() {
+    let scratch = Scratch::new("again-config");
+    // Keys that have no effect in one point of the sweep, or because of --set; seeds that the file does not have.
+    let with_copies =
+        REQUESTS.replace("between = [\"sw2\", \"sw6\"]\n", "between = [\"sw2\", \"sw6\"]\n    copies = 2\n");
+    let file = scratch.scenario(&with_copies);
+    let args = [file.as_str(), "--seeds", "3,5", "--set", "traffic.count=50", "--set", "traffic.transport=cubic"];
+    let first = stdout(&[&args[..], &["--json"]].concat());
+    let points = result(&first);
+    for point in points.as_array().unwrap() {
+        assert_eq!(point["config"]["run"]["seeds"], serde_json::json!([3, 5]));
+        let entries = point["config"].as_object().unwrap();
+        let text: String = entries.iter().map(|(key, value)| format!("{key} = {}\n", toml(value))).collect();
+        let again = scratch.0.join("config.toml");
+        fs::write(&again, text).unwrap();
+        let again = stdout(&[again.to_str().unwrap(), "--json"]);
+        assert_eq!(serde_json::to_string(&result(&again)[0]).unwrap(), serde_json::to_string(point).unwrap());
+    }
+    // All points at once, from the result itself.
+    let saved = scratch.0.join("result.json");
+    fs::write(&saved, &first).unwrap();
+    let again = stdout(&[saved.to_str().unwrap(), "--json"]);
+    assert_eq!(result(&again), points);
+    let without_command = |text: &str| {
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("\"command\""));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(without_command(&again), without_command(&first), "the order of everything included");
+    let [broken, wrong] =
+        [("broken.json", "[{ \"config\": "), ("wrong.json", "{ \"topologi\": 1 }")].map(|(name, text)| {
+            let path = scratch.0.join(name);
+            fs::write(&path, text).unwrap();
+            run(&[path.to_str().unwrap()])
+        });
+    assert_eq!((broken.status.code(), wrong.status.code()), (Some(2), Some(2)));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("did you mean 'topology'?"));
+}
+
+#[test]
+fn a_link_may_simply_have_a_loss() {
+    let scratch = Scratch::new("loss");
+    let short = REQUESTS.replace("[[link.forward]]\n    loss = \"1e-2\"", "loss = 1e-2");
+    let of = |text: &str| {
+        let mut points = result(&stdout(&[&scratch.scenario(text), "--json"]));
+        for point in points.as_array_mut().unwrap() {
+            point["config"].take();
+        }
+        points
+    };
+    assert_eq!(of(&short), of(REQUESTS));
+    assert!(of(&short)[0]["corrupted"].as_u64().unwrap() > 0);
+    let both = REQUESTS.replace("protect = ", "loss = 1e-3\n    protect = ");
+    let output = run(&[&scratch.scenario(&both)]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("either loss or forward"));
+}
+
+#[test]
+fn a_flow_of_three_gigabytes_is_carried_by_every_transport() {
+    let scratch = Scratch::new("3gb");
+    for (transport, more) in
+        [("dctcp", "mss = 8948"), ("rdma", "mtu = 4096"), ("rdma", "mtu = 4096\nrecovery = \"irn\"")]
+    {
+        let text = format!(
+            "topology = {{ kind = \"pair\", rate = \"400G\" }}\n[[traffic]]\ntransport = \"{transport}\"\n{more}\n\
+             work = \"series\"\nfrom = \"h0\"\nto = \"h1\"\nsize = \"3GB\"\ncount = 1e0\n"
+        );
+        let points: Value = serde_json::from_str(&stdout(&[&scratch.scenario(&text), "--json"])).unwrap();
+        let traffic = &points[0]["traffic"][0];
+        assert_eq!((&traffic["flows"], &traffic["complete"]), (&1.into(), &1.into()), "{transport} {more}");
+        // No faster than the wire, and not far below it.
+        let fct = traffic["fct_us"]["p50"].as_f64().or(traffic["fct_us"]["max"].as_f64()).unwrap();
+        assert!((60_000.0..90_000.0).contains(&fct), "{transport} {more}: {fct} us");
+    }
+}
+
 /// Fields of the packets that a filter lets pass, one line each.
 fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Vec<Vec<String>> {
     let checks = ["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"];

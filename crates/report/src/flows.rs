@@ -26,5 +26,5 @@ mod tables;
 pub use digest::Digest;
 pub use files::{file_name, whole_file, write_run};
 pub use percentiles::Percentiles;
-pub use summary::{Summary, summarize};
+pub use summary::{Origin, RunResult, Summary, summarize};
 pub use tables::tables;

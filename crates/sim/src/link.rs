@@ -20,6 +20,7 @@ pub use outcome::{DelayUs, LevelBytes, Outcome};
 
 use guard::{Endpoint, llr};
 use source::Frame;
+use units::Time;
 use world::World;
 
 /// How a run is going, and whether it should go on.
@@ -27,6 +28,9 @@ pub trait Watch {
     /// Called now and then with the frames done so far. False ends the run; what is known then is
     /// reported.
     fn go_on(&self, frames: u64) -> bool;
+
+    /// A run has simulated everything up to `now`, which is about this share of it.
+    fn simulated(&self, _now: Time, _share: f64) {}
 
     /// So many runs are about to begin.
     fn expect_runs(&self, _runs: usize) {}

@@ -23,7 +23,7 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `tree` | text to values, each with its line |
+//! | `tree`, `config` | text to values, each with its line; what a result says it came from |
 //! | `set` | what the command line says instead |
 //! | `keys` | which keys there are; unknown ones are answered with the nearest |
 //! | `sweep` | lists to points |
@@ -33,6 +33,7 @@
 //! Everything that can be wrong is found before anything runs: each point's setup is made once to see whether it can
 //! be.
 
+mod config;
 mod error;
 mod fabric;
 mod faulty;
@@ -51,19 +52,22 @@ mod transports;
 mod tree;
 mod work;
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
 use units::{Span, Time};
 use wire::ethernet::MIN_FRAME;
 
+pub use config::Config;
 pub use error::{Place, ScenarioError};
 pub use seeds::Seeds;
 
 use crate::net::{Rule, Sampling, Setup, metering};
 use crate::topology::{DirectedLink, Topology};
 use reader::{Read, Reader, Used};
-use tree::Node;
+use tree::{Node, Value};
 
 /// Everything that one file asks for.
 #[derive(Clone, Debug)]
@@ -109,12 +113,26 @@ impl Scenario {
     /// Reads a file's text and what the command line says instead of it; finds everything that is wrong with them.
     pub fn parse(file: &str, text: &str, sets: &[String]) -> Result<Self, ScenarioError> {
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-        read(text, sets, folder).map_err(|wrong| ScenarioError { file: file.to_owned(), wrong })
+        let scenario = Node::parse(text).and_then(|root| read(root, sets, folder));
+        scenario.map_err(|wrong| ScenarioError { file: file.to_owned(), wrong })
+    }
+
+    /// The same for scenarios that are not written as TOML: their points, one after the other.
+    pub fn of_configs(file: &str, configs: Vec<Config>, sets: &[String]) -> Result<Self, ScenarioError> {
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        let mut all = Self { name: String::new(), points: Vec::new() };
+        for Config(root) in configs {
+            let scenario = read(root, sets, folder);
+            let Self { name, points } = scenario.map_err(|wrong| ScenarioError { file: file.to_owned(), wrong })?;
+            all.name = name;
+            all.points.extend(points);
+        }
+        all.points.iter_mut().zip(1..).for_each(|(point, number)| point.number = number);
+        Ok(all)
     }
 }
 
-fn read(text: &str, sets: &[String], folder: &Path) -> Read<Scenario> {
-    let mut root = Node::parse(text)?;
+fn read(mut root: Node, sets: &[String], folder: &Path) -> Read<Scenario> {
     // Before what the command line says, so that a mistake in the file is not blamed on it.
     keys::check(&root, keys::SCENARIO, "")?;
     for argument in sets {
@@ -122,24 +140,30 @@ fn read(text: &str, sets: &[String], folder: &Path) -> Read<Scenario> {
     }
     keys::check(&root, keys::SCENARIO, "")?;
     let combinations = sweep::expand(&root)?;
-    let used = Used::default();
-    let mut points = Vec::new();
+    let mut used = BTreeSet::new();
+    let (mut points, mut trees) = (Vec::new(), Vec::new());
     let mut name = None;
     for sweep::Combination { label, tree } in combinations {
-        let reader = Reader::new(&tree, &used);
+        let used_here = Used::default();
+        let reader = Reader::new(&tree, &used_here);
         name = reader.text("name")?;
-        let point = point(&reader, points.len() + 1, label, tree.clone(), folder)?;
+        let label = [reader.text("label")?, Some(label)].into_iter().flatten().filter(|part| !part.is_empty());
+        let label = label.collect::<Vec<_>>().join(" ");
+        let mut point = point(&reader, points.len() + 1, label, folder)?;
         point.setup(1);
+        let used_here = used_here.into_inner();
+        point.config = reader::used_only(&tree, "", &used_here);
         points.push(point);
+        used.extend(used_here);
+        trees.push(tree);
     }
-    let used = used.into_inner();
-    match points.iter().find_map(|point| reader::unused(&point.config, "", &used)) {
+    match trees.iter().find_map(|tree| reader::unused(tree, "", &used)) {
         Some(wrong) => Err(wrong),
         None => Ok(Scenario { name: name.unwrap_or_default(), points }),
     }
 }
 
-fn point(reader: &Reader<'_>, number: usize, label: String, config: Node, folder: &Path) -> Read<Point> {
+fn point(reader: &Reader<'_>, number: usize, label: String, folder: &Path) -> Read<Point> {
     let mut topology = fabric::topology(&reader.table("topology"))?;
     let link_tables = reader.tables("link");
     let mut placed = Vec::new();
@@ -180,7 +204,7 @@ fn point(reader: &Reader<'_>, number: usize, label: String, config: Node, folder
         capture: captured,
         ..Setup::new(topology)
     };
-    Ok(Point { number, label, seeds: seeds(&run)?, config, frame, traffic })
+    Ok(Point { number, label, seeds: seeds(&run)?, config: Node::empty(), frame, traffic })
 }
 
 /// Blackholes and detours; of two that concern the same packets, the first counts.
@@ -281,8 +305,16 @@ impl Point {
         self.frame.radar.as_ref()
     }
 
-    /// What the file and the command line said, with this point's values in place of lists.
-    pub fn config(&self) -> &impl Serialize {
-        &self.config
+    /// A scenario that gives this point with these seeds again: what the file and the command line said and had an effect,
+    /// with this point's values in place of lists.
+    pub fn config(&self, seeds: &[u64]) -> impl Serialize + Clone + fmt::Debug + use<> {
+        let mut config = self.config.clone();
+        if !self.label.is_empty() {
+            config.put(&["label"], Value::Text(self.label.clone()));
+        }
+        let seeds = seeds.iter().map(|seed| self.config.beside(tree::number(*seed))).collect();
+        config.put(&["run", "seeds"], Value::List(seeds));
+        keys::sort(&mut config, keys::SCENARIO);
+        config
     }
 }

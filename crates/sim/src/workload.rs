@@ -88,6 +88,17 @@ impl Flows {
         Self::from(Source::Merged(sources.into_iter().map(Iterator::peekable).collect()))
     }
 
+    /// About how many are still to come, if that is known.
+    pub fn expected_left(&self) -> Option<f64> {
+        match &self.source {
+            Source::Poisson(stream) => Some(stream.expected_left()),
+            Source::Incast(stream) => Some(stream.expected_left()),
+            Source::AllToAll(pairs) => Some(pairs.left() as f64),
+            Source::List(flows) => Some(flows.len() as f64),
+            Source::Merged(_) => None,
+        }
+    }
+
     /// The same flows, counted in this group.
     pub fn in_group(self, group: u16) -> Self {
         Self { group: Some(group), ..self }

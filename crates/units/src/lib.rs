@@ -17,7 +17,7 @@ mod time;
 pub use interval::poisson;
 pub use moment::Moment;
 pub use nearest::nearest;
-pub use parse::{Count, ParseError};
+pub use parse::{Count, ParseError, whole};
 pub use prob::Prob;
 pub use rate::Rate;
 pub use size::Bytes;

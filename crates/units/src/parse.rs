@@ -75,6 +75,11 @@ impl FromStr for Count {
     }
 }
 
+/// A whole number as people write it, zero included: `0`, `1000`, `300K`, `1e9`.
+pub fn whole(text: &str) -> Option<u64> {
+    if text.trim() == "0" { Some(0) } else { text.parse::<Count>().ok().map(|count| count.0) }
+}
+
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

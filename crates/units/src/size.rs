@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::ParseError;
 use crate::parse::{scaled, split_number};
 
-/// A number of bytes. `K`, `M` and `G` are powers of ten, as for rates.
+/// A number of bytes. `KB`, `MB`, `GB` and `TB` are powers of ten, as for rates; `KiB`, `MiB`, `GiB` and `TiB` of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
 
@@ -64,13 +64,20 @@ impl FromStr for Bytes {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        const EXPECTED: ParseError = ParseError::new("a size such as 1518, 37KB or 16MB");
+        const EXPECTED: ParseError = ParseError::new("a size such as 1518, 37KB, 16MiB or 3GB");
         let (number, unit) = split_number(text).ok_or(EXPECTED)?;
         let scale = match unit.trim_end_matches(['B', 'b']) {
             "" => 1.0,
             "K" | "k" => 1e3,
             "M" => 1e6,
             "G" => 1e9,
+            "T" => 1e12,
+            "P" => 1e15,
+            "Ki" | "ki" => 1_024.0,
+            "Mi" => 1_048_576.0,
+            "Gi" => 1_073_741_824.0,
+            "Ti" => 1_099_511_627_776.0,
+            "Pi" => 1_125_899_906_842_624.0,
             _ => return Err(EXPECTED),
         };
         scaled(number, scale).map(Bytes).ok_or(EXPECTED)
@@ -97,7 +104,25 @@ mod tests {
         for (text, bytes) in [("1518", 1_518), ("1518B", 1_518), ("37KB", 37_000), ("1.5M", 1_500_000)] {
             assert_eq!(text.parse::<Bytes>(), Ok(Bytes(bytes)), "{text}");
         }
-        assert!("37 KiB".parse::<Bytes>().is_err());
-        assert!("-1".parse::<Bytes>().is_err());
+        for text in ["-1", "3 Q", "1iB", "KiB", "5 bytes"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn binary_and_large_units_are_read() {
+        for (text, bytes) in [
+            ("4KiB", 4_096),
+            ("37 KiB", 37_888),
+            ("16MiB", 16 << 20),
+            ("3GiB", 3 << 30),
+            ("2TiB", 2 << 40),
+            ("3GB", 3_000_000_000),
+            ("1.5TB", 1_500_000_000_000),
+            ("1e9", 1_000_000_000),
+            ("64Ki", 65_536),
+        ] {
+            assert_eq!(text.parse::<Bytes>(), Ok(Bytes(bytes)), "{text}");
+        }
     }
 }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use sim::scenario::Seeds;
 
+use super::count::whole;
+
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The scenario, a TOML file.
+    /// The scenario, a TOML file; or what --json printed, to run it again.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
@@ -20,7 +22,7 @@ pub struct RunArgs {
     pub seeds: Option<Seeds>,
 
     /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..))]
     pub jobs: Option<u16>,
 
     /// Write files there: flows, samples and packets of every run, and a summary.

@@ -1,11 +1,13 @@
 //! Runs of a scenario, several at a time.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use report::flows::{Digest, file_name, write_run};
+use report::flows::{Digest, RunResult, file_name, write_run};
 use sim::link::Watch;
 use sim::scenario::Point;
+use units::{Span, Time};
 
 use crate::output::Failure;
 use crate::watch::Terminal;
@@ -40,26 +42,37 @@ fn shortened(name: String, number: usize) -> String {
 pub struct Runs<'a> {
     terminal: &'a Terminal,
     out: Option<&'a Path>,
+    all: usize,
     failure: Mutex<Option<Failure>>,
+    progress: Mutex<Progress>,
+}
+
+/// How far all runs are together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    ended: usize,
+    /// In runs, with shares of those under way.
+    share: f64,
+    simulated: Span,
 }
 
 impl<'a> Runs<'a> {
-    pub fn new(terminal: &'a Terminal, out: Option<&'a Path>) -> Self {
-        Self { terminal, out, failure: Mutex::new(None) }
+    pub fn new(terminal: &'a Terminal, out: Option<&'a Path>, all: usize) -> Self {
+        Self { terminal, out, all, failure: Mutex::new(None), progress: Mutex::new(Progress::default()) }
     }
 
-    /// `None` if it did not come to its end.
-    pub fn carry_out(&self, run: &Run<'_>) -> Option<Digest> {
-        if !self.go_on(0) {
-            return None;
+    pub fn carry_out(&self, run: &Run<'_>) -> RunResult {
+        let watched = Watched { runs: self, share: Cell::new(0.0), simulated: Cell::new(Time::ZERO) };
+        if !watched.go_on(0) {
+            return RunResult::Missing;
         }
-        let digest = self.simulate(run);
-        self.terminal.run_done();
-        digest.unwrap_or_else(|failure| {
+        let result = self.simulate(run, &watched);
+        watched.ends();
+        result.unwrap_or_else(|failure| {
             if let Ok(mut first) = self.failure.lock() {
                 first.get_or_insert(failure);
             }
-            None
+            RunResult::Missing
         })
     }
 
@@ -70,21 +83,98 @@ impl<'a> Runs<'a> {
         }
     }
 
-    fn simulate(&self, run: &Run<'_>) -> Result<Option<Digest>, Failure> {
+    fn simulate(&self, run: &Run<'_>, watch: &dyn Watch) -> Result<RunResult, Failure> {
         let outside = |error: &dyn std::fmt::Display| Failure::Outside(error.to_string());
-        let outcome = sim::net::run(run.point.setup(run.seed), self).map_err(|error| outside(&error))?;
+        let outcome = sim::net::run(run.point.setup(run.seed), watch).map_err(|error| outside(&error))?;
+        let digest = Digest::of(run.point, &outcome);
         if outcome.interrupted {
-            return Ok(None);
+            return Ok(RunResult::Partial(digest));
         }
         if let Some(out) = self.out {
             write_run(&run.folder(out), run.point, &outcome).map_err(|error| outside(&error))?;
         }
-        Ok(Some(Digest::of(run.point, &outcome)))
+        Ok(RunResult::Complete(digest))
+    }
+
+    /// Shows that some run has come farther.
+    fn advance(&self, change: impl FnOnce(&mut Progress)) {
+        let Ok(mut progress) = self.progress.lock() else { return };
+        change(&mut progress);
+        let Progress { ended, share, simulated } = *progress;
+        let text = format!("{ended} of {} runs, {simulated} simulated", self.all);
+        self.terminal.show(share / self.all.max(1) as f64, text);
     }
 }
 
-impl Watch for Runs<'_> {
+/// One run, on its thread.
+struct Watched<'a> {
+    runs: &'a Runs<'a>,
+    share: Cell<f64>,
+    simulated: Cell<Time>,
+}
+
+impl Watched<'_> {
+    fn ends(&self) {
+        let more = 1.0 - self.share.replace(1.0);
+        self.runs.advance(|progress| {
+            progress.ended += 1;
+            progress.share += more;
+        });
+    }
+}
+
+impl Watch for Watched<'_> {
     fn go_on(&self, done: u64) -> bool {
-        self.terminal.go_on(done) && self.failure.lock().is_ok_and(|failure| failure.is_none())
+        self.runs.terminal.go_on(done) && self.runs.failure.lock().is_ok_and(|failure| failure.is_none())
+    }
+
+    fn simulated(&self, now: Time, share: f64) {
+        // What is expected may grow; the bar does not go back.
+        let more = (share - self.share.get()).max(0.0);
+        self.share.set(self.share.get() + more);
+        let longer = now.since(self.simulated.replace(now));
+        self.runs.advance(|progress| {
+            progress.share += more;
+            progress.simulated += longer;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::scenario::Scenario;
+
+    #[test]
+    fn the_bar_moves_within_a_run() {
+        let text = "topology = { kind = 'pair', rate = '100G' }\n\
+                    [[traffic]]\ntransport = 'dctcp'\nwork = 'bulk'\nfrom = 'h0'\nto = 'h1'\nsize = '300MB'\n";
+        let scenario = Scenario::parse("it.toml", text, &[]).unwrap();
+        let terminal = Terminal::of_shares();
+        let runs = Runs::new(&terminal, None, 2);
+        let watched = Watched { runs: &runs, share: Cell::new(0.0), simulated: Cell::new(Time::ZERO) };
+        let positions = std::cell::RefCell::new(Vec::new());
+        struct Noting<'a>(&'a Watched<'a>, &'a std::cell::RefCell<Vec<f64>>);
+        impl Watch for Noting<'_> {
+            fn go_on(&self, _done: u64) -> bool {
+                self.1.borrow_mut().push(self.0.runs.terminal.shown());
+                true
+            }
+
+            fn simulated(&self, now: Time, share: f64) {
+                self.0.simulated(now, share);
+            }
+        }
+        let run = Run { point: &scenario.points[0], seed: 1 };
+        assert!(matches!(runs.simulate(&run, &Noting(&watched, &positions)), Ok(RunResult::Complete(_))));
+        let positions = positions.into_inner();
+        assert!(positions.len() >= 5, "{positions:?}");
+        assert!(
+            positions.is_sorted() && positions[positions.len() / 2] > 0.1,
+            "half of one of two runs: {positions:?}"
+        );
+        assert!(positions.last().is_some_and(|last| (0.3..=0.5).contains(last)), "{positions:?}");
+        watched.ends();
+        assert!((terminal.shown() - 0.5).abs() < 0.01);
     }
 }

@@ -1,5 +1,7 @@
 //! A point of a scenario, all its seeds together, in numbers.
 
+use std::fmt::Debug;
+
 use serde::Serialize;
 use sim::scenario::Point;
 
@@ -10,8 +12,10 @@ use super::percentiles::Percentiles;
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary<'a, C> {
     pub label: &'a str,
-    /// Runs that these numbers are from.
+    /// Runs that these numbers are from and that came to their end.
     pub seeds: Vec<u64>,
+    /// Runs that were interrupted, and that these numbers are from as far as they came, because no run came to its end.
+    pub partial_seeds: Vec<u64>,
     /// Runs that did not come to their end.
     pub missing_seeds: Vec<u64>,
     pub simulated_seconds: f64,
@@ -29,8 +33,11 @@ pub struct Summary<'a, C> {
     /// What meters found, where there are any.
     pub losses: Option<LossSummary>,
     pub events: u64,
-    /// What the file and the command line said.
-    pub config: &'a C,
+    /// What computed this, and how it was called, without what has no effect on the result.
+    pub version: &'a str,
+    pub command: &'a str,
+    /// What the file and the command line said, as a scenario that gives this point and these numbers again.
+    pub config: C,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -73,22 +80,58 @@ pub struct LinkSummary {
     pub rx_buffer_peak_bytes: u64,
 }
 
-/// The summary of a point, from the digests of the runs that there are. Others are missing.
-pub fn summarize<'a>(point: &'a Point, runs: Vec<(u64, Option<Digest>)>) -> Summary<'a, impl Serialize> {
+/// What came of one run of a point.
+#[derive(Clone, Debug)]
+pub enum RunResult {
+    Complete(Digest),
+    /// It was interrupted; this is how far it came.
+    Partial(Digest),
+    /// It did not begin.
+    Missing,
+}
+
+/// What computed a summary.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    pub version: &'a str,
+    pub command: &'a str,
+}
+
+/// The summary of a point, from the digests of the runs that there are. Others are missing. Interrupted runs count only
+/// where there is nothing else: they end early, and would make flows look shorter than they are.
+pub fn summarize<'a>(
+    point: &'a Point,
+    runs: Vec<(u64, RunResult)>,
+    origin: Origin<'a>,
+) -> Summary<'a, impl Serialize + Debug + use<>> {
     let (mut seeds, mut missing_seeds, mut all) = (Vec::new(), Vec::new(), Digest::default());
-    for (seed, digest) in runs {
-        match digest {
-            Some(digest) => {
+    let (mut partial_seeds, mut partial) = (Vec::new(), Digest::default());
+    let config = point.config(&runs.iter().map(|(seed, _)| *seed).collect::<Vec<_>>());
+    for (seed, result) in runs {
+        match result {
+            RunResult::Complete(digest) => {
                 seeds.push(seed);
                 all.add(digest);
+                continue;
             }
-            None => missing_seeds.push(seed),
+            RunResult::Partial(digest) => {
+                partial_seeds.push(seed);
+                partial.add(digest);
+            }
+            RunResult::Missing => {}
         }
+        missing_seeds.push(seed);
+    }
+    if seeds.is_empty() {
+        all = partial;
+    } else {
+        partial_seeds.clear();
     }
     let seconds = all.simulated.as_secs();
     Summary {
         label: &point.label,
         seeds,
+        partial_seeds,
         missing_seeds,
         simulated_seconds: seconds,
         traffic: point.traffic_names().zip(all.traffic).map(|(name, digest)| traffic(name, digest, seconds)).collect(),
@@ -101,7 +144,9 @@ pub fn summarize<'a>(point: &'a Point, runs: Vec<(u64, Option<Digest>)>) -> Summ
         links: all.links.into_iter().map(link).collect(),
         losses: all.losses.map(|losses| losses.summary(point.topology())),
         events: all.events,
-        config: point.config(),
+        version: origin.version,
+        command: origin.command,
+        config,
     }
 }
 

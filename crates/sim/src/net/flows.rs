@@ -33,6 +33,7 @@ const HOPS: usize = 2 * MOST_HOPS as usize;
 pub struct Source {
     pub traffic: Traffic,
     begun: u64,
+    begun_bytes: u64,
     next: Option<Flow>,
     exhausted: bool,
     /// Which queue pair the next flow between two hosts takes, where flows share them.
@@ -41,7 +42,7 @@ pub struct Source {
 
 impl Source {
     pub fn new(traffic: Traffic) -> Self {
-        Self { traffic, begun: 0, next: None, exhausted: false, turns: BTreeMap::new() }
+        Self { traffic, begun: 0, begun_bytes: 0, next: None, exhausted: false, turns: BTreeMap::new() }
     }
 
     pub fn is_exhausted(&self) -> bool {
@@ -57,6 +58,16 @@ impl Source {
         self.exhausted = next.is_none();
         self.next = next;
         self.next.as_ref().map(|flow| flow.start.max(now))
+    }
+
+    /// How many bytes all of its flows will have, going by those that have begun; `None` if that cannot be known yet.
+    pub fn expected_bytes(&self) -> Option<f64> {
+        let left = match &self.traffic.work {
+            Workload::Open(flows) => flows.expected_left()? + f64::from(u8::from(self.next.is_some())),
+            Workload::Series(series) => series.count.saturating_sub(self.begun) as f64,
+        };
+        let begun = (self.begun > 0).then_some(self.begun as f64)?;
+        Some(self.begun_bytes as f64 * (1.0 + left / begun))
     }
 
     pub fn is_series(&self) -> bool {
@@ -91,6 +102,8 @@ pub struct FlowState {
     pub shared: Option<Shared>,
     pub source: u32,
     pub reply: u64,
+    /// The most bytes of one message; a flow with more is several.
+    pub message: u64,
     /// Messages that have been answered, and such as are done with.
     pub answered: u64,
     pub done: u64,
@@ -105,6 +118,13 @@ pub struct FlowState {
     pub handshake: Option<(Time, Span)>,
     /// What equal paths are chosen by.
     pub hash: u64,
+}
+
+impl FlowState {
+    /// As many as the flow under way is made of.
+    pub fn messages(&self) -> u64 {
+        self.row.bytes.div_ceil(self.message).max(1)
+    }
 }
 
 /// A queue pair that flows share: which traffic's, between which hosts, which of several.
@@ -127,6 +147,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         let source = &mut self.sources[traffic as usize];
         let Some(flow) = source.next.take() else { return Ok(()) };
         source.begun += 1;
+        source.begun_bytes = source.begun_bytes.saturating_add(flow.bytes);
         let is_series = source.is_series();
         let shared = source.shared(&flow, traffic);
         let standing = shared.and_then(|shared| self.standing.get(&shared).copied());
@@ -156,8 +177,15 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// A connection stands, and its flow begins to send.
     pub(super) fn first_bytes(&mut self, now: Time, place: u32, bytes: u64) {
         let end = place * 2;
-        let after = self.ends[end as usize].send(now, end, bytes, &mut self.queue);
-        self.after(now, end, after);
+        let (mut left, message) = (bytes, self.flows[place as usize].message);
+        loop {
+            let after = self.ends[end as usize].send(now, end, left.min(message), &mut self.queue);
+            self.after(now, end, after);
+            left = left.saturating_sub(message);
+            if left == 0 {
+                break;
+            }
+        }
         let port = self.hosts[self.ends[end as usize].host as usize].port;
         self.serve(now, port);
     }
@@ -215,6 +243,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             shared,
             source: traffic,
             reply,
+            message: transport.largest_message(),
             answered: 0,
             done: 0,
             told: Tally::default(),

@@ -4,6 +4,7 @@ use machine::SwitchProgram;
 use units::Time;
 
 use super::end::{After, Progress, Tally};
+use super::flows::FlowState;
 use super::outcome::FlowRow;
 use super::packet::{Body, Packet};
 use super::world::Network;
@@ -90,7 +91,8 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
                 return self.answer_flows(now, at, placed);
             }
         };
-        while done.is_some_and(|done| self.flows[place as usize].done < done) && self.flows[place as usize].under_way {
+        let is_done = |flow: &FlowState| done.is_some_and(|done| flow.done + flow.messages() <= done);
+        while is_done(&self.flows[place as usize]) && self.flows[place as usize].under_way {
             self.flow_ends(now, place);
         }
     }
@@ -116,7 +118,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// The flow under way is over; the next one that shares its connection is under way.
     fn flow_ends(&mut self, now: Time, place: u32) {
         let flow = &mut self.flows[place as usize];
-        flow.done += 1;
+        flow.done += flow.messages();
         flow.row.finish = (!flow.row.failed).then_some(now);
         let source = flow.source;
         if flow.row.finish.is_some() {

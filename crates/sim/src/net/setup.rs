@@ -159,6 +159,16 @@ impl TransportSetup {
         matches!(self, Self::Roce(_) | Self::Selective(..))
     }
 
+    /// The most bytes that one message may have; what sends a stream has no such bound.
+    pub fn largest_message(&self) -> u64 {
+        let of_packets = |mtu: u32| u64::from(roce::MAX_OUTSTANDING) * u64::from(mtu);
+        match self {
+            Self::Roce(config) => roce::MAX_MESSAGE.min(of_packets(config.mtu)),
+            Self::Selective(config, _) => roce::MAX_MESSAGE.min(of_packets(config.mtu)),
+            Self::Tcp(_) | Self::Raw(_) => u64::MAX,
+        }
+    }
+
     /// Payload of a full packet, and its length as a frame.
     pub fn packet(&self) -> (u32, u32) {
         match self {

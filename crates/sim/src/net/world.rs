@@ -91,10 +91,12 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             self.outcome.events += 1;
             self.outcome.ended = now;
             self.handle(now, event)?;
-            if self.outcome.events.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !watch.go_on(self.outcome.flows.len() as u64)
-            {
-                self.outcome.interrupted = true;
-                break;
+            if self.outcome.events.is_multiple_of(EVENTS_BETWEEN_LOOKS) {
+                watch.simulated(now, self.share(now));
+                if !watch.go_on(self.outcome.flows.len() as u64) {
+                    self.outcome.interrupted = true;
+                    break;
+                }
             }
             if self.active == 0 && self.sources.iter().all(Source::is_exhausted) {
                 break;
@@ -105,6 +107,15 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             self.outcome.ended = self.until;
         }
         Ok(self.conclude())
+    }
+
+    /// About how much of the run is over: by its time, or by the bytes that have arrived where flows end it earlier.
+    fn share(&self, now: Time) -> f64 {
+        let by_time = now.as_ps() as f64 / self.until.as_ps().max(1) as f64;
+        let expected: Option<f64> = self.sources.iter().map(Source::expected_bytes).sum();
+        let received = self.received.iter().sum::<u64>() as f64;
+        let by_bytes = expected.filter(|bytes| *bytes > 0.0).map_or(0.0, |bytes| received / bytes);
+        by_time.max(by_bytes).min(1.0)
     }
 
     #[inline]

@@ -29,6 +29,7 @@ use Shape::{Names, One, OneOr, Pairs, Several, Table, Tables};
 
 pub(super) const SCENARIO: Keys = &[
     ("name", One),
+    ("label", One),
     ("topology", Table(TOPOLOGY)),
     ("switch", Table(SWITCH)),
     ("host", Table(HOST)),
@@ -82,6 +83,7 @@ const LINK: Keys = &[
     ("toward", One),
     ("rate", One),
     ("delay", One),
+    ("loss", One),
     ("protect", One),
     ("profile", One),
     ("protect_reverse", One),
@@ -213,6 +215,20 @@ pub(super) fn path(parent: &str, key: &str) -> String {
 
 pub(super) fn item_path(parent: &str, index: usize, of: usize) -> String {
     if of == 1 { parent.to_owned() } else { format!("{parent}.{index}") }
+}
+
+/// Sorts entries as they are listed here, so that the same scenario is always written the same way.
+pub(super) fn sort(node: &mut Node, keys: Keys) {
+    match &mut node.value {
+        Value::Table(entries) => {
+            entries.sort_by_key(|(key, _)| keys.iter().position(|(name, _)| name == key));
+            for (key, value) in entries {
+                sort(value, shape(keys, key).and_then(Shape::keys).unwrap_or_default());
+            }
+        }
+        Value::List(items) => items.iter_mut().for_each(|item| sort(item, keys)),
+        _ => {}
+    }
 }
 
 /// That every key is known, and that tables are where tables are expected.

@@ -70,7 +70,7 @@ fn toward(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) -> 
 
 /// `longest` is the longest frame that the network carries.
 pub(super) fn read(table: &Reader<'_>, topology: &Topology, link: LinkId, longest: u32) -> Read<LinkSetup> {
-    let (forward, reverse) = (schedule(table, "forward")?, schedule(table, "reverse")?);
+    let (forward, reverse) = (forward(table)?, schedule(table, "reverse")?);
     let mut setup = LinkSetup { link, forward, reverse, protection: Protection::None, activate_at: None };
     match table.choice("protect", &PROTOCOLS)?.unwrap_or(Protocol::None) {
         Protocol::None => {}
@@ -157,6 +157,16 @@ fn parity(table: &Reader<'_>, path: &Config) -> Read<fec::Config> {
     Ok(fec::Config { ordered, ..fec::Config::for_path(&path.path(), k, h) })
 }
 
+/// `loss` of the link itself is short for one entry of `forward`.
+fn forward(table: &Reader<'_>) -> Read<Schedule> {
+    let Some(loss) = table.text("loss")? else { return schedule(table, "forward") };
+    if table.has("forward") {
+        return Err(table.wrong("loss", "expected either loss or forward, which says the same and more"));
+    }
+    let step = Step { loss: Some(loss), ..Step::default() };
+    Schedule::from_steps(&[step]).map_err(|error| table.wrong("loss", error.problem))
+}
+
 /// The same entries as in a fault file.
 fn schedule(table: &Reader<'_>, direction: &str) -> Read<Schedule> {
     let entries = table.tables(direction);
@@ -166,7 +176,8 @@ fn schedule(table: &Reader<'_>, direction: &str) -> Read<Schedule> {
 
 fn step(entry: &Reader<'_>) -> Read<Step> {
     let frames = entry.several("frames")?;
-    let number = |text: String| text.parse().map_err(|_| entry.wrong("frames", "expected numbers of frames, from 0"));
+    let number =
+        |text: String| units::whole(&text).ok_or_else(|| entry.wrong("frames", "expected numbers of frames, from 0"));
     Ok(Step {
         at: entry.text("at")?,
         loss: entry.text("loss")?,

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use units::{Bytes, Count, ParseError, Span, nearest};
+use units::{Bytes, ParseError, Span, nearest};
 
 use super::error::{Place, Wrong};
 use super::keys;
@@ -89,8 +89,7 @@ impl<'a> Reader<'a> {
     /// A whole number.
     pub fn whole(&self, key: &str, allowed: RangeInclusive<u64>) -> Read<Option<u64>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
-        let number = if text == "0" { Some(0) } else { text.parse::<Count>().ok().map(|count| count.0) };
-        match number {
+        match units::whole(&text) {
             Some(number) if allowed.contains(&number) => Ok(Some(number)),
             _ => {
                 let (least, most) = allowed.into_inner();
@@ -198,6 +197,25 @@ impl<'a> Reader<'a> {
         let reader = |(index, node)| Self { node, path: keys::item_path(&path, index, items.len()), used: self.used };
         items.iter().enumerate().map(reader).collect()
     }
+}
+
+/// The same without keys that nobody asked for: what it takes to say it again.
+pub(super) fn used_only(node: &Node, at: &str, used: &BTreeSet<String>) -> Node {
+    let value = match &node.value {
+        Value::Table(entries) => {
+            let asked_for = |(key, value): &(String, Node)| {
+                let path = keys::path(at, key);
+                used.contains(&path).then(|| (key.clone(), used_only(value, &path, used)))
+            };
+            Value::Table(entries.iter().filter_map(asked_for).collect())
+        }
+        Value::List(items) => {
+            let item = |(index, item)| used_only(item, &keys::item_path(at, index, items.len()), used);
+            Value::List(items.iter().enumerate().map(item).collect())
+        }
+        value => value.clone(),
+    };
+    Node { place: node.place.clone(), value }
 }
 
 /// The first key that nobody asked for, and the values that made it meaningless.

@@ -1,6 +1,7 @@
 //! Seeds, each a run of its own.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::str::FromStr;
 
 use units::ParseError;
@@ -21,6 +22,19 @@ impl Default for Seeds {
 impl Seeds {
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.0.iter().copied()
+    }
+}
+
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let runs = self.0.chunk_by(|one, next| one.checked_add(1) == Some(*next));
+        let parts: Vec<String> = runs
+            .map(|run| match run {
+                [one] => one.to_string(),
+                run => format!("{}..{}", run[0], run[run.len() - 1]),
+            })
+            .collect();
+        f.write_str(&parts.join(","))
     }
 }
 
@@ -53,6 +67,9 @@ mod tests {
     fn seeds_are_ranges_with_both_ends_and_lists() {
         for (text, seeds) in [("7", vec![7]), ("1..4", vec![1, 2, 3, 4]), ("9, 1..=2, 2", vec![1, 2, 9])] {
             assert_eq!(text.parse::<Seeds>(), Ok(Seeds(seeds)), "{text}");
+        }
+        for text in ["7", "1..4", "1..2,9"] {
+            assert_eq!(text.parse::<Seeds>().unwrap().to_string(), text);
         }
         for text in ["", "4..1", "1..", "a", "-1", "1..1000000", "1..90000,200000..290000", "0..18446744073709551615"] {
             assert!(text.parse::<Seeds>().is_err(), "{text}");

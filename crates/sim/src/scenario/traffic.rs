@@ -47,7 +47,7 @@ pub(super) fn name(table: &Reader<'_>, number: usize, before: &[String]) -> Read
 
 pub(super) fn read(table: &Reader<'_>, name: String, transport: TransportSetup, around: &Around<'_>) -> Read<Kind> {
     let plan = work::read(table, &transport, around)?;
-    let reply = table.bytes("reply", Bytes::ZERO..=work::largest(&transport, around.topology))?;
+    let reply = table.bytes("reply", Bytes::ZERO..=work::largest_answered(&transport, around.topology))?;
     let queue_pairs = match transport {
         TransportSetup::Roce(_) | TransportSetup::Selective(..) => table.small("queue_pairs", 1..=MOST_QUEUE_PAIRS)?,
         TransportSetup::Tcp(_) | TransportSetup::Raw(_) => None,

@@ -47,6 +47,30 @@ impl Node {
         node_of("", &value, &|_| place.clone()).ok()
     }
 
+    /// A table without entries.
+    pub fn empty() -> Self {
+        Self { place: Place::Line(1), value: Value::Table(Vec::new()) }
+    }
+
+    /// Another value at the same place.
+    pub fn beside(&self, value: Value) -> Self {
+        Self { place: self.place.clone(), value }
+    }
+
+    /// Sets an entry of a table, or of a table within; tables on the way there are made.
+    pub fn put(&mut self, path: &[&str], value: Value) {
+        let empty = self.beside(Value::Table(Vec::new()));
+        let (Value::Table(entries), [key, rest @ ..]) = (&mut self.value, path) else { return };
+        let at = entries.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
+            entries.push(((*key).to_owned(), empty));
+            entries.len() - 1
+        });
+        match rest {
+            [] => entries[at].1.value = value,
+            rest => entries[at].1.put(rest, value),
+        }
+    }
+
     pub fn entry(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
@@ -68,6 +92,11 @@ impl Node {
             Value::Flag(_) | Value::List(_) | Value::Table(_) => None,
         }
     }
+}
+
+/// A number, as a text where it is beyond those of TOML.
+pub(super) fn number(number: u64) -> Value {
+    i64::try_from(number).map_or_else(|_| Value::Text(number.to_string()), Value::Integer)
 }
 
 /// Short enough for a label.

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use faults::Random;
-use transport::roce;
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
@@ -288,6 +287,8 @@ impl Task<'_> {
     }
 
     fn check_size(&self, key: &str, size: Bytes) -> Read<()> {
+        let is_answered = self.table.has("reply");
+        let largest = if is_answered { largest_answered } else { largest };
         let most = largest(self.transport, self.topology());
         if size == Bytes::ZERO {
             return Err(self.table.wrong(key, "expected at least one byte"));
@@ -311,16 +312,14 @@ impl Task<'_> {
     }
 }
 
-/// What one flow may have: an hour of the slowest link, and for RDMA the longest message.
+/// What one flow may have: an hour of the slowest link.
 pub(super) fn largest(transport: &TransportSetup, topology: &Topology) -> Bytes {
     let slowest = topology.links.iter().map(|link| link.rate).min().unwrap_or(Rate::gbps(1));
     let (payload, frame) = transport.packet();
-    let hour = slowest.bytes_in(LONGEST_FLOW).get() / u64::from(on_wire(frame)) * u64::from(payload);
-    Bytes::new(match transport {
-        TransportSetup::Roce(config) => {
-            hour.min(roce::MAX_MESSAGE).min(u64::from(roce::MAX_OUTSTANDING) * u64::from(config.mtu))
-        }
-        TransportSetup::Selective(..) => hour.min(roce::MAX_MESSAGE),
-        TransportSetup::Tcp(_) | TransportSetup::Raw(_) => hour,
-    })
+    Bytes::new(slowest.bytes_in(LONGEST_FLOW).get() / u64::from(on_wire(frame)) * u64::from(payload))
+}
+
+/// What a flow may have that is answered, and its answer: one message.
+pub(super) fn largest_answered(transport: &TransportSetup, topology: &Topology) -> Bytes {
+    largest(transport, topology).min(Bytes::new(transport.largest_message()))
 }

@@ -38,6 +38,15 @@ impl Arrivals {
         Self { gap: Gap::OnAverage(mean_gap), next: random.exponential() * mean_gap, stop }
     }
 
+    /// About how many are still to come.
+    pub(super) fn expected_left(&self) -> f64 {
+        let (Gap::Exactly(gap) | Gap::OnAverage(gap)) = self.gap;
+        match self.stop {
+            Stop::At(end) => ((end.as_ps() as f64 - self.next) / gap.max(1e-9)).max(0.0),
+            Stop::After(left) => left as f64,
+        }
+    }
+
     pub(super) fn next(&mut self, random: &mut Random) -> Option<Time> {
         let now = Time::from_ps(self.next as u64);
         match &mut self.stop {

@@ -74,6 +74,10 @@ impl Flows {
 }
 
 impl Stream {
+    pub(super) fn expected_left(&self) -> f64 {
+        self.arrivals.expected_left() * self.fan_in as f64 + self.burst.len() as f64
+    }
+
     pub(super) fn next(&mut self) -> Option<Flow> {
         if self.burst.len() == 0 {
             let start = self.arrivals.next(&mut self.random)?;

@@ -44,6 +44,10 @@ fn check(hosts: &[NodeId], bytes: u64) -> Result<(), WorkloadError> {
 }
 
 impl AllToAll {
+    pub(super) fn left(&self) -> usize {
+        self.hosts.len() * (self.hosts.len() - 1) - self.sent
+    }
+
     pub(super) fn next(&mut self) -> Option<Flow> {
         let hosts = self.hosts.len();
         let (round, sender) = (self.sent / hosts, self.sent % hosts);

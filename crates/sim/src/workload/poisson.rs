@@ -54,6 +54,10 @@ impl Flows {
 }
 
 impl Stream {
+    pub(super) fn expected_left(&self) -> f64 {
+        self.arrivals.expected_left()
+    }
+
     pub(super) fn next(&mut self) -> Option<Flow> {
         let start = self.arrivals.next(&mut self.random)?;
         let [src, dst] = self.pair();
