@@ -99,7 +99,7 @@ impl Area {
         svg.line("axis", (self.left, self.bottom), (self.right, self.bottom));
         let centres = ticks.iter().map(|(at, text)| (centred(*at, text), text.clone()));
         for (at, text) in legible(centres, width_of, GAP) {
-            svg.text("tick", Anchor::Middle, (at, self.bottom + LINE), &text);
+            svg.text("tick", Anchor::Middle, (at, self.bottom + LINE + 1.0), &text);
         }
         let label = shortened(label, WIDTH);
         let middle = centred((self.left + self.right) / 2.0, &label);

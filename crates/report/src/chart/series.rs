@@ -21,7 +21,9 @@ pub struct Panel {
 }
 
 const PANEL: f64 = 62.0;
-const PITCH: f64 = LINE + PANEL + 13.0;
+/// A panel's name stands so far above its plot that it clears the value at the upper end of the axis.
+const NAME: f64 = LINE / 2.0 + 3.5;
+const PITCH: f64 = LINE + PANEL + 17.0;
 
 impl SeriesChart {
     fn lines(&self) -> impl Iterator<Item = (&Panel, &Line)> {
@@ -132,7 +134,7 @@ fn mean(line: &Line, (from, to): (f64, f64)) -> Option<f64> {
 impl Panel {
     /// Its plot below its name, if that begins at `top`.
     fn area(&self, top: f64) -> Area {
-        let top = top + LINE + GAP;
+        let top = top + LINE - 2.0 + NAME;
         let y = self.scale(top + PANEL, top);
         Area::beside(&self.rows(&y), top, top + PANEL)
     }
@@ -156,7 +158,7 @@ impl Panel {
         svg.line("axis", (area.left, area.bottom), (area.right, area.bottom));
         let none = self.lines.iter().flat_map(Line::drawn).next().is_none();
         let name = format!("{}{}", self.y.label, if none { ": no data" } else { "" });
-        svg.text("quiet halo", Anchor::Start, (0.0, area.top - GAP - 2.0), &shortened(&name, WIDTH));
+        svg.text("quiet halo", Anchor::Start, (0.0, area.top - NAME), &shortened(&name, WIDTH));
     }
 }
 

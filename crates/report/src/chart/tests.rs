@@ -52,6 +52,40 @@ pub(crate) fn assert_on_canvas(page: &str) {
     }
 }
 
+/// What a text covers where letters are largest: 12 units high, [`plot::width_of`] wide.
+fn cover(tag: &str, text: &str) -> Option<[f64; 4]> {
+    let number = |name| attribute(tag, name).and_then(|value| value.parse::<f64>().ok());
+    let (x, y, width) = (number("x")?, number("y")?, plot::width_of(text));
+    let left = match attribute(tag, "text-anchor") {
+        Some("middle") => x - width / 2.0,
+        Some("end") => x - width,
+        _ => x,
+    };
+    let is_centred = attribute(tag, "class").is_some_and(|class| class.split(' ').any(|word| word == "mid"));
+    let top = if is_centred { y - 6.0 } else { y - 9.5 };
+    Some([left, left + width, top, top + 12.0])
+}
+
+/// No two texts of a drawing cover the same place.
+pub(crate) fn assert_apart(page: &str) {
+    for drawing in page.split("<svg ").skip(1) {
+        let drawing = drawing.split("</svg>").next().unwrap_or_default();
+        let mut texts: Vec<(&str, [f64; 4])> = Vec::new();
+        for part in drawing.split("<text").skip(1) {
+            let (tag, rest) = part.split_once('>').unwrap();
+            let text = rest.split('<').next().unwrap_or_default();
+            let Some(cover) = cover(tag, text) else { panic!("no place: {tag}") };
+            for (other, covered) in &texts {
+                let [left, right, top, bottom] = *covered;
+                let touches = cover[0] < right && left < cover[1] && cover[2] < bottom && top < cover[3];
+                assert!(!touches, "'{text}' {cover:?} over '{other}' {covered:?}");
+            }
+            texts.push((text, cover));
+        }
+        assert!(!texts.is_empty());
+    }
+}
+
 fn tail(lines: Vec<Line>) -> Chart {
     Chart::Tail(TailChart {
         title: "FCT".into(),
@@ -97,7 +131,33 @@ fn figure(chart: &Chart) -> String {
     assert_well_formed(&html);
     assert_finite(&html);
     assert_on_canvas(&html);
+    assert_apart(&html);
     html
+}
+
+#[test]
+fn labels_of_charts_never_overlap() {
+    // As the page of a fleet's year: values at the upper ends of three axes, right below the panels' names.
+    let year = |value: fn(f64) -> f64| {
+        vec![Line::new("CorrOpt", (0..=80).map(|at| (f64::from(at) / 10.0, value(f64::from(at)))).collect())]
+    };
+    let panels = vec![
+        Panel { y: Axis::log("total penalty"), lines: year(|at| if at < 40.0 { 0.5 } else { 1e-9 }) },
+        Panel { y: Axis::linear("least paths per ToR, %").within(50.0, 100.0), lines: year(|at| 50.0 + at / 2.0) },
+        Panel { y: Axis::linear("least capacity per pod, %").within(96.0, 100.0), lines: year(|_| 100.0) },
+    ];
+    let events = vec![(0.5, "loss starts".to_owned()), (0.6, "protection on".to_owned())];
+    for events in [Vec::new(), events] {
+        let (title, caption) = ("50 %: a week of the year".into(), String::new());
+        let panels = panels.clone();
+        figure(&Chart::Series(SeriesChart { title, caption, time: Axis::linear("days"), panels, events }));
+    }
+    // Wide values where both axes meet.
+    let wide = vec![Line::new("a", vec![(1e-12, 1e-12), (1e-11, 1.0), (2e-11, 1e9)])];
+    let (title, caption) = ("wide".into(), String::new());
+    let (x, y) = (Axis::log("loss"), Axis::log("gain"));
+    figure(&Chart::Lines(LinesChart { title, caption, x, y, lines: wide }));
+    figure(&bars(&[Some(1e-9), Some(3e12), None, Some(0.5)], Axis::log("loss after protection")));
 }
 
 #[test]
