@@ -1,5 +1,6 @@
 //! What can be asked, in one table: help, man page and completions all come from it.
 
+mod count;
 mod fleet;
 mod live;
 mod model;
@@ -25,6 +26,8 @@ pub use model::{MeloArgs, ModelCommand, RdmaArgs};
 pub use monitor::{MonitorArgs, MonitorCommand};
 pub use radar::{CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, RadarCommand};
 pub use sim_run::RunArgs;
+
+use count::whole;
 
 /// One toolkit for packet loss in datacenter networks.
 #[derive(Debug, Parser)]
@@ -148,11 +151,11 @@ pub struct SimCheckArgs {
     pub requests: Count,
 
     /// Rounds; throughputs are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
     pub rounds: u32,
 
     /// Ticks a second of this machine's kernel (CONFIG_HZ).
-    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(24..=1200))]
+    #[arg(long, default_value_t = 250, value_parser = whole::<u32>(24..=1200))]
     pub hz: u32,
 
     /// Do without root even where there is root.
@@ -293,19 +296,19 @@ pub struct LinkArgs {
     pub target_loss: Prob,
 
     /// Copies of each retransmission, instead of computing them (at most 8) from loss and target.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = whole::<u8>(1..=100))]
     pub copies: Option<u8>,
 
     /// Copies of each loss notification, for links that corrupt both ways.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u8>(1..=16))]
     pub control_copies: u8,
 
     /// Dummies sent at once behind the last frame; from the length of bursts if not given.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(long, value_name = "N", value_parser = whole::<u8>(1..=16))]
     pub dummy_copies: Option<u8>,
 
     /// How often a missing frame is asked for before it is given up.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u8>(1..=100))]
     pub asks: u8,
 
     /// Reorder buffer, instead of the profile's.
@@ -325,7 +328,7 @@ pub struct LinkArgs {
     pub endless_dummies: bool,
 
     /// Recover at most this many losses in a row; the paper's switch has 5.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..))]
     pub max_consecutive: Option<u32>,
 
     /// First sequence number.
@@ -333,7 +336,7 @@ pub struct LinkArgs {
     pub first_seq: u16,
 
     /// Links into one switch, all alike.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=1024))]
     pub links: u32,
 
     /// What the reorder buffers of all links share, instead of one for each.
@@ -368,7 +371,7 @@ pub struct CompareArgs {
     pub seed: u64,
 
     /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..))]
     pub jobs: Option<u16>,
 }
 
@@ -402,6 +405,6 @@ pub struct ReproduceArgs {
     pub seed: u64,
 
     /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..))]
     pub jobs: Option<u16>,
 }

@@ -58,7 +58,7 @@ fn interface(netlink: &Netlink, name: &str) -> Result<Link, Failure> {
     let link = netlink.link(name).map_err(usage)?;
     let link =
         link.ok_or_else(|| Failure::Usage(format!("there is no interface {name}; `ip link` shows which there are")))?;
-    if link.up { Ok(link) } else { Err(Failure::Usage(format!("{name} is down; `ip link set {name} up` first"))) }
+    if link.up { Ok(link) } else { Err(Failure::Usage(format!("{name} is down; `ip link set dev {name} up` first"))) }
 }
 
 fn lanes(args: &WireArgs) -> Result<[Lane; 2], Failure> {

@@ -283,6 +283,17 @@ fn a_plan_reads_from_standard_input_and_of_no_trouble_it_makes_none() {
 }
 
 #[test]
+fn a_plan_with_nothing_to_do_says_so() {
+    let scratch = Scratch::new("nothing");
+    let topology = scratch.file("leaves.csv", LEAVES);
+    let [none, some] = [("none.csv", ""), ("some.csv", "leaf0/eth0,1e-4,\n")]
+        .map(|(name, rows)| scratch.file(name, &format!("link,loss,state\n{rows}")));
+    let said = |corrupting: &str| stdout(&["plan", "--topology", &topology, "--corrupting", corrupting]);
+    assert!(said(&none).starts_with("nothing to do: no link is corrupting\n"), "{}", said(&none));
+    assert!(!said(&some).contains("nothing to do"), "{}", said(&some));
+}
+
+#[test]
 fn a_topology_that_was_written_can_be_planned_with() {
     let scratch = Scratch::new("topology");
     let file = scratch.path("fabric.csv");

@@ -122,6 +122,20 @@ fn advice_says_what_to_set_and_why() {
 }
 
 #[test]
+fn advice_comes_first() {
+    let lines = |args: &str| stdout(args).lines().take(2).map(str::to_owned).collect::<Vec<_>>();
+    let first = lines("model rdma --size 4KB --advise --p999 300us");
+    assert!(first[0] == "advice" && first[1].contains("set "), "{first:?}");
+    assert!(lines("model rdma --size 4KB")[0].starts_with("on a corrupting link"));
+}
+
+#[test]
+fn counts_may_be_powers_of_ten_and_sizes_binary() {
+    assert_eq!(stdout("model rdma --size 4KiB --naks 1e1"), stdout("model rdma --size 4096 --naks 10"));
+    assert!(refused("model rdma --size 4KB --naks 1e3").contains("expected a whole number from 0 to 100"));
+}
+
+#[test]
 fn a_goal_out_of_reach_is_named_with_what_would_help() {
     let text = stdout("model rdma --size 1024 --advise --p999 105us");
     assert!(text.contains("round trip of 10.00 µs") && text.contains("LinkGuardian on the links does"), "{text}");

@@ -6,6 +6,8 @@ use clap::{Args, Subcommand};
 use live::config::Wishes;
 use units::{Bytes, Count, Prob, Rate, Span};
 
+use super::count::whole;
+
 #[derive(Debug, Subcommand)]
 pub enum LinkCommand {
     /// Protect the link behind an interface: gives the host a stand-in for it, and runs until ended.
@@ -176,7 +178,7 @@ pub struct UpArgs {
     pub give_up_after: Option<String>,
 
     /// Frames that may be unacknowledged [default: 1024].
-    #[arg(long, value_name = "FRAMES")]
+    #[arg(long, value_name = "FRAMES", value_parser = whole::<u32>(..))]
     pub window: Option<u32>,
 
     /// What may wait for the wire at most [default: 4MB]; how long it may stand is kept to about a millisecond.
@@ -285,14 +287,14 @@ pub struct WireArgs {
     /// bypass the kernel of the host that they are in, so on that host there is nothing to see: cables from the cards
     /// must lead to this machine's interface A, and its B to the switch. Losses, if any, are those between here and B:
     /// each copy is corrupted or not by itself.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=64))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(..=64))]
     pub repeat_naks: Option<u32>,
 
     /// As above: the packet that a NAK to the hosts asked for leaves with so many copies when it comes in at A.
     ///
     /// The first request with the PSN of the NAK is taken for it, whichever its connection: packets name only the queue
     /// pair that they are for. What is malformed is counted and passes as it is.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=64))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(..=64))]
     pub repeat_naked: Option<u32>,
 
     /// Let the kernel do it: independent loss and a rate only, at the kernel's speed.
@@ -319,7 +321,7 @@ pub struct DemoArgs {
     pub rate: String,
 
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
     pub rounds: u32,
 
     /// Requests and responses in each case and round.
@@ -405,7 +407,7 @@ pub struct BenchArgs {
     pub rate: String,
 
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
     pub rounds: u32,
 
     /// Seconds of bulk transfer in each row and round.
@@ -462,14 +464,14 @@ pub struct BenchRadarArgs {
     pub folder: Option<PathBuf>,
 
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
     pub rounds: u32,
 }
 
 #[derive(Debug, Args)]
 pub struct BenchSimArgs {
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
     pub rounds: u32,
 
     /// Only the network of this name.
@@ -484,6 +486,6 @@ pub struct BenchMeloArgs {
     pub packets: Count,
 
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 5, value_parser = whole::<u32>(1..=1000))]
     pub rounds: u32,
 }

@@ -44,6 +44,9 @@ fn situation(path: &Path, names: &Names<'_>) -> Result<Situation, Failure> {
 
 fn describe(plan: &Plan, explain: bool) -> String {
     let mut text = String::new();
+    if plan.disable.is_empty() && plan.protect.is_empty() && plan.exposed.is_empty() && plan.repair.is_empty() {
+        text += "nothing to do: no link is corrupting\n\n";
+    }
     let mut part = |title: &str, table: Table| text += &format!("{title}\n{table}\n");
     if !plan.disable.is_empty() {
         part("disable now", disable(plan, explain));

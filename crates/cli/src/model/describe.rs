@@ -10,7 +10,15 @@ use super::rdma::{Question, Simulated};
 
 pub fn answer(question: &Question, simulated: Option<&Simulated>) -> String {
     let Question { model, setting, timing, .. } = question;
-    let mut text = format!("{}\n", premises(model, timing));
+    let mut text = String::new();
+    if let Some((goal, found)) = question.advice() {
+        text += "advice\n";
+        for line in advice(model, timing, &goal, &found) {
+            text += &format!("  {line}\n");
+        }
+        text += "\n";
+    }
+    text += &format!("{}\n", premises(model, timing));
     if *setting != Setting::NONE {
         text += &format!("with nothing done about it, timeouts are expected\n{}\n", causes(model, &Setting::NONE));
     }
@@ -20,12 +28,6 @@ pub fn answer(question: &Question, simulated: Option<&Simulated>) -> String {
     text += &format!("{}", penalties(model, setting, timing));
     if let Some(simulated) = simulated {
         text += &format!("\n{}", beside(model, setting, simulated));
-    }
-    if let Some((goal, found)) = question.advice() {
-        text += "\nadvice\n";
-        for line in advice(model, timing, &goal, &found) {
-            text += &format!("  {line}\n");
-        }
     }
     text
 }
