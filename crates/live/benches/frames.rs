@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use live::frame::{Framing, Mac};
+use live::frame::{Framing, Mac, introduce};
 use live::medium::Repeat;
 use live::offload::{Coalescer, Sink, VnetHeader, segment};
 use live::seal::Seal;
@@ -86,9 +86,16 @@ fn framing(c: &mut Criterion) {
     let body = [&THERE.0[..], &HERE.0, &[8, 0], &[7; 1_500]].concat();
     let header = Header::new(Epoch::new(1), Kind::Data(Class::Ordered, Seq::default()), None);
     let mut group = c.benchmark_group("frame of 1500 bytes, out and in");
-    for (name, seal) in [("no seal", Seal::None), ("crc", Seal::Crc), ("key", Seal::keyed([1; 16], 1))] {
-        let mut here = Framing::new(HERE, Some(THERE), seal.clone());
-        let mut there = Framing::new(THERE, Some(HERE), seal);
+    let keyed = |life| Seal::keyed([1; 16], life);
+    for (name, seals) in [
+        ("no seal", [Seal::None, Seal::None]),
+        ("crc", [Seal::Crc, Seal::Crc]),
+        ("key", [1, 1 << 64].map(keyed)),
+    ] {
+        let [ours, theirs] = seals;
+        let mut here = Framing::new(HERE, Some(THERE), ours);
+        let mut there = Framing::new(THERE, Some(HERE), theirs);
+        introduce([&mut here, &mut there]);
         let mut on_wire = Vec::with_capacity(2_000);
         group.bench_function(name, |b| {
             b.iter(|| {

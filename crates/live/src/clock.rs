@@ -1,4 +1,4 @@
-//! The time, as protocols know it: since the start of the program's run.
+//! The time, as protocols know it: since the start of the program's run. And chance.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -36,4 +36,22 @@ pub fn time_of_day() -> Duration {
 pub fn instance() -> u32 {
     use std::hash::{BuildHasher, RandomState};
     (RandomState::new().hash_one(time_of_day()) as u32).max(1)
+}
+
+/// From the kernel's random source, which blocks until it has been seeded: also at a boot, no two runs get the same.
+#[expect(unsafe_code, reason = "the standard library has no door to it")]
+pub fn random() -> std::io::Result<u128> {
+    let mut bytes = [0_u8; 16];
+    loop {
+        // SAFETY: the pointer and the length are those of an array that lives until the call returns.
+        let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        // So few bytes come all at once or not at all.
+        if got == bytes.len() as isize {
+            return Ok(u128::from_ne_bytes(bytes));
+        }
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
 }

@@ -16,6 +16,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 use units::{Bytes, Prob, Rate, Span};
 
+use crate::clock;
 use crate::frame::Mac;
 use crate::link::InitAction;
 use crate::seal::Seal;
@@ -285,12 +286,15 @@ pub fn parse_address(text: &str) -> Option<SocketAddr> {
 }
 
 impl Sealing {
-    /// The seal itself; `start` is the time of day in nanoseconds.
-    pub fn seal(&self, start: u64) -> Result<Seal, String> {
+    /// The seal itself, at the start of its life.
+    pub fn seal(&self) -> Result<Seal, String> {
         match self {
             Self::None => Ok(Seal::None),
             Self::Crc => Ok(Seal::Crc),
-            Self::Key(path) => Ok(Seal::keyed(read_key(path)?, start)),
+            Self::Key(path) => {
+                let life = clock::random().map_err(|error| format!("random numbers for --key: {error}"))?;
+                Ok(Seal::keyed(read_key(path)?, life))
+            }
         }
     }
 }

@@ -9,12 +9,15 @@
 //! that was bridged in from elsewhere keeps its addresses inside, so that what drives the link always
 //! comes from the peer's own address. Control messages carry no frame. Whatever has another type passes
 //! as it is; unless a key is used: then unprotected frames are sealed as well, behind a header of one byte
-//! ([`SEALED_BARE`]), and nothing passes that is not sealed. Both types are set aside for local experiments
-//! (IEEE 802).
+//! ([`SEALED_BARE`]), and nothing passes that is not sealed. The two ends agree on how by greetings of their own
+//! ([`GREETING`], [`crate::seal::keyed`]). Both types are set aside for local experiments (IEEE 802).
 
 use wire::link::{Header, Kind, MAX_HEADER, Malformed};
 
-use crate::seal::{Broken, Seal};
+use units::Time;
+
+use crate::seal::keyed::{GREETING_LEN, greeting_kind};
+use crate::seal::{Broken, Opening, Seal};
 
 /// The frame's own addresses lie outside.
 pub const OWN: u16 = 0x88b5;
@@ -23,6 +26,9 @@ pub const WHOLE: u16 = 0x88b6;
 
 /// In place of a link header: the frame is not protected, only sealed. No header starts with it.
 pub const SEALED_BARE: u8 = 7 << 5;
+
+/// In place of a link header, with its kind in the lowest bits: two ends agree on a session of a keyed seal.
+pub const GREETING: u8 = 7 << 5;
 
 /// Two addresses.
 const ADDRESSES: usize = 12;
@@ -85,6 +91,10 @@ pub enum Rejected {
     Broken(Broken),
     /// Without a seal, where a key is used.
     Unsealed,
+    /// A greeting between seals, which was taken care of.
+    Greeting,
+    /// The peer uses a key, and this end does not.
+    KeyMissing,
 }
 
 impl From<Malformed> for Rejected {
@@ -132,6 +142,36 @@ impl Framing {
 
     pub fn peer(&self) -> Option<Mac> {
         self.peer
+    }
+
+    /// What time it is; call before anything else in a turn.
+    pub fn set_time(&mut self, now: Time) {
+        self.seal.set_time(now);
+    }
+
+    /// Time begins again at zero; what the ends agreed on stays.
+    pub fn start_over(&mut self) {
+        self.seal.start_over();
+    }
+
+    /// Whether frames can be sealed so that the peer opens them.
+    #[inline]
+    pub fn opening(&self) -> Opening {
+        self.seal.opening()
+    }
+
+    /// When [`Self::greet`] has something to send.
+    #[inline]
+    pub fn greets_at(&self) -> Time {
+        self.seal.greets_at()
+    }
+
+    /// The next greeting of the seal for the peer's.
+    pub fn greet(&mut self) -> Option<Emitted> {
+        let greeting = self.seal.greet(self.own, self.peer.unwrap_or(EVERYONE))?;
+        let mut emitted = Emitted { head: [0; LONGEST_HEAD], head_len: GREETING_LEN, skip: 0, padding: 0 };
+        emitted.head[..GREETING_LEN].copy_from_slice(&greeting);
+        Some(emitted)
     }
 
     /// The peer is gone; if it was learnt, another may take its place.
@@ -189,6 +229,7 @@ impl Framing {
             return Err(Rejected::Stranger(from));
         }
         let (header, len) = match rest.first() {
+            Some(first) if kind == OWN && greeting_kind(*first).is_some() => return Err(self.on_greeting(bytes, from)),
             Some(&SEALED_BARE) if self.seal.is_keyed() => (Header::BARE, 1),
             _ => Header::parse(rest)?,
         };
@@ -207,6 +248,33 @@ impl Framing {
         };
         Ok(Arrived { header, body })
     }
+
+    fn on_greeting(&mut self, bytes: &[u8], from: Mac) -> Rejected {
+        match (bytes.first_chunk(), &mut self.seal) {
+            (None, _) => Rejected::Malformed,
+            (Some(_), Seal::None | Seal::Crc) => Rejected::KeyMissing,
+            (Some(greeting), Seal::Key(keyed)) => match keyed.on_greeting(greeting, from, self.own) {
+                Ok(()) => Rejected::Greeting,
+                Err(broken) => Rejected::Broken(broken),
+            },
+        }
+    }
+}
+
+/// Two ends that have exchanged greetings, as far as their seals need any: for tests and measurements.
+pub fn introduce(ends: [&mut Framing; 2]) {
+    let [one, other] = ends;
+    for _ in 0..4 {
+        pass_greetings(one, other);
+        pass_greetings(other, one);
+    }
+}
+
+fn pass_greetings(from: &mut Framing, to: &mut Framing) {
+    while let Some(greeting) = from.greet() {
+        // Taken care of; there is no frame in it.
+        let _ = to.parse(&greeting.head[..greeting.head_len]);
+    }
 }
 
 #[cfg(test)]
@@ -218,12 +286,17 @@ mod tests {
     const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
     const THERE: Mac = Mac([2, 0, 0, 0, 0, 2]);
 
-    fn ends(seal: fn() -> Seal) -> (Framing, Framing) {
-        (Framing::new(HERE, Some(THERE), seal()), Framing::new(THERE, Some(HERE), seal()))
+    type MakeSeal = fn(u128) -> Seal;
+
+    fn ends(seal: MakeSeal) -> (Framing, Framing) {
+        let (mut here, mut there) =
+            (Framing::new(HERE, Some(THERE), seal(1)), Framing::new(THERE, Some(HERE), seal(1 << 64)));
+        introduce([&mut here, &mut there]);
+        (here, there)
     }
 
-    fn seals() -> [fn() -> Seal; 3] {
-        [|| Seal::None, || Seal::Crc, || Seal::keyed([3; 16], 1)]
+    fn seals() -> [MakeSeal; 3] {
+        [|_| Seal::None, |_| Seal::Crc, |life| Seal::keyed([3; 16], life)]
     }
 
     fn frame(from: Mac, len: usize) -> Vec<u8> {
@@ -256,7 +329,7 @@ mod tests {
                 let body = frame(from, 64);
                 let sent = on_wire(&mut here, &data(), Some(&body));
                 let added = if from == HERE { 5 } else { 17 };
-                assert_eq!(sent.len(), body.len() + added + seal().size());
+                assert_eq!(sent.len(), body.len() + added + seal(1).size());
                 let arrived = there.parse(&sent).unwrap();
                 assert_eq!((arrived.body.concat(), arrived.header), (body, data()));
             }
@@ -265,7 +338,7 @@ mod tests {
 
     #[test]
     fn with_a_key_unprotected_frames_are_sealed_too_and_others_are_not_listened_to() {
-        let (mut here, mut there) = ends(|| Seal::keyed([3; 16], 1));
+        let (mut here, mut there) = ends(|life| Seal::keyed([3; 16], life));
         let body = frame(HERE, 64);
         let mut sent = on_wire(&mut here, &Header::BARE, Some(&body));
         let arrived = there.parse(&sent).unwrap();
@@ -273,6 +346,29 @@ mod tests {
         assert_eq!(there.parse(&body), Err(Rejected::Unsealed));
         sent[20] ^= 1;
         assert!(there.parse(&sent).is_err());
+    }
+
+    #[test]
+    fn before_the_greetings_nothing_opens_and_a_peer_without_the_key_is_no_surprise() {
+        let keyed = |life| Seal::keyed([3; 16], life);
+        let (mut here, _) = ends(keyed);
+        let sent = on_wire(&mut here, &data(), Some(&frame(HERE, 64)));
+        let mut restarted = Framing::new(THERE, Some(HERE), keyed(2 << 64));
+        assert_eq!(restarted.opening(), Opening::Soon);
+        assert_eq!(restarted.parse(&sent), Err(Rejected::Broken(Broken::Early)));
+        restarted.set_time(Time::ZERO + units::Span::from_ms(1_000));
+        assert_eq!(restarted.opening(), Opening::Alone);
+        assert_eq!(restarted.parse(&sent), Err(Rejected::Broken(Broken::Forged)));
+        let greeting = restarted.greet().unwrap();
+        let greeting = &greeting.head[..greeting.head_len];
+        for seal in [Seal::None, Seal::Crc] {
+            assert_eq!(Framing::new(HERE, None, seal).parse(greeting), Err(Rejected::KeyMissing));
+        }
+        assert_eq!(here.parse(greeting), Err(Rejected::Greeting));
+        assert_eq!(here.parse(&greeting[..greeting.len() - 1]), Err(Rejected::Malformed));
+        let mut stranger = Framing::new(Mac([2, 0, 0, 0, 0, 3]), None, keyed(3 << 64));
+        let greeting = stranger.greet().unwrap();
+        assert!(matches!(here.parse(&greeting.head[..greeting.head_len]), Err(Rejected::Stranger(_))));
     }
 
     #[test]
@@ -289,7 +385,7 @@ mod tests {
 
     #[test]
     fn only_the_peer_drives_the_link_and_anybody_may_pass_unprotected() {
-        let (mut here, mut there) = ends(|| Seal::None);
+        let (mut here, mut there) = ends(|_| Seal::None);
         let mut stranger = Framing::new(Mac([2, 0, 0, 0, 0, 3]), None, Seal::None);
         let forged = on_wire(&mut stranger, &hello(), None);
         assert_eq!(there.parse(&forged), Err(Rejected::Stranger(Mac([2, 0, 0, 0, 0, 3]))));
@@ -313,7 +409,7 @@ mod tests {
 
     #[test]
     fn no_bytes_are_too_strange() {
-        let (mut here, mut there) = ends(|| Seal::Crc);
+        let (mut here, mut there) = ends(|_| Seal::Crc);
         let good = on_wire(&mut here, &data(), Some(&frame(HERE, 64)));
         for len in 0..good.len() {
             assert!(there.parse(&good[..len]).is_err());

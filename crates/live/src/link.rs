@@ -29,6 +29,7 @@ use crate::offload::{self, Coalescer, segment};
 use crate::poll::{self, Readiness};
 use crate::pool::{Frame, Pool};
 use crate::queue::Queue;
+use crate::seal::Opening;
 use crate::shell::{Gate, Shell, recovery_histogram};
 use crate::tally::Tally;
 
@@ -86,6 +87,8 @@ pub struct Link {
     /// How often in a row it had room for nothing at all.
     fruitless: u32,
     copies: Option<CopiesByLoss>,
+    /// Whether frames could be sealed when this was last looked at.
+    opening: Opening,
     news: Vec<News>,
     warned: Warned,
 }
@@ -115,6 +118,7 @@ impl Link {
             blocked: false,
             fruitless: 0,
             copies: setup.target.map(CopiesByLoss::new),
+            opening: Opening::Open,
             news: Vec::new(),
             warned: Warned::default(),
         }
@@ -179,6 +183,7 @@ impl Link {
             self.endpoint.on_timer(now, key, &mut self.shell);
         }
         self.deliver()?;
+        self.greet();
         let taken = self.receive_from_host()?;
         let sent = self.send(now)?;
         self.follow_events(now);
@@ -199,7 +204,8 @@ impl Link {
             (false, None) if self.shell.woken => now,
             (false, None) => self.pull_at,
         };
-        let next = self.shell.earliest_timer().min(pull_at);
+        let greet_at = if self.blocked { Time::NEVER } else { self.shell.framing.greets_at() };
+        let next = self.shell.earliest_timer().min(pull_at).min(greet_at);
         // A card whose own queue is full says nothing when it has room again: look again soon.
         let says_when = self.blocked && self.fruitless < 2;
         let most = if self.blocked && !says_when { most.min(LOOK_AGAIN) } else { most };
@@ -326,6 +332,11 @@ impl Link {
 
     /// Pulls up to a batch; false when there is nothing more to pull for now.
     fn pull_batch(&mut self, now: Time) -> bool {
+        if self.shell.framing.opening() != Opening::Open {
+            // Whatever it is, it could not be sealed; once it can be, `greet` wakes us.
+            (self.shell.woken, self.pull_at) = (false, Time::NEVER);
+            return false;
+        }
         while self.shell.outgoing.len() < BATCH {
             if let Some(free_at) = self.shell.busy_until(now) {
                 self.pull_at = self.pull_at.min(free_at);
@@ -382,12 +393,32 @@ impl Link {
     }
 
     fn set_gate(&mut self) {
-        let waits = self.wanted && self.endpoint.state() != State::Active;
-        self.shell.gate = match self.init {
-            InitAction::Block if waits => Gate::Shut,
-            InitAction::Discard if waits => Gate::Discard,
+        self.opening = self.shell.framing.opening();
+        let waits = self.wanted && self.endpoint.state() != State::Active || self.opening != Opening::Open;
+        self.shell.gate = match (self.init, self.opening) {
+            (InitAction::Block, _) if waits => Gate::Shut,
+            (InitAction::Discard, _) if waits => Gate::Discard,
+            // With a key there is no other way to pass than sealed.
+            (InitAction::BestEffort, Opening::Soon) => Gate::Shut,
+            (InitAction::BestEffort, Opening::Alone) => Gate::Discard,
             _ => Gate::Open,
         };
+    }
+
+    /// Lets the seal greet its peer, and follows what came of it.
+    fn greet(&mut self) {
+        if !self.blocked {
+            self.shell.greet();
+        }
+        if self.shell.framing.opening() == self.opening {
+            return;
+        }
+        self.set_gate();
+        // What waited may go now, or waited for nothing.
+        self.shell.woken = true;
+        if self.shell.gate == Gate::Discard {
+            self.shell.discard_queued();
+        }
     }
 
     fn follow_events(&mut self, now: Time) {

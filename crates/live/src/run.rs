@@ -345,9 +345,10 @@ impl<'a> Loop<'a> {
                 format!("{name}: frames come with a check sum that does not fit; has the peer --crc too?")
             }
             News::Replayed => format!(
-                "{name}: frames come with numbers that were used before; did the peer's clock go back, or does somebody \
-                 play them again?"
+                "{name}: frames come that came before, and are dropped; does somebody play recorded ones again, or does the \
+                 wire double them?"
             ),
+            News::KeyMissing => format!("{name} is not protected: the peer uses --key, this end does not; use it at both"),
             News::Forged => format!("{name}: frames come without a valid tag; has the peer got the same --key?"),
         }
     }

@@ -7,14 +7,17 @@
 //! ```
 //!
 //! A seal lies between the link header and what follows, and covers everything before and after itself.
-//! The counter of a keyed seal starts at the time of day and counts every frame sent, so that it never
-//! falls back, not even over a restart; a receiver takes each number once and none older than its window.
+//! With a key, two ends first agree on a session ([`greeting`]), and frames open in no other ([`keyed`]).
 //! Padding to the shortest Ethernet frame is covered as well, because the far end cannot tell it apart:
 //! sealed frames are padded here, not by the network card.
 
-use std::hash::Hasher;
+pub mod greeting;
+pub mod keyed;
 
-use siphasher::sip::SipHasher24;
+use units::Time;
+
+use crate::frame::Mac;
+use keyed::{GREETING_LEN, Keyed};
 
 /// The shortest Ethernet frame without its check; a card pads what is shorter.
 const SHORTEST: usize = 60;
@@ -28,6 +31,18 @@ pub enum Broken {
     Forged,
     /// Seen before, or too old to tell.
     Replayed,
+    /// The tag does not fit, but the two ends have yet to agree on a session: from an earlier one, most likely.
+    Early,
+}
+
+/// Whether frames can be sealed so that the peer opens them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    Open,
+    /// No session yet, and the peer may answer any moment.
+    Soon,
+    /// No session: the peer is not there, or has another key.
+    Alone,
 }
 
 #[derive(Clone, Debug)]
@@ -40,9 +55,9 @@ pub enum Seal {
 impl Seal {
     pub const LONGEST: usize = 16;
 
-    /// With a key of 16 bytes; `start` is the time of day, in any unit that is finer than frames are.
-    pub fn keyed(key: [u8; 16], start: u64) -> Self {
-        Self::Key(Box::new(Keyed { key, sent: start, seen: Window::default() }))
+    /// With a key of 16 bytes; `life` is random, and no other life of any end has the same.
+    pub fn keyed(key: [u8; 16], life: u128) -> Self {
+        Self::Key(Box::new(Keyed::new(key, life)))
     }
 
     /// How the two ends name it to each other.
@@ -84,11 +99,7 @@ impl Seal {
         match self {
             Self::None => {}
             Self::Crc => out[..4].copy_from_slice(&crc(&[head, body, padding]).to_be_bytes()),
-            Self::Key(keyed) => {
-                keyed.sent += 1;
-                out[..8].copy_from_slice(&keyed.sent.to_be_bytes());
-                out[8..16].copy_from_slice(&keyed.tag(keyed.sent, &[head, body, padding]).to_be_bytes());
-            }
+            Self::Key(keyed) => keyed.write(&[head, body, padding], &mut out[..16]),
         }
     }
 
@@ -103,14 +114,45 @@ impl Seal {
             Self::None => Ok(()),
             Self::Crc if seal == crc(&[head, rest]).to_be_bytes() => Ok(()),
             Self::Crc => Err(Broken::Corrupted),
-            Self::Key(keyed) => {
-                let Some((counter, tag)) = seal.split_first_chunk::<8>() else { return Err(Broken::Forged) };
-                let counter = u64::from_be_bytes(*counter);
-                if tag != keyed.tag(counter, &[head, rest]).to_be_bytes() {
-                    return Err(Broken::Forged);
-                }
-                if keyed.seen.accept(counter) { Ok(()) } else { Err(Broken::Replayed) }
-            }
+            Self::Key(keyed) => keyed.check(seal, &[head, rest]),
+        }
+    }
+
+    /// What time it is; call before anything else in a turn.
+    pub fn set_time(&mut self, now: Time) {
+        if let Self::Key(keyed) = self {
+            keyed.set_time(now);
+        }
+    }
+
+    /// Time begins again at zero.
+    pub fn start_over(&mut self) {
+        if let Self::Key(keyed) = self {
+            keyed.start_over();
+        }
+    }
+
+    #[inline]
+    pub fn opening(&self) -> Opening {
+        match self {
+            Self::None | Self::Crc => Opening::Open,
+            Self::Key(keyed) => keyed.opening(),
+        }
+    }
+
+    /// When [`Self::greet`] has something to send.
+    #[inline]
+    pub fn greets_at(&self) -> Time {
+        match self {
+            Self::None | Self::Crc => Time::NEVER,
+            Self::Key(keyed) => keyed.greets_at(),
+        }
+    }
+
+    pub fn greet(&mut self, from: Mac, to: Mac) -> Option<[u8; GREETING_LEN]> {
+        match self {
+            Self::None | Self::Crc => None,
+            Self::Key(keyed) => keyed.greet(from, to),
         }
     }
 }
@@ -121,54 +163,6 @@ fn crc(parts: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-#[derive(Clone)]
-pub struct Keyed {
-    key: [u8; 16],
-    sent: u64,
-    seen: Window,
-}
-
-impl std::fmt::Debug for Keyed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keyed").finish_non_exhaustive()
-    }
-}
-
-impl Keyed {
-    fn tag(&self, counter: u64, parts: &[&[u8]]) -> u64 {
-        let mut hasher = SipHasher24::new_with_key(&self.key);
-        hasher.write_u64(counter);
-        parts.iter().for_each(|part| hasher.write(part));
-        hasher.finish()
-    }
-}
-
-/// Which of the latest numbers have been seen.
-#[derive(Clone, Debug, Default)]
-struct Window {
-    latest: u64,
-    /// Bit n: `latest - n` was seen.
-    seen: u64,
-}
-
-impl Window {
-    fn accept(&mut self, number: u64) -> bool {
-        if number > self.latest {
-            let ahead = number - self.latest;
-            self.seen = if ahead < 64 { self.seen << ahead | 1 } else { 1 };
-            self.latest = number;
-            return true;
-        }
-        let bit = match self.latest - number {
-            behind @ 0..64 => 1 << behind,
-            _ => return false,
-        };
-        let new = self.seen & bit == 0;
-        self.seen |= bit;
-        new
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,17 +170,37 @@ mod tests {
     const HEAD: &[u8] = b"addresses and header";
     const BODY: &[u8] = b"what the frame carries, all of it";
 
+    const MACS: [Mac; 2] = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
+
     fn sealed(seal: &mut Seal) -> Vec<u8> {
         let mut out = vec![0; seal.size()];
         seal.write(HEAD, BODY, 0, &mut out);
         out
     }
 
+    /// Two ends that exchange greetings for as long as there are any.
+    fn meet(ends: &mut [Seal; 2], macs: [Mac; 2]) {
+        for _ in 0..4 {
+            for from in 0..2 {
+                while let Some(greeting) = ends[from].greet(macs[from], macs[1 - from]) {
+                    let Seal::Key(keyed) = &mut ends[1 - from] else { return };
+                    let _ = keyed.on_greeting(&greeting, macs[from], macs[1 - from]);
+                }
+            }
+        }
+    }
+
+    fn keyed_pair(lives: [u128; 2]) -> [Seal; 2] {
+        let mut ends = lives.map(|life| Seal::keyed([7; 16], life));
+        meet(&mut ends, MACS);
+        assert!(ends.iter().all(|end| end.opening() == Opening::Open));
+        ends
+    }
+
     #[test]
     fn any_altered_bit_is_found() {
-        for mut seal in [Seal::Crc, Seal::keyed([7; 16], 1_000)] {
+        for [mut seal, mut receiver] in [[Seal::Crc, Seal::Crc], keyed_pair([1, 1 << 64])] {
             let good = sealed(&mut seal);
-            let mut receiver = seal.clone();
             let whole = [HEAD, &good, BODY].concat();
             for bit in 0..whole.len() * 8 {
                 let mut altered = whole.clone();
@@ -201,8 +215,7 @@ mod tests {
 
     #[test]
     fn a_replayed_frame_and_one_of_another_key_are_refused() {
-        let mut seal = Seal::keyed([7; 16], 1_000);
-        let mut receiver = seal.clone();
+        let [mut seal, mut receiver] = keyed_pair([1, 1 << 64]);
         let (first, second) = (sealed(&mut seal), sealed(&mut seal));
         assert_eq!(receiver.check(HEAD, &second, BODY), Ok(()));
         assert_eq!(receiver.check(HEAD, &first, BODY), Ok(()));
@@ -211,18 +224,68 @@ mod tests {
             assert_eq!(receiver.check(HEAD, &sealed(&mut seal), BODY), Ok(()));
         }
         assert_eq!(receiver.check(HEAD, &second, BODY), Err(Broken::Replayed));
-        assert_eq!(receiver.check(HEAD, &sealed(&mut Seal::keyed([8; 16], 9_000)), BODY), Err(Broken::Forged));
+        let mut others = [1, 1 << 64].map(|life| Seal::keyed([8; 16], life));
+        meet(&mut others, MACS);
+        assert_eq!(receiver.check(HEAD, &sealed(&mut others[0]), BODY), Err(Broken::Forged));
     }
 
     #[test]
-    fn a_sender_that_restarts_later_is_accepted() {
-        let mut receiver = Seal::keyed([7; 16], 0);
-        let mut before = Seal::keyed([7; 16], 1_000);
-        let old = sealed(&mut before);
-        assert_eq!(receiver.check(HEAD, &old, BODY), Ok(()));
-        let mut after = Seal::keyed([7; 16], 2_000);
+    fn a_frame_opens_in_one_direction_of_one_session_between_two_addresses_only() {
+        let [mut seal, _] = keyed_pair([1, 1 << 64]);
+        let frame = sealed(&mut seal);
+        assert!(seal.check(HEAD, &frame, BODY).is_err(), "our own, come back");
+        for lives in [[2, 1 << 64], [1, 2 << 64], [1 << 64, 1]] {
+            let [_, mut receiver] = keyed_pair(lives);
+            assert!(receiver.check(HEAD, &frame, BODY).is_err(), "{lives:?}");
+        }
+        let mut others = [1, 1 << 64].map(|life| Seal::keyed([7; 16], life));
+        meet(&mut others, [MACS[0], Mac([2, 0, 0, 0, 0, 3])]);
+        assert!(others[1].check(HEAD, &frame, BODY).is_err(), "other addresses");
+        let [_, mut receiver] = keyed_pair([1, 1 << 64]);
+        assert_eq!(receiver.check(HEAD, &frame, BODY), Ok(()), "the very same session, for comparison");
+    }
+
+    #[test]
+    fn a_sender_that_restarts_is_accepted_after_a_greeting_and_its_old_frames_are_not() {
+        let [mut before, mut receiver] = keyed_pair([1, 1 << 64]);
+        let old: Vec<Vec<u8>> = (0..10).map(|_| sealed(&mut before)).collect();
+        assert_eq!(receiver.check(HEAD, &old[9], BODY), Ok(()));
+        let mut ends = [Seal::keyed([7; 16], 2 << 64), receiver];
+        meet(&mut ends, MACS);
+        let [mut after, mut receiver] = ends;
         assert_eq!(receiver.check(HEAD, &sealed(&mut after), BODY), Ok(()));
-        assert_eq!(receiver.check(HEAD, &old, BODY), Err(Broken::Replayed));
+        assert!(old.iter().all(|frame| receiver.check(HEAD, frame, BODY).is_err()));
+    }
+
+    #[test]
+    fn an_altered_greeting_does_nothing() {
+        let mut ends = [Seal::keyed([7; 16], 1), Seal::keyed([7; 16], 1 << 64)];
+        let hello = ends[0].greet(MACS[0], MACS[1]).unwrap();
+        ends[1].greet(MACS[1], MACS[0]);
+        let Seal::Key(receiver) = &mut ends[1] else { panic!() };
+        for bit in 0..hello.len() * 8 {
+            let mut altered = hello;
+            altered[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(receiver.on_greeting(&altered, MACS[0], MACS[1]), Err(Broken::Forged), "bit {bit}");
+        }
+        assert!(receiver.greet(MACS[1], MACS[0]).is_none());
+    }
+
+    #[test]
+    fn a_machine_set_back_to_a_snapshot_is_heard_again_after_one_question() {
+        let mut ends = keyed_pair([1, 1 << 64]);
+        let snapshot = ends[0].clone();
+        for _ in 0..200 {
+            let frame = sealed(&mut ends[0]);
+            assert_eq!(ends[1].check(HEAD, &frame, BODY), Ok(()));
+        }
+        ends[0] = snapshot;
+        ends.iter_mut().for_each(|end| end.set_time(Time::ZERO + units::Span::from_ms(5_000)));
+        let frame = sealed(&mut ends[0]);
+        assert_eq!(ends[1].check(HEAD, &frame, BODY), Err(Broken::Replayed));
+        meet(&mut ends, MACS);
+        let frame = sealed(&mut ends[0]);
+        assert_eq!(ends[1].check(HEAD, &frame, BODY), Ok(()));
     }
 
     #[test]

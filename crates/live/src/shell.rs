@@ -10,7 +10,7 @@ use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
 use crate::backend::Outgoing;
-use crate::frame::Framing;
+use crate::frame::{Emitted, Framing};
 use crate::offload::Sink;
 use crate::pool::{Frame, Pool};
 use crate::queue::Queue;
@@ -96,6 +96,7 @@ impl Shell {
         self.delivered.clear();
         self.events.clear();
         self.tally = Tally::default();
+        self.framing.start_over();
         self.queue.start_over();
         self.pool.keep_only(self.queue.frames());
         self.woken = true;
@@ -135,9 +136,35 @@ impl Shell {
     /// What time it is; call before anything else in a turn.
     pub fn set_time(&mut self, now: Time) {
         self.now = now;
+        self.framing.set_time(now);
         if let Some(pace) = &mut self.pace {
             pace.free_at = pace.free_at.max(now);
         }
+    }
+
+    /// Puts greetings of the seal on their way, ahead of all that has yet to be pulled.
+    pub fn greet(&mut self) {
+        while self.framing.greets_at() <= self.now
+            && let Some(emitted) = self.framing.greet()
+        {
+            self.put_on_wire(emitted, None);
+        }
+    }
+
+    /// Drops what waits, because it cannot be sealed for anybody.
+    pub fn discard_queued(&mut self) {
+        while let Some(frame) = self.queue.pop(self.now, &mut self.pool) {
+            self.tally.gate_dropped += 1;
+            self.pool.release(frame);
+        }
+        self.tally.queue_dropped = self.queue.dropped();
+    }
+
+    fn put_on_wire(&mut self, emitted: Emitted, frame: Option<Frame>) {
+        let Emitted { head, head_len, skip, padding } = emitted;
+        let outgoing = Outgoing { head, head_len, frame, skip, padding };
+        self.occupy_wire(outgoing.bytes());
+        self.outgoing.push(outgoing);
     }
 
     /// Puts the frame that was cut last into the queue, if there is room for it.
@@ -188,15 +215,7 @@ impl Out<Endpoint<Frame>> for Shell {
     fn transmit(&mut self, _port: Port, packet: Packet<Frame>) {
         let body = packet.body.as_ref().map(|frame| self.pool.get(frame));
         let emitted = self.framing.emit(&packet.header, body);
-        let outgoing = Outgoing {
-            head: emitted.head,
-            head_len: emitted.head_len,
-            frame: packet.body,
-            skip: emitted.skip,
-            padding: emitted.padding,
-        };
-        self.occupy_wire(outgoing.bytes());
-        self.outgoing.push(outgoing);
+        self.put_on_wire(emitted, packet.body);
     }
 
     fn wake(&mut self, _port: Port) {

@@ -24,7 +24,7 @@ use units::{Bytes, Prob, Rate};
 use wire::link::Class;
 
 use crate::backend::{self, Host, Opened, PacketHost, PacketSocket, PacketWire, Tap, XdpWire};
-use crate::clock::{instance, time_of_day};
+use crate::clock::instance;
 use crate::config::{HostBackend, LinkConfig, Mode, WireBackend};
 use crate::directory::RunDirectory;
 use crate::frame::{self, Framing, Mac};
@@ -77,7 +77,7 @@ fn far_end(name: &str) -> String {
 /// Everything that a link needs, up and ready to run. Without a directory nothing is written down: for
 /// namespaces that end with the program.
 pub fn bring_up(config: &LinkConfig, directory: Option<&RunDirectory>) -> Result<(Link, Identity, StandIn), Trouble> {
-    let seal = config.sealing.seal(time_of_day().as_nanos() as u64).map_err(Trouble)?;
+    let seal = config.sealing.seal().map_err(Trouble)?;
     let mut stand_in = StandIn::up(config, directory, frame::overhead(&seal))?;
     match stand_in.link(config, seal) {
         Ok((link, identity)) => Ok((link, identity, stand_in)),

@@ -16,7 +16,7 @@ guard::counters! { Tally:
     host_tx_bytes,
     /// Frames of the host's that the queue dropped because it was too long for too long, or full.
     queue_dropped,
-    /// Frames of the host's that came before the peer answered, where those are to be discarded.
+    /// Frames of the host's that came before the peer answered, where those are to be discarded, or could not be sealed.
     gate_dropped,
     /// Frames that the host had no room for.
     host_refused,
@@ -42,4 +42,8 @@ guard::counters! { Tally:
     rx_forged,
     /// Frames that had been here before.
     rx_replayed,
+    /// Frames that could not be opened while the two ends had yet to agree on a session.
+    rx_early,
+    /// Greetings between keyed seals.
+    rx_greetings,
 }

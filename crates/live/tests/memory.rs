@@ -1,10 +1,14 @@
 //! Two links on a wire of memory, in a time of our own: what the daemon does to frames, without Linux.
 
+#[path = "memory/keys.rs"]
+mod keys;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use faults::Random;
 use guard::auto::Level;
@@ -160,8 +164,14 @@ fn frame(from: usize, number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
+/// With the same key each time, and a life of its own.
+fn keyed() -> Seal {
+    static LIVES: AtomicU64 = AtomicU64::new(1);
+    Seal::keyed([5; 16], u128::from(LIVES.fetch_add(1, Ordering::Relaxed)) << 64)
+}
+
 fn seals() -> [fn() -> Seal; 3] {
-    [|| Seal::None, || Seal::Crc, || Seal::keyed([5; 16], 1_000)]
+    [|| Seal::None, || Seal::Crc, keyed]
 }
 
 #[test]
@@ -227,7 +237,7 @@ fn rejected(tally: live::tally::Tally) -> u64 {
 
 #[test]
 fn recorded_frames_played_again_change_nothing_if_a_key_is_used() {
-    let mut pair = Pair::alike(|| Seal::keyed([5; 16], 1_000), Class::Ordered);
+    let mut pair = Pair::alike(keyed, Class::Ordered);
     pair.activate();
     let mut recorded = Vec::new();
     pair.ends[0].sends.borrow_mut().extend((0..50).map(|n| frame(0, n, 100)));

@@ -14,8 +14,10 @@ pub enum News {
     Stranger(Mac),
     /// Frames come without the seal that the key demands.
     Forged,
-    /// Frames come with numbers that are too low.
+    /// Frames come that came before.
     Replayed,
+    /// The peer uses a key, and this end does not.
+    KeyMissing,
     /// Greetings come without the check sum that both ends need.
     Unchecked,
 }
@@ -27,6 +29,7 @@ pub struct Warned {
     forged: bool,
     unchecked: bool,
     replayed: bool,
+    key_missing: bool,
 }
 
 impl Warned {
@@ -37,6 +40,15 @@ impl Warned {
             Rejected::Malformed => tally.rx_malformed += 1,
             Rejected::Looped => tally.rx_looped += 1,
             Rejected::Unsealed => tally.rx_unsealed += 1,
+            Rejected::Greeting => tally.rx_greetings += 1,
+            Rejected::Broken(Broken::Early) => tally.rx_early += 1,
+            Rejected::KeyMissing => {
+                tally.rx_malformed += 1;
+                if !self.key_missing {
+                    self.key_missing = true;
+                    news.push(News::KeyMissing);
+                }
+            }
             Rejected::Stranger(from) => {
                 tally.rx_stranger += 1;
                 if self.stranger != Some(from) {
