@@ -9,6 +9,11 @@
 --   feedback  hold:1 gaps:4 class:1 era:1 0:1           latest:16      then four bytes for each gap
 --   gap       first:16  era:1 round:7  frames:8
 --
+-- In place of a link header there may be a greeting, by which two ends with a key agree on a session
+-- (`crates/live/src/seal/keyed.rs`); it is recognised whatever the preference says:
+--
+--   greeting  111:3 kind:5 own:128 echo:128 latest:64 tag:64
+--
 -- Load it with `wireshark -X lua_script:hitless.lua`, or copy it to the personal Lua plugins folder.
 -- No frame says how it is sealed: set the preference, `-o hitless.seal:crc` on the command line.
 --
@@ -43,6 +48,10 @@ local KINDS = {
 local NUMBERED = { [DATA] = true, [RETRANSMISSION] = true, [DUMMY] = true }
 local NEEDS_FEEDBACK = { [PLAIN] = true, [ACK] = true, [NOTICE] = true }
 local HAS_BODY = { [PLAIN] = true, [DATA] = true, [RETRANSMISSION] = true, [BARE] = true }
+
+-- Behind the three bits of BARE.
+local GREETINGS = { [1] = "Hello", [2] = "Challenge", [3] = "Proof", [4] = "Done" }
+local GREETING_LEN = 48
 
 local CLASSES = { [0] = "Ordered", [1] = "Non-blocking" }
 
@@ -113,6 +122,13 @@ local field = {
     seal_crc = ProtoField.uint32("hitless.seal.crc", "CRC-32", base.HEX),
     seal_counter = ProtoField.uint64("hitless.seal.counter", "Counter", base.DEC),
     seal_tag = ProtoField.uint64("hitless.seal.tag", "Tag", base.HEX),
+
+    greeting = ProtoField.none("hitless.greeting", "Greeting of the seal"),
+    greeting_kind = ProtoField.uint8("hitless.greeting.kind", "Message", base.DEC, GREETINGS, 0x1f),
+    greeting_own = ProtoField.bytes("hitless.greeting.own", "Offer"),
+    greeting_echo = ProtoField.bytes("hitless.greeting.echo", "Offer heard"),
+    greeting_latest = ProtoField.uint64("hitless.greeting.latest", "Latest counter received", base.DEC),
+    greeting_tag = ProtoField.uint64("hitless.greeting.tag", "Tag", base.HEX),
 
     type = ProtoField.uint16("hitless.type", "Type of the frame inside", base.HEX),
     padding = ProtoField.bytes("hitless.padding", "Padding"),
@@ -306,6 +322,25 @@ local function read_header(reader, tree, prefs)
     return kind, text
 end
 
+-- Returns its text for the Info column, or nothing if this is no greeting.
+local function read_greeting(reader, tree)
+    local tag = reader:peek(1, "the link header")
+    local name = GREETINGS[tag:bitfield(3, 5)]
+    if tag:bitfield(0, 3) ~= BARE or not name then
+        return nil
+    end
+    reader:take(1, "the link header")
+    tree:add(field.kind, tag)
+    local range = reader:take(GREETING_LEN, "the greeting")
+    local item = tree:add(field.greeting, range):append_text(": " .. name)
+    item:add(field.greeting_kind, tag)
+    item:add(field.greeting_own, range:range(0, 16))
+    item:add(field.greeting_echo, range:range(16, 16))
+    item:add(field.greeting_latest, range:range(32, 8))
+    item:add(field.greeting_tag, range:range(40, 8))
+    return "Greeting: " .. name
+end
+
 local function read_seal(reader, tree, prefs)
     if prefs.seal == CRC then
         local range = reader:take(4, "the seal")
@@ -372,12 +407,18 @@ end
 local function dissect(reader, tree, pinfo, root)
     local whole = pinfo.match_uint == WHOLE
     local prefs = hitless.prefs
-    local kind, text = read_header(reader, tree, prefs)
+    local kind
+    local text = not whole and read_greeting(reader, tree) or nil
+    if not text then
+        kind, text = read_header(reader, tree, prefs)
+    end
     tree:append_text(", " .. text)
     pinfo.cols.info:set(text)
-    read_seal(reader, tree, prefs)
+    if kind then
+        read_seal(reader, tree, prefs)
+    end
     tree:set_len(reader.at)
-    if HAS_BODY[kind] then
+    if kind and HAS_BODY[kind] then
         local dissect_body = whole and dissect_whole or dissect_own
         dissect_body(reader, tree, pinfo, root, text)
     end

@@ -87,11 +87,9 @@ fn framing(c: &mut Criterion) {
     let header = Header::new(Epoch::new(1), Kind::Data(Class::Ordered, Seq::default()), None);
     let mut group = c.benchmark_group("frame of 1500 bytes, out and in");
     let keyed = |life| Seal::keyed([1; 16], life);
-    for (name, seals) in [
-        ("no seal", [Seal::None, Seal::None]),
-        ("crc", [Seal::Crc, Seal::Crc]),
-        ("key", [1, 1 << 64].map(keyed)),
-    ] {
+    for (name, seals) in
+        [("no seal", [Seal::None, Seal::None]), ("crc", [Seal::Crc, Seal::Crc]), ("key", [1, 1 << 64].map(keyed))]
+    {
         let [ours, theirs] = seals;
         let mut here = Framing::new(HERE, Some(THERE), ours);
         let mut there = Framing::new(THERE, Some(HERE), theirs);

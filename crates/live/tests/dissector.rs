@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{env, fs, io, process};
 
 use live::capture::Capture;
-use live::frame::{ETHERNET, Framing, Mac, OWN, Rejected, SEALED_BARE, WHOLE};
+use live::frame::{ETHERNET, Framing, GREETING, Mac, OWN, Rejected, SEALED_BARE, WHOLE, introduce};
 use live::seal::Seal;
 use wire::Seq;
 use wire::link::{Agreement, Class, Epoch, Feedback, Gap, Header, Kind, Refusal, Session, SessionKind, VERSION, Wish};
@@ -19,7 +19,7 @@ const THERE: Mac = Mac([2, 0, 0, 0, 0, 2]);
 const ELSEWHERE: Mac = Mac([2, 0, 0, 0, 0, 3]);
 
 const KEY: [u8; 16] = [7; 16];
-const COUNTER: u64 = 0x0123_4567_89ab_cdef;
+const LIVES: [u128; 2] = [0x0123_4567_89ab_cdef_0011_2233_4455_6677, 0xfeed_0000_0000_0000_0000_0000_0000_0001];
 /// What Ethernet pads to, without its check.
 const SHORTEST: usize = 60;
 const MUTATIONS: usize = 2_000;
@@ -50,12 +50,24 @@ impl Sealed {
         }
     }
 
-    fn seal(self) -> Seal {
+    fn seal(self, life: u128) -> Seal {
         match self {
             Self::None => Seal::None,
             Self::Crc => Seal::Crc,
-            Self::Key => Seal::keyed(KEY, COUNTER),
+            Self::Key => Seal::keyed(KEY, life),
         }
+    }
+
+    fn size(self) -> usize {
+        self.seal(1).size()
+    }
+
+    /// Two ends that have greeted each other.
+    fn ends(self) -> [Framing; 2] {
+        let [mut here, mut there] = [(HERE, THERE, LIVES[0]), (THERE, HERE, LIVES[1])]
+            .map(|(own, peer, life)| Framing::new(own, Some(peer), self.seal(life)));
+        introduce([&mut here, &mut there]);
+        [here, there]
     }
 }
 
@@ -170,7 +182,7 @@ fn on_wire(framing: &mut Framing, header: &Header, body: &[u8]) -> Vec<u8> {
 }
 
 fn frames(sealed: Sealed) -> Vec<Vec<u8>> {
-    let mut framing = Framing::new(HERE, Some(THERE), sealed.seal());
+    let [mut framing, _] = sealed.ends();
     examples().iter().map(|example| on_wire(&mut framing, &example.header, &example.inside.bytes())).collect()
 }
 
@@ -281,7 +293,7 @@ impl Expected {
             }
             Sealed::Key => {
                 let tag = u64::from_be_bytes(rest[8..16].try_into().unwrap());
-                self.put("hitless.seal.counter", COUNTER + 1 + place as u64);
+                self.put("hitless.seal.counter", 1 + place as u64);
                 self.put("hitless.seal.tag", format!("{tag:#018x}"));
             }
         }
@@ -478,18 +490,75 @@ fn mutated(frame: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// The first byte of a greeting, and how long one is.
+const GREETING_KINDS: std::ops::RangeInclusive<u8> = GREETING + 1..=GREETING + 4;
+const GREETING_LEN: usize = ETHERNET + 49;
+
+/// All that two ends with a key say to each other before anything else, the second of them restarted once.
+fn greetings() -> Vec<Vec<u8>> {
+    let [mut here, mut there] = [(HERE, THERE, LIVES[0]), (THERE, HERE, LIVES[1])]
+        .map(|(own, peer, life)| Framing::new(own, Some(peer), Sealed::Key.seal(life)));
+    let mut sent = Vec::new();
+    let mut pass = |from: &mut Framing, to: &mut Framing| {
+        while let Some(emitted) = from.greet() {
+            sent.push(emitted.head[..emitted.head_len].to_vec());
+            assert_eq!(to.parse(&emitted.head[..emitted.head_len]), Err(Rejected::Greeting));
+        }
+    };
+    // The first Hello is lost, so that the second end alone asks.
+    assert!(here.greet().is_some());
+    for _ in 0..2 {
+        pass(&mut there, &mut here);
+        pass(&mut here, &mut there);
+    }
+    sent
+}
+
+#[test]
+fn greetings_of_the_seal_are_shown_whatever_seal_is_expected() {
+    if is_skipped() {
+        return;
+    }
+    let folder = Folder::create("greetings").unwrap();
+    let frames = greetings();
+    let file = folder.capture(&frames).unwrap();
+    let [here, there] = LIVES.map(|life| format!("{life:032x}"));
+    let none = "0".repeat(32);
+    let wanted = [
+        ("1", &there, &none, "Greeting: Hello"),
+        ("2", &here, &there, "Greeting: Challenge"),
+        ("3", &there, &here, "Greeting: Proof"),
+        ("4", &here, &there, "Greeting: Done"),
+    ];
+    assert_eq!(frames.len(), wanted.len());
+    for sealed in Sealed::ALL {
+        let fields = ["kind", "own", "echo", "latest", "tag"].map(|name| format!("hitless.greeting.{name}"));
+        let mut args = vec!["-T", "fields", "-E", "separator=|"];
+        args.extend(fields.iter().flat_map(|name| ["-e", name]));
+        args.extend(["-e", "_ws.col.Info", "-e", "hitless.malformed"]);
+        let printed = folder.tshark(&file, sealed, &args);
+        for ((line, frame), (kind, own, echo, info)) in printed.lines().zip(&frames).zip(wanted) {
+            let tag = u64::from_be_bytes(frame[frame.len() - 8..].try_into().unwrap());
+            assert_eq!(line.trim_end_matches('|'), format!("{kind}|{own}|{echo}|0|{tag:#018x}|{info}"), "{sealed:?}");
+        }
+    }
+}
+
 /// Whether a frame of ours is refused as malformed, be its seal right or wrong.
 fn is_malformed(frame: &[u8], sealed: Sealed) -> bool {
     let Some((ethernet, rest)) = frame.split_at_checked(ETHERNET) else { return false };
     if ![OWN, WHOLE].contains(&u16::from_be_bytes([ethernet[12], ethernet[13]])) {
         return false;
     }
+    if ethernet[12..] == OWN.to_be_bytes() && rest.first().is_some_and(|first| GREETING_KINDS.contains(first)) {
+        return frame.len() < GREETING_LEN;
+    }
     if sealed == Sealed::Key && rest.first() == Some(&SEALED_BARE) {
         let shortest = if ethernet[12..] == WHOLE.to_be_bytes() { ETHERNET } else { 2 };
-        return rest.len() < 1 + sealed.seal().size() + shortest;
+        return rest.len() < 1 + sealed.size() + shortest;
     }
     let Ok((_, len)) = Header::parse(rest) else { return true };
-    let Some(unsealed) = rest.get(len + sealed.seal().size()..) else { return true };
+    let Some(unsealed) = rest.get(len + sealed.size()..) else { return true };
     let unsealed = [ethernet, &rest[..len], unsealed].concat();
     let stranger = Mac([2, 9, 9, 9, 9, 9]);
     Framing::new(stranger, None, Seal::None).parse(&unsealed) == Err(Rejected::Malformed)
@@ -502,7 +571,8 @@ fn what_the_daemon_refuses_is_marked_and_no_bytes_are_too_strange() {
     }
     let folder = Folder::create("strange").unwrap();
     for sealed in Sealed::ALL {
-        let good = frames(sealed);
+        let mut good = frames(sealed);
+        good.extend(greetings());
         let mut random = Random(1);
         let mut strange: Vec<Vec<u8>> =
             good.iter().flat_map(|frame| (0..frame.len()).map(|len| frame[..len].to_vec())).collect();
