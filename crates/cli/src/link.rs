@@ -11,11 +11,15 @@ use live::config::{LinkConfig, Wishes};
 use live::control::{Answer, Ask, RunDirectory};
 use live::daemon::{Daemon, Ended, Stopper};
 use live::status::Status;
+use live::tell::Teller;
 use report::table::{Align, Table, thousands};
 use units::Rate;
 
 use crate::args::{ActivateArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs};
 use crate::output::{Done, Failure, print, say};
+
+/// How long a daemon that ends waits for its last reports to be written.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 pub fn run(command: &LinkCommand, json: bool) -> Done {
     match command {
@@ -54,9 +58,16 @@ fn up(args: &UpArgs) -> Done {
         command.args(["link", "keep", &config.name, "--directory"]).arg(directory.path());
         command
     };
-    let daemon =
-        Daemon { config: &config, directory: &directory, keeper: Some(&keeper), tell: &mut |text| say(text), stopper };
-    daemon.run().map_err(|ended| match ended {
+    let written = |text: &str| {
+        live::daemon::report_status(text);
+        say(text);
+    };
+    let mut teller = Teller::start(written).map_err(|error| Failure::Outside(error.to_string()))?;
+    let mut tell = |text: &str| teller.tell(text);
+    let daemon = Daemon { config: &config, directory: &directory, keeper: Some(&keeper), tell: &mut tell, stopper };
+    let ended = daemon.run();
+    teller.finish(LAST_WORDS);
+    ended.map_err(|ended| match ended {
         Ended::Arguments(what) => Failure::Usage(what),
         Ended::Trouble(what) => Failure::Outside(what),
     })
@@ -93,6 +104,11 @@ fn in_background(config: &LinkConfig) -> Done {
         }
         let answer = directory.ask(&config.name, Ask::Status);
         if matches!(answer, Ok(Answer::Status(status)) if status.pid == daemon.id()) {
+            // A thread of its own writes that.
+            let begun = format!("{} stands in for", config.name);
+            for _ in (0..50).take_while(|_| !said().contains(&begun)) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
             said().lines().for_each(say);
             say(&format!("{} goes on in the background and tells {}", config.name, log.display()));
             return Ok(());

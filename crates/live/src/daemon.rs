@@ -98,7 +98,7 @@ pub struct Daemon<'a> {
     pub directory: &'a RunDirectory,
     /// A program that calls [`crate::keeper::keep`]; without one, the link does not fail open.
     pub keeper: Option<&'a dyn Fn() -> Command>,
-    /// Hears what happens, a line each.
+    /// Hears what happens, a line each; it must not wait.
     pub tell: &'a mut dyn FnMut(&str),
     pub stopper: Stopper,
 }
@@ -235,12 +235,7 @@ impl Daemon<'_> {
                 // Metrics are the least important thing here: if they end, the link goes on.
                 scope.spawn(|| metrics::serve_link(listener, &for_metrics, &stop_metrics));
             }
-            let tell = &mut *self.tell;
-            let mut heard = |text: &str| {
-                notify(&[sd_notify::NotifyState::Status(text)]);
-                tell(text);
-            };
-            let ended = Loop::new(link, identity, requests, &mut heard).with_beats(&beats).run(!config.dormant);
+            let ended = Loop::new(link, identity, requests, self.tell).with_beats(&beats).run(!config.dormant);
             notify(&[sd_notify::NotifyState::Stopping]);
             let over = self.put_back(ended, &mut stand_in, keeper);
             drop(stopper);
@@ -316,6 +311,11 @@ fn feed_watchdog(beats: &AtomicU64, stop: &PipeReader) {
             _ => return,
         }
     }
+}
+
+/// Reports to the service manager what happened, if there is one. It may have to wait for it.
+pub fn report_status(text: &str) {
+    notify(&[sd_notify::NotifyState::Status(text)]);
 }
 
 /// Tells the service manager, if there is one.

@@ -3,7 +3,7 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | `link`, `shell` | one link: frames between the host, the endpoint and the wire |
-//! | `run` | its loop, and how to ask something of it |
+//! | `run`, `tell` | its loop, how to ask something of it, and what it reports |
 //! | `backend` | TAP, veth, packet sockets, AF_XDP |
 //! | `offload` | cutting super-frames and joining them again |
 //! | `queue` | what waits for the wire, by flow |
@@ -46,3 +46,4 @@ pub mod stage;
 pub mod standin;
 pub mod status;
 pub mod tally;
+pub mod tell;

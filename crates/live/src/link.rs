@@ -34,8 +34,8 @@ use crate::shell::{Gate, Shell, recovery_histogram};
 use crate::tally::Tally;
 
 use copies::CopiesByLoss;
-pub use news::News;
-use news::Warned;
+use news::Troubles;
+pub use news::{News, Trouble};
 
 /// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
 const BATCH: usize = 64;
@@ -90,7 +90,7 @@ pub struct Link {
     /// Whether frames could be sealed when this was last looked at.
     opening: Opening,
     news: Vec<News>,
-    warned: Warned,
+    troubles: Troubles,
 }
 
 impl std::fmt::Debug for Link {
@@ -120,7 +120,7 @@ impl Link {
             copies: setup.target.map(CopiesByLoss::new),
             opening: Opening::Open,
             news: Vec::new(),
-            warned: Warned::default(),
+            troubles: Troubles::default(),
         }
     }
 
@@ -172,7 +172,9 @@ impl Link {
 
     /// What happened since this was last asked.
     pub fn news(&mut self) -> Vec<News> {
-        std::mem::take(&mut self.news)
+        let mut news = std::mem::take(&mut self.news);
+        news.extend(self.troubles.take());
+        news
     }
 
     /// All that can be done now. True if anything was.
@@ -233,7 +235,7 @@ impl Link {
     }
 
     fn receive_from_wire(&mut self, now: Time) -> io::Result<bool> {
-        let Self { endpoint, shell, wire, news, warned, .. } = self;
+        let Self { endpoint, shell, wire, troubles, .. } = self;
         let received = wire.receive(BATCH, &mut |bytes| {
             shell.tally.wire_rx_frames += 1;
             shell.tally.wire_rx_bytes += bytes.len() as u64;
@@ -253,7 +255,7 @@ impl Link {
                         shell.framing.forget_peer();
                     }
                 }
-                Err(reason) => warned.note(reason, endpoint.state(), shell, news),
+                Err(reason) => troubles.note(reason, endpoint.state(), shell),
             }
         })?;
         Ok(received > 0)
@@ -440,7 +442,6 @@ impl Link {
             }
             self.news.push(News::Endpoint(event));
         }
-        self.warned = Warned::default();
         self.set_gate();
     }
 

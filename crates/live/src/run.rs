@@ -21,9 +21,10 @@ use units::{Prob, Span, Time};
 use wire::link::Refusal;
 
 use crate::clock::{Clock, instance};
-use crate::link::{Link, News};
+use crate::link::{Link, News, Trouble};
 use crate::poll;
 use crate::status::{Identity, Status, Throughput};
+use crate::tell::{Limiter, Topic};
 
 /// How long the loop stays awake after the last frame.
 const AWAKE: Span = Span::from_us(200);
@@ -99,7 +100,7 @@ pub fn handle() -> io::Result<(Handle, Requests)> {
     Ok((Handle { requests, wake: writer }, Requests { requests: receiver, wake: reader }))
 }
 
-/// What the owner of a loop hears of.
+/// What the owner of a loop hears of, a line at a time. It must not wait: frames would wait with it.
 pub type Tell<'a> = &'a mut dyn FnMut(&str);
 
 pub struct Loop<'a> {
@@ -108,6 +109,7 @@ pub struct Loop<'a> {
     requests: Requests,
     clock: Clock,
     tell: Tell<'a>,
+    limiter: Limiter,
     throughput: Throughput,
     problem: Option<String>,
     problem_at: Time,
@@ -135,6 +137,7 @@ impl<'a> Loop<'a> {
             requests,
             clock,
             tell,
+            limiter: Limiter::default(),
             throughput,
             problem: None,
             problem_at: Time::ZERO,
@@ -234,6 +237,7 @@ impl<'a> Loop<'a> {
         *parting = None;
         self.clock = Clock::start();
         self.throughput = Throughput::default();
+        self.limiter = Limiter::default();
         self.link.start_over(instance());
         if let Some(command) = command {
             self.link.command(Time::ZERO, command);
@@ -310,17 +314,22 @@ impl<'a> Loop<'a> {
 
     fn tell_news(&mut self) {
         for news in self.link.news() {
-            let text = self.in_words(news);
+            let (now, text) = (self.clock.now(), self.in_words(news));
+            let times = if let News::Trouble(_, frames) = news { frames } else { 1 };
             // A refusal is repeated every second.
-            if self.problem.as_ref() != Some(&text) {
-                (self.tell)(&text);
+            let known = self.problem.as_ref() == Some(&text) && matches!(news, News::Endpoint(_));
+            if !known && let Some(line) = self.limiter.admit(now, Topic::of(&news), times, &text) {
+                (self.tell)(&line);
             }
             self.problem = match news {
                 News::Endpoint(Event::Activated | Event::Deactivated) => None,
                 News::Endpoint(Event::Level(_)) => self.problem.take(),
                 _ => Some(text),
             };
-            self.problem_at = self.clock.now();
+            self.problem_at = now;
+        }
+        while let Some(line) = self.limiter.due(self.clock.now()) {
+            (self.tell)(&line);
         }
     }
 
@@ -337,19 +346,23 @@ impl<'a> Loop<'a> {
                 format!("{name}: the measured loss calls for mode {}", crate::status::level(level))
             }
             News::Endpoint(Event::Refused(reason)) => format!("{name} is not protected: {}", self.refusal(reason)),
-            News::Stranger(from) => format!(
+            News::Trouble(Trouble::Stranger(from), _) => format!(
                 "{name}: {from} drives the link at {interface}, but the peer is {peer}; \
                  is the cable in the right port? its frames are dropped"
             ),
-            News::Unchecked => {
+            News::Trouble(Trouble::Unchecked, _) => {
                 format!("{name}: frames come with a check sum that does not fit; has the peer --crc too?")
             }
-            News::Replayed => format!(
+            News::Trouble(Trouble::Replayed, _) => format!(
                 "{name}: frames come that came before, and are dropped; does somebody play recorded ones again, or does the \
                  wire double them?"
             ),
-            News::KeyMissing => format!("{name} is not protected: the peer uses --key, this end does not; use it at both"),
-            News::Forged => format!("{name}: frames come without a valid tag; has the peer got the same --key?"),
+            News::Trouble(Trouble::KeyMissing, _) => {
+                format!("{name} is not protected: the peer uses --key, this end does not; use it at both")
+            }
+            News::Trouble(Trouble::Forged, _) => {
+                format!("{name}: frames come without a valid tag; has the peer got the same --key?")
+            }
         }
     }
 
