@@ -5,6 +5,9 @@
 #[path = "live/bad_days.rs"]
 mod bad_days;
 
+#[path = "live/keys.rs"]
+mod keys;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
