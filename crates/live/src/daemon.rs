@@ -120,7 +120,7 @@ impl Daemon<'_> {
     /// Runs the link until it is asked to stop.
     pub fn run(mut self) -> Result<(), Ended> {
         // Everything that can fail without touching the network comes first.
-        self.config.sealing.seal(0).map_err(Ended::Arguments)?;
+        self.config.sealing.seal().map_err(Ended::Arguments)?;
         if !self.config.wait {
             self.check_interface()?;
         }
