@@ -16,9 +16,13 @@
 
 mod checksum;
 mod coalesce;
+mod crc32c;
+mod pieces;
 mod segment;
+mod tunnel;
 
 pub use coalesce::{Batch, Coalescer, MOST_JOINED, Part};
+pub use pieces::Pieces;
 pub use segment::{Malformed, Segmented, Sink, segment};
 
 use checksum::Sum;
@@ -84,6 +88,11 @@ impl VnetHeader {
         }
     }
 
+    /// The frame is what goes on the wire: it needs neither a checksum nor to be cut.
+    pub fn is_finished(&self) -> bool {
+        !self.needs_csum() && self.gso_type == Self::GSO_NONE
+    }
+
     fn needs_csum(&self) -> bool {
         self.flags & Self::NEEDS_CSUM != 0
     }
@@ -144,6 +153,7 @@ const ETHERTYPE_SERVICE_VLAN: u16 = 0x88a8;
 
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
+const IPPROTO_SCTP: u8 = 132;
 
 const IPV6_HEADER: usize = 40;
 
@@ -158,6 +168,7 @@ const TCP_CWR: u8 = 0x80;
 
 const TCP_CHECKSUM: usize = 16;
 const UDP_CHECKSUM: usize = 6;
+const SCTP_CHECKSUM: usize = 8;
 
 /// The ethertype behind up to two VLAN tags, and where what it names starts. `None` if the frame ends before.
 fn network_header(frame: &[u8]) -> Option<(u16, usize)> {

@@ -1,20 +1,17 @@
 //! Super-frames: what a host hands to a card that segments, and what a card hands to a host after joining.
 //!
-//! On the wire there are segments, and the far end sees those. [`offload::segment`](crate::offload::segment) makes them,
+//! On the wire there are segments, and the far end sees those. [`segment`](crate::offload::segment) makes them,
 //! as Linux does: IP identification and sequence number advance. One thing cannot be known: a sender may leave the
 //! identification the same in all segments (it may be always zero), and whoever joined them does not tell. Where the
 //! identification matters, a super-frame that starts with zero is therefore not cut, but counted as missed.
 
-use std::ops::Range;
-
 use crate::backend::InRing;
-use crate::offload::{self, Sink, VnetHeader};
+use crate::offload::{Pieces, VnetHeader};
 
 /// Room for the segments of one super-frame, kept from one to the next.
 #[derive(Debug, Default)]
 pub struct Cut {
-    bytes: Vec<u8>,
-    pieces: Vec<Range<usize>>,
+    pieces: Pieces,
     any: bool,
 }
 
@@ -36,19 +33,7 @@ impl Cut {
         if !is_whole || frame.vnet.gso_type == VnetHeader::GSO_NONE || (with_ip_id && is_ambiguous(frame)) {
             return None;
         }
-        self.bytes.clear();
-        self.pieces.clear();
-        offload::segment(&frame.vnet, frame.bytes, self).ok()?;
-        Some(self.pieces.iter().map(|piece| &self.bytes[piece.clone()]))
-    }
-}
-
-impl Sink for Cut {
-    fn next(&mut self, len: usize) -> Option<&mut [u8]> {
-        let start = self.bytes.len();
-        self.bytes.resize(start + len, 0);
-        self.pieces.push(start..start + len);
-        Some(&mut self.bytes[start..])
+        self.pieces.of(&frame.vnet, frame.bytes).ok()
     }
 }
 

@@ -11,10 +11,12 @@
 //! a frame is found malformed before the first buffer is asked for.
 
 use super::checksum::Sum;
+use super::crc32c::crc32c;
+use super::tunnel::Outer;
 use super::{
-    ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPPROTO_TCP, IPPROTO_UDP, IPV4_FRAGMENT, IPV6_HEADER, Layout, TCP_CHECKSUM,
-    TCP_CWR, TCP_FIN, TCP_PSH, UDP_CHECKSUM, Version, VnetHeader, be16, be32, ipv4_header_len, network_header, put,
-    put_len,
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPPROTO_SCTP, IPPROTO_TCP, IPPROTO_UDP, IPV4_FRAGMENT, IPV6_HEADER, Layout,
+    SCTP_CHECKSUM, TCP_CHECKSUM, TCP_CWR, TCP_FIN, TCP_PSH, UDP_CHECKSUM, Version, VnetHeader, be16, be32,
+    ipv4_header_len, network_header, put, put_len,
 };
 
 /// Where frames are written to.
@@ -62,11 +64,27 @@ fn whole(vnet: &VnetHeader, frame: &[u8], out: &mut impl Sink) -> Result<Segment
     }
     let Some(buffer) = out.next(frame.len()) else { return Ok(Segmented { frames: 0, dropped: 1 }) };
     buffer.copy_from_slice(frame);
-    if vnet.needs_csum() {
+    if vnet.needs_csum() && is_sctp(vnet, frame) {
+        put(buffer, field, &[0; 4]);
+        let checksum = crc32c(&buffer[start..]);
+        put(buffer, field, &checksum);
+    } else if vnet.needs_csum() {
         let checksum = Sum::of(&buffer[start..]).checksum_or_ones();
         put(buffer, field, &checksum);
     }
     Ok(Segmented { frames: 1, dropped: 0 })
+}
+
+/// The vnet header says where a checksum goes, not which one it is; of those that hosts leave undone, all but that of SCTP
+/// are the internet's.
+fn is_sctp(vnet: &VnetHeader, frame: &[u8]) -> bool {
+    let (start, field) = (usize::from(vnet.csum_start), usize::from(vnet.csum_offset));
+    let protocol = match network_header(frame) {
+        Some((ETHERTYPE_IPV4, at)) => frame.get(at + 9),
+        Some((ETHERTYPE_IPV6, at)) => frame.get(at + 6),
+        _ => None,
+    };
+    field == SCTP_CHECKSUM && start + field + 4 <= frame.len() && protocol == Some(&IPPROTO_SCTP)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +133,8 @@ struct SuperFrame<'a> {
     pseudo: Sum,
     /// Flags that segments after the first do not repeat.
     first_only: u8,
+    /// The headers of the tunnel that it is in.
+    outer: Option<Outer>,
 }
 
 impl<'a> SuperFrame<'a> {
@@ -123,7 +143,10 @@ impl<'a> SuperFrame<'a> {
             return Err(Malformed::Contradictory);
         }
         let ecn = vnet.gso_type & VnetHeader::GSO_ECN != 0;
-        let layout = layout(vnet, bytes, transport)?;
+        let (layout, outer) = match Outer::find(vnet, bytes, transport.protocol()) {
+            Some((outer, version, network)) => (inner_layout(vnet, bytes, version, network, transport)?, Some(outer)),
+            None => (layout(vnet, bytes, transport)?, None),
+        };
         Ok(Self {
             bytes,
             layout,
@@ -131,6 +154,7 @@ impl<'a> SuperFrame<'a> {
             size: usize::from(vnet.gso_size),
             pseudo: pseudo_header(vnet, bytes, &layout, transport)?,
             first_only: if ecn { TCP_CWR } else { 0 },
+            outer,
         })
     }
 
@@ -147,6 +171,9 @@ impl<'a> SuperFrame<'a> {
             put(buffer, headers.len(), piece);
             self.patch_network(buffer, index);
             self.patch_transport(&mut buffer[self.layout.transport..], start, index + 1 == count);
+            if let Some(outer) = &self.outer {
+                outer.patch(buffer, index);
+            }
         }
         Segmented { frames: count as u32, dropped: 0 }
     }
@@ -191,6 +218,19 @@ fn layout(vnet: &VnetHeader, bytes: &[u8], transport: Transport) -> Result<Layou
     };
     let payload = network + headers + transport.header_len(&packet[headers..])?;
     Ok(Layout { version, network, transport: network + headers, payload })
+}
+
+/// The same for what is inside a tunnel, whose network header was found to end where the transport header starts.
+fn inner_layout(
+    vnet: &VnetHeader,
+    bytes: &[u8],
+    version: Version,
+    network: usize,
+    transport: Transport,
+) -> Result<Layout, Malformed> {
+    let at = usize::from(vnet.csum_start);
+    let payload = at + transport.header_len(bytes.get(at..).ok_or(Malformed::Truncated)?)?;
+    Ok(Layout { version, network, transport: at, payload })
 }
 
 fn pseudo_header(vnet: &VnetHeader, bytes: &[u8], layout: &Layout, transport: Transport) -> Result<Sum, Malformed> {
@@ -341,6 +381,21 @@ mod tests {
             assert_eq!(frames.0.len(), 1);
             assert!(sample.verifies(&frames.0[0]));
         }
+    }
+
+    #[test]
+    fn an_sctp_packet_gets_the_checksum_of_sctp() {
+        let sample = Super::udp(Version::V4, 40, 0);
+        let mut frame = sample.frame();
+        frame[23] = IPPROTO_SCTP;
+        // What the host leaves in the field is of no use to a CRC.
+        frame[42..46].fill(0xee);
+        let vnet = VnetHeader { gso_type: 0, csum_offset: SCTP_CHECKSUM as u16, ..sample.vnet() };
+        let mut frames = Frames::default();
+        segment(&vnet, &frame, &mut frames).unwrap();
+        frame[42..46].fill(0);
+        let expected = crc32c(&frame[34..]);
+        assert_eq!((&frames.0[0][42..46], &frames.0[0][46..]), (&expected[..], &frame[46..]));
     }
 
     #[test]
