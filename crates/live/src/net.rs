@@ -10,6 +10,8 @@
 //! | `netlink` | messages, attributes, acknowledgements, dumps |
 //! | `link` | interfaces: veth pairs, MAC, MTU, alias, neighbours, counters |
 //! | `address` | addresses and routes; [`Netlink::take_over`] moves them all |
+//! | `rule` | policy rules and written-down neighbours, for another interface too |
+//! | `port` | ports of bridges, with their settings |
 //! | `tc` | random loss, forwarding and rate limits in the kernel; their counters |
 //! | `ethtool` | offloads, speed, driver and its own counters |
 //! | `stats` | what ports count, under standard names |
@@ -23,6 +25,8 @@ mod ethtool;
 mod link;
 mod namespace;
 mod netlink;
+mod port;
+mod rule;
 mod stats;
 mod sys;
 mod tc;
@@ -32,6 +36,8 @@ pub use ethtool::Offload;
 pub use link::{Link, Statistics};
 pub use namespace::{Namespace, Standing, become_root_of_own_namespaces};
 pub use netlink::Netlink;
+pub use port::PortSetting;
+pub use rule::Rule;
 pub use stats::{Ethtool, Port, Standard};
 pub use tc::{Direction, Filter, Instruction, Qdisc, QdiscStatistics, Then};
 

@@ -80,7 +80,7 @@ impl XdpWire {
         queues::require_one(&membership, &link)?;
         let fd = socket::raw(libc::AF_XDP).map_err(|error| failed("make an AF_XDP socket", error))?;
         let umem = Umem::new(RECEIVING + SENDING, frame_size)?;
-        let mut rings = Rings::new(&fd, &umem).map_err(|error| failed("make the rings", error))?;
+        let mut rings = Rings::new(&fd, &umem).map_err(no_locked_memory)?;
         (0..RECEIVING).for_each(|frame| rings.fill.push(umem.address(frame)));
         rings.fill.publish();
         bind(&fd, index).map_err(|error| failed(&format!("bind to {}", link.name), error))?;
@@ -226,6 +226,14 @@ impl Sending {
 
 fn failed(what: &str, source: io::Error) -> io::Error {
     net::Error { what: what.to_owned(), source, detail: None }.into()
+}
+
+/// The kernel calls memory that may not be locked a lack of buffers.
+fn no_locked_memory(source: io::Error) -> io::Error {
+    let is_limit = source.raw_os_error() == Some(libc::ENOBUFS);
+    let advice =
+        "its frames are locked in memory: this needs CAP_IPC_LOCK, or LimitMEMLOCK=64M in the unit (`ulimit -l 65536`)";
+    net::Error { what: "make the rings".to_owned(), source, detail: is_limit.then(|| advice.to_owned()) }.into()
 }
 
 fn frame_size(mtu: u32) -> io::Result<u32> {

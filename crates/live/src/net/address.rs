@@ -23,7 +23,7 @@ use super::netlink::{family, masked, octets, push, text, to_ip, u32_at};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(Vec<u8>);
 
-/// A route of the main table, through no particular interface.
+/// A unicast route of any table but the kernel's own (`local`), through no particular interface.
 ///
 /// One that uses a nexthop object is kept as the plain route that it amounts to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,11 +196,12 @@ impl Route {
         [libc::RTA_GATEWAY, libc::RTA_VIA, libc::RTA_MULTIPATH].into_iter().any(|kind| self.attribute(kind).is_some())
     }
 
-    /// A dumped route, if it is one of the interface in the main table.
+    /// A dumped route, if it is one of the interface that somebody may have made.
     fn neutral(dumped: &[u8], index: u32) -> Option<Self> {
         let (mut message, rest) = (dumped.get(..ROUTE_HEADER)?.to_vec(), &dumped[ROUTE_HEADER..]);
         let (table, flags) = (attribute(rest, libc::RTA_TABLE), u32_at(dumped, 8)?);
-        let ours = table.and_then(|table| u32_at(table, 0)) == Some(u32::from(libc::RT_TABLE_MAIN))
+        let table = table.and_then(|table| u32_at(table, 0));
+        let ours = table.is_some_and(|table| table != u32::from(libc::RT_TABLE_LOCAL))
             && dumped[7] == libc::RTN_UNICAST
             && flags & libc::RTM_F_CLONED == 0;
         message[8..].copy_from_slice(&(flags & u32::from(KEPT_HOP_FLAGS)).to_ne_bytes());
@@ -348,7 +349,7 @@ impl Netlink {
         self.execute_on(index, format_args!("delete {address} from"), request)
     }
 
-    /// Unicast routes of the main table, without those that the kernel makes for addresses.
+    /// Unicast routes, without those that the kernel makes for addresses.
     pub fn routes(&self, index: u32) -> Result<Vec<Route>> {
         let addresses = self.addresses(index)?;
         let mut routes = self.all_routes(index)?;

@@ -1,12 +1,13 @@
 //! Offloads, speed, driver and the driver's own statistics of an interface, through `SIOCETHTOOL`.
 //!
-//! The per-offload commands are used, not the newer feature masks: every driver answers them, and the
-//! kernel itself keeps what depends on an offload consistent (segmentation needs checksums).
+//! The per-offload commands are used where there are such, not the newer feature masks: every driver answers them, and
+//! the kernel itself keeps what depends on an offload consistent (segmentation needs checksums). Other features have
+//! only a name (`ethtool -k` shows older names for some of them).
 
 use std::io;
 
 use super::netlink::{Netlink, text};
-use super::sys::{self, EthtoolNumber};
+use super::sys::{self, EthtoolNumber, StringSet};
 use super::{Error, Result};
 
 /// Work that an interface may do in the kernel's place.
@@ -38,6 +39,15 @@ impl Offload {
             Self::Gro => (EthtoolNumber::GetGro, EthtoolNumber::SetGro),
         }
     }
+}
+
+/// Something that an interface can do, under the kernel's name for it.
+#[derive(Debug)]
+struct Feature {
+    position: usize,
+    name: String,
+    can_change: bool,
+    in_force: bool,
 }
 
 /// The kernel's `SPEED_UNKNOWN`.
@@ -80,6 +90,54 @@ impl Netlink {
         Ok(())
     }
 
+    /// Which of these features are in force; those that the kernel has no name for are not.
+    pub fn features_on(&self, name: &str, wanted: &[&str]) -> Result<Vec<String>> {
+        let features = self.features(name)?;
+        let on = |wanted: &&&str| features.iter().any(|feature| feature.in_force && feature.name == **wanted);
+        Ok(wanted.iter().filter(on).map(|name| (*name).to_owned()).collect())
+    }
+
+    /// Switches features, those that the interface has and can switch; which of them are not as wanted afterwards.
+    pub fn set_features(&self, name: &str, wanted: &[impl AsRef<str>], on: bool) -> Result<Vec<String>> {
+        let differ = |features: Vec<Feature>| {
+            let mut features = features;
+            features.retain(|feature| {
+                feature.in_force != on && wanted.iter().any(|wanted| wanted.as_ref() == feature.name)
+            });
+            features
+        };
+        let features = self.features(name)?;
+        let mut blocks = vec![[0_u32; 2]; features.len().div_ceil(32)];
+        for Feature { position, .. } in differ(features).iter().filter(|feature| feature.can_change) {
+            let bit = 1 << (position % 32);
+            let [valid, requested] = &mut blocks[position / 32];
+            *valid |= bit;
+            *requested |= if on { bit } else { 0 };
+        }
+        if blocks.iter().any(|[valid, _]| *valid != 0) {
+            let set = sys::ethtool_set_features(self.socket(), name, &blocks);
+            set.map_err(|error| Error::new(format!("change the features of {name}"), error))?;
+        }
+        Ok(differ(self.features(name)?).into_iter().map(|feature| feature.name).collect())
+    }
+
+    fn features(&self, name: &str) -> Result<Vec<Feature>> {
+        let read = || -> io::Result<Vec<Feature>> {
+            let count = sys::ethtool_strings_count(self.socket(), name, StringSet::Features)? as usize;
+            let names = sys::ethtool_strings(self.socket(), name, StringSet::Features, count)?;
+            let blocks = sys::ethtool_features(self.socket(), name, count.div_ceil(32))?;
+            let is_set = |position: usize, word: usize| blocks[position / 32][word] & 1 << (position % 32) != 0;
+            let feature = |(position, name): (usize, &[u8; sys::STRING])| Feature {
+                position,
+                name: text(name),
+                can_change: is_set(position, 0),
+                in_force: is_set(position, 2),
+            };
+            Ok(names.iter().enumerate().map(feature).collect())
+        };
+        read().map_err(|error| Error::new(format!("read the features of {name}"), error))
+    }
+
     /// Mbit/s; none while the link is down, or if it has no speed.
     pub fn speed(&self, name: &str) -> Result<Option<u64>> {
         match sys::ethtool_speed(self.socket(), name) {
@@ -115,11 +173,11 @@ impl Netlink {
     /// Names and numbers are asked for one after the other; none if they do not belong together.
     fn try_driver_statistics(&self, name: &str) -> io::Result<Option<Vec<(String, u64)>>> {
         let socket = self.socket();
-        let count = sys::ethtool_statistics_count(socket, name)?.min(MOST_STATISTICS) as usize;
+        let count = sys::ethtool_strings_count(socket, name, StringSet::Statistics)?.min(MOST_STATISTICS) as usize;
         if count == 0 {
             return Ok(Some(Vec::new()));
         }
-        let names = sys::ethtool_statistics_names(socket, name, count)?;
+        let names = sys::ethtool_strings(socket, name, StringSet::Statistics, count)?;
         let numbers = sys::ethtool_statistics(socket, name, count)?;
         if names.len() != count || numbers.len() != count {
             return Ok(None);
@@ -132,6 +190,8 @@ impl Netlink {
 mod tests {
     use super::*;
     use crate::net::testing::in_own_namespace;
+
+    const STATISTICS: StringSet = StringSet::Statistics;
 
     fn states(netlink: &Netlink) -> Vec<Offload> {
         Offload::ALL.into_iter().filter(|offload| netlink.offload("w0", *offload).unwrap()).collect()
@@ -149,6 +209,24 @@ mod tests {
             assert_eq!(states(netlink), Offload::ALL[..5]);
             netlink.set_offload("w0", Offload::TxChecksum, false).unwrap();
             assert!(!netlink.offload("w0", Offload::Tso).unwrap(), "segments need checksums");
+        });
+    }
+
+    #[test]
+    fn features_are_switched_by_name_and_what_is_unknown_or_fixed_is_left() {
+        in_own_namespace(|netlink| {
+            netlink.add_veth("w0", "x0").unwrap();
+            let tunnels = ["tx-udp_tnl-segmentation", "tx-gre-segmentation"];
+            assert_eq!(netlink.features_on("w0", &tunnels).unwrap(), tunnels);
+            assert_eq!(netlink.set_features("w0", &tunnels, false).unwrap(), [""; 0]);
+            assert_eq!(netlink.features_on("w0", &tunnels).unwrap(), [""; 0]);
+            assert!(netlink.offload("w0", Offload::Tso).unwrap(), "others stay");
+            assert_eq!(netlink.set_features("w0", &tunnels, true).unwrap(), [""; 0]);
+            assert_eq!(netlink.features_on("w0", &tunnels).unwrap(), tunnels);
+            assert_eq!(netlink.set_features("w0", &["no-such-feature"], false).unwrap(), [""; 0]);
+            assert_eq!(netlink.set_features("lo", &["loopback"], false).unwrap(), ["loopback"], "it is fixed");
+            let missing = netlink.set_features("nope", &tunnels, false).unwrap_err();
+            assert_eq!(missing.to_string(), "read the features of nope: No such device");
         });
     }
 
@@ -180,8 +258,8 @@ mod tests {
     fn an_answer_longer_than_the_room_for_it_fails_and_overwrites_nothing() {
         in_own_namespace(|netlink| {
             netlink.add_veth("w0", "x0").unwrap();
-            let count = sys::ethtool_statistics_count(netlink.socket(), "w0").unwrap() as usize;
-            assert_eq!(sys::ethtool_statistics_names(netlink.socket(), "w0", count).unwrap().len(), count);
+            let count = sys::ethtool_strings_count(netlink.socket(), "w0", STATISTICS).unwrap() as usize;
+            assert_eq!(sys::ethtool_strings(netlink.socket(), "w0", STATISTICS, count).unwrap().len(), count);
             assert_eq!(sys::ethtool_statistics(netlink.socket(), "w0", count).unwrap().len(), count);
             // Asked for none, every kernel answers with all; asked for too few, newer ones answer with none.
             for room in [0, 1] {
@@ -189,7 +267,7 @@ mod tests {
                     Ok(given) => assert_eq!(given, 0),
                     Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EFAULT)),
                 };
-                nothing(sys::ethtool_statistics_names(netlink.socket(), "w0", room).map(|names| names.len()));
+                nothing(sys::ethtool_strings(netlink.socket(), "w0", STATISTICS, room).map(|names| names.len()));
                 nothing(sys::ethtool_statistics(netlink.socket(), "w0", room).map(|numbers| numbers.len()));
             }
         });

@@ -26,6 +26,13 @@ pub struct Link {
     /// `veth`, `tun`, …; a plain network card has none.
     pub kind: Option<String>,
     pub num_rx_queues: u32,
+    /// The bridge, bond or the like that it is part of.
+    pub master: Option<u32>,
+    /// The interface that it sends through: of a VLAN its parent, of a tunnel the one it is bound to. Of a veth the other end,
+    /// and then not in this namespace perhaps.
+    pub lower: Option<u32>,
+    /// The bridge looks at VLAN tags; only of a bridge.
+    pub filters_vlans: bool,
 }
 
 /// An interface's counters since it was made.
@@ -46,10 +53,14 @@ const HEADER: usize = 16;
 const VETH_PEER: u16 = 1;
 const INET6_ADDR_GEN_MODE: u16 = 8;
 const ADDR_GEN_MODE_NONE: u8 = 1;
+/// Of a VXLAN the interface that it is bound to.
+const VXLAN_LINK: u16 = 3;
+const BRIDGE_VLAN_FILTERING: u16 = 7;
 /// Since Linux 6.3; older kernels ignore it.
 const GSO_IPV4_MAX_SIZE: u16 = 63;
 
-fn header(index: u32, flags: u32, change: u32) -> [u8; HEADER] {
+/// `ifinfomsg`.
+pub(super) fn header(index: u32, flags: u32, change: u32) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
@@ -62,6 +73,11 @@ impl Link {
         let (flags, rest) = (u32_at(message, 8)?, message.get(HEADER..)?);
         let number = |kind| attribute(rest, kind).and_then(|value| u32_at(value, 0));
         let info = attribute(rest, libc::IFLA_LINKINFO).unwrap_or_default();
+        let data = |kind: &str| {
+            let is_kind = attribute(info, libc::IFLA_INFO_KIND).map(text).as_deref() == Some(kind);
+            attribute(info, libc::IFLA_INFO_DATA).filter(|_| is_kind)
+        };
+        let number_in = |kind| u32_at(attribute(data("vxlan")?, kind)?, 0);
         Some(Self {
             index: u32_at(message, 4)?,
             name: text(attribute(rest, libc::IFLA_IFNAME)?),
@@ -75,6 +91,9 @@ impl Link {
             alias: attribute(rest, libc::IFLA_IFALIAS).map(text),
             kind: attribute(info, libc::IFLA_INFO_KIND).map(text),
             num_rx_queues: number(libc::IFLA_NUM_RX_QUEUES).unwrap_or(1),
+            master: number(libc::IFLA_MASTER),
+            lower: number(libc::IFLA_LINK).or_else(|| number_in(VXLAN_LINK)).filter(|index| *index != 0),
+            filters_vlans: data("bridge").and_then(|data| attribute(data, BRIDGE_VLAN_FILTERING)) == Some(&[1]),
         })
     }
 }
@@ -159,6 +178,12 @@ impl Netlink {
         self.set_up(self.existing_link("lo")?.index, true)
     }
 
+    /// Makes it part of a bridge, bond or the like; of none with `None`.
+    pub fn set_master(&self, index: u32, master: Option<u32>) -> Result<()> {
+        let request = change(index).number(libc::IFLA_MASTER, master.unwrap_or(0));
+        self.execute_on(index, format_args!("change the master of"), request)
+    }
+
     pub fn set_mac(&self, index: u32, mac: [u8; 6]) -> Result<()> {
         let request = change(index).attribute(libc::IFLA_ADDRESS, &mac);
         self.execute_on(index, format_args!("set the MAC address of"), request)
@@ -226,7 +251,7 @@ impl Netlink {
         found.map_or_else(|| format!("interface {index}"), |link| link.name)
     }
 
-    fn describe(&self, index: u32) -> Result<Vec<u8>> {
+    pub(super) fn describe(&self, index: u32) -> Result<Vec<u8>> {
         let request = Request::new(libc::RTM_GETLINK, 0, &header(index, 0, 0));
         let answers = self.execute(format_args!("interface {index}"), request)?;
         Ok(answers.into_iter().next().unwrap_or_default())

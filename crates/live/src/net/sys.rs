@@ -116,29 +116,38 @@ pub fn ethtool_speed(socket: &File, name: &str) -> io::Result<u32> {
 const GET_STRINGS: u32 = 0x1b;
 const GET_STATISTICS: u32 = 0x1d;
 const GET_STRING_SET: u32 = 0x37;
-/// The set of strings that names the driver's statistics.
-const STATISTICS: u32 = 1;
+const GET_FEATURES: u32 = 0x3a;
+const SET_FEATURES: u32 = 0x3b;
+
+/// A set of names that the kernel has for what an interface counts or can do.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub enum StringSet {
+    Statistics = 1,
+    Features = 4,
+}
+
 /// Bytes before the strings of a `struct ethtool_gstrings`, and before the numbers of a `struct ethtool_stats`.
 const STRINGS_HEADER: usize = 12;
 const STATISTICS_HEADER: usize = 8;
 pub const STRING: usize = 32;
 
-/// How many statistics the driver has at this moment.
-pub fn ethtool_statistics_count(socket: &File, name: &str) -> io::Result<u32> {
+/// How many names the set has at this moment.
+pub fn ethtool_strings_count(socket: &File, name: &str, set: StringSet) -> io::Result<u32> {
     // `struct ethtool_sset_info`: the command, an unused word, a mask of two words, and a number for each bit of it.
     let mut data = [GET_STRING_SET, 0, 0, 0, 0];
-    data[2..4].copy_from_slice(&words(1 << STATISTICS));
+    data[2..4].copy_from_slice(&words(1 << set as u32));
     // SAFETY: with one bit in its mask, this command reads and writes these five words.
     unsafe { ethtool(socket, name, data.as_mut_ptr().cast())? };
     Ok(if data[2..4] == [0, 0] { 0 } else { data[4] })
 }
 
-/// The names of the driver's statistics, padded with zeros. Fails with `EFAULT` if there are more than `count`.
-pub fn ethtool_statistics_names(socket: &File, name: &str, count: usize) -> io::Result<Vec<[u8; STRING]>> {
+/// The names of a set, padded with zeros. Fails with `EFAULT` if there are more than `count`.
+pub fn ethtool_strings(socket: &File, name: &str, set: StringSet, count: usize) -> io::Result<Vec<[u8; STRING]>> {
     let mut answer = Guarded::new(STRINGS_HEADER + STRING * count)?;
-    let words = [GET_STRINGS, STATISTICS, count as u32].map(u32::to_ne_bytes);
+    let words = [GET_STRINGS, set as u32, count as u32].map(u32::to_ne_bytes);
     answer.bytes_mut()[..STRINGS_HEADER].copy_from_slice(words.as_flattened());
-    // SAFETY: the kernel writes a string for each statistic, and where they are more than there is room for, the
+    // SAFETY: the kernel writes a string for each name of the set, and where they are more than there is room for, the
     // page behind the room stops it.
     unsafe { ethtool(socket, name, answer.bytes_mut().as_mut_ptr().cast())? };
     let given = u32_of(answer.bytes(), 8).min(count);
@@ -155,6 +164,26 @@ pub fn ethtool_statistics(socket: &File, name: &str, count: usize) -> io::Result
     let given = u32_of(answer.bytes(), 4).min(count);
     let numbers = answer.bytes()[STATISTICS_HEADER..].as_chunks().0[..given].iter();
     Ok(numbers.map(|number| u64::from_ne_bytes(*number)).collect())
+}
+
+/// 32 features: which of them can be changed, which are asked for, which are in force, which never change.
+pub type FeatureBlock = [u32; 4];
+
+/// The state of the first `32 * blocks` features, in the order of their names.
+pub fn ethtool_features(socket: &File, name: &str, blocks: usize) -> io::Result<Vec<FeatureBlock>> {
+    let mut data = vec![0_u32; 2 + 4 * blocks];
+    data[..2].copy_from_slice(&[GET_FEATURES, blocks as u32]);
+    // SAFETY: this command writes no more blocks of four words than its second word says there is room for.
+    unsafe { ethtool(socket, name, data.as_mut_ptr().cast())? };
+    Ok(data[2..].as_chunks().0.to_vec())
+}
+
+/// Asks for features; a block says which to change, and to what. The number of blocks must be the kernel's own.
+pub fn ethtool_set_features(socket: &File, name: &str, blocks: &[[u32; 2]]) -> io::Result<()> {
+    let mut data = vec![SET_FEATURES, blocks.len() as u32];
+    data.extend_from_slice(blocks.as_flattened());
+    // SAFETY: this command reads as many blocks of two words as its second word says.
+    unsafe { ethtool(socket, name, data.as_mut_ptr().cast()) }
 }
 
 fn words(number: u64) -> [u32; 2] {

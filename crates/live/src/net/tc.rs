@@ -100,6 +100,7 @@ const ACT_PIPE: u32 = 3;
 const ACT_STOLEN: u32 = 4;
 
 const LOAD_WORD: u16 = 0x20;
+const LOAD_LENGTH: u16 = 0x80;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
 /// Loading from here gives a random word.
@@ -242,6 +243,21 @@ impl Netlink {
                 then: Then::Redirect(to),
             },
         )
+    }
+
+    /// Lets frames of these lengths that leave `index` arrive on `to`, its other end, although they are too long for it:
+    /// a veth drops what exceeds the MTU of the receiving end.
+    pub fn hand_over_long_frames(&self, index: u32, to: u32, lengths: std::ops::Range<u32>) -> Result<()> {
+        self.add_clsact(index)?;
+        let program = [
+            (LOAD_LENGTH, 0, 0, 0),
+            (JUMP_IF_AT_LEAST, 0, 2, lengths.start),
+            (JUMP_IF_AT_LEAST, 1, 0, lengths.end),
+            (RETURN, 0, 0, u32::MAX),
+            (RETURN, 0, 0, 0),
+        ];
+        let (direction, then) = (Direction::Egress, Then::ArriveAt(to));
+        self.set_filter(index, Filter { direction, priority: FORWARD, handle: HANDLE, program: &program, then })
     }
 
     /// Takes away what [`Netlink::corrupt`] and [`Netlink::forward`] put there.
