@@ -116,6 +116,8 @@ pub struct Params {
     pub window_frames: u32,
     pub window_bytes: Bytes,
     pub mtu: u32,
+    /// Bytes by which a frame may be longer than `mtu`: those of a second VLAN tag. The ends do not agree on it.
+    pub second_tag: u32,
     /// The paper's ackNoTimeout.
     pub timeout: Span,
     /// Losses in a row that `timeout` covers, and what is added to it for each one more.
@@ -169,6 +171,7 @@ impl Params {
             window_frames: (window_bytes.get() / u64::from(on_wire(0))).clamp(16, u64::from(Seq::MAX_WINDOW)) as u32,
             window_bytes,
             mtu: path.mtu,
+            second_tag: 0,
             timeout,
             burst: path.burst,
             timeout_each: path.frame() * u64::from(copies),
@@ -211,6 +214,7 @@ impl Params {
             window_frames,
             window_bytes,
             mtu,
+            second_tag: 0,
             timeout: give_up_after / asks,
             burst: window_frames,
             timeout_each: Span::ZERO,

@@ -93,7 +93,7 @@ impl<B: Body> Sender<B> {
             dummies: Dummies::new(params.dummies),
             max_frames: max_frames as i32,
             max_bytes: params.window_bytes,
-            mtu: params.mtu,
+            mtu: params.mtu + params.second_tag,
             paper_acks: params.paper_acks,
         }
     }

@@ -36,6 +36,12 @@ const ADDRESSES: usize = 12;
 pub const ETHERNET: usize = 14;
 /// A VLAN tag that a frame may have.
 pub const TAG: usize = 4;
+
+/// The longest frame on a wire of this MTU: one with two tags (IEEE 802.1ad).
+pub fn longest_on(mtu: u32) -> usize {
+    mtu as usize + ETHERNET + 2 * TAG
+}
+
 /// The most that goes before what a frame carries.
 pub const LONGEST_HEAD: usize = ETHERNET + MAX_HEADER + Seal::LONGEST;
 

@@ -61,6 +61,9 @@ pub enum InitAction {
 #[derive(Debug)]
 pub struct Setup {
     pub params: Params,
+    /// The longest frame that the wire carries. Unprotected ones are not shortened by a header of ours, so this is more than
+    /// the host sends.
+    pub longest: usize,
     pub framing: Framing,
     /// Tells this life of the link from any other.
     pub instance: u32,
@@ -101,7 +104,7 @@ impl std::fmt::Debug for Link {
 
 impl Link {
     pub fn new(setup: Setup, host: Box<dyn Host>, wire: Box<dyn Wire>) -> Self {
-        let longest = setup.params.mtu as usize;
+        let longest = setup.longest.max(setup.params.mtu as usize);
         let held = setup.params.window_frames * setup.params.classes.len() as u32 * 2;
         // Full-sized ones; short ones could be more, but slots are for them too.
         let waiting = (setup.queue.get() / u64::from(setup.params.mtu)).clamp(1_024, 8_192) as u32;

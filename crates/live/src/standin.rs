@@ -14,7 +14,9 @@
 //! its own is left to the kernel as well.
 
 mod notes;
+mod offloads;
 mod open;
+mod uppers;
 
 use std::fmt;
 use std::io;
@@ -114,6 +116,7 @@ impl StandIn {
         let netlink = Netlink::open()?;
         let wire = existing(&netlink, &config.interface)?;
         let mtu = room(config, wire.mtu, overhead as u32)?;
+        uppers::check(&netlink, config, &wire, mtu)?;
         if let Some(directory) = directory {
             directory.make().map_err(|error| Trouble(format!("{}: {error}", directory.path().display())))?;
         }
@@ -157,9 +160,11 @@ impl StandIn {
             self.netlink.set_mac(link.index, self.mac.0)?;
         }
         self.netlink.set_alias(link.index, &mark(&config.interface))?;
+        offloads::leave_tunnels_to_kernel(&self.netlink, &self.name)?;
         self.netlink.set_mtu(link.index, self.mtu)?;
         if self.host == HostBackend::Veth {
             self.prepare_far_end()?;
+            self.take_long_frames(link.index)?;
         }
         self.netlink.set_up(link.index, true)?;
         if self.mtu < self.wire_mtu && config.mtu.is_none() {
@@ -174,7 +179,9 @@ impl StandIn {
                 self.wire_mtu,
             ));
         }
+        self.remark_on_ipv6(config);
         if config.take_over {
+            self.take_place(config, link.index)?;
             self.take_over(&config.interface, link.index, left.host.is_none())?;
         }
         self.keep_kernel_off(config)
@@ -235,6 +242,7 @@ impl StandIn {
             self.note(Change::SwitchedOffGro { interface: config.interface.clone() })?;
             self.netlink.set_offload(&config.interface, Offload::Gro, false)?;
         }
+        self.no_joining_by_card(&config.interface)?;
         let keeps = self.netlink.addresses(self.wire_index)?;
         let keeps = keeps.iter().find(|address| !is_link_local(address));
         if let Some(address) = keeps {
@@ -278,11 +286,13 @@ impl StandIn {
         let copies = guard::copies_for(Prob::literal(1e-3), config.target_loss).map_or(1, |(n, _)| n.max(1));
         let mut params = Params::host(mtu, class, copies, config.window, config.give_up_after);
         params.seal = framing.seal_code();
+        params.second_tag = frame::TAG as u32;
         if config.mode == Mode::Auto {
             params = params.automatic_up_to(Prob::literal(0.02), config.target_loss);
         }
         let setup = Setup {
             params,
+            longest: frame::longest_on(self.wire_mtu.min(LARGEST_RECEIVED)),
             framing,
             instance: instance(),
             init: config.init_action,
@@ -331,8 +341,9 @@ impl StandIn {
         }
         // Room for a window of the peer's, if it has the same, and for control. No more: a ring that outgrows the cache
         // costs each frame a miss.
-        let options = wire_socket(self.wire_mtu, 2 * config.window.max(512) as usize);
-        match PacketSocket::open(self.wire_index, &options) {
+        let frames = 2 * config.window.max(512) as usize;
+        let options = Opened { vnet: true, ..wire_socket(self.wire_mtu, frames) };
+        match PacketSocket::open(self.wire_index, &options).and_then(PacketSocket::with_super_frames) {
             Ok(socket) => Ok((Box::new(PacketWire::new(socket)), WireBackend::Packet)),
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(no_permission(&error)),
             Err(error) => Err(Trouble(format!("packet socket on {interface}: {error}"))),
@@ -363,7 +374,7 @@ impl StandIn {
 pub fn wire_socket(mtu: u32, frames: usize) -> Opened {
     Opened {
         vnet: false,
-        longest: mtu as usize + frame::ETHERNET + frame::TAG,
+        longest: frame::longest_on(mtu),
         frames,
         // What is on its way out cannot be overtaken by a retransmission: about a millisecond at 1 Gbit/s.
         send_buffer: 128 << 10,
@@ -371,6 +382,9 @@ pub fn wire_socket(mtu: u32, frames: usize) -> Opened {
         outgoing_too: false,
     }
 }
+
+/// Room is kept for frames of a wire's MTU up to this; on interfaces without a wire it can be 65,535.
+const LARGEST_RECEIVED: u32 = 16_000;
 
 /// What may wait for the wire at most; how long it may stand is the queue's own business.
 const QUEUE: Bytes = Bytes::new(4 << 20);

@@ -105,6 +105,7 @@ fn end(number: usize, seal: Seal, mode: Class, change: impl Fn(&mut Setup)) -> E
     params.seal = framing.seal_code();
     let mut setup = Setup {
         params,
+        longest: LONGEST as usize,
         framing,
         instance: 10 + number as u32,
         init: InitAction::BestEffort,
@@ -440,6 +441,29 @@ fn any_bytes_off_the_wire_are_survived_and_no_memory_is_lost() {
             assert_eq!(pool.free(), pool.slots(), "a frame was forgotten");
         }
     }
+}
+
+#[test]
+fn frames_of_full_size_with_two_tags_pass_protected_and_those_of_the_wires_full_size_unprotected() {
+    // A wire of MTU 1,600 under a stand-in of MTU 1,500; `frame` adds 18 bytes.
+    let (wires, hosts) = (1_600 + 22, 1_500 + 22);
+    let wide = |setup: &mut Setup| {
+        setup.params.second_tag = 4;
+        setup.longest = wires;
+    };
+    let mut pair = Pair::new([0, 1].map(|number| end(number, Seal::None, Class::Ordered, wide)));
+    let bare = frame(0, 1, wires - 18);
+    pair.ends[1].arrives.borrow_mut().push_back(bare.clone());
+    pair.run(Span::from_ms(1), &mut |_| true);
+    pair.activate();
+    pair.run(Span::from_ms(5), &mut |_| true);
+    assert_eq!(pair.states(), [State::Active; 2]);
+    let tagged = frame(0, 2, hosts - 18);
+    pair.ends[0].sends.borrow_mut().push_back(tagged.clone());
+    pair.run(Span::from_ms(5), &mut |_| true);
+    let got: Vec<Vec<u8>> = pair.ends[1].got.borrow().iter().cloned().collect();
+    let oversize = pair.ends[0].link.endpoint().counters().tx_oversize;
+    assert!(got == [bare, tagged], "{} of 2, {oversize} oversize", got.len());
 }
 
 /// Nonsense, or a frame that was seen before with something changed.

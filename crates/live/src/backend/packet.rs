@@ -3,7 +3,8 @@
 //!
 //! Version 2 of the ring hands over frames one by one; version 3 waits for blocks to fill, which adds a
 //! millisecond. A ring is also what an unprivileged program can have in any size, where a socket's buffer
-//! is limited. What goes out takes the kernel's usual way through its queue: PACKET_QDISC_BYPASS would hide it
+//! is limited. A frame longer than a slot, which a host that segments late may hand to a virtual wire, comes by the way of
+//! a plain socket instead ([`PacketSocket::with_super_frames`]). What goes out takes the kernel's usual way through its queue: PACKET_QDISC_BYPASS would hide it
 //! from captures, and lose it where a card's ring is full. Frames are seen before the kernel's own traffic
 //! control on ingress, so a filter there can keep the kernel from acting on what we receive.
 
@@ -19,12 +20,17 @@ use std::time::Duration;
 use self::ring::Ring;
 use super::socket::{self, get, set, take_error};
 use super::{Host, Outgoing, Wire};
-use crate::offload::VnetHeader;
+use crate::offload::{Pieces, VnetHeader};
 use crate::pool::Pool;
 
 /// Not in libc.
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const PACKET_VNET_HDR: libc::c_int = 15;
+
+/// Bytes of frames too long for a slot that may wait, as the kernel counts them.
+const COPIES: usize = 8 << 20;
+/// An IP packet of 64 KB with its Ethernet header, two tags, and the vnet header.
+const LONGEST_COPY: usize = 65_536 + 64;
 
 /// What to open.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +58,8 @@ pub struct PacketSocket {
     scratch: Vec<u8>,
     /// The beginning of a frame is all that is wanted.
     beginnings: bool,
+    /// A frame that was too long for a slot.
+    copy: Vec<u8>,
     /// Frames too long for a slot.
     cut_short: u64,
 }
@@ -85,13 +93,20 @@ impl PacketSocket {
         }
         // Last, so that nothing arrives before there is a ring to put it into.
         bind(&fd, interface)?;
-        Ok(Self { fd, ring, vnet: opened.vnet, scratch: Vec::new(), beginnings: false, cut_short: 0 })
+        Ok(Self { fd, ring, vnet: opened.vnet, scratch: Vec::new(), beginnings: false, copy: Vec::new(), cut_short: 0 })
     }
 
     /// Hands over the beginning of a frame that is too long for a slot, instead of counting it as overflowed.
     #[must_use]
     pub fn only_beginnings(self) -> Self {
         Self { beginnings: true, ..self }
+    }
+
+    /// Hands over frames that are too long for a slot as well, one system call each.
+    pub fn with_super_frames(self) -> io::Result<Self> {
+        set(&self.fd, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1)?;
+        set_buffer(&self.fd, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE, COPIES)?;
+        Ok(self)
     }
 
     pub fn fd(&self) -> RawFd {
@@ -103,7 +118,8 @@ impl PacketSocket {
         let mut received = 0;
         while received < most {
             let Some(slot) = self.ring.next() else { break };
-            match slot.frame(self.vnet, self.beginnings, &mut self.scratch) {
+            let copy = if slot.has_copy() { receive_copy(&self.fd, &mut self.copy) } else { None };
+            match slot.frame(self.vnet, self.beginnings, copy, &mut self.scratch) {
                 Some(frame) => each(frame),
                 None => self.cut_short += 1,
             }
@@ -113,7 +129,13 @@ impl PacketSocket {
         received
     }
 
-    /// One frame out, in pieces. False if there is no room.
+    /// One frame out as it is. False if there is no room.
+    pub fn send_frame(&mut self, frame: &[u8]) -> io::Result<bool> {
+        let nothing_left_to_do = if self.vnet { &FINISHED[..] } else { &[] };
+        self.send_one(&[io::IoSlice::new(nothing_left_to_do), io::IoSlice::new(frame)])
+    }
+
+    /// One frame out, in pieces, of which the first is the vnet header if there are such. False if there is no room.
     pub fn send_one(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<bool> {
         match send_parts(&self.fd, parts) {
             Ok(_) => Ok(true),
@@ -138,16 +160,26 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS))
 }
 
+/// The vnet header of a frame that nothing is left to be done on.
+const FINISHED: [u8; VnetHeader::LEN] = [0; VnetHeader::LEN];
+
 /// The wire side on a packet socket.
+///
+/// A peer on a virtual wire (veth, virtio) may leave checksums and segmentation to whoever receives. If the socket was opened
+/// with vnet headers, both are done here: what is handed over is what a cable would have carried.
 #[derive(Debug)]
 pub struct PacketWire {
     socket: PacketSocket,
     batch: SendBatch,
+    pieces: Pieces,
+    /// Frames that could not be finished.
+    unfinished: u64,
 }
 
 impl PacketWire {
     pub fn new(socket: PacketSocket) -> Self {
-        Self { socket, batch: SendBatch::default() }
+        let batch = SendBatch { vnet: socket.vnet, ..SendBatch::default() };
+        Self { socket, batch, pieces: Pieces::default(), unfinished: 0 }
     }
 }
 
@@ -157,7 +189,16 @@ impl Wire for PacketWire {
     }
 
     fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
-        Ok(self.socket.receive(most, |frame| each(frame.bytes)))
+        let Self { socket, pieces, unfinished, .. } = self;
+        Ok(socket.receive(most, |frame| {
+            if frame.vnet.is_finished() {
+                return each(frame.bytes);
+            }
+            match pieces.of(&frame.vnet, frame.bytes) {
+                Ok(pieces) => pieces.for_each(&mut *each),
+                Err(_) => *unfinished += 1,
+            }
+        }))
     }
 
     fn send(&mut self, frames: &[Outgoing], pool: &Pool) -> io::Result<usize> {
@@ -168,7 +209,7 @@ impl Wire for PacketWire {
     }
 
     fn overflowed(&mut self) -> u64 {
-        self.socket.overflowed()
+        self.socket.overflowed() + std::mem::take(&mut self.unfinished)
     }
 
     fn error(&mut self) -> Option<io::Error> {
@@ -222,6 +263,7 @@ impl Host for PacketHost {
 /// Room for the descriptions of a batch, kept from call to call.
 #[derive(Default)]
 struct SendBatch {
+    vnet: bool,
     parts: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
 }
@@ -236,21 +278,23 @@ impl SendBatch {
     fn send(&mut self, fd: &OwnedFd, frames: &[Outgoing], pool: &Pool) -> io::Result<usize> {
         self.parts.clear();
         self.messages.clear();
+        let before = usize::from(self.vnet);
         for frame in frames {
-            for part in frame.parts(pool) {
+            let parts = frame.parts(pool);
+            for part in [&FINISHED[..]].iter().take(before).chain(&parts) {
                 self.parts.push(libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
             }
         }
-        for (parts, frame) in self.parts.chunks_exact_mut(3).zip(frames) {
+        for (parts, frame) in self.parts.chunks_exact_mut(before + 3).zip(frames) {
             // SAFETY: all zeros is a valid mmsghdr: no name, no control data.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
             message.msg_hdr.msg_iov = parts.as_mut_ptr();
             // Nearly no frame needs padding, and an empty part costs as much as another.
-            message.msg_hdr.msg_iovlen = if frame.padding > 0 { 3 } else { 2 };
+            message.msg_hdr.msg_iovlen = (before + if frame.padding > 0 { 3 } else { 2 }) as _;
             self.messages.push(message);
         }
-        // SAFETY: each message points to three parts in `parts`, each of which points to bytes borrowed from
-        // `frames` and `pool`; none of them moves or is written to during the call.
+        // SAFETY: each message points to its own parts in `parts`, each of which points to constant bytes or to bytes
+        // borrowed from `frames` and `pool`; none of them moves or is written to during the call.
         let sent = unsafe {
             let count = self.messages.len() as libc::c_uint;
             libc::sendmmsg(fd.as_raw_fd(), self.messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
@@ -286,6 +330,18 @@ fn send_parts(fd: &OwnedFd, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
         libc::sendmsg(fd.as_raw_fd(), &message, libc::MSG_DONTWAIT)
     };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
+/// The frame that was too long for the slot at hand, with its vnet header; none if it is too long for anything.
+fn receive_copy<'a>(fd: &OwnedFd, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    buffer.resize(LONGEST_COPY, 0);
+    // SAFETY: the kernel writes no more than the buffer's length into it.
+    let len = unsafe {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags)
+    };
+    // A frame that did not fit is said to be as long as it was.
+    buffer.get(..usize::try_from(len).ok()?)
 }
 
 fn statistics(fd: &OwnedFd) -> io::Result<libc::tpacket_stats> {

@@ -7,13 +7,14 @@
 
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Trouble;
+use super::{Trouble, offloads, uppers};
 use crate::directory::RunDirectory;
 use crate::keeper;
-use crate::net::{self, Address, Moved, Netlink, Offload, Route};
+use crate::net::{self, Address, Moved, Netlink, Offload, PortSetting, Route};
 
 /// Something that is changed and can be put back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,23 @@ pub enum Change {
     },
     SwitchedOffGro {
         interface: String,
+    },
+    MovedPort {
+        from: String,
+        to: String,
+        bridge: String,
+        settings: Vec<PortSetting>,
+    },
+    CopiedRules {
+        rules: Vec<Vec<u8>>,
+    },
+    CopiedNeighbours {
+        interface: String,
+        neighbours: Vec<(IpAddr, [u8; 6])>,
+    },
+    SwitchedOffFeatures {
+        interface: String,
+        features: Vec<String>,
     },
     /// What `to` has of `from`'s; not necessarily all of it until it is done.
     TookOver {
@@ -80,6 +98,12 @@ impl Change {
                 Some(_) => netlink.set_offload(interface, Offload::Gro, true),
                 None => Ok(()),
             },
+            Self::MovedPort { from, to, bridge, settings } => uppers::return_port(netlink, from, to, bridge, settings),
+            Self::CopiedRules { rules } => uppers::delete_rules(netlink, rules),
+            Self::CopiedNeighbours { interface, neighbours } => {
+                uppers::return_neighbours(netlink, interface, neighbours)
+            }
+            Self::SwitchedOffFeatures { interface, features } => offloads::switch_on(netlink, interface, features),
             Self::TookOver { from, to, addresses, routes, done } => {
                 give_back(netlink, from, to, &noted(addresses, routes), *done)
             }
@@ -190,9 +214,11 @@ impl Notes {
     pub fn wire(&self) -> Option<&str> {
         self.changes.iter().find_map(|change| match change {
             Change::Filtered { interface, .. } | Change::SwitchedOffGro { interface } => Some(interface.as_str()),
-            Change::TookOver { from, .. } => Some(from.as_str()),
-            Change::FailedOpen { interface, .. } => Some(interface.as_str()),
-            Change::Made { .. } => None,
+            Change::TookOver { from, .. } | Change::MovedPort { from, .. } => Some(from.as_str()),
+            Change::FailedOpen { interface, .. }
+            | Change::CopiedNeighbours { interface, .. }
+            | Change::SwitchedOffFeatures { interface, .. } => Some(interface.as_str()),
+            Change::Made { .. } | Change::CopiedRules { .. } => None,
         })
     }
 

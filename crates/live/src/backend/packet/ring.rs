@@ -101,18 +101,35 @@ impl<'a> Slot<'a> {
         u16::from_ne_bytes([self.0[at], self.0[at + 1]])
     }
 
-    /// The frame, with the VLAN tag that the kernel took out put back. `None` if it was cut short, unless its beginning
-    /// is enough.
-    pub fn frame(&self, has_vnet: bool, beginnings: bool, scratch: &'a mut Vec<u8>) -> Option<InRing<'a>> {
-        let (status, len, stored) = (self.word(0), self.word(4) as usize, self.word(8) as usize);
-        let at = usize::from(self.half(12));
-        if stored < len && !beginnings {
-            return None;
-        }
-        let bytes = self.0.get(at..at + stored)?;
-        let mut vnet = VnetHeader::default();
+    /// The frame was too long, and waits at the socket as a whole.
+    pub fn has_copy(&self) -> bool {
+        self.word(0) & libc::TP_STATUS_COPY != 0
+    }
+
+    /// The frame's beginning, or all of it, behind its vnet header if it has one.
+    fn stored(&self, has_vnet: bool) -> Option<&'a [u8]> {
+        let (at, stored) = (usize::from(self.half(12)), self.word(8) as usize);
+        let before = if has_vnet { VnetHeader::LEN } else { 0 };
+        self.0.get(at.checked_sub(before)?..at + stored)
+    }
+
+    /// The frame, with the VLAN tag that the kernel took out put back; `copy` is the whole of it if it was too long for the
+    /// slot. `None` if it was cut short, unless its beginning is enough.
+    pub fn frame(
+        &self,
+        has_vnet: bool,
+        beginnings: bool,
+        copy: Option<&'a [u8]>,
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<InRing<'a>> {
+        let (status, len) = (self.word(0), self.word(4) as usize);
+        let (mut vnet, mut bytes) = (VnetHeader::default(), copy.or_else(|| self.stored(has_vnet))?);
         if has_vnet {
-            vnet = VnetHeader::parse(self.0.get(at - VnetHeader::LEN..at)?.try_into().ok()?);
+            let (header, frame) = bytes.split_first_chunk()?;
+            (vnet, bytes) = (VnetHeader::parse(*header), frame);
+        }
+        if bytes.len() < len && !beginnings {
+            return None;
         }
         let frame =
             InRing { vnet, bytes, len, at: self.time(), outgoing: self.0[PACKET_TYPE] == libc::PACKET_OUTGOING };

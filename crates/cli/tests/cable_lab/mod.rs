@@ -1,0 +1,205 @@
+//! Two hosts joined by one veth pair, with nothing in between and offloads as the kernel gives them: checksums and
+//! segmentation are left undone wherever they may be.
+
+#![allow(dead_code, reason = "each test program uses some of it")]
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use live::control::{Answer, Ask, RunDirectory};
+use live::load;
+use live::net::{Address, Namespace, Netlink};
+use live::status::Status;
+
+/// The interface at each end.
+pub const PLUGS: [&str; 2] = ["w0", "w1"];
+/// How long a transfer may take that takes a tenth of a second on a machine with nothing else to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub fn address(end: usize) -> IpAddr {
+    ["10.77.0.1", "10.77.0.2"][end].parse().unwrap()
+}
+
+/// Gone when dropped.
+pub struct Lab {
+    pub ends: [Namespace; 2],
+    pub folder: PathBuf,
+}
+
+impl Lab {
+    /// `None`, and the test is skipped, where no namespace may be made.
+    pub fn new(mtu: u32) -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let ends = [testkit::permitted(Namespace::new())?, Namespace::new().unwrap()];
+        let joined = ends[0].with(|| -> live::net::Result<()> {
+            let netlink = Netlink::open()?;
+            netlink.add_veth(PLUGS[0], PLUGS[1])?;
+            netlink.set_namespace(netlink.existing_link(PLUGS[1])?.index, &ends[1])
+        });
+        joined.unwrap().unwrap();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("hitless-cable-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let lab = Self { ends, folder };
+        for end in 0..2 {
+            lab.with(end, |netlink| {
+                netlink.set_loopback_up().unwrap();
+                let index = netlink.existing_link(PLUGS[end]).unwrap().index;
+                netlink.set_mtu(index, mtu).unwrap();
+                netlink.set_up(index, true).unwrap();
+            });
+        }
+        for end in 0..2 {
+            lab.with(end, |netlink| {
+                netlink.wait_until_running(netlink.existing_link(PLUGS[end]).unwrap().index).unwrap();
+            });
+        }
+        Some(lab)
+    }
+
+    /// In the namespace of an end.
+    pub fn with<T: Send>(&self, end: usize, f: impl FnOnce(&Netlink) -> T + Send) -> T {
+        self.ends[end].with(|| f(&Netlink::open().unwrap())).unwrap()
+    }
+
+    pub fn give_address(&self, end: usize, interface: &str) {
+        self.with(end, |netlink| {
+            let index = netlink.existing_link(interface).unwrap().index;
+            netlink.add_address(index, &Address::new(address(end), 24)).unwrap();
+        });
+    }
+
+    pub fn directory(&self, end: usize) -> RunDirectory {
+        RunDirectory::at(self.folder.join(["left", "right"][end]))
+    }
+
+    pub fn hitless(&self, end: usize, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
+        command.args(args).env("HITLESS_RUN_DIR", self.directory(end).path()).stdin(Stdio::null());
+        self.ends[end].prepare(&mut command).unwrap();
+        command
+    }
+
+    /// Runs it to its end: exit code and standard error.
+    pub fn run(&self, end: usize, args: &[&str]) -> (i32, String) {
+        let output = self.hitless(end, args).output().unwrap();
+        (output.status.code().unwrap_or(-1), String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// A daemon at one end that answers; what it says is kept.
+    pub fn up(&self, end: usize, args: &[&str]) -> Daemon {
+        let log = self.folder.join(format!("said-{end}"));
+        let all = [&["link", "up", PLUGS[end]], args].concat();
+        let mut command = self.hitless(end, &all);
+        command.stderr(fs::File::create(&log).unwrap());
+        let daemon = Daemon(command.spawn().unwrap());
+        wait_for("the daemon to answer", || self.status(end).is_some(), || fs::read_to_string(&log).unwrap());
+        daemon
+    }
+
+    /// What the daemon of an end has said.
+    pub fn said(&self, end: usize) -> String {
+        fs::read_to_string(self.folder.join(format!("said-{end}"))).unwrap()
+    }
+
+    pub fn status(&self, end: usize) -> Option<Status> {
+        match self.directory(end).ask("hit0", Ask::Status) {
+            Ok(Answer::Status(status)) => Some(*status),
+            _ => None,
+        }
+    }
+
+    pub fn wait_until_protected(&self) {
+        let protected = || (0..2).all(|end| self.status(end).is_some_and(|status| status.is_active()));
+        wait_for("protection", protected, || format!("{}{}", self.said(0), self.said(1)));
+    }
+
+    /// Runs `ip` at an end.
+    pub fn try_ip(&self, end: usize, args: &str) -> Result<String, String> {
+        let mut command = Command::new("ip");
+        command.args(args.split_whitespace()).stdin(Stdio::null());
+        self.ends[end].prepare(&mut command).unwrap();
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+    }
+
+    /// [`Lab::try_ip`] for what must work.
+    pub fn ip(&self, end: usize, args: &str) -> String {
+        self.try_ip(end, args).unwrap_or_else(|error| panic!("ip {args}: {error}"))
+    }
+
+    /// Sends bytes by TCP from an end to an address of the other; an error if they did not arrive as they were.
+    pub fn transfer(&self, from: usize, to: IpAddr, bytes: u64) -> io::Result<()> {
+        transfer(&self.ends[from], &self.ends[1 - from], to, bytes)
+    }
+
+    /// Asks for a datagram of this size back from an end, until it comes or patience ends.
+    pub fn udp(&self, from: usize, size: usize) -> io::Result<()> {
+        let open = |end: usize| self.ends[end].with(|| UdpSocket::bind((address(end), 0)).unwrap()).unwrap();
+        let (near, far) = (open(from), open(1 - from));
+        let there: Vec<u8> = (0..size).map(|at| (at * 7) as u8).collect();
+        near.set_read_timeout(Some(Duration::from_millis(500)))?;
+        far.set_read_timeout(Some(Duration::from_millis(500)))?;
+        let mut buffer = vec![0; 70_000];
+        for _ in 0..20 {
+            near.send_to(&there, far.local_addr()?)?;
+            if far.recv(&mut buffer).is_ok_and(|len| buffer[..len] == there[..]) {
+                return Ok(());
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("no datagram of {size} bytes arrived")))
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A process; killed if the test forgets it.
+pub struct Daemon(pub Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub fn transfer(from: &Namespace, server: &Namespace, to: IpAddr, bytes: u64) -> io::Result<()> {
+    let stop = AtomicBool::new(false);
+    let listener = server.with(|| TcpListener::bind((to, 0)).unwrap()).unwrap();
+    let to = SocketAddr::new(to, listener.local_addr()?.port());
+    let verdict = std::thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        scope.spawn(|| load::serve(listener, &stop));
+        let stop = &stop;
+        scope.spawn(move || {
+            let _ = is_done.recv_timeout(PATIENCE);
+            stop.store(true, Ordering::Release);
+        });
+        let verdict = from.with(|| load::transfer(to, bytes, bytes, stop)).unwrap();
+        drop(done);
+        verdict
+    });
+    if verdict?.is_intact() { Ok(()) } else { Err(io::Error::other("other bytes arrived than were sent")) }
+}
+
+/// Generous, since the machine may be busy. `else_say` is asked what is known if it never comes.
+pub fn wait_for(what: &str, mut done: impl FnMut() -> bool, else_say: impl Fn() -> String) {
+    for _ in 0..3_000 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited half a minute for {what}; {}", else_say());
+}

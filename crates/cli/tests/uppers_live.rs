@@ -1,0 +1,165 @@
+//! Interfaces that others stand on: bridges, macvlans, rules, neighbours, routes of other tables. `link up` takes their
+//! place or refuses; it never cuts anything off without a word.
+
+mod cable_lab;
+
+use cable_lab::{Lab, address, transfer};
+use live::net::Namespace;
+
+/// A lab whose left end is a bridge between the wire and a guest, who has the left end's address.
+fn with_guest(wire_mtu: u32) -> Option<(Lab, Namespace)> {
+    let lab = Lab::new(wire_mtu)?;
+    if !testkit::installed("ip") {
+        return None;
+    }
+    let guest = Namespace::new().unwrap();
+    lab.ip(0, "link add br0 type bridge");
+    lab.ip(0, "link set br0 up");
+    lab.ip(0, "link set w0 master br0");
+    lab.ip(0, "link add g0 type veth peer name g1");
+    lab.ip(0, "link set g0 master br0 up");
+    lab.with(0, |netlink| netlink.set_namespace(netlink.existing_link("g1").unwrap().index, &guest).unwrap());
+    guest
+        .with(|| {
+            let netlink = live::net::Netlink::open().unwrap();
+            let index = netlink.existing_link("g1").unwrap().index;
+            netlink.set_up(index, true).unwrap();
+            netlink.add_address(index, &live::net::Address::new(address(0), 24)).unwrap();
+        })
+        .unwrap();
+    Some((lab, guest))
+}
+
+fn reaches(lab: &Lab, guest: &Namespace, what: &str) {
+    let there = transfer(&lab.ends[1], guest, address(0), 3_000_000);
+    there.unwrap_or_else(|error| panic!("{what}, to the guest: {error}"));
+    let back = transfer(guest, &lab.ends[1], address(1), 3_000_000);
+    back.unwrap_or_else(|error| panic!("{what}, from the guest: {error}"));
+}
+
+fn refused(lab: &Lab, args: &[&str], why: &[&str]) {
+    let (code, said) = lab.run(0, &[&["link", "up", "w0"], args].concat());
+    assert!(code != 0 && said.lines().count() == 1, "{said}");
+    assert!(why.iter().all(|part| said.contains(part)), "{said}");
+    assert!(lab.with(0, |netlink| netlink.link("hit0").unwrap().is_none()), "something was left");
+}
+
+#[test]
+fn a_bridge_port_is_not_cut_off_without_a_word() {
+    let Some((lab, guest)) = with_guest(1_500) else { return };
+    lab.give_address(1, "w1");
+    reaches(&lab, &guest, "before");
+    refused(&lab, &[], &["w0 is a port of the bridge br0", "--take-over"]);
+    // The guest sends frames of 1,500 bytes, for which hit0 would have no room.
+    refused(&lab, &["--take-over"], &["would have MTU 14", "`ip link set dev w0 mtu 15"]);
+    reaches(&lab, &guest, "after");
+}
+
+#[test]
+fn a_port_of_a_bridge_that_filters_vlans_is_refused() {
+    let Some((lab, _guest)) = with_guest(1_600) else { return };
+    if lab.try_ip(0, "link set br0 type bridge vlan_filtering 1").is_err() {
+        // This kernel's bridges cannot; `standin::uppers` is tested without them.
+        return;
+    }
+    refused(&lab, &["--take-over"], &["filters VLANs", "bridge vlan add dev hit0"]);
+}
+
+#[test]
+fn hit0_becomes_the_bridge_port_and_what_is_behind_it_is_reached_until_w0_is_the_port_again() {
+    for backend in ["tap", "veth"] {
+        let Some((lab, guest)) = with_guest(1_600) else { return };
+        lab.ip(0, "link set w0 type bridge_slave cost 77 isolated on");
+        let port = || lab.ip(0, "-d -o link show master br0");
+        let of = |name: &str| port().lines().find(|line| line.contains(name)).map(str::to_owned).unwrap_or_default();
+        assert!(of("w0").contains("cost 77") && of("w0").contains("isolated on"), "{}", port());
+        lab.give_address(1, "w1");
+        let _right = lab.up(1, &["--take-over", "--backend", backend]);
+        let mut left = lab.up(0, &["--take-over", "--backend", backend]);
+        assert!(lab.said(0).contains("hit0 is the port of br0 instead of w0"), "{}", lab.said(0));
+        assert!(
+            of("w0@").is_empty() && of("hit0").contains("cost 77") && of("hit0").contains("isolated on"),
+            "{}",
+            port()
+        );
+        lab.wait_until_protected();
+        reaches(&lab, &guest, backend);
+        let (code, said) = lab.run(0, &["link", "down"]);
+        assert_eq!(code, 0, "{said}");
+        assert!(left.0.wait().unwrap().success());
+        assert!(of("w0@").contains("cost 77") && of("w0@").contains("isolated on"), "{}", port());
+        reaches(&lab, &guest, "after down");
+    }
+}
+
+#[test]
+fn down_gives_the_port_back_after_a_killed_daemon() {
+    let Some((lab, _guest)) = with_guest(1_600) else { return };
+    let mut daemon = lab.up(0, &["--take-over"]);
+    daemon.0.kill().unwrap();
+    daemon.0.wait().unwrap();
+    let (code, said) = lab.run(0, &["link", "down", "hit0"]);
+    assert_eq!(code, 0, "{said}");
+    let ports = lab.ip(0, "-o link show master br0");
+    assert!(ports.contains("w0@") && !ports.contains("hit0"), "{ports}");
+}
+
+#[test]
+fn an_interface_with_macvlans_is_refused() {
+    let Some(lab) = Lab::new(1_500) else { return };
+    if !testkit::installed("ip") {
+        return;
+    }
+    for kind in ["macvlan", "ipvlan", "vlan id 5"] {
+        if let Err(error) = lab.try_ip(0, &format!("link add link w0 name upper type {kind}")) {
+            assert!(error.contains("Unknown device type"), "{error}");
+            continue;
+        }
+        let kind = kind.split(' ').next().unwrap();
+        for args in [&[][..], &["--take-over"]] {
+            refused(&lab, args, &[&format!("w0 carries upper ({kind})"), "ip link add link hit0"]);
+        }
+        lab.ip(0, "link del upper");
+    }
+}
+
+#[test]
+fn routes_of_other_tables_rules_and_written_down_neighbours_move_with_a_take_over_and_back() {
+    let Some(lab) = Lab::new(1_600) else { return };
+    if !testkit::installed("ip") {
+        return;
+    }
+    lab.give_address(0, "w0");
+    lab.ip(0, "route add 192.0.2.0/24 via 10.77.0.9 dev w0 table 100");
+    lab.ip(0, "rule add iif w0 lookup 100 pref 500");
+    lab.ip(0, "neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev w0 nud permanent");
+    let seen = || ["route show table 100", "rule show", "neigh show"].map(|what| lab.ip(0, what));
+    let before = seen();
+    let _daemon = lab.up(0, &["--take-over"]);
+    let [routes, rules, neighbours] = seen();
+    assert!(routes.contains("192.0.2.0/24 via 10.77.0.9 dev hit0"), "{routes}");
+    assert!(rules.contains("iif hit0 lookup 100"), "{rules}");
+    assert!(neighbours.contains("10.77.0.9 dev hit0 lladdr 02:00:00:00:00:09 PERMANENT"), "{neighbours}");
+    let (code, said) = lab.run(0, &["link", "down"]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(seen(), before);
+}
+
+#[test]
+fn an_mtu_too_small_for_ipv6_is_said_and_no_address_is_lost_to_it() {
+    let Some(lab) = Lab::new(1_300) else { return };
+    if !testkit::installed("ip") {
+        return;
+    }
+    let daemon = lab.up(0, &[]);
+    let said = lab.said(0);
+    assert!(
+        said.contains("less than the 1280 that IPv6 needs") && said.contains("`ip link set dev w0 mtu 13"),
+        "{said}"
+    );
+    drop(daemon);
+    assert_eq!(lab.run(0, &["link", "down", "hit0"]).0, 0);
+    lab.ip(0, "addr add 2001:db8::1/64 dev w0 nodad");
+    refused(&lab, &["--take-over"], &["w0 has the address 2001:db8::1", "1280"]);
+    assert!(lab.ip(0, "addr show dev w0").contains("2001:db8::1/64"));
+}
