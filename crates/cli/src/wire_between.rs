@@ -5,8 +5,9 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use faults::Schedule;
-use live::backend::PacketSocket;
-use live::medium::{KernelWire, Lane, LaneCounters, Medium, MediumConfig, Repeat, RepeatCounters};
+use live::backend::{Opened, PacketSocket};
+use live::frame;
+use live::medium::{Claim, KernelWire, Lane, LaneCounters, Medium, MediumConfig, Repeat, RepeatCounters};
 use live::net::{Link, Netlink};
 use live::poll;
 use live::standin::wire_socket;
@@ -41,6 +42,7 @@ pub fn run(args: &WireArgs, json: bool) -> Done {
     }
     let netlink = Netlink::open().map_err(usage)?;
     let ends = [interface(&netlink, &args.a)?, interface(&netlink, &args.b)?];
+    let _claims = [claim(&ends[0])?, claim(&ends[1])?];
     let (stop, stopper) = std::io::pipe().map_err(|error| Failure::Outside(error.to_string()))?;
     let mut stopper = Some(stopper);
     // Failing to listen leaves Ctrl-C to end it at once.
@@ -59,6 +61,17 @@ fn interface(netlink: &Netlink, name: &str) -> Result<Link, Failure> {
     let link =
         link.ok_or_else(|| Failure::Usage(format!("there is no interface {name}; `ip link` shows which there are")))?;
     if link.up { Ok(link) } else { Err(Failure::Usage(format!("{name} is down; `ip link set dev {name} up` first"))) }
+}
+
+/// Two wires on one interface would forward every frame twice.
+fn claim(link: &Link) -> Result<Claim, Failure> {
+    let claim = Claim::of(link.index).map_err(|error| Failure::Outside(format!("{}: {error}", link.name)))?;
+    claim.ok_or_else(|| {
+        let name = &link.name;
+        Failure::Usage(format!(
+            "{name} is the end of another `hitless wire` already; end that one, or choose another interface"
+        ))
+    })
 }
 
 fn lanes(args: &WireArgs) -> Result<[Lane; 2], Failure> {
@@ -93,15 +106,15 @@ fn in_this_process(args: &WireArgs, ends: &[Link; 2], stop: &PipeReader) -> Resu
         counters: args.counters.clone(),
     };
     let open = |link: &Link| {
-        let mut socket = wire_socket(link.mtu, 4_096);
-        socket.send_buffer = 4 << 20;
-        PacketSocket::open(link.index, &socket).map_err(|error| match error.kind() {
+        let socket = Opened { vnet: true, send_buffer: 4 << 20, ..wire_socket(link.mtu, 4_096) };
+        let socket = PacketSocket::open(link.index, &socket).and_then(PacketSocket::with_super_frames);
+        socket.map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => Failure::Usage(format!("{error}; a wire needs root, or sudo")),
             _ => Failure::Outside(format!("{}: {error}", link.name)),
         })
     };
     let sockets = [open(&ends[0])?, open(&ends[1])?];
-    let longest = ends[0].mtu.max(ends[1].mtu) as usize + 18;
+    let longest = frame::longest_on(ends[0].mtu.max(ends[1].mtu));
     let mut medium = Medium::new(config, sockets, longest).map_err(|error| Failure::Usage(error.to_string()))?;
     match repeater(args) {
         Some(repeat) => {
@@ -115,7 +128,7 @@ fn in_this_process(args: &WireArgs, ends: &[Link; 2], stop: &PipeReader) -> Resu
     let ended = medium.run(stop, until, &mut |counters| {
         if !warned && counters.iter().any(|lane| lane.too_long > 0) {
             warned = true;
-            say("frames longer than the wire's come in: switch off segmentation at the sender (ethtool -K IFACE tso off gso off)");
+            say("frames longer than the wire's come in that cannot be cut: switch off segmentation at the sender (ethtool -K IFACE tso off gso off)");
         }
     });
     let lanes = ended.map_err(|error| Failure::Outside(error.to_string()))?;

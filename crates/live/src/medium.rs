@@ -8,9 +8,13 @@
 //! would. Or it is passed on with a bit flipped, for trying out what happens where nobody checks. What
 //! is counted and logged here is the truth that other tools are held against.
 //!
+//! Hosts on virtual interfaces leave checksums and segmentation to whoever receives. A cable has nobody who could: with
+//! sockets that carry vnet headers, both are done before a frame enters the wire.
+//!
 //! With a repeater ([`Medium::repeating`]) a switch stands between A and the wire, and A leads to hosts. With
 //! [`Medium::rewriting`] what comes out has been through a router.
 
+mod claim;
 mod kernel;
 mod repeat;
 mod rewrite;
@@ -29,8 +33,10 @@ use wire::ethernet::on_wire;
 use crate::backend::PacketSocket;
 use crate::capture::Capture;
 use crate::clock::{Clock, time_of_day};
+use crate::offload::Pieces;
 use crate::poll;
 
+pub use claim::Claim;
 pub use kernel::KernelWire;
 pub use repeat::{Repeat, RepeatCounters};
 pub use rewrite::{Nat, Rewrite};
@@ -73,8 +79,18 @@ pub struct LaneCounters {
     pub passed_bytes: u64,
     /// Frames that found the queue of a wire with a rate full: not corruption.
     pub overflowed: u64,
-    /// Frames longer than the wire's: the sender's segmentation offload is on.
+    /// Frames longer than the wire's: the sender left segmentation undone, and it could not be done here.
     pub too_long: u64,
+}
+
+impl LaneCounters {
+    /// A frame that cannot be cut into what a wire carries.
+    fn refuse(&mut self, len: usize) {
+        self.offered += 1;
+        self.offered_bytes += len as u64;
+        self.overflowed += 1;
+        self.too_long += 1;
+    }
 }
 
 #[derive(Debug)]
@@ -135,6 +151,7 @@ pub struct Medium {
     look_every: Span,
     repeat: Option<Repeat>,
     rewrite: Option<Rewriting>,
+    pieces: Pieces,
 }
 
 impl std::fmt::Debug for Medium {
@@ -169,6 +186,7 @@ impl Medium {
             look_every: LOOK_EVERY,
             repeat: None,
             rewrite: None,
+            pieces: Pieces::default(),
         })
     }
 
@@ -258,28 +276,33 @@ impl Medium {
 
     /// Takes what waits at one end into the wire.
     fn carry(&mut self, now: Time, from: usize) -> io::Result<bool> {
-        let Self { sockets, directions, queue, flip, longest, log, repeat, rewrite, .. } = self;
+        let Self { sockets, directions, queue, flip, longest, log, repeat, rewrite, pieces, .. } = self;
         let [first, second] = sockets;
         let (source, sink) = if from == 0 { (first, second) } else { (second, first) };
         let (mut entrance, repeat) = if from == 0 { (repeat.as_mut(), None) } else { (None, repeat.as_mut()) };
         let mut exit = Exit { sink, repeat, rewrite: rewrite.as_mut(), forth: from == 0 };
         let direction = &mut directions[from];
         let mut result = Ok(());
-        let received = source.receive(BATCH, |frame| {
-            let times = entrance.as_mut().map_or(1, |repeat| repeat.on_leaving(frame.bytes));
+        let mut carry = |bytes: &[u8], direction: &mut Direction| {
+            let times = entrance.as_mut().map_or(1, |repeat| repeat.on_leaving(bytes));
             for _ in 0..times {
-                let carried = carry_one(now, frame.bytes, direction, &mut exit, *queue, flip.as_mut(), *longest);
-                match carried {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        if let Some(log) = log
-                            && let Err(error) = log.write(from as u32, time_of_day(), frame.bytes)
-                        {
-                            result = Err(error);
-                        }
-                    }
-                    Err(error) => result = Err(error),
+                let carried = carry_one(now, bytes, direction, &mut exit, *queue, flip.as_mut(), *longest);
+                let logged = match (carried, log.as_mut()) {
+                    (Ok(false), Some(log)) => log.write(from as u32, time_of_day(), bytes),
+                    (carried, _) => carried.map(drop),
+                };
+                if logged.is_err() {
+                    result = logged;
                 }
+            }
+        };
+        let received = source.receive(BATCH, |frame| {
+            if frame.vnet.is_finished() {
+                return carry(frame.bytes, direction);
+            }
+            match pieces.of(&frame.vnet, frame.bytes) {
+                Ok(pieces) => pieces.for_each(|piece| carry(piece, direction)),
+                Err(_) => direction.counters.refuse(frame.len),
             }
         });
         if received < BATCH {
@@ -403,7 +426,7 @@ impl Exit<'_> {
             }
             None => frame,
         };
-        match self.sink.send_one(&[io::IoSlice::new(frame)]) {
+        match self.sink.send_frame(frame) {
             Ok(true) => {
                 counters.passed += 1;
                 counters.passed_bytes += frame.len() as u64;

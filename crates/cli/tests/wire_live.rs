@@ -1,0 +1,139 @@
+//! `hitless wire` between interfaces as the kernel makes them: hosts leave checksums and segmentation to whoever receives.
+
+mod cable_lab;
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use cable_lab::{Daemon, address, transfer, wait_for};
+use live::net::{Address, Namespace, Netlink};
+
+/// Two hosts, `w0` and `w1`, and between them a third with an end of each cable: `x0` and `x1`. Nothing joins these yet.
+struct Hosts {
+    ends: [Namespace; 2],
+    middle: Namespace,
+    folder: PathBuf,
+}
+
+impl Hosts {
+    fn new(name: &str) -> Option<Self> {
+        let middle = testkit::permitted(Namespace::new())?;
+        let ends = [Namespace::new().unwrap(), Namespace::new().unwrap()];
+        for (end, namespace) in ends.iter().enumerate() {
+            let (inner, outer) = (["x0", "x1"][end], ["w0", "w1"][end]);
+            middle.with(|| plug(inner, outer, namespace)).unwrap();
+            namespace.with(|| bring_up(outer, Some(&Address::new(address(end), 24)))).unwrap();
+            middle.with(|| bring_up(inner, None)).unwrap();
+        }
+        let folder = std::env::temp_dir().join(format!("hitless-wire-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Some(Self { ends, middle, folder })
+    }
+
+    fn wire(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
+        command.args(["wire", "x0", "x1"]).args(args).stdin(Stdio::null()).stdout(Stdio::piped());
+        self.middle.prepare(&mut command).unwrap();
+        command
+    }
+
+    /// A wire that is there: it says so once its sockets are open.
+    fn start(&self, args: &[&str]) -> Daemon {
+        let log = self.folder.join("said");
+        let wire = Daemon(self.wire(args).stderr(File::create(&log).unwrap()).spawn().unwrap());
+        let said = || fs::read_to_string(&log).unwrap();
+        wait_for("the wire", || said().contains("Ctrl-C ends it"), said);
+        wire
+    }
+
+    fn transfer_both_ways(&self, bytes: u64) {
+        for from in 0..2 {
+            let transferred = transfer(&self.ends[from], &self.ends[1 - from], address(1 - from), bytes);
+            transferred.unwrap_or_else(|error| panic!("from {from}: {error}"));
+        }
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn plug(inner: &str, outer: &str, host: &Namespace) {
+    let netlink = Netlink::open().unwrap();
+    netlink.add_veth(inner, outer).unwrap();
+    netlink.set_namespace(netlink.existing_link(outer).unwrap().index, host).unwrap();
+}
+
+fn bring_up(interface: &str, address: Option<&Address>) {
+    let netlink = Netlink::open().unwrap();
+    let index = netlink.existing_link(interface).unwrap().index;
+    netlink.set_up(index, true).unwrap();
+    if let Some(address) = address {
+        netlink.add_address(index, address).unwrap();
+    }
+}
+
+#[test]
+fn tcp_through_a_wire_between_plain_veths_arrives_whole() {
+    let Some(hosts) = Hosts::new("plain") else { return };
+    let _wire = hosts.start(&[]);
+    hosts.transfer_both_ways(8_000_000);
+}
+
+#[test]
+fn what_a_wire_loses_and_logs_are_frames_of_a_cable_and_its_counts_add_up() {
+    let Some(hosts) = Hosts::new("counted") else { return };
+    let (log, counters) = (hosts.folder.join("lost.pcapng"), hosts.folder.join("counters"));
+    let paths = [&log, &counters].map(|path| path.to_str().unwrap());
+    let args = ["--loss", "0.01", "--log", paths[0], "--counters", paths[1], "--json"];
+    let mut wire = hosts.start(&args);
+    hosts.transfer_both_ways(2_000_000);
+    let interrupt = format!("kill -INT {}", wire.0.id());
+    assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+    let outcome: serde_json::Value = serde_json::from_reader(wire.0.stdout.take().unwrap()).unwrap();
+    for lane in ["forward", "reverse"] {
+        let count = |name: &str| outcome[lane][name].as_u64().unwrap();
+        assert_eq!(count("offered"), count("dropped") + count("passed") + count("overflowed"), "{outcome}");
+        assert_eq!(count("too_long"), 0, "{outcome}");
+        // Segments, not super-frames: 2 MB are some 1,400 of them.
+        assert!(count("offered") > 1_000, "{outcome}");
+    }
+    let lost = outcome["forward"]["dropped"].as_u64().unwrap() + outcome["reverse"]["dropped"].as_u64().unwrap();
+    let lengths = captured(&fs::read(&log).unwrap());
+    assert!(lengths.iter().all(|len| *len <= 1_514), "{lengths:?}");
+    assert_eq!(lengths.len() as u64, lost);
+    assert!(counters.join("x1/statistics/rx_crc_errors").exists());
+}
+
+/// How long the packets of a capture are: pcapng's enhanced packet blocks, in this machine's byte order.
+fn captured(mut file: &[u8]) -> Vec<u32> {
+    let word = |bytes: &[u8], at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+    let mut lengths = Vec::new();
+    while !file.is_empty() {
+        if word(file, 0) == 6 {
+            lengths.push(word(file, 20));
+        }
+        file = &file[word(file, 4) as usize..];
+    }
+    lengths
+}
+
+#[test]
+fn a_second_wire_on_the_same_interfaces_is_refused_until_the_first_has_ended() {
+    let Some(hosts) = Hosts::new("second") else { return };
+    let mut first = hosts.start(&[]);
+    for args in [&[][..], &["--in-kernel"]] {
+        let output = hosts.wire(args).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.contains("x0 is the end of another `hitless wire` already"), "{said}");
+    }
+    hosts.transfer_both_ways(100_000);
+    first.0.kill().unwrap();
+    first.0.wait().unwrap();
+    let _next = hosts.start(&[]);
+    hosts.transfer_both_ways(100_000);
+}
