@@ -47,6 +47,8 @@ fn datagrams_of_1440_and_1472_bytes_from_a_plain_peer_arrive_although_hit0_has_a
     for backend in BACKENDS {
         let Some(lab) = Lab::new(1_500) else { return };
         lab.give_address(1, "w1");
+        // It is the length that is looked at here.
+        lab.with(1, |netlink| netlink.set_offloads("w1", false).unwrap());
         let _daemon = lab.up(0, &["--backend", backend]);
         lab.give_address(0, "hit0");
         assert!(lab.with(0, |netlink| netlink.existing_link("hit0").unwrap().mtu) < 1_468);

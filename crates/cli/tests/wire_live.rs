@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use cable_lab::{Daemon, address, transfer, wait_for};
+use cable_lab::{Daemon, address, outcome, transfer, wait_for};
 use live::net::{Address, Namespace, Netlink};
 
 /// Two hosts, `w0` and `w1`, and between them a third with an end of each cable: `x0` and `x1`. Nothing joins these yet.
@@ -126,9 +126,8 @@ fn a_second_wire_on_the_same_interfaces_is_refused_until_the_first_has_ended() {
     let Some(hosts) = Hosts::new("second") else { return };
     let mut first = hosts.start(&[]);
     for args in [&[][..], &["--in-kernel"]] {
-        let output = hosts.wire(args).stderr(Stdio::piped()).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        let (code, said) = outcome(&mut hosts.wire(args));
+        assert_eq!((code, said.lines().count()), (2, 1), "{said}");
         assert!(said.contains("x0 is the end of another `hitless wire` already"), "{said}");
     }
     hosts.transfer_both_ways(100_000);

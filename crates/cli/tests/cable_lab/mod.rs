@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -88,8 +88,7 @@ impl Lab {
 
     /// Runs it to its end: exit code and standard error.
     pub fn run(&self, end: usize, args: &[&str]) -> (i32, String) {
-        let output = self.hitless(end, args).output().unwrap();
-        (output.status.code().unwrap_or(-1), String::from_utf8(output.stderr).unwrap())
+        outcome(&mut self.hitless(end, args))
     }
 
     /// A daemon at one end that answers; what it says is kept.
@@ -172,6 +171,20 @@ impl Drop for Daemon {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Runs a program that should end by itself: exit code and standard error. One that does not is killed, and has none.
+pub fn outcome(command: &mut Command) -> (i32, String) {
+    let mut program = Daemon(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let ended = (0..6_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        program.0.try_wait().unwrap().is_some()
+    });
+    let _ = program.0.kill();
+    let code = program.0.wait().unwrap().code().filter(|_| ended);
+    let mut said = String::new();
+    program.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    (code.unwrap_or(-1), said)
 }
 
 pub fn transfer(from: &Namespace, server: &Namespace, to: IpAddr, bytes: u64) -> io::Result<()> {

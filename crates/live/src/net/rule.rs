@@ -2,7 +2,7 @@
 //! beside the one they are for.
 //!
 //! Neither is taken away from the first: a rule for an interface without traffic matches nothing, and a neighbour there
-//! is asked for by nobody.
+//! is asked for by nobody. (The kernel itself forgets all neighbours of an interface that loses its last address.)
 
 use std::net::IpAddr;
 

@@ -5,6 +5,8 @@
 //! wrote down. Everything else is refused, with what to do instead, before anything is changed: half a take-over would be a
 //! host that has lost a network without anybody saying so.
 
+use std::net::IpAddr;
+
 use super::notes::Change;
 use super::{StandIn, Trouble, is_link_local};
 use crate::config::LinkConfig;
@@ -117,7 +119,8 @@ impl StandIn {
         }
     }
 
-    /// Gives the stand-in, of this index, the interface's place in its bridge, and the rules and neighbours that name it.
+    /// Gives the stand-in, of this index, the interface's place in its bridge, and the rules and neighbours that name it. Call
+    /// it before addresses are taken over.
     pub(super) fn take_place(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
         if !config.take_over {
             return Ok(());
@@ -136,10 +139,7 @@ impl StandIn {
             self.netlink.make_port(index, bridge.index, &settings)?;
         }
         self.copy_rules(config)?;
-        for (ip, mac) in self.netlink.static_neighbours(self.wire_index)? {
-            self.netlink.add_neighbour(index, ip, mac)?;
-        }
-        Ok(())
+        self.copy_neighbours(config, index)
     }
 
     fn copy_rules(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
@@ -153,6 +153,25 @@ impl StandIn {
         rules.iter().try_for_each(|rule| self.netlink.add_rule(rule))?;
         Ok(())
     }
+
+    /// Noted, because an interface forgets them all when its last address is taken away.
+    fn copy_neighbours(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
+        let neighbours = self.netlink.static_neighbours(self.wire_index)?;
+        let noted = self.notes.changes.iter().any(|change| matches!(change, Change::CopiedNeighbours { .. }));
+        if neighbours.is_empty() || noted {
+            return Ok(());
+        }
+        let interface = config.interface.clone();
+        self.note(Change::CopiedNeighbours { interface, neighbours: neighbours.clone() })?;
+        neighbours.into_iter().try_for_each(|(ip, mac)| self.netlink.add_neighbour(index, ip, mac))?;
+        Ok(())
+    }
+}
+
+/// Gives an interface its neighbours again.
+pub fn return_neighbours(netlink: &Netlink, interface: &str, neighbours: &[(IpAddr, [u8; 6])]) -> net::Result<()> {
+    let Some(link) = netlink.link(interface)? else { return Ok(()) };
+    neighbours.iter().try_for_each(|(ip, mac)| netlink.add_neighbour(link.index, *ip, *mac))
 }
 
 /// Puts a port back, as far as it is not back already or its bridge is gone.
