@@ -6,13 +6,14 @@ use cable_lab::Lab;
 
 const BACKENDS: [&str; 2] = ["tap", "veth"];
 
-/// A tunnel between the two ends over hit0, with an address at each end of it. False if this kernel has no such.
-fn dig(lab: &Lab, kind: &str) -> bool {
-    for end in 0..2 {
+/// A tunnel between the two ends over these interfaces, with an address at each end of it. False if this kernel has no
+/// such.
+fn dig(lab: &Lab, kind: &str, over: [&str; 2]) -> bool {
+    for (end, over) in over.into_iter().enumerate() {
         let (local, remote) = (cable_lab::address(end), cable_lab::address(1 - end));
         let options = match kind {
-            "vxlan" => format!("id 7 local {local} remote {remote} dstport 4789 dev hit0"),
-            "vxlan-with-checksums" => format!("id 8 local {local} remote {remote} dstport 4790 dev hit0 udpcsum"),
+            "vxlan" => format!("id 7 local {local} remote {remote} dstport 4789 dev {over}"),
+            "vxlan-with-checksums" => format!("id 8 local {local} remote {remote} dstport 4790 dev {over} udpcsum"),
             "geneve" => format!("id 7 remote {remote}"),
             _ => format!("local {local} remote {remote}"),
         };
@@ -28,6 +29,13 @@ fn dig(lab: &Lab, kind: &str) -> bool {
     true
 }
 
+fn transfer_both_ways(lab: &Lab, what: &str) {
+    for from in 0..2 {
+        let to = ["10.78.0.1", "10.78.0.2"][1 - from].parse().unwrap();
+        lab.transfer(from, to, 8_000_000).unwrap_or_else(|error| panic!("{what}, from {from}: {error}"));
+    }
+}
+
 fn bulk_tcp_inside(kind: &str, backend: &str) -> bool {
     let Some(lab) = Lab::new(1_600) else { return false };
     if !testkit::installed("ip") {
@@ -36,13 +44,10 @@ fn bulk_tcp_inside(kind: &str, backend: &str) -> bool {
     let _daemons = [0, 1].map(|end| lab.up(end, &["--backend", backend]));
     (0..2).for_each(|end| lab.give_address(end, "hit0"));
     lab.wait_until_protected();
-    if !dig(&lab, kind) {
+    if !dig(&lab, kind, ["hit0", "hit0"]) {
         return false;
     }
-    for from in 0..2 {
-        let to = ["10.78.0.1", "10.78.0.2"][1 - from].parse().unwrap();
-        lab.transfer(from, to, 8_000_000).unwrap_or_else(|error| panic!("{kind} over {backend}: {error}"));
-    }
+    transfer_both_ways(&lab, &format!("{kind} over {backend}"));
     let status = [0, 1].map(|end| lab.status(end).unwrap());
     assert!(status.iter().all(|status| status.counters["host_malformed"] == 0), "{kind} over {backend}: {status:?}");
     true
@@ -54,6 +59,22 @@ fn bulk_tcp_inside_vxlan_arrives_whole_over_every_host_backend() {
         for kind in ["vxlan", "vxlan-with-checksums"] {
             bulk_tcp_inside(kind, backend);
         }
+    }
+}
+
+/// Over a veth such a peer leaves the segmentation of what is inside the tunnel undone.
+#[test]
+fn bulk_tcp_inside_vxlan_of_a_plain_peer_arrives_whole() {
+    for kind in ["vxlan", "vxlan-with-checksums"] {
+        let Some(lab) = Lab::new(1_600) else { return };
+        if !testkit::installed("ip") {
+            return;
+        }
+        lab.give_address(1, "w1");
+        let _daemon = lab.up(0, &[]);
+        lab.give_address(0, "hit0");
+        assert!(dig(&lab, kind, ["hit0", "w1"]), "a kernel without VXLAN");
+        transfer_both_ways(&lab, kind);
     }
 }
 
