@@ -22,6 +22,7 @@ use std::thread::Scope;
 use serde::Serialize;
 use units::{Bytes, Prob, Rate, Span};
 
+use crate::backend::PacketSocket;
 use crate::config::LinkConfig;
 use crate::load;
 use crate::medium::{Lane, LaneCounters};
@@ -61,7 +62,8 @@ pub fn address(end: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1 + end as u8))
 }
 
-fn mac(end: usize) -> [u8; 6] {
+/// The address of the interface that an end's wire is plugged into.
+pub fn mac(end: usize) -> [u8; 6] {
     [0x02, 0x48, 0x49, 0x54, 0x00, 1 + end as u8]
 }
 
@@ -126,8 +128,8 @@ pub fn cable(mtu: u32) -> net::Result<[Namespace; 2]> {
 pub struct Stage {
     pub ends: [Namespace; 2],
     middle: Mutex<Netlink>,
-    /// Indices of the wire's two ends, in the middle.
-    wire: [u32; 2],
+    /// Indices of the wire's two ends, in the middle; they change when an end is plugged in again.
+    wire: Mutex<[u32; 2]>,
     /// Where the wire is.
     between: Namespace,
     mtu: u32,
@@ -139,56 +141,75 @@ impl Stage {
     /// Two ends joined by a clean wire without a rate limit. Call it in a namespace that may be changed.
     pub fn new(mtu: u32) -> net::Result<Self> {
         let stage = Self { carried: None, ..Self::unjoined(mtu)? };
-        for end in 0..2 {
-            let middle = stage.middle();
-            middle.add_clsact(stage.wire[end])?;
-            middle.forward(stage.wire[end], stage.wire[1 - end])?;
-        }
+        stage.join()?;
         Ok(stage)
+    }
+
+    /// What arrives at one end of the wire leaves at the other.
+    fn join(&self) -> net::Result<()> {
+        let (middle, wire) = (self.middle(), self.wire());
+        (0..2).try_for_each(|end| middle.forward(wire[end], wire[1 - end]))
     }
 
     /// Two ends that nothing joins until [`Stage::carry`] does.
     pub fn unjoined(mtu: u32) -> net::Result<Self> {
         let ends = [Namespace::new()?, Namespace::new()?];
         let between = Namespace::new()?;
-        let (wire, middle) = between.with(|| -> net::Result<_> {
-            let middle = Netlink::open()?;
-            let mut wire = [0; 2];
-            for end in 0..2 {
-                let inner = ["x0", "x1"][end];
-                middle.add_veth(inner, plug(end))?;
-                let (inner, outer) = (middle.existing_link(inner)?, middle.existing_link(plug(end))?);
-                middle.set_mtu(inner.index, mtu)?;
-                middle.set_namespace(outer.index, &ends[end])?;
-                let _ = middle.no_ipv6_autoconf(inner.index);
-                middle.set_up(inner.index, true)?;
-                wire[end] = inner.index;
-            }
-            Ok((wire, middle))
-        })??;
-        for (end, namespace) in ends.iter().enumerate() {
-            namespace.with(|| -> net::Result<()> {
-                let netlink = Netlink::open()?;
-                netlink.set_loopback_up()?;
-                let link = netlink.existing_link(plug(end))?;
-                // Addresses of its own would greet the neighbours and be counted as traffic.
-                let _ = netlink.no_ipv6_autoconf(link.index);
-                netlink.set_mac(link.index, mac(end))?;
-                netlink.set_mtu(link.index, mtu)?;
-                // Whole super-frames would be lost at once, and checksums never written.
-                netlink.set_offloads(plug(end), false)?;
-                netlink.set_up(link.index, true)
-            })??;
+        let middle = between.with(Netlink::open)??;
+        let mut wire = [0; 2];
+        for end in 0..2 {
+            wire[end] = lay(&middle, &ends[end], end, mtu, |_, _| Ok(()))?;
         }
         // Until then a frame may vanish without a trace.
         for (end, namespace) in ends.iter().enumerate() {
-            namespace.with(|| {
-                let netlink = Netlink::open()?;
-                netlink.wait_until_running(netlink.existing_link(plug(end))?.index)
-            })??;
-            middle.wait_until_running(wire[end])?;
+            wait_until_running(&middle, wire[end], namespace, end)?;
         }
-        Ok(Self { ends, middle: Mutex::new(middle), wire, between, mtu, carried: Some(Carried::default()) })
+        let (middle, wire) = (Mutex::new(middle), Mutex::new(wire));
+        Ok(Self { ends, middle, wire, between, mtu, carried: Some(Carried::default()) })
+    }
+
+    fn wire(&self) -> [u32; 2] {
+        *self.wire.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the carrier from an end's interface, as a cable that is pulled out does, or gives it back. For a wire in the
+    /// kernel.
+    pub fn set_carrier(&self, end: usize, on: bool) -> net::Result<()> {
+        self.middle().set_up(self.wire()[end], on)
+    }
+
+    /// Deletes an end's interface, as a driver that is unloaded does.
+    pub fn unplug(&self, end: usize) -> net::Result<()> {
+        self.ends[end].with(|| {
+            let netlink = Netlink::open()?;
+            netlink.delete_link(netlink.existing_link(plug(end))?.index)
+        })?
+    }
+
+    /// Makes an end's interface again, with its address, after [`Stage::unplug`]. For a wire in the kernel.
+    pub fn replug(&self, end: usize) -> net::Result<()> {
+        let index = lay(&self.middle(), &self.ends[end], end, self.mtu, |netlink, index| {
+            netlink.add_address(index, &Address::new(address(end), 24))
+        })?;
+        self.wire.lock().unwrap_or_else(PoisonError::into_inner)[end] = index;
+        self.join()?;
+        wait_until_running(&self.middle(), index, &self.ends[end], end)
+    }
+
+    /// Runs `act` in the middle of the wire, with a socket for each end: it receives what the end sends, and what it sends
+    /// the end receives.
+    pub fn with_taps<T: Send>(
+        &self,
+        act: impl FnOnce([PacketSocket; 2]) -> Result<T, Trouble> + Send,
+    ) -> Result<T, Trouble> {
+        let (wire, options) = (self.wire(), standin::wire_socket(self.mtu, 512));
+        self.between.with(|| {
+            let open = |index| {
+                let socket = PacketSocket::open(index, &options);
+                socket.map_err(|error| Trouble(format!("packet socket on the wire: {error}")))
+            };
+            act([open(wire[0])?, open(wire[1])?])
+        })?
     }
 
     fn middle(&self) -> MutexGuard<'_, Netlink> {
@@ -205,19 +226,19 @@ impl Stage {
         let Some(carried) = &self.carried else {
             return Err(Trouble("the two ends are joined in the kernel already".to_owned()));
         };
-        carrier::start(scope, &self.between, self.wire, self.mtu, carried, lane, seed)
+        carrier::start(scope, &self.between, self.wire(), self.mtu, carried, lane, seed)
     }
 
     /// Each end loses so much of what it sends. For a wire in the kernel.
     pub fn set_loss(&self, loss: Prob) -> net::Result<()> {
         let middle = self.middle();
-        self.wire.iter().try_for_each(|index| middle.corrupt(*index, loss.get()))
+        self.wire().iter().try_for_each(|index| middle.corrupt(*index, loss.get()))
     }
 
     /// Both ways; what waits for the wire is bounded to about a millisecond. For a wire in the kernel.
     pub fn set_rate(&self, rate: Option<Rate>) -> net::Result<()> {
         let middle = self.middle();
-        for index in self.wire {
+        for index in self.wire() {
             match rate {
                 Some(rate) => {
                     middle.set_tbf(index, rate.bits_per_second(), 32 << 10, queue_of(rate).get() as u32)?;
@@ -237,7 +258,7 @@ impl Stage {
             return Ok(count);
         }
         let middle = self.middle();
-        for index in self.wire {
+        for index in self.wire() {
             let seen = middle.qdisc_statistics(index, Qdisc::Clsact)?.unwrap_or_default();
             count.offered += seen.packets;
             count.dropped += seen.drops;
@@ -253,7 +274,7 @@ impl Stage {
         let middle = self.middle();
         let drops =
             |index: u32| middle.qdisc_statistics(index, Qdisc::Root).map(|seen| seen.map_or(0, |seen| seen.drops));
-        self.wire.into_iter().map(drops).sum()
+        self.wire().into_iter().map(drops).sum()
     }
 
     /// Gives an interface of an end its address, and the way to the other end.
@@ -280,6 +301,46 @@ impl Stage {
     ) -> Result<Daemon<'scope>, Trouble> {
         protect(&self.ends[end], scope, config, tell)
     }
+}
+
+/// One end's cable: its near end goes to the host and is ready there, the index of its far end is returned.
+/// `configure` is called before it is up.
+fn lay(
+    middle: &Netlink,
+    host: &Namespace,
+    end: usize,
+    mtu: u32,
+    configure: impl FnOnce(&Netlink, u32) -> net::Result<()> + Send,
+) -> net::Result<u32> {
+    let inner = ["x0", "x1"][end];
+    middle.add_veth(inner, plug(end))?;
+    let (inner, outer) = (middle.existing_link(inner)?, middle.existing_link(plug(end))?);
+    middle.set_mtu(inner.index, mtu)?;
+    middle.set_namespace(outer.index, host)?;
+    let _ = middle.no_ipv6_autoconf(inner.index);
+    middle.set_up(inner.index, true)?;
+    host.with(|| -> net::Result<()> {
+        let netlink = Netlink::open()?;
+        netlink.set_loopback_up()?;
+        let link = netlink.existing_link(plug(end))?;
+        // Addresses of its own would greet the neighbours and be counted as traffic.
+        let _ = netlink.no_ipv6_autoconf(link.index);
+        netlink.set_mac(link.index, mac(end))?;
+        netlink.set_mtu(link.index, mtu)?;
+        // Whole super-frames would be lost at once, and checksums never written.
+        netlink.set_offloads(plug(end), false)?;
+        configure(&netlink, link.index)?;
+        netlink.set_up(link.index, true)
+    })??;
+    Ok(inner.index)
+}
+
+fn wait_until_running(middle: &Netlink, inner: u32, host: &Namespace, end: usize) -> net::Result<()> {
+    host.with(|| {
+        let netlink = Netlink::open()?;
+        netlink.wait_until_running(netlink.existing_link(plug(end))?.index)
+    })??;
+    middle.wait_until_running(inner)
 }
 
 /// Starts a daemon in a namespace, on a thread of its own, and waits until its interface is there. `tell` hears what it
