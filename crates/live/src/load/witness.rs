@@ -75,6 +75,26 @@ pub fn send(
     size: usize,
     stop: &AtomicBool,
 ) -> io::Result<u64> {
+    send_each(socket, to, rate_per_second, size, stop, |_| ())
+}
+
+/// How a datagram left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    Taken,
+    /// The kernel had no way to send it, and said so.
+    Refused,
+}
+
+/// The same; `each` hears of every datagram, in the order of their numbers from zero on.
+pub fn send_each(
+    socket: &UdpSocket,
+    to: SocketAddr,
+    rate_per_second: u32,
+    size: usize,
+    stop: &AtomicBool,
+    mut each: impl FnMut(Departure),
+) -> io::Result<u64> {
     if rate_per_second == 0 || !(SMALLEST..=LARGEST).contains(&size) {
         let message = format!(
             "{rate_per_second} datagrams a second of {size} bytes: expected at least 1, of {SMALLEST} to {LARGEST}"
@@ -96,10 +116,11 @@ pub fn send(
         inscribe(&mut datagram, sent, at);
         match or_tick(socket.send_to(&datagram, to)) {
             Ok(None) => continue,
-            Ok(Some(_)) => sent += 1,
-            Err(error) if sent > 0 && is_outage(&error) => sent += 1,
+            Ok(Some(_)) => each(Departure::Taken),
+            Err(error) if sent > 0 && is_outage(&error) => each(Departure::Refused),
             Err(error) => return Err(context(format_args!("cannot send to {to}"))(error)),
         }
+        sent += 1;
         due = if at - due > CATCH_UP.max(gap) { at } else { due } + gap;
     }
     Ok(sent)
@@ -108,11 +129,16 @@ pub fn send(
 fn is_outage(error: &io::Error) -> bool {
     use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable};
     matches!(error.kind(), HostUnreachable | NetworkDown | NetworkUnreachable)
-        || error.raw_os_error() == Some(libc::ENOBUFS)
+        || matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENODEV))
 }
 
 /// Takes in datagrams until `stop`, and then those that have already arrived.
 pub fn receive(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<WitnessReport> {
+    receive_each(socket, stop, |_| ())
+}
+
+/// The same; `each` hears the number of every datagram that arrived whole, as it arrives.
+pub fn receive_each(socket: &UdpSocket, stop: &AtomicBool, mut each: impl FnMut(u64)) -> io::Result<WitnessReport> {
     widen(socket);
     socket.set_read_timeout(Some(TICK)).map_err(context("cannot limit the wait for a datagram"))?;
     let overrun_before = overruns(socket)?;
@@ -121,7 +147,11 @@ pub fn receive(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<WitnessRepor
     let mut buffer = vec![0; LARGEST];
     let mut take = || -> io::Result<bool> {
         let arrived = or_tick(socket.recv(&mut buffer)).map_err(context("cannot receive"))?;
-        Ok(arrived.map(|length| tally.take(&buffer[..length], now() - start)).is_some())
+        let Some(length) = arrived else { return Ok(false) };
+        if let Some(number) = tally.take(&buffer[..length], now() - start) {
+            each(number);
+        }
+        Ok(true)
     };
     while !stopped(stop) {
         take()?;
@@ -189,10 +219,11 @@ struct Tally {
 }
 
 impl Tally {
-    fn take(&mut self, datagram: &[u8], at: Duration) {
+    /// The number of a datagram that is whole.
+    fn take(&mut self, datagram: &[u8], at: Duration) -> Option<u64> {
         let Some((number, sent)) = decipher(datagram, &mut self.scratch) else {
             self.report.corrupted += 1;
-            return;
+            return None;
         };
         let silence = self.last_arrival.map_or(Duration::ZERO, |last| at.saturating_sub(last));
         self.report.longest_silence = self.report.longest_silence.max(silence);
@@ -206,6 +237,7 @@ impl Tally {
             Arrival::Again => self.report.duplicates += 1,
             Arrival::TooOld => self.report.too_old += 1,
         }
+        Some(number)
     }
 
     fn receive(&mut self, at: Duration, sent: u64) {
@@ -294,7 +326,9 @@ mod tests {
 
     fn tally(numbers: impl IntoIterator<Item = u64>) -> WitnessReport {
         let mut tally = Tally::default();
-        numbers.into_iter().for_each(|number| tally.take(&datagram(number, Duration::ZERO), Duration::ZERO));
+        for number in numbers {
+            assert_eq!(tally.take(&datagram(number, Duration::ZERO), Duration::ZERO), Some(number));
+        }
         tally.report
     }
 
@@ -345,7 +379,7 @@ mod tests {
         let ms = Duration::from_millis;
         let mut tally = Tally::default();
         for (number, sent, arrived) in [(0, 100, 7), (1, 101, 8), (2, 102, 14), (3, 103, 14), (3, 103, 15)] {
-            tally.take(&datagram(number, ms(sent)), ms(arrived));
+            let _ = tally.take(&datagram(number, ms(sent)), ms(arrived));
         }
         assert_eq!((tally.report.longest_silence, tally.report.delay_spread), (ms(6), ms(5)));
     }
