@@ -26,10 +26,16 @@ impl Clock {
     }
 }
 
+/// Sets the time of day back by so many seconds, in this process alone: no namespace can do that for the fault bench,
+/// which has to know what a clock that was set back does to a key.
+pub const CLOCK_BACK: &str = "HITLESS_TEST_CLOCK_BACK";
+
 /// Since 1970.
 #[expect(clippy::disallowed_methods, reason = "the edge of the program: here the time of day comes in")]
 pub fn time_of_day() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let back = std::env::var(CLOCK_BACK).ok().and_then(|seconds| seconds.parse().ok());
+    now.saturating_sub(Duration::from_secs(back.unwrap_or(0)))
 }
 
 /// A number that no other run of the program has, as far as chance goes; never zero.
