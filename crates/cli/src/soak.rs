@@ -1,4 +1,6 @@
-//! `hitless soak`: real programs through a protected link, for an hour.
+//! `hitless soak`: real programs through a protected link, for an hour; or bad days, one after the other.
+
+mod faults;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -16,6 +18,9 @@ use crate::demo::us;
 use crate::output::{Done, Failure, print, say};
 
 pub fn run(args: &SoakArgs, json: bool) -> Done {
+    if args.faults {
+        return faults::run(args, json);
+    }
     let plan = plan(args)?;
     // Before anything starts a thread: afterwards the kernel refuses it.
     let standing = become_root_of_own_namespaces(args.rootless)
@@ -44,10 +49,7 @@ fn plan(args: &SoakArgs) -> Result<Plan, Failure> {
         "none" => None,
         text => Some(text.parse().map_err(|error| usage("rate", text, error))?),
     };
-    let duration = Duration::from_nanos(args.duration.as_ps() / 1_000);
-    if !(Duration::from_secs(5)..=Duration::from_hours(1_000)).contains(&duration) {
-        return Err(Failure::Usage(format!("--for {}: expected 5s to 1000h", args.duration)));
-    }
+    let duration = duration(args, Duration::from_hours(1))?;
     if args.loss.get() > 0.1 {
         return Err(Failure::Usage(format!("--loss {}: expected at most 0.1, or nothing gets through", args.loss)));
     }
@@ -62,6 +64,15 @@ fn plan(args: &SoakArgs) -> Result<Plan, Failure> {
         queue: args.queue,
         seed: args.seed,
     })
+}
+
+fn duration(args: &SoakArgs, default: Duration) -> Result<Duration, Failure> {
+    let Some(given) = args.duration else { return Ok(default) };
+    let duration = Duration::from_nanos(given.as_ps() / 1_000);
+    if (Duration::from_secs(5)..=Duration::from_hours(1_000)).contains(&duration) {
+        return Ok(duration);
+    }
+    Err(Failure::Usage(format!("--for {given}: expected 5s to 1000h")))
 }
 
 struct Progress {

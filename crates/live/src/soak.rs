@@ -12,6 +12,7 @@
 //! are looked at. A program that is not installed is named and done without. Everything that is started ends with
 //! the soak, however it ends.
 
+pub mod faults;
 mod outcome;
 mod programs;
 mod stream;
@@ -23,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use faults::{Model, Schedule};
+use ::faults::{Model, Schedule};
 use units::{Bytes, Prob, Rate, Span};
 
 use crate::clock::Clock;

@@ -359,9 +359,22 @@ pub struct DemoArgs {
 
 #[derive(Debug, Args)]
 pub struct SoakArgs {
-    /// How long.
-    #[arg(long = "for", value_name = "TIME", default_value = "1h")]
-    pub duration: Span,
+    /// The fault bench: random bad days (daemons killed and stopped, wires cut, forged frames, …), and an account of every
+    /// datagram. Exit code 1 if anything was lost that is neither counted nor allowed.
+    #[arg(long, conflicts_with_all = ["loss", "burst", "rate", "mode", "queue"])]
+    pub faults: bool,
+
+    /// Only these kinds of bad days, separated by commas.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', requires = "faults")]
+    pub kinds: Vec<String>,
+
+    /// Keep what the daemons say in this directory.
+    #[arg(long, value_name = "DIR", requires = "faults")]
+    pub logs: Option<PathBuf>,
+
+    /// How long [default: 1h; 10m with --faults].
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<Span>,
 
     /// Share of frames that the wire corrupts, each way.
     #[arg(long, default_value = "1e-3")]
@@ -391,7 +404,7 @@ pub struct SoakArgs {
     #[arg(long, value_name = "BYTES", default_value = "4MB")]
     pub queue: Bytes,
 
-    /// Seed of the losses in bursts.
+    /// Seed of the losses in bursts, or of the bad days.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }

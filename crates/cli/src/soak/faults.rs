@@ -1,0 +1,181 @@
+//! `hitless soak --faults`: bad days, one after the other, and an account of every datagram.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use live::net::become_root_of_own_namespaces;
+use live::soak::faults::{Fault, FaultBench, FaultPlan, FaultReport, FaultWatch, Kind};
+use report::table::{Align, Table, thousands};
+
+use crate::args::SoakArgs;
+use crate::output::{Done, Failure, print, say};
+
+pub fn run(args: &SoakArgs, json: bool) -> Done {
+    let plan = plan(args)?;
+    // Before anything starts a thread: afterwards the kernel refuses it.
+    let standing = become_root_of_own_namespaces(args.rootless)
+        .map_err(|error| Failure::Outside(format!("this machine does not let us have network namespaces: {error}")))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = Arc::clone(&stop);
+    // Daemons were started that only we end, so there is no faster way out than this.
+    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::SeqCst));
+    let progress = Progress::new(plan.duration);
+    let bench = live::soak::faults::run(&plan, standing, &stop, &progress);
+    progress.bar.finish_and_clear();
+    let Some(bench) = bench.map_err(|trouble| Failure::Outside(trouble.0))? else {
+        return Err(Failure::Interrupted);
+    };
+    print(json, &bench, || text(&bench))?;
+    match bench.holds() {
+        _ if !bench.complete => Err(Failure::Interrupted),
+        true => Ok(()),
+        false => Err(Failure::Outside(faulty(&bench))),
+    }
+}
+
+fn plan(args: &SoakArgs) -> Result<FaultPlan, Failure> {
+    let outside = |what: String| move |error: std::io::Error| Failure::Outside(format!("{what}: {error}"));
+    let kinds: Result<Vec<Kind>, String> = args.kinds.iter().map(|name| name.trim().parse()).collect();
+    let kinds = kinds.map_err(|error| Failure::Usage(format!("--kinds {error}")))?;
+    let host = args.backend.parse().map_err(|error| Failure::Usage(format!("--backend {}: {error}", args.backend)))?;
+    let duration = super::duration(args, Duration::from_mins(10))?;
+    if let Some(logs) = &args.logs {
+        std::fs::create_dir_all(logs).map_err(|error| Failure::Usage(format!("--logs {}: {error}", logs.display())))?;
+    }
+    Ok(FaultPlan {
+        duration,
+        seed: args.seed,
+        kinds: if kinds.is_empty() { Kind::ALL.to_vec() } else { kinds },
+        program: std::env::current_exe().map_err(outside("find this program".to_owned()))?,
+        host,
+        logs: args.logs.clone(),
+    })
+}
+
+struct Progress {
+    bar: ProgressBar,
+    terminal: bool,
+}
+
+impl Progress {
+    fn new(duration: Duration) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(duration.as_secs()) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, terminal }
+    }
+}
+
+impl FaultWatch for Progress {
+    fn tick(&self, elapsed: Duration) {
+        self.bar.set_position(elapsed.as_secs());
+    }
+
+    fn fault(&self, number: usize, fault: &Fault) {
+        let side = ["left", "right"][fault.end];
+        self.bar.set_message(format!("fault {number}: {} on the {side}", fault.kind));
+    }
+
+    fn remark(&self, text: &str) {
+        if self.terminal { self.bar.println(text) } else { say(text) }
+    }
+}
+
+fn text(bench: &FaultBench) -> String {
+    let FaultBench { totals, .. } = bench;
+    let root = if bench.rootless { ", without root" } else { "" };
+    let mut text = format!(
+        "{:.0} s, {} faults, seed {}{root}\n\n{}\n",
+        bench.seconds,
+        bench.faults.len(),
+        bench.seed,
+        kinds(bench)
+    );
+    text += &format!(
+        "datagrams: {} sent = {} delivered + {} given up + {} refused + {} dropped + {} unaccounted for\n",
+        thousands(totals.sent),
+        thousands(totals.delivered),
+        thousands(totals.given_up),
+        thousands(totals.refused),
+        thousands(totals.dropped),
+        thousands(totals.unaccounted),
+    );
+    text += &format!(
+        "duplicated {}, reordered {}, corrupted {}; over TCP {} transfers and {} requests\n\n",
+        thousands(totals.duplicated),
+        thousands(totals.reordered),
+        thousands(totals.corrupted),
+        thousands(bench.transfers),
+        thousands(bench.requests),
+    );
+    for (what, list) in [("left behind", &bench.left_behind), ("problem", &bench.problems)] {
+        for line in list {
+            text += &format!("{what}: {line}\n");
+        }
+    }
+    text += &match bench.holds() {
+        true => {
+            "ok     every datagram is accounted for, none was duplicated, reordered or corrupted, nothing is left behind"
+        }
+        false => "FAULT  ",
+    };
+    if !bench.holds() {
+        text += &faulty(bench);
+    }
+    text
+}
+
+/// What does not hold, in one line.
+fn faulty(bench: &FaultBench) -> String {
+    let FaultBench { totals, .. } = bench;
+    let counts = [
+        (totals.unaccounted, "unaccounted for"),
+        (totals.duplicated, "duplicated"),
+        (totals.reordered, "reordered"),
+        (totals.corrupted, "corrupted"),
+        (bench.left_behind.len() as u64, "left behind"),
+        (bench.problems.len() as u64, "problems"),
+    ];
+    let wrong = counts.iter().filter(|(count, _)| *count > 0);
+    let wrong: Vec<String> = wrong.map(|(count, what)| format!("{} {what}", thousands(*count))).collect();
+    wrong.join(", ")
+}
+
+fn kinds(bench: &FaultBench) -> Table {
+    let mut table = Table::new(&[
+        ("fault", Align::Left),
+        ("times", Align::Right),
+        ("silence p50", Align::Right),
+        ("longest", Align::Right),
+        ("lost", Align::Right),
+        ("counted", Align::Right),
+        ("verdict", Align::Left),
+    ]);
+    let mut by_kind: BTreeMap<&str, Vec<&FaultReport>> = BTreeMap::new();
+    for fault in &bench.faults {
+        by_kind.entry(fault.kind).or_default().push(fault);
+    }
+    for (kind, faults) in by_kind {
+        let mut silences: Vec<f64> = faults.iter().map(|fault| fault.silence_ms).collect();
+        silences.sort_by(f64::total_cmp);
+        let silence = |at: usize| silences.get(at).map_or(String::new(), |ms| format!("{ms:.0} ms"));
+        let sum = |of: fn(&FaultReport) -> u64| faults.iter().map(|fault| of(fault)).sum::<u64>();
+        let unclean = faults.iter().filter(|fault| !fault.is_clean()).count();
+        table.row(vec![
+            kind.to_owned(),
+            faults.len().to_string(),
+            silence((silences.len() - 1) / 2),
+            silence(silences.len() - 1),
+            thousands(sum(|fault| fault.lost)),
+            thousands(sum(|fault| fault.counted)),
+            if unclean == 0 { "ok".to_owned() } else { format!("FAULT in {unclean}") },
+        ]);
+    }
+    table
+}

@@ -1,0 +1,370 @@
+//! The ledger: every datagram that was sent is delivered, given up, refused, dropped, or unaccounted for.
+//!
+//! The witnesses know of each datagram when it was sent and whether it arrived. Time is cut into *episodes*, one for each
+//! fault, from a quiet moment before it to a quiet moment after it. A datagram belongs to the episode in which it was
+//! sent. In each episode and direction, what is lost is explained in this order:
+//!
+//! 1. The kernel refused to send it and said so: **refused**.
+//! 2. Counters that rose in this episode: those of the two daemons, and those that the kernel keeps of the stand-in's
+//!    interface ([`COUNTERS`]). They count frames of every kind, TCP's too, so they bound what may be lost and do not
+//!    name it. They explain first what was sent outside of the intervals below, then what was sent inside.
+//! 3. It was sent while no daemon served an end, while the wire was down or the interface gone ([`Episode::allowed`],
+//!    a margin on either side included): **dropped**.
+//! 4. At most [`WINDOW`] datagrams for each restart of a daemon in the episode, whenever they were sent: **dropped**.
+//! 5. What is left is **unaccounted** for, and must be nothing.
+//!
+//! So `sent = delivered + given_up + refused + dropped + unaccounted` holds by construction; what the ledger finds out is
+//! how large the last term is. Copies, swaps and damage have no excuse at any time.
+
+use std::collections::BTreeMap;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Frames that an end may have outstanding, by default: what a restart may cost in each direction.
+pub const WINDOW: u64 = 1_024;
+
+/// How a lost datagram was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Account {
+    GivenUp,
+    Refused,
+    Dropped,
+}
+
+/// Whose counter it is, seen from a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Sender,
+    Receiver,
+    Either,
+}
+
+/// Of the stand-in's interface, as the kernel counts: from the host to the daemon, and from the daemon to the host.
+pub const HOST_TX_DROPPED: &str = "kernel: hit0 tx_dropped";
+pub const HOST_RX_DROPPED: &str = "kernel: hit0 rx_dropped";
+/// Of the wire's interface.
+pub const WIRE_TX_DROPPED: &str = "kernel: wire tx_dropped";
+
+/// The counters that explain a loss.
+pub const COUNTERS: [(&str, Side, Account); 15] = [
+    ("given_up", Side::Receiver, Account::GivenUp),
+    ("flushed", Side::Sender, Account::GivenUp),
+    ("wire_refused", Side::Sender, Account::Refused),
+    ("host_refused", Side::Receiver, Account::Refused),
+    ("host_malformed", Side::Sender, Account::Refused),
+    ("tx_oversize", Side::Sender, Account::Refused),
+    ("queue_dropped", Side::Sender, Account::Dropped),
+    ("gate_dropped", Side::Sender, Account::Dropped),
+    ("host_overflow", Side::Sender, Account::Dropped),
+    ("ring_overflow", Side::Receiver, Account::Dropped),
+    ("no_buffer", Side::Either, Account::Dropped),
+    ("rx_overflow", Side::Receiver, Account::Dropped),
+    (HOST_TX_DROPPED, Side::Sender, Account::Dropped),
+    (HOST_RX_DROPPED, Side::Receiver, Account::Dropped),
+    (WIRE_TX_DROPPED, Side::Sender, Account::Dropped),
+];
+
+/// Every counter of an end since the start, of all its daemons' lives together.
+pub type Counters = BTreeMap<String, u64>;
+
+/// Datagrams, or frames, by how they were counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    pub given_up: u64,
+    pub refused: u64,
+    pub dropped: u64,
+}
+
+impl Counted {
+    /// What rose between two looks at both ends that may explain a loss from `sender` to the other end.
+    pub fn between(before: &[Counters; 2], after: &[Counters; 2], sender: usize) -> Self {
+        let rose = |end: usize, name: &str| {
+            let value = |counters: &Counters| counters.get(name).copied().unwrap_or(0);
+            value(&after[end]).saturating_sub(value(&before[end]))
+        };
+        let mut counted = Self::default();
+        for (name, side, account) in COUNTERS {
+            let rose = match side {
+                Side::Sender => rose(sender, name),
+                Side::Receiver => rose(1 - sender, name),
+                Side::Either => rose(0, name) + rose(1, name),
+            };
+            *counted.of(account) += rose;
+        }
+        counted
+    }
+
+    fn of(&mut self, account: Account) -> &mut u64 {
+        match account {
+            Account::GivenUp => &mut self.given_up,
+            Account::Refused => &mut self.refused,
+            Account::Dropped => &mut self.dropped,
+        }
+    }
+
+    pub fn sum(self) -> u64 {
+        self.given_up + self.refused + self.dropped
+    }
+
+    /// At most `most` of it: what was given up first, then what was refused.
+    fn at_most(self, most: u64) -> Self {
+        let given_up = self.given_up.min(most);
+        let refused = self.refused.min(most - given_up);
+        Self { given_up, refused, dropped: self.dropped.min(most - given_up - refused) }
+    }
+}
+
+impl Add for Counted {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            given_up: self.given_up + other.given_up,
+            refused: self.refused + other.refused,
+            dropped: self.dropped + other.dropped,
+        }
+    }
+}
+
+/// From a moment to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    pub from: Duration,
+    pub to: Duration,
+}
+
+impl Interval {
+    pub fn contains(&self, at: Duration) -> bool {
+        (self.from..=self.to).contains(&at)
+    }
+
+    /// The same with a margin on either side: for what is on its way, and for threads that are late.
+    pub fn widened(self, margin: Duration) -> Self {
+        Self { from: self.from.saturating_sub(margin), to: self.to + margin }
+    }
+}
+
+/// The time of one fault, from a quiet moment before it to the next one's.
+#[derive(Clone, Debug, Default)]
+pub struct Episode {
+    pub from: Duration,
+    /// When frames may be lost without being counted.
+    pub allowed: Vec<Interval>,
+    /// Restarts of daemons.
+    pub restarts: u64,
+    /// What counters may explain, by sender.
+    pub counted: [Counted; 2],
+}
+
+/// A datagram, when it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub at: Duration,
+    /// The kernel refused it.
+    pub refused: bool,
+}
+
+/// A datagram that arrived whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    pub number: u64,
+    pub at: Duration,
+}
+
+/// What the two witnesses of one direction wrote down.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    /// By number.
+    pub sent: Vec<Sent>,
+    /// In the order of arrival.
+    pub arrived: Vec<Arrived>,
+    pub corrupted: u64,
+    /// Lost by the receiving witness's own socket.
+    pub overrun: u64,
+    /// When the witnesses ended.
+    pub end: Duration,
+}
+
+/// What became of the datagrams of an episode, both directions together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    pub silence: Duration,
+    pub lost: u64,
+    /// Of those lost, what counters explain.
+    pub counted: Counted,
+    /// Of those lost, what is allowed to be without being counted.
+    pub allowed: u64,
+    pub unaccounted: u64,
+    pub duplicated: u64,
+    pub reordered: u64,
+}
+
+/// Everything that was sent, and what became of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    pub sent: u64,
+    pub delivered: u64,
+    pub given_up: u64,
+    pub refused: u64,
+    pub dropped: u64,
+    pub unaccounted: u64,
+    pub duplicated: u64,
+    pub reordered: u64,
+    pub corrupted: u64,
+}
+
+impl Totals {
+    pub fn is_clean(&self) -> bool {
+        [self.unaccounted, self.duplicated, self.reordered, self.corrupted] == [0; 4]
+    }
+}
+
+impl Add for Totals {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            delivered: self.delivered + other.delivered,
+            given_up: self.given_up + other.given_up,
+            refused: self.refused + other.refused,
+            dropped: self.dropped + other.dropped,
+            unaccounted: self.unaccounted + other.unaccounted,
+            duplicated: self.duplicated + other.duplicated,
+            reordered: self.reordered + other.reordered,
+            corrupted: self.corrupted + other.corrupted,
+        }
+    }
+}
+
+/// Settles all episodes, which are in order and of which the first begins at zero.
+pub fn settle(episodes: &[Episode], journals: &[Journal; 2]) -> (Vec<Settled>, Totals) {
+    let mut settled = vec![Settled::default(); episodes.len()];
+    let mut totals = Totals::default();
+    for (sender, journal) in journals.iter().enumerate() {
+        let found = arrivals(episodes, journal, &mut settled);
+        let lost = losses(episodes, journal, &found.seen);
+        let mut overrun = journal.overrun;
+        for ((episode, lost), settled) in episodes.iter().zip(lost).zip(&mut settled) {
+            let mut here = lost.explain(episode, sender);
+            let ours = here.unaccounted.min(overrun);
+            overrun -= ours;
+            here.unaccounted -= ours;
+            here.counted.dropped += ours;
+            totals.given_up += here.counted.given_up;
+            totals.refused += here.counted.refused;
+            totals.dropped += here.counted.dropped + here.allowed;
+            totals.unaccounted += here.unaccounted;
+            settled.add_losses(here);
+        }
+        totals.sent += journal.sent.len() as u64;
+        totals.delivered += found.delivered;
+        totals.corrupted += journal.corrupted + found.impossible;
+    }
+    totals.duplicated = settled.iter().map(|settled| settled.duplicated).sum();
+    totals.reordered = settled.iter().map(|settled| settled.reordered).sum();
+    (settled, totals)
+}
+
+impl Settled {
+    fn add_losses(&mut self, other: Self) {
+        self.lost += other.lost;
+        self.counted = self.counted + other.counted;
+        self.allowed += other.allowed;
+        self.unaccounted += other.unaccounted;
+    }
+}
+
+/// Which episode a moment belongs to.
+fn episode_at(episodes: &[Episode], at: Duration) -> usize {
+    episodes.partition_point(|episode| episode.from <= at).saturating_sub(1)
+}
+
+struct Arrivals {
+    seen: Vec<bool>,
+    delivered: u64,
+    /// Numbers that nobody sent.
+    impossible: u64,
+}
+
+/// Copies, swaps and silences go to the episode in which they are seen; a silence to the one in which it begins.
+fn arrivals(episodes: &[Episode], journal: &Journal, settled: &mut [Settled]) -> Arrivals {
+    let mut found = Arrivals { seen: vec![false; journal.sent.len()], delivered: 0, impossible: 0 };
+    let (mut highest, mut last) = (None, None::<Duration>);
+    let silence = |from: Option<Duration>, to: Duration, settled: &mut [Settled]| {
+        let Some(from) = from else { return };
+        let settled = &mut settled[episode_at(episodes, from)];
+        settled.silence = settled.silence.max(to.saturating_sub(from));
+    };
+    for arrived in &journal.arrived {
+        silence(last, arrived.at, settled);
+        last = Some(arrived.at);
+        let Some(seen) = usize::try_from(arrived.number).ok().and_then(|number| found.seen.get_mut(number)) else {
+            found.impossible += 1;
+            continue;
+        };
+        let episode = &mut settled[episode_at(episodes, arrived.at)];
+        if std::mem::replace(seen, true) {
+            episode.duplicated += 1;
+            continue;
+        }
+        found.delivered += 1;
+        episode.reordered += u64::from(highest > Some(arrived.number));
+        highest = highest.max(Some(arrived.number));
+    }
+    silence(last, journal.end, settled);
+    found
+}
+
+/// Lost datagrams of one episode in one direction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Losses {
+    refused: u64,
+    inside: u64,
+    outside: u64,
+}
+
+fn losses(episodes: &[Episode], journal: &Journal, seen: &[bool]) -> Vec<Losses> {
+    let mut losses = vec![Losses::default(); episodes.len()];
+    let missing = journal.sent.iter().zip(seen).filter(|(_, seen)| !**seen);
+    for (sent, _) in missing {
+        let number = episode_at(episodes, sent.at);
+        let allowed = || episodes[number].allowed.iter().any(|interval| interval.contains(sent.at));
+        let losses = &mut losses[number];
+        match sent.refused {
+            true => losses.refused += 1,
+            false if allowed() => losses.inside += 1,
+            false => losses.outside += 1,
+        }
+    }
+    losses
+}
+
+impl Losses {
+    fn explain(self, episode: &Episode, sender: usize) -> Settled {
+        let lost = self.inside + self.outside;
+        let counted = episode.counted[sender].at_most(lost);
+        let outside = self.outside - self.outside.min(counted.sum());
+        let inside = lost - counted.sum() - outside;
+        let restarted = outside.min(WINDOW * episode.restarts);
+        Settled {
+            lost: lost + self.refused,
+            counted: Counted { refused: counted.refused + self.refused, ..counted },
+            allowed: inside + restarted,
+            unaccounted: outside - restarted,
+            ..Settled::default()
+        }
+    }
+}
+
+/// What rose, where it rose.
+pub fn risen(before: &Counters, after: &Counters) -> Counters {
+    let rose = |(name, value): (&String, &u64)| {
+        let rise = value.sub(before.get(name).copied().unwrap_or(0).min(*value));
+        (rise > 0).then(|| (name.clone(), rise))
+    };
+    after.iter().filter_map(rose).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! Signals to processes that the bench started, and processes that end with it.
+
+#![expect(unsafe_code, reason = "talks to the kernel")]
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+
+/// Sends a signal to a child that has not been waited for, so that its number is still its own.
+pub fn signal(child: &Child, signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: no pointer is passed.
+    let result = unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Lets `command` be killed when the thread that spawns it ends, however it ends.
+pub fn end_with_this_thread(command: &mut Command) {
+    let hook = || {
+        // SAFETY: no pointer is passed.
+        let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    };
+    // SAFETY: between fork and exec the hook makes one system call and allocates nothing.
+    unsafe { command.pre_exec(hook) };
+}
+
+/// Other processes whose environment names a path: daemons of ours, and whatever they started.
+pub fn that_know_of(path: &Path) -> Vec<String> {
+    let needle = path.as_os_str().as_bytes();
+    let ours = std::process::id().to_string();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let others = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && *name != ours);
+    let knows = |pid: &String| {
+        // One that has ended meanwhile, or is another user's, is none of ours.
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.windows(needle.len()).any(|window| window == needle)
+    };
+    others.filter(knows).collect()
+}
