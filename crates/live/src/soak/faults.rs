@@ -94,8 +94,6 @@ const REPAIR: Duration = Duration::from_secs(30);
 const SETTLE: Duration = Duration::from_millis(400);
 /// For a status that is up to date.
 const FRESH: Duration = Duration::from_secs(2);
-/// Around the time in which frames may be lost: for what is on its way, and for threads that are late.
-const MARGIN: Duration = Duration::from_millis(100);
 const KEY: &str = "000102030405060708090a0b0c0d0e0f\n";
 
 /// How the ends are called.
@@ -284,7 +282,7 @@ impl Act<'_> {
             scope.spawn(move || traffic::transfers(&stage.ends[0], stage.server(), pulse, &sending.0)),
             scope.spawn(move || traffic::requests(&stage.ends[0], stage.server(), pulse, &sending.0)),
         ];
-        self.faults(&mut bench, &mut story)?;
+        let open = self.faults(&mut bench, &mut story)?;
         sending.set();
         let sent = senders.map(join);
         for client in clients {
@@ -295,6 +293,7 @@ impl Act<'_> {
         let [left, right] = receivers.map(join);
         let [sent_left, sent_right] = sent;
         let journals = [Journal { sent: sent_left?, ..left? }, Journal { sent: sent_right?, ..right? }];
+        open.close(&bench, &mut story, None, Vec::new());
         self.finish(&bench, &mut story);
         Ok((story, journals))
     }
@@ -309,10 +308,12 @@ impl Act<'_> {
         story.problems.extend(bench.ends.iter().flat_map(Supervisor::take_problems));
     }
 
-    fn faults(&self, bench: &mut Bench<'_>, story: &mut Story) -> Result<(), Trouble> {
+    /// The episode after the last fault is still open: datagrams are sent in it.
+    fn faults(&self, bench: &mut Bench<'_>, story: &mut Story) -> Result<Opened, Trouble> {
         let mut deck = Deck::new(self.plan.seed, u64::from(self.number), &self.plan.kinds, self.keyed);
-        bench.wait(Duration::from_millis(300));
-        let mut open = Opened::new(bench, Duration::ZERO);
+        // The counters before the first datagram were next to nothing.
+        let mut open = Opened { counters: Default::default(), ..Opened::new(bench, Duration::ZERO) };
+        bench.wait(SETTLE);
         open = open.close(bench, story, None, Vec::new());
         while !bench.is_stopped() && self.clock.elapsed() + ONE_FAULT < self.until {
             let Some(fault) = deck.deal() else { break };
@@ -332,9 +333,7 @@ impl Act<'_> {
             bench.wait(SETTLE);
             open = open.close(bench, story, Some((fault, at)), allowed);
         }
-        bench.wait(SETTLE);
-        open.close(bench, story, None, Vec::new());
-        Ok(())
+        Ok(open)
     }
 
     /// Waits until both ends are protected and datagrams flow; true also if the run is stopped.
@@ -419,12 +418,14 @@ impl Opened {
     ) -> Self {
         let now = bench.clock.elapsed();
         // The counters of now, not of a moment ago; without an answer, the last that are known.
-        let fresh = || bench.ends.iter().all(|daemon| daemon.status_since(now).is_some());
-        bench.wait_until(FRESH, fresh);
+        let clock = Clock::start();
+        while !bench.ends.iter().all(|daemon| daemon.status_since(now).is_some()) && clock.elapsed() < FRESH {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let next = Self::new(bench, now);
         let counted = [0, 1].map(|sender| Counted::between(&self.counters, &next.counters, sender));
         allowed.extend(bench.ends.iter().flat_map(Supervisor::take_outages));
-        let allowed = allowed.into_iter().map(|interval| interval.widened(MARGIN)).collect();
+        let allowed = allowed.into_iter().map(Interval::widened).collect();
         let restarts = next.starts - self.starts;
         story.problems.extend(bench.ends.iter().flat_map(Supervisor::take_problems));
         story.rose.push([0, 1].map(|end| ledger::risen(&self.counters[end], &next.counters[end])));
@@ -466,12 +467,20 @@ fn unclean(fault: Option<(usize, &FaultReport)>, settled: &Settled, rose: &[Coun
         format!("fault {number}, {} on the {}{key}, at {:.1} s", fault.kind, fault.end, fault.at_s)
     });
     let Settled { lost, unaccounted, duplicated, reordered, .. } = settled;
+    let odd = settled.first_odd.map_or(String::new(), |odd| {
+        let (from, number, ms) = (side(odd.sender), odd.number, |at: Duration| at.as_secs_f64() * 1e3);
+        format!(
+            " (the first: {number} from the {from}, sent at {:.1} ms, here at {:.1} ms)",
+            ms(odd.sent),
+            ms(odd.arrived)
+        )
+    });
     let rose = [0, 1].map(|end| {
         let list: Vec<String> = rose[end].iter().map(|(name, value)| format!("{name} {value}")).collect();
         format!("{}: {}", side(end), list.join(", "))
     });
     format!(
-        "{name}: {unaccounted} of {lost} lost datagrams unaccounted for, {duplicated} duplicated, {reordered} reordered; \
+        "{name}: {unaccounted} of {lost} lost datagrams unaccounted for, {duplicated} duplicated, {reordered} reordered{odd}; \
          counters that rose on the {}; on the {}",
         rose[0], rose[1]
     )

@@ -7,7 +7,7 @@
 use faults::Random;
 use wire::link::Session;
 
-use crate::frame::OWN;
+use crate::frame::{ETHERNET, OWN, TAG};
 
 #[derive(Clone, Debug)]
 pub struct Forger {
@@ -20,6 +20,9 @@ const DATA: u8 = 1 << 5;
 const ACK: u8 = 4 << 5;
 const SESSION: u8 = 6 << 5;
 const HAS_FEEDBACK: u8 = 1 << 2;
+/// What the bench's daemons agree on.
+const WINDOW: u16 = super::ledger::WINDOW as u16;
+const LONGEST: u16 = 1_500 + (ETHERNET + TAG) as u16 + 4;
 /// No frame that anybody reads: set aside for local experiments, and not ours.
 const NO_PACKET: [u8; 2] = [0x12, 0x34];
 
@@ -69,9 +72,14 @@ impl Forger {
             _ => self.random.below(1 << 32) as u32,
         };
         let mut message = [0; Session::LEN];
-        message[..8].copy_from_slice(&[kind, wire::link::VERSION, 1, 1, 4, 0, 0x05, 0xee]);
+        let ([w, x], [m, n]) = (WINDOW.to_be_bytes(), LONGEST.to_be_bytes());
+        message[..8].copy_from_slice(&[kind, wire::link::VERSION, 1, 1, w, x, m, n]);
         for byte in &mut message[8..] {
             *byte = self.byte();
+        }
+        if self.byte() & 1 == 0 {
+            // It seems not to know yet whom it talks to.
+            message[12..16].fill(0);
         }
         let end = message.len();
         message[end - 4..].copy_from_slice(&epoch.to_be_bytes());

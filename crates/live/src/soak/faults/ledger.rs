@@ -7,9 +7,10 @@
 //! 1. The kernel refused to send it and said so: **refused**.
 //! 2. Counters that rose in this episode: those of the two daemons, and those that the kernel keeps of the stand-in's
 //!    interface ([`COUNTERS`]). They count frames of every kind, TCP's too, so they bound what may be lost and do not
-//!    name it. They explain first what was sent outside of the intervals below, then what was sent inside.
+//!    name it. They explain first what was sent outside of the intervals below, then what was sent inside. What was sent
+//!    within [`MARGIN`] of an episode's beginning or end may be counted in the neighbouring one.
 //! 3. It was sent while no daemon served an end, while the wire was down or the interface gone ([`Episode::allowed`],
-//!    a margin on either side included): **dropped**.
+//!    [`MARGIN`] on either side included): **dropped**.
 //! 4. At most [`WINDOW`] datagrams for each restart of a daemon in the episode, whenever they were sent: **dropped**.
 //! 5. What is left is **unaccounted** for, and must be nothing.
 //!
@@ -24,6 +25,9 @@ use serde::Serialize;
 
 /// Frames that an end may have outstanding, by default: what a restart may cost in each direction.
 pub const WINDOW: u64 = 1_024;
+
+/// For what is on its way when something happens, and for threads that are late.
+pub const MARGIN: Duration = Duration::from_millis(100);
 
 /// How a lost datagram was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,9 +143,9 @@ impl Interval {
         (self.from..=self.to).contains(&at)
     }
 
-    /// The same with a margin on either side: for what is on its way, and for threads that are late.
-    pub fn widened(self, margin: Duration) -> Self {
-        Self { from: self.from.saturating_sub(margin), to: self.to + margin }
+    /// The same with a margin on either side.
+    pub fn widened(self) -> Self {
+        Self { from: self.from.saturating_sub(MARGIN), to: self.to + MARGIN }
     }
 }
 
@@ -198,6 +202,17 @@ pub struct Settled {
     pub unaccounted: u64,
     pub duplicated: u64,
     pub reordered: u64,
+    /// The first that came twice or too late.
+    pub first_odd: Option<Odd>,
+}
+
+/// A datagram that came twice, or after one that was sent later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Odd {
+    pub sender: usize,
+    pub number: u64,
+    pub sent: Duration,
+    pub arrived: Duration,
 }
 
 /// Everything that was sent, and what became of it.
@@ -242,11 +257,13 @@ pub fn settle(episodes: &[Episode], journals: &[Journal; 2]) -> (Vec<Settled>, T
     let mut settled = vec![Settled::default(); episodes.len()];
     let mut totals = Totals::default();
     for (sender, journal) in journals.iter().enumerate() {
-        let found = arrivals(episodes, journal, &mut settled);
+        let found = arrivals(episodes, sender, journal, &mut settled);
         let lost = losses(episodes, journal, &found.seen);
+        let mut explained: Vec<Settled> =
+            episodes.iter().zip(&lost).map(|(episode, lost)| lost.explain(episode, sender)).collect();
+        ask_neighbours(episodes, sender, &lost, &mut explained);
         let mut overrun = journal.overrun;
-        for ((episode, lost), settled) in episodes.iter().zip(lost).zip(&mut settled) {
-            let mut here = lost.explain(episode, sender);
+        for (mut here, settled) in explained.into_iter().zip(&mut settled) {
             let ours = here.unaccounted.min(overrun);
             overrun -= ours;
             here.unaccounted -= ours;
@@ -288,7 +305,7 @@ struct Arrivals {
 }
 
 /// Copies, swaps and silences go to the episode in which they are seen; a silence to the one in which it begins.
-fn arrivals(episodes: &[Episode], journal: &Journal, settled: &mut [Settled]) -> Arrivals {
+fn arrivals(episodes: &[Episode], sender: usize, journal: &Journal, settled: &mut [Settled]) -> Arrivals {
     let mut found = Arrivals { seen: vec![false; journal.sent.len()], delivered: 0, impossible: 0 };
     let (mut highest, mut last) = (None, None::<Duration>);
     let silence = |from: Option<Duration>, to: Duration, settled: &mut [Settled]| {
@@ -304,12 +321,15 @@ fn arrivals(episodes: &[Episode], journal: &Journal, settled: &mut [Settled]) ->
             continue;
         };
         let episode = &mut settled[episode_at(episodes, arrived.at)];
-        if std::mem::replace(seen, true) {
-            episode.duplicated += 1;
-            continue;
+        let (again, late) = (std::mem::replace(seen, true), highest > Some(arrived.number));
+        if again || late {
+            let sent = journal.sent[arrived.number as usize].at;
+            let odd = Odd { sender, number: arrived.number, sent, arrived: arrived.at };
+            episode.first_odd.get_or_insert(odd);
         }
-        found.delivered += 1;
-        episode.reordered += u64::from(highest > Some(arrived.number));
+        episode.duplicated += u64::from(again);
+        episode.reordered += u64::from(late && !again);
+        found.delivered += u64::from(!again);
         highest = highest.max(Some(arrived.number));
     }
     silence(last, journal.end, settled);
@@ -317,11 +337,14 @@ fn arrivals(episodes: &[Episode], journal: &Journal, settled: &mut [Settled]) ->
 }
 
 /// Lost datagrams of one episode in one direction.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Losses {
     refused: u64,
     inside: u64,
     outside: u64,
+    /// Of those outside, within a margin of the episode's beginning, and of its end.
+    early: u64,
+    late: u64,
 }
 
 fn losses(episodes: &[Episode], journal: &Journal, seen: &[bool]) -> Vec<Losses> {
@@ -334,10 +357,35 @@ fn losses(episodes: &[Episode], journal: &Journal, seen: &[bool]) -> Vec<Losses>
         match sent.refused {
             true => losses.refused += 1,
             false if allowed() => losses.inside += 1,
-            false => losses.outside += 1,
+            false => {
+                losses.outside += 1;
+                losses.early += u64::from(sent.at < episodes[number].from + MARGIN);
+                let end = episodes.get(number + 1).map(|next| next.from);
+                losses.late += u64::from(end.is_some_and(|end| sent.at + MARGIN > end));
+            }
         }
     }
     losses
+}
+
+/// What happens at the boundary of two episodes may be counted in the other one.
+fn ask_neighbours(episodes: &[Episode], sender: usize, losses: &[Losses], explained: &mut [Settled]) {
+    let mut spare: Vec<u64> = episodes
+        .iter()
+        .zip(&*explained)
+        .zip(losses)
+        .map(|((episode, here), losses)| episode.counted[sender].sum() + losses.refused - here.counted.sum())
+        .collect();
+    for (number, here) in explained.iter_mut().enumerate() {
+        let neighbours = [(number.checked_sub(1), losses[number].early), (Some(number + 1), losses[number].late)];
+        for (neighbour, most) in neighbours {
+            let Some(spare) = neighbour.and_then(|neighbour| spare.get_mut(neighbour)) else { continue };
+            let counted = most.min(here.unaccounted).min(*spare);
+            *spare -= counted;
+            here.unaccounted -= counted;
+            here.counted.dropped += counted;
+        }
+    }
 }
 
 impl Losses {

@@ -146,11 +146,11 @@ impl<'a> Supervisor<'a> {
         state.child = None;
         state.unserved.get_or_insert(now);
         let asked = state.leaving.take().is_some();
-        if status.code() == Some(USAGE) {
-            let (side, said) = (self.side(), self.last_words());
-            state.problems.push(format!(
-                "the daemon on the {side} ended with exit code 2, after which the unit does not restart it: {said}"
-            ));
+        let problem = format!("the daemon on the {} ended with exit code 2", self.side());
+        // It is tried again ten times a second; once is enough.
+        if status.code() == Some(USAGE) && !state.problems.iter().any(|known| known.starts_with(&problem)) {
+            let said = self.last_words();
+            state.problems.push(format!("{problem}, after which the unit does not restart it: {said}"));
         }
         state.start_at = match asked {
             _ if state.finished => None,
@@ -185,9 +185,10 @@ impl<'a> Supervisor<'a> {
     pub fn poll(&self, over: &AtomicBool) -> Result<(), Trouble> {
         let netlink = self.namespace.with(Netlink::open)??;
         while !over.load(Ordering::Relaxed) {
-            self.read_interfaces(&netlink);
             let asked = self.clock.elapsed();
-            if let Some(status) = self.ask(Ask::Status) {
+            let status = self.ask(Ask::Status);
+            self.read_interfaces(&netlink);
+            if let Some(status) = status {
                 self.heard(asked, status);
             }
             std::thread::sleep(POLL_EVERY);

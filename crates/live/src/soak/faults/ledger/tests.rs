@@ -143,6 +143,20 @@ fn counters_are_those_of_the_end_that_would_count_it() {
 
 #[test]
 fn an_interval_has_a_margin_on_either_side() {
-    let interval = Interval { from: ms(50), to: ms(60) }.widened(ms(100));
+    let interval = Interval { from: ms(50), to: ms(60) }.widened();
     assert!(interval.contains(ms(0)) && interval.contains(ms(160)) && !interval.contains(ms(161)));
+}
+
+#[test]
+fn what_is_lost_at_the_boundary_of_two_episodes_may_be_counted_in_either() {
+    let counted = Counted { dropped: 2, ..Counted::default() };
+    let later = Episode { counted: [counted, Counted::default()], ..episode(500, &[]) };
+    let episodes = [episode(0, &[]), later, episode(900, &[])];
+    let (settled, totals) = settle(&episodes, &[journal(1_500, |number| [450, 950].contains(&number)), clean(10)]);
+    assert_eq!((settled[0].counted.dropped, settled[2].counted.dropped, totals.unaccounted), (1, 1, 0));
+    assert!(adds_up(&totals));
+    let (_, totals) = settle(&episodes, &[journal(1_500, |number| [300, 1_200].contains(&number)), clean(10)]);
+    assert_eq!((totals.dropped, totals.unaccounted), (0, 2));
+    let (_, totals) = settle(&episodes, &[journal(1_500, |number| (450..455).contains(&number)), clean(10)]);
+    assert_eq!((totals.dropped, totals.unaccounted), (2, 3));
 }
