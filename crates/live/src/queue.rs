@@ -6,7 +6,7 @@
 //!
 //! Where the wire is known to be slow, a millisecond is a few frames only: less than a flow has outstanding that keeps the
 //! wire busy, and less than three duplicate acknowledgements need, so that it would wait for timeouts. There the queue may
-//! be as long as [`STANDING`] frames take, and the interval is twenty times that, by RFC 8289 §4.2 and 4.3 (a target of 5 to
+//! be as long as `STANDING` frames take, and the interval is twenty times that, by RFC 8289 §4.2 and 4.3 (a target of 5 to
 //! 10 % of the interval); at 39 Mbit/s these are its 5 and 100 ms.
 //!
 //! Invariants: frames of a flow leave in the order they came; all flows together stay within the limits, and what does

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A client has [`PATIENCE`] for its whole conversation, however it spreads its bytes, and clients do not wait for
-//! each other. Beyond [`MOST_CLIENTS`] the one that has been there longest makes room. Whoever asks to stop is obeyed at
+//! each other. Beyond `MOST_CLIENTS` the one that has been there longest makes room. Whoever asks to stop is obeyed at
 //! once: a client that says nothing, or does not read, cannot hold up the end of a daemon.
 
 use std::io::{self, PipeReader, Read, Write};

@@ -119,7 +119,7 @@ fn text(bench: &FaultBench) -> String {
             text += &format!("{what}: {line}\n");
         }
     }
-    text += &match bench.holds() {
+    text += match bench.holds() {
         true => {
             "ok     every datagram is accounted for, none was duplicated, reordered or corrupted, nothing is left behind"
         }

@@ -47,17 +47,17 @@ impl Lab {
         let folder = std::env::temp_dir().join(format!("hitless-cable-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let lab = Self { ends, folder };
-        for end in 0..2 {
+        for (end, plug) in PLUGS.into_iter().enumerate() {
             lab.with(end, |netlink| {
                 netlink.set_loopback_up().unwrap();
-                let index = netlink.existing_link(PLUGS[end]).unwrap().index;
+                let index = netlink.existing_link(plug).unwrap().index;
                 netlink.set_mtu(index, mtu).unwrap();
                 netlink.set_up(index, true).unwrap();
             });
         }
-        for end in 0..2 {
+        for (end, plug) in PLUGS.into_iter().enumerate() {
             lab.with(end, |netlink| {
-                netlink.wait_until_running(netlink.existing_link(PLUGS[end]).unwrap().index).unwrap();
+                netlink.wait_until_running(netlink.existing_link(plug).unwrap().index).unwrap();
             });
         }
         Some(lab)

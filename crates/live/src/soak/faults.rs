@@ -9,7 +9,7 @@
 //!
 //! Two hosts in network namespaces, and daemons that are processes of their own: SIGKILL and SIGSTOP are real. A run is
 //! cut into acts of a few minutes, without a key and with one in turn; each builds everything anew and looks afterwards
-//! whether anything is left. Within an act, faults come from a [`Deck`]; after each the link has a few seconds to be
+//! whether anything is left. Within an act, faults come from a `Deck`; after each the link has a few seconds to be
 //! protected again. One that needs longer is a problem of its own; then both daemons are restarted, and the run goes on.
 //!
 //! | file | what it is |
