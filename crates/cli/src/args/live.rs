@@ -136,7 +136,7 @@ pub struct UpArgs {
     #[arg(long)]
     pub mtu: Option<u32>,
 
-    /// Move addresses and routes to the stand-in, and back at the end.
+    /// Move addresses, routes and the place in a bridge to the stand-in, and back at the end.
     #[arg(long)]
     pub take_over: bool,
 
