@@ -62,6 +62,11 @@ pub fn address(end: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1 + end as u8))
 }
 
+/// Every end of a stage: what is sent here needs no question about an address before it.
+pub fn everyone() -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 77, 0, 255))
+}
+
 /// The address of the interface that an end's wire is plugged into.
 pub fn mac(end: usize) -> [u8; 6] {
     [0x02, 0x48, 0x49, 0x54, 0x00, 1 + end as u8]

@@ -274,7 +274,7 @@ impl Act<'_> {
         }
         stage.serve(scope, &receiving.0)?;
         let receivers = [0, 1].map(|from| {
-            let socket = traffic::listen(&stage.ends[1 - from]);
+            let socket = traffic::listen(&stage.ends[1 - from], from);
             scope.spawn(move || traffic::receive(&socket?, from, clock, pulse, &receiving.0))
         });
         let senders = [0, 1].map(|from| scope.spawn(move || traffic::send(&stage.ends[from], from, clock, &sending.0)));
@@ -284,15 +284,17 @@ impl Act<'_> {
         ];
         let open = self.faults(&mut bench, &mut story)?;
         sending.set();
-        let sent = senders.map(join);
+        let [left, right] = senders.map(join);
+        let sent = [left?, right?];
         for client in clients {
             join(client)?;
         }
-        std::thread::sleep(SETTLE);
+        while !pulse.is_over([0, 1].map(|end| sent[end].len() as u64), clock.elapsed()) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         receiving.set();
-        let [left, right] = receivers.map(join);
-        let [sent_left, sent_right] = sent;
-        let journals = [Journal { sent: sent_left?, ..left? }, Journal { sent: sent_right?, ..right? }];
+        let ([sent_left, sent_right], [left, right]) = (sent, receivers.map(join));
+        let journals = [Journal { sent: sent_left, ..left? }, Journal { sent: sent_right, ..right? }];
         open.close(&bench, &mut story, None, Vec::new());
         self.finish(&bench, &mut story);
         Ok((story, journals))

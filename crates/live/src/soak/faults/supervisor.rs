@@ -327,8 +327,8 @@ impl Drop for Supervisor<'_> {
     }
 }
 
-/// The bench's hosts know each other's addresses: a lost question about one would cost a second and frames that nobody
-/// counts. Interfaces come and go, so this is looked after as a network manager would.
+/// The bench's hosts know each other's addresses: a lost question about one would cost TCP a second. Interfaces come and
+/// go, so this is looked after as a network manager would.
 #[derive(Debug, Default)]
 struct Neighbours {
     known: [Option<u32>; 2],

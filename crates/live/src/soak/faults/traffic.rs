@@ -17,7 +17,10 @@ use crate::net::Namespace;
 use crate::stage;
 use crate::standin::Trouble;
 
-/// Of the numbered datagrams.
+/// Of the numbered datagrams, from the left; those from the right have the next.
+///
+/// They are broadcast. When an interface is new, the kernel puts aside what is sent until it knows the neighbour, sends newer
+/// datagrams past that, and counts neither what it loses nor what it swaps: nothing of it is the link's doing.
 const PORT: u16 = 7_701;
 const PER_SECOND: u32 = 2_000;
 const SIZE: usize = 200;
@@ -27,6 +30,8 @@ const SIZE: usize = 200;
 pub struct Pulse {
     /// Microseconds, of the last arrival from each end.
     last: [AtomicU64; 2],
+    /// How many datagrams there are up to the highest number that arrived.
+    reached: [AtomicU64; 2],
     pub transfers: AtomicU64,
     pub requests: AtomicU64,
     /// Bytes that were not those that were sent.
@@ -38,6 +43,16 @@ impl Pulse {
     pub fn beats_since(&self, since: Duration) -> bool {
         self.last.iter().all(|last| u128::from(last.load(Ordering::Relaxed)) > since.as_micros())
     }
+
+    /// Whether nothing more is to be expected of so many from each end: the last ones have arrived, or nothing has for a
+    /// long time. On a busy machine, what waits before a daemon may take its time.
+    pub fn is_over(&self, sent: [u64; 2], now: Duration) -> bool {
+        /// Longer than any machine keeps a daemon from running.
+        const LONG: Duration = Duration::from_secs(3);
+        let arrived = |end: usize| self.reached[end].load(Ordering::Relaxed) >= sent[end];
+        let quiet = |end: usize| now > Duration::from_micros(self.last[end].load(Ordering::Relaxed)) + LONG;
+        (0..2).all(|end| arrived(end) || quiet(end))
+    }
 }
 
 fn trouble(what: &'static str) -> impl Fn(io::Error) -> Trouble {
@@ -48,16 +63,18 @@ fn trouble(what: &'static str) -> impl Fn(io::Error) -> Trouble {
 pub fn send(host: &Namespace, from: usize, clock: Clock, over: &AtomicBool) -> Result<Vec<Sent>, Trouble> {
     host.enter()?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(trouble("a socket for datagrams"))?;
-    let to = SocketAddr::new(stage::address(1 - from), PORT);
+    socket.set_broadcast(true).map_err(trouble("a socket for datagrams"))?;
+    let to = SocketAddr::new(stage::everyone(), PORT + from as u16);
     let mut sent = Vec::new();
     let each = |departure| sent.push(Sent { at: clock.elapsed(), refused: departure == Departure::Refused });
     witness::send_each(&socket, to, PER_SECOND, SIZE, over, each).map_err(trouble("datagrams"))?;
     Ok(sent)
 }
 
-/// A socket for the datagrams to an end; it must be there before the first is sent.
-pub fn listen(host: &Namespace) -> Result<UdpSocket, Trouble> {
-    host.with(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))?.map_err(trouble("a socket for datagrams"))
+/// A socket for the datagrams from an end; it must be there before the first is sent.
+pub fn listen(host: &Namespace, from: usize) -> Result<UdpSocket, Trouble> {
+    host.with(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT + from as u16)))?
+        .map_err(trouble("a socket for datagrams"))
 }
 
 /// Receives what `from` sends until `over`; the journal without what was sent.
@@ -72,6 +89,7 @@ pub fn receive(
     let each = |number| {
         let at = clock.elapsed();
         pulse.last[from].store(at.as_micros() as u64, Ordering::Relaxed);
+        pulse.reached[from].fetch_max(number + 1, Ordering::Relaxed);
         arrived.push(Arrived { number, at });
     };
     let report = witness::receive_each(socket, over, each).map_err(trouble("datagrams"))?;
