@@ -116,7 +116,7 @@ fn nonsense_gets_one_line_that_names_it_and_exit_code_2() {
         ("sim link --delay 1e7s", &["delay", "at most 1.00 s"]),
         ("sim link --mode uec-llr --loss 1", &["loss 1", "never give up"]),
         ("sim link --frames 0", &["--frames", "'0'", "at least 1"]),
-        ("sim link --copies 0", &["--copies", "'0'", "1..=100"]),
+        ("sim link --copies 0", &["--copies", "'0'", "1 to 100"]),
         ("sim link --burst 0.5", &["--burst", "0.5", "at least 1"]),
         ("sim link --load 0", &["load", "0", "more than 0"]),
         ("sim link --rate 400G --profile tofino", &["400G", "10G to 100G"]),
