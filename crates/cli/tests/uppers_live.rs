@@ -76,7 +76,7 @@ fn hit0_becomes_the_bridge_port_and_what_is_behind_it_is_reached_until_w0_is_the
         lab.give_address(1, "w1");
         let _right = lab.up(1, &["--take-over", "--backend", backend]);
         let mut left = lab.up(0, &["--take-over", "--backend", backend]);
-        assert!(lab.said(0).contains("hit0 is the port of br0 instead of w0"), "{}", lab.said(0));
+        lab.wait_until_said(0, "hit0 is the port of br0 instead of w0");
         assert!(
             of("w0@").is_empty() && of("hit0").contains("cost 77") && of("hit0").contains("isolated on"),
             "{}",

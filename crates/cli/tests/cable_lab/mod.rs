@@ -63,6 +63,17 @@ impl Lab {
         Some(lab)
     }
 
+    /// A daemon's reports are written by a thread of their own, soon after they are made.
+    pub fn wait_until_said(&self, end: usize, wanted: &str) {
+        for _ in 0..3_000 {
+            if self.said(end).contains(wanted) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("{wanted} in {}", self.said(end));
+    }
+
     /// In the namespace of an end.
     pub fn with<T: Send>(&self, end: usize, f: impl FnOnce(&Netlink) -> T + Send) -> T {
         self.ends[end].with(|| f(&Netlink::open().unwrap())).unwrap()
