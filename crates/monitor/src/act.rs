@@ -13,12 +13,9 @@
 //!
 //! Invariants: in observe-only mode the executor is never asked to change anything; only what a monitor activated is
 //! deactivated; a port that is excluded, not watched, or holds the default route without being named is never touched;
-//! a state that is not known changes nothing, and if that lasts, protection that nobody watches is ended; no more ports are
-//! off by order than the configuration allows, whoever gives orders; where there is a key for orders, one without it is
-//! refused; memory has a bound whatever is said on the bus.
+//! a state that is not known changes nothing, and if that lasts, protection that nobody watches is ended.
 
 mod executor;
-mod hearing;
 mod memory;
 mod objections;
 mod orders;
@@ -32,8 +29,7 @@ use units::{Moment, Prob};
 use crate::bus::Seen;
 use crate::detect::Pattern;
 use crate::journal::{Deed, Entry, Outcome};
-use crate::key::Key;
-use crate::message::{Condition, Order, PortId, PortState};
+use crate::message::{Condition, Message, Order, PortId, PortState};
 
 pub use executor::{Daemon, Executor, ThisHost};
 pub use memory::{Kept, Memory, Obeyed, Protection};
@@ -68,10 +64,6 @@ pub struct Rules {
     pub action: Action,
     /// Whether a planner's orders are obeyed.
     pub obey: bool,
-    /// Ports of this host that may be off by order at a time.
-    pub most_off: u32,
-    /// What orders must be signed with, if anything.
-    pub order_key: Option<Key>,
     /// The bus has many hosts on it: whoever sends acts.
     pub sender_acts: bool,
     /// Ports that were named in the configuration.
@@ -131,6 +123,52 @@ impl<E: Executor> Actor<E> {
     /// Why not all is well, if it is not.
     pub fn trouble(&self) -> Option<&str> {
         self.kept.trouble()
+    }
+
+    /// Takes note; [`tick`](Self::tick) acts. What was heard before, or is older, changes nothing.
+    pub fn hear(&mut self, now: Moment, message: &Message) {
+        if !self.concerns_us(message) || !self.seen.is_news(message) {
+            return;
+        }
+        match message {
+            Message::Order(order) => drop(self.orders.insert(order.id.port.clone(), order.clone())),
+            Message::Port(state) => {
+                match state.condition {
+                    Condition::Unknown => drop(self.unknown_since.entry(state.id.clone()).or_insert(now)),
+                    Condition::Healthy | Condition::Corrupting => drop(self.unknown_since.remove(&state.id)),
+                }
+                self.states.insert(state.id.clone(), state.clone());
+                self.keep_alarm(state);
+            }
+        }
+    }
+
+    /// Our own ports, and those at the other ends of their cables. A bus has a hundred thousand others.
+    fn concerns_us(&self, message: &Message) -> bool {
+        let own = |id: &PortId| id.host == self.rules.host;
+        own(message.id())
+            || match message {
+                Message::Order(_) => false,
+                Message::Port(state) => {
+                    state.peer.as_ref().is_some_and(own)
+                        || self.states.contains_key(&state.id)
+                        || self.kept.memory.protected.values().any(|ours| ours.reasons.contains(&state.id))
+                        || self.rules.ports.values().any(|rule| rule.peer.as_ref() == Some(&state.id))
+                }
+            }
+    }
+
+    fn keep_alarm(&mut self, state: &PortState) {
+        let alarms = &mut self.kept.memory.alarms;
+        let changed = match state.condition {
+            _ if state.id.host != self.rules.host => false,
+            Condition::Corrupting => alarms.insert(state.id.port.clone(), state.clone()).as_ref() != Some(state),
+            Condition::Healthy => alarms.remove(&state.id.port).is_some(),
+            Condition::Unknown => false,
+        };
+        if changed {
+            self.kept.save();
+        }
     }
 
     /// Does what is to be done; what was done, and what was not.

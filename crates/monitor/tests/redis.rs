@@ -41,7 +41,6 @@ fn state_is_in_keys_and_history_in_a_stream() {
         number: 1,
         kind: OrderKind::Disable,
         why: "for repair".to_owned(),
-        tag: None,
     });
     let messages = [corrupting("leaf1", "eth1", u64::MAX - 1, 1), healthy("leaf1", "eth1", u64::MAX - 1, 2), order];
     for message in &messages {
@@ -348,8 +347,10 @@ fn foreign_entries_in_the_history_are_reported_and_skipped() {
 fn others_in_the_place_of_our_history_stop_us_with_a_clear_word_and_lose_nothing() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
     let mut bus = open(&server);
-    {
-        let (key, value, what) = ("hitless:events", "text", "`hitless:events` is a string, not ours");
+    for (key, value, what) in [
+        ("hitless:events", "text", "`hitless:events` is a string, not ours"),
+        ("hitless:last", "seven", "`hitless:last` is another text, not ours"),
+    ] {
         server.ask(&["SET", key, value]);
         let Err(BusError::Down(error)) = bus.publish(&corrupting("a", "1", 1, 1)) else { panic!("told over {key}") };
         assert!(error.contains(what), "{error}");

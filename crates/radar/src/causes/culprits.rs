@@ -13,11 +13,7 @@ pub struct Summary([u64; Cause::ALL.len()]);
 
 impl Summary {
     pub fn add(&mut self, cause: Cause) {
-        self.add_times(cause, 1);
-    }
-
-    pub fn add_times(&mut self, cause: Cause, times: u64) {
-        self.0[cause as usize] += times;
+        self.0[cause as usize] += 1;
     }
 
     pub fn of(&self, cause: Cause) -> u64 {
