@@ -152,6 +152,7 @@ fn an_mtu_too_small_for_ipv6_is_said_and_no_address_is_lost_to_it() {
         return;
     }
     let daemon = lab.up(0, &[]);
+    lab.wait_until_said(0, "less than the 1280 that IPv6 needs");
     let said = lab.said(0);
     assert!(
         said.contains("less than the 1280 that IPv6 needs") && said.contains("`ip link set dev w0 mtu 13"),
