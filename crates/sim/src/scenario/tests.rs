@@ -116,7 +116,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_is_expected() {
         ("to = \"h8\"", "to = \"h4\"", "it.toml:16: traffic.to: 'h4' would send to itself: expected another host"),
         ("to = \"h8\"", "", "it.toml:11: traffic.to: missing: expected a host"),
         ("24387", "0", "it.toml:17: traffic.size: expected at least one byte"),
-        ("24387", "\"lots\"", "it.toml:17: traffic.size: 'lots': expected a size such as 1518, 37KB or 16MB"),
+        ("24387", "\"lots\"", "it.toml:17: traffic.size: 'lots': expected a size such as 1518, 37KB, 16MiB or 3GB"),
         ("24387", "\"900000GB\"", "it.toml:17: traffic.size: 900000000.0 MB: expected at most 42366710.0 MB"),
         ("count = 50", "count = 0", "it.toml:18: traffic.count: '0': expected a whole number of at least 1"),
         ("count = 50", "mtu = 50", "it.toml:11: traffic.count: missing: expected how many, one after the other"),
