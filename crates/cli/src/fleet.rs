@@ -19,6 +19,7 @@ use fleet::paths::Constraint;
 use fleet::plan::Terms;
 use fleet::protection::Protect;
 use fleet::trace::Model;
+use monitor::key::Key;
 use units::{Moment, Rate};
 
 use crate::args::{FabricArgs, FleetCommand, YearArgs};
@@ -72,6 +73,11 @@ fn year(args: &YearArgs) -> Result<(Model, Moment), Failure> {
 fn terms<'a>(constraint: Constraint, protection: &'a dyn Protect, capable: Option<&'a [bool]>) -> Terms<'a> {
     let ledger = ledger::Terms { constraint, healthy_loss: 0.0, ports_per_pipe: PORTS_PER_PIPE };
     Terms { ledger, protection, capable, budget: BUDGET }
+}
+
+/// What orders are signed with, if anything.
+fn order_key(path: Option<&Path>) -> Result<Option<Key>, Failure> {
+    path.map(|path| Key::read(path).map_err(|why| Failure::Usage(format!("--order-{why}")))).transpose()
 }
 
 /// By switch, whether a file names it.

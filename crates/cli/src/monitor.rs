@@ -16,6 +16,8 @@ use report::table::{Align, Table, thousands};
 use crate::args::{MonitorArgs, MonitorCommand};
 use crate::output::{Failure, print, say};
 
+/// How `--once` ends where no port is known to be healthy or corrupting: a network that nobody looked at is not healthy.
+const NOTHING_JUDGED: u8 = 3;
 /// What is still to be said when asked to stop may take so long; then the program ends all the same.
 const GRACE: Duration = Duration::from_millis(900);
 
@@ -53,12 +55,22 @@ fn once(config: &Config, directory: &RunDirectory, json: bool) -> Result<ExitCod
     if let Some(missing) = config.named().find(|name| ports.iter().all(|looked| looked.port != **name)) {
         return Err(Failure::Usage(format!("{missing}: nothing is known of this port")));
     }
-    if ports.is_empty() && !troubles.is_empty() {
-        return Err(Failure::Usage("nothing could be read of any port".to_owned()));
-    }
     print(json, &ports, || table(&ports))?;
-    let corrupting = ports.iter().any(|looked| looked.condition == Condition::Corrupting);
-    Ok(if corrupting { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    let verdict = verdict(&ports);
+    if verdict == NOTHING_JUDGED {
+        say("nothing could be judged: no port has counted a frame that tells whether it is healthy");
+    }
+    Ok(ExitCode::from(verdict))
+}
+
+/// What a script goes by. A port of which nothing is known does not make the others less healthy.
+fn verdict(ports: &[Looked]) -> u8 {
+    let any = |condition| ports.iter().any(|looked| looked.condition == condition);
+    match (any(Condition::Corrupting), any(Condition::Healthy)) {
+        (true, _) => 1,
+        (false, true) => 0,
+        (false, false) => NOTHING_JUDGED,
+    }
 }
 
 fn table(ports: &[Looked]) -> String {
@@ -101,7 +113,8 @@ fn table(ports: &[Looked]) -> String {
 
 fn watch(config: Config, directory: &RunDirectory, json: bool) -> Result<(), Failure> {
     let sources = daemon::open_sources(&config, directory, Mode::Follow).map_err(Failure::Usage)?;
-    let bus = bus::open(&config.bus).map_err(|error| Failure::Usage(format!("bus: {error}")))?;
+    let bus = bus::open_with_ca(&config.bus, config.bus_ca.as_deref());
+    let bus = bus.map_err(|error| Failure::Usage(format!("bus: {error}")))?;
     let metrics = match config.metrics {
         Some(address) => {
             let bound = live::metrics::bind(address);
@@ -172,4 +185,26 @@ fn stop_on_signal() -> Result<PipeReader, Failure> {
     })
     .map_err(|error| outside(&error))?;
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_ends_with_0_if_healthy_1_if_corrupting_and_3_if_nothing_could_be_judged() {
+        use Condition::{Corrupting, Healthy, Unknown};
+        let looked = |condition| Looked {
+            port: "eth1".to_owned(),
+            condition,
+            sticky: false,
+            evidence: monitor::Evidence::default(),
+            since_boot: false,
+            note: String::new(),
+        };
+        let of = |conditions: &[Condition]| verdict(&conditions.iter().map(|one| looked(*one)).collect::<Vec<_>>());
+        assert_eq!([of(&[Healthy]), of(&[Healthy, Unknown])], [0, 0]);
+        assert_eq!([of(&[Corrupting]), of(&[Healthy, Unknown, Corrupting])], [1, 1]);
+        assert_eq!([of(&[]), of(&[Unknown]), of(&[Unknown, Unknown])], [3, 3, 3]);
+    }
 }

@@ -6,7 +6,11 @@ mod losses;
 mod meter;
 
 use std::io::{self, PipeReader};
+use std::path::Path;
 use std::time::Duration;
+
+use monitor::digests::Place;
+use monitor::key::Key;
 
 use crate::args::RadarCommand;
 use crate::output::{Done, Failure};
@@ -28,6 +32,16 @@ fn seconds(seconds: Option<f64>) -> Result<Option<Duration>, Failure> {
         _ => Err(wrong(seconds)),
     };
     seconds.map(checked).transpose()
+}
+
+/// Where meters and collector meet.
+fn place(text: &str, ca: Option<&Path>) -> Result<Place, String> {
+    Place::parse(text, ca).map_err(|error| error.to_string())
+}
+
+/// What they share, if anything.
+fn key(path: Option<&Path>) -> Result<Option<Key>, Failure> {
+    path.map(|path| Key::read(path).map_err(|why| Failure::Usage(format!("--{why}")))).transpose()
 }
 
 /// Readable once the program is to end.

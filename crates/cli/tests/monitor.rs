@@ -111,6 +111,19 @@ fn once_prints_a_table_and_its_exit_code_tells_whether_anything_is_corrupting() 
 }
 
 #[test]
+fn once_does_not_call_healthy_what_nobody_could_judge() {
+    let folder = Folder::new();
+    folder.port("eth0", 0, 0);
+    let net = folder.path("net");
+    let once = || folder.run(&["monitor", "--once", "--interval", "20ms", "--sysfs", &net]);
+    let (code, table, said) = once();
+    assert_eq!(code, 3, "{table}{said}");
+    assert!(said.contains("nothing could be judged"), "{said}");
+    folder.port("eth1", 1_000_000, 0);
+    assert_eq!(once().0, 0, "one that is healthy is a verdict");
+}
+
+#[test]
 fn once_replays_a_file_of_samples_that_was_recorded() {
     let folder = Folder::new();
     let (net, samples) = (folder.path("net"), folder.path("samples.jsonl"));

@@ -15,9 +15,11 @@
 
 mod file;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use monitor::key::Key;
 use monitor::{Condition, Message, Order, OrderKind, PortId, PortState};
 use units::Moment;
 
@@ -109,6 +111,8 @@ impl std::error::Error for Nonsense {}
 #[derive(Clone, Debug)]
 pub struct Reports<'f> {
     names: Names<'f>,
+    /// What orders must be signed with, if anything.
+    key: Option<Key>,
     links: BTreeMap<LinkId, [Side; 2]>,
     /// Ports that the fabric has no names for, as their monitors call them.
     learned: BTreeMap<PortId, (LinkId, End)>,
@@ -138,7 +142,43 @@ struct Heard {
 
 impl<'f> Reports<'f> {
     pub fn new(fabric: &'f Fabric) -> Self {
-        Self { names: Names::of(fabric), links: BTreeMap::new(), learned: BTreeMap::new(), strangers: BTreeMap::new() }
+        Self {
+            names: Names::of(fabric),
+            key: None,
+            links: BTreeMap::new(),
+            learned: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+        }
+    }
+
+    /// Orders that are not signed with that key are nonsense.
+    #[must_use]
+    pub fn with_key(self, key: Option<Key>) -> Self {
+        Self { key, ..self }
+    }
+
+    /// With the tag of the key, where there is one.
+    pub fn sign(&self, order: Order) -> Order {
+        match &self.key {
+            Some(key) => order.signed(key),
+            None => order,
+        }
+    }
+
+    /// Those that can be true, and what is to be said of the others: a message with a life from the future would go before
+    /// all that is said until then.
+    pub fn possible(now: Moment, messages: &[Message]) -> (Cow<'_, [Message]>, Vec<Nonsense>) {
+        // There are hundreds of thousands of them, and hardly ever one like that.
+        if !messages.iter().any(|message| message.is_from_the_future(now)) {
+            return (messages.into(), Vec::new());
+        }
+        let (future, possible): (Vec<&Message>, Vec<&Message>) =
+            messages.iter().partition(|message| message.is_from_the_future(now));
+        let nonsense = |message: &Message| {
+            let key = message.key();
+            Nonsense(format!("{key}: has a life more than a day ahead of this clock: forged, or a clock is wrong"))
+        };
+        (possible.into_iter().cloned().collect(), future.into_iter().map(nonsense).collect())
     }
 
     pub fn names(&self) -> &Names<'f> {
@@ -253,6 +293,9 @@ impl<'f> Reports<'f> {
     }
 
     fn hear_order(&mut self, order: &Order) -> Result<Option<LinkId>, Nonsense> {
+        if self.key.as_ref().is_some_and(|key| !order.is_signed(key)) {
+            return Err(Nonsense(format!("an order for {} that is not signed with our order key", order.id)));
+        }
         let (link, end) = match self.learned.get(&order.id) {
             Some(place) => *place,
             None => self.names.port(&order.id).map_err(|unknown| Nonsense(unknown.to_string()))?,

@@ -23,6 +23,7 @@ mod follow;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use monitor::key::Key;
 use monitor::{Message, Order, OrderKind, PortId};
 use serde::Serialize;
 use units::Moment;
@@ -131,6 +132,12 @@ impl<'f> Watcher<'f> {
         Self { life: Some(life), ..Self::new(fabric, terms) }
     }
 
+    /// Signs its orders with that key, and takes those of others only if they are.
+    #[must_use]
+    pub fn with_key(self, key: Option<Key>) -> Self {
+        Self { reports: self.reports.with_key(key), ..self }
+    }
+
     pub fn acts(&self) -> bool {
         self.life.is_some()
     }
@@ -149,6 +156,9 @@ impl<'f> Watcher<'f> {
     }
 
     pub fn on_message(&mut self, now: Moment, message: &Message) -> Result<Vec<Decision>, Nonsense> {
+        if let Some(nonsense) = Reports::possible(now, std::slice::from_ref(message)).1.pop() {
+            return Err(nonsense);
+        }
         let Some(link) = self.reports.hear(message)? else { return Ok(Vec::new()) };
         self.sync(link);
         Ok(self.replan(now, self.ledger.fabric().link(link).segment, &[link]))
@@ -156,7 +166,9 @@ impl<'f> Watcher<'f> {
 
     /// Many at once: each segment is planned once.
     pub fn on_messages(&mut self, now: Moment, messages: &[Message]) -> (Vec<Decision>, Vec<Nonsense>) {
-        let (links, nonsense) = self.reports.hear_all(messages);
+        let (possible, mut nonsense) = Reports::possible(now, messages);
+        let (links, more) = self.reports.hear_all(&possible);
+        nonsense.extend(more);
         links.iter().for_each(|link| self.sync(*link));
         let fabric = self.ledger.fabric();
         let segment = |link: &LinkId| fabric.link(*link).segment;
@@ -278,7 +290,8 @@ impl<'f> Watcher<'f> {
             self.issued += 1;
             let (life, number) = self.reports.next_version(link, end, life, self.issued);
             let why = decision.why.clone();
-            let order = Order { id: id.clone(), at: now, life, number, kind: OrderKind::Disable, why };
+            let order = Order { id: id.clone(), at: now, life, number, kind: OrderKind::Disable, why, tag: None };
+            let order = self.reports.sign(order);
             if self.reports.hear(&Message::Order(order.clone())).is_ok() {
                 self.orders.push(order);
                 decision.ordered.push(id);
@@ -300,7 +313,7 @@ pub fn repaired(reports: &Reports<'_>, link: LinkId, now: Moment, life: u64, why
     let ends = End::BOTH.into_iter().zip(reports.ports(link)).filter_map(|(end, id)| Some((end, id?)));
     let order = |(end, id)| {
         let (life, number) = reports.next_version(link, end, life, 0);
-        Order { id, at, life, number, kind: OrderKind::Enable, why: why.to_owned() }
+        reports.sign(Order { id, at, life, number, kind: OrderKind::Enable, why: why.to_owned(), tag: None })
     };
     ends.map(order).collect()
 }

@@ -317,7 +317,15 @@ fn state(port: &str, version: (u64, u64), condition: Condition, loss: f64) -> Po
 fn order(port: &str, version: (u64, u64), kind: OrderKind) -> Message {
     let at = Moment::from_ms(version.0 * 1_000 + version.1);
     let (life, number) = version;
-    Message::Order(Order { id: port.parse().unwrap(), at, life, number, kind, why: "a test says so".to_owned() })
+    Message::Order(Order {
+        id: port.parse().unwrap(),
+        at,
+        life,
+        number,
+        kind,
+        why: "a test says so".to_owned(),
+        tag: None,
+    })
 }
 
 fn lines(values: &[serde_json::Value]) -> String {

@@ -15,6 +15,7 @@ use fleet::protection::Table;
 use fleet::watch::{Decision, Event, Follower, Notice, Verdict, Watcher};
 use fleet::{Fabric, LinkId, SwitchId};
 use monitor::bus::{Bus, Local, Redis};
+use monitor::key::Key;
 use monitor::{Condition, Evidence, Message, Order, OrderKind, PortId, PortState};
 use proptest::prelude::*;
 use redis_server::{Keeps, RedisServer};
@@ -59,8 +60,16 @@ fn bad(name: &str, number: u64, loss: f64) -> Message {
 }
 
 fn order(port: &str, life: u64, number: u64, kind: OrderKind) -> Message {
-    let at = Moment::from_ms(1_000_000 + number);
-    Message::Order(Order { id: port.parse().unwrap(), at, life, number, kind, why: "a person says so".to_owned() })
+    let at = Moment::from_ms(1_000_000_u64.saturating_add(number));
+    Message::Order(Order {
+        id: port.parse().unwrap(),
+        at,
+        life,
+        number,
+        kind,
+        why: "a person says so".to_owned(),
+        tag: None,
+    })
 }
 
 fn brief(decisions: &[Decision]) -> Vec<(&str, Verdict)> {
@@ -113,6 +122,37 @@ fn a_watcher_that_acts_tells_both_ends_and_waits_for_the_repair() {
     let back = watcher.on_message(NOW, &order("spine0/swp0", 8, 9, OrderKind::Enable)).unwrap();
     assert_eq!(brief(&back), [("leaf0--spine0", Verdict::Enabled), ("leaf0--spine1", Verdict::Disable)]);
     assert_eq!(watcher.take_orders().len(), 2);
+}
+
+#[test]
+fn with_a_key_its_orders_are_signed_and_those_without_it_count_for_nothing() {
+    let (fabric, table, key) = (leaves(), Table::measured(), Key::new([7; 16]));
+    let mut watcher = Watcher::acting(&fabric, terms(&table), 7).with_key(Some(key.clone()));
+    watcher.on_message(NOW, &bad("leaf0/eth0", 1, 1e-4)).unwrap();
+    let orders = watcher.take_orders();
+    assert!(orders.len() == 2 && orders.iter().all(|order| order.is_signed(&key)));
+    // What is told again if the bus forgets it is signed as well.
+    assert!(watcher.reports().orders().all(|order| order.is_signed(&key)));
+    for port in ["leaf0/eth0", "spine0/swp0"] {
+        let forged = watcher.on_message(NOW, &order(port, 8, 9, OrderKind::Enable)).unwrap_err().to_string();
+        assert!(forged.contains("not signed with our order key"), "{forged}");
+    }
+    assert_eq!(watcher.figures().disabled, 1);
+    for port in ["leaf0/eth0", "spine0/swp0"] {
+        let Message::Order(order) = order(port, 8, 9, OrderKind::Enable) else { return };
+        watcher.on_message(NOW, &Message::Order(order.signed(&key))).unwrap();
+    }
+    assert_eq!(watcher.figures().disabled, 0);
+}
+
+#[test]
+fn an_order_with_a_life_from_the_future_is_nonsense_and_does_not_outdate_ours() {
+    let (fabric, table) = (leaves(), Table::measured());
+    let mut watcher = Watcher::acting(&fabric, terms(&table), 7);
+    let forged = [order("leaf0/eth0", u64::MAX, u64::MAX, OrderKind::Enable), bad("leaf0/eth0", 1, 1e-4)];
+    let (decisions, nonsense) = watcher.on_messages(NOW, &forged);
+    assert_eq!((brief(&decisions), nonsense.len()), (vec![("leaf0--spine0", Verdict::Disable)], 1));
+    assert!(watcher.take_orders().iter().all(|order| order.life == 7));
 }
 
 #[test]

@@ -13,9 +13,12 @@
 //!
 //! Invariants: in observe-only mode the executor is never asked to change anything; only what a monitor activated is
 //! deactivated; a port that is excluded, not watched, or holds the default route without being named is never touched;
-//! a state that is not known changes nothing, and if that lasts, protection that nobody watches is ended.
+//! a state that is not known changes nothing, and if that lasts, protection that nobody watches is ended; no more ports are
+//! off by order than the configuration allows, whoever gives orders; where there is a key for orders, one without it is
+//! refused; memory has a bound whatever is said on the bus.
 
 mod executor;
+mod hearing;
 mod memory;
 mod objections;
 mod orders;
@@ -26,10 +29,12 @@ use std::time::Duration;
 use guard::copies_for;
 use units::{Moment, Prob};
 
+use self::hearing::Refusals;
 use crate::bus::Seen;
 use crate::detect::Pattern;
 use crate::journal::{Deed, Entry, Outcome};
-use crate::message::{Condition, Message, Order, PortId, PortState};
+use crate::key::Key;
+use crate::message::{Condition, Order, PortId, PortState};
 
 pub use executor::{Daemon, Executor, ThisHost};
 pub use memory::{Kept, Memory, Obeyed, Protection};
@@ -64,6 +69,10 @@ pub struct Rules {
     pub action: Action,
     /// Whether a planner's orders are obeyed.
     pub obey: bool,
+    /// Ports of this host that may be off by order at a time.
+    pub most_off: u32,
+    /// What orders must be signed with, if anything.
+    pub order_key: Option<Key>,
     /// The bus has many hosts on it: whoever sends acts.
     pub sender_acts: bool,
     /// Ports that were named in the configuration.
@@ -91,6 +100,8 @@ pub struct Actor<E> {
     in_force: BTreeSet<String>,
     /// What was told last about a port, so that it is told once.
     told: BTreeMap<(String, Deed), (Outcome, String)>,
+    /// What was refused before it was taken note of, of late.
+    refusals: Refusals,
     entries: Vec<Entry>,
 }
 
@@ -107,6 +118,7 @@ impl<E: Executor> Actor<E> {
             overruled: BTreeSet::new(),
             in_force: BTreeSet::new(),
             told: BTreeMap::new(),
+            refusals: Refusals::default(),
             entries: Vec::new(),
         }
     }
@@ -123,52 +135,6 @@ impl<E: Executor> Actor<E> {
     /// Why not all is well, if it is not.
     pub fn trouble(&self) -> Option<&str> {
         self.kept.trouble()
-    }
-
-    /// Takes note; [`tick`](Self::tick) acts. What was heard before, or is older, changes nothing.
-    pub fn hear(&mut self, now: Moment, message: &Message) {
-        if !self.concerns_us(message) || !self.seen.is_news(message) {
-            return;
-        }
-        match message {
-            Message::Order(order) => drop(self.orders.insert(order.id.port.clone(), order.clone())),
-            Message::Port(state) => {
-                match state.condition {
-                    Condition::Unknown => drop(self.unknown_since.entry(state.id.clone()).or_insert(now)),
-                    Condition::Healthy | Condition::Corrupting => drop(self.unknown_since.remove(&state.id)),
-                }
-                self.states.insert(state.id.clone(), state.clone());
-                self.keep_alarm(state);
-            }
-        }
-    }
-
-    /// Our own ports, and those at the other ends of their cables. A bus has a hundred thousand others.
-    fn concerns_us(&self, message: &Message) -> bool {
-        let own = |id: &PortId| id.host == self.rules.host;
-        own(message.id())
-            || match message {
-                Message::Order(_) => false,
-                Message::Port(state) => {
-                    state.peer.as_ref().is_some_and(own)
-                        || self.states.contains_key(&state.id)
-                        || self.kept.memory.protected.values().any(|ours| ours.reasons.contains(&state.id))
-                        || self.rules.ports.values().any(|rule| rule.peer.as_ref() == Some(&state.id))
-                }
-            }
-    }
-
-    fn keep_alarm(&mut self, state: &PortState) {
-        let alarms = &mut self.kept.memory.alarms;
-        let changed = match state.condition {
-            _ if state.id.host != self.rules.host => false,
-            Condition::Corrupting => alarms.insert(state.id.port.clone(), state.clone()).as_ref() != Some(state),
-            Condition::Healthy => alarms.remove(&state.id.port).is_some(),
-            Condition::Unknown => false,
-        };
-        if changed {
-            self.kept.save();
-        }
     }
 
     /// Does what is to be done; what was done, and what was not.
@@ -209,14 +175,18 @@ impl<E: Executor> Actor<E> {
         heard.flatten().chain(named).collect()
     }
 
+    fn is_own(&self, id: &PortId, port: &str) -> bool {
+        id.port == port && id.host == self.rules.host
+    }
+
     /// What is received at the other end of this port's cable.
     fn is_far_end(&self, state: &PortState, port: &str) -> bool {
-        let points_here = state.peer.as_ref().is_some_and(|peer| *peer == self.id(port));
+        let points_here = state.peer.as_ref().is_some_and(|peer| self.is_own(peer, port));
         points_here || self.rules.ports.get(port).is_some_and(|rule| rule.peer.as_ref() == Some(&state.id))
     }
 
     fn is_on_cable(&self, state: &PortState, port: &str) -> bool {
-        state.id == self.id(port) || self.is_far_end(state, port)
+        self.is_own(&state.id, port) || self.is_far_end(state, port)
     }
 
     /// Everything that corrupts on this port's cable, in either direction.

@@ -21,6 +21,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::message::{Message, PortState};
@@ -103,12 +104,27 @@ impl fmt::Display for BusError {
 
 impl std::error::Error for BusError {}
 
-/// Opens what a user wrote: `local`, or `redis://…`.
+/// Opens what a user wrote: `local`, `redis://…` or `rediss://…`.
 pub fn open(address: &str) -> Result<Box<dyn Bus>, BusError> {
-    if address == "local" { Ok(Box::new(Local::new())) } else { Ok(Box::new(Redis::open(address)?)) }
+    open_with_ca(address, None)
 }
 
-/// Tells news from repetitions: what every subscriber asks before it acts.
+/// With a certificate authority in PEM to trust instead of those of the system.
+pub fn open_with_ca(address: &str, ca: Option<&Path>) -> Result<Box<dyn Bus>, BusError> {
+    match (address, ca) {
+        ("local", None) => Ok(Box::new(Local::new())),
+        ("local", Some(ca)) => {
+            Err(BusError::Address(format!("bus-ca {}: only a rediss:// bus has certificates", ca.display())))
+        }
+        (url, ca) => Ok(Box::new(Redis::open_with_ca(url, ca)?)),
+    }
+}
+
+/// Keys that a subscriber remembers. More than a host has ports, on both ends of their cables.
+const MOST_SEEN: usize = 16_384;
+
+/// Tells news from repetitions: what every subscriber asks before it acts. Of keys beyond the most that are remembered nothing
+/// is news: whoever invents names must not fill the memory, nor bring back what is over.
 #[derive(Clone, Debug, Default)]
 pub struct Seen(BTreeMap<String, (u64, u64)>);
 
@@ -127,9 +143,22 @@ impl Seen {
                 true
             }
             None => {
-                self.0.insert(key, version);
-                true
+                let has_room = self.0.len() < MOST_SEEN;
+                if has_room {
+                    self.0.insert(key, version);
+                }
+                has_room
             }
         }
+    }
+
+    /// Something of its key was seen before.
+    pub fn knows(&self, message: &Message) -> bool {
+        self.0.contains_key(&message.key())
+    }
+
+    /// No further key can be remembered.
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= MOST_SEEN
     }
 }

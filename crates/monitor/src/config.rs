@@ -26,6 +26,7 @@ use units::{ParseError, nearest};
 
 use crate::act::{Action, PortRule, Rules};
 use crate::detect::{Limits, Pattern};
+use crate::key::Key;
 use crate::source::Selection;
 
 pub use wishes::{PortWish, Wishes, Written};
@@ -92,6 +93,12 @@ pub struct Config {
     pub bus: String,
     pub action: Action,
     pub obey: bool,
+    /// Ports that may be off by order at a time.
+    pub most_off: u32,
+    /// Where the key is that orders must be signed with, and the key.
+    pub order_key: Option<(PathBuf, Key)>,
+    /// The certificate authority of a bus with TLS.
+    pub bus_ca: Option<PathBuf>,
     pub unprotect_on_exit: bool,
     pub metrics: Option<SocketAddr>,
     pub journal: Option<PathBuf>,
@@ -116,6 +123,9 @@ impl Config {
             bus: LOCAL.to_owned(),
             action: Action::None,
             obey: false,
+            most_off: 1,
+            order_key: None,
+            bus_ca: None,
             unprotect_on_exit: false,
             metrics: None,
             journal: None,
@@ -160,6 +170,8 @@ impl Config {
             host: self.host.clone(),
             action: self.action,
             obey: self.obey,
+            most_off: self.most_off,
+            order_key: self.order_key.as_ref().map(|(_, key)| key.clone()),
             sender_acts: self.bus != LOCAL,
             ports: self.rules.clone(),
             watched: self.ports.clone(),

@@ -48,6 +48,8 @@ pub use watch::{Polled, Watch};
 use bus_side::{Publisher, receive};
 use control::Request;
 
+/// How often the watchdog hears that ports are being looked at, however long the interval.
+const ALIVE_EVERY: Duration = Duration::from_secs(10);
 /// How often the actor looks after what it did, at least.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 
@@ -264,7 +266,9 @@ struct Poll<'a> {
 impl Poll<'_> {
     fn run(&mut self, interval: Duration, stop: &PipeReader) {
         let mut next = self.shared.clock.now();
+        tell_systemd(sd_notify::NotifyState::Ready);
         loop {
+            tell_systemd(sd_notify::NotifyState::Watchdog);
             let now = self.shared.clock.now();
             if next <= now {
                 while let Ok(states) = self.recalled.try_recv() {
@@ -274,7 +278,7 @@ impl Poll<'_> {
                 self.look(now);
                 next = after_now(next, interval, now);
             }
-            let ended = self.wait(next.since(self.shared.clock.now()), stop);
+            let ended = self.wait(next.since(self.shared.clock.now()).min(ALIVE_EVERY), stop);
             if ended || self.shared.has_ended() {
                 break;
             }
@@ -340,6 +344,11 @@ impl Poll<'_> {
             let _ = answer.send(cleared.map(|polled| self.publish(polled)));
         }
     }
+}
+
+/// Nobody may be listening.
+fn tell_systemd(state: sd_notify::NotifyState<'_>) {
+    let _ = sd_notify::notify(&[state]);
 }
 
 /// When to poll again: in steps of the interval, and those that were missed are not made up for.

@@ -1,41 +1,48 @@
 //! How reports of meters get to those who compare them: LossRadar, li-thesis §5.2.3, *meters* and *collector*.
 //!
 //! ```text
-//!   meter ──put──▶ Outlet ─bounded queue─▶ Post ══TCP══▶ Inlet ──Received──▶ collector
+//!   meter ──put──▶ Outlet ─bounded queue─▶ Post ══TCP══▶ Inlet ──Queue──▶ collector
 //!                                               ══Redis══▶
 //! ```
 //!
 //! What a report says is not looked at here. Each has the meter's `life`, a number that no other run of a meter has, and
-//! its place in that life, so a report that comes twice is given once, and one that does not come is [`Received::Missing`]:
-//! whoever compares has to know that, or would take what it would have said for lost.
+//! its place in that life, so a report that comes twice is given once, and those that did not come are counted in
+//! [`Received::missing`].
 //!
 //! | file | what it is |
 //! | --- | --- |
 //! | [`mod@post`] | the meter's side: never waits for the network, drops what finds no room and counts it |
 //! | [`inlet`] | the collector's side: any number of meters, told apart by their lives |
 //! | [`collector`] | what reports come to: losses, and who is silent |
-//! | `frame`, `squeeze` | reports as bytes on a connection, and shorter |
-//! | `tcp`, `redis` | the two ways |
+//! | `queue` | reports that wait to be compared, bounded by bytes |
+//! | `frame`, `squeeze`, `seal` | reports as bytes on a connection, shorter, and with a key |
+//! | `tcp`, `listen`, `redis` | the two ways, and who listens at the end of the first |
 //!
-//! Invariants: memory is bounded on both sides whatever a peer sends, or does not; of one life, reports come in order.
+//! Invariants: memory is bounded on both sides whatever a peer sends, or does not; of one life, reports come in order; with a
+//! key nothing is heard that was made, changed or played again by others.
 
 pub mod collector;
 mod frame;
 pub mod inlet;
+mod listen;
 pub mod post;
+pub mod queue;
 mod redis;
+mod seal;
 mod squeeze;
 mod tcp;
 
 use std::fmt;
+use std::path::Path;
 
 use crate::bus::BusError;
 use crate::bus::redis::address::Address;
 
 pub use collector::Collector;
 pub use frame::LONGEST;
-pub use inlet::{Inlet, Received};
+pub use inlet::Inlet;
 pub use post::{Outlet, Post, Sent, post};
+pub use queue::{Queue, Received, Reports, queue};
 
 /// Where reports meet, as a user writes it.
 #[derive(Clone, Debug)]
@@ -67,10 +74,19 @@ impl fmt::Display for Place {
 impl std::str::FromStr for Place {
     type Err = BusError;
 
-    /// `HOST:PORT`, or `redis://…` as for the monitor's bus.
     fn from_str(text: &str) -> Result<Self, BusError> {
+        Self::parse(text, None)
+    }
+}
+
+impl Place {
+    /// `HOST:PORT`, or `redis://…` as for the monitor's bus; with a certificate authority to trust in PEM.
+    pub fn parse(text: &str, ca: Option<&Path>) -> Result<Self, BusError> {
         if text.contains("://") {
-            return Ok(Self::Redis(Box::new(RedisPlace(Address::parse(text)?))));
+            return Ok(Self::Redis(Box::new(RedisPlace(Address::parse(text, ca)?))));
+        }
+        if let Some(ca) = ca {
+            return Err(BusError::Address(format!("bus-ca {}: only a rediss:// bus has certificates", ca.display())));
         }
         match text.rsplit_once(':') {
             Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(Self::Tcp(text.to_owned())),

@@ -14,6 +14,7 @@
 //! | `act` | what is done about a corrupting port, and undone |
 //! | `daemon` | the monitor itself: polls, tells, acts |
 //! | `digests` | how reports of meters get to a collector |
+//! | `key` | what those who trust each other share |
 //! | `journal`, `metrics` | what happened, and how it is going |
 
 pub mod act;
@@ -23,6 +24,7 @@ pub mod daemon;
 pub mod detect;
 pub mod digests;
 pub mod journal;
+pub mod key;
 pub mod message;
 pub mod metrics;
 pub mod reading;

@@ -9,6 +9,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use units::Moment;
 
+use crate::key::Key;
+
 /// A port of a host, written `host/port`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -140,6 +142,35 @@ pub struct Order {
     pub number: u64,
     pub kind: OrderKind,
     pub why: String,
+    /// Shows that its giver has the key, where there is one: 16 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+}
+
+impl Order {
+    /// With the tag of that key.
+    #[must_use]
+    pub fn signed(self, key: &Key) -> Self {
+        let tag = Some(self.tag(key));
+        Self { tag, ..self }
+    }
+
+    /// Whether it was given by someone with the key, and is as it was given.
+    pub fn is_signed(&self, key: &Key) -> bool {
+        self.tag.as_deref() == Some(&*self.tag(key))
+    }
+
+    /// Over all that it says.
+    fn tag(&self, key: &Key) -> String {
+        let Self { id, at, life, number, kind, why, tag: _ } = self;
+        let kind: &[u8] = match kind {
+            OrderKind::Disable => b"disable",
+            OrderKind::Enable => b"enable",
+        };
+        let [at, life, number] = [at.as_ms(), *life, *number].map(u64::to_le_bytes);
+        let parts = [id.host.as_bytes(), id.port.as_bytes(), &at, &life, &number, kind, why.as_bytes()];
+        format!("{:016x}", key.tag("order", &parts))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -165,11 +196,50 @@ impl Message {
         }
     }
 
+    /// The latest life that can be believed: lives begin with the time of day in milliseconds, and clocks may differ by a day.
+    pub fn latest_life(now: Moment) -> u64 {
+        now.as_ms().saturating_add(86_400_000)
+    }
+
+    /// Whether it has a life that nobody can have: it would go before all that is said until then.
+    pub fn is_from_the_future(&self, now: Moment) -> bool {
+        self.version().0 > Self::latest_life(now)
+    }
+
     /// Greater means newer, between messages of one key.
     pub fn version(&self) -> (u64, u64) {
         match self {
             Self::Port(state) => (state.life, state.number),
             Self::Order(order) => (order.life, order.number),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signed_order_can_be_neither_changed_nor_made_without_the_key() {
+        let key = Key::new([7; 16]);
+        let (id, at) = (PortId::new("leaf1", "eth1"), Moment::from_ms(5));
+        let bare = Order { id, at, life: 7, number: 3, kind: OrderKind::Disable, why: "repair".into(), tag: None };
+        let order = bare.clone().signed(&key);
+        assert!(order.is_signed(&key) && !bare.is_signed(&key) && !order.is_signed(&Key::new([8; 16])));
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), order);
+        assert!(!serde_json::to_string(&bare).unwrap().contains("tag"), "as it always was");
+        let changed = |change: fn(&mut Order)| {
+            let mut order = order.clone();
+            change(&mut order);
+            order.is_signed(&key)
+        };
+        assert!(!changed(|order| order.id.port = "eth2".into()));
+        assert!(!changed(|order| (order.id.host, order.id.port) = ("leaf1e".into(), "th1".into())));
+        assert!(!changed(|order| order.life += 1));
+        assert!(!changed(|order| order.number += 1));
+        assert!(!changed(|order| order.at = Moment::from_ms(6)));
+        assert!(!changed(|order| order.kind = OrderKind::Enable));
+        assert!(!changed(|order| order.why.push('!')));
     }
 }

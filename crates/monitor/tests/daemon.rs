@@ -126,7 +126,7 @@ fn a_person_clears_a_port_through_the_socket() {
 fn orders_reach_a_monitor_that_obeys() {
     let order = |number, kind| {
         let id = PortId::new("leaf1", "eth1");
-        Message::Order(Order { id, at: Moment::ZERO, life: 1, number, kind, why: "repair".to_owned() })
+        Message::Order(Order { id, at: Moment::ZERO, life: 1, number, kind, why: "repair".to_owned(), tag: None })
     };
     let host = Host::new("leaf1", "action = \"protect\"\nobey = true");
     let bus = Moody::new();

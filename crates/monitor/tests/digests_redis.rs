@@ -4,11 +4,11 @@ mod redis_server;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use monitor::digests::{Inlet, Place, Received, post};
+use monitor::digests::{Inlet, LONGEST, Place, Received, Reports, post, queue};
+use monitor::key::Key;
 use redis_server::{Keeps, RedisServer};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -19,14 +19,18 @@ fn inlet(server: &RedisServer) -> (Place, Inlet) {
     (place, Inlet::Redis(redis))
 }
 
-fn next(received: &Receiver<Received>) -> Received {
+fn next(received: &Reports) -> Received {
     received.recv_timeout(PATIENCE).unwrap()
+}
+
+fn came(report: &[u8]) -> Received {
+    Received { life: 7, missing: 0, report: report.to_vec() }
 }
 
 /// The stream has to be looked at once before reports are sent: what was there before is not read.
 fn wait_until_read(server: &RedisServer) {
     for _ in 0..1_000 {
-        if server.ask(&["CLIENT", "LIST"]).contains("cmd=xread") {
+        if server.ask(&["CLIENT", "LIST"]).contains("cmd=eval") {
             return;
         }
         thread::sleep(Duration::from_millis(20));
@@ -38,22 +42,22 @@ fn wait_until_read(server: &RedisServer) {
 fn reports_survive_a_redis_that_is_restarted_under_them() {
     let Some(mut server) = RedisServer::start(Keeps::Nothing) else { return };
     let (place, inlet) = inlet(&server);
-    let (mut outlet, post) = post(place, 7);
-    let (put, received) = mpsc::sync_channel(64);
+    let (mut outlet, post) = post(place, 7, None);
+    let (put, received) = queue(1 << 20);
     let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
     thread::scope(|scope| {
         let sending = scope.spawn(|| post.run(&|line| said.lock().unwrap().push_str(line)));
-        scope.spawn(|| inlet.run(&put, &stop, &|_| ()).unwrap());
+        scope.spawn(|| inlet.run(None, &put, &stop, &|_| ()).unwrap());
         wait_until_read(&server);
         for nth in 0..5 {
             outlet.put(vec![nth; 100]);
-            assert_eq!(next(&received), Received::Report { life: 7, report: vec![nth; 100] });
+            assert_eq!(next(&received), came(&[nth; 100]));
         }
         server.kill();
         outlet.put(vec![5; 100]);
         thread::sleep(Duration::from_millis(300));
         server.start_again();
-        assert_eq!(next(&received), Received::Report { life: 7, report: vec![5; 100] });
+        assert_eq!(next(&received), came(&[5; 100]));
         drop(outlet);
         let sent = sending.join().unwrap();
         assert_eq!((sent.reports, sent.dropped), (6, 0));
@@ -67,20 +71,51 @@ fn reports_survive_a_redis_that_is_restarted_under_them() {
 fn an_entry_of_somebody_else_is_told_and_passed_over() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
     let (place, inlet) = inlet(&server);
-    let (mut outlet, post) = post(place, 7);
-    let (put, received) = mpsc::sync_channel(64);
+    let (mut outlet, post) = post(place, 7, None);
+    let (put, received) = queue(1 << 20);
     let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
     thread::scope(|scope| {
         let sending = scope.spawn(|| post.run(&|line| panic!("{line}")));
-        scope.spawn(|| inlet.run(&put, &stop, &|line| said.lock().unwrap().push_str(line)).unwrap());
+        scope.spawn(|| inlet.run(None, &put, &stop, &|line| said.lock().unwrap().push_str(line)).unwrap());
         wait_until_read(&server);
         server.ask(&["XADD", "lab:digests", "*", "message", "{}"]);
         outlet.put(b"ours".to_vec());
-        assert_eq!(next(&received), Received::Report { life: 7, report: b"ours".to_vec() });
+        assert_eq!(next(&received), came(b"ours"));
         drop(outlet);
         sending.join().unwrap();
         stop.store(true, Ordering::Relaxed);
     });
     let said = said.into_inner().unwrap();
     assert!(said.contains("`lab:digests` has an entry that is no report of ours"), "{said}");
+}
+
+/// Whoever can write to the stream can write entries of any length and any name.
+#[test]
+fn with_a_key_only_sealed_reports_are_heard_and_long_entries_stay_in_redis() {
+    let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
+    let key = Key::new([7; 16]);
+    let (place, inlet) = inlet(&server);
+    let (mut sealed, sealing) = post(place.clone(), 7, Some(key.clone()));
+    let (mut forged, forging) = post(place, 7, None);
+    let (put, received) = queue(1 << 20);
+    let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
+    thread::scope(|scope| {
+        let sending = [scope.spawn(|| sealing.run(&|line| panic!("{line}"))), scope.spawn(|| forging.run(&|_| ()))];
+        scope.spawn(|| inlet.run(Some(&key), &put, &stop, &|line| said.lock().unwrap().push_str(line)).unwrap());
+        wait_until_read(&server);
+        let long = "x".repeat(LONGEST + 1_000);
+        server.ask(&["XADD", "lab:digests", "*", "life", "7", "number", "0", "report", &long]);
+        forged.put(b"forged".to_vec());
+        drop(forged);
+        while !said.lock().unwrap().contains("refused") {
+            thread::sleep(Duration::from_millis(20));
+        }
+        sealed.put(b"ours".to_vec());
+        assert_eq!(next(&received), came(b"ours"));
+        drop(sealed);
+        sending.into_iter().for_each(|sending| assert_eq!(sending.join().unwrap().reports, 1));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let said = said.into_inner().unwrap();
+    assert!(said.contains("is no report of ours") && said.contains("was not sealed with our key; refused"), "{said}");
 }

@@ -121,7 +121,7 @@ fn a_link_that_a_person_protected_is_unprotected() {
 #[test]
 fn reboot_orphans_an_alarm() {
     let bus = Moody::new();
-    // A clock that was years ahead, before the reboot.
+    // A clock that was ages ahead, before the reboot.
     let Message::Port(mut state) = said(PortId::new("leaf1", "eth1"), None, Condition::Corrupting, 9) else { return };
     state.life = u64::MAX / 2;
     bus.say(&Message::Port(state.clone()));
@@ -131,7 +131,7 @@ fn reboot_orphans_an_alarm() {
     let host = Host::new("leaf1", "");
     host.ports.receive("eth1", 0);
     host.run(bus.end(), |_| {
-        wait_for("the alarm to be ours", || bus.state("leaf1/eth1").unwrap().life > u64::MAX / 2);
+        wait_for("the alarm to be ours", || bus.state("leaf1/eth1").unwrap().life < u64::MAX / 2);
         wait_for("its end", || bus.condition("leaf1/eth1") == Some(Condition::Healthy));
         wait_for("what is said of a port that is no more", || bus.condition("leaf1/eth9") == Some(Condition::Unknown));
     });

@@ -35,6 +35,7 @@ pub use thresholds::{ThresholdError, Thresholds};
 
 use crate::loss::{Cause, Loss};
 use crate::packet::{Flow, Stamp};
+use crate::rolling::map_bytes;
 
 /// A loss with its cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +181,14 @@ impl Analyzer {
         let causes = self.by_spread(&all, self.interval.nth);
         out.extend(waiting.losses.iter().zip(&causes[count..]).map(|((nth, loss), cause)| judged(*nth, loss, *cause)));
         out
+    }
+
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        let Self { run, interval, waiting, spread, holes, .. } = self;
+        let numbered = [run, &interval.open, &waiting.losses, &spread.losses].map(Vec::capacity).iter().sum::<usize>();
+        let judged = interval.judged.capacity() * size_of::<Loss>();
+        numbered * size_of::<Numbered>() + judged + map_bytes::<Flow, Track>(holes.len())
     }
 
     fn is_run_over(&self, now: Stamp) -> bool {

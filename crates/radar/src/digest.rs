@@ -23,6 +23,7 @@ use std::fmt;
 use crate::signature::{Fields, LANE_BITS, LANES, Signature, fold};
 
 pub use crate::form::FormError;
+pub use form::Packed;
 
 /// Cells that a packet goes into (the thesis's k).
 pub const PLACES: usize = 3;
@@ -48,6 +49,11 @@ impl Shape {
 
     pub fn cells(&self) -> usize {
         self.cells as usize
+    }
+
+    /// What a digest of this shape takes in memory.
+    pub fn bytes(&self) -> usize {
+        self.cells() * size_of::<Cell>()
     }
 
     /// Three cells, none of them twice.
@@ -236,6 +242,31 @@ impl Digest {
         }
         self.packets = self.packets.wrapping_add(other.packets.wrapping_mul(sign as i64));
         Ok(())
+    }
+
+    /// As [`merge`](Self::merge), with one that is still as it was sent: costs what is written of it.
+    pub fn merge_packed(&mut self, other: &Packed) -> Result<(), Mismatch> {
+        self.combine_packed(other, 1)
+    }
+
+    pub fn subtract_packed(&mut self, other: &Packed) -> Result<(), Mismatch> {
+        self.combine_packed(other, u64::MAX)
+    }
+
+    fn combine_packed(&mut self, other: &Packed, sign: u64) -> Result<(), Mismatch> {
+        if self.shape != other.shape() {
+            return Err(Mismatch { ours: self.shape, theirs: other.shape() });
+        }
+        for (place, theirs) in other.cells() {
+            self.cells[place].combine(&theirs, sign);
+        }
+        self.packets = self.packets.wrapping_add(other.packets().wrapping_mul(sign as i64));
+        Ok(())
+    }
+
+    /// What it takes in memory.
+    pub fn bytes(&self) -> usize {
+        self.shape.bytes()
     }
 
     /// Takes out whatever can be told; what cannot stays.

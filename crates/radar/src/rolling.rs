@@ -10,16 +10,20 @@
 //!                    decode stays)
 //! ```
 //!
-//! Memory: one digest, and an entry for each packet that waits.
+//! Memory: one digest, from the first packet on, and an entry for each packet that waits.
 
 use std::collections::BTreeMap;
 
-use crate::digest::{Digest, Left, Mismatch, Shape};
+use crate::digest::{Digest, Left, Mismatch, Packed, Shape};
 use crate::signature::Signature;
 
 #[derive(Debug)]
 pub struct Rolling {
-    difference: Digest,
+    shape: Shape,
+    /// There once anything has passed.
+    difference: Option<Digest>,
+    /// It is not as the last look left it.
+    is_changed: bool,
     waiting: BTreeMap<Signature, Waiting>,
     /// When what is left in the difference was first found not to decode.
     stuck: Option<u64>,
@@ -58,20 +62,36 @@ pub struct Unnamed {
 
 impl Rolling {
     pub fn new(shape: Shape) -> Self {
-        Self { difference: Digest::new(shape), waiting: BTreeMap::new(), stuck: None }
+        Self { shape, difference: None, is_changed: false, waiting: BTreeMap::new(), stuck: None }
     }
 
     /// For what is compared packet by packet.
     pub fn difference(&mut self) -> &mut Digest {
-        &mut self.difference
+        self.is_changed = true;
+        self.difference.get_or_insert_with(|| Digest::new(self.shape))
     }
 
-    pub fn upstream(&mut self, digest: &Digest) -> Result<(), Mismatch> {
-        self.difference.merge(digest)
+    pub fn upstream(&mut self, digest: &Packed) -> Result<(), Mismatch> {
+        if self.is_nothing(digest)? { Ok(()) } else { self.difference().merge_packed(digest) }
     }
 
-    pub fn downstream(&mut self, digest: &Digest) -> Result<(), Mismatch> {
-        self.difference.subtract(digest)
+    pub fn downstream(&mut self, digest: &Packed) -> Result<(), Mismatch> {
+        if self.is_nothing(digest)? { Ok(()) } else { self.difference().subtract_packed(digest) }
+    }
+
+    /// An idle batch takes neither room nor time.
+    fn is_nothing(&self, digest: &Packed) -> Result<bool, Mismatch> {
+        if digest.shape() == self.shape {
+            Ok(digest.is_empty())
+        } else {
+            Err(Mismatch { ours: self.shape, theirs: digest.shape() })
+        }
+    }
+
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        let difference = self.difference.as_ref().map_or(0, Digest::bytes);
+        difference + map_bytes::<Signature, Waiting>(self.waiting.len())
     }
 
     /// Packets that wait for a counterpart.
@@ -81,7 +101,10 @@ impl Rolling {
 
     /// Decodes what can be, at `now`, which never goes back. False if something is left.
     pub fn look(&mut self, now: u64) -> bool {
-        let decoded = self.difference.decode();
+        let Some(difference) = self.difference.as_mut().filter(|_| std::mem::take(&mut self.is_changed)) else {
+            return self.stuck.is_none();
+        };
+        let decoded = difference.decode();
         let lost = decoded.lost.into_iter().map(|(signature, times)| (signature, i64::from(times)));
         let extra = decoded.extra.into_iter().map(|(signature, times)| (signature, -i64::from(times)));
         for (signature, times) in lost.chain(extra) {
@@ -108,11 +131,16 @@ impl Rolling {
             list.push(Found { signature, times: times.unsigned_abs().min(u64::from(u32::MAX)) as u32, since });
         }
         if let Some(since) = self.stuck.take_if(|stuck| *stuck < before) {
-            settled.unnamed = self.difference.decode().left.map(|left| Unnamed { left, since });
-            self.difference.clear();
+            let left = self.difference.take().and_then(|mut difference| difference.decode().left);
+            settled.unnamed = left.map(|left| Unnamed { left, since });
         }
         settled
     }
+}
+
+/// What a map of so many entries takes, about: its nodes are half full at least.
+pub(crate) fn map_bytes<K, V>(entries: usize) -> usize {
+    entries * 2 * (size_of::<K>() + size_of::<V>())
 }
 
 #[cfg(test)]
@@ -164,6 +192,17 @@ mod tests {
         rolling.difference().insert(&signature(300));
         assert!(rolling.look(3));
         assert_eq!(rolling.settle(4, 4).lost.len(), 1);
+    }
+
+    #[test]
+    fn an_idle_wire_takes_no_room_whatever_its_shape() {
+        let mut rolling = Rolling::new(Shape::new(8_192, 1, Fields::ALL));
+        let idle = Packed::from(&Digest::new(Shape::new(8_192, 1, Fields::ALL)));
+        assert!(rolling.upstream(&idle).is_ok() && rolling.downstream(&idle).is_ok());
+        assert!(rolling.look(1));
+        assert_eq!((rolling.bytes(), idle.bytes() < 200), (0, true));
+        let other = Packed::from(&Digest::new(Shape::new(60, 1, Fields::ALL)));
+        assert!(rolling.upstream(&other).is_err());
     }
 
     #[test]

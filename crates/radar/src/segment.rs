@@ -6,22 +6,24 @@
 //!
 //! A packet is lost if it is still missing a batch later; where packets carry a number of the link's, as soon as the far
 //! end has seen one as late. Invariant: what a meter missed, and what passed while not all of them were listening, is never
-//! called lost.
+//! called lost. Memory is what [`Segment::bytes`] says; reports are kept as they were sent until they are compared, and a gap
+//! between two of them costs the same whatever its length.
 
 mod form;
+mod refused;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 
-use crate::digest::{Digest, Mismatch, Shape};
-use crate::rolling::{Found, Rolling, Settled, Unnamed};
+use crate::digest::{Digest, Mismatch, Packed, Shape};
+use crate::rolling::{Found, Rolling, Settled, Unnamed, map_bytes};
 use crate::signature::Signature;
 
 pub use form::{ReportError, SIZE_LIMIT};
+pub use refused::Refused;
 
-/// What a meter saw in one batch.
+/// What a meter saw in one batch: with digests that it fills, or [`Packed`] ones that came from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct Report<D = Digest> {
     pub segment: String,
     pub end: String,
     /// Which life of the meter this is: changes when it starts anew.
@@ -33,11 +35,19 @@ pub struct Report {
     /// Packets that passed and that the meter could not look at.
     pub missed: u64,
     /// What left by this end, into the segment, and the latest number of the link's that went with it.
-    pub out: Digest,
+    pub out: D,
     pub out_number: Option<u32>,
     /// What arrived by this end.
-    pub came: Digest,
+    pub came: D,
     pub came_number: Option<u32>,
+}
+
+impl From<Report> for Report<Packed> {
+    fn from(report: Report) -> Self {
+        let Report { segment, end, life, batch, length, missed, out, out_number, came, came_number } = report;
+        let (out, came) = (Packed::from(&out), Packed::from(&came));
+        Self { segment, end, life, batch, length, missed, out, out_number, came, came_number }
+    }
 }
 
 /// What came of comparing some batches.
@@ -66,54 +76,6 @@ pub struct Lost {
     pub from: Option<usize>,
 }
 
-/// A report that cannot be compared with the others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    Shape {
-        end: String,
-        mismatch: Mismatch,
-    },
-    Length {
-        end: String,
-        ours: u64,
-        theirs: u64,
-    },
-    /// One end too many.
-    Ends {
-        end: String,
-        known: Vec<String>,
-    },
-    /// An end of a black box that knows packets otherwise when they leave than when they arrive.
-    Ways {
-        end: String,
-    },
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shape { end, mismatch } => write!(f, "end {end}: {mismatch}"),
-            Self::Length { end, ours, theirs } => {
-                let ms = |ns: &u64| *ns as f64 / 1e6;
-                write!(f, "end {end} has batches of {} ms, others of {} ms: give all the same", ms(theirs), ms(ours))
-            }
-            Self::Ways { end } => write!(
-                f,
-                "end {end} leaves out other fields of what leaves than of what arrives; with more than two ends: --nat both"
-            ),
-            Self::Ends { end, known } => {
-                let known = known.join(" and ");
-                write!(
-                    f,
-                    "end {end} is one too many, {known} are known: name segments apart, or say how many ends it has"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
-
 /// Batches that are kept while an end is silent.
 const MOST_HELD: usize = 512;
 
@@ -131,8 +93,10 @@ pub struct Segment {
     /// Nothing before this one is judged.
     judged_from: u64,
     ways: Vec<Way>,
-    /// Batches in which a meter missed packets.
+    /// Batches in which a meter missed packets, in order.
     doubtful: VecDeque<u64>,
+    /// What held reports take in memory.
+    held: usize,
 }
 
 #[derive(Debug)]
@@ -140,7 +104,23 @@ struct End {
     name: String,
     life: u64,
     latest: u64,
-    held: BTreeMap<u64, Report>,
+    held: BTreeMap<u64, Held>,
+}
+
+/// A report that waits for those of the other ends.
+#[derive(Debug)]
+struct Held {
+    missed: u64,
+    out: Packed,
+    out_number: Option<u32>,
+    came: Packed,
+    came_number: Option<u32>,
+}
+
+impl Held {
+    fn bytes(&self) -> usize {
+        self.out.bytes() + self.came.bytes() + map_bytes::<u64, Self>(1)
+    }
 }
 
 /// One way through the segment.
@@ -154,6 +134,8 @@ struct Way {
 
 /// Batches for which it is known what was called lost.
 const REMEMBERED: u64 = 1_000;
+/// Packets of each way that are remembered as lost. Of more, those that come after all are extra instead of late.
+const MOST_CALLED: usize = 1 << 16;
 
 impl Segment {
     pub fn new(expected: usize, patience: u64) -> Self {
@@ -166,7 +148,17 @@ impl Segment {
             judged_from: 0,
             ways: Vec::new(),
             doubtful: VecDeque::new(),
+            held: 0,
         }
+    }
+
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        let of_way = |way: &Way| way.rolling.bytes() + map_bytes::<Signature, u64>(way.called.len());
+        let of_end = |end: &End| size_of::<End>() + end.name.len();
+        let ways: usize = self.ways.iter().map(of_way).sum();
+        let ends: usize = self.ends.iter().map(of_end).sum();
+        size_of::<Self>() + ways + ends + self.held + self.doubtful.capacity() * size_of::<u64>()
     }
 
     /// The ends that have spoken, each with its latest batch.
@@ -174,7 +166,8 @@ impl Segment {
         self.ends.iter().map(|end| (end.name.as_str(), end.latest))
     }
 
-    pub fn on_report(&mut self, report: Report) -> Result<Finding, Refused> {
+    pub fn on_report(&mut self, report: impl Into<Report<Packed>>) -> Result<Finding, Refused> {
+        let report = report.into();
         let at = self.end(&report)?;
         let end = &mut self.ends[at];
         let is_new = end.life != report.life || report.batch <= end.latest;
@@ -182,13 +175,16 @@ impl Segment {
         if is_new {
             self.begin_anew();
         } else if self.next.is_some_and(|next| report.batch >= next) {
-            end.held.insert(report.batch, report);
+            let Report { batch, missed, out, out_number, came, came_number, .. } = report;
+            let held = Held { missed, out, out_number, came, came_number };
+            self.held += held.bytes();
+            end.held.insert(batch, held);
         }
         Ok(self.compare())
     }
 
     /// The number of the end that reports, if it fits.
-    fn end(&mut self, report: &Report) -> Result<usize, Refused> {
+    fn end(&mut self, report: &Report<Packed>) -> Result<usize, Refused> {
         let end = || report.end.clone();
         let shapes = [report.out.shape(), report.came.shape()];
         if self.expected > 2 && shapes[0] != shapes[1] {
@@ -220,6 +216,7 @@ impl Segment {
     /// An end came or came back: what passed before is not judged.
     fn begin_anew(&mut self) {
         self.next = None;
+        self.held = 0;
         self.ends.iter_mut().for_each(|end| end.held.clear());
         if self.ends.len() < self.expected {
             return;
@@ -237,14 +234,22 @@ impl Segment {
     /// Compares every batch that all ends have reported.
     fn compare(&mut self) -> Finding {
         let mut finding = Finding::default();
+        let first = self.next;
         while let Some(batch) = self.next {
             let all_there = self.ends.iter().all(|end| end.latest >= batch);
             let too_many = self.ends.iter().any(|end| end.held.len() > MOST_HELD);
             if !all_there && !too_many {
                 break;
             }
+            let held = self.next_held(batch);
+            if held > batch {
+                self.next = Some(held);
+                self.skip(batch, held, &mut finding);
+                continue;
+            }
             self.next = Some(batch + 1);
-            let reports: Vec<Report> = self.ends.iter_mut().filter_map(|end| end.held.remove(&batch)).collect();
+            let reports: Vec<Held> = self.ends.iter_mut().filter_map(|end| end.held.remove(&batch)).collect();
+            self.held -= reports.iter().map(Held::bytes).sum::<usize>();
             if reports.len() == self.expected {
                 self.put(batch, &reports);
                 self.settle(batch, &reports, &mut finding);
@@ -254,18 +259,46 @@ impl Segment {
                 self.settle(batch, &[], &mut finding);
             }
         }
+        if let Some(next) = self.next.filter(|_| self.next != first) {
+            self.ways.iter_mut().for_each(|way| way.called.retain(|_, called| *called + REMEMBERED >= next));
+        }
         finding
     }
 
+    /// The next batch that any end has reported, or that not all ends have passed.
+    fn next_held(&self, batch: u64) -> u64 {
+        let held = self.ends.iter().filter_map(|end| end.held.first_key_value()).map(|(batch, _)| *batch).min();
+        let passed = self.ends.iter().map(|end| end.latest).min().map_or(batch, |latest| latest.saturating_add(1));
+        // Where an end is so far behind that the others cannot wait, nothing is passed.
+        let next = if passed > batch { held.map_or(passed, |held| held.min(passed)) } else { held.unwrap_or(batch) };
+        next.max(batch)
+    }
+
+    /// Batches that no end has reported. After the first few nothing waits any more, and of doubts only the last matter:
+    /// what is in between need not be looked at one by one.
+    fn skip(&mut self, from: u64, to: u64, finding: &mut Finding) {
+        finding.skipped += to - from;
+        let settled = to.min(from.saturating_add(self.patience));
+        for batch in from..settled {
+            self.doubt(batch);
+            self.settle(batch, &[], finding);
+        }
+        for batch in settled.max(to.saturating_sub(4 * self.patience + 1))..to {
+            self.doubt(batch);
+        }
+    }
+
     fn doubt(&mut self, batch: u64) {
-        self.doubtful.push_back(batch);
+        if self.doubtful.back() != Some(&batch) {
+            self.doubtful.push_back(batch);
+        }
         while self.doubtful.front().is_some_and(|old| *old + 4 * self.patience < batch) {
             self.doubtful.pop_front();
         }
     }
 
     /// Adds what all ends have reported of a batch to what is compared.
-    fn put(&mut self, batch: u64, reports: &[Report]) {
+    fn put(&mut self, batch: u64, reports: &[Held]) {
         if reports.iter().any(|report| report.missed > 0) {
             self.doubt(batch);
         }
@@ -285,7 +318,7 @@ impl Segment {
     }
 
     /// Judges what has waited long enough.
-    fn settle(&mut self, batch: u64, reports: &[Report], finding: &mut Finding) {
+    fn settle(&mut self, batch: u64, reports: &[Held], finding: &mut Finding) {
         let mut gave_up = false;
         for way in &mut self.ways {
             let far = |from: usize| Some((reports.get(from)?.out_number, reports.get(1 - from)?.came_number));
@@ -295,9 +328,11 @@ impl Segment {
             let settled = way.rolling.settle((batch + 1).saturating_sub(self.patience), passed);
             gave_up |= settled.unnamed.is_some();
             let doubtful = &self.doubtful;
-            let in_doubt = |found: u64| doubtful.iter().any(|doubt| doubt.abs_diff(found) <= self.patience);
+            let in_doubt = |found: u64| {
+                let near = doubtful.partition_point(|doubt| *doubt < found.saturating_sub(self.patience));
+                doubtful.get(near).is_some_and(|doubt| *doubt <= found.saturating_add(self.patience))
+            };
             way.judge(settled, self.judged_from, in_doubt, finding);
-            way.called.retain(|_, called| *called + REMEMBERED > batch);
         }
         // What was on its way is forgotten with the rest, and would be taken for lost.
         if gave_up {
@@ -313,7 +348,9 @@ impl Way {
             if in_doubt(batch) {
                 finding.unsure += u64::from(times);
             } else {
-                self.called.insert(signature, batch);
+                if self.called.len() < MOST_CALLED {
+                    self.called.insert(signature, batch);
+                }
                 finding.losses.push(Lost { signature, times, batch, from: self.from });
             }
         }

@@ -176,9 +176,17 @@ pub struct FleetWatchArgs {
     #[arg(long, value_name = "FILE")]
     pub topology: PathBuf,
 
-    /// Where monitors publish: redis://HOST.
+    /// Where monitors publish: redis://HOST, or rediss://HOST with TLS.
     #[arg(long, value_name = "URL")]
     pub bus: String,
+
+    /// The certificate authority of a rediss:// bus, in PEM; those of the system if not given.
+    #[arg(long, value_name = "FILE")]
+    pub bus_ca: Option<PathBuf>,
+
+    /// Sign orders with the key that monitors have as their order-key: a file with 32 hexadecimal digits.
+    #[arg(long, value_name = "FILE")]
+    pub order_key: Option<PathBuf>,
 
     /// Share of its paths to the top that every ToR must keep.
     #[arg(long, value_name = "SHARE", default_value = "0.75", value_parser = constraint)]
@@ -206,9 +214,17 @@ pub struct RepairedArgs {
     #[arg(long, value_name = "FILE")]
     pub topology: PathBuf,
 
-    /// Where orders are published: redis://HOST.
+    /// Where orders are published: redis://HOST, or rediss://HOST with TLS.
     #[arg(long, value_name = "URL")]
     pub bus: String,
+
+    /// The certificate authority of a rediss:// bus, in PEM; those of the system if not given.
+    #[arg(long, value_name = "FILE")]
+    pub bus_ca: Option<PathBuf>,
+
+    /// Sign orders with the key that monitors have as their order-key: a file with 32 hexadecimal digits.
+    #[arg(long, value_name = "FILE")]
+    pub order_key: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

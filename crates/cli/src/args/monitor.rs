@@ -14,7 +14,8 @@ pub struct MonitorArgs {
     /// Ports to watch, with * for anything; all that are physical if not given.
     pub ports: Vec<String>,
 
-    /// Look once, print a table and end: exit code 1 if any port is corrupting.
+    /// Look once, print a table and end: exit code 0 if all ports are healthy, 1 if any is corrupting, 3 if nothing could be
+    /// judged.
     ///
     /// Polls twice, an interval apart, and tells counts since boot where that says too little; a file of samples is
     /// replayed whole.
@@ -54,9 +55,23 @@ pub struct MonitorArgs {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
-    /// Where hosts tell each other: `local`, or `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`; local if not given.
+    /// Where hosts tell each other: `local`, or `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, with TLS `rediss://…`; local if not
+    /// given.
     #[arg(long, value_name = "URL")]
     pub bus: Option<String>,
+
+    /// The certificate authority of a rediss:// bus, in PEM; those of the system if not given.
+    #[arg(long, value_name = "FILE")]
+    pub bus_ca: Option<PathBuf>,
+
+    /// Obey only orders that are signed with this key, as `hitless fleet watch --order-key` does: a file with 32 hexadecimal
+    /// digits.
+    #[arg(long, value_name = "FILE")]
+    pub order_key: Option<PathBuf>,
+
+    /// Ports of this host that may be switched off by orders at a time [default: 1].
+    #[arg(long, value_name = "N")]
+    pub most_off: Option<u32>,
 
     /// none: observe and tell; protect: activate the links of corrupting ports, and end that when they are healthy
     /// again [default: none].
@@ -155,6 +170,9 @@ impl MonitorArgs {
             clear_after: self.clear_after,
             quiet: written(&self.quiet),
             bus: self.bus.clone(),
+            bus_ca: self.bus_ca.clone(),
+            order_key: self.order_key.clone(),
+            most_off: self.most_off,
             action: self.action.clone(),
             unprotect_on_exit: self.unprotect_on_exit.then_some(true),
             metrics: written(&self.metrics),

@@ -188,9 +188,18 @@ pub struct MeterArgs {
     /// The interface whose packets are metered.
     pub interface: String,
 
-    /// Where the collector listens, or the Redis server that it reads from: HOST:PORT or redis://HOST:PORT.
+    /// Where the collector listens, or the Redis server that it reads from: HOST:PORT, redis://HOST:PORT, or rediss:// with
+    /// TLS.
     #[arg(long, value_name = "ADDR")]
     pub to: String,
+
+    /// Seal reports with the key that the collector has: a file with 32 hexadecimal digits that its owner alone can read.
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+
+    /// The certificate authority of a rediss:// server, in PEM; those of the system if not given.
+    #[arg(long, value_name = "FILE")]
+    pub bus_ca: Option<PathBuf>,
 
     /// The name of what lies between the meters; both ends say the same.
     #[arg(long, value_name = "NAME")]
@@ -229,13 +238,25 @@ pub struct MeterArgs {
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct CollectArgs {
-    /// Wait here for meters; a port alone means all addresses of this machine.
+    /// Wait here for meters; a port alone means this machine only, 0.0.0.0:PORT all of its addresses.
     #[arg(long, value_name = "ADDR:PORT", required_unless_present = "from")]
     pub listen: Option<String>,
 
-    /// Read what meters have sent to a Redis server.
+    /// Read what meters have sent to a Redis server: `redis://HOST:PORT`, or `rediss://` with TLS.
     #[arg(long, value_name = "URL", conflicts_with = "listen")]
     pub from: Option<String>,
+
+    /// Hear only meters that have the same key: a file with 32 hexadecimal digits that its owner alone can read.
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+
+    /// The certificate authority of a rediss:// server, in PEM; those of the system if not given.
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub bus_ca: Option<PathBuf>,
+
+    /// What may be held in memory, of all segments together; when it is full, those that hold most are forgotten.
+    #[arg(long, value_name = "BYTES", default_value = "256MB")]
+    pub memory: Bytes,
 
     /// End after so many seconds; at Ctrl-C if not given.
     #[arg(long, value_name = "S")]

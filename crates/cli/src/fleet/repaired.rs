@@ -25,14 +25,16 @@ struct Answer {
 
 pub fn run(args: &RepairedArgs, json: bool) -> Done {
     let fabric = super::load(&args.topology)?;
-    let mut bus = bus::open(&args.bus).map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
-    let mut reports = Reports::new(&fabric);
+    let bus = bus::open_with_ca(&args.bus, args.bus_ca.as_deref());
+    let mut bus = bus.map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
+    let mut reports = Reports::new(&fabric).with_key(super::order_key(args.order_key.as_deref())?);
     let link = reports.names().link(&args.link).map_err(|error| Failure::Usage(error.to_string()))?;
     let outside = |error: BusError| Failure::Outside(error.to_string());
     for _ in 0..TRIES {
-        reports.hear_all(&known(&mut *bus, &reports, link).map_err(outside)?);
-        let was_disabled = matches!(reports.trouble(link), Some(Trouble::Disabled { .. }));
         let now = Moment::from_ms(u64::try_from(time_of_day().as_millis()).unwrap_or(u64::MAX));
+        let messages = known(&mut *bus, &reports, link).map_err(outside)?;
+        reports.hear_all(&Reports::possible(now, &messages).0);
+        let was_disabled = matches!(reports.trouble(link), Some(Trouble::Disabled { .. }));
         let orders = repaired(&reports, link, now, now.as_ms(), "repaired");
         if orders.is_empty() {
             return Err(Failure::Usage(format!(

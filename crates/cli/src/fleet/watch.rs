@@ -34,7 +34,9 @@ struct Line<'a> {
 pub fn run(args: &FleetWatchArgs, json: bool) -> Done {
     let fabric = super::load(&args.topology)?;
     let capable = super::capable(args.capable.as_deref(), &Names::of(&fabric))?;
-    let bus = bus::open(&args.bus).map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
+    let bus = bus::open_with_ca(&args.bus, args.bus_ca.as_deref());
+    let bus = bus.map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
+    let key = super::order_key(args.order_key.as_deref())?;
     let mut journal = args.journal.as_deref().map(append).transpose()?;
     let protections = Protections::measured();
     let terms = Terms { budget: PROMPT, ..super::terms(args.constraint, &protections, capable.as_deref()) };
@@ -42,7 +44,7 @@ pub fn run(args: &FleetWatchArgs, json: bool) -> Done {
     let stop = stop_on_ctrl_c();
     let mode = if args.act { "acts" } else { "observes only" };
     say(&format!("{} links, {mode}; Ctrl-C ends it", thousands(fabric.links().len() as u64)));
-    let mut follower = Follower::new(watcher, bus);
+    let mut follower = Follower::new(watcher.with_key(key), bus);
     while !stop.load(Ordering::SeqCst) {
         let now = time();
         for event in follower.step(now, PATIENCE) {

@@ -4,30 +4,32 @@ mod words;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use live::clock::{Clock, time_of_day};
 use live::poll::{self, Readiness};
 use monitor::digests::collector::{News, Summary};
-use monitor::digests::{Collector, Inlet, Place, Received};
+use monitor::digests::{Collector, Inlet, Place, Reports, queue};
 use radar::packet::Stamp;
+use units::Bytes;
 
 use crate::args::CollectArgs;
 use crate::output::{Done, Failure, put, say};
 use words::{json_loss, json_summary, json_trouble, line, summary_text};
 
-/// Reports that may wait to be compared.
-const ROOM: usize = 64;
+/// With less, a few meters with many cells would find no room.
+const LEAST_MEMORY: Bytes = Bytes::new(64_000_000);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often it is looked whether it is time to end.
 const TICK: Duration = Duration::from_millis(20);
 
 pub fn run(args: &CollectArgs, json: bool) -> Done {
     let until = super::seconds(args.seconds)?;
+    let key = super::key(args.key.as_deref())?;
+    let memory = memory(args)?;
     let inlet = inlet(args)?;
     let log = args.log.as_ref().map(|path| {
         let opened = OpenOptions::new().create(true).append(true).open(path);
@@ -37,10 +39,11 @@ pub fn run(args: &CollectArgs, json: bool) -> Done {
     let stop = super::stop_on_signal()?;
     say(&format!("waiting for meters at {}; Ctrl-C ends it", words::place(&inlet)));
     let ending = AtomicBool::new(false);
-    let (put, received) = mpsc::sync_channel(ROOM);
+    // A quarter for reports that come in, half for what segments hold, and the rest for the report that is being compared.
+    let (put, received) = queue(memory / 4);
     let summaries = std::thread::scope(|scope| {
-        let taking = scope.spawn(|| inlet.run(&put, &ending, &say));
-        let collector = Collector::new(args.ends as usize, u64::from(args.patience));
+        let taking = scope.spawn(|| inlet.run(key.as_ref(), &put, &ending, &say));
+        let collector = Collector::new(args.ends as usize, u64::from(args.patience), memory / 2);
         let summaries = compare(collector, &received, &stop, until, &mut out);
         ending.store(true, Ordering::Relaxed);
         let ended = taking.join().unwrap_or(Ok(()));
@@ -49,30 +52,30 @@ pub fn run(args: &CollectArgs, json: bool) -> Done {
     out.summaries(&summaries, args.top)
 }
 
+fn memory(args: &CollectArgs) -> Result<usize, Failure> {
+    if args.memory < LEAST_MEMORY {
+        return Err(Failure::Usage(format!("--memory {}: expected {LEAST_MEMORY} at least", args.memory)));
+    }
+    Ok(usize::try_from(args.memory.get()).unwrap_or(usize::MAX))
+}
+
 fn inlet(args: &CollectArgs) -> Result<Inlet, Failure> {
     if let Some(from) = &args.from {
-        return match from.parse() {
+        return match super::place(from, args.bus_ca.as_deref()) {
             Ok(Place::Redis(place)) => Ok(Inlet::Redis(place)),
             Ok(Place::Tcp(text)) => Err(Failure::Usage(format!("--from {text}: expected redis://HOST[:PORT]"))),
-            Err(error) => Err(Failure::Usage(format!("--from {error}"))),
+            Err(why) => Err(Failure::Usage(format!("--from {why}"))),
         };
     }
     let text = args.listen.as_deref().unwrap_or_default();
-    let whole = if text.contains(':') { text.to_owned() } else { format!("[::]:{text}") };
     let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--listen {text}: {why}"));
-    let address: SocketAddr = whole.parse().map_err(|_| wrong(&"expected ADDRESS:PORT, or a port"))?;
-    match Inlet::listen(address) {
-        // A machine without IPv6.
-        Err(_) if !text.contains(':') => {
-            Inlet::listen(SocketAddr::from(([0; 4], address.port()))).map_err(|error| wrong(&error))
-        }
-        listening => listening.map_err(|error| wrong(&error)),
-    }
+    let address = live::config::parse_address(text).ok_or_else(|| wrong(&"expected ADDRESS:PORT, or a port"))?;
+    Inlet::listen(address).map_err(|error| wrong(&error))
 }
 
 fn compare(
     mut collector: Collector,
-    received: &Receiver<Received>,
+    received: &Reports,
     stop: &io::PipeReader,
     until: Option<Duration>,
     out: &mut Out,
@@ -81,8 +84,7 @@ fn compare(
     let mut next_look = LOOK_EVERY;
     loop {
         match received.recv_timeout(TICK) {
-            Ok(Received::Report { life, report }) => out.news(collector.on_report(now(), life, &report))?,
-            Ok(Received::Missing { life, reports }) => collector.on_missing(life, reports),
+            Ok(received) => out.news(collector.on_report(now(), received.missing, &received.report))?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(collector.finish()),
         }

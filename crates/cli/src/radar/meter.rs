@@ -38,7 +38,8 @@ struct Outcome {
 }
 
 pub fn run(args: &MeterArgs, json: bool) -> Done {
-    let place: Place = args.to.parse().map_err(|error| Failure::Usage(format!("--to {error}")))?;
+    let place = super::place(&args.to, args.bus_ca.as_deref()).map_err(|why| Failure::Usage(format!("--to {why}")))?;
+    let key = super::key(args.key.as_deref())?;
     let until = super::seconds(args.seconds)?;
     let config = config(args)?;
     let mut meter = LiveMeter::open(config.clone()).map_err(|trouble| Failure::Usage(trouble.0))?;
@@ -47,7 +48,7 @@ pub fn run(args: &MeterArgs, json: bool) -> Done {
     if meter.expects_super_frames() {
         say(&advice(&config.interface, "may come, because segmentation or receive offload is on"));
     }
-    let (outlet, post) = digests::post(place, config.life);
+    let (outlet, post) = digests::post(place, config.life, key);
     let clock = Clock::start();
     let (seen, sent) = std::thread::scope(|scope| {
         let sending = scope.spawn(|| post.run(&say));

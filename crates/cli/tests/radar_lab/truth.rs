@@ -68,7 +68,8 @@ fn of_json(loss: &Value) -> String {
 pub fn told(lines: &[Line]) -> Named {
     let mut named = Named::new();
     for line in lines.iter().filter(|line| line.json["kind"] == "loss") {
-        named.entry(of_json(&line.json)).or_default().push(line.at);
+        let times = line.json["times"].as_u64().unwrap() as usize;
+        named.entry(of_json(&line.json)).or_default().extend(std::iter::repeat_n(line.at, times));
     }
     named
 }

@@ -1,10 +1,14 @@
 //! What a planner orders: ports switched off for repair and on again, by a monitor that was told to obey.
+//!
+//! Whoever can write to the bus can give orders. What that can do at worst is bounded here: by a key, if there is one, and by how
+//! many ports may be off at a time, always.
 
 use units::Moment;
 
+use super::hearing::MOST_ORDERS;
 use super::{Actor, Executor, Obeyed};
 use crate::journal::{Deed, Outcome};
-use crate::message::{Order, OrderKind};
+use crate::message::{Message, Order, OrderKind};
 
 impl<E: Executor> Actor<E> {
     pub(super) fn look_at_orders(&mut self, now: Moment) {
@@ -21,13 +25,13 @@ impl<E: Executor> Actor<E> {
             OrderKind::Disable => (Deed::Disable, false),
             OrderKind::Enable => (Deed::Enable, true),
         };
-        let obeyed = self.kept.memory.orders.get(port).copied();
+        let obeyed = self.obeyed(now, port);
         // The bus keeps the latest order; a restarted monitor hears again what it did before.
         if obeyed.is_some_and(|obeyed| (obeyed.life, obeyed.number) >= (order.life, order.number)) {
             return true;
         }
         if let Some(why) = self.order_refused(port, on, obeyed) {
-            if !self.rules.obey {
+            if !self.rules.obey && self.has_room_for(port) {
                 // Should orders be obeyed one day, then those given from then on.
                 let refused = Obeyed { life: order.life, number: order.number, off: obeyed.is_some_and(|was| was.off) };
                 self.kept.memory.orders.insert(port.to_owned(), refused);
@@ -40,6 +44,11 @@ impl<E: Executor> Actor<E> {
             // At the start it may not have been read yet.
             let why = format!("nothing was ever read of it here (ordered because {})", order.why);
             self.say(now, port, deed, Outcome::Refused, &why, None);
+            return false;
+        }
+        if let Some(why) = self.too_many_off(port).filter(|_| !on) {
+            self.say(now, port, deed, Outcome::Refused, &format!("{why} (ordered because {})", order.why), None);
+            // When another is on again.
             return false;
         }
         if !self.acts() {
@@ -55,6 +64,26 @@ impl<E: Executor> Actor<E> {
         self.kept.save();
         self.say(now, port, deed, Outcome::Done, &order.why, None);
         true
+    }
+
+    /// The last order that was obeyed. One with a life from the future, which an earlier version took, must not keep others
+    /// from being heard; that it switched the port off is still true.
+    fn obeyed(&self, now: Moment, port: &str) -> Option<Obeyed> {
+        let obeyed = self.kept.memory.orders.get(port).copied()?;
+        let is_possible = obeyed.life <= Message::latest_life(now);
+        Some(if is_possible { obeyed } else { Obeyed { life: 0, number: 0, ..obeyed } })
+    }
+
+    fn has_room_for(&self, port: &str) -> bool {
+        self.kept.memory.orders.contains_key(port) || self.kept.memory.orders.len() < MOST_ORDERS
+    }
+
+    fn too_many_off(&self, port: &str) -> Option<String> {
+        let orders = &self.kept.memory.orders;
+        let off = orders.iter().filter(|(other, obeyed)| obeyed.off && *other != port).count();
+        let ports = if off == 1 { "1 port is" } else { &format!("{off} ports are") };
+        (off >= self.rules.most_off as usize)
+            .then(|| format!("{ports} off by order already, and most-off = {} allows no more", self.rules.most_off))
     }
 
     fn order_refused(&mut self, port: &str, on: bool, obeyed: Option<Obeyed>) -> Option<String> {

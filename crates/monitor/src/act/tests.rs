@@ -4,7 +4,7 @@ use std::time::Duration;
 use units::{Moment, Prob};
 
 use super::*;
-use crate::message::{Evidence, OrderKind};
+use crate::message::{Evidence, Message, OrderKind};
 
 /// A host whose links do as they are told, and which writes down what it was told.
 #[derive(Debug, Default)]
@@ -69,6 +69,8 @@ fn rules(action: Action) -> Rules {
         host: "leaf1".to_owned(),
         action,
         obey: false,
+        most_off: 1,
+        order_key: None,
         sender_acts: true,
         ports: BTreeMap::new(),
         watched: Vec::new(),
@@ -127,6 +129,7 @@ impl Story {
             number: self.number,
             kind,
             why: "repair".to_owned(),
+            tag: None,
         };
         self.actor.hear(self.now, &Message::Order(order));
     }

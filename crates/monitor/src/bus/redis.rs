@@ -19,15 +19,19 @@
 //! after what is left of the history.
 //!
 //! What is not ours (another type, another text, an entry without our fields) is reported by
-//! [`foreign`](Bus::foreign), never acted upon, never changed.
+//! [`foreign`](Bus::foreign), never acted upon, never changed, but for two things that would silence others for ever: a message
+//! with a life from the future is overwritten by the next one, and a `PREFIX:last` that is not a number begins a new history.
 //!
 //! The user needs the commands EVAL, GET, GETRANGE, SCAN, XREAD and XREVRANGE, and in scripts also TYPE, STRLEN, TIME,
 //! XADD and SET. In a cluster all keys must be in one slot: `prefix={hitless}`, and the address that of its primary.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
+use live::clock::time_of_day;
 use redis::{Cmd, cmd};
+use units::Moment;
 
 use self::address::Address;
 use self::answer::Outcome;
@@ -46,6 +50,12 @@ pub(crate) mod line;
 const PUBLISH: &str = include_str!("redis/publish.lua");
 const HEARTBEAT: &str = include_str!("redis/heartbeat.lua");
 const ALIVE: &str = "alive";
+
+const FUTURE: &str = "has a life from the future";
+
+fn now() -> Moment {
+    Moment::ZERO.after(time_of_day())
+}
 
 /// What is forgotten after ten years may as well be kept.
 const LONGEST_LIFE: u64 = 10 * 365 * 86_400_000;
@@ -74,10 +84,15 @@ enum Judgement {
 }
 
 impl Redis {
-    /// `redis://[USER:PASSWORD@]HOST[:PORT][/DB][?prefix=NAME&history=COUNT]`: by default port 6379, database 0, prefix
-    /// `hitless`, 100,000 messages of history. An error if that is not what it is; Redis need not be there.
+    /// `redis://[USER:PASSWORD@]HOST[:PORT][/DB][?prefix=NAME&history=COUNT]`, or `rediss://…` with TLS: by default port 6379,
+    /// database 0, prefix `hitless`, 100,000 messages of history. An error if that is not what it is; Redis need not be there.
     pub fn open(url: &str) -> Result<Self, BusError> {
-        Ok(Self::end(Line::new(Address::parse(url)?)))
+        Self::open_with_ca(url, None)
+    }
+
+    /// With a certificate authority in PEM to trust instead of those of the system.
+    pub fn open_with_ca(url: &str, ca: Option<&Path>) -> Result<Self, BusError> {
+        Ok(Self::end(Line::new(Address::parse(url, ca)?)))
     }
 
     /// How long to wait for a connection and for each answer, two seconds unless this is said. Not zero.
@@ -109,6 +124,11 @@ impl Redis {
         let readable = String::from_utf8(there).map_err(|_| "is not text".to_owned());
         match readable.and_then(|there| Ok((answer::decode(&key, there.as_bytes())?, there))) {
             Ok((_, there)) if there == text => Ok(Judgement::Same),
+            // Whoever wrote that would otherwise have the last word for ever.
+            Ok((found, there)) if found.is_from_the_future(now()) => {
+                self.foreign.add(format!("`{}` {FUTURE}: overwritten", self.name(&key)));
+                Ok(Judgement::Older(there))
+            }
             Ok((found, _)) if found.version() >= message.version() => Ok(Judgement::Newer),
             Ok((_, there)) => Ok(Judgement::Older(there)),
             Err(why) => {
@@ -188,7 +208,14 @@ impl Bus for Redis {
     }
 
     fn latest(&mut self, keys: &[String]) -> Result<Vec<Option<Message>>, BusError> {
-        self.read(keys)
+        let mut messages = self.read(keys)?;
+        let now = now();
+        for (key, message) in keys.iter().zip(&mut messages) {
+            if message.take_if(|message| message.is_from_the_future(now)).is_some() {
+                self.foreign.add(format!("`{}` {FUTURE}: counts as if it were not there", self.name(key)));
+            }
+        }
+        Ok(messages)
     }
 
     fn recall(&mut self, host: &str) -> Result<Vec<PortState>, BusError> {

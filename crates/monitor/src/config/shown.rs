@@ -37,7 +37,15 @@ impl fmt::Display for Config {
             Action::None => writeln!(f, "action = \"none\"  # observe only")?,
             Action::Protect => writeln!(f, "action = \"protect\"")?,
         }
-        writeln!(f, "obey = {}\nunprotect-on-exit = {}", self.obey, self.unprotect_on_exit)?;
+        writeln!(f, "obey = {}\nmost-off = {}", self.obey, self.most_off)?;
+        for (key, path) in
+            [("order-key", self.order_key.as_ref().map(|(path, _)| path)), ("bus-ca", self.bus_ca.as_ref())]
+        {
+            if let Some(path) = path {
+                writeln!(f, "{key} = {path:?}")?;
+            }
+        }
+        writeln!(f, "unprotect-on-exit = {}", self.unprotect_on_exit)?;
         if let Some(address) = self.metrics {
             writeln!(f, "metrics = \"{address}\"")?;
         }

@@ -12,6 +12,7 @@ use super::{Config, SourceKind};
 use crate::act::PortRule;
 use crate::bus;
 use crate::detect::Flaps;
+use crate::key::Key;
 use crate::message::PortId;
 
 /// A value as somebody wrote it: with quotation marks or, if it is a number, without.
@@ -97,6 +98,9 @@ pub struct Wishes {
     pub bus: Option<String>,
     pub action: Option<String>,
     pub obey: Option<bool>,
+    pub most_off: Option<u32>,
+    pub order_key: Option<PathBuf>,
+    pub bus_ca: Option<PathBuf>,
     pub unprotect_on_exit: Option<bool>,
     pub metrics: Option<Written>,
     pub journal: Option<PathBuf>,
@@ -158,6 +162,9 @@ impl Wishes {
             bus: self.bus.or(other.bus),
             action: self.action.or(other.action),
             obey: self.obey.or(other.obey),
+            most_off: self.most_off.or(other.most_off),
+            order_key: self.order_key.or(other.order_key),
+            bus_ca: self.bus_ca.or(other.bus_ca),
             unprotect_on_exit: self.unprotect_on_exit.or(other.unprotect_on_exit),
             metrics: self.metrics.or(other.metrics),
             journal: self.journal.or(other.journal),
@@ -176,10 +183,14 @@ impl Wishes {
         }
         self.check_ports(&mut config)?;
         self.check_limits(&mut config)?;
-        if let Some(bus) = self.bus {
-            bus::open(&bus).map_err(|error| format!("bus: {error}"))?;
-            config.bus = bus;
+        config.bus = self.bus.unwrap_or(config.bus);
+        config.bus_ca = self.bus_ca.or(config.bus_ca);
+        bus::open_with_ca(&config.bus, config.bus_ca.as_deref()).map_err(|error| format!("bus: {error}"))?;
+        if let Some(path) = self.order_key {
+            let key = Key::read(&path).map_err(|error| format!("order-key: {error}"))?;
+            config.order_key = Some((path, key));
         }
+        config.most_off = self.most_off.unwrap_or(config.most_off);
         set("interval", self.interval.as_ref(), &mut config.interval)?;
         if !(Duration::from_millis(10)..=Duration::from_secs(3_600)).contains(&config.interval) {
             return Err("interval: expected 10ms to 1h".to_owned());

@@ -88,7 +88,9 @@ impl Watch {
     /// What a file or the bus still has of a former life. Alarms are taken over, once, and become ours; the rest is
     /// answered when more is known. Returns what is to be published.
     pub fn recall(&mut self, states: Vec<PortState>, at: Moment) -> Vec<Message> {
-        let life = next_life(Moment::from_ms(self.life), &states);
+        // A life that is not possible is not outdone: nobody would believe one after it.
+        let possible = states.iter().filter(|state| state.life <= Message::latest_life(at)).cloned();
+        let life = next_life(Moment::from_ms(self.life), &possible.collect::<Vec<_>>());
         let overtaken = life > self.life;
         self.life = life;
         self.recalled_at = self.polls;

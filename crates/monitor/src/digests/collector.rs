@@ -8,20 +8,28 @@
 //! A loss is known by its batch, not by the microsecond. For the analysis, which looks for bursts, the losses of a batch are
 //! spread over it, but for those that follow each other in their flow: they were sent together.
 //!
-//! Invariants: no report makes this panic, stall or grow without bound, whoever sent it; what is unsure is said to be.
+//! All segments together take the memory that they are given. When it is full the segment that holds most is forgotten, which is
+//! counted and reported: whoever sends what takes much is the first to lose it, and others go on as if nothing had happened. A
+//! segment whose ends all report is not forgotten for a new one either, and an end that reports is not
+//! taken over by another life.
+//!
+//! Invariants: no report makes this panic, stall or grow beyond its memory, whoever sent it; what is unsure is said to be.
 
+mod news;
 mod watched;
 
 use std::collections::BTreeMap;
 
 use radar::causes::Summary as Causes;
+use radar::digest::Packed;
 use radar::packet::{Flow, Stamp};
 use radar::segment::{Report, ReportError};
-use radar::signature::Fields;
 
+use news::Unlisted;
+pub use news::{LostPacket, News};
 use watched::Watched;
 
-/// Segments at a time; reports of more are refused.
+/// Segments at a time.
 const MOST_SEGMENTS: usize = 1_024;
 /// Batches of another length are nobody's.
 const LENGTHS: std::ops::RangeInclusive<u64> = 1_000_000..=60_000_000_000;
@@ -31,45 +39,6 @@ const FURTHEST: u64 = 60_000_000_000;
 const SILENCE: u64 = 1_000_000_000;
 /// Cells that a meter may have: what is kept of those that wait is bounded.
 const MOST_CELLS: usize = 8_192;
-
-/// A packet that went in and did not come out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostPacket {
-    pub segment: String,
-    /// The end by which it went in, and that where it should have come out; `None` in a black box.
-    pub from: Option<String>,
-    pub to: Option<String>,
-    /// When the batch began in which it was found.
-    pub batch: Stamp,
-    /// Nanoseconds from then until it was known to be lost.
-    pub delay: u64,
-    pub flow: Flow,
-    pub tcp_seq: Option<u32>,
-    pub ip_id: Option<u16>,
-    /// What of the packet is known; the rest is rewritten on the way.
-    pub fields: Fields,
-}
-
-/// What a collector has to tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
-    Lost(Box<LostPacket>),
-    /// An end has reported for the first time.
-    Heard {
-        segment: String,
-        end: String,
-    },
-    Silent {
-        segment: String,
-        end: String,
-    },
-    Back {
-        segment: String,
-        end: String,
-    },
-    /// Something cannot be compared, or not be believed, and what to do about it.
-    Trouble(String),
-}
 
 /// What became of a segment's packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,60 +84,118 @@ pub struct Collector {
     ends: usize,
     /// Batches that a packet may take.
     patience: u64,
+    /// Bytes that all segments may take together.
+    memory: usize,
     segments: BTreeMap<String, Watched>,
-    /// Which meter a life is of.
-    lives: BTreeMap<u64, (String, String)>,
-    /// Reports that could not be used, since the last of them was told.
+    /// Bytes that they take.
+    held: usize,
+    /// Segments that were forgotten because they took too much, and the largest of those since the last look.
+    dropped: u64,
+    largest: Option<(usize, String)>,
+    /// Reports that could not be used, since the last look.
     refused: u64,
+    unlisted: Unlisted,
 }
 
 impl Collector {
-    pub fn new(ends: usize, patience: u64) -> Self {
-        Self { ends, patience, segments: BTreeMap::new(), lives: BTreeMap::new(), refused: 0 }
+    /// `memory` is in bytes, for what all segments hold together.
+    pub fn new(ends: usize, patience: u64, memory: usize) -> Self {
+        Self {
+            ends,
+            patience,
+            memory,
+            segments: BTreeMap::new(),
+            held: 0,
+            dropped: 0,
+            largest: None,
+            refused: 0,
+            unlisted: Unlisted::default(),
+        }
     }
 
-    /// A report has come, at `now`.
-    pub fn on_report(&mut self, now: Stamp, life: u64, bytes: &[u8]) -> Vec<News> {
-        let report = match Report::from_bytes(bytes) {
+    /// Bytes that all segments take, about: never more than was given.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Segments that were forgotten because they held most when the memory was full.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// A report has come, at `now`, and so many before it have not.
+    pub fn on_report(&mut self, now: Stamp, missing: u64, bytes: &[u8]) -> Vec<News> {
+        let report = match Report::packed(bytes) {
             Ok(report) => report,
             Err(error) => return self.refuse(&error_text(error)),
         };
         if let Err(why) = check(now, &report) {
             return self.refuse(&format!("segment {}, end {}: {why}", report.segment, report.end));
         }
-        if self.segments.len() >= MOST_SEGMENTS && !self.segments.contains_key(&report.segment) {
-            return self.refuse(&format!("segment {}: {MOST_SEGMENTS} others are watched already", report.segment));
+        let name = report.segment.clone();
+        if !self.segments.contains_key(&name) && !self.make_room(now) {
+            return self.refuse(&format!("segment {name}: {MOST_SEGMENTS} others are watched already"));
         }
-        if self.lives.len() > 16 * MOST_SEGMENTS {
-            self.lives.clear();
-        }
-        self.lives.insert(life, (report.segment.clone(), report.end.clone()));
-        let new = || Watched::new(report.segment.clone(), self.ends, self.patience);
-        let watched = self.segments.entry(report.segment.clone()).or_insert_with(new);
-        match watched.on_report(now, report) {
-            Ok(news) => news,
-            Err(why) => self.refuse(&why),
-        }
-    }
-
-    /// Reports of a meter were sent and did not come.
-    pub fn on_missing(&mut self, life: u64, reports: u64) {
-        if let Some((segment, end)) = self.lives.get(&life)
-            && let Some(watched) = self.segments.get_mut(segment)
-        {
-            watched.on_missing(end, reports);
-        }
+        let new = || Watched::new(name.clone(), self.ends, self.patience);
+        let watched = self.segments.entry(name.clone()).or_insert_with(new);
+        let before = watched.accounted;
+        let outcome = watched.on_report(now, missing, report, &mut self.unlisted);
+        watched.accounted = watched.bytes();
+        self.held = self.held + watched.accounted - before;
+        self.stay_within_memory();
+        outcome.unwrap_or_else(|why| self.refuse(&why))
     }
 
     /// To be called now and then: who is silent, and what could not be compared.
     pub fn look(&mut self, now: Stamp) -> Vec<News> {
-        self.refused = 0;
-        self.segments.values_mut().flat_map(|watched| watched.look(now)).collect()
+        let mut news: Vec<News> = self.segments.values_mut().flat_map(|watched| watched.look(now)).collect();
+        if let Some((bytes, segment)) = self.largest.take() {
+            let (kb, memory, dropped) = (bytes / 1_000, self.memory / 1_000_000, self.dropped);
+            news.push(News::Trouble(format!(
+                "the memory for segments ({memory} MB) is full: the segments that held most were forgotten, {dropped} so far, \
+                 the largest of them {segment} with {kb} kB; give more --memory, or a --key if these are not your meters"
+            )));
+        }
+        if let more @ 1.. = std::mem::take(&mut self.refused).saturating_sub(1) {
+            news.push(News::Trouble(format!("{more} more reports could not be used")));
+        }
+        news.extend(self.unlisted.take());
+        news
     }
 
     /// There is no more to come.
     pub fn finish(self) -> Vec<Summary> {
         self.segments.into_values().map(Watched::finish).collect()
+    }
+
+    /// Room for one more segment: one of which not all ends report any longer, or ever did, may go for it.
+    fn make_room(&mut self, now: Stamp) -> bool {
+        if self.segments.len() < MOST_SEGMENTS {
+            return true;
+        }
+        let least = self.segments.iter().min_by_key(|(_, watched)| (watched.is_complete(), watched.heard()));
+        let Some((name, _)) = least.filter(|(_, watched)| !watched.is_complete() || watched.is_silent(now)) else {
+            return false;
+        };
+        let name = name.clone();
+        self.forget(&name);
+        true
+    }
+
+    fn stay_within_memory(&mut self) {
+        while self.held > self.memory {
+            let Some((name, most)) = self.segments.iter().max_by_key(|(_, watched)| watched.accounted) else { return };
+            let found = (most.accounted, name.clone());
+            self.forget(&found.1);
+            self.dropped += 1;
+            self.largest = self.largest.take().max(Some(found));
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        if let Some(watched) = self.segments.remove(name) {
+            self.held -= watched.accounted;
+        }
     }
 
     /// Told once between two looks: whoever sends nonsense sends a hundred a second of it.
@@ -182,7 +209,7 @@ fn error_text(error: ReportError) -> String {
     format!("a report that cannot be used: {error}")
 }
 
-fn check(now: Stamp, report: &Report) -> Result<(), String> {
+fn check(now: Stamp, report: &Report<Packed>) -> Result<(), String> {
     if !LENGTHS.contains(&report.length) {
         return Err(format!("batches of {} ns; expected 1 ms to 60 s", report.length));
     }
@@ -199,5 +226,7 @@ fn check(now: Stamp, report: &Report) -> Result<(), String> {
     Ok(())
 }
 
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests;

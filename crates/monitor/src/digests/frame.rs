@@ -1,19 +1,22 @@
 //! Reports on a TCP connection.
 //!
 //! ```text
-//!   both ways, first    "HLRM"  version:8  0:24
+//!   both ways, first    "HLRM"  version:8  sealed:8  0:16, and with a key  nonce:128
+//!   with a key then     proof:64 of the meter, and after it proof:64 of the collector
 //!   then, to the collector, again and again
-//!                       length:32  life:64  number:64  report …
+//!                       length:32  life:64  number:64  report …, and with a key  tag:64
 //! ```
 //!
-//! Numbers are little-endian; `length` is that of everything behind it. The collector says who it is and nothing more.
+//! Numbers are little-endian; `length` is that of everything behind it. The collector says who it is and nothing more. What
+//! proofs and tags are is in `seal`.
 
 use std::fmt;
 use std::io::{self, Read, Write};
 
 use super::Envelope;
+use super::seal::{Session, TAG};
 
-pub const GREETING: [u8; 8] = *b"HLRM\x01\0\0\0";
+const GREETING: [u8; 8] = *b"HLRM\x01\0\0\0";
 const HEAD: usize = 16;
 /// The longest report. What a peer announces beyond that is not read.
 pub const LONGEST: usize = 2 << 20;
@@ -26,6 +29,10 @@ pub enum Broken {
     Version(u8),
     /// A report that is longer or shorter than any.
     Length(u32),
+    /// It seals what it says and we do not, or the other way round.
+    Sealed(bool),
+    /// It does not have the key, or something was changed on the way.
+    Forged,
     Io(io::Error),
 }
 
@@ -37,6 +44,9 @@ impl fmt::Display for Broken {
                 write!(f, "speaks version {version} and we speak {}: use the same hitless at both ends", GREETING[4])
             }
             Self::Length(length) => write!(f, "announced a report of {length} bytes; expected at most {LONGEST}"),
+            Self::Sealed(true) => f.write_str("has a key and we have none: give both the same --key"),
+            Self::Sealed(false) => f.write_str("has no key and we have one: give both the same --key"),
+            Self::Forged => f.write_str("does not have our key"),
             Self::Io(error) => error.fmt(f),
         }
     }
@@ -48,26 +58,41 @@ impl From<io::Error> for Broken {
     }
 }
 
-pub fn check_greeting(said: [u8; 8]) -> Result<(), Broken> {
+/// How one begins, with a key or without.
+pub fn greeting(is_sealed: bool) -> [u8; 8] {
+    let mut greeting = GREETING;
+    greeting[5] = u8::from(is_sealed);
+    greeting
+}
+
+pub fn check_greeting(said: [u8; 8], is_sealed: bool) -> Result<(), Broken> {
     if said[..4] != GREETING[..4] {
         return Err(Broken::Foreign(said));
     }
-    if said[4] == GREETING[4] { Ok(()) } else { Err(Broken::Version(said[4])) }
+    if said[4] != GREETING[4] {
+        return Err(Broken::Version(said[4]));
+    }
+    let theirs = said[5] != 0;
+    if theirs == is_sealed { Ok(()) } else { Err(Broken::Sealed(theirs)) }
 }
 
-pub fn write(to: &mut impl Write, envelope: &Envelope) -> io::Result<()> {
+pub fn write(to: &mut impl Write, envelope: &Envelope, session: Option<&mut Session>) -> io::Result<()> {
     let Envelope { life, number, report } = envelope;
-    let length = (HEAD + report.len()) as u32;
-    let mut bytes = Vec::with_capacity(4 + HEAD + report.len());
-    bytes.extend(length.to_le_bytes());
+    let mut bytes = vec![0; 4];
     bytes.extend(life.to_le_bytes());
     bytes.extend(number.to_le_bytes());
     bytes.extend(report);
+    if let Some(session) = session {
+        let tag = session.tag(&bytes[4..]);
+        bytes.extend(tag);
+    }
+    let length = (bytes.len() - 4) as u32;
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
     to.write_all(&bytes)
 }
 
-/// The next report; `None` where the peer has ended between two. Memory grows with what arrives, not with what is announced.
-pub fn read(from: &mut impl Read) -> Result<Option<Envelope>, Broken> {
+/// The length of what follows; `None` where the peer has ended between two reports.
+pub fn read_length(from: &mut impl Read, is_sealed: bool) -> Result<Option<usize>, Broken> {
     let mut length = [0; 4];
     match from.read_exact(&mut length[..1]) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -75,17 +100,27 @@ pub fn read(from: &mut impl Read) -> Result<Option<Envelope>, Broken> {
     }
     from.read_exact(&mut length[1..])?;
     let length = u32::from_le_bytes(length);
-    let Some(report_len) = (length as usize).checked_sub(HEAD).filter(|len| *len <= LONGEST) else {
-        return Err(Broken::Length(length));
-    };
-    let mut word = [0; 8];
-    let mut next = || from.read_exact(&mut word).map(|()| u64::from_le_bytes(word));
-    let (life, number) = (next()?, next()?);
-    let mut report = Vec::new();
-    if from.by_ref().take(report_len as u64).read_to_end(&mut report)? < report_len {
+    let least = HEAD + if is_sealed { TAG } else { 0 };
+    let fits = (least..=least + LONGEST).contains(&(length as usize));
+    if fits { Ok(Some(length as usize)) } else { Err(Broken::Length(length)) }
+}
+
+/// The report behind its length. Memory grows with what arrives, not with what is announced.
+pub fn read(from: &mut impl Read, length: usize, session: Option<&mut Session>) -> Result<Envelope, Broken> {
+    let mut bytes = Vec::new();
+    if from.by_ref().take(length as u64).read_to_end(&mut bytes)? < length {
         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
     }
-    Ok(Some(Envelope { life, number, report }))
+    if let Some(session) = session {
+        let said = bytes.split_off(length.saturating_sub(TAG));
+        if said != session.tag(&bytes) {
+            return Err(Broken::Forged);
+        }
+    }
+    let word = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_le_bytes(*word));
+    let (life, number) = (word(0), word(8));
+    bytes.drain(..HEAD.min(bytes.len()));
+    Ok(Envelope { life, number, report: bytes })
 }
 
 #[cfg(test)]
@@ -97,7 +132,9 @@ mod tests {
     fn envelopes(mut bytes: &[u8]) -> (Vec<Envelope>, Option<Broken>) {
         let mut found = Vec::new();
         loop {
-            match read(&mut bytes) {
+            match read_length(&mut bytes, false)
+                .and_then(|length| length.map(|len| read(&mut bytes, len, None)).transpose())
+            {
                 Ok(Some(envelope)) => found.push(envelope),
                 Ok(None) => return (found, None),
                 Err(broken) => return (found, Some(broken)),
@@ -111,7 +148,7 @@ mod tests {
             .map(|number| Envelope { life: 7, number, report: vec![number as u8; 5 * number as usize] })
             .collect();
         let mut bytes = Vec::new();
-        sent.iter().for_each(|envelope| write(&mut bytes, envelope).unwrap());
+        sent.iter().for_each(|envelope| write(&mut bytes, envelope, None).unwrap());
         let (found, broken) = envelopes(&bytes);
         assert!(found == sent && broken.is_none());
         for cut in [1, 3, 4, 19, 21] {
@@ -129,10 +166,42 @@ mod tests {
 
     #[test]
     fn who_greets_otherwise_is_told_apart_from_an_older_program() {
-        assert!(check_greeting(GREETING).is_ok());
-        assert!(matches!(check_greeting(*b"HLRM\x02\0\0\0"), Err(Broken::Version(2))));
-        let foreign = check_greeting(*b"GET / HT").unwrap_err().to_string();
+        assert!([true, false].into_iter().all(|is_sealed| check_greeting(greeting(is_sealed), is_sealed).is_ok()));
+        assert!(matches!(check_greeting(greeting(true), false), Err(Broken::Sealed(true))));
+        assert!(matches!(check_greeting(*b"HLRM\x02\0\0\0", false), Err(Broken::Version(2))));
+        let foreign = check_greeting(*b"GET / HT", false).unwrap_err().to_string();
         assert!(foreign.contains("`GET / HT`"), "{foreign}");
+    }
+
+    #[test]
+    fn with_a_key_nothing_that_was_changed_moved_or_played_again_is_taken() {
+        let key = crate::key::Key::new([7; 16]);
+        let session = || Session::new(&key, [1; 16], [2; 16]);
+        let sent: Vec<Envelope> = (0..3).map(|number| Envelope { life: 7, number, report: vec![9; 5] }).collect();
+        let mut bytes = Vec::new();
+        let mut sender = session();
+        sent.iter().for_each(|envelope| write(&mut bytes, envelope, Some(&mut sender)).unwrap());
+        let frames: Vec<&[u8]> = bytes.chunks(bytes.len() / 3).collect();
+        let hear = |frames: &[&[u8]], mut session: Session| -> Result<Vec<Envelope>, Broken> {
+            let bytes = frames.concat();
+            let (mut bytes, mut heard) = (&bytes[..], Vec::new());
+            while let Some(length) = read_length(&mut bytes, true)? {
+                heard.push(read(&mut bytes, length, Some(&mut session))?);
+            }
+            Ok(heard)
+        };
+        assert_eq!(hear(&frames, session()).unwrap(), sent);
+        let [one, two, three] = frames[..] else { panic!("three frames") };
+        for wrong in [vec![one, one], vec![one, three], vec![two, one, three]] {
+            assert!(matches!(hear(&wrong, session()), Err(Broken::Forged)));
+        }
+        let later = Session::new(&key, [3; 16], [2; 16]);
+        assert!(matches!(hear(&frames, later), Err(Broken::Forged)), "recorded on another connection");
+        for bit in 4 * 8..one.len() * 8 {
+            let mut changed = one.to_vec();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(hear(&[&changed], session()), Err(Broken::Forged)), "bit {bit}");
+        }
     }
 
     proptest! {

@@ -4,31 +4,21 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
-use super::squeeze::unsqueeze;
-use super::{Envelope, RedisPlace, redis, tcp};
+use live::clock::Clock;
+
+use super::queue::{Queue, Received, Taken};
+use super::squeeze::is_squeezed;
+use super::{Envelope, RedisPlace, listen, redis};
+use crate::key::Key;
 
 /// Meters' lives that are remembered; the one that was silent longest is forgotten first.
 const MOST_LIVES: usize = 4_096;
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-
-/// What came of a meter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Received {
-    Report {
-        life: u64,
-        report: Vec<u8>,
-    },
-    /// So many reports were sent by a meter and did not come.
-    Missing {
-        life: u64,
-        reports: u64,
-    },
-}
+/// Lines about strangers in so long; more are counted.
+const MOST_LINES: u32 = 10;
+const LINES_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where a collector takes reports from.
 #[derive(Debug)]
@@ -42,11 +32,19 @@ impl Inlet {
         TcpListener::bind(address).map(Self::Tcp)
     }
 
-    /// Until `stop` is set, or nobody listens to `out` any more. `tell` hears of strangers and of failures.
-    pub fn run(&self, out: &SyncSender<Received>, stop: &AtomicBool, tell: &(dyn Fn(&str) + Sync)) -> io::Result<()> {
-        let gate = Gate { out, stop, tell, lives: Mutex::default() };
+    /// Until `stop` is set, or nobody takes from `out` any more. With a key, reports without it are refused. `tell` hears of
+    /// strangers and of failures.
+    pub fn run(
+        &self,
+        key: Option<&Key>,
+        out: &Queue,
+        stop: &AtomicBool,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> io::Result<()> {
+        let gate =
+            Gate { key, out, stop, tell, clock: Clock::start(), lives: Mutex::default(), lines: Mutex::default() };
         match self {
-            Self::Tcp(listener) => tcp::listen(listener, &gate),
+            Self::Tcp(listener) => listen::listen(listener, &gate),
             Self::Redis(place) => {
                 redis::follow(&place.0, &gate);
                 Ok(())
@@ -57,10 +55,13 @@ impl Inlet {
 
 /// What every report passes on its way in, by whichever connection it comes.
 pub(super) struct Gate<'a> {
-    out: &'a SyncSender<Received>,
+    pub key: Option<&'a Key>,
+    out: &'a Queue,
     stop: &'a AtomicBool,
     tell: &'a (dyn Fn(&str) + Sync),
+    clock: Clock,
     lives: Mutex<Lives>,
+    lines: Mutex<Lines>,
 }
 
 impl Gate<'_> {
@@ -68,38 +69,63 @@ impl Gate<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Since it was opened.
+    pub fn now(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// A line for people, unless strangers have caused many of late.
     pub fn tell(&self, line: &str) {
-        (self.tell)(line);
+        let told = self.lines.lock().unwrap_or_else(PoisonError::into_inner).next(self.now());
+        match told {
+            Some(0) => (self.tell)(line),
+            Some(left_out) => (self.tell)(&format!("{line} (and {left_out} more lines before it)")),
+            None => {}
+        }
+    }
+
+    /// Room for so many bytes of a report that are about to be read; `None` once it is time to end.
+    pub fn take(&self, bytes: usize) -> Option<Taken> {
+        self.out.take(bytes, self.stop)
     }
 
     /// False once nobody wants more. Waits for room, and so lets the meter wait.
-    pub fn pass(&self, envelope: Envelope) -> bool {
+    pub fn pass(&self, envelope: Envelope, taken: Option<Taken>) -> bool {
         let Envelope { life, number, report } = envelope;
-        let Some(report) = unsqueeze(&report) else {
+        if !is_squeezed(&report) {
             self.tell("a report that nobody squeezed like that; ignored");
             return true;
-        };
+        }
+        let Some(taken) = taken.or_else(|| self.take(report.len())) else { return false };
         // Held while it is put into the queue: two connections of one meter must not overtake each other.
         let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
         match lives.place(life, number) {
             Place::Repeated => true,
-            Place::After(0) => self.put(Received::Report { life, report }),
-            Place::After(reports) => {
-                self.put(Received::Missing { life, reports }) && self.put(Received::Report { life, report })
-            }
+            Place::After(missing) => self.out.put(Received { life, missing, report }, taken),
         }
     }
+}
 
-    fn put(&self, mut received: Received) -> bool {
-        loop {
-            received = match self.out.try_send(received) {
-                Ok(()) => return true,
-                Err(TrySendError::Disconnected(_)) => return false,
-                Err(TrySendError::Full(_)) if self.is_closed() => return false,
-                Err(TrySendError::Full(received)) => received,
-            };
-            thread::sleep(LOOK_EVERY);
+/// How much was said of late.
+#[derive(Debug, Default)]
+struct Lines {
+    since: Duration,
+    said: u32,
+    left_out: u64,
+}
+
+impl Lines {
+    /// How many lines were left out before this one, if it may be said.
+    fn next(&mut self, now: Duration) -> Option<u64> {
+        if now.saturating_sub(self.since) >= LINES_WITHIN {
+            (self.since, self.said) = (now, 0);
         }
+        if self.said >= MOST_LINES {
+            self.left_out += 1;
+            return None;
+        }
+        self.said += 1;
+        Some(std::mem::take(&mut self.left_out))
     }
 }
 
@@ -163,5 +189,14 @@ mod tests {
         }
         assert_eq!(lives.next.len(), MOST_LIVES);
         assert_eq!(lives.place(2 * MOST_LIVES as u64 - 1, 1), Place::After(0), "the latest are kept");
+    }
+
+    #[test]
+    fn strangers_cannot_fill_the_log() {
+        let mut lines = Lines::default();
+        let said = |lines: &mut Lines, second| lines.next(Duration::from_secs(second));
+        let first: Vec<_> = (0..1_000).filter_map(|_| said(&mut lines, 1)).collect();
+        assert_eq!(first, [0; MOST_LINES as usize]);
+        assert_eq!((said(&mut lines, 12), said(&mut lines, 12)), (Some(990), Some(0)));
     }
 }

@@ -10,6 +10,7 @@ use super::redis::RedisOut;
 use super::squeeze::squeeze;
 use super::tcp::TcpOut;
 use super::{Envelope, Place};
+use crate::key::Key;
 
 /// Reports that may wait: a second or more of them.
 const ROOM: usize = 256;
@@ -52,6 +53,7 @@ pub struct Sent {
 #[derive(Debug)]
 pub struct Post {
     place: Place,
+    key: Option<Key>,
     queue: Receiver<Envelope>,
     shared: Arc<Shared>,
 }
@@ -62,12 +64,12 @@ pub(super) trait Way {
     fn send(&mut self, envelope: &Envelope) -> Result<(), String>;
 }
 
-/// `life` is a number that no other run of a meter has.
-pub fn post(place: Place, life: u64) -> (Outlet, Post) {
+/// `life` is a number that no other run of a meter has; with a key, reports are sealed with it.
+pub fn post(place: Place, life: u64, key: Option<Key>) -> (Outlet, Post) {
     let (queue, waiting) = mpsc::sync_channel(ROOM);
     let shared = Arc::new(Shared::default());
     let outlet = Outlet { queue, life, number: 0, shared: Arc::clone(&shared) };
-    (outlet, Post { place, queue: waiting, shared })
+    (outlet, Post { place, key, queue: waiting, shared })
 }
 
 impl Outlet {
@@ -108,8 +110,8 @@ impl Post {
     /// and when it is back.
     pub fn run(self, tell: &dyn Fn(&str)) -> Sent {
         match &self.place {
-            Place::Tcp(address) => self.carry(&mut TcpOut::new(address), tell),
-            Place::Redis(place) => self.carry(&mut RedisOut::new(&place.0), tell),
+            Place::Tcp(address) => self.carry(&mut TcpOut::new(address, self.key.clone()), tell),
+            Place::Redis(place) => self.carry(&mut RedisOut::new(&place.0, self.key.clone()), tell),
         }
     }
 

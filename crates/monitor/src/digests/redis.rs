@@ -1,6 +1,8 @@
-//! Reports over Redis: a stream of bounded length, `PREFIX:digests`, with the fields `life`, `number` and `report`.
+//! Reports over Redis: a stream of bounded length, `PREFIX:digests`, with the fields `life`, `number` and `report`, and with a
+//! key `tag`.
 //!
-//! A collector starts at the end of the stream; what was trimmed before it came to it is missing like any other report.
+//! Entries are read by a script, because whoever can write to the stream can write entries of any size: what cannot be ours
+//! stays in Redis. A collector starts at the end of the stream; what was trimmed before it came to it is missing like any other report.
 
 use std::time::Duration;
 use std::{cmp, thread};
@@ -9,17 +11,23 @@ use redis::{Value, cmd};
 
 use super::inlet::Gate;
 use super::post::Way;
+use super::seal::entry_tag;
 use super::{Envelope, LONGEST};
 use crate::bus::BusError;
 use crate::bus::redis::address::Address;
 use crate::bus::redis::line::Line;
+use crate::key::Key;
+
+const READ: &str = include_str!("redis/read.lua");
+const LAST: &str = include_str!("redis/last.lua");
 
 /// Reports that Redis is asked to keep at most: some seconds of a few meters.
 const KEPT: usize = 4_096;
-/// Reports asked for at a time.
+/// Reports asked for at a time, and their bytes.
 const AT_A_TIME: usize = 64;
-/// How long Redis is asked to wait for the next report.
-const BLOCK: Duration = Duration::from_millis(100);
+const BYTES_AT_A_TIME: usize = 4 << 20;
+/// The wait where there is nothing new: a script cannot wait for more.
+const PAUSE: Duration = Duration::from_millis(4);
 const WAIT: Duration = Duration::from_millis(50);
 /// Looks before a failure is tried again.
 const TRY_AGAIN: usize = 20;
@@ -33,12 +41,13 @@ pub struct RedisOut {
     line: Line,
     stream: String,
     kept: usize,
+    key: Option<Key>,
 }
 
 impl RedisOut {
-    pub fn new(address: &Address) -> Self {
+    pub fn new(address: &Address, key: Option<Key>) -> Self {
         let kept = cmp::min(address.history, KEPT);
-        Self { stream: stream(address), line: Line::new(address.clone()), kept }
+        Self { stream: stream(address), line: Line::new(address.clone()), kept, key }
     }
 }
 
@@ -48,13 +57,17 @@ impl Way for RedisOut {
         let mut add = cmd("XADD");
         add.arg(&self.stream).arg("MAXLEN").arg("~").arg(self.kept).arg("*");
         add.arg("life").arg(life).arg("number").arg(number).arg("report").arg(report);
+        if let Some(key) = &self.key {
+            add.arg("tag").arg(entry_tag(key, *life, *number, report));
+        }
         self.line.ask("telling a report", &add, Duration::ZERO).map(drop).map_err(|error| error.to_string())
     }
 }
 
 /// Reads until told to end.
 pub fn follow(address: &Address, gate: &Gate<'_>) {
-    let mut reader = Reader { line: Line::new(address.clone()), stream: stream(address), place: None };
+    let (line, stream) = (Line::new(address.clone()), stream(address));
+    let mut reader = Reader { line, stream, place: None, key: gate.key };
     let mut said: Option<String> = None;
     while !gate.is_closed() {
         match reader.read() {
@@ -62,12 +75,18 @@ pub fn follow(address: &Address, gate: &Gate<'_>) {
                 if said.take().is_some() {
                     gate.tell(&format!("{address}: connected again"));
                 }
+                if entries.is_empty() {
+                    thread::sleep(PAUSE);
+                }
                 for entry in entries {
-                    let Some(envelope) = entry else {
-                        gate.tell(&format!("`{}` has an entry that is no report of ours", reader.stream));
-                        continue;
+                    let envelope = match entry {
+                        Ok(envelope) => envelope,
+                        Err(what) => {
+                            gate.tell(&format!("`{}` has an entry that {}", reader.stream, what.in_words()));
+                            continue;
+                        }
                     };
-                    if !gate.pass(envelope) {
+                    if !gate.pass(envelope, None) {
                         return;
                     }
                 }
@@ -84,71 +103,82 @@ pub fn follow(address: &Address, gate: &Gate<'_>) {
     }
 }
 
-struct Reader {
+struct Reader<'a> {
     line: Line,
     stream: String,
     /// The last entry read; the end of the stream when it was first looked at.
     place: Option<String>,
+    key: Option<&'a Key>,
 }
 
-impl Reader {
-    /// `None` for an entry that is not ours.
-    fn read(&mut self) -> Result<Vec<Option<Envelope>>, BusError> {
+/// Why an entry is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unfit {
+    Foreign,
+    /// There is a key, and it does not carry its tag.
+    Forged,
+}
+
+impl Unfit {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Foreign => "is no report of ours",
+            Self::Forged => "was not sealed with our key; refused",
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> Result<Vec<Result<Envelope, Unfit>>, BusError> {
         let doing = format!("reading `{}`", self.stream);
         let place = match self.place.clone() {
             Some(place) => place,
             None => self.end(&doing)?,
         };
         self.place = Some(place.clone());
-        let mut read = cmd("XREAD");
-        read.arg("COUNT").arg(AT_A_TIME).arg("BLOCK").arg(BLOCK.as_millis().to_string());
-        read.arg("STREAMS").arg(&self.stream).arg(&place);
-        let answer = self.line.ask(&doing, &read, BLOCK)?;
-        let Some(entries) = read_answer(&answer) else { return Err(self.line.nonsense(&doing, &answer)) };
+        let mut read = cmd("EVAL");
+        read.arg(READ).arg(1).arg(&self.stream);
+        read.arg(&place).arg(AT_A_TIME).arg(LONGEST + 100).arg(BYTES_AT_A_TIME);
+        let answer = self.line.ask(&doing, &read, Duration::ZERO)?;
+        let Some(entries) = read_answer(&answer, self.key) else { return Err(self.line.nonsense(&doing, &answer)) };
         let Some((last, _)) = entries.last() else { return Ok(Vec::new()) };
         self.place = Some(last.clone());
         Ok(entries.into_iter().map(|(_, envelope)| envelope).collect())
     }
 
     fn end(&mut self, doing: &str) -> Result<String, BusError> {
-        let mut last = cmd("XREVRANGE");
-        last.arg(&self.stream).arg("+").arg("-").arg("COUNT").arg(1);
+        let mut last = cmd("EVAL");
+        last.arg(LAST).arg(1).arg(&self.stream);
         let answer = self.line.ask(doing, &last, Duration::ZERO)?;
-        match list(&answer) {
-            Some([]) => Ok("0-0".to_owned()),
-            Some([entry]) => {
-                list(entry).and_then(|parts| text(parts.first()?)).ok_or_else(|| self.line.nonsense(doing, &answer))
-            }
-            _ => Err(self.line.nonsense(doing, &answer)),
-        }
+        text(&answer).ok_or_else(|| self.line.nonsense(doing, &answer))
     }
 }
 
-type Entry = (String, Option<Envelope>);
+type Entry = (String, Result<Envelope, Unfit>);
 
-/// `[[stream, [[id, [field, value, …]], …]]]`, or nothing if there is nothing new.
-fn read_answer(value: &Value) -> Option<Vec<Entry>> {
-    match value {
-        Value::Nil => Some(Vec::new()),
-        _ => match list(value)? {
-            [stream] => list(list(stream)?.get(1)?)?.iter().map(entry).collect(),
-            _ => None,
-        },
-    }
+/// `[[id, [field, value, …]], …]`.
+fn read_answer(value: &Value, key: Option<&Key>) -> Option<Vec<Entry>> {
+    list(value)?.iter().map(|value| entry(value, key)).collect()
 }
 
-fn entry(value: &Value) -> Option<Entry> {
+fn entry(value: &Value, key: Option<&Key>) -> Option<Entry> {
     let [id, fields] = list(value)? else { return None };
-    Some((text(id)?, list(fields).and_then(envelope)))
+    let (envelope, tag) = match list(fields).and_then(envelope) {
+        Some(found) => found,
+        None => return Some((text(id)?, Err(Unfit::Foreign))),
+    };
+    let is_sealed = key.is_none_or(|key| tag == Some(entry_tag(key, envelope.life, envelope.number, &envelope.report)));
+    Some((text(id)?, if is_sealed { Ok(envelope) } else { Err(Unfit::Forged) }))
 }
 
-fn envelope(fields: &[Value]) -> Option<Envelope> {
+/// What it says, and its tag if it has one.
+fn envelope(fields: &[Value]) -> Option<(Envelope, Option<u64>)> {
     let field = |name: &str| {
         fields.chunks_exact(2).find(|pair| bytes(&pair[0]) == Some(name.as_bytes())).and_then(|pair| bytes(&pair[1]))
     };
     let number = |name: &str| std::str::from_utf8(field(name)?).ok()?.parse().ok();
     let report = field("report").filter(|report| report.len() <= LONGEST)?.to_vec();
-    Some(Envelope { life: number("life")?, number: number("number")?, report })
+    Some((Envelope { life: number("life")?, number: number("number")?, report }, number("tag")))
 }
 
 fn list(value: &Value) -> Option<&[Value]> {
@@ -177,20 +207,37 @@ mod tests {
         Value::BulkString(text.into())
     }
 
+    fn entry(fields: &[&str]) -> Value {
+        Value::Array(vec![bulk("1-1"), Value::Array(fields.iter().map(|field| bulk(field)).collect())])
+    }
+
+    fn found(entries: Vec<Value>, key: Option<&Key>) -> Vec<Result<Envelope, Unfit>> {
+        let found = read_answer(&Value::Array(entries), key).unwrap();
+        found.into_iter().map(|(_, envelope)| envelope).collect()
+    }
+
     #[test]
     fn an_entry_that_is_not_ours_is_told_apart_from_an_answer_that_makes_no_sense() {
-        let entry = |fields: &[&str]| {
-            Value::Array(vec![bulk("1-1"), Value::Array(fields.iter().map(|field| bulk(field)).collect())])
-        };
-        let answer = |entries: Vec<Value>| Value::Array(vec![Value::Array(vec![bulk("s"), Value::Array(entries)])]);
         let ours = Envelope { life: 7, number: 3, report: b"x".to_vec() };
         let fine = entry(&["life", "7", "number", "3", "report", "x"]);
         let strange = entry(&["life", "7", "number", "three", "report", "x"]);
-        let found = read_answer(&answer(vec![fine, strange, entry(&["message", "{}"])])).unwrap();
-        let found: Vec<Option<Envelope>> = found.into_iter().map(|(_, envelope)| envelope).collect();
-        assert_eq!(found, [Some(ours), None, None]);
-        assert_eq!(read_answer(&Value::Nil), Some(Vec::new()));
-        assert_eq!(read_answer(&Value::Okay), None);
-        assert_eq!(read_answer(&answer(vec![Value::Int(3)])), None);
+        let long = entry(&[]);
+        let all = found(vec![fine, strange, entry(&["message", "{}"]), long], None);
+        assert_eq!(all, [Ok(ours), Err(Unfit::Foreign), Err(Unfit::Foreign), Err(Unfit::Foreign)]);
+        assert_eq!(read_answer(&Value::Array(Vec::new()), None), Some(Vec::new()));
+        assert_eq!(read_answer(&Value::Okay, None), None);
+        assert_eq!(read_answer(&Value::Array(vec![Value::Int(3)]), None), None);
+    }
+
+    #[test]
+    fn with_a_key_an_entry_needs_the_tag_of_its_life_and_number() {
+        let key = Key::new([7; 16]);
+        let tag = entry_tag(&key, 7, 3, b"x").to_string();
+        let sealed = entry(&["life", "7", "number", "3", "report", "x", "tag", &tag]);
+        let renumbered = entry(&["life", "7", "number", "4", "report", "x", "tag", &tag]);
+        let bare = entry(&["life", "7", "number", "3", "report", "x"]);
+        let all = found(vec![sealed, renumbered, bare], Some(&key));
+        assert!(all[0].is_ok());
+        assert_eq!(all[1..], [Err(Unfit::Forged), Err(Unfit::Forged)]);
     }
 }

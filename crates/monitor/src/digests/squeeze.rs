@@ -25,19 +25,34 @@ pub fn squeeze(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// `None` if it is not what [`squeeze`] makes, or would be longer than any report.
-pub fn unsqueeze(mut bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
+pub fn unsqueeze(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(walk(bytes, |_, _| ())?);
+    walk(bytes, |zeros, literals| {
+        out.resize(out.len() + zeros, 0);
+        out.extend(literals);
+    })?;
+    Some(out)
+}
+
+/// Whether [`unsqueeze`] would make something of it.
+pub fn is_squeezed(bytes: &[u8]) -> bool {
+    walk(bytes, |_, _| ()).is_some()
+}
+
+/// Each run of zeros with what follows it; the length of all.
+fn walk(mut bytes: &[u8], mut run: impl FnMut(usize, &[u8])) -> Option<usize> {
+    let mut length = 0;
     while !bytes.is_empty() {
         let (zeros, literals) = (take_number(&mut bytes)?, take_number(&mut bytes)?);
         let (taken, rest) = bytes.split_at_checked(literals)?;
-        if zeros + literals > LONGEST - out.len() {
+        if zeros + literals > LONGEST - length {
             return None;
         }
-        out.resize(out.len() + zeros, 0);
-        out.extend(taken);
+        length += zeros + literals;
+        run(zeros, taken);
         bytes = rest;
     }
-    Some(out)
+    Some(length)
 }
 
 fn put_number(mut number: usize, out: &mut Vec<u8>) {

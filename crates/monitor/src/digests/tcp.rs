@@ -1,47 +1,45 @@
-//! Reports over TCP: the meter connects, and connects again.
+//! The meter's way to a collector over TCP: it connects, and connects again.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use super::Envelope;
-use super::frame::{self, Broken, GREETING};
-use super::inlet::Gate;
+use super::frame::{self, Broken};
 use super::post::Way;
+use super::seal::{NONCE, Session, TAG};
+use crate::key::{Key, nonce};
 
 /// How long to wait for a connection, for a greeting, and for room on a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A meter tells of idle batches too; one that is silent for so long is gone.
-const SILENCE: Duration = Duration::from_secs(60);
-/// How often someone who waits looks whether it is time to end.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Connections at a time.
-const MOST: usize = 256;
 
 /// A connection that is there when it is needed.
 #[derive(Debug)]
 pub struct TcpOut {
     address: String,
-    stream: Option<TcpStream>,
+    key: Option<Key>,
+    connected: Option<(TcpStream, Option<Session>)>,
 }
 
 impl TcpOut {
-    pub fn new(address: &str) -> Self {
-        Self { address: address.to_owned(), stream: None }
+    pub fn new(address: &str, key: Option<Key>) -> Self {
+        Self { address: address.to_owned(), key, connected: None }
     }
 
-    fn connect(&self) -> Result<TcpStream, String> {
+    fn connect(&self) -> Result<(TcpStream, Option<Session>), String> {
         let resolved = self.address.to_socket_addrs().map_err(|error| error.to_string())?;
         let mut last = "no such host".to_owned();
         for address in resolved {
-            match greet(&address) {
-                Ok(stream) => return Ok(stream),
+            match greet(&address, self.key.as_ref()) {
+                Ok(connected) => return Ok(connected),
                 Err(Broken::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => {
                     last = "connection refused: is `hitless radar collect` running there?".to_owned();
                 }
                 Err(Broken::Io(error)) if is_timeout(&error) => last = "no answer in time".to_owned(),
+                Err(Broken::Io(error)) if self.key.is_some() && error.kind() == ErrorKind::UnexpectedEof => {
+                    last = "the collector does not take our key: give both the same --key".to_owned();
+                }
+                Err(broken @ (Broken::Sealed(_) | Broken::Forged)) => last = format!("the collector {broken}"),
                 Err(broken) => last = format!("what listens there is no collector of ours: it {broken}"),
             }
         }
@@ -51,26 +49,33 @@ impl TcpOut {
 
 impl Way for TcpOut {
     fn send(&mut self, envelope: &Envelope) -> Result<(), String> {
-        let mut stream = match self.stream.take() {
-            Some(stream) if !has_ended(&stream) => stream,
+        let (mut stream, mut session) = match self.connected.take() {
+            Some((stream, session)) if !has_ended(&stream) => (stream, session),
             _ => self.connect()?,
         };
-        frame::write(&mut stream, envelope).map_err(|error| error.to_string())?;
-        self.stream = Some(stream);
+        frame::write(&mut stream, envelope, session.as_mut()).map_err(|error| error.to_string())?;
+        self.connected = Some((stream, session));
         Ok(())
     }
 }
 
-fn greet(address: &std::net::SocketAddr) -> Result<TcpStream, Broken> {
+fn greet(address: &SocketAddr, key: Option<&Key>) -> Result<(TcpStream, Option<Session>), Broken> {
     let mut stream = TcpStream::connect_timeout(address, PATIENCE)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(&GREETING)?;
-    let mut said = [0; GREETING.len()];
+    stream.write_all(&frame::greeting(key.is_some()))?;
+    let mut said = [0; 8];
     stream.read_exact(&mut said)?;
-    frame::check_greeting(said)?;
-    Ok(stream)
+    frame::check_greeting(said, key.is_some())?;
+    let Some(key) = key else { return Ok((stream, None)) };
+    let (ours, mut theirs, mut proof) = (nonce()?, [0; NONCE], [0; TAG]);
+    stream.read_exact(&mut theirs)?;
+    let session = Session::new(key, theirs, ours);
+    stream.write_all(&ours)?;
+    stream.write_all(&session.meter_proof())?;
+    stream.read_exact(&mut proof)?;
+    if proof == session.collector_proof() { Ok((stream, Some(session))) } else { Err(Broken::Forged) }
 }
 
 /// The collector says nothing after its greeting, so there is only one thing that can be read: that it has gone.
@@ -85,108 +90,32 @@ fn has_ended(stream: &TcpStream) -> bool {
     !matches!(look(), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
-fn is_timeout(error: &io::Error) -> bool {
+pub fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
-/// Takes connections until told to end, each on a thread of its own.
-pub fn listen(listener: &TcpListener, gate: &Gate<'_>) -> io::Result<()> {
-    listener.set_nonblocking(true)?;
-    let connected = &AtomicUsize::new(0);
-    thread::scope(|scope| {
-        while !gate.is_closed() {
-            let (stream, peer) = match listener.accept() {
-                Ok(accepted) => accepted,
-                // Whatever was wrong with that one, others may still come.
-                Err(_) => {
-                    thread::sleep(LOOK_EVERY);
-                    continue;
-                }
-            };
-            if connected.fetch_add(1, Ordering::Relaxed) >= MOST {
-                connected.fetch_sub(1, Ordering::Relaxed);
-                gate.tell(&format!("{peer}: turned away, {MOST} meters are connected already"));
-                continue;
-            }
-            scope.spawn(move || {
-                match serve(stream, gate) {
-                    Ok(()) => {}
-                    Err(_) if gate.is_closed() => {}
-                    Err(Broken::Io(error)) if is_timeout(&error) => gate.tell(&format!("{peer}: silent, and let go")),
-                    Err(broken) => gate.tell(&format!("{peer}: {broken}; let go")),
-                }
-                connected.fetch_sub(1, Ordering::Relaxed);
-            });
-        }
-    });
-    Ok(())
-}
-
-fn serve(mut stream: TcpStream, gate: &Gate<'_>) -> Result<(), Broken> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(LOOK_EVERY))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(&GREETING)?;
-    let mut said = [0; GREETING.len()];
-    let mut patient = Patient { stream: &mut stream, gate, patience: PATIENCE };
-    patient.read_exact(&mut said)?;
-    frame::check_greeting(said)?;
-    patient.patience = SILENCE;
-    while let Some(envelope) = frame::read(&mut patient)? {
-        if !gate.pass(envelope) {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Waits for bytes, but not for ever, and not longer than the collector runs.
-struct Patient<'a> {
-    stream: &'a mut TcpStream,
-    gate: &'a Gate<'a>,
-    patience: Duration,
-}
-
-impl Read for Patient<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut waited = Duration::ZERO;
-        loop {
-            match self.stream.read(buffer) {
-                Err(error) if is_timeout(&error) && waited < self.patience => {
-                    if self.gate.is_closed() {
-                        // `read_exact` would try again after `Interrupted`.
-                        return Err(io::Error::from(ErrorKind::ConnectionAborted));
-                    }
-                    waited += LOOK_EVERY;
-                }
-                result => return result,
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
+    use std::net::{Ipv4Addr, TcpListener};
     use std::sync::Mutex;
-    use std::sync::atomic::AtomicBool;
-    use std::sync::mpsc::{self, Receiver};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
     use super::*;
-    use crate::digests::{Inlet, Place, Received, post};
+    use crate::digests::{Inlet, Place, Received, Reports, post, queue};
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
     /// A collector on a free port, for as long as a story lasts; what it had to say.
-    fn with_collector(story: impl FnOnce(SocketAddr, &Receiver<Received>)) -> String {
+    fn with_collector(key: Option<&Key>, story: impl FnOnce(SocketAddr, &Reports)) -> String {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
-        let (put, received) = mpsc::sync_channel(8);
+        let (put, received) = queue(64 << 10);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let tell = |line: &str| said.lock().unwrap().push_str(line);
-                Inlet::Tcp(listener).run(&put, &stop, &tell).unwrap();
+                Inlet::Tcp(listener).run(key, &put, &stop, &tell).unwrap();
             });
             story(address, &received);
             stop.store(true, Ordering::Relaxed);
@@ -194,20 +123,24 @@ mod tests {
         said.into_inner().unwrap()
     }
 
-    fn next(received: &Receiver<Received>) -> Received {
+    fn next(received: &Reports) -> Received {
         received.recv_timeout(PATIENCE).unwrap()
+    }
+
+    fn came(life: u64, report: &[u8]) -> Received {
+        Received { life, missing: 0, report: report.to_vec() }
     }
 
     #[test]
     fn reports_come_in_order_and_nothing_is_said() {
-        let said = with_collector(|address, received| {
-            let (mut outlet, post) = post(Place::Tcp(address.to_string()), 7);
+        let said = with_collector(None, |address, received| {
+            let (mut outlet, post) = post(Place::Tcp(address.to_string()), 7, None);
             let reports: Vec<Vec<u8>> = (0..20).map(|nth| vec![nth; 1_000]).collect();
             thread::scope(|scope| {
                 let sending = scope.spawn(|| post.run(&|line| panic!("{line}")));
                 for report in &reports {
                     assert!(outlet.put(report.clone()));
-                    assert_eq!(next(received), Received::Report { life: 7, report: report.clone() });
+                    assert_eq!(next(received), came(7, report));
                 }
                 drop(outlet);
                 let sent = sending.join().unwrap();
@@ -222,20 +155,19 @@ mod tests {
         // Nobody listens there now, and nobody else will be given the port while this socket has it.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (mut outlet, post) = post(Place::Tcp(address.to_string()), 7);
+        let (mut outlet, post) = post(Place::Tcp(address.to_string()), 7, None);
         let kept = (0..400).filter(|nth| outlet.put(vec![*nth as u8])).count() as u64;
         assert!(kept < 400);
-        let (put, received) = mpsc::sync_channel(1_000);
+        let (put, received) = queue(1 << 20);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let sending = scope.spawn(|| post.run(&|_| ()));
-            scope.spawn(|| Inlet::Tcp(listener).run(&put, &stop, &|_| ()).unwrap());
+            scope.spawn(|| Inlet::Tcp(listener).run(None, &put, &stop, &|_| ()).unwrap());
             for nth in 0..kept {
-                assert_eq!(next(&received), Received::Report { life: 7, report: vec![nth as u8] });
+                assert_eq!(next(&received), came(7, &[nth as u8]));
             }
             outlet.put(b"last".to_vec());
-            assert_eq!(next(&received), Received::Missing { life: 7, reports: 400 - kept });
-            assert_eq!(next(&received), Received::Report { life: 7, report: b"last".to_vec() });
+            assert_eq!(next(&received), Received { missing: 400 - kept, ..came(7, b"last") });
             drop(outlet);
             assert_eq!(sending.join().unwrap().dropped, 400 - kept);
             stop.store(true, Ordering::Relaxed);
@@ -244,22 +176,22 @@ mod tests {
 
     #[test]
     fn who_speaks_something_else_is_let_go_with_a_line_and_others_go_on() {
-        let said = with_collector(|address, received| {
+        let said = with_collector(None, |address, received| {
             let mut stranger = TcpStream::connect(address).unwrap();
             stranger.set_read_timeout(Some(PATIENCE)).unwrap();
             stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
             let mut heard = Vec::new();
             // Closed with what was not read, which some systems call reset.
             let _ = stranger.read_to_end(&mut heard);
-            assert_eq!(heard, GREETING);
+            assert_eq!(heard, frame::greeting(false));
             let mut liar = TcpStream::connect(address).unwrap();
             liar.set_read_timeout(Some(PATIENCE)).unwrap();
-            liar.write_all(&[&GREETING[..], &u32::MAX.to_le_bytes()].concat()).unwrap();
+            liar.write_all(&[&frame::greeting(false)[..], &u32::MAX.to_le_bytes()].concat()).unwrap();
             let _ = liar.read_to_end(&mut Vec::new());
-            let mut way = TcpOut::new(&address.to_string());
+            let mut way = TcpOut::new(&address.to_string(), None);
             let report = crate::digests::squeeze::squeeze(b"fine");
             way.send(&Envelope { life: 1, number: 0, report }).unwrap();
-            assert_eq!(next(received), Received::Report { life: 1, report: b"fine".to_vec() });
+            assert_eq!(next(received), came(1, b"fine"));
         });
         assert!(said.contains("`GET / HT`") && said.contains("announced a report of 4294967295 bytes"), "{said}");
     }
@@ -271,14 +203,108 @@ mod tests {
             listener.local_addr().unwrap().to_string()
         };
         let envelope = Envelope { life: 1, number: 0, report: Vec::new() };
-        let refused = TcpOut::new(&closed).send(&envelope).unwrap_err();
+        let refused = TcpOut::new(&closed, None).send(&envelope).unwrap_err();
         assert!(refused.contains("is `hitless radar collect` running there?"), "{refused}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         thread::scope(|scope| {
             scope.spawn(|| listener.accept().unwrap().0.write_all(b"220 mail.example ready\r\n").unwrap());
-            let foreign = TcpOut::new(&address).send(&envelope).unwrap_err();
+            let foreign = TcpOut::new(&address, None).send(&envelope).unwrap_err();
             assert!(foreign.contains("no collector of ours") && foreign.contains("`220 mail`"), "{foreign}");
         });
+    }
+
+    fn fine() -> Envelope {
+        Envelope { life: 1, number: 0, report: crate::digests::squeeze::squeeze(b"fine") }
+    }
+
+    #[test]
+    fn with_a_key_only_those_who_have_it_are_heard() {
+        let key = Key::new([7; 16]);
+        let said = with_collector(Some(&key), |address, received| {
+            let address = address.to_string();
+            let refused = |key| TcpOut::new(&address, key).send(&fine()).unwrap_err();
+            let without = refused(None);
+            assert!(without.contains("has a key and we have none"), "{without}");
+            let wrong = refused(Some(Key::new([8; 16])));
+            assert!(wrong.contains("does not take our key"), "{wrong}");
+            TcpOut::new(&address, Some(key.clone())).send(&fine()).unwrap();
+            assert_eq!(next(received), came(1, b"fine"));
+        });
+        assert!(said.contains("does not have our key"), "{said}");
+        with_collector(None, |address, _| {
+            let refused = TcpOut::new(&address.to_string(), Some(key.clone())).send(&fine()).unwrap_err();
+            assert!(refused.contains("has no key and we have one"), "{refused}");
+        });
+    }
+
+    /// All that a meter ever said to one collector, played to it again on a connection of its own.
+    #[test]
+    fn a_recorded_connection_played_again_is_refused() {
+        let key = Key::new([7; 16]);
+        let said = with_collector(Some(&key), |address, received| {
+            let tap = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let tapped = tap.local_addr().unwrap().to_string();
+            let recorded = thread::scope(|scope| {
+                let relay = scope.spawn(|| {
+                    let (mut meter, mut collector) = (tap.accept().unwrap().0, TcpStream::connect(address).unwrap());
+                    let mut recorded = Vec::new();
+                    // Greeting and nonce, each way; proof, each way; the report.
+                    for (from_meter, length) in [(true, 8), (false, 24), (true, 24), (false, 8)] {
+                        let mut bytes = vec![0; length];
+                        let (from, to) =
+                            if from_meter { (&mut meter, &mut collector) } else { (&mut collector, &mut meter) };
+                        from.read_exact(&mut bytes).unwrap();
+                        to.write_all(&bytes).unwrap();
+                        recorded.extend(bytes.iter().filter(|_| from_meter));
+                    }
+                    let mut rest = Vec::new();
+                    meter.read_to_end(&mut rest).unwrap();
+                    collector.write_all(&rest).unwrap();
+                    recorded.extend(rest);
+                    recorded
+                });
+                TcpOut::new(&tapped, Some(key.clone())).send(&fine()).unwrap();
+                relay.join().unwrap()
+            });
+            assert_eq!(next(received), came(1, b"fine"), "as recorded, it was fine");
+            let mut again = TcpStream::connect(address).unwrap();
+            again.set_read_timeout(Some(PATIENCE)).unwrap();
+            again.write_all(&recorded).unwrap();
+            let _ = again.read_to_end(&mut Vec::new());
+            TcpOut::new(&address.to_string(), Some(key.clone())).send(&Envelope { number: 1, ..fine() }).unwrap();
+            assert_eq!(next(received), came(1, b"fine"), "and nothing came in between");
+        });
+        assert!(said.contains("does not have our key"), "{said}");
+    }
+
+    /// As many as there are places, and then some, all of them silent.
+    #[test]
+    fn silent_connections_do_not_shut_out_a_meter() {
+        with_collector(None, |address, received| {
+            let silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
+            let mut way = TcpOut::new(&address.to_string(), None);
+            let mut tries = 0;
+            while let Err(why) = way.send(&fine()) {
+                tries += 1;
+                assert!(tries < 20, "{why}");
+            }
+            assert_eq!(next(received), came(1, b"fine"));
+            drop(silent);
+        });
+    }
+
+    #[test]
+    fn who_sends_a_byte_now_and_then_is_let_go_all_the_same() {
+        let said = with_collector(None, |address, _| {
+            let mut slow = TcpStream::connect(address).unwrap();
+            let bytes = [&frame::greeting(false)[..], &1_000_u32.to_le_bytes(), &[0; 900]].concat();
+            let ended = bytes.iter().any(|byte| {
+                thread::sleep(Duration::from_millis(100));
+                slow.write_all(&[*byte]).is_err()
+            });
+            assert!(ended, "it could go on for ever");
+        });
+        assert!(said.contains("silent, and let go"), "{said}");
     }
 }

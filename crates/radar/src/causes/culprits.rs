@@ -13,7 +13,11 @@ pub struct Summary([u64; Cause::ALL.len()]);
 
 impl Summary {
     pub fn add(&mut self, cause: Cause) {
-        self.0[cause as usize] += 1;
+        self.add_times(cause, 1);
+    }
+
+    pub fn add_times(&mut self, cause: Cause, times: u64) {
+        self.0[cause as usize] += times;
     }
 
     pub fn of(&self, cause: Cause) -> u64 {

@@ -9,7 +9,7 @@
 //! Where few cells have anything in them (nothing passed, or it is a difference), only those are written, each with its
 //! place, in order; the highest bit of `lanes` says so.
 
-use super::{Digest, PLACES, Shape};
+use super::{Cell, Digest, PLACES, Shape};
 use crate::form::{FormError, VERSION};
 use crate::signature::{Fields, LANES};
 
@@ -19,34 +19,119 @@ const CHECK: usize = 4;
 
 impl Digest {
     pub fn to_bytes(&self) -> Vec<u8> {
+        let (form, written) = self.form();
+        let mut out = Vec::with_capacity(form.size(written));
+        out.extend(MAGIC);
+        out.extend([VERSION, self.shape.fields.to_bits()]);
+        out.extend((form.lanes | if form.is_sparse { SPARSE } else { 0 }).to_le_bytes());
+        out.extend(self.shape.cells.to_le_bytes());
+        out.extend(self.shape.seed.to_le_bytes());
+        out.extend(self.packets.to_le_bytes());
+        self.write_cells(form, &mut out);
+        out.extend(crc32fast::hash(&out).to_le_bytes());
+        out
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormError> {
+        let Well { shape, packets, form, body } = Well::read(bytes)?;
+        let mut digest = Self::new(shape);
+        digest.packets = packets;
+        for (place, cell) in form.cells(body) {
+            digest.cells[place] = cell;
+        }
+        Ok(digest)
+    }
+
+    /// The shorter form, and how many cells are written in it.
+    fn form(&self) -> (Form, usize) {
         let used = (0..LANES).filter(|lane| self.cells.iter().any(|cell| cell.lanes[*lane] != 0));
         let lanes = used.fold(0u16, |bits, lane| bits | 1 << lane);
         let filled = self.cells.iter().filter(|cell| !cell.is_empty()).count();
         let is_sparse = filled * 3 / 2 < self.cells.len() && self.cells.len() <= most_sparse(filled);
-        let form = Form { lanes, is_sparse };
-        let mut out = Vec::with_capacity(form.size(if is_sparse { filled } else { self.cells.len() }));
-        out.extend(MAGIC);
-        out.extend([VERSION, self.shape.fields.to_bits()]);
-        out.extend((lanes | if is_sparse { SPARSE } else { 0 }).to_le_bytes());
-        out.extend(self.shape.cells.to_le_bytes());
-        out.extend(self.shape.seed.to_le_bytes());
-        out.extend(self.packets.to_le_bytes());
+        (Form { lanes, is_sparse }, if is_sparse { filled } else { self.cells.len() })
+    }
+
+    fn write_cells(&self, form: Form, out: &mut Vec<u8>) {
         for (place, cell) in self.cells.iter().enumerate() {
-            if is_sparse && cell.is_empty() {
+            if form.is_sparse && cell.is_empty() {
                 continue;
             }
-            if is_sparse {
+            if form.is_sparse {
                 out.extend((place as u64).to_le_bytes());
             }
             out.extend(cell.count.to_le_bytes());
             out.extend(cell.check.to_le_bytes());
             form.chosen().for_each(|lane| out.extend(cell.lanes[lane].to_le_bytes()));
         }
-        out.extend(crc32fast::hash(&out).to_le_bytes());
-        out
+    }
+}
+
+/// A digest as it was sent. A few bytes may stand for thousands of empty cells: they take that room only where they are
+/// added up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    shape: Shape,
+    packets: i64,
+    form: Form,
+    body: Box<[u8]>,
+    is_empty: bool,
+}
+
+impl Packed {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormError> {
+        let Well { shape, packets, form, body } = Well::read(bytes)?;
+        Ok(Self::new(shape, packets, form, body.into()))
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormError> {
+    fn new(shape: Shape, packets: i64, form: Form, body: Box<[u8]>) -> Self {
+        let is_empty = form.cells(&body).all(|(_, cell)| cell.is_empty());
+        Self { shape, packets, form, body, is_empty }
+    }
+
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Packets put in, less those taken out: as whoever sent it says.
+    pub fn packets(&self) -> i64 {
+        self.packets
+    }
+
+    /// Nothing passed.
+    pub fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// What it takes in memory.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.body.len()
+    }
+
+    pub(super) fn cells(&self) -> impl Iterator<Item = (usize, Cell)> {
+        self.form.cells(&self.body)
+    }
+}
+
+impl From<&Digest> for Packed {
+    fn from(digest: &Digest) -> Self {
+        let (form, written) = digest.form();
+        let mut body = Vec::with_capacity(form.size(written) - HEAD - CHECK);
+        digest.write_cells(form, &mut body);
+        Self::new(digest.shape, digest.packets, form, body.into())
+    }
+}
+
+/// Bytes that were found to be a digest.
+struct Well<'a> {
+    shape: Shape,
+    packets: i64,
+    form: Form,
+    /// The cells that are written.
+    body: &'a [u8],
+}
+
+impl<'a> Well<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Self, FormError> {
         let head: &[u8; HEAD] = bytes.first_chunk().ok_or(FormError::Foreign)?;
         if head[..4] != MAGIC {
             return Err(FormError::Foreign);
@@ -61,27 +146,24 @@ impl Digest {
         let all = cells as usize;
         let fits =
             |written: &usize| *written == all || form.is_sparse && *written < all && all <= most_sparse(*written);
-        let written = form.cells(bytes.len()).filter(fits).ok_or(FormError::Malformed)?;
+        form.written(bytes.len()).filter(fits).ok_or(FormError::Malformed)?;
         if !(PLACES..=Shape::MOST_CELLS).contains(&all) || form.lanes >> LANES != 0 {
             return Err(FormError::Malformed);
         }
-        let (body, check) = bytes.split_at(bytes.len() - CHECK);
-        if check != crc32fast::hash(body).to_le_bytes() {
+        let (covered, check) = bytes.split_at(bytes.len() - CHECK);
+        if check != crc32fast::hash(covered).to_le_bytes() {
             return Err(FormError::Corrupted);
         }
-        let mut words = body[12..].as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
-        let mut next = || words.next().unwrap_or(0);
-        let mut digest = Self::new(Shape { cells, seed: next(), fields });
-        digest.packets = next() as i64;
+        let [seed, packets] = [word(&head[12..]), word(&head[20..])];
+        let body = &covered[HEAD..];
         let mut from = 0;
-        for nth in 0..written {
-            let place = if form.is_sparse { next() as usize } else { nth };
-            let cell = digest.cells.get_mut(place).filter(|_| place >= from).ok_or(FormError::Malformed)?;
+        for (place, _) in form.cells(body) {
+            if !(from..all).contains(&place) {
+                return Err(FormError::Malformed);
+            }
             from = place + 1;
-            (cell.count, cell.check) = (next() as i64, next());
-            form.chosen().for_each(|lane| cell.lanes[lane] = next());
         }
-        Ok(digest)
+        Ok(Self { shape: Shape { cells, seed, fields }, packets: packets as i64, form, body })
     }
 }
 
@@ -92,8 +174,13 @@ fn most_sparse(written: usize) -> usize {
     (1 << 16).max(written.saturating_mul(16))
 }
 
+/// The first eight bytes as a number.
+fn word(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 /// What is written of each cell.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Form {
     lanes: u16,
     is_sparse: bool,
@@ -113,8 +200,20 @@ impl Form {
     }
 
     /// How many cells so many bytes have, if they end with one.
-    fn cells(self, bytes: usize) -> Option<usize> {
+    fn written(self, bytes: usize) -> Option<usize> {
         let all = bytes.checked_sub(HEAD + CHECK)?;
         all.is_multiple_of(self.cell()).then_some(all / self.cell())
+    }
+
+    /// The cells that are written, each with its place.
+    fn cells(self, body: &[u8]) -> impl Iterator<Item = (usize, Cell)> {
+        body.chunks_exact(self.cell()).enumerate().map(move |(nth, bytes)| {
+            let mut words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+            let mut next = || words.next().unwrap_or(0);
+            let place = if self.is_sparse { usize::try_from(next()).unwrap_or(usize::MAX) } else { nth };
+            let mut cell = Cell { count: next() as i64, check: next(), ..Cell::default() };
+            self.chosen().for_each(|lane| cell.lanes[lane] = next());
+            (place, cell)
+        })
     }
 }

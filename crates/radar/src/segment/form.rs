@@ -10,7 +10,7 @@
 use std::fmt;
 
 use super::Report;
-use crate::digest::{Digest, FormError};
+use crate::digest::{Digest, FormError, Packed};
 
 const MAGIC: [u8; 4] = *b"HLRR";
 const VERSION: u8 = 1;
@@ -66,6 +66,19 @@ impl Report {
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ReportError> {
+        Self::read(bytes, Digest::from_bytes)
+    }
+}
+
+impl Report<Packed> {
+    /// As [`Report::from_bytes`], and takes no more memory than the bytes do.
+    pub fn packed(bytes: &[u8]) -> Result<Self, ReportError> {
+        Self::read(bytes, Packed::from_bytes)
+    }
+}
+
+impl<D> Report<D> {
+    fn read(bytes: &[u8], digest: impl Fn(&[u8]) -> Result<D, FormError>) -> Result<Self, ReportError> {
         let mut rest = Rest(bytes);
         if rest.array::<4>().map_err(|_| ReportError::Foreign)? != MAGIC {
             return Err(ReportError::Foreign);
@@ -79,7 +92,8 @@ impl Report {
             [rest.array()?, rest.array()?, rest.array()?, rest.array()?].map(u64::from_le_bytes);
         let number = |bytes| Some(u32::from_le_bytes(bytes)).filter(|number| *number != u32::MAX);
         let [out_number, came_number] = [rest.array()?, rest.array()?].map(number);
-        let (out, came) = (rest.digest()?, rest.digest()?);
+        let mut next = || digest(rest.digest()?).map_err(ReportError::Digest);
+        let (out, came) = (next()?, next()?);
         if !rest.0.is_empty() || length == 0 {
             return Err(ReportError::Malformed);
         }
@@ -108,8 +122,8 @@ impl<'a> Rest<'a> {
         if is_plain { Ok(name.to_owned()) } else { Err(ReportError::Malformed) }
     }
 
-    fn digest(&mut self) -> Result<Digest, ReportError> {
+    fn digest(&mut self) -> Result<&'a [u8], ReportError> {
         let len = u32::from_le_bytes(self.array()?) as usize;
-        Digest::from_bytes(self.take(len)?).map_err(ReportError::Digest)
+        self.take(len)
     }
 }

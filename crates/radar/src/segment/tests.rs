@@ -130,6 +130,42 @@ fn a_long_gap_in_reports_makes_no_losses() {
     assert_eq!((all.losses.len(), all.skipped, all.unsure), (0, 16, 1));
 }
 
+/// One batch at a time this would take hours.
+#[test]
+fn a_gap_of_a_trillion_batches_is_not_walked_one_by_one() {
+    let mut link = link();
+    link.on_report(report("a", 13, &[1], &[])).unwrap();
+    link.on_report(report("b", 13, &[], &[])).unwrap();
+    let far = 1_000_000_000_000;
+    link.on_report(report("a", far, &[2], &[])).unwrap();
+    let gap = link.on_report(report("b", far, &[], &[])).unwrap();
+    assert_eq!((gap.losses.len(), gap.unsure, gap.skipped), (0, 1, far - 14));
+    // What passes just behind the gap is in doubt; later it is judged again.
+    let mut all = Finding::default();
+    for batch in far + 1..far + 9 {
+        link.on_report(report("a", batch, if batch == far + 6 { &[3] } else { &[] }, &[])).unwrap();
+        let finding = link.on_report(report("b", batch, &[], &[])).unwrap();
+        all.unsure += finding.unsure;
+        all.losses.extend(finding.losses);
+    }
+    assert_eq!((names(&all), all.unsure), (vec![(signature(3), far + 6, Some(0))], 1));
+}
+
+#[test]
+fn a_report_takes_no_more_memory_than_its_bytes_until_it_is_compared() {
+    let shape = Shape::new(8_192, SHAPE, Fields::ALL);
+    let empty =
+        |end, batch| Report { out: Digest::new(shape), came: Digest::new(shape), ..report(end, batch, &[], &[]) };
+    let mut segment = Segment::new(2, 1);
+    segment.on_report(empty("a", 10)).unwrap();
+    segment.on_report(empty("b", 10)).unwrap();
+    (11..500).for_each(|batch| drop(segment.on_report(empty("a", batch)).unwrap()));
+    assert!(segment.bytes() < 489 * 1_000, "{} bytes for 489 idle reports", segment.bytes());
+    assert_eq!(Report::packed(&empty("a", 10).to_bytes()), Ok(empty("a", 10).into()));
+    (11..500).for_each(|batch| drop(segment.on_report(empty("b", batch)).unwrap()));
+    assert!(segment.bytes() < 10_000, "{} bytes when all is compared", segment.bytes());
+}
+
 #[test]
 fn reports_that_come_too_late_are_not_kept() {
     let mut link = link();

@@ -25,6 +25,8 @@ struct JsonLoss<'a> {
     dst_port: Option<u16>,
     tcp_seq: Option<u32>,
     ip_id: Option<u16>,
+    /// Packets that were all alike.
+    times: u32,
     delay_ms: f64,
 }
 
@@ -104,6 +106,7 @@ pub fn json_loss(lost: &LostPacket) -> String {
         dst_port: destination.then_some(dst_port),
         tcp_seq: lost.tcp_seq,
         ip_id: lost.ip_id,
+        times: lost.times,
         delay_ms: lost.delay as f64 / 1e6,
     })
 }
@@ -158,9 +161,10 @@ pub fn line(lost: &LostPacket) -> String {
         (Some(from), Some(to)) => format!("{from} > {to}"),
         _ => "black box".to_owned(),
     };
+    let times = if lost.times > 1 { format!("  {} times", lost.times) } else { String::new() };
     let number = |name: &str, value: Option<u64>| value.map_or(String::new(), |value| format!("  {name} {value}"));
     format!(
-        "{}  {}  {way}  {}{}{}  after {:.0} ms",
+        "{}  {}  {way}  {}{}{}{times}  after {:.0} ms",
         time(lost.batch.0),
         lost.segment,
         lost.flow,

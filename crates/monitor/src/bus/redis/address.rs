@@ -1,9 +1,11 @@
-//! `redis://[USER:PASSWORD@]HOST[:PORT][/DB][?prefix=NAME&history=COUNT]`, as a user writes it; or, for a server on this
-//! machine that listens on a socket file, `redis+unix:///PATH[?prefix=NAME&history=COUNT]`.
+//! `redis://[USER:PASSWORD@]HOST[:PORT][/DB][?prefix=NAME&history=COUNT]`, as a user writes it; `rediss://…` for TLS, with the
+//! system's certificate authorities or one of the user's own; or, for a server on this machine that listens on a socket file,
+//! `redis+unix:///PATH[?prefix=NAME&history=COUNT]`.
 
 use std::fmt;
+use std::path::Path;
 
-use redis::{ConnectionInfo, IntoConnectionInfo};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use crate::bus::BusError;
 
@@ -15,6 +17,8 @@ pub(crate) struct Address {
     pub info: ConnectionInfo,
     pub prefix: String,
     pub history: usize,
+    /// The certificate authority to trust, in PEM, instead of those of the system.
+    pub ca: Option<Vec<u8>>,
     /// Without a password.
     shown: String,
 }
@@ -26,21 +30,37 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    pub fn parse(text: &str) -> Result<Self, BusError> {
-        Self::read(text).map_err(|why| {
+    pub fn parse(text: &str, ca: Option<&Path>) -> Result<Self, BusError> {
+        let mut address = Self::read(text).map_err(|why| {
             BusError::Address(format!(
                 "bus `{}`: {why}; expected redis://[USER:PASSWORD@]HOST[:PORT][/DB][?prefix=NAME&history=COUNT]",
                 without_password(text)
             ))
-        })
+        })?;
+        if let Some(path) = ca {
+            let named = |why: &dyn fmt::Display| BusError::Address(format!("bus-ca {}: {why}", path.display()));
+            if !address.has_tls() {
+                return Err(named(&"only a rediss:// bus has certificates"));
+            }
+            let pem = std::fs::read(path).map_err(|error| named(&error))?;
+            if !String::from_utf8_lossy(&pem).contains("-----BEGIN CERTIFICATE-----") {
+                return Err(named(&"expected a certificate in PEM"));
+            }
+            address.ca = Some(pem);
+        }
+        Ok(address)
+    }
+
+    pub fn has_tls(&self) -> bool {
+        matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
     }
 
     fn read(text: &str) -> Result<Self, String> {
         let mut url = redis::parse_redis_url(text).ok_or("not a Redis URL")?;
         let shown = match url.scheme() {
-            "redis" | "valkey" => shown_host(url.host_str(), url.port(), url.path())?,
+            "redis" | "valkey" => shown_host("redis", url.host_str(), url.port(), url.path())?,
+            "rediss" | "valkeys" => shown_host("rediss", url.host_str(), url.port(), url.path())?,
             "redis+unix" => shown_file(url.host_str(), url.path())?,
-            "rediss" | "valkeys" => return Err("TLS is not supported".to_owned()),
             other => return Err(format!("`{other}:` is not supported")),
         };
         if let Some(fragment) = url.fragment() {
@@ -58,11 +78,11 @@ impl Address {
         let info = url.into_connection_info().map_err(|error| error.to_string())?;
         // Redis before 7.2 answers this with an error each time.
         let settings = info.redis_settings().clone().set_skip_set_lib_name();
-        Ok(Self { info: info.set_redis_settings(settings), prefix, history, shown })
+        Ok(Self { info: info.set_redis_settings(settings), prefix, history, ca: None, shown })
     }
 }
 
-fn shown_host(host: Option<&str>, port: Option<u16>, path: &str) -> Result<String, String> {
+fn shown_host(scheme: &str, host: Option<&str>, port: Option<u16>, path: &str) -> Result<String, String> {
     let host = host.filter(|host| !host.is_empty()).ok_or("no host")?;
     let port = port.unwrap_or(6379);
     if port == 0 {
@@ -73,7 +93,7 @@ fn shown_host(host: Option<&str>, port: Option<u16>, path: &str) -> Result<Strin
         "" => 0,
         _ => database.parse().map_err(|_| format!("`{database}` is not the number of a database"))?,
     };
-    Ok(format!("redis://{host}:{port}/{database}"))
+    Ok(format!("{scheme}://{host}:{port}/{database}"))
 }
 
 fn shown_file(host: Option<&str>, path: &str) -> Result<String, String> {
@@ -114,12 +134,10 @@ fn without_password(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use redis::ConnectionAddr;
-
     use super::*;
 
     fn shown(text: &str) -> String {
-        match Address::parse(text) {
+        match Address::parse(text, None) {
             Ok(address) => format!("{address} {} {}", address.prefix, address.history),
             Err(error) => error.to_string(),
         }
@@ -130,15 +148,17 @@ mod tests {
         assert_eq!(shown("redis://10.0.0.1"), "redis://10.0.0.1:6379/0 hitless 100000");
         assert_eq!(shown("redis://[::1]:7000/3"), "redis://[::1]:7000/3 hitless 100000");
         assert_eq!(shown("valkey://bus.example?prefix=lab&history=5"), "redis://bus.example:6379/0 lab 5");
+        assert_eq!(shown("rediss://h"), "rediss://h:6379/0 hitless 100000");
+        assert!(Address::parse("rediss://h", None).unwrap().has_tls());
         assert_eq!(shown("redis://h?prefix={hitless}"), "redis://h:6379/0 {hitless} 100000");
-        let file = Address::parse("redis+unix:///run/redis.sock?prefix=lab").unwrap();
+        let file = Address::parse("redis+unix:///run/redis.sock?prefix=lab", None).unwrap();
         assert_eq!(file.info.addr(), &ConnectionAddr::Unix("/run/redis.sock".into()));
         assert_eq!(file.prefix, "lab");
     }
 
     #[test]
     fn user_and_password_are_used_and_never_shown() {
-        let address = Address::parse("redis://fleet:s%40cret@h:1/2").unwrap();
+        let address = Address::parse("redis://fleet:s%40cret@h:1/2", None).unwrap();
         let settings = address.info.redis_settings();
         assert_eq!((settings.username(), settings.password(), settings.db()), (Some("fleet"), Some("s@cret"), 2));
         for text in ["redis://fleet:s@cret@h:1/x", "fleet:s@cret@h", "http://:s@cret@h"] {
@@ -156,7 +176,7 @@ mod tests {
             ("redis://", "no host"),
             ("redis://h:0", "port 0 is none"),
             ("redis://h:99999", "not a Redis URL"),
-            ("rediss://h", "TLS is not supported"),
+            ("rediss://h#insecure", "`#insecure` means nothing here"),
             ("unix:///run/redis.sock", "`unix:` is not supported"),
             ("redis+unix:///", "no socket file"),
             ("redis+unix://run/redis.sock", "three slashes are needed"),
@@ -168,9 +188,22 @@ mod tests {
             ("redis://h?prefix=", "prefix `` should be"),
             ("redis://h?history=0", "history `0` should be"),
         ] {
-            let error = Address::parse(text).unwrap_err();
+            let error = Address::parse(text, None).unwrap_err();
             assert!(error.to_string().contains(why), "{text}: {error}");
             assert!(error.to_string().contains("expected redis://"), "{error}");
         }
+    }
+
+    #[test]
+    fn an_authority_is_a_certificate_in_a_file_and_only_for_tls() {
+        let path = std::env::temp_dir().join(format!("hitless-ca-{}", std::process::id()));
+        let parsed = |url: &str| Address::parse(url, Some(&path)).map_err(|error| error.to_string());
+        assert!(parsed("rediss://h").unwrap_err().contains("No such file"));
+        std::fs::write(&path, "nonsense").unwrap();
+        assert!(parsed("rediss://h").unwrap_err().contains("expected a certificate in PEM"));
+        assert!(parsed("redis://h").unwrap_err().contains("only a rediss:// bus"));
+        std::fs::write(&path, "-----BEGIN CERTIFICATE-----\n").unwrap();
+        assert!(parsed("rediss://h").unwrap().ca.is_some());
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redis::cmd;
+use redis::{Value, cmd, pipe};
 
 use super::Redis;
 use super::answer::{self, Entry, Number};
@@ -77,12 +77,18 @@ impl Redis {
 
     fn last_number(&mut self) -> Result<Number, BusError> {
         let name = self.name("last");
-        let doing = format!("reading `{name}`");
-        let answer = self.line.ask(&doing, cmd("GET").arg(name), Duration::ZERO)?;
-        match answer {
-            redis::Value::Nil => Ok(Number::default()),
-            _ => answer::bytes(&answer).and_then(Number::parse).ok_or_else(|| self.line.nonsense(&doing, &answer)),
+        let mut question = pipe();
+        question.cmd("GET").arg(&name);
+        let answer = self.line.ask_all(&format!("reading `{name}`"), &mut question)?.into_iter().next().flatten();
+        if answer == Some(Value::Nil) {
+            return Ok(Number::default());
         }
+        // Not a number, or not even a text: as if it were not there. The next message begins a new history.
+        let number = answer.as_ref().and_then(answer::bytes).and_then(Number::parse);
+        if number.is_none() {
+            self.foreign.add(format!("`{name}` is not a number of ours; the next message begins a new history"));
+        }
+        Ok(number.unwrap_or_default())
     }
 
     /// What comes after a place in the history.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redis::{Client, Cmd, Connection, ConnectionLike, Pipeline, RedisError, RedisResult, Value};
+use redis::{Client, Cmd, Connection, ConnectionLike, Pipeline, RedisError, RedisResult, TlsCertificates, Value};
 
 use super::address::Address;
 use crate::bus::BusError;
@@ -104,7 +104,17 @@ impl Line {
 }
 
 fn connect(address: &Address, patience: Duration) -> Result<Connection, RedisError> {
-    let connection = Client::open(address.info.clone())?.get_connection_with_timeout(patience)?;
+    let client = if address.has_tls() {
+        // A second time it is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Client::build_with_tls(
+            address.info.clone(),
+            TlsCertificates { client_tls: None, root_cert: address.ca.clone() },
+        )?
+    } else {
+        Client::open(address.info.clone())?
+    };
+    let connection = client.get_connection_with_timeout(patience)?;
     connection.set_write_timeout(Some(patience))?;
     Ok(connection)
 }

@@ -13,14 +13,12 @@ local there = redis.call('GET', KEYS[1])
 if (there and '=' .. there or '') ~= ARGV[1] then return {'there', there} end
 ours, is = is_a(KEYS[2], 'stream')
 if not ours then return {'foreign', KEYS[2], 'a ' .. is} end
-ours, is = is_a(KEYS[3], 'string')
-if not ours then return {'foreign', KEYS[3], 'a ' .. is} end
 local history, number
-local last = redis.call('GET', KEYS[3])
-if last then
-    history, number = string.match(last, '^(%d+):(%d+)$')
-    if not history or #last > 36 then return {'foreign', KEYS[3], 'another text'} end
-else
+local last = is_a(KEYS[3], 'string') and redis.call('GET', KEYS[3])
+-- What is no number of ours counts as none: left as it is, it would silence everybody.
+if last and #last <= 36 then history, number = string.match(last, '^(%d+):(%d+)$') end
+-- Beyond 15 digits Lua cannot count on.
+if not history or #number > 15 then
     local time = redis.call('TIME')
     history, number = time[1] .. string.format('%06d', time[2]), 0
 end

@@ -1,9 +1,10 @@
 use radar::digest::{Digest, Shape};
 use radar::packet::{Packet, Segment as Tcp};
-use radar::signature::Signature;
+use radar::signature::{Fields, Signature};
 
 use super::*;
 
+const MEMORY: usize = 32 << 20;
 const LENGTH: u64 = 10_000_000;
 const START: u64 = 170_000_000_000;
 
@@ -54,16 +55,16 @@ fn run(collector: &mut Collector, out: [Fields; 2], sent: &[Packet], seen: &[Pac
         let busy = batch == 5;
         let (sent, seen) = if busy { (sent, seen) } else { (&[][..], &[][..]) };
         let a = report("a", batch, digest(sent, out[0]), none(out[1]));
-        news.extend(collector.on_report(at(batch + 1), 7, &a));
+        news.extend(collector.on_report(at(batch + 1), 0, &a));
         let b = report("b", batch, none(out[1]), digest(seen, out[0]));
-        news.extend(collector.on_report(at(batch + 1), 8, &b));
+        news.extend(collector.on_report(at(batch + 1), 0, &b));
     }
     news
 }
 
 #[test]
 fn a_lost_packet_is_told_with_where_and_what_and_counted_by_flow() {
-    let mut collector = Collector::new(2, 1);
+    let mut collector = Collector::new(2, 1, MEMORY);
     let packets: Vec<Packet> = (0..6).map(|nth| packet(nth, "10.0.0.1")).collect();
     let news = run(&mut collector, [Fields::ALL; 2], &packets, &packets[1..]);
     let heard = |end: &str| News::Heard { segment: "cable".to_owned(), end: end.to_owned() };
@@ -81,7 +82,7 @@ fn a_lost_packet_is_told_with_where_and_what_and_counted_by_flow() {
 #[test]
 fn where_sources_are_rewritten_each_way_is_told_by_what_survives() {
     let (forth, back) = (Fields { source: false, ..Fields::ALL }, Fields { destination: false, ..Fields::ALL });
-    let mut collector = Collector::new(2, 1);
+    let mut collector = Collector::new(2, 1, MEMORY);
     let [sent, seen] = ["10.0.0.1", "192.0.2.9"].map(|src| (0..6).map(|nth| packet(nth, src)).collect::<Vec<_>>());
     let news = run(&mut collector, [forth, back], &sent, &seen[..5]);
     let lost: Vec<&LostPacket> =
@@ -93,7 +94,7 @@ fn where_sources_are_rewritten_each_way_is_told_by_what_survives() {
 
 #[test]
 fn an_end_that_goes_silent_is_told_once_and_again_when_it_is_back() {
-    let mut collector = Collector::new(2, 1);
+    let mut collector = Collector::new(2, 1, MEMORY);
     let _ = run(&mut collector, [Fields::ALL; 2], &[], &[]);
     assert_eq!(collector.look(at(20)), []);
     let silent = collector.look(at(200));
@@ -101,29 +102,65 @@ fn an_end_that_goes_silent_is_told_once_and_again_when_it_is_back() {
     assert!(matches!(&silent[0], News::Silent { end, .. } if end == "a"));
     assert_eq!(collector.look(at(201)), []);
     let none = || digest(&[], Fields::ALL);
-    let back = collector.on_report(at(202), 7, &report("a", 201, none(), none()));
+    let back = collector.on_report(at(202), 0, &report("a", 201, none(), none()));
     assert_eq!(back, [News::Back { segment: "cable".to_owned(), end: "a".to_owned() }]);
 }
 
 #[test]
 fn what_cannot_be_used_is_told_once_with_what_to_do() {
-    let mut collector = Collector::new(2, 1);
+    let mut collector = Collector::new(2, 1, MEMORY);
     let told = |news: Vec<News>| match &news[..] {
         [News::Trouble(text)] => text.clone(),
         other => panic!("{other:?}"),
     };
     let none = || digest(&[], Fields::ALL);
-    assert!(told(collector.on_report(at(0), 1, b"nonsense")).contains("not a meter's report"));
-    assert_eq!(collector.on_report(at(0), 1, b"nonsense"), []);
-    collector.look(at(0));
-    let far = told(collector.on_report(at(100_000), 1, &report("a", 0, none(), none())));
+    assert!(told(collector.on_report(at(0), 0, b"nonsense")).contains("not a meter's report"));
+    assert_eq!(collector.on_report(at(0), 0, b"nonsense"), []);
+    assert_eq!(collector.look(at(0)), [News::Trouble("1 more reports could not be used".to_owned())]);
+    let far = told(collector.on_report(at(100_000), 0, &report("a", 0, none(), none())));
     assert!(far.contains("its clock is 1000 s away"), "{far}");
     collector.look(at(0));
-    collector.on_report(at(0), 1, &report("a", 0, none(), none()));
-    collector.on_report(at(0), 2, &report("b", 0, none(), none()));
-    let third = told(collector.on_report(at(0), 3, &report("c", 0, none(), none())));
+    collector.on_report(at(0), 0, &report("a", 0, none(), none()));
+    collector.on_report(at(0), 5, &report("b", 0, none(), none()));
+    let third = told(collector.on_report(at(0), 0, &report("c", 0, none(), none())));
     assert!(third.contains("end c is one too many"), "{third}");
-    collector.on_missing(2, 5);
     let summary = &collector.finish()[0];
     assert_eq!(summary.ends.iter().map(|end| end.missing).collect::<Vec<_>>(), [0, 5]);
+}
+
+#[test]
+fn packets_that_are_all_alike_are_one_line_with_their_number() {
+    let mut collector = Collector::new(2, 1, MEMORY);
+    let alike = vec![packet(3, "10.0.0.1"); 100];
+    let news = run(&mut collector, [Fields::ALL; 2], &alike, &[]);
+    let [_, _, News::Lost(lost)] = &news[..] else { panic!("{news:?}") };
+    assert_eq!(lost.times, 100);
+    let summary = &collector.finish()[0];
+    assert_eq!((summary.lost, summary.causes.losses()), (100, 100));
+}
+
+#[test]
+fn an_end_that_reports_is_not_taken_over_by_somebody_else() {
+    let mut collector = Collector::new(2, 1, MEMORY);
+    let packets: Vec<Packet> = (0..6).map(|nth| packet(nth, "10.0.0.1")).collect();
+    let mut lost = 0;
+    let none = || digest(&[], Fields::ALL);
+    for batch in 0..12 {
+        let sent = if batch == 5 { &packets[..] } else { &[] };
+        for (end, out) in [("a", digest(sent, Fields::ALL)), ("b", none())] {
+            let news = collector.on_report(at(batch + 1), 0, &report(end, batch, out, none()));
+            lost += news.iter().filter(|news| matches!(news, News::Lost(_))).count();
+            let forged = Report { life: 666, ..Report::from_bytes(&report(end, batch, none(), none())).unwrap() };
+            collector.on_report(at(batch + 1), 0, &forged.to_bytes());
+        }
+    }
+    assert_eq!(lost, 6);
+    // Once it is silent, its successor is heard.
+    let new = Report { life: 2, ..Report::from_bytes(&report("a", 300, none(), none())).unwrap() };
+    collector.look(at(300));
+    assert!(
+        collector
+            .on_report(at(300), 0, &new.to_bytes())
+            .contains(&News::Back { segment: "cable".into(), end: "a".into() })
+    );
 }

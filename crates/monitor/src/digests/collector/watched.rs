@@ -3,18 +3,25 @@
 use std::collections::BTreeMap;
 
 use radar::causes::{Analyzer, Judged, Summary as Causes, Thresholds};
-use radar::loss::Loss;
+use radar::digest::Packed;
+use radar::loss::{Cause, Loss};
 use radar::packet::{Flow, Stamp};
 use radar::segment::{Finding, Lost, Report, Segment};
 use radar::signature::Fields;
 
+use super::news::Unlisted;
 use super::{EndSummary, LostPacket, News, SILENCE, Summary};
 
 /// Flows whose losses are kept apart.
 const MOST_FLOWS: usize = 1 << 16;
+/// Losses of one report that are judged by their pattern; a digest of honest meters never has as many. The cause of more is
+/// unknown.
+const MOST_JUDGED: usize = 1 << 14;
 
 #[derive(Debug)]
 pub struct Watched {
+    /// What of the collector's memory is counted for it.
+    pub accounted: usize,
     name: String,
     segment: Segment,
     /// One for each end by which packets enter, and one for a black box.
@@ -38,15 +45,26 @@ pub struct Watched {
 
 #[derive(Debug, Default)]
 struct End {
+    life: u64,
     heard: Stamp,
     /// What is known of packets that enter by it.
     fields: Fields,
     summary: EndSummary,
 }
 
+/// Of a report that was taken.
+struct Heard {
+    now: Stamp,
+    missing: u64,
+    missed: u64,
+    life: u64,
+    fields: Fields,
+}
+
 impl Watched {
     pub fn new(name: String, expected: usize, patience: u64) -> Self {
         Self {
+            accounted: 0,
             name,
             segment: Segment::new(expected, patience),
             analyzers: BTreeMap::new(),
@@ -65,63 +83,100 @@ impl Watched {
         }
     }
 
-    pub fn on_report(&mut self, now: Stamp, report: Report) -> Result<Vec<News>, String> {
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        let of_end = |(name, _): (&String, &End)| 2 * (size_of::<End>() + size_of::<String>() + name.len());
+        let ends: usize = self.ends.iter().map(of_end).sum();
+        let analyzers: usize = self.analyzers.values().map(|analyzer| size_of::<Analyzer>() + analyzer.bytes()).sum();
+        let flows = 2 * self.flows.len() * size_of::<(Flow, Causes)>();
+        2 * (size_of::<Self>() + self.name.len()) + self.segment.bytes() + ends + analyzers + flows
+    }
+
+    /// Every end has reported.
+    pub fn is_complete(&self) -> bool {
+        self.ends.len() == self.expected
+    }
+
+    /// When it was heard of last.
+    pub fn heard(&self) -> Stamp {
+        self.ends.values().map(|end| end.heard).max().unwrap_or_default()
+    }
+
+    /// No end has reported for long.
+    pub fn is_silent(&self, now: Stamp) -> bool {
+        now.since(self.heard()) > self.silence()
+    }
+
+    fn silence(&self) -> u64 {
+        SILENCE.max(3 * self.length)
+    }
+
+    pub fn on_report(
+        &mut self,
+        now: Stamp,
+        missing: u64,
+        report: Report<Packed>,
+        unlisted: &mut Unlisted,
+    ) -> Result<Vec<News>, String> {
+        self.check_life(now, &report)?;
         let (length, packets) = (report.length, report.out.packets());
-        let mut news = self.on_heard(now, &report);
+        let heard = Heard { now, missing, missed: report.missed, life: report.life, fields: report.out.shape().fields };
+        let end = report.end.clone();
         let finding = self.segment.on_report(report).map_err(|refused| format!("segment {}: {refused}", self.name))?;
+        let mut news = self.on_heard(end, &heard, unlisted);
         self.length = length;
         self.packets = self.packets.saturating_add(packets.max(0).unsigned_abs());
         self.lost += finding.losses.iter().map(|lost| u64::from(lost.times)).sum::<u64>();
-        for lost in &finding.losses {
-            let packet = self.lost_packet(lost, length, now);
-            news.extend((0..lost.times).map(|_| News::Lost(Box::new(packet.clone()))));
-        }
+        let listed = finding.losses.iter().take_while(|_| unlisted.may_list());
+        news.extend(listed.map(|lost| News::Lost(Box::new(self.lost_packet(lost, length, now)))));
         // No loss of an earlier batch can come any more.
         let compared = self.segment.ends().map(|(_, latest)| latest).min().unwrap_or(0);
         self.until = Stamp(compared.saturating_sub(2 * self.patience + 1) * length);
         let judged = self.judge(&finding.losses, length);
         judged.iter().for_each(|judged| self.count(judged));
-        self.total.unsure += finding.unsure;
-        self.total.unnamed += finding.unnamed;
-        self.total.extra += finding.extra;
-        self.total.late += finding.late;
-        self.total.skipped += finding.skipped;
+        self.total.unsure = self.total.unsure.saturating_add(finding.unsure);
+        self.total.unnamed = self.total.unnamed.saturating_add(finding.unnamed);
+        self.total.extra = self.total.extra.saturating_add(finding.extra);
+        self.total.late = self.total.late.saturating_add(finding.late);
+        self.total.skipped = self.total.skipped.saturating_add(finding.skipped);
         Ok(news)
     }
 
-    fn on_heard(&mut self, now: Stamp, report: &Report) -> Vec<News> {
-        let mut news = Vec::new();
-        if !self.ends.contains_key(&report.end) && self.ends.len() < self.expected {
-            let (segment, end) = (self.name.clone(), report.end.clone());
-            self.ends.insert(
-                end.clone(),
-                End { summary: EndSummary { end: end.clone(), ..EndSummary::default() }, ..End::default() },
-            );
-            news.push(News::Heard { segment, end });
+    /// An end that reports is not taken over: another life is heard when it has been silent.
+    fn check_life(&self, now: Stamp, report: &Report<Packed>) -> Result<(), String> {
+        match self.ends.get(&report.end) {
+            Some(end) if end.life != report.life && now.since(end.heard) <= self.silence() => Err(format!(
+                "segment {}: two meters report as end {}: the one that came later is heard when the other has been silent for a \
+                 while; give them different names",
+                self.name, report.end
+            )),
+            _ => Ok(()),
         }
-        if let Some(end) = self.ends.get_mut(&report.end) {
-            (end.heard, end.fields) = (now, report.out.shape().fields);
-            end.summary.reports += 1;
-            end.summary.missed = end.summary.missed.saturating_add(report.missed);
-            if std::mem::take(&mut end.summary.silent) {
-                let (segment, end) = (self.name.clone(), report.end.clone());
-                news.push(News::Back { segment, end });
-            }
+    }
+
+    fn on_heard(&mut self, name: String, heard: &Heard, unlisted: &mut Unlisted) -> Vec<News> {
+        let mut news = Vec::new();
+        let segment = || self.name.clone();
+        if !self.ends.contains_key(&name) && unlisted.may_tell() {
+            news.push(News::Heard { segment: segment(), end: name.clone() });
+        }
+        let new = || End { summary: EndSummary { end: name.clone(), ..EndSummary::default() }, ..End::default() };
+        let end = self.ends.entry(name.clone()).or_insert_with(new);
+        (end.heard, end.life, end.fields) = (heard.now, heard.life, heard.fields);
+        end.summary.reports += 1;
+        end.summary.missed = end.summary.missed.saturating_add(heard.missed);
+        end.summary.missing = end.summary.missing.saturating_add(heard.missing);
+        if std::mem::take(&mut end.summary.silent) {
+            news.push(News::Back { segment: segment(), end: name });
         }
         news
     }
 
-    pub fn on_missing(&mut self, end: &str, reports: u64) {
-        if let Some(end) = self.ends.get_mut(end) {
-            end.summary.missing += reports;
-        }
-    }
-
     pub fn look(&mut self, now: Stamp) -> Vec<News> {
         let mut news = Vec::new();
+        let silence = self.silence();
         for end in self.ends.values_mut() {
-            if now.since(end.heard) > SILENCE.max(3 * self.length) && !std::mem::replace(&mut end.summary.silent, true)
-            {
+            if now.since(end.heard) > silence && !std::mem::replace(&mut end.summary.silent, true) {
                 news.push(News::Silent { segment: self.name.clone(), end: end.summary.end.clone() });
             }
         }
@@ -186,8 +241,16 @@ impl Watched {
     }
 
     fn judge(&mut self, losses: &[Lost], length: u64) -> Vec<Judged> {
-        let mut by_end: BTreeMap<Option<usize>, Vec<&Lost>> = BTreeMap::new();
-        losses.iter().for_each(|lost| by_end.entry(lost.from).or_default().push(lost));
+        let mut by_end: BTreeMap<Option<usize>, Vec<Lost>> = BTreeMap::new();
+        let mut rest = MOST_JUDGED;
+        for lost in losses {
+            let times = rest.min(lost.times as usize);
+            rest -= times;
+            if times > 0 {
+                by_end.entry(lost.from).or_default().push(Lost { times: times as u32, ..*lost });
+            }
+            self.causes.add_times(Cause::Unknown, (lost.times as usize - times) as u64);
+        }
         for from in by_end.keys() {
             self.analyzers.entry(*from).or_insert_with(|| Analyzer::new(Thresholds::default()));
         }
@@ -210,6 +273,7 @@ impl Watched {
             segment: self.name.clone(),
             from,
             to: lost.from.and_then(|from| name(1 - from.min(1))),
+            times: lost.times,
             batch,
             delay: now.since(batch),
             flow: lost.signature.flow(),
@@ -221,7 +285,7 @@ impl Watched {
 }
 
 /// Gives each loss a time within its batch: the same to those that follow each other in their flow.
-fn spread(mut losses: Vec<&Lost>, length: u64) -> Vec<Loss> {
+fn spread(mut losses: Vec<Lost>, length: u64) -> Vec<Loss> {
     losses.sort_by_key(|lost| (lost.batch, lost.signature));
     let step = length / (losses.len() as u64 + 1);
     let mut out: Vec<Loss> = Vec::new();

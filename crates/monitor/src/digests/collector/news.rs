@@ -1,0 +1,83 @@
+//! What a collector has to tell. Packets are named one by one as long as that can be read; what strangers can cause without end
+//! is counted.
+
+use radar::packet::{Flow, Stamp};
+use radar::signature::Fields;
+
+/// Lost packets that are listed between two looks, of all segments; and ends that are heard for the first time.
+const MOST_LOST: u64 = 100_000;
+const MOST_HEARD: u64 = 100;
+
+/// A packet that went in and did not come out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostPacket {
+    pub segment: String,
+    /// The end by which it went in, and that where it should have come out; `None` in a black box.
+    pub from: Option<String>,
+    pub to: Option<String>,
+    /// How many packets that were all alike.
+    pub times: u32,
+    /// When the batch began in which it was found.
+    pub batch: Stamp,
+    /// Nanoseconds from then until it was known to be lost.
+    pub delay: u64,
+    pub flow: Flow,
+    pub tcp_seq: Option<u32>,
+    pub ip_id: Option<u16>,
+    /// What of the packet is known; the rest is rewritten on the way.
+    pub fields: Fields,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    Lost(Box<LostPacket>),
+    /// An end has reported for the first time.
+    Heard {
+        segment: String,
+        end: String,
+    },
+    Silent {
+        segment: String,
+        end: String,
+    },
+    Back {
+        segment: String,
+        end: String,
+    },
+    /// Something cannot be compared, or not be believed, and what to do about it.
+    Trouble(String),
+}
+
+/// What was told since the last look, and what was only counted.
+#[derive(Debug, Default)]
+pub(super) struct Unlisted {
+    lost: u64,
+    heard: u64,
+}
+
+impl Unlisted {
+    /// Whether one more lost packet may be listed.
+    pub fn may_list(&mut self) -> bool {
+        self.lost += 1;
+        self.lost <= MOST_LOST
+    }
+
+    /// Whether one more end may be told.
+    pub fn may_tell(&mut self) -> bool {
+        self.heard += 1;
+        self.heard <= MOST_HEARD
+    }
+
+    pub fn take(&mut self) -> Vec<News> {
+        let Self { lost, heard } = std::mem::take(self);
+        let mut news = Vec::new();
+        if lost > MOST_LOST {
+            let more = lost - MOST_LOST;
+            news.push(format!("{more} more lost packets are not listed one by one; the summaries count them"));
+        }
+        if heard > MOST_HEARD {
+            news.push(format!("{} more ends began to report", heard - MOST_HEARD));
+        }
+        news.into_iter().map(News::Trouble).collect()
+    }
+}

@@ -1,0 +1,275 @@
+//! A collector that listens: connections of meters, and of whoever else comes.
+//!
+//! Nobody keeps a place that others need. Who has not said anything useful in a few seconds is let go; each address has so many
+//! places and no more; and where all are taken, the one goes that has been there longest without a report, or has been silent
+//! longest.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::frame::{self, Broken};
+use super::inlet::Gate;
+use super::seal::{NONCE, Session, TAG};
+use super::tcp::is_timeout;
+use crate::key::nonce;
+
+/// From the connection to the end of the first report: meters connect when they have one.
+const FIRST_REPORT: Duration = Duration::from_secs(5);
+/// From the first byte of a report to its last.
+const ONE_REPORT: Duration = Duration::from_secs(10);
+/// A meter tells of idle batches too; one that is silent for so long is gone.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Whoever is silent for so long makes room for others, if there is none.
+const IDLE: Duration = Duration::from_secs(5);
+/// How long a connection may take what it is told.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often someone who waits looks whether it is time to end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Connections at a time, and of one address.
+const MOST: usize = 256;
+const MOST_OF_ADDRESS: usize = 64;
+/// A report that is longer takes room before it is read.
+const SHORT: usize = 32 << 10;
+
+/// Takes connections until told to end, each on a thread of its own.
+pub fn listen(listener: &TcpListener, gate: &Gate<'_>) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let (guests, threads) = (&Mutex::new(Guests::default()), &AtomicUsize::new(0));
+    thread::scope(|scope| {
+        while !gate.is_closed() {
+            // Whoever was let go may take a moment to end.
+            let accepted = if threads.load(Ordering::Relaxed) < 2 * MOST { listener.accept().ok() } else { None };
+            // Whatever was wrong with that one, others may still come.
+            let Some((stream, peer)) = accepted else {
+                thread::sleep(LOOK_EVERY);
+                continue;
+            };
+            let number = match stream.try_clone().map(|stream| lock(guests).admit(stream, peer, gate.now())) {
+                Ok(Ok((number, let_go))) => {
+                    let_go.iter().for_each(|line| gate.tell(line));
+                    number
+                }
+                Ok(Err(line)) => {
+                    gate.tell(&line);
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            threads.fetch_add(1, Ordering::Relaxed);
+            scope.spawn(move || {
+                let heard = || lock(guests).heard(number, gate.now());
+                match serve(stream, gate, heard) {
+                    Ok(()) => {}
+                    Err(_) if gate.is_closed() || !lock(guests).all.contains_key(&number) => {}
+                    Err(Broken::Io(error)) if is_timeout(&error) => gate.tell(&format!("{peer}: silent, and let go")),
+                    Err(broken) => gate.tell(&format!("{peer}: {broken}; let go")),
+                }
+                lock(guests).all.remove(&number);
+                threads.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    });
+    Ok(())
+}
+
+fn lock<'a>(guests: &'a Mutex<Guests>) -> MutexGuard<'a, Guests> {
+    guests.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Who is connected, by numbers that are not given twice.
+#[derive(Debug, Default)]
+struct Guests {
+    all: BTreeMap<u64, Guest>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Guest {
+    peer: SocketAddr,
+    /// To end it with.
+    stream: Option<TcpStream>,
+    /// It has sent a report.
+    is_meter: bool,
+    /// When it came, or sent its latest report.
+    heard: Duration,
+}
+
+impl Guests {
+    /// The number of the new one, with a line for each that had to go for it; or why it finds no place.
+    fn admit(&mut self, stream: TcpStream, peer: SocketAddr, now: Duration) -> Result<(u64, Vec<String>), String> {
+        let mut let_go = Vec::new();
+        let address = peer.ip();
+        if self.of(address) >= MOST_OF_ADDRESS {
+            let full = format!("{peer}: turned away, {MOST_OF_ADDRESS} of that address are connected already");
+            let_go.push(self.let_one_go(now, |guest| guest.peer.ip() == address).ok_or(full)?);
+        }
+        if self.all.len() >= MOST {
+            let full = format!("{peer}: turned away, {MOST} meters are connected already");
+            let_go.push(self.let_one_go(now, |_| true).ok_or(full)?);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.all.insert(number, Guest { peer, stream: Some(stream), is_meter: false, heard: now });
+        Ok((number, let_go))
+    }
+
+    fn of(&self, address: IpAddr) -> usize {
+        self.all.values().filter(|guest| guest.peer.ip() == address).count()
+    }
+
+    fn heard(&mut self, number: u64, now: Duration) {
+        if let Some(guest) = self.all.get_mut(&number) {
+            (guest.is_meter, guest.heard) = (true, now);
+        }
+    }
+
+    /// The one that can best be done without among these, if any can.
+    fn let_one_go(&mut self, now: Duration, among: impl Fn(&Guest) -> bool) -> Option<String> {
+        let can_go = |guest: &Guest| !guest.is_meter || now.saturating_sub(guest.heard) >= IDLE;
+        let candidates = self.all.iter().filter(|(_, guest)| among(guest) && can_go(guest));
+        let number = candidates.min_by_key(|(_, guest)| (guest.is_meter, guest.heard)).map(|(number, _)| *number)?;
+        let guest = self.all.remove(&number)?;
+        if let Some(stream) = guest.stream {
+            // It may have ended by itself.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        Some(format!("{}: silent, and let go to make room for others", guest.peer))
+    }
+}
+
+fn serve(mut stream: TcpStream, gate: &Gate<'_>, heard: impl Fn()) -> Result<(), Broken> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(LOOK_EVERY))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let deadline = gate.now() + FIRST_REPORT;
+    let mut patient = Patient { stream: &mut stream, gate, until: deadline };
+    let mut session = greet(&mut patient)?;
+    let mut is_first = true;
+    loop {
+        patient.until = if is_first { deadline } else { gate.now() + SILENCE };
+        if !patient.has_more()? {
+            return Ok(());
+        }
+        patient.until = patient.until.min(gate.now() + ONE_REPORT);
+        let Some(length) = frame::read_length(&mut patient, session.is_some())? else { return Ok(()) };
+        let taken = match length > SHORT {
+            true => Some(gate.take(length).ok_or(io::Error::from(ErrorKind::ConnectionAborted))?),
+            false => None,
+        };
+        let envelope = frame::read(&mut patient, length, session.as_mut())?;
+        heard();
+        is_first = false;
+        if !gate.pass(envelope, taken) {
+            return Ok(());
+        }
+    }
+}
+
+/// Says who we are, hears who they are, and where there is a key, whether they have it.
+fn greet(patient: &mut Patient<'_>) -> Result<Option<Session>, Broken> {
+    let key = patient.gate.key;
+    let ours = nonce()?;
+    patient.stream.write_all(&frame::greeting(key.is_some()))?;
+    if key.is_some() {
+        patient.stream.write_all(&ours)?;
+    }
+    let mut said = [0; 8];
+    patient.read_exact(&mut said)?;
+    frame::check_greeting(said, key.is_some())?;
+    let Some(key) = key else { return Ok(None) };
+    let (mut theirs, mut proof) = ([0; NONCE], [0; TAG]);
+    patient.read_exact(&mut theirs)?;
+    patient.read_exact(&mut proof)?;
+    let session = Session::new(key, ours, theirs);
+    if proof != session.meter_proof() {
+        return Err(Broken::Forged);
+    }
+    patient.stream.write_all(&session.collector_proof())?;
+    Ok(Some(session))
+}
+
+/// Waits for bytes, but not beyond a time, and not longer than the collector runs.
+struct Patient<'a> {
+    stream: &'a mut TcpStream,
+    gate: &'a Gate<'a>,
+    until: Duration,
+}
+
+impl Patient<'_> {
+    /// Waits for the next byte; false if there are no more.
+    fn has_more(&mut self) -> io::Result<bool> {
+        self.wait(|stream| stream.peek(&mut [0])).map(|bytes| bytes > 0)
+    }
+
+    fn wait(&mut self, mut read: impl FnMut(&mut TcpStream) -> io::Result<usize>) -> io::Result<usize> {
+        loop {
+            match read(self.stream) {
+                Err(error) if is_timeout(&error) && self.gate.now() < self.until => {
+                    if self.gate.is_closed() {
+                        // `read_exact` would try again after `Interrupted`.
+                        return Err(io::Error::from(ErrorKind::ConnectionAborted));
+                    }
+                }
+                // One byte now and then is not enough.
+                Ok(some) if some > 0 && self.gate.now() >= self.until => return Err(ErrorKind::TimedOut.into()),
+                result => return result,
+            }
+        }
+    }
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.wait(|stream| stream.read(buffer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guests(of: impl IntoIterator<Item = (u8, bool, u64)>) -> Guests {
+        let guest = |(host, is_meter, heard)| Guest {
+            peer: SocketAddr::from(([10, 0, 0, host], 7)),
+            stream: None,
+            is_meter,
+            heard: Duration::from_secs(heard),
+        };
+        let all: BTreeMap<u64, Guest> = (0..).zip(of.into_iter().map(guest)).collect();
+        Guests { next: all.len() as u64, all }
+    }
+
+    fn admit(guests: &mut Guests, host: u8, second: u64) -> Result<(u64, Vec<String>), String> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        guests.admit(stream, SocketAddr::from(([10, 0, 0, host], 9)), Duration::from_secs(second))
+    }
+
+    #[test]
+    fn who_says_nothing_goes_before_who_reported_and_the_longest_silent_first() {
+        let mut full = guests((0..MOST as u64).map(|nth| ((nth / 60) as u8, nth != 9 && nth != 7, 100)));
+        full.all.get_mut(&7).unwrap().heard = Duration::from_secs(99);
+        let (_, gone) = admit(&mut full, 200, 101).unwrap();
+        assert!(
+            !full.all.contains_key(&7) && full.all.contains_key(&9) && gone[0].contains("to make room"),
+            "{gone:?}"
+        );
+        admit(&mut full, 200, 101).unwrap();
+        assert!(!full.all.contains_key(&9));
+        full.all.values_mut().for_each(|guest| (guest.is_meter, guest.heard) = (true, Duration::from_secs(101)));
+        assert!(admit(&mut full, 200, 102).unwrap_err().contains("256 meters are connected already"));
+        assert!(admit(&mut full, 200, 107).is_ok(), "who has been silent makes room");
+    }
+
+    #[test]
+    fn an_address_has_so_many_places_and_no_more() {
+        let mut busy = guests((0..MOST_OF_ADDRESS).map(|_| (1, true, 100)));
+        assert!(admit(&mut busy, 1, 101).unwrap_err().contains("64 of that address are connected already"));
+        assert!(admit(&mut busy, 2, 101).is_ok());
+    }
+}

@@ -1,0 +1,142 @@
+//! Reports between those who read them and the one who compares them: as many as fit into so many bytes.
+//!
+//! Reports wait as they were sent, which may be a thousandth of what they come to. Who reads a long one takes room for it
+//! before it reads; whoever finds no room waits, and so lets the meter wait.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::squeeze::{is_squeezed, unsqueeze};
+
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// What a report takes besides its bytes.
+const EACH: usize = 128;
+
+/// What came of a meter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Of the meter's run.
+    pub life: u64,
+    /// Reports that it had sent before and that did not come.
+    pub missing: u64,
+    pub report: Vec<u8>,
+}
+
+/// Where reports are put in.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    out: Sender<(Received, usize)>,
+    room: Arc<Room>,
+}
+
+/// Where they are taken out.
+#[derive(Debug)]
+pub struct Reports {
+    queue: Receiver<(Received, usize)>,
+    room: Arc<Room>,
+}
+
+#[derive(Debug)]
+struct Room {
+    most: usize,
+    used: Mutex<usize>,
+}
+
+/// With room for so many bytes of reports; one that is longer passes alone.
+pub fn queue(bytes: usize) -> (Queue, Reports) {
+    let (out, queue) = mpsc::channel();
+    let room = Arc::new(Room { most: bytes, used: Mutex::default() });
+    (Queue { out, room: Arc::clone(&room) }, Reports { queue, room })
+}
+
+/// Room that was taken and is given back, unless a report goes into the queue with it.
+#[derive(Debug)]
+pub(super) struct Taken {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.room.give(self.bytes);
+    }
+}
+
+impl Room {
+    fn try_take(self: &Arc<Self>, bytes: usize) -> Option<Taken> {
+        let bytes = (bytes + EACH).min(self.most);
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        (*used + bytes <= self.most).then(|| {
+            *used += bytes;
+            Taken { room: Arc::clone(self), bytes }
+        })
+    }
+
+    fn give(&self, bytes: usize) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) -= bytes;
+    }
+}
+
+impl Queue {
+    /// Waits for room; `None` once it is time to end.
+    pub(super) fn take(&self, bytes: usize, stop: &AtomicBool) -> Option<Taken> {
+        loop {
+            if let Some(taken) = self.room.try_take(bytes) {
+                return Some(taken);
+            }
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Puts in a report that is still squeezed. False once nobody wants more.
+    pub(super) fn put(&self, received: Received, mut taken: Taken) -> bool {
+        debug_assert!(is_squeezed(&received.report), "was looked at before");
+        let bytes = std::mem::take(&mut taken.bytes);
+        let is_wanted = self.out.send((received, bytes)).is_ok();
+        if !is_wanted {
+            self.room.give(bytes);
+        }
+        is_wanted
+    }
+}
+
+impl Reports {
+    pub fn recv_timeout(&self, most: Duration) -> Result<Received, RecvTimeoutError> {
+        let (received, bytes) = self.queue.recv_timeout(most)?;
+        self.room.give(bytes);
+        let report = unsqueeze(&received.report).unwrap_or_default();
+        Ok(Received { report, ..received })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digests::squeeze::squeeze;
+
+    #[test]
+    fn no_more_bytes_wait_than_there_is_room_for_whatever_they_stand_for() {
+        let (queue, reports) = queue(1_000);
+        let stop = AtomicBool::new(true);
+        let zeros = squeeze(&vec![0; 1 << 20]);
+        let put = |report: &[u8]| {
+            let taken = queue.take(report.len(), &stop)?;
+            Some(queue.put(Received { life: 1, missing: 0, report: report.to_vec() }, taken))
+        };
+        let kept = (0..100).take_while(|_| put(&zeros).is_some()).count();
+        assert_eq!(kept, 1_000 / (EACH + zeros.len()));
+        (0..kept).for_each(|_| assert_eq!(reports.recv_timeout(Duration::ZERO).unwrap().report.len(), 1 << 20));
+        // Longer than all the room: alone, and nothing beside it.
+        let long = squeeze(&[1; 5_000]);
+        assert_eq!((put(&long), put(&zeros)), (Some(true), None));
+        assert_eq!(reports.recv_timeout(Duration::ZERO).unwrap().report, [1; 5_000]);
+        assert!(queue.take(10, &stop).is_some(), "room that was not used is given back");
+        assert!(put(&long).is_some());
+    }
+}

@@ -1,0 +1,71 @@
+//! What reports carry where meters and collector share a key: tags that nobody else can make, for bytes that cannot be played
+//! again.
+//!
+//! **Over TCP** each side draws a number for this connection, and both prove that they have the key. Every tag covers both numbers
+//! and how many came before it, so what was recorded fits no other connection and no other place in this one.
+//!
+//! **Over Redis** a tag covers the life of the meter and the number of the report in it. The collector takes each number of a
+//! life once, and no report of a batch that was more than a minute ago.
+
+use crate::key::Key;
+
+pub const NONCE: usize = 16;
+pub const TAG: usize = 8;
+
+/// One connection, as each of its ends knows it.
+#[derive(Debug)]
+pub struct Session {
+    key: Key,
+    nonces: [u8; 2 * NONCE],
+    count: u64,
+}
+
+impl Session {
+    pub fn new(key: &Key, collector: [u8; NONCE], meter: [u8; NONCE]) -> Self {
+        let mut nonces = [0; 2 * NONCE];
+        nonces[..NONCE].copy_from_slice(&collector);
+        nonces[NONCE..].copy_from_slice(&meter);
+        Self { key: key.clone(), nonces, count: 0 }
+    }
+
+    /// What shows that the meter has the key, and the collector.
+    pub fn meter_proof(&self) -> [u8; TAG] {
+        self.key.tag("radar meter", &[&self.nonces]).to_le_bytes()
+    }
+
+    pub fn collector_proof(&self) -> [u8; TAG] {
+        self.key.tag("radar collector", &[&self.nonces]).to_le_bytes()
+    }
+
+    /// Of the next frame on this connection.
+    pub fn tag(&mut self, frame: &[u8]) -> [u8; TAG] {
+        self.count += 1;
+        self.key.tag("radar report", &[&self.nonces, &self.count.to_le_bytes(), frame]).to_le_bytes()
+    }
+}
+
+/// Of an entry in Redis.
+pub fn entry_tag(key: &Key, life: u64, number: u64, report: &[u8]) -> u64 {
+    key.tag("radar entry", &[&life.to_le_bytes(), &number.to_le_bytes(), report])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_recorded_fits_no_other_connection_and_no_other_place() {
+        let key = Key::new([7; 16]);
+        let session = || Session::new(&key, [1; NONCE], [2; NONCE]);
+        let (mut ours, mut theirs) = (session(), session());
+        let tags = [ours.tag(b"report"), ours.tag(b"report")];
+        assert_eq!([theirs.tag(b"report"), theirs.tag(b"report")], tags);
+        assert_ne!(tags[0], tags[1]);
+        assert_ne!(Session::new(&key, [3; NONCE], [2; NONCE]).tag(b"report"), tags[0]);
+        assert_ne!(Session::new(&key, [1; NONCE], [3; NONCE]).tag(b"report"), tags[0]);
+        assert_ne!(ours.meter_proof(), ours.collector_proof(), "a proof cannot be handed back");
+        let entries =
+            [entry_tag(&key, 1, 2, b"report"), entry_tag(&key, 1, 3, b"report"), entry_tag(&key, 2, 2, b"report")];
+        assert!(entries[0] != entries[1] && entries[0] != entries[2]);
+    }
+}
