@@ -395,6 +395,7 @@ fn the_shipped_unit_restarts_always_waits_and_is_watched() {
     has("ExecStart=/usr/local/bin/hitless link up %I --wait --config /etc/hitless/%i.toml");
     has("ExecStopPost=-/usr/local/bin/hitless link down --unless-restarting --config /etc/hitless/%i.toml");
     has("Restart=always");
+    has("KillMode=process");
     has("RestartPreventExitStatus=2");
     has("StartLimitIntervalSec=0");
     has("WatchdogSec=2");
