@@ -19,8 +19,8 @@ pub use fleet::{
     TopologyArgs, UpgradeArgs, YearArgs,
 };
 pub use live::{
-    ActivateArgs, BenchArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs, CaptureArgs, DemoArgs,
-    DownArgs, KeepArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs,
+    ActivateArgs, BenchArgs, BenchBusyArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs, CaptureArgs,
+    DemoArgs, DownArgs, KeepArgs, LinkCommand, NameArg, SoakArgs, UpArgs, WatchArgs, WireArgs,
 };
 pub use model::{MeloArgs, ModelCommand, RdmaArgs};
 pub use monitor::{MonitorArgs, MonitorCommand};

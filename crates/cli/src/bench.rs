@@ -7,6 +7,7 @@ use live::net::become_root_of_own_namespaces;
 use report::table::{Align, Table};
 
 use crate::args::{BenchArgs, BenchCommand};
+use crate::bench_busy;
 use crate::bench_melo;
 use crate::bench_radar;
 use crate::bench_sim;
@@ -16,6 +17,7 @@ use crate::watch::stop_on_ctrl_c;
 
 pub fn run(args: &BenchArgs, json: bool) -> Done {
     match &args.what {
+        Some(BenchCommand::Busy(args)) => return bench_busy::run(args, json),
         Some(BenchCommand::Sim(args)) => return bench_sim::run(args, json),
         Some(BenchCommand::Fleet(args)) => return crate::fleet::bench::run(args, json),
         Some(BenchCommand::Melo(args)) => return bench_melo::run(args, json),

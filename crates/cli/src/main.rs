@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod bench_busy;
 mod bench_melo;
 mod bench_radar;
 mod bench_sim;

@@ -4,6 +4,8 @@
 //! machine does meets all of them alike; what counts is the ratio to the first row. `B1` is a veth pair with every
 //! offload off: a packet at a time, as a wire has it. `B2` lets the receiver join packets.
 
+pub mod busy;
+
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -56,6 +56,13 @@ struct Counters {
     failed: AtomicU64,
 }
 
+/// Keeps a processor busy until `over`.
+pub fn hog(over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
+}
+
 /// Answers every connection on a thread of its own until `stop`.
 pub fn serve(listener: TcpListener, stop: &AtomicBool) -> io::Result<Served> {
     listener.set_nonblocking(true).map_err(context("cannot poll the listening socket"))?;

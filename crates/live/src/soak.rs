@@ -35,10 +35,11 @@ use crate::stage::{self, Carrier, Daemon, Stage};
 use crate::standin::Trouble;
 
 use outcome::{Played, frames};
-use programs::{Program, Workshop};
+use programs::Program;
 use traffic::{Served, Tally};
 
 pub use outcome::{Look, Soak};
+pub(crate) use programs::Workshop;
 pub use traffic::Traffic;
 pub use verdict::{MOST_GROWTH, Memory, Verdict, what};
 

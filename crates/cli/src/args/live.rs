@@ -368,6 +368,10 @@ pub struct SoakArgs {
     #[arg(long, value_name = "KINDS", value_delimiter = ',', requires = "faults")]
     pub kinds: Vec<String>,
 
+    /// How long each bad day lasts that lasts at all, such as forged frames; at random if not given.
+    #[arg(long, value_name = "TIME", requires = "faults")]
+    pub lasting: Option<Span>,
+
     /// Keep what the daemons say in this directory.
     #[arg(long, value_name = "DIR", requires = "faults")]
     pub logs: Option<PathBuf>,
@@ -446,6 +450,11 @@ pub struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
+    /// What a busy host costs: datagrams and bulk through the link, alone and beside a busy loop on every processor.
+    ///
+    /// Daemons run with the priority that the systemd unit gives them, if this user may set it.
+    Busy(BenchBusyArgs),
+
     /// How fast the network simulator is: packet-hops and events per second on one core, and memory.
     Sim(BenchSimArgs),
 
@@ -460,6 +469,21 @@ pub enum BenchCommand {
     /// Writes two captures, of 80 bytes a packet each, and removes them.
     #[command(allow_negative_numbers = true)]
     Radar(BenchRadarArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchBusyArgs {
+    /// Rounds; figures are sums and medians of all.
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    pub rounds: u32,
+
+    /// Seconds of each measurement.
+    #[arg(long, default_value_t = 5.0, value_name = "S")]
+    pub seconds: f64,
+
+    /// Do without root even where there is root.
+    #[arg(long)]
+    pub rootless: bool,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use live::net::become_root_of_own_namespaces;
 use live::soak::faults::{Fault, FaultBench, FaultPlan, FaultReport, FaultWatch, Kind};
 use report::table::{Align, Table, thousands};
+use units::Span;
 
 use crate::args::SoakArgs;
 use crate::output::{Done, Failure, print, say};
@@ -43,6 +44,7 @@ fn plan(args: &SoakArgs) -> Result<FaultPlan, Failure> {
     let kinds = kinds.map_err(|error| Failure::Usage(format!("--kinds {error}")))?;
     let host = args.backend.parse().map_err(|error| Failure::Usage(format!("--backend {}: {error}", args.backend)))?;
     let duration = super::duration(args, Duration::from_mins(10))?;
+    let lasting = args.lasting.map(lasting).transpose()?;
     if let Some(logs) = &args.logs {
         std::fs::create_dir_all(logs).map_err(|error| Failure::Usage(format!("--logs {}: {error}", logs.display())))?;
     }
@@ -50,10 +52,19 @@ fn plan(args: &SoakArgs) -> Result<FaultPlan, Failure> {
         duration,
         seed: args.seed,
         kinds: if kinds.is_empty() { Kind::ALL.to_vec() } else { kinds },
+        lasting,
         program: std::env::current_exe().map_err(outside("find this program".to_owned()))?,
         host,
         logs: args.logs.clone(),
     })
+}
+
+fn lasting(given: Span) -> Result<Duration, Failure> {
+    let lasting = Duration::from_nanos(given.as_ps() / 1_000);
+    match (Duration::from_millis(10)..=Duration::from_mins(10)).contains(&lasting) {
+        true => Ok(lasting),
+        false => Err(Failure::Usage(format!("--lasting {given}: expected 10ms to 10m"))),
+    }
 }
 
 struct Progress {
@@ -147,11 +158,20 @@ fn faulty(bench: &FaultBench) -> String {
     wrong.join(", ")
 }
 
+fn middle_and_longest(faults: &[&FaultReport], ms: fn(&FaultReport) -> f64) -> [String; 2] {
+    let mut all: Vec<f64> = faults.iter().map(|fault| ms(fault)).collect();
+    all.sort_by(f64::total_cmp);
+    let last = all.len().saturating_sub(1);
+    [last / 2, last].map(|at| all.get(at).map_or(String::new(), |ms| format!("{ms:.0} ms")))
+}
+
 fn kinds(bench: &FaultBench) -> Table {
     let mut table = Table::new(&[
         ("fault", Align::Left),
         ("times", Align::Right),
         ("silence p50", Align::Right),
+        ("longest", Align::Right),
+        ("protected after, p50", Align::Right),
         ("longest", Align::Right),
         ("lost", Align::Right),
         ("counted", Align::Right),
@@ -162,16 +182,17 @@ fn kinds(bench: &FaultBench) -> Table {
         by_kind.entry(fault.kind).or_default().push(fault);
     }
     for (kind, faults) in by_kind {
-        let mut silences: Vec<f64> = faults.iter().map(|fault| fault.silence_ms).collect();
-        silences.sort_by(f64::total_cmp);
-        let silence = |at: usize| silences.get(at).map_or(String::new(), |ms| format!("{ms:.0} ms"));
+        let [silence, silences] = middle_and_longest(&faults, |fault| fault.silence_ms);
+        let [protected, all_protected] = middle_and_longest(&faults, |fault| fault.protected_after_ms);
         let sum = |of: fn(&FaultReport) -> u64| faults.iter().map(|fault| of(fault)).sum::<u64>();
         let unclean = faults.iter().filter(|fault| !fault.is_clean()).count();
         table.row(vec![
             kind.to_owned(),
             faults.len().to_string(),
-            silence((silences.len() - 1) / 2),
-            silence(silences.len() - 1),
+            silence,
+            silences,
+            protected,
+            all_protected,
             thousands(sum(|fault| fault.lost)),
             thousands(sum(|fault| fault.counted)),
             if unclean == 0 { "ok".to_owned() } else { format!("FAULT in {unclean}") },

@@ -49,13 +49,16 @@ use crate::stage::{self, Stage};
 use crate::standin::Trouble;
 
 use actions::{Bench, METRICS, MTU};
-use ledger::{Counted, Counters, Episode, Interval, Journal, Settled};
+use ledger::{Counters, Episode, Interval, Journal, Settled};
+use outcome::Inflicted;
 use plan::Deck;
-use supervisor::{Launch, Supervisor};
+use supervisor::Launch;
 use traffic::Pulse;
 
+pub(crate) use ledger::Counted;
 pub use outcome::{FaultBench, FaultReport};
 pub use plan::{Fault, Kind};
+pub(crate) use supervisor::Supervisor;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -63,6 +66,8 @@ pub struct FaultPlan {
     pub duration: Duration,
     pub seed: u64,
     pub kinds: Vec<Kind>,
+    /// How long each fault lasts, of those that last at all; at random if not given.
+    pub lasting: Option<Duration>,
     /// The hitless program, whose daemons are tried.
     pub program: PathBuf,
     pub host: HostBackend,
@@ -184,8 +189,8 @@ impl Drop for OnDrop<'_> {
 struct Story {
     /// The first and the last are quiet.
     episodes: Vec<Episode>,
-    /// What came in each, and when.
-    faults: Vec<Option<(Fault, Duration)>>,
+    /// What came in each.
+    faults: Vec<Option<Inflicted>>,
     /// Which counters rose in each, at both ends.
     rose: Vec<[Counters; 2]>,
     problems: Vec<String>,
@@ -312,12 +317,14 @@ impl Act<'_> {
 
     /// The episode after the last fault is still open: datagrams are sent in it.
     fn faults(&self, bench: &mut Bench<'_>, story: &mut Story) -> Result<Opened, Trouble> {
-        let mut deck = Deck::new(self.plan.seed, u64::from(self.number), &self.plan.kinds, self.keyed);
+        let deck = Deck::new(self.plan.seed, u64::from(self.number), &self.plan.kinds, self.keyed);
+        let mut deck = deck.lasting(self.plan.lasting);
+        let one_fault = ONE_FAULT + self.plan.lasting.unwrap_or_default();
         // The counters before the first datagram were next to nothing.
         let mut open = Opened { counters: Default::default(), ..Opened::new(bench, Duration::ZERO) };
         bench.wait(SETTLE);
         open = open.close(bench, story, None, Vec::new());
-        while !bench.is_stopped() && self.clock.elapsed() + ONE_FAULT < self.until {
+        while !bench.is_stopped() && self.clock.elapsed() + one_fault < self.until {
             let Some(fault) = deck.deal() else { break };
             self.watch.tick(self.clock.elapsed());
             self.watch.fault(self.before + story.episodes.len(), &fault);
@@ -328,12 +335,13 @@ impl Act<'_> {
             if !self.recover(bench, ended) {
                 self.repair(bench, story, &fault)?;
             }
+            let protected_after = bench.clock.elapsed() - ended;
             if fault.kind == Kind::Forged {
                 // Until it is protected again, what the forger did lasts.
                 allowed.iter_mut().for_each(|interval| interval.to = bench.clock.elapsed());
             }
             bench.wait(SETTLE);
-            open = open.close(bench, story, Some((fault, at)), allowed);
+            open = open.close(bench, story, Some(Inflicted { fault, at, protected_after }), allowed);
         }
         Ok(open)
     }
@@ -377,9 +385,7 @@ impl Act<'_> {
         let mut problems = story.problems;
         let mut reports = Vec::new();
         for ((fault, settled), rose) in story.faults.iter().zip(&settled).zip(&story.rose) {
-            let report = fault
-                .as_ref()
-                .map(|(fault, at)| FaultReport::new(fault, self.keyed, (begun + *at).as_secs_f64(), settled));
+            let report = fault.as_ref().map(|inflicted| FaultReport::new(inflicted, self.keyed, begun, settled));
             if settled.unaccounted + settled.duplicated + settled.reordered > 0 {
                 let number = self.before + reports.len() + 1;
                 problems.push(unclean(report.as_ref().map(|report| (number, report)), settled, rose));
@@ -411,13 +417,7 @@ impl Opened {
     }
 
     /// Ends it at a quiet moment; the next begins there.
-    fn close(
-        self,
-        bench: &Bench<'_>,
-        story: &mut Story,
-        fault: Option<(Fault, Duration)>,
-        mut allowed: Vec<Interval>,
-    ) -> Self {
+    fn close(self, bench: &Bench<'_>, story: &mut Story, fault: Option<Inflicted>, mut allowed: Vec<Interval>) -> Self {
         let now = bench.clock.elapsed();
         // The counters of now, not of a moment ago; without an answer, the last that are known.
         let clock = Clock::start();

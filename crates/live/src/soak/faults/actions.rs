@@ -18,6 +18,7 @@ use crate::backend::PacketSocket;
 use crate::clock::Clock;
 use crate::control::Ask;
 use crate::frame::{OWN, WHOLE};
+use crate::load;
 use crate::net::{self, Netlink};
 use crate::stage::{self, Stage};
 use crate::standin::Trouble;
@@ -224,16 +225,14 @@ impl Bench<'_> {
     }
 
     fn hog(&self, lasts: Duration) {
-        let until = self.clock.elapsed() + lasts;
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..2 * processors {
-                scope.spawn(|| {
-                    while self.clock.elapsed() < until && !self.is_stopped() {
-                        std::hint::spin_loop();
-                    }
-                });
+                scope.spawn(|| load::hog(&over));
             }
+            self.wait(lasts);
+            over.store(true, Ordering::Relaxed);
         });
     }
 

@@ -1,10 +1,21 @@
 //! What a fault bench found.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::ledger::{Settled, Totals};
 use super::plan::Fault;
 use super::side;
+
+/// A fault, as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Inflicted {
+    pub fault: Fault,
+    /// On the act's clock.
+    pub at: Duration,
+    pub protected_after: Duration,
+}
 
 /// One fault, and what became of the datagrams around it.
 #[derive(Clone, Debug, Serialize)]
@@ -16,6 +27,8 @@ pub struct FaultReport {
     pub at_s: f64,
     /// The longest time without an arrival, of the worse direction.
     pub silence_ms: f64,
+    /// From the fault's end until both ends were protected and datagrams flowed again.
+    pub protected_after_ms: f64,
     pub lost: u64,
     pub duplicated: u64,
     pub reordered: u64,
@@ -26,12 +39,14 @@ pub struct FaultReport {
 }
 
 impl FaultReport {
-    pub fn new(fault: &Fault, keyed: bool, at_s: f64, settled: &Settled) -> Self {
+    pub fn new(inflicted: &Inflicted, keyed: bool, begun: Duration, settled: &Settled) -> Self {
+        let Inflicted { fault, at, protected_after } = inflicted;
         Self {
             kind: fault.kind.name(),
             end: side(fault.end),
             keyed,
-            at_s,
+            at_s: (begun + *at).as_secs_f64(),
+            protected_after_ms: protected_after.as_secs_f64() * 1e3,
             silence_ms: settled.silence.as_secs_f64() * 1e3,
             lost: settled.lost,
             duplicated: settled.duplicated,

@@ -140,13 +140,21 @@ pub struct Deck {
     random: Random,
     kinds: Vec<Kind>,
     left: Vec<Kind>,
+    /// How long faults last that last at all; as their kinds do if not given.
+    lasting: Option<Duration>,
 }
 
 impl Deck {
     /// For one act of a run; kinds that cannot happen in it are left out.
     pub fn new(seed: u64, act: u64, kinds: &[Kind], keyed: bool) -> Self {
         let kinds = kinds.iter().copied().filter(|kind| kind.applies(keyed)).collect();
-        Self { random: Random::new(seed, act), kinds, left: Vec::new() }
+        Self { random: Random::new(seed, act), kinds, left: Vec::new(), lasting: None }
+    }
+
+    /// The same faults, each as long as this.
+    #[must_use]
+    pub fn lasting(self, lasting: Option<Duration>) -> Self {
+        Self { lasting, ..self }
     }
 
     /// The next; `None` if no kind can happen.
@@ -160,7 +168,8 @@ impl Deck {
         let kind = self.left.pop()?;
         let (shortest, longest) = kind.lasts();
         let mut between = |from: u64, to: u64| Duration::from_millis(from + self.random.below(to - from + 1));
-        let (lasts, pause) = (between(shortest, longest), between(150, 450));
+        let (random, pause) = (between(shortest, longest), between(150, 450));
+        let lasts = self.lasting.filter(|_| longest > 0).unwrap_or(random);
         Some(Fault { kind, end: self.random.below(2) as usize, lasts, pause, seed: self.random.below(u64::MAX) })
     }
 }
@@ -209,6 +218,16 @@ mod tests {
         let ms = Duration::from_millis;
         assert!(lengths.iter().all(|lasts| (ms(20)..=ms(400)).contains(lasts)));
         assert!(lengths.iter().any(|lasts| *lasts > ms(300)) && lengths.iter().any(|lasts| *lasts < ms(100)));
+    }
+
+    #[test]
+    fn a_length_that_is_asked_for_changes_nothing_else() {
+        let minute = Duration::from_mins(1);
+        let mut deck = Deck::new(1, 0, &Kind::ALL, false).lasting(Some(minute));
+        for fault in deal(1, 0, false, 200) {
+            let lasts = if fault.lasts.is_zero() { Duration::ZERO } else { minute };
+            assert_eq!(deck.deal(), Some(Fault { lasts, ..fault }));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   started ──▶ serves ──▶ SIGTERM, asked for ──▶ ended ──▶ started at once
-//!                  └─────▶ killed, crashed ─────▶ ended ──▶ started 100 ms later, as the unit says
+//!                  └─────▶ killed, crashed ─────▶ ended ──▶ started 50 ms later, as the unit says
 //! ```
 //!
 //! Two threads: [`Supervisor::supervise`] starts and waits, [`Supervisor::poll`] asks the daemon for its status many times a
@@ -30,7 +30,7 @@ use crate::status::Status;
 /// The stand-in's name.
 pub const STAND_IN: &str = "hit0";
 /// `RestartSec` of the unit.
-const RESTART_AFTER: Duration = Duration::from_millis(100);
+const RESTART_AFTER: Duration = Duration::from_millis(50);
 /// `TimeoutStopSec` of the unit.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -172,6 +172,7 @@ impl<'a> Supervisor<'a> {
         // In a group of its own, Ctrl-C leaves it to us to end it.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         process::end_with_this_thread(&mut command);
+        process::prefer(&mut command);
         self.namespace.prepare(&mut command)?;
         command.spawn().map_err(trouble)
     }
@@ -268,6 +269,11 @@ impl<'a> Supervisor<'a> {
     /// How often a daemon was started.
     pub fn starts(&self) -> u64 {
         self.state().starts
+    }
+
+    /// How nice the daemon is; the unit makes it less so than others.
+    pub fn nice(&self) -> i32 {
+        self.state().child.as_ref().map_or(0, process::nice)
     }
 
     /// SIGKILL. It is started again a while later.
