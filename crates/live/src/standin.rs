@@ -318,7 +318,12 @@ impl StandIn {
         let kept = self.directory.as_ref().and_then(|directory| keeper::relieve(directory, &self.name));
         if self.host == HostBackend::Tap {
             let tap = kept.map_or_else(|| Tap::open(&self.name), |kept| Tap::attached(kept.into(), &self.name));
-            return Ok(Box::new(tap.map_err(opened)?));
+            let mut tap = tap.map_err(opened)?;
+            if self.is_failing_open() {
+                // What the former daemon did not fetch; the kernel has passed newer frames since.
+                tap.discard().map_err(opened)?;
+            }
+            return Ok(Box::new(tap));
         }
         let far = self.netlink.existing_link(&far_end(&self.name))?;
         let options = Opened {

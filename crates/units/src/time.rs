@@ -126,7 +126,7 @@ impl FromStr for Span {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        const EXPECTED: ParseError = ParseError::new("a time with its unit such as 500ns, 7.5us, 50ms, 2s, 5min or 1h");
+        const EXPECTED: ParseError = ParseError::new("a time with its unit such as 500ns, 7.5us, 50ms, 2s, 5m or 1h");
         let (number, unit) = split_number(text).ok_or(EXPECTED)?;
         let scale = match unit {
             "ps" => 1.0,
@@ -134,7 +134,7 @@ impl FromStr for Span {
             "us" | "µs" | "μs" => 1e6,
             "ms" => 1e9,
             "s" => 1e12,
-            "min" => 60e12,
+            "min" | "m" => 60e12,
             "h" => 3_600e12,
             _ => return Err(EXPECTED),
         };

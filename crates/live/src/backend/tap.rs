@@ -29,6 +29,9 @@ const OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04 | 0x08;
 /// A super-frame: an IP packet of 64 KB with its Ethernet header, a tag, and the vnet header.
 const LONGEST: usize = 65_536 + 64;
 
+/// More than the kernel lets wait for a TAP, 1,000 frames unless somebody changed that.
+const MOST_WAITING: u32 = 16_384;
+
 #[derive(Debug)]
 pub struct Tap {
     file: File,
@@ -38,6 +41,8 @@ pub struct Tap {
     index: u32,
     /// What it had dropped when this was last looked at.
     dropped: u64,
+    /// What was thrown away since then.
+    discarded: u64,
 }
 
 impl Tap {
@@ -56,7 +61,19 @@ impl Tap {
         let index = netlink.existing_link(name)?.index;
         // What was dropped while nobody was attached is not this one's to tell.
         let dropped = netlink.statistics(index)?.tx_dropped;
-        Ok(Self { file, buffer: vec![0; LONGEST].into(), netlink, index, dropped })
+        Ok(Self { file, buffer: vec![0; LONGEST].into(), netlink, index, dropped, discarded: 0 })
+    }
+
+    /// Throws away what waits, and counts it among what was dropped: newer frames have passed it by.
+    pub fn discard(&mut self) -> io::Result<()> {
+        // No more wait than the queue has room for, whoever goes on sending.
+        for _ in 0..MOST_WAITING {
+            if !self.receive(&mut |_, _| ())? {
+                break;
+            }
+            self.discarded += 1;
+        }
+        Ok(())
     }
 
     /// Whether the interface stays when nobody is attached to it.
@@ -101,7 +118,7 @@ impl Host for Tap {
     fn overflowed(&mut self) -> u64 {
         let Ok(statistics) = self.netlink.statistics(self.index) else { return 0 };
         let before = std::mem::replace(&mut self.dropped, statistics.tx_dropped);
-        statistics.tx_dropped.saturating_sub(before)
+        statistics.tx_dropped.saturating_sub(before) + std::mem::take(&mut self.discarded)
     }
 
     fn error(&mut self) -> Option<io::Error> {

@@ -35,12 +35,20 @@ fn pass(netlink: &Netlink, notes: &Notes, name: &str, interface: &str) -> Result
     Ok(true)
 }
 
+fn is_open(change: &Change) -> bool {
+    matches!(change, Change::FailedOpen { .. })
+}
+
 impl StandIn {
+    /// Whether the kernel passes frames by itself.
+    pub(super) fn is_failing_open(&self) -> bool {
+        self.notes.has(is_open)
+    }
+
     /// A daemon serves the link again. What arrives was kept from the kernel before the wire was opened: a frame may be
     /// lost in between, none comes twice.
     pub(super) fn close_again(&mut self, interface: &str) -> Result<(), Trouble> {
-        let is_open = |change: &Change| matches!(change, Change::FailedOpen { .. });
-        if !self.notes.has(is_open) {
+        if !self.is_failing_open() {
             return Ok(());
         }
         if !self.notes.has(|change| matches!(change, Change::Filtered { .. })) {
@@ -58,7 +66,7 @@ impl StandIn {
     /// A daemon that could not begin leaves the link as it found it.
     pub(super) fn open_again(&self) {
         if let Some(interface) = self.notes.wire()
-            && self.notes.has(|change| matches!(change, Change::FailedOpen { .. }))
+            && self.is_failing_open()
         {
             let _ = pass(&self.netlink, &self.notes, &self.name, interface);
         }
