@@ -179,8 +179,11 @@ fn register_gauges(registry: &mut Registry, status: &Status) {
 }
 
 /// Reasons for which frames are dropped at this end.
-const REASONS: [&str; 17] = [
+/// Counters of frames that ended here: every place that drops one.
+pub const REASONS: [&str; 20] = [
     "no_buffer",
+    "tx_oversize",
+    "flushed",
     "host_malformed",
     "gate_dropped",
     "rx_overflow",
@@ -194,6 +197,7 @@ const REASONS: [&str; 17] = [
     "rx_stranger",
     "rx_corrupted",
     "rx_unsealed",
+    "rx_early",
     "rx_forged",
     "rx_replayed",
     "rx_old_epoch",

@@ -43,6 +43,16 @@ fn every_rule_fires_on_what_it_should_and_on_nothing_else() {
     assert!(fine, "{said}");
 }
 
+/// A reason that no link counts would make a rule that never fires.
+#[test]
+fn every_reason_that_a_rule_names_is_counted() {
+    let rules = read("contrib/prometheus/hitless.rules.yml");
+    let named = rules.split("reason=~\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    for reason in named.split('|') {
+        assert!(live::metrics::REASONS.contains(&reason), "{reason}");
+    }
+}
+
 #[test]
 fn every_rule_is_tested_both_ways() {
     let alerts: BTreeSet<String> =
