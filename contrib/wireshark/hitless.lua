@@ -1,4 +1,4 @@
--- Wireshark dissector for a protected link, as `crates/live/src/frame.rs` puts it on the wire.
+-- Wireshark dissector for a protected link, as `crates/link/src/frame.rs` puts it on the wire.
 --
 --   88b5   link header, seal, then the rest of the frame from its type on
 --   88b6   link header, seal, then a whole frame with addresses of its own
@@ -10,7 +10,7 @@
 --   gap       first:16  era:1 round:7  frames:8
 --
 -- In place of a link header there may be a greeting, by which two ends with a key agree on a session
--- (`crates/live/src/seal/keyed.rs`); it is recognised whatever the preference says:
+-- (`crates/link/src/seal/keyed.rs`); it is recognised whatever the preference says:
 --
 --   greeting  111:3 kind:5 own:128 echo:128 latest:64 tag:64
 --

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use live::bench::{Plan, Results};
-use live::net::become_root_of_own_namespaces;
+use lab::bench::{Plan, Results};
+use linux::net::become_root_of_own_namespaces;
 use report::table::{Align, Table};
 
 use crate::args::{BenchArgs, BenchCommand};
@@ -36,7 +36,7 @@ pub fn run(args: &BenchArgs, json: bool) -> Done {
     become_root_of_own_namespaces(args.rootless).map_err(|error| Failure::Outside(error.to_string()))?;
     let stop = stop_on_ctrl_c();
     let begin = |round: u32, name: &str| say(&format!("round {round} of {}: {name}", plan.rounds));
-    let results = live::bench::run(&plan, &stop, &begin).map_err(|trouble| Failure::Outside(trouble.0))?;
+    let results = lab::bench::run(&plan, &stop, &begin).map_err(|trouble| Failure::Outside(trouble.0))?;
     let Some(results) = results else { return Err(Failure::Interrupted) };
     print(json, &results, || table(&results))?;
     if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use live::bench::busy::{self, Datagrams, Plan, Results};
-use live::net::become_root_of_own_namespaces;
+use lab::bench::busy::{self, Datagrams, Plan, Results};
+use linux::net::become_root_of_own_namespaces;
 use report::table::{Align, Table, thousands};
 
 use crate::args::BenchBusyArgs;

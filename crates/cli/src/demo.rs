@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use live::demo::{Case, Plan, Story, Watch};
-use live::net::become_root_of_own_namespaces;
+use lab::demo::{Case, Plan, Story, Watch};
+use linux::net::become_root_of_own_namespaces;
 use units::{Prob, Rate};
 
 use crate::args::DemoArgs;
@@ -30,7 +30,7 @@ pub fn run(args: &DemoArgs, json: bool) -> Done {
     let story = match standing {
         Some(Ok(standing)) => {
             let progress = Progress::new();
-            let story = live::demo::run(&plan, standing, &stop, &progress);
+            let story = lab::demo::run(&plan, standing, &stop, &progress);
             progress.bar.finish_and_clear();
             story.map_err(|trouble| Failure::Outside(trouble.0))?
         }

@@ -11,6 +11,7 @@ mod watch;
 
 use std::path::Path;
 
+use bus::key::Key;
 use fleet::Fabric;
 use fleet::corropt::BUDGET;
 use fleet::fabric::{Facebook, Names};
@@ -19,7 +20,6 @@ use fleet::paths::Constraint;
 use fleet::plan::Terms;
 use fleet::protection::Protect;
 use fleet::trace::Model;
-use monitor::key::Key;
 use units::{Moment, Rate};
 
 use crate::args::{FabricArgs, FleetCommand, YearArgs};

@@ -7,11 +7,11 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use live::config::{LinkConfig, Wishes};
-use live::control::{Answer, Ask, RunDirectory};
-use live::daemon::{Daemon, Ended, Stopper};
-use live::status::Status;
-use live::tell::Teller;
+use link::config::{LinkConfig, Wishes};
+use link::control::{Answer, Ask, RunDirectory};
+use link::daemon::{Daemon, Ended, Stopper};
+use link::status::Status;
+use link::tell::Teller;
 use report::table::{Align, Table, thousands};
 use units::Rate;
 
@@ -59,7 +59,7 @@ fn up(args: &UpArgs) -> Done {
         command
     };
     let written = |text: &str| {
-        live::daemon::report_status(text);
+        link::daemon::report_status(text);
         say(text);
     };
     let mut teller = Teller::start(written).map_err(|error| Failure::Outside(error.to_string()))?;
@@ -78,7 +78,7 @@ fn keep(args: &KeepArgs) -> Done {
     // A service manager that ends everything at once asks this process too; it ends with the daemon, and not before.
     ctrlc::set_handler(|| ()).map_err(|error| Failure::Outside(error.to_string()))?;
     let directory = RunDirectory::at(&args.directory);
-    live::keeper::keep(io::stdin().lock(), &directory, &args.name).map_err(|trouble| Failure::Outside(trouble.0))
+    link::keeper::keep(io::stdin().lock(), &directory, &args.name).map_err(|trouble| Failure::Outside(trouble.0))
 }
 
 /// Starts the same command again without a terminal, and waits until it answers or ends. What it says goes to a file.
@@ -204,7 +204,7 @@ fn down(args: &DownArgs) -> Done {
 
 /// Puts back what a daemon that is gone had changed. False if there is nothing.
 fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, Failure> {
-    let any = live::standin::clean_up(directory, name).map_err(|trouble| Failure::Outside(trouble.0))?;
+    let any = link::standin::clean_up(directory, name).map_err(|trouble| Failure::Outside(trouble.0))?;
     let _ = std::fs::remove_file(directory.socket(name));
     directory.tidy(name);
     Ok(any)

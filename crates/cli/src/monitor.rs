@@ -4,13 +4,13 @@ use std::io::{self, IsTerminal, PipeReader};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use live::control::RunDirectory;
+use bus::Condition;
+use link::control::RunDirectory;
 use monitor::act::{Action, ThisHost};
 use monitor::config::{Config, Wishes};
 use monitor::daemon::{self, Clock, Control, Looked, Parts, SystemClock};
 use monitor::journal::Journal;
 use monitor::source::Mode;
-use monitor::{Condition, bus};
 use report::table::{Align, Table, thousands};
 
 use crate::args::{MonitorArgs, MonitorCommand};
@@ -117,7 +117,7 @@ fn watch(config: Config, directory: &RunDirectory, json: bool) -> Result<(), Fai
     let bus = bus.map_err(|error| Failure::Usage(format!("bus: {error}")))?;
     let metrics = match config.metrics {
         Some(address) => {
-            let bound = live::metrics::bind(address);
+            let bound = linux::metrics::bind(address);
             Some(bound.map_err(|error| Failure::Usage(format!("metrics on {address}: {error}")))?)
         }
         None => None,
@@ -198,7 +198,7 @@ mod tests {
             port: "eth1".to_owned(),
             condition,
             sticky: false,
-            evidence: monitor::Evidence::default(),
+            evidence: bus::Evidence::default(),
             since_boot: false,
             note: String::new(),
         };

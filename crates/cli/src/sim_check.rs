@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{Model, Schedule};
-use live::load::Congestion;
-use live::net::become_root_of_own_namespaces;
-use live::reality::{self, Case, Seen};
+use lab::load::Congestion;
+use lab::reality::{self, Case, Seen};
+use linux::net::become_root_of_own_namespaces;
 use report::table::{Align, Table};
 use serde::Serialize;
 use sim::link::Watch;
@@ -96,8 +96,8 @@ fn live(
         let Some(seen) = seen else { return Ok(None) };
         rounds.push(seen);
     }
-    let throughput_gbps = live::demo::median(rounds.iter().map(|round| round.gbps).collect());
-    let mut trips = live::load::RoundTrips::default();
+    let throughput_gbps = lab::demo::median(rounds.iter().map(|round| round.gbps).collect());
+    let mut trips = lab::load::RoundTrips::default();
     rounds.iter().for_each(|round| trips.merge(&round.round_trips));
     let at = |share| trips.quantile(share).as_nanos() as f64 / 1e3;
     Ok(Some(Figures { throughput_gbps, request_p50_us: at(0.5), request_p99_us: at(0.99), request_p999_us: at(0.999) }))
@@ -165,7 +165,7 @@ fn setup(
     let profile = Profile::Linux { hz: args.hz, rto_min: Span::from_ms(200), phase: Span::ZERO };
     let transport = TransportSetup::Tcp(tcp::Config { algorithm, profile, ..tcp::Config::default() });
     Setup {
-        switches: SwitchSettings { port_limit: Some(live::stage::queue_of(args.rate)), ..SwitchSettings::default() },
+        switches: SwitchSettings { port_limit: Some(lab::stage::queue_of(args.rate)), ..SwitchSettings::default() },
         host_latency: Latency::LogNormal { median: latency, sigma: 0.3 },
         links: vec![LinkSetup {
             link: sim::topology::LinkId(1),

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use live::net::become_root_of_own_namespaces;
-use live::soak::{Look, Plan, Soak, Watch, what};
+use lab::soak::{Look, Plan, Soak, Watch, what};
+use linux::net::become_root_of_own_namespaces;
 use report::table::{Align, Table, thousands};
 
 use crate::args::SoakArgs;
@@ -30,7 +30,7 @@ pub fn run(args: &SoakArgs, json: bool) -> Done {
     // Programs were started that only we end, so there is no faster way out than this.
     let _ = ctrlc::set_handler(move || handler.store(true, Ordering::SeqCst));
     let progress = Progress::new(plan.duration);
-    let soak = live::soak::run(&plan, standing, &stop, &progress);
+    let soak = lab::soak::run(&plan, standing, &stop, &progress);
     progress.bar.finish_and_clear();
     let Some(soak) = soak.map_err(|trouble| Failure::Outside(trouble.0))? else {
         return Err(Failure::Interrupted);

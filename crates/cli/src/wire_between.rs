@@ -4,13 +4,13 @@ use std::io::PipeReader;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use emulator::{Claim, KernelWire, Lane, LaneCounters, Medium, MediumConfig, Repeat, RepeatCounters};
 use faults::Schedule;
-use live::backend::{Opened, PacketSocket};
-use live::frame;
-use live::medium::{Claim, KernelWire, Lane, LaneCounters, Medium, MediumConfig, Repeat, RepeatCounters};
-use live::net::{Link, Netlink};
-use live::poll;
-use live::standin::wire_socket;
+use link::frame;
+use link::standin::wire_socket;
+use linux::net::{Link, Netlink};
+use linux::packet::{Opened, PacketSocket};
+use linux::poll;
 use report::table::{Align, Table, thousands};
 use serde::Serialize;
 use transport::roce::repeat;
@@ -52,8 +52,8 @@ pub fn run(args: &WireArgs, json: bool) -> Done {
     print(json, &outcome, || table(args, &outcome))
 }
 
-fn usage(error: live::net::Error) -> Failure {
-    Failure::Usage(live::standin::Trouble::from(error).0)
+fn usage(error: linux::net::Error) -> Failure {
+    Failure::Usage(linux::Trouble::from(error).0)
 }
 
 fn interface(netlink: &Netlink, name: &str) -> Result<Link, Failure> {
@@ -141,7 +141,7 @@ fn in_kernel(args: &WireArgs, netlink: &Netlink, ends: &[Link; 2], stop: &PipeRe
     let wire = KernelWire::lay(netlink, indices, losses, args.rate, args.queue).map_err(usage)?;
     say(&format!("a wire in the kernel between {} and {}; Ctrl-C ends it", args.a, args.b));
     let until = args.duration.map(|span| Duration::from_nanos(span.as_ps() / 1_000));
-    let clock = live::clock::Clock::start();
+    let clock = linux::clock::Clock::start();
     while until.is_none_or(|until| clock.elapsed() < until) {
         let left = until.map_or(Duration::from_secs(1), |until| until.saturating_sub(clock.elapsed()));
         let ready = poll::wait(&[(stop.as_raw_fd(), false)], left.min(Duration::from_secs(1)));
@@ -150,7 +150,7 @@ fn in_kernel(args: &WireArgs, netlink: &Netlink, ends: &[Link; 2], stop: &PipeRe
         }
         if let Some(directory) = &args.counters {
             let counters = wire.counters().map_err(usage)?;
-            let kept = live::medium::keep_counters(directory, &[&args.a, &args.b], &counters);
+            let kept = emulator::keep_counters(directory, &[&args.a, &args.b], &counters);
             kept.map_err(|error| Failure::Outside(format!("{}: {error}", directory.display())))?;
         }
     }

@@ -1,6 +1,6 @@
 //! The fleet as a person meets it.
 
-#[path = "../../monitor/tests/redis_server/mod.rs"]
+#[path = "../../bus/tests/redis_server/mod.rs"]
 mod redis_server;
 
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use monitor::bus::{Bus, Redis};
-use monitor::{Condition, Evidence, Message, OrderKind, PortState};
+use bus::{Bus, Redis};
+use bus::{Condition, Evidence, Message, OrderKind, PortState};
 use redis_server::{Keeps, RedisServer};
 use serde_json::Value;
 use units::Moment;

@@ -16,11 +16,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use live::control::{Answer, Ask, RunDirectory};
-use live::load::{self, witness};
-use live::net::{Address, Namespace, Netlink, Route};
-use live::stage::{self, Stage};
-use live::status::Status;
+use lab::load::{self, witness};
+use lab::stage::{self, Stage};
+use link::control::{Answer, Ask, RunDirectory};
+use link::status::Status;
+use linux::net::{Address, Namespace, Netlink, Route};
 
 /// Two hosts, a wire, and a folder for each host's run directory. Gone when dropped.
 struct Lab {
@@ -185,7 +185,7 @@ fn hit0_outlives_a_killed_daemon_and_the_next_one_adopts_it() {
             std::thread::sleep(Duration::from_millis(200));
             left.kill();
             assert!(lab.has(0, "hit0"), "the interface went with the daemon");
-            let clock = live::clock::Clock::start();
+            let clock = linux::clock::Clock::start();
             let mut again = lab.start(0, &["--mtu", "1500", "--backend", backend]);
             let mut said = BufReader::new(again.0.stderr.take().unwrap()).lines();
             assert!(said.next().unwrap().unwrap().contains("adopted"));
@@ -635,7 +635,7 @@ fn the_wire_corrupts_its_share_and_tells_the_truth_about_it() {
 
 /// Sends frames out of one interface and counts those that come in at another.
 fn send_and_count([from, to]: [u32; 2], frames: u64) -> u64 {
-    let open = |index| live::backend::PacketSocket::open(index, &live::standin::wire_socket(1_500, 8_192)).unwrap();
+    let open = |index| linux::packet::PacketSocket::open(index, &link::standin::wire_socket(1_500, 8_192)).unwrap();
     let (mut from, mut to) = (open(from), open(to));
     let mut received = 0;
     let frame = [&[2, 0, 0, 0, 0, 9], &[2, 0, 0, 0, 0, 8], &[0x12, 0x34][..], &[7; 100]].concat();

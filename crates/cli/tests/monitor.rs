@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "a test that measures says what")]
 
-#[path = "../../monitor/tests/redis_server/mod.rs"]
+#[path = "../../bus/tests/redis_server/mod.rs"]
 mod redis_server;
 
 use std::fs;
@@ -14,12 +14,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use live::clock::Clock;
-use live::control::{Answer, Ask, RunDirectory};
-use live::load::{self, PingPong, pingpong};
-use live::net::{self, Namespace, Netlink};
-use live::stage;
-use live::status::Status;
+use lab::load::{self, PingPong, pingpong};
+use lab::stage;
+use link::control::{Answer, Ask, RunDirectory};
+use link::status::Status;
+use linux::clock::Clock;
+use linux::net::{self, Namespace, Netlink};
 use redis_server::{Keeps, RedisServer};
 
 /// A folder that goes with the test.

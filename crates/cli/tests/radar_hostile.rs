@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use live::clock::time_of_day;
+use bus::key::Key;
+use linux::clock::time_of_day;
 use monitor::digests::{Place, post};
-use monitor::key::Key;
 use radar::digest::{Digest, Shape};
 use radar::packet::{Flow, Packet, Segment};
 use radar::signature::{Fields, Signature};

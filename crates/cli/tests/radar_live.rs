@@ -11,8 +11,8 @@ mod radar_lab;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use live::clock::time_of_day;
-use live::medium::{Nat, Rewrite};
+use emulator::{Nat, Rewrite};
+use linux::clock::time_of_day;
 use radar_lab::processes::{Line, Protected, Running, Said, finished, hitless, wait_for};
 use radar_lab::truth::{self, Named, Unknown};
 use radar_lab::{COLLECTOR, Lab, OUTSIDE, Setup, Traffic, address, plug};

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use live::backend::PacketSocket;
-use live::medium::RepeatCounters;
-use live::net::{Namespace, Netlink};
-use live::standin::wire_socket;
+use emulator::RepeatCounters;
+use link::standin::wire_socket;
+use linux::net::{Namespace, Netlink};
+use linux::packet::PacketSocket;
 use serde_json::Value;
 use wire::ip::Ecn;
 use wire::ipv4::{self, Station};

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-use live::net::Namespace;
+use linux::net::Namespace;
 use serde_json::Value;
 
 fn soak(args: &[&str]) -> Output {

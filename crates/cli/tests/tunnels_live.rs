@@ -105,6 +105,6 @@ fn what_a_vnet_header_cannot_describe_is_left_to_the_kernel() {
         ];
         let on = lab.with(0, |netlink| netlink.features_on("hit0", &names).unwrap());
         assert_eq!(on, [""; 0], "{backend}");
-        assert!(lab.with(0, |netlink| netlink.offload("hit0", live::net::Offload::Tso).unwrap()), "{backend}");
+        assert!(lab.with(0, |netlink| netlink.offload("hit0", linux::net::Offload::Tso).unwrap()), "{backend}");
     }
 }

@@ -4,7 +4,7 @@
 mod cable_lab;
 
 use cable_lab::{Lab, address, transfer};
-use live::net::Namespace;
+use linux::net::Namespace;
 
 /// A lab whose left end is a bridge between the wire and a guest, who has the left end's address.
 fn with_guest(wire_mtu: u32) -> Option<(Lab, Namespace)> {
@@ -21,10 +21,10 @@ fn with_guest(wire_mtu: u32) -> Option<(Lab, Namespace)> {
     lab.with(0, |netlink| netlink.set_namespace(netlink.existing_link("g1").unwrap().index, &guest).unwrap());
     guest
         .with(|| {
-            let netlink = live::net::Netlink::open().unwrap();
+            let netlink = linux::net::Netlink::open().unwrap();
             let index = netlink.existing_link("g1").unwrap().index;
             netlink.set_up(index, true).unwrap();
-            netlink.add_address(index, &live::net::Address::new(address(0), 24)).unwrap();
+            netlink.add_address(index, &linux::net::Address::new(address(0), 24)).unwrap();
         })
         .unwrap();
     Some((lab, guest))

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use cable_lab::{Daemon, address, outcome, transfer, wait_for};
-use live::net::{Address, Namespace, Netlink};
+use linux::net::{Address, Namespace, Netlink};
 
 /// Two hosts, `w0` and `w1`, and between them a third with an end of each cable: `x0` and `x1`. Nothing joins these yet.
 struct Hosts {

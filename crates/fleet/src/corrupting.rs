@@ -19,8 +19,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use monitor::key::Key;
-use monitor::{Condition, Message, Order, OrderKind, PortId, PortState};
+use bus::key::Key;
+use bus::{Condition, Message, Order, OrderKind, PortId, PortState};
 use units::Moment;
 
 use crate::fabric::{End, Fabric, LinkId, Names, SwitchId};

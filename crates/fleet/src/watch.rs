@@ -23,8 +23,8 @@ mod follow;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use monitor::key::Key;
-use monitor::{Message, Order, OrderKind, PortId};
+use bus::key::Key;
+use bus::{Message, Order, OrderKind, PortId};
 use serde::Serialize;
 use units::Moment;
 

@@ -1,8 +1,8 @@
 //! Fabrics from numbers, from lists of wires and from files; and what is refused.
 
+use bus::PortId;
 use fleet::fabric::{End, FabricError, Facebook, Names, Node, Role, Wire};
 use fleet::{Fabric, LinkId, SwitchId};
-use monitor::PortId;
 use proptest::prelude::*;
 use units::Rate;
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bus::{Condition, Evidence, Message, Order, OrderKind, PortId, PortState};
 use fleet::corropt::BUDGET;
 use fleet::corrupting::{Situation, Trouble, parse};
 use fleet::fabric::{Facebook, Names, Wire};
@@ -10,7 +11,6 @@ use fleet::paths::Constraint;
 use fleet::plan::{Plan, Room, Terms, When, plan};
 use fleet::protection::Table;
 use fleet::{Fabric, LinkId, SwitchId};
-use monitor::{Condition, Evidence, Message, Order, OrderKind, PortId, PortState};
 use proptest::prelude::*;
 use units::{Moment, Rate};
 

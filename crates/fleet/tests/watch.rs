@@ -1,10 +1,13 @@
 //! The loop: what it decides, what it orders, and what it never does.
 
-#[path = "../../monitor/tests/redis_server/mod.rs"]
+#[path = "../../bus/tests/redis_server/mod.rs"]
 mod redis_server;
 
 use std::time::Duration;
 
+use bus::key::Key;
+use bus::{Bus, Local, Redis};
+use bus::{Condition, Evidence, Message, Order, OrderKind, PortId, PortState};
 use fleet::corropt::BUDGET;
 use fleet::corrupting::{Reports, Trouble};
 use fleet::fabric::{Names, Wire};
@@ -14,9 +17,6 @@ use fleet::plan::{Terms, plan};
 use fleet::protection::Table;
 use fleet::watch::{Decision, Event, Follower, Notice, Verdict, Watcher};
 use fleet::{Fabric, LinkId, SwitchId};
-use monitor::bus::{Bus, Local, Redis};
-use monitor::key::Key;
-use monitor::{Condition, Evidence, Message, Order, OrderKind, PortId, PortState};
 use proptest::prelude::*;
 use redis_server::{Keeps, RedisServer};
 use units::{Moment, Rate};

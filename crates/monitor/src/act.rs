@@ -30,11 +30,11 @@ use guard::copies_for;
 use units::{Moment, Prob};
 
 use self::hearing::Refusals;
-use crate::bus::Seen;
 use crate::detect::Pattern;
 use crate::journal::{Deed, Entry, Outcome};
-use crate::key::Key;
-use crate::message::{Condition, Order, PortId, PortState};
+use bus::Seen;
+use bus::key::Key;
+use bus::message::{Condition, Order, PortId, PortState};
 
 pub use executor::{Daemon, Executor, ThisHost};
 pub use memory::{Kept, Memory, Obeyed, Protection};

@@ -26,8 +26,8 @@ use units::{ParseError, nearest};
 
 use crate::act::{Action, PortRule, Rules};
 use crate::detect::{Limits, Pattern};
-use crate::key::Key;
 use crate::source::Selection;
+use bus::key::Key;
 
 pub use wishes::{PortWish, Wishes, Written};
 

@@ -29,17 +29,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use live::control::RunDirectory;
-use live::poll::{self, Readiness};
+use link::control::RunDirectory;
+use linux::poll::{self, Readiness};
 use units::Moment;
 
 use crate::act::{Action, Actor, Executor, Kept};
-use crate::bus::Bus;
 use crate::config::{Config, SourceKind};
 use crate::journal::{Deed, Entry, Journal, Outcome};
-use crate::message::{Condition, Message, PortState};
 use crate::metrics::{Board, Place};
 use crate::source::{self, Mode, Source};
+use bus::Bus;
+use bus::message::{Condition, Message, PortState};
 
 pub use control::{Control, ask_to_clear};
 pub use once::{Looked, look_once};
@@ -63,11 +63,11 @@ pub trait Clock: Sync {
 
 /// The machine's own.
 #[derive(Clone, Copy, Debug)]
-pub struct SystemClock(live::clock::Clock);
+pub struct SystemClock(linux::clock::Clock);
 
 impl SystemClock {
     pub fn start() -> Self {
-        Self(live::clock::Clock::start())
+        Self(linux::clock::Clock::start())
     }
 }
 
@@ -81,7 +81,7 @@ impl Clock for SystemClock {
     }
 
     fn time_of_day(&self) -> Moment {
-        moment(live::clock::time_of_day())
+        moment(linux::clock::time_of_day())
     }
 }
 
@@ -216,7 +216,7 @@ pub fn run(parts: Parts, clock: &dyn Clock, stop: &PipeReader, tell: &(dyn Fn(&s
         if let Some(listener) = &metrics {
             // If metrics end, the monitor goes on.
             scope.spawn(move || {
-                live::metrics::serve(listener, &for_metrics, |path| Some(lock(&shared.board).page(path)))
+                linux::metrics::serve(listener, &for_metrics, |path| Some(lock(&shared.board).page(path)))
             });
         }
         if let Some(control) = &control {

@@ -35,8 +35,8 @@ mod tcp;
 use std::fmt;
 use std::path::Path;
 
-use crate::bus::BusError;
-use crate::bus::redis::address::Address;
+use bus::BusError;
+use bus::redis::address::Address;
 
 pub use collector::Collector;
 pub use frame::LONGEST;

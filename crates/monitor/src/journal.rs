@@ -11,7 +11,7 @@ use std::path::Path;
 use serde::Serialize;
 use units::Moment;
 
-use crate::message::{Evidence, PortId};
+use bus::message::{Evidence, PortId};
 
 /// What an entry is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

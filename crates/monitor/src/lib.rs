@@ -9,26 +9,20 @@
 //! | --- | --- |
 //! | `reading`, `source` | what a port's counters say, and where they come from |
 //! | `detect` | when a port is corrupting and when it is healthy again |
-//! | `message`, `bus` | what is told to others, and how it gets there |
 //! | `config` | what a monitor is to do, checked once |
 //! | `act` | what is done about a corrupting port, and undone |
 //! | `daemon` | the monitor itself: polls, tells, acts |
 //! | `digests` | how reports of meters get to a collector |
-//! | `key` | what those who trust each other share |
 //! | `journal`, `metrics` | what happened, and how it is going |
 
 pub mod act;
-pub mod bus;
 pub mod config;
 pub mod daemon;
 pub mod detect;
 pub mod digests;
 pub mod journal;
-pub mod key;
-pub mod message;
 pub mod metrics;
 pub mod reading;
 pub mod source;
 
-pub use message::{Condition, Evidence, Message, Order, OrderKind, PortId, PortState};
 pub use reading::{Carrier, Frames, Phy, Reading};

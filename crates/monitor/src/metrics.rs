@@ -13,17 +13,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use live::metrics::{Page, counter, counters, gauge, gauges, written};
+use linux::metrics::{Page, counter, counters, gauge, gauges, written};
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use crate::bus::Status;
 use crate::detect::Row;
 use crate::journal::{Deed, Outcome};
-use crate::message::Condition;
 use crate::reading::Frames;
+use bus::Status;
+use bus::message::Condition;
 
 /// All that can be asked about a running monitor.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +143,7 @@ impl EncodeLabelSet for ActionLabels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Evidence;
+    use bus::message::Evidence;
 
     fn board() -> Board {
         let evidence = Evidence { frames: 1_000, bad: 10, loss: 1e-2, low: 5e-3, high: 2e-2, seconds: 1.0 };
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn alert_rules_use_only_metrics_that_exist() {
         let rules = include_str!("../../../contrib/prometheus/hitless.rules.yml");
-        let (ours, of_links) = (board().page("/metrics").body, include_str!("../../live/src/metrics.rs"));
+        let (ours, of_links) = (board().page("/metrics").body, include_str!("../../link/src/metrics.rs"));
         let names: BTreeSet<&str> = rules
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
             .filter(|word| word.starts_with("hitless_"))

@@ -22,7 +22,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use live::control::RunDirectory;
+use link::control::RunDirectory;
 use units::Moment;
 
 use crate::reading::Reading;

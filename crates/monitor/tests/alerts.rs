@@ -49,7 +49,7 @@ fn every_reason_that_a_rule_names_is_counted() {
     let rules = read("contrib/prometheus/hitless.rules.yml");
     let named = rules.split("reason=~\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
     for reason in named.split('|') {
-        assert!(live::metrics::REASONS.contains(&reason), "{reason}");
+        assert!(link::metrics::REASONS.contains(&reason), "{reason}");
     }
 }
 

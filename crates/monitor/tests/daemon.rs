@@ -4,9 +4,9 @@ mod daemon_words;
 
 use std::time::Duration;
 
+use bus::{Condition, Message, Order, OrderKind, PortId};
 use daemon_words::{Host, Mood, Moody, a_while, wait_for};
 use monitor::daemon::{Control, ask_to_clear};
-use monitor::{Condition, Message, Order, OrderKind, PortId};
 use units::Moment;
 
 #[test]
@@ -90,7 +90,7 @@ fn asked_to_stop_it_ends_at_once_and_leaves_protection_in_force_unless_told_othe
         let mut clock = None;
         host.run(bus.end(), |_| {
             wait_for("protection", || host.links.is_protected("eth1"));
-            clock = Some(live::clock::Clock::start());
+            clock = Some(linux::clock::Clock::start());
         });
         // Everything else in it waits for a quarter of a second at most; the rest is for a busy machine.
         assert!(clock.unwrap().elapsed() < Duration::from_secs(5));

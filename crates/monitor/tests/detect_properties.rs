@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use bus::{Condition, Evidence, PortId, PortState};
 use faults::Random;
 use monitor::detect::{Damping, Detector, Flaps, Kind, Limits, Ports, Window};
-use monitor::{Carrier, Condition, Evidence, Frames, Phy, PortId, PortState, Reading};
+use monitor::{Carrier, Frames, Phy, Reading};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use units::{Moment, Prob};

@@ -1,5 +1,6 @@
 //! Reports of meters through a Redis server of the test's own.
 
+#[path = "../../bus/tests/redis_server/mod.rs"]
 mod redis_server;
 
 use std::sync::Mutex;
@@ -7,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use bus::key::Key;
 use monitor::digests::{Inlet, LONGEST, Place, Received, Reports, post, queue};
-use monitor::key::Key;
 use redis_server::{Keeps, RedisServer};
 
 const PATIENCE: Duration = Duration::from_secs(30);

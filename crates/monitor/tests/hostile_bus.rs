@@ -1,6 +1,8 @@
 //! Whoever can write to Redis can say anything on the bus. What that can do, and what it cannot. Each is a test with its name.
 
+#[path = "../../bus/tests/bus_words/mod.rs"]
 mod bus_words;
+#[path = "../../bus/tests/redis_server/mod.rs"]
 mod redis_server;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use bus::key::Key;
+use bus::{Bus, Redis, Seen, Told};
+use bus::{Message, Order, OrderKind, PortId};
 use bus_words::{corrupting, healthy};
 use monitor::act::{Action, Actor, Daemon, Executor, Kept, Memory, Obeyed, PortRule, Rules};
-use monitor::bus::{Bus, Redis, Seen, Told};
 use monitor::journal::{Entry, Outcome};
-use monitor::key::Key;
-use monitor::{Message, Order, OrderKind, PortId};
 use redis_server::{Keeps, RedisServer};
 use units::{Moment, Prob};
 

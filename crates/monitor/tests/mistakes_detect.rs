@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bus::{Condition, Evidence, PortId, PortState};
 use monitor::detect::{Change, Detector, Kind, Limits, Note, Pattern, Poll, Ports, Verdict};
-use monitor::{Carrier, Condition, Evidence, Frames, Phy, PortId, PortState, Reading};
+use monitor::{Carrier, Frames, Phy, Reading};
 use units::Moment;
 
 /// Frames a second on a busy 100G port.

@@ -1,15 +1,17 @@
 //! Mistakes that real monitors made as a whole. Each is a test with its name.
 
 mod daemon_words;
+#[path = "../../bus/tests/redis_server/mod.rs"]
 mod redis_server;
 
 use std::path::Path;
 
+use bus::{Bus, Redis};
+use bus::{Condition, Evidence, Message, PortId, PortState};
 use daemon_words::{Host, Mood, Moody, a_while, wait_for};
-use monitor::bus::{Bus, Redis};
+use monitor::Carrier;
 use monitor::config::{Config, Wishes};
 use monitor::daemon::ask_to_clear;
-use monitor::{Carrier, Condition, Evidence, Message, PortId, PortState};
 use redis_server::{Keeps, RedisServer};
 use units::Moment;
 

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use live::config::LinkConfig;
-use live::control::{ControlSocket, RunDirectory};
-use live::medium::LaneCounters;
-use live::net::{Namespace, Netlink};
-use live::run::Handle;
-use live::stage::{self, Stage};
+use emulator::LaneCounters;
+use lab::stage::{self, Stage};
+use link::config::LinkConfig;
+use link::control::{ControlSocket, RunDirectory};
+use link::run::Handle;
+use linux::net::{Namespace, Netlink};
 use monitor::source::{self, Drivers, Misfit, Mode, Selection, Source};
 use monitor::{Carrier, Frames, Phy, Reading};
 use proptest::collection;
@@ -386,7 +386,7 @@ fn standard_input_is_a_source_too() {
 fn what_a_wire_counts_is_read_as_it_wrote_it() {
     let folder = Folder::new("wire");
     let lane = |passed, dropped| LaneCounters { passed, dropped, offered: passed + dropped, ..LaneCounters::default() };
-    live::medium::keep_counters(&folder.0, &["a1", "b1"], &[lane(900, 100), lane(50, 0)]).unwrap();
+    emulator::keep_counters(&folder.0, &["a1", "b1"], &[lane(900, 100), lane(50, 0)]).unwrap();
     let (readings, troubles) = read(&mut source::sysfs(&folder.0, Selection::physical()));
     let port = |port: &str, frames| Reading {
         port: port.to_owned(),

@@ -2,7 +2,9 @@
 
 #![expect(clippy::print_stderr, reason = "a test says what it measured")]
 
+#[path = "../../bus/tests/bus_words/mod.rs"]
 mod bus_words;
+#[path = "../../bus/tests/redis_server/mod.rs"]
 mod redis_server;
 
 use std::collections::BTreeSet;
@@ -13,10 +15,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use bus::Message;
+use bus::outbox::Settings;
+use bus::{Bus, Outbox, Redis, Status};
 use bus_words::{clock, corrupting, healthy, now};
-use monitor::Message;
-use monitor::bus::outbox::Settings;
-use monitor::bus::{Bus, Outbox, Redis, Status};
 use redis_server::{Keeps, RedisServer};
 use units::Moment;
 

@@ -14,6 +14,11 @@ pub const fn on_wire(len: u32) -> u32 {
     (if len < MIN_FRAME { MIN_FRAME } else { len }) + GAP_AND_PREAMBLE
 }
 
+/// Addresses and a type.
+pub const ETHERNET: usize = 14;
+/// A VLAN tag that a frame may have.
+pub const TAG: usize = 4;
+
 /// Types of what a frame carries.
 pub const IPV4: u16 = 0x0800;
 pub const IPV6: u16 = 0x86dd;

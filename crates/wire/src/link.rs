@@ -21,6 +21,14 @@ mod session;
 pub use header::{Header, Malformed};
 pub use session::{Agreement, Refusal, Session, SessionKind};
 
+/// EtherType of a protected frame: its own addresses lie outside.
+pub const OWN: u16 = 0x88b5;
+/// EtherType of a protected frame that lies inside whole.
+pub const WHOLE: u16 = 0x88b6;
+
+/// In place of a link header: the frame is not protected, only sealed. No header starts with it.
+pub const SEALED_BARE: u8 = 7 << 5;
+
 /// The version of this format; two ends must have the same.
 pub const VERSION: u8 = 2;
 

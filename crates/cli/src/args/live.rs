@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use live::config::Wishes;
+use link::config::Wishes;
 use units::{Bytes, Count, Prob, Rate, Span};
 
 use super::count::whole;

@@ -2,8 +2,8 @@
 
 mod chart;
 
-use live::config::{HostBackend, Mode, WireBackend};
-use live::demo::{Case, Plan, Recovery, Round, Story};
+use lab::demo::{Case, Plan, Recovery, Round, Story};
+use link::config::{HostBackend, Mode, WireBackend};
 use report::chart::{Data, NOTHING, Palette};
 use report::page::Frame;
 use report::svg::escape;

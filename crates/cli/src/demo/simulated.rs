@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{Model, Schedule};
-use live::demo::{Case, Figures, Plan, Recovery, Round, Story};
-use live::load::RoundTrips;
-use live::stage::WireCount;
+use lab::demo::{Case, Figures, Plan, Recovery, Round, Story};
+use lab::load::RoundTrips;
+use lab::stage::WireCount;
 use sim::link::{Config, Mode};
 use sim::net::{Latency, LinkSetup, Outcome, Protection, Setup, Traffic, TransportSetup};
 use sim::topology::{LinkId, NodeId, Topology};
@@ -197,9 +197,9 @@ mod tests {
             rounds: 2,
             round_trips: 20_000,
             bulk: Duration::from_secs(1),
-            mode: live::config::Mode::Ordered,
-            host: live::config::HostBackend::Auto,
-            wire: live::config::WireBackend::Auto,
+            mode: link::config::Mode::Ordered,
+            host: link::config::HostBackend::Auto,
+            wire: link::config::WireBackend::Auto,
         };
         let story = run(&plan, &AtomicBool::new(false)).unwrap();
         assert!(story.corrupting.median.pingpong_p999_us >= 200_000.0);

@@ -1,6 +1,6 @@
 //! The story as text: a table and a small chart.
 
-use live::demo::{Case, Plan, Story};
+use lab::demo::{Case, Plan, Story};
 use report::table::{Align, Table, thousands};
 
 use super::{conclusions, gbps, title, us};

@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bus::{Condition, Evidence, Message, PortId, PortState};
 use faults::Random;
 use fleet::fabric::Facebook;
 use fleet::ledger::Terms;
@@ -16,7 +17,6 @@ use fleet::simulate::{Policy, Setup, simulate};
 use fleet::trace::{Corruption, Model};
 use fleet::watch::{PROMPT, Watcher, repaired};
 use fleet::{Fabric, LinkId};
-use monitor::{Condition, Evidence, Message, PortId, PortState};
 use report::table::{Align, Table, thousands};
 use serde::Serialize;
 use units::Moment;

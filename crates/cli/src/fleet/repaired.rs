@@ -1,11 +1,11 @@
 //! `hitless fleet repaired`: how a repair is reported.
 
+use bus::Message;
+use bus::{Bus, BusError, Told};
 use fleet::corrupting::{Reports, Trouble};
 use fleet::fabric::End;
 use fleet::watch::repaired;
-use live::clock::time_of_day;
-use monitor::Message;
-use monitor::bus::{self, Bus, BusError, Told};
+use linux::clock::time_of_day;
 use serde::Serialize;
 use units::Moment;
 

@@ -4,13 +4,13 @@ use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use live::backend::PacketSocket;
-use live::capture::Capture;
-use live::clock::time_of_day;
-use live::frame::{OWN, WHOLE};
-use live::net::Netlink;
-use live::poll;
-use live::standin::wire_socket;
+use link::frame::{OWN, WHOLE};
+use link::standin::wire_socket;
+use linux::capture::Capture;
+use linux::clock::time_of_day;
+use linux::net::Netlink;
+use linux::packet::PacketSocket;
+use linux::poll;
 
 use crate::args::CaptureArgs;
 use crate::output::{Done, Failure, say};
@@ -19,13 +19,13 @@ pub fn run(args: &CaptureArgs) -> Done {
     let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", args.interface));
     let link = Netlink::open().and_then(|netlink| netlink.existing_link(&args.interface));
     let link = link.map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(wire) = live::standin::stands_in_for(&link) {
+    if let Some(wire) = link::standin::stands_in_for(&link) {
         return Err(Failure::Usage(format!(
             "{} is the stand-in; capture {wire}, where the protected frames are",
             link.name
         )));
     }
-    let both_ways = live::backend::Opened { outgoing_too: true, ..wire_socket(link.mtu, 4_096) };
+    let both_ways = linux::packet::Opened { outgoing_too: true, ..wire_socket(link.mtu, 4_096) };
     let mut socket = PacketSocket::open(link.index, &both_ways).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => Failure::Usage(format!("{error}; capturing needs root, or sudo")),
         _ => outside(error),

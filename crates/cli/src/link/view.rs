@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use live::status::Status;
+use link::status::Status;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use live::clock::{Clock, time_of_day};
-use live::poll::{self, Readiness};
+use linux::clock::{Clock, time_of_day};
+use linux::poll::{self, Readiness};
 use monitor::digests::collector::{News, Summary};
 use monitor::digests::{Collector, Inlet, Place, Reports, queue};
 use radar::packet::Stamp;
@@ -69,7 +69,7 @@ fn inlet(args: &CollectArgs) -> Result<Inlet, Failure> {
     }
     let text = args.listen.as_deref().unwrap_or_default();
     let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--listen {text}: {why}"));
-    let address = live::config::parse_address(text).ok_or_else(|| wrong(&"expected ADDRESS:PORT, or a port"))?;
+    let address = link::config::parse_address(text).ok_or_else(|| wrong(&"expected ADDRESS:PORT, or a port"))?;
     Inlet::listen(address).map_err(|error| wrong(&error))
 }
 

@@ -7,11 +7,11 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
 
-use live::backend::{Opened, PacketSocket};
-use live::clock::Clock;
-use live::net::Netlink;
-use live::poll;
-use live::standin::wire_socket;
+use link::standin::wire_socket;
+use linux::clock::Clock;
+use linux::net::Netlink;
+use linux::packet::{Opened, PacketSocket};
+use linux::poll;
 use radar::capture::{CaptureError, Reader};
 use radar::flowset::Shape;
 use radar::flowset::sizing::Decoder;

@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use live::clock::{Clock, instance};
-use live::meter::{LiveMeter, MeterConfig, Notice, Seen, cost};
+use linux::clock::{Clock, instance};
+use meter::{LiveMeter, MeterConfig, Notice, Seen, cost};
 use monitor::digests::{self, Outlet, Place, Sent};
 use radar::digest::Shape;
 use radar::signature::Fields;
@@ -67,7 +67,7 @@ fn watch(
     stop: &io::PipeReader,
     until: Option<Duration>,
     clock: &Clock,
-) -> Result<Seen, live::standin::Trouble> {
+) -> Result<Seen, linux::Trouble> {
     let shows_status = io::stderr().is_terminal();
     let mut status = Status { packets: 0, cpu: Duration::ZERO, next: STATUS_EVERY };
     let notice = &mut |notice| match notice {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use live::net::become_root_of_own_namespaces;
-use live::soak::faults::{Fault, FaultBench, FaultPlan, FaultReport, FaultWatch, Kind};
+use lab::soak::faults::{Fault, FaultBench, FaultPlan, FaultReport, FaultWatch, Kind};
+use linux::net::become_root_of_own_namespaces;
 use report::table::{Align, Table, thousands};
 use units::Span;
 
@@ -25,7 +25,7 @@ pub fn run(args: &SoakArgs, json: bool) -> Done {
     // Daemons were started that only we end, so there is no faster way out than this.
     let _ = ctrlc::set_handler(move || handler.store(true, Ordering::SeqCst));
     let progress = Progress::new(plan.duration);
-    let bench = live::soak::faults::run(&plan, standing, &stop, &progress);
+    let bench = lab::soak::faults::run(&plan, standing, &stop, &progress);
     progress.bar.finish_and_clear();
     let Some(bench) = bench.map_err(|trouble| Failure::Outside(trouble.0))? else {
         return Err(Failure::Interrupted);

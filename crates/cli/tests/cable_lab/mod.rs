@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use live::control::{Answer, Ask, RunDirectory};
-use live::load;
-use live::net::{Address, Namespace, Netlink};
-use live::status::Status;
+use lab::load;
+use link::control::{Answer, Ask, RunDirectory};
+use link::status::Status;
+use linux::net::{Address, Namespace, Netlink};
 
 /// The interface at each end.
 pub const PLUGS: [&str; 2] = ["w0", "w1"];
@@ -37,7 +37,7 @@ impl Lab {
     pub fn new(mtu: u32) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let ends = [testkit::permitted(Namespace::new())?, Namespace::new().unwrap()];
-        let joined = ends[0].with(|| -> live::net::Result<()> {
+        let joined = ends[0].with(|| -> linux::net::Result<()> {
             let netlink = Netlink::open()?;
             netlink.add_veth(PLUGS[0], PLUGS[1])?;
             netlink.set_namespace(netlink.existing_link(PLUGS[1])?.index, &ends[1])

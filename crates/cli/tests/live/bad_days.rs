@@ -227,7 +227,7 @@ fn a_link_that_must_not_pass_unprotected_frames_fails_closed() {
     daemon.kill();
     let filters = at(&lab, 0, |netlink| {
         let index = netlink.existing_link("hit0").unwrap().index;
-        netlink.qdisc_statistics(index, live::net::Qdisc::Clsact).unwrap()
+        netlink.qdisc_statistics(index, linux::net::Qdisc::Clsact).unwrap()
     });
     assert_eq!(filters, None, "nothing passes frames on");
     assert_eq!(lab.run(0, &["link", "down", "hit0"]).0, 0);
@@ -337,8 +337,8 @@ fn a_crash_at_any_system_call_is_put_right_by_the_next_up_and_down() {
         at(&lab, 0, |netlink| {
             let link = netlink.existing_link("w0").unwrap();
             let routes: Vec<String> = netlink.routes(link.index).unwrap().iter().map(ToString::to_string).collect();
-            let clsact = netlink.qdisc_statistics(link.index, live::net::Qdisc::Clsact).unwrap().is_some();
-            let gro = netlink.offload("w0", live::net::Offload::Gro).unwrap();
+            let clsact = netlink.qdisc_statistics(link.index, linux::net::Qdisc::Clsact).unwrap().is_some();
+            let gro = netlink.offload("w0", linux::net::Offload::Gro).unwrap();
             (addresses(netlink, "w0"), routes, clsact, gro, netlink.link("hit0").unwrap().is_some())
         })
     };

@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use emulator::{Lane, LaneCounters, Medium, MediumConfig, Rewrite};
 use faults::{Model, Schedule};
-use live::backend::{Opened, PacketSocket};
-use live::capture::Capture;
-use live::medium::{Lane, LaneCounters, Medium, MediumConfig, Rewrite};
-use live::net::{Address, Namespace, Netlink};
-use live::standin::wire_socket;
+use link::standin::wire_socket;
+use linux::capture::Capture;
+use linux::net::{Address, Namespace, Netlink};
+use linux::packet::{Opened, PacketSocket};
 use units::{Bytes, Prob};
 
 pub use traffic::Traffic;

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use live::clock::time_of_day;
-use live::control::{Answer, Ask, RunDirectory};
-use live::net::Namespace;
+use link::control::{Answer, Ask, RunDirectory};
+use linux::clock::time_of_day;
+use linux::net::Namespace;
 use serde_json::Value;
 
 use super::{Lab, plug};

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use live::clock::Clock;
-use live::net::Namespace;
-use live::poll;
+use linux::clock::Clock;
+use linux::net::Namespace;
+use linux::poll;
 
 use super::{Lab, address};
 

@@ -33,7 +33,7 @@ pub fn dropped(log: &Path, unknown: [Unknown; 2]) -> Named {
     let mut reader = Reader::new(File::open(log).unwrap()).unwrap();
     while let Some(record) = reader.next().unwrap() {
         let at = Duration::from_nanos(record.at.0);
-        if let Some(packet) = live::meter::packet(record.bytes) {
+        if let Some(packet) = meter::packet(record.bytes) {
             let from_right = packet.flow.src == IpAddr::V4(address(1));
             named.entry(of_packet(&packet, unknown[usize::from(from_right)])).or_default().push(at);
         }

@@ -15,7 +15,7 @@
 
 use std::path::Path;
 
-use monitor::{Message, Order, PortState};
+use bus::{Message, Order, PortState};
 use serde::de::IgnoredAny;
 use serde_json::{Deserializer, Value};
 use units::Prob;

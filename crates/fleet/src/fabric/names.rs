@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use monitor::PortId;
+use bus::PortId;
 use units::nearest;
 
 use super::{Fabric, Link, LinkId, SwitchId};

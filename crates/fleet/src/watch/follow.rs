@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use monitor::bus::{Bus, BusError, Told};
-use monitor::{Message, Order, PortId};
+use bus::{Bus, BusError, Told};
+use bus::{Message, Order, PortId};
 use serde::Serialize;
 use units::Moment;
 

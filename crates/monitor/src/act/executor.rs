@@ -5,8 +5,8 @@ use std::fmt;
 use std::fs;
 use std::io;
 
-use live::control::{Answer, Ask, RunDirectory};
-use live::net::Netlink;
+use link::control::{Answer, Ask, RunDirectory};
+use linux::net::Netlink;
 use units::Prob;
 
 /// A protected link's daemon, as far as it matters whether to act.

@@ -7,7 +7,7 @@ use units::Moment;
 
 use super::{Actor, Executor};
 use crate::journal::{Deed, Entry, Outcome};
-use crate::message::{Condition, Message, OrderKind, PortId, PortState};
+use bus::message::{Condition, Message, OrderKind, PortId, PortState};
 
 /// Ports whose state is kept, and orders that wait: more than a host has. Others are left out, and that is told.
 const MOST_STATES: usize = 2_048;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use units::Moment;
 
-use crate::message::{PortId, PortState};
+use bus::message::{PortId, PortState};
 
 /// By the name of the port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use units::Moment;
 
 use super::{Actor, Executor};
 use crate::journal::{Deed, Outcome};
-use crate::message::{Condition, PortState};
 use crate::source::Selection;
+use bus::message::{Condition, PortState};
 
 impl<E: Executor> Actor<E> {
     /// Why a port must not be touched, whatever it does.

@@ -8,7 +8,7 @@ use units::Moment;
 use super::hearing::MOST_ORDERS;
 use super::{Actor, Executor, Obeyed};
 use crate::journal::{Deed, Outcome};
-use crate::message::{Message, Order, OrderKind};
+use bus::message::{Message, Order, OrderKind};
 
 impl<E: Executor> Actor<E> {
     pub(super) fn look_at_orders(&mut self, now: Moment) {

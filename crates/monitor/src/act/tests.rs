@@ -4,7 +4,7 @@ use std::time::Duration;
 use units::{Moment, Prob};
 
 use super::*;
-use crate::message::{Evidence, Message, OrderKind};
+use bus::message::{Evidence, Message, OrderKind};
 
 /// A host whose links do as they are told, and which writes down what it was told.
 #[derive(Debug, Default)]

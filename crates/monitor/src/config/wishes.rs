@@ -10,10 +10,9 @@ use units::{Count, ParseError, Span, nearest};
 
 use super::{Config, SourceKind};
 use crate::act::PortRule;
-use crate::bus;
 use crate::detect::Flaps;
-use crate::key::Key;
-use crate::message::PortId;
+use bus::key::Key;
+use bus::message::PortId;
 
 /// A value as somebody wrote it: with quotation marks or, if it is a number, without.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,7 +198,7 @@ impl Wishes {
             config.action = action.parse().map_err(|error| format!("action: '{action}': {error}"))?;
         }
         if let Some(Written(text)) = self.metrics {
-            let address = live::config::parse_address(&text);
+            let address = link::config::parse_address(&text);
             config.metrics = Some(address.ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"))?);
         }
         config.obey = self.obey.unwrap_or(config.obey);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use units::Moment;
 
 use super::{Shared, ToActor, ToPublisher, lock};
-use crate::bus::{Bus, Outbox};
 use crate::config::Config;
-use crate::message::{Condition, Message, PortState};
 use crate::metrics::Place;
+use bus::message::{Condition, Message, PortState};
+use bus::{Bus, Outbox};
 
 /// How often a bus that could not say what a former life left is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use live::control::{ControlSocket, RunDirectory};
+use link::control::{ControlSocket, RunDirectory};
 use serde::{Deserialize, Serialize};
 
 /// Nobody needs longer to ask.

@@ -14,9 +14,9 @@ use units::{Moment, poisson};
 use super::watch::Watch;
 use crate::config::Config;
 use crate::detect::{Limits, Row};
-use crate::message::{Condition, Evidence};
 use crate::reading::Frames;
 use crate::source::Source;
+use bus::message::{Condition, Evidence};
 
 /// A port and what can be said about it at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]

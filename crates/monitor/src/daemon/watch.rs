@@ -10,13 +10,13 @@ use std::io;
 use units::Moment;
 
 use crate::act::PortRule;
-use crate::bus::outbox::{next_life, withdrawal};
 use crate::config::Config;
 use crate::detect::{Change, Kind, Note, Ports, Row};
 use crate::journal::{Deed, Entry, Outcome};
-use crate::message::{Condition, Message, PortId, PortState};
 use crate::reading::{Frames, Reading};
 use crate::source::{Recorder, Selection, Source};
+use bus::message::{Condition, Message, PortId, PortState};
+use bus::outbox::{next_life, withdrawal};
 
 /// Polls after which a port that a former life spoke of, and nothing is known of in this one, is told unknown.
 const WITHDRAW_AFTER: u64 = 5;
@@ -288,8 +288,8 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::message::Evidence;
     use crate::reading::{Carrier, Phy};
+    use bus::message::Evidence;
 
     /// Ports whose counters the test moves.
     #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use units::Prob;
 
 use super::window::Tally;
-use crate::message::{Condition, Evidence};
+use bus::message::{Condition, Evidence};
 
 /// What came of a reading.
 #[derive(Clone, Debug, Default, PartialEq)]

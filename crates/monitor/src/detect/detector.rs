@@ -31,8 +31,8 @@ use super::counters::{Clock, Counters, Oddities, Step, Tick};
 use super::damping::Record;
 use super::limits::Limits;
 use super::window::{Tally, Window};
-use crate::message::{Condition, PortState};
 use crate::reading::{Carrier, Reading};
+use bus::message::{Condition, PortState};
 
 #[derive(Clone, Debug)]
 enum State {

@@ -18,8 +18,8 @@ use super::change::{Change, Kind, Note, span};
 use super::detector::Detector;
 use super::limits::Limits;
 use super::pattern::Pattern;
-use crate::message::{Condition, Evidence, PortState};
 use crate::reading::Reading;
+use bus::message::{Condition, Evidence, PortState};
 
 #[derive(Debug)]
 pub struct Ports {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use units::Moment;
 
-use crate::message::Evidence;
+use bus::message::Evidence;
 
 /// Frames received in some time, and the bad among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

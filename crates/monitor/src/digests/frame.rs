@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn with_a_key_nothing_that_was_changed_moved_or_played_again_is_taken() {
-        let key = crate::key::Key::new([7; 16]);
+        let key = bus::key::Key::new([7; 16]);
         let session = || Session::new(&key, [1; 16], [2; 16]);
         let sent: Vec<Envelope> = (0..3).map(|number| Envelope { life: 7, number, report: vec![9; 5] }).collect();
         let mut bytes = Vec::new();

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use live::clock::Clock;
+use linux::clock::Clock;
 
 use super::queue::{Queue, Received, Taken};
 use super::squeeze::is_squeezed;
 use super::{Envelope, RedisPlace, listen, redis};
-use crate::key::Key;
+use bus::key::Key;
 
 /// Meters' lives that are remembered; the one that was silent longest is forgotten first.
 const MOST_LIVES: usize = 4_096;

@@ -16,7 +16,7 @@ use super::frame::{self, Broken};
 use super::inlet::Gate;
 use super::seal::{NONCE, Session, TAG};
 use super::tcp::is_timeout;
-use crate::key::nonce;
+use bus::key::nonce;
 
 /// From the connection to the end of the first report: meters connect when they have one.
 const FIRST_REPORT: Duration = Duration::from_secs(5);

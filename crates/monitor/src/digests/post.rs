@@ -10,7 +10,7 @@ use super::redis::RedisOut;
 use super::squeeze::squeeze;
 use super::tcp::TcpOut;
 use super::{Envelope, Place};
-use crate::key::Key;
+use bus::key::Key;
 
 /// Reports that may wait: a second or more of them.
 const ROOM: usize = 256;

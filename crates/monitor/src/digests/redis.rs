@@ -13,10 +13,10 @@ use super::inlet::Gate;
 use super::post::Way;
 use super::seal::entry_tag;
 use super::{Envelope, LONGEST};
-use crate::bus::BusError;
-use crate::bus::redis::address::Address;
-use crate::bus::redis::line::Line;
-use crate::key::Key;
+use bus::BusError;
+use bus::key::Key;
+use bus::redis::address::Address;
+use bus::redis::line::Line;
 
 const READ: &str = include_str!("redis/read.lua");
 const LAST: &str = include_str!("redis/last.lua");

@@ -7,7 +7,7 @@
 //! **Over Redis** a tag covers the life of the meter and the number of the report in it. The collector takes each number of a
 //! life once, and no report of a batch that was more than a minute ago.
 
-use crate::key::Key;
+use bus::key::Key;
 
 pub const NONCE: usize = 16;
 pub const TAG: usize = 8;

@@ -8,7 +8,7 @@ use super::Envelope;
 use super::frame::{self, Broken};
 use super::post::Way;
 use super::seal::{NONCE, Session, TAG};
-use crate::key::{Key, nonce};
+use bus::key::{Key, nonce};
 
 /// How long to wait for a connection, for a greeting, and for room on a connection.
 const PATIENCE: Duration = Duration::from_secs(2);

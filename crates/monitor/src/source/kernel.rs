@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
-use live::net::{self, Ethtool, Netlink, Port, Standard};
+use linux::net::{self, Ethtool, Netlink, Port, Standard};
 use units::Moment;
 
 use super::sysfs::frames;

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use live::control::{Answer, Ask, RunDirectory};
-use live::status::Status;
+use link::control::{Answer, Ask, RunDirectory};
+use link::status::Status;
 use units::Moment;
 
 use super::Source;

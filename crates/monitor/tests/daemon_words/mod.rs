@@ -11,15 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use live::control::RunDirectory;
+use bus::{Bus, BusError, Local, Told};
+use bus::{Condition, Message, PortState};
+use link::control::RunDirectory;
 use monitor::act::{Daemon, Executor};
-use monitor::bus::{Bus, BusError, Local, Told};
 use monitor::config::{Config, Wishes};
 use monitor::daemon::{self, Control, Parts, SystemClock};
 use monitor::journal::Journal;
 use monitor::metrics::Board;
 use monitor::source::Source;
-use monitor::{Carrier, Condition, Frames, Message, Phy, PortState, Reading};
+use monitor::{Carrier, Frames, Phy, Reading};
 use units::{Moment, Prob};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -340,7 +341,7 @@ impl Host {
 
     /// One life of the monitor, for as long as the story takes.
     pub fn run(&self, bus: Box<dyn Bus>, story: impl FnOnce(&Running)) -> Board {
-        let metrics = live::metrics::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let metrics = linux::metrics::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = TcpListener::local_addr(&metrics).unwrap();
         let parts = Parts {
             config: self.config(),

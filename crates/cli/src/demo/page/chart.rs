@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use live::demo::{Case, Plan, Story};
-use live::load::RoundTrips;
+use lab::demo::{Case, Plan, Story};
+use lab::load::RoundTrips;
 use report::chart::{
     Area, Axis, Bar, BarsChart, Chart, Group, Line, Palette, Shares, TailChart, WIDTH, figure, time_us,
 };

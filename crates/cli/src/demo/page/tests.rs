@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use live::demo::Figures;
-use live::load::RoundTrips;
-use live::stage::WireCount;
+use lab::demo::Figures;
+use lab::load::RoundTrips;
+use lab::stage::WireCount;
 use units::{Prob, Rate};
 
 use super::*;

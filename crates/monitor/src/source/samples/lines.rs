@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use live::poll::{self, Readiness};
+use linux::poll::{self, Readiness};
 
 /// Read at once.
 pub const CHUNK: usize = 64 << 10;

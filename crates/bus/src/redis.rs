@@ -1,0 +1,265 @@
+//! A bus for many hosts: LinkGuardian App. C, over Redis 6 or later, or Valkey.
+//!
+//! | key | what is under it |
+//! | --- | --- |
+//! | `PREFIX:port:HOST/PORT` | the latest state of a port, JSON |
+//! | `PREFIX:order:HOST/PORT` | the latest order for a port, JSON |
+//! | `PREFIX:events` | a stream of all messages: `message` is the JSON, `number` counts them without gaps |
+//! | `PREFIX:last` | the number of the last of them |
+//! | `PREFIX:host:HOST` | `alive`, with a time to live |
+//!
+//! **Publishing** is one script: it compares what is under the key with what this end believes to be there, and writes
+//! state and history together, or returns what it found. Whether that is older, newer or not ours is decided
+//! here, where numbers have 64 bits, and not in Lua, where they have 53. A transaction with `WATCH` would do the same
+//! with one round trip more.
+//!
+//! **Receiving** starts with the end of the stream, then reads all keys, then the stream from that end on: what is
+//! published meanwhile is in both and never in neither. The numbers tell when entries are missing in between, because
+//! the stream was trimmed, deleted, flushed, or because Redis restarted without its data: then the keys are read again,
+//! after what is left of the history.
+//!
+//! What is not ours (another type, another text, an entry without our fields) is reported by
+//! [`foreign`](Bus::foreign), never acted upon, never changed, but for two things that would silence others for ever: a message
+//! with a life from the future is overwritten by the next one, and a `PREFIX:last` that is not a number begins a new history.
+//!
+//! The user needs the commands EVAL, GET, GETRANGE, SCAN, XREAD and XREVRANGE, and in scripts also TYPE, STRLEN, TIME,
+//! XADD and SET. In a cluster all keys must be in one slot: `prefix={hitless}`, and the address that of its primary.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::time::time_of_day;
+use redis::{Cmd, cmd};
+use units::Moment;
+
+use self::address::Address;
+use self::answer::Outcome;
+use self::history::{Place, Turn};
+use self::line::Line;
+use crate::message::{Message, PortState};
+use crate::remarks::Remarks;
+use crate::{Bus, BusError, Told};
+
+pub mod address;
+mod answer;
+mod history;
+mod keys;
+pub mod line;
+
+const PUBLISH: &str = include_str!("redis/publish.lua");
+const HEARTBEAT: &str = include_str!("redis/heartbeat.lua");
+const ALIVE: &str = "alive";
+
+const FUTURE: &str = "has a life from the future";
+
+fn now() -> Moment {
+    Moment::ZERO.after(time_of_day())
+}
+
+/// What is forgotten after ten years may as well be kept.
+const LONGEST_LIFE: u64 = 10 * 365 * 86_400_000;
+/// How often another may get in between before publishing is called off.
+const CONTENDED: usize = 16;
+
+/// One end; connects when first asked for something.
+#[derive(Debug)]
+pub struct Redis {
+    line: Line,
+    /// What this end believes to be under a key, and its version.
+    believed: BTreeMap<String, ((u64, u64), String)>,
+    place: Option<Place>,
+    /// Entries were missing: the keys are to be read again once the stream is read to its end.
+    keys_due: bool,
+    foreign: Remarks,
+    gaps: Remarks,
+    turn: Turn,
+}
+
+/// What is under a key, held against what is to be told.
+enum Judgement {
+    Older(String),
+    Same,
+    Newer,
+}
+
+impl Redis {
+    /// `redis://[USER:PASSWORD@]HOST[:PORT][/DB][?prefix=NAME&history=COUNT]`, or `rediss://…` with TLS: by default port 6379,
+    /// database 0, prefix `hitless`, 100,000 messages of history. An error if that is not what it is; Redis need not be there.
+    pub fn open(url: &str) -> Result<Self, BusError> {
+        Self::open_with_ca(url, None)
+    }
+
+    /// With a certificate authority in PEM to trust instead of those of the system.
+    pub fn open_with_ca(url: &str, ca: Option<&Path>) -> Result<Self, BusError> {
+        Ok(Self::end(Line::new(Address::parse(url, ca)?)))
+    }
+
+    /// How long to wait for a connection and for each answer, two seconds unless this is said. Not zero.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.line.set_patience(patience.max(Duration::from_millis(1)));
+        self
+    }
+
+    fn end(line: Line) -> Self {
+        Self {
+            line,
+            believed: BTreeMap::new(),
+            place: None,
+            keys_due: false,
+            foreign: Remarks::default(),
+            gaps: Remarks::default(),
+            turn: Turn::default(),
+        }
+    }
+
+    fn name(&self, key: &str) -> String {
+        format!("{}:{key}", self.line.address().prefix)
+    }
+
+    /// Is what is under a key of ours older than what is to be told?
+    fn judge(&mut self, message: &Message, text: &str, there: Vec<u8>) -> Result<Judgement, BusError> {
+        let key = message.key();
+        let readable = String::from_utf8(there).map_err(|_| "is not text".to_owned());
+        match readable.and_then(|there| Ok((answer::decode(&key, there.as_bytes())?, there))) {
+            Ok((_, there)) if there == text => Ok(Judgement::Same),
+            // Whoever wrote that would otherwise have the last word for ever.
+            Ok((found, there)) if found.is_from_the_future(now()) => {
+                self.foreign.add(format!("`{}` {FUTURE}: overwritten", self.name(&key)));
+                Ok(Judgement::Older(there))
+            }
+            Ok((found, _)) if found.version() >= message.version() => Ok(Judgement::Newer),
+            Ok((_, there)) => Ok(Judgement::Older(there)),
+            Err(why) => {
+                let key = self.name(&key);
+                self.foreign.add(format!("`{key}` {why}"));
+                Err(BusError::Key { key, why: format!("{why}: left as it is") })
+            }
+        }
+    }
+
+    /// A key of our own that another has taken concerns what is told there; the history concerns everything.
+    fn not_ours(&mut self, name: &str, key: String, what: &str) -> BusError {
+        let why = format!("is {what}, not ours: left as it is");
+        self.foreign.add(format!("`{key}` {why}"));
+        if key == name {
+            BusError::Key { key, why }
+        } else {
+            BusError::Down(format!("{}: `{key}` {why}", self.line.address()))
+        }
+    }
+
+    /// A script about a key of ours, and what it did.
+    fn run(&mut self, doing: &str, script: &Cmd) -> Result<Outcome, BusError> {
+        let answer = self.line.ask(doing, script, Duration::ZERO)?;
+        answer::outcome(&answer).ok_or_else(|| self.line.nonsense(doing, &answer))
+    }
+}
+
+impl Bus for Redis {
+    fn publish(&mut self, message: &Message) -> Result<Told, BusError> {
+        let key = message.key();
+        let (name, doing) = (self.name(&key), format!("telling `{}`", self.name(&key)));
+        let text = answer::encode(message).map_err(|why| BusError::Key { key: name.clone(), why })?;
+        // What is not older than this message is to be looked at, not overwritten.
+        let believed = self.believed.remove(&key).filter(|(version, _)| *version < message.version());
+        let mut believed = believed.map(|(_, text)| text);
+        for _ in 0..CONTENDED {
+            let mut script = cmd("EVAL");
+            script.arg(PUBLISH).arg(3).arg(&name).arg(self.name("events")).arg(self.name("last"));
+            script.arg(believed.as_ref().map_or(String::new(), |text| format!("={text}")));
+            script.arg(&text).arg(self.line.address().history);
+            let told = match self.run(&doing, &script)? {
+                Outcome::Told => Told::Now,
+                Outcome::There(None) => {
+                    believed = None;
+                    continue;
+                }
+                Outcome::There(Some(there)) => match self.judge(message, &text, there)? {
+                    Judgement::Older(there) => {
+                        believed = Some(there);
+                        continue;
+                    }
+                    Judgement::Same => Told::Before,
+                    Judgement::Newer => return Ok(Told::Outdated),
+                },
+                Outcome::Foreign { key, what } => return Err(self.not_ours(&name, key, &what)),
+            };
+            self.believed.insert(key, (message.version(), text));
+            return Ok(told);
+        }
+        Err(BusError::Down(format!("{}: {doing}: others change it all the time", self.line.address())))
+    }
+
+    fn catch_up(&mut self) -> Result<Vec<Message>, BusError> {
+        let end = self.end_of_history()?;
+        let messages = self.all("")?;
+        self.place = Some(end);
+        self.keys_due = false;
+        Ok(messages)
+    }
+
+    fn receive(&mut self, patience: Duration) -> Result<Vec<Message>, BusError> {
+        let patience = self.turn.wait(patience)?;
+        let received = self.receive_now(patience);
+        self.turn.note(&received);
+        received
+    }
+
+    fn latest(&mut self, keys: &[String]) -> Result<Vec<Option<Message>>, BusError> {
+        let mut messages = self.read(keys)?;
+        let now = now();
+        for (key, message) in keys.iter().zip(&mut messages) {
+            if message.take_if(|message| message.is_from_the_future(now)).is_some() {
+                self.foreign.add(format!("`{}` {FUTURE}: counts as if it were not there", self.name(key)));
+            }
+        }
+        Ok(messages)
+    }
+
+    fn recall(&mut self, host: &str) -> Result<Vec<PortState>, BusError> {
+        let of_host = |message| match message {
+            Message::Port(port) if port.id.host == host => Some(port),
+            Message::Port(_) | Message::Order(_) => None,
+        };
+        Ok(self.all(&format!("port:{host}/"))?.into_iter().filter_map(of_host).collect())
+    }
+
+    fn heartbeat(&mut self, host: &str, interval: Duration) -> Result<(), BusError> {
+        let name = self.name(&format!("host:{host}"));
+        let life = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_LIFE / 3) * 3;
+        let mut script = cmd("EVAL");
+        script.arg(HEARTBEAT).arg(1).arg(&name).arg(ALIVE).arg(life);
+        match self.run(&format!("telling `{name}`"), &script)? {
+            Outcome::Foreign { key, what } => Err(self.not_ours(&name, key, &what)),
+            Outcome::Told | Outcome::There(_) => Ok(()),
+        }
+    }
+
+    fn hosts(&mut self) -> Result<Vec<String>, BusError> {
+        let keys: Vec<String> = self.scan("host:")?.into_iter().collect();
+        let texts = self.texts(&keys)?;
+        let mut hosts = Vec::new();
+        for (key, text) in keys.iter().zip(texts) {
+            match key.strip_prefix("host:") {
+                Some(host) if text == ALIVE.as_bytes() => hosts.push(host.to_owned()),
+                _ if text.is_empty() => {}
+                _ => self.foreign.add(format!("`{}` says something else than `{ALIVE}`", self.name(key))),
+            }
+        }
+        Ok(hosts)
+    }
+
+    fn foreign(&mut self) -> Vec<String> {
+        self.foreign.take()
+    }
+
+    fn gaps(&mut self) -> Vec<String> {
+        self.gaps.take()
+    }
+
+    fn another(&self) -> Box<dyn Bus> {
+        Box::new(Self::end(self.line.another()))
+    }
+}

@@ -1,0 +1,183 @@
+//! The history: where an end is in it, what comes next, and what is missing.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redis::{Value, cmd, pipe};
+
+use super::Redis;
+use super::answer::{self, Entry, Number};
+use crate::message::Message;
+use crate::{Bus, BusError};
+
+/// Entries asked for at a time.
+const ENTRIES: usize = 1_000;
+/// The longest that Redis is asked to wait for something new.
+const LONGEST_BLOCK: Duration = Duration::from_secs(60);
+/// The wait after a failure, doubled by each further one up to the longest.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// How far the history was read: up to this entry, with this number.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    id: String,
+    number: Number,
+}
+
+/// When a subscriber may try again after a failure. One that calls `receive` in a loop would otherwise spin.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    failures: u32,
+    next: Option<(Instant, BusError)>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "waiting for a connection is at the edge of the program")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl Turn {
+    /// Waits for it up to `patience`, and returns what is left of that; the last error again if it has not come.
+    pub fn wait(&mut self, patience: Duration) -> Result<Duration, BusError> {
+        let Some((at, error)) = &self.next else { return Ok(patience) };
+        let wait = at.saturating_duration_since(now());
+        thread::sleep(wait.min(patience));
+        if wait > patience { Err(error.clone()) } else { Ok(patience.saturating_sub(wait)) }
+    }
+
+    pub fn note<T>(&mut self, result: &Result<T, BusError>) {
+        match result {
+            Ok(_) => *self = Self::default(),
+            Err(error) => {
+                let wait = (FIRST_WAIT * 2u32.pow(self.failures.min(10))).min(LONGEST_WAIT);
+                self.failures = self.failures.saturating_add(1);
+                self.next = Some((now() + wait, error.clone()));
+            }
+        }
+    }
+}
+
+impl Redis {
+    /// The end of the history.
+    pub(super) fn end_of_history(&mut self) -> Result<Place, BusError> {
+        // In this order: what is told in between would otherwise be taken for what was read.
+        let told = self.last_number()?;
+        let events = self.name("events");
+        let doing = format!("reading `{events}`");
+        let mut last = cmd("XREVRANGE");
+        last.arg(&events).arg("+").arg("-").arg("COUNT").arg(1);
+        let answer = self.line.ask(&doing, &last, Duration::ZERO)?;
+        let Some(entries) = answer::entries(&answer) else { return Err(self.line.nonsense(&doing, &answer)) };
+        Ok(match entries.into_iter().next() {
+            Some(Entry { id, number, .. }) => Place { id, number: number.unwrap_or(told) },
+            None => Place { id: "0-0".to_owned(), number: told },
+        })
+    }
+
+    fn last_number(&mut self) -> Result<Number, BusError> {
+        let name = self.name("last");
+        let mut question = pipe();
+        question.cmd("GET").arg(&name);
+        let answer = self.line.ask_all(&format!("reading `{name}`"), &mut question)?.into_iter().next().flatten();
+        if answer == Some(Value::Nil) {
+            return Ok(Number::default());
+        }
+        // Not a number, or not even a text: as if it were not there. The next message begins a new history.
+        let number = answer.as_ref().and_then(answer::bytes).and_then(Number::parse);
+        if number.is_none() {
+            self.foreign.add(format!("`{name}` is not a number of ours; the next message begins a new history"));
+        }
+        Ok(number.unwrap_or_default())
+    }
+
+    /// What comes after a place in the history.
+    fn after(&mut self, place: &Place, patience: Duration) -> Result<Vec<Entry>, BusError> {
+        let events = self.name("events");
+        let doing = format!("reading `{events}`");
+        let mut read = cmd("XREAD");
+        read.arg("COUNT").arg(ENTRIES);
+        // Zero would mean for ever.
+        let block = patience.min(LONGEST_BLOCK);
+        if block.as_millis() > 0 {
+            read.arg("BLOCK").arg(block.as_millis().to_string());
+        }
+        read.arg("STREAMS").arg(events).arg(&place.id);
+        let answer = self.line.ask(&doing, &read, block)?;
+        answer::read(&answer).ok_or_else(|| self.line.nonsense(&doing, &answer))
+    }
+
+    pub(super) fn receive_now(&mut self, patience: Duration) -> Result<Vec<Message>, BusError> {
+        let Some(place) = self.place.clone() else { return self.catch_up() };
+        let patience = if self.keys_due { Duration::ZERO } else { patience };
+        let entries = self.after(&place, patience)?;
+        if entries.is_empty() && !self.keys_due {
+            return self.look_around(&place);
+        }
+        let at_end = entries.len() < ENTRIES;
+        let mut messages = self.news(place, entries);
+        if self.keys_due && at_end {
+            match self.all("") {
+                Ok(latest) => {
+                    self.keys_due = false;
+                    messages.extend(latest);
+                }
+                // What was taken from the history would be lost with an error; the keys can wait.
+                Err(error) if messages.is_empty() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Takes entries in, and notices where some are missing.
+    fn news(&mut self, mut place: Place, entries: Vec<Entry>) -> Vec<Message> {
+        let mut messages = Vec::with_capacity(entries.len());
+        for Entry { id, number, message } in entries {
+            if let Some(number) = number {
+                if let Some(gap) = gap(place.number, number) {
+                    self.gaps.add(format!("`{}`: {gap}; starting over from the keys", self.name("events")));
+                    self.keys_due = true;
+                }
+                place.number = number;
+            }
+            match message {
+                Ok(message) if number.is_some() => messages.push(message),
+                Ok(_) => self.foreign.add(format!("`{}` entry {id} has no field `number`", self.name("events"))),
+                Err(why) => self.foreign.add(format!("`{}` entry {id} {why}", self.name("events"))),
+            }
+            place.id = id;
+        }
+        self.place = Some(place);
+        messages
+    }
+
+    /// Nothing new is fine if nothing was told; otherwise it was told where we do not see it.
+    fn look_around(&mut self, place: &Place) -> Result<Vec<Message>, BusError> {
+        let last = self.last_number()?;
+        if last == place.number {
+            return Ok(Vec::new());
+        }
+        let entries = self.after(place, Duration::ZERO)?;
+        if !entries.is_empty() {
+            return Ok(self.news(place.clone(), entries));
+        }
+        let (events, number) = (self.name("events"), place.number);
+        self.gaps
+            .add(format!("`{events}`: was at {number}, is at {last} without its entries; starting over from the keys"));
+        self.catch_up()
+    }
+}
+
+/// What is missing between two entries that follow each other, if anything is.
+fn gap(last: Number, next: Number) -> Option<String> {
+    let new = last == Number::default();
+    if last.history != next.history && !new {
+        return Some(format!("after {last} comes {next}: Redis lost its data"));
+    }
+    match next.count.checked_sub(last.count) {
+        Some(1) => None,
+        Some(more @ 2..) => Some(format!("{} entries are missing after {last}", more - 1)),
+        Some(0) | None => Some(format!("after {last} comes {next}: Redis lost the last of its data")),
+    }
+}

@@ -1,0 +1,166 @@
+//! What tests of the bus say, and a bus that fails when it is told to.
+
+#![allow(dead_code, reason = "not every test that includes this needs all of it")]
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+use bus::{Bus, BusError, Local, Told};
+use bus::{Condition, Evidence, Message, PortId, PortState};
+use units::Moment;
+
+/// The `number`th thing that the monitor of a host says about a port in a life.
+pub fn state(host: &str, port: &str, life: u64, number: u64, condition: Condition) -> PortState {
+    PortState {
+        id: PortId::new(host, port),
+        peer: None,
+        at: Moment::from_ms(number),
+        life,
+        number,
+        condition,
+        sticky: false,
+        evidence: Evidence::default(),
+        why: format!("number {number} of life {life}"),
+    }
+}
+
+pub fn corrupting(host: &str, port: &str, life: u64, number: u64) -> Message {
+    Message::Port(state(host, port, life, number, Condition::Corrupting))
+}
+
+pub fn healthy(host: &str, port: &str, life: u64, number: u64) -> Message {
+    Message::Port(state(host, port, life, number, Condition::Healthy))
+}
+
+pub fn ms(ms: u64) -> Moment {
+    Moment::from_ms(ms)
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests against a real server run in real time")]
+pub fn clock() -> Instant {
+    Instant::now()
+}
+
+/// Since the test first asked.
+pub fn now() -> Moment {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = START.get_or_init(clock);
+    Moment::ZERO.after(clock().duration_since(*start))
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mood {
+    Fine,
+    /// Does not do what it is asked.
+    Down,
+    /// Does it, but nobody hears the answer.
+    Mute,
+    /// Goes down after this many calls.
+    Tired(u8),
+}
+
+/// A bus that fails when it is told to; clones are the same bus.
+#[derive(Clone, Debug)]
+pub struct Flaky(Arc<Mutex<Inner>>);
+
+#[derive(Debug)]
+pub struct Inner {
+    pub mood: Mood,
+    /// Keys that hold what is not ours.
+    pub taken: BTreeSet<String>,
+    /// Everything that it was ever told, in order, also what it forgot since.
+    pub heard: Vec<Message>,
+    local: Local,
+}
+
+impl Flaky {
+    pub fn new() -> Self {
+        let inner = Inner { mood: Mood::Fine, taken: BTreeSet::new(), heard: Vec::new(), local: Local::new() };
+        Self(Arc::new(Mutex::new(inner)))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap()
+    }
+
+    pub fn be(&self, mood: Mood) {
+        self.lock().mood = mood;
+    }
+
+    /// Restarts without its data.
+    pub fn forget(&self) {
+        self.lock().local = Local::new();
+    }
+
+    /// What it has now.
+    pub fn state(&self) -> Vec<Message> {
+        self.lock().local.catch_up().unwrap()
+    }
+
+    fn call<T>(&self, ask: impl FnOnce(&mut Inner) -> Result<T, BusError>) -> Result<T, BusError> {
+        let mut inner = self.lock();
+        let down = || Err(BusError::Down("out to lunch".to_owned()));
+        match inner.mood {
+            Mood::Fine => ask(&mut inner),
+            Mood::Down => down(),
+            Mood::Mute => ask(&mut inner).and_then(|_| down()),
+            Mood::Tired(left) => {
+                inner.mood = left.checked_sub(1).map_or(Mood::Down, Mood::Tired);
+                ask(&mut inner)
+            }
+        }
+    }
+}
+
+impl Bus for Flaky {
+    fn publish(&mut self, message: &Message) -> Result<Told, BusError> {
+        self.call(|inner| {
+            let key = message.key();
+            if inner.taken.contains(&key) {
+                return Err(BusError::Key { key, why: "is not ours".to_owned() });
+            }
+            let told = inner.local.publish(message)?;
+            if told == Told::Now {
+                inner.heard.push(message.clone());
+            }
+            Ok(told)
+        })
+    }
+
+    fn catch_up(&mut self) -> Result<Vec<Message>, BusError> {
+        self.call(|inner| inner.local.catch_up())
+    }
+
+    fn receive(&mut self, patience: Duration) -> Result<Vec<Message>, BusError> {
+        self.call(|inner| inner.local.receive(patience))
+    }
+
+    fn latest(&mut self, keys: &[String]) -> Result<Vec<Option<Message>>, BusError> {
+        self.call(|inner| inner.local.latest(keys))
+    }
+
+    fn recall(&mut self, host: &str) -> Result<Vec<PortState>, BusError> {
+        self.call(|inner| inner.local.recall(host))
+    }
+
+    fn heartbeat(&mut self, host: &str, interval: Duration) -> Result<(), BusError> {
+        self.call(|inner| inner.local.heartbeat(host, interval))
+    }
+
+    fn hosts(&mut self) -> Result<Vec<String>, BusError> {
+        self.call(|inner| inner.local.hosts())
+    }
+
+    fn foreign(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn gaps(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn another(&self) -> Box<dyn Bus> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,86 @@
+//! A wire in the kernel: traffic control on the two interfaces drops, forwards and limits.
+
+use units::{Bytes, Prob, Rate};
+
+use super::LaneCounters;
+use linux::net::{self, Netlink, Qdisc};
+
+/// The same in the kernel, as far as it goes: independent loss and a rate. Taken up again when dropped.
+#[derive(Debug)]
+pub struct KernelWire<'a> {
+    netlink: &'a Netlink,
+    ends: [u32; 2],
+    made_clsact: [bool; 2],
+    has_rate: bool,
+    before: [LaneCounters; 2],
+}
+
+impl<'a> KernelWire<'a> {
+    pub fn lay(
+        netlink: &'a Netlink,
+        ends: [u32; 2],
+        losses: [Prob; 2],
+        rate: Option<Rate>,
+        queue: Bytes,
+    ) -> net::Result<Self> {
+        let has_rate = rate.is_some();
+        let before = [LaneCounters::default(); 2];
+        let mut wire = Self { netlink, ends, made_clsact: [false; 2], has_rate, before };
+        for from in 0..2 {
+            wire.made_clsact[from] = netlink.add_clsact(ends[from])?;
+            netlink.corrupt(ends[from], losses[from].get())?;
+            netlink.forward(ends[from], ends[1 - from])?;
+            if let Some(rate) = rate {
+                netlink.set_tbf(ends[from], rate.bits_per_second(), 32 << 10, queue.get() as u32)?;
+            }
+        }
+        wire.before = wire.seen()?;
+        Ok(wire)
+    }
+
+    /// What the wire did since it was laid.
+    pub fn counters(&self) -> net::Result<[LaneCounters; 2]> {
+        let now = self.seen()?;
+        let since = |lane: usize| {
+            let (now, before) = (&now[lane], &self.before[lane]);
+            let (offered, dropped) = (now.offered - before.offered, now.dropped - before.dropped);
+            let overflowed = now.overflowed - before.overflowed;
+            LaneCounters {
+                offered,
+                dropped,
+                overflowed,
+                offered_bytes: now.offered_bytes - before.offered_bytes,
+                passed: offered.saturating_sub(dropped + overflowed),
+                passed_bytes: now.passed_bytes - before.passed_bytes,
+                too_long: 0,
+            }
+        };
+        Ok([since(0), since(1)])
+    }
+
+    fn seen(&self) -> net::Result<[LaneCounters; 2]> {
+        let mut lanes = [LaneCounters::default(); 2];
+        for (from, lane) in lanes.iter_mut().enumerate() {
+            let arrived = self.netlink.qdisc_statistics(self.ends[from], Qdisc::Clsact)?.unwrap_or_default();
+            let left = self.netlink.qdisc_statistics(self.ends[1 - from], Qdisc::Root)?.unwrap_or_default();
+            lane.offered = arrived.packets;
+            lane.offered_bytes = arrived.bytes;
+            lane.dropped = arrived.drops;
+            lane.overflowed = left.drops;
+            lane.passed_bytes = left.bytes;
+        }
+        Ok(lanes)
+    }
+}
+
+impl Drop for KernelWire<'_> {
+    fn drop(&mut self) {
+        for (end, made_clsact) in self.ends.into_iter().zip(self.made_clsact) {
+            // An interface that went away took its filters along.
+            let _ = if made_clsact { self.netlink.delete_clsact(end) } else { self.netlink.take_up_wire(end) };
+            if self.has_rate {
+                let _ = self.netlink.delete_root(end);
+            }
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! The corrupting wire: stands between two interfaces and does to frames what a bad cable does.
+//!
+//! ```text
+//!   A ──▶ faults ──▶ rate ──▶ delay ──▶ B          and the same from B to A, each with its own
+//! ```
+//!
+//! A corrupted frame fails the check at the far end's port, so it is dropped here, and counted as that port
+//! would. Or it is passed on with a bit flipped, for trying out what happens where nobody checks. What
+//! is counted and logged here is the truth that other tools are held against.
+//!
+//! Hosts on virtual interfaces leave checksums and segmentation to whoever receives. A cable has nobody who could: with
+//! sockets that carry vnet headers, both are done before a frame enters the wire.
+//!
+//! With a repeater ([`Medium::repeating`]) a switch stands between A and the wire, and A leads to hosts. With
+//! [`Medium::rewriting`] what comes out has been through a router.
+
+mod claim;
+mod kernel;
+mod repeat;
+mod rewrite;
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, PipeReader};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use faults::{Random, Running, Schedule};
+use units::{Bytes, Rate, Span, Time};
+use wire::ethernet::on_wire;
+
+use linux::capture::Capture;
+use linux::clock::{Clock, time_of_day};
+use linux::offload::Pieces;
+use linux::packet::PacketSocket;
+use linux::poll;
+
+pub use claim::Claim;
+pub use kernel::KernelWire;
+pub use repeat::{Repeat, RepeatCounters};
+pub use rewrite::{Nat, Rewrite};
+
+/// One direction of the wire.
+#[derive(Clone, Debug, Default)]
+pub struct Lane {
+    pub faults: Schedule,
+    pub rate: Option<Rate>,
+    pub delay: Span,
+}
+
+#[derive(Debug)]
+pub struct MediumConfig {
+    /// The names of the two interfaces.
+    pub names: [String; 2],
+    /// From the first to the second, and back.
+    pub lanes: [Lane; 2],
+    pub seed: u64,
+    /// Bytes that may wait for a wire with a rate.
+    pub queue: Bytes,
+    /// Pass corrupted frames on with a bit flipped, instead of dropping them.
+    pub flip: bool,
+    /// Keep corrupted frames here.
+    pub log: Option<PathBuf>,
+    /// Keep port counters here, as files.
+    pub counters: Option<PathBuf>,
+}
+
+/// What a direction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct LaneCounters {
+    /// Frames put into the wire.
+    pub offered: u64,
+    pub offered_bytes: u64,
+    /// Frames corrupted: dropped, unless they are passed on.
+    pub dropped: u64,
+    /// Frames that came out at the far end.
+    pub passed: u64,
+    pub passed_bytes: u64,
+    /// Frames that found the queue of a wire with a rate full: not corruption.
+    pub overflowed: u64,
+    /// Frames longer than the wire's: the sender left segmentation undone, and it could not be done here.
+    pub too_long: u64,
+}
+
+impl LaneCounters {
+    /// A frame that cannot be cut into what a wire carries.
+    fn refuse(&mut self, len: usize) {
+        self.offered += 1;
+        self.offered_bytes += len as u64;
+        self.overflowed += 1;
+        self.too_long += 1;
+    }
+}
+
+#[derive(Debug)]
+struct Direction {
+    faults: Running,
+    rate: Option<Rate>,
+    delay: Span,
+    free_at: Time,
+    /// When the port was last found empty.
+    empty_at: Time,
+    /// Frames on the wire, each with when it comes out.
+    in_flight: VecDeque<(Time, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
+    counters: LaneCounters,
+}
+
+impl Direction {
+    fn new(lane: &Lane, seed: u64, stream: u64) -> Self {
+        Self {
+            faults: lane.faults.run(seed, stream),
+            rate: lane.rate,
+            delay: lane.delay,
+            free_at: Time::ZERO,
+            empty_at: Time::ZERO,
+            in_flight: VecDeque::new(),
+            spare: Vec::new(),
+            counters: LaneCounters::default(),
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.rate.is_none() && self.delay == Span::ZERO
+    }
+
+    /// When a frame that enters now comes out; none if the queue before the wire is full.
+    /// It came at some time since the port was last found empty, and the wire may have been busy with it since then.
+    fn admit(&mut self, now: Time, len: usize, queue: Bytes) -> Option<Time> {
+        let Some(rate) = self.rate else { return Some(now + self.delay) };
+        let waiting = rate.bytes_in(self.free_at.since(now));
+        if waiting + Bytes::new(len as u64) > queue {
+            self.counters.overflowed += 1;
+            return None;
+        }
+        self.free_at = self.free_at.max(self.empty_at) + rate.span_of(Bytes::new(u64::from(on_wire(len as u32 + 4))));
+        Some(self.free_at + self.delay)
+    }
+}
+
+pub struct Medium {
+    names: [String; 2],
+    sockets: [PacketSocket; 2],
+    directions: [Direction; 2],
+    queue: Bytes,
+    flip: Option<Random>,
+    longest: usize,
+    log: Option<Capture>,
+    counters: Option<PathBuf>,
+    look_every: Span,
+    repeat: Option<Repeat>,
+    rewrite: Option<Rewriting>,
+    pieces: Pieces,
+}
+
+impl std::fmt::Debug for Medium {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Medium").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+/// How long it stays awake after the last frame.
+const AWAKE: Span = Span::from_us(200);
+const LOOK_EVERY: Span = Span::from_ms(1_000);
+const BATCH: usize = 64;
+
+impl Medium {
+    /// `sockets` are on the two interfaces; frames longer than `longest` are not what a wire carries.
+    pub fn new(config: MediumConfig, sockets: [PacketSocket; 2], longest: usize) -> io::Result<Self> {
+        let [forth, back] = &config.lanes;
+        let directions = [Direction::new(forth, config.seed, 0), Direction::new(back, config.seed, 1)];
+        let log = match &config.log {
+            Some(path) => Some(Capture::create(path, &[&config.names[0], &config.names[1]])?),
+            None => None,
+        };
+        Ok(Self {
+            names: config.names,
+            sockets,
+            directions,
+            queue: config.queue,
+            flip: config.flip.then(|| Random::new(config.seed, 9)),
+            longest,
+            log,
+            counters: config.counters,
+            look_every: LOOK_EVERY,
+            repeat: None,
+            rewrite: None,
+            pieces: Pieces::default(),
+        })
+    }
+
+    /// Lets whoever looks at the counters hear them so often, instead of every second.
+    pub fn look_every(self, look_every: Span) -> Self {
+        Self { look_every, ..self }
+    }
+
+    /// Puts a repeater between the first interface, which leads to hosts, and the wire.
+    pub fn repeating(self, repeat: Repeat) -> Self {
+        Self { repeat: Some(repeat), ..self }
+    }
+
+    /// Lets a router rewrite what comes out at either end.
+    pub fn rewriting(self, rewrite: Rewrite) -> Self {
+        Self { rewrite: Some(Rewriting { rewrite, scratch: Vec::new() }), ..self }
+    }
+
+    pub fn repeat_counters(&self) -> Option<RepeatCounters> {
+        self.repeat.as_ref().map(Repeat::counters)
+    }
+
+    /// Carries frames until the time is over, or `stop` has something to read or is closed at its other end; `look`
+    /// hears the counters every second, or as often as was asked for.
+    pub fn run(
+        &mut self,
+        stop: &PipeReader,
+        until: Option<Duration>,
+        look: &mut dyn FnMut(&[LaneCounters; 2]),
+    ) -> io::Result<[LaneCounters; 2]> {
+        let clock = Clock::start();
+        let (mut last_busy, mut next_look) = (Time::ZERO, Time::ZERO + self.look_every);
+        loop {
+            let now = clock.now();
+            let mut busy = false;
+            for from in 0..2 {
+                busy |= self.carry(now, from)?;
+                busy |= self.let_out(now, from)?;
+            }
+            if busy {
+                last_busy = now;
+            } else if now.since(last_busy) < AWAKE {
+                poll::give_way();
+            } else if self.sleep(now, next_look, stop)? {
+                break;
+            }
+            if until.is_some_and(|until| clock.elapsed() >= until) {
+                break;
+            }
+            if next_look <= now {
+                next_look = now + self.look_every;
+                self.count_overflow();
+                self.keep_counters()?;
+                look(&self.lane_counters());
+                // A wire that is never idle must end too.
+                if poll::wait(&[(stop.as_raw_fd(), false)], Duration::ZERO)? != [poll::Readiness::Nothing] {
+                    break;
+                }
+            }
+        }
+        self.count_overflow();
+        self.keep_counters()?;
+        Ok(self.lane_counters())
+    }
+
+    /// Frames that came faster than they could be carried.
+    fn count_overflow(&mut self) {
+        for (socket, direction) in self.sockets.iter_mut().zip(&mut self.directions) {
+            let overflowed = socket.overflowed();
+            direction.counters.offered += overflowed;
+            direction.counters.overflowed += overflowed;
+        }
+    }
+
+    pub fn lane_counters(&self) -> [LaneCounters; 2] {
+        [self.directions[0].counters, self.directions[1].counters]
+    }
+
+    /// True if it is time to end.
+    fn sleep(&mut self, now: Time, next_look: Time, stop: &PipeReader) -> io::Result<bool> {
+        let due = self.directions.iter().filter_map(|direction| direction.in_flight.front());
+        let next = due.map(|(due, _)| *due).fold(next_look, Time::min);
+        let fds = [(self.sockets[0].fd(), false), (self.sockets[1].fd(), false), (stop.as_raw_fd(), false)];
+        let ready = poll::wait(&fds, Duration::from_nanos(next.since(now).as_ps() / 1_000))?;
+        Ok(ready[2] != poll::Readiness::Nothing)
+    }
+
+    /// Takes what waits at one end into the wire.
+    fn carry(&mut self, now: Time, from: usize) -> io::Result<bool> {
+        let Self { sockets, directions, queue, flip, longest, log, repeat, rewrite, pieces, .. } = self;
+        let [first, second] = sockets;
+        let (source, sink) = if from == 0 { (first, second) } else { (second, first) };
+        let (mut entrance, repeat) = if from == 0 { (repeat.as_mut(), None) } else { (None, repeat.as_mut()) };
+        let mut exit = Exit { sink, repeat, rewrite: rewrite.as_mut(), forth: from == 0 };
+        let direction = &mut directions[from];
+        let mut result = Ok(());
+        let mut carry = |bytes: &[u8], direction: &mut Direction| {
+            let times = entrance.as_mut().map_or(1, |repeat| repeat.on_leaving(bytes));
+            for _ in 0..times {
+                let carried = carry_one(now, bytes, direction, &mut exit, *queue, flip.as_mut(), *longest);
+                let logged = match (carried, log.as_mut()) {
+                    (Ok(false), Some(log)) => log.write(from as u32, time_of_day(), bytes),
+                    (carried, _) => carried.map(drop),
+                };
+                if logged.is_err() {
+                    result = logged;
+                }
+            }
+        };
+        let received = source.receive(BATCH, |frame| {
+            if frame.vnet.is_finished() {
+                return carry(frame.bytes, direction);
+            }
+            match pieces.of(&frame.vnet, frame.bytes) {
+                Ok(pieces) => pieces.for_each(|piece| carry(piece, direction)),
+                Err(_) => direction.counters.refuse(frame.len),
+            }
+        });
+        if received < BATCH {
+            direction.empty_at = now;
+        }
+        result.map(|()| received > 0)
+    }
+
+    /// Lets out at the far end what has come to it.
+    fn let_out(&mut self, now: Time, from: usize) -> io::Result<bool> {
+        let direction = &mut self.directions[from];
+        let repeat = if from == 0 { None } else { self.repeat.as_mut() };
+        let rewrite = self.rewrite.as_mut();
+        let mut exit = Exit { sink: &mut self.sockets[1 - from], repeat, rewrite, forth: from == 0 };
+        let mut any = false;
+        while let Some((due, _)) = direction.in_flight.front()
+            && *due <= now
+        {
+            let Some((_, frame)) = direction.in_flight.pop_front() else { break };
+            exit.pass(&frame, &mut direction.counters)?;
+            direction.spare.push(frame);
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn keep_counters(&mut self) -> io::Result<()> {
+        if let Some(log) = &mut self.log {
+            log.flush()?;
+        }
+        let Some(directory) = &self.counters else { return Ok(()) };
+        keep_counters(directory, &[&self.names[0], &self.names[1]], &self.lane_counters())
+    }
+}
+
+/// The counters of both ports, as their drivers would keep them, for those who read such files.
+pub fn keep_counters(directory: &Path, names: &[&str; 2], lanes: &[LaneCounters; 2]) -> io::Result<()> {
+    for (port, name) in names.iter().enumerate() {
+        let (sent, received) = (&lanes[port], &lanes[1 - port]);
+        let files = [
+            ("rx_packets", received.passed),
+            ("rx_bytes", received.passed_bytes),
+            ("rx_crc_errors", received.dropped),
+            ("rx_errors", received.dropped),
+            ("tx_packets", sent.offered),
+            ("tx_bytes", sent.offered_bytes),
+            ("tx_dropped", sent.overflowed),
+        ];
+        let statistics = directory.join(name).join("statistics");
+        fs::create_dir_all(&statistics)?;
+        for (file, value) in files {
+            write_whole(&statistics.join(file), value)?;
+        }
+    }
+    Ok(())
+}
+
+/// False if the frame was corrupted.
+fn carry_one(
+    now: Time,
+    bytes: &[u8],
+    direction: &mut Direction,
+    exit: &mut Exit<'_>,
+    queue: Bytes,
+    flip: Option<&mut Random>,
+    longest: usize,
+) -> io::Result<bool> {
+    direction.counters.offered += 1;
+    direction.counters.offered_bytes += bytes.len() as u64;
+    direction.counters.too_long += u64::from(bytes.len() > longest);
+    let Some(out_at) = direction.admit(now, bytes.len(), queue) else { return Ok(true) };
+    let corrupted = direction.faults.at(now).corrupts(bytes.len() as u32 + 4);
+    direction.counters.dropped += u64::from(corrupted);
+    if corrupted && flip.is_none() {
+        return Ok(false);
+    }
+    if direction.is_plain() && !corrupted {
+        return exit.pass(bytes, &mut direction.counters).map(|()| true);
+    }
+    let mut frame = direction.spare.pop().unwrap_or_default();
+    frame.clear();
+    frame.extend_from_slice(bytes);
+    if let Some(random) = flip.filter(|_| corrupted) {
+        let bit = (random.unit() * (frame.len() * 8) as f64) as usize;
+        frame[bit / 8] ^= 1 << (bit % 8);
+    }
+    if direction.is_plain() {
+        exit.pass(&frame, &mut direction.counters)?;
+        direction.spare.push(frame);
+        return Ok(!corrupted);
+    }
+    direction.in_flight.push_back((out_at, frame));
+    Ok(!corrupted)
+}
+
+/// A router, and room for the packet that it has in hand.
+struct Rewriting {
+    rewrite: Rewrite,
+    scratch: Vec<u8>,
+}
+
+/// Where a direction ends: an interface, and before it the repeater if that is on this side, and the router.
+struct Exit<'a> {
+    sink: &'a mut PacketSocket,
+    repeat: Option<&'a mut Repeat>,
+    rewrite: Option<&'a mut Rewriting>,
+    forth: bool,
+}
+
+impl Exit<'_> {
+    fn pass(&mut self, frame: &[u8], counters: &mut LaneCounters) -> io::Result<()> {
+        if let Some(repeat) = &mut self.repeat {
+            repeat.on_arriving(frame);
+        }
+        let frame = match &mut self.rewrite {
+            Some(Rewriting { rewrite, scratch }) => {
+                scratch.clear();
+                scratch.extend_from_slice(frame);
+                rewrite.apply(scratch, self.forth);
+                scratch
+            }
+            None => frame,
+        };
+        match self.sink.send_frame(frame) {
+            Ok(true) => {
+                counters.passed += 1;
+                counters.passed_bytes += frame.len() as u64;
+                Ok(())
+            }
+            Ok(false) => {
+                counters.overflowed += 1;
+                Ok(())
+            }
+            // Too long for the far end's interface, or it is down: lost there, as on any wire.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EMSGSIZE | libc::ENETDOWN)) => {
+                counters.overflowed += 1;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Readers see the old value or the new one, never half of it.
+fn write_whole(path: &Path, value: u64) -> io::Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, format!("{value}\n"))?;
+    fs::rename(new, path)
+}

@@ -1,0 +1,265 @@
+//! The benchmark: what the machine's own TCP does on a plain cable, on a corrupting wire, and through the link.
+//!
+//! Rows are measured one after the other in each round, and figures are medians over rounds, so that what else the
+//! machine does meets all of them alike; what counts is the ratio to the first row. `B1` is a veth pair with every
+//! offload off: a packet at a time, as a wire has it. `B2` lets the receiver join packets.
+
+pub mod busy;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+use units::{Prob, Rate};
+
+use crate::demo::median;
+use crate::load::{self, Bulk, Congestion, PingPong};
+use crate::stage::{self, Daemon, Stage};
+use link::config::{HostBackend, LinkConfig, Mode, WireBackend};
+use linux::Trouble;
+use linux::net::{Namespace, Netlink, Offload};
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub rate: Option<Rate>,
+    pub rounds: u32,
+    pub bulk: Duration,
+    pub requests: u32,
+    pub host: HostBackend,
+    pub wire: WireBackend,
+}
+
+/// Where a row's traffic goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Path {
+    /// A cable, packets joined on arrival or not.
+    Cable { joined: bool },
+    /// The wire itself.
+    Wire,
+    /// The link over a cable, in order.
+    LinkOverCable,
+    /// The link over the wire, in order or as frames come.
+    Link(Mode),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    name: &'static str,
+    path: Path,
+    loss: f64,
+    congestion: Congestion,
+}
+
+const ROWS: [Row; 14] = {
+    const fn row(name: &'static str, path: Path, loss: f64, congestion: Congestion) -> Row {
+        Row { name, path, loss, congestion }
+    }
+    use Congestion::{Bbr, Cubic};
+    [
+        row("B1: veth, offloads off", Path::Cable { joined: false }, 0.0, Cubic),
+        row("B2: veth, GRO on", Path::Cable { joined: true }, 0.0, Cubic),
+        row("wire, cubic", Path::Wire, 0.0, Cubic),
+        row("wire, cubic, loss 1e-3", Path::Wire, 1e-3, Cubic),
+        row("wire, cubic, loss 1e-2", Path::Wire, 1e-2, Cubic),
+        row("wire, bbr, loss 1e-3", Path::Wire, 1e-3, Bbr),
+        row("wire, bbr, loss 1e-2", Path::Wire, 1e-2, Bbr),
+        row("ordered, over a cable", Path::LinkOverCable, 0.0, Cubic),
+        row("ordered, no loss", Path::Link(Mode::Ordered), 0.0, Cubic),
+        row("ordered, loss 1e-3", Path::Link(Mode::Ordered), 1e-3, Cubic),
+        row("ordered, loss 1e-2", Path::Link(Mode::Ordered), 1e-2, Cubic),
+        row("nonblocking, no loss", Path::Link(Mode::NonBlocking), 0.0, Cubic),
+        row("nonblocking, loss 1e-3", Path::Link(Mode::NonBlocking), 1e-3, Cubic),
+        row("nonblocking, loss 1e-2", Path::Link(Mode::NonBlocking), 1e-2, Cubic),
+    ]
+};
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    pub name: String,
+    pub loss: f64,
+    pub throughput_gbps: f64,
+    /// Of the first row's, round by round.
+    pub of_b1: f64,
+    pub pingpong_p50_us: f64,
+    pub pingpong_p99_us: f64,
+    pub pingpong_p999_us: f64,
+    /// Why there is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    pub rows: Vec<Figures>,
+    pub rounds: u32,
+    pub backend: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    gbps: f64,
+    p50: f64,
+    p99: f64,
+    p999: f64,
+}
+
+/// Where everything is.
+struct Places<'a> {
+    cable: &'a [Namespace; 2],
+    protected_cable: &'a [Namespace; 2],
+    wire: &'a Stage,
+    links: [&'a Stage; 2],
+}
+
+/// Runs it in namespaces that are ours already; `None` if it was stopped before one round was complete.
+pub fn run(plan: &Plan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<Option<Results>, Trouble> {
+    let (wire, ordered, unordered) = (Stage::new(1_500)?, Stage::new(1_600)?, Stage::new(1_600)?);
+    let (cable, protected_cable) = (stage::cable(1_500)?, stage::cable(1_600)?);
+    let places =
+        Places { cable: &cable, protected_cable: &protected_cable, wire: &wire, links: [&ordered, &unordered] };
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let run = || {
+            for (end, namespace) in cable.iter().enumerate() {
+                wire.address(end, stage::plug(end))?;
+                stage::give_address(namespace, end, stage::plug(end))?;
+            }
+            stage::serve(&cable[1], scope, &ended)?;
+            stage::serve(&protected_cable[1], scope, &ended)?;
+            wire.serve(scope, &ended)?;
+            let mut daemons = protect(plan, &protected_cable, Mode::Ordered, scope)?;
+            for (link, mode) in [(&ordered, Mode::Ordered), (&unordered, Mode::NonBlocking)] {
+                daemons.extend(protect(plan, &link.ends, mode, scope)?);
+                link.serve(scope, &ended)?;
+            }
+            if !daemons.iter().all(|daemon| daemon.wait_until_active(stop)) {
+                let why = "the two ends did not find each other within five seconds";
+                return if stop.load(Ordering::Relaxed) { Ok(None) } else { Err(Trouble(why.to_owned())) };
+            }
+            for stage in [&wire, places.links[0], places.links[1]] {
+                stage.set_rate(plan.rate)?;
+            }
+            let backend = daemons[0].backend.clone();
+            Ok(rounds(plan, &places, stop, begin)?.map(|rows| Results { rows: rows.0, rounds: rows.1, backend }))
+        };
+        let results = run();
+        ended.store(true, Ordering::Relaxed);
+        results
+    })
+}
+
+fn protect<'scope>(
+    plan: &Plan,
+    ends: &'scope [Namespace; 2],
+    mode: Mode,
+    scope: &'scope std::thread::Scope<'scope, '_>,
+) -> Result<Vec<Daemon<'scope>>, Trouble> {
+    let mut daemons = Vec::new();
+    for (end, namespace) in ends.iter().enumerate() {
+        let config = LinkConfig {
+            mtu: Some(1_500),
+            rate: plan.rate,
+            mode,
+            host: plan.host,
+            wire: plan.wire,
+            ..LinkConfig::new(stage::plug(end))
+        };
+        daemons.push(stage::protect(namespace, scope, config, |_| ())?);
+        stage::give_address(namespace, end, "hit0")?;
+    }
+    Ok(daemons)
+}
+
+/// Each row in each round; the figures and how many rounds were complete.
+fn rounds(
+    plan: &Plan,
+    places: &Places<'_>,
+    stop: &AtomicBool,
+    begin: &dyn Fn(u32, &str),
+) -> Result<Option<(Vec<Figures>, u32)>, Trouble> {
+    let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); ROWS.len()];
+    let mut missing: Vec<Option<String>> = vec![None; ROWS.len()];
+    let mut completed = 0;
+    'rounds: for round in 0..plan.rounds {
+        for (at, row) in ROWS.iter().enumerate() {
+            if missing[at].is_some() {
+                continue;
+            }
+            begin(round + 1, row.name);
+            let figures = measure(plan, places, row, stop);
+            if stop.load(Ordering::Relaxed) {
+                break 'rounds;
+            }
+            match figures {
+                Ok(figures) => measured[at].push(figures),
+                // Such as a congestion control that this kernel has not got.
+                Err(trouble) => missing[at] = Some(trouble.0),
+            }
+        }
+        completed += 1;
+    }
+    if completed == 0 {
+        return Ok(None);
+    }
+    let figures = ROWS.iter().enumerate().map(|(at, row)| Figures {
+        name: row.name.to_owned(),
+        loss: row.loss,
+        throughput_gbps: middle(&measured[at], |row| row.gbps),
+        of_b1: median(measured[at].iter().zip(&measured[0]).map(|(row, b1)| row.gbps / b1.gbps).collect()),
+        pingpong_p50_us: middle(&measured[at], |row| row.p50),
+        pingpong_p99_us: middle(&measured[at], |row| row.p99),
+        pingpong_p999_us: middle(&measured[at], |row| row.p999),
+        missing: missing[at].clone(),
+    });
+    Ok(Some((figures.collect(), completed)))
+}
+
+fn middle(rows: &[Measured], value: fn(&Measured) -> f64) -> f64 {
+    median(rows.iter().map(value).collect())
+}
+
+fn measure(plan: &Plan, places: &Places<'_>, row: &Row, stop: &AtomicBool) -> Result<Measured, Trouble> {
+    let left = match row.path {
+        Path::Cable { joined } => {
+            for (end, namespace) in places.cable.iter().enumerate() {
+                namespace.with(|| set_offloads(end, joined))??;
+            }
+            &places.cable[0]
+        }
+        Path::LinkOverCable => &places.protected_cable[0],
+        Path::Wire => {
+            places.wire.set_loss(Prob::literal(row.loss))?;
+            &places.wire.ends[0]
+        }
+        Path::Link(mode) => {
+            let stage = places.links[usize::from(mode == Mode::NonBlocking)];
+            stage.set_loss(Prob::literal(row.loss))?;
+            &stage.ends[0]
+        }
+    };
+    let to = SocketAddr::new(stage::address(1), stage::PORT);
+    let bulk = Bulk { duration: plan.bulk, warmup: plan.bulk / 5, congestion: row.congestion };
+    // At a loss of 1e-2 every hundredth request waits for 200 ms: some are enough.
+    let within = Duration::from_secs(15);
+    let requests = PingPong { count: plan.requests, congestion: row.congestion, within, ..PingPong::default() };
+    let to_trouble = |error: std::io::Error| Trouble(error.to_string());
+    let (bulk, trips) = left.with(|| {
+        let bulk = load::bulk::run(to, &bulk, stop, &|_| ()).map_err(to_trouble)?;
+        let trips = load::pingpong::run(to, &requests, stop, &|_| ()).map_err(to_trouble)?;
+        Ok::<_, Trouble>((bulk, trips))
+    })??;
+    let us = |delay: Duration| delay.as_nanos() as f64 / 1e3;
+    Ok(Measured {
+        gbps: bulk.bits_per_second() as f64 / 1e9,
+        p50: us(trips.p50()),
+        p99: us(trips.p99()),
+        p999: us(trips.p999()),
+    })
+}
+
+fn set_offloads(end: usize, joined: bool) -> linux::net::Result<()> {
+    let netlink = Netlink::open()?;
+    netlink.set_offloads(stage::plug(end), false)?;
+    netlink.set_offload(stage::plug(end), Offload::Gro, joined)
+}

@@ -1,0 +1,274 @@
+//! The benchmark of a busy host: a thin stream of datagrams and a bulk transfer through the link, alone and beside a busy
+//! loop on every processor.
+//!
+//! Daemons are processes of their own, with the priority that the shipped unit gives them (where this user may); everything
+//! else has the ordinary one. A datagram that is lost is *seen* if a counter of a daemon, or the kernel's of the
+//! stand-in's interface, rose for it.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::demo::median;
+use crate::load::{self, Bulk, Congestion, witness};
+use crate::soak::Workshop;
+use crate::soak::faults::{Counted, Supervisor};
+use crate::stage;
+use link::control::RunDirectory;
+use linux::Trouble;
+use linux::clock::Clock;
+use linux::net::Namespace;
+
+/// Datagrams a second, and their size in bytes.
+pub const PER_SECOND: u32 = 12_000;
+pub const SIZE: usize = 64;
+const PORT: u16 = 7_701;
+/// For what is on its way, on a machine that is busy.
+const SETTLE: Duration = Duration::from_millis(500);
+const FIRST: Duration = Duration::from_secs(30);
+const TICK: Duration = Duration::from_millis(10);
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub rounds: u32,
+    /// Of each measurement.
+    pub lasts: Duration,
+    /// The hitless program, whose daemons are tried.
+    pub program: PathBuf,
+}
+
+/// What became of the datagrams of all rounds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Datagrams {
+    pub name: &'static str,
+    pub sent: u64,
+    pub per_second: f64,
+    pub lost: u64,
+    /// Lost, and counted by nobody.
+    pub unseen: u64,
+    pub duplicated: u64,
+    pub reordered: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    pub rounds: u32,
+    /// Busy loops, one for each processor.
+    pub hogs: usize,
+    /// Of the daemons.
+    pub nice: i32,
+    pub datagrams: [Datagrams; 3],
+    /// Medians.
+    pub bulk_gbps: f64,
+    pub bulk_beside_hogs_gbps: f64,
+    /// The median of the rounds' ratios.
+    pub bulk_ratio: f64,
+}
+
+const NAMES: [&str; 3] = ["plain cable, hogs", "hitless", "hitless, hogs"];
+
+/// Runs it in namespaces that are ours already; `None` if it was stopped before one round was complete.
+pub fn run(plan: &Plan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<Option<Results>, Trouble> {
+    let shop = Workshop::new()?;
+    let (plain, ends) = (stage::cable(1_500)?, stage::cable(1_600)?);
+    for end in 0..2 {
+        stage::give_address(&plain[end], end, stage::plug(end))?;
+        stage::give_address(&ends[end], end, stage::plug(end))?;
+    }
+    let clock = Clock::start();
+    let daemons = [0, 1].map(|end| daemon(plan, &ends[end], end, &shop, clock));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _over = SetOnDrop(&over);
+        for daemon in &daemons {
+            scope.spawn(|| daemon.supervise(&over));
+            scope.spawn(|| daemon.poll(&over));
+        }
+        let bench = Bench { plan, plain: &plain, ends: &ends, daemons: &daemons, stop, clock };
+        if !bench.wait_until_active() {
+            let why = "the two ends did not find each other within half a minute";
+            return if bench.is_stopped() { Ok(None) } else { Err(Trouble(why.to_owned())) };
+        }
+        stage::serve(&ends[1], scope, &over)?;
+        let results = bench.rounds(begin);
+        bench.finish();
+        results
+    })
+}
+
+/// Ends threads, however their scope is left.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn daemon<'a>(plan: &Plan, namespace: &'a Namespace, end: usize, shop: &Workshop, clock: Clock) -> Supervisor<'a> {
+    let arguments = ["link", "up", stage::plug(end), "--mtu", "1500", "--take-over"].map(OsString::from).into();
+    let directory = RunDirectory::at(shop.path().join(end.to_string()));
+    let log = shop.path().join(format!("{end}.log"));
+    Supervisor::new(end, namespace, directory, plan.program.clone(), arguments, log, clock)
+}
+
+struct Bench<'a> {
+    plan: &'a Plan,
+    plain: &'a [Namespace; 2],
+    ends: &'a [Namespace; 2],
+    daemons: &'a [Supervisor<'a>; 2],
+    stop: &'a AtomicBool,
+    clock: Clock,
+}
+
+impl Bench<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits for so long at most, and not at all once it is stopped.
+    fn wait_until(&self, within: Duration, holds: impl Fn() -> bool) -> bool {
+        let until = self.clock.elapsed() + within;
+        while !holds() {
+            if self.is_stopped() || self.clock.elapsed() > until {
+                return false;
+            }
+            std::thread::sleep(TICK);
+        }
+        true
+    }
+
+    fn wait_until_active(&self) -> bool {
+        let active = |daemon: &Supervisor<'_>| {
+            daemon.is_served() && daemon.status_since(Duration::ZERO).is_some_and(|status| status.is_active())
+        };
+        self.wait_until(FIRST, || self.daemons.iter().all(active))
+    }
+
+    fn finish(&self) {
+        self.daemons.iter().for_each(Supervisor::finish);
+        // Stopped or not: they put back what they changed.
+        let until = self.clock.elapsed() + FIRST;
+        while !self.daemons.iter().all(Supervisor::is_gone) && self.clock.elapsed() < until {
+            std::thread::sleep(TICK);
+        }
+    }
+
+    fn rounds(&self, begin: &dyn Fn(u32, &str)) -> Result<Option<Results>, Trouble> {
+        let mut datagrams = NAMES.map(|name| Datagrams { name, ..Datagrams::default() });
+        let (mut alone, mut beside, mut rounds) = (Vec::new(), Vec::new(), 0);
+        'rounds: for round in 1..=self.plan.rounds {
+            let paths = [(self.plain, true), (self.ends, false), (self.ends, true)];
+            for ((ends, hogs), sum) in paths.into_iter().zip(&mut datagrams) {
+                begin(round, &format!("datagrams, {}", sum.name));
+                let figures = self.beside(hogs, || self.datagrams(ends))?;
+                if self.is_stopped() {
+                    break 'rounds;
+                }
+                sum.add(figures, self.plan.lasts * round);
+            }
+            for (hogs, gbps) in [(false, &mut alone), (true, &mut beside)] {
+                begin(round, if hogs { "bulk, hitless, hogs" } else { "bulk, hitless" });
+                let measured = self.beside(hogs, || self.bulk());
+                if self.is_stopped() {
+                    break 'rounds;
+                }
+                gbps.push(measured?);
+            }
+            rounds = round;
+        }
+        if rounds == 0 {
+            return Ok(None);
+        }
+        let ratios = beside.iter().zip(&alone).map(|(beside, alone)| beside / alone).collect();
+        Ok(Some(Results {
+            rounds,
+            hogs: processors(),
+            nice: self.daemons[0].nice(),
+            datagrams,
+            bulk_ratio: median(ratios),
+            bulk_gbps: median(alone),
+            bulk_beside_hogs_gbps: median(beside),
+        }))
+    }
+
+    fn beside<T>(&self, hogs: bool, measure: impl FnOnce() -> T) -> T {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let _over = SetOnDrop(&over);
+            for _ in 0..if hogs { processors() } else { 0 } {
+                scope.spawn(|| load::hog(&over));
+            }
+            measure()
+        })
+    }
+
+    /// From the left to the right.
+    fn datagrams(&self, ends: &[Namespace; 2]) -> Result<Datagrams, Trouble> {
+        let trouble = |error: std::io::Error| Trouble(error.to_string());
+        let socket = ends[1].with(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))?.map_err(trouble)?;
+        let (sending, receiving) = (AtomicBool::new(false), AtomicBool::new(false));
+        let before = self.counters();
+        let (sent, report) = std::thread::scope(|scope| {
+            let _over = [SetOnDrop(&sending), SetOnDrop(&receiving)];
+            let receiver = scope.spawn(|| witness::receive(&socket, &receiving));
+            let sender = scope.spawn(|| -> Result<u64, Trouble> {
+                ends[0].enter()?;
+                let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(trouble)?;
+                let to = SocketAddr::new(stage::address(1), PORT);
+                witness::send(&socket, to, PER_SECOND, SIZE, &sending).map_err(trouble)
+            });
+            self.wait_until(self.plan.lasts, || false);
+            sending.store(true, Ordering::Relaxed);
+            let panicked = |_| Trouble("a witness panicked".to_owned());
+            let sent = sender.join().map_err(panicked)??;
+            self.wait_until(SETTLE, || false);
+            receiving.store(true, Ordering::Relaxed);
+            Ok::<_, Trouble>((sent, receiver.join().map_err(panicked)?.map_err(trouble)?))
+        })?;
+        // What the witness's own socket lost was delivered.
+        let lost = report.missing(sent).saturating_sub(report.overrun);
+        let seen = Counted::between(&before, &self.counters(), 0).sum();
+        Ok(Datagrams {
+            sent,
+            lost,
+            unseen: lost.saturating_sub(seen),
+            duplicated: report.duplicates,
+            reordered: report.out_of_order,
+            ..Datagrams::default()
+        })
+    }
+
+    /// As of now, not of a moment ago.
+    fn counters(&self) -> [std::collections::BTreeMap<String, u64>; 2] {
+        let now = self.clock.elapsed();
+        self.wait_until(SETTLE * 4, || self.daemons.iter().all(|daemon| daemon.status_since(now).is_some()));
+        [self.daemons[0].counters(), self.daemons[1].counters()]
+    }
+
+    fn bulk(&self) -> Result<f64, Trouble> {
+        let to = SocketAddr::new(stage::address(1), stage::PORT);
+        let plan = Bulk { duration: self.plan.lasts, warmup: self.plan.lasts / 5, congestion: Congestion::Cubic };
+        let measured = self.ends[0].with(|| load::bulk::run(to, &plan, self.stop, &|_| ()))?;
+        Ok(measured.map_err(|error| Trouble(error.to_string()))?.bits_per_second() as f64 / 1e9)
+    }
+}
+
+impl Datagrams {
+    fn add(&mut self, more: Self, lasted: Duration) {
+        self.sent += more.sent;
+        self.per_second = self.sent as f64 / lasted.as_secs_f64();
+        self.lost += more.lost;
+        self.unseen += more.unseen;
+        self.duplicated += more.duplicated;
+        self.reordered += more.reordered;
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

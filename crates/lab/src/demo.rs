@@ -1,0 +1,400 @@
+//! The demonstration: the same traffic over a clean wire, a corrupting one, and a corrupting one that is
+//! protected; and, to see what protection itself costs, over a clean one that is.
+//!
+//! Two stages stand side by side: on one the kernel's TCP is straight on the wire, on the other it goes through
+//! `hit0`. Cases alternate within each round, so that what else the machine does meets all of them alike;
+//! figures are medians over rounds.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use units::{Prob, Rate};
+
+use crate::load::{self, Bulk, Congestion, PingPong, RoundTrips};
+use crate::stage::{self, Daemon, Stage, WireCount};
+use link::config::{HostBackend, LinkConfig, Mode, WireBackend};
+use link::shell::recovery_histogram;
+use link::status::percentile;
+use linux::Trouble;
+use linux::net::Standing;
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub loss: Prob,
+    /// Where the kernel's congestion control collapses.
+    pub heavy_loss: Prob,
+    pub rate: Option<Rate>,
+    pub rounds: u32,
+    pub round_trips: u32,
+    pub bulk: Duration,
+    pub mode: Mode,
+    pub host: HostBackend,
+    pub wire: WireBackend,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    Clean,
+    Corrupting,
+    Protected,
+    CleanChain,
+}
+
+impl Case {
+    pub const ALL: [Self; 4] = [Self::Clean, Self::Corrupting, Self::Protected, Self::CleanChain];
+
+    fn is_protected(self) -> bool {
+        matches!(self, Self::Protected | Self::CleanChain)
+    }
+
+    fn has_loss(self) -> bool {
+        matches!(self, Self::Corrupting | Self::Protected)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Corrupting => "corrupting",
+            Self::Protected => "protected",
+            Self::CleanChain => "clean_chain",
+        }
+    }
+}
+
+/// What one case came to in one round.
+#[derive(Clone, Debug, Serialize)]
+pub struct Round {
+    pub throughput_gbps: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput_at_1e2_gbps: Option<f64>,
+    pub pingpong_p50_us: f64,
+    pub pingpong_p99_us: f64,
+    pub pingpong_p999_us: f64,
+    pub pingpong_max_us: f64,
+    /// The median beside a bulk flow.
+    pub pingpong_beside_bulk_p50_us: f64,
+    pub over_100ms: u64,
+    pub wire: WireCount,
+    /// Segments that TCP sent again.
+    pub tcp_retransmitted: u64,
+}
+
+/// What one case came to: medians over rounds, sums of what is counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    #[serde(flatten)]
+    pub median: Round,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+    pub rounds: Vec<Round>,
+    /// All round trips, for a chart.
+    #[serde(skip)]
+    pub round_trips: RoundTrips,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Recovery {
+    pub recovered: u64,
+    pub given_up: u64,
+    /// Of the frames of requests and responses.
+    pub recovery_p50_us: Option<f64>,
+    pub recovery_p99_us: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Story {
+    pub clean: Figures,
+    pub corrupting: Figures,
+    pub protected: Figures,
+    pub clean_chain: Figures,
+    pub simulated: bool,
+    pub backend: String,
+    pub rootless: bool,
+    pub loss: f64,
+    pub rate_gbps: Option<f64>,
+    /// Rounds that were completed.
+    pub completed: u32,
+}
+
+impl Story {
+    pub fn figures(&self, case: Case) -> &Figures {
+        match case {
+            Case::Clean => &self.clean,
+            Case::Corrupting => &self.corrupting,
+            Case::Protected => &self.protected,
+            Case::CleanChain => &self.clean_chain,
+        }
+    }
+}
+
+/// Who watches.
+pub trait Watch: Sync {
+    /// Something begins; `step` of so many.
+    fn begin(&self, round: u32, case: Case, what: &str, step: u32, steps: u32);
+    fn remark(&self, text: &str);
+}
+
+/// What a round consists of, for each case.
+const PARTS: u32 = 3;
+
+/// Runs it in namespaces that are ours already. `None` if it was stopped before one round was complete.
+pub fn run(plan: &Plan, standing: Standing, stop: &AtomicBool, watch: &dyn Watch) -> Result<Option<Story>, Trouble> {
+    // A wire with room for the header, so that both stages carry the same frames above it.
+    let (plain, guarded) = (Stage::new(1_500)?, Stage::new(1_600)?);
+    let serving = AtomicBool::new(false);
+    let (rounds, last) = std::thread::scope(|scope| {
+        let played = play(plan, [&plain, &guarded], scope, &serving, stop, watch);
+        serving.store(true, Ordering::Relaxed);
+        played
+    })?;
+    let Some((backend, recovery)) = last else { return Ok(None) };
+    let completed = rounds.len() as u32;
+    if completed == 0 {
+        return Ok(None);
+    }
+    let figures = |case: Case| Figures::of(rounds.iter().map(|round| round[case as usize].clone()).collect());
+    Ok(Some(Story {
+        clean: figures(Case::Clean),
+        corrupting: figures(Case::Corrupting),
+        protected: Figures { recovery: Some(recovery), ..figures(Case::Protected) },
+        clean_chain: figures(Case::CleanChain),
+        simulated: false,
+        backend,
+        rootless: standing == Standing::Rootless,
+        loss: plan.loss.get(),
+        rate_gbps: plan.rate.map(|rate| rate.bits_per_second() as f64 / 1e9),
+        completed,
+    }))
+}
+
+type Measured = (Round, RoundTrips);
+type Played = (Vec<[Measured; 4]>, Option<(String, Recovery)>);
+
+fn play<'scope>(
+    plan: &Plan,
+    stages: [&'scope Stage; 2],
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    serving: &'scope AtomicBool,
+    stop: &AtomicBool,
+    watch: &dyn Watch,
+) -> Result<Played, Trouble> {
+    let [plain, guarded] = stages;
+    let daemons = set_up(plan, plain, guarded, scope, serving)?;
+    if !daemons[0].wait_until_active(stop) {
+        return if stop.load(Ordering::Relaxed) {
+            Ok((Vec::new(), None))
+        } else {
+            Err(Trouble("the two ends did not find each other within five seconds".to_owned()))
+        };
+    }
+    watch.remark(&format!("backend {}, wire in the kernel", daemons[0].backend));
+    let mut rounds = Vec::new();
+    let mut delays = recovery_histogram();
+    for round in 0..plan.rounds {
+        let mut cases = Vec::new();
+        for case in Case::ALL {
+            let stage = stages[usize::from(case.is_protected())];
+            take_recovery(&daemons);
+            let mut begin = |what: &str, part| {
+                // Of the requests; what recoveries cost a bulk flow shows in its throughput.
+                if case == Case::Protected && part == 1 {
+                    for taken in take_recovery(&daemons) {
+                        let _ = delays.add(&taken); // the same bounds, so it fits
+                    }
+                }
+                let step = (round * 4 + case as u32) * PARTS + part;
+                watch.begin(round + 1, case, what, step, plan.rounds * 4 * PARTS);
+            };
+            match measure(plan, case, stage, stop, &mut begin)? {
+                Some(measured) => cases.push(measured),
+                None => break,
+            }
+        }
+        match cases.try_into() {
+            Ok(cases) => rounds.push(cases),
+            Err(_) => break,
+        }
+    }
+    let backend = daemons[0].backend.clone();
+    let [left, right] = daemons;
+    let (left, right) = (left.stop()?, right.stop()?);
+    let recovery = Recovery {
+        recovered: left.recovered + right.recovered,
+        given_up: left.given_up + right.given_up,
+        recovery_p50_us: percentile(&delays, 50.0),
+        recovery_p99_us: percentile(&delays, 99.0),
+    };
+    Ok((rounds, Some((backend, recovery))))
+}
+
+/// Delays of recoveries at both ends since this was last asked.
+fn take_recovery(daemons: &[Daemon<'_>; 2]) -> Vec<Histogram<u64>> {
+    daemons.iter().filter_map(|daemon| daemon.handle.take_recovery()).collect()
+}
+
+fn set_up<'scope>(
+    plan: &Plan,
+    plain: &'scope Stage,
+    guarded: &'scope Stage,
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    serving: &'scope AtomicBool,
+) -> Result<[Daemon<'scope>; 2], Trouble> {
+    for end in 0..2 {
+        plain.address(end, stage::plug(end))?;
+    }
+    plain.serve(scope, serving)?;
+    let start = |end: usize| {
+        let config = LinkConfig {
+            mtu: Some(1_500),
+            rate: plan.rate,
+            mode: plan.mode,
+            host: plan.host,
+            wire: plan.wire,
+            ..LinkConfig::new(stage::plug(end))
+        };
+        guarded.protect(scope, end, config, |_| ())
+    };
+    let daemons = [start(0)?, start(1)?];
+    for end in 0..2 {
+        guarded.address(end, "hit0")?;
+    }
+    guarded.serve(scope, serving)?;
+    plain.set_rate(plan.rate)?;
+    guarded.set_rate(plan.rate)?;
+    Ok(daemons)
+}
+
+/// One case in one round; `None` if stopped.
+fn measure(
+    plan: &Plan,
+    case: Case,
+    stage: &Stage,
+    stop: &AtomicBool,
+    begin: &mut dyn FnMut(&str, u32),
+) -> Result<Option<Measured>, Trouble> {
+    let loss = if case.has_loss() { plan.loss } else { Prob::literal(0.0) };
+    stage.set_loss(loss)?;
+    let before = stage.count()?;
+    begin("requests and responses", 0);
+    let Some(trips) = pingpong(stage, plan.round_trips, stop)? else { return Ok(None) };
+    begin("bulk", 1);
+    let Some((bulk, beside)) = bulk_with_pingpong(stage, plan.bulk, stop)? else { return Ok(None) };
+    let wire = stage.count()? - before;
+    let mut heavy = None;
+    if case.has_loss() {
+        begin("bulk at heavy loss", 2);
+        stage.set_loss(plan.heavy_loss)?;
+        let Some(bulk) = bulk_alone(stage, plan.bulk, stop)? else { return Ok(None) };
+        heavy = Some(gbps(&bulk));
+    }
+    let us = |delay: Duration| delay.as_nanos() as f64 / 1e3;
+    let round = Round {
+        throughput_gbps: gbps(&bulk),
+        throughput_at_1e2_gbps: heavy,
+        pingpong_p50_us: us(trips.p50()),
+        pingpong_p99_us: us(trips.p99()),
+        pingpong_p999_us: us(trips.p999()),
+        pingpong_max_us: us(trips.max()),
+        pingpong_beside_bulk_p50_us: us(beside.p50()),
+        over_100ms: trips.over(Duration::from_millis(100)),
+        wire,
+        tcp_retransmitted: bulk.retransmitted,
+    };
+    Ok(Some((round, trips)))
+}
+
+fn gbps(bulk: &load::Throughput) -> f64 {
+    bulk.bits_per_second() as f64 / 1e9
+}
+
+/// What load generators found; `None` if they were stopped.
+fn unless_stopped<T>(result: std::io::Result<T>, stop: &AtomicBool) -> Result<Option<T>, Trouble> {
+    match result {
+        _ if stop.load(Ordering::Relaxed) => Ok(None),
+        Ok(found) => Ok(Some(found)),
+        Err(error) => Err(Trouble(error.to_string())),
+    }
+}
+
+fn pingpong(stage: &Stage, count: u32, stop: &AtomicBool) -> Result<Option<RoundTrips>, Trouble> {
+    // A hundred losses of 200 ms each, and to spare.
+    let plan = PingPong { count, within: Duration::from_secs(120), ..PingPong::default() };
+    let found = stage.ends[0].with(|| load::pingpong::run(stage.server(), &plan, stop, &|_| ()))?;
+    unless_stopped(found, stop)
+}
+
+fn bulk_plan(duration: Duration) -> Bulk {
+    Bulk { duration, warmup: duration / 5, congestion: Congestion::Cubic }
+}
+
+fn bulk_alone(stage: &Stage, duration: Duration, stop: &AtomicBool) -> Result<Option<load::Throughput>, Trouble> {
+    let found = stage.ends[0].with(|| load::bulk::run(stage.server(), &bulk_plan(duration), stop, &|_| ()))?;
+    unless_stopped(found, stop)
+}
+
+/// Bulk alone, and then again, shortly, with requests beside it.
+fn bulk_with_pingpong(
+    stage: &Stage,
+    duration: Duration,
+    stop: &AtomicBool,
+) -> Result<Option<(load::Throughput, RoundTrips)>, Trouble> {
+    let Some(bulk) = bulk_alone(stage, duration, stop)? else { return Ok(None) };
+    let done = AtomicBool::new(false);
+    let beside = std::thread::scope(|scope| {
+        let requests = scope.spawn(|| {
+            stage.ends[0]
+                .with(|| load::pingpong::run_until(stage.server(), 64, Congestion::Cubic, &done, stop, &|_| ()))
+        });
+        let background = bulk_alone(stage, duration / 2, stop);
+        done.store(true, Ordering::Relaxed);
+        background.and_then(|_| requests.join().map_err(|_| Trouble("the load generator panicked".to_owned())))
+    })?;
+    Ok(unless_stopped(beside?, stop)?.map(|trips| (bulk, trips)))
+}
+
+impl Figures {
+    /// Of at least one round.
+    pub fn of(rounds: Vec<(Round, RoundTrips)>) -> Self {
+        let mut round_trips = RoundTrips::default();
+        rounds.iter().for_each(|(_, trips)| round_trips.merge(trips));
+        let rounds: Vec<Round> = rounds.into_iter().map(|(round, _)| round).collect();
+        let middle = |value: fn(&Round) -> f64| median(rounds.iter().map(value).collect());
+        let median = Round {
+            throughput_gbps: middle(|round| round.throughput_gbps),
+            throughput_at_1e2_gbps: rounds[0]
+                .throughput_at_1e2_gbps
+                .map(|_| middle(|round| round.throughput_at_1e2_gbps.unwrap_or(0.0))),
+            pingpong_p50_us: middle(|round| round.pingpong_p50_us),
+            pingpong_p99_us: middle(|round| round.pingpong_p99_us),
+            pingpong_p999_us: middle(|round| round.pingpong_p999_us),
+            pingpong_max_us: rounds.iter().map(|round| round.pingpong_max_us).fold(0.0, f64::max),
+            pingpong_beside_bulk_p50_us: middle(|round| round.pingpong_beside_bulk_p50_us),
+            over_100ms: rounds.iter().map(|round| round.over_100ms).sum(),
+            wire: rounds.iter().fold(WireCount::default(), |sum, round| sum + round.wire),
+            tcp_retransmitted: rounds.iter().map(|round| round.tcp_retransmitted).sum(),
+        };
+        Self { median, recovery: None, rounds, round_trips }
+    }
+}
+
+/// The middle of the values, or of the two in the middle.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => values[count / 2],
+        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
+        assert_eq!((median(vec![3.0, 1.0, 2.0]), median(vec![4.0, 1.0, 2.0, 3.0])), (2.0, 2.5));
+    }
+}

@@ -1,0 +1,15 @@
+//! The lab: two hosts and a wire on one machine, and what to show and to measure there. Nothing of it is part of a daemon.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `stage` | namespaces, cables, daemons |
+//! | `load` | traffic to try them with |
+//! | `demo`, `bench`, `soak` | what protection gains, what it costs, and whether it lasts |
+//! | `reality` | the simulator held against real TCP |
+
+pub mod bench;
+pub mod demo;
+pub mod load;
+pub mod reality;
+pub mod soak;
+pub mod stage;

@@ -1,0 +1,64 @@
+//! The kernel's TCP over a wire that corrupts, without protection: what the simulator is held against.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use faults::{Model, Schedule};
+use units::{Prob, Rate};
+
+use crate::load::{self, Bulk, Congestion, PingPong, RoundTrips};
+use crate::stage::{self, Stage};
+use emulator::Lane;
+use linux::Trouble;
+
+/// One wire with one flow over it, then requests one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    pub rate: Rate,
+    /// In each direction.
+    pub loss: Prob,
+    pub congestion: Congestion,
+    pub bulk: Duration,
+    pub requests: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub gbps: f64,
+    pub round_trips: RoundTrips,
+}
+
+/// Runs it in namespaces that are ours already; `None` if it was stopped.
+pub fn run(case: &Case, stop: &AtomicBool) -> Result<Option<Seen>, Trouble> {
+    let stage = Stage::unjoined(1_500)?;
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let run = || {
+            for end in 0..2 {
+                stage.address(end, stage::plug(end))?;
+            }
+            let faults = Schedule::always(Model::PerFrame(case.loss));
+            let wire = stage.carry(scope, &Lane { faults, rate: Some(case.rate), ..Lane::default() }, 1)?;
+            stage.serve(scope, &ended)?;
+            let seen = measure(case, &stage, stop);
+            wire.stop()?;
+            seen
+        };
+        let seen = run();
+        ended.store(true, Ordering::Relaxed);
+        seen
+    })
+}
+
+fn measure(case: &Case, stage: &Stage, stop: &AtomicBool) -> Result<Option<Seen>, Trouble> {
+    let bulk = Bulk { duration: case.bulk, warmup: case.bulk / 5, congestion: case.congestion };
+    let within = Duration::from_secs(60);
+    let requests = PingPong { count: case.requests, congestion: case.congestion, within, ..PingPong::default() };
+    let failed = |error: std::io::Error| Trouble(error.to_string());
+    stage.ends[0].with(|| {
+        let bulk = load::bulk::run(stage.server(), &bulk, stop, &|_| ()).map_err(failed)?;
+        let round_trips = load::pingpong::run(stage.server(), &requests, stop, &|_| ()).map_err(failed)?;
+        let gbps = bulk.bits_per_second() as f64 / 1e9;
+        Ok((!stop.load(Ordering::Relaxed)).then_some(Seen { gbps, round_trips }))
+    })?
+}

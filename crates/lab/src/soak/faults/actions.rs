@@ -1,0 +1,307 @@
+//! The bad days themselves: each is done to one end, and undone where the world would undo it.
+
+use std::io::{IoSlice, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Scope;
+use std::time::Duration;
+
+use faults::Random;
+
+use super::forge::Forger;
+use super::ledger::Interval;
+use super::plan::{Fault, Kind};
+use super::supervisor::{Launch, STAND_IN, Supervisor};
+use super::traffic::Pulse;
+use crate::load;
+use crate::stage::{self, Stage};
+use link::control::Ask;
+use link::frame::{OWN, WHOLE};
+use linux::Trouble;
+use linux::clock::Clock;
+use linux::net::{self, Netlink};
+use linux::packet::PacketSocket;
+
+/// The port of metrics, at each end.
+pub const METRICS: u16 = 9_464;
+/// MTU of the wire; the stand-in's is 1,500.
+pub const MTU: u32 = 1_600;
+
+const TICK: Duration = Duration::from_millis(10);
+/// Clients of a socket that are slow at the same time.
+const CLIENTS: usize = 4;
+/// Between two bytes of such a client.
+const BYTE_EVERY: Duration = Duration::from_millis(100);
+/// Frames that are kept to be sent again.
+const MOST_RECORDED: usize = 512;
+const HOUR: u64 = 3_600;
+
+/// All that faults are done to.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    pub stage: &'a Stage,
+    pub ends: &'a [Supervisor<'a>; 2],
+    pub pulse: &'a Pulse,
+    pub clock: Clock,
+    /// Ends a run early.
+    pub stop: &'a AtomicBool,
+    pub keyed: bool,
+    /// Frames to each end that were recorded earlier: with a key they must be refused whenever they come.
+    pub recorded: [Vec<Vec<u8>>; 2],
+}
+
+impl Bench<'_> {
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Unless it is stopped.
+    pub fn wait(&self, span: Duration) {
+        let until = self.clock.elapsed() + span;
+        while !self.is_stopped() && self.clock.elapsed() < until {
+            std::thread::sleep(TICK.min(span));
+        }
+    }
+
+    /// Waits until something holds; false if that takes too long, or it is stopped.
+    pub fn wait_until(&self, within: Duration, holds: impl Fn() -> bool) -> bool {
+        let until = self.clock.elapsed() + within;
+        while !holds() {
+            if self.is_stopped() || self.clock.elapsed() > until {
+                return false;
+            }
+            std::thread::sleep(TICK);
+        }
+        true
+    }
+
+    /// Does it. Returns when frames may be lost without being counted, beside the time in which no daemon serves.
+    pub fn inflict(&mut self, fault: &Fault) -> Result<Vec<Interval>, Trouble> {
+        let from = self.clock.elapsed();
+        let daemon = &self.ends[fault.end];
+        let mut frames_may_be_lost = false;
+        match fault.kind {
+            Kind::Kill => self.let_restart(daemon, |daemon| daemon.kill()),
+            Kind::Restart => self.let_restart(daemon, |daemon| daemon.restart(Launch::default())),
+            Kind::ClockBack => {
+                let launch = Launch { clock_back: Some(HOUR), ..Launch::default() };
+                self.let_restart(daemon, |daemon| daemon.restart(launch));
+            }
+            Kind::RestartDormant => {
+                let launch = Launch { dormant: true, ..Launch::default() };
+                self.let_restart(daemon, |daemon| daemon.restart(launch));
+                self.wait(fault.lasts);
+                daemon.command(Ask::Activate);
+            }
+            Kind::Stop => {
+                daemon.freeze(true);
+                self.wait(fault.lasts);
+                daemon.freeze(false);
+                frames_may_be_lost = true;
+            }
+            Kind::WireDown | Kind::InterfaceDown | Kind::InterfaceGone => {
+                self.cut(fault)?;
+                frames_may_be_lost = true;
+            }
+            Kind::Mtu => self.shrink(fault)?,
+            Kind::Forged => {
+                self.forge(fault)?;
+                // Whoever may write on a wire without a key may take frames away.
+                frames_may_be_lost = !self.keyed;
+            }
+            Kind::Replayed => self.replay(fault)?,
+            Kind::SlowMetrics | Kind::SlowControl | Kind::SlowStop => self.slow(fault),
+            Kind::CpuHogs => self.hog(fault.lasts),
+            Kind::Deactivate => self.deactivate(fault),
+        }
+        let to = self.clock.elapsed();
+        Ok(frames_may_be_lost.then_some(Interval { from, to }).into_iter().collect())
+    }
+
+    fn let_restart(&self, daemon: &Supervisor<'_>, end: impl FnOnce(&Supervisor<'_>)) {
+        end(daemon);
+        // A daemon that does not stop is killed after five seconds.
+        self.wait_until(Duration::from_secs(8), || daemon.is_served());
+    }
+
+    fn cut(&self, fault: &Fault) -> Result<(), Trouble> {
+        let Fault { end, lasts, .. } = *fault;
+        match fault.kind {
+            Kind::WireDown => {
+                self.stage.set_carrier(end, false)?;
+                self.wait(lasts);
+                self.stage.set_carrier(end, true)?;
+            }
+            Kind::InterfaceDown => {
+                self.on_wire(end, |netlink, index| netlink.set_up(index, false))?;
+                self.wait(lasts);
+                self.on_wire(end, |netlink, index| netlink.set_up(index, true))?;
+            }
+            _ => {
+                self.stage.unplug(end)?;
+                self.wait(lasts);
+                self.stage.replug(end)?;
+            }
+        }
+        Ok(self.on_wire(end, |netlink, index| netlink.wait_until_running(index))?)
+    }
+
+    fn on_wire(&self, end: usize, act: impl FnOnce(&Netlink, u32) -> net::Result<()> + Send) -> net::Result<()> {
+        self.stage.ends[end].with(|| {
+            let netlink = Netlink::open()?;
+            let index = netlink.existing_link(stage::plug(end))?.index;
+            act(&netlink, index)
+        })?
+    }
+
+    fn shrink(&self, fault: &Fault) -> net::Result<()> {
+        let mtu = 1_000 + (fault.seed % 500) as u32;
+        self.on_wire(fault.end, |netlink, index| netlink.set_mtu(index, mtu))?;
+        self.wait(fault.lasts);
+        self.on_wire(fault.end, |netlink, index| netlink.set_mtu(index, MTU))
+    }
+
+    fn forge(&self, fault: &Fault) -> Result<(), Trouble> {
+        let mut forger = Forger::new(fault.seed, stage::mac(1 - fault.end), stage::mac(fault.end));
+        let until = self.clock.elapsed() + fault.lasts;
+        self.stage.with_taps(|mut taps| {
+            while self.clock.elapsed() < until && !self.is_stopped() {
+                for _ in 0..10 {
+                    put(&mut taps[fault.end], &forger.frame())?;
+                }
+                std::thread::sleep(TICK);
+            }
+            Ok(())
+        })
+    }
+
+    /// Frames to an end are recorded, and sent again soon after. With a key, those of earlier recordings too.
+    fn replay(&mut self, fault: &Fault) -> Result<(), Trouble> {
+        let earlier = std::mem::take(&mut self.recorded[fault.end]);
+        let recorded = self.stage.with_taps(|mut taps| {
+            let recorded = self.record(&mut taps[1 - fault.end], fault.lasts / 2);
+            let mut random = Random::new(fault.seed, 12);
+            let mut frames: Vec<&Vec<u8>> = recorded.iter().chain(&earlier).collect();
+            while !frames.is_empty() && !self.is_stopped() {
+                for _ in 0..frames.len().min(32) {
+                    let frame = frames.swap_remove(random.below(frames.len() as u64) as usize);
+                    put(&mut taps[fault.end], frame)?;
+                }
+                std::thread::sleep(TICK);
+            }
+            Ok(recorded)
+        })?;
+        if self.keyed {
+            self.recorded[fault.end] = recorded;
+        }
+        Ok(())
+    }
+
+    fn record(&self, tap: &mut PacketSocket, lasts: Duration) -> Vec<Vec<u8>> {
+        let mut recorded = Vec::new();
+        let until = self.clock.elapsed() + lasts;
+        while self.clock.elapsed() < until && !self.is_stopped() {
+            tap.receive(MOST_RECORDED, |frame| {
+                // Without a key, a frame that is not protected is any frame: a wire that repeats it repeats it.
+                if recorded.len() < MOST_RECORDED && is_protected(frame.bytes) {
+                    recorded.push(frame.bytes.to_vec());
+                }
+            });
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        recorded
+    }
+
+    fn deactivate(&self, fault: &Fault) {
+        let which: &[usize] = [&[0][..], &[1], &[0, 1]][(fault.seed % 3) as usize];
+        for end in which {
+            self.ends[*end].command(Ask::Deactivate);
+        }
+        self.wait(fault.lasts);
+        for daemon in self.ends {
+            daemon.command(Ask::Activate);
+        }
+    }
+
+    fn hog(&self, lasts: Duration) {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 * processors {
+                scope.spawn(|| load::hog(&over));
+            }
+            self.wait(lasts);
+            over.store(true, Ordering::Relaxed);
+        });
+    }
+
+    fn slow(&self, fault: &Fault) {
+        let (daemon, over) = (&self.ends[fault.end], AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                if fault.kind != Kind::SlowControl {
+                    slow_http(scope, daemon, &over);
+                }
+                if fault.kind != Kind::SlowMetrics {
+                    slow_control(scope, daemon, &over);
+                }
+            }
+            if fault.kind == Kind::SlowStop {
+                self.wait(2 * BYTE_EVERY);
+                let starts = daemon.starts();
+                daemon.restart(Launch::default());
+                // They go on for as long as the daemon lives.
+                self.wait_until(Duration::from_secs(7), || daemon.starts() > starts);
+            } else {
+                self.wait(fault.lasts);
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        if fault.kind == Kind::SlowStop {
+            self.wait_until(Duration::from_secs(8), || daemon.is_served());
+        }
+    }
+}
+
+fn is_protected(frame: &[u8]) -> bool {
+    frame.len() >= 14 && [OWN, WHOLE].contains(&u16::from_be_bytes([frame[12], frame[13]]))
+}
+
+/// A wire that is full or down takes nothing, which is no trouble of the bench's.
+fn put(wire: &mut PacketSocket, frame: &[u8]) -> Result<(), Trouble> {
+    match wire.send_one(&[IoSlice::new(frame)]) {
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO)) => {
+            Err(Trouble(format!("send a forged frame: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A byte now and then, never all of a request.
+fn dawdle(mut stream: impl Write, request: &[u8], over: &AtomicBool) {
+    for byte in request.iter().cycle() {
+        if over.load(Ordering::Relaxed) || stream.write_all(&[*byte]).is_err() {
+            return;
+        }
+        std::thread::sleep(BYTE_EVERY);
+    }
+}
+
+fn slow_http<'scope>(scope: &'scope Scope<'scope, '_>, daemon: &'scope Supervisor<'_>, over: &'scope AtomicBool) {
+    scope.spawn(move || {
+        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, METRICS));
+        let connect = || TcpStream::connect_timeout(&to, Duration::from_secs(1));
+        if let Ok(Ok(stream)) = daemon.namespace.with(connect) {
+            dawdle(stream, b"X", over);
+        }
+    });
+}
+
+fn slow_control<'scope>(scope: &'scope Scope<'scope, '_>, daemon: &'scope Supervisor<'_>, over: &'scope AtomicBool) {
+    scope.spawn(move || {
+        if let Ok(stream) = UnixStream::connect(daemon.directory.socket(STAND_IN)) {
+            dawdle(stream, b" ", over);
+        }
+    });
+}

@@ -1,0 +1,356 @@
+//! A daemon at one end of the bench, and systemd's part: whatever ends without being asked to is started again.
+//!
+//! ```text
+//!   started ──▶ serves ──▶ SIGTERM, asked for ──▶ ended ──▶ started at once
+//!                  └─────▶ killed, crashed ─────▶ ended ──▶ started 50 ms later, as the unit says
+//! ```
+//!
+//! Two threads: [`Supervisor::supervise`] starts and waits, [`Supervisor::poll`] asks the daemon for its status many times a
+//! second. Counters die with a daemon, so the last that is known of each life is kept. An end is *served* again when the
+//! daemon that was started last answers.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::ledger::{Counters, HOST_RX_DROPPED, HOST_TX_DROPPED, Interval, WIRE_TX_DROPPED};
+use super::process;
+use crate::stage;
+use link::control::{Answer, Ask, RunDirectory};
+use link::status::Status;
+use linux::Trouble;
+use linux::clock::{CLOCK_BACK, Clock};
+use linux::net::{Namespace, Netlink};
+
+/// The stand-in's name.
+pub const STAND_IN: &str = "hit0";
+/// `RestartSec` of the unit.
+const RESTART_AFTER: Duration = Duration::from_millis(50);
+/// `TimeoutStopSec` of the unit.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_EVERY: Duration = Duration::from_millis(25);
+/// Wrong arguments; the unit does not restart after it.
+const USAGE: i32 = 2;
+
+/// How a daemon is started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    pub dormant: bool,
+    /// Seconds by which its clock is set back.
+    pub clock_back: Option<u64>,
+}
+
+#[derive(Debug)]
+pub struct Supervisor<'a> {
+    pub end: usize,
+    pub namespace: &'a Namespace,
+    pub directory: RunDirectory,
+    /// The program and what it is asked.
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    pub log: PathBuf,
+    pub clock: Clock,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    child: Option<Child>,
+    /// Start one then.
+    start_at: Option<Duration>,
+    launch: Launch,
+    /// When it was asked to end, by SIGTERM.
+    leaving: Option<Duration>,
+    /// Not to be started again.
+    finished: bool,
+    starts: u64,
+    /// Nobody serves this end since then.
+    unserved: Option<Duration>,
+    outages: Vec<Interval>,
+    /// The last that was heard, and when it was asked for.
+    last: Option<(Duration, Status)>,
+    lives: BTreeMap<u32, BTreeMap<String, u64>>,
+    interfaces: BTreeMap<u32, (u64, u64)>,
+    wires: BTreeMap<u32, u64>,
+    problems: Vec<String>,
+}
+
+impl<'a> Supervisor<'a> {
+    pub fn new(
+        end: usize,
+        namespace: &'a Namespace,
+        directory: RunDirectory,
+        program: PathBuf,
+        arguments: Vec<OsString>,
+        log: PathBuf,
+        clock: Clock,
+    ) -> Self {
+        let state = State { start_at: Some(Duration::ZERO), unserved: Some(Duration::ZERO), ..State::default() };
+        Self { end, namespace, directory, program, arguments, log, clock, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn side(&self) -> &'static str {
+        super::side(self.end)
+    }
+
+    /// Starts the daemon and starts it again, until `over`; call it on a thread of its own.
+    pub fn supervise(&self, over: &AtomicBool) -> Result<(), Trouble> {
+        self.namespace.enter()?;
+        let netlink = Netlink::open()?;
+        let mut neighbours = Neighbours::default();
+        for look in 0u64.. {
+            if over.load(Ordering::Relaxed) {
+                break;
+            }
+            self.look()?;
+            if look.is_multiple_of(5) {
+                neighbours.look(&netlink, self.end);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    fn look(&self) -> Result<(), Trouble> {
+        let (now, mut state) = (self.clock.elapsed(), self.state());
+        if let Some(child) = &mut state.child {
+            if let Ok(Some(status)) = child.try_wait() {
+                self.ended(&mut state, now, status);
+            } else if state.leaving.is_some_and(|since| now > since + STOP_WITHIN) {
+                let side = self.side();
+                state.problems.push(format!("the daemon on the {side} did not end within 5 s of SIGTERM"));
+                state.leaving = Some(now + Duration::from_hours(1));
+                state.signal(libc::SIGKILL);
+            }
+        }
+        if state.child.is_none() && state.start_at.is_some_and(|at| at <= now) {
+            state.start_at = None;
+            let launch = std::mem::take(&mut state.launch);
+            state.starts += 1;
+            state.child = Some(self.spawn(launch)?);
+        }
+        Ok(())
+    }
+
+    fn ended(&self, state: &mut State, now: Duration, status: ExitStatus) {
+        state.child = None;
+        state.unserved.get_or_insert(now);
+        let asked = state.leaving.take().is_some();
+        let problem = format!("the daemon on the {} ended with exit code 2", self.side());
+        // It is tried again ten times a second; once is enough.
+        if status.code() == Some(USAGE) && !state.problems.iter().any(|known| known.starts_with(&problem)) {
+            let said = self.last_words();
+            state.problems.push(format!("{problem}, after which the unit does not restart it: {said}"));
+        }
+        state.start_at = match asked {
+            _ if state.finished => None,
+            true => Some(now),
+            false => Some(now + RESTART_AFTER),
+        };
+    }
+
+    fn spawn(&self, launch: Launch) -> Result<Child, Trouble> {
+        let trouble = |error: std::io::Error| Trouble(format!("start {}: {error}", self.program.display()));
+        let log = File::options().create(true).append(true).open(&self.log).map_err(trouble)?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).env("HITLESS_RUN_DIR", self.directory.path());
+        command.args(launch.dormant.then_some("--dormant"));
+        if let Some(seconds) = launch.clock_back {
+            command.env(CLOCK_BACK, seconds.to_string());
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        // In a group of its own, Ctrl-C leaves it to us to end it.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        process::end_with_this_thread(&mut command);
+        process::prefer(&mut command);
+        self.namespace.prepare(&mut command)?;
+        command.spawn().map_err(trouble)
+    }
+
+    fn last_words(&self) -> String {
+        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+        said.lines().last().unwrap_or("it said nothing").to_owned()
+    }
+
+    /// Asks the daemon how it is until `over`; call it on a thread of its own.
+    pub fn poll(&self, over: &AtomicBool) -> Result<(), Trouble> {
+        let netlink = self.namespace.with(Netlink::open)??;
+        while !over.load(Ordering::Relaxed) {
+            let asked = self.clock.elapsed();
+            let status = self.ask(Ask::Status);
+            self.read_interfaces(&netlink);
+            if let Some(status) = status {
+                self.heard(asked, status);
+            }
+            std::thread::sleep(POLL_EVERY);
+        }
+        Ok(())
+    }
+
+    fn heard(&self, asked: Duration, status: Status) {
+        let (now, mut state) = (self.clock.elapsed(), self.state());
+        state.lives.insert(status.pid, status.counters.clone());
+        let current = state.child.as_ref().is_some_and(|child| child.id() == status.pid);
+        if current && state.leaving.is_none() && state.unserved.is_some_and(|since| since <= asked) {
+            let from = state.unserved.take().unwrap_or(now);
+            state.outages.push(Interval { from, to: now });
+        }
+        state.last = current.then_some((asked, status));
+    }
+
+    fn read_interfaces(&self, netlink: &Netlink) {
+        // Either may be gone at any moment.
+        let statistics = |name: &str| {
+            let link = netlink.link(name).ok()??;
+            netlink.statistics(link.index).ok().map(|statistics| (link.index, statistics))
+        };
+        let (host, wire) = (statistics(STAND_IN), statistics(stage::plug(self.end)));
+        let mut state = self.state();
+        if let Some((index, seen)) = host {
+            state.interfaces.insert(index, (seen.tx_dropped, seen.rx_dropped));
+        }
+        if let Some((index, seen)) = wire {
+            state.wires.insert(index, seen.tx_dropped);
+        }
+    }
+
+    fn ask(&self, ask: Ask) -> Option<Status> {
+        match self.directory.ask(STAND_IN, ask) {
+            Ok(Answer::Status(status)) => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// Asks for or ends protection; false if nobody answers.
+    pub fn command(&self, ask: Ask) -> bool {
+        matches!(self.directory.ask(STAND_IN, ask), Ok(Answer::Done))
+    }
+
+    /// Every counter, of all lives together, as last heard.
+    pub fn counters(&self) -> Counters {
+        let state = self.state();
+        let mut sums = Counters::new();
+        for (name, value) in state.lives.values().flatten() {
+            *sums.entry(name.clone()).or_default() += value;
+        }
+        let tx_dropped = state.interfaces.values().map(|(tx, _)| tx).sum();
+        let rx_dropped = state.interfaces.values().map(|(_, rx)| rx).sum();
+        sums.insert(HOST_TX_DROPPED.to_owned(), tx_dropped);
+        sums.insert(HOST_RX_DROPPED.to_owned(), rx_dropped);
+        sums.insert(WIRE_TX_DROPPED.to_owned(), state.wires.values().sum());
+        sums
+    }
+
+    /// What it answered to a question that was asked after `since`.
+    pub fn status_since(&self, since: Duration) -> Option<Status> {
+        self.state().last.as_ref().filter(|(asked, _)| *asked >= since).map(|(_, status)| status.clone())
+    }
+
+    pub fn is_served(&self) -> bool {
+        self.state().unserved.is_none()
+    }
+
+    /// Has ended, and is not to be started again.
+    pub fn is_gone(&self) -> bool {
+        let state = self.state();
+        state.finished && state.child.is_none()
+    }
+
+    /// How often a daemon was started.
+    pub fn starts(&self) -> u64 {
+        self.state().starts
+    }
+
+    /// How nice the daemon is; the unit makes it less so than others.
+    pub fn nice(&self) -> i32 {
+        self.state().child.as_ref().map_or(0, process::nice)
+    }
+
+    /// SIGKILL. It is started again a while later.
+    pub fn kill(&self) {
+        let mut state = self.state();
+        state.unserved.get_or_insert(self.clock.elapsed());
+        state.signal(libc::SIGKILL);
+    }
+
+    /// SIGSTOP or SIGCONT.
+    pub fn freeze(&self, frozen: bool) {
+        self.state().signal(if frozen { libc::SIGSTOP } else { libc::SIGCONT });
+    }
+
+    /// SIGTERM. It is started again once it has ended, in this way.
+    pub fn restart(&self, launch: Launch) {
+        let (now, mut state) = (self.clock.elapsed(), self.state());
+        state.unserved.get_or_insert(now);
+        (state.leaving, state.launch) = (Some(now), launch);
+        state.signal(libc::SIGTERM);
+    }
+
+    /// SIGTERM, for good.
+    pub fn finish(&self) {
+        let (now, mut state) = (self.clock.elapsed(), self.state());
+        (state.finished, state.start_at, state.leaving) = (true, None, Some(now));
+        state.signal(libc::SIGTERM);
+    }
+
+    /// When nobody served this end, since this was last asked; the last may still go on.
+    pub fn take_outages(&self) -> Vec<Interval> {
+        let (now, mut state) = (self.clock.elapsed(), self.state());
+        let open = state.unserved.map(|from| Interval { from, to: now });
+        std::mem::take(&mut state.outages).into_iter().chain(open).collect()
+    }
+
+    pub fn take_problems(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().problems)
+    }
+}
+
+impl State {
+    fn signal(&self, signal: libc::c_int) {
+        if let Some(child) = &self.child {
+            // It may have ended just now, which its supervisor notices.
+            let _ = process::signal(child, signal);
+        }
+    }
+}
+
+impl Drop for Supervisor<'_> {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.state().child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The bench's hosts know each other's addresses: a lost question about one would cost TCP a second. Interfaces come and
+/// go, so this is looked after as a network manager would.
+#[derive(Debug, Default)]
+struct Neighbours {
+    known: [Option<u32>; 2],
+}
+
+impl Neighbours {
+    fn look(&mut self, netlink: &Netlink, end: usize) {
+        for (known, name) in self.known.iter_mut().zip([STAND_IN, stage::plug(end)]) {
+            let link = netlink.link(name).ok().flatten().filter(|link| link.up).map(|link| link.index);
+            if let Some(index) = link.filter(|index| Some(*index) != *known)
+                && netlink.add_neighbour(index, stage::address(1 - end), stage::mac(1 - end)).is_err()
+            {
+                // Gone in between; the next look tells.
+                continue;
+            }
+            *known = link;
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The traffic of a soak, and what came of it. Whatever can be compared with what was sent is.
+
+use std::hash::Hasher;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use faults::Random;
+use serde::Serialize;
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+use super::programs::{Program, Workshop};
+use super::stream::{Stream, strange};
+use crate::load::{self, RoundTrips};
+use linux::Trouble;
+use linux::clock::Clock;
+use linux::net::Namespace;
+
+/// No request may take longer.
+pub const SLOW: Duration = Duration::from_secs(1);
+
+/// What one kind of traffic came to.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Traffic {
+    pub name: &'static str,
+    /// Requests, files, transfers or runs that were completed.
+    pub completed: u64,
+    pub bytes: u64,
+    /// Of the bytes, those that were compared with what was sent.
+    pub compared_bytes: u64,
+    /// Completed, but not with the bytes that were sent.
+    pub differing: u64,
+    /// Not completed, for another reason than the end of the soak.
+    pub failed: u64,
+    pub first_failure: Option<String>,
+    /// Until an answer began, where there are requests and answers.
+    pub p50_us: Option<f64>,
+    pub p999_us: Option<f64>,
+    pub slowest_us: Option<f64>,
+    pub over_1s: u64,
+    /// Segments that TCP sent again, where that is known.
+    pub retransmitted: Option<u64>,
+}
+
+/// Counts one kind of traffic while it flows.
+#[derive(Debug)]
+pub struct Tally(Mutex<(Traffic, RoundTrips)>);
+
+impl Tally {
+    pub fn new(name: &'static str) -> Self {
+        Self(Mutex::new((Traffic { name, ..Traffic::default() }, RoundTrips::default())))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Traffic, RoundTrips)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, outcome: io::Result<Compared>) -> io::Result<()> {
+        let (traffic, _) = &mut *self.lock();
+        match outcome {
+            Ok(Compared { bytes, equal }) => {
+                traffic.completed += 1;
+                traffic.bytes += bytes;
+                traffic.compared_bytes += bytes;
+                traffic.differing += u64::from(!equal);
+                Ok(())
+            }
+            Err(error) => {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    traffic.fail(error.to_string());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn answered(&self, took: Duration) {
+        self.lock().1.record(took);
+    }
+
+    /// A request that was still waiting at the end counts only if it had waited too long already.
+    fn called_off(&self, waited: Duration) {
+        if waited > SLOW {
+            self.answered(waited);
+        }
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        let (traffic, delays) = &*self.lock();
+        let us = |delay: Duration| (delays.count() > 0).then(|| delay.as_nanos() as f64 / 1e3);
+        Traffic {
+            p50_us: us(delays.p50()),
+            p999_us: us(delays.p999()),
+            slowest_us: us(delays.max()),
+            over_1s: delays.over(SLOW),
+            ..traffic.clone()
+        }
+    }
+}
+
+impl Traffic {
+    fn fail(&mut self, why: String) {
+        self.failed += 1;
+        self.first_failure.get_or_insert(why);
+    }
+}
+
+/// A completed request: its bytes, and whether they were those that were sent.
+struct Compared {
+    bytes: u64,
+    equal: bool,
+}
+
+/// Sleeps unless it is over.
+fn rest(pause: Duration, over: &AtomicBool) {
+    if !over.load(Ordering::Relaxed) {
+        std::thread::sleep(pause);
+    }
+}
+
+/// What follows a failure, so that a server that is gone is not asked a million times.
+const AFTER_FAILURE: Duration = Duration::from_millis(200);
+
+/// Bytes that can be made again.
+fn blob(seed: u64, len: usize) -> Vec<u8> {
+    let mut random = Random::new(seed, 7);
+    let mut bytes = vec![0; len];
+    for word in bytes.chunks_mut(8) {
+        word.copy_from_slice(&random.below(u64::MAX).to_le_bytes()[..word.len()]);
+    }
+    bytes
+}
+
+/// Our own transfers, whose every byte the far end compares.
+pub fn transfers(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
+    const SIZES: [u64; 4] = [10_000, 300_000, 3_000_000, 30_000_000];
+    let mut number = 0;
+    while !over.load(Ordering::Relaxed) {
+        let size = SIZES[number as usize % SIZES.len()];
+        let found = load::transfer(to, size, number, over).map(|verdict| {
+            let equal = verdict.is_intact() && verdict.received == size;
+            Compared { bytes: verdict.received, equal }
+        });
+        number += 1;
+        let pause = if tally.count(found).is_ok() { Duration::from_millis(100) } else { AFTER_FAILURE };
+        rest(pause, over);
+    }
+}
+
+/// What a key was last set to.
+type Kept = Option<(u64, usize)>;
+
+/// Random values set and got again.
+pub fn memcached(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
+    const KEYS: usize = 256;
+    let (mut random, mut kept) = (Random::new(1, 3), vec![Kept::None; KEYS]);
+    while !over.load(Ordering::Relaxed) {
+        // Only a failure ends a conversation before all is over, and it has been counted.
+        let _ = converse_with_memcached(to, over, tally, &mut random, &mut kept);
+        rest(AFTER_FAILURE, over);
+    }
+}
+
+fn converse_with_memcached(
+    to: SocketAddr,
+    over: &AtomicBool,
+    tally: &Tally,
+    random: &mut Random,
+    kept: &mut [Kept],
+) -> io::Result<()> {
+    const LONGEST: u64 = 16 << 10;
+    let opened = Stream::open(to, over).map_err(|error| tally.count(Err(error)));
+    let Ok(mut stream) = opened else { return Ok(()) };
+    while !over.load(Ordering::Relaxed) {
+        let key = random.below(kept.len() as u64) as usize;
+        let outcome = match kept[key] {
+            Some(value) if random.unit() < 0.5 => get(&mut stream, key, value),
+            _ => {
+                let value = (random.below(u64::MAX), 1 + random.below(LONGEST) as usize);
+                // Until it is stored nobody knows what is there.
+                kept[key] = None;
+                set(&mut stream, key, value).inspect(|_| kept[key] = Some(value))
+            }
+        };
+        match &outcome {
+            Ok(_) => tally.answered(stream.waited()),
+            Err(_) => tally.called_off(stream.waited()),
+        }
+        tally.count(outcome)?;
+        rest(Duration::from_millis(1), over);
+    }
+    Ok(())
+}
+
+fn set(stream: &mut Stream<'_>, key: usize, (seed, len): (u64, usize)) -> io::Result<Compared> {
+    let mut request = format!("set k{key} 0 0 {len}\r\n").into_bytes();
+    request.extend(blob(seed, len));
+    request.extend(b"\r\n");
+    stream.ask(&request)?;
+    match stream.line()?.as_str() {
+        "STORED" => Ok(Compared { bytes: len as u64, equal: true }),
+        answer => Err(strange(format!("memcached answered {answer:?} to set"))),
+    }
+}
+
+fn get(stream: &mut Stream<'_>, key: usize, (seed, len): (u64, usize)) -> io::Result<Compared> {
+    stream.ask(format!("get k{key}\r\n").as_bytes())?;
+    let head = stream.line()?;
+    if head == "END" {
+        return Ok(Compared { bytes: 0, equal: false });
+    }
+    let length = head.strip_prefix(&format!("VALUE k{key} 0 ")).and_then(|length| length.parse::<u64>().ok());
+    let length = length.ok_or_else(|| strange(format!("memcached answered {head:?} to get")))?;
+    let mut value = Vec::with_capacity(len);
+    stream.take(length.min(1 << 20), |piece| value.extend_from_slice(piece))?;
+    let ends = (stream.line()?, stream.line()?);
+    if (ends.0.as_str(), ends.1.as_str()) != ("", "END") {
+        return Err(strange(format!("memcached ended a value with {ends:?}")));
+    }
+    Ok(Compared { bytes: length, equal: value == blob(seed, len) })
+}
+
+/// A file that is served, and the hash of what was written to it.
+#[derive(Debug)]
+pub struct Served {
+    path: String,
+    len: u64,
+    hash: u128,
+}
+
+/// Writes files of random bytes to be served.
+pub fn write_files(directory: &Path) -> Result<Vec<Served>, Trouble> {
+    const SIZES: [usize; 8] = [0, 1, 1_500, 20_000, 200_000, 1_000_000, 3_000_000, 10_000_000];
+    let write = |(number, len): (usize, usize)| {
+        let bytes = blob(number as u64, len);
+        let path = format!("file{number}");
+        let hash = hash([bytes.as_slice()]);
+        std::fs::write(directory.join(&path), bytes).map(|()| Served { path, len: len as u64, hash })
+    };
+    let written: io::Result<_> = SIZES.into_iter().enumerate().map(write).collect();
+    written.map_err(|error| Trouble(format!("write to {}: {error}", directory.display())))
+}
+
+fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u128 {
+    let mut hasher = SipHasher13::new();
+    pieces.into_iter().for_each(|piece| hasher.write(piece));
+    hasher.finish128().as_u128()
+}
+
+/// Files fetched and compared by hash.
+pub fn http(to: SocketAddr, files: &[Served], over: &AtomicBool, tally: &Tally) {
+    let mut random = Random::new(1, 4);
+    while !over.load(Ordering::Relaxed) {
+        let file = &files[random.below(files.len() as u64) as usize];
+        let pause = match tally.count(fetch(to, file, over, tally)) {
+            Ok(()) => Duration::from_millis(20),
+            Err(_) => AFTER_FAILURE,
+        };
+        rest(pause, over);
+    }
+}
+
+fn fetch(to: SocketAddr, file: &Served, over: &AtomicBool, tally: &Tally) -> io::Result<Compared> {
+    let asked = Clock::start();
+    let mut stream = Stream::open(to, over)?;
+    stream.ask(format!("GET /{} HTTP/1.0\r\nHost: {to}\r\n\r\n", file.path).as_bytes())?;
+    let status = stream.line().inspect_err(|_| tally.called_off(asked.elapsed()))?;
+    tally.answered(asked.elapsed());
+    if status.split_whitespace().nth(1) != Some("200") {
+        return Err(strange(format!("the HTTP server answered {status:?}")));
+    }
+    let mut length = None;
+    loop {
+        let line = stream.line()?.to_ascii_lowercase();
+        match line.split_once(':') {
+            _ if line.is_empty() => break,
+            Some(("content-length", value)) => length = value.trim().parse::<u64>().ok(),
+            _ => {}
+        }
+    }
+    let length = length.ok_or_else(|| strange("an answer without its length"))?;
+    let mut hasher = SipHasher13::new();
+    stream.take(length, |piece| hasher.write(piece))?;
+    let equal = length == file.len && hasher.finish128().as_u128() == file.hash;
+    Ok(Compared { bytes: length, equal })
+}
+
+/// Where and how long iperf3 runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Iperf<'a> {
+    pub server: SocketAddr,
+    pub place: &'a Namespace,
+    pub shop: &'a Workshop,
+    pub duration: Duration,
+}
+
+/// Runs of iperf3 of up to ten seconds, one after the other.
+pub fn iperf3(iperf: Iperf<'_>, over: &AtomicBool, stop: &AtomicBool, tally: &Tally) {
+    const LONGEST: u64 = 10;
+    /// What a run takes beside the time it is told.
+    const AROUND: Duration = Duration::from_millis(500);
+    let clock = Clock::start();
+    while !over.load(Ordering::Relaxed) {
+        let seconds = iperf.duration.saturating_sub(clock.elapsed() + AROUND).as_secs().min(LONGEST);
+        if seconds == 0 {
+            rest(Duration::from_millis(100), over);
+            continue;
+        }
+        match one_run(iperf, seconds, over, stop) {
+            Ok(Some(run)) => {
+                let (traffic, _) = &mut *tally.lock();
+                traffic.completed += 1;
+                traffic.bytes += run.bytes;
+                *traffic.retransmitted.get_or_insert_default() += run.retransmitted;
+            }
+            Ok(None) => {}
+            Err(trouble) => {
+                tally.lock().0.fail(trouble.0);
+                rest(AFTER_FAILURE, over);
+            }
+        }
+    }
+}
+
+struct Run {
+    bytes: u64,
+    retransmitted: u64,
+}
+
+/// `None` if it was called off.
+fn one_run(iperf: Iperf<'_>, seconds: u64, over: &AtomicBool, stop: &AtomicBool) -> Result<Option<Run>, Trouble> {
+    /// A run that ends a little after the soak does is still worth knowing.
+    const GRACE: Duration = Duration::from_secs(3);
+    /// What a run is given beside its time; more means that it hangs.
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let failed = |what: &dyn std::fmt::Display| Trouble(format!("iperf3: {what}"));
+    let (ip, port, seconds) = (iperf.server.ip().to_string(), iperf.server.port().to_string(), seconds.to_string());
+    let args = ["-c", &ip, "-p", &port, "-t", &seconds, "-i", "0", "-C", "cubic", "-J"];
+    let started = Program::start("iperf3", &args, "iperf3-run.json", iperf.place, iperf.shop)?;
+    let Some(mut run) = started else { return Err(failed(&"it is gone")) };
+    let (begun, mut ended) = (Clock::start(), None);
+    let status = loop {
+        if let Some(status) = run.child.try_wait().map_err(|error| failed(&error))? {
+            break status;
+        }
+        if over.load(Ordering::Relaxed) {
+            let ended = ended.get_or_insert_with(Clock::start);
+            if stop.load(Ordering::Relaxed) || ended.elapsed() > GRACE {
+                return Ok(None);
+            }
+        } else if begun.elapsed() > Duration::from_secs(10) + PATIENCE {
+            return Err(failed(&"a run of at most 10 s did not end within 70 s"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let said: serde_json::Value = serde_json::from_str(&run.output()).unwrap_or_default();
+    let number = |path: &str| said.pointer(path).and_then(serde_json::Value::as_u64);
+    match (number("/end/sum_received/bytes"), said["error"].as_str()) {
+        (Some(bytes), None) if status.success() => {
+            Ok(Some(Run { bytes, retransmitted: number("/end/sum_sent/retransmits").unwrap_or(0) }))
+        }
+        (_, Some(error)) => Err(failed(&error)),
+        _ => Err(failed(&format_args!("{status}: {}", run.last_words()))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,418 @@
+//! Two hosts and a wire on one machine, for demonstrations, benchmarks and tests.
+//!
+//! ```text
+//!   left            middle              right
+//!   w0 ───────────▶ x0 ──loss, rate──▶ x1 ───────────▶ w1
+//! ```
+//!
+//! Three network namespaces without names: they end with the program, however it ends, and nothing is left
+//! behind. The wire is in the kernel (a random filter on ingress, forwarding, a token bucket), so that it is not
+//! the bottleneck; its counters are the truth. For what the kernel cannot do, such as losses in bursts, a
+//! [`Medium`](emulator::Medium) stands there instead, on a thread of this program ([`Stage::carry`]).
+
+mod carrier;
+
+pub use carrier::Carrier;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::Scope;
+
+use serde::Serialize;
+use units::{Bytes, Prob, Rate, Span};
+
+use crate::load;
+use emulator::{Lane, LaneCounters};
+use link::config::LinkConfig;
+use link::run::{self, Handle, Loop, Request};
+use link::standin;
+use link::status::Status;
+use linux::Trouble;
+use linux::net::{self, Address, Namespace, Netlink, Qdisc};
+use linux::packet::PacketSocket;
+
+use carrier::Carried;
+
+/// What crossed the wire, both ways together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WireCount {
+    pub offered: u64,
+    pub dropped: u64,
+}
+
+impl std::ops::Add for WireCount {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { offered: self.offered + other.offered, dropped: self.dropped + other.dropped }
+    }
+}
+
+impl std::ops::Sub for WireCount {
+    type Output = Self;
+    fn sub(self, before: Self) -> Self {
+        Self { offered: self.offered - before.offered, dropped: self.dropped - before.dropped }
+    }
+}
+
+/// The port that servers of a stage listen on.
+pub const PORT: u16 = 7_700;
+
+/// One end of a stage: 0 on the left, 1 on the right.
+pub fn address(end: usize) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1 + end as u8))
+}
+
+/// Every end of a stage: what is sent here needs no question about an address before it.
+pub fn everyone() -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 77, 0, 255))
+}
+
+/// The address of the interface that an end's wire is plugged into.
+pub fn mac(end: usize) -> [u8; 6] {
+    [0x02, 0x48, 0x49, 0x54, 0x00, 1 + end as u8]
+}
+
+/// The interface that an end's wire is plugged into.
+pub fn plug(end: usize) -> &'static str {
+    ["w0", "w1"][end]
+}
+
+/// What may wait for a wire of this rate.
+pub fn queue_of(rate: Rate) -> Bytes {
+    rate.bytes_in(Span::from_ms(1)).max(Bytes::new(64 << 10))
+}
+
+/// Gives an interface of an end its address, and the way to the other end.
+pub fn give_address(namespace: &Namespace, end: usize, interface: &str) -> net::Result<()> {
+    namespace.with(|| {
+        let netlink = Netlink::open()?;
+        let link = netlink.existing_link(interface)?;
+        netlink.add_address(link.index, &Address::new(address(end), 24))?;
+        // A lost question about an address would cost a second.
+        netlink.add_neighbour(link.index, address(1 - end), mac(1 - end))
+    })?
+}
+
+/// Runs a server until told to stop.
+pub fn serve<'scope>(
+    namespace: &Namespace,
+    scope: &'scope Scope<'scope, '_>,
+    stop: &'scope AtomicBool,
+) -> Result<(), Trouble> {
+    let listener = namespace.with(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
+    let listener = listener.map_err(|error| Trouble(format!("listen on port {PORT}: {error}")))?;
+    scope.spawn(move || {
+        // A connection that fails is its client's to report.
+        let _ = load::serve(listener, stop);
+    });
+    Ok(())
+}
+
+/// Two hosts joined by one cable, with nothing in between: `w0` on the left, `w1` on the right, without addresses.
+pub fn cable(mtu: u32) -> net::Result<[Namespace; 2]> {
+    let ends = [Namespace::new()?, Namespace::new()?];
+    Namespace::new()?.with(|| -> net::Result<()> {
+        let netlink = Netlink::open()?;
+        netlink.add_veth(plug(0), plug(1))?;
+        (0..2).try_for_each(|end| netlink.set_namespace(netlink.existing_link(plug(end))?.index, &ends[end]))
+    })??;
+    for (end, namespace) in ends.iter().enumerate() {
+        namespace.with(|| -> net::Result<()> {
+            let netlink = Netlink::open()?;
+            let link = netlink.existing_link(plug(end))?;
+            netlink.set_mac(link.index, mac(end))?;
+            netlink.set_mtu(link.index, mtu)?;
+            netlink.set_offloads(plug(end), false)?;
+            netlink.set_up(link.index, true)
+        })??;
+    }
+    Ok(ends)
+}
+
+#[derive(Debug)]
+pub struct Stage {
+    pub ends: [Namespace; 2],
+    middle: Mutex<Netlink>,
+    /// Indices of the wire's two ends, in the middle; they change when an end is plugged in again.
+    wire: Mutex<[u32; 2]>,
+    /// Where the wire is.
+    between: Namespace,
+    mtu: u32,
+    /// What a medium in the middle has done; `None` if the wire is in the kernel.
+    carried: Option<Carried>,
+}
+
+impl Stage {
+    /// Two ends joined by a clean wire without a rate limit. Call it in a namespace that may be changed.
+    pub fn new(mtu: u32) -> net::Result<Self> {
+        let stage = Self { carried: None, ..Self::unjoined(mtu)? };
+        stage.join()?;
+        Ok(stage)
+    }
+
+    /// What arrives at one end of the wire leaves at the other.
+    fn join(&self) -> net::Result<()> {
+        let (middle, wire) = (self.middle(), self.wire());
+        (0..2).try_for_each(|end| middle.forward(wire[end], wire[1 - end]))
+    }
+
+    /// Two ends that nothing joins until [`Stage::carry`] does.
+    pub fn unjoined(mtu: u32) -> net::Result<Self> {
+        let ends = [Namespace::new()?, Namespace::new()?];
+        let between = Namespace::new()?;
+        let middle = between.with(Netlink::open)??;
+        let mut wire = [0; 2];
+        for end in 0..2 {
+            wire[end] = lay(&middle, &ends[end], end, mtu, |_, _| Ok(()))?;
+        }
+        // Until then a frame may vanish without a trace.
+        for (end, namespace) in ends.iter().enumerate() {
+            wait_until_running(&middle, wire[end], namespace, end)?;
+        }
+        let (middle, wire) = (Mutex::new(middle), Mutex::new(wire));
+        Ok(Self { ends, middle, wire, between, mtu, carried: Some(Carried::default()) })
+    }
+
+    fn wire(&self) -> [u32; 2] {
+        *self.wire.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the carrier from an end's interface, as a cable that is pulled out does, or gives it back. For a wire in the
+    /// kernel.
+    pub fn set_carrier(&self, end: usize, on: bool) -> net::Result<()> {
+        self.middle().set_up(self.wire()[end], on)
+    }
+
+    /// Deletes an end's interface, as a driver that is unloaded does.
+    pub fn unplug(&self, end: usize) -> net::Result<()> {
+        self.ends[end].with(|| {
+            let netlink = Netlink::open()?;
+            netlink.delete_link(netlink.existing_link(plug(end))?.index)
+        })?
+    }
+
+    /// Makes an end's interface again, with its address, after [`Stage::unplug`]. For a wire in the kernel.
+    pub fn replug(&self, end: usize) -> net::Result<()> {
+        let index = lay(&self.middle(), &self.ends[end], end, self.mtu, |netlink, index| {
+            netlink.add_address(index, &Address::new(address(end), 24))
+        })?;
+        self.wire.lock().unwrap_or_else(PoisonError::into_inner)[end] = index;
+        self.join()?;
+        wait_until_running(&self.middle(), index, &self.ends[end], end)
+    }
+
+    /// Runs `act` in the middle of the wire, with a socket for each end: it receives what the end sends, and what it sends
+    /// the end receives.
+    pub fn with_taps<T: Send>(
+        &self,
+        act: impl FnOnce([PacketSocket; 2]) -> Result<T, Trouble> + Send,
+    ) -> Result<T, Trouble> {
+        let (wire, options) = (self.wire(), standin::wire_socket(self.mtu, 512));
+        self.between.with(|| {
+            let open = |index| {
+                let socket = PacketSocket::open(index, &options);
+                socket.map_err(|error| Trouble(format!("packet socket on the wire: {error}")))
+            };
+            act([open(wire[0])?, open(wire[1])?])
+        })?
+    }
+
+    fn middle(&self) -> MutexGuard<'_, Netlink> {
+        self.middle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins two ends that nothing joins yet by a medium that does to frames what `lane` says, in each direction.
+    pub fn carry<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        lane: &Lane,
+        seed: u64,
+    ) -> Result<Carrier<'scope>, Trouble> {
+        let Some(carried) = &self.carried else {
+            return Err(Trouble("the two ends are joined in the kernel already".to_owned()));
+        };
+        carrier::start(scope, &self.between, self.wire(), self.mtu, carried, lane, seed)
+    }
+
+    /// Each end loses so much of what it sends. For a wire in the kernel.
+    pub fn set_loss(&self, loss: Prob) -> net::Result<()> {
+        let middle = self.middle();
+        self.wire().iter().try_for_each(|index| middle.corrupt(*index, loss.get()))
+    }
+
+    /// Both ways; what waits for the wire is bounded to about a millisecond. For a wire in the kernel.
+    pub fn set_rate(&self, rate: Option<Rate>) -> net::Result<()> {
+        let middle = self.middle();
+        for index in self.wire() {
+            match rate {
+                Some(rate) => {
+                    middle.set_tbf(index, rate.bits_per_second(), 32 << 10, queue_of(rate).get() as u32)?;
+                }
+                None => drop(middle.delete_root(index)),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn count(&self) -> net::Result<WireCount> {
+        let mut count = WireCount::default();
+        if let Some(carried) = &self.carried {
+            for LaneCounters { offered, dropped, .. } in carried.lanes() {
+                count = count + WireCount { offered, dropped };
+            }
+            return Ok(count);
+        }
+        let middle = self.middle();
+        for index in self.wire() {
+            let seen = middle.qdisc_statistics(index, Qdisc::Clsact)?.unwrap_or_default();
+            count.offered += seen.packets;
+            count.dropped += seen.drops;
+        }
+        Ok(count)
+    }
+
+    /// Frames that found no room before the wire: lost to it, but not corrupted by it.
+    pub fn overflowed(&self) -> net::Result<u64> {
+        if let Some(carried) = &self.carried {
+            return Ok(carried.lanes().iter().map(|lane| lane.overflowed).sum());
+        }
+        let middle = self.middle();
+        let drops =
+            |index: u32| middle.qdisc_statistics(index, Qdisc::Root).map(|seen| seen.map_or(0, |seen| seen.drops));
+        self.wire().into_iter().map(drops).sum()
+    }
+
+    /// Gives an interface of an end its address, and the way to the other end.
+    pub fn address(&self, end: usize, interface: &str) -> net::Result<()> {
+        give_address(&self.ends[end], end, interface)
+    }
+
+    /// Runs a server on the right until told to stop.
+    pub fn serve<'scope>(&self, scope: &'scope Scope<'scope, '_>, stop: &'scope AtomicBool) -> Result<(), Trouble> {
+        serve(&self.ends[1], scope, stop)
+    }
+
+    pub fn server(&self) -> SocketAddr {
+        SocketAddr::new(address(1), PORT)
+    }
+
+    /// Starts a daemon at an end; see [`protect`].
+    pub fn protect<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        end: usize,
+        config: LinkConfig,
+        tell: impl Fn(&str) + Send + 'scope,
+    ) -> Result<Daemon<'scope>, Trouble> {
+        protect(&self.ends[end], scope, config, tell)
+    }
+}
+
+/// One end's cable: its near end goes to the host and is ready there, the index of its far end is returned.
+/// `configure` is called before it is up.
+fn lay(
+    middle: &Netlink,
+    host: &Namespace,
+    end: usize,
+    mtu: u32,
+    configure: impl FnOnce(&Netlink, u32) -> net::Result<()> + Send,
+) -> net::Result<u32> {
+    let inner = ["x0", "x1"][end];
+    middle.add_veth(inner, plug(end))?;
+    let (inner, outer) = (middle.existing_link(inner)?, middle.existing_link(plug(end))?);
+    middle.set_mtu(inner.index, mtu)?;
+    middle.set_namespace(outer.index, host)?;
+    let _ = middle.no_ipv6_autoconf(inner.index);
+    middle.set_up(inner.index, true)?;
+    host.with(|| -> net::Result<()> {
+        let netlink = Netlink::open()?;
+        netlink.set_loopback_up()?;
+        let link = netlink.existing_link(plug(end))?;
+        // Addresses of its own would greet the neighbours and be counted as traffic.
+        let _ = netlink.no_ipv6_autoconf(link.index);
+        netlink.set_mac(link.index, mac(end))?;
+        netlink.set_mtu(link.index, mtu)?;
+        // Whole super-frames would be lost at once, and checksums never written.
+        netlink.set_offloads(plug(end), false)?;
+        configure(&netlink, link.index)?;
+        netlink.set_up(link.index, true)
+    })??;
+    Ok(inner.index)
+}
+
+fn wait_until_running(middle: &Netlink, inner: u32, host: &Namespace, end: usize) -> net::Result<()> {
+    host.with(|| {
+        let netlink = Netlink::open()?;
+        netlink.wait_until_running(netlink.existing_link(plug(end))?.index)
+    })??;
+    middle.wait_until_running(inner)
+}
+
+/// Starts a daemon in a namespace, on a thread of its own, and waits until its interface is there. `tell` hears what it
+/// says.
+pub fn protect<'scope>(
+    namespace: &'scope Namespace,
+    scope: &'scope Scope<'scope, '_>,
+    config: LinkConfig,
+    tell: impl Fn(&str) + Send + 'scope,
+) -> Result<Daemon<'scope>, Trouble> {
+    let (handle, requests) = run::handle().map_err(|error| Trouble(error.to_string()))?;
+    let (ready, is_ready) = mpsc::channel();
+    let thread = scope.spawn(move || -> Result<Status, Trouble> {
+        namespace.enter()?;
+        let (link, identity, mut stand_in) = match standin::bring_up(&config, None) {
+            Ok(built) => built,
+            Err(trouble) => {
+                let _ = ready.send(Err(trouble.clone()));
+                return Err(trouble);
+            }
+        };
+        let _ = ready.send(Ok(identity.host_backend.clone()));
+        let mut tell = |text: &str| tell(text);
+        let ended = Loop::new(link, identity, requests, &mut tell).run(true);
+        stand_in.down();
+        ended.map_err(|error| Trouble(format!("the daemon ended: {error}")))
+    });
+    match is_ready.recv() {
+        Ok(Ok(backend)) => Ok(Daemon { handle, thread: Some(thread), backend }),
+        Ok(Err(trouble)) => Err(trouble),
+        Err(_) => Err(Trouble("the daemon ended before it began".to_owned())),
+    }
+}
+
+/// A daemon on a stage. It ends when dropped.
+#[derive(Debug)]
+pub struct Daemon<'scope> {
+    pub handle: Handle,
+    pub backend: String,
+    thread: Option<std::thread::ScopedJoinHandle<'scope, Result<Status, Trouble>>>,
+}
+
+impl Daemon<'_> {
+    /// Waits until the link is protected; false if that takes too long.
+    pub fn wait_until_active(&self, stop: &AtomicBool) -> bool {
+        (0..500).any(|_| {
+            let active = self.handle.status().is_some_and(|status| status.is_active());
+            if !active && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            active
+        })
+    }
+
+    /// Ends it in peace; its last status.
+    pub fn stop(mut self) -> Result<Status, Trouble> {
+        self.handle.ask(Request::Stop);
+        match self.thread.take().map(std::thread::ScopedJoinHandle::join) {
+            Some(Ok(status)) => status,
+            _ => Err(Trouble("the daemon panicked".to_owned())),
+        }
+    }
+}
+
+impl Drop for Daemon<'_> {
+    fn drop(&mut self) {
+        self.handle.ask(Request::Stop);
+    }
+}

@@ -1,0 +1,93 @@
+//! What the loop needs of Linux, behind two small traits: a [`Host`] side, where the stand-in interface
+//! meets the kernel, and a [`Wire`] side, where the protected link is.
+//!
+//! ```text
+//!   host side    tap        /dev/net/tun with a vnet header; survives its daemon, needs the device file
+//!                veth       a veth pair and a packet socket with a vnet header; needs no device file
+//!   wire side    packet     a packet socket: ring in, sendmmsg out
+//!                xdp        an AF_XDP socket; root only
+//! ```
+//!
+//! The host side hands over super-frames with partial checksums and takes such back; cutting and joining
+//! them is [`linux::offload`]'s. The wire side carries frames as they are.
+
+mod packet;
+mod tap;
+mod xdp;
+
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+
+pub use packet::{PacketHost, PacketWire};
+pub use tap::Tap;
+pub use xdp::XdpWire;
+
+use linux::offload::VnetHeader;
+
+use crate::frame::LONGEST_HEAD;
+use crate::pool::{Frame, Pool};
+
+/// A frame on its way to the wire: a header of ours, then the rest of a frame.
+#[derive(Debug)]
+pub struct Outgoing {
+    pub head: [u8; LONGEST_HEAD],
+    pub head_len: usize,
+    pub frame: Option<Frame>,
+    /// Bytes of the frame that the head replaces.
+    pub skip: usize,
+    /// Zeros behind it.
+    pub padding: usize,
+}
+
+impl Outgoing {
+    /// What goes on the wire, in pieces.
+    pub fn parts<'a>(&'a self, pool: &'a Pool) -> [&'a [u8]; 3] {
+        const ZEROS: [u8; 64] = [0; 64];
+        let body = self.frame.as_ref().map_or(&[][..], |frame| &pool.get(frame)[self.skip..]);
+        [&self.head[..self.head_len], body, &ZEROS[..self.padding]]
+    }
+
+    /// On the wire, frame check not counted.
+    pub fn bytes(&self) -> usize {
+        self.head_len + self.frame.as_ref().map_or(0, |frame| frame.bytes() - self.skip) + self.padding
+    }
+}
+
+pub trait Host {
+    /// Readable when there is something to receive.
+    fn fd(&self) -> RawFd;
+
+    /// The next super-frame of the host's, if there is one.
+    fn receive(&mut self, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<bool>;
+
+    /// Hands a super-frame to the host, the vnet header first. False if it has no room: the frame is lost.
+    fn deliver(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<bool>;
+
+    /// Frames of the host's that found no room on their way here, since this was last asked.
+    fn overflowed(&mut self) -> u64;
+
+    /// What went wrong when the descriptor says that something did.
+    fn error(&mut self) -> Option<io::Error>;
+
+    /// What keeps the interface's carrier up as long as anybody has it.
+    fn carrier(&self) -> Option<OwnedFd> {
+        None
+    }
+}
+
+pub trait Wire {
+    /// Readable when there is something to receive, writable when there is room to send.
+    fn fd(&self) -> RawFd;
+
+    /// Up to `most` frames off the wire; how many there were.
+    fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
+
+    /// Puts frames on the wire, from the first on; how many found room.
+    fn send(&mut self, frames: &[Outgoing], pool: &Pool) -> io::Result<usize>;
+
+    /// Frames that arrived and found no room, since this was last asked.
+    fn overflowed(&mut self) -> u64;
+
+    /// What went wrong when the descriptor says that something did: the interface went down, or away.
+    fn error(&mut self) -> Option<io::Error>;
+}

@@ -1,0 +1,152 @@
+//! Packet sockets as the link uses them: the wire, and the host behind a veth pair.
+
+#![expect(unsafe_code, reason = "talks to the kernel")]
+
+use std::io;
+use std::os::fd::RawFd;
+
+use linux::offload::{Pieces, VnetHeader};
+use linux::packet::{FINISHED, PacketSocket, is_full};
+
+use super::{Host, Outgoing, Wire};
+use crate::pool::Pool;
+
+/// The wire side on a packet socket.
+///
+/// A peer on a virtual wire (veth, virtio) may leave checksums and segmentation to whoever receives. If the socket was opened
+/// with vnet headers, both are done here: what is handed over is what a cable would have carried.
+#[derive(Debug)]
+pub struct PacketWire {
+    socket: PacketSocket,
+    batch: SendBatch,
+    pieces: Pieces,
+    /// Frames that could not be finished.
+    unfinished: u64,
+}
+
+impl PacketWire {
+    pub fn new(socket: PacketSocket) -> Self {
+        let batch = SendBatch { vnet: socket.has_vnet(), ..SendBatch::default() };
+        Self { socket, batch, pieces: Pieces::default(), unfinished: 0 }
+    }
+}
+
+impl Wire for PacketWire {
+    fn fd(&self) -> RawFd {
+        self.socket.fd()
+    }
+
+    fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        let Self { socket, pieces, unfinished, .. } = self;
+        Ok(socket.receive(most, |frame| {
+            if frame.vnet.is_finished() {
+                return each(frame.bytes);
+            }
+            match pieces.of(&frame.vnet, frame.bytes) {
+                Ok(pieces) => pieces.for_each(&mut *each),
+                Err(_) => *unfinished += 1,
+            }
+        }))
+    }
+
+    fn send(&mut self, frames: &[Outgoing], pool: &Pool) -> io::Result<usize> {
+        match self.batch.send(self.socket.fd(), frames, pool) {
+            Err(error) if is_full(&error) => Ok(0),
+            sent => sent,
+        }
+    }
+
+    fn overflowed(&mut self) -> u64 {
+        self.socket.overflowed() + std::mem::take(&mut self.unfinished)
+    }
+
+    fn error(&mut self) -> Option<io::Error> {
+        self.socket.take_error().err()
+    }
+}
+
+/// The host side on the far end of a veth pair.
+#[derive(Debug)]
+pub struct PacketHost(PacketSocket);
+
+impl PacketHost {
+    pub fn new(socket: PacketSocket) -> Self {
+        Self(socket)
+    }
+}
+
+impl Host for PacketHost {
+    fn fd(&self) -> RawFd {
+        self.0.fd()
+    }
+
+    fn receive(&mut self, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<bool> {
+        Ok(self.0.receive(1, |frame| each(&frame.vnet, frame.bytes)) == 1)
+    }
+
+    fn deliver(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<bool> {
+        match self.0.send_one(parts) {
+            // A frame lost on the host's side, not a reason to stop.
+            Err(error)
+                if matches!(
+                    error.raw_os_error(),
+                    Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOMEM | libc::ENETDOWN)
+                ) =>
+            {
+                Ok(false)
+            }
+            sent => sent,
+        }
+    }
+
+    fn overflowed(&mut self) -> u64 {
+        self.0.overflowed()
+    }
+
+    fn error(&mut self) -> Option<io::Error> {
+        self.0.take_error().err()
+    }
+}
+
+/// Room for the descriptions of a batch, kept from call to call.
+#[derive(Default)]
+struct SendBatch {
+    vnet: bool,
+    parts: Vec<libc::iovec>,
+    messages: Vec<libc::mmsghdr>,
+}
+
+impl std::fmt::Debug for SendBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SendBatch")
+    }
+}
+
+impl SendBatch {
+    fn send(&mut self, fd: RawFd, frames: &[Outgoing], pool: &Pool) -> io::Result<usize> {
+        self.parts.clear();
+        self.messages.clear();
+        let before = usize::from(self.vnet);
+        for frame in frames {
+            let parts = frame.parts(pool);
+            for part in [&FINISHED[..]].iter().take(before).chain(&parts) {
+                self.parts.push(libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
+            }
+        }
+        for (parts, frame) in self.parts.chunks_exact_mut(before + 3).zip(frames) {
+            // SAFETY: all zeros is a valid mmsghdr: no name, no control data.
+            let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            message.msg_hdr.msg_iov = parts.as_mut_ptr();
+            // Nearly no frame needs padding, and an empty part costs as much as another.
+            message.msg_hdr.msg_iovlen = (before + if frame.padding > 0 { 3 } else { 2 }) as _;
+            self.messages.push(message);
+        }
+        // SAFETY: each message points to its own parts in `parts`, each of which points to constant bytes or to bytes
+        // borrowed from `frames` and `pool`; none of them moves or is written to during the call.
+        let sent = unsafe {
+            let count = self.messages.len() as libc::c_uint;
+            libc::sendmmsg(fd, self.messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+    }
+}

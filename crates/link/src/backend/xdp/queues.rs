@@ -1,0 +1,56 @@
+//! How many queues an interface receives on. The program is asked once per queue and a socket serves one, so there
+//! must be one; not from sysfs, which shows the interfaces of the namespace in which it was mounted.
+
+#![expect(unsafe_code, reason = "talks to the kernel")]
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use linux::net;
+
+/// Frames that arrive on another queue than the first would pass us by.
+pub fn require_one(socket: &OwnedFd, link: &net::Link) -> io::Result<()> {
+    let mut channels = Channels { command: Channels::GET, ..Channels::default() };
+    let (queues, kind) = match ethtool_channels(socket, &link.name, &mut channels) {
+        Ok(()) if channels.combined > 0 => (channels.rx + channels.combined, "combined"),
+        Ok(()) => (channels.rx, "rx"),
+        // The driver cannot say, so it is what the kernel has made room for.
+        Err(_) => (link.num_rx_queues, "combined"),
+    };
+    if queues <= 1 {
+        return Ok(());
+    }
+    let fix = format!("it has {queues} receive queues; `ethtool -L {} {kind} 1` first", link.name);
+    Err(io::Error::new(io::ErrorKind::Unsupported, fix))
+}
+
+/// `struct ethtool_channels`.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Channels {
+    pub command: u32,
+    pub most: [u32; 4],
+    pub rx: u32,
+    pub tx: u32,
+    pub other: u32,
+    pub combined: u32,
+}
+
+impl Channels {
+    pub const GET: u32 = 0x3c;
+    #[cfg(test)]
+    pub const SET: u32 = 0x3d;
+}
+
+/// Carries out the command that stands in `channels`, which also takes the answer.
+pub fn ethtool_channels(socket: &OwnedFd, name: &str, channels: &mut Channels) -> io::Result<()> {
+    // SAFETY: all zeros is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut *channels).cast();
+    // SAFETY: the command reads and writes a `struct ethtool_channels`, which `channels` is, during the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,140 @@
+//! The control socket: how `hitless link status` and its siblings reach a running daemon.
+//!
+//! One line of JSON each way over a Unix socket in the run directory, which only its owner and group may
+//! enter. A socket file that nobody listens on is a leftover and is replaced.
+
+use std::fs;
+use std::io::{self, PipeReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use units::Prob;
+
+pub use crate::directory::RunDirectory;
+use crate::run::{Handle, Request};
+use crate::status::Status;
+use linux::serve::{self, Protocol};
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ask {
+    Status,
+    Activate,
+    /// The same, and the loss of what is sent here as somebody measured it.
+    Protect {
+        loss: f64,
+    },
+    Deactivate,
+    /// Ends the link.
+    Down,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    Status(Box<Status>),
+    Done,
+    Refused(String),
+}
+
+/// A socket on which a daemon is asked, a line each way. Gone when dropped.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    patience: Duration,
+}
+
+impl ControlSocket {
+    pub fn bind(directory: &RunDirectory, name: &str) -> io::Result<Self> {
+        Self::at(directory.socket(name), serve::PATIENCE)
+    }
+
+    /// Whoever asks has so long to do it. An error of kind `AddrInUse` means that somebody listens there already.
+    pub fn at(path: PathBuf, patience: Duration) -> io::Result<Self> {
+        let listener = match UnixListener::bind(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                if UnixStream::connect(&path).is_ok() {
+                    return Err(error);
+                }
+                fs::remove_file(&path)?;
+                UnixListener::bind(&path)?
+            }
+            bound => bound?,
+        };
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o660))?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, path, patience })
+    }
+
+    /// Answers for a link until `stop` has something to read.
+    pub fn serve(&self, link: &Handle, stop: &PipeReader) -> io::Result<()> {
+        self.listen(stop, |line| serde_json::to_string(&answer(line, link)))
+    }
+
+    /// Answers every line with another until `stop` has something to read or is closed.
+    pub fn listen(&self, stop: &PipeReader, answer: impl Fn(&str) -> serde_json::Result<String>) -> io::Result<()> {
+        serve::serve(&self.listener, stop, self.patience, &mut Line(answer))
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A line each way.
+struct Line<F>(F);
+
+impl<F: Fn(&str) -> serde_json::Result<String>> Protocol for Line<F> {
+    const LONGEST: usize = 4_096;
+
+    fn is_whole(question: &[u8]) -> bool {
+        question.contains(&b'\n')
+    }
+
+    fn answer(&mut self, question: &[u8]) -> Option<Vec<u8>> {
+        let line = String::from_utf8_lossy(question);
+        // An answer that cannot be written down is none; the one who asked sees the end of the conversation.
+        Some((self.0)(&line).map(|answer| format!("{answer}\n").into_bytes()).unwrap_or_default())
+    }
+}
+
+fn answer(line: &str, link: &Handle) -> Answer {
+    let done = |alive: bool| if alive { Answer::Done } else { Answer::Refused("the link has ended".to_owned()) };
+    match serde_json::from_str(line) {
+        Ok(Ask::Status) => match link.status() {
+            Some(status) => Answer::Status(Box::new(status)),
+            None => done(false),
+        },
+        Ok(Ask::Activate) => done(link.ask(Request::Activate(None))),
+        Ok(Ask::Protect { loss }) => match Prob::new(loss) {
+            Some(loss) => done(link.ask(Request::Activate(Some(loss)))),
+            None => Answer::Refused(format!("loss {loss}: expected a share between 0 and 1")),
+        },
+        Ok(Ask::Deactivate) => done(link.ask(Request::Deactivate)),
+        Ok(Ask::Down) => done(link.ask(Request::Stop)),
+        Err(error) => Answer::Refused(format!("not a request: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_reads_as_it_always_did() {
+        for (ask, line) in [
+            (Ask::Status, r#""status""#),
+            (Ask::Activate, r#""activate""#),
+            (Ask::Protect { loss: 1e-4 }, r#"{"protect":{"loss":0.0001}}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&ask).unwrap(), line);
+            assert_eq!(serde_json::from_str::<Ask>(line).unwrap(), ask);
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! What a protected frame looks like on a live wire, and whose frames are listened to.
+//!
+//! ```text
+//!   88b5   to:48 from:48 88b5:16 link header, seal, then the rest of the frame from its type on
+//!   88b6   to:48 from:48 88b6:16 link header, seal, then a whole frame with addresses of its own
+//! ```
+//!
+//! Nearly every frame is the host's own, and its addresses serve for both; five bytes are added. A frame
+//! that was bridged in from elsewhere keeps its addresses inside, so that what drives the link always
+//! comes from the peer's own address. Control messages carry no frame. Whatever has another type passes
+//! as it is; unless a key is used: then unprotected frames are sealed as well, behind a header of one byte
+//! ([`SEALED_BARE`]), and nothing passes that is not sealed. The two ends agree on how by greetings of their own
+//! ([`GREETING`], [`crate::seal::keyed`]). Both types are set aside for local experiments (IEEE 802).
+
+pub use wire::ethernet::{ETHERNET, TAG};
+use wire::link::{Header, Kind, MAX_HEADER, Malformed};
+pub use wire::link::{OWN, SEALED_BARE, WHOLE};
+
+use units::Time;
+
+use crate::seal::keyed::{GREETING_LEN, greeting_kind};
+use crate::seal::{Broken, Opening, Seal};
+
+/// In place of a link header, with its kind in the lowest bits: two ends agree on a session of a keyed seal.
+pub const GREETING: u8 = 7 << 5;
+
+/// Two addresses.
+const ADDRESSES: usize = 12;
+/// The longest frame on a wire of this MTU: one with two tags (IEEE 802.1ad).
+pub fn longest_on(mtu: u32) -> usize {
+    mtu as usize + ETHERNET + 2 * TAG
+}
+
+/// The most that goes before what a frame carries.
+pub const LONGEST_HEAD: usize = ETHERNET + MAX_HEADER + Seal::LONGEST;
+
+const EVERYONE: Mac = Mac([0xff; 6]);
+
+/// An Ethernet address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Mac(pub [u8; 6]);
+
+impl std::fmt::Display for Mac {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl std::fmt::Debug for Mac {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::str::FromStr for Mac {
+    type Err = units::ParseError;
+
+    fn from_str(text: &str) -> Result<Self, units::ParseError> {
+        const EXPECTED: units::ParseError = units::ParseError::new("an Ethernet address such as 02:00:5e:10:00:01");
+        let mut bytes = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut bytes {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or(EXPECTED)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| EXPECTED)?;
+        }
+        if parts.next().is_some() || bytes[0] & 1 != 0 { Err(EXPECTED) } else { Ok(Self(bytes)) }
+    }
+}
+
+/// Bytes that a link's frames need beside what the host's frames carry, at most: one that was bridged in, with a tag, and
+/// an acknowledgement that lists all the gaps it can.
+pub fn overhead(seal: &Seal) -> usize {
+    ETHERNET + MAX_HEADER + seal.size() + TAG
+}
+
+/// Why a frame is not acted upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// Shorter than any Ethernet frame, or no link header of ours.
+    Malformed,
+    /// Our own, come back.
+    Looped,
+    /// From an address that is not the peer's.
+    Stranger(Mac),
+    Broken(Broken),
+    /// Without a seal, where a key is used.
+    Unsealed,
+    /// A greeting between seals, which was taken care of.
+    Greeting,
+    /// The peer uses a key, and this end does not.
+    KeyMissing,
+}
+
+impl From<Malformed> for Rejected {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
+/// A frame off the wire.
+#[derive(Debug, PartialEq)]
+pub struct Arrived<'a> {
+    pub header: Header,
+    /// The frame it carries, in two pieces.
+    pub body: [&'a [u8]; 2],
+}
+
+/// A frame for the wire: `head`, then the frame it carries from `skip` on, then `padding` zeros.
+#[derive(Clone, Copy, Debug)]
+pub struct Emitted {
+    pub head: [u8; LONGEST_HEAD],
+    pub head_len: usize,
+    pub skip: usize,
+    pub padding: usize,
+}
+
+#[derive(Debug)]
+pub struct Framing {
+    own: Mac,
+    peer: Option<Mac>,
+    /// The peer is who answers, not who was configured.
+    learns: bool,
+    seal: Seal,
+}
+
+impl Framing {
+    /// `peer` is the only one listened to; if it is `None`, the first who greets us is.
+    pub fn new(own: Mac, peer: Option<Mac>, seal: Seal) -> Self {
+        Self { own, peer, learns: peer.is_none(), seal }
+    }
+
+    /// How the two ends name the seal to each other.
+    pub fn seal_code(&self) -> u8 {
+        self.seal.code()
+    }
+
+    pub fn peer(&self) -> Option<Mac> {
+        self.peer
+    }
+
+    /// What time it is; call before anything else in a turn.
+    pub fn set_time(&mut self, now: Time) {
+        self.seal.set_time(now);
+    }
+
+    /// Time begins again at zero; what the ends agreed on stays.
+    pub fn start_over(&mut self) {
+        self.seal.start_over();
+    }
+
+    /// Whether frames can be sealed so that the peer opens them.
+    #[inline]
+    pub fn opening(&self) -> Opening {
+        self.seal.opening()
+    }
+
+    /// When [`Self::greet`] has something to send.
+    #[inline]
+    pub fn greets_at(&self) -> Time {
+        self.seal.greets_at()
+    }
+
+    /// The next greeting of the seal for the peer's.
+    pub fn greet(&mut self) -> Option<Emitted> {
+        let greeting = self.seal.greet(self.own, self.peer.unwrap_or(EVERYONE))?;
+        let mut emitted = Emitted { head: [0; LONGEST_HEAD], head_len: GREETING_LEN, skip: 0, padding: 0 };
+        emitted.head[..GREETING_LEN].copy_from_slice(&greeting);
+        Some(emitted)
+    }
+
+    /// The peer is gone; if it was learnt, another may take its place.
+    pub fn forget_peer(&mut self) {
+        if self.learns {
+            self.peer = None;
+        }
+    }
+
+    pub fn emit(&mut self, header: &Header, body: Option<&[u8]>) -> Emitted {
+        let mut emitted = Emitted { head: [0; LONGEST_HEAD], head_len: 0, skip: 0, padding: 0 };
+        let bare = header.kind() == Kind::Bare;
+        if bare && !self.seal.is_keyed() {
+            return emitted;
+        }
+        let (head, body) = (&mut emitted.head, body.unwrap_or(&[]));
+        let own = body.len() >= ETHERNET && body[6..ADDRESSES] == self.own.0;
+        let (to, kind) = match own {
+            true => (&body[..6], OWN),
+            false => (&self.peer.as_ref().unwrap_or(&EVERYONE).0[..], if body.is_empty() { OWN } else { WHOLE }),
+        };
+        head[..6].copy_from_slice(to);
+        head[6..ADDRESSES].copy_from_slice(&self.own.0);
+        head[ADDRESSES..ETHERNET].copy_from_slice(&kind.to_be_bytes());
+        emitted.skip = if own { ADDRESSES } else { 0 };
+        let (mut at, rest) = (ETHERNET, &body[emitted.skip..]);
+        at += match bare {
+            true => {
+                head[at] = SEALED_BARE;
+                1
+            }
+            false => header.emit(&mut head[at..]),
+        };
+        emitted.padding = self.seal.padding(at + self.seal.size() + rest.len());
+        let (sealed, seal) = head.split_at_mut(at);
+        self.seal.write(sealed, rest, emitted.padding, seal);
+        emitted.head_len = at + self.seal.size();
+        emitted
+    }
+
+    pub fn parse<'a>(&mut self, bytes: &'a [u8]) -> Result<Arrived<'a>, Rejected> {
+        let Some((ethernet, rest)) = bytes.split_at_checked(ETHERNET) else { return Err(Rejected::Malformed) };
+        let kind = u16::from_be_bytes([ethernet[12], ethernet[13]]);
+        if kind != OWN && kind != WHOLE {
+            if self.seal.is_keyed() {
+                return Err(Rejected::Unsealed);
+            }
+            return Ok(Arrived { header: Header::BARE, body: [bytes, &[]] });
+        }
+        let from = Mac([ethernet[6], ethernet[7], ethernet[8], ethernet[9], ethernet[10], ethernet[11]]);
+        if from == self.own {
+            return Err(Rejected::Looped);
+        }
+        if self.peer.is_some_and(|peer| peer != from) {
+            return Err(Rejected::Stranger(from));
+        }
+        let (header, len) = match rest.first() {
+            Some(first) if kind == OWN && greeting_kind(*first).is_some() => return Err(self.on_greeting(bytes, from)),
+            Some(&SEALED_BARE) if self.seal.is_keyed() => (Header::BARE, 1),
+            _ => Header::parse(rest)?,
+        };
+        let (head, rest) = bytes.split_at(ETHERNET + len);
+        let sealed = rest.split_at_checked(self.seal.size());
+        let (seal, rest) = sealed.ok_or_else(|| Rejected::Broken(self.seal.missing()))?;
+        self.seal.check(head, seal, rest).map_err(Rejected::Broken)?;
+        if header.kind() == Kind::Session {
+            self.peer = Some(from);
+        }
+        let body = match (header.has_body(), kind) {
+            (false, _) => [&[][..], &[]],
+            (true, OWN) if rest.len() >= 2 => [&bytes[..ADDRESSES], rest],
+            (true, WHOLE) if rest.len() >= ETHERNET => [rest, &[]],
+            (true, _) => return Err(Rejected::Malformed),
+        };
+        Ok(Arrived { header, body })
+    }
+
+    fn on_greeting(&mut self, bytes: &[u8], from: Mac) -> Rejected {
+        match (bytes.first_chunk(), &mut self.seal) {
+            (None, _) => Rejected::Malformed,
+            (Some(_), Seal::None | Seal::Crc) => Rejected::KeyMissing,
+            (Some(greeting), Seal::Key(keyed)) => match keyed.on_greeting(greeting, from, self.own) {
+                Ok(()) => Rejected::Greeting,
+                Err(broken) => Rejected::Broken(broken),
+            },
+        }
+    }
+}
+
+/// Two ends that have exchanged greetings, as far as their seals need any: for tests and measurements.
+pub fn introduce(ends: [&mut Framing; 2]) {
+    let [one, other] = ends;
+    for _ in 0..4 {
+        pass_greetings(one, other);
+        pass_greetings(other, one);
+    }
+}
+
+fn pass_greetings(from: &mut Framing, to: &mut Framing) {
+    while let Some(greeting) = from.greet() {
+        // Taken care of; there is no frame in it.
+        let _ = to.parse(&greeting.head[..greeting.head_len]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Seq;
+    use wire::link::{Agreement, Class, Epoch, Session, SessionKind};
+
+    const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
+    const THERE: Mac = Mac([2, 0, 0, 0, 0, 2]);
+
+    type MakeSeal = fn(u128) -> Seal;
+
+    fn ends(seal: MakeSeal) -> (Framing, Framing) {
+        let (mut here, mut there) =
+            (Framing::new(HERE, Some(THERE), seal(1)), Framing::new(THERE, Some(HERE), seal(1 << 64)));
+        introduce([&mut here, &mut there]);
+        (here, there)
+    }
+
+    fn seals() -> [MakeSeal; 3] {
+        [|_| Seal::None, |_| Seal::Crc, |life| Seal::keyed([3; 16], life)]
+    }
+
+    fn frame(from: Mac, len: usize) -> Vec<u8> {
+        let payload: Vec<u8> = (0..len).map(|n| n as u8).collect();
+        [&THERE.0[..], &from.0, &[8, 0], &payload].concat()
+    }
+
+    fn data() -> Header {
+        Header::new(Epoch::new(1), Kind::Data(Class::Ordered, Seq::default()), None)
+    }
+
+    fn hello() -> Header {
+        let agreement = Agreement { version: 1, classes: 1, protects: true, seal: 0, window: 9, mtu: 1_518 };
+        Header::session(
+            Epoch::new(1),
+            Session { kind: SessionKind::Hello { asked: false }, instance: 5, heard: 0, epoch: 1, agreement },
+        )
+    }
+
+    fn on_wire(framing: &mut Framing, header: &Header, body: Option<&[u8]>) -> Vec<u8> {
+        let emitted = framing.emit(header, body);
+        [&emitted.head[..emitted.head_len], &body.unwrap_or(&[])[emitted.skip..], &vec![0; emitted.padding]].concat()
+    }
+
+    #[test]
+    fn a_frame_arrives_as_it_left_and_grows_by_five_bytes() {
+        for seal in seals() {
+            let (mut here, mut there) = ends(seal);
+            for from in [HERE, Mac([2, 9, 9, 9, 9, 9])] {
+                let body = frame(from, 64);
+                let sent = on_wire(&mut here, &data(), Some(&body));
+                let added = if from == HERE { 5 } else { 17 };
+                assert_eq!(sent.len(), body.len() + added + seal(1).size());
+                let arrived = there.parse(&sent).unwrap();
+                assert_eq!((arrived.body.concat(), arrived.header), (body, data()));
+            }
+        }
+    }
+
+    #[test]
+    fn with_a_key_unprotected_frames_are_sealed_too_and_others_are_not_listened_to() {
+        let (mut here, mut there) = ends(|life| Seal::keyed([3; 16], life));
+        let body = frame(HERE, 64);
+        let mut sent = on_wire(&mut here, &Header::BARE, Some(&body));
+        let arrived = there.parse(&sent).unwrap();
+        assert_eq!((arrived.body.concat(), arrived.header), (body.clone(), Header::BARE));
+        assert_eq!(there.parse(&body), Err(Rejected::Unsealed));
+        sent[20] ^= 1;
+        assert!(there.parse(&sent).is_err());
+    }
+
+    #[test]
+    fn before_the_greetings_nothing_opens_and_a_peer_without_the_key_is_no_surprise() {
+        let keyed = |life| Seal::keyed([3; 16], life);
+        let (mut here, _) = ends(keyed);
+        let sent = on_wire(&mut here, &data(), Some(&frame(HERE, 64)));
+        let mut restarted = Framing::new(THERE, Some(HERE), keyed(2 << 64));
+        assert_eq!(restarted.opening(), Opening::Soon);
+        assert_eq!(restarted.parse(&sent), Err(Rejected::Broken(Broken::Early)));
+        restarted.set_time(Time::ZERO + units::Span::from_ms(1_000));
+        assert_eq!(restarted.opening(), Opening::Alone);
+        assert_eq!(restarted.parse(&sent), Err(Rejected::Broken(Broken::Forged)));
+        let greeting = restarted.greet().unwrap();
+        let greeting = &greeting.head[..greeting.head_len];
+        for seal in [Seal::None, Seal::Crc] {
+            assert_eq!(Framing::new(HERE, None, seal).parse(greeting), Err(Rejected::KeyMissing));
+        }
+        assert_eq!(here.parse(greeting), Err(Rejected::Greeting));
+        assert_eq!(here.parse(&greeting[..greeting.len() - 1]), Err(Rejected::Malformed));
+        let mut stranger = Framing::new(Mac([2, 0, 0, 0, 0, 3]), None, keyed(3 << 64));
+        let greeting = stranger.greet().unwrap();
+        assert!(matches!(here.parse(&greeting.head[..greeting.head_len]), Err(Rejected::Stranger(_))));
+    }
+
+    #[test]
+    fn a_short_frame_keeps_its_bytes_and_may_gain_padding() {
+        for seal in seals() {
+            let (mut here, mut there) = ends(seal);
+            let body = frame(HERE, 1);
+            let arrived = on_wire(&mut here, &data(), Some(&body));
+            let arrived = there.parse(&arrived).unwrap().body.concat();
+            assert_eq!(arrived[..body.len()], body);
+            assert!(arrived[body.len()..].iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    fn only_the_peer_drives_the_link_and_anybody_may_pass_unprotected() {
+        let (mut here, mut there) = ends(|_| Seal::None);
+        let mut stranger = Framing::new(Mac([2, 0, 0, 0, 0, 3]), None, Seal::None);
+        let forged = on_wire(&mut stranger, &hello(), None);
+        assert_eq!(there.parse(&forged), Err(Rejected::Stranger(Mac([2, 0, 0, 0, 0, 3]))));
+        let looped = on_wire(&mut here, &hello(), None);
+        assert_eq!(here.parse(&looped), Err(Rejected::Looped));
+        let bare = frame(Mac([2, 0, 0, 0, 0, 3]), 80);
+        assert_eq!(there.parse(&bare).unwrap(), Arrived { header: Header::BARE, body: [&bare, &[]] });
+    }
+
+    #[test]
+    fn an_unknown_peer_is_learnt_from_its_greeting_and_forgotten_when_it_is_gone() {
+        let mut here = Framing::new(HERE, None, Seal::None);
+        let mut there = Framing::new(THERE, None, Seal::None);
+        let greeting = on_wire(&mut here, &hello(), None);
+        assert_eq!(greeting[..6], EVERYONE.0);
+        assert!(there.parse(&greeting).is_ok());
+        assert_eq!(there.peer(), Some(HERE));
+        there.forget_peer();
+        assert_eq!(there.peer(), None);
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange() {
+        let (mut here, mut there) = ends(|_| Seal::Crc);
+        let good = on_wire(&mut here, &data(), Some(&frame(HERE, 64)));
+        for len in 0..good.len() {
+            assert!(there.parse(&good[..len]).is_err());
+        }
+    }
+
+    #[test]
+    fn addresses_read_as_written() {
+        assert_eq!("02:00:00:00:00:01".parse(), Ok(HERE));
+        for text in ["", "02:00", "02:00:00:00:00:0", "01:00:00:00:00:01", "02:00:00:00:00:01:02", "zz:00:00:00:00:01"]
+        {
+            assert!(text.parse::<Mac>().is_err(), "{text}");
+        }
+        assert_eq!(HERE.to_string(), "02:00:00:00:00:01");
+    }
+}

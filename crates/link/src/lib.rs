@@ -1,0 +1,30 @@
+//! The protected link on Linux: `guard`'s endpoint on real interfaces, under the kernel's own TCP.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `datapath`, `shell` | one link: frames between the host, the endpoint and the wire |
+//! | `run`, `tell` | its loop, how to ask something of it, and what it reports |
+//! | `backend` | TAP, veth, packet sockets, AF_XDP |
+//! | `pool` | frames in memory |
+//! | `queue` | what waits for the wire, by flow |
+//! | `frame`, `seal` | frames on the wire, and their seals |
+//! | `daemon`, `standin`, `keeper`, `config`, `directory`, `control`, `status`, `metrics` | the daemon around it |
+
+pub mod backend;
+pub mod config;
+pub mod control;
+pub mod daemon;
+pub mod datapath;
+pub mod directory;
+pub mod frame;
+pub mod keeper;
+pub mod metrics;
+pub mod pool;
+pub mod queue;
+pub mod run;
+pub mod seal;
+pub mod shell;
+pub mod standin;
+pub mod status;
+pub mod tally;
+pub mod tell;

@@ -1,0 +1,274 @@
+//! What surrounds an endpoint on a live link: memory, the queue above it, timers, and frames on their way.
+//!
+//! The endpoint acts through this ([`Out`]); nothing here waits or talks to the kernel. [`crate::datapath`]
+//! does, and moves frames between here and the backends.
+
+use guard::{Endpoint, Event, Note, Packet, TimerKey};
+use hdrhistogram::Histogram;
+use machine::{Lane, Out, Port};
+use units::{Bytes, Rate, Span, Time};
+use wire::ethernet::on_wire;
+
+use crate::backend::Outgoing;
+use crate::frame::{Emitted, Framing};
+use crate::pool::{Frame, Pool};
+use crate::queue::Queue;
+use crate::tally::Tally;
+use linux::offload::Sink;
+
+/// What happens to the host's frames while the link should be protected and is not yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// They go out as they are.
+    Open,
+    /// They wait, as far as the queue goes.
+    Shut,
+    Discard,
+}
+
+const TIMERS: [TimerKey; 4] = [
+    TimerKey::Timeout(wire::link::Class::Ordered),
+    TimerKey::Timeout(wire::link::Class::NonBlocking),
+    TimerKey::Examine,
+    TimerKey::Session,
+];
+
+#[derive(Debug)]
+pub struct Shell {
+    pub pool: Pool,
+    pub framing: Framing,
+    pub tally: Tally,
+    pub gate: Gate,
+    /// Frames of the host's that wait for the wire.
+    queue: Queue,
+    now: Time,
+    /// A super-frame is being cut into these.
+    cut: Option<Frame>,
+    pub outgoing: Vec<Outgoing>,
+    pub delivered: Vec<Frame>,
+    pub events: Vec<Event>,
+    pub woken: bool,
+    timers: [Time; TIMERS.len()],
+    pace: Option<Pace>,
+    /// Delays of recoveries, in nanoseconds: all of them, and those since somebody last asked.
+    pub recovery: Histogram<u64>,
+    pub recent_recovery: Histogram<u64>,
+}
+
+/// A wire that is slower than the socket takes frames.
+#[derive(Debug)]
+struct Pace {
+    rate: Rate,
+    free_at: Time,
+}
+
+/// How far ahead of the wire we may be: the loop does not run every microsecond.
+const AHEAD: Span = Span::from_us(300);
+
+impl Shell {
+    pub fn new(pool: Pool, framing: Framing, queue: Queue, rate: Option<Rate>) -> Self {
+        Self {
+            pool,
+            framing,
+            tally: Tally::default(),
+            gate: Gate::Open,
+            queue,
+            now: Time::ZERO,
+            cut: None,
+            outgoing: Vec::with_capacity(64),
+            delivered: Vec::with_capacity(256),
+            events: Vec::new(),
+            woken: true,
+            timers: [Time::NEVER; TIMERS.len()],
+            pace: rate.map(|rate| Pace { rate, free_at: Time::ZERO }),
+            recovery: recovery_histogram(),
+            recent_recovery: recovery_histogram(),
+        }
+    }
+
+    /// Time begins again; nobody has a handle on a frame any more but the queue.
+    pub fn start_over(&mut self) {
+        self.timers = [Time::NEVER; TIMERS.len()];
+        if let Some(pace) = &mut self.pace {
+            pace.free_at = Time::ZERO;
+        }
+        self.outgoing.clear();
+        self.delivered.clear();
+        self.events.clear();
+        self.tally = Tally::default();
+        self.framing.start_over();
+        self.queue.start_over();
+        self.pool.keep_only(self.queue.frames());
+        self.woken = true;
+    }
+
+    pub fn queued(&self) -> Bytes {
+        self.queue.bytes()
+    }
+
+    pub fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// A timer whose time has come; it is disarmed.
+    pub fn due(&mut self, now: Time) -> Option<TimerKey> {
+        let at = self.timers.iter().position(|deadline| *deadline <= now)?;
+        self.timers[at] = Time::NEVER;
+        Some(TIMERS[at])
+    }
+
+    pub fn earliest_timer(&self) -> Time {
+        self.timers.iter().copied().fold(Time::NEVER, Time::min)
+    }
+
+    /// When the wire takes the next frame, if that is not now.
+    pub fn busy_until(&self, now: Time) -> Option<Time> {
+        let pace = self.pace.as_ref()?;
+        (pace.free_at > now + AHEAD).then(|| Time::from_ps(pace.free_at.as_ps() - AHEAD.as_ps()))
+    }
+
+    fn occupy_wire(&mut self, bytes: usize) {
+        if let Some(pace) = &mut self.pace {
+            pace.free_at += pace.rate.span_of(Bytes::new(u64::from(on_wire(bytes as u32 + 4))));
+        }
+    }
+
+    /// What time it is; call before anything else in a turn.
+    pub fn set_time(&mut self, now: Time) {
+        self.now = now;
+        self.framing.set_time(now);
+        if let Some(pace) = &mut self.pace {
+            pace.free_at = pace.free_at.max(now);
+        }
+    }
+
+    /// Puts greetings of the seal on their way, ahead of all that has yet to be pulled.
+    pub fn greet(&mut self) {
+        while self.framing.greets_at() <= self.now
+            && let Some(emitted) = self.framing.greet()
+        {
+            self.put_on_wire(emitted, None);
+        }
+    }
+
+    /// Drops what waits, because it cannot be sealed for anybody.
+    pub fn discard_queued(&mut self) {
+        while let Some(frame) = self.queue.pop(self.now, &mut self.pool) {
+            self.tally.gate_dropped += 1;
+            self.pool.release(frame);
+        }
+        self.tally.queue_dropped = self.queue.dropped();
+    }
+
+    fn put_on_wire(&mut self, emitted: Emitted, frame: Option<Frame>) {
+        let Emitted { head, head_len, skip, padding } = emitted;
+        let outgoing = Outgoing { head, head_len, frame, skip, padding };
+        self.occupy_wire(outgoing.bytes());
+        self.outgoing.push(outgoing);
+    }
+
+    /// Puts the frame that was cut last into the queue, if there is room for it.
+    pub fn close_cut(&mut self) {
+        let Some(frame) = self.cut.take() else { return };
+        if self.gate == Gate::Discard {
+            self.tally.gate_dropped += 1;
+            return self.pool.release(frame);
+        }
+        self.queue.push(self.now, frame, &mut self.pool);
+        self.tally.queue_dropped = self.queue.dropped();
+    }
+
+    /// Copies the pieces of a frame into the pool.
+    pub fn store(&mut self, pieces: [&[u8]; 2]) -> Option<Frame> {
+        let (first, second) = (pieces[0], pieces[1]);
+        let frame = self.pool.claim(first.len() + second.len());
+        let Some(frame) = frame else {
+            self.tally.no_buffer += 1;
+            return None;
+        };
+        let bytes = self.pool.get_mut(&frame);
+        bytes[..first.len()].copy_from_slice(first);
+        bytes[first.len()..].copy_from_slice(second);
+        Some(frame)
+    }
+}
+
+/// For delays in nanoseconds, up to a minute.
+pub fn recovery_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
+}
+
+impl Sink for Shell {
+    fn next(&mut self, len: usize) -> Option<&mut [u8]> {
+        self.close_cut();
+        let Some(frame) = self.pool.claim(len) else {
+            self.tally.no_buffer += 1;
+            return None;
+        };
+        let frame = self.cut.insert(frame);
+        Some(self.pool.get_mut(frame))
+    }
+}
+
+impl Out<Endpoint<Frame>> for Shell {
+    #[inline]
+    fn transmit(&mut self, _port: Port, packet: Packet<Frame>) {
+        let body = packet.body.as_ref().map(|frame| self.pool.get(frame));
+        let emitted = self.framing.emit(&packet.header, body);
+        self.put_on_wire(emitted, packet.body);
+    }
+
+    fn wake(&mut self, _port: Port) {
+        self.woken = true;
+    }
+
+    #[inline]
+    fn waiting(&self, _lane: Lane) -> bool {
+        !self.queue.is_empty() && self.gate != Gate::Shut
+    }
+
+    #[inline]
+    fn take(&mut self, _lane: Lane) -> Option<Frame> {
+        if self.gate == Gate::Shut {
+            return None;
+        }
+        let frame = self.queue.pop(self.now, &mut self.pool);
+        self.tally.queue_dropped = self.queue.dropped();
+        frame
+    }
+
+    #[inline]
+    fn keep(&mut self, frame: &Frame) -> Frame {
+        self.pool.keep(frame)
+    }
+
+    #[inline]
+    fn release(&mut self, frame: Frame) {
+        self.pool.release(frame);
+    }
+
+    #[inline]
+    fn deliver(&mut self, _lane: Lane, frame: Frame) {
+        self.delivered.push(frame);
+    }
+
+    fn arm(&mut self, key: TimerKey, at: Time) {
+        self.timers[usize::from(key)] = at;
+    }
+
+    fn disarm(&mut self, key: TimerKey) {
+        self.timers[usize::from(key)] = Time::NEVER;
+    }
+
+    fn complete(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    fn note(&mut self, note: Note) {
+        if let Note::Recovered { after, .. } = note {
+            let delay = (after.as_ps() / 1_000).max(1);
+            self.recovery.saturating_record(delay);
+            self.recent_recovery.saturating_record(delay);
+        }
+    }
+}

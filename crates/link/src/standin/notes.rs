@@ -1,0 +1,253 @@
+//! What is changed for a link, written down before it is done, so that it can be put back: by this daemon, or by another
+//! program after it was killed.
+//!
+//! A note is an intent. Whether it was carried out, in part or not at all, is seen when it is undone: what is not there
+//! need not be put back. The file is replaced in one step, so that it is always whole; one that cannot be read is an
+//! error and never taken for an empty one.
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Trouble, offloads, uppers};
+use crate::directory::RunDirectory;
+use crate::keeper;
+use linux::net::{self, Address, Moved, Netlink, Offload, PortSetting, Route};
+
+/// Something that is changed and can be put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    Made {
+        name: String,
+    },
+    Filtered {
+        interface: String,
+        made_clsact: bool,
+    },
+    SwitchedOffGro {
+        interface: String,
+    },
+    MovedPort {
+        from: String,
+        to: String,
+        bridge: String,
+        settings: Vec<PortSetting>,
+    },
+    CopiedRules {
+        rules: Vec<Vec<u8>>,
+    },
+    CopiedNeighbours {
+        interface: String,
+        neighbours: Vec<(IpAddr, [u8; 6])>,
+    },
+    SwitchedOffFeatures {
+        interface: String,
+        features: Vec<String>,
+    },
+    /// What `to` has of `from`'s; not necessarily all of it until it is done.
+    TookOver {
+        from: String,
+        to: String,
+        addresses: Vec<Vec<u8>>,
+        routes: Vec<Vec<u8>>,
+        #[serde(default = "done")]
+        done: bool,
+    },
+    /// Nobody serves the link, and the kernel passes frames between the two interfaces itself.
+    FailedOpen {
+        name: String,
+        interface: String,
+    },
+}
+
+/// Notes of earlier versions were written when it was.
+fn done() -> bool {
+    true
+}
+
+impl Change {
+    pub fn took_over(from: &str, to: &str, moved: &Moved, done: bool) -> Self {
+        Self::TookOver {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            addresses: moved.addresses.iter().map(|address| address.as_bytes().to_vec()).collect(),
+            routes: moved.routes.iter().map(|route| route.as_bytes().to_vec()).collect(),
+            done,
+        }
+    }
+
+    /// The same change, though perhaps with other particulars.
+    fn is_kind_of(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    /// Puts it back. What is no longer there need not be.
+    pub fn undo(&self, netlink: &Netlink) -> net::Result<()> {
+        match self {
+            Self::Made { name } => match netlink.link(name)? {
+                Some(link) => netlink.delete_link(link.index),
+                None => Ok(()),
+            },
+            Self::Filtered { interface, made_clsact } => match netlink.link(interface)? {
+                Some(link) => netlink.accept_on_ingress(link.index, *made_clsact),
+                None => Ok(()),
+            },
+            Self::SwitchedOffGro { interface } => match netlink.link(interface)? {
+                Some(_) => netlink.set_offload(interface, Offload::Gro, true),
+                None => Ok(()),
+            },
+            Self::MovedPort { from, to, bridge, settings } => uppers::return_port(netlink, from, to, bridge, settings),
+            Self::CopiedRules { rules } => uppers::delete_rules(netlink, rules),
+            Self::CopiedNeighbours { interface, neighbours } => {
+                uppers::return_neighbours(netlink, interface, neighbours)
+            }
+            Self::SwitchedOffFeatures { interface, features } => offloads::switch_on(netlink, interface, features),
+            Self::TookOver { from, to, addresses, routes, done } => {
+                give_back(netlink, from, to, &noted(addresses, routes), *done)
+            }
+            Self::FailedOpen { name, interface } => {
+                if let Some(wire) = netlink.link(interface)? {
+                    netlink.accept_on_ingress(wire.index, false)?;
+                }
+                netlink.link(name)?.map_or(Ok(()), |stand_in| netlink.keep_to_itself(stand_in.index))
+            }
+        }
+    }
+}
+
+/// What was written down of a move, between no particular interfaces.
+fn noted(addresses: &[Vec<u8>], routes: &[Vec<u8>]) -> Moved {
+    Moved {
+        from: 0,
+        to: 0,
+        addresses: addresses.iter().cloned().filter_map(Address::from_bytes).collect(),
+        routes: routes.iter().cloned().filter_map(Route::from_bytes).collect(),
+    }
+}
+
+/// Moves everything that the stand-in has to the interface it stands in for, also what came later. What was noted counts only
+/// where the stand-in itself cannot tell: it is gone, or the move was never finished.
+fn give_back(netlink: &Netlink, wire: &str, stand_in: &str, noted: &Moved, done: bool) -> net::Result<()> {
+    let Some(wire) = netlink.link(wire)? else { return Ok(()) };
+    let mut back = match netlink.link(stand_in)? {
+        Some(stand_in) => {
+            let mut back = netlink.movable(stand_in.index, wire.index)?;
+            if !done {
+                back = back.joined(noted.addresses.clone(), Vec::new());
+            }
+            if !done || !stand_in.up {
+                // The routes of an interface that is set down are gone.
+                back = back.joined(Vec::new(), noted.routes.clone());
+            }
+            back
+        }
+        None => Moved { to: wire.index, ..noted.clone() },
+    };
+    if !wire.up {
+        // As with any interface that is down: it has addresses, and no routes.
+        back.routes.clear();
+    }
+    back.perform(netlink)
+}
+
+/// What is changed for a link, kept in a file while it is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Notes {
+    pub changes: Vec<Change>,
+}
+
+impl Notes {
+    /// What an earlier daemon wrote down; nothing if there was none.
+    pub fn read(directory: &RunDirectory, name: &str) -> Result<Self, Trouble> {
+        let path = directory.notes(name);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(Trouble(format!("{}: {error}", path.display()))),
+        };
+        serde_json::from_slice(&text).map_err(|error| {
+            Trouble(format!(
+                "{}: not the notes of a link ({error}); put back by hand what `ip address` and `ip route` show of {name}, \
+                 then remove the file",
+                path.display()
+            ))
+        })
+    }
+
+    /// In one step: whoever reads it finds the notes as they were or as they are.
+    pub fn write(&self, directory: &RunDirectory, name: &str) -> io::Result<()> {
+        let path = directory.notes(name);
+        if self.changes.is_empty() {
+            return match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        }
+        let next = path.with_extension("json.next");
+        fs::write(&next, serde_json::to_vec(self)?)?;
+        fs::rename(next, path)
+    }
+
+    pub fn has(&self, matches: impl Fn(&Change) -> bool) -> bool {
+        self.changes.iter().any(matches)
+    }
+
+    /// Notes a change in place of what was noted of its kind, and otherwise as the latest.
+    pub fn put(&mut self, change: Change) {
+        match self.changes.iter_mut().find(|noted| noted.is_kind_of(&change)) {
+            Some(noted) => *noted = change,
+            None => self.changes.push(change),
+        }
+    }
+
+    /// What was taken over, and whether all of it was.
+    pub fn taken_over(&self) -> Option<(Moved, bool)> {
+        self.changes.iter().find_map(|change| match change {
+            Change::TookOver { addresses, routes, done, .. } => Some((noted(addresses, routes), *done)),
+            _ => None,
+        })
+    }
+
+    /// The interface that was protected, where that can be told.
+    pub fn wire(&self) -> Option<&str> {
+        self.changes.iter().find_map(|change| match change {
+            Change::Filtered { interface, .. } | Change::SwitchedOffGro { interface } => Some(interface.as_str()),
+            Change::TookOver { from, .. } | Change::MovedPort { from, .. } => Some(from.as_str()),
+            Change::FailedOpen { interface, .. }
+            | Change::CopiedNeighbours { interface, .. }
+            | Change::SwitchedOffFeatures { interface, .. } => Some(interface.as_str()),
+            Change::Made { .. } | Change::CopiedRules { .. } => None,
+        })
+    }
+
+    /// Puts back, from the last on, all but the first `kept` changes. What could not be put back stays written down, and
+    /// why is returned.
+    pub fn undo(&mut self, netlink: &Netlink, kept: usize) -> Vec<String> {
+        let mut failed = Vec::new();
+        for at in (kept..self.changes.len()).rev() {
+            // What could not be moved off it would go with it.
+            if !failed.is_empty() && matches!(self.changes[at], Change::Made { .. }) {
+                continue;
+            }
+            match self.changes[at].undo(netlink) {
+                Ok(()) => drop(self.changes.remove(at)),
+                Err(error) => failed.push(error.to_string()),
+            }
+        }
+        failed
+    }
+}
+
+/// Takes down what a daemon that is gone left behind. False if there is nothing.
+pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {
+    let mut notes = Notes::read(directory, name)?;
+    if notes.changes.is_empty() {
+        return Ok(false);
+    }
+    keeper::relieve(directory, name);
+    let failed = notes.undo(&Netlink::open()?, 0);
+    notes.write(directory, name).map_err(|error| Trouble(error.to_string()))?;
+    if failed.is_empty() { Ok(true) } else { Err(Trouble(failed.join("; "))) }
+}

@@ -1,0 +1,86 @@
+//! Which offloads the two interfaces of a link must not have.
+//!
+//! The host's frames come with a vnet header, which can say "segment this TCP" and "finish this checksum", and no more:
+//! nothing in it speaks of tunnels, of SCTP or of lists of frames. A veth offers the host all of these, and what the host then
+//! leaves undone cannot be done here. So they are switched off on the stand-in, and the kernel segments such
+//! frames itself, right before it hands them over.
+//!
+//! A veth has another limit: it receives nothing that is longer than its own MTU ([`StandIn::take_long_frames`]).
+//!
+//! On the wire it is the other way around: a card that joins frames on arrival (LRO, GRO in hardware) hands over what
+//! never was on the wire. Where that cannot be switched off, the backend cuts such frames.
+
+use super::notes::Change;
+use super::{LARGEST_RECEIVED, StandIn, Trouble, far_end};
+use crate::frame;
+use linux::net::{self, Netlink};
+
+/// Segmentation and checksums that a vnet header cannot describe. UDP segmentation is among them because packet
+/// sockets of kernels before 6.2 drop such frames.
+const BEYOND_VNET: [&str; 15] = [
+    "tx-udp_tnl-segmentation",
+    "tx-udp_tnl-csum-segmentation",
+    "tx-gre-segmentation",
+    "tx-gre-csum-segmentation",
+    "tx-ipxip4-segmentation",
+    "tx-ipxip6-segmentation",
+    "tx-tunnel-remcsum-segmentation",
+    "tx-gso-partial",
+    "tx-gso-list",
+    "tx-esp-segmentation",
+    "tx-sctp-segmentation",
+    "tx-udp-segmentation",
+    "tx-fcoe-segmentation",
+    "tx-checksum-sctp",
+    "tx-checksum-fcoe-crc",
+];
+
+/// Frames joined by the card.
+const JOINED_BY_CARD: [&str; 2] = ["rx-lro", "rx-gro-hw"];
+
+/// The stand-in is taken down with its link, so nothing need be put back.
+pub fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Result<(), Trouble> {
+    let still_on = netlink.set_features(stand_in, &BEYOND_VNET, false)?;
+    match still_on.as_slice() {
+        [] => Ok(()),
+        fixed => Err(Trouble(format!(
+            "{stand_in} cannot switch off {}: tunnels over it would lose frames; use --backend tap",
+            fixed.join(", ")
+        ))),
+    }
+}
+
+impl StandIn {
+    /// Lets the card hand over frames as they were on the wire, as far as it can.
+    pub(super) fn no_joining_by_card(&mut self, interface: &str) -> Result<(), Trouble> {
+        let features = self.netlink.features_on(interface, &JOINED_BY_CARD).unwrap_or_default();
+        if features.is_empty() {
+            return Ok(());
+        }
+        self.note(Change::SwitchedOffFeatures { interface: interface.to_owned(), features: features.clone() })?;
+        self.netlink.set_features(interface, &features, false)?;
+        Ok(())
+    }
+
+    /// A veth receives nothing that exceeds its own MTU, but unprotected frames may be as long as the wire's. A TAP does
+    /// not mind.
+    pub(super) fn take_long_frames(&mut self, index: u32) -> Result<(), Trouble> {
+        let far = self.netlink.existing_link(&far_end(&self.name))?.index;
+        let longest = frame::longest_on(self.wire_mtu.min(LARGEST_RECEIVED)) as u32;
+        self.netlink.set_mtu(far, longest - frame::ETHERNET as u32)?;
+        let fits = self.mtu + (frame::ETHERNET + frame::TAG) as u32;
+        if let Err(error) = self.netlink.hand_over_long_frames(far, index, fits + 1..longest + 1) {
+            let name = &self.name;
+            self.remarks.push(format!("unprotected frames of more than {fits} bytes do not reach {name}: {error}"));
+        }
+        Ok(())
+    }
+}
+
+/// What is fixed stays as it is; nothing can be done about it.
+pub fn switch_on(netlink: &Netlink, interface: &str, features: &[String]) -> net::Result<()> {
+    match netlink.link(interface)? {
+        Some(_) => netlink.set_features(interface, features, true).map(drop),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,74 @@
+//! Failing open: while nobody serves a link, the kernel passes frames between the stand-in and the wire by itself.
+//!
+//! ```text
+//!   hit0 ── egress: leave through eth1 ──▶ eth1          as if hit0 were eth1, unprotected
+//!   hit0 ◀── ingress: arrive at hit0 ───── eth1
+//! ```
+//!
+//! A keeper does this when its daemon is gone ([`crate::keeper`]); the next daemon takes the frames back. Addresses and
+//! routes stay where they are, so connections go on.
+
+use std::time::Duration;
+
+use super::notes::{Change, Notes};
+use super::{StandIn, Trouble};
+use crate::directory::RunDirectory;
+use linux::net::Netlink;
+
+/// How long the kernel may take to hand over what it has in its queues.
+const SETTLES: Duration = Duration::from_millis(5);
+
+/// Passes frames between the interfaces of a link whose daemon is gone. False if there is no such link.
+pub fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {
+    let mut notes = Notes::read(directory, name)?;
+    let Some(interface) = notes.wire().map(str::to_owned) else { return Ok(false) };
+    notes.put(Change::FailedOpen { name: name.to_owned(), interface: interface.clone() });
+    notes.write(directory, name).map_err(|error| Trouble(error.to_string()))?;
+    pass(&Netlink::open()?, &notes, name, &interface)
+}
+
+/// What the kernel's own stack receives at the wire it goes on receiving.
+fn pass(netlink: &Netlink, notes: &Notes, name: &str, interface: &str) -> Result<bool, Trouble> {
+    let (Some(stand_in), Some(wire)) = (netlink.link(name)?, netlink.link(interface)?) else { return Ok(false) };
+    let wire_too = !notes.has(|change| matches!(change, Change::Filtered { .. }));
+    netlink.pass_to_each_other(stand_in.index, wire.index, wire_too)?;
+    Ok(true)
+}
+
+fn is_open(change: &Change) -> bool {
+    matches!(change, Change::FailedOpen { .. })
+}
+
+impl StandIn {
+    /// Whether the kernel passes frames by itself.
+    pub(super) fn is_failing_open(&self) -> bool {
+        self.notes.has(is_open)
+    }
+
+    /// A daemon serves the link again. What arrives was kept from the kernel before the wire was opened: a frame may be
+    /// lost in between, none comes twice.
+    pub(super) fn close_again(&mut self, interface: &str) -> Result<(), Trouble> {
+        if !self.is_failing_open() {
+            return Ok(());
+        }
+        if !self.notes.has(|change| matches!(change, Change::Filtered { .. })) {
+            self.netlink.accept_on_ingress(self.netlink.existing_link(interface)?.index, false)?;
+        }
+        self.netlink.keep_to_itself(self.netlink.existing_link(&self.name)?.index)?;
+        // What the kernel passed on last may still be in the queue of another processor; ours must not overtake it.
+        std::thread::sleep(SETTLES);
+        let found = self.notes.changes.len();
+        self.notes.changes.retain(|change| !is_open(change));
+        self.found -= (found - self.notes.changes.len()).min(self.found);
+        self.write_notes()
+    }
+
+    /// A daemon that could not begin leaves the link as it found it.
+    pub(super) fn open_again(&self) {
+        if let Some(interface) = self.notes.wire()
+            && self.is_failing_open()
+        {
+            let _ = pass(&self.netlink, &self.notes, &self.name, interface);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What stands on the interface that is to be protected, and would be cut off: the bridge or bond that it is part of, VLANs and
+//! the like on top of it; with its addresses gone, also policy rules and neighbours that name it.
+//!
+//! The stand-in takes its place where that is the same thing: as the port of a bridge, for rules, for neighbours that somebody
+//! wrote down. Everything else is refused, with what to do instead, before anything is changed: half a take-over would be a
+//! host that has lost a network without anybody saying so.
+
+use std::net::IpAddr;
+
+use super::notes::Change;
+use super::{StandIn, Trouble, is_link_local};
+use crate::config::LinkConfig;
+use linux::net::{self, Link, Netlink, PortSetting, Rule};
+
+/// The least MTU of an interface that speaks IPv6 (RFC 8200 §5). The kernel takes IPv6 off one that has less.
+const LEAST_FOR_IPV6: u32 = 1_280;
+
+/// Refuses an interface that others depend on in a way that a stand-in cannot serve. `mtu` is what the stand-in will have.
+pub fn check(netlink: &Netlink, config: &LinkConfig, wire: &Link, mtu: u32) -> Result<(), Trouble> {
+    check_relatives(config, &netlink.links()?, wire, mtu)?;
+    check_ipv6(netlink, config, wire, mtu)
+}
+
+/// Those above and beside it, of all interfaces there are.
+fn check_relatives(config: &LinkConfig, links: &[Link], wire: &Link, mtu: u32) -> Result<(), Trouble> {
+    let named = |link: &Link| match &link.kind {
+        Some(kind) => format!("{} ({kind})", link.name),
+        None => link.name.clone(),
+    };
+    // The other end of a veth is no upper of it.
+    let is_upper = |link: &&Link| link.lower == Some(wire.index) && link.kind.as_deref() != Some("veth");
+    let uppers: Vec<String> = links.iter().filter(is_upper).map(named).collect();
+    let (interface, name) = (&config.interface, &config.name);
+    if !uppers.is_empty() {
+        return Err(Trouble(format!(
+            "{interface} carries {}, which would be cut off; delete it, protect {interface}, then make it anew on {name} \
+             (`ip link add link {name} ...`)",
+            uppers.join(", ")
+        )));
+    }
+    let Some(master) = wire.master else { return Ok(()) };
+    let Some(master) = links.iter().find(|link| link.index == master) else {
+        return Err(Trouble(format!("{interface} is part of an interface of another namespace; take it out of there")));
+    };
+    if master.kind.as_deref() != Some("bridge") {
+        return Err(Trouble(format!(
+            "{interface} is part of {}, which would be cut off; `ip link set dev {interface} nomaster`, protect \
+             {interface}, then `ip link set dev {name} master {}`",
+            named(master),
+            master.name
+        )));
+    }
+    check_port(config, links, wire, master, mtu)
+}
+
+fn check_port(config: &LinkConfig, links: &[Link], wire: &Link, bridge: &Link, mtu: u32) -> Result<(), Trouble> {
+    let (interface, name, bridge_name) = (&config.interface, &config.name, &bridge.name);
+    if !config.take_over {
+        return Err(Trouble(format!(
+            "{interface} is a port of the bridge {bridge_name}, which would be cut off; --take-over makes {name} the port \
+             instead"
+        )));
+    }
+    if bridge.filters_vlans {
+        return Err(Trouble(format!(
+            "{interface} is a port of the bridge {bridge_name}, which filters VLANs: hitless does not carry those of a port \
+             over; `ip link set dev {interface} nomaster`, protect {interface}, then make {name} the port and give it its VLANs \
+             (`bridge vlan add dev {name} ...`)"
+        )));
+    }
+    let others = links.iter().filter(|link| link.master == Some(bridge.index) && link.index != wire.index);
+    // What passes the bridge today.
+    let needed = others.map(|port| port.mtu.min(wire.mtu)).max().unwrap_or(0);
+    if mtu < needed {
+        let wanted = needed + (wire.mtu.saturating_sub(mtu));
+        return Err(Trouble(format!(
+            "{name} would have MTU {mtu} and drop what the other ports of {bridge_name} send, which have {needed}; \
+             `ip link set dev {interface} mtu {wanted}` at both ends first"
+        )));
+    }
+    Ok(())
+}
+
+/// Addresses that the kernel would not put on the stand-in.
+fn check_ipv6(netlink: &Netlink, config: &LinkConfig, wire: &Link, mtu: u32) -> Result<(), Trouble> {
+    if mtu >= LEAST_FOR_IPV6 || !config.take_over {
+        return Ok(());
+    }
+    let addresses = netlink.addresses(wire.index)?;
+    match addresses.iter().find(|address| address.ip().is_ipv6() && !is_link_local(address)) {
+        None => Ok(()),
+        Some(address) => Err(Trouble(format!(
+            "{} has the address {}, and {} would have MTU {mtu}, less than the {LEAST_FOR_IPV6} that IPv6 needs; {}",
+            config.interface,
+            address.ip(),
+            config.name,
+            larger_mtu(config, wire.mtu, mtu)
+        ))),
+    }
+}
+
+fn larger_mtu(config: &LinkConfig, wire: u32, mtu: u32) -> String {
+    match config.mtu {
+        Some(_) => format!("use --mtu {LEAST_FOR_IPV6} or more"),
+        None => format!("`ip link set dev {} mtu {}` at both ends", config.interface, LEAST_FOR_IPV6 + (wire - mtu)),
+    }
+}
+
+impl StandIn {
+    /// Says what a small MTU means for IPv6.
+    pub(super) fn remark_on_ipv6(&mut self, config: &LinkConfig) {
+        if self.mtu < LEAST_FOR_IPV6 {
+            self.remarks.push(format!(
+                "{} has MTU {}, less than the {LEAST_FOR_IPV6} that IPv6 needs: there is no IPv6 over it; {}",
+                self.name,
+                self.mtu,
+                larger_mtu(config, self.wire_mtu, self.mtu)
+            ));
+        }
+    }
+
+    /// Gives the stand-in, of this index, the interface's place in its bridge, and the rules and neighbours that name it. Call
+    /// it before addresses are taken over.
+    pub(super) fn take_place(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
+        if !config.take_over {
+            return Ok(());
+        }
+        let wire = self.netlink.existing_link(&config.interface)?;
+        if let Some(bridge) = wire.master {
+            let settings = self.netlink.port_settings(self.wire_index)?;
+            let links = self.netlink.links()?;
+            let bridge = links.into_iter().find(|link| link.index == bridge);
+            let Some(bridge) = bridge else { return Err(Trouble(format!("the bridge of {} is gone", wire.name))) };
+            let (from, to) = (wire.name, self.name.clone());
+            self.remarks.push(format!("{to} is the port of {} instead of {from}", bridge.name));
+            self.note(Change::MovedPort { from, to, bridge: bridge.name, settings: settings.clone() })?;
+            // Not both at once: the bridge would be a loop.
+            self.netlink.set_master(self.wire_index, None)?;
+            self.netlink.make_port(index, bridge.index, &settings)?;
+        }
+        self.copy_rules(config)?;
+        self.copy_neighbours(config, index)
+    }
+
+    fn copy_rules(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
+        let rules = self.netlink.rules_renamed(&config.interface, &self.name)?;
+        let noted = self.notes.changes.iter().any(|change| matches!(change, Change::CopiedRules { .. }));
+        if rules.is_empty() || noted {
+            return Ok(());
+        }
+        let bytes = rules.iter().map(|rule| rule.as_bytes().to_vec()).collect();
+        self.note(Change::CopiedRules { rules: bytes })?;
+        rules.iter().try_for_each(|rule| self.netlink.add_rule(rule))?;
+        Ok(())
+    }
+
+    /// Noted, because an interface forgets them all when its last address is taken away.
+    fn copy_neighbours(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
+        let neighbours = self.netlink.static_neighbours(self.wire_index)?;
+        let noted = self.notes.changes.iter().any(|change| matches!(change, Change::CopiedNeighbours { .. }));
+        if neighbours.is_empty() || noted {
+            return Ok(());
+        }
+        let interface = config.interface.clone();
+        self.note(Change::CopiedNeighbours { interface, neighbours: neighbours.clone() })?;
+        neighbours.into_iter().try_for_each(|(ip, mac)| self.netlink.add_neighbour(index, ip, mac))?;
+        Ok(())
+    }
+}
+
+/// Gives an interface its neighbours again.
+pub fn return_neighbours(netlink: &Netlink, interface: &str, neighbours: &[(IpAddr, [u8; 6])]) -> net::Result<()> {
+    let Some(link) = netlink.link(interface)? else { return Ok(()) };
+    neighbours.iter().try_for_each(|(ip, mac)| netlink.add_neighbour(link.index, *ip, *mac))
+}
+
+/// Puts a port back, as far as it is not back already or its bridge is gone.
+pub fn return_port(netlink: &Netlink, from: &str, to: &str, bridge: &str, settings: &[PortSetting]) -> net::Result<()> {
+    let (Some(from), Some(bridge)) = (netlink.link(from)?, netlink.link(bridge)?) else { return Ok(()) };
+    if let Some(to) = netlink.link(to)?.filter(|to| to.master == Some(bridge.index)) {
+        netlink.set_master(to.index, None)?;
+    }
+    match from.master {
+        None => netlink.make_port(from.index, bridge.index, settings),
+        // Somebody has given it another place since.
+        Some(_) => Ok(()),
+    }
+}
+
+pub fn delete_rules(netlink: &Netlink, rules: &[Vec<u8>]) -> net::Result<()> {
+    rules.iter().cloned().filter_map(Rule::from_bytes).try_for_each(|rule| netlink.delete_rule(&rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, name: &str, kind: Option<&str>) -> Link {
+        Link {
+            index,
+            name: name.to_owned(),
+            mac: [2, 0, 0, 0, 0, index as u8],
+            mtu: 1_500,
+            min_mtu: None,
+            max_mtu: None,
+            up: true,
+            carrier: true,
+            running: true,
+            alias: None,
+            kind: kind.map(str::to_owned),
+            num_rx_queues: 1,
+            master: None,
+            lower: None,
+            filters_vlans: false,
+        }
+    }
+
+    fn refusal(config: &LinkConfig, links: &[Link]) -> String {
+        check_relatives(config, links, &links[0], 1_444).map_or_else(|trouble| trouble.0, |()| String::new())
+    }
+
+    #[test]
+    fn members_of_bonds_teams_and_vrfs_are_refused_with_what_to_do() {
+        for kind in ["bond", "team", "vrf", "openvswitch"] {
+            let wire = Link { master: Some(9), ..link(2, "eth1", None) };
+            let taking_over = LinkConfig { take_over: true, ..LinkConfig::new("eth1") };
+            for config in [LinkConfig::new("eth1"), taking_over] {
+                let said = refusal(&config, &[wire.clone(), link(9, "up0", Some(kind))]);
+                assert!(said.contains(&format!("eth1 is part of up0 ({kind})")), "{said}");
+                assert!(said.contains("`ip link set dev hit0 master up0`"), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn parents_of_vlans_macvlans_ipvlans_and_tunnels_are_refused_with_what_to_do() {
+        for kind in ["vlan", "macvlan", "macvtap", "ipvlan", "macsec", "gre", "vxlan"] {
+            let upper = Link { lower: Some(2), ..link(9, "eth1.5", Some(kind)) };
+            let said = refusal(&LinkConfig::new("eth1"), &[link(2, "eth1", None), upper]);
+            assert!(said.contains(&format!("eth1 carries eth1.5 ({kind})")), "{said}");
+            assert!(said.contains("`ip link add link hit0 ...`"), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_other_end_of_a_veth_is_no_upper() {
+        let ends = [
+            Link { lower: Some(3), ..link(2, "w0", Some("veth")) },
+            Link { lower: Some(2), ..link(3, "x0", Some("veth")) },
+        ];
+        assert_eq!(refusal(&LinkConfig::new("w0"), &ends), "");
+    }
+
+    #[test]
+    fn a_port_is_taken_over_only_where_the_bridge_goes_on_as_before() {
+        let wire = Link { master: Some(9), ..link(2, "eth1", None) };
+        let bridge = link(9, "br0", Some("bridge"));
+        let small = Link { master: Some(9), mtu: 1_400, ..link(3, "guest", Some("tun")) };
+        let taking_over = LinkConfig { take_over: true, ..LinkConfig::new("eth1") };
+        assert_eq!(refusal(&taking_over, &[wire.clone(), bridge.clone(), small.clone()]), "");
+        let said = refusal(&LinkConfig::new("eth1"), &[wire.clone(), bridge.clone(), small.clone()]);
+        assert!(said.contains("--take-over makes hit0 the port instead"), "{said}");
+        let filtering = Link { filters_vlans: true, ..bridge.clone() };
+        let said = refusal(&taking_over, &[wire.clone(), filtering, small.clone()]);
+        assert!(said.contains("filters VLANs") && said.contains("bridge vlan add dev hit0"), "{said}");
+        let said = refusal(&taking_over, &[wire, bridge, Link { mtu: 9_000, ..small }]);
+        assert!(said.contains("`ip link set dev eth1 mtu 1556` at both ends"), "{said}");
+    }
+}

@@ -1,0 +1,279 @@
+//! How a link reports what happens, without letting the wire or a slow reader get in its way.
+//!
+//! Whoever can send frames to a link can cause reports, so each kind of report is limited: the first is made at once,
+//! later ones once a minute, with a number of those in between ([`Limiter`]). Of the life cycle, a few more are made, and
+//! the state at the end is always reported, though it may take a minute.
+//!
+//! Reports are written by a thread of their own ([`Teller`]): standard error may be a pipe that nobody reads, and the
+//! service manager's socket may be full. What finds no room is dropped and counted.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+use guard::Event;
+use units::{Span, Time};
+
+use crate::datapath::{News, Trouble};
+
+/// Between two reports of a kind.
+const EVERY: Span = Span::from_ms(60_000);
+/// Reports of the life cycle within that time, of each kind: an operator may switch a link off and on.
+const OF_LIFE_CYCLE: u32 = 3;
+/// Reports that may wait to be written.
+const WAITING: usize = 64;
+
+/// What a report is about. Each is limited on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    Stranger,
+    Forged,
+    Replayed,
+    Unchecked,
+    KeyMissing,
+    Activated,
+    Deactivated,
+    PeerLost,
+    Refused,
+    Level,
+}
+
+impl Topic {
+    const COUNT: usize = Self::Level as usize + 1;
+
+    pub fn of(news: &News) -> Self {
+        match news {
+            News::Trouble(Trouble::Stranger(_), _) => Self::Stranger,
+            News::Trouble(Trouble::Forged, _) => Self::Forged,
+            News::Trouble(Trouble::Replayed, _) => Self::Replayed,
+            News::Trouble(Trouble::Unchecked, _) => Self::Unchecked,
+            News::Trouble(Trouble::KeyMissing, _) => Self::KeyMissing,
+            News::Endpoint(Event::Activated) => Self::Activated,
+            News::Endpoint(Event::Deactivated) => Self::Deactivated,
+            News::Endpoint(Event::PeerLost) => Self::PeerLost,
+            News::Endpoint(Event::Refused(_)) => Self::Refused,
+            News::Endpoint(Event::Level(_)) => Self::Level,
+        }
+    }
+
+    fn is_life_cycle(self) -> bool {
+        matches!(self, Self::Activated | Self::Deactivated | Self::PeerLost | Self::Refused | Self::Level)
+    }
+
+    fn most(self) -> u32 {
+        if self.is_life_cycle() { OF_LIFE_CYCLE } else { 1 }
+    }
+
+    fn unit(self) -> &'static str {
+        if self.is_life_cycle() { "times" } else { "frames" }
+    }
+}
+
+/// Which reports are made, and which are only counted.
+#[derive(Debug, Default)]
+pub struct Limiter {
+    topics: [Reports; Topic::COUNT],
+}
+
+#[derive(Debug, Default)]
+struct Reports {
+    /// When the first of those counted here was made.
+    since: Option<Time>,
+    made: u32,
+    /// Since the last one made.
+    withheld: u64,
+    /// The latest of those.
+    latest: Option<(Topic, String)>,
+}
+
+impl Reports {
+    fn is_over(&self, now: Time) -> bool {
+        self.since.is_none_or(|since| now.since(since) >= EVERY)
+    }
+
+    /// Begins to count again.
+    fn begin(&mut self, now: Time) {
+        (self.since, self.made) = (Some(now), 0);
+    }
+
+    fn make(&mut self, topic: Topic, line: &str, times: u64) -> String {
+        self.made += 1;
+        self.latest = None;
+        match std::mem::take(&mut self.withheld) {
+            0 => line.to_owned(),
+            1 if times == 0 => line.to_owned(),
+            before => format!("{line} ({} {} since the last report)", before + times, topic.unit()),
+        }
+    }
+}
+
+impl Limiter {
+    /// The line to write now, if one is to be; `times` is how often it happened.
+    pub fn admit(&mut self, now: Time, topic: Topic, times: u64, line: &str) -> Option<String> {
+        if topic.is_life_cycle() {
+            // Another state follows: that one is no longer the latest.
+            let of_life_cycle =
+                |reports: &&mut Reports| reports.latest.as_ref().is_some_and(|(of, _)| of.is_life_cycle());
+            self.topics.iter_mut().filter(of_life_cycle).for_each(|reports| reports.latest = None);
+        }
+        let reports = &mut self.topics[topic as usize];
+        if reports.is_over(now) {
+            reports.begin(now);
+        }
+        if reports.made < topic.most() {
+            return Some(reports.make(topic, line, times));
+        }
+        reports.withheld += times;
+        reports.latest = Some((topic, line.to_owned()));
+        None
+    }
+
+    /// A line that was withheld and is to be written now.
+    pub fn due(&mut self, now: Time) -> Option<String> {
+        let reports = self.topics.iter_mut().find(|reports| reports.latest.is_some() && reports.is_over(now))?;
+        let (topic, line) = reports.latest.take()?;
+        reports.begin(now);
+        Some(reports.make(topic, &line, 0))
+    }
+}
+
+/// A thread that writes reports.
+#[derive(Debug)]
+pub struct Teller {
+    lines: SyncSender<String>,
+    ended: Receiver<()>,
+    /// Lines that found no room since the last that did.
+    dropped: u64,
+}
+
+impl Teller {
+    /// `write` may take as long as it likes, even for ever.
+    pub fn start(mut write: impl FnMut(&str) + Send + 'static) -> io::Result<Self> {
+        let (lines, waiting) = mpsc::sync_channel::<String>(WAITING);
+        let (ends, ended) = mpsc::channel();
+        // Not joined: nobody can end a write that hangs.
+        thread::Builder::new().name("teller".to_owned()).spawn(move || {
+            waiting.iter().for_each(|line| write(&line));
+            drop(ends);
+        })?;
+        Ok(Self { lines, ended, dropped: 0 })
+    }
+
+    /// Never waits.
+    pub fn tell(&mut self, line: &str) {
+        if self.dropped > 0 {
+            let remark = format!("{} reports were dropped here, because nobody read them", self.dropped);
+            if self.lines.try_send(remark).is_err() {
+                self.dropped += 1;
+                return;
+            }
+            self.dropped = 0;
+        }
+        self.dropped += u64::from(self.lines.try_send(line.to_owned()).is_err());
+    }
+
+    /// Lets what waits be written, for so long at most. True if all of it was.
+    pub fn finish(self, most: Duration) -> bool {
+        let Self { lines, ended, .. } = self;
+        drop(lines);
+        ended.recv_timeout(most) == Err(RecvTimeoutError::Disconnected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Mac;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    #[test]
+    fn thousands_of_strangers_frames_make_a_line_a_minute_with_their_number() {
+        let mut limiter = Limiter::default();
+        let mut lines = Vec::new();
+        // Ten minutes, an address of its own each millisecond.
+        for ms in 0..600_000_u64 {
+            let from = Mac([2, 0, 0, 0, (ms >> 8) as u8, ms as u8]);
+            lines.extend(limiter.admit(at(ms), Topic::Stranger, 1, &from.to_string()));
+            lines.extend(limiter.due(at(ms)));
+        }
+        assert_eq!(lines.len(), 10, "{lines:?}");
+        assert_eq!(lines[0], "02:00:00:00:00:00");
+        assert!(lines[1].ends_with("(60000 frames since the last report)"), "{}", lines[1]);
+        // What came last is reported too, though nothing follows it.
+        assert_eq!(limiter.due(at(600_000)).map(|line| line.contains("59999 frames")), Some(true));
+        assert_eq!(limiter.due(at(900_000)), None);
+    }
+
+    #[test]
+    fn one_kind_of_trouble_does_not_hide_another() {
+        let mut limiter = Limiter::default();
+        assert!(limiter.admit(at(0), Topic::Stranger, 9, "stranger").is_some());
+        assert!(limiter.admit(at(1), Topic::Stranger, 9, "stranger").is_none());
+        assert_eq!(limiter.admit(at(1), Topic::Forged, 9, "forged").as_deref(), Some("forged"));
+    }
+
+    #[test]
+    fn of_a_link_driven_up_and_down_the_first_events_and_the_last_state_are_reported() {
+        let mut limiter = Limiter::default();
+        let (mut lines, mut ms) = (Vec::new(), 0);
+        for _ in 0..1_000 {
+            for (topic, line) in [(Topic::PeerLost, "lost"), (Topic::Activated, "protected")] {
+                ms += 10;
+                lines.extend(limiter.admit(at(ms), topic, 1, line));
+                lines.extend(limiter.due(at(ms)));
+            }
+        }
+        assert_eq!(lines, ["lost", "protected", "lost", "protected", "lost", "protected"]);
+        let last: Vec<String> = (ms..ms + 120_000).step_by(1_000).filter_map(|ms| limiter.due(at(ms))).collect();
+        assert_eq!(last, ["protected (997 times since the last report)"]);
+    }
+
+    #[test]
+    fn a_reader_that_blocks_for_ever_does_not_hold_up_who_tells() {
+        let (_never, forever) = mpsc::channel::<()>();
+        let (begins, begun) = mpsc::channel();
+        let mut teller = Teller::start(move |_| {
+            let _ = begins.send(());
+            let _ = forever.recv();
+        })
+        .unwrap();
+        teller.tell("this one is being written from now on");
+        begun.recv().unwrap();
+        for number in 0..10_000 {
+            teller.tell(&number.to_string());
+        }
+        assert_eq!(teller.dropped, 10_000 - WAITING as u64);
+        assert!(!teller.finish(Duration::from_millis(10)));
+    }
+
+    #[test]
+    fn what_was_dropped_is_counted_and_the_rest_is_written_in_order() {
+        let (heard, hears) = mpsc::channel();
+        let (go, wait) = mpsc::channel::<()>();
+        let mut teller = Teller::start(move |line| {
+            let _ = wait.recv();
+            let _ = heard.send(line.to_owned());
+        })
+        .unwrap();
+        (0..WAITING + 10).for_each(|number| teller.tell(&number.to_string()));
+        assert!((9..=10).contains(&teller.dropped), "{}", teller.dropped);
+        drop(go);
+        assert_eq!(hears.recv().as_deref(), Ok("0"));
+        let dropped = teller.dropped;
+        // Room comes once the thread has run.
+        while teller.dropped > 0 {
+            teller.tell("last");
+        }
+        assert!(teller.finish(Duration::from_secs(60)));
+        let lines: Vec<String> = hears.iter().collect();
+        assert_eq!(lines[0], "1");
+        assert_eq!(lines[lines.len() - 1], "last");
+        let remark = &lines[lines.len() - 2];
+        let said: u64 = remark.split(' ').next().and_then(|number| number.parse().ok()).unwrap();
+        assert!(said >= dropped && remark.contains("were dropped"), "{remark}");
+    }
+}

@@ -1,0 +1,23 @@
+//! What hitless needs of Linux, and all that talks to the kernel on behalf of more than one crate.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `net` | interfaces, addresses, traffic control, namespaces |
+//! | `packet`, `socket` | packet sockets with a ring |
+//! | `offload` | cutting super-frames and joining them again |
+//! | `poll`, `clock` | waiting, and the time |
+//! | `serve`, `metrics` | answering on sockets, with a deadline for each conversation |
+//! | `capture` | frames as pcapng |
+
+pub mod capture;
+pub mod clock;
+pub mod metrics;
+pub mod net;
+pub mod offload;
+pub mod packet;
+pub mod poll;
+pub mod serve;
+pub mod socket;
+mod trouble;
+
+pub use trouble::{Trouble, no_permission};

@@ -1,0 +1,31 @@
+//! Why something cannot be had of Linux.
+
+use std::fmt;
+
+use crate::net;
+
+/// Why a link cannot be had, in one line with what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble(pub String);
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<net::Error> for Trouble {
+    fn from(error: net::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => no_permission(&error),
+            _ => Self(error.to_string()),
+        }
+    }
+}
+
+/// The same line wherever permission is missing.
+pub fn no_permission(error: &dyn fmt::Display) -> Trouble {
+    Trouble(format!("{error}; this needs CAP_NET_ADMIN and CAP_NET_RAW: run it as root, or with sudo"))
+}

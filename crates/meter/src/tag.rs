@@ -1,0 +1,210 @@
+//! Frames of a protected link (`link::frame`), as somebody sees them who stands beside it.
+//!
+//! The number of a frame tells two meters how far the other has seen, without clocks. The seal is not checked, only passed
+//! over: which of the three it is, is told by what lies behind it.
+
+use wire::ethernet::{IPV4, IPV6};
+use wire::link::{Class, Epoch, Header, Kind};
+
+use wire::ethernet::ETHERNET;
+use wire::link::{OWN, SEALED_BARE, WHOLE};
+
+/// Lengths of the seals that there are.
+const SEALS: [usize; 3] = [0, 4, 16];
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Tagged<'a> {
+    /// Of a frame that is sent in the order of its numbers; not of one that is sent again.
+    pub number: Option<Number>,
+    /// From the IP header on; `None` if the frame carries no IP packet.
+    pub packet: Option<&'a [u8]>,
+}
+
+/// A place in the sequence of one class, in one life of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number {
+    class: Class,
+    epoch: Epoch,
+    /// The number and its era.
+    value: u32,
+}
+
+/// `None` for a frame that is no protected link's. `len` is how long it was, of which `bytes` may be the beginning.
+pub fn inside(bytes: &[u8], len: usize) -> Option<Tagged<'_>> {
+    let kind = u16::from_be_bytes(*bytes.get(12..)?.first_chunk()?);
+    if kind != OWN && kind != WHOLE {
+        return None;
+    }
+    let rest = &bytes[ETHERNET..];
+    let cut = len.saturating_sub(bytes.len());
+    if rest.first() == Some(&SEALED_BARE) {
+        return Some(Tagged { number: None, packet: packet(kind, rest, 17, cut) });
+    }
+    let (header, at) = Header::parse(rest).ok()?;
+    let number = match header.kind() {
+        Kind::Data(class, seq) | Kind::Dummy(class, seq) => {
+            let value = u32::from(seq.number()) | u32::from(seq.era()) << 16;
+            Some(Number { class, epoch: header.epoch(), value })
+        }
+        Kind::Retransmission(..) | Kind::Plain | Kind::Ack | Kind::Notice | Kind::Session | Kind::Bare => None,
+    };
+    let mut places = SEALS.iter().map(|seal| packet(kind, rest, at + seal, cut));
+    let packet = if header.has_body() { places.find_map(|found| found) } else { None };
+    Some(Tagged { number, packet })
+}
+
+/// The IP packet of a frame that would begin there; `None` if there is none.
+fn packet(kind: u16, rest: &[u8], at: usize, cut: usize) -> Option<&[u8]> {
+    let frame = rest.get(at..)?;
+    let mut at = if kind == WHOLE { 12 } else { 0 };
+    let mut kind = half(frame, at)?;
+    for _ in 0..2 {
+        if matches!(kind, 0x8100 | 0x88a8) {
+            at += 4;
+            kind = half(frame, at)?;
+        }
+    }
+    let ip = frame.get(at + 2..)?;
+    let (version, said) = match kind {
+        IPV4 => (4, usize::from(half(ip, 2)?)),
+        IPV6 => (6, 40 + usize::from(half(ip, 4)?)),
+        _ => return None,
+    };
+    (ip.first()? >> 4 == version && said <= ip.len() + cut).then_some(ip)
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|half| u16::from_be_bytes(*half))
+}
+
+/// The latest numbers of the two batches that are open. A frame of the second may be looked at before the first is over, and
+/// its number does not belong there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    first: Latest,
+    second: Option<Latest>,
+}
+
+impl Numbers {
+    /// Of the second batch if `is_second`, else of the first.
+    pub fn of(&mut self, is_second: bool) -> &mut Latest {
+        let Self { first, second } = self;
+        if is_second { second.get_or_insert(Latest { broken: false, ..*first }) } else { first }
+    }
+
+    /// The first is over: what it ends with.
+    pub fn over(&mut self) -> Option<u32> {
+        let number = self.first.of_batch();
+        self.first = self.second.take().unwrap_or(self.first);
+        number
+    }
+}
+
+/// The latest number that passed, as long as it speaks for every packet before it: a packet without one, or one that is
+/// sent again, may still be on its way when the number has arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latest {
+    number: Option<Number>,
+    /// Numbers began anew in this batch, by another life or another class.
+    broken: bool,
+}
+
+impl Latest {
+    pub fn on_number(&mut self, number: Number) {
+        let is_next = |before: Number| (before.class, before.epoch) == (number.class, number.epoch);
+        self.broken |= !self.number.is_none_or(is_next);
+        self.number = Some(number);
+    }
+
+    /// A packet without a number of its own.
+    pub fn on_other(&mut self) {
+        self.number = None;
+    }
+
+    /// What a batch ends with.
+    fn of_batch(&mut self) -> Option<u32> {
+        let broken = std::mem::take(&mut self.broken);
+        self.number.filter(|_| !broken).map(|number| number.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::Seq;
+
+    use super::*;
+    use link::frame::{Framing, Mac};
+    use link::seal::Seal;
+
+    const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
+    const THERE: Mac = Mac([2, 0, 0, 0, 0, 2]);
+
+    fn header(kind: Kind) -> Header {
+        Header::new(Epoch::new(1), kind, None)
+    }
+
+    fn data(number: u16) -> Kind {
+        Kind::Data(Class::Ordered, Seq::new(number, false))
+    }
+
+    /// An IPv4 packet in a frame, with an identification of its own.
+    fn frame(from: Mac) -> Vec<u8> {
+        let packet = [&[0x45, 0, 0, 60, 0x12, 0x34, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2][..], &[7; 40]];
+        [&THERE.0[..], &from.0, &[8, 0], &packet.concat()].concat()
+    }
+
+    fn on_wire(seal: Seal, kind: Kind, body: &[u8]) -> Vec<u8> {
+        let emitted = Framing::new(HERE, Some(THERE), seal).emit(&header(kind), Some(body));
+        [&emitted.head[..emitted.head_len], &body[emitted.skip..], &vec![0; emitted.padding]].concat()
+    }
+
+    #[test]
+    fn the_packet_is_found_behind_any_seal_whoever_sent_it_and_also_in_a_beginning() {
+        for seal in [Seal::None, Seal::Crc, Seal::keyed([3; 16], 1)] {
+            for from in [HERE, Mac([2, 9, 9, 9, 9, 9])] {
+                let body = frame(from);
+                let sent = on_wire(seal.clone(), data(7), &body);
+                for kept in [sent.len(), sent.len() - 20] {
+                    let tagged = inside(&sent[..kept], sent.len()).unwrap();
+                    assert_eq!(tagged.number.unwrap().value, 7);
+                    assert_eq!(tagged.packet.unwrap()[..20], body[14..34]);
+                }
+            }
+        }
+        let bare = on_wire(Seal::keyed([3; 16], 1), Kind::Bare, &frame(HERE));
+        assert_eq!(inside(&bare, bare.len()).unwrap().packet.unwrap()[..20], frame(HERE)[14..34]);
+    }
+
+    #[test]
+    fn a_frame_of_another_kind_is_no_links() {
+        let plain = frame(HERE);
+        assert_eq!(inside(&plain, plain.len()), None);
+        let sent = on_wire(Seal::None, data(7), &plain);
+        assert!((0..15).all(|len| inside(&sent[..len], len).is_none()));
+        assert!((15..sent.len()).all(|len| inside(&sent[..len], len).is_none_or(|tagged| tagged.packet.is_none())));
+    }
+
+    #[test]
+    fn a_number_belongs_to_its_batch_though_the_one_before_is_still_open() {
+        let number = |value| Number { class: Class::Ordered, epoch: Epoch::new(1), value };
+        let mut numbers = Numbers::default();
+        numbers.of(false).on_number(number(5));
+        numbers.of(true).on_number(number(6));
+        assert_eq!([(); 3].map(|()| numbers.over()), [Some(5), Some(6), Some(6)]);
+        numbers.of(true).on_other();
+        assert_eq!([(); 2].map(|()| numbers.over()), [Some(6), None]);
+    }
+
+    #[test]
+    fn a_number_speaks_only_for_what_came_before_it_in_the_same_life() {
+        let mut latest = Latest::default();
+        let number = |epoch, value| Number { class: Class::Ordered, epoch: Epoch::new(epoch), value };
+        latest.on_number(number(1, 5));
+        assert_eq!((latest.of_batch(), latest.of_batch()), (Some(5), Some(5)), "a quiet batch repeats it");
+        latest.on_other();
+        assert_eq!(latest.of_batch(), None);
+        latest.on_number(number(1, 6));
+        latest.on_number(number(2, 0));
+        assert_eq!((latest.of_batch(), latest.of_batch()), (None, Some(0)));
+    }
+}
