@@ -10,6 +10,7 @@ use std::time::Duration;
 use link::config::{LinkConfig, Wishes};
 use link::control::{Answer, Ask, RunDirectory};
 use link::daemon::{Daemon, Ended, Stopper};
+use link::directory::Lock;
 use link::status::Status;
 use link::tell::Teller;
 use report::table::{Align, Table, thousands};
@@ -100,6 +101,9 @@ fn in_background(config: &LinkConfig) -> Done {
     loop {
         if let Ok(Some(status)) = daemon.try_wait() {
             let last = said().lines().last().unwrap_or("the daemon ended").trim_start_matches("error: ").to_owned();
+            if let Ok(Some(_)) = directory.lock_name(&config.name) {
+                directory.tidy(&config.name);
+            }
             return Err(if status.code() == Some(2) { Failure::Usage(last) } else { Failure::Outside(last) });
         }
         let answer = directory.ask(&config.name, Ask::Status);
@@ -119,27 +123,33 @@ fn in_background(config: &LinkConfig) -> Done {
 
 /// The link meant: the one named, or the only one there is.
 fn name(given: Option<&str>, directory: &RunDirectory) -> Result<String, Failure> {
-    if let Some(name) = given {
-        return Ok(name.to_owned());
-    }
-    let mut names = directory.names();
-    match (names.pop(), names.is_empty()) {
-        (Some(name), true) => Ok(name),
-        (None, _) => Err(Failure::Usage("no link is up; `hitless link up IFACE` makes one".to_owned())),
-        (Some(last), false) => {
-            names.push(last);
-            Err(Failure::Usage(format!("which one? these are up: {}", names.join(", "))))
+    let names = directory.names().map_err(|error| unreachable(given.unwrap_or("links"), directory, &error))?;
+    match (given, names.as_slice()) {
+        (Some(given), names) if names.iter().any(|name| name == given) => Ok(given.to_owned()),
+        (Some(given), names) => {
+            // Most people name the interface that it protects.
+            let protects = |name: &&String| matches!(directory.ask(name, Ask::Status), Ok(Answer::Status(status)) if status.interface == given);
+            Ok(names.iter().find(protects).map_or(given, String::as_str).to_owned())
         }
+        (None, [name]) => Ok(name.clone()),
+        (None, []) => Err(Failure::Outside("no link is up; `hitless link up IFACE` makes one".to_owned())),
+        (None, names) => Err(Failure::Usage(format!("which one? these are up: {}", names.join(", ")))),
     }
 }
 
 fn unreachable(name: &str, directory: &RunDirectory, error: &io::Error) -> Failure {
     let why = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused if directory.notes(name).exists() => {
+            let passes = if directory.keeper(name).exists() { "frames pass unprotected" } else { "nothing passes" };
+            format!(
+                "its daemon is gone, {passes}; `hitless link up IFACE` adopts it, `hitless link down {name}` puts everything back"
+            )
+        }
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => "no daemon runs for it".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied; ask as root, or with sudo".to_owned(),
         _ => error.to_string(),
     };
-    Failure::Usage(format!("{name}: {why} ({})", directory.socket(name).display()))
+    Failure::Outside(format!("{name}: {why} ({})", directory.socket(name).display()))
 }
 
 fn status(given: Option<&str>) -> Result<Status, Failure> {
@@ -169,7 +179,7 @@ fn ask(args: &NameArg, ask: Ask) -> Done {
 
 /// Ends the daemon and waits until it has put everything back; does that itself if it is gone.
 fn down(args: &DownArgs) -> Done {
-    if args.unless_restarting && is_restarting(std::env::var("SERVICE_RESULT").ok().as_deref()) {
+    if args.unless_restarting && is_restarting(|name| std::env::var(name).ok()) {
         return Ok(());
     }
     let directory = RunDirectory::of_this_system();
@@ -177,11 +187,11 @@ fn down(args: &DownArgs) -> Done {
         Some(file) => Some(Wishes::read(file).map_err(Failure::Usage)?.name.unwrap_or_else(|| "hit0".to_owned())),
         None => args.link.name.clone(),
     };
-    let name = given.map_or_else(|| name(None, &directory), Ok)?;
+    let name = name(given.as_deref(), &directory)?;
     if let Err(error) = directory.ask(&name, Ask::Down) {
         use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
         let gone = matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset);
-        if gone && clean_up(&directory, &name)? {
+        if gone && put_back(&directory, &name)? {
             say(&format!("{name}: its daemon was gone; what it had changed is put back"));
             return Ok(());
         }
@@ -194,26 +204,42 @@ fn down(args: &DownArgs) -> Done {
         }
         // It may die on the way, too.
         let lock = directory.lock_name(&name).map_err(|error| Failure::Outside(error.to_string()))?;
-        if lock.is_some() {
-            return clean_up(&directory, &name).map(drop);
+        if let Some(lock) = lock {
+            return clean_up(&directory, &name, lock).map(drop);
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     Err(Failure::Outside(format!("{name} is still up after three seconds")))
 }
 
-/// Puts back what a daemon that is gone had changed. False if there is nothing.
-fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, Failure> {
+/// Puts back what a daemon that is gone had changed, once its keeper has done its part. False if there is nothing.
+fn put_back(directory: &RunDirectory, name: &str) -> Result<bool, Failure> {
+    if !directory.path().exists() {
+        return Ok(false);
+    }
+    for _ in 0..150 {
+        match directory.lock_name(name) {
+            Ok(Some(lock)) => return clean_up(directory, name, lock),
+            Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) => return Err(unreachable(name, directory, &error)),
+        }
+    }
+    Err(Failure::Outside(format!("{name}: a daemon is about to begin or to end; ask again")))
+}
+
+fn clean_up(directory: &RunDirectory, name: &str, lock: Lock) -> Result<bool, Failure> {
     let any = link::standin::clean_up(directory, name).map_err(|trouble| Failure::Outside(trouble.0))?;
     let _ = std::fs::remove_file(directory.socket(name));
+    drop(lock);
     directory.tidy(name);
     Ok(any)
 }
 
 /// Whether a service that ended so is started again at once: all but one that was asked to stop, be it that it did not in
-/// time.
-fn is_restarting(service_result: Option<&str>) -> bool {
-    !matches!(service_result, None | Some("success" | "timeout"))
+/// time, and one with wrong arguments. The service manager says how it ended.
+fn is_restarting(said: impl Fn(&str) -> Option<String>) -> bool {
+    let wrong_arguments = said("EXIT_CODE").as_deref() == Some("exited") && said("EXIT_STATUS").as_deref() == Some("2");
+    !wrong_arguments && !matches!(said("SERVICE_RESULT").as_deref(), None | Some("success" | "timeout"))
 }
 
 fn describe(status: &Status) -> String {
@@ -228,6 +254,7 @@ fn describe(status: &Status) -> String {
     let level = status.level.as_ref().map_or(String::new(), |level| format!(", now {level}"));
     row("mode", format!("{}{level}, {} copies of a retransmission", status.mode, status.copies));
     row("loss on the wire", format!("in {}, out {}", loss(status.loss_in), loss(status.loss_out)));
+    row("dropped here", dropped(status));
     row("recovered, given up", format!("{}, {}", thousands(status.recovered), thousands(status.given_up)));
     row(
         "recovery delay",
@@ -251,6 +278,14 @@ fn describe(status: &Status) -> String {
     row("backend", format!("{} and {}, seal {}", status.host_backend, status.wire_backend, status.seal));
     row("up for", format!("{:.0} s", status.up_seconds));
     format!("{} stands in for {}, MTU {}\n{table}", status.name, status.interface, status.mtu)
+}
+
+/// Frames that ended at this end, by reason.
+fn dropped(status: &Status) -> String {
+    let counted = link::metrics::REASONS.map(|reason| (reason, status.counters.get(reason).copied().unwrap_or(0)));
+    let some = counted.iter().filter(|(_, count)| *count > 0);
+    let some: Vec<String> = some.map(|(reason, count)| format!("{} {reason}", thousands(*count))).collect();
+    if some.is_empty() { "nothing".to_owned() } else { some.join(", ") }
 }
 
 fn counters(status: &Status) -> String {

@@ -48,6 +48,7 @@ impl Lab {
     fn hitless(&self, end: usize, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
         command.args(args).env("HITLESS_RUN_DIR", self.directory(end).path());
+        command.env(link::keeper::LAB, std::process::id().to_string());
         self.stage.ends[end].prepare(&mut command).unwrap();
         command
     }
@@ -461,9 +462,11 @@ fn bad_input_gets_one_line_with_the_fix_and_leaves_nothing_behind() {
     refused(&["up", "--config", &config], "line 2: unknown field `spede`");
     refused(&["up", "w0", "--mode", "fast"], "expected ordered, nonblocking or auto");
     refused(&["up", "w0", "--key", "/nonexistent"], "No such file");
-    refused(&["status"], "no link is up");
-    refused(&["down"], "no link is up");
-    refused(&["activate", "hit7"], "no daemon runs for it");
+    refused(&["up", "w0", "--mtu", "100"], "expected 576 to 65535");
+    refused(&["up", "w0", "--queue", "0B"], "expected at least");
+    failed(&["status"], "no link is up");
+    failed(&["down"], "no link is up");
+    failed(&["activate", "hit7"], "no daemon runs for it");
     set_mtu_and_state(&lab, 500, true);
     failed(&["up", "w0"], "too small");
     set_mtu_and_state(&lab, 1_600, false);

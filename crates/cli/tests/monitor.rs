@@ -354,6 +354,7 @@ impl Lab {
     fn at(&self, end: usize, args: &[&str]) -> Command {
         let mut command = self.hitless(&self.ends[end], args);
         command.env("HITLESS_RUN_DIR", self.directory(end).path());
+        command.env(link::keeper::LAB, std::process::id().to_string());
         command
     }
 

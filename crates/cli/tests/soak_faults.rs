@@ -30,8 +30,13 @@ fn bad_days_leave_nothing_unaccounted_for() {
     let count = |name: &str| totals[name].as_u64().unwrap();
     let parts = ["delivered", "given_up", "refused", "dropped", "unaccounted"].map(count);
     assert_eq!(count("sent"), parts.iter().sum::<u64>(), "{out}");
+    // Other problems (not protected again within five seconds) may be a machine's that has no time for us.
+    for problem in found["problems"].as_array().unwrap() {
+        let problem = problem.as_str().unwrap();
+        assert!(!problem.contains("exit code 2") && !problem.contains("did not end within"), "{problem}");
+    }
     let faults = found["faults"].as_array().unwrap();
-    assert!(faults.len() >= 2 && faults.iter().any(|fault| fault["keyed"] == true), "{out}");
+    assert!(faults.len() >= 8 && faults.iter().any(|fault| fault["keyed"] == true), "{out}");
     assert_eq!(found["seed"], 1);
 }
 
@@ -45,6 +50,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         (&["--faults", "--kinds", "kill,earthquake"], "--kinds \"earthquake\": expected one or more of kill, stop"),
         (&["--faults", "--for", "1s"], ": expected 5s to 1000h"),
         (&["--faults", "--lasting", "1h"], "expected 10ms to 10m"),
+        (&["--faults", "--lasting", "60s", "--for", "20s"], "--lasting 60s: --for must be 138s or more"),
         (&["--faults", "--backend", "pigeon"], "--backend pigeon"),
     ] {
         let output = soak(args);

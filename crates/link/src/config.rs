@@ -135,6 +135,10 @@ pub struct LinkConfig {
 
 impl LinkConfig {
     pub const MOST_FRAMES: u32 = 4_096;
+    /// The least that every IPv4 host must be able to receive.
+    pub const LEAST_MTU: u32 = 576;
+    /// A queue that has no room for a frame is a hole.
+    pub const LEAST_QUEUE: Bytes = Bytes::new(16_384);
 
     pub fn new(interface: impl Into<String>) -> Self {
         Self {
@@ -258,6 +262,12 @@ impl Wishes {
         };
         (config.take_over, config.mtu, config.pin) = (self.take_over.unwrap_or(false), self.mtu, self.pin);
         (config.dormant, config.wait) = (self.dormant.unwrap_or(false), self.wait.unwrap_or(false));
+        if let Some(mtu) = config.mtu.filter(|mtu| !(LinkConfig::LEAST_MTU..=65_535).contains(mtu)) {
+            return Err(format!("mtu: {mtu}: expected {} to 65535", LinkConfig::LEAST_MTU));
+        }
+        if let Some(queue) = config.queue.filter(|queue| *queue < LinkConfig::LEAST_QUEUE) {
+            return Err(format!("queue: {queue}: expected at least {}", LinkConfig::LEAST_QUEUE));
+        }
         config.window = self.window.unwrap_or(config.window);
         if !(16..=LinkConfig::MOST_FRAMES).contains(&config.window) {
             return Err(format!("window: expected 16 to {} frames", LinkConfig::MOST_FRAMES));

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use units::Prob;
 
 pub use crate::directory::RunDirectory;
-use crate::run::{Handle, Request};
+use crate::run::{Handle, Request, Silent};
 use crate::status::Status;
 use linux::serve::{self, Protocol};
 
@@ -107,9 +107,10 @@ impl<F: Fn(&str) -> serde_json::Result<String>> Protocol for Line<F> {
 fn answer(line: &str, link: &Handle) -> Answer {
     let done = |alive: bool| if alive { Answer::Done } else { Answer::Refused("the link has ended".to_owned()) };
     match serde_json::from_str(line) {
-        Ok(Ask::Status) => match link.status() {
-            Some(status) => Answer::Status(Box::new(status)),
-            None => done(false),
+        Ok(Ask::Status) => match link.prompt_status() {
+            Ok(status) => Answer::Status(Box::new(status)),
+            Err(Silent::Late) => Answer::Refused("the link does not answer; its daemon may be stopped".to_owned()),
+            Err(Silent::Ended) => done(false),
         },
         Ok(Ask::Activate) => done(link.ask(Request::Activate(None))),
         Ok(Ask::Protect { loss }) => match Prob::new(loss) {

@@ -20,13 +20,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::config::LinkConfig;
-use crate::control::ControlSocket;
+use crate::control::{Answer, Ask, ControlSocket};
 use crate::directory::{Lock, RunDirectory};
 use crate::keeper::Keeper;
 use crate::metrics;
 use crate::run::{self, Handle, Loop, Request};
 use crate::standin::{self, StandIn, Wire};
-use crate::status::Status;
+use crate::status::{Status, WAITING};
 use linux::Trouble;
 use linux::poll::{self, Readiness};
 
@@ -89,7 +89,7 @@ impl Stopper {
     }
 
     fn lock(&self) -> MutexGuard<'_, Stop> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -126,6 +126,18 @@ impl Daemon<'_> {
             self.check_interface()?;
         }
         let lock = self.lock()?;
+        let ended = self.run_alone();
+        drop(lock);
+        match ended {
+            Ok(()) => self.directory.tidy(&self.config.name),
+            // Its log says why.
+            Err(_) => self.directory.sweep(),
+        }
+        ended
+    }
+
+    /// The same, with nobody else on this interface or of this name.
+    fn run_alone(&mut self) -> Result<(), Ended> {
         let listener = match self.config.metrics {
             Some(address) => {
                 Some(linux::metrics::bind(address).map_err(|error| in_words(format!("metrics on {address}"), error))?)
@@ -147,8 +159,6 @@ impl Daemon<'_> {
                 Over::Stopped => break,
             }
         }
-        drop(lock);
-        self.directory.tidy(&self.config.name);
         Ok(())
     }
 
@@ -181,18 +191,32 @@ impl Daemon<'_> {
         unreachable!("the last attempt returns")
     }
 
-    /// False if the daemon is to stop instead.
+    /// False if the daemon is to stop instead. It can be asked how it is, and to stop, meanwhile.
     fn wait_for_interface(&mut self) -> Result<bool, Ended> {
-        let mut told = None;
+        if let Wire::Ready(_) = standin::find(&self.config.interface)? {
+            return Ok(true);
+        }
+        let sockets = (|| Ok((ControlSocket::bind(self.directory, &self.config.name)?, io::pipe()?)))();
+        let (control, (stop, stopper)) = sockets.map_err(|error: io::Error| in_words("the control socket", error))?;
+        let waiting = Waiting { config: self.config, stopper: self.stopper.clone(), why: Mutex::default() };
+        std::thread::scope(|scope| {
+            scope.spawn(|| control.listen(&stop, |line| serde_json::to_string(&waiting.answer(line))));
+            let found = self.look_out(&waiting.why);
+            drop(stopper);
+            found
+        })
+    }
+
+    fn look_out(&mut self, told: &Mutex<String>) -> Result<bool, Ended> {
         while !self.stopper.is_asked() {
             match standin::find(&self.config.interface)? {
                 Wire::Ready(_) => return Ok(true),
-                Wire::Absent(why) | Wire::Down(why) if told.as_ref() != Some(&why) => {
+                Wire::Absent(why) | Wire::Down(why) if *lock(told) != why => {
                     let text = format!("{why}; waiting for it");
                     // Whatever is ordered behind this service need not wait as well.
                     notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&text)]);
                     (self.tell)(&text);
-                    told = Some(why);
+                    *lock(told) = why;
                 }
                 Wire::Absent(_) | Wire::Down(_) => {}
                 Wire::Unsuitable(why) => return Err(Ended::Trouble(why)),
@@ -281,6 +305,43 @@ impl Daemon<'_> {
             Err(error) => Err(in_words(interface.clone(), error)),
         }
     }
+}
+
+/// A daemon that waits for its interface, as others see it.
+struct Waiting<'a> {
+    config: &'a LinkConfig,
+    stopper: Stopper,
+    /// What is wrong with the interface.
+    why: Mutex<String>,
+}
+
+impl Waiting<'_> {
+    fn answer(&self, line: &str) -> Answer {
+        let why = || lock(&self.why).clone();
+        match serde_json::from_str(line) {
+            Ok(Ask::Status) => Answer::Status(Box::new(Status {
+                name: self.config.name.clone(),
+                interface: self.config.interface.clone(),
+                pid: std::process::id(),
+                state: WAITING.to_owned(),
+                wanted: !self.config.dormant,
+                mode: self.config.mode.to_string(),
+                seal: self.config.sealing.to_string(),
+                problem: Some(why()),
+                ..Status::default()
+            })),
+            Ok(Ask::Down) => {
+                self.stopper.stop();
+                Answer::Done
+            }
+            Ok(_) => Answer::Refused(format!("{} waits for its interface: {}", self.config.name, why())),
+            Err(error) => Answer::Refused(format!("not a request: {error}")),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn in_words(what: impl fmt::Display, error: impl fmt::Display) -> Ended {

@@ -40,9 +40,19 @@ impl RunDirectory {
         fs::DirBuilder::new().recursive(true).mode(0o750).create(&self.path)
     }
 
-    /// Removes the log of a link that ended in order, and the directory if nothing is left in it.
+    /// Removes the log of a link that ended, and sweeps.
     pub fn tidy(&self, name: &str) {
         let _ = fs::remove_file(self.log(name));
+        self.sweep();
+    }
+
+    /// Removes locks that nobody has, and the directory if nothing is left in it.
+    pub fn sweep(&self) {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "lock")) {
+            // Left by a process that was killed; one that nobody has is removed when it is let go.
+            drop(lock_file(path).ok().flatten().map(|file| Lock { files: vec![file] }));
+        }
         if self.is_own && fs::remove_dir(&self.path).is_ok() {
             let _ = self.path.parent().map(fs::remove_dir);
         }
@@ -89,12 +99,15 @@ impl RunDirectory {
     }
 
     /// Links that seem to be up, by their sockets.
-    pub fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?.flatten(),
+        };
         let mut names: Vec<String> =
             entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".sock").map(str::to_owned)).collect();
         names.sort();
-        names
+        Ok(names)
     }
 
     /// Asks the daemon of a link. An error of kind `NotFound` or `ConnectionRefused` means there is none.

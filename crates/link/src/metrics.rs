@@ -17,13 +17,17 @@ use std::net::TcpListener;
 use linux::metrics::{Page, counter, counters, delays, gauge, gauges, serve, written};
 use prometheus_client::registry::Registry;
 
-use crate::run::Handle;
+use crate::run::{Handle, Silent};
 use crate::status::Status;
 
 /// Tells the metrics of a link until `stop` has something to read or is closed, or the link ends.
 pub fn serve_link(listener: &TcpListener, link: &Handle, stop: &PipeReader) -> io::Result<()> {
     serve(listener, stop, |path| {
-        let status = link.status()?;
+        let status = match link.prompt_status() {
+            Ok(status) => status,
+            Err(Silent::Late) => return Some(Page::text("503 Service Unavailable", "the link does not answer\n")),
+            Err(Silent::Ended) => return None,
+        };
         Some(match path {
             "/metrics" | "/" => Page::metrics(text(&status)),
             _ => Page::text("404 Not Found", "see /metrics\n"),

@@ -11,7 +11,7 @@
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use guard::session::State;
@@ -71,8 +71,19 @@ impl Handle {
     }
 
     pub fn status(&self) -> Option<Status> {
+        self.prompt_status().ok()
+    }
+
+    /// Tells a link that has ended from one that does not answer in time: its machine may have been stopped for a while.
+    pub fn prompt_status(&self) -> Result<Status, Silent> {
         let (answer, answered) = mpsc::channel();
-        self.ask(Request::Status(answer)).then(|| answered.recv_timeout(ANSWERED_WITHIN).ok()).flatten()
+        if !self.ask(Request::Status(answer)) {
+            return Err(Silent::Ended);
+        }
+        answered.recv_timeout(ANSWERED_WITHIN).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Silent::Late,
+            RecvTimeoutError::Disconnected => Silent::Ended,
+        })
     }
 
     pub fn take_recovery(&self) -> Option<Histogram<u64>> {
@@ -83,6 +94,13 @@ impl Handle {
     pub fn another(&self) -> io::Result<Self> {
         Ok(Self { requests: self.requests.clone(), wake: self.wake.try_clone()? })
     }
+}
+
+/// Why a link does not say how it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silent {
+    Ended,
+    Late,
 }
 
 /// The receiving end of a [`Handle`].
@@ -246,7 +264,10 @@ impl<'a> Loop<'a> {
     }
 
     fn sleep(&mut self, now: Time, most: Span) -> io::Result<()> {
-        match self.link.wait(now, most, self.requests.wake.as_raw_fd()) {
+        let waited = self.link.wait(now, most, self.requests.wake.as_raw_fd());
+        // A byte is written after each request. One that comes late, after the request was served, wakes the loop once more.
+        let _ = self.requests.wake.read(&mut [0; 64]);
+        match waited {
             Ok(()) => Ok(()),
             Err(error) => self.survive(error).map(drop),
         }
@@ -285,8 +306,6 @@ impl<'a> Loop<'a> {
     fn serve(&mut self, now: Time) -> bool {
         let mut stop = false;
         while let Ok(request) = self.requests.requests.try_recv() {
-            // One byte is written for each request; one that comes late wakes the loop once for nothing.
-            let _ = self.requests.wake.read(&mut [0; 64]);
             match request {
                 Request::Activate(loss) => {
                     if let Some(loss) = loss {

@@ -19,6 +19,8 @@ mod open;
 mod uppers;
 
 use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use guard::Params;
 use units::{Bytes, Prob, Rate};
@@ -253,8 +255,9 @@ impl StandIn {
 
     fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, Identity), Trouble> {
         let framing = Framing::new(self.mac, config.peer, seal);
-        let host = self.open_host()?;
+        // The wire first: if it cannot be had, a keeper goes on with the host's side.
         let (wire, wire_backend) = self.open_wire(config)?;
+        let host = self.open_host()?;
         let mtu = self.mtu + (frame::ETHERNET + frame::TAG) as u32 + 4;
         let class = if config.mode == Mode::NonBlocking { Class::NonBlocking } else { Class::Ordered };
         // Enough for a loss of 1e-3; what is measured changes it.
@@ -288,18 +291,38 @@ impl StandIn {
         Ok((Link::new(setup, host, wire), identity))
     }
 
+    fn relieve_keeper(&self) -> Option<OwnedFd> {
+        keeper::relieve(self.directory.as_ref()?, &self.name)
+    }
+
+    /// From the keeper that holds it, or anew. A keeper whose daemon has just ended may not be there to be relieved yet.
+    fn open_tap(&self) -> io::Result<Tap> {
+        let mut attempt = 1;
+        loop {
+            let tap = self
+                .relieve_keeper()
+                .map_or_else(|| Tap::open(&self.name), |kept| Tap::attached(kept.into(), &self.name));
+            match tap {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) && attempt < TAP_ATTEMPTS => {
+                    attempt += 1;
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                opened => return opened,
+            }
+        }
+    }
+
     fn open_host(&self) -> Result<Box<dyn Host>, Trouble> {
         let opened = |error: io::Error| Trouble(format!("open {}: {error}", self.name));
-        let kept = self.directory.as_ref().and_then(|directory| keeper::relieve(directory, &self.name));
         if self.host == HostBackend::Tap {
-            let tap = kept.map_or_else(|| Tap::open(&self.name), |kept| Tap::attached(kept.into(), &self.name));
-            let mut tap = tap.map_err(opened)?;
+            let mut tap = self.open_tap().map_err(opened)?;
             if self.is_failing_open() {
                 // What the former daemon did not fetch; the kernel has passed newer frames since.
                 tap.discard().map_err(opened)?;
             }
             return Ok(Box::new(tap));
         }
+        self.relieve_keeper();
         let far = self.netlink.existing_link(&far_end(&self.name))?;
         let options = Opened {
             vnet: true,
@@ -409,9 +432,12 @@ fn existing(netlink: &Netlink, interface: &str) -> Result<net::Link, Trouble> {
     }
 }
 
+/// Of opening a TAP that somebody has, every 10 ms: a keeper waits for its daemon's lock for a second at most.
+const TAP_ATTEMPTS: u32 = 150;
+
 /// The MTU that the wire leaves for the stand-in.
 fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32, Trouble> {
-    const LEAST: u32 = 576;
+    const LEAST: u32 = LinkConfig::LEAST_MTU;
     let interface = &config.interface;
     let most = wire.saturating_sub(overhead);
     match config.mtu {
@@ -421,7 +447,6 @@ fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32, Trouble> {
             mtu + overhead,
             mtu + overhead,
         ))),
-        Some(mtu) if mtu < LEAST => Err(Trouble(format!("--mtu {mtu}: expected at least {LEAST}"))),
         None if most < LEAST => Err(Trouble(format!(
             "{interface} has an MTU of {wire}, too small: the header takes {overhead} and at least {LEAST} must be left; \
              `ip link set dev {interface} mtu 1500`"

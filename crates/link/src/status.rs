@@ -86,6 +86,9 @@ impl Throughput {
     }
 }
 
+/// The state of a link whose daemon waits for its interface.
+pub const WAITING: &str = "waiting";
+
 impl Status {
     pub fn of(link: &Link, identity: &Identity, now: Time, throughput: &Throughput, problem: Option<String>) -> Self {
         let (endpoint, shell) = (link.endpoint(), link.shell());
@@ -124,6 +127,11 @@ impl Status {
             rx_bits_per_second: throughput.rates.1,
             counters: all_counters(link),
         }
+    }
+
+    /// Whether the daemon waits for its interface.
+    pub fn is_waiting(&self) -> bool {
+        self.state == WAITING
     }
 
     pub fn is_active(&self) -> bool {

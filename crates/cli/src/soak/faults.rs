@@ -45,6 +45,10 @@ fn plan(args: &SoakArgs) -> Result<FaultPlan, Failure> {
     let host = args.backend.parse().map_err(|error| Failure::Usage(format!("--backend {}: {error}", args.backend)))?;
     let duration = super::duration(args, Duration::from_mins(10))?;
     let lasting = args.lasting.map(lasting).transpose()?;
+    if let Some(lasting) = lasting.filter(|lasting| *lasting + Duration::from_secs(8) > duration / 2) {
+        let least = 2 * (lasting.as_secs() + 9);
+        return Err(Failure::Usage(format!("--lasting {}s: --for must be {least}s or more", lasting.as_secs_f64())));
+    }
     if let Some(logs) = &args.logs {
         std::fs::create_dir_all(logs).map_err(|error| Failure::Usage(format!("--logs {}: {error}", logs.display())))?;
     }

@@ -92,7 +92,11 @@ impl Lab {
 
     pub fn hitless(&self, end: usize, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
-        command.args(args).env("HITLESS_RUN_DIR", self.directory(end).path()).stdin(Stdio::null());
+        command
+            .args(args)
+            .env("HITLESS_RUN_DIR", self.directory(end).path())
+            .env(link::keeper::LAB, std::process::id().to_string())
+            .stdin(Stdio::null());
         self.ends[end].prepare(&mut command).unwrap();
         command
     }

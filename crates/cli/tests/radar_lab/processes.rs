@@ -86,6 +86,7 @@ impl Protected {
     pub fn up(lab: &Lab, end: usize) -> Self {
         let mut command = hitless(&lab.ends[end], &["link", "up", plug(end), "--take-over"]);
         command.env("HITLESS_RUN_DIR", directory(lab, end).path());
+        command.env(link::keeper::LAB, std::process::id().to_string());
         Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 

@@ -12,7 +12,6 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use super::Host;
-use linux::net::Netlink;
 use linux::offload::VnetHeader;
 
 /// From linux/if_tun.h.
@@ -36,9 +35,8 @@ const MOST_WAITING: u32 = 16_384;
 pub struct Tap {
     file: File,
     buffer: Box<[u8]>,
-    /// Where the interface's own counters are read.
-    netlink: Netlink,
-    index: u32,
+    /// By which the interface's own counters are found.
+    name: String,
     /// What it had dropped when this was last looked at.
     dropped: u64,
     /// What was thrown away since then.
@@ -57,11 +55,9 @@ impl Tap {
     /// The interface of this name, to which `file` is attached already.
     pub fn attached(file: File, name: &str) -> io::Result<Self> {
         set(&file, TUNSETOFFLOAD, OFFLOADS)?;
-        let netlink = Netlink::open()?;
-        let index = netlink.existing_link(name)?.index;
         // What was dropped while nobody was attached is not this one's to tell.
-        let dropped = netlink.statistics(index)?.tx_dropped;
-        Ok(Self { file, buffer: vec![0; LONGEST].into(), netlink, index, dropped, discarded: 0 })
+        let dropped = tx_dropped(name).unwrap_or(0);
+        Ok(Self { file, buffer: vec![0; LONGEST].into(), name: name.to_owned(), dropped, discarded: 0 })
     }
 
     /// Throws away what waits, and counts it among what was dropped: newer frames have passed it by.
@@ -116,14 +112,24 @@ impl Host for Tap {
     }
 
     fn overflowed(&mut self) -> u64 {
-        let Ok(statistics) = self.netlink.statistics(self.index) else { return 0 };
-        let before = std::mem::replace(&mut self.dropped, statistics.tx_dropped);
-        statistics.tx_dropped.saturating_sub(before) + std::mem::take(&mut self.discarded)
+        let now = tx_dropped(&self.name).unwrap_or(self.dropped);
+        let before = std::mem::replace(&mut self.dropped, now);
+        now.saturating_sub(before) + std::mem::take(&mut self.discarded)
     }
 
     fn error(&mut self) -> Option<io::Error> {
         None
     }
+}
+
+/// What an interface of this thread's namespace could not send. Read from a file: a question by netlink would wait for whoever
+/// changes interfaces, and frames with it.
+fn tx_dropped(name: &str) -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev").ok()?;
+    let of_name =
+        |line: &str| line.split_once(':').filter(|(of, _)| of.trim() == name).map(|(_, rest)| rest.to_owned());
+    // Eight columns of what came in, then bytes, packets, errors and drops of what went out.
+    table.lines().find_map(of_name)?.split_whitespace().nth(11)?.parse().ok()
 }
 
 fn attach(file: &File, name: &str) -> io::Result<()> {

@@ -21,10 +21,14 @@ const SETTLES: Duration = Duration::from_millis(5);
 /// Passes frames between the interfaces of a link whose daemon is gone. False if there is no such link.
 pub fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {
     let mut notes = Notes::read(directory, name)?;
-    let Some(interface) = notes.wire().map(str::to_owned) else { return Ok(false) };
+    let netlink = Netlink::open()?;
+    // Where nothing but the stand-in was changed, it says itself what it stands in for.
+    let stand_in = netlink.link(name)?;
+    let alias = stand_in.as_ref().and_then(super::stands_in_for);
+    let Some(interface) = notes.wire().or(alias).map(str::to_owned) else { return Ok(false) };
     notes.put(Change::FailedOpen { name: name.to_owned(), interface: interface.clone() });
     notes.write(directory, name).map_err(|error| Trouble(error.to_string()))?;
-    pass(&Netlink::open()?, &notes, name, &interface)
+    pass(&netlink, &notes, name, &interface)
 }
 
 /// What the kernel's own stack receives at the wire it goes on receiving.

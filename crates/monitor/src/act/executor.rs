@@ -104,7 +104,7 @@ impl Executor for ThisHost {
             return self.status(link, None);
         }
         let mut trouble = Ok(None);
-        for link in self.directory.names() {
+        for link in self.directory.names().map_err(|error| error.to_string())? {
             match self.status(&link, Some(port)) {
                 Ok(None) => {}
                 Ok(found) => return Ok(found),

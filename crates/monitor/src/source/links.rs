@@ -50,10 +50,12 @@ impl Source for Links {
     }
 
     fn read(&mut self, now: Moment, readings: &mut Vec<Reading>, troubles: &mut Vec<String>) -> io::Result<()> {
-        let names = self.directory.names();
+        let names = self.directory.names()?;
         self.bad.retain(|link, _| names.contains(link));
         for link in names {
             match self.directory.ask(&link, Ask::Status) {
+                // Of an interface that is waited for there is nothing to read.
+                Ok(Answer::Status(status)) if status.is_waiting() => {}
                 Ok(Answer::Status(status)) => readings.push(self.reading(&status, now)),
                 Ok(Answer::Refused(why)) => troubles.push(format!("{link}: {why}")),
                 Ok(Answer::Done) => troubles.push(format!("{link}: expected a status, was told that it is done")),

@@ -49,11 +49,9 @@ fn in_network(end: usize) -> net::Result<Vec<String>> {
     Ok(found)
 }
 
-/// A lock file stays: who removes one takes it from under the next daemon.
 fn files(daemon: &Supervisor<'_>) -> Vec<String> {
     let entries = fs::read_dir(daemon.directory.path()).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| !name.ends_with(".lock")).collect()
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 fn processes(daemon: &Supervisor<'_>) -> Vec<String> {

@@ -164,6 +164,7 @@ impl<'a> Supervisor<'a> {
         let log = File::options().create(true).append(true).open(&self.log).map_err(trouble)?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).env("HITLESS_RUN_DIR", self.directory.path());
+        command.env(link::keeper::LAB, std::process::id().to_string());
         command.args(launch.dormant.then_some("--dormant"));
         if let Some(seconds) = launch.clock_back {
             command.env(CLOCK_BACK, seconds.to_string());
