@@ -50,7 +50,14 @@ fn once(config: &Config, directory: &RunDirectory, json: bool) -> Result<ExitCod
     let sources = daemon::open_sources(config, directory, Mode::Replay).map_err(Failure::Usage)?;
     let clock = SystemClock::start();
     let looked = daemon::look_once(config, sources, || clock.now(), std::thread::sleep);
-    let (ports, troubles) = looked.map_err(|error| Failure::Outside(error.to_string()))?;
+    let (ports, troubles) = match looked {
+        Ok(looked) => looked,
+        // Not 1, which would say that a port is corrupting.
+        Err(error) => {
+            say(&format!("error: {error}"));
+            return Ok(ExitCode::from(NOTHING_JUDGED));
+        }
+    };
     troubles.iter().for_each(|line| say(line));
     if let Some(missing) = config.named().find(|name| ports.iter().all(|looked| looked.port != **name)) {
         return Err(Failure::Usage(format!("{missing}: nothing is known of this port")));
@@ -118,7 +125,7 @@ fn watch(config: Config, directory: &RunDirectory, json: bool) -> Result<(), Fai
     let metrics = match config.metrics {
         Some(address) => {
             let bound = linux::metrics::bind(address);
-            Some(bound.map_err(|error| Failure::Usage(format!("metrics on {address}: {error}")))?)
+            Some(bound.map_err(|error| Failure::Outside(format!("metrics on {address}: {error}")))?)
         }
         None => None,
     };
@@ -162,9 +169,9 @@ fn control(config: &Config, directory: &RunDirectory) -> Result<Option<Control>,
     let path = directory.path().display();
     match (error.kind(), config.action) {
         (io::ErrorKind::AddrInUse, Action::Protect) => {
-            Err(Failure::Usage(format!("a monitor runs here already ({path}); two would undo each other's work")))
+            Err(Failure::Outside(format!("a monitor runs here already ({path}); two would undo each other's work")))
         }
-        (_, Action::Protect) => Err(Failure::Usage(format!("{path}: {error}; acting needs root, or sudo"))),
+        (_, Action::Protect) => Err(Failure::Outside(format!("{path}: {error}; acting needs root, or sudo"))),
         (_, Action::None) => {
             say(&format!("`hitless monitor clear` will not reach this one: {path}: {error}"));
             Ok(None)

@@ -27,7 +27,7 @@ pub fn run(args: &CaptureArgs) -> Done {
     }
     let both_ways = linux::packet::Opened { outgoing_too: true, ..wire_socket(link.mtu, 4_096) };
     let mut socket = PacketSocket::open(link.index, &both_ways).map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => Failure::Usage(format!("{error}; capturing needs root, or sudo")),
+        ErrorKind::PermissionDenied => Failure::Outside(format!("{error}; capturing needs root, or sudo")),
         _ => outside(error),
     })?;
     let mut capture = Capture::create(&args.write, &[&args.interface])

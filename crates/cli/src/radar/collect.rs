@@ -70,7 +70,7 @@ fn inlet(args: &CollectArgs) -> Result<Inlet, Failure> {
     let text = args.listen.as_deref().unwrap_or_default();
     let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--listen {text}: {why}"));
     let address = link::config::parse_address(text).ok_or_else(|| wrong(&"expected ADDRESS:PORT, or a port"))?;
-    Inlet::listen(address).map_err(|error| wrong(&error))
+    Inlet::listen(address).map_err(|error| Failure::Outside(format!("--listen {text}: {error}")))
 }
 
 fn compare(

@@ -87,7 +87,7 @@ fn from_interface(name: &str, until: Option<Duration>, slots: &mut Slots, told: 
     let link = link.map_err(|error| Failure::Usage(error.to_string()))?;
     let opened = Opened { outgoing_too: true, longest: SNAP, ..wire_socket(link.mtu, 16_384) };
     let socket = PacketSocket::open(link.index, &opened).map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => Failure::Usage(format!("{error}; counting flows needs root, or sudo")),
+        ErrorKind::PermissionDenied => Failure::Outside(format!("{error}; counting flows needs root, or sudo")),
         _ => outside(error),
     })?;
     let mut socket = socket.only_beginnings();
