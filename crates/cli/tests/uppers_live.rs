@@ -3,7 +3,10 @@
 
 mod cable_lab;
 
-use cable_lab::{Lab, address, transfer};
+use std::fs;
+use std::process::{Command, Stdio};
+
+use cable_lab::{Daemon, Lab, address, transfer, wait_for};
 use linux::net::Namespace;
 
 /// A lab whose left end is a bridge between the wire and a guest, who has the left end's address.
@@ -143,6 +146,91 @@ fn routes_of_other_tables_rules_and_written_down_neighbours_move_with_a_take_ove
     let (code, said) = lab.run(0, &["link", "down"]);
     assert_eq!(code, 0, "{said}");
     assert_eq!(seen(), before);
+}
+
+/// Everything that stands on an interface, comparable between the wire and its stand-in; nothing if it is not there.
+fn standing(lab: &Lab, name: &str) -> Option<String> {
+    lab.with(0, |netlink| {
+        let link = netlink.link(name).unwrap()?;
+        let port = (link.master, netlink.port_settings(link.index).unwrap());
+        let rules = netlink.rules_renamed(name, "any").unwrap();
+        let neighbours = netlink.static_neighbours(link.index).unwrap();
+        let addresses = netlink.addresses(link.index).unwrap();
+        let addresses: Vec<_> =
+            addresses.iter().filter(|address| address.ip().is_ipv4()).map(|a| a.to_string()).collect();
+        Some(format!("{port:?} {rules:?} {neighbours:?} {addresses:?}"))
+    })
+}
+
+/// `link up w0 --take-over` under `strace`, which is given these arguments.
+fn traced(lab: &Lab, args: &[&str]) -> Daemon {
+    let up = lab.hitless(0, &["link", "up", "w0", "--take-over"]);
+    let mut strace = Command::new("strace");
+    strace.args(["-qq", "-e", "trace=write"]).args(args).arg(up.get_program()).args(up.get_args());
+    strace.env("HITLESS_RUN_DIR", lab.directory(0).path()).stdin(Stdio::null()).stderr(Stdio::null());
+    lab.ends[0].prepare(&mut strace).unwrap();
+    Daemon(strace.spawn().unwrap())
+}
+
+fn take_down(lab: &Lab, daemon: &mut Daemon) {
+    let (code, said) = lab.run(0, &["link", "down"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(daemon.0.wait().unwrap().success());
+}
+
+/// Which of the writes until a link is up change the kernel's configuration, or the notes: their numbers, from 1 on.
+fn changing_writes(lab: &Lab) -> Vec<usize> {
+    let log = lab.folder.join("writes");
+    let mut daemon = traced(lab, &["-xx", "-s", "6", "-o", log.to_str().unwrap()]);
+    wait_for("the daemon to answer", || lab.status(0).is_some(), String::new);
+    let writes = fs::read_to_string(&log).unwrap();
+    take_down(lab, &mut daemon);
+    let is_change = |line: &str| {
+        let text = line.split('"').nth(1).unwrap_or_default();
+        let bytes: Vec<u8> = text.split("\\x").skip(1).map(|hex| u8::from_str_radix(hex, 16).unwrap()).collect();
+        match bytes[..] {
+            // `nlmsghdr`: of rtnetlink's kinds, every fourth asks and the others change.
+            [_, _, 0, 0, kind, 0] if kind >= 16 => kind % 4 != 2,
+            _ => bytes.starts_with(b"{\"chan"),
+        }
+    };
+    writes.lines().enumerate().filter(|(_, line)| is_change(line)).map(|(at, _)| at + 1).collect()
+}
+
+#[test]
+fn a_crash_at_any_change_to_what_stands_on_w0_is_put_right_by_the_next_up_and_down() {
+    if !testkit::installed("strace") || !testkit::installed("ip") {
+        return;
+    }
+    let Some(lab) = Lab::new(1_600) else { return };
+    lab.give_address(0, "w0");
+    lab.ip(0, "link add br0 type bridge");
+    lab.ip(0, "link set br0 up");
+    lab.ip(0, "link set w0 master br0");
+    lab.ip(0, "link set w0 type bridge_slave cost 77 isolated on");
+    lab.ip(0, "rule add iif w0 lookup 100 pref 500");
+    lab.ip(0, "neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev w0 nud permanent");
+    let before = standing(&lab, "w0");
+    let changes = changing_writes(&lab);
+    assert!(changes.len() > 30, "{changes:?}");
+    let crash = |nth: usize| {
+        let mut daemon = traced(&lab, &["-o", "/dev/null", "-e", &format!("inject=write:signal=SIGKILL:when={nth}")]);
+        assert!(!daemon.0.wait().unwrap().success(), "write {nth}");
+    };
+    for (at, nth) in changes.into_iter().enumerate() {
+        crash(nth);
+        let mut next = lab.up(0, &["--take-over"]);
+        assert_eq!(standing(&lab, "hit0"), before, "up after a crash at write {nth}");
+        take_down(&lab, &mut next);
+        assert_eq!((standing(&lab, "w0"), standing(&lab, "hit0")), (before.clone(), None), "write {nth}");
+        // Every third only: each costs a quarter of a second.
+        if at % 3 == 0 {
+            crash(nth);
+            // There may be nothing to put back yet.
+            lab.run(0, &["link", "down", "hit0"]);
+            assert_eq!(standing(&lab, "w0"), before, "down after a crash at write {nth}");
+        }
+    }
 }
 
 #[test]

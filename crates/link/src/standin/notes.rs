@@ -34,13 +34,19 @@ pub enum Change {
         to: String,
         bridge: String,
         settings: Vec<PortSetting>,
+        #[serde(default = "done")]
+        done: bool,
     },
     CopiedRules {
         rules: Vec<Vec<u8>>,
+        #[serde(default = "done")]
+        done: bool,
     },
     CopiedNeighbours {
         interface: String,
         neighbours: Vec<(IpAddr, [u8; 6])>,
+        #[serde(default = "done")]
+        done: bool,
     },
     SwitchedOffFeatures {
         interface: String,
@@ -98,9 +104,11 @@ impl Change {
                 Some(_) => netlink.set_offload(interface, Offload::Gro, true),
                 None => Ok(()),
             },
-            Self::MovedPort { from, to, bridge, settings } => uppers::return_port(netlink, from, to, bridge, settings),
-            Self::CopiedRules { rules } => uppers::delete_rules(netlink, rules),
-            Self::CopiedNeighbours { interface, neighbours } => {
+            Self::MovedPort { from, to, bridge, settings, .. } => {
+                uppers::return_port(netlink, from, to, bridge, settings)
+            }
+            Self::CopiedRules { rules, .. } => uppers::delete_rules(netlink, rules),
+            Self::CopiedNeighbours { interface, neighbours, .. } => {
                 uppers::return_neighbours(netlink, interface, neighbours)
             }
             Self::SwitchedOffFeatures { interface, features } => offloads::switch_on(netlink, interface, features),

@@ -120,51 +120,86 @@ impl StandIn {
     }
 
     /// Gives the stand-in, of this index, the interface's place in its bridge, and the rules and neighbours that name it. Call
-    /// it before addresses are taken over.
+    /// it before addresses are taken over. What an earlier daemon noted and did not finish is done again.
     pub(super) fn take_place(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
         if !config.take_over {
             return Ok(());
         }
-        let wire = self.netlink.existing_link(&config.interface)?;
-        if let Some(bridge) = wire.master {
-            let settings = self.netlink.port_settings(self.wire_index)?;
-            let links = self.netlink.links()?;
-            let bridge = links.into_iter().find(|link| link.index == bridge);
-            let Some(bridge) = bridge else { return Err(Trouble(format!("the bridge of {} is gone", wire.name))) };
-            let (from, to) = (wire.name, self.name.clone());
-            self.remarks.push(format!("{to} is the port of {} instead of {from}", bridge.name));
-            self.note(Change::MovedPort { from, to, bridge: bridge.name, settings: settings.clone() })?;
-            // Not both at once: the bridge would be a loop.
-            self.netlink.set_master(self.wire_index, None)?;
-            self.netlink.make_port(index, bridge.index, &settings)?;
-        }
+        self.leave_bridge(config)?;
+        self.become_port(index)?;
         self.copy_rules(config)?;
         self.copy_neighbours(config, index)
     }
 
-    fn copy_rules(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
-        let rules = self.netlink.rules_renamed(&config.interface, &self.name)?;
-        let noted = self.notes.changes.iter().any(|change| matches!(change, Change::CopiedRules { .. }));
-        if rules.is_empty() || noted {
-            return Ok(());
-        }
-        let bytes = rules.iter().map(|rule| rule.as_bytes().to_vec()).collect();
-        self.note(Change::CopiedRules { rules: bytes })?;
-        rules.iter().try_for_each(|rule| self.netlink.add_rule(rule))?;
-        Ok(())
+    /// Takes the interface out of its bridge, if it is in one. Not both at once: the bridge would be a loop.
+    fn leave_bridge(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
+        let wire = self.netlink.existing_link(&config.interface)?;
+        let Some(bridge) = wire.master else { return Ok(()) };
+        let settings = self.netlink.port_settings(self.wire_index)?;
+        let bridge = self.netlink.links()?.into_iter().find(|link| link.index == bridge);
+        let Some(bridge) = bridge else { return Err(Trouble(format!("the bridge of {} is gone", wire.name))) };
+        let (from, to) = (wire.name, self.name.clone());
+        self.note(Change::MovedPort { from, to, bridge: bridge.name, settings, done: false })?;
+        Ok(self.netlink.set_master(self.wire_index, None)?)
     }
 
-    /// Noted, because an interface forgets them all when its last address is taken away.
-    fn copy_neighbours(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
-        let neighbours = self.netlink.static_neighbours(self.wire_index)?;
-        let noted = self.notes.changes.iter().any(|change| matches!(change, Change::CopiedNeighbours { .. }));
-        if neighbours.is_empty() || noted {
+    /// Makes the stand-in the port that is noted, unless it is that already or somebody has given it another place since.
+    fn become_port(&mut self, index: u32) -> Result<(), Trouble> {
+        let noted = self.notes.changes.iter().find(|change| matches!(change, Change::MovedPort { .. }));
+        let Some(Change::MovedPort { from, to, bridge, settings, done }) = noted.cloned() else { return Ok(()) };
+        let Some(place) = self.netlink.link(&bridge)? else { return Ok(()) };
+        let master = self.netlink.existing_link(&to)?.master;
+        if master.is_some_and(|master| done || master != place.index) {
             return Ok(());
         }
-        let interface = config.interface.clone();
-        self.note(Change::CopiedNeighbours { interface, neighbours: neighbours.clone() })?;
-        neighbours.into_iter().try_for_each(|(ip, mac)| self.netlink.add_neighbour(index, ip, mac))?;
-        Ok(())
+        self.netlink.make_port(index, place.index, &settings)?;
+        self.remarks.push(format!("{to} is the port of {bridge} instead of {from}"));
+        self.note(Change::MovedPort { from, to, bridge, settings, done: true })
+    }
+
+    /// Rules go by names: they stay even if the stand-in has to be made anew.
+    fn copy_rules(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
+        let noted = self.notes.changes.iter().find_map(|change| match change {
+            Change::CopiedRules { rules, done } => Some((rules.clone(), *done)),
+            _ => None,
+        });
+        let rules = match noted {
+            Some((_, true)) => return Ok(()),
+            Some((rules, false)) => rules,
+            None => {
+                let rules = self.netlink.rules_renamed(&config.interface, &self.name)?;
+                rules.iter().map(|rule| rule.as_bytes().to_vec()).collect()
+            }
+        };
+        if rules.is_empty() {
+            return Ok(());
+        }
+        self.note(Change::CopiedRules { rules: rules.clone(), done: false })?;
+        parsed(&rules).try_for_each(|rule| self.netlink.add_rule(&rule))?;
+        self.note(Change::CopiedRules { rules, done: true })
+    }
+
+    /// Noted, because an interface forgets them all when its last address is taken away. A stand-in that has none lost them,
+    /// or was made anew; one that has some may have better ones by now.
+    fn copy_neighbours(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
+        let noted = self.notes.changes.iter().find_map(|change| match change {
+            Change::CopiedNeighbours { neighbours, done, .. } => Some((neighbours.clone(), *done)),
+            _ => None,
+        });
+        let neighbours = match noted {
+            Some((_, true)) if !self.netlink.static_neighbours(index)?.is_empty() => return Ok(()),
+            Some((neighbours, _)) => neighbours,
+            None => self.netlink.static_neighbours(self.wire_index)?,
+        };
+        if neighbours.is_empty() {
+            return Ok(());
+        }
+        let interface = &config.interface;
+        let change =
+            |done| Change::CopiedNeighbours { interface: interface.clone(), neighbours: neighbours.clone(), done };
+        self.note(change(false))?;
+        neighbours.iter().try_for_each(|(ip, mac)| self.netlink.add_neighbour(index, *ip, *mac))?;
+        self.note(change(true))
     }
 }
 
@@ -174,21 +209,27 @@ pub fn return_neighbours(netlink: &Netlink, interface: &str, neighbours: &[(IpAd
     neighbours.iter().try_for_each(|(ip, mac)| netlink.add_neighbour(link.index, *ip, *mac))
 }
 
-/// Puts a port back, as far as it is not back already or its bridge is gone.
+/// Puts a port back, with its settings, unless it has another place by now or its bridge is gone.
 pub fn return_port(netlink: &Netlink, from: &str, to: &str, bridge: &str, settings: &[PortSetting]) -> net::Result<()> {
     let (Some(from), Some(bridge)) = (netlink.link(from)?, netlink.link(bridge)?) else { return Ok(()) };
     if let Some(to) = netlink.link(to)?.filter(|to| to.master == Some(bridge.index)) {
         netlink.set_master(to.index, None)?;
     }
     match from.master {
-        None => netlink.make_port(from.index, bridge.index, settings),
         // Somebody has given it another place since.
-        Some(_) => Ok(()),
+        Some(other) if other != bridge.index => Ok(()),
+        // It may have its place and not yet all of its settings: an earlier daemon was killed in between.
+        _ => netlink.make_port(from.index, bridge.index, settings),
     }
 }
 
 pub fn delete_rules(netlink: &Netlink, rules: &[Vec<u8>]) -> net::Result<()> {
-    rules.iter().cloned().filter_map(Rule::from_bytes).try_for_each(|rule| netlink.delete_rule(&rule))
+    parsed(rules).try_for_each(|rule| netlink.delete_rule(&rule))
+}
+
+/// Rules as they were noted.
+fn parsed(rules: &[Vec<u8>]) -> impl Iterator<Item = Rule> {
+    rules.iter().cloned().filter_map(Rule::from_bytes)
 }
 
 #[cfg(test)]
