@@ -43,6 +43,7 @@ pub fn run(args: &WireArgs, json: bool) -> Done {
     let netlink = Netlink::open().map_err(usage)?;
     let ends = [interface(&netlink, &args.a)?, interface(&netlink, &args.b)?];
     let _claims = [claim(&ends[0])?, claim(&ends[1])?];
+    take_up_dead_wire(&netlink, &ends)?;
     let (stop, stopper) = std::io::pipe().map_err(|error| Failure::Outside(error.to_string()))?;
     let mut stopper = Some(stopper);
     // Failing to listen leaves Ctrl-C to end it at once.
@@ -72,6 +73,24 @@ fn claim(link: &Link) -> Result<Claim, Failure> {
             "{name} is the end of another `hitless wire` already; end that one, or choose another interface"
         ))
     })
+}
+
+/// A wire in the kernel outlives a process that was killed, and would forward every frame beside the new one. Nobody uses it:
+/// the interfaces are claimed.
+fn take_up_dead_wire(netlink: &Netlink, ends: &[Link; 2]) -> Result<(), Failure> {
+    let mut freed = Vec::new();
+    for end in ends {
+        match netlink.take_up_wire(end.index) {
+            Ok(true) => freed.push(end.name.as_str()),
+            // What permission the wire needs it says itself.
+            Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => return Err(usage(error)),
+            Ok(false) | Err(_) => {}
+        }
+    }
+    if !freed.is_empty() {
+        say(&format!("removed from {} what a killed `hitless wire --in-kernel` left there", freed.join(" and ")));
+    }
+    Ok(())
 }
 
 fn lanes(args: &WireArgs) -> Result<[Lane; 2], Failure> {

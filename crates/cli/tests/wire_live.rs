@@ -3,11 +3,15 @@
 mod cable_lab;
 
 use std::fs::{self, File};
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use cable_lab::{Daemon, address, outcome, transfer, wait_for};
-use linux::net::{Address, Namespace, Netlink};
+use lab::load::witness;
+use linux::net::{Address, Namespace, Netlink, Qdisc};
 
 /// Two hosts, `w0` and `w1`, and between them a third with an end of each cable: `x0` and `x1`. Nothing joins these yet.
 struct Hosts {
@@ -135,4 +139,59 @@ fn a_second_wire_on_the_same_interfaces_is_refused_until_the_first_has_ended() {
     first.0.wait().unwrap();
     let _next = hosts.start(&[]);
     hosts.transfer_both_ways(100_000);
+}
+
+/// Numbered datagrams from one host to the other for a while: how many were sent, and what became of them.
+fn witnessed(hosts: &Hosts, from: usize) -> (u64, witness::WitnessReport) {
+    let sockets = [0, 1].map(|end| hosts.ends[end].with(|| UdpSocket::bind((address(end), 9_000)).unwrap()).unwrap());
+    let to = sockets[1 - from].local_addr().unwrap();
+    let (sent_all, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| witness::receive(&sockets[1 - from], &over));
+        let sender = scope.spawn(|| witness::send(&sockets[from], to, 500, 1_000, &sent_all));
+        std::thread::sleep(Duration::from_millis(500));
+        sent_all.store(true, Ordering::Relaxed);
+        let sent = sender.join().unwrap().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        over.store(true, Ordering::Relaxed);
+        (sent, receiver.join().unwrap().unwrap())
+    })
+}
+
+#[test]
+fn what_a_killed_wire_in_the_kernel_left_is_removed_by_the_next_wire() {
+    let Some(hosts) = Hosts::new("killed") else { return };
+    let has_filters = || {
+        let asked = hosts.middle.with(|| {
+            let netlink = Netlink::open().unwrap();
+            ["x0", "x1"].map(|end| {
+                let index = netlink.existing_link(end).unwrap().index;
+                netlink.qdisc_statistics(index, Qdisc::Clsact).unwrap().is_some()
+            })
+        });
+        asked.unwrap()
+    };
+    for next in [&[][..], &["--in-kernel"]] {
+        let mut killed = hosts.start(&["--in-kernel", "--rate", "1M", "--loss", "0.1"]);
+        killed.0.kill().unwrap();
+        killed.0.wait().unwrap();
+        assert_eq!(has_filters(), [true, true]);
+        let mut wire = hosts.start(next);
+        let said = fs::read_to_string(hosts.folder.join("said")).unwrap();
+        assert!(said.starts_with("removed from x0 and x1 what a killed"), "{said}");
+        for from in 0..2 {
+            let (sent, report) = witnessed(&hosts, from);
+            assert!(sent > 50, "{sent}");
+            assert_eq!((report.received, report.duplicates), (sent, 0), "{next:?} from {from}: {report:?}");
+        }
+        let interrupt = format!("kill -INT {}", wire.0.id());
+        assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+        assert!(wire.0.wait().unwrap().success());
+        assert_eq!(has_filters(), [false, false]);
+        let left = |end: &str| {
+            let netlink = Netlink::open().unwrap();
+            netlink.take_up_wire(netlink.existing_link(end).unwrap().index).unwrap()
+        };
+        assert_eq!(hosts.middle.with(|| ["x0", "x1"].map(left)).unwrap(), [false, false], "nothing is left");
+    }
 }

@@ -1,4 +1,7 @@
 //! A wire in the kernel: traffic control on the two interfaces drops, forwards and limits.
+//!
+//! It outlives a process that is killed. Whoever holds an interface's [`Claim`](super::Claim) knows that no such wire is in
+//! use there, and takes up what is left with [`Netlink::take_up_wire`].
 
 use units::{Bytes, Prob, Rate};
 
@@ -10,8 +13,6 @@ use linux::net::{self, Netlink, Qdisc};
 pub struct KernelWire<'a> {
     netlink: &'a Netlink,
     ends: [u32; 2],
-    made_clsact: [bool; 2],
-    has_rate: bool,
     before: [LaneCounters; 2],
 }
 
@@ -23,11 +24,9 @@ impl<'a> KernelWire<'a> {
         rate: Option<Rate>,
         queue: Bytes,
     ) -> net::Result<Self> {
-        let has_rate = rate.is_some();
-        let before = [LaneCounters::default(); 2];
-        let mut wire = Self { netlink, ends, made_clsact: [false; 2], has_rate, before };
+        let mut wire = Self { netlink, ends, before: [LaneCounters::default(); 2] };
         for from in 0..2 {
-            wire.made_clsact[from] = netlink.add_clsact(ends[from])?;
+            netlink.make_room_for_wire(ends[from])?;
             netlink.corrupt(ends[from], losses[from].get())?;
             netlink.forward(ends[from], ends[1 - from])?;
             if let Some(rate) = rate {
@@ -75,12 +74,9 @@ impl<'a> KernelWire<'a> {
 
 impl Drop for KernelWire<'_> {
     fn drop(&mut self) {
-        for (end, made_clsact) in self.ends.into_iter().zip(self.made_clsact) {
+        for end in self.ends {
             // An interface that went away took its filters along.
-            let _ = if made_clsact { self.netlink.delete_clsact(end) } else { self.netlink.take_up_wire(end) };
-            if self.has_rate {
-                let _ = self.netlink.delete_root(end);
-            }
+            let _ = self.netlink.take_up_wire(end);
         }
     }
 }

@@ -7,6 +7,8 @@
 //!                                                └ root: tbf
 //! ```
 //!
+//! These have handles that nobody else uses, so that what a killed process left is told from what belongs to others.
+//!
 //! Classic BPF does all of it: every kernel has `cls_bpf` where `matchall` or `netem` may be missing,
 //! and it needs no privilege beyond the namespace. Loss belongs in the middle: a packet socket at
 //! either end sees a frame before that end's own ingress filters do.
@@ -72,7 +74,8 @@ const CLSACT_HANDLE: u32 = 0xffff_0000;
 const CLSACT_INGRESS: u32 = 0xffff_fff2;
 const CLSACT_EGRESS: u32 = 0xffff_fff3;
 const ROOT: u32 = 0xffff_ffff;
-const TBF_HANDLE: u32 = 0x0001_0000;
+/// Numbers of our own: `tc` calls a rate limit that somebody else sets `1:`.
+const TBF_HANDLE: u32 = 0x6877_0000;
 const FIFO_HANDLE: u32 = 0x0002_0000;
 
 const BPF_ACTION: u16 = 1;
@@ -108,10 +111,15 @@ const RANDOM: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
 const ALWAYS_DROP: [Instruction; 1] = [(RETURN, 0, 0, ACT_SHOT)];
 const ALL: [Instruction; 1] = [(RETURN, 0, 0, u32::MAX)];
 
+const GO_ON: [Instruction; 1] = [(RETURN, 0, 0, ACT_UNSPEC)];
+
+/// The priorities of a wire's filters. The last only marks clsact as made for the wire: nothing comes past `FORWARD`.
 const CORRUPT: u16 = 1;
 const FORWARD: u16 = 2;
+const ROOM: u16 = 3;
 const HANDLE: u32 = 1;
-/// A number of our own, so that a filter somebody else has at the same priority stays.
+/// Numbers of our own, so that a filter somebody else has at the same priority stays.
+const WIRE_HANDLE: u32 = 0x6869_7477;
 const DROP_ALL_HANDLE: u32 = 0x6869_746c;
 
 const CREATE: i32 = libc::NLM_F_CREATE;
@@ -214,35 +222,17 @@ impl Netlink {
             (RETURN, 0, 0, ACT_SHOT),
         ];
         let program: &[Instruction] = match threshold {
-            0 => return self.delete_if_there(index, CORRUPT),
+            0 => return self.delete_of_wire(index, CORRUPT).map(drop),
             u32::MAX => &ALWAYS_DROP,
             _ => &random,
         };
-        self.set_filter(
-            index,
-            Filter {
-                direction: Direction::Ingress,
-                priority: CORRUPT,
-                handle: HANDLE,
-                program,
-                then: Then::AsReturned,
-            },
-        )
+        self.set_filter(index, of_wire(CORRUPT, program, Then::AsReturned))
     }
 
     /// Sends what arrives, and was not dropped, out of `to`.
     pub fn forward(&self, index: u32, to: u32) -> Result<()> {
         self.add_clsact(index)?;
-        self.set_filter(
-            index,
-            Filter {
-                direction: Direction::Ingress,
-                priority: FORWARD,
-                handle: HANDLE,
-                program: &ALL,
-                then: Then::Redirect(to),
-            },
-        )
+        self.set_filter(index, of_wire(FORWARD, &ALL, Then::Redirect(to)))
     }
 
     /// Lets frames of these lengths that leave `index` arrive on `to`, its other end, although they are too long for it:
@@ -260,17 +250,51 @@ impl Netlink {
         self.set_filter(index, Filter { direction, priority: FORWARD, handle: HANDLE, program: &program, then })
     }
 
-    /// Takes away what [`Netlink::corrupt`] and [`Netlink::forward`] put there.
-    pub fn take_up_wire(&self, index: u32) -> Result<()> {
-        self.delete_if_there(index, CORRUPT)?;
-        self.delete_if_there(index, FORWARD)
+    /// Makes room for a wire's filters that [`Netlink::take_up_wire`] takes away together with them.
+    pub fn make_room_for_wire(&self, index: u32) -> Result<()> {
+        if self.add_clsact(index)? {
+            self.set_filter(index, of_wire(ROOM, &GO_ON, Then::AsReturned))?;
+        }
+        Ok(())
     }
 
-    fn delete_if_there(&self, index: u32, priority: u16) -> Result<()> {
-        match self.delete_filter(index, Direction::Ingress, priority, Some(HANDLE)) {
-            Err(error) if error.is_any_of(&[libc::ENOENT]) => Ok(()),
-            result => result,
+    /// Takes away what [`Netlink::corrupt`], [`Netlink::forward`] and [`Netlink::set_tbf`] put there, and the room that was
+    /// made for it if nobody else's filters are in it. False if there was nothing.
+    pub fn take_up_wire(&self, index: u32) -> Result<bool> {
+        let mut found = self.delete_of_wire(index, CORRUPT)?;
+        found |= self.delete_of_wire(index, FORWARD)?;
+        found |= self.delete_tbf(index)?;
+        if self.delete_of_wire(index, ROOM)? {
+            found = true;
+            if !self.has_filters(index)? {
+                self.delete_clsact(index)?;
+            }
         }
+        Ok(found)
+    }
+
+    /// False if it is not there.
+    fn delete_of_wire(&self, index: u32, priority: u16) -> Result<bool> {
+        was_there(self.delete_filter(index, Direction::Ingress, priority, Some(WIRE_HANDLE)))
+    }
+
+    /// False if the root is another's: the kernel compares handle and kind.
+    fn delete_tbf(&self, index: u32) -> Result<bool> {
+        let request = Request::new(libc::RTM_DELQDISC, 0, &header(index, TBF_HANDLE, ROOT, 0));
+        let request = request.string(libc::TCA_KIND, "tbf");
+        was_there(self.execute_on(index, format_args!("delete the rate limit of"), request))
+    }
+
+    /// Whether anybody has a filter in an interface's clsact.
+    fn has_filters(&self, index: u32) -> Result<bool> {
+        for direction in [Direction::Ingress, Direction::Egress] {
+            let header = header(index, 0, direction.parent(), 0);
+            let request = Request::new(libc::RTM_GETTFILTER, libc::NLM_F_DUMP, &header);
+            if !self.execute(format_args!("list the filters of interface {index}"), request)?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Limits what leaves to a rate, after at most `burst` bytes at once; `limit` bytes may wait. A packet
@@ -312,7 +336,20 @@ impl Netlink {
 
 /// The error that says that there is nothing to undo is none.
 fn or_not_there(undone: Result<()>) -> Result<()> {
-    undone.or_else(|error| if error.is_any_of(&[libc::ENOENT, libc::EINVAL]) { Ok(()) } else { Err(error) })
+    was_there(undone).map(drop)
+}
+
+/// Whether there was something to undo.
+fn was_there(undone: Result<()>) -> Result<bool> {
+    match undone {
+        Err(error) if error.is_any_of(&[libc::ENOENT, libc::EINVAL]) => Ok(false),
+        undone => undone.map(|()| true),
+    }
+}
+
+/// A filter of the wire on what arrives.
+fn of_wire(priority: u16, program: &[Instruction], then: Then) -> Filter<'_> {
+    Filter { direction: Direction::Ingress, priority, handle: WIRE_HANDLE, program, then }
 }
 
 /// `tcmsg`.
@@ -560,6 +597,37 @@ mod tests {
             netlink.delete_filter(index, Direction::Ingress, CORRUPT, None).unwrap();
             let gone = netlink.delete_filter(index, Direction::Ingress, CORRUPT, None).unwrap_err();
             assert!(gone.to_string().starts_with("delete a filter from w0: "), "{gone}");
+        });
+    }
+
+    #[test]
+    fn taking_up_a_wire_leaves_nothing_of_it_and_all_that_others_have() {
+        in_own_namespace(|netlink| {
+            let [index, to] = quiet_pair(netlink, "w0", "x0");
+            let lay = || {
+                netlink.make_room_for_wire(index).unwrap();
+                netlink.corrupt(index, 0.5).unwrap();
+                netlink.forward(index, to).unwrap();
+            };
+            let has_clsact = || netlink.qdisc_statistics(index, Qdisc::Clsact).unwrap().is_some();
+            assert!(!netlink.take_up_wire(index).unwrap());
+            lay();
+            netlink.set_tbf(index, 1_000_000, 3_000, 30_000).unwrap();
+            assert!(netlink.take_up_wire(index).unwrap() && !has_clsact());
+            assert!(netlink.delete_root(index).is_err(), "the rate limit is gone");
+
+            let theirs = |direction| Filter { direction, handle: HANDLE, ..of_wire(CORRUPT, &GO_ON, Then::AsReturned) };
+            for direction in [Direction::Ingress, Direction::Egress] {
+                lay();
+                netlink.set_filter(index, theirs(direction)).unwrap();
+                netlink.set_fifo(index, 100).unwrap();
+                assert!(netlink.take_up_wire(index).unwrap() && !netlink.take_up_wire(index).unwrap());
+                netlink.delete_filter(index, direction, CORRUPT, Some(HANDLE)).unwrap();
+                netlink.delete_root(index).unwrap();
+                lay();
+                assert!(netlink.take_up_wire(index).unwrap() && has_clsact(), "it was there before the wire");
+                netlink.delete_clsact(index).unwrap();
+            }
         });
     }
 }
