@@ -243,6 +243,10 @@ fn is_restarting(said: impl Fn(&str) -> Option<String>) -> bool {
 }
 
 fn describe(status: &Status) -> String {
+    if status.is_waiting() {
+        let why = status.problem.as_deref().unwrap_or_default();
+        return format!("{} waits for {}: {why}", status.name, status.interface);
+    }
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
     let mut row = |name: &str, value: String| table.row(vec![name.to_owned(), value]);
     let state = match (&status.problem, status.is_active()) {

@@ -69,7 +69,7 @@ fn claim(link: &Link) -> Result<Claim, Failure> {
     let claim = Claim::of(link.index).map_err(|error| Failure::Outside(format!("{}: {error}", link.name)))?;
     claim.ok_or_else(|| {
         let name = &link.name;
-        Failure::Usage(format!(
+        Failure::Outside(format!(
             "{name} is the end of another `hitless wire` already; end that one, or choose another interface"
         ))
     })
@@ -128,7 +128,7 @@ fn in_this_process(args: &WireArgs, ends: &[Link; 2], stop: &PipeReader) -> Resu
         let socket = Opened { vnet: true, send_buffer: 4 << 20, ..wire_socket(link.mtu, 4_096) };
         let socket = PacketSocket::open(link.index, &socket).and_then(PacketSocket::with_super_frames);
         socket.map_err(|error| match error.kind() {
-            std::io::ErrorKind::PermissionDenied => Failure::Usage(format!("{error}; a wire needs root, or sudo")),
+            std::io::ErrorKind::PermissionDenied => Failure::Outside(format!("{error}; a wire needs root, or sudo")),
             _ => Failure::Outside(format!("{}: {error}", link.name)),
         })
     };

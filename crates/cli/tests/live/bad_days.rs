@@ -73,7 +73,7 @@ fn wait_waits_for_an_interface_that_is_absent_or_down_or_goes_away() {
     assert!(said.any(|line| line.contains("no interface s0") && line.contains("waiting")));
     wait_for("an answer of the daemon that waits", || lab.ask(0).is_some_and(|status| status.state == "waiting"));
     let (code, out, _) = lab.run(0, &["link", "status"]);
-    assert!(code == 0 && out.contains("waiting: no interface s0"), "{out}");
+    assert!(code == 0 && out.contains("hit0 waits for s0: there is no interface s0"), "{out}");
     let (code, _, said_of_it) = lab.run(0, &["link", "activate"]);
     assert!(code == 1 && said_of_it.contains("hit0 waits for its interface"), "{said_of_it}");
     at(&lab, 0, |netlink| {
