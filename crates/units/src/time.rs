@@ -173,10 +173,9 @@ mod tests {
 
     #[test]
     fn long_spans_read_in_minutes_and_hours() {
-        for (text, seconds) in [("1h", 3_600), ("1.5 h", 5_400), ("5min", 300), ("90min", 5_400)] {
+        for (text, seconds) in [("1h", 3_600), ("1.5 h", 5_400), ("5min", 300), ("10m", 600), ("90min", 5_400)] {
             assert_eq!(text.parse::<Span>(), Ok(Span(seconds * 1_000_000_000_000)), "{text}");
         }
-        assert!("5m".parse::<Span>().is_err(), "minutes, or metres of cable?");
     }
 
     #[test]
