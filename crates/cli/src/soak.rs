@@ -89,11 +89,19 @@ impl Progress {
         }
         Self { bar, terminal }
     }
+
+    fn advance(&self, elapsed: Duration) {
+        self.bar.set_position(elapsed.as_secs());
+    }
+
+    fn print(&self, text: &str) {
+        if self.terminal { self.bar.println(text) } else { say(text) }
+    }
 }
 
 impl Watch for Progress {
     fn tick(&self, elapsed: Duration) {
-        self.bar.set_position(elapsed.as_secs());
+        self.advance(elapsed);
     }
 
     fn look(&self, look: &Look) {
@@ -107,7 +115,7 @@ impl Watch for Progress {
     }
 
     fn remark(&self, text: &str) {
-        if self.terminal { self.bar.println(text) } else { say(text) }
+        self.print(text);
     }
 }
 

@@ -1,19 +1,18 @@
 //! `hitless soak --faults`: bad days, one after the other, and an account of every datagram.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use lab::soak::faults::{Fault, FaultBench, FaultPlan, FaultReport, FaultWatch, Kind};
 use linux::net::become_root_of_own_namespaces;
 use report::table::{Align, Table, thousands};
 use units::Span;
 
+use super::Progress;
 use crate::args::SoakArgs;
-use crate::output::{Done, Failure, print, say};
+use crate::output::{Done, Failure, print};
 
 pub fn run(args: &SoakArgs, json: bool) -> Done {
     let plan = plan(args)?;
@@ -71,25 +70,9 @@ fn lasting(given: Span) -> Result<Duration, Failure> {
     }
 }
 
-struct Progress {
-    bar: ProgressBar,
-    terminal: bool,
-}
-
-impl Progress {
-    fn new(duration: Duration) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal { ProgressBar::new(duration.as_secs()) } else { ProgressBar::hidden() };
-        if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {msg}") {
-            bar.set_style(style);
-        }
-        Self { bar, terminal }
-    }
-}
-
 impl FaultWatch for Progress {
     fn tick(&self, elapsed: Duration) {
-        self.bar.set_position(elapsed.as_secs());
+        self.advance(elapsed);
     }
 
     fn fault(&self, number: usize, fault: &Fault) {
@@ -98,7 +81,7 @@ impl FaultWatch for Progress {
     }
 
     fn remark(&self, text: &str) {
-        if self.terminal { self.bar.println(text) } else { say(text) }
+        self.print(text);
     }
 }
 
