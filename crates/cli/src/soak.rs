@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::soak::{Look, Plan, Soak, Watch, what};
-use linux::net::become_root_of_own_namespaces;
+use linux::net::{Standing, become_root_of_own_namespaces};
 use report::table::{Align, Table, thousands};
 
 use crate::args::SoakArgs;
@@ -22,13 +22,7 @@ pub fn run(args: &SoakArgs, json: bool) -> Done {
         return faults::run(args, json);
     }
     let plan = plan(args)?;
-    // Before anything starts a thread: afterwards the kernel refuses it.
-    let standing = become_root_of_own_namespaces(args.rootless)
-        .map_err(|error| Failure::Outside(format!("this machine does not let us have network namespaces: {error}")))?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = Arc::clone(&stop);
-    // Programs were started that only we end, so there is no faster way out than this.
-    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::SeqCst));
+    let (standing, stop) = begin(args)?;
     let progress = Progress::new(plan.duration);
     let soak = lab::soak::run(&plan, standing, &stop, &progress);
     progress.bar.finish_and_clear();
@@ -41,6 +35,18 @@ pub fn run(args: &SoakArgs, json: bool) -> Done {
         0 => Ok(()),
         faults => Err(Failure::Outside(format!("{faults} of {} do not hold", soak.verdicts.len()))),
     }
+}
+
+/// In namespaces of our own, and ended by Ctrl-C in an orderly way.
+fn begin(args: &SoakArgs) -> Result<(Standing, Arc<AtomicBool>), Failure> {
+    // Before anything starts a thread: afterwards the kernel refuses it.
+    let standing = become_root_of_own_namespaces(args.rootless)
+        .map_err(|error| Failure::Outside(format!("this machine does not let us have network namespaces: {error}")))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = Arc::clone(&stop);
+    // Programs are started that only we end, so there is no faster way out than this.
+    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::SeqCst));
+    Ok((standing, stop))
 }
 
 fn plan(args: &SoakArgs) -> Result<Plan, Failure> {

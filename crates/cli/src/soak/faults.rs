@@ -1,12 +1,9 @@
 //! `hitless soak --faults`: bad days, one after the other, and an account of every datagram.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lab::soak::faults::{Fault, FaultBench, FaultPlan, FaultReport, FaultWatch, Kind};
-use linux::net::become_root_of_own_namespaces;
 use report::table::{Align, Table, thousands};
 use units::Span;
 
@@ -16,13 +13,7 @@ use crate::output::{Done, Failure, print};
 
 pub fn run(args: &SoakArgs, json: bool) -> Done {
     let plan = plan(args)?;
-    // Before anything starts a thread: afterwards the kernel refuses it.
-    let standing = become_root_of_own_namespaces(args.rootless)
-        .map_err(|error| Failure::Outside(format!("this machine does not let us have network namespaces: {error}")))?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = Arc::clone(&stop);
-    // Daemons were started that only we end, so there is no faster way out than this.
-    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::SeqCst));
+    let (standing, stop) = super::begin(args)?;
     let progress = Progress::new(plan.duration);
     let bench = lab::soak::faults::run(&plan, standing, &stop, &progress);
     progress.bar.finish_and_clear();
