@@ -1,31 +1,6 @@
 //! What an endpoint counts. Names are UEC LLR's where they mean the same.
 
-/// A struct of counters that knows their names.
-#[macro_export]
-macro_rules! counters {
-    ($(#[$about:meta])* $counters:ident: $($(#[$doc:meta])* $name:ident,)*) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct $counters {
-            $($(#[$doc])* pub $name: u64,)*
-        }
-
-        impl $counters {
-            /// Each counter with its name, in a fixed order.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name),)*].into_iter()
-            }
-        }
-
-        impl std::ops::AddAssign for $counters {
-            fn add_assign(&mut self, other: Self) {
-                $(self.$name += other.$name;)*
-            }
-        }
-    };
-}
-
-counters! {
+units::counters! {
     Counters:
     /// Protected frames sent for the first time.
     tx_ok,

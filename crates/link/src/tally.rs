@@ -1,6 +1,6 @@
 //! What a live link counts beside what its endpoint does.
 
-guard::counters! { Tally:
+units::counters! { Tally:
     /// Frames on the wire, as they were put there and came off it.
     wire_tx_frames,
     wire_tx_bytes,

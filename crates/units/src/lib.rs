@@ -5,6 +5,7 @@
 //! (`100G`, `7.5us`, `200KB`, `1e-3`) and prints it back; a text that makes no sense is a
 //! [`ParseError`] that says what is accepted.
 
+mod counters;
 mod interval;
 mod moment;
 mod nearest;

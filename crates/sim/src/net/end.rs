@@ -44,62 +44,29 @@ impl Progress {
     }
 }
 
-/// What happened to a flow on its way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+units::counters! {
+    /// What happened to a flow on its way. Of both ends together: what concerns SACKs is the sender's, and only one end
+    /// sends much.
+    Tally as u32:
     /// Segments sent again because later ones had arrived, as a probe, or after a timeout.
-    pub retransmitted: u32,
-    pub probes: u32,
-    pub timeouts: u32,
-    /// The most bytes that were ever SACKed at once.
-    pub most_sacked: u64,
-    /// Windows reduced because of a loss, and what was left to send for the first time at the first.
-    pub reductions: u32,
-    pub pending_when_reduced: u64,
+    retransmitted,
+    probes,
+    timeouts,
+    /// Windows reduced because of a loss.
+    reductions,
     /// Of these, such as turned out to be for nothing.
-    pub undone: u32,
-    pub naks: u32,
+    undone,
+    naks,
     /// Empty messages sent behind a tail, and tail packets sent twice.
-    pub dummies: u32,
-    pub tails_repeated: u32,
+    dummies,
+    tails_repeated,
     /// Packets that were placed before one that was sent earlier (selective retransmission).
-    pub out_of_order: u32,
-}
-
-impl Tally {
-    /// Of both ends together. What concerns SACKs is the sender's, and only one end sends much.
-    pub fn add(&mut self, other: &Self) {
-        self.retransmitted += other.retransmitted;
-        self.probes += other.probes;
-        self.timeouts += other.timeouts;
-        self.naks += other.naks;
-        self.dummies += other.dummies;
-        self.tails_repeated += other.tails_repeated;
-        self.out_of_order += other.out_of_order;
-        self.undone += other.undone;
-        self.reductions += other.reductions;
-        self.most_sacked = self.most_sacked.max(other.most_sacked);
-        self.pending_when_reduced = self.pending_when_reduced.max(other.pending_when_reduced);
-    }
-}
-
-impl Tally {
-    /// What has happened since it was like this.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            retransmitted: self.retransmitted - before.retransmitted,
-            probes: self.probes - before.probes,
-            timeouts: self.timeouts - before.timeouts,
-            reductions: self.reductions - before.reductions,
-            undone: self.undone - before.undone,
-            naks: self.naks - before.naks,
-            dummies: self.dummies - before.dummies,
-            tails_repeated: self.tails_repeated - before.tails_repeated,
-            out_of_order: self.out_of_order - before.out_of_order,
-            ..*self
-        }
-    }
+    out_of_order,
+    ; most u64:
+    /// The most bytes that were ever SACKed at once.
+    most_sacked,
+    /// What was left to send for the first time when the window was first reduced.
+    pending_when_reduced,
 }
 
 #[derive(Debug)]

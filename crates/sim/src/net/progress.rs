@@ -157,7 +157,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     fn write_row(&mut self, place: u32) {
         let mut tally = Tally::default();
         for at in [place * 2, place * 2 + 1] {
-            tally.add(&self.ends[at as usize].tally);
+            tally += self.ends[at as usize].tally;
         }
         let flow = &mut self.flows[place as usize];
         flow.under_way = false;

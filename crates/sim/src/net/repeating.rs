@@ -28,12 +28,9 @@ impl Repeating {
 
     /// Of all switches together.
     pub fn counters(&self) -> Counters {
-        self.switches.iter().flatten().map(Repeater::counters).fold(Counters::default(), |sum, one| Counters {
-            naks: sum.naks + one.naks,
-            naked: sum.naked + one.naked,
-            wrong: sum.wrong + one.wrong,
-            overwritten: sum.overwritten + one.overwritten,
-        })
+        let mut sum = Counters::default();
+        self.switches.iter().flatten().for_each(|switch| sum += switch.counters());
+        sum
     }
 }
 

@@ -54,15 +54,15 @@ pub struct Way {
     pub to_host: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+units::counters! {
+    Counters:
     /// Copies made.
-    pub naks: u64,
-    pub naked: u64,
+    naks,
+    naked,
     /// Packets repeated that belonged to another connection than the NAK; only where that is known.
-    pub wrong: u64,
+    wrong,
     /// ePSNs that lost their register to another.
-    pub overwritten: u64,
+    overwritten,
 }
 
 #[derive(Clone, Copy, Debug)]
