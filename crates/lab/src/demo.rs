@@ -15,7 +15,7 @@ use units::{Prob, Rate};
 use crate::load::{self, Bulk, Congestion, PingPong, RoundTrips};
 use crate::stage::{self, Daemon, Stage, WireCount};
 use link::config::{HostBackend, LinkConfig, Mode, WireBackend};
-use link::shell::recovery_histogram;
+use link::context::recovery_histogram;
 use link::status::percentile;
 use linux::Trouble;
 use linux::net::Standing;

@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `datapath`, `shell` | one link: frames between the host, the endpoint and the wire |
+//! | `datapath`, `context` | one link: frames between the host, the endpoint and the wire |
 //! | `run`, `tell` | its loop, how to ask something of it, and what it reports |
 //! | `backend` | TAP, veth, packet sockets, AF_XDP |
 //! | `pool` | frames in memory |
@@ -23,7 +23,7 @@ pub mod pool;
 pub mod queue;
 pub mod run;
 pub mod seal;
-pub mod shell;
+pub mod context;
 pub mod standin;
 pub mod status;
 pub mod tally;

@@ -280,11 +280,11 @@ impl<'a> Loop<'a> {
     }
 
     fn has_parted(&self) -> bool {
-        let shell = self.link.shell();
+        let context = self.link.context();
         self.link.endpoint().state() == State::Dormant
-            && !shell.has_queued()
-            && shell.outgoing.is_empty()
-            && !shell.woken
+            && !context.has_queued()
+            && context.outgoing.is_empty()
+            && !context.woken
     }
 
     /// A wire that is down may come up again; anything else ends the loop.
@@ -293,7 +293,7 @@ impl<'a> Loop<'a> {
             return Err(error);
         }
         if self.down_at.is_none() {
-            self.down_at = Some(self.link.shell().tally.wire_rx_frames);
+            self.down_at = Some(self.link.context().tally.wire_rx_frames);
             self.problem = Some(format!("{} is down", self.identity.interface));
             (self.tell)(&format!("{} is down: waiting for it to come up", self.identity.interface));
         }
@@ -301,7 +301,7 @@ impl<'a> Loop<'a> {
     }
 
     fn notice_wire_up(&mut self) {
-        if self.down_at.is_some_and(|frames| self.link.shell().tally.wire_rx_frames > frames) {
+        if self.down_at.is_some_and(|frames| self.link.context().tally.wire_rx_frames > frames) {
             self.down_at = None;
             self.problem = None;
             (self.tell)(&format!("{} is up again", self.identity.interface));
@@ -360,7 +360,7 @@ impl<'a> Loop<'a> {
 
     fn in_words(&self, news: News) -> String {
         let (name, interface) = (&self.identity.name, &self.identity.interface);
-        let peer = self.link.shell().framing.peer().map_or("the peer".to_owned(), |peer| peer.to_string());
+        let peer = self.link.context().framing.peer().map_or("the peer".to_owned(), |peer| peer.to_string());
         match news {
             News::Endpoint(Event::Activated) => format!("{name} is protected: {peer} answers on {interface}"),
             News::Endpoint(Event::Deactivated) => format!("{name} is no longer protected, as agreed with its peer"),

@@ -74,7 +74,7 @@ pub struct Throughput {
 
 impl Throughput {
     pub fn look(&mut self, now: Time, link: &Link) {
-        let tally = &link.shell().tally;
+        let tally = &link.context().tally;
         let bytes = (tally.wire_tx_bytes, tally.wire_rx_bytes);
         let seconds = now.since(self.at).as_secs();
         // The first look comes at once, and would divide by next to nothing.
@@ -91,11 +91,11 @@ pub const WAITING: &str = "waiting";
 
 impl Status {
     pub fn of(link: &Link, identity: &Identity, now: Time, throughput: &Throughput, problem: Option<String>) -> Self {
-        let (endpoint, shell) = (link.endpoint(), link.shell());
+        let (endpoint, context) = (link.endpoint(), link.context());
         let counters = endpoint.counters();
         let (copies, level) = endpoint.copies();
         let frames_in = counters.rx_expected_seq_good + counters.rx_missing_seq;
-        let lost_in = counters.rx_missing_seq.saturating_sub(shell.tally.ring_overflow);
+        let lost_in = counters.rx_missing_seq.saturating_sub(context.tally.ring_overflow);
         let identity = identity.clone();
         Self {
             name: identity.name,
@@ -105,7 +105,7 @@ impl Status {
             wanted: link.wants_protection(),
             mode: identity.mode,
             level: level.map(|level| self::level(level).into()),
-            peer: shell.framing.peer().map(|peer| peer.to_string()),
+            peer: context.framing.peer().map(|peer| peer.to_string()),
             host_backend: identity.host_backend,
             wire_backend: identity.wire_backend,
             seal: identity.seal,
@@ -117,12 +117,12 @@ impl Status {
             copies,
             recovered: counters.recovered,
             given_up: counters.given_up,
-            recovery_p50_us: percentile(&shell.recovery, 50.0),
-            recovery_p99_us: percentile(&shell.recovery, 99.0),
-            recovery_max_us: percentile(&shell.recovery, 100.0),
+            recovery_p50_us: percentile(&context.recovery, 50.0),
+            recovery_p99_us: percentile(&context.recovery, 99.0),
+            recovery_max_us: percentile(&context.recovery, 100.0),
             tx_buffered_bytes: endpoint.tx_buffered().get(),
             rx_held_bytes: endpoint.rx_held().get(),
-            queued_bytes: shell.queued().get(),
+            queued_bytes: context.queued().get(),
             tx_bits_per_second: throughput.rates.0,
             rx_bits_per_second: throughput.rates.1,
             counters: all_counters(link),
@@ -141,7 +141,7 @@ impl Status {
 
 fn all_counters(link: &Link) -> BTreeMap<String, u64> {
     let protocol = link.endpoint().counters().iter().map(|(name, value)| (name.to_owned(), value));
-    let live = link.shell().tally.iter().map(|(name, value)| (name.to_owned(), value));
+    let live = link.context().tally.iter().map(|(name, value)| (name.to_owned(), value));
     protocol.chain(live).collect()
 }
 

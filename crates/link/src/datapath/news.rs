@@ -4,7 +4,7 @@ use guard::{Event, State};
 
 use crate::frame::{Mac, Rejected};
 use crate::seal::Broken;
-use crate::shell::Shell;
+use crate::context::LinkContext;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
@@ -48,8 +48,8 @@ pub struct Troubles([Option<(Trouble, u64)>; Trouble::KINDS]);
 
 impl Troubles {
     /// Counts a frame that was not acted upon.
-    pub fn note(&mut self, reason: Rejected, state: State, shell: &mut Shell) {
-        let tally = &mut shell.tally;
+    pub fn note(&mut self, reason: Rejected, state: State, context: &mut LinkContext) {
+        let tally = &mut context.tally;
         let (counter, trouble) = match reason {
             Rejected::Malformed => (&mut tally.rx_malformed, None),
             Rejected::Looped => (&mut tally.rx_looped, None),

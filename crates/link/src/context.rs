@@ -34,7 +34,7 @@ const TIMERS: [TimerKey; 4] = [
 ];
 
 #[derive(Debug)]
-pub struct Shell {
+pub struct LinkContext {
     pub pool: Pool,
     pub framing: Framing,
     pub tally: Tally,
@@ -65,7 +65,7 @@ struct Pace {
 /// How far ahead of the wire we may be: the loop does not run every microsecond.
 const AHEAD: Span = Span::from_us(300);
 
-impl Shell {
+impl LinkContext {
     pub fn new(pool: Pool, framing: Framing, queue: Queue, rate: Option<Rate>) -> Self {
         Self {
             pool,
@@ -198,7 +198,7 @@ pub fn recovery_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
 }
 
-impl Sink for Shell {
+impl Sink for LinkContext {
     fn next(&mut self, len: usize) -> Option<&mut [u8]> {
         self.close_cut();
         let Some(frame) = self.pool.claim(len) else {
@@ -210,7 +210,7 @@ impl Sink for Shell {
     }
 }
 
-impl Out<Endpoint<Frame>> for Shell {
+impl Out<Endpoint<Frame>> for LinkContext {
     #[inline]
     fn transmit(&mut self, _port: Port, packet: Packet<Frame>) {
         let body = packet.body.as_ref().map(|frame| self.pool.get(frame));

@@ -1,0 +1,100 @@
+//! Between the host's interface and the link: super-frames are cut on their way in, and joined on their way out.
+
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+
+use crate::backend::Host;
+use crate::context::LinkContext;
+use crate::pool::{Frame, Pool};
+use crate::tally::Tally;
+use linux::offload::{self, Coalescer, segment};
+
+/// Super-frames taken from the host in one go: few large ones, many small ones.
+const HOST_BATCH: usize = 64;
+const HOST_BATCH_BYTES: u64 = 512 << 10;
+
+/// The host's interface, and what is being joined for it.
+pub(super) struct HostSide {
+    host: Box<dyn Host>,
+    coalescer: Coalescer<u32>,
+}
+
+impl HostSide {
+    pub(super) fn new(host: Box<dyn Host>) -> Self {
+        Self { host, coalescer: Coalescer::default() }
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        self.host.fd()
+    }
+
+    pub(super) fn error(&mut self) -> Option<io::Error> {
+        self.host.error()
+    }
+
+    pub(super) fn overflowed(&mut self) -> u64 {
+        self.host.overflowed()
+    }
+
+    /// What keeps the carrier of the interface up as long as anybody has it.
+    pub(super) fn carrier(&self) -> Option<OwnedFd> {
+        self.host.carrier()
+    }
+
+    /// Cuts what the host sends into frames, which join the queue. True if there was anything.
+    pub(super) fn receive(&mut self, context: &mut LinkContext) -> io::Result<bool> {
+        let mut any = false;
+        let enough = context.tally.host_rx_bytes + HOST_BATCH_BYTES;
+        for _ in 0..HOST_BATCH {
+            let more = self.host.receive(&mut |vnet, frame| {
+                context.tally.host_rx_bytes += frame.len() as u64;
+                match segment(vnet, frame, context) {
+                    Ok(cut) => context.tally.host_rx_frames += u64::from(cut.frames),
+                    Err(_) => context.tally.host_malformed += 1,
+                }
+                context.close_cut();
+            })?;
+            any |= more;
+            if !more || context.tally.host_rx_bytes >= enough {
+                break;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Hands everything that came off the wire to the host, joined where it can be.
+    pub(super) fn deliver(&mut self, context: &mut LinkContext) -> io::Result<()> {
+        let LinkContext { delivered, pool, tally, .. } = context;
+        if delivered.is_empty() {
+            return Ok(());
+        }
+        let mut written = Ok(());
+        for (number, frame) in delivered.iter().enumerate() {
+            let bytes = pool.get(frame);
+            tally.host_tx_frames += 1;
+            tally.host_tx_bytes += bytes.len() as u64;
+            self.coalescer.push(number as u32, bytes);
+            written = written.and(self.write_ready(delivered, pool, tally));
+        }
+        self.coalescer.flush();
+        written = written.and(self.write_ready(delivered, pool, tally));
+        // Also after an error: they would be delivered twice.
+        while self.coalescer.pop().is_some() {}
+        delivered.drain(..).for_each(|frame| pool.release(frame));
+        written
+    }
+
+    fn write_ready(&mut self, delivered: &[Frame], pool: &Pool, tally: &mut Tally) -> io::Result<()> {
+        while let Some(batch) = self.coalescer.pop() {
+            let mut slices = [io::IoSlice::new(&[]); 1 + offload::MOST_JOINED];
+            slices[0] = io::IoSlice::new(batch.prefix());
+            for (slice, part) in slices[1..].iter_mut().zip(batch.parts()) {
+                *slice = io::IoSlice::new(part.of(pool.get(&delivered[part.handle as usize])));
+            }
+            if !self.host.deliver(&slices[..1 + batch.parts().len()])? {
+                tally.host_refused += batch.parts().len() as u64;
+            }
+        }
+        Ok(())
+    }
+}

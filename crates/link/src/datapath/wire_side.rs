@@ -1,0 +1,148 @@
+//! Between the endpoint and the wire: frames that arrive are parsed, frames that leave are sent in batches.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use guard::{Endpoint, Packet, State, WIRE};
+use machine::Machine;
+use units::{Span, Time};
+use wire::link::Kind;
+
+use super::BATCH;
+use super::news::Troubles;
+use crate::backend::Wire;
+use crate::context::LinkContext;
+use crate::pool::Frame;
+
+/// How often to try before a frame that the wire has no room for is let go: about a tenth of a second.
+const MOST_TRIES: u32 = 1_000;
+/// How soon to try a wire again that had no room and does not say when it has.
+const LOOK_AGAIN: Span = Span::from_us(100);
+
+/// The wire's interface, and whether it takes frames now.
+pub(super) struct WireSide {
+    wire: Box<dyn Wire>,
+    /// The wire had no room for all that was to go out.
+    blocked: bool,
+    /// How often in a row it had room for nothing at all.
+    fruitless: u32,
+}
+
+impl WireSide {
+    pub(super) fn new(wire: Box<dyn Wire>) -> Self {
+        Self { wire, blocked: false, fruitless: 0 }
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        self.wire.fd()
+    }
+
+    pub(super) fn error(&mut self) -> Option<io::Error> {
+        self.wire.error()
+    }
+
+    pub(super) fn overflowed(&mut self) -> u64 {
+        self.wire.overflowed()
+    }
+
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Whether poll says when a blocked wire has room again. A card whose own queue is full says nothing.
+    pub(super) fn says_when(&self) -> bool {
+        self.blocked && self.fruitless < 2
+    }
+
+    /// How long to sleep at most before a blocked wire is tried again.
+    pub(super) fn longest_wait(&self, most: Span) -> Span {
+        if self.blocked && !self.says_when() { most.min(LOOK_AGAIN) } else { most }
+    }
+
+    /// The wire has room again.
+    pub(super) fn unblock(&mut self) {
+        self.blocked = false;
+    }
+
+    /// Hands what has arrived to the endpoint. True if there was anything.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        endpoint: &mut Endpoint<Frame>,
+        context: &mut LinkContext,
+        troubles: &mut Troubles,
+    ) -> io::Result<bool> {
+        let received = self.wire.receive(BATCH, &mut |bytes| {
+            context.tally.wire_rx_frames += 1;
+            context.tally.wire_rx_bytes += bytes.len() as u64;
+            match context.framing.parse(bytes) {
+                Ok(arrived) => {
+                    let body = match arrived.header.has_body() {
+                        false => None,
+                        true => match context.store(arrived.body) {
+                            Some(frame) => Some(frame),
+                            None => return,
+                        },
+                    };
+                    let session = arrived.header.kind() == Kind::Session;
+                    endpoint.on_frame(now, WIRE, Packet { header: arrived.header, body }, context);
+                    // Who greets is the peer once an epoch has begun with it, and not before: anybody can greet.
+                    if session && matches!(endpoint.state(), State::Dormant | State::Asking) {
+                        context.framing.forget_peer();
+                    }
+                }
+                Err(reason) => troubles.note(reason, endpoint.state(), context),
+            }
+        })?;
+        Ok(received > 0)
+    }
+
+    /// Sends what is on its way out, as far as the wire has room. True if anything was sent.
+    pub(super) fn flush(&mut self, context: &mut LinkContext) -> io::Result<bool> {
+        if context.outgoing.is_empty() {
+            return Ok(false);
+        }
+        let sent = self.send(context);
+        self.blocked = !context.outgoing.is_empty();
+        sent
+    }
+
+    fn send(&mut self, context: &mut LinkContext) -> io::Result<bool> {
+        let LinkContext { outgoing, pool, tally, .. } = context;
+        let sent = match self.wire.send(outgoing, pool) {
+            Ok(sent) => sent,
+            // One frame that the kernel will not have must not keep the others.
+            Err(error) if is_about_the_frame(&error) => {
+                tally.wire_refused += 1;
+                outgoing.remove(0).frame.into_iter().for_each(|frame| pool.release(frame));
+                return Ok(true);
+            }
+            Err(error) => {
+                // A wire that is down takes nothing; what was to go out is lost, as on any wire.
+                tally.wire_refused += outgoing.len() as u64;
+                outgoing.drain(..).filter_map(|gone| gone.frame).for_each(|frame| pool.release(frame));
+                return Err(error);
+            }
+        };
+        for gone in outgoing.drain(..sent) {
+            tally.wire_tx_frames += 1;
+            tally.wire_tx_bytes += gone.bytes() as u64;
+            if let Some(frame) = gone.frame {
+                pool.release(frame);
+            }
+        }
+        self.fruitless = if sent > 0 { 0 } else { self.fruitless + 1 };
+        if self.fruitless > MOST_TRIES && !outgoing.is_empty() {
+            // A filter or a queue that never has room for this one.
+            self.fruitless = 0;
+            tally.wire_refused += 1;
+            outgoing.remove(0).frame.into_iter().for_each(|frame| pool.release(frame));
+        }
+        Ok(sent > 0)
+    }
+}
+
+/// The kernel refuses this frame, not the wire.
+fn is_about_the_frame(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOMEM))
+}
