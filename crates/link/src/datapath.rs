@@ -102,7 +102,12 @@ impl Link {
         let pool = Pool::new(held + waiting + 4 * BATCH as u32, longest);
         Self {
             endpoint: Endpoint::new(setup.params, setup.instance),
-            context: LinkContext::new(pool, setup.framing, Queue::new(setup.queue, waiting as usize, setup.rate), setup.rate),
+            context: LinkContext::new(
+                pool,
+                setup.framing,
+                Queue::new(setup.queue, waiting as usize, setup.rate),
+                setup.rate,
+            ),
             host: HostSide::new(host),
             wire: WireSide::new(wire),
             init: setup.init,

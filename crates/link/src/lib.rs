@@ -12,6 +12,7 @@
 
 pub mod backend;
 pub mod config;
+pub mod context;
 pub mod control;
 pub mod daemon;
 pub mod datapath;
@@ -23,7 +24,6 @@ pub mod pool;
 pub mod queue;
 pub mod run;
 pub mod seal;
-pub mod context;
 pub mod standin;
 pub mod status;
 pub mod tally;

@@ -9,9 +9,13 @@
 //! makes a machine want to send calls [`Out::wake`]; the driver then pulls until it hears anything but
 //! [`Pull::Sent`].
 
+mod switch;
+
 use std::fmt::Debug;
 
 use units::Time;
+
+pub use switch::{Conversation, DropReason, Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 
 /// Which of a machine's wires. A link endpoint has one, port 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,79 +88,4 @@ pub trait Out<M: Machine + ?Sized> {
     fn disarm(&mut self, key: M::Timer);
     fn complete(&mut self, done: M::Done);
     fn note(&mut self, note: M::Note);
-}
-
-/// What a switch does to passing frames besides queueing them: meters, marks, reservations, telemetry. What sits at the
-/// interfaces of hosts and belongs to the same scheme is called here too.
-pub trait SwitchProgram {
-    type Frame;
-
-    /// What it writes on a frame to read it where the frame passes next; `()` if nothing.
-    type Tag: Copy + Default + Debug;
-
-    /// Whether it wants to see frames leave. If not, a driver may send them on their way ahead of time.
-    const WATCHES_DEPARTURES: bool;
-
-    /// Whether it wants to see frames at hosts.
-    const WATCHES_HOSTS: bool = false;
-
-    /// A frame has been routed to a port of this switch and is about to join its queue. How many of it do: none if it is
-    /// dropped, several if it is repeated.
-    fn on_route(&mut self, now: Time, at: SwitchPort, frame: &mut Self::Frame, tag: &mut Self::Tag) -> u32;
-
-    /// A frame leaves a queue; so many bytes stay behind.
-    fn on_departure(&mut self, now: Time, at: SwitchPort, left: u64, frame: &mut Self::Frame);
-
-    /// A host sends a frame by this link. Only if it watches hosts.
-    #[inline]
-    fn on_host_sends(
-        &mut self,
-        _now: Time,
-        _link: u32,
-        _who: Conversation,
-        _frame: &mut Self::Frame,
-        _tag: &mut Self::Tag,
-    ) {
-    }
-
-    /// A frame has come by this link to the host that it is for. Only if it watches hosts.
-    #[inline]
-    fn on_host_receives(&mut self, _now: Time, _link: u32, _frame: &mut Self::Frame, _tag: &mut Self::Tag) {}
-
-    /// A frame is lost between the upstream end of this link and where the next switch would have routed it. For
-    /// comparison: a program that finds losses must find them without it.
-    #[inline]
-    fn on_drop(&mut self, _now: Time, _link: u32, _why: Why, _frame: &mut Self::Frame, _tag: &mut Self::Tag) {}
-}
-
-/// Who speaks to whom: two hosts by number, and the number of the flow between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Conversation {
-    pub from: u32,
-    pub to: u32,
-    pub flow: u32,
-    /// Whether it goes from the host that began the flow to the other.
-    pub forward: bool,
-}
-
-/// Why a frame is lost, as only whoever loses it can know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// The queue that it was to join is full.
-    Full,
-    /// The wire corrupted it.
-    Corrupted,
-    /// The next switch has lost its rule for the destination.
-    Blackhole,
-    /// It has been through too many switches.
-    Expired,
-    /// The next switch is told to drop such frames, and knows that it does.
-    Filtered,
-}
-
-/// A port of a switch, both by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SwitchPort {
-    pub switch: u32,
-    pub port: u32,
 }

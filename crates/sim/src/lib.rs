@@ -10,7 +10,7 @@ pub mod engine;
 mod hardware;
 pub mod link;
 pub mod net;
-mod protocol;
+mod protocols;
 pub mod scenario;
 pub mod topology;
 pub mod workload;

@@ -28,7 +28,9 @@
 //! | `keys` | which keys there are; unknown ones are answered with the nearest |
 //! | `sweep` | lists to points |
 //! | `reader` | values to types; which keys had an effect |
-//! | `fabric`, `links`, `faulty`, `meters`, `traffic`, `transports`, `work`, `plan` | tables to a [`Setup`] |
+//! | `fabric`, `links`, `faulty`, `meters`, `traffic`, `work`, `plan` | tables to a [`Setup`] |
+//!
+//! What is particular to a transport or a link protocol is read in its own file: `net::transports`, `protocols`.
 //!
 //! Everything that can be wrong is found before anything runs: each point's setup is made once to see whether it can
 //! be.
@@ -48,7 +50,6 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod traffic;
-mod transports;
 mod tree;
 mod work;
 
@@ -60,13 +61,16 @@ use serde::Serialize;
 use units::{Span, Time};
 use wire::ethernet::MIN_FRAME;
 
+pub(crate) use keys::{Keys, Shape};
+pub(crate) use reader::{Read, Reader};
+
 pub use config::Config;
 pub use error::{Place, ScenarioError};
 pub use seeds::Seeds;
 
-use crate::net::{Rule, Sampling, Setup, metering};
+use crate::net::{FaultyRule, Sampling, Setup, metering, transports};
 use crate::topology::{DirectedLink, Topology};
-use reader::{Read, Reader, Used};
+use reader::Used;
 use tree::{Node, Value};
 
 /// Everything that one file asks for.
@@ -105,7 +109,7 @@ struct Around<'a> {
 const LONGEST_WITHOUT_UNTIL: Span = Span::from_ms(3_600_000);
 
 /// Farther than this, a clock of picoseconds comes near its end.
-const LONGEST: Span = Span::from_ms(3_600_000 * 1_000);
+pub(crate) const LONGEST: Span = Span::from_ms(3_600_000 * 1_000);
 
 const MOST_SAMPLES: u64 = 10_000_000;
 
@@ -173,7 +177,7 @@ fn point(reader: &Reader<'_>, number: usize, label: String, folder: &Path) -> Re
     let run = reader.table("run");
     let until = run.span("until", Span::from_ps(1)..=LONGEST)?;
     let traffic = traffic_of(reader, &topology, until, folder)?;
-    let longest = traffic.iter().map(|kind| kind.transport.longest_frame()).max().unwrap_or_default().max(MIN_FRAME);
+    let longest = traffic.iter().map(|kind| kind.transport.sizes().longest).max().unwrap_or_default().max(MIN_FRAME);
     let mut links = Vec::new();
     for (table, of_table) in link_tables.iter().zip(placed) {
         for link in of_table {
@@ -186,9 +190,6 @@ fn point(reader: &Reader<'_>, number: usize, label: String, folder: &Path) -> Re
     let captured = captured(&measure, &topology)?;
     let host = reader.table("host");
     let radar = meters::read(reader.inner("radar").as_ref(), &topology, until)?;
-    if let (Some(_), Some(_)) = (&radar, switches.repeat) {
-        return Err(reader.wrong("radar", "expected no meters where switches repeat: repeat_naks, repeat_naked"));
-    }
     let frame = Setup {
         switches: switches.settings,
         marking: switches.marking,
@@ -208,7 +209,7 @@ fn point(reader: &Reader<'_>, number: usize, label: String, folder: &Path) -> Re
 }
 
 /// Blackholes and detours; of two that concern the same packets, the first counts.
-fn rules(reader: &Reader<'_>, topology: &Topology) -> Read<Vec<Rule>> {
+fn rules(reader: &Reader<'_>, topology: &Topology) -> Read<Vec<FaultyRule>> {
     let holes = reader.tables("blackhole");
     let holes = holes.iter().map(|table| faulty::blackhole(table, topology));
     let detours = reader.tables("detour");

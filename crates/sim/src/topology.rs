@@ -93,6 +93,11 @@ impl DirectedLink {
         Self(self.0 ^ 1)
     }
 
+    /// Which side of the link sends in this direction: 0 is a, 1 is b.
+    pub const fn side(self) -> usize {
+        self.0 as usize % 2
+    }
+
     const fn is_forward(self) -> bool {
         self.0.is_multiple_of(2)
     }

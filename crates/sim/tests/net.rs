@@ -1,11 +1,11 @@
 //! Whole networks: what goes in comes out, queues behave, protocols on links do what they promise.
 
 use faults::{Model, Random, Schedule, Step};
-use machine::{SwitchPort, SwitchProgram};
+use machine::{Forward, SwitchPort, SwitchProgram, Visit};
 use sim::link::{self, Mode, Profile, Unwatched};
 use sim::net::{
-    self, Latency, LinkSetup, Marking, Outcome, Packet, Pfc, Protection, Sampling, Setup, SwitchSettings, Traffic,
-    TransportSetup, raw,
+    self, DatagramConfig, Latency, LinkSetup, Marking, Outcome, Packet, Pfc, Protection, Sampling, Setup,
+    SwitchSettings, Traffic, TransportSetup,
 };
 use sim::topology::{NodeId, Topology};
 use sim::workload::{Flow, Flows, Workload};
@@ -16,7 +16,7 @@ use units::{Bytes, Prob, Rate, Span, Time};
 const PAYLOAD: u32 = 1_472;
 
 fn datagrams(rate: Option<Rate>) -> TransportSetup {
-    TransportSetup::Raw(raw::Config { payload: PAYLOAD, rate })
+    TransportSetup::Datagrams(DatagramConfig { payload: PAYLOAD, rate })
 }
 
 fn dctcp() -> TransportSetup {
@@ -162,7 +162,7 @@ fn corrupting(protection: Protection, loss: f64) -> Setup {
 
 fn protection(mode: Mode, profile: Profile) -> Protection {
     let forward = Schedule::always(Model::PerFrame(Prob::literal(1e-3)));
-    Protection::Link(Box::new(link::Config { mode, profile, forward, ..link::Config::default() }))
+    Protection::of(link::Config { mode, profile, forward, ..link::Config::default() })
 }
 
 #[test]
@@ -293,14 +293,17 @@ struct Tenth {
 impl SwitchProgram for Tenth {
     type Frame = Packet;
     type Tag = ();
-    const WATCHES_DEPARTURES: bool = true;
 
-    fn on_route(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Packet, _tag: &mut ()) -> u32 {
-        self.routed += 1;
-        u32::from(!self.routed.is_multiple_of(10))
+    fn watches_departures(&self) -> bool {
+        true
     }
 
-    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {
+    fn on_route(&mut self, _now: Time, _at: Visit, _frame: &mut Packet, _tag: &mut ()) -> Forward {
+        self.routed += 1;
+        if self.routed.is_multiple_of(10) { Forward::Drop } else { Forward::Pass }
+    }
+
+    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet, _tag: &mut ()) {
         self.departed += 1;
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use faults::{Model, Random, Schedule};
-use machine::Why;
+use machine::DropReason;
 use radar::causes::Thresholds;
 use radar::flowset::{FlowKey, Flowset, Shape};
 use radar::loss::Cause;
@@ -11,8 +11,8 @@ use sim::link::{self, Mode, Unwatched};
 use sim::net::counting::{self, Counting};
 use sim::net::metering::{Config, Dropped, Found};
 use sim::net::{
-    self, Action, LinkSetup, Marking, Outcome, Pfc, Protection, Rule, Setup, SwitchSettings, Traffic, TransportSetup,
-    raw,
+    self, DatagramConfig, FaultyAction, FaultyRule, LinkSetup, Marking, Outcome, Pfc, Protection, Setup,
+    SwitchSettings, Traffic, TransportSetup,
 };
 use sim::topology::{NodeId, Topology};
 use sim::workload::{Flow, Flows, Incast, Pace, Poisson, Stop, Trace, Workload};
@@ -70,9 +70,9 @@ fn lossy(setup: &mut Setup, between: [&str; 2], share: f64) -> [u32; 2] {
     [link.0, link.reversed().0]
 }
 
-fn rule(setup: &mut Setup, switch: &str, to: &str, from: Time, action: Action) {
+fn rule(setup: &mut Setup, switch: &str, to: &str, from: Time, action: FaultyAction) {
     let [switch, to] = [switch, to].map(|name| setup.topology.node(name).unwrap());
-    setup.rules.push(Rule { switch, to, from, until: Time::NEVER, action });
+    setup.rules.push(FaultyRule { switch, to, from, until: Time::NEVER, action });
 }
 
 fn run(setup: Setup) -> (Outcome, Found) {
@@ -118,7 +118,7 @@ fn random_losses_are_found_on_their_links() {
     let (outcome, found) = run(setup);
     assert!(assert_exact(&found) > 50);
     assert_eq!(segments(&found), links);
-    assert!(found.truth.counts().all(|(_, why, _)| why == Why::Corrupted));
+    assert!(found.truth.counts().all(|(_, why, _)| why == DropReason::Corrupted));
     let corrupted: u64 = outcome.ports.iter().map(|port| port.corrupted).sum();
     assert_eq!(found.truth.lost(), corrupted);
 }
@@ -133,7 +133,7 @@ fn what_a_full_buffer_drops_is_lost_on_the_segment_that_begins_there() {
     let last_hop = setup.topology.link_between("edge0-0", "h0").unwrap().0;
     let (outcome, found) = run(setup);
     assert!(assert_exact(&found) > 50);
-    assert!(found.truth.counts().all(|(_, why, _)| why == Why::Full));
+    assert!(found.truth.counts().all(|(_, why, _)| why == DropReason::Full));
     assert_eq!(found.truth.lost(), outcome.ports.iter().map(|port| port.dropped).sum::<u64>());
     let counted = |link: u32| found.truth.dropped.iter().filter(|dropped| dropped.segment == link).count() as u64;
     assert!(outcome.ports.iter().enumerate().all(|(link, port)| counted(link as u32) == port.dropped));
@@ -143,8 +143,8 @@ fn what_a_full_buffer_drops_is_lost_on_the_segment_that_begins_there() {
 #[test]
 fn a_blackhole_is_found_on_the_segments_that_lead_into_its_switch() {
     let mut setup = fat_tree();
-    rule(&mut setup, "agg0-1", "h1", at(4), Action::Drop);
-    rule(&mut setup, "edge2-0", "h9", at(4), Action::Drop);
+    rule(&mut setup, "agg0-1", "h1", at(4), FaultyAction::Drop);
+    rule(&mut setup, "edge2-0", "h9", at(4), FaultyAction::Drop);
     let holes = ["agg0-1", "edge2-0"].map(|name| setup.topology.node(name).unwrap());
     let topology = setup.topology.clone();
     let (outcome, found) = run(setup);
@@ -162,7 +162,7 @@ fn a_blackhole_is_found_on_the_segments_that_lead_into_its_switch() {
 fn what_a_switch_is_told_to_drop_is_nobodys_loss() {
     let mut setup = fat_tree();
     let [_, back] = lossy(&mut setup, ["h3", "edge0-1"], 0.002);
-    rule(&mut setup, "edge2-0", "h9", at(4), Action::Filter);
+    rule(&mut setup, "edge2-0", "h9", at(4), FaultyAction::Filter);
     let (outcome, found) = run(setup);
     assert!(outcome.ruled[0] > 0);
     assert!(assert_exact(&found) > 10);
@@ -214,9 +214,9 @@ fn over_one_link(protection: impl FnOnce(Schedule) -> Protection) -> (Outcome, F
     let link = topology.link_between("sw2", "sw6").unwrap().link();
     let [src, dst] = ["h4", "h8"].map(|name| topology.node(name).unwrap());
     let mut setup = Setup::new(topology);
-    let config = raw::Config { payload: 1_472, rate: Some(Rate::gbps(5)) };
+    let config = DatagramConfig { payload: 1_472, rate: Some(Rate::gbps(5)) };
     let flow = Flow { start: Time::ZERO, src, dst, bytes: 8_000_000, group: 0 };
-    setup.traffic.push(traffic(TransportSetup::Raw(config), Flows::list(vec![flow])));
+    setup.traffic.push(traffic(TransportSetup::Datagrams(config), Flows::list(vec![flow])));
     let forward = Schedule::always(Model::PerFrame(Prob::literal(0.01)));
     let protection = protection(forward.clone());
     setup.links.push(LinkSetup { link, forward, reverse: Schedule::default(), protection, activate_at: None });
@@ -230,7 +230,7 @@ fn what_a_protected_link_recovers_is_not_lost_and_what_it_gives_up_is() {
     let guarded = |mode, copies| {
         move |forward| {
             let config = link::Config { mode, copies, forward, ..link::Config::default() };
-            Protection::Link(Box::new(config))
+            Protection::of(config)
         }
     };
     for mode in [Mode::Ordered, Mode::NonBlocking, Mode::UecLlr] {
@@ -251,7 +251,7 @@ fn behind_a_black_box_losses_are_found_where_they_entered_it() {
         setup.topology.switches().filter(|node| setup.topology.name(*node).starts_with("agg")).collect();
     setup.radar = Some(Config { black_boxes: black.clone(), ..meters() });
     lossy(&mut setup, ["agg1-0", "core1"], 0.002);
-    rule(&mut setup, "agg0-1", "h1", at(4), Action::Drop);
+    rule(&mut setup, "agg0-1", "h1", at(4), FaultyAction::Drop);
     let topology = setup.topology.clone();
     let (_, found) = run(setup);
     assert!(assert_exact(&found) > 20);
@@ -268,7 +268,7 @@ fn behind_a_black_box_losses_are_found_where_they_entered_it() {
 fn a_loop_ends_where_packets_have_lived_too_long_and_says_so() {
     let mut setup = fat_tree();
     let up = setup.topology.link_between("edge0-0", "agg0-0").unwrap();
-    rule(&mut setup, "edge0-0", "h0", at(4), Action::Send(up));
+    rule(&mut setup, "edge0-0", "h0", at(4), FaultyAction::Send(up));
     let ends = [up.0, up.reversed().0];
     let (outcome, found) = run(setup);
     assert!(
@@ -328,7 +328,7 @@ fn six_problems() -> Setup {
         lossy(&mut setup, between, 0.01);
     }
     for (switch, to) in [("edge0-0", "h1"), ("agg1-1", "h7"), ("core1", "h13")] {
-        rule(&mut setup, switch, to, at(100), Action::Drop);
+        rule(&mut setup, switch, to, at(100), FaultyAction::Drop);
     }
     setup
 }
@@ -403,7 +403,7 @@ fn persistent() -> Setup {
     let payload = 559;
     let flow = |src: &NodeId, dst: &NodeId| Flow { start: Time::ZERO, src: *src, dst: *dst, bytes: 559 * 12, group: 0 };
     let pairs = hosts.iter().flat_map(|src| hosts.iter().filter(move |dst| *dst != src).map(move |dst| flow(src, dst)));
-    let transport = TransportSetup::Raw(raw::Config { payload, rate: Some("1M".parse().unwrap()) });
+    let transport = TransportSetup::Datagrams(DatagramConfig { payload, rate: Some("1M".parse().unwrap()) });
     setup.traffic = vec![traffic(transport, Flows::list(pairs.collect()))];
     setup
 }
@@ -413,8 +413,8 @@ fn every_switch_on_its_way_counts_a_flow_and_where_it_goes_round_counts_it_again
     let mut setup = persistent();
     let topology = setup.topology.clone();
     let up = topology.link_between("edge0-0", "agg0-0").unwrap();
-    rule(&mut setup, "edge0-0", "h0", at(10), Action::Send(up));
-    rule(&mut setup, "edge3-0", "h13", at(20), Action::Drop);
+    rule(&mut setup, "edge0-0", "h0", at(10), FaultyAction::Send(up));
+    rule(&mut setup, "edge3-0", "h13", at(20), FaultyAction::Drop);
     let (counts, dropped) = count(setup);
     let node = |name: &str| topology.node(name).unwrap();
     let to = |key: &FlowKey| net::address::host_of(key.flow().dst).unwrap();
@@ -431,7 +431,7 @@ fn every_switch_on_its_way_counts_a_flow_and_where_it_goes_round_counts_it_again
     let hole = |slot: usize, name: &str| counts[slot][node(name).index()].keys().any(|flow| to(flow) == node("h13"));
     assert!(hole(1, "edge3-0") && hole(2, "agg3-0") && !hole(2, "edge3-0") && !hole(2, "h13"));
     let of = |why| dropped.iter().filter(|dropped| dropped.why == why).count();
-    assert!(of(Why::Expired) > 0 && of(Why::Blackhole) > 0 && of(Why::Full) == 0);
+    assert!(of(DropReason::Expired) > 0 && of(DropReason::Blackhole) > 0 && of(DropReason::Full) == 0);
 }
 
 #[test]

@@ -34,7 +34,6 @@ fn what_meters_and_rules_cannot_be_is_refused() {
         ("blackhole.0.to=core0", "blackhole.0.to: 'core0' is a switch: expected a host"),
         ("blackhole.1.until=50ms", "blackhole.1.until: expected later than from"),
         ("blackhole.2.expected=7", "blackhole.2.expected: expected true or false"),
-        ("switch.repeat_naks=1", "radar: expected no meters where switches repeat: repeat_naks, repeat_naked"),
         ("detour=[{ switch = \"edge0-0\", to = \"h0\" }]", "detour.next: missing: expected the name of a switch"),
         (
             "detour=[{ switch = \"edge0-0\", to = \"h0\", next = \"core0\" }]",

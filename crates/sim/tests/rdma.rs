@@ -2,7 +2,7 @@
 
 use faults::{Model, Schedule};
 use sim::link::Unwatched;
-use sim::net::{LinkSetup, Memory, Outcome, Protection, Setup, Traffic, TransportSetup};
+use sim::net::{IrnSetup, LinkSetup, MeloSetup, Outcome, Protection, Setup, Traffic, TransportSetup};
 use sim::topology::{LinkId, Topology};
 use sim::workload::{Flow, Flows, Series, Workload};
 use transport::roce::{self, irn, melo, repeat, selective};
@@ -152,26 +152,31 @@ fn a_queue_pair_that_fails_takes_its_flows_along_and_the_next_begins_anew() {
     assert_eq!(failed, [true, true, true, false, false]);
 }
 
-fn selective(setup: &Setup, memory: Memory, work: impl Fn(&Topology) -> Workload) -> Traffic {
-    let config = selective::Config { timeout: Span::from_us(30), ..selective::Config::default() };
-    let transport = TransportSetup::Selective(config, memory);
+fn melo(memory: melo::PoolConfig) -> TransportSetup {
+    TransportSetup::Melo(MeloSetup { config: selective_config(), memory })
+}
+
+fn selective_config() -> selective::Config {
+    selective::Config { timeout: Span::from_us(30), ..selective::Config::default() }
+}
+
+fn selective(setup: &Setup, transport: TransportSetup, work: impl Fn(&Topology) -> Workload) -> Traffic {
     Traffic { transport, ..traffic(setup, roce::Config::default(), work) }
 }
 
 #[test]
 fn selective_retransmission_sends_again_what_was_lost_and_little_else() {
-    let pool = melo::PoolConfig::default();
-    let memories = [Memory::Shared(pool), Memory::Own(irn::Timeouts::default())];
+    let irn = IrnSetup { config: selective_config(), memory: irn::Timeouts::default() };
+    let transports = [(melo(melo::PoolConfig::default()), true), (TransportSetup::Irn(irn), false)];
     let work = |topology: &Topology| series(topology, 10_000_000, 1);
-    for memory in memories {
+    for (transport, shared) in transports {
         let mut setup = two_switches([one_in(1_000), Model::None]);
-        setup.traffic.push(selective(&setup, memory, work));
+        setup.traffic.push(selective(&setup, transport, work));
         let outcome = run(setup);
         let (flow, lost) = (outcome.flows[0], outcome.ports.iter().map(|port| port.corrupted).sum::<u64>());
         assert!(lost > 3 && flow.finish.is_some(), "{lost} {flow:?}");
         assert!(u64::from(flow.tally.retransmitted) < lost * 3, "{lost} {:?}", flow.tally);
-        assert!(flow.slowdown().unwrap() < 1.2, "{memory:?} {:?}", flow.slowdown());
-        let shared = memory == Memory::Shared(pool);
+        assert!(flow.slowdown().unwrap() < 1.2, "{:?}", flow.slowdown());
         assert_eq!(outcome.pools.iter().any(|used| used.receive_peak > 0 && used.size == 1_024), shared);
     }
     let mut setup = two_switches([one_in(1_000), Model::None]);
@@ -184,7 +189,7 @@ fn selective_retransmission_sends_again_what_was_lost_and_little_else() {
 fn a_connection_that_is_over_gives_its_bits_back() {
     let mut setup = two_switches([one_in(20), one_in(20)]);
     let pool = melo::PoolConfig { bits: 256, block: 8 };
-    setup.traffic.push(selective(&setup, Memory::Shared(pool), |topology| series(topology, 100_000, 300)));
+    setup.traffic.push(selective(&setup, melo(pool), |topology| series(topology, 100_000, 300)));
     let outcome = run(setup);
     assert_eq!(outcome.flows.len(), 300);
     assert!(outcome.flows.iter().all(|flow| flow.finish.is_some()));

@@ -134,7 +134,7 @@ impl Scene<'_> {
             asks: 3,
             ..Config::default()
         };
-        let protection = if self.protected { Protection::Link(Box::new(config)) } else { Protection::None };
+        let protection = if self.protected { Protection::of(config) } else { Protection::None };
         let link =
             LinkSetup { link: LinkId(0), forward: faults.clone(), reverse: faults, protection, activate_at: None };
         let setup = Setup {

@@ -2,9 +2,9 @@
 
 use guard::{Event, State};
 
+use crate::context::LinkContext;
 use crate::frame::{Mac, Rejected};
 use crate::seal::Broken;
-use crate::context::LinkContext;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use faults::Random;
 use radar::flowmap::{self, Slot, Thresholds};
 use radar::flowset::FlowKey;
-use sim::net::raw;
-use sim::net::{Action, Rule, Setup, Traffic, TransportSetup, address};
+use sim::net::{DatagramConfig, FaultyAction, FaultyRule, Setup, Traffic, TransportSetup, address};
 use sim::topology::{NodeId, Topology};
 use sim::workload::{Flow, Flows, Workload};
 use units::{Rate, Span, Time};
@@ -71,7 +70,7 @@ fn setup(seed: u64) -> Result<Setup, ExperimentError> {
     setup.seed = seed;
     setup.traffic = vec![Traffic {
         name: "persistent".into(),
-        transport: TransportSetup::Raw(raw::Config { payload: PAYLOAD, rate: Some(rate) }),
+        transport: TransportSetup::Datagrams(DatagramConfig { payload: PAYLOAD, rate: Some(rate) }),
         work: Workload::Open(Flows::list(flows)),
         reply: 0,
         class: 0,
@@ -88,10 +87,10 @@ fn run(offset: Span, effort: &Effort<'_>) -> Result<Option<Seen>, ExperimentErro
     let up = topology.link_between("edge0-0", "agg0-0").map_err(ExperimentError::new)?;
     let [looped, swallowed] = [node("h0")?, node("h13")?];
     let [loop_at, hole_at] = [1, 3].map(|slot| Time::ZERO + SLOT.scale(f64::from(slot)) + offset);
-    let rule = |switch, to, from, action| Rule { switch, to, from, until: Time::NEVER, action };
+    let rule = |switch, to, from, action| FaultyRule { switch, to, from, until: Time::NEVER, action };
     setup.rules = vec![
-        rule(node("edge0-0")?, looped, loop_at, Action::Send(up)),
-        rule(node("edge3-0")?, swallowed, hole_at, Action::Drop),
+        rule(node("edge0-0")?, looped, loop_at, FaultyAction::Send(up)),
+        rule(node("edge3-0")?, swallowed, hole_at, FaultyAction::Drop),
     ];
     let Some(counted) = walk::count(setup, effort)? else { return Ok(None) };
     let order = Order::new(&topology);

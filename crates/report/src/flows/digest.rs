@@ -222,8 +222,8 @@ impl LinkDigest {
 
 fn links(point: &Point, outcome: &Outcome) -> Vec<LinkDigest> {
     let topology = point.topology();
-    let link = |(link, tally): &(u32, sim::net::LinkTally)| {
-        let ends = &topology.links[*link as usize];
+    let link = |(link, tally): &(sim::topology::LinkId, sim::net::LinkTally)| {
+        let ends = topology.link(*link);
         let mut counters = tally.counters[0];
         counters += tally.counters[1];
         LinkDigest {

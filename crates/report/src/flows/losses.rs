@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use machine::Why;
+use machine::DropReason;
 use radar::causes::Thresholds;
 use radar::loss::Cause;
 use serde::Serialize;
@@ -182,14 +182,14 @@ impl Segment {
 }
 
 impl Really {
-    fn add(&mut self, why: Why, packets: u64) {
+    fn add(&mut self, why: DropReason, packets: u64) {
         match why {
-            Why::Full => self.full += packets,
-            Why::Corrupted => self.corrupted += packets,
-            Why::Blackhole => self.blackhole += packets,
-            Why::Expired => self.expired += packets,
+            DropReason::Full => self.full += packets,
+            DropReason::Corrupted => self.corrupted += packets,
+            DropReason::Blackhole => self.blackhole += packets,
+            DropReason::Expired => self.expired += packets,
             // Dropped on purpose; meters of a black box cannot know.
-            Why::Filtered => {}
+            DropReason::Filtered => {}
         }
     }
 

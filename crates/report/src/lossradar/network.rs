@@ -10,7 +10,7 @@ mod partial;
 
 use radar::packet::{Flow, Stamp};
 use sim::net::metering::{Dropped, Found as Metered, Lost};
-use sim::net::{Action, Rule, Setup};
+use sim::net::{FaultyAction, FaultyRule, Setup};
 use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::{Span, Time};
@@ -42,7 +42,7 @@ struct Run {
     fan_in: u32,
     topology: Topology,
     setup_links: Vec<u32>,
-    rules: Vec<Rule>,
+    rules: Vec<FaultyRule>,
     metered: Metered,
     /// Packets that hosts sent.
     sent: u64,
@@ -132,7 +132,7 @@ fn simulate(task: Task, effort: &Effort<'_>) -> Result<Option<Run>, ExperimentEr
 }
 
 /// A ToR, an aggregation and a core switch, of different pods, and a host for which each has much to do.
-fn blackholes(setup: &Setup, effort: &Effort<'_>) -> Result<Option<Vec<Rule>>, ExperimentError> {
+fn blackholes(setup: &Setup, effort: &Effort<'_>) -> Result<Option<Vec<FaultyRule>>, ExperimentError> {
     let from = Time::ZERO + BREAKS_AT;
     let Some(busy) = busy::busiest(setup, from, effort)? else { return Ok(None) };
     let topology = &setup.topology;
@@ -140,9 +140,9 @@ fn blackholes(setup: &Setup, effort: &Effort<'_>) -> Result<Option<Vec<Rule>>, E
     let rule = |layer: &str, pod: u32| {
         let of_layer = |(switch, to, _): &&busy::Load| topology.name(*switch).starts_with(layer) && pod_of(*to) == pod;
         let (switch, to, _) = *busy.iter().find(of_layer)?;
-        Some(Rule { switch, to, from, until: Time::NEVER, action: Action::Drop })
+        Some(FaultyRule { switch, to, from, until: Time::NEVER, action: FaultyAction::Drop })
     };
-    let rules: Option<Vec<Rule>> =
+    let rules: Option<Vec<FaultyRule>> =
         [("edge0", 0), ("agg2", 2), ("core", 6)].map(|(layer, pod)| rule(layer, pod)).into_iter().collect();
     rules.map(Some).ok_or_else(|| ExperimentError::new("no flow under way where a blackhole is to be"))
 }

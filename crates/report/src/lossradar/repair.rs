@@ -3,7 +3,7 @@
 use radar::causes::{Thresholds, classify};
 use radar::loss::{Cause, Loss};
 use sim::net::metering::{Found as Metered, Lost};
-use sim::net::{Action, Outcome, Rule, Setup};
+use sim::net::{FaultyAction, FaultyRule, Outcome, Setup};
 use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::{Span, Time};
@@ -66,7 +66,7 @@ impl Broken {
         let topology = setup.topology.clone();
         if self == Self::Blackhole {
             let (switch, to) = (node(&topology, "core0")?, node(&topology, WAYS[0].0)?);
-            setup.rules.push(Rule { from: Time::ZERO + BREAKS_AT, ..always(switch, to, Action::Drop) });
+            setup.rules.push(FaultyRule { from: Time::ZERO + BREAKS_AT, ..always(switch, to, FaultyAction::Drop) });
         }
         for (host, edge, core) in WAYS {
             let to = node(&topology, host)?;
@@ -83,7 +83,7 @@ impl Broken {
         let topology = setup.topology.clone();
         for (host, ..) in &WAYS[..self.moved()] {
             let (switch, to) = (node(&topology, "agg0-0")?, node(&topology, host)?);
-            let rule = Rule { from: at, ..always(switch, to, send(&topology, "agg0-0", "core1")?) };
+            let rule = FaultyRule { from: at, ..always(switch, to, send(&topology, "agg0-0", "core1")?) };
             setup.rules.insert(0, rule);
         }
         Ok(setup)
@@ -94,12 +94,12 @@ fn node(topology: &Topology, name: &str) -> Result<NodeId, ExperimentError> {
     topology.node(name).map_err(ExperimentError::new)
 }
 
-fn always(switch: NodeId, to: NodeId, action: Action) -> Rule {
-    Rule { switch, to, from: Time::ZERO, until: Time::NEVER, action }
+fn always(switch: NodeId, to: NodeId, action: FaultyAction) -> FaultyRule {
+    FaultyRule { switch, to, from: Time::ZERO, until: Time::NEVER, action }
 }
 
-fn send(topology: &Topology, from: &str, next: &str) -> Result<Action, ExperimentError> {
-    topology.link_between(from, next).map(Action::Send).map_err(ExperimentError::new)
+fn send(topology: &Topology, from: &str, next: &str) -> Result<FaultyAction, ExperimentError> {
+    topology.link_between(from, next).map(FaultyAction::Send).map_err(ExperimentError::new)
 }
 
 /// When the collector has decoded a batch.

@@ -98,7 +98,7 @@ pub struct Moment {
 
 impl Basis {
     pub fn of(setup: &Setup) -> Self {
-        Self { payloads: setup.traffic.iter().map(|traffic| traffic.transport.packet().0).collect() }
+        Self { payloads: setup.traffic.iter().map(|traffic| traffic.transport.sizes().payload).collect() }
     }
 
     /// Packets that so much payload of a flow fills.

@@ -11,7 +11,7 @@ use super::measure::Measure;
 use super::source::{Frame, Source};
 use crate::engine::{Queue, Timers};
 use crate::hardware::{Copies, Reaction};
-use crate::protocol::LinkMachine;
+use crate::protocols::LinkMachine;
 
 const MOST_TIMERS: usize = 4;
 

@@ -17,7 +17,7 @@ use super::shortcut::Shortcut;
 use super::source::Frame;
 use crate::engine::{Queue, Ring};
 use crate::hardware::Hardware;
-use crate::protocol::{LinkMachine, OnWire};
+use crate::protocols::{LinkMachine, OnWire};
 
 /// How often a run looks up from its work.
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;

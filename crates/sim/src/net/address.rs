@@ -3,14 +3,15 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 pub use machine::Conversation;
-use radar::packet::{Flow, Packet as Seen, Segment};
-use wire::ipv4::{self, Station};
+use radar::packet::{Flow, Packet as Seen};
+use wire::ipv4::Station;
 use wire::roce;
 
-use super::packet::{Body, Packet};
+use super::packet::Packet;
+use super::transports::Body;
 use crate::topology::NodeId;
 
-/// Where whoever begins a flow finds the other: iperf's port, and that of discard.
+/// The ports of servers: iperf's, and that of discard.
 pub const TCP_PORT: u16 = 5_001;
 pub const UDP_PORT: u16 = 9;
 const FIRST_FREE_PORT: u16 = 1_024;
@@ -29,7 +30,7 @@ pub fn host_of(address: IpAddr) -> Option<NodeId> {
     (ten == 10).then_some(NodeId(number))
 }
 
-/// Source and destination, if this is where the flow's beginner finds the other.
+/// Source and destination, if `served` is the port of the host that flows go to.
 pub fn ports(who: Conversation, served: u16) -> [u16; 2] {
     let own = FIRST_FREE_PORT + (who.flow % u32::from(u16::MAX - FIRST_FREE_PORT)) as u16;
     let own = if own == served { u16::MAX } else { own };
@@ -44,29 +45,14 @@ pub fn roce_ports(who: Conversation) -> [u16; 2] {
 /// The 5-tuple of a packet.
 pub fn flow(who: Conversation, body: &Body) -> Flow {
     let [src, dst] = [who.from, who.to].map(|host| IpAddr::V4(Ipv4Addr::from(station(NodeId(host)).ip)));
-    let (protocol, [src_port, dst_port]) = match body {
-        Body::Tcp(_) | Body::Handshake(_) => (ipv4::TCP, ports(who, TCP_PORT)),
-        Body::Roce(_) | Body::Selective(_) => (ipv4::UDP, roce_ports(who)),
-        Body::Raw(_) => (ipv4::UDP, ports(who, UDP_PORT)),
-    };
+    let (protocol, [src_port, dst_port]) = body.ports(who);
     Flow { src, dst, protocol, src_port, dst_port }
 }
 
-/// What a meter sees of a packet: all that no switch changes. The identification is counted by whoever sends.
+/// What a meter sees of a packet: all that no switch changes. The identification is counted by the sending host.
 pub fn seen(who: Conversation, packet: &Packet, ip_id: u16) -> Seen {
-    let (tcp, content) = match &packet.body {
-        Body::Tcp(segment) => {
-            // Positions on a real wire are the lowest 32 bits of ours.
-            let tcp = Segment { seq: segment.seq as u32, len: segment.len as u16, syn: false };
-            (Some(tcp), u64::from(segment.timestamp) << 32 | u64::from(segment.ack as u32))
-        }
-        // It stands before the first byte, whose position is 0.
-        Body::Handshake(_) => (Some(Segment { seq: u32::MAX, len: 1, syn: true }), 0),
-        Body::Roce(packet) => (None, u64::from(packet.psn.number())),
-        Body::Selective(packet) => (None, u64::from(packet.psn.number())),
-        Body::Raw(datagram) => (None, datagram.offset),
-    };
-    let ttl = packet.time_to_live() as u8;
+    let (tcp, content) = packet.body.signature();
+    let ttl = packet.route.time_to_live() as u8;
     Seen { flow: flow(who, &packet.body), ip_id: Some(ip_id), fragment: 0, tcp, ttl, content }
 }
 

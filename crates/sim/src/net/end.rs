@@ -1,32 +1,17 @@
 //! One end of a connection: a transport's machine, its timers, and how its segments become packets.
 
 use machine::{Lane, Machine, Out, Port, Pull};
-use transport::roce::irn::Irn;
-use transport::roce::melo::Melo;
-use transport::roce::selective::Connection;
-use transport::{roce, tcp};
 use units::Time;
 use wire::ip::Ecn;
 
 use super::events::Event;
-use super::packet::Body;
-use super::raw;
+use super::index::{EndId, HostId};
+use super::transports::{Body, Carried, SimTransport, Transport, each_transport};
 use crate::engine::{Queue, Ring, Timers};
 
 const MOST_TIMERS: usize = 6;
 
-/// What a transport's machine must say for its segments to travel.
-pub trait Speaks: Machine<Inner = ()> {
-    /// As a packet's body, its length as an Ethernet frame with its check, and whether it may be marked.
-    fn pack(frame: Self::Frame) -> (Body, u16, Ecn);
-    fn unpack(body: Body, ecn: Ecn) -> Option<Self::Frame>;
-    fn on_done(done: Self::Done, progress: &mut Progress);
-    fn on_note(note: Self::Note, tally: &mut Tally);
-    /// Asks for so many bytes to be carried over.
-    fn send(bytes: u64) -> Self::Command;
-}
-
-/// What a machine told its application, the latest of each kind.
+/// What a machine reported to its application, the latest of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes of the stream received in order; or, of datagrams, at all.
@@ -47,7 +32,7 @@ impl Progress {
 units::counters! {
     /// What happened to a flow on its way. Of both ends together: what concerns SACKs is the sender's, and only one end
     /// sends much.
-    Tally as u32:
+    FlowCounters as u32:
     /// Segments sent again because later ones had arrived, as a probe, or after a timeout.
     retransmitted,
     probes,
@@ -69,58 +54,35 @@ units::counters! {
     pending_when_reduced,
 }
 
+/// A machine with its timers.
 #[derive(Debug)]
-pub struct Driven<M: Machine> {
+pub struct Driver<M: Machine> {
     machine: M,
     timers: Timers<M::Timer, MOST_TIMERS>,
 }
 
+/// One end of a connection.
 #[derive(Debug)]
-pub enum Transport {
-    Tcp(Box<Driven<tcp::Connection>>),
-    Roce(Box<Driven<roce::Qp>>),
-    Melo(Box<Driven<Connection<Melo<u16>>>>),
-    Irn(Box<Driven<Connection<Irn>>>),
-    Raw(Driven<raw::Generator>),
-}
-
-/// Does the same to whichever it is.
-macro_rules! each {
-    ($transport:expr, $driven:ident => $what:expr) => {
-        match $transport {
-            Transport::Tcp($driven) => $what,
-            Transport::Roce($driven) => $what,
-            Transport::Melo($driven) => $what,
-            Transport::Irn($driven) => $what,
-            Transport::Raw($driven) => $what,
-        }
-    };
-}
-
-#[derive(Debug)]
-pub struct End {
+pub(crate) struct FlowEnd {
     pub transport: Transport,
-    pub host: u32,
-    /// Where the route of its packets begins.
-    pub route: u32,
-    pub flow: u32,
+    pub host: HostId,
     pub class: u8,
     /// Whether it waits for the wire.
     pub ready: bool,
-    /// The flow is over; what still arrives is ignored.
+    /// The connection has ended; what still arrives is ignored.
     pub over: bool,
     /// The earliest event that makes it ready.
     pub wake_at: Time,
     /// Packets made, by this end or on the way to it, and packets that ended at it or on the way to it.
     pub made: u64,
     pub ended: u64,
-    pub tally: Tally,
-    pub run: Run,
+    pub counters: FlowCounters,
+    pub run: SegmentRun,
 }
 
-/// Segments that follow each other among what a host deals with at once.
+/// Segments that follow each other in a batch that a host processes at once.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Run {
+pub struct SegmentRun {
     batch: u32,
     next: u64,
     bytes: u32,
@@ -129,7 +91,7 @@ pub struct Run {
 /// Receive offload joins no more than fits an IP packet.
 const LONGEST_RUN: u32 = 65_535;
 
-impl Run {
+impl SegmentRun {
     /// Takes the next segment in; whether it ends the run before it.
     pub fn takes(&mut self, batch: u32, seq: u64, len: u32) -> bool {
         let begun = self.batch == batch && self.bytes > 0;
@@ -139,160 +101,131 @@ impl Run {
     }
 }
 
-/// What a call to an end came to.
+/// What a call to an end leads to.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct After {
+pub struct Effects {
     pub woken: bool,
     pub progress: Progress,
 }
 
 /// A segment that an end wants on the wire.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment {
+pub struct OutgoingSegment {
     pub body: Body,
     pub len: u16,
     pub ecn: Ecn,
 }
 
-impl Transport {
-    pub fn tcp(connection: tcp::Connection) -> Self {
-        Self::Tcp(Box::new(Driven::new(connection)))
-    }
-
-    pub fn roce(qp: roce::Qp) -> Self {
-        Self::Roce(Box::new(Driven::new(qp)))
-    }
-
-    pub fn melo(connection: Connection<Melo<u16>>) -> Self {
-        Self::Melo(Box::new(Driven::new(connection)))
-    }
-
-    pub fn irn(connection: Connection<Irn>) -> Self {
-        Self::Irn(Box::new(Driven::new(connection)))
-    }
-
-    /// Gives back what is shared with other connections.
-    pub fn let_go(&mut self) {
-        if let Self::Melo(driven) = self {
-            driven.machine.swap_out();
-        }
-    }
-
-    pub fn raw(generator: raw::Generator) -> Self {
-        Self::Raw(Driven::new(generator))
-    }
-}
-
-impl End {
+impl FlowEnd {
     /// One that has done nothing yet.
-    pub fn new(transport: Transport, host: u32, route: u32, flow: u32, class: u8) -> Self {
+    pub fn new(transport: Transport, host: HostId, class: u8) -> Self {
         Self {
             transport,
             host,
-            route,
-            flow,
             class,
             ready: false,
             over: false,
             wake_at: Time::NEVER,
             made: 0,
             ended: 0,
-            tally: Tally::default(),
-            run: Run::default(),
+            counters: FlowCounters::default(),
+            run: SegmentRun::default(),
         }
     }
 
     #[inline]
-    pub fn receive(&mut self, now: Time, id: u32, body: Body, ecn: Ecn, queue: &mut Queue<Event>) -> After {
-        let tally = &mut self.tally;
-        each!(&mut self.transport, driven => driven.receive(now, id, body, ecn, queue, tally))
+    pub fn receive(&mut self, now: Time, id: EndId, body: Body, ecn: Ecn, queue: &mut Queue<Event>) -> Effects {
+        let counters = &mut self.counters;
+        each_transport!(&mut self.transport, driver => driver.receive(now, body, ecn, Context { id, queue, counters }))
     }
 
-    pub fn send(&mut self, now: Time, id: u32, bytes: u64, queue: &mut Queue<Event>) -> After {
-        let tally = &mut self.tally;
-        each!(&mut self.transport, driven => driven.send(now, id, bytes, queue, tally))
+    pub fn send(&mut self, now: Time, id: EndId, bytes: u64, queue: &mut Queue<Event>) -> Effects {
+        let counters = &mut self.counters;
+        each_transport!(&mut self.transport, driver => driver.send(now, bytes, Context { id, queue, counters }))
     }
 
-    pub fn ring(&mut self, now: Time, id: u32, slot: u8, queue: &mut Queue<Event>) -> After {
-        let tally = &mut self.tally;
-        each!(&mut self.transport, driven => driven.ring(now, id, slot, queue, tally))
+    pub fn ring(&mut self, now: Time, id: EndId, slot: u8, queue: &mut Queue<Event>) -> Effects {
+        let counters = &mut self.counters;
+        each_transport!(&mut self.transport, driver => driver.ring(now, slot, Context { id, queue, counters }))
     }
 
     #[inline]
-    pub fn pull(&mut self, now: Time, id: u32, queue: &mut Queue<Event>) -> (Pull, Option<Segment>) {
-        let tally = &mut self.tally;
-        each!(&mut self.transport, driven => driven.pull(now, id, queue, tally))
+    pub fn pull(&mut self, now: Time, id: EndId, queue: &mut Queue<Event>) -> (Pull, Option<OutgoingSegment>) {
+        let counters = &mut self.counters;
+        each_transport!(&mut self.transport, driver => driver.pull(now, Context { id, queue, counters }))
+    }
+
+    /// The connection has ended.
+    pub fn close(&mut self) {
+        self.over = true;
+        each_transport!(&mut self.transport, driver => driver.machine.close());
     }
 }
 
-impl<M: Speaks> Driven<M> {
-    fn new(machine: M) -> Self {
+/// What of the network a machine's driver may touch.
+struct Context<'a> {
+    id: EndId,
+    queue: &'a mut Queue<Event>,
+    counters: &'a mut FlowCounters,
+}
+
+impl<M: Carried> Driver<M> {
+    pub fn new(machine: M) -> Self {
         Self { machine, timers: Timers::new() }
     }
 
     #[inline]
     fn with<R>(
         &mut self,
-        end: u32,
-        queue: &mut Queue<Event>,
-        tally: &mut Tally,
-        act: impl FnOnce(&mut M, &mut Sink<'_, M>) -> R,
-    ) -> (R, After, Option<M::Frame>) {
-        let mut sink = Sink { end, timers: &mut self.timers, queue, tally, staged: None, after: After::default() };
+        context: Context<'_>,
+        act: impl FnOnce(&mut M, &mut EndSink<'_, M>) -> R,
+    ) -> (R, Effects, Option<M::Frame>) {
+        let mut sink = EndSink { context, timers: &mut self.timers, staged: None, effects: Effects::default() };
         let result = act(&mut self.machine, &mut sink);
-        (result, sink.after, sink.staged)
+        (result, sink.effects, sink.staged)
     }
 
     #[inline]
-    fn receive(
-        &mut self,
-        now: Time,
-        end: u32,
-        body: Body,
-        ecn: Ecn,
-        queue: &mut Queue<Event>,
-        tally: &mut Tally,
-    ) -> After {
-        let Some(frame) = M::unpack(body, ecn) else { return After::default() };
-        self.with(end, queue, tally, |machine, sink| machine.on_frame(now, Port(0), frame, sink)).1
+    fn receive(&mut self, now: Time, body: Body, ecn: Ecn, context: Context<'_>) -> Effects {
+        let Some(frame) = M::unwrap(body) else { return Effects::default() };
+        let frame = M::with_ecn(frame, ecn);
+        self.with(context, |machine, sink| machine.on_frame(now, Port(0), frame, sink)).1
     }
 
-    fn send(&mut self, now: Time, end: u32, bytes: u64, queue: &mut Queue<Event>, tally: &mut Tally) -> After {
-        self.with(end, queue, tally, |machine, sink| machine.on_command(now, M::send(bytes), sink)).1
+    fn send(&mut self, now: Time, bytes: u64, context: Context<'_>) -> Effects {
+        self.with(context, |machine, sink| machine.on_command(now, M::send(bytes), sink)).1
     }
 
-    fn ring(&mut self, now: Time, end: u32, slot: u8, queue: &mut Queue<Event>, tally: &mut Tally) -> After {
+    fn ring(&mut self, now: Time, slot: u8, context: Context<'_>) -> Effects {
         match self.timers.ring(now, slot) {
-            Ring::Nothing => After::default(),
+            Ring::Nothing => Effects::default(),
             Ring::Later(at) => {
-                queue.schedule(at, Event::EndTimer { end, slot });
-                After::default()
+                context.queue.schedule(at, Event::EndTimer { end: context.id, slot });
+                Effects::default()
             }
-            Ring::Now(key) => self.with(end, queue, tally, |machine, sink| machine.on_timer(now, key, sink)).1,
+            Ring::Now(key) => self.with(context, |machine, sink| machine.on_timer(now, key, sink)).1,
         }
     }
 
     #[inline]
-    fn pull(&mut self, now: Time, end: u32, queue: &mut Queue<Event>, tally: &mut Tally) -> (Pull, Option<Segment>) {
-        let (pull, _, staged) = self.with(end, queue, tally, |machine, sink| machine.pull(now, Port(0), sink));
+    fn pull(&mut self, now: Time, context: Context<'_>) -> (Pull, Option<OutgoingSegment>) {
+        let (pull, _, staged) = self.with(context, |machine, sink| machine.pull(now, Port(0), sink));
         let segment = staged.map(|frame| {
-            let (body, len, ecn) = M::pack(frame);
-            Segment { body, len, ecn }
+            let (len, ecn) = (M::frame_len(&frame) as u16, M::ecn(&frame));
+            OutgoingSegment { body: M::wrap(frame), len, ecn }
         });
         (pull, segment)
     }
 }
 
-struct Sink<'a, M: Machine> {
-    end: u32,
+struct EndSink<'a, M: Machine> {
+    context: Context<'a>,
     timers: &'a mut Timers<M::Timer, MOST_TIMERS>,
-    queue: &'a mut Queue<Event>,
-    tally: &'a mut Tally,
     staged: Option<M::Frame>,
-    after: After,
+    effects: Effects,
 }
 
-impl<M: Speaks> Out<M> for Sink<'_, M> {
+impl<M: SimTransport> Out<M> for EndSink<'_, M> {
     #[inline]
     fn transmit(&mut self, _port: Port, frame: M::Frame) {
         self.staged = Some(frame);
@@ -300,7 +233,7 @@ impl<M: Speaks> Out<M> for Sink<'_, M> {
 
     #[inline]
     fn wake(&mut self, _port: Port) {
-        self.after.woken = true;
+        self.effects.woken = true;
     }
 
     fn waiting(&self, _lane: Lane) -> bool {
@@ -320,7 +253,7 @@ impl<M: Speaks> Out<M> for Sink<'_, M> {
     #[inline]
     fn arm(&mut self, key: M::Timer, at: Time) {
         if let Some(slot) = self.timers.arm(key, at) {
-            self.queue.schedule(at, Event::EndTimer { end: self.end, slot });
+            self.context.queue.schedule(at, Event::EndTimer { end: self.context.id, slot });
         }
     }
 
@@ -331,12 +264,12 @@ impl<M: Speaks> Out<M> for Sink<'_, M> {
 
     #[inline]
     fn complete(&mut self, done: M::Done) {
-        M::on_done(done, &mut self.after.progress);
+        M::on_done(done, &mut self.effects.progress);
     }
 
     #[inline]
     fn note(&mut self, note: M::Note) {
-        M::on_note(note, self.tally);
+        M::on_note(note, self.context.counters);
     }
 }
 
@@ -346,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_run_ends_at_a_gap_at_its_longest_and_with_its_batch() {
-        let mut run = Run::default();
+        let mut run = SegmentRun::default();
         assert!(!run.takes(1, 0, 1_000) && !run.takes(1, 1_000, 1_000));
         assert!(run.takes(1, 3_000, 1_000), "a gap");
         assert!(!run.takes(2, 9_000, 40_000), "another batch");

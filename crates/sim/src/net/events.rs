@@ -1,67 +1,72 @@
 //! What can happen.
 
+use super::index::{ConnectionId, EndId, HostId, PacketId, TrafficId};
+use crate::topology::{DirectedLink, LinkId};
+
 /// Plain values of twelve bytes: the queue copies them.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// A packet has arrived at the node that its last hop led to.
     Arrive {
-        packet: u32,
+        packet: PacketId,
     },
     /// A port may be free, or has been told to look again.
     Look {
-        port: u32,
+        port: DirectedLink,
     },
-    /// A host's processor is told of what its interface has received; it has dealt with it.
-    HostTold {
-        host: u32,
+    /// A host's processor is interrupted for what its interface has received; it has processed it.
+    Interrupt {
+        host: HostId,
     },
     HostReceives {
-        host: u32,
+        host: HostId,
     },
     /// A packet comes out of the pipeline of a host's interface.
     PipeEnds {
-        host: u32,
-        packet: u32,
+        host: HostId,
+        packet: PacketId,
     },
     /// An end that paces may send again.
     EndWakes {
-        end: u32,
+        end: EndId,
     },
     EndTimer {
-        end: u32,
+        end: EndId,
         slot: u8,
     },
     /// A frame of a link protocol arrives that left by this port, or is acted upon if the hardware is slow about it.
     LinkArrive {
-        port: u32,
+        port: DirectedLink,
         frame: u32,
     },
     LinkActs {
-        port: u32,
+        port: DirectedLink,
         frame: u32,
     },
     LinkTimer {
-        port: u32,
+        port: DirectedLink,
         slot: u8,
     },
     /// A link's protocol is switched on.
     Activate {
-        link: u32,
+        link: LinkId,
     },
     /// A pause or its end arrives at the port that is to obey it.
     Pause {
-        port: u32,
+        port: DirectedLink,
         class: u8,
         hold: bool,
     },
     /// The next flow of a workload begins.
     FlowStarts {
-        traffic: u32,
+        traffic: TrafficId,
     },
     /// A handshake that has not been answered is tried again.
     Shake {
-        place: u32,
+        connection: ConnectionId,
     },
+    /// The switch program acts at a time of its own.
+    ProgramWakes,
     /// Time to look at everything that is watched.
     Sample,
 }

@@ -1,32 +1,91 @@
-//! Flows begin: where they come from, the connections that carry them, their routes.
+//! Flows and the connections that carry them: where flows come from, which connection each takes, what is known of it.
 //!
-//! A connection takes a place with two ends, the even one where its flows start. Most carry one flow. The place is used
-//! again when that is over and the last of its packets has come to an end, so that no packet ever meets another
-//! connection or route. Flows may also share queue pairs; such a pair keeps its place, and carries its flows in turn.
+//! Most connections carry one flow. A connection's number is used again when its flow is over and the last of its packets
+//! has ended, so that no packet ever meets another connection or route. Flows may also share queue pairs; such a pair
+//! keeps its number, and carries its flows in turn.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use machine::SwitchProgram;
-use transport::roce::melo::Nic;
-use transport::roce::selective::{self, Connection};
-use transport::{roce, tcp};
+use faults::Random;
 use units::{Span, Time};
-use wire::ethernet::on_wire;
 
-use super::end::{End, Tally, Transport};
-use super::events::Event;
-use super::forwarding::TO_HOST;
-use super::handshake::SYN_LEN;
+use super::end::FlowCounters;
+use super::index::{ConnectionId, IndexVec, Number, TrafficId};
 use super::outcome::FlowRow;
-use super::packet::{MOST_HOPS, Packet};
-use super::raw;
-use super::setup::{Memory, Traffic, TransportSetup};
-use super::world::Network;
-use crate::topology::{DirectedLink, NodeId, Unreachable};
+use super::setup::Traffic;
 use crate::workload::{Flow, Series, Workload};
 
-/// Hops of both ways of a flow.
-const HOPS: usize = 2 * MOST_HOPS as usize;
+/// All flows of a network.
+#[derive(Debug)]
+pub struct Flows {
+    pub sources: IndexVec<TrafficId, Source>,
+    pub connections: IndexVec<ConnectionId, ConnectionState>,
+    /// Queue pairs that flows share.
+    pub standing: BTreeMap<Shared, ConnectionId>,
+    /// Flows that have not ended, those still to begin not counted.
+    pub active: usize,
+    /// Whether connections begin with a handshake where their transport has one.
+    pub handshakes: bool,
+    /// Connections that are over and whose last packet has ended.
+    vacant: Vec<ConnectionId>,
+    /// Connections that have begun.
+    begun: u32,
+    random: Random,
+}
+
+impl Flows {
+    pub fn new(traffic: Vec<Traffic>, handshakes: bool, random: Random) -> Self {
+        Self {
+            sources: traffic.into_iter().map(Source::new).collect(),
+            connections: IndexVec::new(),
+            standing: BTreeMap::new(),
+            active: 0,
+            handshakes,
+            vacant: Vec::new(),
+            begun: 0,
+            random,
+        }
+    }
+
+    /// Whether no flow is under way and none is to come.
+    pub fn are_over(&self) -> bool {
+        self.active == 0 && self.sources.iter().all(Source::is_exhausted)
+    }
+
+    /// Bytes that all flows will have, going by those that have begun; `None` if that cannot be known yet.
+    pub fn expected_bytes(&self) -> Option<f64> {
+        self.sources.iter().map(Source::expected_bytes).sum()
+    }
+
+    /// A connection's number, what equal paths are chosen by, and what its machines are seeded with.
+    pub fn draw(&mut self) -> (ConnectionId, u64, u32) {
+        let id = self.vacant.pop().unwrap_or_else(|| ConnectionId::at(self.connections.len()));
+        (id, self.random.below(u64::MAX), self.random.below(u64::from(u32::MAX)) as u32)
+    }
+
+    /// A connection begins.
+    pub fn begin(&mut self, id: ConnectionId, state: ConnectionState) {
+        self.connections.put(id, ConnectionState { number: self.begun, ..state });
+        self.begun += 1;
+    }
+
+    /// No packet of a connection is left: its number is free.
+    pub fn vacate(&mut self, id: ConnectionId) {
+        let connection = &mut self.connections[id];
+        assert!(!std::mem::replace(&mut connection.vacated, true), "a packet outlived its connection");
+        self.vacant.push(id);
+    }
+
+    /// Lets a flow share a connection that stands.
+    pub fn join(&mut self, id: ConnectionId, row: FlowRow) {
+        let connection = &mut self.connections[id];
+        if connection.under_way {
+            connection.behind.push_back(row);
+        } else {
+            (connection.row, connection.under_way) = (row, true);
+        }
+    }
+}
 
 /// Where flows of one kind come from.
 #[derive(Debug)]
@@ -50,7 +109,7 @@ impl Source {
     }
 
     /// Finds the next flow; when it begins, if there is one.
-    fn prepare(&mut self, now: Time) -> Option<Time> {
+    pub fn prepare(&mut self, now: Time) -> Option<Time> {
         let next = match &mut self.traffic.work {
             Workload::Open(flows) => flows.next(),
             Workload::Series(series) => next_of(series, self.begun, now),
@@ -70,12 +129,20 @@ impl Source {
         Some(self.begun_bytes as f64 * (1.0 + left / begun))
     }
 
+    /// The next flow begins.
+    pub fn take_next(&mut self) -> Option<Flow> {
+        let flow = self.next.take()?;
+        self.begun += 1;
+        self.begun_bytes = self.begun_bytes.saturating_add(flow.bytes);
+        Some(flow)
+    }
+
     pub fn is_series(&self) -> bool {
         matches!(self.traffic.work, Workload::Series(_))
     }
 
     /// The queue pair that a flow is to share with others, if any: those between two hosts take turns.
-    fn shared(&mut self, flow: &Flow, traffic: u32) -> Option<Shared> {
+    pub fn shared(&mut self, flow: &Flow, traffic: TrafficId) -> Option<Shared> {
         let pairs = self.traffic.queue_pairs?;
         let turn = self.turns.entry((flow.src.0, flow.dst.0)).or_default();
         let pair = *turn % pairs.max(1);
@@ -92,7 +159,7 @@ fn next_of(series: &Series, begun: u64, now: Time) -> Option<Flow> {
 
 /// What a connection carries.
 #[derive(Debug)]
-pub struct FlowState {
+pub struct ConnectionState {
     /// The flow that is under way, or was.
     pub row: FlowRow,
     pub under_way: bool,
@@ -100,17 +167,17 @@ pub struct FlowState {
     pub behind: VecDeque<FlowRow>,
     /// Where to find the connection if others are to share it.
     pub shared: Option<Shared>,
-    pub source: u32,
+    pub source: TrafficId,
     pub reply: u64,
     /// The most bytes of one message; a flow with more is several.
     pub message: u64,
     /// Messages that have been answered, and such as are done with.
     pub answered: u64,
     pub done: u64,
-    /// What had happened at both ends when the last flow ended.
-    pub told: Tally,
+    /// What both ends had counted when the last flow ended.
+    pub reported: FlowCounters,
     pub over: bool,
-    /// The place is free.
+    /// The number is free.
     pub vacated: bool,
     /// In the order of starts.
     pub number: u32,
@@ -120,7 +187,36 @@ pub struct FlowState {
     pub hash: u64,
 }
 
-impl FlowState {
+impl ConnectionState {
+    /// One that carries a flow of `traffic`, the first of perhaps several.
+    pub fn new(row: FlowRow, source: TrafficId, shared: Option<Shared>, traffic: &Traffic, hash: u64) -> Self {
+        Self {
+            row,
+            under_way: true,
+            behind: VecDeque::new(),
+            shared,
+            source,
+            reply: traffic.reply,
+            message: traffic.transport.largest_message(),
+            answered: 0,
+            done: 0,
+            reported: FlowCounters::default(),
+            over: false,
+            vacated: false,
+            number: 0,
+            handshake: None,
+            hash,
+        }
+    }
+
+    /// The flow under way is over: the next one that shares the connection is, if there is one.
+    pub fn next_flow(&mut self) -> bool {
+        let next = self.behind.pop_front();
+        self.under_way = next.is_some();
+        self.row = next.unwrap_or(self.row);
+        self.under_way
+    }
+
     /// As many as the flow under way is made of.
     pub fn messages(&self) -> u64 {
         self.row.bytes.div_ceil(self.message).max(1)
@@ -130,210 +226,16 @@ impl FlowState {
 /// A queue pair that flows share: which traffic's, between which hosts, which of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shared {
-    traffic: u32,
+    traffic: TrafficId,
     src: u32,
     dst: u32,
     pair: u32,
 }
 
-impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
-    pub(super) fn schedule_next_flow(&mut self, traffic: u32, now: Time) {
-        if let Some(at) = self.sources[traffic as usize].prepare(now) {
-            self.queue.schedule(at, Event::FlowStarts { traffic });
-        }
-    }
-
-    pub(super) fn flow_starts(&mut self, now: Time, traffic: u32) -> Result<(), Unreachable> {
-        let source = &mut self.sources[traffic as usize];
-        let Some(flow) = source.next.take() else { return Ok(()) };
-        source.begun += 1;
-        source.begun_bytes = source.begun_bytes.saturating_add(flow.bytes);
-        let is_series = source.is_series();
-        let shared = source.shared(&flow, traffic);
-        let standing = shared.and_then(|shared| self.standing.get(&shared).copied());
-        let place = match standing {
-            Some(place) => {
-                self.join(now, place, &flow);
-                place
-            }
-            None => {
-                let place = self.place(now, traffic, &flow, shared)?;
-                self.standing.extend(shared.map(|shared| (shared, place)));
-                place
-            }
-        };
-        self.active += 1;
-        if !is_series {
-            self.schedule_next_flow(traffic, now);
-        }
-        if self.shakes(&self.sources[traffic as usize].traffic.transport) {
-            self.shake(now, place);
-        } else {
-            self.first_bytes(now, place, flow.bytes);
-        }
-        Ok(())
-    }
-
-    /// A connection stands, and its flow begins to send.
-    pub(super) fn first_bytes(&mut self, now: Time, place: u32, bytes: u64) {
-        let end = place * 2;
-        let (mut left, message) = (bytes, self.flows[place as usize].message);
-        loop {
-            let after = self.ends[end as usize].send(now, end, left.min(message), &mut self.queue);
-            self.after(now, end, after);
-            left = left.saturating_sub(message);
-            if left == 0 {
-                break;
-            }
-        }
-        let port = self.hosts[self.ends[end as usize].host as usize].port;
-        self.serve(now, port);
-    }
-
-    /// Lets a flow share a connection that stands.
-    fn join(&mut self, now: Time, place: u32, flow: &Flow) {
-        let at = place as usize * HOPS;
-        let path = |from: NodeId, at: usize| {
-            let first = self.hosts[self.numbers[from.index()] as usize].port;
-            let hops = self.hops[at..].iter().take_while(|hop| **hop & TO_HOST == 0);
-            std::iter::once(first).chain(hops.copied()).map(DirectedLink).collect::<Vec<_>>()
-        };
-        let (there, back) = (path(flow.src, at), path(flow.dst, at + HOPS / 2));
-        let state = &self.flows[place as usize];
-        let transport = self.sources[state.source as usize].traffic.transport.clone();
-        let ideal = self.ideal(&there, &transport, flow.bytes) + self.ideal_answer(&back, &transport, state.reply);
-        let row = FlowRow { ideal, ..row(now, state.source, flow) };
-        let state = &mut self.flows[place as usize];
-        if state.under_way {
-            state.behind.push_back(row);
-        } else {
-            (state.row, state.under_way) = (row, true);
-        }
-    }
-
-    /// Gives a connection a place, with both its ends and the routes between them.
-    fn place(&mut self, now: Time, traffic: u32, flow: &Flow, shared: Option<Shared>) -> Result<u32, Unreachable> {
-        let place = self.vacant.pop().unwrap_or_else(|| {
-            self.hops.resize(self.hops.len() + HOPS, 0);
-            (self.hops.len() / HOPS) as u32 - 1
-        });
-        let (hash, seed) = (self.flow_random.below(u64::MAX), self.flow_random.below(u64::from(u32::MAX)) as u32);
-        let at = place as usize * HOPS;
-        let there = self.write_route(flow.src, flow.dst, hash, at)?;
-        let back = self.write_route(flow.dst, flow.src, hash, at + HOPS / 2)?;
-        let Traffic { transport, reply, class, .. } = &self.sources[traffic as usize].traffic;
-        let (transport, reply, class) = (transport.clone(), *reply, *class);
-        let round_trip = self.ideal(&there, &transport, 1) + self.ideal(&back, &transport, 1);
-        let handshake = round_trip + self.host_round_trip(flow);
-        for (side, from) in [flow.src, flow.dst].into_iter().enumerate() {
-            let host = self.numbers[from.index()];
-            let nic = &mut self.hosts[host as usize].nic;
-            let machine = machine(&transport, nic, now, handshake, seed);
-            let end = End::new(machine, host, (at + side * HOPS / 2) as u32, place, class);
-            put(&mut self.ends, place as usize * 2 + side, end);
-        }
-        let shaking =
-            if self.shakes(&transport) { self.trip(&there, SYN_LEN) + self.trip(&back, SYN_LEN) } else { Span::ZERO };
-        let ideal = self.ideal(&there, &transport, flow.bytes) + self.ideal_answer(&back, &transport, reply);
-        let ideal = ideal + shaking;
-        let state = FlowState {
-            row: FlowRow { ideal, ..row(now, traffic, flow) },
-            under_way: true,
-            behind: VecDeque::new(),
-            shared,
-            source: traffic,
-            reply,
-            message: transport.largest_message(),
-            answered: 0,
-            done: 0,
-            told: Tally::default(),
-            over: false,
-            vacated: false,
-            number: self.begun,
-            handshake: None,
-            hash,
-        };
-        self.begun += 1;
-        put(&mut self.flows, place as usize, state);
-        Ok(place)
-    }
-
-    /// What the hosts add to a round trip, typically.
-    fn host_round_trip(&self, flow: &Flow) -> Span {
-        let latency = |node: NodeId| self.hosts[self.numbers[node.index()] as usize].typical_latency();
-        latency(flow.src) + latency(flow.dst)
-    }
-
-    /// Writes a route where its packets will look for it: the hops behind the first port, then the host.
-    fn write_route(
-        &mut self,
-        from: NodeId,
-        to: NodeId,
-        hash: u64,
-        at: usize,
-    ) -> Result<Vec<DirectedLink>, Unreachable> {
-        let mut path = Vec::new();
-        self.routes.path(from, to, hash, &mut path)?;
-        assert!(path.len() < HOPS / 2 && !path.is_empty(), "a route of {} hops", path.len());
-        for (slot, hop) in self.hops[at..].iter_mut().zip(path.iter().skip(1)) {
-            *slot = hop.0;
-        }
-        self.hops[at + path.len() - 1] = TO_HOST | self.numbers[to.index()];
-        Ok(path)
-    }
-
-    /// What so many bytes take along a path that is theirs alone: the first packet hop by hop, the rest behind it at the
-    /// slowest hop's rate.
-    fn ideal(&self, path: &[DirectedLink], transport: &TransportSetup, bytes: u64) -> Span {
-        let (payload, full) = transport.packet();
-        let (headers, extra) = (full - payload, transport.longest_frame() - full);
-        let packets = bytes.div_ceil(u64::from(payload)).max(1);
-        let last = (bytes - (packets - 1) * u64::from(payload)) as u32;
-        let (first, rest) = match packets {
-            1 => (last + headers, 0),
-            _ => {
-                let between = (packets - 2).saturating_mul(u64::from(on_wire(full)));
-                (full, between.saturating_add(u64::from(on_wire(last + headers))))
-            }
-        };
-        let mut slowest = Span::ZERO;
-        let mut sum = Span::ZERO;
-        for hop in path {
-            let port = &self.ports[hop.index()];
-            sum += port.flight + port.time_of((first + extra) as u16);
-            slowest = slowest.max(port.time_of_bytes(rest));
-        }
-        sum + slowest
-    }
-
-    /// What a frame of this length takes along a path that is its alone.
-    fn trip(&self, path: &[DirectedLink], len: u32) -> Span {
-        let hop = |hop: &DirectedLink| {
-            let port = &self.ports[hop.index()];
-            port.flight + port.time_of(len as u16)
-        };
-        path.iter().map(hop).fold(Span::ZERO, |sum, span| sum + span)
-    }
-
-    /// Whether connections of a transport begin with a handshake.
-    fn shakes(&self, transport: &TransportSetup) -> bool {
-        self.handshakes && matches!(transport, TransportSetup::Tcp(_))
-    }
-
-    /// What the sender waits for besides: an answer, or of RDMA an acknowledgement.
-    fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
-        match (transport, reply) {
-            (transport, 0) if transport.is_rdma() => self.trip(path, roce::ACK_LEN),
-            (_, 0) => Span::ZERO,
-            (_, reply) => self.ideal(path, transport, reply),
-        }
-    }
-}
-
 /// A flow that begins now, all but what it would take alone.
-fn row(now: Time, traffic: u32, flow: &Flow) -> FlowRow {
+pub fn row(now: Time, traffic: TrafficId, flow: &Flow) -> FlowRow {
     FlowRow {
-        traffic: traffic as u16,
+        traffic: traffic.0 as u16,
         group: flow.group,
         src: flow.src,
         dst: flow.dst,
@@ -343,35 +245,6 @@ fn row(now: Time, traffic: u32, flow: &Flow) -> FlowRow {
         ideal: Span::ZERO,
         received: 0,
         failed: false,
-        tally: Tally::default(),
-    }
-}
-
-/// Into the place of a list, or behind its last.
-fn put<T>(list: &mut Vec<T>, at: usize, item: T) {
-    match list.get_mut(at) {
-        Some(slot) => *slot = item,
-        None => list.push(item),
-    }
-}
-
-/// A connection's machine at a host; the first that shares bits there brings the pool along.
-fn machine(setup: &TransportSetup, nic: &mut Option<Nic<u16>>, now: Time, round_trip: Span, seed: u32) -> Transport {
-    // As NICs do: connections that begin alike would be taken for each other by a switch that knows only PSNs.
-    let first_psn = roce::Psn::new(seed);
-    match setup {
-        TransportSetup::Tcp(config) => {
-            let handshake_rtt = config.handshake_rtt.or(Some(round_trip));
-            Transport::tcp(tcp::Connection::new(&tcp::Config { seed, handshake_rtt, ..*config }, now))
-        }
-        TransportSetup::Roce(config) => Transport::roce(roce::Qp::new(roce::Config { first_psn, ..*config })),
-        TransportSetup::Selective(config, Memory::Own(timeouts)) => {
-            Transport::irn(Connection::irn(selective::Config { first_psn, ..*config }, *timeouts))
-        }
-        TransportSetup::Selective(config, Memory::Shared(pool)) => {
-            let nic = nic.get_or_insert_with(|| Nic::new(*pool).expect("checked when the setup was made"));
-            Transport::melo(Connection::melo(selective::Config { first_psn, ..*config }, nic))
-        }
-        TransportSetup::Raw(config) => Transport::raw(raw::Generator::new(*config)),
+        tally: FlowCounters::default(),
     }
 }

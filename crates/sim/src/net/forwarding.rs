@@ -1,77 +1,143 @@
 //! Packets on their way through switches.
 
-use machine::{SwitchPort, SwitchProgram, Why};
+use machine::{DropReason, Forward, SwitchPort, SwitchProgram, Ticket, Visit};
 use units::Time;
 use wire::ethernet::on_wire;
 
 use super::events::Event;
+use super::fabric::{Hop, NextHop};
+use super::index::{PacketId, SwitchId};
 use super::outcome::Captured;
-use super::packet::{NONE, Packet};
-use super::protect::each;
+use super::packet::Packet;
+use super::rules::FaultyAction;
 use super::switch::PauseChange;
 use super::world::Network;
-
-/// Set in a hop that is a host and not a port.
-pub const TO_HOST: u32 = 1 << 31;
+use crate::protocols::each_protocol;
+use crate::topology::DirectedLink;
 
 impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// A packet has come to the end of a hop.
     #[inline]
-    pub(super) fn arrive(&mut self, now: Time, id: u32) {
-        let hop = if self.rules.is_none() {
+    pub(super) fn arrive(&mut self, now: Time, id: PacketId) {
+        let hop = if self.fabric.rules.is_none() {
             let packet = self.packets.get_mut(id);
-            packet.route += 1;
-            self.hops[packet.route as usize - 1]
+            let at = packet.route;
+            packet.route = at.next();
+            self.fabric.hop(at)
         } else {
             let Some(hop) = self.hop_by_rules(now, id) else { return };
             hop
         };
-        if hop & TO_HOST == 0 {
-            self.enqueue(now, hop, id);
-        } else {
-            self.reach_host(now, hop & !TO_HOST, id);
+        match hop.next() {
+            NextHop::Port(port) => self.enqueue(now, port, id),
+            NextHop::Host(host) => self.reach_host(now, host, id),
         }
     }
 
-    /// A packet has been routed to a switch port, and joins its queue if there is room.
-    #[inline]
-    fn enqueue(&mut self, now: Time, at: u32, id: u32) {
+    /// Where a packet goes that has come to the end of a hop, where switches may have rules that they should not have;
+    /// `None` if it is lost there.
+    #[cold]
+    fn hop_by_rules(&mut self, now: Time, id: PacketId) -> Option<Hop> {
+        let rules = self.fabric.rules.as_mut()?;
         let packet = self.packets.get_mut(id);
-        let place = SwitchPort { switch: self.ports[at as usize].owner, port: at };
-        let tag = self.tags.get_mut(id);
-        match self.program.on_route(now, place, packet, tag) {
-            1 => self.join_queue(now, place, id),
-            0 => self.discard(id),
-            several => {
-                let (packet, tag) = (*packet, *tag);
-                // Before any of them can come to its end: the place of their connection is theirs until all have.
-                self.ends[packet.to() as usize].made += u64::from(several - 1);
-                self.join_queue(now, place, id);
-                (1..several).for_each(|_| self.repeat(now, place, packet, tag));
+        let (link, to) = (packet.came_by, packet.to());
+        let host = self.hosts.ends[to].host;
+        let (at, destination) = (self.fabric.routes.leads_to(link), self.hosts[host].node);
+        if at == destination {
+            return Some(Hop::host(host));
+        }
+        let reason = if rules.detours && packet.route.time_to_live() == 0 {
+            rules.expired += 1;
+            DropReason::Expired
+        } else {
+            let (detours, action) = (rules.detours, rules.apply(now, at, destination));
+            let listed = self.fabric.hop(packet.route);
+            packet.route = packet.route.next();
+            let hash = self.flows.connections[to.connection()].hash;
+            match action {
+                None if !detours => return Some(listed),
+                None => match self.fabric.routes.next(at, destination, hash) {
+                    Some(port) => return Some(Hop::port(port)),
+                    None => DropReason::Blackhole,
+                },
+                Some(FaultyAction::Send(port)) => return Some(Hop::port(port)),
+                Some(FaultyAction::Drop) => DropReason::Blackhole,
+                Some(FaultyAction::Filter) => DropReason::Filtered,
+            }
+        };
+        self.lose(now, link, reason, id);
+        None
+    }
+
+    /// A packet has been routed to a switch port: the program decides whether it joins the queue.
+    #[inline]
+    fn enqueue(&mut self, now: Time, at: DirectedLink, id: PacketId) {
+        let switch = self.fabric.ports[at].owner.switch();
+        let (packet, tag) = (self.packets.get_mut(id), self.tags.get_mut(id));
+        let visit = Visit { at: SwitchPort { switch: switch.0, port: at.0 }, ticket: Ticket(id.0) };
+        match self.program.on_route(now, visit, packet, tag) {
+            Forward::Pass => self.join_queue(now, switch, at, id),
+            other => self.forward(now, at, id, other),
+        }
+        self.wake_program(now);
+    }
+
+    /// What a program does to a packet other than let it pass.
+    pub(super) fn forward(&mut self, now: Time, at: DirectedLink, id: PacketId, forward: Forward) {
+        let switch = self.fabric.ports[at].owner.switch();
+        match forward {
+            Forward::Pass => self.join_queue(now, switch, at, id),
+            Forward::Drop => self.discard(id),
+            Forward::Hold => {
+                self.held.insert(id, at);
+            }
+            Forward::Back => self.send_back(now, switch, id),
+            Forward::Copies(copies) => {
+                let (packet, tag) = (*self.packets.get(id), *self.tags.get_mut(id));
+                // Before any of them can come to its end: the number of their connection is theirs until all have.
+                self.hosts.ends[packet.to()].made += u64::from(copies - 1);
+                self.join_queue(now, switch, at, id);
+                for _ in 1..copies {
+                    self.observed.outcome.repeated_bytes += u64::from(on_wire(u32::from(packet.len)));
+                    let copy = self.packets.insert(packet);
+                    self.tags.reset(copy);
+                    *self.tags.get_mut(copy) = tag;
+                    self.join_queue(now, switch, at, copy);
+                }
             }
         }
     }
 
-    /// A copy of a packet joins the queue that the packet joined.
-    fn repeat(&mut self, now: Time, place: SwitchPort, packet: Packet, tag: P::Tag) {
-        self.outcome.repeated_bytes += u64::from(on_wire(u32::from(packet.len)));
-        let copy = self.packets.insert(packet);
-        self.tags.reset(copy);
-        *self.tags.get_mut(copy) = tag;
-        self.join_queue(now, place, copy);
+    /// A packet goes back to where its connection's packets come from: along the route of the other direction, which must
+    /// lead through this switch. If it does not, the packet is dropped.
+    fn send_back(&mut self, now: Time, switch: SwitchId, id: PacketId) {
+        let packet = self.packets.get_mut(id);
+        let (from, to) = (packet.route.from(), packet.to());
+        let Some((port, route)) = self.fabric.position_behind(to, switch) else { return self.discard(id) };
+        packet.route = route;
+        // It counts for the end that it is for, and that has changed.
+        self.hosts.ends[to].ended += 1;
+        self.hosts.ends[from].made += 1;
+        self.send_for_program(now, switch, port, id);
     }
 
+    /// A packet of the program's joins the queue of a port.
+    pub(super) fn send_for_program(&mut self, now: Time, switch: SwitchId, at: DirectedLink, id: PacketId) {
+        let place = SwitchPort { switch: switch.0, port: at.0 };
+        self.program.on_sent(now, place, self.packets.get_mut(id), self.tags.get_mut(id));
+        self.join_queue(now, switch, at, id);
+    }
+
+    /// A packet joins the queue of a switch port if there is room.
     #[inline]
-    fn join_queue(&mut self, now: Time, place: SwitchPort, id: u32) {
-        let at = place.port;
+    fn join_queue(&mut self, now: Time, switch: SwitchId, at: DirectedLink, id: PacketId) {
         let packet = self.packets.get_mut(id);
         let bytes = u64::from(on_wire(u32::from(packet.len)));
-        let switch = &mut self.switches[place.switch as usize];
-        if !switch.admits(now, &self.ports, at as usize, bytes) {
-            self.ports[at as usize].counters.dropped += 1;
-            return self.lose(now, at, Why::Full, id);
+        if !self.fabric.admits(now, switch, at, bytes) {
+            self.fabric.ports[at].counters.dropped += 1;
+            return self.lose(now, at, DropReason::Full, id);
         }
-        let port = &mut self.ports[at as usize];
+        let port = &mut self.fabric.ports[at];
         let backlog = port.backlog(now);
         if port.marks(backlog, || self.random.unit()) {
             let marked = packet.ecn.marked();
@@ -87,16 +153,16 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         if let Some(queues) = &mut port.queues {
             queues.push(&mut self.packets, id, time);
         }
-        if self.switches[place.switch as usize].has_pfc() {
-            self.account(now, id, place.switch, 1);
+        if self.fabric.switches[switch].has_pfc() {
+            self.account(now, id, switch, 1);
         }
         self.serve(now, at);
     }
 
     /// A packet's first bit is on the wire at `begin`, its last when the port is free again.
     #[inline]
-    pub(super) fn transmit(&mut self, begin: Time, at: u32, id: u32) {
-        let port = &mut self.ports[at as usize];
+    pub(super) fn transmit(&mut self, begin: Time, at: DirectedLink, id: PacketId) {
+        let port = &mut self.fabric.ports[at];
         let packet = self.packets.get_mut(id);
         let len = u32::from(packet.len);
         packet.came_by = at;
@@ -109,74 +175,78 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             self.capture(begin, at, id, corrupted);
         }
         if corrupted {
-            return self.lose(begin, at, Why::Corrupted, id);
+            return self.lose(begin, at, DropReason::Corrupted, id);
         }
         self.queue.schedule(arrival, Event::Arrive { packet: id });
     }
 
-    pub(super) fn capture(&mut self, now: Time, at: u32, id: u32, corrupted: bool) {
+    pub(super) fn capture(&mut self, now: Time, port: DirectedLink, id: PacketId, corrupted: bool) {
         let packet = *self.packets.get(id);
-        let to = packet.to();
-        let (src, dst, flow) = self.flow_of(to / 2);
-        let forward = !to.is_multiple_of(2);
-        self.outcome.captured.push(Captured { at: now, port: at, src, dst, flow, forward, packet, corrupted });
+        let connection = &self.flows.connections[packet.to().connection()];
+        let (src, dst, flow) = (connection.row.src, connection.row.dst, connection.number);
+        let forward = !packet.to().is_source();
+        self.observed.outcome.captured.push(Captured { at: now, port, src, dst, flow, forward, packet, corrupted });
     }
 
     /// A packet is lost behind the upstream end of a link.
-    pub(super) fn lose(&mut self, now: Time, link: u32, why: Why, id: u32) {
-        self.program.on_drop(now, link, why, self.packets.get_mut(id), self.tags.get_mut(id));
+    pub(super) fn lose(&mut self, now: Time, link: DirectedLink, reason: DropReason, id: PacketId) {
+        self.program.on_drop(now, link.0, reason, self.packets.get_mut(id), self.tags.get_mut(id));
         self.discard(id);
     }
 
     /// A packet is gone before it came to its end.
-    pub(super) fn discard(&mut self, id: u32) {
+    pub(super) fn discard(&mut self, id: PacketId) {
         let packet = self.packets.remove(id);
         self.packet_ends(packet.to());
     }
 
-    pub(super) fn look_again(&mut self, now: Time, at: u32) {
-        self.ports[at as usize].looked(now);
+    pub(super) fn look_again(&mut self, now: Time, at: DirectedLink) {
+        self.fabric.ports[at].looked(now);
         self.serve(now, at);
     }
 
-    pub(super) fn look(&mut self, now: Time, at: u32, when: Time) {
-        if self.ports[at as usize].look(now, when) {
+    pub(super) fn look(&mut self, now: Time, at: DirectedLink, when: Time) {
+        if self.fabric.ports[at].look(now, when) {
             self.queue.schedule(when, Event::Look { port: at });
         }
     }
 
     /// Puts the next packet of a port on the wire, if that is free and there is one.
-    pub(super) fn serve(&mut self, now: Time, at: u32) {
-        let port = &self.ports[at as usize];
-        let (of_host, owner) = (port.of_host, port.owner);
+    pub(super) fn serve(&mut self, now: Time, at: DirectedLink) {
+        let port = &self.fabric.ports[at];
+        let host = port.owner.host();
         if port.busy_until > now {
             let when = port.busy_until;
             return self.look(now, at, when);
         }
         if port.protected {
-            if of_host {
-                self.offer(now, owner);
+            if let Some(host) = host {
+                self.offer(now, host);
             }
-            return self.with_link(now, at, |link, side, around| each!(link, pair => pair.serve(side, around)));
+            return self.with_link(
+                now,
+                at,
+                |link, side, around| each_protocol!(link, pair => pair.serve(side, around)),
+            );
         }
-        if of_host {
-            return self.serve_host(now, owner);
+        if let Some(host) = host {
+            return self.serve_host(now, host);
         }
-        let Some(queues) = &mut self.ports[at as usize].queues else { return };
+        let Some(queues) = &mut self.fabric.ports[at].queues else { return };
         let Some(id) = queues.pop(&self.packets) else { return };
         self.depart(now, at, id);
     }
 
     /// A packet leaves the queue of a switch port for the wire.
-    fn depart(&mut self, now: Time, at: u32, id: u32) {
-        let port = &mut self.ports[at as usize];
+    fn depart(&mut self, now: Time, at: DirectedLink, id: PacketId) {
+        let port = &mut self.fabric.ports[at];
         let time = port.time_of(self.packets.get(id).len);
         let mut more = false;
         if let Some(queues) = &mut port.queues {
             queues.shorten(time);
             more = queues.has_any();
         }
-        let (left, switch) = (port.backlog_bytes(now), port.owner);
+        let (left, switch) = (port.backlog_bytes(now), port.owner.switch());
         port.busy_until = now + time;
         let when = port.busy_until;
         self.leave_switch(now, at, switch, left, id);
@@ -187,51 +257,52 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     }
 
     /// Packets have left the queue of a port for its link protocol.
-    pub(super) fn leave_queue(&mut self, now: Time, at: u32) {
-        let port = &self.ports[at as usize];
-        let (switch, of_host, left) = (port.owner, port.of_host, port.backlog_bytes(now));
-        while let Some(id) = self.taken.pop() {
-            if !of_host {
-                self.leave_switch(now, at, switch, left, id);
+    pub(super) fn leave_queue(&mut self, now: Time, at: DirectedLink) {
+        let port = &self.fabric.ports[at];
+        let (owner, left) = (port.owner, port.backlog_bytes(now));
+        while let Some(id) = self.link_actions.taken.pop() {
+            if owner.host().is_none() {
+                self.leave_switch(now, at, owner.switch(), left, id);
             }
         }
     }
 
-    fn leave_switch(&mut self, now: Time, at: u32, switch: u32, left: u64, id: u32) {
-        self.program.on_departure(now, SwitchPort { switch, port: at }, left, self.packets.get_mut(id));
-        if self.switches[switch as usize].has_pfc() {
+    fn leave_switch(&mut self, now: Time, at: DirectedLink, switch: SwitchId, left: u64, id: PacketId) {
+        let place = SwitchPort { switch: switch.0, port: at.0 };
+        self.program.on_departure(now, place, left, self.packets.get_mut(id), self.tags.get_mut(id));
+        if self.fabric.switches[switch].has_pfc() {
             self.account(now, id, switch, -1);
         }
     }
 
-    /// What a packet's coming or going means for whoever sends by the port that it came by.
-    fn account(&mut self, now: Time, id: u32, switch: u32, sign: i64) {
+    /// What a packet's coming or going means for the port that it came by, which may have to pause.
+    fn account(&mut self, now: Time, id: PacketId, switch: SwitchId, sign: i64) {
         let packet = self.packets.get(id);
         let (came_by, class) = (packet.came_by, packet.class);
-        if came_by == NONE {
+        if came_by == Packet::NOWHERE {
             return;
         }
         // The port that leads back along the link belongs to this switch.
-        let place = self.places[(came_by ^ 1) as usize] as usize;
+        let back = came_by.reversed();
         let bytes = i64::from(on_wire(u32::from(packet.len)));
-        let hold = match self.switches[switch as usize].account(place, class, sign * bytes) {
+        let hold = match self.fabric.switches[switch].account(self.fabric.places[back], class, sign * bytes) {
             PauseChange::None => return,
             PauseChange::Pause => true,
             PauseChange::Resume => false,
         };
-        let back = &self.ports[(came_by ^ 1) as usize];
+        let back = &self.fabric.ports[back];
         // A pause frame waits at most for the frame being sent.
         let when = back.busy_until.max(now).min(now + back.time_of(1_518)) + back.time_of(64) + back.flight;
         self.queue.schedule(when, Event::Pause { port: came_by, class, hold });
     }
 
-    pub(super) fn pause(&mut self, now: Time, at: u32, class: u8, hold: bool) {
-        let port = &mut self.ports[at as usize];
+    pub(super) fn pause(&mut self, now: Time, at: DirectedLink, class: u8, hold: bool) {
+        let port = &mut self.fabric.ports[at];
         port.counters.paused += u64::from(hold);
-        let paused = match (&mut port.queues, port.of_host) {
-            (_, true) => &mut self.hosts[port.owner as usize].paused,
-            (Some(queues), false) => &mut queues.paused,
-            (None, false) => return,
+        let paused = match (port.owner.host(), &mut port.queues) {
+            (Some(host), _) => &mut self.hosts[host].paused,
+            (None, Some(queues)) => &mut queues.paused,
+            (None, None) => return,
         };
         if hold {
             *paused |= 1 << class;

@@ -7,10 +7,11 @@ use machine::SwitchProgram;
 use units::{Span, Time};
 use wire::ip::Ecn;
 
-use super::end::Segment;
+use super::end::OutgoingSegment;
 use super::events::Event;
-use super::packet::{Body, Handshake, Packet};
-use super::speech::TCP_HEADERS;
+use super::index::{ConnectionId, EndId};
+use super::packet::Packet;
+use super::transports::{Body, Handshake, TCP_HEADERS};
 use super::world::Network;
 
 const FIRST_WAIT: Span = Span::from_ms(1_000);
@@ -21,48 +22,48 @@ pub const SYN_LEN: u32 = TCP_HEADERS;
 
 impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// A connection is asked for.
-    pub(super) fn shake(&mut self, now: Time, place: u32) {
-        self.flows[place as usize].handshake = Some((now + FIRST_WAIT, FIRST_WAIT));
-        self.queue.schedule(now + FIRST_WAIT, Event::Shake { place });
-        self.say(now, place * 2, Handshake::Syn);
+    pub(super) fn shake(&mut self, now: Time, id: ConnectionId) {
+        self.flows.connections[id].handshake = Some((now + FIRST_WAIT, FIRST_WAIT));
+        self.queue.schedule(now + FIRST_WAIT, Event::Shake { connection: id });
+        self.say(now, id.source(), Handshake::Syn);
     }
 
-    /// Time to ask again, unless it was answered or is another connection's place by now.
-    pub(super) fn shake_again(&mut self, now: Time, place: u32) {
-        let flow = &mut self.flows[place as usize];
+    /// Time to ask again, unless it was answered or the number is another connection's by now.
+    pub(super) fn shake_again(&mut self, now: Time, id: ConnectionId) {
+        let flow = &mut self.flows.connections[id];
         let Some((_, waited)) = flow.handshake.filter(|(at, _)| *at == now) else { return };
         if waited >= LONGEST_WAIT {
-            return self.connection_fails(now, place);
+            return self.connection_fails(now, id);
         }
         let wait = waited * 2;
         flow.handshake = Some((now + wait, wait));
-        self.queue.schedule(now + wait, Event::Shake { place });
-        self.say(now, place * 2, Handshake::Syn);
+        self.queue.schedule(now + wait, Event::Shake { connection: id });
+        self.say(now, id.source(), Handshake::Syn);
     }
 
-    /// An end is told that the other wants a connection, or that it has one.
-    pub(super) fn shaken(&mut self, now: Time, at: u32, step: Handshake) {
+    /// A step of the handshake has arrived at an end.
+    pub(super) fn shaken(&mut self, now: Time, at: EndId, step: Handshake) {
         match step {
             Handshake::Syn => self.say(now, at, Handshake::SynAck),
             Handshake::SynAck => {
-                let flow = &mut self.flows[at as usize / 2];
+                let flow = &mut self.flows.connections[at.connection()];
                 let bytes = flow.row.bytes;
                 // Every SYN is answered, and one answer is enough.
                 if flow.handshake.take().is_some() {
-                    self.first_bytes(now, at / 2, bytes);
+                    self.first_bytes(now, at.connection(), bytes);
                 }
             }
         }
     }
 
-    fn say(&mut self, now: Time, end: u32, step: Handshake) {
-        let segment = Segment { body: Body::Handshake(step), len: SYN_LEN as u16, ecn: Ecn::NotCapable };
+    fn say(&mut self, now: Time, end: EndId, step: Handshake) {
+        let segment = OutgoingSegment { body: Body::Handshake(step), len: SYN_LEN as u16, ecn: Ecn::NotCapable };
         let packet = self.packet(now, end, segment);
-        let at = self.hosts[self.ends[end as usize].host as usize].port;
-        if !self.ports[at as usize].protected {
+        let at = self.hosts.port_of(end);
+        if !self.fabric.ports[at].protected {
             return self.send_behind(now, at, packet);
         }
-        let port = &mut self.ports[at as usize];
+        let port = &mut self.fabric.ports[at];
         let time = port.time_of(segment.len);
         if let Some(queues) = &mut port.queues {
             queues.push(&mut self.packets, packet, time);

@@ -1,36 +1,126 @@
 //! A host: one interface that its connections take turns at, and a processor that takes its time.
 
 use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
 
 use faults::Random;
 use transport::roce::melo::Nic;
 use units::{Span, Time};
 
+use super::end::FlowEnd;
+use super::index::{ConnectionId, EndId, HostId, IndexVec, PacketId};
 use super::outcome::PoolUse;
 use super::setup::Latency;
-use crate::topology::NodeId;
+use crate::topology::{DirectedLink, NodeId};
+
+/// All hosts of a network, and the ends of their connections.
+#[derive(Debug)]
+pub struct Hosts {
+    all: IndexVec<HostId, Host>,
+    by_node: IndexVec<NodeId, Option<HostId>>,
+    pub ends: IndexVec<EndId, FlowEnd>,
+}
+
+impl Hosts {
+    /// `nodes` is how many nodes the topology has.
+    pub fn new(all: IndexVec<HostId, Host>, nodes: usize) -> Self {
+        let mut by_node: IndexVec<NodeId, Option<HostId>> = (0..nodes).map(|_| None).collect();
+        for (id, host) in all.enumerate() {
+            by_node[host.node] = Some(id);
+        }
+        Self { all, by_node, ends: IndexVec::new() }
+    }
+
+    /// The host that a node is.
+    ///
+    /// # Panics
+    /// If it is a switch: flows begin and end at hosts.
+    pub fn at(&self, node: NodeId) -> HostId {
+        self.by_node[node].expect("flows begin and end at hosts")
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Host> {
+        self.all.iter()
+    }
+
+    /// The host of an end.
+    pub fn of(&self, end: EndId) -> &Host {
+        &self.all[self.ends[end].host]
+    }
+
+    /// The port by which an end sends.
+    #[inline]
+    pub fn port_of(&self, end: EndId) -> DirectedLink {
+        self.of(end).port
+    }
+
+    /// The next end of a host that may send, by turns.
+    pub fn next_end(&mut self, host: HostId) -> Option<EndId> {
+        let ends = &self.ends;
+        self.all[host].next(|end| ends[end].class)
+    }
+
+    /// An end has something to send: it waits for its turn, unless it does already.
+    #[inline]
+    pub fn line_up(&mut self, id: EndId) {
+        let end = &mut self.ends[id];
+        if !end.ready {
+            end.ready = true;
+            self.all[end.host].ready.push_back(id);
+        }
+    }
+
+    /// Whether an end may not send now: its connection has ended, or its class is paused.
+    pub fn is_held(&self, id: EndId) -> bool {
+        let end = &self.ends[id];
+        end.over || self.all[end.host].paused & 1 << end.class != 0
+    }
+
+    /// Whether no packet of a connection is under way, and neither end waits for its turn: such an end is looked at once
+    /// more.
+    pub fn is_vacant(&self, connection: ConnectionId) -> bool {
+        let [a, b] = connection.ends().map(|end| &self.ends[end]);
+        a.made + b.made == a.ended + b.ended && !a.ready && !b.ready
+    }
+}
+
+impl Index<HostId> for Hosts {
+    type Output = Host;
+
+    #[inline]
+    fn index(&self, host: HostId) -> &Host {
+        &self.all[host]
+    }
+}
+
+impl IndexMut<HostId> for Hosts {
+    #[inline]
+    fn index_mut(&mut self, host: HostId) -> &mut Host {
+        &mut self.all[host]
+    }
+}
 
 #[derive(Debug)]
 pub struct Host {
     pub node: NodeId,
     /// The port that it sends by.
-    pub port: u32,
+    pub port: DirectedLink,
     /// Ends that have something to send, in turn.
-    pub ready: VecDeque<u32>,
+    pub ready: VecDeque<EndId>,
     /// Classes that may not send now.
     pub paused: u8,
     /// Whether its ends are of several classes.
     mixed: bool,
-    /// How often its processor got to what had been received.
+    /// Batches that its processor has worked on.
     pub batches: u32,
-    /// What the interface has received since it last told the processor.
-    received: Vec<u32>,
-    /// What the processor is dealing with, each as it was told of it; and lists to use again.
-    told: VecDeque<Vec<u32>>,
-    spare: Vec<Vec<u32>>,
-    last_told: Time,
-    /// What is in the pipeline of an interface that deals with packets itself: how much of it, what it takes now, and
-    /// when the last of it comes out.
+    /// What the interface has received since the last interrupt.
+    received: Vec<PacketId>,
+    /// What the processor is working on, by interrupt; and lists to use again.
+    batches_waiting: VecDeque<Vec<PacketId>>,
+    spare: Vec<Vec<PacketId>>,
+    last_processed: Time,
+    /// Packets in the pipeline of an interface that handles them itself, how long the pipeline takes now, and when the
+    /// last of them comes out.
     in_pipeline: u32,
     pipeline: Span,
     last_out: Time,
@@ -41,7 +131,7 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn new(node: NodeId, port: u32, mixed: bool, latency: Latency, random: Random) -> Self {
+    pub fn new(node: NodeId, port: DirectedLink, mixed: bool, latency: Latency, random: Random) -> Self {
         Self {
             node,
             port,
@@ -50,9 +140,9 @@ impl Host {
             mixed,
             batches: 0,
             received: Vec::new(),
-            told: VecDeque::new(),
+            batches_waiting: VecDeque::new(),
             spare: Vec::new(),
-            last_told: Time::ZERO,
+            last_processed: Time::ZERO,
             in_pipeline: 0,
             pipeline: Span::ZERO,
             last_out: Time::ZERO,
@@ -84,9 +174,9 @@ impl Host {
         self.latency.typical()
     }
 
-    /// A packet comes in. If nothing waits, when the processor will be told of it and of what comes until then: half of
-    /// the latency is waiting, half is work.
-    pub fn receive(&mut self, now: Time, packet: u32) -> Option<Time> {
+    /// A packet comes in. If nothing waits, when the interrupt comes for it and for what arrives until then: half of the
+    /// latency is waiting, half is work.
+    pub fn receive(&mut self, now: Time, packet: PacketId) -> Option<Time> {
         self.received.push(packet);
         (self.received.len() == 1).then(|| {
             self.pipeline = self.latency.draw(&mut self.random);
@@ -94,26 +184,26 @@ impl Host {
         })
     }
 
-    /// The processor is told. When it will have dealt with all of it.
-    pub fn tell(&mut self, now: Time) -> Time {
+    /// The interrupt has come. When the processor will be done with all of it.
+    pub fn interrupt(&mut self, now: Time) -> Time {
         let next = self.spare.pop().unwrap_or_default();
-        self.told.push_back(std::mem::replace(&mut self.received, next));
-        self.last_told = self.last_told.max(now + self.pipeline / 2);
-        self.last_told
+        self.batches_waiting.push_back(std::mem::replace(&mut self.received, next));
+        self.last_processed = self.last_processed.max(now + self.pipeline / 2);
+        self.last_processed
     }
 
-    /// What it has dealt with.
-    pub fn dealt_with(&mut self) -> Vec<u32> {
+    /// The packets that the processor is done with.
+    pub fn processed(&mut self) -> Vec<PacketId> {
         self.batches += 1;
-        self.told.pop_front().unwrap_or_default()
+        self.batches_waiting.pop_front().unwrap_or_default()
     }
 
     /// A list that is empty again.
-    pub fn put_back(&mut self, list: Vec<u32>) {
+    pub fn put_back(&mut self, list: Vec<PacketId>) {
         self.spare.push(list);
     }
 
-    /// A packet comes in that the interface deals with itself, one by one and in order. When it will have.
+    /// A packet comes in that the interface handles itself, one by one and in order. When it will be done.
     pub fn pipe(&mut self, now: Time) -> Time {
         if self.in_pipeline == 0 {
             self.pipeline = self.latency.draw(&mut self.random);
@@ -128,7 +218,7 @@ impl Host {
     }
 
     /// The next end that may send: of the first class that has one, by turns.
-    pub fn next(&mut self, class_of: impl Fn(u32) -> u8) -> Option<u32> {
+    pub fn next(&mut self, class_of: impl Fn(EndId) -> u8) -> Option<EndId> {
         if self.paused == 0 && !self.mixed {
             return self.ready.pop_front();
         }
@@ -143,21 +233,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_arrives_before_the_processor_is_told_is_dealt_with_together() {
-        let mut host = Host::new(NodeId(0), 0, false, Latency::Fixed(Span::from_us(8)), Random::new(1, 0));
+    fn what_arrives_before_the_interrupt_is_processed_together() {
+        let mut host =
+            Host::new(NodeId(0), DirectedLink(0), false, Latency::Fixed(Span::from_us(8)), Random::new(1, 0));
         let us = |us| Time::ZERO + Span::from_us(us);
-        assert_eq!((host.receive(us(1), 1), host.receive(us(4), 2)), (Some(us(5)), None));
-        assert_eq!(host.tell(us(5)), us(9));
-        assert_eq!(host.receive(us(6), 3), Some(us(10)), "another batch, while the first is dealt with");
-        assert_eq!(host.dealt_with(), [1, 2]);
-        assert_eq!(host.tell(us(10)), us(14));
-        assert_eq!(host.dealt_with(), [3]);
+        assert_eq!((host.receive(us(1), PacketId(1)), host.receive(us(4), PacketId(2))), (Some(us(5)), None));
+        assert_eq!(host.interrupt(us(5)), us(9));
+        assert_eq!(host.receive(us(6), PacketId(3)), Some(us(10)), "another batch, while the first is processed");
+        assert_eq!(host.processed(), [PacketId(1), PacketId(2)]);
+        assert_eq!(host.interrupt(us(10)), us(14));
+        assert_eq!(host.processed(), [PacketId(3)]);
     }
 
     #[test]
-    fn an_interface_deals_with_packets_one_by_one_and_in_order() {
+    fn an_interface_handles_packets_one_by_one_and_in_order() {
         let latency = Latency::LogNormal { median: Span::from_us(5), sigma: 0.5 };
-        let mut host = Host::new(NodeId(0), 0, false, latency, Random::new(1, 0));
+        let mut host = Host::new(NodeId(0), DirectedLink(0), false, latency, Random::new(1, 0));
         let us = |us| Time::ZERO + Span::from_us(us);
         let (first, second) = (host.pipe(us(1)), host.pipe(us(2)));
         assert_eq!(second.since(first), Span::from_us(1));
@@ -168,19 +259,19 @@ mod tests {
 
     #[test]
     fn a_paused_class_lets_others_pass() {
-        let mut host = Host::new(NodeId(0), 0, false, Latency::None, Random::new(1, 0));
-        host.ready.extend([0, 1, 2]);
+        let mut host = Host::new(NodeId(0), DirectedLink(0), false, Latency::None, Random::new(1, 0));
+        host.ready.extend([0, 1, 2].map(EndId));
         host.paused = 1 << 3;
-        let class = |end| if end == 1 { 0 } else { 3 };
-        assert_eq!([host.next(class), host.next(class)], [Some(1), None]);
+        let class = |end: EndId| if end.0 == 1 { 0 } else { 3 };
+        assert_eq!([host.next(class), host.next(class)], [Some(EndId(1)), None]);
     }
 
     #[test]
     fn the_first_class_goes_first_and_its_ends_by_turns() {
-        let mut host = Host::new(NodeId(0), 0, true, Latency::None, Random::new(1, 0));
-        host.ready.extend([0, 1, 2, 3]);
-        let class = |end| if end % 2 == 1 { 0 } else { 3 };
-        assert_eq!([0; 4].map(|_| host.next(class)), [Some(1), Some(3), Some(0), Some(2)]);
+        let mut host = Host::new(NodeId(0), DirectedLink(0), true, Latency::None, Random::new(1, 0));
+        host.ready.extend([0, 1, 2, 3].map(EndId));
+        let class = |end: EndId| if end.0 % 2 == 1 { 0 } else { 3 };
+        assert_eq!([0; 4].map(|_| host.next(class)), [1, 3, 0, 2].map(|end| Some(EndId(end))));
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! What came of it.
+//! What a run has found.
 
 use transport::roce::repeat;
 use units::{Span, Time};
 
-use super::end::Tally;
-use super::metering;
+use super::end::FlowCounters;
 use super::packet::Packet;
 use super::port::PortCounters;
-use super::protect::LinkTally;
-use crate::topology::NodeId;
+use super::programs::metering;
+use super::protected::LinkTally;
+use crate::topology::{DirectedLink, LinkId, NodeId};
 
 /// One flow, complete or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub struct FlowRow {
     /// Payload that had arrived in order.
     pub received: u64,
     pub failed: bool,
-    pub tally: Tally,
+    pub tally: FlowCounters,
 }
 
 impl FlowRow {
@@ -41,7 +41,7 @@ impl FlowRow {
     }
 }
 
-/// A moment of the run.
+/// What was sampled at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     pub at: Time,
@@ -68,8 +68,7 @@ pub struct PortSample {
 #[derive(Clone, Copy, Debug)]
 pub struct Captured {
     pub at: Time,
-    /// The directed link.
-    pub port: u32,
+    pub port: DirectedLink,
     pub src: NodeId,
     pub dst: NodeId,
     /// The number of its connection, in the order of their starts; each flow has its own, but for queue pairs that are
@@ -103,7 +102,7 @@ pub struct Outcome {
     /// By directed link.
     pub ports: Vec<PortCounters>,
     /// By link, where it is protected.
-    pub links: Vec<(u32, LinkTally)>,
+    pub links: Vec<(LinkId, LinkTally)>,
     /// What switches repeated, and what it took on the wires that it left them by.
     pub repeated: repeat::Counters,
     pub repeated_bytes: u64,

@@ -1,40 +1,20 @@
 //! Packets in flight: a slab of plain values.
 
-use transport::roce::selective;
-use transport::{roce, tcp};
 use wire::ip::Ecn;
 
-use super::raw;
+use super::index::{EndId, Number, PacketId};
+use super::transports::Body;
 use crate::engine::grow_by_a_quarter;
-
-/// Nothing, in lists of numbers.
-pub const NONE: u32 = u32::MAX;
-
-/// What a packet carries.
-#[derive(Clone, Copy, Debug)]
-pub enum Body {
-    Tcp(tcp::Segment),
-    Roce(roce::Packet),
-    Selective(selective::Packet),
-    Raw(raw::Datagram),
-    /// Of TCP, before there is a connection to speak of.
-    Handshake(Handshake),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handshake {
-    Syn,
-    SynAck,
-}
+use crate::topology::DirectedLink;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Where it goes next: a place in the network's list of hops, which also tells whose it is.
-    pub route: u32,
-    /// The port that it last left, for whoever has to pause that.
-    pub came_by: u32,
+    /// Where it goes next, which also says whose it is.
+    pub route: RoutePosition,
+    /// The port that it last left; [`Packet::NOWHERE`] while it has not left its host.
+    pub came_by: DirectedLink,
     /// The next one in the same queue.
-    pub next: u32,
+    pub next: PacketId,
     /// Length as an Ethernet frame, check included.
     pub len: u16,
     /// Priority; 0 goes first.
@@ -46,17 +26,54 @@ pub struct Packet {
 /// Hops of a flow there; as many back. A packet that has been through so many is going round in circles.
 pub const MOST_HOPS: u32 = 32;
 
-impl Packet {
-    /// The end of a connection that it is for: of the flow that its route belongs to, the odd one on the way there.
-    #[inline]
-    pub fn to(&self) -> u32 {
-        self.route / (2 * MOST_HOPS) * 2 + u32::from(self.route % (2 * MOST_HOPS) < MOST_HOPS)
+/// A place in the network's list of hops: each connection has [`MOST_HOPS`] places there, and as many back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoutePosition(u32);
+
+impl RoutePosition {
+    /// Where the route of an end's packets begins.
+    pub fn of(end: EndId) -> Self {
+        Self(end.0 * MOST_HOPS)
     }
 
-    /// Hops that it may still take.
     #[inline]
-    pub fn time_to_live(&self) -> u32 {
-        MOST_HOPS - 1 - self.route % MOST_HOPS
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    #[inline]
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// The end whose packets take the route.
+    #[inline]
+    pub fn from(self) -> EndId {
+        EndId(self.0 / MOST_HOPS)
+    }
+
+    /// The end that they are for.
+    #[inline]
+    pub fn to(self) -> EndId {
+        EndId(self.0 / MOST_HOPS ^ 1)
+    }
+
+    /// Hops that a packet at this place may still take.
+    #[inline]
+    pub fn time_to_live(self) -> u32 {
+        MOST_HOPS - 1 - self.0 % MOST_HOPS
+    }
+}
+
+impl Packet {
+    /// What a packet came by that has not left its host.
+    pub const NOWHERE: DirectedLink = DirectedLink(u32::MAX);
+
+    /// The end of a connection that it is for.
+    #[inline]
+    pub fn to(&self) -> EndId {
+        self.route.to()
     }
 }
 
@@ -64,37 +81,37 @@ impl Packet {
 #[derive(Debug)]
 pub struct Packets {
     slots: Vec<Packet>,
-    free: u32,
+    free: PacketId,
 }
 
 impl Packets {
     pub fn new() -> Self {
-        Self { slots: Vec::new(), free: NONE }
+        Self { slots: Vec::new(), free: PacketId::NONE }
     }
 
     #[inline]
-    pub fn insert(&mut self, packet: Packet) -> u32 {
-        if self.free == NONE {
+    pub fn insert(&mut self, packet: Packet) -> PacketId {
+        if self.free == PacketId::NONE {
             return self.append(packet);
         }
         let at = self.free;
-        let slot = &mut self.slots[at as usize];
+        let slot = &mut self.slots[at.index()];
         self.free = slot.next;
         *slot = packet;
         at
     }
 
     #[cold]
-    fn append(&mut self, packet: Packet) -> u32 {
+    fn append(&mut self, packet: Packet) -> PacketId {
         grow_by_a_quarter(&mut self.slots);
         self.slots.push(packet);
-        self.slots.len() as u32 - 1
+        PacketId::at(self.slots.len() - 1)
     }
 
-    /// Whoever removes a packet must not use its number again.
+    /// The number must not be used again afterwards.
     #[inline]
-    pub fn remove(&mut self, at: u32) -> Packet {
-        let slot = &mut self.slots[at as usize];
+    pub fn remove(&mut self, at: PacketId) -> Packet {
+        let slot = &mut self.slots[at.index()];
         let packet = *slot;
         slot.next = self.free;
         self.free = at;
@@ -102,13 +119,20 @@ impl Packets {
     }
 
     #[inline]
-    pub fn get(&self, at: u32) -> &Packet {
-        &self.slots[at as usize]
+    pub fn get(&self, at: PacketId) -> &Packet {
+        &self.slots[at.index()]
     }
 
     #[inline]
-    pub fn get_mut(&mut self, at: u32) -> &mut Packet {
-        &mut self.slots[at as usize]
+    pub fn get_mut(&mut self, at: PacketId) -> &mut Packet {
+        &mut self.slots[at.index()]
+    }
+
+    /// Packets in flight now; walks the list of free numbers.
+    pub fn count(&self) -> usize {
+        let next = |id: &PacketId| Some(self.get(*id).next).filter(|next| *next != PacketId::NONE);
+        let first = Some(self.free).filter(|first| *first != PacketId::NONE);
+        self.slots.len() - std::iter::successors(first, next).count()
     }
 
     /// Packets in flight at most.
@@ -117,7 +141,7 @@ impl Packets {
     }
 }
 
-/// What a switch program wrote on each packet, by number. Nothing at all if it writes nothing.
+/// What a switch program wrote on each packet. Nothing at all if it writes nothing.
 #[derive(Debug, Default)]
 pub struct Tags<T> {
     slots: Vec<T>,
@@ -128,28 +152,28 @@ impl<T: Copy + Default> Tags<T> {
     /// Whether anything is ever written.
     pub const ANY: bool = size_of::<T>() > 0;
 
-    /// A packet of this number is new.
+    /// The packet is new.
     #[inline]
-    pub fn reset(&mut self, at: u32) {
+    pub fn reset(&mut self, at: PacketId) {
         if Self::ANY {
-            if at as usize >= self.slots.len() {
-                self.slots.resize(at as usize + 1, T::default());
+            if at.index() >= self.slots.len() {
+                self.slots.resize(at.index() + 1, T::default());
             }
-            self.slots[at as usize] = T::default();
+            self.slots[at.index()] = T::default();
         }
     }
 
     #[inline]
-    pub fn get_mut(&mut self, at: u32) -> &mut T {
-        if Self::ANY { &mut self.slots[at as usize] } else { &mut self.none }
+    pub fn get_mut(&mut self, at: PacketId) -> &mut T {
+        if Self::ANY { &mut self.slots[at.index()] } else { &mut self.none }
     }
 
-    /// The packet of number `to` is a copy of the other.
+    /// The packet `to` is a copy of the other.
     #[inline]
-    pub fn copy(&mut self, from: u32, to: u32) {
+    pub fn copy(&mut self, from: PacketId, to: PacketId) {
         if Self::ANY {
             self.reset(to);
-            self.slots[to as usize] = self.slots[from as usize];
+            self.slots[to.index()] = self.slots[from.index()];
         }
     }
 }
@@ -157,12 +181,12 @@ impl<T: Copy + Default> Tags<T> {
 /// A packet as a link protocol holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
-    pub packet: u32,
+    pub packet: PacketId,
     len: u32,
 }
 
 impl Handle {
-    pub fn new(packet: u32, len: u16) -> Self {
+    pub fn new(packet: PacketId, len: u16) -> Self {
         Self { packet, len: u32::from(len) }
     }
 }
@@ -177,38 +201,38 @@ impl guard::Body for Handle {
 /// Packets waiting in line.
 #[derive(Clone, Copy, Debug)]
 pub struct Fifo {
-    head: u32,
-    tail: u32,
+    head: PacketId,
+    tail: PacketId,
 }
 
 impl Default for Fifo {
     fn default() -> Self {
-        Self { head: NONE, tail: NONE }
+        Self { head: PacketId::NONE, tail: PacketId::NONE }
     }
 }
 
 impl Fifo {
     pub fn is_empty(&self) -> bool {
-        self.head == NONE
+        self.head == PacketId::NONE
     }
 
-    pub fn push(&mut self, packets: &mut Packets, at: u32) {
-        packets.get_mut(at).next = NONE;
+    pub fn push(&mut self, packets: &mut Packets, at: PacketId) {
+        packets.get_mut(at).next = PacketId::NONE;
         match self.tail {
-            NONE => self.head = at,
+            PacketId::NONE => self.head = at,
             tail => packets.get_mut(tail).next = at,
         }
         self.tail = at;
     }
 
-    pub fn pop(&mut self, packets: &Packets) -> Option<u32> {
-        if self.head == NONE {
+    pub fn pop(&mut self, packets: &Packets) -> Option<PacketId> {
+        if self.head == PacketId::NONE {
             return None;
         }
         let at = self.head;
         self.head = packets.get(at).next;
-        if self.head == NONE {
-            self.tail = NONE;
+        if self.head == PacketId::NONE {
+            self.tail = PacketId::NONE;
         }
         Some(at)
     }
@@ -221,8 +245,9 @@ mod tests {
     use super::*;
 
     fn packet() -> Packet {
-        let body = Body::Raw(raw::Datagram::default());
-        Packet { route: 0, came_by: NONE, next: NONE, len: 64, class: 0, ecn: Ecn::NotCapable, body }
+        let body = Body::Datagrams(Default::default());
+        let (route, next) = (RoutePosition(0), PacketId::NONE);
+        Packet { route, came_by: Packet::NOWHERE, next, len: 64, class: 0, ecn: Ecn::NotCapable, body }
     }
 
     #[test]
@@ -232,8 +257,9 @@ mod tests {
 
     #[test]
     fn a_route_tells_whom_a_packet_is_for() {
-        let to = |route| Packet { route, ..packet() }.to();
+        let to = |route| Packet { route: RoutePosition(route), ..packet() }.to().0;
         assert_eq!([0, 31, 32, 63, 64, 96].map(to), [1, 1, 0, 0, 3, 2]);
+        assert_eq!(RoutePosition::of(EndId(3)).from(), EndId(3));
     }
 
     #[test]

@@ -5,13 +5,14 @@
 //! A port with priorities, one that may be paused and one under a link protocol keep their packets and decide when
 //! the wire is free.
 //!
-//! How long a queue is, is told in wire time: what is still to be sent, preamble and gap included. Both kinds of port
-//! come to the same number.
+//! The length of a queue is kept as wire time: what is still to be sent, preamble and gap included. Both kinds of port
+//! give the same number.
 
 use faults::Running;
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
+use super::index::{HostId, PacketId, SwitchId};
 use super::packet::{Fifo, Packets};
 
 /// Strict priorities, 0 first.
@@ -57,9 +58,7 @@ pub struct Port {
     /// Backlog beyond which a packet may be marked.
     mark_from: Span,
     pub counters: PortCounters,
-    /// The switch that it belongs to, or the host.
-    pub owner: u32,
-    pub of_host: bool,
+    pub owner: Owner,
     /// A link protocol stands between the queue and the wire.
     pub protected: bool,
     pub watched: bool,
@@ -69,6 +68,36 @@ pub struct Port {
     pub queues: Option<Box<Queues>>,
     pub faults: Option<Box<Running>>,
     marking: Option<Marking>,
+}
+
+/// The host or switch that a port belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    number: u32,
+    is_host: bool,
+}
+
+impl Owner {
+    pub fn of_host(host: HostId) -> Self {
+        Self { number: host.0, is_host: true }
+    }
+
+    pub fn of_switch(switch: SwitchId) -> Self {
+        Self { number: switch.0, is_host: false }
+    }
+
+    /// The host that it is, if it is one.
+    #[inline]
+    pub fn host(self) -> Option<HostId> {
+        self.is_host.then_some(HostId(self.number))
+    }
+
+    /// The switch that it is: ask only for ports that packets are routed to.
+    #[inline]
+    pub fn switch(self) -> SwitchId {
+        debug_assert!(!self.is_host, "a host is no switch");
+        SwitchId(self.number)
+    }
 }
 
 /// What waits at a port that decides for itself.
@@ -83,7 +112,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    pub fn push(&mut self, packets: &mut Packets, packet: u32, time: Span) {
+    pub fn push(&mut self, packets: &mut Packets, packet: PacketId, time: Span) {
         let class = usize::from(packets.get(packet).class) % CLASSES;
         self.classes[class].push(packets, packet);
         self.waiting |= 1 << class;
@@ -91,7 +120,7 @@ impl Queues {
     }
 
     /// The first packet of the first class that is not paused.
-    pub fn pop(&mut self, packets: &Packets) -> Option<u32> {
+    pub fn pop(&mut self, packets: &Packets) -> Option<PacketId> {
         let class = (self.waiting & !self.paused).trailing_zeros() as usize;
         let fifo = self.classes.get_mut(class)?;
         let packet = fifo.pop(packets)?;
@@ -111,7 +140,7 @@ impl Queues {
 }
 
 impl Port {
-    pub fn new(rate: Rate, flight: Span, owner: u32, of_host: bool) -> Self {
+    pub fn new(rate: Rate, flight: Span, owner: Owner) -> Self {
         let byte_time = (8_192_000_000_000_000u64).div_ceil(rate.bits_per_second());
         Self {
             busy_until: Time::ZERO,
@@ -120,7 +149,6 @@ impl Port {
             mark_from: Span::from_ps(u64::MAX),
             counters: PortCounters::default(),
             owner,
-            of_host,
             protected: false,
             watched: false,
             look_at: Time::NEVER,
@@ -161,7 +189,7 @@ impl Port {
         Span::from_ps(bytes.saturating_mul(self.byte_time).div_ceil(1_024))
     }
 
-    /// Wire time of a frame of so many bytes.
+    /// Wire time of a frame of this length.
     #[inline]
     pub fn time_of(&self, len: u16) -> Span {
         self.time_of_bytes(u64::from(on_wire(u32::from(len))))
@@ -204,14 +232,14 @@ mod tests {
     fn wire_time_is_exact_for_the_usual_rates() {
         for gbps in [1, 10, 25, 40, 50, 100, 200, 400, 800] {
             let rate = Rate::gbps(gbps);
-            let port = Port::new(rate, Span::ZERO, 0, false);
+            let port = Port::new(rate, Span::ZERO, Owner::of_switch(SwitchId(0)));
             assert_eq!(port.time_of(1_518), rate.span_of(Bytes::new(1_538)), "{rate}");
         }
     }
 
     #[test]
     fn a_port_is_looked_at_when_it_asked_for_it_and_no_event_is_scheduled_twice() {
-        let mut port = Port::new(Rate::gbps(8), Span::ZERO, 0, false);
+        let mut port = Port::new(Rate::gbps(8), Span::ZERO, Owner::of_switch(SwitchId(0)));
         let at = Time::from_ps;
         assert!(port.look(at(0), at(900)));
         for now in [10, 20, 30] {
@@ -225,7 +253,7 @@ mod tests {
 
     #[test]
     fn marking_is_a_step_or_a_ramp() {
-        let mut port = Port::new(Rate::gbps(8), Span::ZERO, 0, false);
+        let mut port = Port::new(Rate::gbps(8), Span::ZERO, Owner::of_switch(SwitchId(0)));
         let at = |port: &Port, bytes: u64, draw: f64| port.marks(port.time_of_bytes(bytes), || draw);
         assert!(!at(&port, 1_000_000, 0.0));
         port.mark(Marking::step(Bytes::new(1_000)));

@@ -1,17 +1,15 @@
 //! What to simulate: a network, what is wrong with it, and who sends what to whom.
 
 use faults::{Random, Schedule};
-use guard::fec;
-use transport::roce::{irn, melo, repeat, selective};
-use transport::{roce, tcp};
+use transport::roce::repeat;
 use units::{Span, Time};
 
-use super::metering;
 use super::port::Marking;
-use super::raw;
-use super::rules::Rule;
+use super::programs::metering;
+use super::rules::FaultyRule;
 use super::switch::SwitchSettings;
-use crate::link;
+use super::transports::TransportSetup;
+use crate::protocols::Protection;
 use crate::topology::{DirectedLink, LinkId, Topology};
 use crate::workload::Workload;
 
@@ -23,7 +21,7 @@ pub struct Setup {
     pub marking: Option<Marking>,
     /// What switches repeat of what their hosts send, if anything.
     pub repeat: Option<repeat::Config>,
-    /// LossRadar's meters at every interface; not together with `repeat`.
+    /// LossRadar's meters at every interface.
     pub radar: Option<metering::Config>,
     /// From the last bit of a packet to a switch's having routed it.
     pub switch_latency: Span,
@@ -33,7 +31,7 @@ pub struct Setup {
     /// Links with something wrong or something that helps; all others are clean and bare.
     pub links: Vec<LinkSetup>,
     /// What is wrong with the tables of switches.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<FaultyRule>,
     pub traffic: Vec<Traffic>,
     /// When to stop, if traffic has not come to its end before.
     pub until: Time,
@@ -68,9 +66,9 @@ impl Setup {
     }
 }
 
-/// From a packet's arrival at an idle interface to the host's having dealt with it: interrupt, stack, scheduler. Half of
-/// it is the wait until the processor is told; all that arrives meanwhile is dealt with at the same time, as a kernel that
-/// polls its interface does. RDMA packets, which the interface deals with itself, are delayed as long, but one by one.
+/// From a packet's arrival at an idle interface until the host has processed it: interrupt, stack, scheduler. Half of it
+/// is the wait for the interrupt; all that arrives meanwhile is processed at the same time, as a kernel that polls its
+/// interface does. RDMA packets, which the interface handles itself, are delayed as long, but one by one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Latency {
     None,
@@ -117,14 +115,6 @@ pub struct LinkSetup {
 }
 
 #[derive(Clone, Debug)]
-pub enum Protection {
-    None,
-    /// As `sim link` has it: mode, profile and parameters are taken from this, the rest from the network.
-    Link(Box<link::Config>),
-    Fec(fec::Config),
-}
-
-#[derive(Clone, Debug)]
 pub struct Traffic {
     pub name: String,
     pub transport: TransportSetup,
@@ -132,60 +122,8 @@ pub struct Traffic {
     /// Bytes with which the receiver answers; the flow is complete when they have come.
     pub reply: u64,
     pub class: u8,
-    /// Flows of RDMA between two hosts share so many queue pairs, each flow a message; if not given, each has its own.
+    /// Flows of RDMA between two hosts share this many queue pairs, each flow a message; if not given, each has its own.
     pub queue_pairs: Option<u32>,
-}
-
-#[derive(Clone, Debug)]
-pub enum TransportSetup {
-    Tcp(tcp::Config),
-    Roce(roce::Config),
-    Selective(selective::Config, Memory),
-    Raw(raw::Config),
-}
-
-/// Where a connection with selective retransmission keeps what it knows of gaps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    /// In a pool that all connections of a host share (MELO).
-    Shared(melo::PoolConfig),
-    /// In bitmaps of its own (IRN).
-    Own(irn::Timeouts),
-}
-
-impl TransportSetup {
-    /// Whether it sends messages, each of which somebody waits for.
-    pub fn is_rdma(&self) -> bool {
-        matches!(self, Self::Roce(_) | Self::Selective(..))
-    }
-
-    /// The most bytes that one message may have; what sends a stream has no such bound.
-    pub fn largest_message(&self) -> u64 {
-        let of_packets = |mtu: u32| u64::from(roce::MAX_OUTSTANDING) * u64::from(mtu);
-        match self {
-            Self::Roce(config) => roce::MAX_MESSAGE.min(of_packets(config.mtu)),
-            Self::Selective(config, _) => roce::MAX_MESSAGE.min(of_packets(config.mtu)),
-            Self::Tcp(_) | Self::Raw(_) => u64::MAX,
-        }
-    }
-
-    /// Payload of a full packet, and its length as a frame.
-    pub fn packet(&self) -> (u32, u32) {
-        match self {
-            Self::Tcp(config) => (config.mss, config.mss + super::speech::TCP_HEADERS),
-            Self::Roce(config) => (config.mtu, config.mtu + roce::HEADERS),
-            Self::Selective(config, _) => (config.mtu, config.mtu + roce::HEADERS),
-            Self::Raw(config) => (config.payload, config.payload + raw::HEADERS),
-        }
-    }
-
-    /// The longest frame that it sends.
-    pub fn longest_frame(&self) -> u32 {
-        match self {
-            Self::Roce(_) | Self::Selective(..) => self.packet().1 + roce::RETH,
-            Self::Tcp(_) | Self::Raw(_) => self.packet().1,
-        }
-    }
 }
 
 /// What is looked at while it runs.

@@ -3,15 +3,20 @@
 //! Dynamic thresholds (Choudhury and Hahne, 1998): a queue may grow to `alpha` times what is left of the buffer, so that
 //! one hot port cannot starve the others and a lone one gets most of it.
 //!
-//! How full the buffer is, nobody needs to know exactly while it is nearly empty. The switch keeps an upper bound: it
-//! grows with each packet and is computed anew, from all ports, when it would refuse one.
+//! A switch keeps an upper bound on its buffer use, which grows with each packet; the exact value is computed from all
+//! ports only if the bound would cause a drop.
 //!
 //! PFC (802.1Qbb): a class that has filled its share from one ingress port pauses whoever sends there. What was on its
 //! way by then goes to headroom that is kept for it.
 
 use units::{Bytes, Time};
 
+use super::index::IndexVec;
 use super::port::{CLASSES, Port};
+use crate::topology::DirectedLink;
+
+/// All ports of a network.
+pub type Ports = IndexVec<DirectedLink, Port>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SwitchSettings {
@@ -43,7 +48,7 @@ pub struct Pfc {
 pub struct Switch {
     settings: SwitchSettings,
     /// All its ports, by number.
-    pub ports: Vec<u32>,
+    pub ports: Vec<DirectedLink>,
     /// No less than what all ports have to send, in bytes of wire time.
     bound: u64,
     /// By the place of the port in `ports`.
@@ -69,14 +74,14 @@ pub enum PauseChange {
 }
 
 impl Switch {
-    pub fn new(settings: SwitchSettings, ports: Vec<u32>) -> Self {
+    pub fn new(settings: SwitchSettings, ports: Vec<DirectedLink>) -> Self {
         let ingress = vec![Ingress::default(); ports.len()];
         Self { settings, ports, bound: 0, ingress, held: 0, pauses: 0 }
     }
 
     /// Whether the buffer has room for `bytes` more at the port `at`; if so, they are counted.
     #[inline]
-    pub fn admits(&mut self, now: Time, all: &[Port], at: usize, bytes: u64) -> bool {
+    pub fn admits(&mut self, now: Time, all: &Ports, at: DirectedLink, bytes: u64) -> bool {
         let port = &all[at];
         let within = port.backlog(now) + port.time_of_bytes(bytes) <= port.time_of_bytes(self.limit());
         let fits = self.bound + bytes <= self.settings.buffer.get();
@@ -93,7 +98,7 @@ impl Switch {
         self.settings.port_limit.map_or(share, |limit| share.min(limit.get()))
     }
 
-    fn admits_exactly(&mut self, now: Time, all: &[Port], at: usize, bytes: u64) -> bool {
+    fn admits_exactly(&mut self, now: Time, all: &Ports, at: DirectedLink, bytes: u64) -> bool {
         self.bound = self.occupied(now, all);
         if self.bound + bytes > self.settings.buffer.get() {
             return false;
@@ -103,8 +108,8 @@ impl Switch {
     }
 
     /// What all ports have to send.
-    fn occupied(&self, now: Time, all: &[Port]) -> u64 {
-        self.ports.iter().map(|port| all[*port as usize].backlog_bytes(now)).sum()
+    fn occupied(&self, now: Time, all: &Ports) -> u64 {
+        self.ports.iter().map(|port| all[*port].backlog_bytes(now)).sum()
     }
 
     pub fn has_pfc(&self) -> bool {
@@ -139,17 +144,23 @@ impl Switch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::index::SwitchId;
+    use crate::net::port::Owner;
     use units::{Rate, Span};
 
-    fn ports(count: usize) -> Vec<Port> {
-        (0..count).map(|_| Port::new(Rate::gbps(8), Span::ZERO, 0, false)).collect()
+    const FIRST: DirectedLink = DirectedLink(0);
+    const SECOND: DirectedLink = DirectedLink(1);
+
+    fn ports(count: usize) -> Ports {
+        (0..count).map(|_| Port::new(Rate::gbps(8), Span::ZERO, Owner::of_switch(SwitchId(0)))).collect()
     }
 
     /// Fills a port until the switch refuses.
-    fn fill(switch: &mut Switch, all: &mut [Port], at: usize) -> u64 {
+    fn fill(switch: &mut Switch, all: &mut Ports, at: DirectedLink) -> u64 {
         let mut bytes = 0;
         while switch.admits(Time::ZERO, all, at, 1_000) {
-            all[at].busy_until += all[at].time_of_bytes(1_000);
+            let time = all[at].time_of_bytes(1_000);
+            all[at].busy_until += time;
             bytes += 1_000;
         }
         bytes
@@ -158,30 +169,30 @@ mod tests {
     #[test]
     fn a_lone_port_gets_half_and_the_next_half_of_the_rest() {
         let settings = SwitchSettings { buffer: Bytes::new(1_000_000), ..SwitchSettings::default() };
-        let mut switch = Switch::new(settings, vec![0, 1]);
+        let mut switch = Switch::new(settings, vec![FIRST, SECOND]);
         let mut all = ports(2);
-        let first = fill(&mut switch, &mut all, 0);
+        let first = fill(&mut switch, &mut all, FIRST);
         assert!((499_000..=501_000).contains(&first), "{first}");
-        let second = fill(&mut switch, &mut all, 1);
+        let second = fill(&mut switch, &mut all, SECOND);
         assert!((249_000..=251_000).contains(&second), "{second}");
     }
 
     #[test]
     fn what_has_been_sent_makes_room() {
         let settings = SwitchSettings { buffer: Bytes::new(100_000), alpha: 8.0, ..SwitchSettings::default() };
-        let mut switch = Switch::new(settings, vec![0]);
+        let mut switch = Switch::new(settings, vec![FIRST]);
         let mut all = ports(1);
-        let first = fill(&mut switch, &mut all, 0);
-        let later = Time::ZERO + all[0].time_of_bytes(10_000);
-        assert!(switch.admits(later, &all, 0, 10_000), "after {first}");
-        assert!(!switch.admits(Time::ZERO, &all, 0, 30_000));
+        let first = fill(&mut switch, &mut all, FIRST);
+        let later = Time::ZERO + all[FIRST].time_of_bytes(10_000);
+        assert!(switch.admits(later, &all, FIRST, 10_000), "after {first}");
+        assert!(!switch.admits(Time::ZERO, &all, FIRST, 30_000));
     }
 
     #[test]
     fn a_sender_is_paused_at_its_share_and_resumed_below_it() {
         let pfc = Pfc { alpha: 0.1, headroom: Bytes::new(0), hysteresis: Bytes::new(2_000) };
         let settings = SwitchSettings { buffer: Bytes::new(100_000), pfc: Some(pfc), ..SwitchSettings::default() };
-        let mut switch = Switch::new(settings, vec![0]);
+        let mut switch = Switch::new(settings, vec![FIRST]);
         let mut account = |change| switch.account(0, 3, change);
         assert_eq!(account(9_000), PauseChange::None);
         assert_eq!(account(2_000), PauseChange::Pause);

@@ -20,7 +20,7 @@ pub struct ScenarioError {
 
 /// The same, by those who need not know the file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(crate) struct Wrong {
     pub place: Place,
     /// Empty where the whole file is meant.
     pub key: String,

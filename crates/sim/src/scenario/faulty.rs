@@ -4,27 +4,27 @@ use units::{Span, Time};
 
 use super::LONGEST;
 use super::reader::{Read, Reader};
-use crate::net::{Action, Rule};
+use crate::net::{FaultyAction, FaultyRule};
 use crate::topology::{NodeId, Topology};
 
 /// A switch that drops what is for a host.
-pub(super) fn blackhole(table: &Reader<'_>, topology: &Topology) -> Read<Rule> {
+pub(super) fn blackhole(table: &Reader<'_>, topology: &Topology) -> Read<FaultyRule> {
     let expected = table.flag("expected")?.unwrap_or(false);
-    rule(table, topology, if expected { Action::Filter } else { Action::Drop })
+    rule(table, topology, if expected { FaultyAction::Filter } else { FaultyAction::Drop })
 }
 
 /// A switch that sends what is for a host somewhere else.
-pub(super) fn detour(table: &Reader<'_>, topology: &Topology) -> Read<Rule> {
+pub(super) fn detour(table: &Reader<'_>, topology: &Topology) -> Read<FaultyRule> {
     let name = |key| table.needed(key, table.text(key)?, "the name of a switch");
     let (switch, next) = (name("switch")?, name("next")?);
     let port = topology.link_between(&switch, &next).map_err(|error| table.wrong("next", error))?;
     if topology.is_host(topology.to(port)) {
         return Err(table.wrong("next", format_args!("'{next}' is a host: expected a switch")));
     }
-    rule(table, topology, Action::Send(port))
+    rule(table, topology, FaultyAction::Send(port))
 }
 
-fn rule(table: &Reader<'_>, topology: &Topology, action: Action) -> Read<Rule> {
+fn rule(table: &Reader<'_>, topology: &Topology, action: FaultyAction) -> Read<FaultyRule> {
     let switch = node(table, "switch", topology, false)?;
     let to = node(table, "to", topology, true)?;
     let time = |key| Ok(table.span(key, Span::ZERO..=LONGEST)?.map(|span| Time::ZERO + span));
@@ -32,7 +32,7 @@ fn rule(table: &Reader<'_>, topology: &Topology, action: Action) -> Read<Rule> {
     if until <= from {
         return Err(table.wrong("until", "expected later than from"));
     }
-    Ok(Rule { switch, to, from, until, action })
+    Ok(FaultyRule { switch, to, from, until, action })
 }
 
 /// A host or a switch, by name.

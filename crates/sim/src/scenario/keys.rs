@@ -6,11 +6,13 @@ use units::nearest;
 
 use super::error::Wrong;
 use super::tree::{Node, Value};
+use crate::net::transports;
+use crate::protocols;
 
-pub(super) type Keys = &'static [(&'static str, Shape)];
+pub(crate) type Keys = &'static [(&'static str, Shape)];
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// A text, a number or a flag.
     One,
     /// The same, or a table.
@@ -33,11 +35,11 @@ pub(super) const SCENARIO: Keys = &[
     ("topology", Table(TOPOLOGY)),
     ("switch", Table(SWITCH)),
     ("host", Table(HOST)),
-    ("link", Tables(LINK)),
+    ("link", Tables(&LINK)),
     ("blackhole", Tables(BLACKHOLE)),
     ("detour", Tables(DETOUR)),
     ("radar", Table(RADAR)),
-    ("traffic", Tables(TRAFFIC)),
+    ("traffic", Tables(&TRAFFIC)),
     ("run", Table(RUN)),
     ("measure", Table(MEASURE)),
 ];
@@ -77,7 +79,8 @@ const PFC: Keys = &[("alpha", One), ("headroom", One), ("hysteresis", One)];
 
 const HOST: Keys = &[("latency", One), ("sigma", One), ("handshake", One)];
 
-const LINK: Keys = &[
+/// Before those of protocols and behind them.
+const LINK_BEGIN: Keys = &[
     ("between", Several),
     ("among", One),
     ("toward", One),
@@ -85,26 +88,9 @@ const LINK: Keys = &[
     ("delay", One),
     ("loss", One),
     ("protect", One),
-    ("profile", One),
-    ("protect_reverse", One),
-    ("target_loss", One),
-    ("copies", One),
-    ("control_copies", One),
-    ("dummy_copies", One),
-    ("asks", One),
-    ("backpressure", One),
-    ("reorder", One),
-    ("paper_acks", One),
-    ("endless_dummies", One),
-    ("tail", One),
-    ("max_consecutive", One),
-    ("activate_at", One),
-    ("k", One),
-    ("h", One),
-    ("ordered", One),
-    ("forward", Tables(FAULT)),
-    ("reverse", Tables(FAULT)),
 ];
+
+const LINK_END: Keys = &[("forward", Tables(FAULT)), ("reverse", Tables(FAULT))];
 
 const FAULT: Keys = &[("at", One), ("loss", One), ("burst", One), ("bit_errors", One), ("frames", Several)];
 
@@ -114,36 +100,10 @@ const DETOUR: Keys = &[("switch", One), ("to", One), ("next", One), ("from", One
 
 const RADAR: Keys = &[("batch", One), ("timeout", One), ("cells", One), ("black_boxes", Names)];
 
-const TRAFFIC: Keys = &[
-    ("name", One),
-    ("transport", One),
-    ("timers", One),
-    ("hz", One),
-    ("rto_min", One),
-    ("max_ack_delay", One),
-    ("mss", One),
-    ("initial_window", One),
-    ("receive_buffer", One),
-    ("ecn", One),
-    ("reordering", One),
-    ("idle_restart", One),
-    ("mtu", One),
-    ("timeout", One),
-    ("retries", One),
-    ("ack_every", One),
-    ("outstanding", One),
-    ("naks", One),
-    ("obey", One),
-    ("dummies", One),
-    ("dummies_after", One),
-    ("tail_copies", One),
-    ("queue_pairs", One),
-    ("recovery", One),
-    ("timeout_low", One),
-    ("pool", One),
-    ("block", One),
-    ("payload", One),
-    ("rate", One),
+/// Before those of transports and behind them.
+const TRAFFIC_BEGIN: Keys = &[("name", One), ("transport", One)];
+
+const TRAFFIC_END: Keys = &[
     ("class", One),
     ("work", One),
     ("from", Names),
@@ -162,6 +122,43 @@ const TRAFFIC: Keys = &[
     ("file", One),
 ];
 
+const LINK: [(&str, Shape); count(protocols::KEYS, &[LINK_BEGIN, LINK_END])] =
+    joined(LINK_BEGIN, protocols::KEYS, LINK_END);
+
+const TRAFFIC: [(&str, Shape); count(transports::KEYS, &[TRAFFIC_BEGIN, TRAFFIC_END])] =
+    joined(TRAFFIC_BEGIN, transports::KEYS, TRAFFIC_END);
+
+const fn count(lists: &[Keys], more: &[Keys]) -> usize {
+    let (mut sum, mut at) = (0, 0);
+    while at < lists.len() {
+        sum += lists[at].len();
+        at += 1;
+    }
+    if more.is_empty() { sum } else { sum + count(more, &[]) }
+}
+
+/// One list of several, in their order.
+const fn joined<const N: usize>(begin: Keys, middle: &[Keys], end: Keys) -> [(&'static str, Shape); N] {
+    let mut all = [("", One); N];
+    let mut len = put(&mut all, 0, begin);
+    let mut at = 0;
+    while at < middle.len() {
+        len = put(&mut all, len, middle[at]);
+        at += 1;
+    }
+    put(&mut all, len, end);
+    all
+}
+
+const fn put(all: &mut [(&'static str, Shape)], from: usize, keys: Keys) -> usize {
+    let mut at = 0;
+    while at < keys.len() {
+        all[from + at] = keys[at];
+        at += 1;
+    }
+    from + at
+}
+
 const RUN: Keys = &[("until", One), ("seeds", Several)];
 
 const MEASURE: Keys = &[("sample", One), ("watch", Pairs), ("pcap", Pairs)];
@@ -171,7 +168,7 @@ pub(super) const DECIDING: [&str; 6] = ["kind", "protect", "transport", "recover
 
 impl Shape {
     /// Whether these are points of a sweep, not one value.
-    pub fn is_sweep(self, list: &[Node]) -> bool {
+    pub(super) fn is_sweep(self, list: &[Node]) -> bool {
         let first = list.first().map(|node| &node.value);
         match self {
             One | OneOr(_) => true,

@@ -5,15 +5,12 @@
 //! `forward` leading to it.
 
 use faults::{Schedule, Step, StepError};
-use guard::fec;
-use guard::reorder::Build;
-use units::{Prob, Span};
 
-use super::LONGEST;
 use super::fabric::delay;
 use super::reader::{Read, Reader};
-use crate::link::{Config, Mode, Profile, Sizes};
+use crate::link::{Config, Sizes};
 use crate::net::{LinkSetup, Protection};
+use crate::protocols;
 use crate::topology::{DirectedLink, LinkId, Topology};
 
 /// The links of the topology that a table is about, turned to the direction in which it speaks of them, with their own
@@ -72,37 +69,10 @@ fn toward(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) -> 
 pub(super) fn read(table: &Reader<'_>, topology: &Topology, link: LinkId, longest: u32) -> Read<LinkSetup> {
     let (forward, reverse) = (forward(table)?, schedule(table, "reverse")?);
     let mut setup = LinkSetup { link, forward, reverse, protection: Protection::None, activate_at: None };
-    match table.choice("protect", &PROTOCOLS)?.unwrap_or(Protocol::None) {
-        Protocol::None => {}
-        Protocol::Fec => setup.protection = Protection::Fec(parity(table, &path_of(&setup, topology, longest))?),
-        Protocol::Guard(mode) => {
-            setup.activate_at = table.span("activate_at", Span::ZERO..=LONGEST)?;
-            setup.protection = guard(table, mode, path_of(&setup, topology, longest))?;
-        }
-        Protocol::Llr => {
-            let config = Config { mode: Mode::UecLlr, ..path_of(&setup, topology, longest) };
-            setup.protection = checked(table, config)?;
-        }
-    }
+    let path = path_of(&setup, topology, longest);
+    protocols::read(table, path, &mut setup)?;
     Ok(setup)
 }
-
-#[derive(Clone, Copy)]
-enum Protocol {
-    None,
-    Guard(Mode),
-    Llr,
-    Fec,
-}
-
-const PROTOCOLS: [(&str, Protocol); 6] = [
-    ("none", Protocol::None),
-    ("ordered", Protocol::Guard(Mode::Ordered)),
-    ("nonblocking", Protocol::Guard(Mode::NonBlocking)),
-    ("auto", Protocol::Guard(Mode::Auto)),
-    ("uec-llr", Protocol::Llr),
-    ("fec", Protocol::Fec),
-];
 
 /// What every protocol must know of the link.
 fn path_of(setup: &LinkSetup, topology: &Topology, longest: u32) -> Config {
@@ -116,45 +86,6 @@ fn path_of(setup: &LinkSetup, topology: &Topology, longest: u32) -> Config {
         reverse: setup.reverse.clone(),
         ..Config::default()
     }
-}
-
-fn guard(table: &Reader<'_>, mode: Mode, path: Config) -> Read<Protection> {
-    let profile = table.choice("profile", &[("ideal", Profile::Ideal), ("tofino", Profile::Tofino)])?;
-    let reorder = table.choice("reorder", &[("sorted", Build::Sorted), ("rotating", Build::TOFINO)])?;
-    let config = Config {
-        mode,
-        profile: profile.unwrap_or(path.profile),
-        protect_reverse: table.flag("protect_reverse")?.unwrap_or(path.protect_reverse),
-        target: table.parsed("target_loss")?.unwrap_or(path.target),
-        copies: table.tiny("copies", 1..=100)?,
-        control_copies: table.tiny("control_copies", 1..=16)?.unwrap_or(path.control_copies),
-        dummy_copies: table.tiny("dummy_copies", 1..=16)?,
-        asks: table.tiny("asks", 1..=100)?.unwrap_or(path.asks),
-        backpressure: table.flag("backpressure")?.unwrap_or(path.backpressure),
-        paper_acks: table.flag("paper_acks")?.unwrap_or(path.paper_acks),
-        endless_dummies: table.flag("endless_dummies")?.unwrap_or(path.endless_dummies),
-        tail: table.flag("tail")?.unwrap_or(path.tail),
-        max_consecutive: table.small("max_consecutive", 1..=u32::MAX)?,
-        reorder,
-        ..path
-    };
-    checked(table, config)
-}
-
-fn checked(table: &Reader<'_>, config: Config) -> Read<Protection> {
-    config.check().map_err(|error| table.wrong("protect", error))?;
-    Ok(Protection::Link(Box::new(config)))
-}
-
-/// Frames and parity frames of a block: what is best for the link's worst loss, if not given.
-fn parity(table: &Reader<'_>, path: &Config) -> Read<fec::Config> {
-    let longest = path.sizes.longest();
-    let losses = path.forward.steps().iter().map(|(_, model)| model.mean_loss(longest));
-    let (k, h) = fec::best_parameters(Prob::new(losses.fold(0.0, f64::max)).unwrap_or_default());
-    let k = table.small("k", 1..=1_000)?.map_or(k, |k| k as u16);
-    let h = table.small("h", 1..=u32::from(fec::Config::MAX_PARITY))?.map_or(h, |h| h as u16);
-    let ordered = table.flag("ordered")?.unwrap_or(true);
-    Ok(fec::Config { ordered, ..fec::Config::for_path(&path.path(), k, h) })
 }
 
 /// `loss` of the link itself is short for one entry of `forward`.

@@ -18,17 +18,17 @@ use super::tree::{Node, Value};
 pub(super) type Used = RefCell<BTreeSet<String>>;
 
 #[derive(Clone, Debug)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     node: &'a Node,
     path: String,
     used: &'a Used,
 }
 
-pub(super) type Read<T> = Result<T, Wrong>;
+pub(crate) type Read<T> = Result<T, Wrong>;
 
 impl<'a> Reader<'a> {
     /// Of the whole file.
-    pub fn new(node: &'a Node, used: &'a Used) -> Self {
+    pub(super) fn new(node: &'a Node, used: &'a Used) -> Self {
         Self { node, path: String::new(), used }
     }
 

@@ -6,7 +6,7 @@ use units::Bytes;
 use super::plan::Plan;
 use super::reader::{Read, Reader};
 use super::{Around, work};
-use crate::net::{Memory, Traffic, TransportSetup};
+use crate::net::{Traffic, TransportSetup};
 
 /// Traffic from which that of any seed can be made.
 #[derive(Clone, Debug)]
@@ -48,21 +48,14 @@ pub(super) fn name(table: &Reader<'_>, number: usize, before: &[String]) -> Read
 pub(super) fn read(table: &Reader<'_>, name: String, transport: TransportSetup, around: &Around<'_>) -> Read<Kind> {
     let plan = work::read(table, &transport, around)?;
     let reply = table.bytes("reply", Bytes::ZERO..=work::largest_answered(&transport, around.topology))?;
-    let queue_pairs = match transport {
-        TransportSetup::Roce(_) | TransportSetup::Selective(..) => table.small("queue_pairs", 1..=MOST_QUEUE_PAIRS)?,
-        TransportSetup::Tcp(_) | TransportSetup::Raw(_) => None,
-    };
+    let queue_pairs = if transport.is_rdma() { table.small("queue_pairs", 1..=MOST_QUEUE_PAIRS)? } else { None };
     let class = table.tiny("class", 0..=7)?.unwrap_or(0);
     Ok(Kind { name, transport, plan, reply: reply.map_or(0, Bytes::get), class, queue_pairs })
 }
 
 /// That a host is not to have two sizes of the pool that its connections share.
 pub(super) fn check_pools(tables: &[Reader<'_>], kinds: &[Kind]) -> Read<()> {
-    let pool = |kind: &Kind| match kind.transport {
-        TransportSetup::Selective(_, Memory::Shared(pool)) => Some(pool),
-        _ => None,
-    };
-    let mut pools = tables.iter().zip(kinds).filter_map(|(table, kind)| Some((table, pool(kind)?)));
+    let mut pools = tables.iter().zip(kinds).filter_map(|(table, kind)| Some((table, kind.transport.shared_pool()?)));
     let Some((_, first)) = pools.next() else { return Ok(()) };
     match pools.find(|(_, pool)| *pool != first) {
         Some((table, _)) => Err(table.wrong("pool", "expected the same pool and block as in the traffic before")),

@@ -86,7 +86,7 @@ impl Task<'_> {
 
     fn series(&self) -> Read<Plan> {
         let [src, dst] = self.one_pair()?;
-        if let TransportSetup::Raw(_) = self.transport {
+        if !self.transport.is_reliable() {
             let problem = "expected another work with datagrams: the next would wait for one that was lost";
             return Err(self.table.wrong("work", problem));
         }
@@ -166,12 +166,10 @@ impl Task<'_> {
 
     fn check_endless(&self) -> Read<()> {
         let missing = |why| Err(self.table.wrong("size", format_args!("missing: expected one, {why}")));
-        match self.transport {
-            TransportSetup::Roce(_) | TransportSetup::Selective(..) => {
-                missing("since RDMA's messages end; or a series of them")
-            }
-            _ if !self.around.until_given => missing("or until in [run]: this would have no end"),
-            _ => Ok(()),
+        match self.transport.is_rdma() {
+            true => missing("since RDMA's messages end; or a series of them"),
+            false if !self.around.until_given => missing("or until in [run]: this would have no end"),
+            false => Ok(()),
         }
     }
 
@@ -315,8 +313,8 @@ impl Task<'_> {
 /// What one flow may have: an hour of the slowest link.
 pub(super) fn largest(transport: &TransportSetup, topology: &Topology) -> Bytes {
     let slowest = topology.links.iter().map(|link| link.rate).min().unwrap_or(Rate::gbps(1));
-    let (payload, frame) = transport.packet();
-    Bytes::new(slowest.bytes_in(LONGEST_FLOW).get() / u64::from(on_wire(frame)) * u64::from(payload))
+    let sizes = transport.sizes();
+    Bytes::new(slowest.bytes_in(LONGEST_FLOW).get() / u64::from(on_wire(sizes.frame)) * u64::from(sizes.payload))
 }
 
 /// What a flow may have that is answered, and its answer: one message.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use machine::{Conversation, SwitchPort, SwitchProgram};
+use machine::{Conversation, Forward, SwitchProgram, Visit};
 use sim::net::{Packet, Setup, run_with};
 use sim::topology::NodeId;
 use units::{Span, Time};
@@ -30,18 +30,19 @@ impl SwitchProgram for Busy {
     type Frame = Packet;
     /// The host that it is for.
     type Tag = u32;
-    const WATCHES_DEPARTURES: bool = false;
-    const WATCHES_HOSTS: bool = true;
 
-    #[inline]
-    fn on_route(&mut self, now: Time, at: SwitchPort, frame: &mut Packet, to: &mut u32) -> u32 {
-        if now >= self.from && frame.len >= DATA {
-            *self.bytes.entry((self.switches[at.switch as usize], NodeId(*to))).or_default() += u64::from(frame.len);
-        }
-        1
+    fn watches_hosts(&self) -> bool {
+        true
     }
 
-    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {}
+    #[inline]
+    fn on_route(&mut self, now: Time, at: Visit, frame: &mut Packet, to: &mut u32) -> Forward {
+        if now >= self.from && frame.len >= DATA {
+            let switch = self.switches[at.at.switch as usize];
+            *self.bytes.entry((switch, NodeId(*to))).or_default() += u64::from(frame.len);
+        }
+        Forward::Pass
+    }
 
     fn on_host_sends(&mut self, _now: Time, _link: u32, who: Conversation, _frame: &mut Packet, to: &mut u32) {
         *to = who.to;

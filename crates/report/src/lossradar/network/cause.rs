@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use machine::Why;
+use machine::DropReason;
 use radar::causes::{Culprit, Thresholds};
 use radar::loss::Cause;
 use sim::topology::DirectedLink;
@@ -71,13 +71,13 @@ pub(super) fn compute(runs: &[Run]) -> Computed {
     computed
 }
 
-fn cause_of(why: Why) -> Cause {
+fn cause_of(why: DropReason) -> Cause {
     match why {
-        Why::Full => Cause::Congestion,
-        Why::Corrupted => Cause::Random,
-        Why::Blackhole => Cause::Blackhole,
-        Why::Expired => Cause::Loop,
-        Why::Filtered => Cause::Unknown,
+        DropReason::Full => Cause::Congestion,
+        DropReason::Corrupted => Cause::Random,
+        DropReason::Blackhole => Cause::Blackhole,
+        DropReason::Expired => Cause::Loop,
+        DropReason::Filtered => Cause::Unknown,
     }
 }
 

@@ -1,13 +1,13 @@
 //! What was really lost, as the network itself tells: to compare with, never to find.
 
-use machine::Why;
+use machine::DropReason;
 use radar::signature::Signature;
 use units::Time;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Truth {
     /// Packets lost, by the link behind whose upstream end it happened and by cause; ordered.
-    counts: Vec<((u32, Why), u64)>,
+    counts: Vec<((u32, DropReason), u64)>,
     /// Each of them in the order in which it happened; only if asked for.
     pub dropped: Vec<Dropped>,
 }
@@ -16,7 +16,7 @@ pub struct Truth {
 pub struct Dropped {
     pub at: Time,
     pub link: u32,
-    pub why: Why,
+    pub why: DropReason,
     /// The link whose upstream meter it last passed, and its batch there.
     pub segment: u32,
     pub batch: u64,
@@ -24,7 +24,7 @@ pub struct Dropped {
 }
 
 impl Truth {
-    pub(super) fn count(&mut self, link: u32, why: Why) {
+    pub(super) fn count(&mut self, link: u32, why: DropReason) {
         match self.counts.binary_search_by_key(&(link, why), |(key, _)| *key) {
             Ok(at) => self.counts[at].1 += 1,
             Err(at) => self.counts.insert(at, ((link, why), 1)),
@@ -32,7 +32,7 @@ impl Truth {
     }
 
     /// Packets lost, by link and cause.
-    pub fn counts(&self) -> impl Iterator<Item = (u32, Why, u64)> + '_ {
+    pub fn counts(&self) -> impl Iterator<Item = (u32, DropReason, u64)> + '_ {
         self.counts.iter().map(|((link, why), packets)| (*link, *why, *packets))
     }
 

@@ -1,11 +1,12 @@
 //! Switches that repeat NAKs and the packets that they ask for: `transport::roce::repeat` at every switch with hosts.
 
-use machine::{SwitchPort, SwitchProgram};
+use machine::{Forward, SwitchProgram, Visit};
 use transport::roce::repeat::{Config, Counters, Repeater, Seen, Way};
 use transport::roce::{Opcode, Packet as RocePacket};
 use units::Time;
 
-use super::packet::{Body, Packet};
+use crate::net::packet::Packet;
+use crate::net::transports::Body;
 use crate::topology::Topology;
 
 #[derive(Debug)]
@@ -45,18 +46,17 @@ fn seen(packet: &RocePacket) -> Seen {
 impl SwitchProgram for Repeating {
     type Frame = Packet;
     type Tag = ();
-    const WATCHES_DEPARTURES: bool = false;
 
     #[inline]
-    fn on_route(&mut self, _now: Time, at: SwitchPort, frame: &mut Packet, _tag: &mut ()) -> u32 {
-        let (Some(switch), Body::Roce(packet)) = (&mut self.switches[at.switch as usize], &frame.body) else {
-            return 1;
+    fn on_route(&mut self, _now: Time, at: Visit, frame: &mut Packet, _tag: &mut ()) -> Forward {
+        let (Some(switch), Body::Roce(packet)) = (&mut self.switches[at.at.switch as usize], &frame.body) else {
+            return Forward::Pass;
         };
-        let from_host = self.from_host.get(frame.came_by as usize).copied().unwrap_or_default();
-        let way = Way { from_host, to_host: self.to_host[at.port as usize] };
-        switch.on_packet(way, seen(packet), Some(frame.to() / 2))
+        let from_host = self.from_host.get(frame.came_by.index()).copied().unwrap_or_default();
+        let way = Way { from_host, to_host: self.to_host[at.at.port as usize] };
+        match switch.on_packet(way, seen(packet), Some(frame.to().connection().0)) {
+            1 => Forward::Pass,
+            copies => Forward::Copies(copies),
+        }
     }
-
-    #[inline]
-    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {}
 }

@@ -33,7 +33,7 @@ mod truth;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-use machine::{Conversation, SwitchPort, SwitchProgram, Why};
+use machine::{Conversation, DropReason, Forward, SwitchPort, SwitchProgram, Visit};
 use radar::digest::{Digest, Left, Shape};
 use radar::loss::Loss;
 use radar::packet::{Flow, Packet as Seen, Stamp};
@@ -44,9 +44,13 @@ pub use analysis::Verdict;
 pub use placement::Placement;
 pub use truth::{Dropped, Truth};
 
-use super::address;
-use super::packet::{NONE, Packet};
+use crate::net::address;
+use crate::net::index::Number;
+use crate::net::packet::Packet;
 use crate::topology::{NodeId, Topology};
+
+/// The meter of a packet that has passed none.
+const NO_METER: u32 = u32::MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -183,6 +187,17 @@ impl Metering {
         }
     }
 
+    /// A packet passes the meters of a switch that sends it by this port.
+    #[inline]
+    fn pass_switch(&mut self, now: Time, at: SwitchPort, frame: &Packet, tag: &mut Tag) {
+        self.look_if_due(now);
+        if self.has_meters[at.switch as usize] {
+            let carried = *tag;
+            self.pass_upstream(now, at.port, frame.route.time_to_live() == 0, tag);
+            self.pass_downstream(&carried);
+        }
+    }
+
     /// A packet passes an upstream meter, and carries what the next downstream meter must know.
     #[inline]
     fn pass_upstream(&mut self, now: Time, link: u32, expired: bool, tag: &mut Tag) {
@@ -196,7 +211,7 @@ impl Metering {
     /// A packet passes a downstream meter, which takes it out of what is missing.
     #[inline]
     fn pass_downstream(&mut self, tag: &Tag) {
-        if tag.meter == NONE {
+        if tag.meter == NO_METER {
             return;
         }
         let Some(digests) = &mut self.differences[tag.meter as usize] else { return };
@@ -211,26 +226,41 @@ impl Metering {
 impl SwitchProgram for Metering {
     type Frame = Packet;
     type Tag = Tag;
-    const WATCHES_DEPARTURES: bool = false;
-    const WATCHES_HOSTS: bool = true;
 
-    #[inline]
-    fn on_route(&mut self, now: Time, at: SwitchPort, frame: &mut Packet, tag: &mut Tag) -> u32 {
-        self.look_if_due(now);
-        if self.has_meters[at.switch as usize] {
-            let carried = *tag;
-            self.pass_upstream(now, at.port, frame.time_to_live() == 0, tag);
-            self.pass_downstream(&carried);
-        }
-        1
+    fn watches_hosts(&self) -> bool {
+        true
     }
 
     #[inline]
-    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {}
+    fn on_route(&mut self, now: Time, at: Visit, frame: &mut Packet, tag: &mut Tag) -> Forward {
+        self.pass_switch(now, at.at, frame, tag);
+        Forward::Pass
+    }
+
+    /// One packet came in and several go on: only the upstream meter sees them all.
+    fn on_copied(&mut self, now: Time, at: SwitchPort, extra: u32, frame: &mut Packet, tag: &mut Tag) {
+        if self.has_meters[at.switch as usize] {
+            for _ in 0..extra {
+                self.pass_upstream(now, at.port, frame.route.time_to_live() == 0, tag);
+            }
+        }
+    }
+
+    /// It was not lost on its way here.
+    fn on_taken(&mut self, _now: Time, at: SwitchPort, _frame: &mut Packet, tag: &mut Tag) {
+        if self.has_meters[at.switch as usize] {
+            self.pass_downstream(tag);
+            tag.meter = NO_METER;
+        }
+    }
+
+    fn on_sent(&mut self, now: Time, at: SwitchPort, frame: &mut Packet, tag: &mut Tag) {
+        self.pass_switch(now, at, frame, tag);
+    }
 
     fn on_host_sends(&mut self, now: Time, link: u32, who: Conversation, frame: &mut Packet, tag: &mut Tag) {
         self.look_if_due(now);
-        let end = frame.to() as usize;
+        let end = frame.to().index();
         if end >= self.ids.len() {
             self.ids.resize(end + 1, 0);
         }
@@ -246,8 +276,8 @@ impl SwitchProgram for Metering {
         self.pass_downstream(tag);
     }
 
-    fn on_drop(&mut self, now: Time, link: u32, why: Why, _frame: &mut Packet, tag: &mut Tag) {
-        if why == Why::Filtered && self.heard[link as usize] {
+    fn on_drop(&mut self, now: Time, link: u32, why: DropReason, _frame: &mut Packet, tag: &mut Tag) {
+        if why == DropReason::Filtered && self.heard[link as usize] {
             return self.pass_downstream(tag);
         }
         let keep = self.config.keep_truth;
@@ -277,7 +307,7 @@ impl Default for Tag {
         let [src, dst] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); 2];
         let flow = Flow { src, dst, protocol: 0, src_port: 0, dst_port: 0 };
         let nothing = Seen { flow, ip_id: None, fragment: 0, tcp: None, ttl: 0, content: 0 };
-        Self { signature: Signature::new(&nothing, Fields::ALL), at: 0, batch: 0, meter: NONE, expired: false }
+        Self { signature: Signature::new(&nothing, Fields::ALL), at: 0, batch: 0, meter: NO_METER, expired: false }
     }
 }
 

@@ -5,40 +5,21 @@
 
 use faults::Random;
 use guard::endpoint::WIRE;
-use guard::{Counters, Endpoint, Note, fec, llr};
+use guard::{Counters, Note};
 use machine::{Lane, Machine, Out, Port as MachinePort, Pull};
 use units::{Bytes, Span, Time};
 
-use super::end::End;
+use super::end::FlowEnd;
 use super::events::Event;
+use super::index::{EndId, IndexVec, PacketId};
 use super::packet::{Handle, Packets};
 use super::port::Port;
 use crate::engine::{Queue, Ring, Timers};
 use crate::hardware::{Copies, Hardware, Reaction};
-use crate::protocol::{LinkMachine, OnWire};
+use crate::protocols::{LinkMachine, OnWire};
+use crate::topology::DirectedLink;
 
 const MOST_TIMERS: usize = 4;
-
-/// Which protocol a link runs, with both its ends.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
-pub enum Protected {
-    Guard(Pair<Endpoint<Handle>>),
-    Llr(Pair<llr::Endpoint<Handle>>),
-    Fec(Pair<fec::Endpoint<Handle>>),
-}
-
-/// Does the same to whichever it is.
-macro_rules! each {
-    ($protected:expr, $pair:ident => $what:expr) => {
-        match $protected {
-            $crate::net::protect::Protected::Guard($pair) => $what,
-            $crate::net::protect::Protected::Llr($pair) => $what,
-            $crate::net::protect::Protected::Fec($pair) => $what,
-        }
-    };
-}
-pub(super) use each;
 
 /// What a link's machines have seen; where it has two ends, by direction.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,25 +61,32 @@ struct Side<M: Machine> {
 
 /// What of the network a link protocol may touch.
 #[derive(Debug)]
-pub struct Surroundings<'a> {
+pub struct LinkContext<'a> {
     pub now: Time,
     /// The port that the side sends by.
-    pub at: u32,
+    pub at: DirectedLink,
     pub port: &'a mut Port,
     pub packets: &'a mut Packets,
     pub queue: &'a mut Queue<Event>,
-    pub ends: &'a mut [End],
-    /// Packets that were copied, each with its copy; only if a program writes on packets.
-    pub kept: &'a mut Vec<(u32, u32)>,
+    pub ends: &'a mut IndexVec<EndId, FlowEnd>,
+    /// Whether a program writes on packets.
     pub tagged: bool,
+    pub actions: &'a mut LinkActions,
+}
+
+/// What a link protocol did to packets, until the network deals with it.
+#[derive(Debug, Default)]
+pub struct LinkActions {
     /// Packets that left the queue for the link.
-    pub taken: &'a mut Vec<u32>,
+    pub taken: Vec<PacketId>,
+    /// Packets that were copied, each with its copy; only if a program writes on packets.
+    pub copied: Vec<(PacketId, PacketId)>,
     /// Packets that left for the wire, and whether they were corrupted there; only if the port is watched.
-    pub sent: &'a mut Vec<(u32, bool)>,
+    pub sent: Vec<(PacketId, bool)>,
     /// Packets that came out of the link.
-    pub delivered: &'a mut Vec<u32>,
+    pub delivered: Vec<PacketId>,
     /// Packets that are gone.
-    pub released: &'a mut Vec<u32>,
+    pub released: Vec<PacketId>,
 }
 
 impl<M: LinkMachine<Inner = Handle>> Pair<M> {
@@ -131,12 +119,12 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
     fn with<R>(
         &mut self,
         side: usize,
-        around: &mut Surroundings<'_>,
-        act: impl FnOnce(&mut M, &mut Sink<'_, '_, M>) -> R,
+        around: &mut LinkContext<'_>,
+        act: impl FnOnce(&mut M, &mut LinkSink<'_, '_, M>) -> R,
     ) -> (R, Option<M::Frame>) {
         let Side { machine, timers, .. } = &mut self.sides[side];
         let (overflows, recovery) = (&mut self.overflows, &mut self.recovery);
-        let mut sink = Sink { around, timers, staged: None, woken: false, lane: self.lane, overflows, recovery };
+        let mut sink = LinkSink { around, timers, staged: None, woken: false, lane: self.lane, overflows, recovery };
         let result = act(machine, &mut sink);
         let (staged, woken) = (sink.staged, sink.woken);
         if woken {
@@ -145,13 +133,13 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         (result, staged)
     }
 
-    pub fn command(&mut self, side: usize, around: &mut Surroundings<'_>, command: M::Command) {
+    pub fn command(&mut self, side: usize, around: &mut LinkContext<'_>, command: M::Command) {
         let now = around.now;
         self.with(side, around, |machine, sink| machine.on_command(now, command, sink));
     }
 
     /// A frame that the other side sent has arrived. If the hardware takes its time, when it acts on it.
-    pub fn arrive(&mut self, side: usize, around: &mut Surroundings<'_>, frame: u32) -> Option<Time> {
+    pub fn arrive(&mut self, side: usize, around: &mut LinkContext<'_>, frame: u32) -> Option<Time> {
         if let Some(hardware) = &self.hardware {
             let wish = self.frames[frame as usize].as_ref().and_then(OnWire::wish);
             let at = self.sides[side].reaction.acts_at(around.now, hardware, wish);
@@ -163,7 +151,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         None
     }
 
-    pub fn act(&mut self, side: usize, around: &mut Surroundings<'_>, frame: u32) {
+    pub fn act(&mut self, side: usize, around: &mut LinkContext<'_>, frame: u32) {
         self.free.push(frame);
         if let Some(frame) = self.frames[frame as usize].take() {
             let now = around.now;
@@ -171,7 +159,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         }
     }
 
-    pub fn ring(&mut self, side: usize, around: &mut Surroundings<'_>, slot: u8) {
+    pub fn ring(&mut self, side: usize, around: &mut LinkContext<'_>, slot: u8) {
         let now = around.now;
         match self.sides[side].timers.ring(now, slot) {
             Ring::Nothing => {}
@@ -183,7 +171,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
     }
 
     /// Puts the next frame on the wire, if it is free and there is one.
-    pub fn serve(&mut self, side: usize, around: &mut Surroundings<'_>) {
+    pub fn serve(&mut self, side: usize, around: &mut LinkContext<'_>) {
         let now = around.now;
         if around.port.busy_until > now {
             let at = around.port.busy_until;
@@ -208,13 +196,13 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         }
     }
 
-    fn look_for_copy(&mut self, side: usize, around: &mut Surroundings<'_>) {
+    fn look_for_copy(&mut self, side: usize, around: &mut LinkContext<'_>) {
         if let Some(at) = self.sides[side].copies.next() {
             look(around, at);
         }
     }
 
-    fn send(&mut self, side: usize, around: &mut Surroundings<'_>, frame: M::Frame, more: bool) {
+    fn send(&mut self, side: usize, around: &mut LinkContext<'_>, frame: M::Frame, more: bool) {
         let (port, now) = (&mut *around.port, around.now);
         let wire = frame.wire_bytes();
         let sent = now + port.time_of_bytes(u64::from(wire));
@@ -226,11 +214,11 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         }
         let corrupted = port.faults.as_mut().is_some_and(|faults| faults.at(now).corrupts(frame.frame_bytes()));
         if port.watched {
-            around.sent.extend(frame.body().map(|handle| (handle.packet, corrupted)));
+            around.actions.sent.extend(frame.body().map(|handle| (handle.packet, corrupted)));
         }
         if corrupted {
             port.counters.corrupted += 1;
-            around.released.extend(frame.handles().iter().map(|handle| handle.packet));
+            around.actions.released.extend(frame.handles().iter().map(|handle| handle.packet));
         } else {
             let at = sent + port.flight;
             let number = self.keep(frame);
@@ -256,14 +244,14 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
 }
 
 /// Schedules a look at the port, unless one comes no later.
-fn look(around: &mut Surroundings<'_>, at: Time) {
+fn look(around: &mut LinkContext<'_>, at: Time) {
     if around.port.look(around.now, at) {
         around.queue.schedule(at, Event::Look { port: around.at });
     }
 }
 
-struct Sink<'a, 'b, M: Machine> {
-    around: &'a mut Surroundings<'b>,
+struct LinkSink<'a, 'b, M: Machine> {
+    around: &'a mut LinkContext<'b>,
     timers: &'a mut Timers<M::Timer, MOST_TIMERS>,
     staged: Option<M::Frame>,
     woken: bool,
@@ -272,7 +260,7 @@ struct Sink<'a, 'b, M: Machine> {
     recovery: &'a mut Vec<Span>,
 }
 
-impl<M: Machine<Inner = Handle, Note = Note>> Out<M> for Sink<'_, '_, M> {
+impl<M: Machine<Inner = Handle, Note = Note>> Out<M> for LinkSink<'_, '_, M> {
     fn transmit(&mut self, _port: MachinePort, frame: M::Frame) {
         self.staged = Some(frame);
     }
@@ -296,26 +284,26 @@ impl<M: Machine<Inner = Handle, Note = Note>> Out<M> for Sink<'_, '_, M> {
         if let Some(queues) = &mut self.around.port.queues {
             queues.shorten(time);
         }
-        self.around.taken.push(packet);
+        self.around.actions.taken.push(packet);
         Some(Handle::new(packet, len))
     }
 
     fn keep(&mut self, inner: &Handle) -> Handle {
         let copy = *self.around.packets.get(inner.packet);
-        self.around.ends[copy.to() as usize].made += 1;
+        self.around.ends[copy.to()].made += 1;
         let kept = self.around.packets.insert(copy);
         if self.around.tagged {
-            self.around.kept.push((inner.packet, kept));
+            self.around.actions.copied.push((inner.packet, kept));
         }
         Handle::new(kept, copy.len)
     }
 
     fn release(&mut self, inner: Handle) {
-        self.around.released.push(inner.packet);
+        self.around.actions.released.push(inner.packet);
     }
 
     fn deliver(&mut self, _lane: Lane, inner: Handle) {
-        self.around.delivered.push(inner.packet);
+        self.around.actions.delivered.push(inner.packet);
     }
 
     fn arm(&mut self, key: M::Timer, at: Time) {

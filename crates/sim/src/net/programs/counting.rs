@@ -9,13 +9,13 @@
 
 use std::fmt;
 
-use machine::{Conversation, SwitchPort, SwitchProgram, Why};
+use machine::{Conversation, DropReason, Forward, SwitchPort, SwitchProgram, Visit};
 use radar::flowset::{FlowKey, Flowset, Shape};
 use radar::packet::Flow;
 use units::{Span, Time};
 
-use super::address;
-use super::packet::Packet;
+use crate::net::address;
+use crate::net::packet::Packet;
 use crate::topology::{DirectedLink, NodeId, Topology};
 
 /// What all nodes counted in one slot.
@@ -34,7 +34,7 @@ pub struct Dropped {
     pub at: Time,
     /// Behind the upstream end of this link.
     pub link: DirectedLink,
-    pub why: Why,
+    pub why: DropReason,
     pub flow: Flow,
 }
 
@@ -101,17 +101,26 @@ pub struct Tag(Option<FlowKey>);
 impl<F: FnMut(Slot<'_>)> SwitchProgram for Counting<F> {
     type Frame = Packet;
     type Tag = Tag;
-    const WATCHES_DEPARTURES: bool = false;
-    const WATCHES_HOSTS: bool = true;
 
-    #[inline]
-    fn on_route(&mut self, now: Time, at: SwitchPort, _frame: &mut Packet, tag: &mut Tag) -> u32 {
-        self.count(now, self.switches[at.switch as usize], tag);
-        1
+    fn watches_hosts(&self) -> bool {
+        true
     }
 
     #[inline]
-    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet) {}
+    fn on_route(&mut self, now: Time, at: Visit, _frame: &mut Packet, tag: &mut Tag) -> Forward {
+        self.count(now, self.switches[at.at.switch as usize], tag);
+        Forward::Pass
+    }
+
+    fn on_copied(&mut self, now: Time, at: SwitchPort, extra: u32, _frame: &mut Packet, tag: &mut Tag) {
+        for _ in 0..extra {
+            self.count(now, self.switches[at.switch as usize], tag);
+        }
+    }
+
+    fn on_sent(&mut self, now: Time, at: SwitchPort, _frame: &mut Packet, tag: &mut Tag) {
+        self.count(now, self.switches[at.switch as usize], tag);
+    }
 
     fn on_host_sends(&mut self, now: Time, link: u32, who: Conversation, frame: &mut Packet, tag: &mut Tag) {
         *tag = Tag(Some(FlowKey::from(&address::flow(who, &frame.body))));
@@ -123,7 +132,7 @@ impl<F: FnMut(Slot<'_>)> SwitchProgram for Counting<F> {
         self.count(now, self.receives[link as usize], tag);
     }
 
-    fn on_drop(&mut self, now: Time, link: u32, why: Why, _frame: &mut Packet, tag: &mut Tag) {
+    fn on_drop(&mut self, now: Time, link: u32, why: DropReason, _frame: &mut Packet, tag: &mut Tag) {
         let flow = tag.0.map(|key| key.flow());
         self.dropped.extend(flow.map(|flow| Dropped { at: now, link: DirectedLink(link), why, flow }));
     }

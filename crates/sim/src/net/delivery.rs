@@ -1,0 +1,224 @@
+//! Where packets begin and end: the interfaces of hosts.
+
+use machine::{Conversation, Pull, SwitchProgram};
+use units::Time;
+
+use super::end::{Effects, OutgoingSegment};
+use super::events::Event;
+use super::index::{EndId, HostId, PacketId};
+use super::packet::{Packet, RoutePosition};
+use super::transports::Body;
+use super::world::Network;
+use crate::topology::DirectedLink;
+
+impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
+    /// A packet has come to the host that it is for.
+    pub(super) fn reach_host(&mut self, now: Time, host: HostId, id: PacketId) {
+        if self.program.watches_hosts() {
+            let packet = self.packets.get_mut(id);
+            self.program.on_host_receives(now, packet.came_by.0, packet, self.tags.get_mut(id));
+        }
+        if self.hosts[host].is_immediate() {
+            return self.receive_one(now, host, id);
+        }
+        if self.packets.get(id).body.is_rdma() {
+            let at = self.hosts[host].pipe(now);
+            return self.queue.schedule(at, Event::PipeEnds { host, packet: id });
+        }
+        if let Some(at) = self.hosts[host].receive(now, id) {
+            self.queue.schedule(at, Event::Interrupt { host });
+        }
+    }
+
+    pub(super) fn receive_one(&mut self, now: Time, host: HostId, id: PacketId) {
+        self.hand_over(now, id);
+        let port = self.hosts[host].port;
+        self.serve(now, port);
+    }
+
+    /// A host has processed what its interface received. Segments of a flow that follow each other are processed as one, as
+    /// receive offload does, and one acknowledgement is enough for them; what one that does not follow makes its
+    /// receiver say is said after what those before it did.
+    pub(super) fn host_receives(&mut self, now: Time, host: HostId) {
+        let mut received = self.hosts[host].processed();
+        let batch = self.hosts[host].batches;
+        for id in received.drain(..) {
+            let packet = self.packets.get(id);
+            let to = packet.to();
+            if let Some((seq, len)) = packet.body.in_stream()
+                && self.hosts.ends[to].run.takes(batch, seq, len)
+            {
+                self.answer(now, host, to);
+            }
+            self.hand_over(now, id);
+        }
+        self.hosts[host].put_back(received);
+        let port = self.hosts[host].port;
+        self.serve(now, port);
+    }
+
+    /// A packet is handed to the end that it is for.
+    #[inline]
+    fn hand_over(&mut self, now: Time, id: PacketId) {
+        let packet = self.packets.remove(id);
+        let at = packet.to();
+        let end = &mut self.hosts.ends[at];
+        if end.over {
+            return self.packet_ends(at);
+        }
+        end.ended += 1;
+        if let Body::Handshake(step) = packet.body {
+            return self.shaken(now, at, step);
+        }
+        let effects = end.receive(now, at, packet.body, packet.ecn, &mut self.queue);
+        self.follow(now, at, effects);
+    }
+
+    /// What a call to an end leads to; true if it wants to send. Its host is to be served afterwards.
+    #[inline]
+    pub(super) fn follow(&mut self, now: Time, at: EndId, effects: Effects) -> bool {
+        if effects.progress.is_some() {
+            self.progress(now, at, effects.progress);
+        }
+        let wakes = effects.woken && !self.hosts.ends[at].over;
+        if wakes {
+            self.hosts.line_up(at);
+        }
+        wakes
+    }
+
+    pub(super) fn end_timer(&mut self, now: Time, at: EndId, slot: u8) {
+        let end = &mut self.hosts.ends[at];
+        if end.over {
+            return;
+        }
+        let effects = end.ring(now, at, slot, &mut self.queue);
+        let port = self.hosts.port_of(at);
+        if self.follow(now, at, effects) {
+            self.serve(now, port);
+        }
+    }
+
+    pub(super) fn end_wakes(&mut self, now: Time, at: EndId) {
+        let end = &mut self.hosts.ends[at];
+        if end.wake_at <= now {
+            end.wake_at = Time::NEVER;
+        }
+        if self.follow(now, at, Effects { woken: true, ..Effects::default() }) {
+            let port = self.hosts.port_of(at);
+            self.serve(now, port);
+        }
+    }
+
+    /// Lets an end say what it has to say now, behind what the interface is sending.
+    fn answer(&mut self, now: Time, host: HostId, id: EndId) {
+        let at = self.hosts[host].port;
+        if self.hosts.is_held(id) || self.fabric.ports[at].protected {
+            return;
+        }
+        let (_, segment) = self.hosts.ends[id].pull(now, id, &mut self.queue);
+        let Some(segment) = segment else { return };
+        let packet = self.packet(now, id, segment);
+        self.send_behind(now, at, packet);
+    }
+
+    /// A packet leaves a host behind what its interface is sending.
+    pub(super) fn send_behind(&mut self, now: Time, at: DirectedLink, id: PacketId) {
+        let port = &mut self.fabric.ports[at];
+        let begin = port.busy_until.max(now);
+        port.busy_until = begin + port.time_of(self.packets.get(id).len);
+        self.transmit(begin, at, id);
+    }
+
+    /// A packet of an end's segment.
+    pub(super) fn packet(&mut self, now: Time, id: EndId, segment: OutgoingSegment) -> PacketId {
+        let end = &mut self.hosts.ends[id];
+        end.made += 1;
+        let packet = self.packets.insert(Packet {
+            route: RoutePosition::of(id),
+            came_by: Packet::NOWHERE,
+            next: PacketId::NONE,
+            len: segment.len,
+            class: end.class,
+            ecn: segment.ecn,
+            body: segment.body,
+        });
+        self.tags.reset(packet);
+        if self.program.watches_hosts() {
+            self.show_sent(now, id, packet);
+        }
+        packet
+    }
+
+    /// Shows the program a packet that an end has made.
+    fn show_sent(&mut self, now: Time, end: EndId, id: PacketId) {
+        let connection = &self.flows.connections[end.connection()];
+        let (src, dst, flow) = (connection.row.src, connection.row.dst, connection.number);
+        let forward = end.is_source();
+        let (from, to) = if forward { (src.0, dst.0) } else { (dst.0, src.0) };
+        let (who, link) = (Conversation { from, to, flow, forward }, self.hosts.port_of(end));
+        self.program.on_host_sends(now, link.0, who, self.packets.get_mut(id), self.tags.get_mut(id));
+    }
+
+    /// The next packet of a host that has any, by turns.
+    fn next_of_host(&mut self, now: Time, host: HostId) -> Option<PacketId> {
+        loop {
+            let id = self.hosts.next_end(host)?;
+            let end = &mut self.hosts.ends[id];
+            if end.over {
+                end.ready = false;
+                self.vacate(id.connection());
+                continue;
+            }
+            let (pull, segment) = end.pull(now, id, &mut self.queue);
+            match pull {
+                Pull::Sent => self.hosts[host].ready.push_back(id),
+                Pull::Last | Pull::Idle => end.ready = false,
+                Pull::NotBefore(at) => {
+                    end.ready = false;
+                    if at < end.wake_at {
+                        end.wake_at = at;
+                        self.queue.schedule(at, Event::EndWakes { end: id });
+                    }
+                }
+            }
+            let Some(segment) = segment else { continue };
+            return Some(self.packet(now, id, segment));
+        }
+    }
+
+    pub(super) fn serve_host(&mut self, now: Time, host: HostId) {
+        let Some(id) = self.next_of_host(now, host) else { return };
+        let at = self.hosts[host].port;
+        let port = &mut self.fabric.ports[at];
+        port.busy_until = now + port.time_of(self.packets.get(id).len);
+        let when = port.busy_until;
+        self.transmit(now, at, id);
+        if !self.hosts[host].ready.is_empty() {
+            self.look(now, at, when);
+        }
+    }
+
+    /// A link protocol takes packets from a queue: keeps one there for it.
+    pub(super) fn offer(&mut self, now: Time, host: HostId) {
+        let at = self.hosts[host].port;
+        if self.fabric.ports[at].queues.as_ref().is_some_and(|queues| queues.has_any()) {
+            return;
+        }
+        let Some(id) = self.next_of_host(now, host) else { return };
+        let port = &mut self.fabric.ports[at];
+        let time = port.time_of(self.packets.get(id).len);
+        if let Some(queues) = &mut port.queues {
+            queues.push(&mut self.packets, id, time);
+        }
+    }
+
+    /// A packet for this end has ended.
+    pub(super) fn packet_ends(&mut self, at: EndId) {
+        let end = &mut self.hosts.ends[at];
+        end.ended += 1;
+        if end.over {
+            self.vacate(at.connection());
+        }
+    }
+}

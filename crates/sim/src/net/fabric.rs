@@ -1,0 +1,166 @@
+//! The switches and links of a network: ports, routes, and what protects or misleads packets on their way.
+
+use units::{Span, Time};
+use wire::ethernet::on_wire;
+
+use super::index::{EndId, HostId, IndexVec};
+use super::packet::{MOST_HOPS, RoutePosition};
+use super::rules::Rules;
+use super::switch::{Ports, Switch};
+use super::transports::TransportSetup;
+use crate::net::index::SwitchId;
+use crate::protocols::Protected;
+use crate::topology::{DirectedLink, LinkId, NodeId, Routes, Unreachable};
+
+/// What packets pass through.
+#[derive(Debug)]
+pub struct Fabric {
+    pub routes: Routes,
+    pub ports: Ports,
+    /// The place of each port among those of its switch.
+    pub places: IndexVec<DirectedLink, usize>,
+    pub switches: IndexVec<SwitchId, Switch>,
+    pub links: IndexVec<LinkId, Option<Box<Protected>>>,
+    /// What tables of switches say that they should not.
+    pub rules: Option<Box<Rules>>,
+    /// Where packets go, by [`RoutePosition`].
+    hops: Vec<Hop>,
+}
+
+/// Where a packet goes next: a port, or a host with the highest bit set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop(u32);
+
+/// What a [`Hop`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextHop {
+    Port(DirectedLink),
+    Host(HostId),
+}
+
+impl Hop {
+    const TO_HOST: u32 = 1 << 31;
+
+    #[inline]
+    pub fn port(port: DirectedLink) -> Self {
+        Self(port.0)
+    }
+
+    #[inline]
+    pub fn host(host: HostId) -> Self {
+        Self(host.0 | Self::TO_HOST)
+    }
+
+    #[inline]
+    pub fn next(self) -> NextHop {
+        if self.0 & Self::TO_HOST == 0 {
+            NextHop::Port(DirectedLink(self.0))
+        } else {
+            NextHop::Host(HostId(self.0 & !Self::TO_HOST))
+        }
+    }
+}
+
+impl Fabric {
+    pub fn new(
+        routes: Routes,
+        ports: Ports,
+        places: IndexVec<DirectedLink, usize>,
+        switches: IndexVec<SwitchId, Switch>,
+    ) -> Self {
+        let links = (0..ports.len() / 2).map(|_| None).collect();
+        Self { routes, ports, places, switches, links, rules: None, hops: Vec::new() }
+    }
+
+    #[inline]
+    pub fn hop(&self, at: RoutePosition) -> Hop {
+        self.hops[at.index()]
+    }
+
+    /// Writes a route where its packets will look for it: the hops behind the first port, then the host.
+    pub fn write_route(
+        &mut self,
+        end: EndId,
+        [from, to]: [NodeId; 2],
+        host: HostId,
+        hash: u64,
+    ) -> Result<Vec<DirectedLink>, Unreachable> {
+        let at = RoutePosition::of(end).index();
+        self.hops.resize(self.hops.len().max(at + MOST_HOPS as usize), Hop(0));
+        let mut path = Vec::new();
+        self.routes.path(from, to, hash, &mut path)?;
+        assert!(path.len() < MOST_HOPS as usize && !path.is_empty(), "a route of {} hops", path.len());
+        for (slot, port) in self.hops[at..].iter_mut().zip(path.iter().skip(1)) {
+            *slot = Hop::port(*port);
+        }
+        self.hops[at + path.len() - 1] = Hop::host(host);
+        Ok(path)
+    }
+
+    /// The ports of a route that was written, from the first, which is its host's.
+    pub fn route(&self, end: EndId, first: DirectedLink) -> Vec<DirectedLink> {
+        let ports = self.hops[RoutePosition::of(end).index()..].iter().map_while(|hop| match hop.next() {
+            NextHop::Port(port) => Some(port),
+            NextHop::Host(_) => None,
+        });
+        std::iter::once(first).chain(ports).collect()
+    }
+
+    /// Where a packet of `end` continues if it leaves this switch; `None` if its route does not lead through the switch.
+    pub fn position_behind(&self, end: EndId, switch: SwitchId) -> Option<(DirectedLink, RoutePosition)> {
+        let mut at = RoutePosition::of(end);
+        loop {
+            let NextHop::Port(port) = self.hop(at).next() else { return None };
+            at = at.next();
+            if self.ports[port].owner.switch() == switch {
+                return Some((port, at));
+            }
+        }
+    }
+
+    /// What `bytes` take along a path that is theirs alone: the first packet hop by hop, the rest behind it at the slowest
+    /// hop's rate.
+    pub fn ideal(&self, path: &[DirectedLink], transport: &TransportSetup, bytes: u64) -> Span {
+        let sizes = transport.sizes();
+        let (payload, full) = (sizes.payload, sizes.frame);
+        let (headers, extra) = (full - payload, sizes.longest - full);
+        let packets = bytes.div_ceil(u64::from(payload)).max(1);
+        let last = (bytes - (packets - 1) * u64::from(payload)) as u32;
+        let (first, rest) = match packets {
+            1 => (last + headers, 0),
+            _ => {
+                let between = (packets - 2).saturating_mul(u64::from(on_wire(full)));
+                (full, between.saturating_add(u64::from(on_wire(last + headers))))
+            }
+        };
+        let mut slowest = Span::ZERO;
+        let mut sum = Span::ZERO;
+        for hop in path {
+            let port = &self.ports[*hop];
+            sum += port.flight + port.time_of((first + extra) as u16);
+            slowest = slowest.max(port.time_of_bytes(rest));
+        }
+        sum + slowest
+    }
+
+    /// What a frame of this length takes along a path that is its alone.
+    pub fn trip(&self, path: &[DirectedLink], len: u32) -> Span {
+        let hop = |hop: &DirectedLink| self.ports[*hop].flight + self.ports[*hop].time_of(len as u16);
+        path.iter().map(hop).fold(Span::ZERO, |sum, span| sum + span)
+    }
+
+    /// What the sender waits for besides: an answer, or of RDMA an acknowledgement.
+    pub fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
+        match reply {
+            0 if transport.is_rdma() => self.trip(path, transport::roce::ACK_LEN),
+            0 => Span::ZERO,
+            reply => self.ideal(path, transport, reply),
+        }
+    }
+
+    /// What all ports of a switch have to send, and what they promise of it: see [`Switch::admits`].
+    #[inline]
+    pub fn admits(&mut self, now: Time, switch: SwitchId, at: DirectedLink, bytes: u64) -> bool {
+        self.switches[switch].admits(now, &self.ports, at, bytes)
+    }
+}

@@ -1,0 +1,245 @@
+//! Flows from their start to their end.
+
+use machine::SwitchProgram;
+use units::{Span, Time};
+
+use super::end::{FlowCounters, FlowEnd, Progress};
+use super::events::Event;
+use super::flows::{ConnectionState, Shared, row};
+use super::handshake::SYN_LEN;
+use super::index::{ConnectionId, EndId, TrafficId};
+use super::outcome::FlowRow;
+use super::packet::Packet;
+use super::transports::Site;
+use super::world::Network;
+use crate::topology::{NodeId, Unreachable};
+use crate::workload::Flow;
+
+impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
+    pub(super) fn schedule_next_flow(&mut self, traffic: TrafficId, now: Time) {
+        if let Some(at) = self.flows.sources[traffic].prepare(now) {
+            self.queue.schedule(at, Event::FlowStarts { traffic });
+        }
+    }
+
+    pub(super) fn flow_starts(&mut self, now: Time, traffic: TrafficId) -> Result<(), Unreachable> {
+        let source = &mut self.flows.sources[traffic];
+        let Some(flow) = source.take_next() else { return Ok(()) };
+        let is_series = source.is_series();
+        let shared = source.shared(&flow, traffic);
+        let shakes = self.flows.handshakes && source.traffic.transport.shakes_hands();
+        let standing = shared.and_then(|shared| self.flows.standing.get(&shared).copied());
+        let connection = match standing {
+            Some(connection) => {
+                self.join(now, connection, &flow);
+                connection
+            }
+            None => {
+                let connection = self.connect(now, traffic, &flow, shared)?;
+                self.flows.standing.extend(shared.map(|shared| (shared, connection)));
+                connection
+            }
+        };
+        self.flows.active += 1;
+        if !is_series {
+            self.schedule_next_flow(traffic, now);
+        }
+        if shakes {
+            self.shake(now, connection);
+        } else {
+            self.first_bytes(now, connection, flow.bytes);
+        }
+        Ok(())
+    }
+
+    /// A connection stands, and its flow begins to send.
+    pub(super) fn first_bytes(&mut self, now: Time, connection: ConnectionId, bytes: u64) {
+        let end = connection.source();
+        let (mut left, message) = (bytes, self.flows.connections[connection].message);
+        loop {
+            let effects = self.hosts.ends[end].send(now, end, left.min(message), &mut self.queue);
+            self.follow(now, end, effects);
+            left = left.saturating_sub(message);
+            if left == 0 {
+                break;
+            }
+        }
+        let port = self.hosts.port_of(end);
+        self.serve(now, port);
+    }
+
+    /// Lets a flow share a connection that stands.
+    fn join(&mut self, now: Time, id: ConnectionId, flow: &Flow) {
+        let [there, back] = id.ends().map(|end| self.fabric.route(end, self.hosts.port_of(end)));
+        let connection = &self.flows.connections[id];
+        let (source, reply) = (connection.source, connection.reply);
+        let transport = &self.flows.sources[source].traffic.transport;
+        let ideal =
+            self.fabric.ideal(&there, transport, flow.bytes) + self.fabric.ideal_answer(&back, transport, reply);
+        self.flows.join(id, FlowRow { ideal, ..row(now, source, flow) });
+    }
+
+    /// A connection begins, with both its ends and the routes between them.
+    fn connect(
+        &mut self,
+        now: Time,
+        source: TrafficId,
+        flow: &Flow,
+        shared: Option<Shared>,
+    ) -> Result<ConnectionId, Unreachable> {
+        let (id, hash, seed) = self.flows.draw();
+        let [from, to] = id.ends();
+        let nodes = [flow.src, flow.dst];
+        let hosts = nodes.map(|node| self.hosts.at(node));
+        let there = self.fabric.write_route(from, nodes, hosts[1], hash)?;
+        let back = self.fabric.write_route(to, [flow.dst, flow.src], hosts[0], hash)?;
+        let traffic = &self.flows.sources[source].traffic;
+        let transport = &traffic.transport;
+        let round_trip = self.fabric.ideal(&there, transport, 1) + self.fabric.ideal(&back, transport, 1);
+        let round_trip = round_trip + self.typical_latency(flow.src) + self.typical_latency(flow.dst);
+        for (end, host) in id.ends().into_iter().zip(hosts) {
+            let mut site = Site { now, round_trip, seed, nic: &mut self.hosts[host].nic };
+            let machine = transport.connect(&mut site);
+            self.hosts.ends.put(end, FlowEnd::new(machine, host, traffic.class));
+        }
+        let shaking = if self.flows.handshakes && transport.shakes_hands() {
+            self.fabric.trip(&there, SYN_LEN) + self.fabric.trip(&back, SYN_LEN)
+        } else {
+            Span::ZERO
+        };
+        let answer = self.fabric.ideal_answer(&back, transport, traffic.reply);
+        let ideal = self.fabric.ideal(&there, transport, flow.bytes) + answer + shaking;
+        let row = FlowRow { ideal, ..row(now, source, flow) };
+        let state = ConnectionState::new(row, source, shared, traffic, hash);
+        self.flows.begin(id, state);
+        Ok(id)
+    }
+
+    /// What a host adds to a round trip, typically.
+    fn typical_latency(&self, node: NodeId) -> Span {
+        self.hosts[self.hosts.at(node)].typical_latency()
+    }
+
+    /// An end's machine has reported something.
+    pub(super) fn progress(&mut self, now: Time, at: EndId, progress: Progress) {
+        let (id, starts) = (at.connection(), at.is_source());
+        if progress.failed {
+            return self.connection_fails(now, id);
+        }
+        if let Some(bytes) = progress.received
+            && !starts
+        {
+            self.count_received(id, bytes);
+        }
+        let flow = &self.flows.connections[id];
+        let all_there = flow.row.received >= flow.row.bytes;
+        let done = match (starts, flow.reply) {
+            // What the sender knows to have arrived, and what came back to it.
+            (true, 0) => progress.completed,
+            (true, _) => progress.placed.or(progress.received.filter(|bytes| *bytes >= flow.reply).map(|_| 1)),
+            (false, 0) => all_there.then_some(1),
+            (false, _) => {
+                let placed = progress.placed.unwrap_or(u64::from(all_there));
+                return self.answer_flows(now, at, placed);
+            }
+        };
+        let is_done = |flow: &ConnectionState| done.is_some_and(|done| flow.done + flow.messages() <= done);
+        while is_done(&self.flows.connections[id]) && self.flows.connections[id].under_way {
+            self.flow_ends(now, id);
+        }
+    }
+
+    /// These bytes of a stream have arrived.
+    fn count_received(&mut self, id: ConnectionId, bytes: u64) {
+        let flow = &mut self.flows.connections[id];
+        self.observed.received[flow.source] += bytes.saturating_sub(flow.row.received);
+        flow.row.received = bytes;
+    }
+
+    /// The receiver has `placed` messages in all: answers those that are new.
+    fn answer_flows(&mut self, now: Time, at: EndId, placed: u64) {
+        let flow = &mut self.flows.connections[at.connection()];
+        let (new, reply) = (placed.saturating_sub(flow.answered), flow.reply);
+        flow.answered += new;
+        for _ in 0..new {
+            let effects = self.hosts.ends[at].send(now, at, reply, &mut self.queue);
+            self.follow(now, at, effects);
+        }
+    }
+
+    /// The flow under way is over; the next one that shares its connection is under way.
+    fn flow_ends(&mut self, now: Time, id: ConnectionId) {
+        let flow = &mut self.flows.connections[id];
+        flow.done += flow.messages();
+        flow.row.finish = (!flow.row.failed).then_some(now);
+        let source = flow.source;
+        if flow.row.finish.is_some() {
+            let bytes = flow.row.bytes;
+            self.count_received(id, bytes);
+        }
+        self.write_row(id);
+        self.flows.active -= 1;
+        if self.flows.sources[source].is_series() {
+            self.schedule_next_flow(source, now);
+        }
+        let flow = &mut self.flows.connections[id];
+        if !flow.next_flow() && flow.shared.is_none() {
+            self.close(id);
+        }
+    }
+
+    /// All flows that a connection carries have failed; the next to come begins another.
+    pub(super) fn connection_fails(&mut self, now: Time, id: ConnectionId) {
+        if let Some(shared) = self.flows.connections[id].shared.take() {
+            self.flows.standing.remove(&shared);
+        }
+        while self.flows.connections[id].under_way {
+            self.flows.connections[id].row.failed = true;
+            self.flow_ends(now, id);
+        }
+        // Nobody may have been using it, when dummies or the last answer failed.
+        if !self.flows.connections[id].over {
+            self.close(id);
+        }
+    }
+
+    /// Writes down what became of the flow under way, as far as it came.
+    fn write_row(&mut self, id: ConnectionId) {
+        let mut counters = FlowCounters::default();
+        for end in id.ends() {
+            counters += self.hosts.ends[end].counters;
+        }
+        let flow = &mut self.flows.connections[id];
+        flow.under_way = false;
+        self.observed.outcome.flows.push(FlowRow { tally: counters.since(&flow.reported), ..flow.row });
+        flow.reported = counters;
+    }
+
+    /// Ends a connection.
+    fn close(&mut self, id: ConnectionId) {
+        let connection = &mut self.flows.connections[id];
+        connection.over = true;
+        self.observed.connection_ended(&connection.reported);
+        for end in id.ends() {
+            self.hosts.ends[end].close();
+        }
+        self.vacate(id);
+    }
+
+    /// Writes down all flows that are not over.
+    pub(super) fn end_all_flows(&mut self) {
+        for id in self.flows.connections.numbers() {
+            while self.flows.connections[id].under_way {
+                self.write_row(id);
+                self.flows.connections[id].next_flow();
+            }
+        }
+    }
+
+    /// Frees the number of a connection if its last packet has ended.
+    pub(super) fn vacate(&mut self, id: ConnectionId) {
+        if self.hosts.is_vacant(id) {
+            self.flows.vacate(id);
+        }
+    }
+}

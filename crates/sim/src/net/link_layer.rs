@@ -1,0 +1,66 @@
+//! Links under a link protocol: what their machines do to packets, and what that leads to.
+
+use machine::SwitchProgram;
+use units::Time;
+
+use super::events::Event;
+use super::packet::{Packet, Tags};
+use super::protected::LinkContext;
+use super::world::Network;
+use crate::protocols::{Protected, each_protocol};
+use crate::topology::DirectedLink;
+
+impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
+    /// Lets the machine at the sending side of a port act, then sends its packets on their way.
+    pub(super) fn with_link(
+        &mut self,
+        now: Time,
+        port: DirectedLink,
+        act: impl FnOnce(&mut Protected, usize, &mut LinkContext<'_>),
+    ) {
+        let Some(link) = &mut self.fabric.links[port.link()] else { return };
+        let mut around = LinkContext {
+            now,
+            at: port,
+            port: &mut self.fabric.ports[port],
+            packets: &mut self.packets,
+            queue: &mut self.queue,
+            ends: &mut self.hosts.ends,
+            tagged: Tags::<P::Tag>::ANY,
+            actions: &mut self.link_actions,
+        };
+        act(link, port.side(), &mut around);
+        while let Some((packet, copy)) = self.link_actions.copied.pop() {
+            self.tags.copy(packet, copy);
+        }
+        self.leave_queue(now, port);
+        while let Some((packet, corrupted)) = self.link_actions.sent.pop() {
+            self.capture(now, port, packet, corrupted);
+        }
+        while let Some(packet) = self.link_actions.released.pop() {
+            self.discard(packet);
+        }
+        if !self.link_actions.delivered.is_empty() {
+            let mut delivered = std::mem::take(&mut self.link_actions.delivered);
+            for packet in delivered.drain(..) {
+                self.packets.get_mut(packet).came_by = port.reversed();
+                self.arrive(now, packet);
+            }
+            self.link_actions.delivered = delivered;
+        }
+    }
+
+    /// A frame that left by `port` is for the machine that sends the other way. `slow` if the hardware has taken its time
+    /// before it acts.
+    pub(super) fn link_arrives(&mut self, now: Time, port: DirectedLink, frame: u32, slow: bool) {
+        let mut later = None;
+        self.with_link(now, port.reversed(), |link, side, around| {
+            each_protocol!(link, pair => {
+                if slow { pair.act(side, around, frame) } else { later = pair.arrive(side, around, frame) }
+            });
+        });
+        if let Some(at) = later {
+            self.queue.schedule(at, Event::LinkActs { port, frame });
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What is observed of a network while it runs, and what is known of it in the end.
+
+use units::Time;
+
+use super::end::FlowCounters;
+use super::fabric::Fabric;
+use super::host::Hosts;
+use super::index::{IndexVec, TrafficId};
+use super::outcome::{Outcome, PortSample, Sample};
+use super::setup::Sampling;
+use crate::protocols::each_protocol;
+
+/// What a run has found so far.
+#[derive(Debug)]
+pub struct Observed {
+    pub outcome: Outcome,
+    /// Payload that has arrived in order, by traffic.
+    pub received: IndexVec<TrafficId, u64>,
+    /// Of connections that have ended.
+    retransmitted: u64,
+    timeouts: u64,
+    sampling: Option<Sampling>,
+    last: LastSample,
+}
+
+/// What counters were when they were last sampled.
+#[derive(Debug)]
+struct LastSample {
+    ports: Vec<(u64, u64)>,
+    received: Vec<u64>,
+    repaired: (u64, u64),
+}
+
+impl Observed {
+    pub fn new(sampling: Option<Sampling>, traffic: usize) -> Self {
+        let ports = sampling.iter().flat_map(|sampling| &sampling.ports).map(|_| (0, 0)).collect();
+        Self {
+            outcome: Outcome::default(),
+            received: (0..traffic).map(|_| 0).collect(),
+            retransmitted: 0,
+            timeouts: 0,
+            sampling,
+            last: LastSample { ports, received: vec![0; traffic], repaired: (0, 0) },
+        }
+    }
+
+    /// When the first sample is due.
+    pub fn first_sample(&self) -> Option<Time> {
+        self.sampling.as_ref().map(|sampling| Time::ZERO + sampling.every)
+    }
+
+    /// A connection has ended.
+    pub fn connection_ended(&mut self, counters: &FlowCounters) {
+        self.retransmitted += u64::from(counters.retransmitted);
+        self.timeouts += u64::from(counters.timeouts);
+    }
+
+    /// Takes a sample; when the next one is due.
+    pub fn sample(&mut self, now: Time, fabric: &Fabric, hosts: &Hosts) -> Option<Time> {
+        let sampling = self.sampling.as_ref()?;
+        let mut ports = Vec::with_capacity(sampling.ports.len());
+        for (at, before) in sampling.ports.iter().zip(&mut self.last.ports) {
+            let port = &fabric.ports[*at];
+            let levels = fabric.links[at.link()].as_ref();
+            let levels = levels.map(|link| each_protocol!(&**link, pair => pair.levels(at.side())));
+            let (tx, rx) = levels.unwrap_or_default();
+            let counters = (port.counters.wire_bytes, port.counters.dropped);
+            ports.push(PortSample {
+                wire_bytes: counters.0 - before.0,
+                queue: port.backlog_bytes(now),
+                tx_buffer: tx.get(),
+                rx_buffer: rx.get(),
+                dropped: counters.1 - before.1,
+            });
+            *before = counters;
+        }
+        let next = now + sampling.every;
+        let received = self.received.iter().zip(&self.last.received).map(|(now, before)| now - before).collect();
+        self.last.received.copy_from_slice(self.received.as_slice());
+        let repaired = self.repaired(hosts);
+        let (retransmitted, timeouts) = (repaired.0 - self.last.repaired.0, repaired.1 - self.last.repaired.1);
+        self.last.repaired = repaired;
+        self.outcome.samples.push(Sample { at: now, received, retransmitted, timeouts, ports });
+        Some(next)
+    }
+
+    /// Segments sent again and timeouts so far.
+    fn repaired(&self, hosts: &Hosts) -> (u64, u64) {
+        let running = hosts.ends.iter().filter(|end| !end.over).map(|end| end.counters);
+        running.fold((self.retransmitted, self.timeouts), |(segments, timeouts), counters| {
+            (segments + u64::from(counters.retransmitted), timeouts + u64::from(counters.timeouts))
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! What switches do besides forwarding: programs, one file each, listed in [`Programs`].
+//!
+//! A program is an `impl` of [`SwitchProgram`] for [`Packet`]. To add one that a setup can ask for: write its file, add it
+//! to [`Programs`], and make it in [`Programs::of`]. One that only an experiment needs is given to
+//! [`run_with`](super::run_with), alone or beside others: `(A, B)` runs both.
+
+pub mod counting;
+pub mod metering;
+mod repeating;
+
+use machine::{Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
+use units::Time;
+
+use super::events::Event;
+use super::index::{PacketId, SwitchId};
+use super::outcome::Outcome;
+use super::packet::{Packet, Packets};
+use super::setup::Setup;
+use super::world::Network;
+use crate::topology::DirectedLink;
+use metering::Metering;
+use repeating::Repeating;
+
+/// The programs that a setup can ask for; those that multiply packets before those that count them.
+pub type Programs = (Option<Repeating>, Option<Metering>);
+
+/// The programs of a setup; `None` if its switches only forward.
+pub fn of(setup: &Setup) -> Option<Programs> {
+    let repeating = setup.repeat.map(|config| Repeating::new(&setup.topology, config));
+    let metering = setup.radar.as_ref().map(|config| Metering::new(&setup.topology, config.clone(), setup.seed));
+    (repeating.is_some() || metering.is_some()).then_some((repeating, metering))
+}
+
+/// Adds what the programs found to what the run did.
+pub fn conclude((repeating, metering): Programs, outcome: &mut Outcome) {
+    if let Some(repeating) = repeating {
+        outcome.repeated = repeating.counters();
+    }
+    outcome.radar = metering.map(|metering| metering.finish(outcome.ended));
+}
+
+/// Does nothing to any packet.
+#[derive(Debug)]
+pub struct Plain;
+
+impl SwitchProgram for Plain {
+    type Frame = Packet;
+    type Tag = ();
+
+    #[inline]
+    fn on_route(&mut self, _now: Time, _at: Visit, _frame: &mut Packet, _tag: &mut ()) -> Forward {
+        Forward::Pass
+    }
+}
+
+/// What a program does at a time of its own, until the network does it.
+struct ProgramActions<'a> {
+    packets: &'a mut Packets,
+    actions: Vec<ProgramAction>,
+}
+
+enum ProgramAction {
+    Release(Ticket, Forward),
+    Send(SwitchPort, Packet),
+}
+
+impl SwitchOut<Packet> for ProgramActions<'_> {
+    fn held(&mut self, ticket: Ticket) -> &mut Packet {
+        self.packets.get_mut(PacketId(ticket.0))
+    }
+
+    fn release(&mut self, ticket: Ticket, forward: Forward) {
+        self.actions.push(ProgramAction::Release(ticket, forward));
+    }
+
+    fn send(&mut self, at: SwitchPort, frame: Packet) {
+        self.actions.push(ProgramAction::Send(at, frame));
+    }
+}
+
+impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
+    /// Schedules the time at which the program wants to act, if it is earlier than before.
+    #[inline]
+    pub(super) fn wake_program(&mut self, now: Time) {
+        let at = self.program.wake_at();
+        if at < self.program_wakes {
+            self.program_wakes = at;
+            self.queue.schedule(at.max(now), Event::ProgramWakes);
+        }
+    }
+
+    pub(super) fn program_acts(&mut self, now: Time) {
+        if self.program_wakes <= now {
+            self.program_wakes = Time::NEVER;
+        }
+        if self.program.wake_at() <= now {
+            let mut out = ProgramActions { packets: &mut self.packets, actions: Vec::new() };
+            self.program.on_wake(now, &mut out);
+            for action in out.actions {
+                self.act_for_program(now, action);
+            }
+        }
+        self.wake_program(now);
+    }
+
+    fn act_for_program(&mut self, now: Time, action: ProgramAction) {
+        match action {
+            ProgramAction::Release(Ticket(id), forward) => {
+                let id = PacketId(id);
+                let Some(at) = self.held.remove(&id) else { return };
+                let switch = self.fabric.ports[at].owner.switch();
+                match forward {
+                    Forward::Pass => self.send_for_program(now, switch, at, id),
+                    other => self.forward(now, at, id, other),
+                }
+            }
+            ProgramAction::Send(at, packet) => {
+                self.hosts.ends[packet.to()].made += 1;
+                let id = self.packets.insert(packet);
+                self.tags.reset(id);
+                self.send_for_program(now, SwitchId(at.switch), DirectedLink(at.port), id);
+            }
+        }
+    }
+}

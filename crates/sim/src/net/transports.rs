@@ -1,0 +1,196 @@
+//! The transports of the simulator, one file each.
+//!
+//! A transport is a machine of the `transport` crate (or one that lives here) with an `impl` of [`SimTransport`]: what a
+//! scenario may say about it, how a connection begins, how its segments travel, what they would look like on a real wire,
+//! and what its application hears. The list at the end of this file is the only other place that names it; the three
+//! enums that follow from it keep dispatch static.
+//!
+//! To add one: write its file and add a line to the list. `stop_and_wait.rs` is a worked example that is part of the tests
+//! only; `datagrams.rs` is the smallest of the real ones.
+
+#[macro_use]
+mod dispatch;
+mod datagrams;
+mod irn;
+mod melo;
+mod rdma;
+mod roce;
+mod selective;
+#[cfg(test)]
+mod stop_and_wait;
+mod tcp;
+
+use machine::{Conversation, Machine};
+use radar::packet::Segment as StreamSegment;
+use transport::roce::irn::Irn;
+use transport::roce::melo::{Melo, Nic, PoolConfig};
+use transport::roce::selective::Connection;
+use units::{Span, Time};
+use wire::ip::Ecn;
+use wire::ipv4;
+
+use super::address::station;
+use super::end::{Driver, FlowCounters, Progress};
+use crate::scenario::{Keys, Read, Reader};
+use crate::topology::NodeId;
+
+pub use datagrams::{DatagramConfig, HEADERS as DATAGRAM_HEADERS};
+pub use irn::IrnSetup;
+pub use melo::MeloSetup;
+pub use tcp::HEADERS as TCP_HEADERS;
+
+/// What the simulator must know of a transport.
+pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
+    /// What a connection is made from.
+    type Setup: Clone + std::fmt::Debug;
+
+    /// What a scenario calls it: `transport = …`.
+    const NAMES: &'static [&'static str];
+    /// Which `recovery` of that transport it is, where one name stands for several.
+    const RECOVERY: Option<&'static str> = None;
+    /// Keys of `[[traffic]]` that it reads, apart from those of transports before it in the list.
+    const KEYS: Keys;
+    /// Whether it sends messages that the interface handles without its host, and the sender waits for acknowledgements.
+    const IS_RDMA: bool = false;
+    /// Whether a connection may begin with a handshake.
+    const SHAKES_HANDS: bool = false;
+    /// Whether what is lost is sent again.
+    const IS_RELIABLE: bool = true;
+    /// The IP protocol.
+    const PROTOCOL: u8 = ipv4::UDP;
+
+    /// Reads what a scenario says about it.
+    fn read(table: &Reader<'_>, name: &str) -> Read<Self::Setup>;
+
+    /// One end of a connection.
+    fn connect(setup: &Self::Setup, at: &mut Site<'_>) -> Self;
+
+    /// The connection has ended: gives back what it shares with others.
+    fn close(&mut self) {}
+
+    fn sizes(setup: &Self::Setup) -> PacketSizes;
+
+    /// The most bytes that one message may have; a stream has no such bound.
+    fn largest_message(_setup: &Self::Setup) -> u64 {
+        u64::MAX
+    }
+
+    /// The pool that all its connections at a host share.
+    fn shared_pool(_setup: &Self::Setup) -> Option<PoolConfig> {
+        None
+    }
+
+    /// Asks for `bytes` to be carried over.
+    fn send(bytes: u64) -> Self::Command;
+
+    fn on_done(done: Self::Done, progress: &mut Progress);
+
+    fn on_note(note: Self::Note, counters: &mut FlowCounters);
+
+    /// Length of a segment as an Ethernet frame with its check.
+    fn frame_len(frame: &Self::Frame) -> u32;
+
+    fn ecn(frame: &Self::Frame) -> Ecn;
+
+    /// The segment as it arrives, perhaps marked on its way.
+    fn with_ecn(frame: Self::Frame, ecn: Ecn) -> Self::Frame;
+
+    /// Position and length in a stream, if receive offload may join segments that follow each other.
+    fn in_stream(_frame: &Self::Frame) -> Option<(u64, u32)> {
+        None
+    }
+
+    /// Source and destination port.
+    fn ports(who: Conversation) -> [u16; 2];
+
+    /// What tells a segment from others of its flow: TCP's numbers, and a word that stands for its content.
+    fn signature(frame: &Self::Frame) -> (Option<StreamSegment>, u64);
+
+    /// Writes the headers that it would have on a real wire.
+    fn write_headers(frame: &Self::Frame, writer: &mut HeaderWriter<'_>);
+}
+
+/// Where and when a connection begins.
+#[derive(Debug)]
+pub(crate) struct Site<'a> {
+    pub now: Time,
+    /// What a handshake would have measured.
+    pub round_trip: Span,
+    pub seed: u32,
+    /// The interface of the host; the first connection that shares its pools brings them along.
+    pub nic: &'a mut Option<Nic<u16>>,
+}
+
+/// Lengths of packets, as Ethernet frames with their check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketSizes {
+    /// Payload of a full packet, and its length as a frame.
+    pub payload: u32,
+    pub frame: u32,
+    /// The longest frame of all.
+    pub longest: u32,
+}
+
+/// TCP before there is a connection to speak of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    Syn,
+    SynAck,
+}
+
+/// Writes a packet's headers as bytes, from Ethernet on.
+#[derive(Debug)]
+pub struct HeaderWriter<'a> {
+    pub who: Conversation,
+    pub ecn: Ecn,
+    /// Bytes behind the IP header.
+    pub inside: u16,
+    pub out: &'a mut Vec<u8>,
+}
+
+impl HeaderWriter<'_> {
+    /// Writes Ethernet and IP; what checksums behind them need.
+    fn ip(&mut self, protocol: u8, inside: u16) -> ipv4::Header {
+        let [from, to] = [self.who.from, self.who.to].map(|host| station(NodeId(host)));
+        let ip = ipv4::Header { from, to, protocol, ecn: self.ecn, payload: inside };
+        ip.emit(self.out);
+        ip
+    }
+}
+
+/// How a packet's body holds the segments of a transport.
+pub(crate) trait Carried: SimTransport {
+    fn wrap(frame: Self::Frame) -> Body;
+    fn unwrap(body: Body) -> Option<Self::Frame>;
+}
+
+/// A name that a scenario knows, and how the rest is read.
+struct Listed {
+    names: &'static [&'static str],
+    recovery: Option<&'static str>,
+    read: fn(&Reader<'_>, &str) -> Read<TransportSetup>,
+}
+
+/// Reads the `transport` of a `[[traffic]]`, with all that can be set about it.
+pub(crate) fn read(table: &Reader<'_>) -> Read<TransportSetup> {
+    let mut names: Vec<(&str, &'static str)> =
+        LISTED.iter().flat_map(|one| one.names).map(|name| (*name, *name)).collect();
+    names.dedup();
+    let expected = "a transport such as cubic, dctcp, rdma or datagrams";
+    let name = table.needed("transport", table.choice("transport", &names)?, expected)?;
+    let of_name: Vec<&Listed> = LISTED.iter().filter(|one| one.names.contains(&name)).collect();
+    let recoveries: Vec<(&str, &Listed)> = of_name.iter().filter_map(|one| Some((one.recovery?, *one))).collect();
+    let chosen = if recoveries.is_empty() { None } else { table.choice("recovery", &recoveries)? };
+    let chosen = chosen.unwrap_or(of_name[0]);
+    (chosen.read)(table, name)
+}
+
+transports! { ($)
+    Tcp: transport::tcp::Connection, from transport::tcp::Config;
+    Roce: transport::roce::Qp, from transport::roce::Config;
+    Melo: Connection<Melo<u16>>, from MeloSetup;
+    Irn: Connection<Irn>, from IrnSetup;
+    Datagrams: datagrams::Generator, from DatagramConfig;
+    #[cfg(test)]
+    StopAndWait: stop_and_wait::StopAndWait, from Span;
+}

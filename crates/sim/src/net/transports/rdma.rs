@@ -1,0 +1,100 @@
+//! What the transports of RDMA have in common: keys of a scenario, and headers of RoCEv2.
+
+use machine::Conversation;
+use transport::roce::{self, Opcode, Packet, Part, Syndrome};
+use units::Span;
+use wire::ip::Ecn;
+use wire::roce as format;
+use wire::{ipv4, udp};
+
+use super::{HeaderWriter, PacketSizes};
+use crate::net::address;
+use crate::scenario::{Read, Reader};
+
+/// Bytes of an Ethernet header, before what the invariant check covers.
+const ETHERNET: usize = 14;
+
+/// What all queue pairs have, whichever way they recover.
+pub(super) fn read(table: &Reader<'_>) -> Read<roce::Config> {
+    let usual = roce::Config::default();
+    let timeouts = Span::from_ps(1)..=roce::Config::timeout_for(u8::MAX);
+    Ok(roce::Config {
+        mtu: table.small("mtu", 64..=4_096)?.unwrap_or(usual.mtu),
+        timeout: table.span("timeout", timeouts)?.unwrap_or(usual.timeout),
+        retry_count: table.small("retries", 0..=u32::MAX)?.unwrap_or(usual.retry_count),
+        ack_every: table.small("ack_every", 1..=65_536)?.unwrap_or(usual.ack_every),
+        rate: table.parsed("rate")?,
+        ecn: if table.flag("ecn")?.unwrap_or(false) { Ecn::Capable } else { Ecn::NotCapable },
+        ..usual
+    })
+}
+
+pub(super) fn sizes(mtu: u32) -> PacketSizes {
+    let frame = mtu + roce::HEADERS;
+    PacketSizes { payload: mtu, frame, longest: frame + roce::RETH }
+}
+
+pub(super) fn largest_message(mtu: u32) -> u64 {
+    roce::MAX_MESSAGE.min(u64::from(roce::MAX_OUTSTANDING) * u64::from(mtu))
+}
+
+/// The same both ways, as a hash over ports wants it; the number tells flows apart.
+pub(super) fn ports(who: Conversation) -> [u16; 2] {
+    address::roce_ports(who)
+}
+
+pub(super) fn write_headers(packet: &Packet, writer: &mut HeaderWriter<'_>) {
+    let header = format::Header {
+        opcode: opcode(packet.opcode),
+        // Each end of a flow has a queue pair of its own; 0 and 1 are reserved.
+        queue_pair: 2 + 2 * writer.who.flow + u32::from(writer.who.forward),
+        psn: packet.psn.number(),
+        ack_request: packet.ack_request,
+        pad: 0,
+        extended: extended(packet),
+    };
+    let inside = udp::Header::LEN + header.size() + packet.payload as usize + format::Header::CHECK;
+    let ip = writer.ip(ipv4::UDP, inside as u16);
+    let [source, destination] = ports(writer.who);
+    udp::Header { source, destination, checked: false }.emit(&ip, writer.out);
+    header.emit(writer.out);
+    writer.out.resize(writer.out.len() + packet.payload as usize, 0);
+    format::append_icrc(writer.out, ETHERNET);
+}
+
+fn opcode(opcode: Opcode) -> format::Opcode {
+    use format::Opcode as Wire;
+    let by_part = |part, [first, middle, last, only]: [Wire; 4]| match part {
+        Part::First => first,
+        Part::Middle => middle,
+        Part::Last => last,
+        Part::Only => only,
+    };
+    match opcode {
+        Opcode::Send(part) => by_part(part, [Wire::SendFirst, Wire::SendMiddle, Wire::SendLast, Wire::SendOnly]),
+        Opcode::Write(part) => by_part(part, [Wire::WriteFirst, Wire::WriteMiddle, Wire::WriteLast, Wire::WriteOnly]),
+        Opcode::ReadRequest => Wire::ReadRequest,
+        Opcode::ReadResponse(part) => by_part(
+            part,
+            [Wire::ReadResponseFirst, Wire::ReadResponseMiddle, Wire::ReadResponseLast, Wire::ReadResponseOnly],
+        ),
+        Opcode::Acknowledge(_) => Wire::Acknowledge,
+    }
+}
+
+fn extended(packet: &Packet) -> Option<format::Extended> {
+    let msn = packet.msn;
+    match packet.opcode {
+        Opcode::Write(part) if part.is_first() => Some(format::Extended::Rdma { len: packet.dma_len }),
+        Opcode::ReadRequest => Some(format::Extended::Rdma { len: packet.dma_len }),
+        Opcode::Acknowledge(syndrome) => {
+            let is_nak = matches!(syndrome, Syndrome::SequenceError);
+            let syndrome = if is_nak { format::Syndrome::SEQUENCE_ERROR } else { format::Syndrome::ACK };
+            Some(format::Extended::Ack { syndrome, msn })
+        }
+        Opcode::ReadResponse(Part::First | Part::Last | Part::Only) => {
+            Some(format::Extended::Ack { syndrome: format::Syndrome::ACK, msn })
+        }
+        Opcode::Send(_) | Opcode::Write(_) | Opcode::ReadResponse(Part::Middle) => None,
+    }
+}

@@ -1,0 +1,116 @@
+//! RDMA with go-back-N: queue pairs of RoCEv2, as NICs have them, with repeat and dummy headers.
+
+use machine::Conversation;
+use radar::packet::Segment as StreamSegment;
+use transport::roce::{Command, Config, Done, MAX_OUTSTANDING, Note, Packet, Psn, Qp, Verb};
+use units::Span;
+use wire::ip::Ecn;
+
+use super::tcp::LONGEST_RTO;
+use super::{HeaderWriter, PacketSizes, SimTransport, Site, rdma};
+use crate::net::end::{FlowCounters, Progress};
+use crate::scenario::Shape::One;
+use crate::scenario::{Keys, Read, Reader};
+
+/// More than any loss calls for.
+const MOST_BEHIND_A_TAIL: u32 = 64;
+
+impl SimTransport for Qp {
+    type Setup = Config;
+
+    const NAMES: &'static [&'static str] = &["rdma"];
+    const RECOVERY: Option<&'static str> = Some("go-back-n");
+    const KEYS: Keys = &[
+        ("mtu", One),
+        ("timeout", One),
+        ("retries", One),
+        ("ack_every", One),
+        ("outstanding", One),
+        ("naks", One),
+        ("obey", One),
+        ("dummies", One),
+        ("dummies_after", One),
+        ("tail_copies", One),
+        ("queue_pairs", One),
+        ("recovery", One),
+    ];
+    const IS_RDMA: bool = true;
+
+    fn read(table: &Reader<'_>, _name: &str) -> Read<Config> {
+        let usual = rdma::read(table)?;
+        let obey = table.choice("obey", &[("every", true), ("first", false)])?;
+        Ok(Config {
+            max_outstanding: table.small("outstanding", 1..=MAX_OUTSTANDING)?.unwrap_or(usual.max_outstanding),
+            naks: table.flag("naks")?.unwrap_or(usual.naks),
+            obey_nak_copies: obey.unwrap_or(usual.obey_nak_copies),
+            dummies: table.small("dummies", 0..=MOST_BEHIND_A_TAIL)?.unwrap_or(usual.dummies),
+            dummies_after: table.span("dummies_after", Span::ZERO..=LONGEST_RTO)?.unwrap_or(usual.dummies_after),
+            tail_copies: table.small("tail_copies", 0..=MOST_BEHIND_A_TAIL)?.unwrap_or(usual.tail_copies),
+            ..usual
+        })
+    }
+
+    fn connect(setup: &Config, at: &mut Site<'_>) -> Self {
+        // As NICs do: connections that begin alike would be taken for each other by a switch that knows only PSNs.
+        Self::new(Config { first_psn: Psn::new(at.seed), ..*setup })
+    }
+
+    fn sizes(setup: &Config) -> PacketSizes {
+        rdma::sizes(setup.mtu)
+    }
+
+    fn largest_message(setup: &Config) -> u64 {
+        rdma::largest_message(setup.mtu)
+    }
+
+    fn send(bytes: u64) -> Command {
+        Command::Post { verb: Verb::Write, bytes }
+    }
+
+    #[inline]
+    fn on_done(done: Done, progress: &mut Progress) {
+        match done {
+            Done::Completed(requests) => progress.completed = Some(requests),
+            Done::Received(messages) => progress.placed = Some(messages),
+            Done::Failed => progress.failed = true,
+        }
+    }
+
+    fn on_note(note: Note, counters: &mut FlowCounters) {
+        match note {
+            Note::Retransmitted { packets, .. } => counters.retransmitted += packets as u32,
+            Note::Timeout => counters.timeouts += 1,
+            Note::NakReceived => counters.naks += 1,
+            Note::Dummy => counters.dummies += 1,
+            Note::TailRepeated => counters.tails_repeated += 1,
+            Note::NakSent | Note::IdleTimeout | Note::Duplicate | Note::OutOfOrder | Note::Invalid => {}
+        }
+    }
+
+    #[inline]
+    fn frame_len(frame: &Packet) -> u32 {
+        frame.frame_len()
+    }
+
+    #[inline]
+    fn ecn(frame: &Packet) -> Ecn {
+        frame.ecn
+    }
+
+    #[inline]
+    fn with_ecn(frame: Packet, ecn: Ecn) -> Packet {
+        Packet { ecn, ..frame }
+    }
+
+    fn ports(who: Conversation) -> [u16; 2] {
+        rdma::ports(who)
+    }
+
+    fn signature(frame: &Packet) -> (Option<StreamSegment>, u64) {
+        (None, u64::from(frame.psn.number()))
+    }
+
+    fn write_headers(frame: &Packet, writer: &mut HeaderWriter<'_>) {
+        rdma::write_headers(frame, writer);
+    }
+}

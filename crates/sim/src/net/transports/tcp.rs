@@ -1,0 +1,203 @@
+//! TCP: CUBIC, DCTCP, BBR and Reno, as `transport::tcp` has them.
+
+use machine::Conversation;
+use radar::packet::Segment as StreamSegment;
+use transport::tcp::cc::Algorithm;
+use transport::tcp::{Command, Config, Connection, Done, Note, Profile, Reordering, Segment};
+use units::{Bytes, Span};
+use wire::ethernet::MAX_FRAME;
+use wire::ip::Ecn;
+use wire::ipv4;
+
+use super::{Handshake, HeaderWriter, PacketSizes, SimTransport, Site};
+use crate::net::address::{self, TCP_PORT};
+use crate::net::end::{FlowCounters, Progress};
+use crate::scenario::Shape::One;
+use crate::scenario::{Keys, Read, Reader};
+
+/// Ethernet with its check, IP, TCP with timestamps. SACK blocks come on top.
+pub const HEADERS: u32 = 18 + 20 + 32;
+const SACK_OPTION: u32 = 4;
+const SACK_BLOCK: u32 = 8;
+
+/// RFC 7323's scale of the window.
+const WINDOW_SCALE: u32 = 8;
+
+/// What RFC 6298 lets the timeout grow to at least.
+pub(super) const LONGEST_RTO: Span = Span::from_ms(60_000);
+
+/// A SYN stands before the first byte, whose position is 0.
+pub(super) const SYN: StreamSegment = StreamSegment { seq: u32::MAX, len: 1, syn: true };
+
+impl SimTransport for Connection {
+    type Setup = Config;
+
+    const NAMES: &'static [&'static str] = &["reno", "cubic", "dctcp", "bbr"];
+    const KEYS: Keys = &[
+        ("timers", One),
+        ("hz", One),
+        ("rto_min", One),
+        ("max_ack_delay", One),
+        ("mss", One),
+        ("initial_window", One),
+        ("receive_buffer", One),
+        ("ecn", One),
+        ("reordering", One),
+        ("idle_restart", One),
+    ];
+    const SHAKES_HANDS: bool = true;
+    const PROTOCOL: u8 = ipv4::TCP;
+
+    fn read(table: &Reader<'_>, name: &str) -> Read<Config> {
+        let usual = Config::default();
+        let mss = table.small("mss", 64..=MAX_FRAME - HEADERS)?.unwrap_or(usual.mss);
+        let receive_buffer: Option<Bytes> = table.parsed("receive_buffer")?;
+        let receive_buffer = receive_buffer.map_or(usual.receive_buffer, Bytes::get);
+        if receive_buffer < 2 * u64::from(mss) || receive_buffer > 1 << 30 {
+            return Err(table.wrong("receive_buffer", "expected at least two segments and at most 1 GiB"));
+        }
+        let choices = [("adaptive", Reordering::Adaptive), ("fixed", Reordering::Fixed)];
+        Ok(Config {
+            mss,
+            initial_window: table.small("initial_window", 1..=10_000)?.unwrap_or(usual.initial_window),
+            algorithm: algorithm(name),
+            profile: timers(table)?,
+            ecn: table.flag("ecn")?.unwrap_or(usual.ecn),
+            reordering: table.choice("reordering", &choices)?.unwrap_or(usual.reordering),
+            receive_buffer,
+            idle_restart: table.flag("idle_restart")?.unwrap_or(usual.idle_restart),
+            ..usual
+        })
+    }
+
+    fn connect(setup: &Config, at: &mut Site<'_>) -> Self {
+        let handshake_rtt = setup.handshake_rtt.or(Some(at.round_trip));
+        Self::new(&Config { seed: at.seed, handshake_rtt, ..*setup }, at.now)
+    }
+
+    fn sizes(setup: &Config) -> PacketSizes {
+        let frame = setup.mss + HEADERS;
+        PacketSizes { payload: setup.mss, frame, longest: frame }
+    }
+
+    fn send(bytes: u64) -> Command {
+        Command::Send(bytes)
+    }
+
+    #[inline]
+    fn on_done(done: Done, progress: &mut Progress) {
+        match done {
+            Done::Delivered(bytes) => progress.received = Some(bytes),
+            Done::Acknowledged(_) => {}
+        }
+    }
+
+    fn on_note(note: Note, counters: &mut FlowCounters) {
+        match note {
+            Note::Retransmitted { .. } => counters.retransmitted += 1,
+            Note::Probe => counters.probes += 1,
+            Note::Timeout => counters.timeouts += 1,
+            Note::Sacked { bytes, .. } => counters.most_sacked = counters.most_sacked.max(bytes),
+            Note::Undone => counters.undone += 1,
+            Note::Reduced { pending } => {
+                if counters.reductions == 0 {
+                    counters.pending_when_reduced = pending;
+                }
+                counters.reductions += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn frame_len(frame: &Segment) -> u32 {
+        let blocks = frame.sack.blocks().len() as u32;
+        // With data, a host would send that much less of it, so that the frame is no longer.
+        let sack = if blocks == 0 || frame.len > 0 { 0 } else { SACK_OPTION + SACK_BLOCK * blocks };
+        frame.len + HEADERS + sack
+    }
+
+    #[inline]
+    fn ecn(frame: &Segment) -> Ecn {
+        frame.ecn
+    }
+
+    #[inline]
+    fn with_ecn(frame: Segment, ecn: Ecn) -> Segment {
+        Segment { ecn, ..frame }
+    }
+
+    #[inline]
+    fn in_stream(frame: &Segment) -> Option<(u64, u32)> {
+        (frame.len > 0).then_some((frame.seq, frame.len))
+    }
+
+    fn ports(who: Conversation) -> [u16; 2] {
+        ports(who)
+    }
+
+    fn signature(frame: &Segment) -> (Option<StreamSegment>, u64) {
+        // Positions on a real wire are the lowest 32 bits of ours.
+        let numbers = StreamSegment { seq: frame.seq as u32, len: frame.len as u16, syn: false };
+        (Some(numbers), u64::from(frame.timestamp) << 32 | u64::from(frame.ack as u32))
+    }
+
+    fn write_headers(frame: &Segment, writer: &mut HeaderWriter<'_>) {
+        write(frame, None, writer);
+    }
+}
+
+pub(super) fn ports(who: Conversation) -> [u16; 2] {
+    address::ports(who, TCP_PORT)
+}
+
+fn algorithm(name: &str) -> Algorithm {
+    match name {
+        "cubic" => Algorithm::Cubic,
+        "dctcp" => Algorithm::Dctcp,
+        "bbr" => Algorithm::Bbr,
+        _ => Algorithm::Reno,
+    }
+}
+
+fn timers(table: &Reader<'_>) -> Read<Profile> {
+    let usual = table.choice("timers", &[("linux", Profile::linux()), ("rfc", Profile::rfc())])?;
+    let rto = table.span("rto_min", Span::from_ps(1)..=LONGEST_RTO)?;
+    Ok(match usual.unwrap_or(Profile::linux()) {
+        Profile::Linux { hz, rto_min, phase } => Profile::Linux {
+            hz: table.small("hz", 1..=1_000_000)?.unwrap_or(hz),
+            rto_min: rto.unwrap_or(rto_min),
+            phase,
+        },
+        Profile::Rfc { rto_min, max_ack_delay } => Profile::Rfc {
+            rto_min: rto.unwrap_or(rto_min),
+            max_ack_delay: table.span("max_ack_delay", Span::ZERO..=LONGEST_RTO)?.unwrap_or(max_ack_delay),
+        },
+    })
+}
+
+pub(super) fn write_handshake(step: Handshake, writer: &mut HeaderWriter<'_>) {
+    // Before position 0, which is the first byte's.
+    write(&Segment { seq: u64::MAX, ..Segment::default() }, Some(step), writer);
+}
+
+fn write(segment: &Segment, handshake: Option<Handshake>, writer: &mut HeaderWriter<'_>) {
+    let ip = writer.ip(ipv4::TCP, writer.inside);
+    let [source, destination] = ports(writer.who);
+    let position = |offset: i32| segment.ack.wrapping_add_signed(offset.into()) as u32;
+    let blocks: Vec<(u32, u32)> =
+        segment.sack.blocks().iter().map(|(from, to)| (position(*from), position(*to))).collect();
+    let header = wire::tcp::Header {
+        source,
+        destination,
+        seq: segment.seq as u32,
+        ack: (handshake != Some(Handshake::Syn)).then_some(segment.ack as u32),
+        syn: handshake.is_some(),
+        window: (segment.window >> WINDOW_SCALE).min(u16::MAX.into()) as u16,
+        ece: segment.ece,
+        cwr: segment.cwr,
+        timestamp: segment.timestamp,
+        echo: segment.echo,
+        sack: &blocks,
+    };
+    header.emit(&ip, writer.out);
+}

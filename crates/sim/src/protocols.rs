@@ -1,0 +1,213 @@
+//! The link protocols of the simulator, one file each.
+//!
+//! A link protocol is a machine of the `guard` crate with an `impl` of [`LinkMachine`] (what an event loop must know of it)
+//! and a setup with an `impl` of [`LinkProtocol`]: what a scenario may say about it, and how both ends of a link begin. The
+//! list at the end of this file is the only other place that names it.
+
+mod fec;
+mod guard;
+mod llr;
+
+use ::guard::pool::Share;
+use ::guard::{Body, Counters, Note};
+use faults::Random;
+use machine::{Machine, Out};
+use units::{Bytes, Span, Time};
+use wire::link::Wish;
+
+use crate::link::{Config, Mode};
+use crate::net::{Handle, LinkSetup, Pair};
+use crate::scenario::{Keys, Read, Reader};
+use crate::topology::{Link, LinkId};
+
+pub use guard::GuardSetup;
+pub use llr::LlrSetup;
+
+/// A frame on the wire.
+pub(crate) trait OnWire {
+    /// A frame of the layer above.
+    type Body: Body;
+    /// Wire time it takes, in bytes.
+    fn wire_bytes(&self) -> u32;
+    /// Bytes that an error can hit.
+    fn frame_bytes(&self) -> u32;
+    /// The number of the frame that this is a copy of, if a recirculating sender has to find it first.
+    fn copy_of(&self) -> Option<(u8, u16)> {
+        None
+    }
+
+    fn wish(&self) -> Option<Wish> {
+        None
+    }
+
+    /// The frame of the layer above that this carries, if any.
+    fn body(&self) -> Option<&Self::Body>;
+
+    /// All frames of the layer above that are gone if this is.
+    fn handles(&self) -> &[Self::Body];
+
+    /// Whether it carries nothing and would not be sent if the wire had anything else to do.
+    fn is_filler(&self) -> bool {
+        self.body().is_none()
+    }
+
+    /// Its length; 0 if there is none.
+    #[inline]
+    fn body_bytes(&self) -> u32 {
+        self.body().map_or(0, Body::len)
+    }
+}
+
+/// What an event loop must know of a link protocol's machine.
+pub(crate) trait LinkMachine: Machine<Note = Note, Frame: OnWire<Body = Self::Inner>> {
+    fn is_calm(&self) -> bool;
+    /// Equal for two calm states that will treat the next frame alike.
+    fn fingerprint(&self, now: Time) -> u64;
+    fn is_drained(&self) -> bool;
+    fn counters(&self) -> Counters;
+    fn tx_peak(&self) -> Bytes;
+    fn rx_peak(&self) -> Bytes;
+    fn tx_buffered(&self) -> Bytes;
+    fn rx_held(&self) -> Bytes;
+    fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O);
+}
+
+/// Methods that a machine has under the same name.
+macro_rules! its_own {
+    ($($method:ident -> $type:ty),*) => {
+        $(fn $method(&self) -> $type {
+            self.$method()
+        })*
+
+        fn counters(&self) -> Counters {
+            *self.counters()
+        }
+    };
+}
+use its_own;
+
+/// A link protocol as a setup has it.
+pub(crate) trait LinkProtocol: Sized {
+    /// What runs at each end.
+    type Machine: LinkMachine<Inner = Handle>;
+
+    /// What a scenario calls it: `protect = …`.
+    const NAMES: &'static [&'static str];
+    /// Keys of `[[link]]` that it reads.
+    const KEYS: Keys;
+
+    /// Reads what a scenario says about it. `path` has what every protocol must know of the link; when protection begins
+    /// goes to the link's setup.
+    fn read(table: &Reader<'_>, name: &str, path: Config, link: &mut LinkSetup) -> Read<Self>;
+
+    /// Both ends of a link.
+    fn pair(&self, site: LinkSite) -> Pair<Self::Machine>;
+
+    /// What switches it on, if it was not on from the start.
+    fn activation() -> Option<<Self::Machine as Machine>::Command> {
+        None
+    }
+}
+
+/// A link that is to be protected.
+#[derive(Debug)]
+pub(crate) struct LinkSite {
+    pub id: LinkId,
+    pub link: Link,
+    /// From the last bit of a frame to the node's acting on it.
+    pub pipeline: Span,
+    /// Whether protection begins later.
+    pub dormant: bool,
+    pub random: Random,
+}
+
+/// A name that a scenario knows, and how the rest is read.
+struct Listed {
+    names: &'static [&'static str],
+    read: fn(&Reader<'_>, &str, Config, &mut LinkSetup) -> Read<Protection>,
+}
+
+macro_rules! link_protocols {
+    (($d:tt) $($name:ident($setup:ty),)*) => {
+        /// What protects a link.
+        #[derive(Clone, Debug)]
+        pub enum Protection {
+            None,
+            $($name($setup),)*
+        }
+
+        /// Which protocol a link runs, with both its ends.
+        #[derive(Debug)]
+        #[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
+        pub(crate) enum Protected {
+            $($name(Pair<<$setup as LinkProtocol>::Machine>),)*
+        }
+
+        impl Protection {
+            /// Both ends of a link, if anything protects it.
+            pub(crate) fn protect(&self, site: LinkSite) -> Option<Protected> {
+                match self {
+                    Self::None => None,
+                    $(Self::$name(setup) => Some(Protected::$name(setup.pair(site))),)*
+                }
+            }
+        }
+
+        impl Protected {
+            /// Switches the protocol on.
+            pub(crate) fn activate(&mut self, side: usize, around: &mut crate::net::LinkContext<'_>) {
+                match self {
+                    $(Self::$name(pair) => {
+                        if let Some(command) = <$setup>::activation() {
+                            pair.command(side, around, command);
+                        }
+                    })*
+                }
+            }
+        }
+
+        const LISTED: &[Listed] = &[$(Listed {
+            names: <$setup>::NAMES,
+            read: |table, name, path, link| <$setup>::read(table, name, path, link).map(Protection::$name),
+        },)*];
+
+        /// The keys of each.
+        pub(crate) const KEYS: &[Keys] = &[$(<$setup as LinkProtocol>::KEYS,)*];
+
+        /// Does the same to the pair of each protocol.
+        macro_rules! each_protocol {
+            ($d protected:expr, $d pair:ident => $d what:expr) => {
+                match $d protected {
+                    $($crate::protocols::Protected::$name($d pair) => $d what,)*
+                }
+            };
+        }
+        pub(crate) use each_protocol;
+    };
+}
+
+impl Protection {
+    /// As `sim link` has it: mode, profile and parameters are taken from this, the rest from the network.
+    pub fn of(config: Config) -> Self {
+        match config.mode {
+            Mode::UecLlr => Self::Llr(LlrSetup(Box::new(config))),
+            _ => Self::Guard(GuardSetup(Box::new(config))),
+        }
+    }
+}
+
+/// Reads the `protect` of a `[[link]]`, with all that can be set about it, into the link's setup.
+pub(crate) fn read(table: &Reader<'_>, path: Config, link: &mut LinkSetup) -> Read<()> {
+    let names = LISTED.iter().flat_map(|one| one.names.iter().map(move |name| (*name, Some((one, *name)))));
+    let names: Vec<_> = std::iter::once(("none", None)).chain(names).collect();
+    if let Some((listed, name)) = table.choice("protect", &names)?.flatten() {
+        link.protection = (listed.read)(table, name, path, link)?;
+    }
+    Ok(())
+}
+
+link_protocols! { ($)
+    Guard(GuardSetup),
+    Llr(LlrSetup),
+    Fec(::guard::fec::Config),
+}

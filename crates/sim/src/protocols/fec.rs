@@ -1,0 +1,71 @@
+//! Forward error correction on a link, as `guard::fec` has it.
+
+use guard::pool::Share;
+use guard::{Body, Counters, fec};
+use machine::{Lane, Out};
+use units::{Bytes, Prob, Time};
+use wire::ethernet::{MIN_FRAME, on_wire};
+
+use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
+use crate::link::Config;
+use crate::net::{Handle, LinkSetup, Pair};
+use crate::scenario::Shape::One;
+use crate::scenario::{Keys, Read, Reader};
+
+impl<B: Body> OnWire for fec::Packet<B> {
+    type Body = B;
+
+    fn wire_bytes(&self) -> u32 {
+        on_wire(self.frame_len())
+    }
+
+    fn frame_bytes(&self) -> u32 {
+        self.frame_len().max(MIN_FRAME)
+    }
+
+    fn body(&self) -> Option<&B> {
+        self.body()
+    }
+
+    fn handles(&self) -> &[B] {
+        self.handles()
+    }
+
+    /// Parity is sent whether or not the wire is idle.
+    fn is_filler(&self) -> bool {
+        false
+    }
+}
+
+impl<B: Body> LinkMachine for fec::Endpoint<B> {
+    its_own!(is_calm -> bool, is_drained -> bool, tx_peak -> Bytes, rx_peak -> Bytes, tx_buffered -> Bytes, rx_held -> Bytes);
+
+    fn fingerprint(&self, _now: Time) -> u64 {
+        self.fingerprint()
+    }
+
+    fn limit_reorder<O: Out<Self>>(&mut self, _share: Share, _out: &mut O) {}
+}
+
+impl LinkProtocol for fec::Config {
+    type Machine = fec::Endpoint<Handle>;
+
+    const NAMES: &'static [&'static str] = &["fec"];
+    const KEYS: Keys = &[("k", One), ("h", One), ("ordered", One)];
+
+    /// Frames and parity frames of a block: what is best for the link's worst loss, if not given.
+    fn read(table: &Reader<'_>, _name: &str, path: Config, _link: &mut LinkSetup) -> Read<Self> {
+        let longest = path.sizes.longest();
+        let losses = path.forward.steps().iter().map(|(_, model)| model.mean_loss(longest));
+        let (k, h) = fec::best_parameters(Prob::new(losses.fold(0.0, f64::max)).unwrap_or_default());
+        let k = table.small("k", 1..=1_000)?.map_or(k, |k| k as u16);
+        let h = table.small("h", 1..=u32::from(Self::MAX_PARITY))?.map_or(h, |h| h as u16);
+        let ordered = table.flag("ordered")?.unwrap_or(true);
+        Ok(Self { ordered, ..Self::for_path(&path.path(), k, h) })
+    }
+
+    fn pair(&self, site: LinkSite) -> Pair<Self::Machine> {
+        let ends = [0, 1].map(|_| fec::Endpoint::<Handle>::new(*self));
+        Pair::new(ends, None, site.random, Lane(0))
+    }
+}

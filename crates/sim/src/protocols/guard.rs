@@ -1,0 +1,141 @@
+//! LinkGuardian, as the `guard` crate has it: in order, out of order, or whichever the measured loss allows.
+
+use guard::endpoint::Command;
+use guard::pool::Share;
+use guard::reorder::Build;
+use guard::{Body, Counters, Endpoint, Packet};
+use machine::{Lane, Out};
+use units::{Bytes, Span, Time};
+use wire::ethernet::{MIN_FRAME, on_wire};
+use wire::link::{Kind, Wish};
+
+use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
+use crate::hardware::Hardware;
+use crate::link::{Config, Mode, Profile};
+use crate::net::{Handle, LinkSetup, Pair};
+use crate::scenario::Shape::One;
+use crate::scenario::{Keys, LONGEST, Read, Reader};
+
+impl<B: Body> OnWire for Packet<B> {
+    type Body = B;
+
+    #[inline]
+    fn wire_bytes(&self) -> u32 {
+        on_wire(self.frame_len())
+    }
+
+    #[inline]
+    fn frame_bytes(&self) -> u32 {
+        self.frame_len().max(MIN_FRAME)
+    }
+
+    fn copy_of(&self) -> Option<(u8, u16)> {
+        match self.header.kind() {
+            Kind::Retransmission(class, seq) => Some((class as u8, seq.number())),
+            _ => None,
+        }
+    }
+
+    fn wish(&self) -> Option<Wish> {
+        self.header.wish()
+    }
+
+    #[inline]
+    fn body(&self) -> Option<&B> {
+        self.body.as_ref()
+    }
+
+    fn handles(&self) -> &[B] {
+        self.body.as_slice()
+    }
+}
+
+impl<B: Body> LinkMachine for Endpoint<B> {
+    its_own!(is_calm -> bool, is_drained -> bool, tx_peak -> Bytes, rx_peak -> Bytes, tx_buffered -> Bytes, rx_held -> Bytes);
+
+    fn fingerprint(&self, now: Time) -> u64 {
+        self.fingerprint(now)
+    }
+
+    fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O) {
+        self.limit_reorder(share, out);
+    }
+}
+
+/// As `sim link` has it: mode, profile and parameters are taken from this, the rest from the network.
+#[derive(Clone, Debug)]
+pub struct GuardSetup(pub Box<Config>);
+
+impl LinkProtocol for GuardSetup {
+    type Machine = Endpoint<Handle>;
+
+    const NAMES: &'static [&'static str] = &["ordered", "nonblocking", "auto"];
+    const KEYS: Keys = &[
+        ("profile", One),
+        ("protect_reverse", One),
+        ("target_loss", One),
+        ("copies", One),
+        ("control_copies", One),
+        ("dummy_copies", One),
+        ("asks", One),
+        ("backpressure", One),
+        ("reorder", One),
+        ("paper_acks", One),
+        ("endless_dummies", One),
+        ("tail", One),
+        ("max_consecutive", One),
+        ("activate_at", One),
+    ];
+
+    fn read(table: &Reader<'_>, name: &str, path: Config, link: &mut LinkSetup) -> Read<Self> {
+        link.activate_at = table.span("activate_at", Span::ZERO..=LONGEST)?;
+        let profile = table.choice("profile", &[("ideal", Profile::Ideal), ("tofino", Profile::Tofino)])?;
+        let reorder = table.choice("reorder", &[("sorted", Build::Sorted), ("rotating", Build::TOFINO)])?;
+        let config = Config {
+            mode: mode(name),
+            profile: profile.unwrap_or(path.profile),
+            protect_reverse: table.flag("protect_reverse")?.unwrap_or(path.protect_reverse),
+            target: table.parsed("target_loss")?.unwrap_or(path.target),
+            copies: table.tiny("copies", 1..=100)?,
+            control_copies: table.tiny("control_copies", 1..=16)?.unwrap_or(path.control_copies),
+            dummy_copies: table.tiny("dummy_copies", 1..=16)?,
+            asks: table.tiny("asks", 1..=100)?.unwrap_or(path.asks),
+            backpressure: table.flag("backpressure")?.unwrap_or(path.backpressure),
+            paper_acks: table.flag("paper_acks")?.unwrap_or(path.paper_acks),
+            endless_dummies: table.flag("endless_dummies")?.unwrap_or(path.endless_dummies),
+            tail: table.flag("tail")?.unwrap_or(path.tail),
+            max_consecutive: table.small("max_consecutive", 1..=u32::MAX)?,
+            reorder,
+            ..path
+        };
+        config.check().map_err(|error| table.wrong("protect", error))?;
+        Ok(Self(Box::new(config)))
+    }
+
+    fn pair(&self, site: LinkSite) -> Pair<Self::Machine> {
+        let (rate, delay, pipeline) = (site.link.rate, site.link.delay, site.pipeline);
+        let config = Config { rate, delay, pipeline, ..(*self.0).clone() };
+        let hardware = (config.profile == Profile::Tofino).then(|| Hardware::tofino(&config.path(), config.copies()));
+        let lane = Lane(u8::from(config.mode == Mode::NonBlocking));
+        let ids = [site.id.0 * 2 + 1, site.id.0 * 2 + 2];
+        let [a, b] = config.both_params();
+        let ends = if site.dormant {
+            [Endpoint::new(a, ids[0]), Endpoint::new(b, ids[1])]
+        } else {
+            [Endpoint::established(a, ids[0], ids[1]), Endpoint::established(b, ids[1], ids[0])]
+        };
+        Pair::new(ends, hardware, site.random, lane)
+    }
+
+    fn activation() -> Option<Command> {
+        Some(Command::Activate)
+    }
+}
+
+fn mode(name: &str) -> Mode {
+    match name {
+        "nonblocking" => Mode::NonBlocking,
+        "auto" => Mode::Auto,
+        _ => Mode::Ordered,
+    }
+}
