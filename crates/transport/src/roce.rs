@@ -6,7 +6,8 @@
 //! | part | here |
 //! | --- | --- |
 //! | packets and their lengths | [`Packet`], [`Opcode`], [`Psn`] |
-//! | messages into packets, ACKs, NAKs, go-back-N, timeout and retry | `requester` |
+//! | messages into packets, window and pace, timeout and retry | `send_queue` |
+//! | ACKs, NAKs, go-back-N, READs | `requester` |
 //! | dummies and copies behind a tail | `tail` |
 //! | switches that repeat NAKs and what they ask for | [`repeat`] |
 //! | expected PSN, one NAK for each, acknowledgements, READ responses | `responder` |
@@ -33,16 +34,16 @@ pub mod repeat;
 mod requester;
 mod responder;
 pub mod selective;
+mod send_queue;
 mod tail;
 
 use machine::{Machine, Out, Port, Pull};
-use units::{Rate, Time};
+use units::Time;
 
 pub use config::{Config, MAX_MESSAGE, MAX_OUTSTANDING};
 pub use packet::{ACK_LEN, HEADERS, Opcode, Packet, Part, RETH, Syndrome};
 pub use psn::Psn;
 
-use pacer::Pacer;
 use requester::Requester;
 use responder::Responder;
 
@@ -64,9 +65,9 @@ pub enum Command {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// So many of the work requests posted here are complete, in the order of posting.
+    /// How many of the work requests posted here are complete, in the order of posting.
     Completed(u64),
-    /// So many SENDs and WRITEs of the peer have been placed here. It does not know yet.
+    /// How many SENDs and WRITEs of the peer have been placed here, in order and without gaps. It does not know yet.
     Received(u64),
     /// The peer does not answer any more. What is not complete is given up; what is posted from now on fails at once.
     Failed,
@@ -85,7 +86,8 @@ pub enum Cause {
 pub enum Note {
     NakSent,
     NakReceived,
-    /// Went back by so many PSNs; a READ counts with all its responses.
+    /// Go-back-N went back by this many PSNs; a READ counts with all its responses. Selective retransmission sends this many
+    /// packets again now.
     Retransmitted {
         cause: Cause,
         packets: u64,
@@ -97,10 +99,13 @@ pub enum Note {
     Dummy,
     /// A tail packet was sent again in advance.
     TailRepeated,
-    /// A request or an answer that had come before.
+    /// A request, data or an answer that had come before.
     Duplicate,
-    /// A request or a READ response from behind a gap: dropped.
+    /// Selective retransmission placed a packet before one that was sent earlier.
     OutOfOrder,
+    /// A packet from behind a gap arrived and was not kept. Go-back-N keeps none; MELO has no bits left, or the packet's bit
+    /// is in the middle, where it cannot look: a second copy of a packet that it holds counts here, too.
+    Dropped,
     /// A packet that no peer in its right mind sends: dropped.
     Invalid,
 }
@@ -122,7 +127,6 @@ impl From<TimerKey> for usize {
 pub struct Qp {
     requester: Requester,
     responder: Responder,
-    pacer: Pacer,
     failed: bool,
 }
 
@@ -133,31 +137,17 @@ impl Qp {
         assert!(config.mtu > 0, "a packet must be able to carry something");
         // Without room for one, a READ would wait for ever.
         config.max_reads = config.max_reads.max(1);
-        Self {
-            requester: Requester::new(config),
-            responder: Responder::new(config),
-            pacer: Pacer::new(config.rate),
-            failed: false,
-        }
-    }
-
-    /// Paces what comes after the next packet; `None` to send as fast as the wire takes it.
-    pub fn set_rate(&mut self, rate: Option<Rate>) {
-        self.pacer.rate = rate;
-    }
-
-    pub fn rate(&self) -> Option<Rate> {
-        self.pacer.rate
+        Self { requester: Requester::new(&config), responder: Responder::new(config), failed: false }
     }
 
     /// Work requests posted and not complete.
     pub fn pending(&self) -> usize {
-        self.requester.pending()
+        self.requester.queue.pending()
     }
 
     /// PSNs sent and not acknowledged.
     pub fn outstanding(&self) -> u64 {
-        self.requester.outstanding()
+        self.requester.queue.outstanding()
     }
 
     pub fn has_failed(&self) -> bool {
@@ -172,10 +162,10 @@ impl Qp {
         self.responder.owes_acknowledge() || self.has_data()
     }
 
-    fn next_data<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Packet {
-        let again = self.requester.is_behind() && self.requester.may_send();
+    fn next_data<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Option<Packet> {
+        let again = self.requester.queue.is_behind() && self.requester.may_send();
         if self.responder.has_reply() && !again {
-            self.responder.next_reply()
+            Some(self.responder.next_reply())
         } else {
             self.requester.next_packet(now, out)
         }
@@ -220,7 +210,7 @@ impl Machine for Qp {
         let goes_on = match key {
             TimerKey::Retransmission => self.requester.on_timer(now, out),
             TimerKey::Dummies => {
-                self.requester.on_tail_timer(now, out);
+                self.requester.attend_tail(now, out);
                 true
             }
         };
@@ -250,11 +240,11 @@ impl Machine for Qp {
         if !self.has_data() {
             return Pull::Idle;
         }
-        if let Some(until) = self.pacer.holds(now) {
+        if let Some(until) = self.requester.queue.held_until(now) {
             return Pull::NotBefore(until);
         }
-        let packet = self.next_data(now, out);
-        self.pacer.sends(now, packet.wire_bytes());
+        let Some(packet) = self.next_data(now, out) else { return Pull::Idle };
+        self.requester.queue.on_leaving(now, packet.wire_bytes());
         self.transmit(packet, out)
     }
 }

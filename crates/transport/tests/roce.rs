@@ -144,7 +144,7 @@ fn a_lost_packet_costs_one_nak_and_everything_behind_it() {
     assert_eq!(story.received(), [Done::Received(1)]);
     assert_eq!(
         story.duo.notes(Side::Right),
-        [Note::OutOfOrder, Note::NakSent, Note::OutOfOrder, Note::OutOfOrder],
+        [Note::Dropped, Note::NakSent, Note::Dropped, Note::Dropped],
         "one NAK for three packets out of order"
     );
 }
@@ -315,7 +315,7 @@ fn a_lost_response_is_asked_for_again_from_where_it_is_missing() {
     );
     assert_eq!(
         story.notes(),
-        [Note::OutOfOrder, went_back(Cause::ImpliedNak, 3), Note::OutOfOrder],
+        [Note::Dropped, went_back(Cause::ImpliedNak, 3), Note::Dropped],
         "the second response behind the gap does not ask again"
     );
     assert_eq!(story.completed(), [Done::Completed(1)]);

@@ -147,8 +147,8 @@ fn a_lost_packet_costs_one_nack_and_one_packet() {
     assert_eq!(story.wire(), ["> 0", "> 1 lost", "> 2", "> 3", "> 4!", "< nack 1 [1+1]", "> 1!", "< ack 4"]);
     assert_eq!((story.completed(), story.received()), (vec![Done::Completed(1)], vec![Done::Received(1)]));
     let [left, right] = story.notes();
-    assert_eq!(left, [Note::NackReceived, again(Cause::Nack)]);
-    assert_eq!(right, [Note::OutOfOrder, Note::NackSent, Note::OutOfOrder, Note::OutOfOrder]);
+    assert_eq!(left, [Note::NakReceived, again(Cause::Nak)]);
+    assert_eq!(right, [Note::OutOfOrder, Note::NakSent, Note::OutOfOrder, Note::OutOfOrder]);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_hole_that_is_told_twice_is_filled_once() {
     story.losing(&["> 1", "> 4"]);
     let wire = story.wire();
     assert_eq!(wire.iter().filter(|text| *text == "> 1!").count(), 1, "{wire:?}");
-    assert_eq!(count(&story.notes()[0], again(Cause::Nack)), 2);
+    assert_eq!(count(&story.notes()[0], again(Cause::Nak)), 2);
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn irn_sends_what_was_lost_once_and_accepts_it_in_any_order() {
     story.losing(&["> 1", "> 4"]);
     let wire = story.wire();
     assert_eq!(wire.iter().filter(|text| text.starts_with("< nack")).count(), 5, "one for each out of order: {wire:?}");
-    assert_eq!(count(&story.notes()[0], again(Cause::Nack)), 2);
+    assert_eq!(count(&story.notes()[0], again(Cause::Nak)), 2);
     assert!(story.took() < Span::from_us(20));
 }
 
@@ -443,14 +443,14 @@ fn at_one_percent_both_ways_send_little_more_than_what_was_lost() {
     let nic = nic(1_024);
     let whole = Span::from_ns(200) * 20_000;
     let (melo, notes) = long_transfer(|| Connection::melo(config, &nic), 101);
-    let resent = [Cause::Nack, Cause::Timeout].map(|cause| count(&notes, again(cause)));
+    let resent = [Cause::Nak, Cause::Timeout].map(|cause| count(&notes, again(cause)));
     assert!(melo < whole * 105 / 100, "{melo} instead of {whole}");
     assert!((198..=230).contains(&(resent[0] + resent[1])), "{resent:?}");
     assert!(nic.receive().usage().peak < 64 && nic.receive().usage().refusals == 0);
 
     let (irn, notes) = long_transfer(|| Connection::irn(config, Timeouts::default()), 101);
     assert!(irn < whole * 105 / 100, "{irn} instead of {whole}");
-    let resent = count(&notes, again(Cause::Nack));
+    let resent = count(&notes, again(Cause::Nak));
     assert_eq!(resent, 199, "as many as were lost");
 }
 

@@ -51,11 +51,11 @@ impl Config {
     pub const fn timeout_for(t: u8) -> Span {
         Span::from_ps(4_096_000 << if t > 31 { 31 } else { t })
     }
+}
 
-    /// Packets of a message, and PSNs that it takes: an empty one takes one.
-    pub(super) fn packets(&self, bytes: u64) -> u64 {
-        bytes.div_ceil(u64::from(self.mtu)).max(1)
-    }
+/// Packets of a message, and PSNs that it takes: an empty one takes one.
+pub(super) fn packets(bytes: u64, mtu: u32) -> u64 {
+    bytes.div_ceil(u64::from(mtu)).max(1)
 }
 
 impl Default for Config {

@@ -37,6 +37,16 @@ pub struct Timeouts {
     pub few: u32,
 }
 
+impl Timeouts {
+    /// Nothing counts as few.
+    pub const ALWAYS_HIGH: Self = Self { low: Span::ZERO, few: 0 };
+
+    /// How long to wait for progress with so many packets outstanding.
+    pub(super) fn choose(self, high: Span, outstanding: u64) -> Span {
+        if outstanding < u64::from(self.few) { self.low.min(high) } else { high }
+    }
+}
+
 impl Default for Timeouts {
     /// The paper's: 100 µs with fewer than three packets. Its RTO_high is 320 µs.
     fn default() -> Self {
@@ -47,7 +57,6 @@ impl Default for Timeouts {
 #[derive(Debug)]
 pub struct Irn {
     numbering: Numbering,
-    timeouts: Timeouts,
 
     /// ePSN, as a place.
     next: u64,
@@ -67,10 +76,9 @@ pub struct Irn {
 }
 
 impl Irn {
-    pub(super) fn new(max_outstanding: u32, first: Psn, timeouts: Timeouts) -> Self {
+    pub(super) fn new(max_outstanding: u32, first: Psn) -> Self {
         Self {
             numbering: Numbering::starting_at(first),
-            timeouts,
             next: 0,
             arrived: Ring::new(max_outstanding),
             ahead: 0,
@@ -177,10 +185,6 @@ impl Recovery for Irn {
     fn restart(&mut self, una: u64) {
         self.recover = None;
         (self.again, self.lost_before) = (una, una);
-    }
-
-    fn patience(&self, timeout: Span, outstanding: u64) -> Span {
-        if outstanding < u64::from(self.timeouts.few) { self.timeouts.low.min(timeout) } else { timeout }
     }
 
     fn bring_in(&mut self, _una: u64) -> Option<Forgotten> {

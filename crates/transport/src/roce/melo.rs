@@ -35,8 +35,6 @@ use std::cell::{Ref, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use units::Span;
-
 use super::psn::{Numbering, Psn};
 use super::selective::{Arrival, Forgotten, Gaps, Hole, Holes, Learned, Recovery, Window};
 
@@ -260,10 +258,6 @@ impl<S: Slot> Recovery for Melo<S> {
 
     fn restart(&mut self, una: u64) {
         self.resend.clear(&mut self.nic.send.borrow_mut(), self.numbering.psn(una));
-    }
-
-    fn patience(&self, timeout: Span, _outstanding: u64) -> Span {
-        timeout
     }
 
     #[inline]

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use machine::Out;
 use wire::ip::Ecn;
 
-use super::config::{Config, MAX_OUTSTANDING};
+use super::config::{Config, MAX_OUTSTANDING, packets};
 use super::packet::{Opcode, Packet, Part, Syndrome};
 use super::psn::Numbering;
 use super::{Done, Note, Qp};
@@ -101,7 +101,7 @@ impl Responder {
 
     pub fn on_read<O: Out<Qp>>(&mut self, packet: &Packet, out: &mut O) {
         let bytes = u64::from(packet.dma_len);
-        let packets = self.config.packets(bytes);
+        let packets = packets(bytes, self.config.mtu);
         let place = self.numbering.place(packet.psn, self.expected).filter(|_| packets <= u64::from(MAX_OUTSTANDING));
         let Some(place) = place else { return out.note(Note::Invalid) };
         let reply = Reply { next: place, end: place + packets, bytes, started: false };
@@ -129,7 +129,7 @@ impl Responder {
     }
 
     fn on_gap<O: Out<Qp>>(&mut self, out: &mut O) {
-        out.note(Note::OutOfOrder);
+        out.note(Note::Dropped);
         if self.config.naks && self.state == State::InOrder {
             self.state = State::NakOwed;
         }

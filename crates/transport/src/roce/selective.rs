@@ -31,10 +31,11 @@ pub use config::{Config, MAX_OUTSTANDING};
 pub use packet::{Gaps, Hole, Holes, Kind, Packet};
 pub use recovery::{Arrival, Forgotten, Learned, Recovery, Window};
 
+pub use super::{Cause, Done, Note, TimerKey};
+
 use super::WIRE;
 use super::irn::{Irn, Timeouts};
 use super::melo::{Melo, Nic, Slot};
-use super::pacer::Pacer;
 use receiver::Receiver;
 use sender::Sender;
 
@@ -44,62 +45,12 @@ pub enum Command {
     Post { bytes: u64 },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
-    /// So many of the WRITEs posted here are complete, in the order of posting.
-    Completed(u64),
-    /// So many WRITEs of the peer have been placed here, in order and without gaps. It does not know yet.
-    Received(u64),
-    /// The peer does not answer any more. What is not complete is given up; what is posted from now on fails at once.
-    Failed,
-}
-
-/// Why packets are sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    Nack,
-    Timeout,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
-    NackSent,
-    NackReceived,
-    /// So many packets leave again now; those that need not after all are not among them.
-    Retransmitted {
-        cause: Cause,
-        packets: u64,
-    },
-    Timeout,
-    /// Placed before one that was sent earlier.
-    OutOfOrder,
-    /// Arrived, and could not be remembered: there are no bits left, or its bit is in the middle. So does MELO count a
-    /// second copy of a packet that it holds already, because it cannot look there.
-    Dropped,
-    /// Data or an answer that had come before.
-    Duplicate,
-    /// A packet that no peer in its right mind sends: dropped.
-    Invalid,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerKey {
-    Retransmission,
-}
-
-impl From<TimerKey> for usize {
-    fn from(_: TimerKey) -> usize {
-        0
-    }
-}
-
 /// One end of a reliable connection.
 #[derive(Debug)]
 pub struct Connection<R> {
     sender: Sender,
     receiver: Receiver,
     recovery: R,
-    pacer: Pacer,
     failed: bool,
 }
 
@@ -109,7 +60,7 @@ impl<S: Slot> Connection<Melo<S>> {
     /// # Panics
     /// If the MTU is zero.
     pub fn melo(config: Config, nic: &Nic<S>) -> Self {
-        Self::new(config, Melo::new(nic, config.first_psn))
+        Self::new(config, Timeouts::ALWAYS_HIGH, |config| Melo::new(nic, config.first_psn))
     }
 
     /// Gives the blocks of both directions back and keeps what was in them off the chip. Whatever happens to the
@@ -125,31 +76,30 @@ impl Connection<Irn> {
     /// # Panics
     /// If the MTU is zero.
     pub fn irn(config: Config, timeouts: Timeouts) -> Self {
-        Self::new(config, Irn::new(config.clamped().max_outstanding, config.first_psn, timeouts))
+        Self::new(config, timeouts, |config| Irn::new(config.max_outstanding, config.first_psn))
     }
 }
 
 impl<R: Recovery> Connection<R> {
-    fn new(config: Config, recovery: R) -> Self {
+    fn new(config: Config, timeouts: Timeouts, recovery: impl FnOnce(&Config) -> R) -> Self {
         assert!(config.mtu > 0, "a packet must be able to carry something");
-        let config = config.clamped();
+        let config = config.clamped(MAX_OUTSTANDING);
         Self {
-            sender: Sender::new(config),
+            sender: Sender::new(config, timeouts),
             receiver: Receiver::new(&config),
-            recovery,
-            pacer: Pacer::new(config.rate),
+            recovery: recovery(&config),
             failed: false,
         }
     }
 
     /// WRITEs posted and not complete.
     pub fn pending(&self) -> usize {
-        self.sender.pending()
+        self.sender.queue.pending()
     }
 
     /// PSNs sent and not acknowledged.
     pub fn outstanding(&self) -> u64 {
-        self.sender.outstanding()
+        self.sender.queue.outstanding()
     }
 
     pub fn has_failed(&self) -> bool {
@@ -170,12 +120,12 @@ impl<R: Recovery> Connection<R> {
 
     #[inline]
     fn bring_in<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
-        let Some(forgotten) = self.recovery.bring_in(self.sender.una()) else { return };
+        let Some(forgotten) = self.recovery.bring_in(self.sender.queue.una()) else { return };
         if forgotten.arrivals {
             self.receiver.forget();
         }
         if let Some(place) = forgotten.resend_from {
-            self.sender.go_back(now, place, Cause::Nack, &mut self.recovery, out);
+            self.sender.go_back(now, place, Cause::Nak, &mut self.recovery, out);
         }
     }
 
@@ -186,7 +136,7 @@ impl<R: Recovery> Connection<R> {
 
     fn fail<O: Out<Self>>(&mut self, out: &mut O) {
         self.failed = true;
-        self.sender.flush(out);
+        self.sender.queue.flush(out);
         self.recovery.close();
         out.complete(Done::Failed);
     }
@@ -250,11 +200,11 @@ impl<R: Recovery> Machine for Connection<R> {
         if !self.has_data() {
             return Pull::Idle;
         }
-        if let Some(until) = self.pacer.holds(now) {
+        if let Some(until) = self.sender.queue.held_until(now) {
             return Pull::NotBefore(until);
         }
-        let packet = self.sender.next_packet(now, &mut self.recovery, out);
-        self.pacer.sends(now, packet.wire_bytes());
+        let Some(packet) = self.sender.next_packet(now, &mut self.recovery, out) else { return Pull::Idle };
+        self.sender.queue.on_leaving(now, packet.wire_bytes());
         self.transmit(packet, out)
     }
 }

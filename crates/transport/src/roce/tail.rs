@@ -17,7 +17,7 @@ use super::config::Config;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dummies {
     None,
-    Now,
+    Now(u32),
     At(Time),
 }
 
@@ -59,7 +59,7 @@ impl Tail {
         let at = self.last_post + self.after;
         match (self.dummies, at <= now) {
             (0, _) => Dummies::None,
-            (_, true) => Dummies::Now,
+            (dummies, true) => Dummies::Now(dummies),
             (_, false) => Dummies::At(at),
         }
     }

@@ -1,7 +1,7 @@
 //! What the transports of RDMA have in common: keys of a scenario, and headers of RoCEv2.
 
 use machine::Conversation;
-use transport::roce::{self, Opcode, Packet, Part, Syndrome};
+use transport::roce::{self, Done, Note, Opcode, Packet, Part, Syndrome};
 use units::Span;
 use wire::ip::Ecn;
 use wire::roce as format;
@@ -9,6 +9,7 @@ use wire::{ipv4, udp};
 
 use super::{HeaderWriter, PacketSizes};
 use crate::net::address;
+use crate::net::end::{FlowCounters, Progress};
 use crate::scenario::{Read, Reader};
 
 /// Bytes of an Ethernet header, before what the invariant check covers.
@@ -27,6 +28,27 @@ pub(super) fn read(table: &Reader<'_>) -> Read<roce::Config> {
         ecn: if table.flag("ecn")?.unwrap_or(false) { Ecn::Capable } else { Ecn::NotCapable },
         ..usual
     })
+}
+
+#[inline]
+pub(super) fn on_done(done: Done, progress: &mut Progress) {
+    match done {
+        Done::Completed(requests) => progress.completed = Some(requests),
+        Done::Received(messages) => progress.placed = Some(messages),
+        Done::Failed => progress.failed = true,
+    }
+}
+
+pub(super) fn on_note(note: Note, counters: &mut FlowCounters) {
+    match note {
+        Note::Retransmitted { packets, .. } => counters.retransmitted += packets as u32,
+        Note::Timeout => counters.timeouts += 1,
+        Note::NakReceived => counters.naks += 1,
+        Note::Dummy => counters.dummies += 1,
+        Note::TailRepeated => counters.tails_repeated += 1,
+        Note::OutOfOrder => counters.out_of_order += 1,
+        Note::NakSent | Note::IdleTimeout | Note::Duplicate | Note::Dropped | Note::Invalid => {}
+    }
 }
 
 pub(super) fn sizes(mtu: u32) -> PacketSizes {

@@ -69,22 +69,11 @@ impl SimTransport for Qp {
 
     #[inline]
     fn on_done(done: Done, progress: &mut Progress) {
-        match done {
-            Done::Completed(requests) => progress.completed = Some(requests),
-            Done::Received(messages) => progress.placed = Some(messages),
-            Done::Failed => progress.failed = true,
-        }
+        rdma::on_done(done, progress);
     }
 
     fn on_note(note: Note, counters: &mut FlowCounters) {
-        match note {
-            Note::Retransmitted { packets, .. } => counters.retransmitted += packets as u32,
-            Note::Timeout => counters.timeouts += 1,
-            Note::NakReceived => counters.naks += 1,
-            Note::Dummy => counters.dummies += 1,
-            Note::TailRepeated => counters.tails_repeated += 1,
-            Note::NakSent | Note::IdleTimeout | Note::Duplicate | Note::OutOfOrder | Note::Invalid => {}
-        }
+        rdma::on_note(note, counters);
     }
 
     #[inline]

@@ -3,8 +3,8 @@
 use machine::Conversation;
 use radar::packet::Segment as StreamSegment;
 use transport::roce::melo::PoolConfig;
-use transport::roce::selective::{Command, Config, Connection, Done, Kind, MAX_OUTSTANDING, Note, Packet, Recovery};
-use transport::roce::{Opcode, Packet as RocePacket, Psn, Syndrome};
+use transport::roce::selective::{Command, Config, Connection, Kind, MAX_OUTSTANDING, Packet, Recovery};
+use transport::roce::{Done, Note, Opcode, Packet as RocePacket, Psn, Syndrome};
 use wire::ip::Ecn;
 
 use super::{HeaderWriter, PacketSizes, SimTransport, Site, rdma};
@@ -80,21 +80,11 @@ impl<R: SimRecovery> SimTransport for Connection<R> {
 
     #[inline]
     fn on_done(done: Done, progress: &mut Progress) {
-        match done {
-            Done::Completed(requests) => progress.completed = Some(requests),
-            Done::Received(messages) => progress.placed = Some(messages),
-            Done::Failed => progress.failed = true,
-        }
+        rdma::on_done(done, progress);
     }
 
     fn on_note(note: Note, counters: &mut FlowCounters) {
-        match note {
-            Note::Retransmitted { packets, .. } => counters.retransmitted += packets as u32,
-            Note::Timeout => counters.timeouts += 1,
-            Note::NackReceived => counters.naks += 1,
-            Note::OutOfOrder => counters.out_of_order += 1,
-            Note::NackSent | Note::Dropped | Note::Duplicate | Note::Invalid => {}
-        }
+        rdma::on_note(note, counters);
     }
 
     #[inline]

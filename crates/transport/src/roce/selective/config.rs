@@ -32,14 +32,23 @@ pub struct Config {
 }
 
 impl Config {
-    /// Packets of a message, and PSNs that it takes: an empty one takes one.
-    pub(super) fn packets(&self, bytes: u64) -> u64 {
-        bytes.div_ceil(u64::from(self.mtu)).max(1)
+    /// The part of a queue pair's that both kinds of connection have.
+    pub(in crate::roce) fn of(config: &roce::Config) -> Self {
+        Self {
+            mtu: config.mtu,
+            max_outstanding: config.max_outstanding,
+            ack_every: config.ack_every,
+            timeout: config.timeout,
+            retry_count: config.retry_count,
+            rate: config.rate,
+            ecn: config.ecn,
+            first_psn: config.first_psn,
+        }
     }
 
     /// With what cannot work brought into range.
-    pub(super) fn clamped(mut self) -> Self {
-        self.max_outstanding = self.max_outstanding.clamp(1, MAX_OUTSTANDING);
+    pub(in crate::roce) fn clamped(mut self, most_outstanding: u32) -> Self {
+        self.max_outstanding = self.max_outstanding.clamp(1, most_outstanding);
         // Half a window, or a full one would never be acknowledged.
         self.ack_every = self.ack_every.clamp(1, self.max_outstanding.div_ceil(2));
         self
@@ -56,15 +65,6 @@ impl Default for Config {
 impl From<roce::Config> for Config {
     /// The same connection with selective retransmission instead of go-back-N.
     fn from(config: roce::Config) -> Self {
-        Self {
-            mtu: config.mtu,
-            max_outstanding: config.max_outstanding.min(MAX_OUTSTANDING),
-            ack_every: config.ack_every,
-            timeout: config.timeout,
-            retry_count: config.retry_count,
-            rate: config.rate,
-            ecn: config.ecn,
-            first_psn: config.first_psn,
-        }
+        Self { max_outstanding: config.max_outstanding.min(MAX_OUTSTANDING), ..Self::of(&config) }
     }
 }

@@ -102,7 +102,7 @@ impl Receiver {
         out: &mut O,
     ) -> Option<Packet> {
         let (kind, place) = if let Some(gaps) = recovery.next_nack() {
-            out.note(Note::NackSent);
+            out.note(Note::NakSent);
             (Kind::Nack(gaps), self.next)
         } else if self.ack_owed {
             (Kind::Ack, self.next - 1)

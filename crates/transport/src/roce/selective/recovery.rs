@@ -4,8 +4,6 @@
 
 use std::fmt::Debug;
 
-use units::Span;
-
 use super::packet::Gaps;
 
 /// What became of a packet that is not behind what was expected.
@@ -77,8 +75,6 @@ pub trait Recovery: Debug {
     fn acknowledged(&mut self, una: u64);
     /// Everything from `una` on will be sent again, whatever NACKs said.
     fn restart(&mut self, una: u64);
-    /// How long to wait for progress.
-    fn patience(&self, timeout: Span, outstanding: u64) -> Span;
 
     /// Anything is about to happen to this connection: brings its state back if that was put away.
     fn bring_in(&mut self, una: u64) -> Option<Forgotten>;

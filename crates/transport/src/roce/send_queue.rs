@@ -1,0 +1,351 @@
+//! The send queue of a reliable connection: messages, their packets, and how far these have come.
+//!
+//! InfiniBand specification, vol. 1, §9.7.3 and §9.9.2. Go-back-N ([`Qp`](super::Qp)) and selective retransmission
+//! ([`selective`](super::selective)) share it. A message is cut into packets of one MTU, each with its PSN; places are PSNs
+//! counted from 0 without wrapping:
+//!
+//! ```text
+//!                 ┌── go back to a place ──┐
+//!                 ▼                        │
+//!   0 ─acked─── una ───sent again─── cursor ───in flight─── sent ───waiting─── posted
+//! ```
+//!
+//! [`SendQueue::window_is_open`] alone consults the window, [`SendQueue::held_until`] alone the pace. They apply to what is
+//! sent in order, first or again; what a NACK asks for by name is paced, too, but passes the window, because it is in it.
+//!
+//! Invariants: `una <= cursor <= sent <= posted`; the front message holds `una`, the message at `sending` the cursor; messages
+//! are adjacent and complete in order, once; while anything is outstanding the timer is armed, no later than progress is due.
+
+use std::collections::VecDeque;
+
+use machine::{Machine, Out};
+use units::{Bytes, Time};
+
+use super::config::{MAX_MESSAGE, MAX_OUTSTANDING, packets};
+use super::irn::Timeouts;
+use super::pacer::Pacer;
+use super::packet::Part;
+use super::psn::{Numbering, Psn};
+use super::selective::{Config, Window};
+use super::{Done, Note, TimerKey, Verb};
+
+/// The machines that have a send queue.
+pub(super) trait Reliable: Machine<Timer = TimerKey, Done = Done, Note = Note> {}
+
+impl<M: Machine<Timer = TimerKey, Done = Done, Note = Note>> Reliable for M {}
+
+/// A work request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    pub verb: Verb,
+    pub bytes: u64,
+    /// Place of its first packet, and the one behind its last.
+    pub first: u64,
+    pub end: u64,
+    /// Sent behind a tail, not posted; its completion is not reported.
+    pub dummy: bool,
+}
+
+/// What to do when the retransmission timer has gone off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expiry {
+    /// Progress is not due yet, or the wire has let nothing out.
+    Wait,
+    GoBack,
+    /// There were too many timeouts in a row.
+    GiveUp,
+}
+
+#[derive(Debug)]
+pub(super) struct SendQueue {
+    config: Config,
+    patience: Timeouts,
+    numbering: Numbering,
+    /// Posted and not completed.
+    messages: VecDeque<Message>,
+    /// Index of the message that `cursor` lies in.
+    sending: usize,
+    una: u64,
+    cursor: u64,
+    sent: u64,
+    posted: u64,
+    completed: u64,
+    /// Packets since the last that asked for an acknowledgement.
+    unasked: u32,
+    /// Timeouts in a row.
+    timeouts: u32,
+    /// Since when there has been no progress. The timer follows only when it goes off, unless it must sooner.
+    since: Time,
+    armed: Option<Time>,
+    pacer: Pacer,
+}
+
+impl SendQueue {
+    pub fn new(config: Config, patience: Timeouts) -> Self {
+        Self {
+            config,
+            patience,
+            numbering: Numbering::starting_at(config.first_psn),
+            messages: VecDeque::new(),
+            sending: 0,
+            una: 0,
+            cursor: 0,
+            sent: 0,
+            posted: 0,
+            completed: 0,
+            unasked: 0,
+            timeouts: 0,
+            since: Time::ZERO,
+            armed: None,
+            pacer: Pacer::new(config.rate),
+        }
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// # Panics
+    /// If the message is longer than one may be.
+    pub fn post(&mut self, verb: Verb, bytes: u64) {
+        let fits = bytes <= MAX_MESSAGE && packets(bytes, self.config.mtu) <= u64::from(MAX_OUTSTANDING);
+        assert!(fits, "no message may have {bytes} bytes");
+        self.append(verb, bytes, false);
+    }
+
+    pub fn append_dummy(&mut self, verb: Verb) {
+        self.append(verb, 0, true);
+    }
+
+    fn append(&mut self, verb: Verb, bytes: u64, dummy: bool) {
+        let first = self.posted;
+        self.posted += packets(bytes, self.config.mtu);
+        self.messages.push_back(Message { verb, bytes, first, end: self.posted, dummy });
+    }
+
+    /// They are the last, if there are any: dummies are appended only where nothing else waits.
+    pub fn drop_unsent_dummies(&mut self) {
+        let sent = self.sent;
+        while let Some(dummy) = self.messages.pop_back_if(|message| message.dummy && message.first >= sent) {
+            self.posted = dummy.first;
+        }
+    }
+
+    /// Messages posted and not completed.
+    pub fn pending(&self) -> usize {
+        self.messages.iter().filter(|message| !message.dummy).count()
+    }
+
+    /// PSNs sent and not acknowledged.
+    #[inline]
+    pub fn outstanding(&self) -> u64 {
+        self.sent - self.una
+    }
+
+    #[inline]
+    pub fn una(&self) -> u64 {
+        self.una
+    }
+
+    #[inline]
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    pub fn window(&self) -> Window {
+        Window { una: self.una, cursor: self.cursor, sent: self.sent }
+    }
+
+    /// Everything posted has been sent.
+    #[inline]
+    pub fn has_drained(&self) -> bool {
+        self.sent == self.posted
+    }
+
+    /// Whether the next packet in order was sent before.
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        self.cursor < self.sent
+    }
+
+    /// Messages posted and not completed, dummies among them.
+    pub fn messages(&self) -> &VecDeque<Message> {
+        &self.messages
+    }
+
+    /// The message that the next packet in order belongs to.
+    #[inline]
+    pub fn next_message(&self) -> Option<Message> {
+        self.messages.get(self.sending).copied()
+    }
+
+    /// # Panics
+    /// If the place is acknowledged or not posted.
+    pub fn message_at(&self, place: u64) -> Message {
+        self.messages[self.index_at(place)]
+    }
+
+    fn index_at(&self, place: u64) -> usize {
+        self.messages.partition_point(|message| message.end <= place)
+    }
+
+    /// Whether the window lets the next packet in order leave, if there is one.
+    #[inline]
+    pub fn window_is_open(&self) -> bool {
+        self.cursor < self.posted && self.cursor - self.una < u64::from(self.config.max_outstanding)
+    }
+
+    /// Until when the pace holds the next packet back, if it does.
+    #[inline]
+    pub fn held_until(&self, now: Time) -> Option<Time> {
+        self.pacer.holds(now)
+    }
+
+    /// A packet leaves that takes this much of the wire.
+    #[inline]
+    pub fn on_leaving(&mut self, now: Time, bytes: Bytes) {
+        self.pacer.sends(now, bytes);
+    }
+
+    #[inline]
+    pub fn psn(&self, place: u64) -> Psn {
+        self.numbering.psn(place)
+    }
+
+    /// The place closest to what is acknowledged that has this PSN; `None` if that lies before the first.
+    #[inline]
+    pub fn place(&self, psn: Psn) -> Option<u64> {
+        self.numbering.place(psn, self.una)
+    }
+
+    /// Which part of its message the packet at `place` carries, and how many bytes of it.
+    #[inline]
+    pub fn payload(&self, message: &Message, place: u64) -> (Part, u32) {
+        let mtu = u64::from(self.config.mtu);
+        let left = message.bytes - (place - message.first) * mtu;
+        (Part::new(place == message.first, place + 1 == message.end), left.min(mtu) as u32)
+    }
+
+    /// The next packet in order leaves, one of `message`. Whether it asks to be acknowledged.
+    #[inline]
+    pub fn send_next(&mut self, message: &Message) -> bool {
+        self.unasked += 1;
+        let ack_request = self.cursor + 1 == message.end || self.unasked >= self.config.ack_every;
+        if ack_request {
+            self.unasked = 0;
+        }
+        self.move_cursor(self.cursor + 1);
+        ack_request
+    }
+
+    /// Forward, to the end of its message at most.
+    #[inline]
+    pub fn move_cursor(&mut self, place: u64) {
+        self.cursor = place;
+        self.sent = self.sent.max(place);
+        if self.messages.get(self.sending).is_some_and(|message| message.end <= place) {
+            self.sending += 1;
+        }
+    }
+
+    /// Everything before `upto` has arrived.
+    #[inline]
+    pub fn acknowledge<M: Reliable, O: Out<M>>(&mut self, now: Time, upto: u64, out: &mut O) {
+        let completed = self.completed;
+        self.una = upto;
+        while let Some(done) = self.messages.pop_front_if(|message| message.end <= upto) {
+            self.completed += u64::from(!done.dummy);
+            self.sending = self.sending.saturating_sub(1);
+        }
+        if self.cursor < upto {
+            self.cursor = upto;
+            self.sending = 0;
+        }
+        self.timeouts = 0;
+        self.restart_timer(now, out);
+        if self.completed > completed {
+            out.complete(Done::Completed(self.completed));
+        }
+        #[cfg(debug_assertions)]
+        self.check_invariants();
+    }
+
+    /// Sends everything from `place` on again.
+    pub fn go_back<M: Reliable, O: Out<M>>(&mut self, now: Time, place: u64, out: &mut O) {
+        debug_assert!((self.una..=self.cursor).contains(&place), "back to {place}: {self:?}");
+        self.cursor = place;
+        self.sending = self.index_at(place);
+        self.unasked = 0;
+        self.restart_timer(now, out);
+    }
+
+    /// When progress must have been made.
+    fn due(&self) -> Time {
+        self.since + self.patience.choose(self.config.timeout, self.outstanding())
+    }
+
+    pub fn restart_timer<M: Reliable, O: Out<M>>(&mut self, now: Time, out: &mut O) {
+        self.since = now;
+        if self.una == self.sent {
+            return self.disarm(out);
+        }
+        let due = self.due();
+        if self.armed.is_none_or(|armed| due < armed) {
+            self.arm(due, out);
+        }
+    }
+
+    fn arm<M: Reliable, O: Out<M>>(&mut self, at: Time, out: &mut O) {
+        self.armed = Some(at);
+        out.arm(TimerKey::Retransmission, at);
+    }
+
+    fn disarm<M: Reliable, O: Out<M>>(&mut self, out: &mut O) {
+        if self.armed.take().is_some() {
+            out.disarm(TimerKey::Retransmission);
+        }
+    }
+
+    /// The retransmission timer went off. `waits`: the packet at `una` has not left since it was to be sent again.
+    #[must_use]
+    pub fn on_timer<M: Reliable, O: Out<M>>(&mut self, now: Time, waits: bool, out: &mut O) -> Expiry {
+        self.armed = None;
+        if self.una == self.sent {
+            return Expiry::Wait;
+        }
+        let due = self.due();
+        if now < due {
+            self.arm(due, out);
+            return Expiry::Wait;
+        }
+        if waits {
+            self.restart_timer(now, out);
+            return Expiry::Wait;
+        }
+        self.timeouts += 1;
+        let idle = self.messages.front().is_none_or(|message| message.dummy);
+        out.note(if idle { Note::IdleTimeout } else { Note::Timeout });
+        if self.timeouts > self.config.retry_count { Expiry::GiveUp } else { Expiry::GoBack }
+    }
+
+    /// Gives up on everything posted.
+    pub fn flush<M: Reliable, O: Out<M>>(&mut self, out: &mut O) {
+        self.messages.clear();
+        self.sending = 0;
+        (self.una, self.cursor, self.sent) = (self.posted, self.posted, self.posted);
+        self.disarm(out);
+    }
+    /// Panics if the module's invariants do not hold.
+    #[cfg(debug_assertions)]
+    fn check_invariants(&self) {
+        let ordered = self.una <= self.cursor && self.cursor <= self.sent && self.sent <= self.posted;
+        assert!(ordered, "places out of order: {self:?}");
+        let holds = |index: usize, place: u64| match self.messages.get(index) {
+            Some(message) => (message.first..message.end).contains(&place),
+            None => index == self.messages.len() && place == self.posted,
+        };
+        assert!(holds(0, self.una) && holds(self.sending, self.cursor), "messages and places differ: {self:?}");
+        let armed_in_time = self.una == self.sent || self.armed.is_some_and(|armed| armed <= self.due());
+        assert!(armed_in_time, "nothing guards what is outstanding: {self:?}");
+    }
+}
