@@ -19,8 +19,8 @@ use units::{Span, Time};
 
 use self::ticks::Ticks;
 use super::hystart::HyStart;
-use super::window::Window;
-use super::{Ack, CcConfig, Control, MAX_WINDOW, Pace};
+use super::window::{Window, Windowed};
+use super::{Ack, CcConfig, MAX_WINDOW};
 
 /// Segments per second cubed.
 const C: f64 = 0.4;
@@ -67,7 +67,7 @@ impl Cubic {
         }
     }
 
-    fn grow(&mut self, ack: &Ack) {
+    fn follow_curve(&mut self, ack: &Ack) {
         let window = &mut self.window;
         let acked = if window.in_slow_start() { window.slow_start(ack.delivered) } else { ack.delivered };
         if acked > 0 {
@@ -79,41 +79,36 @@ impl Cubic {
             window.avoid(acked, per);
         }
     }
+}
 
-    /// Ends the curve here; what the window falls to.
+impl Windowed for Cubic {
+    #[inline]
+    fn shared(&self) -> &Window {
+        &self.window
+    }
+
+    #[inline]
+    fn shared_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    #[inline]
+    fn grow(&mut self, ack: &Ack) {
+        self.watch_delay(ack);
+        if self.window.may_grow(ack) {
+            self.follow_curve(ack);
+        }
+        self.last_ack = ack.now;
+    }
+
+    /// Ends the curve here.
     fn reduction(&mut self) -> u64 {
         let size = self.window.size();
         self.curve.end(size);
         size * BETA / UNIT
     }
-}
 
-impl Control for Cubic {
-    #[inline]
-    fn on_ack(&mut self, ack: &Ack) {
-        self.watch_delay(ack);
-        if self.window.may_grow(ack) {
-            self.grow(ack);
-        }
-        self.last_ack = ack.now;
-    }
-
-    fn on_loss(&mut self, _now: Time, _flight: u64) {
-        if self.window.heeds_losses() {
-            let target = self.reduction();
-            self.window.enter_recovery(target);
-        } else {
-            self.window.prolong();
-        }
-    }
-
-    fn on_recovered(&mut self, _now: Time) {
-        self.window.recovered();
-    }
-
-    fn on_timeout(&mut self, now: Time, flight: u64) {
-        let target = self.window.heeds_losses().then(|| self.reduction());
-        self.window.enter_loss(target, flight);
+    fn after_timeout(&mut self, now: Time) {
         self.curve.forget();
         if let Some(ticks) = &mut self.ticks {
             ticks.forget();
@@ -121,35 +116,12 @@ impl Control for Cubic {
         self.hystart.reset(now);
     }
 
-    fn on_echo(&mut self, _now: Time, flight: u64) {
-        if self.window.heeds_marks() {
-            let target = self.reduction();
-            self.window.enter_cwr(target, flight);
-        }
+    fn after_undo(&mut self) {
+        self.curve.resume();
     }
 
-    fn undo(&mut self, _now: Time) {
-        if self.window.undo() {
-            self.curve.resume();
-        }
-    }
-
-    fn on_idle_restart(&mut self, now: Time) {
-        self.window.restart();
+    fn after_restart(&mut self, now: Time) {
         self.curve.skip(now.since(self.last_ack), now);
-    }
-
-    #[inline]
-    fn window(&self) -> u64 {
-        self.window.size()
-    }
-
-    fn threshold(&self) -> u64 {
-        self.window.threshold()
-    }
-
-    fn pacing(&self) -> Option<Pace> {
-        None
     }
 }
 
@@ -295,6 +267,7 @@ fn cube_root(cube: u128) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Control;
     use super::super::rounds::{MSS, Rounds, ack, config};
     use super::*;
 

@@ -12,10 +12,8 @@
 //!
 //! RFC 8257 §3.2, which marks the receiver echoes, is the connection's business.
 
-use units::Time;
-
-use super::window::Window;
-use super::{Ack, CcConfig, Control, Pace, reno};
+use super::window::{Window, Windowed};
+use super::{Ack, CcConfig, reno};
 
 /// α in 1024ths, and g = 2⁻⁴.
 const UNIT: u32 = 1_024;
@@ -67,9 +65,22 @@ impl Dctcp {
     }
 }
 
-impl Control for Dctcp {
+impl Windowed for Dctcp {
+    const LOSS_BEATS_MARK: bool = true;
+    const HEEDS_ECHOES: bool = false;
+
     #[inline]
-    fn on_ack(&mut self, ack: &Ack) {
+    fn shared(&self) -> &Window {
+        &self.window
+    }
+
+    #[inline]
+    fn shared_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    #[inline]
+    fn grow(&mut self, ack: &Ack) {
         self.count(ack);
         let may_grow = self.window.may_grow(ack);
         if ack.marked > 0 && self.window.heeds_marks() {
@@ -79,41 +90,9 @@ impl Control for Dctcp {
         }
     }
 
-    fn on_loss(&mut self, _now: Time, _flight: u64) {
-        self.window.enter_recovery(reno::half(&self.window));
-    }
-
-    fn on_recovered(&mut self, _now: Time) {
-        self.window.recovered();
-    }
-
-    fn on_timeout(&mut self, _now: Time, flight: u64) {
-        let target = self.window.heeds_losses().then(|| reno::half(&self.window));
-        self.window.enter_loss(target, flight);
-    }
-
-    /// Counted in [`Control::on_ack`].
-    fn on_echo(&mut self, _now: Time, _flight: u64) {}
-
-    fn undo(&mut self, _now: Time) {
-        self.window.undo();
-    }
-
-    fn on_idle_restart(&mut self, _now: Time) {
-        self.window.restart();
-    }
-
-    #[inline]
-    fn window(&self) -> u64 {
-        self.window.size()
-    }
-
-    fn threshold(&self) -> u64 {
-        self.window.threshold()
-    }
-
-    fn pacing(&self) -> Option<Pace> {
-        None
+    /// At a loss.
+    fn reduction(&mut self) -> u64 {
+        reno::half(&self.window)
     }
 }
 
@@ -121,6 +100,7 @@ impl Control for Dctcp {
 mod tests {
     use units::{Rate, Span};
 
+    use super::super::Control;
     use super::super::pipe::{Path, Pipe};
     use super::super::rounds::{MSS, Rounds, ack, config};
     use super::*;

@@ -1,9 +1,7 @@
 //! Reno: additive increase, halving at a loss. RFC 5681.
 
-use units::Time;
-
-use super::window::Window;
-use super::{Ack, CcConfig, Control, Pace};
+use super::window::{Window, Windowed};
+use super::{Ack, CcConfig};
 
 #[derive(Clone, Debug)]
 pub struct Reno {
@@ -29,56 +27,26 @@ pub(super) fn half(window: &Window) -> u64 {
     window.size() / 2
 }
 
-impl Control for Reno {
+impl Windowed for Reno {
     #[inline]
-    fn on_ack(&mut self, ack: &Ack) {
+    fn shared(&self) -> &Window {
+        &self.window
+    }
+
+    #[inline]
+    fn shared_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    #[inline]
+    fn grow(&mut self, ack: &Ack) {
         if self.window.may_grow(ack) {
             grow(&mut self.window, ack.delivered);
         }
     }
 
-    fn on_loss(&mut self, _now: Time, _flight: u64) {
-        if self.window.heeds_losses() {
-            self.window.enter_recovery(half(&self.window));
-        } else {
-            self.window.prolong();
-        }
-    }
-
-    fn on_recovered(&mut self, _now: Time) {
-        self.window.recovered();
-    }
-
-    fn on_timeout(&mut self, _now: Time, flight: u64) {
-        let target = self.window.heeds_losses().then(|| half(&self.window));
-        self.window.enter_loss(target, flight);
-    }
-
-    fn on_echo(&mut self, _now: Time, flight: u64) {
-        if self.window.heeds_marks() {
-            self.window.enter_cwr(half(&self.window), flight);
-        }
-    }
-
-    fn undo(&mut self, _now: Time) {
-        self.window.undo();
-    }
-
-    fn on_idle_restart(&mut self, _now: Time) {
-        self.window.restart();
-    }
-
-    #[inline]
-    fn window(&self) -> u64 {
-        self.window.size()
-    }
-
-    fn threshold(&self) -> u64 {
-        self.window.threshold()
-    }
-
-    fn pacing(&self) -> Option<Pace> {
-        None
+    fn reduction(&mut self) -> u64 {
+        half(&self.window)
     }
 }
 
@@ -86,6 +54,7 @@ impl Control for Reno {
 mod tests {
     use units::Span;
 
+    use super::super::Control;
     use super::super::rounds::{MSS, Rounds, ack, config};
     use super::*;
 

@@ -15,7 +15,84 @@
 //! flight. The window falls at once. To let the flight glide down to it over a round trip (RFC 6937) is the
 //! connection's business, in Recovery; in Cwr nothing leaves until the flight has fallen.
 
-use super::{Ack, CcConfig, MAX_MSS, MAX_WINDOW};
+use units::Time;
+
+use super::{Ack, CcConfig, Control, MAX_MSS, MAX_WINDOW, Pace};
+
+/// A control whose window is a [`Window`]: how that grows, and what it falls to.
+pub(super) trait Windowed {
+    /// Whether a loss reduces the window even while it is down for a mark.
+    const LOSS_BEATS_MARK: bool = false;
+    /// Whether ECN echoes reduce the window; otherwise marks are counted in [`Windowed::grow`].
+    const HEEDS_ECHOES: bool = true;
+
+    fn shared(&self) -> &Window;
+    fn shared_mut(&mut self) -> &mut Window;
+    /// What an acknowledgement makes of the window.
+    fn grow(&mut self, ack: &Ack);
+    /// What the window is to fall to; it does fall.
+    fn reduction(&mut self) -> u64;
+    fn after_timeout(&mut self, _now: Time) {}
+    fn after_undo(&mut self) {}
+    fn after_restart(&mut self, _now: Time) {}
+}
+
+impl<W: Windowed> Control for W {
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        self.grow(ack);
+    }
+
+    fn on_loss(&mut self, _now: Time, _flight: u64) {
+        if W::LOSS_BEATS_MARK || self.shared().heeds_losses() {
+            let target = self.reduction();
+            self.shared_mut().enter_recovery(target);
+        } else {
+            self.shared_mut().prolong();
+        }
+    }
+
+    fn on_recovered(&mut self, _now: Time) {
+        self.shared_mut().recovered();
+    }
+
+    fn on_timeout(&mut self, now: Time, flight: u64) {
+        let target = self.shared().heeds_losses().then(|| self.reduction());
+        self.shared_mut().enter_loss(target, flight);
+        self.after_timeout(now);
+    }
+
+    fn on_echo(&mut self, _now: Time, flight: u64) {
+        if W::HEEDS_ECHOES && self.shared().heeds_marks() {
+            let target = self.reduction();
+            self.shared_mut().enter_cwr(target, flight);
+        }
+    }
+
+    fn undo(&mut self, _now: Time) {
+        if self.shared_mut().undo() {
+            self.after_undo();
+        }
+    }
+
+    fn on_idle_restart(&mut self, now: Time) {
+        self.shared_mut().restart();
+        self.after_restart(now);
+    }
+
+    #[inline]
+    fn window(&self) -> u64 {
+        self.shared().size
+    }
+
+    fn threshold(&self) -> u64 {
+        self.shared().threshold
+    }
+
+    fn pacing(&self) -> Option<Pace> {
+        None
+    }
+}
 
 /// Linux's names for what the window is recovering from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +141,6 @@ impl Window {
 
     pub(super) fn size(&self) -> u64 {
         self.size
-    }
-
-    pub(super) fn threshold(&self) -> u64 {
-        self.threshold
     }
 
     pub(super) fn in_slow_start(&self) -> bool {
