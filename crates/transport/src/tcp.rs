@@ -26,7 +26,6 @@
 pub mod cc;
 mod config;
 mod connection;
-mod counters;
 mod delivery;
 mod pacer;
 mod prr;
@@ -42,7 +41,6 @@ mod timing;
 mod undo;
 
 pub use config::{Config, Profile, Reordering};
-pub use connection::{Command, Connection, Done, Note, Timer};
-pub use counters::{Cause, Counters};
+pub use connection::{Cause, Command, Connection, Done, Note, Timer};
 pub use segment::{MAX_SACKS, Sack, Segment};
 pub use sender::Phase;

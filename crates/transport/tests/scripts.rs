@@ -64,6 +64,8 @@ struct Script {
     /// The timestamp that left last.
     stamp: u32,
     pull_at: Option<Time>,
+    /// Reductions that turned out to be for nothing.
+    spurious: usize,
 }
 
 impl Script {
@@ -80,6 +82,7 @@ impl Script {
             left: VecDeque::new(),
             stamp: 0,
             pull_at: None,
+            spurious: 0,
         };
         for (number, line) in lines {
             script.line(line).unwrap_or_else(|why| panic!("line {}: {line}\n{why}", number + 1));
@@ -121,7 +124,7 @@ impl Script {
             "unsent" => connection.unsent().to_string(),
             "rto" => connection.rto().to_string(),
             "delivered" => connection.delivered().to_string(),
-            "spurious" => connection.counters().spurious.to_string(),
+            "spurious" => self.spurious.to_string(),
             "idle" => (connection.is_idle() && self.out.timers.is_empty()).to_string(),
             "phase" => match connection.phase() {
                 Phase::Open => "open".into(),
@@ -152,7 +155,7 @@ impl Script {
     }
 
     fn pull(&mut self) {
-        self.out.acts();
+        self.spurious += self.out.acts().iter().filter(|act| **act == Act::Note(Note::Undone)).count();
         self.pull_at = None;
         let mut more = false;
         loop {

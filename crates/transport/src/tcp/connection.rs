@@ -10,8 +10,7 @@ use wire::ip::Ecn;
 
 use super::cc::Controller;
 use super::config::Config;
-use super::counters::{Cause, Counters};
-use super::receiver::{Arrival, Receiver};
+use super::receiver::Receiver;
 use super::record::timestamp;
 use super::segment::Segment;
 use super::sender::{Next, Phase, Sender};
@@ -45,6 +44,17 @@ pub enum Done {
     Acknowledged(u64),
     /// All bytes below have arrived.
     Delivered(u64),
+}
+
+/// Why a segment was sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Later ones arrived (RACK).
+    Sack,
+    /// A tail-loss probe.
+    Probe,
+    /// The retransmission timer went off, or it had and this one is still missing.
+    Timeout,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,10 +133,6 @@ impl Connection {
         self.sender.control()
     }
 
-    pub fn counters(&self) -> &Counters {
-        &self.sender.counters
-    }
-
     /// All that was written is acknowledged, and no acknowledgement is owed.
     pub fn is_idle(&self) -> bool {
         self.sender.is_idle() && !self.receiver.owes_ack()
@@ -134,16 +140,7 @@ impl Connection {
 
     fn on_data<O: Out<Self>>(&mut self, now: Time, segment: &Segment, out: &mut O) {
         let before = self.receiver.delivered();
-        let arrival = self.receiver.on_data(now, segment, self.sender.rto(), self.sender.srtt(), out);
-        let counters = &mut self.sender.counters;
-        counters.segments_received += 1;
-        counters.segments_marked += u64::from(segment.ecn == Ecn::Experienced);
-        match arrival {
-            Arrival::InOrder | Arrival::Filling => {}
-            Arrival::OutOfOrder => counters.out_of_order += 1,
-            Arrival::Duplicate => counters.duplicates += 1,
-            Arrival::Outside => counters.invalid += 1,
-        }
+        self.receiver.on_data(now, segment, self.sender.rto(), self.sender.srtt(), out);
         if self.receiver.delivered() > before {
             out.complete(Done::Delivered(self.receiver.delivered()));
         }
@@ -159,7 +156,6 @@ impl Connection {
         let mut segment = Segment { timestamp: timestamp(now), ..Segment::default() };
         segment.seq = self.sender.sent();
         self.receiver.fill(now, &mut segment);
-        self.sender.counters.acks_sent += 1;
         out.transmit(WIRE, segment);
     }
 

@@ -22,7 +22,6 @@ use self::timers::LossTimer;
 use self::usage::Usage;
 use super::cc::{Algorithm, CcConfig, Control, Controller};
 use super::config::Config;
-use super::counters::Counters;
 use super::delivery::Delivery;
 use super::pacer::Pacer;
 use super::prr::Prr;
@@ -116,7 +115,6 @@ pub(super) struct Sender {
     tell_cwr: bool,
     idle_restart: bool,
     last_sent: Option<Time>,
-    pub counters: Counters,
 }
 
 impl Sender {
@@ -154,7 +152,6 @@ impl Sender {
             tell_cwr: false,
             idle_restart: config.idle_restart,
             last_sent: None,
-            counters: Counters::default(),
         }
     }
 

@@ -21,7 +21,6 @@ struct Before {
 impl Sender {
     pub fn on_ack<O: Out<Connection>>(&mut self, now: Time, segment: &Segment, out: &mut O) {
         if segment.ack > self.nxt {
-            self.counters.invalid += 1;
             return;
         }
         let before = self.before();
@@ -29,7 +28,6 @@ impl Sender {
         let dsack = !segment.sack.is_empty() && self.take_sacks(segment, &mut got);
         self.advance(segment, &mut got);
         if segment.ece && self.ecn != Ecn::Off {
-            self.counters.echoes += 1;
             self.heed_echo(now, before.flight);
         }
         if self.una == before.una && got.bytes == 0 && !dsack && self.probed.is_none() {

@@ -4,8 +4,7 @@ use machine::Out;
 use units::Time;
 
 use super::super::cc::Control;
-use super::super::connection::{Connection, Note};
-use super::super::counters::Cause;
+use super::super::connection::{Cause, Connection, Note};
 use super::super::record::timestamp;
 use super::{Ecn, Phase, Probed, Sender, Urgent};
 
@@ -113,7 +112,6 @@ impl Sender {
             undo.on_copy(timestamp(now));
         }
         self.on_resent(now, index == 0, out);
-        self.counters.on_retransmitted(cause, u64::from(len));
         out.note(Note::Retransmitted { cause, bytes: u32::from(len) });
         Outgoing { seq, len: u32::from(len), capable: self.ecn == Ecn::Dctcp, cwr: false }
     }
@@ -122,8 +120,6 @@ impl Sender {
     fn on_left(&mut self, now: Time, outgoing: &Outgoing) {
         let len = u64::from(outgoing.len);
         self.last_sent = Some(now);
-        self.counters.segments_sent += 1;
-        self.counters.bytes_sent += len;
         if let Some(pace) = self.control.pacing() {
             self.pacer.on_sent(now, len, pace, self.mss);
         }

@@ -36,7 +36,6 @@ impl Sender {
         self.undo = Some(Undo::new(self.una));
         self.probed = None;
         self.tell_cwr = true;
-        self.counters.recoveries += 1;
         out.note(Note::Reduced { pending: self.unsent() });
     }
 
@@ -83,7 +82,6 @@ impl Sender {
         self.undo = None;
         self.board.forget_losses();
         self.control.undo(now);
-        self.counters.spurious += 1;
         out.note(Note::Undone);
     }
 }

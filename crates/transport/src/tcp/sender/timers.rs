@@ -156,7 +156,6 @@ impl Sender {
     }
 
     fn time_out<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
-        self.counters.timeouts += 1;
         out.note(Note::Timeout);
         self.enter_loss(now);
         self.rtt.back_off();
@@ -171,7 +170,6 @@ impl Sender {
             self.wait_for_rto(now, out);
             return;
         };
-        self.counters.probes += 1;
         self.urgent = Some(probe);
         self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
         out.note(Note::Probe);
