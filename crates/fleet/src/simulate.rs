@@ -111,9 +111,27 @@ pub struct Outcome {
     pub until: Moment,
 }
 
-/// Runs until the end, or until `observe`, which sees the fabric after every event, breaks.
-pub fn simulate(setup: &Setup<'_>, mut observe: impl FnMut(&Sample) -> ControlFlow<()>) -> Outcome {
-    let mut year = Year::new(setup);
+/// Follows a simulation, link by link. A closure over samples is one, too.
+pub trait Observer {
+    /// An enabled link begins to corrupt, or its loss changes, and it has to stay.
+    fn corrupted(&mut self, _at: Moment, _link: LinkId, _loss: f64) {}
+    /// A corrupting link goes for repair.
+    fn disabled(&mut self, _at: Moment, _link: LinkId) {}
+    /// A link comes back from repair.
+    fn enabled(&mut self, _at: Moment, _link: LinkId) {}
+    /// The fabric after an event; breaks to end the simulation.
+    fn sampled(&mut self, sample: &Sample) -> ControlFlow<()>;
+}
+
+impl<F: FnMut(&Sample) -> ControlFlow<()>> Observer for F {
+    fn sampled(&mut self, sample: &Sample) -> ControlFlow<()> {
+        self(sample)
+    }
+}
+
+/// Runs until the end, or until the observer breaks.
+pub fn simulate(setup: &Setup<'_>, observer: impl Observer) -> Outcome {
+    let mut year = Year::new(setup, observer);
     let mut upcoming = setup.trace.iter().take_while(|corruption| corruption.at < setup.until).peekable();
     loop {
         let repair = year.repairs.peek().map(|Reverse((at, ..))| *at).filter(|at| *at < setup.until);
@@ -125,7 +143,7 @@ pub fn simulate(setup: &Setup<'_>, mut observe: impl FnMut(&Sample) -> ControlFl
             (None, None) => break,
         };
         if let Some(sample) = happened
-            && observe(&sample).is_break()
+            && year.observer.sampled(&sample).is_break()
         {
             return year.end(sample.at);
         }
@@ -133,8 +151,9 @@ pub fn simulate(setup: &Setup<'_>, mut observe: impl FnMut(&Sample) -> ControlFl
     year.end(setup.until)
 }
 
-struct Year<'a> {
+struct Year<'a, O> {
     setup: &'a Setup<'a>,
+    observer: O,
     ledger: Ledger<'a>,
     /// When each disabled link comes back; numbered, so that two at the same moment have an order.
     repairs: BinaryHeap<Reverse<(Moment, u64, LinkId)>>,
@@ -147,8 +166,8 @@ struct Year<'a> {
     capacity_hours: f64,
 }
 
-impl<'a> Year<'a> {
-    fn new(setup: &'a Setup<'a>) -> Self {
+impl<'a, O: Observer> Year<'a, O> {
+    fn new(setup: &'a Setup<'a>, observer: O) -> Self {
         let ledger = Ledger::new(setup.fabric, setup.terms);
         let totals = ledger.totals();
         let outcome = Outcome {
@@ -171,6 +190,7 @@ impl<'a> Year<'a> {
         };
         Self {
             setup,
+            observer,
             ledger,
             repairs: BinaryHeap::new(),
             duration: vec![Duration::ZERO; setup.fabric.links().len()],
@@ -197,6 +217,7 @@ impl<'a> Year<'a> {
             let protected = self.setup.policy.protects() && self.is_capable(link);
             let protection = protected.then(|| self.setup.protection.protect(corruption.loss));
             self.ledger.corrupt(link, corruption.loss, protection);
+            self.observer.corrupted(corruption.at, link, corruption.loss);
         }
         Some(self.sample(corruption.at, Happened::Corrupted, link))
     }
@@ -205,6 +226,7 @@ impl<'a> Year<'a> {
         let Reverse((at, _, link)) = self.repairs.pop()?;
         self.pass(at);
         self.ledger.repair(link);
+        self.observer.enabled(at, link);
         let candidates = self.ledger.candidates(self.setup.fabric.link(link).segment);
         if !candidates.is_empty() {
             self.outcome.optimizer_runs += 1;
@@ -222,6 +244,7 @@ impl<'a> Year<'a> {
 
     fn send_for_repair(&mut self, now: Moment, link: LinkId) {
         self.ledger.disable(link);
+        self.observer.disabled(now, link);
         let back = now.after(self.duration[link.index()]);
         self.repairs.push(Reverse((back, self.scheduled, link)));
         self.scheduled += 1;

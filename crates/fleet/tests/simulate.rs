@@ -102,7 +102,7 @@ fn year(fabric: &Fabric, policy: Policy, share: f64, seed: u64) -> (Outcome, Vec
     let table = Table::measured();
     let setup = Setup { fabric, trace: &trace, until, policy, terms: terms(share), protection: &table, capable: None };
     let mut samples = Vec::new();
-    let outcome = simulate(&setup, |sample| {
+    let outcome = simulate(&setup, |sample: &Sample| {
         samples.push(*sample);
         ControlFlow::Continue(())
     });
@@ -181,7 +181,7 @@ fn a_link_that_had_to_stay_goes_when_another_comes_back() {
         capable: None,
     };
     let mut seen = Vec::new();
-    let outcome = simulate(&setup, |sample| {
+    let outcome = simulate(&setup, |sample: &Sample| {
         let totals = sample.totals;
         seen.push((sample.at.as_hours(), sample.happened, totals.disabled, totals.protected, totals.least_paths));
         ControlFlow::Continue(())
@@ -198,9 +198,9 @@ fn a_link_that_had_to_stay_goes_when_another_comes_back() {
     assert_eq!((outcome.events, outcome.kept_corrupting, outcome.optimizer_runs), (4, 1, 1));
 
     let only_spines: Vec<bool> = (0..fabric.switches().len()).map(|i| fabric.is_top(SwitchId(i as u32))).collect();
-    let outcome = simulate(&Setup { capable: Some(&only_spines), ..setup }, |_| ControlFlow::Continue(()));
+    let outcome = simulate(&Setup { capable: Some(&only_spines), ..setup }, |_: &Sample| ControlFlow::Continue(()));
     assert_eq!((outcome.protected_max, outcome.corrupting_max), (0, 1), "a link needs both its ends to be protected");
 
-    let outcome = simulate(&setup, |_| ControlFlow::Break(()));
+    let outcome = simulate(&setup, |_: &Sample| ControlFlow::Break(()));
     assert_eq!((outcome.events, outcome.until), (1, hours(1.0)), "stopped when told to");
 }

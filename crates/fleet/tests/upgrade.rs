@@ -7,7 +7,7 @@ use fleet::fabric::Facebook;
 use fleet::ledger::Terms;
 use fleet::paths::Constraint;
 use fleet::protection::Table;
-use fleet::simulate::{Policy, Setup, simulate};
+use fleet::simulate::{Policy, Sample, Setup, simulate};
 use fleet::trace::{Corruption, Model};
 use fleet::upgrade::{Curve, Exposure, Order, capable, curve};
 use fleet::{Fabric, SwitchId};
@@ -65,7 +65,7 @@ fn the_sum_over_links_is_what_a_simulation_of_that_deployment_finds() {
         {
             let switches = order.switches(&year.fabric, &exposure, 1).unwrap();
             let capable = capable(&year.fabric, &switches, upgraded);
-            let outcome = simulate(&year.setup(Some(&capable)), |_| ControlFlow::Continue(()));
+            let outcome = simulate(&year.setup(Some(&capable)), |_: &Sample| ControlFlow::Continue(()));
             let sum = exposure.mean_penalty(&year.fabric, &capable);
             assert!(outcome.mean_penalty > 0.0);
             assert!((sum / outcome.mean_penalty - 1.0).abs() < 1e-9, "{order}: {sum} {}", outcome.mean_penalty);

@@ -13,7 +13,7 @@ use fleet::ledger::Terms;
 use fleet::paths::{Constraint, Paths};
 use fleet::plan;
 use fleet::protection::Table as Protections;
-use fleet::simulate::{Policy, Setup, simulate};
+use fleet::simulate::{Policy, Sample, Setup, simulate};
 use fleet::trace::{Corruption, Model};
 use fleet::watch::{PROMPT, Watcher, repaired};
 use fleet::{Fabric, LinkId};
@@ -127,7 +127,7 @@ fn year(setup: &Setup<'_>, rounds: u32, stop: &AtomicBool) -> Option<Year> {
     let mut last = None;
     for _ in 0..rounds {
         let begun = now();
-        let outcome = simulate(setup, |_| match stop.load(Ordering::Relaxed) {
+        let outcome = simulate(setup, |_: &Sample| match stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         });

@@ -214,7 +214,7 @@ impl Common<'_> {
         /// Events between two looks at the clock.
         const LOOK: u64 = 256;
         let mut events: u64 = 0;
-        simulate(setup, |sample| {
+        simulate(setup, |sample: &Sample| {
             if self.args.out.is_some() {
                 samples.push(*sample);
             }

@@ -5,12 +5,9 @@ use std::ops::ControlFlow;
 
 use units::Moment;
 
-use crate::corropt::{self, BUDGET};
 use crate::fabric::{Fabric, LinkId};
-use crate::ledger::{Ledger, State};
 use crate::protection::Protect;
-use crate::simulate::{Happened, Policy, Sample, Setup, simulate};
-use crate::trace::Corruption;
+use crate::simulate::{Observer, Policy, Sample, Setup, simulate};
 
 /// By link, its loss added up over the hours in which it corrupted and was in service: as it is, and under protection.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,17 +25,12 @@ impl Exposure {
     }
 
     /// Simulates the trace of `setup` under CorrOpt; what it says of policy and capable switches does not matter. `None`
-    /// if `go_on`, which is told the time now and then, ends it.
-    pub fn record(setup: &Setup<'_>, mut go_on: impl FnMut(Moment) -> bool) -> Option<Self> {
+    /// if `go_on`, which gets the time of every event, ends it.
+    pub fn record(setup: &Setup<'_>, go_on: impl FnMut(Moment) -> bool) -> Option<Self> {
         let setup = Setup { policy: Policy::CorrOpt, capable: None, ..*setup };
-        let mut mirror = Mirror::new(&setup);
-        let mut ended = false;
-        simulate(&setup, |sample| {
-            mirror.see(sample);
-            ended = !go_on(sample.at);
-            if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        (!ended).then(|| mirror.end(setup.until))
+        let mut recorder = Recorder::new(&setup, go_on);
+        simulate(&setup, &mut recorder);
+        recorder.end(setup.until)
     }
 
     /// Further years of the same fabric.
@@ -74,69 +66,56 @@ impl Exposure {
     }
 }
 
-/// Takes the decisions of a simulation along with it, because they are made link by link and a sample has only totals.
-struct Mirror<'a> {
-    ledger: Ledger<'a>,
-    upcoming: std::slice::Iter<'a, Corruption>,
+/// Adds up exposure while a simulation runs.
+struct Recorder<'a, G> {
     protection: &'a dyn Protect,
-    /// When each link that is corrupting began to lose as much as it does.
-    since: Vec<Moment>,
+    /// By link, since when it has lost as much as it does, if it corrupts and is in service.
+    losing: Vec<Option<(Moment, f64)>>,
     exposure: Exposure,
+    go_on: G,
+    ended: bool,
 }
 
-impl<'a> Mirror<'a> {
-    fn new(setup: &Setup<'a>) -> Self {
+impl<'a, G> Recorder<'a, G> {
+    fn new(setup: &Setup<'a>, go_on: G) -> Self {
         let links = setup.fabric.links().len();
         Self {
-            ledger: Ledger::new(setup.fabric, setup.terms),
-            upcoming: setup.trace.iter(),
             protection: setup.protection,
-            since: vec![Moment::ZERO; links],
+            losing: vec![None; links],
             exposure: Exposure { bare: vec![0.0; links], guarded: vec![0.0; links], hours: 0.0 },
+            go_on,
+            ended: false,
         }
-    }
-
-    fn see(&mut self, sample: &Sample) {
-        let Sample { at, link, .. } = *sample;
-        match sample.happened {
-            Happened::Corrupted => {
-                let corruption = self.upcoming.find(|corruption| (corruption.at, corruption.link) == (at, link));
-                let loss = corruption.expect("every corruption that happens is in the trace").loss;
-                self.account(at, link);
-                if self.ledger.paths_mut().can_disable(link) {
-                    self.ledger.disable(link);
-                } else {
-                    self.ledger.corrupt(link, loss, None);
-                    self.since[link.index()] = at;
-                }
-            }
-            Happened::Repaired => {
-                self.ledger.repair(link);
-                let candidates = self.ledger.candidates(self.ledger.fabric().link(link).segment);
-                if !candidates.is_empty() {
-                    for gone in corropt::choose(self.ledger.paths_mut(), &candidates, BUDGET).links {
-                        self.account(at, gone);
-                        self.ledger.disable(gone);
-                    }
-                }
-            }
-        }
-        assert_eq!(self.ledger.totals().disabled, sample.totals.disabled, "the mirror is not what it mirrors");
     }
 
     /// What a link has cost up to `now`.
-    fn account(&mut self, now: Moment, link: LinkId) {
-        if let State::Corrupting { loss, .. } = self.ledger.state(link) {
-            let hours = now.since(self.since[link.index()]).as_secs_f64() / 3_600.0;
-            self.exposure.bare[link.index()] += loss * hours;
-            self.exposure.guarded[link.index()] += self.protection.protect(loss).loss * hours;
+    fn settle(&mut self, now: Moment, link: usize) {
+        if let Some((since, loss)) = self.losing[link].take() {
+            let hours = now.since(since).as_secs_f64() / 3_600.0;
+            self.exposure.bare[link] += loss * hours;
+            self.exposure.guarded[link] += self.protection.protect(loss).loss * hours;
         }
     }
 
-    fn end(mut self, until: Moment) -> Exposure {
-        for link in (0..self.since.len() as u32).map(LinkId) {
-            self.account(until, link);
-        }
-        Exposure { hours: until.as_hours(), ..self.exposure }
+    /// `None` if it was ended early.
+    fn end(mut self, until: Moment) -> Option<Exposure> {
+        (0..self.losing.len()).for_each(|link| self.settle(until, link));
+        (!self.ended).then(|| Exposure { hours: until.as_hours(), ..self.exposure })
+    }
+}
+
+impl<G: FnMut(Moment) -> bool> Observer for &mut Recorder<'_, G> {
+    fn corrupted(&mut self, at: Moment, link: LinkId, loss: f64) {
+        self.settle(at, link.index());
+        self.losing[link.index()] = Some((at, loss));
+    }
+
+    fn disabled(&mut self, at: Moment, link: LinkId) {
+        self.settle(at, link.index());
+    }
+
+    fn sampled(&mut self, sample: &Sample) -> ControlFlow<()> {
+        self.ended = !(self.go_on)(sample.at);
+        if self.ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -55,7 +55,7 @@ impl Years {
         let run = |policy, protection: &dyn Protect| {
             let setup = Setup { fabric, trace, until, policy, terms, protection, capable: None };
             let (mut samples, mut seen) = (Vec::new(), 0u64);
-            let outcome = simulate(&setup, |sample| {
+            let outcome = simulate(&setup, |sample: &Sample| {
                 if closely {
                     samples.push(*sample);
                 }
