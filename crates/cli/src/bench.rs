@@ -1,5 +1,12 @@
 //! `hitless bench`: what protection costs and gains on this machine.
 
+mod busy;
+mod fleet;
+mod melo;
+pub mod memory;
+mod radar;
+mod sim;
+
 use std::sync::atomic::Ordering;
 
 use lab::bench::{Plan, Results};
@@ -7,21 +14,17 @@ use linux::net::become_root_of_own_namespaces;
 use report::table::{Align, Table};
 
 use crate::args::{BenchArgs, BenchCommand};
-use crate::bench_busy;
-use crate::bench_melo;
-use crate::bench_radar;
-use crate::bench_sim;
 use crate::demo::{check_seconds, parse_rate, us};
 use crate::output::{Done, Failure, print, say};
-use crate::watch::stop_on_ctrl_c;
+use crate::terminal::stop_on_ctrl_c;
 
 pub fn run(args: &BenchArgs, json: bool) -> Done {
     match &args.what {
-        Some(BenchCommand::Busy(args)) => return bench_busy::run(args, json),
-        Some(BenchCommand::Sim(args)) => return bench_sim::run(args, json),
-        Some(BenchCommand::Fleet(args)) => return crate::fleet::bench::run(args, json),
-        Some(BenchCommand::Melo(args)) => return bench_melo::run(args, json),
-        Some(BenchCommand::Radar(args)) => return bench_radar::run(args, json),
+        Some(BenchCommand::Busy(args)) => return busy::run(args, json),
+        Some(BenchCommand::Sim(args)) => return sim::run(args, json),
+        Some(BenchCommand::Fleet(args)) => return fleet::run(args, json),
+        Some(BenchCommand::Melo(args)) => return melo::run(args, json),
+        Some(BenchCommand::Radar(args)) => return radar::run(args, json),
         None => {}
     }
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));

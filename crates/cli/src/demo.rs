@@ -16,7 +16,7 @@ use units::{Prob, Rate};
 
 use crate::args::DemoArgs;
 use crate::output::{Done, Failure, print, say};
-use crate::watch::stop_on_ctrl_c;
+use crate::terminal::stop_on_ctrl_c;
 
 pub fn run(args: &DemoArgs, json: bool) -> Done {
     let plan = plan(args)?;

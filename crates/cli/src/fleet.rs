@@ -1,6 +1,5 @@
 //! `hitless fleet`: a year of it, a plan for now, the loop, and which switches to upgrade first.
 
-pub mod bench;
 mod plan;
 mod repaired;
 mod series;
@@ -38,9 +37,9 @@ pub fn run(command: &FleetCommand, json: bool) -> Done {
 
 const PODS: u32 = 261;
 /// As the paper's switches have.
-const PORTS_PER_PIPE: u32 = 16;
+pub const PORTS_PER_PIPE: u32 = 16;
 /// Longer than anybody plans for.
-const MOST_DAYS: f64 = 36_525.0;
+pub const MOST_DAYS: f64 = 36_525.0;
 
 fn fabric(args: &FabricArgs) -> Result<Fabric, Failure> {
     let usage = |option: &str, error: &dyn std::fmt::Display| Failure::Usage(format!("{option}: {error}"));
@@ -70,7 +69,7 @@ fn year(args: &YearArgs) -> Result<(Model, Moment), Failure> {
     Ok((model, Moment::from_hours(args.days * 24.0)))
 }
 
-fn terms<'a>(constraint: Constraint, protection: &'a dyn Protect, capable: Option<&'a [bool]>) -> Terms<'a> {
+pub fn terms<'a>(constraint: Constraint, protection: &'a dyn Protect, capable: Option<&'a [bool]>) -> Terms<'a> {
     let ledger = ledger::Terms { constraint, healthy_loss: 0.0, ports_per_pipe: PORTS_PER_PIPE };
     Terms { ledger, protection, capable, budget: BUDGET }
 }

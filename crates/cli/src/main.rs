@@ -5,33 +5,24 @@
 
 mod args;
 mod bench;
-mod bench_busy;
-mod bench_melo;
-mod bench_radar;
-mod bench_sim;
-mod broken;
-mod compare;
 mod copies;
 mod demo;
 mod fleet;
 mod link;
-mod memory;
 mod model;
 mod monitor;
 mod output;
 mod radar;
 mod reproduce;
 mod shell;
-mod sim_check;
-mod sim_link;
-mod sim_run;
+mod sim;
 mod soak;
-mod watch;
-mod wire_between;
+mod terminal;
+mod wire;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command, SimCommand};
+use args::{Cli, Command};
 use clap::Parser;
 use output::Failure;
 
@@ -50,13 +41,10 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Radar(command) => radar::run(command, cli.json),
-        Command::Wire(args) => wire_between::run(args, cli.json),
+        Command::Wire(args) => wire::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),
         Command::Model(command) => model::run(command, cli.json),
-        Command::Sim(SimCommand::Link(args)) => sim_link::run(args, cli.json),
-        Command::Sim(SimCommand::Run(args)) => sim_run::run(args, cli.json),
-        Command::Sim(SimCommand::Check(args)) => sim_check::run(args, cli.json),
-        Command::Sim(SimCommand::Compare(args)) => compare::run(args, cli.json),
+        Command::Sim(command) => sim::run(command, cli.json),
         Command::Fleet(command) => fleet::run(command, cli.json),
         Command::Reproduce(args) => reproduce::run(args, cli.json),
         Command::Completions { shell } => shell::completions(*shell, cli.json),

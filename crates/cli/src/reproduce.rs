@@ -8,7 +8,7 @@ use report::paper::{About, Claims, Effort, PAPERS, Paper};
 
 use crate::args::{ReproduceArgs, ScaleArg};
 use crate::output::{Done, Failure, print};
-use crate::watch::{Terminal, jobs};
+use crate::terminal::{Terminal, jobs};
 
 pub fn run(args: &ReproduceArgs, json: bool) -> Done {
     let claims = claims(&args.what)?;

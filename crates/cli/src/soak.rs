@@ -13,9 +13,9 @@ use linux::net::{Standing, become_root_of_own_namespaces};
 use report::table::{Align, Table, thousands};
 
 use crate::args::SoakArgs;
-use crate::broken;
 use crate::demo::us;
 use crate::output::{Done, Failure, print, say};
+use crate::wire::corruption;
 
 pub fn run(args: &SoakArgs, json: bool) -> Done {
     if args.faults {
@@ -59,7 +59,7 @@ fn plan(args: &SoakArgs) -> Result<Plan, Failure> {
     if args.loss.get() > 0.1 {
         return Err(Failure::Usage(format!("--loss {}: expected at most 0.1, or nothing gets through", args.loss)));
     }
-    broken::model(args.loss, Some(args.burst), None)?;
+    corruption::model(args.loss, Some(args.burst), None)?;
     Ok(Plan {
         duration,
         loss: args.loss,

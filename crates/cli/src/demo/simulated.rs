@@ -15,7 +15,7 @@ use sim::workload::{Flow, Flows, Series, Workload};
 use transport::tcp::{self, Profile};
 use units::{Prob, Rate, Span, Time};
 
-use crate::watch::Stopper;
+use crate::terminal::Stopper;
 
 /// Bytes of a request and of its answer.
 const REQUEST: u64 = 64;

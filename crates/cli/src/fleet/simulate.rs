@@ -22,7 +22,7 @@ use units::Moment;
 use super::series::{self, Format};
 use crate::args::{PolicyArg, SimulateArgs};
 use crate::output::{Done, Failure, print};
-use crate::watch::{Terminal, jobs, now};
+use crate::terminal::{Terminal, jobs, now};
 
 /// One year.
 #[derive(Debug, Serialize)]
@@ -262,7 +262,7 @@ impl Common<'_> {
             optimizer_stopped: outcome.optimizer_stopped,
             optimizer_missed: outcome.optimizer_missed,
             wall_seconds,
-            peak_rss_bytes: crate::memory::peak(),
+            peak_rss_bytes: crate::bench::memory::peak(),
         }
     }
 }

@@ -14,7 +14,7 @@ use sim::link::Watch;
 
 use crate::args::UpgradeArgs;
 use crate::output::{Done, Failure, print};
-use crate::watch::{Terminal, jobs};
+use crate::terminal::{Terminal, jobs};
 
 /// From no switch to all of them.
 const STEPS: usize = 10;

@@ -17,7 +17,7 @@ use units::Moment;
 
 use crate::args::FleetWatchArgs;
 use crate::output::{Done, Failure, say};
-use crate::watch::stop_on_ctrl_c;
+use crate::terminal::stop_on_ctrl_c;
 
 /// How long to wait for messages before looking at the keyboard.
 const PATIENCE: Duration = Duration::from_millis(100);

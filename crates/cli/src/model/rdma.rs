@@ -18,7 +18,7 @@ use units::{Bytes, Prob, Span};
 use super::describe;
 use crate::args::RdmaArgs;
 use crate::output::{Done, Failure, print};
-use crate::watch::{Terminal, jobs};
+use crate::terminal::{Terminal, jobs};
 
 /// Sizes that stand for a distribution where its means are not enough.
 const SAMPLES: u32 = 512;

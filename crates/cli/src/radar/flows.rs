@@ -56,7 +56,7 @@ pub fn run(args: &FlowsArgs, json: bool) -> Done {
 fn from_capture(path: &Path, slots: &mut Slots, told: &mut Told) -> Done {
     let wrong = |error: CaptureError| Failure::Usage(format!("{}: {error}", path.display()));
     let file = File::open(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-    let stop = crate::watch::stop_on_ctrl_c();
+    let stop = crate::terminal::stop_on_ctrl_c();
     let mut reader = Reader::new(file).map_err(wrong)?;
     loop {
         let record = match reader.next() {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::watch::{now, stop_on_ctrl_c};
+use crate::terminal::{now, stop_on_ctrl_c};
 
 const SILENT_FOR: Duration = Duration::from_secs(2);
 

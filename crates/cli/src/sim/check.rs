@@ -19,7 +19,7 @@ use units::{Prob, Rate, Span, Time};
 use crate::args::SimCheckArgs;
 use crate::demo::us;
 use crate::output::{Done, Failure, print, say};
-use crate::watch::{Stopper, stop_on_ctrl_c};
+use crate::terminal::{Stopper, stop_on_ctrl_c};
 
 /// One wire and one congestion control, in reality and simulated.
 #[derive(Debug, Serialize)]

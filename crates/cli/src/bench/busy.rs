@@ -9,7 +9,7 @@ use report::table::{Align, Table, thousands};
 use crate::args::BenchBusyArgs;
 use crate::demo::check_seconds;
 use crate::output::{Done, Failure, print, say};
-use crate::watch::stop_on_ctrl_c;
+use crate::terminal::stop_on_ctrl_c;
 
 pub fn run(args: &BenchBusyArgs, json: bool) -> Done {
     let program = std::env::current_exe().map_err(|error| Failure::Outside(format!("find this program: {error}")))?;

@@ -6,9 +6,9 @@ use sim::link::{Config, Load, Mode, Profile, Sizes};
 use wire::Seq;
 
 use crate::args::{LinkArgs, ModeArg, ProfileArg, ReorderArg};
-use crate::broken;
 use crate::output::{Done, Failure, print};
-use crate::watch::Terminal;
+use crate::terminal::Terminal;
+use crate::wire::corruption;
 
 pub fn run(args: &LinkArgs, json: bool) -> Done {
     let config = config(args)?;
@@ -76,10 +76,10 @@ fn config(args: &LinkArgs) -> Result<Config, Failure> {
 
 fn schedules(args: &LinkArgs) -> Result<(Schedule, Schedule), Failure> {
     if let Some(path) = &args.faults {
-        let file = broken::file(path)?;
+        let file = corruption::file(path)?;
         return Ok((file.forward, file.reverse));
     }
-    let forward = broken::model(args.loss, args.burst, args.bit_errors)?;
+    let forward = corruption::model(args.loss, args.burst, args.bit_errors)?;
     let reverse = if args.reverse_loss.is_zero() {
         Schedule::default()
     } else {

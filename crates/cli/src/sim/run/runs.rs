@@ -10,7 +10,7 @@ use sim::scenario::Point;
 use units::{Span, Time};
 
 use crate::output::Failure;
-use crate::watch::Terminal;
+use crate::terminal::Terminal;
 
 /// One point with one seed.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use transport::roce::melo::bench::Arrivals;
 
 use crate::args::BenchMeloArgs;
 use crate::output::{Done, Failure, print};
-use crate::watch::{now, stop_on_ctrl_c};
+use crate::terminal::{now, stop_on_ctrl_c};
 
 const TARGET_NS: f64 = 20.0;
 /// Of so many packets one is lost; of none, none.

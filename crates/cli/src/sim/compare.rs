@@ -4,7 +4,7 @@ use report::compare;
 
 use crate::args::CompareArgs;
 use crate::output::{Done, Failure, print};
-use crate::watch::{Terminal, jobs};
+use crate::terminal::{Terminal, jobs};
 
 pub fn run(args: &CompareArgs, json: bool) -> Done {
     if let Some(loss) = args.losses.iter().find(|loss| loss.get() < 1e-9 || loss.get() > 0.5) {

@@ -15,10 +15,10 @@ use radar::signature::{Fields, Signature};
 use report::table::{Align, Table, thousands};
 use serde::Serialize;
 
+use super::memory;
 use crate::args::BenchRadarArgs;
-use crate::memory;
 use crate::output::{Done, Failure, print};
-use crate::watch::{now, stop_on_ctrl_c};
+use crate::terminal::{now, stop_on_ctrl_c};
 use captures::{Captures, frame};
 
 /// Signatures that are put in over and over: as many as stay in a cache.

@@ -16,7 +16,7 @@ use sim::scenario::{Config, Point, Scenario};
 
 use crate::args::RunArgs;
 use crate::output::{Done, Failure, print};
-use crate::watch::{Terminal, jobs};
+use crate::terminal::{Terminal, jobs};
 use runs::{Run, Runs};
 
 /// A scenario is written by hand; anything longer is not one.

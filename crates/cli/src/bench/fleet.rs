@@ -22,8 +22,9 @@ use serde::Serialize;
 use units::Moment;
 
 use crate::args::BenchFleetArgs;
+use crate::fleet::{MOST_DAYS, PORTS_PER_PIPE, terms};
 use crate::output::{Done, Failure, print, say};
-use crate::watch::{now, stop_on_ctrl_c};
+use crate::terminal::{now, stop_on_ctrl_c};
 
 const CONSTRAINTS: [f64; 2] = [0.5, 0.75];
 const POLICIES: [Policy; 2] = [Policy::CorrOpt, Policy::CorrOptGuard];
@@ -73,12 +74,8 @@ struct Replan {
 }
 
 pub fn run(args: &BenchFleetArgs, json: bool) -> Done {
-    if !(args.days > 0.0 && args.days <= super::MOST_DAYS) {
-        return Err(Failure::Usage(format!(
-            "--days {}: expected more than 0, at most {}",
-            args.days,
-            super::MOST_DAYS
-        )));
+    if !(args.days > 0.0 && args.days <= MOST_DAYS) {
+        return Err(Failure::Usage(format!("--days {}: expected more than 0, at most {}", args.days, MOST_DAYS)));
     }
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let fabric = Fabric::facebook(&Facebook::pods(args.pods)).map_err(|error| usage(&error))?;
@@ -96,12 +93,12 @@ pub fn run(args: &BenchFleetArgs, json: bool) -> Done {
     let protections = Protections::measured();
     for (share, policy) in CONSTRAINTS.into_iter().flat_map(|share| POLICIES.map(|policy| (share, policy))) {
         say(&format!("a year at {} % under {policy}", share * 100.0));
-        let terms = Terms { constraint: constraint(share), healthy_loss: 1e-18, ports_per_pipe: super::PORTS_PER_PIPE };
+        let terms = Terms { constraint: constraint(share), healthy_loss: 1e-18, ports_per_pipe: PORTS_PER_PIPE };
         let setup =
             Setup { fabric: &fabric, trace: &trace, until, policy, terms, protection: &protections, capable: None };
         answer.years.extend(year(&setup, args.rounds, &stop));
     }
-    answer.peak_rss_bytes = crate::memory::peak();
+    answer.peak_rss_bytes = crate::bench::memory::peak();
     for share in CONSTRAINTS {
         say(&format!("events one by one at {} %", share * 100.0));
         answer.replans.extend(replans(&fabric, &trace, share, &stop));
@@ -179,7 +176,7 @@ fn checks(fabric: &Fabric) -> Vec<Check> {
 /// Every corruption and repair of some weeks as messages to a watcher that acts. `None` if it was called off.
 fn replans(fabric: &Fabric, trace: &[Corruption], share: f64, stop: &AtomicBool) -> Option<Replan> {
     let protections = Protections::measured();
-    let terms = plan::Terms { budget: PROMPT, ..super::terms(constraint(share), &protections, None) };
+    let terms = plan::Terms { budget: PROMPT, ..terms(constraint(share), &protections, None) };
     let mut watcher = Watcher::acting(fabric, terms, 1);
     let mut repairs: BinaryHeap<Reverse<(Moment, LinkId)>> = BinaryHeap::new();
     let (mut times, mut unsure) = (Vec::new(), 0);
@@ -214,7 +211,7 @@ fn replans(fabric: &Fabric, trace: &[Corruption], share: f64, stop: &AtomicBool)
 /// Every link of a pod begins to corrupt, and none may go. `None` if it was called off.
 fn storm(fabric: &Fabric, share: f64, stop: &AtomicBool) -> Option<Replan> {
     let protections = Protections::measured();
-    let terms = plan::Terms { budget: PROMPT, ..super::terms(constraint(share), &protections, None) };
+    let terms = plan::Terms { budget: PROMPT, ..terms(constraint(share), &protections, None) };
     let mut watcher = Watcher::new(fabric, terms);
     let mut random = Random::new(1, 0);
     let mut links: Vec<LinkId> = fabric.segments()[0].links.clone().map(LinkId).collect();

@@ -8,10 +8,10 @@ use sim::bench::{CASES, Case};
 use sim::link::Watch;
 use sim::net::Outcome;
 
+use super::memory;
 use crate::args::BenchSimArgs;
-use crate::memory;
 use crate::output::{Done, Failure, print, say};
-use crate::watch::{Stopper, now, stop_on_ctrl_c};
+use crate::terminal::{Stopper, now, stop_on_ctrl_c};
 
 /// Part of the traffic that is next to none.
 const IDLE: u64 = 1_000;

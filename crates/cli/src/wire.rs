@@ -1,5 +1,7 @@
 //! `hitless wire`: a corrupting wire between two interfaces, or a switch that repeats.
 
+pub mod corruption;
+
 use std::io::PipeReader;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -17,7 +19,6 @@ use transport::roce::repeat;
 use units::Prob;
 
 use crate::args::WireArgs;
-use crate::broken;
 use crate::output::{Done, Failure, print, say};
 
 /// What the wire did, by direction.
@@ -96,12 +97,12 @@ fn take_up_dead_wire(netlink: &Netlink, ends: &[Link; 2]) -> Result<(), Failure>
 fn lanes(args: &WireArgs) -> Result<[Lane; 2], Failure> {
     let (forward, reverse) = match &args.faults {
         Some(path) => {
-            let file = broken::file(path)?;
+            let file = corruption::file(path)?;
             (file.forward, file.reverse)
         }
         None => {
             let back = args.reverse_loss.unwrap_or(args.loss);
-            let model = |loss: Prob| broken::model(loss, args.burst, args.bit_errors).map(Schedule::always);
+            let model = |loss: Prob| corruption::model(loss, args.burst, args.bit_errors).map(Schedule::always);
             (model(args.loss)?, model(back)?)
         }
     };

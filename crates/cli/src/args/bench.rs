@@ -1,0 +1,122 @@
+//! `hitless bench`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use units::{Count, Prob};
+
+use super::count::whole;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    pub what: Option<BenchCommand>,
+
+    /// Rate of the wire; `none` for as fast as the machine is.
+    #[arg(long, default_value = "none", value_name = "RATE|none")]
+    pub rate: String,
+
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    pub rounds: u32,
+
+    /// Seconds of bulk transfer in each row and round.
+    #[arg(long, default_value_t = 2.0, value_name = "S")]
+    pub seconds: f64,
+
+    /// Requests and responses in each row and round, for at most 15 seconds.
+    #[arg(long, default_value = "5000")]
+    pub requests: Count,
+
+    /// How the host is reached: auto, tap or veth.
+    #[arg(long, default_value = "auto")]
+    pub backend: String,
+
+    /// How the wire is reached: auto, packet or xdp.
+    #[arg(long, default_value = "auto")]
+    pub wire: String,
+
+    /// Do without root even where there is root.
+    #[arg(long)]
+    pub rootless: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// What a busy host costs: datagrams and bulk through the link, alone and beside a busy loop on every processor.
+    ///
+    /// Daemons run with the priority that the systemd unit gives them, if this user may set it.
+    Busy(BenchBusyArgs),
+
+    /// How fast the network simulator is: packet-hops and events per second on one core, and memory.
+    Sim(BenchSimArgs),
+
+    /// How fast the fleet's planner is: seconds for a simulated year, a fast check, a plan at each event, and memory.
+    Fleet(super::BenchFleetArgs),
+
+    /// How long a packet takes that arrives at a MELO receiver, by loss; below 20 ns is the target.
+    Melo(BenchMeloArgs),
+
+    /// How fast digests are, and comparisons of captures: time and memory on one core.
+    ///
+    /// Writes two captures, of 80 bytes a packet each, and removes them.
+    #[command(allow_negative_numbers = true)]
+    Radar(BenchRadarArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchBusyArgs {
+    /// Rounds; figures are sums and medians of all.
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    pub rounds: u32,
+
+    /// Seconds of each measurement.
+    #[arg(long, default_value_t = 5.0, value_name = "S")]
+    pub seconds: f64,
+
+    /// Do without root even where there is root.
+    #[arg(long)]
+    pub rootless: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchRadarArgs {
+    /// Packets in the capture upstream.
+    #[arg(long, default_value = "10M")]
+    pub packets: Count,
+
+    /// Share of them that is missing downstream.
+    #[arg(long, default_value = "1e-3")]
+    pub loss: Prob,
+
+    /// Where to write the captures; the folder for temporary files if not given.
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    pub rounds: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchSimArgs {
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    pub rounds: u32,
+
+    /// Only the network of this name.
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchMeloArgs {
+    /// Packets that arrive in each row and round.
+    #[arg(long, default_value = "10M")]
+    pub packets: Count,
+
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 5, value_parser = whole::<u32>(1..=1000))]
+    pub rounds: u32,
+}

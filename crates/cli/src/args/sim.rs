@@ -1,0 +1,288 @@
+//! `hitless sim`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Subcommand, ValueEnum};
+use sim::scenario::Seeds;
+use units::{Bytes, Count, ParseError, Prob, Rate, Span};
+
+use super::count::whole;
+
+#[derive(Debug, Subcommand)]
+pub enum SimCommand {
+    /// A whole network, as a scenario file describes it: topology, faults, protection, traffic, what to measure.
+    ///
+    /// A list where one value is expected is a sweep. Mistakes in the file are found before anything runs.
+    #[command(allow_negative_numbers = true)]
+    Run(RunArgs),
+
+    /// Two nodes, the link between them, and a protocol that hides its losses.
+    #[command(allow_negative_numbers = true)]
+    Link(Box<LinkArgs>),
+
+    /// LinkGuardian against UEC-style link-layer retry, on the same link with the same losses.
+    #[command(allow_negative_numbers = true)]
+    Compare(CompareArgs),
+
+    /// The network simulator against this machine's own TCP: the same wire, loss and congestion control in both.
+    ///
+    /// Brings its own hosts, wire and traffic; changes nothing on this machine and leaves nothing behind.
+    #[command(allow_negative_numbers = true)]
+    Check(SimCheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The scenario, a TOML file; or what --json printed, to run it again.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Instead of what the file says, such as traffic.size=143; commas make a sweep. May be given often.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Seeds, each a run: 7, 1..32 or 1,5,9; what the file says if not given.
+    #[arg(long)]
+    pub seeds: Option<Seeds>,
+
+    /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..))]
+    pub jobs: Option<u16>,
+
+    /// Write files there: flows, samples and packets of every run, and a summary.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ModeArg {
+    /// Send again and keep the order.
+    Ordered,
+    /// Send again, deliver as it comes.
+    Nonblocking,
+    /// Half of the frames in either mode, on one link.
+    Both,
+    /// In order, non-blocking or unprotected, as the measured loss demands.
+    Auto,
+    /// Go-back-N in the manner of Ultra Ethernet's link-layer retry.
+    UecLlr,
+    /// No protection.
+    None,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ProfileArg {
+    /// The paper's switch: 10G to 100G, recirculating buffers, its authors' parameters.
+    Tofino,
+    /// A sorted reorder buffer and computed parameters, any rate.
+    Ideal,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ReorderArg {
+    Sorted,
+    Rotating,
+}
+
+/// `1518`, or sizes with weights: `64:3,1518:1`.
+#[derive(Clone, Debug)]
+pub struct SizesArg(pub sim::link::Sizes);
+
+impl FromStr for SizesArg {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXPECTED: ParseError =
+            ParseError::new("64 to 9022 bytes, such as 1518, or sizes with weights such as 64:3,1518:1");
+        let len = |text: &str| match text.parse::<u32>() {
+            Ok(len @ wire::ethernet::MIN_FRAME..=wire::ethernet::MAX_FRAME) => Ok(len),
+            _ => Err(EXPECTED),
+        };
+        if !text.contains([':', ',']) {
+            return len(text).map(|len| Self(sim::link::Sizes::Fixed(len)));
+        }
+        let parts: Result<Vec<(u32, f64)>, ParseError> = text
+            .split(',')
+            .map(|part| {
+                let (size, weight) = part.split_once(':').unwrap_or((part, "1"));
+                let weight: f64 = weight.parse().map_err(|_| EXPECTED)?;
+                if weight > 0.0 && weight.is_finite() { Ok((len(size)?, weight)) } else { Err(EXPECTED) }
+            })
+            .collect();
+        parts.map(|parts| Self(sim::link::Sizes::Mix(parts)))
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct LinkArgs {
+    /// Rate of the link, 1M to 10T.
+    #[arg(long, default_value = "100G")]
+    pub rate: Rate,
+
+    /// Share of frames corrupted from A to B.
+    #[arg(long, default_value = "1e-3")]
+    pub loss: Prob,
+
+    /// Losses come in bursts of this many frames on average.
+    #[arg(long, value_name = "FRAMES")]
+    pub burst: Option<f64>,
+
+    /// Instead of --loss: share of bits in error, so that long frames suffer more.
+    #[arg(long, value_name = "RATE", conflicts_with_all = ["loss", "burst"])]
+    pub bit_errors: Option<Prob>,
+
+    /// Share of frames corrupted from B to A.
+    #[arg(long, value_name = "LOSS", default_value = "0")]
+    pub reverse_loss: Prob,
+
+    /// Instead of the four above: a TOML file of loss models by direction and time.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["loss", "burst", "bit_errors", "reverse_loss"])]
+    pub faults: Option<PathBuf>,
+
+    /// How losses are dealt with.
+    #[arg(long, value_enum, default_value_t = ModeArg::Ordered)]
+    pub mode: ModeArg,
+
+    /// What the nodes are made of.
+    #[arg(long, value_enum, default_value_t = ProfileArg::Ideal)]
+    pub profile: ProfileArg,
+
+    /// Frames to send from A to B, on each link.
+    #[arg(long, default_value = "1e8")]
+    pub frames: Count,
+
+    /// Length of a frame in bytes, check included; or several with weights, as 64:3,1518:1.
+    #[arg(long, default_value = "1518")]
+    pub size: SizesArg,
+
+    /// Share of the link that the frames fill, arriving at random; line rate if not given.
+    #[arg(long, value_name = "SHARE")]
+    pub load: Option<Prob>,
+
+    /// Share of the link that frames from B to A fill.
+    #[arg(long, value_name = "SHARE", default_value = "0")]
+    pub reverse_load: Prob,
+
+    /// Protect the frames from B to A as well.
+    #[arg(long)]
+    pub protect_reverse: bool,
+
+    /// Propagation delay, one way; 5 ns a metre.
+    #[arg(long, default_value = "50ns")]
+    pub delay: Span,
+
+    /// Loss that the copies aim for.
+    #[arg(long, value_name = "LOSS", default_value = "1e-8")]
+    pub target_loss: Prob,
+
+    /// Copies of each retransmission, instead of computing them (at most 8) from loss and target.
+    #[arg(long, value_name = "N", value_parser = whole::<u8>(1..=100))]
+    pub copies: Option<u8>,
+
+    /// Copies of each loss notification, for links that corrupt both ways.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u8>(1..=16))]
+    pub control_copies: u8,
+
+    /// Dummies sent at once behind the last frame; from the length of bursts if not given.
+    #[arg(long, value_name = "N", value_parser = whole::<u8>(1..=16))]
+    pub dummy_copies: Option<u8>,
+
+    /// How often a missing frame is asked for before it is given up.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u8>(1..=100))]
+    pub asks: u8,
+
+    /// Reorder buffer, instead of the profile's.
+    #[arg(long, value_enum)]
+    pub reorder: Option<ReorderArg>,
+
+    /// Let the reorder buffer overflow instead of pausing the sender.
+    #[arg(long)]
+    pub no_backpressure: bool,
+
+    /// Acknowledge as the paper does: without the gaps still open, so that a lost notification loses its frame.
+    #[arg(long)]
+    pub paper_acks: bool,
+
+    /// Send dummies without end, as the paper does.
+    #[arg(long)]
+    pub endless_dummies: bool,
+
+    /// Recover at most this many losses in a row; the paper's switch has 5.
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..))]
+    pub max_consecutive: Option<u32>,
+
+    /// First sequence number.
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub first_seq: u16,
+
+    /// Links into one switch, all alike.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=1024))]
+    pub links: u32,
+
+    /// What the reorder buffers of all links share, instead of one for each.
+    #[arg(long, value_name = "BYTES")]
+    pub shared_reorder: Option<Bytes>,
+
+    /// Simulate every frame, also between losses.
+    #[arg(long)]
+    pub exact: bool,
+
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Rates, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "100G,400G,800G")]
+    pub rates: Vec<Rate>,
+
+    /// Losses, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "1e-5,1e-4,1e-3,1e-2")]
+    pub losses: Vec<Prob>,
+
+    /// Losses to simulate at each point.
+    #[arg(long, default_value = "50K")]
+    pub events: Count,
+
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..))]
+    pub jobs: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub struct SimCheckArgs {
+    /// Rate of the wire.
+    #[arg(long, default_value = "1G")]
+    pub rate: Rate,
+
+    /// Losses in each direction, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "1e-3,1e-2")]
+    pub losses: Vec<Prob>,
+
+    /// Seconds of bulk transfer in each case and round.
+    #[arg(long, default_value_t = 4.0, value_name = "S")]
+    pub seconds: f64,
+
+    /// Requests and responses in each case and round, for at most a minute.
+    #[arg(long, default_value = "5000")]
+    pub requests: Count,
+
+    /// Rounds; throughputs are medians over them.
+    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    pub rounds: u32,
+
+    /// Ticks a second of this machine's kernel (CONFIG_HZ).
+    #[arg(long, default_value_t = 250, value_parser = whole::<u32>(24..=1200))]
+    pub hz: u32,
+
+    /// Do without root even where there is root.
+    #[arg(long)]
+    pub rootless: bool,
+}

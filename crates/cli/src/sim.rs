@@ -1,0 +1,18 @@
+//! `hitless sim`: a link, a network, two link protocols side by side, and the simulator against this machine's TCP.
+
+mod check;
+mod compare;
+mod link;
+mod run;
+
+use crate::args::SimCommand;
+use crate::output::Done;
+
+pub fn run(command: &SimCommand, json: bool) -> Done {
+    match command {
+        SimCommand::Link(args) => link::run(args, json),
+        SimCommand::Run(args) => run::run(args, json),
+        SimCommand::Check(args) => check::run(args, json),
+        SimCommand::Compare(args) => compare::run(args, json),
+    }
+}
