@@ -9,9 +9,9 @@ mod sim;
 
 use std::sync::atomic::Ordering;
 
+use chart::table::{Align, Table};
 use lab::bench::{Plan, Results};
 use linux::net::become_root_of_own_namespaces;
-use report::table::{Align, Table};
 
 use crate::args::{BenchArgs, BenchCommand};
 use crate::demo::{check_seconds, parse_rate, us};

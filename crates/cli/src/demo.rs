@@ -169,7 +169,7 @@ pub fn conclusions(story: &Story) -> Vec<String> {
     if let Some(recovery) = &story.protected.recovery {
         lines.push(format!(
             "recovered {}, given up {}; a recovery took {} (p50), {} (p99)",
-            report::table::thousands(recovery.recovered),
+            chart::table::thousands(recovery.recovered),
             recovery.given_up,
             recovery.recovery_p50_us.map_or("–".to_owned(), us),
             recovery.recovery_p99_us.map_or("–".to_owned(), us),

@@ -7,13 +7,13 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use chart::table::{Align, Table, thousands};
 use link::config::{LinkConfig, Wishes};
 use link::control::{Answer, Ask, RunDirectory};
 use link::daemon::{Daemon, Ended, Stopper};
 use link::directory::Lock;
 use link::status::Status;
 use link::tell::Teller;
-use report::table::{Align, Table, thousands};
 use units::Rate;
 
 use crate::args::{ActivateArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs};

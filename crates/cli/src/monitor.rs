@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bus::Condition;
+use chart::table::{Align, Table, thousands};
 use link::control::RunDirectory;
 use monitor::act::{Action, ThisHost};
 use monitor::config::{Config, Wishes};
 use monitor::daemon::{self, Clock, Control, Looked, Parts, SystemClock};
 use monitor::journal::Journal;
 use monitor::source::Mode;
-use report::table::{Align, Table, thousands};
 
 use crate::args::{MonitorArgs, MonitorCommand};
 use crate::output::{Failure, print, say};

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use chart::table::{Align, Table, thousands};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::soak::{Look, Plan, Soak, Watch, what};
 use linux::net::{Standing, become_root_of_own_namespaces};
-use report::table::{Align, Table, thousands};
 
 use crate::args::SoakArgs;
 use crate::demo::us;

@@ -6,6 +6,7 @@ use std::io::PipeReader;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use chart::table::{Align, Table, thousands};
 use emulator::{Claim, KernelWire, Lane, LaneCounters, Medium, MediumConfig, Repeat, RepeatCounters};
 use faults::Schedule;
 use link::frame;
@@ -13,7 +14,6 @@ use link::standin::wire_socket;
 use linux::net::{Link, Netlink};
 use linux::packet::{Opened, PacketSocket};
 use linux::poll;
-use report::table::{Align, Table, thousands};
 use serde::Serialize;
 use transport::roce::repeat;
 use units::Prob;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Each crate may use those of the rows above its own, and none of its own row.
 const LAYERS: [&[&str]; 9] = [
-    &["units"],
+    &["units", "chart"],
     &["wire", "faults", "bus"],
     &["machine"],
     &["guard", "transport", "radar", "testkit"],

@@ -5,9 +5,8 @@
 //! [`rdma_corruption`], [`melo`], [`lossradar`] and [`flowradar`] say which those are. [`study`] is how experiments within a network are
 //! run and measured. [`flows`] writes what became of flows. [`compare`] sets link protocols side by side.
 //! [`outcome`] prints one simulated link. [`page`] makes claims, their charts and verdicts one HTML file;
-//! [`chart`] draws the charts, on the canvas of [`svg`].
+//! its charts, and all tables, are those of `chart`.
 
-pub mod chart;
 pub mod compare;
 pub mod experiment;
 mod files;
@@ -23,5 +22,5 @@ pub mod parallel;
 pub mod rdma_corruption;
 mod stopwatch;
 pub mod study;
-pub mod svg;
-pub mod table;
+
+use chart::{svg, table};

@@ -3,17 +3,16 @@
 //! It loads nothing and runs nothing: text, tables and SVG with one stylesheet, for a telephone, a desk and paper, by
 //! day and by night. What is inserted is escaped; what is no number is a dash.
 
-mod frame;
 mod section;
 mod verdict;
 
-pub use frame::{Frame, command};
 pub use section::Section;
 
 use verdict::Tally;
 
-use crate::chart::Palette;
 use crate::svg::escape;
+use chart::Palette;
+use chart::page::{Frame, command};
 
 const FOOTER: &str = "<p>A value matches if it lies within the band that its experiment’s file gives, or if too few \
                       trials were run to tell it apart from that band.</p>\n";

@@ -16,9 +16,9 @@ pub use coded::{CodeClaim, Coded, Compute, Computed, StatedPoint, Statement};
 pub use page::About;
 pub use part::{Part, Studies};
 
-use crate::chart::Chart;
 use crate::experiment::{ExperimentError, Row, Scale};
 use crate::{flowradar, linkguardian, lossradar, melo, rdma_corruption};
+use chart::Chart;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {

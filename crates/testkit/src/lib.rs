@@ -3,8 +3,10 @@
 //! [`Recorder`] is a sink that writes down what a machine does. [`Duo`] joins two machines by a wire
 //! that loses, delays and reorders exactly what the test says. [`permitted`] and [`installed`] skip a test where the
 //! permission or the program that it needs is missing, so that nobody takes a skip for a success.
+//! [`page`] holds what is true of every page that is written.
 
 mod duo;
+pub mod page;
 mod recorder;
 mod skip;
 

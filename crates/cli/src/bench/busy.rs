@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use chart::table::{Align, Table, thousands};
 use lab::bench::busy::{self, Datagrams, Plan, Results};
 use linux::net::become_root_of_own_namespaces;
-use report::table::{Align, Table, thousands};
 
 use crate::args::BenchBusyArgs;
 use crate::demo::check_seconds;

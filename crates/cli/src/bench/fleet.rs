@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bus::{Condition, Evidence, Message, PortId, PortState};
+use chart::table::{Align, Table, thousands};
 use faults::Random;
 use fleet::fabric::Facebook;
 use fleet::ledger::Terms;
@@ -17,7 +18,6 @@ use fleet::simulate::{Policy, Sample, Setup, simulate};
 use fleet::trace::{Corruption, Model};
 use fleet::watch::{PROMPT, Watcher, repaired};
 use fleet::{Fabric, LinkId};
-use report::table::{Align, Table, thousands};
 use serde::Serialize;
 use units::Moment;
 

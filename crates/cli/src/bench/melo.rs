@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
-use report::table::{Align, Table};
+use chart::table::{Align, Table};
 use serde::Serialize;
 use transport::roce::melo::bench::Arrivals;
 

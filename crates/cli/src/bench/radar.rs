@@ -8,11 +8,11 @@ mod captures;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use chart::table::{Align, Table, thousands};
 use radar::compare::{self, CompareError, Input, Options};
 use radar::digest::{Digest, Shape};
 use radar::read::{self, DEPTH, LinkType};
 use radar::signature::{Fields, Signature};
-use report::table::{Align, Table, thousands};
 use serde::Serialize;
 
 use super::memory;

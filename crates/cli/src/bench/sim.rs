@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use report::table::{Align, Table, thousands};
+use chart::table::{Align, Table, thousands};
 use serde::Serialize;
 use sim::bench::{CASES, Case};
 use sim::link::Watch;

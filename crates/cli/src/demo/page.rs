@@ -1,13 +1,13 @@
 //! The story as a page: one file that needs nothing else, for a screen of any width and for paper.
 
-mod chart;
+mod charts;
 
+use chart::page::Frame;
+use chart::svg::escape;
+use chart::table::thousands;
+use chart::{Data, NOTHING, Palette};
 use lab::demo::{Case, Plan, Recovery, Round, Story};
 use link::config::{HostBackend, Mode, WireBackend};
-use report::chart::{Data, NOTHING, Palette};
-use report::page::Frame;
-use report::svg::escape;
-use report::table::thousands;
 
 use super::{conclusions, gbps, title, us};
 
@@ -17,7 +17,7 @@ pub fn page(story: &Story, plan: &Plan) -> String {
         section("charts", "Charts", &charts(story, plan)),
         section("medians", "All figures", &medians(story).html()),
         section("rounds", "Each round", &rounds(story).html()),
-        section("again", "Run it again", &report::page::command(&command(story, plan))),
+        section("again", "Run it again", &chart::page::command(&command(story, plan))),
     ]
     .concat();
     Frame {
@@ -36,9 +36,9 @@ fn section(id: &str, heading: &str, body: &str) -> String {
 
 fn charts(story: &Story, plan: &Plan) -> String {
     let mut palette = Palette::default();
-    let tail = chart::tail(story).figure("chart-tail", &mut palette);
-    let throughput = chart::throughput(story, plan).figure("chart-throughput", &mut palette);
-    [tail, throughput, chart::rounds(story, &mut palette)].concat()
+    let tail = charts::tail(story).figure("chart-tail", &mut palette);
+    let throughput = charts::throughput(story, plan).figure("chart-throughput", &mut palette);
+    [tail, throughput, charts::rounds(story, &mut palette)].concat()
 }
 
 fn conclusion(story: &Story) -> String {

@@ -1,7 +1,7 @@
 //! The story as text: a table and a small chart.
 
+use chart::table::{Align, Table, thousands};
 use lab::demo::{Case, Plan, Story};
-use report::table::{Align, Table, thousands};
 
 use super::{conclusions, gbps, title, us};
 

@@ -3,11 +3,11 @@
 use std::io::Read;
 use std::path::Path;
 
+use chart::table::{Align, Table, thousands};
 use fleet::corrupting::{self, Situation};
 use fleet::fabric::Names;
 use fleet::plan::{Figures, Plan, Staying, When, plan};
 use fleet::protection::Table as Protections;
-use report::table::{Align, Table, thousands};
 
 use crate::args::PlanArgs;
 use crate::output::{Done, Failure, print};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use chart::table::{Align, Table, thousands};
 use fleet::Fabric;
 use fleet::fabric::Names;
 use fleet::ledger::Terms;
@@ -13,7 +14,6 @@ use fleet::trace::{self, Corruption, Model};
 use fleet::upgrade::{Exposure, Order, capable};
 use report::flows::whole_file;
 use report::parallel;
-use report::table::{Align, Table, thousands};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sim::link::Watch;

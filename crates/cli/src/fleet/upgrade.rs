@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
+use chart::table::{Align, Table, thousands};
 use fleet::ledger::Terms;
 use fleet::protection::Table as Protections;
 use fleet::simulate::{Policy, Setup};
 use fleet::upgrade::{Curve, Exposure, Order, curve};
 use report::flows::whole_file;
 use report::parallel;
-use report::table::{Align, Table, thousands};
 use serde::Serialize;
 use sim::link::Watch;
 

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use chart::table::thousands;
 use fleet::fabric::Names;
 use fleet::plan::Terms;
 use fleet::protection::Table as Protections;
 use fleet::watch::{Decision, Event, Follower, Notice, PROMPT, Verdict, Watcher};
 use linux::clock::time_of_day;
-use report::table::thousands;
 use serde::Serialize;
 use units::Moment;
 

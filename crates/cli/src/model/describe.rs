@@ -1,6 +1,6 @@
 //! The model of RDMA in tables and plain words.
 
-use report::table::{Align, Table, thousands};
+use chart::table::{Align, Table, thousands};
 use transport::roce::model::{
     Advice, Corruption, Forms, Goal, MOST_COPIES, Model, Obstacle, Plan, Setting, Tail, Timing,
 };

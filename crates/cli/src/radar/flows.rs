@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
 
+use chart::table::{Align, Table, thousands};
 use link::standin::wire_socket;
 use linux::clock::Clock;
 use linux::net::Netlink;
@@ -18,7 +19,6 @@ use radar::flowset::sizing::Decoder;
 use radar::packet::{Flow, Stamp};
 use radar::read::{self, LinkType};
 use radar::slots::{Slot, Slots};
-use report::table::{Align, Table, thousands};
 use serde::Serialize;
 use units::Prob;
 

@@ -3,12 +3,12 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use chart::table::thousands;
 use linux::clock::{Clock, instance};
 use meter::{LiveMeter, MeterConfig, Notice, Seen, cost};
 use monitor::digests::{self, Outlet, Place, Sent};
 use radar::digest::Shape;
 use radar::signature::Fields;
-use report::table::thousands;
 use serde::Serialize;
 use units::Span;
 

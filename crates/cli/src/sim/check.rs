@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use chart::table::{Align, Table};
 use faults::{Model, Schedule};
 use lab::load::Congestion;
 use lab::reality::{self, Case, Seen};
 use linux::net::become_root_of_own_namespaces;
-use report::table::{Align, Table};
 use serde::Serialize;
 use sim::link::Watch;
 use sim::net::{Latency, LinkSetup, Outcome, Protection, Setup, SwitchSettings, Traffic, TransportSetup};

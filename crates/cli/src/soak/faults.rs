@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use chart::table::{Align, Table, thousands};
 use lab::soak::faults::{Fault, FaultBench, FaultPlan, FaultReport, FaultWatch, Kind};
-use report::table::{Align, Table, thousands};
 use units::Span;
 
 use super::Progress;

@@ -9,10 +9,10 @@ use sim::topology::{NodeId, Topology};
 use units::Time;
 
 use super::walk::{self, Counted, Order, SLOT};
-use crate::chart::{Axis, Chart, Line, LinesChart};
 use crate::experiment::{ExperimentError, Measured, Scale};
 use crate::files::{File, files};
 use crate::paper::{Computed, Effort};
+use chart::{Axis, Chart, Line, LinesChart};
 
 const SCENARIO: File = files!("flowradar": "network.toml")[0];
 

@@ -11,12 +11,12 @@ use fleet::{Fabric, trace};
 use serde::Deserialize;
 use units::Moment;
 
-use crate::chart::{Axis, Chart, Line, LinesChart, Panel, SeriesChart};
 use crate::experiment::{ExperimentError, Measured, Row, Said, Scale};
 use crate::files::{File, files};
 use crate::paper::{Effort, Found, Part};
 use crate::parallel;
 use crate::stopwatch::Stopwatch;
+use chart::{Axis, Chart, Line, LinesChart, Panel, SeriesChart};
 use year::{Moments, Years};
 
 /// The claims, in the order of the report.

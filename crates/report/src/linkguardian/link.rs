@@ -11,12 +11,12 @@ use guard::copies_for;
 use sim::link::{Config, LevelBytes, Mode, Outcome, Profile, run};
 use units::{Prob, Rate};
 
-use crate::chart::Chart;
 use crate::experiment::{Experiment, ExperimentError, Measured, Point, Row, Scale};
 use crate::files::{File, files};
 use crate::paper::{Effort, Found, Part};
 use crate::parallel;
 use crate::stopwatch::Stopwatch;
+use ::chart::Chart;
 
 /// The claims, in the order of the report.
 const FILES: &[File] = files!("linkguardian/link":

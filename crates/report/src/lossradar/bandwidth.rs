@@ -7,9 +7,9 @@ use units::Prob;
 
 use super::digests::{self, Trials, packet, signature};
 use super::size::SUCCESS;
-use crate::chart::{Axis, Chart, Line, LinesChart};
 use crate::experiment::{ExperimentError, Measured, Scale};
 use crate::paper::{Computed, Effort};
+use chart::{Axis, Chart, Line, LinesChart};
 
 /// Bytes of a packet on the wire: 175, and 20 of gap and preamble.
 const PACKET: f64 = 175.0 + 20.0;

@@ -1,9 +1,9 @@
 //! lr.size: how many cells a digest needs to name every loss (§5.3.2).
 
 use super::digests::{self, Trials};
-use crate::chart::{Axis, Chart, Line, LinesChart};
 use crate::experiment::{ExperimentError, Measured, Scale};
 use crate::paper::{Computed, Effort};
+use chart::{Axis, Chart, Line, LinesChart};
 
 /// How often all losses must be named.
 pub const SUCCESS: f64 = 0.99;

@@ -7,11 +7,11 @@ use std::hint::black_box;
 
 use sim::scenario::Scenario;
 
-use crate::chart::{Axis, Chart, Line, LinesChart};
 use crate::experiment::{ExperimentError, Measured, Scale};
 use crate::paper::{Computed, Effort};
 use crate::parallel;
 use crate::stopwatch::Stopwatch;
+use chart::{Axis, Chart, Line, LinesChart};
 
 const ONE_FLOW: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/melo/one-flow.toml"));
 

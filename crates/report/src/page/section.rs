@@ -1,11 +1,11 @@
 //! One claim: what the paper says, what we found, and what to type to find it again.
 
-use super::command;
 use super::verdict::{self, Tally};
-use crate::chart::{Chart, NOTHING, Palette, number, seconds};
 use crate::experiment::{Row, Said, band};
 use crate::svg::escape;
 use crate::table::thousands;
+use chart::page::command;
+use chart::{Chart, NOTHING, Palette, number, seconds};
 
 #[derive(Clone, Debug)]
 pub struct Section {

@@ -1,5 +1,6 @@
+use testkit::page::{assert_finite, assert_on_canvas, assert_well_formed};
+
 use super::*;
-use crate::chart::tests::{assert_finite, assert_on_canvas, assert_well_formed};
 use crate::experiment::{Row, Said, Verdict};
 
 mod sample;

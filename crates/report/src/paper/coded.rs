@@ -6,10 +6,10 @@
 use serde::Deserialize;
 
 use super::{Effort, Found, Part};
-use crate::chart::Chart;
 use crate::experiment::{ExperimentError, Measured, Row, Said};
 use crate::files::File;
 use crate::stopwatch::Stopwatch;
+use chart::Chart;
 
 /// A claim, as its file states it.
 #[derive(Clone, Debug, Deserialize)]

@@ -28,7 +28,7 @@ impl Reproduction {
                 ("scale".into(), about.scale.clone()),
                 ("seed".into(), about.seed.to_string()),
                 ("version".into(), about.version.clone()),
-                ("took".into(), crate::chart::seconds(about.seconds)),
+                ("took".into(), chart::seconds(about.seconds)),
             ],
             sections: self.found.iter().map(|found| section(found, self.paper.name, about)).collect(),
         }

@@ -8,9 +8,9 @@ use transport::roce::model::theorems::{self, Ratios};
 use transport::roce::model::{Corruption, Flows, Lengths, Model, Path, Setting, Tail};
 use units::{Bytes, Prob};
 
-use crate::chart::{Axis, Chart, Line, LinesChart};
 use crate::experiment::{ExperimentError, Measured};
 use crate::paper::{Computed, Effort};
+use chart::{Axis, Chart, Line, LinesChart};
 
 pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
     let cases: Vec<counted::Case> = counted::cases().collect();

@@ -2,11 +2,11 @@
 
 use super::gather::{Gathered, Moment};
 use super::{ChartKind, ChartSpec, Finding};
-use crate::chart::{
+use crate::experiment::Said;
+use chart::{
     Axis, Bar, BarsChart, Chart, Dot, Group, Line, Panel, PointsChart, SeriesChart, Shares, TailChart, tail_points,
     time_us,
 };
-use crate::experiment::Said;
 
 impl Finding {
     pub fn charts(&self) -> Vec<Chart> {

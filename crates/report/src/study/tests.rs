@@ -1,8 +1,8 @@
 use sim::link::Unwatched;
 
 use super::*;
-use crate::chart::Chart;
 use crate::experiment::Verdict;
+use chart::Chart;
 
 /// Short writes over a switch; `lossy` loses one frame in a hundred.
 const SCENARIO: &str = r#"

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
+use chart::table::{Align, Table, thousands};
 use monitor::digests::Inlet;
 use monitor::digests::collector::{EndSummary, LostPacket, Summary};
 use radar::causes::Summary as Causes;
 use radar::loss::Cause;
 use radar::packet::Flow;
-use report::table::{Align, Table, thousands};
 use serde::Serialize;
 
 /// `time` is that of the batch, in nanoseconds since 1970; what is rewritten on the way is null.

@@ -1,8 +1,8 @@
 //! What somebody should know about two captures before they believe the result, or why there is none.
 
+use chart::table::thousands;
 use radar::capture::CaptureError;
 use radar::compare::{CompareError, Comparison, Contents, Which};
-use report::table::thousands;
 
 use super::text::{packets, percent, time};
 use crate::args::{LossesArgs, NatArg};

@@ -2,11 +2,11 @@
 
 mod timeline;
 
+use chart::page::Frame;
+use chart::svg::escape;
+use chart::table::thousands;
+use chart::{Data, Palette};
 use radar::causes::Summary;
-use report::chart::{Data, Palette};
-use report::page::Frame;
-use report::svg::escape;
-use report::table::thousands;
 
 use super::Found;
 use super::text::{percent, summary, utc};
@@ -79,8 +79,7 @@ fn flows(found: &Found<'_>) -> Data {
 }
 
 fn losses(found: &Found<'_>) -> Data {
-    let number =
-        |value: Option<u64>| value.map_or_else(|| report::chart::NOTHING.to_owned(), |value| value.to_string());
+    let number = |value: Option<u64>| value.map_or_else(|| chart::NOTHING.to_owned(), |value| value.to_string());
     let rows = found.comparison.lost.iter().zip(&found.causes).take(MOST_ROWS).map(|(lost, cause)| {
         let loss = &lost.loss;
         let values = vec![

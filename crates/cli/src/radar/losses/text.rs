@@ -1,8 +1,8 @@
 //! The losses as people read them.
 
+use chart::table::{Align, Table, thousands};
 use radar::causes::Summary;
 use radar::loss::Cause;
-use report::table::{Align, Table, thousands};
 
 use super::Found;
 

@@ -1,7 +1,7 @@
 //! The values of a claim about one link, as bars.
 
-use crate::chart::{Axis, Bar, BarsChart, Group};
 use crate::experiment::{Experiment, Row, Said};
+use chart::{Axis, Bar, BarsChart, Group};
 
 /// Every point beside the paper's; on a logarithmic axis where they are orders of magnitude apart.
 pub fn bars(experiment: &Experiment, rows: &[Row]) -> BarsChart {

@@ -6,9 +6,9 @@ use radar::digest::{Digest, Shape};
 use radar::signature::{Fields, Signature};
 
 use super::Run;
-use crate::chart::{Axis, Chart, Line, LinesChart};
 use crate::experiment::Measured;
 use crate::paper::Computed;
+use chart::{Axis, Chart, Line, LinesChart};
 
 /// The thesis's signature and counter.
 const CELL_BYTES: f64 = 19.0;

@@ -8,9 +8,9 @@ use radar::loss::Cause;
 use sim::topology::DirectedLink;
 
 use super::{Key, Run, key_of_dropped, key_of_lost};
-use crate::chart::{Axis, Bar, BarsChart, Chart, Group};
 use crate::experiment::Measured;
 use crate::paper::Computed;
+use chart::{Axis, Bar, BarsChart, Chart, Group};
 
 const CAUSES: [Cause; 3] = [Cause::Congestion, Cause::Random, Cause::Blackhole];
 

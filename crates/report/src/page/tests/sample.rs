@@ -1,12 +1,12 @@
 //! A report with every kind of chart, of numbers as they come out of real runs.
 
-use crate::chart::{
-    Axis, Bar, BarsChart, Chart, Dot, Group, Line, LinesChart, Panel, PointsChart, SeriesChart, Shares, TailChart,
-    percent, tail_points, time_us,
-};
 use crate::experiment::Verdict::{Differs, Match};
 use crate::experiment::{Row, Said, Verdict};
 use crate::page::{Page, Section};
+use chart::{
+    Axis, Bar, BarsChart, Chart, Dot, Group, Line, LinesChart, Panel, PointsChart, SeriesChart, Shares, TailChart,
+    percent, tail_points, time_us,
+};
 
 pub fn sample() -> Page {
     Page {

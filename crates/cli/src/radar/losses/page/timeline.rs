@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chart::svg::{Anchor, Svg, escape};
+use chart::{self, Area, Axis, Palette, Style, WIDTH};
 use radar::loss::Cause;
 use radar::packet::Flow;
-use report::chart::{self, Area, Axis, Palette, Style, WIDTH};
-use report::svg::{Anchor, Svg, escape};
 
 use super::super::Found;
 use super::super::text::utc;

@@ -1,18 +1,22 @@
-//! Charts like the papers', as figures of an HTML page.
+//! What people look at: charts like the papers' as figures of an HTML page, the page around them, and plain tables.
 //!
 //! A chart is plain data; [`Chart::figure`] makes it a `<figure>`: its title, a legend, the drawing, and the numbers
 //! in a table that can be opened. A chart without a single number says so instead of drawing one. The same data
-//! gives the same bytes.
+//! gives the same bytes. Charts are drawn on the canvas of [`svg`]; [`page`] is the document around them, one file that needs
+//! nothing else; [`table`] is for terminals.
 
 mod bars;
 mod data;
 mod lines;
 mod number;
+pub mod page;
 mod plot;
 mod points;
 mod scale;
 mod series;
 mod style;
+pub mod svg;
+pub mod table;
 mod tail;
 
 pub use bars::{Bar, BarsChart, Group};
@@ -198,4 +202,4 @@ fn paper_key() -> (Key, String) {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

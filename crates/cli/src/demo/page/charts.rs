@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
+use chart::svg::{Anchor, Svg};
+use chart::{Area, Axis, Bar, BarsChart, Chart, Group, Line, Palette, Shares, TailChart, WIDTH, figure, time_us};
 use lab::demo::{Case, Plan, Story};
 use lab::load::RoundTrips;
-use report::chart::{
-    Area, Axis, Bar, BarsChart, Chart, Group, Line, Palette, Shares, TailChart, WIDTH, figure, time_us,
-};
-use report::svg::{Anchor, Svg};
 
 use super::super::{title, us};
 
