@@ -93,8 +93,3 @@ fn capable(path: Option<&Path>, names: &Names<'_>) -> Result<Option<Vec<bool>>, 
     }
     Ok(Some(capable))
 }
-
-/// A loss as people write it.
-fn loss(loss: f64) -> String {
-    format!("{loss:.2e}")
-}

@@ -1,6 +1,5 @@
 //! `hitless model`: what can be computed without simulating.
 
-mod describe;
 mod melo;
 mod rdma;
 

@@ -1,34 +1,17 @@
 //! `hitless fleet upgrade`: which switches first.
 
-use std::io::Write;
-
-use chart::table::{Align, Table, thousands};
 use fleet::ledger::Terms;
 use fleet::protection::Table as Protections;
 use fleet::simulate::{Policy, Setup};
 use fleet::upgrade::{Curve, Exposure, Order, curve};
+use report::fleet::{UPGRADE_STEPS, UpgradeAnswer};
 use report::flows::whole_file;
 use report::parallel;
-use serde::Serialize;
 use sim::link::Watch;
 
 use crate::args::UpgradeArgs;
 use crate::output::{Done, Failure, print};
 use crate::terminal::{Terminal, jobs};
-
-/// From no switch to all of them.
-const STEPS: usize = 10;
-
-#[derive(Serialize)]
-struct Answer {
-    links: usize,
-    switches: usize,
-    constraint: f64,
-    days: f64,
-    seeds: Vec<u64>,
-    /// The order that pays most first.
-    orders: Vec<Curve>,
-}
 
 pub fn run(args: &UpgradeArgs, json: bool) -> Done {
     let fabric = super::fabric(&args.fabric)?;
@@ -66,15 +49,11 @@ pub fn run(args: &UpgradeArgs, json: bool) -> Done {
     exposures.for_each(|other| exposure.add(&other));
     let curve = |order: &Order| {
         let switches = order.switches(&fabric, &exposure, seeds[0]).map_err(|error| wrong(order, error))?;
-        Ok(curve(&fabric, &exposure, &order.to_string(), &switches, STEPS))
+        Ok(curve(&fabric, &exposure, &order.to_string(), &switches, UPGRADE_STEPS))
     };
     let mut curves: Vec<Curve> = orders.iter().map(curve).collect::<Result<_, Failure>>()?;
     curves.sort_by(|one, other| one.area.total_cmp(&other.area));
-    if let Some(path) = &args.out {
-        let written = whole_file(path, |out| csv(&curves, out));
-        written.map_err(|error| Failure::Outside(error.to_string()))?;
-    }
-    let answer = Answer {
+    let answer = UpgradeAnswer {
         links: fabric.links().len(),
         switches: fabric.switches().len(),
         constraint: args.year.constraint.share(),
@@ -82,39 +61,10 @@ pub fn run(args: &UpgradeArgs, json: bool) -> Done {
         seeds,
         orders: curves,
     };
-    print(json, &answer, || describe(&answer))?;
+    if let Some(path) = &args.out {
+        let written = whole_file(path, |out| answer.csv(out));
+        written.map_err(|error| Failure::Outside(error.to_string()))?;
+    }
+    print(json, &answer, || answer.text())?;
     if terminal.stopped() { Err(Failure::Interrupted) } else { Ok(()) }
-}
-
-fn csv(curves: &[Curve], out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(out, "order,share,switches,links,mean_penalty,area")?;
-    for Curve { order, points, area } in curves {
-        for point in points {
-            let (share, switches, links) = (point.share, point.switches, point.links);
-            writeln!(out, "{order},{share},{switches},{links},{:e},{area}", point.mean_penalty)?;
-        }
-    }
-    Ok(())
-}
-
-fn describe(answer: &Answer) -> String {
-    const SHARES: [&str; STEPS + 1] =
-        ["0 %", "10 %", "20 %", "30 %", "40 %", "50 %", "60 %", "70 %", "80 %", "90 %", "100 %"];
-    let mut columns = vec![("order", Align::Left), ("area", Align::Right)];
-    columns.extend(SHARES.map(|share| (share, Align::Right)));
-    let mut table = Table::new(&columns);
-    for Curve { order, points, area } in &answer.orders {
-        let mut cells = vec![order.clone(), format!("{area:.3}")];
-        cells.extend(points.iter().map(|point| format!("{:.1e}", point.mean_penalty)));
-        table.row(cells);
-    }
-    let (links, switches) = (thousands(answer.links as u64), thousands(answer.switches as u64));
-    let seeds: Vec<String> = answer.seeds.iter().map(u64::to_string).collect();
-    format!(
-        "{links} links, {switches} switches, {} % of paths to be kept, {:.0} days, seeds {}\n\
-         mean penalty by share of switches upgraded; area: mean over all shares, relative to no upgrade\n\n{table}",
-        answer.constraint * 100.0,
-        answer.days,
-        seeds.join(", "),
-    )
 }

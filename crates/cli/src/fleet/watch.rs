@@ -111,7 +111,7 @@ fn tell(event: &Event, acts: bool) -> io::Result<()> {
 
 fn describe(decision: &Decision, acts: bool) -> String {
     let Decision { link, why, .. } = decision;
-    let lost = decision.loss.map_or_else(String::new, |lost| format!(" ({})", super::loss(lost)));
+    let lost = decision.loss.map_or_else(String::new, |lost| format!(" ({})", report::fleet::loss(lost)));
     let what = match decision.verdict {
         Verdict::Disable if acts && !decision.ordered.is_empty() => "disable".to_owned(),
         Verdict::Disable => "would disable".to_owned(),

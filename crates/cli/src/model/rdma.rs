@@ -4,18 +4,13 @@ use std::fs::File;
 use std::io::Read;
 
 use faults::Model as Fault;
-use report::experiment::Measured;
+use report::model::{RdmaAnswer, RdmaQuestion, TimeoutShares};
 use report::rdma_corruption::Trial;
-use serde::Serialize;
 use sim::workload::{Sizes, Trace};
-use transport::roce::model::{
-    Advice, Causes, Corruption, Cost, Estimate, Flows, Forms, Goal, Lengths, Model, Path, Setting, Tail, Timing,
-    gap_between_flows,
-};
+use transport::roce::model::{Corruption, Flows, Goal, Lengths, Model, Path, Setting, Tail, Timing, gap_between_flows};
 use transport::roce::{MAX_MESSAGE, MAX_OUTSTANDING};
 use units::{Bytes, Prob, Span};
 
-use super::describe;
 use crate::args::RdmaArgs;
 use crate::output::{Done, Failure, print};
 use crate::terminal::{Terminal, jobs};
@@ -32,17 +27,11 @@ const LARGEST_FLOW: u64 = 1_000_000_000_000;
 pub fn run(args: &RdmaArgs, json: bool) -> Done {
     let question = question(args)?;
     let simulated = simulate(args, &question)?;
-    let answer = Answer { simulated: simulated.as_ref().map(Into::into), ..Answer::new(&question) };
-    print(json, &answer, || describe::answer(&question, simulated.as_ref()))
+    let answer = RdmaAnswer::new(&question, simulated.as_ref());
+    print(json, &answer, || report::model::rdma_text(&question, simulated.as_ref()))
 }
 
-/// Shares of flows that timed out, without help and with it.
-pub struct Simulated {
-    pub without: Measured,
-    pub with: Measured,
-}
-
-fn simulate(args: &RdmaArgs, question: &Question) -> Result<Option<Simulated>, Failure> {
+fn simulate(args: &RdmaArgs, question: &RdmaQuestion) -> Result<Option<TimeoutShares>, Failure> {
     let Some(flows) = args.simulate else { return Ok(None) };
     let sizes = sizes(args)?;
     let largest = sizes.quantile(Prob::literal(1.0));
@@ -72,27 +61,12 @@ fn simulate(args: &RdmaArgs, question: &Question) -> Result<Option<Simulated>, F
         let measured = Trial { setting, ..trial.clone() }.run(jobs(args.jobs), &terminal);
         measured.map_err(|error| Failure::Outside(error.to_string()))?.ok_or(Failure::Interrupted)
     };
-    let found = run(Setting::NONE).and_then(|without| Ok(Simulated { without, with: run(question.setting)? }));
+    let found = run(Setting::NONE).and_then(|without| Ok(TimeoutShares { without, with: run(question.setting)? }));
     terminal.finish();
     found.map(Some)
 }
 
-/// What was asked, in the model's words.
-pub struct Question {
-    pub model: Model,
-    pub setting: Setting,
-    pub timing: Timing,
-    pub goal: Option<Goal>,
-}
-
-impl Question {
-    pub fn advice(&self) -> Option<(Goal, Advice)> {
-        let goal = self.goal?;
-        Some((goal, self.model.advise(&goal, &self.timing, self.setting.obeys_copies)))
-    }
-}
-
-fn question(args: &RdmaArgs) -> Result<Question, Failure> {
+fn question(args: &RdmaArgs) -> Result<RdmaQuestion, Failure> {
     super::check_mtu(args.mtu)?;
     for (option, span) in [("--rto", args.rto), ("--rtt", args.rtt), ("--wait", args.wait), ("--base", args.base)] {
         if span > LONGEST {
@@ -105,7 +79,7 @@ fn question(args: &RdmaArgs) -> Result<Question, Failure> {
     // All packets of a flow but one are full: the tail has the rest.
     let tail = sizes.mean() - args.mtu.get() as f64 * (mean_packets - 1.0);
     let lengths = Lengths { tail: lengths.header + Bytes::new(tail.round() as u64), ..lengths };
-    Ok(Question {
+    Ok(RdmaQuestion {
         model: Model {
             lengths,
             corruption: match (args.bit_errors, args.drops) {
@@ -186,201 +160,5 @@ fn goal(args: &RdmaArgs) -> Result<Option<Goal>, Failure> {
         }
         None => Ok(None),
         Some((latency, late)) => Ok(Some(Goal { latency, late: Prob::literal(late), base: args.base })),
-    }
-}
-
-#[derive(Serialize)]
-struct Answer {
-    packet_corruption: f64,
-    header_corruption: f64,
-    ack_corruption: f64,
-    bit_errors: Option<f64>,
-    links: u32,
-    corrupting: f64,
-    mean_packets: f64,
-    mean_inverse_packets: f64,
-    tail_bytes: u64,
-    gap_us: Option<f64>,
-    unprotected: Outlook,
-    protected: Outlook,
-    advice: Option<AdviceAnswer>,
-    simulated: Option<SimulatedAnswer>,
-}
-
-/// Shares of simulated flows that timed out; `flow_with_timeout` is what to hold against them.
-#[derive(Serialize)]
-struct SimulatedAnswer {
-    flows: u64,
-    unprotected: f64,
-    unprotected_interval: Option<(f64, f64)>,
-    protected: f64,
-    protected_interval: Option<(f64, f64)>,
-}
-
-impl From<&Simulated> for SimulatedAnswer {
-    fn from(Simulated { without, with }: &Simulated) -> Self {
-        Self {
-            flows: without.n,
-            unprotected: without.value,
-            unprotected_interval: without.interval,
-            protected: with.value,
-            protected_interval: with.interval,
-        }
-    }
-}
-
-/// What to expect with one setting.
-#[derive(Serialize)]
-struct Outlook {
-    setting: SettingAnswer,
-    per_packet: CausesAnswer,
-    per_flow: CausesAnswer,
-    flow_with_timeout: f64,
-    retransmissions_per_flow: f64,
-    penalty_us: PenaltyAnswer,
-    cost: CostAnswer,
-    cost_of_the_paper: CostAnswer,
-}
-
-#[derive(Serialize)]
-struct SettingAnswer {
-    dummies: u32,
-    tail_repeat: u32,
-    naks: u32,
-    naked: u32,
-    obeys_copies: bool,
-}
-
-#[derive(Serialize)]
-struct CausesAnswer {
-    nak: FormsAnswer,
-    twice: FormsAnswer,
-    tail: FormsAnswer,
-    tail_ack: FormsAnswer,
-    total: FormsAnswer,
-}
-
-#[derive(Serialize)]
-struct FormsAnswer {
-    exact: f64,
-    approximate: f64,
-    rounded: f64,
-}
-
-#[derive(Serialize)]
-struct PenaltyAnswer {
-    timeouts: f64,
-    tails: f64,
-    retransmissions: f64,
-    total: f64,
-}
-
-#[derive(Serialize)]
-struct CostAnswer {
-    naks: f64,
-    naked: f64,
-    tail: f64,
-    total: f64,
-}
-
-#[derive(Serialize)]
-struct AdviceAnswer {
-    reached: bool,
-    goal_us: f64,
-    late_allowed: f64,
-    setting: Option<SettingAnswer>,
-    wait_us: Option<f64>,
-    late: Option<f64>,
-    cost: Option<f64>,
-    why: Vec<String>,
-}
-
-impl Answer {
-    fn new(question: &Question) -> Self {
-        let Question { model, setting, timing, .. } = question;
-        Self {
-            packet_corruption: model.packet_corruption().get(),
-            header_corruption: model.header_corruption().get(),
-            ack_corruption: model.ack_corruption().get(),
-            bit_errors: model.corruption.bit_errors(&model.lengths).map(Prob::get),
-            links: model.path.links,
-            corrupting: model.path.corrupting.get(),
-            mean_packets: model.flows.mean,
-            mean_inverse_packets: model.flows.mean_inverse,
-            tail_bytes: model.lengths.tail.get(),
-            gap_us: timing.gap.map(Span::as_us),
-            unprotected: Outlook::new(model, &Setting::NONE, timing),
-            protected: Outlook::new(model, setting, timing),
-            advice: question.advice().map(|(goal, advice)| AdviceAnswer::new(model, timing, &goal, &advice)),
-            simulated: None,
-        }
-    }
-}
-
-impl Outlook {
-    fn new(model: &Model, setting: &Setting, timing: &Timing) -> Self {
-        let Estimate { per_packet, per_flow, retransmissions, flow_with_timeout } = model.estimate(setting);
-        let penalty = model.penalty(setting, timing);
-        let costs = model.cost(setting);
-        Self {
-            setting: setting.into(),
-            per_packet: (&per_packet).into(),
-            per_flow: (&per_flow).into(),
-            flow_with_timeout,
-            retransmissions_per_flow: retransmissions,
-            penalty_us: PenaltyAnswer {
-                timeouts: penalty.timeouts.as_us(),
-                tails: penalty.tails.as_us(),
-                retransmissions: penalty.retransmissions.as_us(),
-                total: penalty.total().as_us(),
-            },
-            cost: costs.path.into(),
-            cost_of_the_paper: costs.paper.into(),
-        }
-    }
-}
-
-impl From<&Setting> for SettingAnswer {
-    fn from(setting: &Setting) -> Self {
-        let (dummies, tail_repeat) = match setting.tail {
-            Tail::Dummies(dummies) => (dummies, 0),
-            Tail::Repeat(copies) => (0, copies),
-        };
-        let Setting { naks, naked, obeys_copies, .. } = *setting;
-        Self { dummies, tail_repeat, naks, naked, obeys_copies }
-    }
-}
-
-impl From<&Causes<Forms>> for CausesAnswer {
-    fn from(causes: &Causes<Forms>) -> Self {
-        let forms = |Forms { exact, approximate, rounded }| FormsAnswer { exact, approximate, rounded };
-        let total = forms(causes.total());
-        let Causes { nak, twice, tail, tail_ack } = causes.map(forms);
-        Self { nak, twice, tail, tail_ack, total }
-    }
-}
-
-impl From<Cost> for CostAnswer {
-    fn from(cost: Cost) -> Self {
-        Self { naks: cost.naks, naked: cost.naked, tail: cost.tail, total: cost.total() }
-    }
-}
-
-impl AdviceAnswer {
-    fn new(model: &Model, timing: &Timing, goal: &Goal, advice: &Advice) -> Self {
-        let plan = match advice {
-            Advice::Set(plan) => Some(plan),
-            Advice::Unreachable(_) => None,
-        };
-        Self {
-            reached: plan.is_some(),
-            goal_us: goal.latency.as_us(),
-            late_allowed: goal.late.get(),
-            setting: plan.map(|plan| (&plan.setting).into()),
-            wait_us: plan.and_then(|plan| plan.wait).map(Span::as_us),
-            late: plan.map(|plan| plan.late),
-            cost: plan.map(|plan| plan.cost),
-            why: describe::advice(model, timing, goal, advice),
-        }
     }
 }

@@ -1,11 +1,7 @@
 //! `hitless radar losses`: which packets of one capture are missing in another.
 
-mod answer;
-mod notes;
-mod page;
 mod progress;
 mod source;
-mod text;
 
 use std::fs;
 use std::path::Path;
@@ -13,24 +9,15 @@ use std::path::Path;
 use radar::capture::Writer;
 use radar::causes::classify;
 use radar::compare::{self, CompareError, Comparison, Input, Options};
-use radar::loss::{Cause, Loss};
+use radar::loss::Loss;
 use radar::signature::Fields;
 use report::flows::whole_file;
+use report::losses::{Captures, LossReport, refusal};
 
 use crate::args::{FieldArg, LossesArgs, NatArg};
 use crate::output::{Done, Failure, print};
-use answer::Answer;
 use progress::Progress;
 use source::Source;
-
-/// A comparison with everything that is said about it.
-struct Found<'a> {
-    args: &'a LossesArgs,
-    comparison: Comparison,
-    causes: Vec<Cause>,
-    notes: Vec<String>,
-    seconds: f64,
-}
 
 pub fn run(args: &LossesArgs, json: bool) -> Done {
     let thresholds = args.causes.thresholds().map_err(|error| Failure::Usage(error.to_string()))?;
@@ -47,17 +34,16 @@ pub fn run(args: &LossesArgs, json: bool) -> Done {
     let comparison = compared.map_err(|error| failure(error, args))?;
     let losses: Vec<Loss> = comparison.lost.iter().map(|lost| lost.loss).collect();
     let causes = classify(&losses, &thresholds);
-    let notes = notes::notes(&comparison, args);
-    let found = Found { args, comparison, causes, notes, seconds };
+    let report = LossReport::new(captures(args), comparison, causes, seconds);
     if let Some(path) = &args.write {
-        write(path, inputs[0], &found.comparison, &progress)?;
+        write(path, inputs[0], report.comparison(), &progress)?;
     }
     if let Some(path) = &args.html {
-        let page = page::page(&found);
+        let page = report.page();
         let written = whole_file(path, |out| std::io::Write::write_all(out, page.as_bytes()));
         written.map_err(|error| Failure::Outside(format!("--html {error}")))?;
     }
-    print(json, &Answer::of(&found), || text::describe(&found))
+    print(json, &report.answer(), || report.text(args.top))
 }
 
 fn options(args: &LossesArgs) -> Result<Options, Failure> {
@@ -72,14 +58,26 @@ fn options(args: &LossesArgs) -> Result<Options, Failure> {
             FieldArg::Content => fields.content = true,
         }
     }
-    fields.source &= !matches!(args.nat, Some(NatArg::Source | NatArg::Both));
-    fields.destination &= !matches!(args.nat, Some(NatArg::Destination | NatArg::Both));
+    let captures = captures(args);
+    fields.source &= !captures.source_rewritten;
+    fields.destination &= !captures.destination_rewritten;
     if !(fields.ip_id || fields.tcp || fields.content) {
         let what =
             "--fields: addresses and ports alone do not tell the packets of a flow apart; add ip-id, tcp or content";
         return Err(Failure::Usage(what.into()));
     }
     Ok(Options { fields, exact: args.exact, memory: args.memory.get(), whole: args.whole, ttl: args.ttl })
+}
+
+fn captures(args: &LossesArgs) -> Captures {
+    let [up, down] = [&args.up, &args.down].map(|path| path.display().to_string());
+    Captures {
+        up,
+        down,
+        source_rewritten: matches!(args.nat, Some(NatArg::Source | NatArg::Both)),
+        destination_rewritten: matches!(args.nat, Some(NatArg::Destination | NatArg::Both)),
+        exact: args.exact,
+    }
 }
 
 fn sources(args: &LossesArgs, progress: &Progress) -> Result<[Source; 2], Failure> {
@@ -128,6 +126,6 @@ fn write(path: &Path, up: Input<'_>, comparison: &Comparison, progress: &Progres
 fn failure(error: CompareError, args: &LossesArgs) -> Failure {
     match error {
         CompareError::Interrupted => Failure::Interrupted,
-        error => Failure::Usage(notes::refusal(&error, args)),
+        error => Failure::Usage(refusal(&error, &captures(args))),
     }
 }

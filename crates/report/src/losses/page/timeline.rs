@@ -7,7 +7,7 @@ use chart::{self, Area, Axis, Palette, Style, WIDTH};
 use radar::loss::Cause;
 use radar::packet::Flow;
 
-use super::super::Found;
+use super::super::LossReport;
 use super::super::text::utc;
 
 const BINS: usize = 120;
@@ -20,8 +20,8 @@ const MARK: f64 = 8.0;
 const LEFT: f64 = 44.0;
 const TITLE: &str = "Losses over time";
 
-pub fn figure(found: &Found<'_>, palette: &mut Palette) -> String {
-    let timeline = Timeline::new(found, palette);
+pub fn figure(report: &LossReport, palette: &mut Palette) -> String {
+    let timeline = Timeline::new(report, palette);
     let svg = timeline.draw();
     let caption =
         format!("From {} UTC, the first frame of the capture upstream. Colours are causes.", utc(timeline.from));
@@ -38,9 +38,9 @@ struct Timeline {
 }
 
 impl Timeline {
-    fn new(found: &Found<'_>, palette: &mut Palette) -> Self {
-        let (from, until) = found.comparison.up.span.unwrap_or_default();
-        let losses = found.comparison.lost.iter().zip(&found.causes);
+    fn new(report: &LossReport, palette: &mut Palette) -> Self {
+        let (from, until) = report.comparison.up.span.unwrap_or_default();
+        let losses = report.comparison.lost.iter().zip(&report.causes);
         let losses =
             losses.map(|(lost, cause)| (lost.loss.at.0.saturating_sub(from) as f64 / 1e9, lost.loss.flow, *cause));
         let names = Cause::ALL.map(|cause| cause.to_string());
@@ -48,7 +48,7 @@ impl Timeline {
         Self {
             losses: losses.collect(),
             styles,
-            flows: found.comparison.flows.iter().take(FLOWS).map(|flow| flow.flow).collect(),
+            flows: report.comparison.flows.iter().take(FLOWS).map(|flow| flow.flow).collect(),
             from,
             seconds: ((until - from) as f64 / 1e9).max(1e-9),
         }

@@ -8,37 +8,37 @@ use chart::table::thousands;
 use chart::{Data, Palette};
 use radar::causes::Summary;
 
-use super::Found;
 use super::text::{percent, summary, utc};
+use super::{Captures, LossReport};
 
 /// More lines than these are for a file, not for a page.
 const MOST_ROWS: usize = 1_000;
 
-pub fn page(found: &Found<'_>) -> String {
+pub fn page(report: &LossReport) -> String {
     let mut palette = Palette::default();
-    let lines = summary(found);
+    let lines = summary(report);
     let (lead, rest) = lines.split_once('\n').unwrap_or((&lines, ""));
-    let notes = rest.lines().chain(found.notes.iter().map(String::as_str));
+    let notes = rest.lines().chain(report.notes.iter().map(String::as_str));
     let notes: String = notes.map(|line| format!("<li>{}</li>\n", escape(line))).collect();
     let header = format!("<p class=\"lead\">{}</p>\n<ul>\n{notes}</ul>\n", escape(lead));
-    let main = if found.comparison.lost.is_empty() {
+    let main = if report.comparison.lost.is_empty() {
         "<p>There is nothing to show.</p>\n".to_owned()
     } else {
         [
-            section("timeline", "When", &timeline::figure(found, &mut palette)),
-            section("causes", "Why", &causes(found).html()),
-            section("flows", "Whose", &flows(found).html()),
-            section("losses", "Which", &losses(found).html()),
+            section("timeline", "When", &timeline::figure(report, &mut palette)),
+            section("causes", "Why", &causes(report).html()),
+            section("flows", "Whose", &flows(report).html()),
+            section("losses", "Which", &losses(report).html()),
         ]
         .concat()
     };
-    let [up, down] = [&found.args.up, &found.args.down].map(|path| path.display().to_string());
+    let Captures { up, down, .. } = &report.captures;
     Frame {
         title: "Lost packets",
         css: "",
         header: &header,
         main: &main,
-        footer: &format!("<p>Packets of {} that are missing in {}. {FOOTER}</p>\n", escape(&up), escape(&down)),
+        footer: &format!("<p>Packets of {} that are missing in {}. {FOOTER}</p>\n", escape(up), escape(down)),
     }
     .html()
 }
@@ -50,8 +50,8 @@ fn section(id: &str, heading: &str, body: &str) -> String {
     format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n{body}</section>\n")
 }
 
-fn causes(found: &Found<'_>) -> Data {
-    let summary: Summary = found.causes.iter().copied().collect();
+fn causes(report: &LossReport) -> Data {
+    let summary: Summary = report.causes.iter().copied().collect();
     let all = summary.losses() as f64;
     let row = |(cause, count): (radar::loss::Cause, u64)| {
         (vec![cause.to_string()], vec![thousands(count), percent(count as f64 / all)])
@@ -64,8 +64,8 @@ fn causes(found: &Found<'_>) -> Data {
     }
 }
 
-fn flows(found: &Found<'_>) -> Data {
-    let flows = &found.comparison.flows;
+fn flows(report: &LossReport) -> Data {
+    let flows = &report.comparison.flows;
     let row = |flow: &radar::compare::FlowLosses| {
         let share = flow.lost as f64 / flow.packets.max(1) as f64;
         (vec![flow.flow.to_string()], vec![thousands(flow.lost), thousands(flow.packets), percent(share)])
@@ -78,9 +78,9 @@ fn flows(found: &Found<'_>) -> Data {
     }
 }
 
-fn losses(found: &Found<'_>) -> Data {
+fn losses(report: &LossReport) -> Data {
     let number = |value: Option<u64>| value.map_or_else(|| chart::NOTHING.to_owned(), |value| value.to_string());
-    let rows = found.comparison.lost.iter().zip(&found.causes).take(MOST_ROWS).map(|(lost, cause)| {
+    let rows = report.comparison.lost.iter().zip(&report.causes).take(MOST_ROWS).map(|(lost, cause)| {
         let loss = &lost.loss;
         let values = vec![
             number(loss.tcp.map(|segment| segment.seq.into())),
@@ -91,7 +91,7 @@ fn losses(found: &Found<'_>) -> Data {
         (vec![utc(loss.at.0), loss.flow.to_string()], values)
     });
     Data {
-        caption: caption("Lost packets", found.comparison.lost.len()),
+        caption: caption("Lost packets", report.comparison.lost.len()),
         names: vec!["time (UTC)".into(), "flow".into()],
         values: ["sequence", "IP id", "bytes", "cause"].map(String::from).to_vec(),
         rows: rows.collect(),

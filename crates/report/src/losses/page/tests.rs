@@ -1,20 +1,12 @@
 use std::net::IpAddr;
 
-use clap::Parser;
 use radar::compare::{Comparison, Contents, FlowLosses, Lost};
 use radar::loss::{Cause, Loss};
 use radar::packet::{Flow, Stamp};
 
-use super::*;
-use crate::args::{Cli, Command, LossesArgs, RadarCommand};
+use testkit::page::{assert_finite, assert_well_formed};
 
-fn args() -> Box<LossesArgs> {
-    let cli = Cli::try_parse_from(["hitless", "radar", "losses", "up<.pcap", "down.pcap"]).unwrap();
-    match cli.command {
-        Command::Radar(RadarCommand::Losses(args)) => args,
-        _ => unreachable!("that is what was parsed"),
-    }
-}
+use super::*;
 
 #[test]
 fn a_page_shows_losses_by_cause_and_flow_and_is_whole() {
@@ -25,16 +17,18 @@ fn a_page_shows_losses_by_cause_and_flow_and_is_whole() {
     let up = Contents { packets: 10, span: Some((0, 4_000_000_000)), ..Contents::default() };
     let flows = vec![FlowLosses { flow, packets: 10, lost: 2 }];
     let comparison = Comparison { up, lost, flows, ..Comparison::default() };
-    let args = args();
     let causes = vec![Cause::Random, Cause::Congestion];
-    let found = Found { args: &args, comparison, causes, notes: vec!["a & b".into()], seconds: 1.0 };
-    let html = page(&found);
+    let captures = Captures { up: "up<.pcap".into(), down: "down.pcap".into(), ..Captures::default() };
+    let notes = vec!["a & b".into()];
+    let report = LossReport { captures, comparison, causes, notes, seconds: 1.0 };
+    let html = page(&report);
     for part in
         ["random (1)", "congestion (1)", "udp 10.0.0.1:53 &gt; 10.0.0.2:5353", "a &amp; b", "up&lt;.pcap", "</html>"]
     {
         assert!(html.contains(part), "{part} in {html}");
     }
-    assert!(!html.contains("NaN") && !html.contains("inf"), "{html}");
-    let none = Found { comparison: Comparison::default(), causes: Vec::new(), ..found };
+    assert_well_formed(&html);
+    assert_finite(&html);
+    let none = LossReport { comparison: Comparison::default(), causes: Vec::new(), ..report };
     assert!(page(&none).contains("nothing to show"));
 }

@@ -4,26 +4,26 @@ use chart::table::{Align, Table, thousands};
 use radar::causes::Summary;
 use radar::loss::Cause;
 
-use super::Found;
+use super::LossReport;
 
-pub fn describe(found: &Found<'_>) -> String {
-    let mut text = summary(found);
-    for note in &found.notes {
+pub fn describe(report: &LossReport, top: usize) -> String {
+    let mut text = summary(report);
+    for note in &report.notes {
         text += &format!("note: {note}\n");
     }
-    if !found.comparison.lost.is_empty() {
-        text += &format!("\n{}\n{}\n{}", causes(found), flows(found), first(found));
+    if !report.comparison.lost.is_empty() {
+        text += &format!("\n{}\n{}\n{}", causes(report), flows(report, top), first(report, top));
     }
     text
 }
 
 /// What the whole page is about, in a few lines.
-pub fn summary(found: &Found<'_>) -> String {
-    let comparison = &found.comparison;
+pub fn summary(report: &LossReport) -> String {
+    let comparison = &report.comparison;
     let losses = comparison.losses();
     let lost = match losses {
         0 => "no packet lost".to_owned(),
-        losses => format!("{} lost ({})", packets(losses), percent(found.loss())),
+        losses => format!("{} lost ({})", packets(losses), percent(report.loss())),
     };
     let unnamed = match comparison.unnamed {
         0 => String::new(),
@@ -46,33 +46,33 @@ pub fn summary(found: &Found<'_>) -> String {
         };
         text += &format!("packets reach DOWN {} later by the captures' clocks{drift}\n", time(skew));
     }
-    text += &format!("{:.2} s, {:.2} M packets/s\n", found.seconds, found.packets_per_second() / 1e6);
+    text += &format!("{:.2} s, {:.2} M packets/s\n", report.seconds, report.packets_per_second() / 1e6);
     text
 }
 
-fn causes(found: &Found<'_>) -> String {
+fn causes(report: &LossReport) -> String {
     let mut table = Table::new(&[("cause", Align::Left), ("packets", Align::Right), ("share", Align::Right)]);
-    let summary: Summary = found.causes.iter().copied().collect();
+    let summary: Summary = report.causes.iter().copied().collect();
     let mut causes: Vec<(Cause, u64)> = summary.causes().collect();
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     for (cause, count) in causes {
-        table.row(vec![cause.to_string(), thousands(count), percent(count as f64 / found.causes.len() as f64)]);
+        table.row(vec![cause.to_string(), thousands(count), percent(count as f64 / report.causes.len() as f64)]);
     }
     table.to_string()
 }
 
-fn flows(found: &Found<'_>) -> String {
+fn flows(report: &LossReport, top: usize) -> String {
     let mut table =
         Table::new(&[("flow", Align::Left), ("lost", Align::Right), ("of", Align::Right), ("share", Align::Right)]);
-    let flows = &found.comparison.flows;
-    for flow in flows.iter().take(found.args.top) {
+    let flows = &report.comparison.flows;
+    for flow in flows.iter().take(top) {
         let share = flow.lost as f64 / flow.packets.max(1) as f64;
         table.row(vec![flow.flow.to_string(), thousands(flow.lost), thousands(flow.packets), percent(share)]);
     }
-    format!("{table}{}", more(flows.len(), found.args.top, "flows"))
+    format!("{table}{}", more(flows.len(), top, "flows"))
 }
 
-fn first(found: &Found<'_>) -> String {
+fn first(report: &LossReport, top: usize) -> String {
     let mut table = Table::new(&[
         ("time (UTC)", Align::Left),
         ("flow", Align::Left),
@@ -80,9 +80,9 @@ fn first(found: &Found<'_>) -> String {
         ("IP id", Align::Right),
         ("cause", Align::Left),
     ]);
-    let lost = &found.comparison.lost;
+    let lost = &report.comparison.lost;
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
-    for (lost, cause) in lost.iter().zip(&found.causes).take(found.args.top) {
+    for (lost, cause) in lost.iter().zip(&report.causes).take(top) {
         table.row(vec![
             utc(lost.loss.at.0),
             lost.loss.flow.to_string(),
@@ -91,7 +91,7 @@ fn first(found: &Found<'_>) -> String {
             cause.to_string(),
         ]);
     }
-    format!("{table}{}", more(lost.len(), found.args.top, "losses"))
+    format!("{table}{}", more(lost.len(), top, "losses"))
 }
 
 fn more(all: usize, shown: usize, what: &str) -> String {

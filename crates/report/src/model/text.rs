@@ -6,10 +6,10 @@ use transport::roce::model::{
 };
 use units::{Prob, Span};
 
-use super::rdma::{Question, Simulated};
+use super::{RdmaQuestion, TimeoutShares};
 
-pub fn answer(question: &Question, simulated: Option<&Simulated>) -> String {
-    let Question { model, setting, timing, .. } = question;
+pub fn rdma_text(question: &RdmaQuestion, simulated: Option<&TimeoutShares>) -> String {
+    let RdmaQuestion { model, setting, timing, .. } = question;
     let mut text = String::new();
     if let Some((goal, found)) = question.advice() {
         text += "advice\n";
@@ -33,7 +33,7 @@ pub fn answer(question: &Question, simulated: Option<&Simulated>) -> String {
 }
 
 /// What was simulated beside what the model says of it.
-fn beside(model: &Model, setting: &Setting, Simulated { without, with }: &Simulated) -> String {
+fn beside(model: &Model, setting: &Setting, TimeoutShares { without, with }: &TimeoutShares) -> String {
     let mut table = Table::new(&[
         ("flows with a timeout", Align::Left),
         ("model", Align::Right),
@@ -163,7 +163,7 @@ fn penalties(model: &Model, setting: &Setting, timing: &Timing) -> Table {
 }
 
 /// The advice and its reasons, a sentence each.
-pub fn advice(model: &Model, timing: &Timing, goal: &Goal, advice: &Advice) -> Vec<String> {
+pub(super) fn advice(model: &Model, timing: &Timing, goal: &Goal, advice: &Advice) -> Vec<String> {
     match advice {
         Advice::Set(plan) => set(goal, timing, plan),
         Advice::Unreachable(obstacle) => unreachable(model, timing, goal, obstacle),

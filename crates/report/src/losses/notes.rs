@@ -4,8 +4,8 @@ use chart::table::thousands;
 use radar::capture::CaptureError;
 use radar::compare::{CompareError, Comparison, Contents, Which};
 
+use super::Captures;
 use super::text::{packets, percent, time};
-use crate::args::{LossesArgs, NatArg};
 
 /// The longest frame of any Ethernet, jumbo frames included.
 const LONGEST: u32 = 9_022;
@@ -18,13 +18,13 @@ const SHALLOW: usize = 60;
 /// So many packets at an end are worth a word.
 const EDGE: u64 = 10;
 
-pub fn notes(comparison: &Comparison, args: &LossesArgs) -> Vec<String> {
-    let [up, down] = names(args);
+pub fn notes(comparison: &Comparison, captures: &Captures) -> Vec<String> {
+    let Captures { up, down, .. } = captures;
     let mut notes = Vec::new();
-    for (name, contents) in [(&up, &comparison.up), (&down, &comparison.down)] {
+    for (name, contents) in [(up, &comparison.up), (down, &comparison.down)] {
         notes.extend(of_contents(name, contents));
     }
-    notes.extend(offload(comparison, args));
+    notes.extend(offload(comparison, captures));
     let Comparison { outside, at_edges, only_down, down_outside, unnamed, alike, depth, .. } = *comparison;
     if comparison.down.truncated && outside.after > 0 {
         notes.push(format!("{} of UP after DOWN's last whole packet: not judged", packets(outside.after)));
@@ -48,7 +48,7 @@ pub fn notes(comparison: &Comparison, args: &LossesArgs) -> Vec<String> {
             (true, _) => {
                 format!("lost on the way back, as the captures have both directions: hitless radar losses {down} {up}")
             }
-            (false, _) if matches!(args.nat, Some(NatArg::Source | NatArg::Destination)) => {
+            (false, _) if captures.source_rewritten != captures.destination_rewritten => {
                 "if the captures have both directions, --nat both: on the way back the other end is rewritten"
                     .to_owned()
             }
@@ -81,13 +81,9 @@ pub fn notes(comparison: &Comparison, args: &LossesArgs) -> Vec<String> {
     let lost = comparison.losses() as f64 / comparison.judged().max(1) as f64;
     if lost > 0.5 {
         let lost = percent(lost);
-        notes.push(format!("{lost} are missing: {}", likely_causes(args)));
+        notes.push(format!("{lost} are missing: {}", likely_causes(captures)));
     }
     notes
-}
-
-fn names(args: &LossesArgs) -> [String; 2] {
-    [&args.up, &args.down].map(|path| path.display().to_string())
 }
 
 fn of_contents(name: &str, contents: &Contents) -> Vec<String> {
@@ -112,14 +108,13 @@ fn of_contents(name: &str, contents: &Contents) -> Vec<String> {
 }
 
 /// Cards and kernels that put packets together show one where there were many.
-fn offload(comparison: &Comparison, args: &LossesArgs) -> Option<String> {
+fn offload(comparison: &Comparison, captures: &Captures) -> Option<String> {
     let [up, down] = [comparison.up.longest, comparison.down.longest];
     let longer = up.max(down);
     if longer <= LONGEST && (longer <= ORDINARY || up.abs_diff(down) <= HEADERS) {
         return None;
     }
-    let [up_name, down_name] = names(args);
-    let (name, shorter) = if up >= down { (up_name, down) } else { (down_name, up) };
+    let (name, shorter) = if up >= down { (&captures.up, down) } else { (&captures.down, up) };
     Some(format!(
         "{name} has frames of up to {} bytes, the other of up to {}: segmentation offload shows what is several packets \
          on the wire as one; capture again after: ethtool -K INTERFACE tso off gso off gro off lro off",
@@ -128,8 +123,12 @@ fn offload(comparison: &Comparison, args: &LossesArgs) -> Option<String> {
     ))
 }
 
-fn likely_causes(args: &LossesArgs) -> String {
-    let nat = if args.nat.is_none() { "addresses rewritten (--nat source, destination or both), " } else { "" };
+fn likely_causes(captures: &Captures) -> String {
+    let nat = if !(captures.source_rewritten || captures.destination_rewritten) {
+        "addresses rewritten (--nat source, destination or both), "
+    } else {
+        ""
+    };
     format!(
         "another link or direction, {nat}a tunnel or encryption between them, packets fragmented on their way, a snap length \
          that cuts headers, or captures of different times"
@@ -137,11 +136,11 @@ fn likely_causes(args: &LossesArgs) -> String {
 }
 
 /// One line: what is wrong, and what to do.
-pub fn refusal(error: &CompareError, args: &LossesArgs) -> String {
-    let [up, down] = names(args);
+pub fn refusal(error: &CompareError, captures: &Captures) -> String {
+    let Captures { up, down, .. } = captures;
     let name = |which: &Which| match which {
-        Which::Up => &up,
-        Which::Down => &down,
+        Which::Up => up,
+        Which::Down => down,
     };
     match error {
         CompareError::Capture(which, error) => {
@@ -166,9 +165,9 @@ pub fn refusal(error: &CompareError, args: &LossesArgs) -> String {
                 "{up} ({}) and {down} ({}) have no packet in common; likely: {}",
                 packets(comparison.up.packets),
                 packets(comparison.down.packets),
-                likely_causes(args)
+                likely_causes(captures)
             );
-            text += &offload(comparison, args).map_or(String::new(), |offload| format!("; {offload}"));
+            text += &offload(comparison, captures).map_or(String::new(), |offload| format!("; {offload}"));
             let spans = comparison.up.span.zip(comparison.down.span);
             if let Some(((_, up), (down, _))) = spans.filter(|((_, up), (down, _))| up < down) {
                 text += &format!("; UP ends {} before DOWN begins", time((down - up) as i64));

@@ -7,10 +7,10 @@ use radar::compare::{FlowLosses, Outside};
 use radar::loss::{Cause, Loss};
 use serde::Serialize;
 
-use super::Found;
+use super::LossReport;
 
 #[derive(Debug, Serialize)]
-pub struct Answer {
+pub struct LossAnswer {
     lost: Vec<LostPacket>,
     /// Lost too, but more than there was memory for.
     unnamed: u64,
@@ -118,9 +118,9 @@ impl FlowLine {
     }
 }
 
-impl Answer {
-    pub fn of(found: &Found<'_>) -> Self {
-        let Found { args, comparison, causes, notes, seconds } = found;
+impl LossAnswer {
+    pub fn of(report: &LossReport) -> Self {
+        let LossReport { captures, comparison, causes, notes, seconds } = report;
         let mut by_cause = BTreeMap::new();
         causes.iter().for_each(|cause| *by_cause.entry(*cause).or_default() += 1);
         let lost = comparison.lost.iter().zip(causes);
@@ -130,7 +130,7 @@ impl Answer {
             packets_up: comparison.up.packets,
             packets_down: comparison.down.packets,
             losses: comparison.losses(),
-            loss: found.loss(),
+            loss: report.loss(),
             judged: comparison.judged(),
             other_direction: comparison.other_way,
             link_local: Both { up: comparison.up.link_local, down: comparison.down.link_local },
@@ -145,21 +145,10 @@ impl Answer {
             not_ip: Both { up: comparison.up.not_ip, down: comparison.down.not_ip },
             truncated: Both { up: comparison.up.truncated, down: comparison.down.truncated },
             depth: comparison.depth,
-            exact: args.exact,
+            exact: captures.exact,
             warnings: notes.clone(),
             wall_seconds: *seconds,
-            packets_per_second: found.packets_per_second(),
+            packets_per_second: report.packets_per_second(),
         }
-    }
-}
-
-impl Found<'_> {
-    /// The share of packets that were lost.
-    pub fn loss(&self) -> f64 {
-        self.comparison.losses() as f64 / self.comparison.judged().max(1) as f64
-    }
-
-    pub fn packets_per_second(&self) -> f64 {
-        self.comparison.up.packets as f64 / self.seconds.max(1e-9)
     }
 }

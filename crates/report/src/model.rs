@@ -1,0 +1,82 @@
+//! What can be computed without simulating, as users see it: timeouts of RDMA flows, memory of NICs.
+
+mod answer;
+mod text;
+
+pub use answer::RdmaAnswer;
+pub use text::rdma_text;
+
+use serde::Serialize;
+use transport::roce::melo::Account;
+use transport::roce::model::{Advice, Goal, Model, Setting, Timing};
+
+use crate::experiment::Measured;
+
+/// What was asked, in the model's words.
+#[derive(Debug)]
+pub struct RdmaQuestion {
+    pub model: Model,
+    pub setting: Setting,
+    pub timing: Timing,
+    pub goal: Option<Goal>,
+}
+
+impl RdmaQuestion {
+    fn advice(&self) -> Option<(Goal, Advice)> {
+        let goal = self.goal?;
+        Some((goal, self.model.advise(&goal, &self.timing, self.setting.obeys_copies)))
+    }
+}
+
+/// Shares of flows that timed out, without help and with it.
+#[derive(Debug)]
+pub struct TimeoutShares {
+    pub without: Measured,
+    pub with: Measured,
+}
+
+/// What `--json` prints of MELO's memory.
+#[derive(Debug, Serialize)]
+pub struct MeloAnswer {
+    connections: u32,
+    bdp_bytes: u64,
+    mtu_bytes: u32,
+    block_bits: u32,
+    /// Of each connection.
+    hole_bytes: u32,
+    number_bytes: u32,
+    pointer_bytes: u32,
+    sender_bytes: u32,
+    /// Of one side.
+    pool_bits: u32,
+    next_bits: u32,
+    free_bits: u32,
+    side_bits: u32,
+    bytes_per_connection: f64,
+    bytes_per_connection_with_sender: f64,
+    bytes_per_connection_with_bitmaps: f64,
+    share_of_context: f64,
+}
+
+impl From<&Account> for MeloAnswer {
+    fn from(account: &Account) -> Self {
+        Self {
+            connections: account.connections,
+            bdp_bytes: account.bdp.get(),
+            mtu_bytes: account.mtu,
+            block_bits: account.pool.block,
+            hole_bytes: account.hole_bytes,
+            number_bytes: account.number_bytes,
+            pointer_bytes: account.pointer_bytes,
+            sender_bytes: account.sender_bytes,
+            pool_bits: account.pool_bits,
+            next_bits: account.next_bits,
+            free_bits: account.free_bits,
+            side_bits: account.side_bits(),
+            bytes_per_connection: account.per_connection(),
+            bytes_per_connection_with_sender: account.per_connection_with_sender(),
+            bytes_per_connection_with_bitmaps: account.per_connection_with_bitmaps(),
+            share_of_context: account.share_of_context(),
+        }
+    }
+}
