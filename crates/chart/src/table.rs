@@ -60,6 +60,15 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// Microseconds as people read them.
+pub fn micros(delay: f64) -> String {
+    match delay {
+        us if us < 1e3 => format!("{us:.0} µs"),
+        us if us < 1e5 => format!("{:.2} ms", us / 1e3),
+        us => format!("{:.0} ms", us / 1e3),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

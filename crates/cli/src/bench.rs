@@ -9,12 +9,12 @@ mod sim;
 
 use std::sync::atomic::Ordering;
 
-use chart::table::{Align, Table};
+use chart::table::{Align, Table, micros as us};
 use lab::bench::{Plan, Results};
 use linux::net::become_root_of_own_namespaces;
 
 use crate::args::{BenchArgs, BenchCommand};
-use crate::demo::{check_seconds, parse_rate, us};
+use crate::demo::{check_seconds, parse_rate};
 use crate::output::{Done, Failure, print, say};
 use crate::terminal::stop_on_ctrl_c;
 

@@ -1,16 +1,12 @@
 //! `hitless demo`: the whole story in about a minute.
 
-mod page;
-mod simulated;
-mod story;
-
 use std::fs;
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::demo::{Case, Plan, Story, Watch};
+use lab::demo::{Case, Plan, Watch};
 use linux::net::become_root_of_own_namespaces;
 use units::{Prob, Rate};
 
@@ -38,16 +34,16 @@ pub fn run(args: &DemoArgs, json: bool) -> Done {
             say(&format!(
                 "this machine does not let us have network namespaces ({error}); here is the story simulated"
             ));
-            simulated::run(&plan, &stop)
+            lab::demo::simulate(&plan, &stop)
         }
-        None => simulated::run(&plan, &stop),
+        None => lab::demo::simulate(&plan, &stop),
     };
     let Some(story) = story else { return Err(Failure::Interrupted) };
     if let Some(path) = &args.html {
-        fs::write(path, page::page(&story, &plan))
+        fs::write(path, lab::demo::page(&story, &plan))
             .map_err(|error| Failure::Usage(format!("--html {}: {error}", path.display())))?;
     }
-    print(json, &story, || story::text(&story, &plan))?;
+    print(json, &story, || lab::demo::text(&story, &plan))?;
     if let Some(path) = &args.html {
         say(&format!("charts are in {}", path.display()));
     }
@@ -92,16 +88,6 @@ pub fn check_seconds(seconds: f64) -> Result<Duration, Failure> {
     }
 }
 
-/// What a case is called in text.
-pub fn title(case: Case) -> &'static str {
-    match case {
-        Case::Clean => "clean wire, plain TCP",
-        Case::Corrupting => "corrupting wire, plain TCP",
-        Case::Protected => "corrupting wire, hitless",
-        Case::CleanChain => "clean wire, hitless",
-    }
-}
-
 struct Progress {
     bar: ProgressBar,
     terminal: bool,
@@ -123,57 +109,13 @@ impl Watch for Progress {
     fn begin(&self, round: u32, case: Case, what: &str, step: u32, steps: u32) {
         self.bar.set_length(u64::from(steps));
         self.bar.set_position(u64::from(step));
-        self.bar.set_message(format!("round {round}: {}, {what}", title(case)));
+        self.bar.set_message(format!("round {round}: {}, {what}", case.title()));
         if !self.terminal && what.starts_with("requests") {
-            say(&format!("round {round}: {}", title(case)));
+            say(&format!("round {round}: {}", case.title()));
         }
     }
 
     fn remark(&self, text: &str) {
         if self.terminal { self.bar.println(text) } else { say(text) }
     }
-}
-
-/// Microseconds as people read them.
-pub fn us(delay: f64) -> String {
-    match delay {
-        us if us < 1e3 => format!("{us:.0} µs"),
-        us if us < 1e5 => format!("{:.2} ms", us / 1e3),
-        us => format!("{:.0} ms", us / 1e3),
-    }
-}
-
-pub fn gbps(rate: f64) -> String {
-    format!("{rate:.3} Gbit/s")
-}
-
-/// How the story ends, in one line for each claim that it makes.
-pub fn conclusions(story: &Story) -> Vec<String> {
-    let (corrupting, protected) = (&story.corrupting.median, &story.protected.median);
-    let mut lines = vec![format!(
-        "p99.9 of requests: {} without protection, {} with it: {:.0} times lower",
-        us(corrupting.pingpong_p999_us),
-        us(protected.pingpong_p999_us),
-        corrupting.pingpong_p999_us / protected.pingpong_p999_us
-    )];
-    if let (Some(plain), Some(guarded)) = (corrupting.throughput_at_1e2_gbps, protected.throughput_at_1e2_gbps)
-        && plain > 0.0
-    {
-        lines.push(format!(
-            "bulk at a loss of 1e-2: {} without protection, {} with it: {:.1} times as much",
-            gbps(plain),
-            gbps(guarded),
-            guarded / plain
-        ));
-    }
-    if let Some(recovery) = &story.protected.recovery {
-        lines.push(format!(
-            "recovered {}, given up {}; a recovery took {} (p50), {} (p99)",
-            chart::table::thousands(recovery.recovered),
-            recovery.given_up,
-            recovery.recovery_p50_us.map_or("–".to_owned(), us),
-            recovery.recovery_p99_us.map_or("–".to_owned(), us),
-        ));
-    }
-    lines
 }

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chart::table::{Align, Table, thousands};
+use chart::table::{Align, Table, micros as us, thousands};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::soak::{Look, Plan, Soak, Watch, what};
 use linux::net::{Standing, become_root_of_own_namespaces};
 
 use crate::args::SoakArgs;
-use crate::demo::us;
 use crate::output::{Done, Failure, print, say};
 use crate::wire::corruption;
 

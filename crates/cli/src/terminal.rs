@@ -125,16 +125,6 @@ impl Watch for Terminal {
     }
 }
 
-/// Only ends a run when asked to.
-#[derive(Debug)]
-pub struct Stopper<'a>(pub &'a AtomicBool);
-
-impl Watch for Stopper<'_> {
-    fn go_on(&self, _done: u64) -> bool {
-        !self.0.load(Ordering::SeqCst)
-    }
-}
-
 /// As many runs at once as asked for, or as there are cores.
 pub fn jobs(asked: Option<u16>) -> usize {
     asked.map(usize::from).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))

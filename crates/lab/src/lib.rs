@@ -6,6 +6,8 @@
 //! | `load` | traffic to try them with |
 //! | `demo`, `bench`, `soak` | what protection gains, what it costs, and whether it lasts |
 //! | `reality` | the simulator held against real TCP |
+//!
+//! Where namespaces are forbidden, the demonstration runs in the simulator.
 
 pub mod bench;
 pub mod demo;
@@ -13,3 +15,17 @@ pub mod load;
 pub mod reality;
 pub mod soak;
 pub mod stage;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sim::link::Watch;
+
+/// Ends a simulation when asked to.
+#[derive(Debug)]
+pub struct Stopper<'a>(pub &'a AtomicBool);
+
+impl Watch for Stopper<'_> {
+    fn go_on(&self, _done: u64) -> bool {
+        !self.0.load(Ordering::SeqCst)
+    }
+}

@@ -1,5 +1,9 @@
 //! The kernel's TCP over a wire that corrupts, without protection: what the simulator is held against.
 
+mod check;
+
+pub use check::{Check, CheckPlan, check};
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

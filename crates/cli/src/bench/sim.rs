@@ -11,7 +11,7 @@ use sim::net::Outcome;
 use super::memory;
 use crate::args::BenchSimArgs;
 use crate::output::{Done, Failure, print, say};
-use crate::terminal::{Stopper, now, stop_on_ctrl_c};
+use crate::terminal::{now, stop_on_ctrl_c};
 
 /// Part of the traffic that is next to none.
 const IDLE: u64 = 1_000;
@@ -35,7 +35,7 @@ struct Row {
 
 pub fn run(args: &BenchSimArgs, json: bool) -> Done {
     let stop = stop_on_ctrl_c();
-    let watch = Stopper(&stop);
+    let watch = lab::Stopper(&stop);
     let mut rows = Vec::new();
     for case in CASES.iter().filter(|case| args.only.as_ref().is_none_or(|only| case.name == only.as_str())) {
         say(&format!("{}: {}", case.name, case.about));

@@ -1,211 +1,26 @@
-//! `hitless sim check`: the simulator against this machine's own TCP, over the same wire.
+//! `hitless sim check`.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chart::table::{Align, Table};
-use faults::{Model, Schedule};
-use lab::load::Congestion;
-use lab::reality::{self, Case, Seen};
+use lab::reality::{self, CheckPlan};
 use linux::net::become_root_of_own_namespaces;
-use serde::Serialize;
-use sim::link::Watch;
-use sim::net::{Latency, LinkSetup, Outcome, Protection, Setup, SwitchSettings, Traffic, TransportSetup};
-use sim::topology::{Kind, Link, Node, NodeId, Topology};
-use sim::workload::{Flow, Flows, Series, Workload};
-use transport::tcp::{self, Profile, cc::Algorithm};
-use units::{Prob, Rate, Span, Time};
 
 use crate::args::SimCheckArgs;
-use crate::demo::us;
 use crate::output::{Done, Failure, print, say};
-use crate::terminal::{Stopper, stop_on_ctrl_c};
-
-/// One wire and one congestion control, in reality and simulated.
-#[derive(Debug, Serialize)]
-struct Row {
-    congestion: &'static str,
-    loss: f64,
-    live: Figures,
-    simulated: Figures,
-    /// Simulated over live.
-    throughput_ratio: f64,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Figures {
-    throughput_gbps: f64,
-    request_p50_us: f64,
-    request_p99_us: f64,
-    request_p999_us: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Check {
-    rate_gbps: f64,
-    /// What a host takes to deal with a packet, from the round trips over a clean wire.
-    host_latency_us: f64,
-    rounds: u32,
-    rows: Vec<Row>,
-}
-
-/// Of the simulated flow: long enough for its throughput to settle.
-const SIMULATED: Span = Span::from_ms(20_000);
-const SIMULATED_REQUESTS: u64 = 50_000;
+use crate::terminal::stop_on_ctrl_c;
 
 pub fn run(args: &SimCheckArgs, json: bool) -> Done {
     become_root_of_own_namespaces(args.rootless).map_err(|error| Failure::Outside(error.to_string()))?;
     let stop = stop_on_ctrl_c();
-    let check = check(args, &stop)?;
+    let plan = CheckPlan {
+        rate: args.rate,
+        losses: args.losses.clone(),
+        bulk: Duration::from_secs_f64(args.seconds.clamp(0.1, 3_600.0)),
+        requests: args.requests.0.clamp(1, 10_000_000) as u32,
+        rounds: args.rounds,
+        hz: args.hz,
+    };
+    let check = reality::check(&plan, &stop, &say).map_err(|trouble| Failure::Outside(trouble.0))?;
     let Some(check) = check else { return Err(Failure::Interrupted) };
-    print(json, &check, || text(&check))
-}
-
-/// `None` if it was stopped.
-fn check(args: &SimCheckArgs, stop: &AtomicBool) -> Result<Option<Check>, Failure> {
-    say("a clean wire, to see what the hosts take");
-    let Some(clean) = live(args, Prob::literal(0.0), Congestion::Cubic, stop)? else { return Ok(None) };
-    let latency = host_latency(args.rate, clean.request_p50_us);
-    let mut rows = Vec::new();
-    for congestion in [Congestion::Cubic, Congestion::Bbr] {
-        for loss in &args.losses {
-            say(&format!("{}, loss {loss}", congestion.name()));
-            let Some(live) = live(args, *loss, congestion, stop)? else { return Ok(None) };
-            let Some(simulated) = simulated(args, *loss, congestion, latency, stop)? else { return Ok(None) };
-            let throughput_ratio = simulated.throughput_gbps / live.throughput_gbps;
-            rows.push(Row { congestion: congestion.name(), loss: loss.get(), live, simulated, throughput_ratio });
-        }
-    }
-    let rate_gbps = args.rate.bits_per_second() as f64 / 1e9;
-    Ok(Some(Check { rate_gbps, host_latency_us: latency.as_us(), rounds: args.rounds, rows }))
-}
-
-/// Medians over the rounds; the round trips of all of them together.
-fn live(
-    args: &SimCheckArgs,
-    loss: Prob,
-    congestion: Congestion,
-    stop: &AtomicBool,
-) -> Result<Option<Figures>, Failure> {
-    let bulk = Duration::from_secs_f64(args.seconds.clamp(0.1, 3_600.0));
-    let requests = args.requests.0.clamp(1, 10_000_000) as u32;
-    let case = Case { rate: args.rate, loss, congestion, bulk, requests };
-    let mut rounds: Vec<Seen> = Vec::new();
-    for _ in 0..args.rounds {
-        let seen = reality::run(&case, stop).map_err(|trouble| Failure::Outside(trouble.0))?;
-        let Some(seen) = seen else { return Ok(None) };
-        rounds.push(seen);
-    }
-    let throughput_gbps = lab::demo::median(rounds.iter().map(|round| round.gbps).collect());
-    let mut trips = lab::load::RoundTrips::default();
-    rounds.iter().for_each(|round| trips.merge(&round.round_trips));
-    let at = |share| trips.quantile(share).as_nanos() as f64 / 1e3;
-    Ok(Some(Figures { throughput_gbps, request_p50_us: at(0.5), request_p99_us: at(0.99), request_p999_us: at(0.999) }))
-}
-
-/// Half of what a round trip takes besides the wire.
-fn host_latency(rate: Rate, round_trip_us: f64) -> Span {
-    let wire = rate.span_of(units::Bytes::new(2 * u64::from(wire::ethernet::on_wire(64 + sim::net::TCP_HEADERS))));
-    Span::from_ps((round_trip_us * 1e6) as u64).saturating_sub(wire) / 2
-}
-
-fn simulated(
-    args: &SimCheckArgs,
-    loss: Prob,
-    congestion: Congestion,
-    latency: Span,
-    stop: &AtomicBool,
-) -> Result<Option<Figures>, Failure> {
-    let watch = Stopper(stop);
-    let run = |work, reply, until| {
-        let outcome = sim::net::run(setup(args, loss, congestion, latency, work, reply, until), &watch as &dyn Watch);
-        outcome.map_err(|error| Failure::Outside(error.to_string()))
-    };
-    let (src, dst) = (NodeId(0), NodeId(1));
-    let flow = Flow { start: Time::ZERO, src, dst, bytes: args.rate.bytes_in(SIMULATED).get(), group: 0 };
-    let bulk = run(Workload::Open(Flows::list(vec![flow])), 0, Time::ZERO + SIMULATED)?;
-    let series = Series { src, dst, bytes: 64, count: SIMULATED_REQUESTS, gap: Span::ZERO, group: 0 };
-    let requests = run(Workload::Series(series), 64, Time::NEVER)?;
-    Ok((!stop.load(Ordering::SeqCst)).then(|| figures(&bulk, &requests)))
-}
-
-fn figures(bulk: &Outcome, requests: &Outcome) -> Figures {
-    let mut times: Vec<f64> = requests.flows.iter().filter_map(|flow| flow.fct()).map(|fct| fct.as_us()).collect();
-    times.sort_by(f64::total_cmp);
-    let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
-    let bits: u64 = bulk.flows.iter().map(|flow| flow.received * 8).sum();
-    Figures {
-        throughput_gbps: bits as f64 / SIMULATED.as_secs() / 1e9,
-        request_p50_us: at(0.5),
-        request_p99_us: at(0.99),
-        request_p999_us: at(0.999),
-    }
-}
-
-/// Two hosts, and a wire with the queue that the live one has before it.
-fn setup(
-    args: &SimCheckArgs,
-    loss: Prob,
-    congestion: Congestion,
-    latency: Span,
-    work: Workload,
-    reply: u64,
-    until: Time,
-) -> Setup {
-    let node = |name: &str, kind| Node { name: name.into(), kind };
-    let link = |a, b, rate| Link { a: NodeId(a), b: NodeId(b), rate, delay: Span::ZERO };
-    let nodes = vec![node("left", Kind::Host), node("right", Kind::Host), node("wire", Kind::Switch)];
-    let links = vec![link(0, 2, Rate::gbps(1_000)), link(2, 1, args.rate)];
-    let faults = || Schedule::always(Model::PerFrame(loss));
-    let algorithm = match congestion {
-        Congestion::Cubic => Algorithm::Cubic,
-        Congestion::Bbr => Algorithm::Bbr,
-        Congestion::Reno => Algorithm::Reno,
-    };
-    let profile = Profile::Linux { hz: args.hz, rto_min: Span::from_ms(200), phase: Span::ZERO };
-    let transport = TransportSetup::Tcp(tcp::Config { algorithm, profile, ..tcp::Config::default() });
-    Setup {
-        switches: SwitchSettings { port_limit: Some(lab::stage::queue_of(args.rate)), ..SwitchSettings::default() },
-        host_latency: Latency::LogNormal { median: latency, sigma: 0.3 },
-        links: vec![LinkSetup {
-            link: sim::topology::LinkId(1),
-            forward: faults(),
-            reverse: faults(),
-            protection: Protection::None,
-            activate_at: None,
-        }],
-        traffic: vec![Traffic { name: "check".into(), transport, work, reply, class: 0, queue_pairs: None }],
-        until,
-        ..Setup::new(Topology { nodes, links })
-    }
-}
-
-fn text(check: &Check) -> String {
-    let mut table = Table::new(&[
-        ("", Align::Left),
-        ("live Gb/s", Align::Right),
-        ("simulated", Align::Right),
-        ("ratio", Align::Right),
-        ("live p50", Align::Right),
-        ("p99", Align::Right),
-        ("p99.9", Align::Right),
-        ("simulated p50", Align::Right),
-        ("p99", Align::Right),
-        ("p99.9", Align::Right),
-    ]);
-    for row in &check.rows {
-        let tail =
-            |figures: &Figures| [figures.request_p50_us, figures.request_p99_us, figures.request_p999_us].map(us);
-        let head = vec![
-            format!("{}, loss {}", row.congestion, Prob::literal(row.loss)),
-            format!("{:.3}", row.live.throughput_gbps),
-            format!("{:.3}", row.simulated.throughput_gbps),
-            format!("{:.2}", row.throughput_ratio),
-        ];
-        table.row([head, tail(&row.live).into(), tail(&row.simulated).into()].concat());
-    }
-    format!(
-        "a wire of {} Gb/s, {} rounds; hosts take {:.0} µs, as over a clean wire\n\n{table}",
-        check.rate_gbps, check.rounds, check.host_latency_us
-    )
+    print(json, &check, || check.text())
 }

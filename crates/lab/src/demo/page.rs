@@ -4,12 +4,12 @@ mod charts;
 
 use chart::page::Frame;
 use chart::svg::escape;
-use chart::table::thousands;
+use chart::table::{micros as us, thousands};
 use chart::{Data, NOTHING, Palette};
-use lab::demo::{Case, Plan, Recovery, Round, Story};
 use link::config::{HostBackend, Mode, WireBackend};
 
-use super::{conclusions, gbps, title, us};
+use super::text::{conclusions, gbps};
+use super::{Case, Plan, Recovery, Round, Story};
 
 pub fn page(story: &Story, plan: &Plan) -> String {
     let header = format!("<p class=\"lead\">{}</p>\n{}", escape(&summary(story, plan)), conclusion(story));
@@ -145,7 +145,7 @@ fn medians(story: &Story) -> Data {
     Data {
         caption: "Medians over rounds, sums of counts".into(),
         names: vec![String::new()],
-        values: Case::ALL.map(|case| title(case).to_owned()).to_vec(),
+        values: Case::ALL.map(|case| case.title().to_owned()).to_vec(),
         rows: rows.chain(recoveries).map(|(name, cells)| (vec![name.to_owned()], cells.to_vec())).collect(),
     }
 }
@@ -161,7 +161,7 @@ fn rounds(story: &Story) -> Data {
     for number in 0..story.completed as usize {
         for case in Case::ALL {
             let Some(round) = story.figures(case).rounds.get(number) else { continue };
-            let names = vec![(number + 1).to_string(), title(case).to_owned()];
+            let names = vec![(number + 1).to_string(), case.title().to_owned()];
             data.rows.push((names, columns.iter().map(|(_, of)| of(round)).collect()));
         }
     }
@@ -179,11 +179,11 @@ fn notes(story: &Story) -> String {
     };
     let unprotected = "TCP straight on the wire. Lost requests wait for its retransmission timer, 200 ms and more.";
     let notes = [
-        (title(Case::Clean), "The same wire without loss: the best that there is to reach."),
-        (title(Case::Corrupting), unprotected),
-        (title(Case::Protected), "The same losses; hitless recovers frames before TCP notices."),
+        (Case::Clean.title(), "The same wire without loss: the best that there is to reach."),
+        (Case::Corrupting.title(), unprotected),
+        (Case::Protected.title(), "The same losses; hitless recovers frames before TCP notices."),
         (
-            title(Case::CleanChain),
+            Case::CleanChain.title(),
             "Called clean_chain in the JSON output: nothing is lost, and frames still go through hitless. What differs from \
              the clean wire with plain TCP is what protection itself costs on this machine.",
         ),

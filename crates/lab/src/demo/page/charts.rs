@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use chart::svg::{Anchor, Svg};
+use chart::table::micros as us;
 use chart::{Area, Axis, Bar, BarsChart, Chart, Group, Line, Palette, Shares, TailChart, WIDTH, figure, time_us};
-use lab::demo::{Case, Plan, Story};
-use lab::load::RoundTrips;
 
-use super::super::{title, us};
+use super::super::{Case, Plan, Story};
+use crate::load::RoundTrips;
 
 /// How long the slowest requests took.
 pub fn tail(story: &Story) -> Chart {
-    let line = |case: Case| Line::new(title(case), curve(&story.figures(case).round_trips));
+    let line = |case: Case| Line::new(case.title(), curve(&story.figures(case).round_trips));
     Chart::Tail(TailChart {
         title: "The tail of round trips".into(),
         caption:
@@ -44,7 +44,7 @@ fn curve(trips: &RoundTrips) -> Vec<(f64, f64)> {
 /// What a bulk transfer reached, by case, at the loss of the plan and at a heavy one.
 pub fn throughput(story: &Story, plan: &Plan) -> Chart {
     let group = |name: String, rate: fn(&Story, Case) -> Option<f64>| {
-        let bar = |case: Case| Some(Bar { name: title(case).into(), ours: Some(rate(story, case)?), paper: None });
+        let bar = |case: Case| Some(Bar { name: case.title().into(), ours: Some(rate(story, case)?), paper: None });
         Group { name, bars: Case::ALL.into_iter().filter_map(bar).collect() }
     };
     let light = group(format!("at a loss of {} (none on the clean wires)", plan.loss), |story, case| {
@@ -74,10 +74,10 @@ pub fn rounds(story: &Story, palette: &mut Palette) -> String {
     let ticks = axis.ticks(&x);
     area.columns(&mut svg, &ticks);
     area.foot(&mut svg, &ticks, &axis.label);
-    for (strip, (case, style)) in Case::ALL.into_iter().zip(palette.styles(Case::ALL.map(title))).enumerate() {
+    for (strip, (case, style)) in Case::ALL.into_iter().zip(palette.styles(Case::ALL.map(Case::title))).enumerate() {
         let top = 4.0 + STRIP * strip as f64;
         let median = story.figures(case).median.pingpong_p999_us;
-        svg.text("name halo", Anchor::Start, (0.0, top + 12.0), title(case));
+        svg.text("name halo", Anchor::Start, (0.0, top + 12.0), case.title());
         svg.text("value halo", Anchor::End, (WIDTH, top + 12.0), &format!("median {}", us(median)));
         let class = style.class();
         svg.line(&format!("median {class}"), (x.at(median), top + 19.0), (x.at(median), top + STRIP - 3.0));
@@ -95,7 +95,7 @@ pub fn rounds(story: &Story, palette: &mut Palette) -> String {
 fn described(story: &Story) -> String {
     let told = |case: Case| {
         let rounds: Vec<String> = story.figures(case).rounds.iter().map(|round| us(round.pingpong_p999_us)).collect();
-        format!("{}: {}.", title(case), rounds.join(", "))
+        format!("{}: {}.", case.title(), rounds.join(", "))
     };
     Case::ALL.map(told).join(" ")
 }

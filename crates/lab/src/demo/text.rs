@@ -1,9 +1,8 @@
 //! The story as text: a table and a small chart.
 
-use chart::table::{Align, Table, thousands};
-use lab::demo::{Case, Plan, Story};
+use chart::table::{Align, Table, micros as us, thousands};
 
-use super::{conclusions, gbps, title, us};
+use super::{Case, Plan, Story};
 
 pub fn text(story: &Story, plan: &Plan) -> String {
     let rate = plan.rate.map_or("no rate limit".to_owned(), |rate| format!("{rate}bit/s"));
@@ -40,7 +39,7 @@ fn table(story: &Story) -> Table {
     for case in Case::ALL {
         let round = &story.figures(case).median;
         table.row(vec![
-            title(case).to_owned(),
+            case.title().to_owned(),
             gbps(round.throughput_gbps),
             round.throughput_at_1e2_gbps.map_or(String::new(), gbps),
             us(round.pingpong_p50_us),
@@ -67,5 +66,40 @@ fn bar(story: &Story, case: Case) -> String {
     let median = place(round.pingpong_p50_us);
     line[median] = if median == last { '#' } else { 'o' };
     let line: String = line.into_iter().collect();
-    format!("  {:<27} {line} {}\n", title(case), us(round.pingpong_p999_us))
+    format!("  {:<27} {line} {}\n", case.title(), us(round.pingpong_p999_us))
+}
+
+pub(super) fn gbps(rate: f64) -> String {
+    format!("{rate:.3} Gbit/s")
+}
+
+/// How the story ends, in one line for each claim that it makes.
+pub(super) fn conclusions(story: &Story) -> Vec<String> {
+    let (corrupting, protected) = (&story.corrupting.median, &story.protected.median);
+    let mut lines = vec![format!(
+        "p99.9 of requests: {} without protection, {} with it: {:.0} times lower",
+        us(corrupting.pingpong_p999_us),
+        us(protected.pingpong_p999_us),
+        corrupting.pingpong_p999_us / protected.pingpong_p999_us
+    )];
+    if let (Some(plain), Some(guarded)) = (corrupting.throughput_at_1e2_gbps, protected.throughput_at_1e2_gbps)
+        && plain > 0.0
+    {
+        lines.push(format!(
+            "bulk at a loss of 1e-2: {} without protection, {} with it: {:.1} times as much",
+            gbps(plain),
+            gbps(guarded),
+            guarded / plain
+        ));
+    }
+    if let Some(recovery) = &story.protected.recovery {
+        lines.push(format!(
+            "recovered {}, given up {}; a recovery took {} (p50), {} (p99)",
+            thousands(recovery.recovered),
+            recovery.given_up,
+            recovery.recovery_p50_us.map_or("–".to_owned(), us),
+            recovery.recovery_p99_us.map_or("–".to_owned(), us),
+        ));
+    }
+    lines
 }

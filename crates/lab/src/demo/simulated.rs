@@ -5,9 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{Model, Schedule};
-use lab::demo::{Case, Figures, Plan, Recovery, Round, Story};
-use lab::load::RoundTrips;
-use lab::stage::WireCount;
 use sim::link::{Config, Mode};
 use sim::net::{Latency, LinkSetup, Outcome, Protection, Setup, Traffic, TransportSetup};
 use sim::topology::{LinkId, NodeId, Topology};
@@ -15,7 +12,10 @@ use sim::workload::{Flow, Flows, Series, Workload};
 use transport::tcp::{self, Profile};
 use units::{Prob, Rate, Span, Time};
 
-use crate::terminal::Stopper;
+use super::{Case, Figures, Plan, Recovery, Round, Story};
+use crate::Stopper;
+use crate::load::RoundTrips;
+use crate::stage::WireCount;
 
 /// Bytes of a request and of its answer.
 const REQUEST: u64 = 64;

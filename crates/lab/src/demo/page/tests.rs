@@ -1,11 +1,12 @@
 use std::time::Duration;
 
-use lab::demo::Figures;
-use lab::load::RoundTrips;
-use lab::stage::WireCount;
+use testkit::page::{assert_finite, assert_well_formed};
 use units::{Prob, Rate};
 
 use super::*;
+use crate::demo::Figures;
+use crate::load::RoundTrips;
+use crate::stage::WireCount;
 
 fn plan(loss: f64) -> Plan {
     Plan {
@@ -60,36 +61,11 @@ fn story() -> Story {
     }
 }
 
-/// Every element that is opened is closed, in the right order.
-fn assert_well_formed(page: &str) {
-    const VOID: [&str; 1] = ["meta"];
-    let mut open = Vec::new();
-    for part in page.split('<').skip(1) {
-        let (tag, text) = part.split_once('>').expect("a tag ends before the next one begins");
-        assert!(!text.contains('>'), "a stray bracket after {tag}");
-        let name = tag.trim_start_matches('/').split_whitespace().next().unwrap_or_default().trim_end_matches('/');
-        if tag.starts_with('/') {
-            assert_eq!(open.pop(), Some(name), "closed by </{name}>");
-        } else if !tag.starts_with('!') && !tag.ends_with('/') && !VOID.contains(&name) {
-            open.push(name);
-        }
-        assert_eq!(tag.matches('"').count() % 2, 0, "quotes in <{tag}>");
-    }
-    assert!(open.is_empty(), "still open: {open:?}");
-}
-
-fn assert_finite(page: &str) {
-    let words = page.split(|letter: char| !letter.is_ascii_alphanumeric());
-    for word in words {
-        assert!(!["nan", "inf", "infinity"].contains(&word.to_lowercase().as_str()), "{word}");
-    }
-}
-
 #[test]
 fn the_page_has_every_case_with_its_figures() {
     let page = page(&story(), &plan(1e-3));
     for case in Case::ALL {
-        assert!(page.contains(title(case)), "{case:?}");
+        assert!(page.contains(case.title()), "{case:?}");
     }
     let found = ["0.941 Gbit/s", "0.512 Gbit/s", "0.937 Gbit/s", "0.939 Gbit/s", "0.013 Gbit/s", "0.921 Gbit/s"];
     for figure in found.into_iter().chain(["32 µs", "203 ms", "172 µs", "56 µs", "812 µs", "12,345", "1,233", "963"])

@@ -1,0 +1,174 @@
+//! What a demonstration is to do, and what it came to.
+
+use std::time::Duration;
+
+use link::config::{HostBackend, Mode, WireBackend};
+use serde::Serialize;
+use units::{Prob, Rate};
+
+use crate::load::RoundTrips;
+use crate::stage::WireCount;
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub loss: Prob,
+    /// Where the kernel's congestion control collapses.
+    pub heavy_loss: Prob,
+    pub rate: Option<Rate>,
+    pub rounds: u32,
+    pub round_trips: u32,
+    pub bulk: Duration,
+    pub mode: Mode,
+    pub host: HostBackend,
+    pub wire: WireBackend,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    Clean,
+    Corrupting,
+    Protected,
+    CleanChain,
+}
+
+impl Case {
+    pub const ALL: [Self; 4] = [Self::Clean, Self::Corrupting, Self::Protected, Self::CleanChain];
+
+    pub(super) fn is_protected(self) -> bool {
+        matches!(self, Self::Protected | Self::CleanChain)
+    }
+
+    pub(super) fn has_loss(self) -> bool {
+        matches!(self, Self::Corrupting | Self::Protected)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Corrupting => "corrupting",
+            Self::Protected => "protected",
+            Self::CleanChain => "clean_chain",
+        }
+    }
+
+    /// What it is called in text.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Clean => "clean wire, plain TCP",
+            Self::Corrupting => "corrupting wire, plain TCP",
+            Self::Protected => "corrupting wire, hitless",
+            Self::CleanChain => "clean wire, hitless",
+        }
+    }
+}
+
+/// What one case came to in one round.
+#[derive(Clone, Debug, Serialize)]
+pub struct Round {
+    pub throughput_gbps: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput_at_1e2_gbps: Option<f64>,
+    pub pingpong_p50_us: f64,
+    pub pingpong_p99_us: f64,
+    pub pingpong_p999_us: f64,
+    pub pingpong_max_us: f64,
+    /// The median beside a bulk flow.
+    pub pingpong_beside_bulk_p50_us: f64,
+    pub over_100ms: u64,
+    pub wire: WireCount,
+    /// Segments that TCP sent again.
+    pub tcp_retransmitted: u64,
+}
+
+/// What one case came to: medians over rounds, sums of what is counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    #[serde(flatten)]
+    pub median: Round,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+    pub rounds: Vec<Round>,
+    /// All round trips, for a chart.
+    #[serde(skip)]
+    pub round_trips: RoundTrips,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Recovery {
+    pub recovered: u64,
+    pub given_up: u64,
+    /// Of the frames of requests and responses.
+    pub recovery_p50_us: Option<f64>,
+    pub recovery_p99_us: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Story {
+    pub clean: Figures,
+    pub corrupting: Figures,
+    pub protected: Figures,
+    pub clean_chain: Figures,
+    pub simulated: bool,
+    pub backend: String,
+    pub rootless: bool,
+    pub loss: f64,
+    pub rate_gbps: Option<f64>,
+    /// Rounds that were completed.
+    pub completed: u32,
+}
+
+impl Story {
+    pub fn figures(&self, case: Case) -> &Figures {
+        match case {
+            Case::Clean => &self.clean,
+            Case::Corrupting => &self.corrupting,
+            Case::Protected => &self.protected,
+            Case::CleanChain => &self.clean_chain,
+        }
+    }
+}
+
+impl Figures {
+    /// Of at least one round.
+    pub fn of(rounds: Vec<(Round, RoundTrips)>) -> Self {
+        let mut round_trips = RoundTrips::default();
+        rounds.iter().for_each(|(_, trips)| round_trips.merge(trips));
+        let rounds: Vec<Round> = rounds.into_iter().map(|(round, _)| round).collect();
+        let middle = |value: fn(&Round) -> f64| median(rounds.iter().map(value).collect());
+        let median = Round {
+            throughput_gbps: middle(|round| round.throughput_gbps),
+            throughput_at_1e2_gbps: rounds[0]
+                .throughput_at_1e2_gbps
+                .map(|_| middle(|round| round.throughput_at_1e2_gbps.unwrap_or(0.0))),
+            pingpong_p50_us: middle(|round| round.pingpong_p50_us),
+            pingpong_p99_us: middle(|round| round.pingpong_p99_us),
+            pingpong_p999_us: middle(|round| round.pingpong_p999_us),
+            pingpong_max_us: rounds.iter().map(|round| round.pingpong_max_us).fold(0.0, f64::max),
+            pingpong_beside_bulk_p50_us: middle(|round| round.pingpong_beside_bulk_p50_us),
+            over_100ms: rounds.iter().map(|round| round.over_100ms).sum(),
+            wire: rounds.iter().fold(WireCount::default(), |sum, round| sum + round.wire),
+            tcp_retransmitted: rounds.iter().map(|round| round.tcp_retransmitted).sum(),
+        };
+        Self { median, recovery: None, rounds, round_trips }
+    }
+}
+
+/// The middle of the values, or of the two in the middle.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => values[count / 2],
+        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
+        assert_eq!((median(vec![3.0, 1.0, 2.0]), median(vec![4.0, 1.0, 2.0, 3.0])), (2.0, 2.5));
+    }
+}
