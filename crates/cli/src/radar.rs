@@ -9,8 +9,8 @@ use std::io::{self, PipeReader};
 use std::path::Path;
 use std::time::Duration;
 
+use ::meter::digests::Place;
 use bus::key::Key;
-use monitor::digests::Place;
 
 use crate::args::RadarCommand;
 use crate::output::{Done, Failure};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bus::key::Key;
 use linux::clock::time_of_day;
-use monitor::digests::{Place, post};
+use meter::digests::{Place, post};
 use radar::digest::{Digest, Shape};
 use radar::packet::{Flow, Packet, Segment};
 use radar::signature::{Fields, Signature};

@@ -12,11 +12,15 @@
 //! Super-frames of segmentation and receive offloads (`cut`) are cut into what is on the wire; frames of a protected link
 //! (`tag`) are looked into, and tell their numbers.
 //!
+//! [`digests`] carries reports to a collector, by TCP or Redis, and compares them there.
+//!
 //! Invariant: what passed and could not be looked at is counted in the report of its batch, so that it is never taken for
 //! lost.
 
 pub mod cost;
 mod cut;
+#[forbid(unsafe_code)]
+pub mod digests;
 mod tag;
 
 use std::io::{self, PipeReader};

@@ -12,14 +12,12 @@
 //! | `config` | what a monitor is to do, checked once |
 //! | `act` | what is done about a corrupting port, and undone |
 //! | `daemon` | the monitor itself: polls, tells, acts |
-//! | `digests` | how reports of meters get to a collector |
 //! | `journal`, `metrics` | what happened, and how it is going |
 
 pub mod act;
 pub mod config;
 pub mod daemon;
 pub mod detect;
-pub mod digests;
 pub mod journal;
 pub mod metrics;
 pub mod reading;

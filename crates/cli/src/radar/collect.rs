@@ -1,7 +1,5 @@
 //! `hitless radar collect`: losses between meters, as they happen.
 
-mod words;
-
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -11,14 +9,14 @@ use std::time::Duration;
 
 use linux::clock::{Clock, time_of_day};
 use linux::poll::{self, Readiness};
-use monitor::digests::collector::{News, Summary};
-use monitor::digests::{Collector, Inlet, Place, Reports, queue};
+use meter::digests::collector::text::{json_loss, json_summary, json_trouble, loss_line, summary_text};
+use meter::digests::collector::{News, Summary};
+use meter::digests::{Collector, Inlet, Place, Reports, queue};
 use radar::packet::Stamp;
 use units::Bytes;
 
 use crate::args::CollectArgs;
 use crate::output::{Done, Failure, put, say};
-use words::{json_loss, json_summary, json_trouble, line, summary_text};
 
 /// With less, a few meters with many cells would find no room.
 const LEAST_MEMORY: Bytes = Bytes::new(64_000_000);
@@ -37,7 +35,7 @@ pub fn run(args: &CollectArgs, json: bool) -> Done {
     });
     let mut out = Out { json, log: log.transpose()? };
     let stop = super::stop_on_signal()?;
-    say(&format!("waiting for meters at {}; Ctrl-C ends it", words::place(&inlet)));
+    say(&format!("waiting for meters at {inlet}; Ctrl-C ends it"));
     let ending = AtomicBool::new(false);
     // A quarter for reports that come in, half for what segments hold, and the rest for the report that is being compared.
     let (put, received) = queue(memory / 4);
@@ -120,7 +118,7 @@ impl Out {
                     if let Some(log) = &mut self.log {
                         writeln!(log, "{json}").map_err(|error| Failure::Outside(format!("--log: {error}")))?;
                     }
-                    put(&if self.json { json } else { line(&lost) })?;
+                    put(&if self.json { json } else { loss_line(&lost) })?;
                 }
                 News::Heard { segment, end } => say(&format!("{segment}: {end} reports")),
                 News::Silent { segment, end } => self.trouble(&format!("{segment}: {end} is silent"))?,

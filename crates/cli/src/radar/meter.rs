@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use chart::table::thousands;
 use linux::clock::{Clock, instance};
+use meter::digests::{self, Outlet, Place, Sent};
 use meter::{LiveMeter, MeterConfig, Notice, Seen, cost};
-use monitor::digests::{self, Outlet, Place, Sent};
 use radar::digest::Shape;
 use radar::signature::Fields;
 use serde::Serialize;

@@ -1,6 +1,7 @@
 //! The collector's side: reports of all meters, in one queue.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,6 +50,19 @@ impl Inlet {
                 redis::follow(&place.0, &gate);
                 Ok(())
             }
+        }
+    }
+}
+
+/// Where it is, for people.
+impl fmt::Display for Inlet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(listener) => match listener.local_addr() {
+                Ok(address) => address.fmt(f),
+                Err(error) => error.fmt(f),
+            },
+            Self::Redis(place) => place.fmt(f),
         }
     }
 }

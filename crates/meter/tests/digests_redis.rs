@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use bus::key::Key;
-use monitor::digests::{Inlet, LONGEST, Place, Received, Reports, post, queue};
+use meter::digests::{Inlet, LONGEST, Place, Received, Reports, post, queue};
 use redis_server::{Keeps, RedisServer};
 
 const PATIENCE: Duration = Duration::from_secs(30);

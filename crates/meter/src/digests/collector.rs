@@ -16,6 +16,7 @@
 //! Invariants: no report makes this panic, stall or grow beyond its memory, whoever sent it; what is unsure is said to be.
 
 mod news;
+pub mod text;
 mod watched;
 
 use std::collections::BTreeMap;

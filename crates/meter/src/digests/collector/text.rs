@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use chart::table::{Align, Table, thousands};
-use monitor::digests::Inlet;
-use monitor::digests::collector::{EndSummary, LostPacket, Summary};
 use radar::causes::Summary as Causes;
 use radar::loss::Cause;
 use radar::packet::Flow;
 use serde::Serialize;
+
+use super::{EndSummary, LostPacket, Summary};
 
 /// `time` is that of the batch, in nanoseconds since 1970; what is rewritten on the way is null.
 #[derive(Serialize)]
@@ -81,14 +81,6 @@ struct JsonEnd<'a> {
     silent: bool,
 }
 
-/// Where a collector waits, for people.
-pub fn place(inlet: &Inlet) -> String {
-    match inlet {
-        Inlet::Tcp(listener) => listener.local_addr().map_or_else(|error| error.to_string(), |at| at.to_string()),
-        Inlet::Redis(place) => place.to_string(),
-    }
-}
-
 pub fn json_loss(lost: &LostPacket) -> String {
     let Flow { src, dst, protocol, src_port, dst_port } = lost.flow;
     let source = lost.fields.source;
@@ -156,7 +148,7 @@ fn to_json(value: &impl Serialize) -> String {
 }
 
 /// One lost packet.
-pub fn line(lost: &LostPacket) -> String {
+pub fn loss_line(lost: &LostPacket) -> String {
     let way = match (&lost.from, &lost.to) {
         (Some(from), Some(to)) => format!("{from} > {to}"),
         _ => "black box".to_owned(),
