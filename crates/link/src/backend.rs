@@ -5,7 +5,7 @@
 //!   host side    tap        /dev/net/tun with a vnet header; survives its daemon, needs the device file
 //!                veth       a veth pair and a packet socket with a vnet header; needs no device file
 //!   wire side    packet     a packet socket: ring in, sendmmsg out
-//!                xdp        an AF_XDP socket; root only
+//!                xdp        an AF_XDP socket; root only, and a feature of this crate
 //! ```
 //!
 //! The host side hands over super-frames with partial checksums and takes such back; cutting and joining
@@ -13,6 +13,7 @@
 
 mod packet;
 mod tap;
+#[cfg(feature = "xdp")]
 mod xdp;
 
 use std::io;
@@ -20,6 +21,7 @@ use std::os::fd::{OwnedFd, RawFd};
 
 pub use packet::{PacketHost, PacketWire};
 pub use tap::Tap;
+#[cfg(feature = "xdp")]
 pub use xdp::XdpWire;
 
 use linux::offload::VnetHeader;

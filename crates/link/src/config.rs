@@ -48,6 +48,7 @@ pub enum WireBackend {
     #[default]
     Auto,
     Packet,
+    #[cfg(feature = "xdp")]
     Xdp,
 }
 
@@ -78,6 +79,10 @@ named!(Mode, "ordered, nonblocking or auto",
     "ordered" => Self::Ordered, "nonblocking" => Self::NonBlocking, "auto" => Self::Auto,);
 named!(HostBackend, "auto, tap or veth",
     "auto" => Self::Auto, "tap" => Self::Tap, "veth" => Self::Veth,);
+#[cfg(not(feature = "xdp"))]
+named!(WireBackend, "auto or packet, or, for xdp, a program built with: cargo build --release --features xdp",
+    "auto" => Self::Auto, "packet" => Self::Packet,);
+#[cfg(feature = "xdp")]
 named!(WireBackend, "auto, packet or xdp",
     "auto" => Self::Auto, "packet" => Self::Packet, "xdp" => Self::Xdp,);
 named!(InitAction, "best-effort, block or discard",

@@ -26,7 +26,7 @@ use guard::Params;
 use units::{Bytes, Prob, Rate};
 use wire::link::Class;
 
-use crate::backend::{self, Host, PacketHost, PacketWire, Tap, XdpWire};
+use crate::backend::{self, Host, PacketHost, PacketWire, Tap};
 use crate::config::{HostBackend, LinkConfig, Mode, WireBackend};
 use crate::datapath::{Link, Setup};
 use crate::directory::RunDirectory;
@@ -337,9 +337,10 @@ impl StandIn {
 
     fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn backend::Wire>, WireBackend), Trouble> {
         let interface = &config.interface;
+        #[cfg(feature = "xdp")]
         if config.wire == WireBackend::Xdp {
             let trouble = |error| Trouble(format!("AF_XDP on {interface}: {error}; use --wire packet"));
-            let wire = XdpWire::open(self.wire_index, self.wire_mtu).map_err(trouble)?;
+            let wire = backend::XdpWire::open(self.wire_index, self.wire_mtu).map_err(trouble)?;
             return Ok((Box::new(wire), WireBackend::Xdp));
         }
         // Room for a window of the peer's, if it has the same, and for control. No more: a ring that outgrows the cache

@@ -33,7 +33,7 @@ pub struct BenchArgs {
     #[arg(long, default_value = "auto")]
     pub backend: String,
 
-    /// How the wire is reached: auto, packet or xdp.
+    /// How the wire is reached: auto, packet, or xdp if built with it.
     #[arg(long, default_value = "auto")]
     pub wire: String,
 

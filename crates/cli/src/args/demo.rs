@@ -37,7 +37,7 @@ pub struct DemoArgs {
     #[arg(long, default_value = "auto")]
     pub backend: String,
 
-    /// How the wire is reached: auto, packet or xdp.
+    /// How the wire is reached: auto, packet, or xdp if built with it.
     #[arg(long, default_value = "auto")]
     pub wire: String,
 

@@ -165,7 +165,7 @@ pub struct UpArgs {
     #[arg(long)]
     pub backend: Option<String>,
 
-    /// How the wire is reached: auto, packet or xdp [default: auto].
+    /// How the wire is reached: auto, packet, or xdp if built with it [default: auto].
     #[arg(long)]
     pub wire: Option<String>,
 
