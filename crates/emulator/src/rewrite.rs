@@ -4,7 +4,9 @@
 
 use std::net::Ipv4Addr;
 
-use wire::{ethernet, ipv4};
+use wire::checksum;
+use wire::ip;
+use wire::layers::{IpLayer, IpVersion, Layers};
 
 /// What is rewritten in what comes out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,8 +37,8 @@ const DESTINATION: usize = 16;
 impl Rewrite {
     /// `forth` is from the first side to the second.
     pub fn apply(&self, frame: &mut [u8], forth: bool) {
-        let Some((ethernet::IPV4, at)) = ethernet::inside(frame) else { return };
-        let Some(mut packet) = Ip::new(&mut frame[at..]) else { return };
+        let Some(ip) = Layers::of(frame).and_then(|layers| layers.ip) else { return };
+        let Some(mut packet) = Ip::new(&ip, frame) else { return };
         if self.hop {
             let ttl = packet.half(TTL);
             packet.put(TTL, ttl.wrapping_sub(0x0100), false);
@@ -64,19 +66,18 @@ struct Ip<'a> {
 }
 
 impl<'a> Ip<'a> {
-    /// `None` for what is no whole header. Fragments keep what they carry as it is.
-    fn new(bytes: &'a mut [u8]) -> Option<Self> {
-        let transport = usize::from(bytes.first()? & 0x0f) * 4;
-        if bytes.len() < transport || transport < 20 {
+    /// `None` for what is no whole header of IPv4. Fragments keep what they carry as it is.
+    fn new(ip: &IpLayer, frame: &'a mut [u8]) -> Option<Self> {
+        if ip.version != IpVersion::V4 || frame.len() < ip.transport {
             return None;
         }
-        let is_fragment = bytes[6] & 0x3f != 0 || bytes[7] != 0;
-        let inner = match bytes[9] {
-            ipv4::TCP => Some(transport + 16),
-            ipv4::UDP => Some(transport + 6),
+        let (bytes, transport) = (&mut frame[ip.at..], ip.transport - ip.at);
+        let inner = match ip.protocol {
+            ip::TCP => Some(transport + 16),
+            ip::UDP => Some(transport + 6),
             _ => None,
         };
-        let inner = inner.filter(|inner| !is_fragment && inner + 2 <= bytes.len());
+        let inner = inner.filter(|inner| ip.fragment.is_none() && inner + 2 <= bytes.len());
         Some(Self { bytes, inner, transport })
     }
 
@@ -112,21 +113,20 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// RFC 1624: the sum with `new` in the place of `old`. A checksum of UDP that is zero is none.
+    /// The checksum at `at` with `new` in the place of `old`. A checksum of UDP that is zero is none.
     fn carry_on(&mut self, at: usize, old: u16, new: u16) {
-        let sum = self.half(at);
-        if sum == 0 && at != CHECKSUM && self.bytes[9] == ipv4::UDP {
+        let sum = [self.bytes[at], self.bytes[at + 1]];
+        if sum == [0, 0] && at != CHECKSUM && self.bytes[9] == ip::UDP {
             return;
         }
-        let mut total = u32::from(!sum) + u32::from(!old) + u32::from(new);
-        total = (total & 0xffff) + (total >> 16);
-        total = (total & 0xffff) + (total >> 16);
-        self.bytes[at..at + 2].copy_from_slice(&(!(total as u16)).to_be_bytes());
+        let sum = checksum::update(sum, &old.to_be_bytes(), &new.to_be_bytes());
+        self.bytes[at..at + 2].copy_from_slice(&sum);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use wire::checksum::Sum;
     use wire::ip::Ecn;
     use wire::ipv4::{Header, Station};
     use wire::udp;
@@ -135,15 +135,15 @@ mod tests {
 
     fn datagram(checked: bool) -> Vec<u8> {
         let station = |last| Station { mac: [2, 0, 0, 0, 0, last], ip: [10, 0, 0, last] };
-        let ip = Header { from: station(1), to: station(2), protocol: ipv4::UDP, ecn: Ecn::Capable, payload: 8 + 5 };
+        let ip = Header { from: station(1), to: station(2), protocol: ip::UDP, ecn: Ecn::Capable, payload: 8 + 5 };
         let mut frame = Vec::new();
         ip.emit(&mut frame);
         udp::Header { source: 7_000, destination: 53, checked }.emit(&ip, &mut frame);
         frame.extend(b"query");
         if checked {
             frame[40..42].copy_from_slice(&[0, 0]);
-            let sum = !sum_of(&inside(&frame));
-            frame[40..42].copy_from_slice(&sum.to_be_bytes());
+            let sum = Sum::of(&inside(&frame)).checksum();
+            frame[40..42].copy_from_slice(&sum);
         }
         frame
     }
@@ -154,16 +154,9 @@ mod tests {
         [&packet[12..20], &[0, packet[9]], &packet[24..26], &packet[20..]].concat()
     }
 
-    fn sum_of(bytes: &[u8]) -> u16 {
-        bytes.chunks(2).fold(0, |sum: u16, pair| {
-            let (sum, carry) = sum.overflowing_add(u16::from(pair[0]) << 8 | u16::from(*pair.get(1).unwrap_or(&0)));
-            sum + u16::from(carry)
-        })
-    }
-
     fn assert_right(frame: &[u8]) {
-        assert_eq!(sum_of(&frame[14..34]), 0xffff, "the header's checksum");
-        assert_eq!(sum_of(&inside(frame)), 0xffff, "that of what it carries");
+        assert!(Sum::of(&frame[14..34]).verifies(), "the header's checksum");
+        assert!(Sum::of(&inside(frame)).verifies(), "that of what it carries");
     }
 
     const NAT: Nat =

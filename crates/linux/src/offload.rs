@@ -14,7 +14,6 @@
 //! DF makes meaningless; a frame whose checksum does not hold reaches the host as it came; no input panics;
 //! no frame costs an allocation.
 
-mod checksum;
 mod coalesce;
 mod crc32c;
 mod pieces;
@@ -25,7 +24,9 @@ pub use coalesce::{Batch, Coalescer, MOST_JOINED, Part};
 pub use pieces::Pieces;
 pub use segment::{Malformed, Segmented, Sink, segment};
 
-use checksum::Sum;
+use wire::checksum::Sum;
+use wire::ip;
+use wire::layers::{IpLayer, IpVersion};
 
 /// What the host leaves to be done on a frame, or tells about one: `struct virtio_net_hdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,28 +99,27 @@ impl VnetHeader {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
-    V4,
-    V6,
-}
-
 /// Where the headers and the payload of a frame start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
-    version: Version,
+    version: IpVersion,
     network: usize,
     transport: usize,
     payload: usize,
 }
 
 impl Layout {
+    #[inline]
+    fn new(ip: &IpLayer, payload: usize) -> Self {
+        Self { version: ip.version, network: ip.at, transport: ip.transport, payload }
+    }
+
     /// Source and destination.
     fn addresses<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         let packet = &frame[self.network..];
         match self.version {
-            Version::V4 => &packet[12..20],
-            Version::V6 => &packet[8..40],
+            IpVersion::V4 => &packet[12..20],
+            IpVersion::V6 => &packet[8..40],
         }
     }
 
@@ -127,38 +127,25 @@ impl Layout {
     fn tcp_verifies(&self, frame: &[u8], end: usize) -> bool {
         let network = &frame[self.network..self.transport];
         let segment = &frame[self.transport..end];
-        let pseudo = Sum::pseudo_header(self.addresses(frame), IPPROTO_TCP, segment.len());
-        (self.version == Version::V6 || Sum::of(network).verifies()) && pseudo.and(Sum::of(segment)).verifies()
+        let pseudo = Sum::pseudo_header(self.addresses(frame), ip::TCP, segment.len());
+        (self.version == IpVersion::V6 || Sum::of(network).verifies()) && pseudo.and(Sum::of(segment)).verifies()
     }
 
     /// Makes the network header that of a packet of `len` bytes, its other fields being final.
     fn put_packet_len(&self, frame: &mut [u8], len: usize) {
         let packet = &mut frame[self.network..];
         match self.version {
-            Version::V4 => {
+            IpVersion::V4 => {
                 put_len(packet, 2, len);
                 put(packet, 10, &[0, 0]);
-                let checksum = Sum::of(&packet[..ipv4_header_len(packet)]).checksum();
+                let checksum = Sum::of(&packet[..usize::from(packet[0] & 0x0f) * 4]).checksum();
                 put(packet, 10, &checksum);
             }
-            Version::V6 => put_len(packet, 4, len - IPV6_HEADER),
+            IpVersion::V6 => put_len(packet, 4, len - IpVersion::V6.header_len()),
         }
     }
 }
 
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
-const ETHERTYPE_VLAN: u16 = 0x8100;
-const ETHERTYPE_SERVICE_VLAN: u16 = 0x88a8;
-
-const IPPROTO_TCP: u8 = 6;
-const IPPROTO_UDP: u8 = 17;
-const IPPROTO_SCTP: u8 = 132;
-
-const IPV6_HEADER: usize = 40;
-
-/// More fragments, or an offset: the two that make an IPv4 packet a fragment.
-const IPV4_FRAGMENT: u16 = 0x3fff;
 const IPV4_DONT_FRAGMENT: u8 = 0x40;
 
 const TCP_FIN: u8 = 0x01;
@@ -169,23 +156,6 @@ const TCP_CWR: u8 = 0x80;
 const TCP_CHECKSUM: usize = 16;
 const UDP_CHECKSUM: usize = 6;
 const SCTP_CHECKSUM: usize = 8;
-
-/// The ethertype behind up to two VLAN tags, and where what it names starts. `None` if the frame ends before.
-fn network_header(frame: &[u8]) -> Option<(u16, usize)> {
-    let mut at = 12;
-    for _ in 0..2 {
-        let ethertype = frame.get(at..at + 2).map(|bytes| be16(bytes, 0))?;
-        if !matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_SERVICE_VLAN) {
-            return Some((ethertype, at + 2));
-        }
-        at += 4;
-    }
-    frame.get(at..at + 2).map(|bytes| (be16(bytes, 0), at + 2))
-}
-
-fn ipv4_header_len(packet: &[u8]) -> usize {
-    usize::from(packet[0] & 0x0f) * 4
-}
 
 fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
@@ -208,7 +178,7 @@ fn put_len(bytes: &mut [u8], at: usize, len: usize) {
 /// Frames to test with, and the plain ways to check what became of them.
 #[cfg(test)]
 mod sample {
-    use super::{Segmented, Sink, Version, VnetHeader};
+    use super::{IpVersion, Segmented, Sink, VnetHeader};
 
     /// Numbers as good as random, the same in every run.
     pub struct Lcg(u64);
@@ -239,7 +209,7 @@ mod sample {
 
     #[derive(Clone)]
     pub struct Super {
-        pub version: Version,
+        pub version: IpVersion,
         pub tags: usize,
         pub protocol: u8,
         /// IPv4 options or IPv6 extension headers; the latter start with the number of the first.
@@ -255,14 +225,14 @@ mod sample {
 
     /// Its header checksums hold, and its TCP or UDP checksum is left to be completed.
     impl Super {
-        pub fn tcp(version: Version, payload: usize, size: u16) -> Self {
+        pub fn tcp(version: IpVersion, payload: usize, size: u16) -> Self {
             let options = vec![1, 1, 8, 10, 0, 0, 0, 9, 0, 0, 0, 8];
             let (tags, protocol, between) = (0, 6, vec![]);
             let (port, id, seq, flags) = (5_201, 0xfffe, 0xffff_f000, 0x18);
             Self { version, tags, protocol, between, options, payload, size, port, id, seq, flags }
         }
 
-        pub fn udp(version: Version, payload: usize, size: u16) -> Self {
+        pub fn udp(version: IpVersion, payload: usize, size: u16) -> Self {
             Self { protocol: 17, ..Self::tcp(version, payload, size) }
         }
 
@@ -272,8 +242,8 @@ mod sample {
 
         pub fn transport(&self) -> usize {
             match self.version {
-                Version::V4 => self.network() + 20 + self.between.len(),
-                Version::V6 => self.network() + 40 + self.between.len().saturating_sub(1),
+                IpVersion::V4 => self.network() + 20 + self.between.len(),
+                IpVersion::V6 => self.network() + 40 + self.between.len().saturating_sub(1),
             }
         }
 
@@ -283,8 +253,8 @@ mod sample {
 
         pub fn vnet(&self) -> VnetHeader {
             let gso_type = match (self.protocol, self.version) {
-                (6, Version::V4) => VnetHeader::GSO_TCPV4,
-                (6, Version::V6) => VnetHeader::GSO_TCPV6,
+                (6, IpVersion::V4) => VnetHeader::GSO_TCPV4,
+                (6, IpVersion::V6) => VnetHeader::GSO_TCPV6,
                 _ => VnetHeader::GSO_UDP_L4,
             };
             VnetHeader {
@@ -314,7 +284,7 @@ mod sample {
 
         fn network_header(&self, transport_len: usize) -> Vec<u8> {
             let between = self.between.as_slice();
-            if self.version == Version::V6 {
+            if self.version == IpVersion::V6 {
                 let (next, extensions) =
                     between.split_first().map_or((self.protocol, between), |(&next, rest)| (next, rest));
                 let len = ((extensions.len() + transport_len) as u16).to_be_bytes();
@@ -365,7 +335,7 @@ mod sample {
             let (network, transport) = (self.network(), self.transport());
             let mut summed = pseudo_header(segment, network, self.protocol, segment.len() - transport);
             summed.extend_from_slice(&segment[transport..]);
-            let network_verifies = self.version == Version::V6 || slow_sum(&segment[network..transport]) == 0xffff;
+            let network_verifies = self.version == IpVersion::V6 || slow_sum(&segment[network..transport]) == 0xffff;
             network_verifies && slow_sum(&summed) == 0xffff
         }
 
@@ -405,20 +375,5 @@ mod tests {
         assert_eq!(VnetHeader::parse(header.emit()), header);
         #[cfg(target_endian = "little")]
         assert_eq!(header.emit(), [1, 0x81, 66, 0, 0xa8, 5, 34, 0, 16, 0]);
-    }
-
-    #[test]
-    fn the_network_header_is_found_behind_up_to_two_tags() {
-        let frame = |types: &[u16]| {
-            let mut frame = vec![0; 12];
-            types.iter().for_each(|ethertype| frame.extend_from_slice(&[ethertype.to_be_bytes(), [0, 7]].concat()));
-            frame
-        };
-        assert_eq!(network_header(&frame(&[0x0800])), Some((0x0800, 14)));
-        assert_eq!(network_header(&frame(&[0x8100, 0x86dd])), Some((0x86dd, 18)));
-        assert_eq!(network_header(&frame(&[0x88a8, 0x8100, 0x0800])), Some((0x0800, 22)));
-        assert_eq!(network_header(&frame(&[0x88a8, 0x8100, 0x8100, 0x0800])), Some((0x8100, 22)));
-        assert_eq!(network_header(&frame(&[0x88a8, 0x8100])), None);
-        assert_eq!(network_header(&[0; 13]), None);
     }
 }

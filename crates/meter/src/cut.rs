@@ -7,6 +7,7 @@
 
 use linux::offload::{Pieces, VnetHeader};
 use linux::packet::InRing;
+use wire::layers::{IpVersion, Layers};
 
 /// Room for the segments of one super-frame, kept from one to the next.
 #[derive(Debug, Default)]
@@ -39,8 +40,8 @@ impl Cut {
 
 /// Joined on arrival, with an identification of zero.
 fn is_ambiguous(frame: &InRing<'_>) -> bool {
-    let Some((wire::ethernet::IPV4, at)) = wire::ethernet::inside(frame.bytes) else { return false };
-    !frame.outgoing && frame.bytes.get(at + 4..at + 6) == Some(&[0, 0])
+    let ip = Layers::of(frame.bytes).and_then(|layers| layers.ip).filter(|ip| ip.version == IpVersion::V4);
+    !frame.outgoing && ip.is_some_and(|ip| frame.bytes[ip.at + 4..ip.at + 6] == [0, 0])
 }
 
 #[cfg(test)]

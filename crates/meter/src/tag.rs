@@ -3,11 +3,9 @@
 //! The number of a frame tells two meters how far the other has seen, without clocks. The seal is not checked, only passed
 //! over: which of the three it is, is told by what lies behind it.
 
-use wire::ethernet::{IPV4, IPV6};
-use wire::link::{Class, Epoch, Header, Kind};
-
-use wire::ethernet::ETHERNET;
-use wire::link::{OWN, SEALED_BARE, WHOLE};
+use wire::ethernet::{ETHERNET, TYPE};
+use wire::layers::Layers;
+use wire::link::{Class, Epoch, Header, Kind, OWN, SEALED_BARE, WHOLE};
 
 /// Lengths of the seals that there are.
 const SEALS: [usize; 3] = [0, 4, 16];
@@ -56,25 +54,8 @@ pub fn inside(bytes: &[u8], len: usize) -> Option<Tagged<'_>> {
 /// The IP packet of a frame that would begin there; `None` if there is none.
 fn packet(kind: u16, rest: &[u8], at: usize, cut: usize) -> Option<&[u8]> {
     let frame = rest.get(at..)?;
-    let mut at = if kind == WHOLE { 12 } else { 0 };
-    let mut kind = half(frame, at)?;
-    for _ in 0..2 {
-        if matches!(kind, 0x8100 | 0x88a8) {
-            at += 4;
-            kind = half(frame, at)?;
-        }
-    }
-    let ip = frame.get(at + 2..)?;
-    let (version, said) = match kind {
-        IPV4 => (4, usize::from(half(ip, 2)?)),
-        IPV6 => (6, 40 + usize::from(half(ip, 4)?)),
-        _ => return None,
-    };
-    (ip.first()? >> 4 == version && said <= ip.len() + cut).then_some(ip)
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|half| u16::from_be_bytes(*half))
+    let ip = Layers::from_type(frame, if kind == WHOLE { TYPE } else { 0 })?.ip?;
+    (ip.end() <= frame.len() + cut).then(|| &frame[ip.at..])
 }
 
 /// The latest numbers of the two batches that are open. A frame of the second may be looked at before the first is over, and

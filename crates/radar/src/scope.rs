@@ -6,8 +6,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use wire::ip::ICMP_V6;
+use wire::layers::IpLayer;
+
 use crate::packet::Packet;
-use crate::read::{ICMP_V6, LinkType};
+use crate::read::LinkType;
 
 const IGMP: u8 = 2;
 const OSPF: u8 = 89;
@@ -51,8 +54,7 @@ fn is_control(packet: &Packet) -> bool {
 
 /// Solicitations and advertisements between global addresses.
 fn is_neighbor_discovery(packet: &Packet, frame: &[u8], link: LinkType) -> bool {
-    const HEADER: usize = 40;
-    let kind = link.inside(frame).and_then(|ip| ip.get(HEADER));
+    let kind = link.inside(frame).and_then(|bytes| IpLayer::of(bytes, 0)?.inside(bytes).first());
     packet.ttl == NEVER_FORWARDED && kind.is_some_and(|kind| (133..=137).contains(kind))
 }
 

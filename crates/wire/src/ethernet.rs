@@ -1,4 +1,4 @@
-//! What a frame occupies on an Ethernet wire, and what it says of its inside.
+//! What a frame occupies on an Ethernet wire, and the types of what it carries.
 
 /// The shortest frame, from destination address to frame check sequence.
 pub const MIN_FRAME: u32 = 64;
@@ -16,37 +16,24 @@ pub const fn on_wire(len: u32) -> u32 {
 
 /// Addresses and a type.
 pub const ETHERNET: usize = 14;
+/// Where the type is, or the first tag.
+pub const TYPE: usize = 12;
 /// A VLAN tag that a frame may have.
 pub const TAG: usize = 4;
 
 /// Types of what a frame carries.
 pub const IPV4: u16 = 0x0800;
 pub const IPV6: u16 = 0x86dd;
-/// A VLAN tag of 802.1Q, and the outer one of two.
-const TAGS: [u16; 2] = [0x8100, 0x88a8];
 
-/// The type of what a frame carries and where that begins, behind at most two VLAN tags.
+/// Whether a type is that of a VLAN tag: of 802.1Q, or of the outer one of two.
 #[inline]
-pub fn inside(frame: &[u8]) -> Option<(u16, usize)> {
-    let kind = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
-    let mut at = 12;
-    for _ in 0..2 {
-        at += if TAGS.contains(&kind(at)?) { 4 } else { 0 };
-    }
-    Some((kind(at)?, at + 2))
+pub fn is_tag(ethertype: u16) -> bool {
+    matches!(ethertype, 0x8100 | 0x88a8)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn two_tags_are_looked_through_and_a_third_is_not() {
-        let frame = |tags: usize| [&[0; 12][..], &[0x88, 0xa8, 0, 7].repeat(tags), &[0x08, 0x00, 0x45]].concat();
-        assert_eq!([0, 1, 2].map(|tags| inside(&frame(tags))), [14, 18, 22].map(|at| Some((IPV4, at))));
-        assert_eq!(inside(&frame(3)), Some((0x88a8, 22)));
-        assert_eq!((inside(&frame(1)[..17]), inside(&[])), (None, None));
-    }
 
     #[test]
     fn a_full_frame_occupies_1538_bytes_and_a_short_one_84() {

@@ -1,14 +1,15 @@
 //! Frames as bytes: parse and emit, never panic.
 //!
 //! [`link`] is the header that a protected link puts before each frame; [`Seq`] is its sequence
-//! number; [`ethernet`] holds the sizes that every wire shares. [`ipv4`], [`tcp`], [`udp`] and [`roce`] emit
-//! headers for captures of simulated traffic; [`roce`] also reads RoCEv2 out of real frames, by way of [`udp::find`],
-//! [`ipv4`] and [`ipv6`].
+//! number; [`ethernet`] holds the sizes that every wire shares. [`layers`] finds the headers of real frames, and
+//! [`checksum`] is the Internet's. [`ipv4`], [`tcp`], [`udp`] and [`roce`] emit headers for captures of simulated
+//! traffic; [`roce`] also reads RoCEv2 out of real frames, by way of [`udp::find`].
 
+pub mod checksum;
 pub mod ethernet;
 pub mod ip;
 pub mod ipv4;
-pub mod ipv6;
+pub mod layers;
 pub mod link;
 pub mod roce;
 mod seq;

@@ -1,6 +1,7 @@
 //! TCP headers (RFC 9293), with timestamps (RFC 7323) and SACK blocks (RFC 2018).
 
-use crate::ipv4::{self, finish, sum};
+use crate::checksum::Sum;
+use crate::ipv4;
 
 /// A header; the payload behind it is zeros, so that the checksum needs no look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +53,8 @@ impl Header<'_> {
         out.extend(self.timestamp.to_be_bytes());
         out.extend(self.echo.to_be_bytes());
         self.emit_blocks(out);
-        let check = finish(ip.pseudo_sum() + sum(&out[start..]));
-        out[start + 16..start + 18].copy_from_slice(&check.to_be_bytes());
+        let checksum = ip.pseudo_sum().and(Sum::of(&out[start..])).checksum();
+        out[start + 16..start + 18].copy_from_slice(&checksum);
     }
 
     fn emit_blocks(&self, out: &mut Vec<u8>) {

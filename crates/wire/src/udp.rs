@@ -1,8 +1,8 @@
 //! UDP headers (RFC 768).
 
-use crate::ethernet::{self, inside};
-use crate::ipv4::{self, finish, sum};
-use crate::ipv6;
+use crate::checksum::Sum;
+use crate::ipv4;
+use crate::layers::{IpVersion, Layers};
 
 /// A header; the payload behind it is zeros, so that the checksum needs no look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +24,8 @@ impl Header {
         out.extend(ip.payload.to_be_bytes());
         out.extend([0; 2]);
         if self.checked {
-            // Zero would say that there is none; all ones are the same number.
-            let check = match finish(ip.pseudo_sum() + sum(&out[start..])) {
-                0 => 0xffff,
-                check => check,
-            };
-            out[start + 6..start + 8].copy_from_slice(&check.to_be_bytes());
+            let checksum = ip.pseudo_sum().and(Sum::of(&out[start..])).checksum_or_ones();
+            out[start + 6..start + 8].copy_from_slice(&checksum);
         }
     }
 }
@@ -55,27 +51,21 @@ pub struct Datagram<'a> {
 /// checksums are told, not judged.
 #[inline]
 pub fn find(frame: &[u8]) -> Option<Datagram<'_>> {
-    let (kind, at) = inside(frame)?;
-    let packet = &frame[at..];
-    let outline = match kind {
-        ethernet::IPV4 => ipv4::outline(packet)?,
-        ethernet::IPV6 => ipv6::outline(packet)?,
-        _ => return None,
-    };
-    if outline.protocol != ipv4::UDP {
+    let ip = Layers::of(frame)?.ip?;
+    let has_extensions = ip.version == IpVersion::V6 && !ip.is_plain();
+    if ip.protocol != ipv4::UDP || ip.is_later_fragment() || has_extensions {
         return None;
     }
-    let there = packet.len().min(outline.total);
-    let packet = &packet[..there];
-    let head: &[u8; Header::LEN] = packet.get(outline.header..)?.first_chunk()?;
+    let head: &[u8; Header::LEN] = ip.inside(frame).first_chunk()?;
     let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let end = ip.end().min(frame.len());
     Some(Datagram {
         source: half(0),
         destination: half(2),
         len: usize::from(half(4)),
-        packet,
-        at: outline.header,
-        missing: outline.total - there,
-        is_fragment: outline.has_more,
+        packet: &frame[ip.at..end],
+        at: ip.transport - ip.at,
+        missing: ip.end() - end,
+        is_fragment: ip.fragment.is_some(),
     })
 }

@@ -16,12 +16,11 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::checksum::Sum;
-use super::{
-    ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_SERVICE_VLAN, ETHERTYPE_VLAN, IPPROTO_TCP, IPV4_DONT_FRAGMENT,
-    IPV4_FRAGMENT, IPV6_HEADER, Layout, TCP_ACK, TCP_CHECKSUM, TCP_FIN, TCP_PSH, Version, VnetHeader, be16, be32,
-    network_header, put,
-};
+use wire::checksum::Sum;
+use wire::layers::{IpLayer, IpVersion, Layers};
+use wire::{ethernet, ip};
+
+use super::{IPV4_DONT_FRAGMENT, Layout, TCP_ACK, TCP_CHECKSUM, TCP_FIN, TCP_PSH, VnetHeader, be16, be32, put};
 
 /// Flows with an open batch at a time.
 const FLOWS: usize = 8;
@@ -248,8 +247,8 @@ impl Open {
         let vnet = VnetHeader {
             flags: VnetHeader::NEEDS_CSUM,
             gso_type: match version {
-                Version::V4 => VnetHeader::GSO_TCPV4,
-                Version::V6 => VnetHeader::GSO_TCPV6,
+                IpVersion::V4 => VnetHeader::GSO_TCPV4,
+                IpVersion::V6 => VnetHeader::GSO_TCPV6,
             },
             hdr_len: payload as u16,
             gso_size: self.segment.payload_len() as u16,
@@ -260,7 +259,7 @@ impl Open {
         batch.prefix_len = VnetHeader::LEN + payload;
         let headers = &mut batch.prefix[VnetHeader::LEN..][..payload];
         layout.put_packet_len(headers, self.len - network);
-        let pseudo = Sum::pseudo_header(layout.addresses(headers), IPPROTO_TCP, self.len - transport);
+        let pseudo = Sum::pseudo_header(layout.addresses(headers), ip::TCP, self.len - transport);
         put(headers, transport + TCP_CHECKSUM, &pseudo.folded());
         headers[transport + 13] |= self.last_only;
     }
@@ -277,61 +276,24 @@ enum Frame {
 
 impl Frame {
     fn read(frame: &[u8]) -> Self {
-        match network_header(frame) {
-            Some((ETHERTYPE_IPV4, network)) => Self::read_v4(frame, network),
-            Some((ETHERTYPE_IPV6, network)) => Self::read_v6(frame, network),
-            Some((ETHERTYPE_VLAN | ETHERTYPE_SERVICE_VLAN, _)) => Self::Obscure,
+        match Layers::of(frame) {
+            Some(Layers { ip: Some(ip), .. }) => Self::read_ip(frame, &ip),
+            Some(Layers { ethertype, .. }) if ethernet::is_tag(ethertype) => Self::Obscure,
             _ => Self::Other,
         }
     }
 
-    fn read_v4(frame: &[u8], network: usize) -> Self {
-        const NO_OPTIONS: u8 = 0x45;
-        let Some(header) = frame[network..].first_chunk::<20>() else { return Self::Other };
-        let end = network + usize::from(be16(header, 2));
-        let plain = header[0] == NO_OPTIONS && be16(header, 6) & IPV4_FRAGMENT == 0;
-        match header[9] {
-            IPPROTO_TCP if plain => Self::read_tcp(frame, Version::V4, network, network + 20, end),
-            IPPROTO_TCP => Self::Obscure,
-            _ => Self::Other,
-        }
-    }
-
-    fn read_v6(frame: &[u8], network: usize) -> Self {
+    #[inline]
+    fn read_ip(frame: &[u8], ip: &IpLayer) -> Self {
         /// Hop-by-hop, routing, fragment, authentication, destination options, mobility, HIP, shim6.
         const EXTENSIONS: [u8; 8] = [0, 43, 44, 51, 60, 135, 139, 140];
-        let Some(header) = frame[network..].first_chunk::<IPV6_HEADER>() else { return Self::Other };
-        let transport = network + IPV6_HEADER;
-        let end = transport + usize::from(be16(header, 4));
-        match header[6] {
-            IPPROTO_TCP if header[0] >> 4 == 6 => Self::read_tcp(frame, Version::V6, network, transport, end),
-            next if next == IPPROTO_TCP || EXTENSIONS.contains(&next) => Self::Obscure,
+        let is_regular = ip.is_plain() && ip.fragment.is_none() && ip.end() <= frame.len();
+        match (ip.protocol, ip.payload(frame)) {
+            (ip::TCP, Some(payload)) if is_regular => Self::Tcp(Segment::read(frame, ip, payload)),
+            (ip::TCP, _) => Self::Obscure,
+            (next, _) if ip.version == IpVersion::V6 && EXTENSIONS.contains(&next) => Self::Obscure,
             _ => Self::Other,
         }
-    }
-
-    fn read_tcp(frame: &[u8], version: Version, network: usize, transport: usize, end: usize) -> Self {
-        let Some(header) = frame.get(transport..end).and_then(|segment| segment.first_chunk::<20>()) else {
-            return Self::Obscure;
-        };
-        let payload = transport + usize::from(header[12] >> 4) * 4;
-        if payload < transport + header.len() || payload > end {
-            return Self::Obscure;
-        }
-        let layout = Layout { version, network, transport, payload };
-        let (id, dont_fragment) = match version {
-            Version::V4 => (be16(frame, network + 4), frame[network + 6] & IPV4_DONT_FRAGMENT != 0),
-            Version::V6 => (0, true),
-        };
-        Self::Tcp(Segment {
-            flow: Flow::read(frame, &layout),
-            layout,
-            end,
-            id,
-            dont_fragment,
-            seq: be32(header, 4),
-            flags: header[13],
-        })
     }
 }
 
@@ -349,6 +311,18 @@ struct Segment {
 }
 
 impl Segment {
+    #[inline]
+    fn read(frame: &[u8], ip: &IpLayer, payload: usize) -> Self {
+        let layout = Layout::new(ip, payload);
+        let header = &frame[ip.transport..];
+        let (id, dont_fragment) = match ip.version {
+            IpVersion::V4 => (be16(frame, ip.at + 4), frame[ip.at + 6] & IPV4_DONT_FRAGMENT != 0),
+            IpVersion::V6 => (0, true),
+        };
+        let flow = Flow::read(frame, &layout);
+        Self { flow, layout, end: ip.end(), id, dont_fragment, seq: be32(header, 4), flags: header[13] }
+    }
+
     fn payload_len(&self) -> usize {
         self.end - self.layout.payload
     }
@@ -389,8 +363,8 @@ impl Flow {
 fn shared(layout: &Layout) -> [Range<usize>; 6] {
     let Layout { version, network, transport, payload } = *layout;
     let [service, forwarding] = match version {
-        Version::V4 => [network..network + 2, network + 6..network + 10],
-        Version::V6 => [network..network + 4, network + 6..network + 8],
+        IpVersion::V4 => [network..network + 2, network + 6..network + 10],
+        IpVersion::V6 => [network..network + 4, network + 6..network + 8],
     };
     let [acknowledgement, window] = [transport + 8..transport + 13, transport + 14..transport + 16];
     [0..network, service, forwarding, acknowledgement, window, transport + 18..payload]
@@ -454,7 +428,7 @@ mod tests {
         let Frame::Tcp(Segment { layout, end, .. }) = Frame::read(&frame) else { panic!("no longer TCP") };
         layout.put_packet_len(&mut frame, end - layout.network);
         put(&mut frame, layout.transport + TCP_CHECKSUM, &[0, 0]);
-        let pseudo = Sum::pseudo_header(layout.addresses(&frame), IPPROTO_TCP, end - layout.transport);
+        let pseudo = Sum::pseudo_header(layout.addresses(&frame), ip::TCP, end - layout.transport);
         let checksum = pseudo.and(Sum::of(&frame[layout.transport..end])).checksum();
         put(&mut frame, layout.transport + TCP_CHECKSUM, &checksum);
         assert!(sample.verifies(&frame));
@@ -463,7 +437,7 @@ mod tests {
 
     #[test]
     fn what_was_split_is_merged_into_the_same_super_frame() {
-        for version in [Version::V4, Version::V6] {
+        for version in [IpVersion::V4, IpVersion::V6] {
             for tags in 0..3 {
                 for (payload, size) in [(60_000, 1_448), (2_897, 1_448), (2_896, 1_448), (33, 5), (65_000, 8_948)] {
                     for (options, flags) in [(vec![], 0x10), (vec![1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8], 0x19)] {
@@ -480,7 +454,7 @@ mod tests {
     #[test]
     fn a_frame_alone_passes_as_it_came_and_marked_as_verified() {
         for flags in [0x10, 0x18, 0x02, 0x04, 0x30] {
-            let frames = Super { flags, ..Super::tcp(Version::V4, 700, 700) }.segments();
+            let frames = Super { flags, ..Super::tcp(IpVersion::V4, 700, 700) }.segments();
             let written = coalesced(&frames);
             assert_eq!(written, [Written { vnet: VERIFIED, bytes: frames[0].clone(), of: vec![0] }]);
         }
@@ -488,8 +462,8 @@ mod tests {
 
     #[test]
     fn what_is_not_tcp_passes_unmarked_and_ahead_of_open_batches() {
-        let mut frames = Super { flags: 0x10, ..Super::tcp(Version::V4, 2_000, 1_000) }.segments();
-        frames.extend(Super::udp(Version::V6, 300, 100).segments());
+        let mut frames = Super { flags: 0x10, ..Super::tcp(IpVersion::V4, 2_000, 1_000) }.segments();
+        frames.extend(Super::udp(IpVersion::V6, 300, 100).segments());
         frames.push([vec![1; 12], vec![8, 6], vec![0; 46]].concat());
         frames.push(vec![3; 9]);
         let written = coalesced(&frames);
@@ -502,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_bad_checksum_is_never_merged_nor_marked() {
-        let sample = Super::tcp(Version::V4, 5_000, 1_000);
+        let sample = Super::tcp(IpVersion::V4, 5_000, 1_000);
         for at in [24, 40, 50, 700] {
             let mut frames = sample.segments();
             frames[2][at] ^= 0x40;
@@ -515,7 +489,7 @@ mod tests {
 
     #[test]
     fn a_header_that_differs_is_not_merged() {
-        let differing = |version: Version, places: &[usize]| {
+        let differing = |version: IpVersion, places: &[usize]| {
             let sample = Super { flags: 0x10, ..Super::tcp(version, 2_000, 1_000) };
             for &at in places {
                 let mut frames = sample.segments();
@@ -524,14 +498,14 @@ mod tests {
             }
         };
         let (macs, ack, window, urgent, timestamps) = ([0, 11], [42, 45], [48, 49], [52, 53], [58, 61, 62, 65]);
-        differing(Version::V4, &[&macs[..], &[15, 18, 22, 30, 35, 41], &ack, &window, &urgent, &timestamps].concat());
-        differing(Version::V6, &[14, 15, 17, 21, 37, 53, 55, 61, 62, 65, 68, 69, 72, 78, 85]);
+        differing(IpVersion::V4, &[&macs[..], &[15, 18, 22, 30, 35, 41], &ack, &window, &urgent, &timestamps].concat());
+        differing(IpVersion::V6, &[14, 15, 17, 21, 37, 53, 55, 61, 62, 65, 68, 69, 72, 78, 85]);
     }
 
     #[test]
     fn only_acknowledged_data_is_merged() {
         for flags in [0x11, 0x12, 0x14, 0x18, 0x30, 0x50, 0x90, 0x00] {
-            let sample = Super { flags: 0x10, ..Super::tcp(Version::V4, 3_000, 1_000) };
+            let sample = Super { flags: 0x10, ..Super::tcp(IpVersion::V4, 3_000, 1_000) };
             let mut frames = sample.segments();
             frames[1] = patched(&sample, &frames[1], 47, flags);
             let expected: &[&[usize]] =
@@ -542,7 +516,7 @@ mod tests {
 
     #[test]
     fn a_pure_acknowledgement_does_not_overtake_data() {
-        let sample = Super { flags: 0x10, ..Super::tcp(Version::V6, 2_000, 1_000) };
+        let sample = Super { flags: 0x10, ..Super::tcp(IpVersion::V6, 2_000, 1_000) };
         let mut frames = sample.segments();
         frames.push(Super { payload: 0, seq: sample.seq.wrapping_add(2_000), ..sample }.segments().remove(0));
         assert_eq!(groups(&frames), [vec![0, 1], vec![2]]);
@@ -551,7 +525,7 @@ mod tests {
 
     #[test]
     fn identifications_count_up_or_stay() {
-        let sample = Super { flags: 0x10, ..Super::tcp(Version::V4, 4_000, 1_000) };
+        let sample = Super { flags: 0x10, ..Super::tcp(IpVersion::V4, 4_000, 1_000) };
         let with = |ids: [u8; 4], fragmentable: bool| {
             let mut frames = sample.segments();
             for (frame, id) in frames.iter_mut().zip(ids) {
@@ -571,7 +545,7 @@ mod tests {
 
     #[test]
     fn padding_of_a_short_last_frame_is_left_out() {
-        let sample = Super { options: vec![], ..Super::tcp(Version::V4, 2_001, 1_000) };
+        let sample = Super { options: vec![], ..Super::tcp(IpVersion::V4, 2_001, 1_000) };
         let mut frames = sample.segments();
         frames[2].resize(60, 0xaa);
         let written = coalesced(&frames);
@@ -580,7 +554,7 @@ mod tests {
 
     #[test]
     fn a_padded_frame_opens_no_batch() {
-        let mut frames = Super { options: vec![], flags: 0x10, ..Super::tcp(Version::V4, 6, 3) }.segments();
+        let mut frames = Super { options: vec![], flags: 0x10, ..Super::tcp(IpVersion::V4, 6, 3) }.segments();
         frames.iter_mut().for_each(|frame| frame.resize(60, 0));
         let written = coalesced(&frames);
         assert_eq!(written[0], Written { vnet: VERIFIED, bytes: frames[0].clone(), of: vec![0] });
@@ -589,16 +563,16 @@ mod tests {
 
     #[test]
     fn a_segment_longer_than_the_first_starts_anew() {
-        let long = Super { flags: 0x10, ..Super::tcp(Version::V6, 2_000, 1_000) };
+        let long = Super { flags: 0x10, ..Super::tcp(IpVersion::V6, 2_000, 1_000) };
         let short = Super { payload: 500, seq: long.seq.wrapping_sub(500), ..long.clone() };
         assert_eq!(groups(&[short.segments(), long.segments()].concat()), [vec![0], vec![1, 2]]);
     }
 
     #[test]
     fn a_batch_ends_at_64_frames_and_at_the_largest_packet() {
-        let small = Super { flags: 0x10, ..Super::tcp(Version::V4, 7_000, 100) };
+        let small = Super { flags: 0x10, ..Super::tcp(IpVersion::V4, 7_000, 100) };
         assert_eq!(groups(&small.segments()).iter().map(Vec::len).collect::<Vec<_>>(), [64, 6]);
-        let large = Super { flags: 0x10, ..Super::tcp(Version::V4, 5 * 10_914, 10_914) };
+        let large = Super { flags: 0x10, ..Super::tcp(IpVersion::V4, 5 * 10_914, 10_914) };
         let next = Super { seq: large.seq.wrapping_add(5 * 10_914), id: large.id.wrapping_add(5), ..large.clone() };
         let frames = [large.segments(), next.segments()].concat();
         assert_eq!(groups(&frames).iter().map(Vec::len).collect::<Vec<_>>(), [5, 5]);
@@ -608,7 +582,7 @@ mod tests {
 
     #[test]
     fn a_ninth_flow_closes_the_batch_opened_first_and_a_flush_keeps_that_order() {
-        let flow = |port| Super { port, flags: 0x10, ..Super::tcp(Version::V4, 2_000, 1_000) }.segments();
+        let flow = |port| Super { port, flags: 0x10, ..Super::tcp(IpVersion::V4, 2_000, 1_000) }.segments();
         let flows: Vec<_> = (1..10).map(flow).collect();
         let firsts = flows.iter().map(|frames| frames[0].clone());
         let seconds = flows[1..].iter().rev().map(|frames| frames[1].clone());
@@ -619,15 +593,15 @@ mod tests {
 
     #[test]
     fn tcp_that_cannot_be_told_apart_closes_every_batch() {
-        let flow = |port| Super { port, flags: 0x10, ..Super::tcp(Version::V4, 2_000, 1_000) }.segments();
+        let flow = |port| Super { port, flags: 0x10, ..Super::tcp(IpVersion::V4, 2_000, 1_000) }.segments();
         let fragment = {
             let mut frame = flow(3).remove(0);
             frame[20] = 0x20;
             frame
         };
-        let with_options = Super { between: vec![1; 4], ..Super::tcp(Version::V4, 100, 100) }.segments().remove(0);
+        let with_options = Super { between: vec![1; 4], ..Super::tcp(IpVersion::V4, 100, 100) }.segments().remove(0);
         let extended = vec![0, 6, 0, 1, 4, 0, 0, 0, 0];
-        let with_extension = Super { between: extended, ..Super::tcp(Version::V6, 100, 100) }.segments().remove(0);
+        let with_extension = Super { between: extended, ..Super::tcp(IpVersion::V6, 100, 100) }.segments().remove(0);
         for obscure in [fragment, with_options, with_extension] {
             let frames = [flow(1).remove(0), flow(2).remove(0), obscure, flow(2).remove(1)];
             assert_eq!(groups(&frames), [[0], [1], [2], [3]]);
@@ -636,7 +610,7 @@ mod tests {
     }
 
     /// Segments of one flow with what a network and a sender may do to them.
-    fn troubled_flow(random: &mut Lcg, port: u16, version: Version) -> Vec<Vec<u8>> {
+    fn troubled_flow(random: &mut Lcg, port: u16, version: IpVersion) -> Vec<Vec<u8>> {
         let mut sample = Super { port, ..Super::tcp(version, 0, 1) };
         let mut frames = Vec::new();
         for _ in 0..12 {
@@ -675,7 +649,7 @@ mod tests {
         let mut random = Lcg::new(3);
         let mut merged = 0;
         for _ in 0..300 {
-            let versions = [Version::V4, Version::V6, Version::V4];
+            let versions = [IpVersion::V4, IpVersion::V6, IpVersion::V4];
             let flows = (1..).zip(versions).map(|(port, version)| troubled_flow(&mut random, port, version)).collect();
             let (frames, flow_of) = interleaved(&mut random, flows);
             let (mut coalescer, mut written) = (Coalescer::default(), Vec::new());
@@ -708,7 +682,7 @@ mod tests {
     #[test]
     fn a_caller_that_pops_after_every_push_needs_few_batches() {
         let mut random = Lcg::new(4);
-        let frames: Vec<_> = (1..30).flat_map(|port| troubled_flow(&mut random, port, Version::V4)).collect();
+        let frames: Vec<_> = (1..30).flat_map(|port| troubled_flow(&mut random, port, IpVersion::V4)).collect();
         let mut coalescer = Coalescer::default();
         for _ in 0..5_000 {
             let handle = random.below(frames.len());
@@ -720,7 +694,7 @@ mod tests {
 
     #[test]
     fn no_truncation_panics_and_none_is_merged() {
-        for version in [Version::V4, Version::V6] {
+        for version in [IpVersion::V4, IpVersion::V6] {
             let sample = Super { tags: 1, flags: 0x10, ..Super::tcp(version, 2_000, 1_000) };
             let segments = sample.segments();
             for len in 0..segments[1].len() {
@@ -734,7 +708,7 @@ mod tests {
     fn no_garbage_panics() {
         let mut random = Lcg::new(5);
         let flow = |version, tags| Super { tags, flags: 0x10, ..Super::tcp(version, 60, 10) }.segments();
-        let samples = [flow(Version::V4, 0), flow(Version::V6, 0), flow(Version::V4, 2)].concat();
+        let samples = [flow(IpVersion::V4, 0), flow(IpVersion::V6, 0), flow(IpVersion::V4, 2)].concat();
         let mut coalescer = Coalescer::default();
         for round in 0..200_000 {
             let mut frame = samples[round % samples.len()].clone();

@@ -10,13 +10,14 @@
 //! Invariants: the headers are read from the frame, never believed from the vnet header, which must agree;
 //! a frame is found malformed before the first buffer is asked for.
 
-use super::checksum::Sum;
+use wire::checksum::Sum;
+use wire::ip;
+use wire::layers::{IpLayer, IpVersion, Layers};
+
 use super::crc32c::crc32c;
 use super::tunnel::Outer;
 use super::{
-    ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPPROTO_SCTP, IPPROTO_TCP, IPPROTO_UDP, IPV4_FRAGMENT, IPV6_HEADER, Layout,
-    SCTP_CHECKSUM, TCP_CHECKSUM, TCP_CWR, TCP_FIN, TCP_PSH, UDP_CHECKSUM, Version, VnetHeader, be16, be32,
-    ipv4_header_len, network_header, put, put_len,
+    Layout, SCTP_CHECKSUM, TCP_CHECKSUM, TCP_CWR, TCP_FIN, TCP_PSH, UDP_CHECKSUM, VnetHeader, be16, be32, put, put_len,
 };
 
 /// Where frames are written to.
@@ -35,9 +36,9 @@ pub struct Segmented {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// The frame ends within a header, or before its checksum.
+    /// The frame ends before its checksum.
     Truncated,
-    /// Two fields cannot both be right.
+    /// A header is not what another says it is, or does not fit.
     Contradictory,
     /// An offload that no host is told to use.
     Unsupported,
@@ -79,12 +80,8 @@ fn whole(vnet: &VnetHeader, frame: &[u8], out: &mut impl Sink) -> Result<Segment
 /// are the internet's.
 fn is_sctp(vnet: &VnetHeader, frame: &[u8]) -> bool {
     let (start, field) = (usize::from(vnet.csum_start), usize::from(vnet.csum_offset));
-    let protocol = match network_header(frame) {
-        Some((ETHERTYPE_IPV4, at)) => frame.get(at + 9),
-        Some((ETHERTYPE_IPV6, at)) => frame.get(at + 6),
-        _ => None,
-    };
-    field == SCTP_CHECKSUM && start + field + 4 <= frame.len() && protocol == Some(&IPPROTO_SCTP)
+    let is_there = field == SCTP_CHECKSUM && start + field + 4 <= frame.len();
+    is_there && Layers::of(frame).and_then(|layers| layers.ip).is_some_and(|ip| ip.protocol == ip::SCTP)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,8 +93,8 @@ enum Transport {
 impl Transport {
     fn protocol(self) -> u8 {
         match self {
-            Transport::Tcp => IPPROTO_TCP,
-            Transport::Udp => IPPROTO_UDP,
+            Transport::Tcp => ip::TCP,
+            Transport::Udp => ip::UDP,
         }
     }
 
@@ -105,19 +102,6 @@ impl Transport {
         match self {
             Transport::Tcp => TCP_CHECKSUM,
             Transport::Udp => UDP_CHECKSUM,
-        }
-    }
-
-    /// Length of the header that `bytes` start with.
-    fn header_len(self, bytes: &[u8]) -> Result<usize, Malformed> {
-        let len = match self {
-            Transport::Tcp => usize::from(bytes.get(12).ok_or(Malformed::Truncated)? >> 4) * 4,
-            Transport::Udp => 8,
-        };
-        match self {
-            Transport::Tcp if len < 20 => Err(Malformed::Contradictory),
-            _ if len > bytes.len() => Err(Malformed::Truncated),
-            _ => Ok(len),
         }
     }
 }
@@ -143,10 +127,9 @@ impl<'a> SuperFrame<'a> {
             return Err(Malformed::Contradictory);
         }
         let ecn = vnet.gso_type & VnetHeader::GSO_ECN != 0;
-        let (layout, outer) = match Outer::find(vnet, bytes, transport.protocol()) {
-            Some((outer, version, network)) => (inner_layout(vnet, bytes, version, network, transport)?, Some(outer)),
-            None => (layout(vnet, bytes, transport)?, None),
-        };
+        let (ip, outer) = Outer::find(vnet, bytes, transport.protocol()).unzip();
+        let ip = ip.map_or_else(|| only_layer(vnet, bytes, transport), Ok)?;
+        let layout = Layout::new(&ip, ip.payload(bytes).ok_or(Malformed::Contradictory)?);
         Ok(Self {
             bytes,
             layout,
@@ -180,7 +163,7 @@ impl<'a> SuperFrame<'a> {
 
     fn patch_network(&self, frame: &mut [u8], index: usize) {
         let Layout { version, network, .. } = self.layout;
-        if version == Version::V4 {
+        if version == IpVersion::V4 {
             let id = be16(frame, network + 4).wrapping_add(index as u16);
             put(frame, network + 4, &id.to_be_bytes());
         }
@@ -204,33 +187,20 @@ impl<'a> SuperFrame<'a> {
     }
 }
 
-fn layout(vnet: &VnetHeader, bytes: &[u8], transport: Transport) -> Result<Layout, Malformed> {
-    let (ethertype, network) = network_header(bytes).ok_or(Malformed::Truncated)?;
-    let packet = &bytes[network..];
-    let (version, headers) = match (ethertype, vnet.gso_type & !VnetHeader::GSO_ECN) {
-        (ETHERTYPE_IPV4, VnetHeader::GSO_TCPV4 | VnetHeader::GSO_UDP_L4) => {
-            (Version::V4, ipv4_headers(packet, transport)?)
-        }
-        (ETHERTYPE_IPV6, VnetHeader::GSO_TCPV6 | VnetHeader::GSO_UDP_L4) => {
-            (Version::V6, ipv6_headers(packet, transport)?)
-        }
-        _ => return Err(Malformed::Contradictory),
-    };
-    let payload = network + headers + transport.header_len(&packet[headers..])?;
-    Ok(Layout { version, network, transport: network + headers, payload })
+/// The packet of a frame without a tunnel, which is whole and of the type that the vnet header says.
+fn only_layer(vnet: &VnetHeader, bytes: &[u8], transport: Transport) -> Result<IpLayer, Malformed> {
+    let ip = Layers::of(bytes).and_then(|layers| layers.ip).ok_or(Malformed::Contradictory)?;
+    let is_of_type = versions(vnet).contains(&ip.version) && ip.protocol == transport.protocol();
+    if is_of_type && ip.is_whole(bytes) { Ok(ip) } else { Err(Malformed::Contradictory) }
 }
 
-/// The same for what is inside a tunnel, whose network header was found to end where the transport header starts.
-fn inner_layout(
-    vnet: &VnetHeader,
-    bytes: &[u8],
-    version: Version,
-    network: usize,
-    transport: Transport,
-) -> Result<Layout, Malformed> {
-    let at = usize::from(vnet.csum_start);
-    let payload = at + transport.header_len(bytes.get(at..).ok_or(Malformed::Truncated)?)?;
-    Ok(Layout { version, network, transport: at, payload })
+/// What the packets of a super-frame may be.
+pub(super) fn versions(vnet: &VnetHeader) -> &'static [IpVersion] {
+    match vnet.gso_type & !VnetHeader::GSO_ECN {
+        VnetHeader::GSO_TCPV4 => &[IpVersion::V4],
+        VnetHeader::GSO_TCPV6 => &[IpVersion::V6],
+        _ => &[IpVersion::V4, IpVersion::V6],
+    }
 }
 
 fn pseudo_header(vnet: &VnetHeader, bytes: &[u8], layout: &Layout, transport: Transport) -> Result<Sum, Malformed> {
@@ -244,39 +214,6 @@ fn pseudo_header(vnet: &VnetHeader, bytes: &[u8], layout: &Layout, transport: Tr
     let segment = &bytes[layout.transport..];
     let summed = Sum::of(&segment[transport.checksum()..][..2]);
     Ok(summed.without(Sum::of_number(segment.len())))
-}
-
-/// Length of what precedes the transport header: IPv4 with its options.
-fn ipv4_headers(packet: &[u8], transport: Transport) -> Result<usize, Malformed> {
-    let header = packet.first_chunk::<20>().ok_or(Malformed::Truncated)?;
-    let len = ipv4_header_len(header);
-    let whole = usize::from(be16(header, 2)) == packet.len() && be16(header, 6) & IPV4_FRAGMENT == 0;
-    if header[0] >> 4 != 4 || len < 20 || !whole || header[9] != transport.protocol() {
-        return Err(Malformed::Contradictory);
-    }
-    if len > packet.len() { Err(Malformed::Truncated) } else { Ok(len) }
-}
-
-/// Length of what precedes the transport header: IPv6 with those extension headers that every segment may repeat.
-fn ipv6_headers(packet: &[u8], transport: Transport) -> Result<usize, Malformed> {
-    const HOP_BY_HOP: u8 = 0;
-    const ROUTING: u8 = 43;
-    const DESTINATION_OPTIONS: u8 = 60;
-    let header = packet.first_chunk::<IPV6_HEADER>().ok_or(Malformed::Truncated)?;
-    if header[0] >> 4 != 6 || usize::from(be16(header, 4)) != packet.len() - IPV6_HEADER {
-        return Err(Malformed::Contradictory);
-    }
-    let (mut next, mut at) = (header[6], IPV6_HEADER);
-    while matches!(next, HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS) {
-        let extension = packet.get(at..at + 2).ok_or(Malformed::Truncated)?;
-        next = extension[0];
-        at += 8 * (usize::from(extension[1]) + 1);
-    }
-    match next {
-        _ if at > packet.len() => Err(Malformed::Truncated),
-        next if next == transport.protocol() => Ok(at),
-        _ => Err(Malformed::Contradictory),
-    }
 }
 
 #[cfg(test)]
@@ -293,15 +230,15 @@ mod tests {
         let extensions = vec![0, 60, 0, 1, 4, 0, 0, 0, 0, 43, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let routing = vec![6, 0, 4, 0, 0, 0, 0, 0];
         let samples = [
-            Super::tcp(Version::V4, 60_000, 1_448),
-            Super::tcp(Version::V6, 60_000, 1_428),
-            Super::tcp(Version::V4, 3 * 1_448 + 1, 1_448),
-            Super { tags: 1, ..Super::tcp(Version::V4, 9_001, 999) },
-            Super { tags: 2, options: vec![], ..Super::tcp(Version::V6, 5, 2) },
-            Super { between: vec![1; 8], ..Super::tcp(Version::V4, 4_000, 536) },
-            Super { between: [extensions, routing].concat(), ..Super::tcp(Version::V6, 4_000, 1_000) },
-            Super::udp(Version::V4, 5_000, 1_200),
-            Super { tags: 1, ..Super::udp(Version::V6, 2_401, 1_200) },
+            Super::tcp(IpVersion::V4, 60_000, 1_448),
+            Super::tcp(IpVersion::V6, 60_000, 1_428),
+            Super::tcp(IpVersion::V4, 3 * 1_448 + 1, 1_448),
+            Super { tags: 1, ..Super::tcp(IpVersion::V4, 9_001, 999) },
+            Super { tags: 2, options: vec![], ..Super::tcp(IpVersion::V6, 5, 2) },
+            Super { between: vec![1; 8], ..Super::tcp(IpVersion::V4, 4_000, 536) },
+            Super { between: [extensions, routing].concat(), ..Super::tcp(IpVersion::V6, 4_000, 1_000) },
+            Super::udp(IpVersion::V4, 5_000, 1_200),
+            Super { tags: 1, ..Super::udp(IpVersion::V6, 2_401, 1_200) },
         ];
         for sample in samples {
             let (frame, segments) = (sample.frame(), sample.segments());
@@ -311,11 +248,11 @@ mod tests {
                 assert!(sample.verifies(segment), "segment {index}");
                 let packet = &segment[sample.network()..];
                 match sample.version {
-                    Version::V4 => {
+                    IpVersion::V4 => {
                         assert_eq!(usize::from(be16(packet, 2)), packet.len());
                         assert_eq!(be16(packet, 4), sample.id.wrapping_add(index as u16));
                     }
-                    Version::V6 => assert_eq!(usize::from(be16(packet, 4)), packet.len() - 40),
+                    IpVersion::V6 => assert_eq!(usize::from(be16(packet, 4)), packet.len() - 40),
                 }
             }
         }
@@ -323,7 +260,7 @@ mod tests {
 
     #[test]
     fn flags_stay_where_they_mean_something() {
-        let sample = Super { flags: 0x99, ..Super::tcp(Version::V4, 25, 10) };
+        let sample = Super { flags: 0x99, ..Super::tcp(IpVersion::V4, 25, 10) };
         let vnet = VnetHeader { gso_type: VnetHeader::GSO_TCPV4 | VnetHeader::GSO_ECN, ..sample.vnet() };
         let mut frames = Frames::default();
         segment(&vnet, &sample.frame(), &mut frames).unwrap();
@@ -335,13 +272,13 @@ mod tests {
     #[test]
     fn datagrams_carry_their_own_length() {
         let lengths: Vec<u16> =
-            Super::udp(Version::V6, 250, 100).segments().iter().map(|frame| be16(frame, 58)).collect();
+            Super::udp(IpVersion::V6, 250, 100).segments().iter().map(|frame| be16(frame, 58)).collect();
         assert_eq!(lengths, [108, 108, 58]);
     }
 
     #[test]
     fn a_host_that_verified_the_checksum_itself_gets_it_recomputed() {
-        let sample = Super::tcp(Version::V6, 100, 30);
+        let sample = Super::tcp(IpVersion::V6, 100, 30);
         let mut frames = Frames::default();
         let vnet = VnetHeader { flags: VnetHeader::DATA_VALID, csum_start: 0, ..sample.vnet() };
         segment(&vnet, &sample.frame(), &mut frames).unwrap();
@@ -351,7 +288,7 @@ mod tests {
     #[test]
     fn the_destination_behind_a_routing_header_is_the_one_the_host_summed() {
         let routing = [vec![43, 6, 2, 4, 1, 0, 0, 0, 0], vec![0x77; 16]].concat();
-        let sample = Super { between: routing, ..Super::tcp(Version::V6, 50, 20) };
+        let sample = Super { between: routing, ..Super::tcp(IpVersion::V6, 50, 20) };
         let mut frame = sample.frame();
         frame[38..54].fill(0x55);
         let mut frames = Frames::default();
@@ -375,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_checksum_is_completed_where_the_host_says() {
-        for sample in [Super::udp(Version::V4, 77, 0), Super::tcp(Version::V6, 78, 0)] {
+        for sample in [Super::udp(IpVersion::V4, 77, 0), Super::tcp(IpVersion::V6, 78, 0)] {
             let mut frames = Frames::default();
             segment(&VnetHeader { gso_type: 0, ..sample.vnet() }, &sample.frame(), &mut frames).unwrap();
             assert_eq!(frames.0.len(), 1);
@@ -385,9 +322,9 @@ mod tests {
 
     #[test]
     fn an_sctp_packet_gets_the_checksum_of_sctp() {
-        let sample = Super::udp(Version::V4, 40, 0);
+        let sample = Super::udp(IpVersion::V4, 40, 0);
         let mut frame = sample.frame();
-        frame[23] = IPPROTO_SCTP;
+        frame[23] = ip::SCTP;
         // What the host leaves in the field is of no use to a CRC.
         frame[42..46].fill(0xee);
         let vnet = VnetHeader { gso_type: 0, csum_offset: SCTP_CHECKSUM as u16, ..sample.vnet() };
@@ -400,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_datagram_that_sums_to_nothing_does_not_say_that_it_has_no_checksum() {
-        let sample = Super::udp(Version::V4, 2, 2);
+        let sample = Super::udp(IpVersion::V4, 2, 2);
         let mut frame = sample.frame();
         let others = slow_sum(&[&frame[34..40], &frame[40..42]].concat());
         frame[42..].copy_from_slice(&(!others).to_be_bytes());
@@ -421,7 +358,7 @@ mod tests {
                 Some(&mut self.1[..len])
             }
         }
-        let sample = Super::tcp(Version::V4, 1_000, 100);
+        let sample = Super::tcp(IpVersion::V4, 1_000, 100);
         let of = |room| segment(&sample.vnet(), &sample.frame(), &mut Room(room, vec![0; 2_000])).unwrap();
         assert_eq!(of(0), Segmented { frames: 0, dropped: 10 });
         assert_eq!(of(4), Segmented { frames: 4, dropped: 6 });
@@ -433,7 +370,7 @@ mod tests {
     #[test]
     fn contradictions_are_found_before_anything_is_written() {
         use Malformed::{Contradictory, Truncated, Unsupported};
-        let sample = Super::tcp(Version::V4, 3_000, 1_000);
+        let sample = Super::tcp(IpVersion::V4, 3_000, 1_000);
         let (vnet, frame) = (sample.vnet(), sample.frame());
         let fragment = Super { id: 1, ..sample.clone() }.frame();
         let patched = |at: usize, byte: u8| {
@@ -474,10 +411,10 @@ mod tests {
 
     #[test]
     fn no_truncation_panics() {
-        let extended = Super { between: vec![0, 6, 0, 0, 0, 0, 0, 0, 0], ..Super::tcp(Version::V6, 40, 9) };
-        let tagged = Super { tags: 2, ..Super::udp(Version::V4, 40, 9) };
+        let extended = Super { between: vec![0, 6, 0, 0, 0, 0, 0, 0, 0], ..Super::tcp(IpVersion::V6, 40, 9) };
+        let tagged = Super { tags: 2, ..Super::udp(IpVersion::V4, 40, 9) };
         let mut void = Void(vec![0; 70_000]);
-        for sample in [Super::tcp(Version::V4, 40, 9), extended, tagged] {
+        for sample in [Super::tcp(IpVersion::V4, 40, 9), extended, tagged] {
             let frame = sample.frame();
             for len in 0..frame.len() {
                 assert!(segment(&sample.vnet(), &frame[..len], &mut void).is_err(), "{len} bytes");
@@ -489,7 +426,7 @@ mod tests {
     fn no_garbage_panics() {
         let mut random = Lcg::new(7);
         let mut void = Void(vec![0; 70_000]);
-        let samples = [Version::V4, Version::V6].map(|version| {
+        let samples = [IpVersion::V4, IpVersion::V6].map(|version| {
             let tcp = Super { tags: 1, ..Super::tcp(version, 60, 20) };
             [(tcp.vnet(), tcp.frame()), (Super::udp(version, 60, 20).vnet(), Super::udp(version, 60, 20).frame())]
         });

@@ -7,11 +7,12 @@
 //!
 //! A host that is behind a virtual wire leaves such frames undone; a stand-in of ours never lets it (`standin::offloads`).
 
-use super::checksum::Sum;
-use super::{
-    ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPPROTO_UDP, IPV4_FRAGMENT, IPV6_HEADER, Layout, UDP_CHECKSUM, Version, VnetHeader,
-    be16, ipv4_header_len, network_header, put, put_len,
-};
+use wire::checksum::Sum;
+use wire::ip;
+use wire::layers::{IpLayer, IpVersion, Layers};
+
+use super::segment::versions;
+use super::{Layout, UDP_CHECKSUM, VnetHeader, be16, put, put_len};
 
 const IPPROTO_IPV4: u8 = 4;
 const IPPROTO_IPV6: u8 = 41;
@@ -37,46 +38,43 @@ pub struct Outer {
 impl Outer {
     /// Both layers of a super-frame whose inner transport header, of this protocol, is where the vnet header says; `None` if
     /// there is but one layer.
-    pub fn find(vnet: &VnetHeader, frame: &[u8], protocol: u8) -> Option<(Self, Version, usize)> {
-        let transport = usize::from(vnet.csum_start);
+    pub fn find(vnet: &VnetHeader, frame: &[u8], protocol: u8) -> Option<(IpLayer, Self)> {
         let outer = Self::read(frame).filter(|_| vnet.needs_csum())?;
-        let versions: &[Version] = match vnet.gso_type & !VnetHeader::GSO_ECN {
-            VnetHeader::GSO_TCPV4 => &[Version::V4],
-            VnetHeader::GSO_TCPV6 => &[Version::V6],
-            _ => &[Version::V4, Version::V6],
+        let transport = usize::from(vnet.csum_start);
+        let is_inner = |ip: &IpLayer| {
+            versions(vnet).contains(&ip.version)
+                && (ip.protocol, ip.transport) == (protocol, transport)
+                && ip.at >= outer.layout.payload
+                && ip.is_whole(frame)
         };
-        let found = versions.iter().find_map(|version| {
-            let at = inner_network(frame, *version, transport, protocol)?;
-            (at >= outer.layout.payload).then_some((*version, at))
-        });
-        found.map(|(version, network)| (outer, version, network))
+        let mut lengths = (20..=60).step_by(4);
+        let inner = lengths.find_map(|len| IpLayer::of(frame, transport.checked_sub(len)?).filter(is_inner));
+        inner.map(|inner| (inner, outer))
     }
 
+    /// `None` for what is no whole packet of a tunnel. Extension headers are not looked behind: a routing header would have
+    /// a say in the checksum.
     fn read(frame: &[u8]) -> Option<Self> {
-        let (ethertype, network) = network_header(frame)?;
-        let packet = &frame[network..];
-        let (version, header, protocol) = match ethertype {
-            ETHERTYPE_IPV4 if is_whole_v4(packet) => (Version::V4, ipv4_header_len(packet), packet[9]),
-            ETHERTYPE_IPV6 if is_whole_v6(packet) => (Version::V6, IPV6_HEADER, packet[6]),
-            _ => return None,
-        };
-        let rest = packet.get(header..)?;
-        let (kind, own) = match protocol {
-            IPPROTO_UDP if rest.len() >= 8 => (Kind::Udp { checksum: be16(rest, UDP_CHECKSUM) != 0 }, 8),
+        let ip = Layers::of(frame)?.ip.filter(|ip| ip.is_whole(frame))?;
+        if ip.version == IpVersion::V6 && !ip.is_plain() {
+            return None;
+        }
+        let rest = ip.inside(frame);
+        let (kind, own) = match ip.protocol {
+            ip::UDP if rest.len() >= 8 => (Kind::Udp { checksum: be16(rest, UDP_CHECKSUM) != 0 }, 8),
             IPPROTO_GRE if rest.len() >= 8 && be16(rest, 0) & GRE_SEQUENCE == 0 => {
                 (Kind::Gre { checksum: be16(rest, 0) & GRE_CHECKSUM != 0 }, 4)
             }
             IPPROTO_IPV4 | IPPROTO_IPV6 => (Kind::Ip, 0),
             _ => return None,
         };
-        let transport = network + header;
-        Some(Self { layout: Layout { version, network, transport, payload: transport + own }, kind })
+        Some(Self { layout: Layout::new(&ip, ip.transport + own), kind })
     }
 
     /// Makes the outer headers those of the segment with this number, in which all else is final.
     pub fn patch(&self, frame: &mut [u8], index: usize) {
         let Layout { version, network, transport, .. } = self.layout;
-        if version == Version::V4 {
+        if version == IpVersion::V4 {
             let id = be16(frame, network + 4).wrapping_add(index as u16);
             put(frame, network + 4, &id.to_be_bytes());
         }
@@ -87,7 +85,7 @@ impl Outer {
                 put_len(frame, transport + 4, len);
                 if checksum {
                     put(frame, transport + UDP_CHECKSUM, &[0, 0]);
-                    let pseudo = Sum::pseudo_header(self.layout.addresses(frame), IPPROTO_UDP, len);
+                    let pseudo = Sum::pseudo_header(self.layout.addresses(frame), ip::UDP, len);
                     let sum = pseudo.and(Sum::of(&frame[transport..])).checksum_or_ones();
                     put(frame, transport + UDP_CHECKSUM, &sum);
                 }
@@ -102,35 +100,6 @@ impl Outer {
     }
 }
 
-fn is_whole_v4(packet: &[u8]) -> bool {
-    packet.len() >= 20
-        && packet[0] >> 4 == 4
-        && ipv4_header_len(packet) >= 20
-        && usize::from(be16(packet, 2)) == packet.len()
-        && be16(packet, 6) & IPV4_FRAGMENT == 0
-}
-
-fn is_whole_v6(packet: &[u8]) -> bool {
-    packet.len() >= IPV6_HEADER && packet[0] >> 4 == 6 && usize::from(be16(packet, 4)) == packet.len() - IPV6_HEADER
-}
-
-/// Where the network header starts that ends at `transport`.
-fn inner_network(frame: &[u8], version: Version, transport: usize, protocol: u8) -> Option<usize> {
-    let (lengths, step) = match version {
-        Version::V4 => (20..=60, 4),
-        Version::V6 => (IPV6_HEADER..=IPV6_HEADER, 1),
-    };
-    let fits = |len: usize| {
-        let packet = frame.get(transport.checked_sub(len)?..)?;
-        let is_it = match version {
-            Version::V4 => is_whole_v4(packet) && ipv4_header_len(packet) == len && packet[9] == protocol,
-            Version::V6 => is_whole_v6(packet) && packet[6] == protocol,
-        };
-        is_it.then(|| transport - len)
-    };
-    lengths.step_by(step).find_map(fits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::sample::{Frames, Super, slow_sum};
@@ -140,7 +109,7 @@ mod tests {
     /// A super-frame inside a tunnel: outer headers, the tunnel's own bytes, and the frame or packet inside.
     fn encapsulated(
         inner: &Super,
-        outer: Version,
+        outer: IpVersion,
         protocol: u8,
         own: &[u8],
         with_ethernet: bool,
@@ -150,12 +119,12 @@ mod tests {
         let len = own.len() + carried.len();
         let mut frame = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1].to_vec();
         match outer {
-            Version::V4 => {
+            IpVersion::V4 => {
                 frame.extend([8, 0, 0x45, 0]);
                 frame.extend((20 + len as u16).to_be_bytes());
                 frame.extend([0x12, 0x34, 0x40, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
             }
-            Version::V6 => {
+            IpVersion::V6 => {
                 frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
                 frame.extend((len as u16).to_be_bytes());
                 frame.extend([protocol, 64]);
@@ -175,20 +144,20 @@ mod tests {
     }
 
     /// The outer checksums of a segment hold, and its lengths are its own.
-    fn verify_outer(frame: &[u8], version: Version) {
+    fn verify_outer(frame: &[u8], version: IpVersion) {
         let packet = &frame[14..];
         let (header, addresses, protocol) = match version {
-            Version::V4 => (20, &packet[12..20], packet[9]),
-            Version::V6 => (40, &packet[8..40], packet[6]),
+            IpVersion::V4 => (20, &packet[12..20], packet[9]),
+            IpVersion::V6 => (40, &packet[8..40], packet[6]),
         };
         let rest = &packet[header..];
         match version {
-            Version::V4 => assert_eq!((be16(packet, 2) as usize, slow_sum(&packet[..20])), (packet.len(), 0xffff)),
-            Version::V6 => assert_eq!(be16(packet, 4) as usize, rest.len()),
+            IpVersion::V4 => assert_eq!((be16(packet, 2) as usize, slow_sum(&packet[..20])), (packet.len(), 0xffff)),
+            IpVersion::V6 => assert_eq!(be16(packet, 4) as usize, rest.len()),
         }
-        if protocol == IPPROTO_UDP {
+        if protocol == ip::UDP {
             assert_eq!(be16(rest, 4) as usize, rest.len());
-            let pseudo = [addresses, &(rest.len() as u32).to_be_bytes(), &[0, 0, 0, IPPROTO_UDP]].concat();
+            let pseudo = [addresses, &(rest.len() as u32).to_be_bytes(), &[0, 0, 0, ip::UDP]].concat();
             assert!(be16(rest, 6) == 0 || slow_sum(&[&pseudo, rest].concat()) == 0xffff);
         }
         if protocol == IPPROTO_GRE && be16(rest, 0) & GRE_CHECKSUM != 0 {
@@ -198,18 +167,18 @@ mod tests {
 
     #[test]
     fn every_segment_of_a_tunnel_has_headers_of_its_own_in_both_layers() {
-        let (v4, v6) = (Super::tcp(Version::V4, 30_000, 1_400), Super::tcp(Version::V6, 30_000, 1_400));
+        let (v4, v6) = (Super::tcp(IpVersion::V4, 30_000, 1_400), Super::tcp(IpVersion::V6, 30_000, 1_400));
         let vxlan = [8, 0, 0, 0, 0, 0, 7, 0];
         let geneve = [1, 0, 0x65, 0x58, 0, 0, 7, 0, 0, 1, 2, 0];
-        let cases: [(&Super, Version, u8, Vec<u8>, bool); 8] = [
-            (&v4, Version::V4, IPPROTO_UDP, udp(0, &vxlan), true),
-            (&v6, Version::V4, IPPROTO_UDP, udp(9, &vxlan), true),
-            (&v4, Version::V6, IPPROTO_UDP, udp(9, &geneve), true),
-            (&Super::udp(Version::V6, 9_000, 1_000), Version::V4, IPPROTO_UDP, udp(0, &geneve), true),
-            (&v4, Version::V4, IPPROTO_GRE, vec![0, 0, 8, 0], false),
-            (&v6, Version::V4, IPPROTO_GRE, vec![0x80, 0, 0x86, 0xdd, 5, 5, 0, 0], false),
-            (&v4, Version::V4, IPPROTO_IPV4, vec![], false),
-            (&v4, Version::V6, IPPROTO_IPV4, vec![], false),
+        let cases: [(&Super, IpVersion, u8, Vec<u8>, bool); 8] = [
+            (&v4, IpVersion::V4, ip::UDP, udp(0, &vxlan), true),
+            (&v6, IpVersion::V4, ip::UDP, udp(9, &vxlan), true),
+            (&v4, IpVersion::V6, ip::UDP, udp(9, &geneve), true),
+            (&Super::udp(IpVersion::V6, 9_000, 1_000), IpVersion::V4, ip::UDP, udp(0, &geneve), true),
+            (&v4, IpVersion::V4, IPPROTO_GRE, vec![0, 0, 8, 0], false),
+            (&v6, IpVersion::V4, IPPROTO_GRE, vec![0x80, 0, 0x86, 0xdd, 5, 5, 0, 0], false),
+            (&v4, IpVersion::V4, IPPROTO_IPV4, vec![], false),
+            (&v4, IpVersion::V6, IPPROTO_IPV4, vec![], false),
         ];
         for (at, (inner, version, protocol, own, with_ethernet)) in cases.into_iter().enumerate() {
             let (vnet, frame) = encapsulated(inner, version, protocol, &own, with_ethernet);
@@ -221,7 +190,7 @@ mod tests {
                 verify_outer(segment, version);
                 let inside = if with_ethernet { &alone[..] } else { &alone[14..] };
                 assert!(segment.ends_with(inside), "case {at}: as without a tunnel");
-                if version == Version::V4 {
+                if version == IpVersion::V4 {
                     assert_eq!(be16(segment, 18), 0x1234 + index as u16);
                 }
             }
@@ -230,8 +199,8 @@ mod tests {
 
     #[test]
     fn a_frame_whose_layers_contradict_each_other_is_refused() {
-        let inner = Super::tcp(Version::V4, 5_000, 1_000);
-        let (vnet, frame) = encapsulated(&inner, Version::V4, IPPROTO_UDP, &udp(0, &[8, 0, 0, 0, 0, 0, 7, 0]), true);
+        let inner = Super::tcp(IpVersion::V4, 5_000, 1_000);
+        let (vnet, frame) = encapsulated(&inner, IpVersion::V4, ip::UDP, &udp(0, &[8, 0, 0, 0, 0, 0, 7, 0]), true);
         let patched = |at: usize| {
             let mut frame = frame.clone();
             frame[at] ^= 0x41;

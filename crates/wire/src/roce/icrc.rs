@@ -6,7 +6,7 @@
 
 use super::parse::transport;
 use super::{BASE, Header, PORT};
-use crate::ipv6;
+use crate::layers::IpLayer;
 use crate::udp;
 
 /// The longest IP header, UDP's, and the base header.
@@ -17,9 +17,8 @@ const LONGEST: usize = 60 + udp::Header::LEN + BASE;
 /// # Panics
 /// If headers are missing: this is for what was just emitted.
 pub fn append_icrc(out: &mut Vec<u8>, ip: usize) {
-    let packet = &out[ip..];
-    let at = if packet[0] >> 4 == 4 { usize::from(packet[0] & 0x0f) * 4 } else { ipv6::LEN };
-    out.extend(icrc(packet, at));
+    let udp = IpLayer::of(out, ip).expect("an IP header").transport;
+    out.extend(icrc(&out[ip..], udp - ip));
 }
 
 /// Whether the check of a RoCEv2 frame is right; `None` if it has none: not RoCEv2, malformed, or a fragment.

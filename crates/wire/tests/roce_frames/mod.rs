@@ -1,5 +1,6 @@
 //! RoCEv2 frames of every shape, as our emitter writes them.
 
+use wire::checksum::Sum;
 use wire::ip::Ecn;
 use wire::ipv4::{self, Station};
 use wire::roce::{self, Extended, Header, Opcode, Syndrome};
@@ -104,9 +105,8 @@ fn add_options(out: &mut Vec<u8>, payload: u16) {
     out[16..18].copy_from_slice(&(24 + payload).to_be_bytes());
     out[24..26].fill(0);
     out.extend([1, 1, 1, 0]);
-    let sum: u32 = out[14..].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
-    let check = !((sum & 0xffff) + (sum >> 16)) as u16;
-    out[24..26].copy_from_slice(&check.to_be_bytes());
+    let checksum = Sum::of(&out[14..]).checksum();
+    out[24..26].copy_from_slice(&checksum);
 }
 
 fn into_ipv6(out: &mut Vec<u8>, payload: u16) {
