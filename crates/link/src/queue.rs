@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 
 use guard::Body;
 use units::{Bytes, Rate, Span, Time};
+use wire::ip;
+use wire::layers::Layers;
 
 use crate::pool::{Frame, Pool};
 
@@ -235,30 +237,41 @@ impl Delay {
     }
 }
 
-/// Which queue a frame belongs to: by its addresses and ports, as far as it has any.
+/// Which queue a frame belongs to: by its VLANs, addresses and ports, as far as it has any.
+#[inline]
 fn flow_of(frame: &[u8]) -> usize {
-    let kind = frame.get(12..14).map_or(0, |kind| u16::from_be_bytes([kind[0], kind[1]]));
-    let (addresses, protocol, ports) = match kind {
-        0x0800 => {
-            let header = 14 + usize::from(frame.get(14).copied().unwrap_or(0) & 0xf) * 4;
-            // A later fragment has no ports.
-            let whole = frame.get(20..22).is_some_and(|field| field[0] & 0x3f == 0 && field[1] == 0);
-            (frame.get(26..34), frame.get(23), frame.get(header..header + 4).filter(|_| whole))
-        }
-        0x86dd => (frame.get(22..54), frame.get(20), frame.get(54..58)),
-        _ => (frame.get(..12), None, None),
+    // FNV-1a.
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let (kind, vlans, ip) = match Layers::of(frame) {
+        Some(Layers { ethertype, vlans, ip, .. }) => (ethertype, vlans, ip),
+        None => (0, [0; 2], None),
     };
-    let protocol = protocol.copied().unwrap_or(0);
-    let ports = ports.filter(|_| matches!(protocol, 6 | 17 | 132));
-    let mut hash = 0xcbf2_9ce4_8422_2325u64 ^ u64::from(kind) << 8 ^ u64::from(protocol);
-    for byte in addresses.unwrap_or(&[]).iter().chain(ports.unwrap_or(&[])) {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let (addresses, protocol, ports) = match ip {
+        // Later fragments have no ports, so none of a packet's fragments may go by them.
+        Some(ip) if ip.fragment.is_some() => (ip.addresses(frame), 0, None),
+        Some(ip) => {
+            let ports = if has_ports(ip.protocol) { frame.get(ip.transport..ip.transport + 4) } else { None };
+            (ip.addresses(frame), ip.protocol, ports)
+        }
+        None => (frame.get(..12).unwrap_or_default(), 0, None),
+    };
+    let vlans = (u64::from(vlans[0]) << 12 | u64::from(vlans[1])).wrapping_mul(PRIME);
+    let mut hash = BASIS ^ vlans ^ u64::from(kind) << 8 ^ u64::from(protocol);
+    for byte in addresses.iter().chain(ports.unwrap_or_default()) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
     }
     (hash >> 24) as usize % FLOWS
 }
 
+fn has_ports(protocol: u8) -> bool {
+    matches!(protocol, ip::TCP | ip::UDP | ip::SCTP)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     /// A UDP frame of a flow that remembers its number.
@@ -437,6 +450,46 @@ mod tests {
         }
         assert!(left.contains(&(2, 7)) && left.contains(&(1, 99)) && !left.contains(&(1, 0)), "{left:?}");
         assert_eq!((pool.free(), queue.is_empty()), (200, true));
+    }
+
+    /// A frame with these tags and types before an IP packet.
+    fn tagged(before: &[u8], packet: &[u8]) -> Vec<u8> {
+        [&[2; 12], before, packet].concat()
+    }
+
+    #[test]
+    fn flows_behind_vlan_tags_are_told_apart() {
+        let datagram = |port: u8| {
+            let head = [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+            [&head[..], &[port, 0, 0, 53, 0, 8, 0, 0]].concat()
+        };
+        let queues = |before: &[u8]| -> BTreeSet<usize> {
+            (0..32).map(|port| flow_of(&tagged(before, &datagram(port)))).collect()
+        };
+        let tags: [&[u8]; 3] = [&[8, 0], &[0x81, 0, 0, 7, 8, 0], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 9, 8, 0]];
+        for before in tags {
+            assert!(queues(before).len() > 20, "{before:?}");
+        }
+        let of_vlan = |id: u8| flow_of(&tagged(&[0x81, 0, 0, id, 8, 0], &datagram(1)));
+        let of_inner = |id: u8| flow_of(&tagged(&[0x88, 0xa8, 0, 7, 0x81, 0, 0, id, 8, 0], &datagram(1)));
+        assert!((1..32).map(of_vlan).collect::<BTreeSet<_>>().len() > 20);
+        assert!((1..32).map(of_inner).collect::<BTreeSet<_>>().len() > 20);
+        let of_priority = |control: u8| flow_of(&tagged(&[0x81, 0, control, 7, 8, 0], &datagram(1)));
+        assert_eq!(of_priority(0x60), of_priority(0), "the priority of a frame may change within a flow");
+    }
+
+    #[test]
+    fn fragments_of_a_packet_share_a_queue() {
+        let v4 = |fragment: [u8; 2], ports: [u8; 4]| {
+            let head = [0x45, 0, 0, 24, 0, 1, fragment[0], fragment[1], 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+            flow_of(&tagged(&[8, 0], &[&head[..], &ports].concat()))
+        };
+        assert_eq!(v4([0x20, 0], [1, 2, 3, 4]), v4([0, 9], [5, 6, 7, 8]));
+        let v6 = |fragment: [u8; 2], ports: [u8; 4]| {
+            let head = [&[0x60, 0, 0, 0, 0, 12, 44, 64][..], &[0x20; 32], &[17, 0], &fragment, &[0, 0, 0, 1]];
+            flow_of(&tagged(&[0x86, 0xdd], &[&head.concat()[..], &ports].concat()))
+        };
+        assert_eq!(v6([0, 1], [1, 2, 3, 4]), v6([0, 64], [5, 6, 7, 8]));
     }
 
     #[test]
