@@ -3,7 +3,8 @@
 //! [`link`] is the header that a protected link puts before each frame; [`Seq`] is its sequence
 //! number; [`ethernet`] holds the sizes that every wire shares. [`layers`] finds the headers of real frames, and
 //! [`checksum`] is the Internet's. [`ipv4`], [`tcp`], [`udp`] and [`roce`] emit headers for captures of simulated
-//! traffic; [`roce`] also reads RoCEv2 out of real frames, by way of [`udp::find`].
+//! traffic; [`roce`] also reads RoCEv2 out of real frames, by way of [`udp::find`]. [`pcapng`] writes
+//! captures.
 
 pub mod checksum;
 pub mod ethernet;
@@ -11,6 +12,7 @@ pub mod ip;
 pub mod ipv4;
 pub mod layers;
 pub mod link;
+pub mod pcapng;
 pub mod roce;
 mod seq;
 pub mod tcp;

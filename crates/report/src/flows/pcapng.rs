@@ -6,19 +6,14 @@
 //! Where a scenario has no handshakes, there are none: connections are established from the start. Windows count in units of
 //! 256 bytes, as if that had been agreed.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
-use std::time::Duration;
 
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
-use pcap_file::{DataLink, PcapError};
 use sim::net::address::Conversation;
 use sim::net::{Captured, HeaderWriter, Outcome};
 use sim::scenario::Point;
 use sim::topology::DirectedLink;
 use units::Time;
+use wire::pcapng::{self, EnhancedPacket, PcapngWriter};
 
 /// Room for every header.
 const SNAP: usize = 128;
@@ -39,37 +34,25 @@ pub(super) fn packets(
     ports: &[DirectedLink],
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut writer = PcapNgWriter::new(out).map_err(to_io)?;
+    let mut writer = PcapngWriter::new(out)?;
     for port in ports {
-        let name = link_name(point, *port);
-        let options =
-            vec![InterfaceDescriptionOption::IfName(Cow::Borrowed(&name)), InterfaceDescriptionOption::IfTsResol(9)];
-        let block = InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: SNAP as u32, options };
-        writer.write_pcapng_block(block).map_err(to_io)?;
+        writer.interface(pcapng::ETHERNET, SNAP as u32, Some(&link_name(point, *port)))?;
     }
     for captured in &outcome.captured {
         let Some(interface) = ports.iter().position(|port| *port == captured.port) else { continue };
-        writer.write_pcapng_block(block(captured, interface as u32)).map_err(to_io)?;
+        let len = u32::from(captured.packet.len).saturating_sub(FRAME_CHECK);
+        let mut bytes = headers(captured);
+        bytes.resize((len as usize).min(SNAP), 0);
+        writer.packet(&EnhancedPacket {
+            interface: interface as u32,
+            at: captured.at.since(Time::ZERO).as_ps() / 1_000,
+            len,
+            bytes: &bytes,
+            comment: captured.corrupted.then_some("corrupted on the wire"),
+            flags: captured.corrupted.then_some(WRONG_CHECK),
+        })?;
     }
     Ok(())
-}
-
-fn block(captured: &Captured, interface: u32) -> EnhancedPacketBlock<'static> {
-    let original = u32::from(captured.packet.len).saturating_sub(FRAME_CHECK);
-    let mut data = headers(captured);
-    data.resize((original as usize).min(SNAP), 0);
-    let mut options = Vec::new();
-    if captured.corrupted {
-        options.push(EnhancedPacketOption::Comment(Cow::Borrowed("corrupted on the wire")));
-        options.push(EnhancedPacketOption::Flags(WRONG_CHECK));
-    }
-    EnhancedPacketBlock {
-        interface_id: interface,
-        timestamp: Duration::from_nanos(captured.at.since(Time::ZERO).as_ps() / 1_000),
-        original_len: original,
-        data: Cow::Owned(data),
-        options,
-    }
 }
 
 /// As long as the packet says, and no longer.
@@ -81,11 +64,4 @@ fn headers(captured: &Captured) -> Vec<u8> {
     let who = Conversation { from, to, flow: *flow, forward: *forward };
     packet.body.write_headers(&mut HeaderWriter { who, ecn: packet.ecn, inside, out: &mut out });
     out
-}
-
-fn to_io(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        error => io::Error::other(error.to_string()),
-    }
 }
