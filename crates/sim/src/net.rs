@@ -63,7 +63,7 @@ pub use transports::{
 };
 
 pub(crate) use packet::Handle;
-pub(crate) use protected::{LinkContext, Pair};
+pub(crate) use protected::{Pair, ProtectContext};
 
 use machine::SwitchProgram;
 use world::Network;

@@ -122,7 +122,7 @@ pub(crate) struct LinkSite {
 }
 
 /// A name that a scenario knows, and how the rest is read.
-struct Listed {
+struct ListedProtocol {
     names: &'static [&'static str],
     read: fn(&Reader<'_>, &str, Config, &mut LinkSetup) -> Read<Protection>,
 }
@@ -155,7 +155,7 @@ macro_rules! link_protocols {
 
         impl Protected {
             /// Switches the protocol on.
-            pub(crate) fn activate(&mut self, side: usize, around: &mut crate::net::LinkContext<'_>) {
+            pub(crate) fn activate(&mut self, side: usize, around: &mut crate::net::ProtectContext<'_>) {
                 match self {
                     $(Self::$name(pair) => {
                         if let Some(command) = <$setup>::activation() {
@@ -166,7 +166,7 @@ macro_rules! link_protocols {
             }
         }
 
-        const LISTED: &[Listed] = &[$(Listed {
+        const LISTED: &[ListedProtocol] = &[$(ListedProtocol {
             names: <$setup>::NAMES,
             read: |table, name, path, link| <$setup>::read(table, name, path, link).map(Protection::$name),
         },)*];

@@ -5,7 +5,7 @@ use units::Time;
 
 use super::events::Event;
 use super::packet::{Packet, Tags};
-use super::protected::LinkContext;
+use super::protected::ProtectContext;
 use super::world::Network;
 use crate::protocols::{Protected, each_protocol};
 use crate::topology::DirectedLink;
@@ -16,10 +16,10 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         &mut self,
         now: Time,
         port: DirectedLink,
-        act: impl FnOnce(&mut Protected, usize, &mut LinkContext<'_>),
+        act: impl FnOnce(&mut Protected, usize, &mut ProtectContext<'_>),
     ) {
         let Some(link) = &mut self.fabric.links[port.link()] else { return };
-        let mut around = LinkContext {
+        let mut around = ProtectContext {
             now,
             at: port,
             port: &mut self.fabric.ports[port],

@@ -56,7 +56,7 @@ impl RoutePosition {
     /// The end that they are for.
     #[inline]
     pub fn to(self) -> EndId {
-        EndId(self.0 / MOST_HOPS ^ 1)
+        EndId((self.0 / MOST_HOPS) ^ 1)
     }
 
     /// Hops that a packet at this place may still take.

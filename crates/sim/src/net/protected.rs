@@ -61,7 +61,7 @@ struct Side<M: Machine> {
 
 /// What of the network a link protocol may touch.
 #[derive(Debug)]
-pub struct LinkContext<'a> {
+pub struct ProtectContext<'a> {
     pub now: Time,
     /// The port that the side sends by.
     pub at: DirectedLink,
@@ -119,7 +119,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
     fn with<R>(
         &mut self,
         side: usize,
-        around: &mut LinkContext<'_>,
+        around: &mut ProtectContext<'_>,
         act: impl FnOnce(&mut M, &mut LinkSink<'_, '_, M>) -> R,
     ) -> (R, Option<M::Frame>) {
         let Side { machine, timers, .. } = &mut self.sides[side];
@@ -133,13 +133,13 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         (result, staged)
     }
 
-    pub fn command(&mut self, side: usize, around: &mut LinkContext<'_>, command: M::Command) {
+    pub fn command(&mut self, side: usize, around: &mut ProtectContext<'_>, command: M::Command) {
         let now = around.now;
         self.with(side, around, |machine, sink| machine.on_command(now, command, sink));
     }
 
     /// A frame that the other side sent has arrived. If the hardware takes its time, when it acts on it.
-    pub fn arrive(&mut self, side: usize, around: &mut LinkContext<'_>, frame: u32) -> Option<Time> {
+    pub fn arrive(&mut self, side: usize, around: &mut ProtectContext<'_>, frame: u32) -> Option<Time> {
         if let Some(hardware) = &self.hardware {
             let wish = self.frames[frame as usize].as_ref().and_then(OnWire::wish);
             let at = self.sides[side].reaction.acts_at(around.now, hardware, wish);
@@ -151,7 +151,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         None
     }
 
-    pub fn act(&mut self, side: usize, around: &mut LinkContext<'_>, frame: u32) {
+    pub fn act(&mut self, side: usize, around: &mut ProtectContext<'_>, frame: u32) {
         self.free.push(frame);
         if let Some(frame) = self.frames[frame as usize].take() {
             let now = around.now;
@@ -159,7 +159,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         }
     }
 
-    pub fn ring(&mut self, side: usize, around: &mut LinkContext<'_>, slot: u8) {
+    pub fn ring(&mut self, side: usize, around: &mut ProtectContext<'_>, slot: u8) {
         let now = around.now;
         match self.sides[side].timers.ring(now, slot) {
             Ring::Nothing => {}
@@ -171,7 +171,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
     }
 
     /// Puts the next frame on the wire, if it is free and there is one.
-    pub fn serve(&mut self, side: usize, around: &mut LinkContext<'_>) {
+    pub fn serve(&mut self, side: usize, around: &mut ProtectContext<'_>) {
         let now = around.now;
         if around.port.busy_until > now {
             let at = around.port.busy_until;
@@ -196,13 +196,13 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         }
     }
 
-    fn look_for_copy(&mut self, side: usize, around: &mut LinkContext<'_>) {
+    fn look_for_copy(&mut self, side: usize, around: &mut ProtectContext<'_>) {
         if let Some(at) = self.sides[side].copies.next() {
             look(around, at);
         }
     }
 
-    fn send(&mut self, side: usize, around: &mut LinkContext<'_>, frame: M::Frame, more: bool) {
+    fn send(&mut self, side: usize, around: &mut ProtectContext<'_>, frame: M::Frame, more: bool) {
         let (port, now) = (&mut *around.port, around.now);
         let wire = frame.wire_bytes();
         let sent = now + port.time_of_bytes(u64::from(wire));
@@ -244,14 +244,14 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
 }
 
 /// Schedules a look at the port, unless one comes no later.
-fn look(around: &mut LinkContext<'_>, at: Time) {
+fn look(around: &mut ProtectContext<'_>, at: Time) {
     if around.port.look(around.now, at) {
         around.queue.schedule(at, Event::Look { port: around.at });
     }
 }
 
 struct LinkSink<'a, 'b, M: Machine> {
-    around: &'a mut LinkContext<'b>,
+    around: &'a mut ProtectContext<'b>,
     timers: &'a mut Timers<M::Timer, MOST_TIMERS>,
     staged: Option<M::Frame>,
     woken: bool,

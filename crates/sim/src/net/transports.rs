@@ -165,7 +165,7 @@ pub(crate) trait Carried: SimTransport {
 }
 
 /// A name that a scenario knows, and how the rest is read.
-struct Listed {
+struct ListedTransport {
     names: &'static [&'static str],
     recovery: Option<&'static str>,
     read: fn(&Reader<'_>, &str) -> Read<TransportSetup>,
@@ -178,8 +178,9 @@ pub(crate) fn read(table: &Reader<'_>) -> Read<TransportSetup> {
     names.dedup();
     let expected = "a transport such as cubic, dctcp, rdma or datagrams";
     let name = table.needed("transport", table.choice("transport", &names)?, expected)?;
-    let of_name: Vec<&Listed> = LISTED.iter().filter(|one| one.names.contains(&name)).collect();
-    let recoveries: Vec<(&str, &Listed)> = of_name.iter().filter_map(|one| Some((one.recovery?, *one))).collect();
+    let of_name: Vec<&ListedTransport> = LISTED.iter().filter(|one| one.names.contains(&name)).collect();
+    let recoveries: Vec<(&str, &ListedTransport)> =
+        of_name.iter().filter_map(|one| Some((one.recovery?, *one))).collect();
     let chosen = if recoveries.is_empty() { None } else { table.choice("recovery", &recoveries)? };
     let chosen = chosen.unwrap_or(of_name[0]);
     (chosen.read)(table, name)

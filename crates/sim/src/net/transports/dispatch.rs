@@ -35,7 +35,7 @@ macro_rules! transports {
             }
         })*
 
-        const LISTED: &[Listed] = &[$($(#[$when])* Listed {
+        const LISTED: &[ListedTransport] = &[$($(#[$when])* ListedTransport {
             names: <$machine>::NAMES,
             recovery: <$machine>::RECOVERY,
             read: |table, name| <$machine>::read(table, name).map(TransportSetup::$name),
