@@ -6,11 +6,11 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use common::*;
 use guard::{Command, Endpoint, Packet};
-use testkit::{Duo, Fate, Side};
+use testkit::{Duo, Fate, Side, fuzz};
 use units::{Bytes, Span};
 use wire::link::{Class, Header, MAX_HEADER};
 
@@ -90,63 +90,16 @@ fn pair(bytes: &[u8]) {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize
-    }
-}
-
-fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name);
-    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(!files.is_empty(), "no corpus in {folder:?}");
-    files.iter().map(|file| std::fs::read(file).unwrap()).collect()
-}
-
-fn change(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = corpus[random.next() % corpus.len()].clone();
-    for _ in 0..1 + random.next() % 6 {
-        let at = if bytes.is_empty() { 0 } else { random.next() % bytes.len() };
-        match random.next() % 5 {
-            0 if !bytes.is_empty() => bytes[at] ^= 1 << (random.next() % 8),
-            1 if !bytes.is_empty() => bytes[at] = random.next() as u8,
-            2 if !bytes.is_empty() => bytes.truncate(at),
-            3 => bytes.insert(at, random.next() as u8),
-            _ => {
-                let other = &corpus[random.next() % corpus.len()];
-                let from = if other.is_empty() { 0 } else { random.next() % other.len() };
-                bytes.extend_from_slice(&other[from..]);
-            }
-        }
-        bytes.truncate(600);
-    }
-    bytes
-}
-
-fn fuzz(name: &str, target: fn(&[u8]), rounds: u64) {
-    let corpus = corpus(name);
-    corpus.iter().for_each(|bytes| target(bytes));
-    let rounds = std::env::var("HITLESS_FUZZ_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(rounds);
-    let mut random = Random(rounds);
-    for _ in 0..rounds {
-        let bytes = change(&mut random, &corpus);
-        if std::panic::catch_unwind(|| target(&bytes)).is_err() {
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            panic!("{name} fails on {hex}");
-        }
-    }
+fn corpus(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests/corpus", name].iter().collect()
 }
 
 #[test]
 fn headers() {
-    fuzz("header", header, 200_000);
+    fuzz(&corpus("header"), 600, 200_000, header);
 }
 
 #[test]
 fn pairs() {
-    fuzz("pair", pair, 10_000);
+    fuzz(&corpus("pair"), 600, 10_000, pair);
 }

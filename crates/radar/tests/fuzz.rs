@@ -3,9 +3,10 @@
 //! Two targets, each a function of bytes. Their corpora are replayed, and then changed at random for a number of rounds;
 //! `HITLESS_FUZZ_ROUNDS=10000000 cargo test --release -p hitless-radar --test fuzz` goes on for longer.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use radar::digest::{Decoded, Digest};
+use testkit::fuzz;
 
 /// What can be read is written so that it is the same again, and comes to an end when it is decoded.
 fn form(bytes: &[u8]) {
@@ -54,72 +55,16 @@ fn cells(bytes: &[u8]) {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize
-    }
-}
-
-fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name);
-    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(!files.is_empty(), "no corpus in {folder:?}");
-    files.iter().map(|file| std::fs::read(file).unwrap()).collect()
-}
-
-/// Numbers at which sums and quotients may overflow.
-const EDGES: [u64; 6] = [0, 1, u64::MAX, 1 << 63, (1 << 56) - 1, 127];
-
-fn change(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = corpus[random.next() % corpus.len()].clone();
-    for _ in 0..1 + random.next() % 6 {
-        let at = if bytes.is_empty() { 0 } else { random.next() % bytes.len() };
-        match random.next() % 6 {
-            0 if !bytes.is_empty() => bytes[at] ^= 1 << (random.next() % 8),
-            1 if !bytes.is_empty() => bytes[at] = random.next() as u8,
-            2 if !bytes.is_empty() => bytes.truncate(at),
-            3 => bytes.insert(at, random.next() as u8),
-            4 => {
-                let edge = EDGES[random.next() % EDGES.len()].to_le_bytes();
-                // Where numbers begin, in both targets.
-                let at = at / 8 * 8 + 4;
-                bytes.iter_mut().skip(at).zip(edge).for_each(|(byte, edge)| *byte = edge);
-            }
-            _ => {
-                let other = &corpus[random.next() % corpus.len()];
-                let from = if other.is_empty() { 0 } else { random.next() % other.len() };
-                bytes.extend_from_slice(&other[from..]);
-            }
-        }
-        bytes.truncate(2_000);
-    }
-    bytes
-}
-
-fn fuzz(name: &str, target: fn(&[u8]), rounds: u64) {
-    let corpus = corpus(name);
-    corpus.iter().for_each(|bytes| target(bytes));
-    let rounds = std::env::var("HITLESS_FUZZ_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(rounds);
-    let mut random = Random(rounds);
-    for _ in 0..rounds {
-        let bytes = change(&mut random, &corpus);
-        if std::panic::catch_unwind(|| target(&bytes)).is_err() {
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            panic!("{name} fails on {hex}");
-        }
-    }
+fn corpus(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests/corpus", name].iter().collect()
 }
 
 #[test]
 fn forms() {
-    fuzz("form", form, 100_000);
+    fuzz(&corpus("form"), 2_000, 100_000, form);
 }
 
 #[test]
 fn digests_of_arbitrary_cells() {
-    fuzz("cells", cells, 100_000);
+    fuzz(&corpus("cells"), 2_000, 100_000, cells);
 }
