@@ -13,11 +13,9 @@
 //! Same seed, same bytes.
 
 mod columns;
-mod csv;
 mod digest;
 mod files;
 mod losses;
-mod parquet;
 mod pcapng;
 mod percentiles;
 mod summary;

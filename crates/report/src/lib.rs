@@ -26,5 +26,6 @@ pub mod parallel;
 pub mod rdma_corruption;
 mod stopwatch;
 pub mod study;
+pub mod table_file;
 
 use chart::{svg, table};

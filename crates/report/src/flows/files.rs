@@ -7,19 +7,25 @@ use std::path::Path;
 use sim::net::Outcome;
 use sim::scenario::Point;
 
-use super::{csv, losses, parquet, pcapng};
+use super::{columns, losses, pcapng};
+use crate::table_file::{ParquetLayout, write_csv, write_parquet};
+
+const FLOWS: ParquetLayout = ParquetLayout { record: "flow", rows_per_group: 1 << 18 };
 
 /// Writes everything that a run has to say into a folder, which is made if it is not there. Files of a former run with
 /// the same names are replaced.
 pub fn write_run(folder: &Path, point: &Point, outcome: &Outcome) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    whole_file(&folder.join("flows.csv"), |out| csv::flows(point, outcome, out))?;
-    whole_file(&folder.join("flows.parquet"), |out| parquet::flows(point, outcome, out))?;
+    let flows = columns::flows(point);
+    whole_file(&folder.join("flows.csv"), |out| write_csv(&flows, &outcome.flows, out))?;
+    whole_file(&folder.join("flows.parquet"), |out| write_parquet(FLOWS, &flows, &outcome.flows, out))?;
     if point.is_sampled() {
-        whole_file(&folder.join("samples.csv"), |out| csv::samples(point, outcome, out))?;
+        whole_file(&folder.join("samples.csv"), |out| write_csv(&columns::samples(point), &outcome.samples, out))?;
     }
     if point.radar().is_some() {
-        whole_file(&folder.join("losses.csv"), |out| losses::csv(point, outcome, out))?;
+        whole_file(&folder.join("losses.csv"), |out| {
+            write_csv(&columns::losses(point), &losses::named(point, outcome), out)
+        })?;
     }
     for ports in point.captured().chunks_exact(2) {
         let name = format!("{}.pcapng", file_name(&pcapng::link_name(point, ports[0])));

@@ -1,14 +1,13 @@
 //! What meters found in simulated networks: losses by segment and cause, and what they accuse.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 use machine::DropReason;
 use radar::causes::Thresholds;
 use radar::loss::Cause;
 use serde::Serialize;
 use sim::net::Outcome;
-use sim::net::metering::{Config, Found};
+use sim::net::metering::{Config, Found, Lost};
 use sim::scenario::Point;
 use sim::topology::{DirectedLink, Topology};
 
@@ -198,20 +197,9 @@ impl Really {
     }
 }
 
-/// A row for each loss that was named, by batch, segment and time.
-pub(super) fn csv(point: &Point, outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "time_ns,from,to,src,dst,protocol,src_port,dst_port,tcp_seq,ip_id,cause")?;
-    let (Some(found), Some(config)) = (&outcome.radar, point.radar()) else { return Ok(()) };
-    let topology = point.topology();
-    let number = |number: Option<u32>| number.map(|number| number.to_string()).unwrap_or_default();
-    for (lost, cause) in found.losses.iter().zip(found.judge(point.topology(), &thresholds(config)).causes) {
-        let link = DirectedLink(lost.segment);
-        let [from, to] = [topology.from(link), topology.to(link)].map(|node| topology.name(node));
-        let (at, flow) = (lost.loss.at.0, lost.loss.flow);
-        let seq = number(lost.loss.tcp.map(|segment| segment.seq));
-        let id = number(lost.loss.ip_id.map(u32::from));
-        let radar::packet::Flow { src, dst, protocol, src_port, dst_port } = flow;
-        writeln!(out, "{at},{from},{to},{src},{dst},{protocol},{src_port},{dst_port},{seq},{id},{cause}")?;
-    }
-    Ok(())
+/// The losses that meters named, each with its cause, by batch, segment and time.
+pub(super) fn named(point: &Point, outcome: &Outcome) -> Vec<(Lost, Cause)> {
+    let (Some(found), Some(config)) = (&outcome.radar, point.radar()) else { return Vec::new() };
+    let causes = found.judge(point.topology(), &thresholds(config)).causes;
+    found.losses.iter().copied().zip(causes).collect()
 }
