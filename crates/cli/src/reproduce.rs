@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use report::experiment::{self, ExperimentError, Row, Scale, Verdict};
-use report::paper::{About, Claims, Effort, PAPERS, Paper};
+use report::claim::{self, ClaimError, PointResult, Scale, Verdict};
+use report::paper::{About, Claims, PAPERS, Paper};
+use report::runner::Effort;
 
 use crate::args::{ReproduceArgs, ScaleArg};
 use crate::output::{Done, Failure, print};
@@ -37,12 +38,12 @@ pub fn run(args: &ReproduceArgs, json: bool) -> Done {
             write(path, &found.page(&about).html())?;
         }
     }
-    let rows: Vec<Row> = found.rows().cloned().collect();
-    print(json, &rows, || {
-        let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let points: Vec<PointResult> = found.points().cloned().collect();
+    print(json, &points, || {
+        let count = |verdict| points.iter().filter(|point| point.verdict == verdict).count();
         format!(
             "{}\n{}{} match, {} differ; {:.0} s, seed {}",
-            experiment::table(&rows),
+            claim::table(&points),
             if terminal.stopped() { "interrupted: only what had ended by then. " } else { "" },
             count(Verdict::Match),
             count(Verdict::Differs),
@@ -72,7 +73,7 @@ fn write(path: &Path, text: &str) -> Done {
 
 /// The claims meant by `linkguardian`, `linkguardian/link` or `linkguardian/lg.fig8.speed`.
 fn claims(what: &str) -> Result<Claims, Failure> {
-    let outside = |error: ExperimentError| Failure::Outside(error.to_string());
+    let outside = |error: ClaimError| Failure::Outside(error.to_string());
     let unknown = || {
         let known = known(what).map_err(outside)?;
         Err(Failure::Usage(format!("{what}: expected {known}")))
@@ -81,7 +82,7 @@ fn claims(what: &str) -> Result<Claims, Failure> {
 }
 
 /// What could have been meant: of the paper, if there is such a one.
-fn known(what: &str) -> Result<String, ExperimentError> {
+fn known(what: &str) -> Result<String, ClaimError> {
     let name = what.split('/').next().unwrap_or_default();
     let papers = Paper::named(name).map_or(PAPERS.to_vec(), |paper| vec![paper]);
     let mut all = Vec::new();

@@ -1,11 +1,7 @@
 //! LinkGuardian (SIGCOMM'23), run again: §4.1 and §4.6 on one link, §4.2 to §4.7 and App. B.3 within a network, §4.8
 //! over a fleet of links.
 
-mod fleet;
-mod link;
-mod net;
-
-use crate::paper::{Paper, Parts};
+use crate::paper::Paper;
 
 pub const PAPER: Paper = Paper {
     name: "linkguardian",
@@ -13,9 +9,5 @@ pub const PAPER: Paper = Paper {
     lead: "LinkGuardian masks corruption loss by retransmission on the link itself. These are the claims of its paper \
            (SIGCOMM 2023), each run again in hitless's simulator: the same protocol code that runs on real interfaces, \
            with TCP and RDMA on top. The paper's value stands beside ours, and what differs says why.",
-    parts,
+    computations: &[],
 };
-
-fn parts() -> Parts {
-    Ok(vec![Box::new(link::Links::read()?), Box::new(net::studies()?), Box::new(self::fleet::Fleet::read()?)])
-}

@@ -8,8 +8,8 @@ mod network;
 mod repair;
 mod size;
 
-use crate::files::{File, files};
-use crate::paper::{Coded, Compute, Paper, Parts};
+use crate::paper::Paper;
+use crate::runner::Compute;
 
 pub const PAPER: Paper = Paper {
     name: "lossradar",
@@ -17,17 +17,12 @@ pub const PAPER: Paper = Paper {
     lead: "LossRadar names every packet that was lost, from digests as small as the loss, and tells from the pattern of \
            losses why they happened. These are the claims of chapter 5 of Yuliang Li's thesis, which is LossRadar's paper \
            (CoNEXT 2016) carried on, each run again. The thesis's value stands beside ours, and what differs says why.",
-    parts,
+    computations: &[
+        (&["lr.size"], Compute::One(size::compute)),
+        (&["lr.bandwidth"], Compute::One(bandwidth::compute)),
+        (&["lr.acl"], Compute::One(acl::compute)),
+        (&["lr.repair"], Compute::One(repair::compute)),
+        (&["lr.capture", "lr.cause"], Compute::Several(network::compute)),
+        (&["lr.partial"], Compute::One(network::partial)),
+    ],
 };
-
-/// What is computed, in the order of the report.
-const COMPUTED: [(File, Compute); 4] = [
-    (files!("lossradar": "size.toml")[0], size::compute),
-    (files!("lossradar": "bandwidth.toml")[0], bandwidth::compute),
-    (files!("lossradar": "acl.toml")[0], acl::compute),
-    (files!("lossradar": "repair.toml")[0], repair::compute),
-];
-
-fn parts() -> Parts {
-    Ok(vec![Box::new(Coded::read("computed", &COMPUTED)?), Box::new(network::InNetwork::read()?)])
-}

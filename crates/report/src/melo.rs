@@ -3,8 +3,8 @@
 mod fig6a;
 mod memory;
 
-use crate::files::{File, files};
-use crate::paper::{Coded, Compute, Paper, Parts, Studies};
+use crate::paper::Paper;
+use crate::runner::Compute;
 
 pub const PAPER: Paper = Paper {
     name: "melo",
@@ -12,18 +12,5 @@ pub const PAPER: Paper = Paper {
     lead: "MELO retransmits only what was lost, with bits to follow it by that all connections of an interface share. \
            These are the claims of its paper (APNet 2017), each run again in hitless's simulator. The paper's value \
            stands beside ours, and what differs says why.",
-    parts,
+    computations: &[(&["melo.memory"], Compute::One(memory::compute)), (&["melo.fig6a"], Compute::One(fig6a::compute))],
 };
-
-/// What is computed, in the order of the report.
-const COMPUTED: [(File, Compute); 2] =
-    [(files!("melo": "memory.toml")[0], memory::compute), (files!("melo": "fig6a.toml")[0], fig6a::compute)];
-
-/// The experiments within a network, in the order of the report.
-const STUDIES: &[File] = files!("melo": "fig5a.toml", "fig5b.toml", "fig6b.toml");
-
-const SCENARIOS: &[File] = files!("melo": "one-flow.toml", "web-search.toml");
-
-fn parts() -> Parts {
-    Ok(vec![Box::new(Coded::read("computed", &COMPUTED)?), Box::new(Studies::read(STUDIES, SCENARIOS)?)])
-}

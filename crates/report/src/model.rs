@@ -10,7 +10,7 @@ use serde::Serialize;
 use transport::roce::melo::Account;
 use transport::roce::model::{Advice, Goal, Model, Setting, Timing};
 
-use crate::experiment::Measured;
+use crate::claim::Measured;
 
 /// What was asked, in the model's words.
 #[derive(Debug)]

@@ -6,10 +6,9 @@
 mod section;
 mod verdict;
 
-pub use section::Section;
-
 use verdict::Tally;
 
+use crate::claim::ClaimResult;
 use crate::svg::escape;
 use chart::Palette;
 use chart::page::{Frame, command};
@@ -26,20 +25,20 @@ pub struct Page {
     pub command: String,
     /// Seed, scale, version, time taken: names and values.
     pub facts: Vec<(String, String)>,
-    pub sections: Vec<Section>,
+    pub claims: Vec<ClaimResult>,
 }
 
 impl Page {
     pub fn html(&self) -> String {
         let mut palette = Palette::default();
-        let sections = self.sections.iter().enumerate();
-        let main: String = sections.map(|(at, section)| section.html(at + 1, &mut palette)).collect();
+        let claims = self.claims.iter().enumerate();
+        let main: String = claims.map(|(at, claim)| claim.html(at + 1, &mut palette)).collect();
         Frame { title: &self.title, css: "", header: &self.header(), main: &main, footer: FOOTER }.html()
     }
 
     fn header(&self) -> String {
         let command = if self.command.is_empty() { String::new() } else { command(&self.command) };
-        let tally = Tally::of(self.sections.iter().flat_map(|section| &section.rows));
+        let tally = Tally::of(self.claims.iter().flat_map(|claim| &claim.points));
         format!(
             "<p class=\"lead\">{}</p>\n{}{command}{}{}",
             escape(&self.lead),
@@ -60,19 +59,19 @@ impl Page {
     }
 
     fn index(&self) -> String {
-        if self.sections.is_empty() {
+        if self.claims.is_empty() {
             return String::new();
         }
-        let entry = |section: &Section| {
+        let entry = |claim: &ClaimResult| {
             format!(
                 "<li><a href=\"#{}\">{}</a> <cite>{}</cite> {}</li>\n",
-                section.anchor(),
-                escape(&section.title),
-                escape(&section.paper),
-                section.tally().html()
+                claim.anchor(),
+                escape(&claim.title),
+                escape(&claim.paper),
+                claim.tally().html()
             )
         };
-        let entries: String = self.sections.iter().map(entry).collect();
+        let entries: String = self.claims.iter().map(entry).collect();
         format!("<nav aria-labelledby=\"claims\">\n<h2 id=\"claims\">Claims</h2>\n<ol>\n{entries}</ol>\n</nav>\n")
     }
 }

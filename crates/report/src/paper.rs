@@ -1,81 +1,45 @@
-//! Papers whose experiments are run again: which there are, which of their claims are meant, and what came of them.
+//! Papers whose experiments are run again: which there are, which of their claims are meant, and running those.
 //!
-//! A [`Paper`] is a list of [`Part`]s, each with the claims of one kind, which are run together: studies of networks
-//! ([`Studies`]), what code computes ([`Coded`]), and whatever else a paper's own module brings. Every claim ends as a
-//! [`Found`], whatever its kind.
+//! The claims of a [`Paper`] are the files in its folder under `experiments/`; a file says which runner makes its runs.
+//! Whatever the runner, a claim ends as a [`ClaimResult`].
 
-mod coded;
 mod page;
-mod part;
 
-use std::fmt;
-
-use sim::link::Watch;
-
-pub use coded::{CodeClaim, Coded, Compute, Computed, StatedPoint, Statement};
 pub use page::About;
-pub use part::{Part, Studies};
 
-use crate::experiment::{ExperimentError, Row, Scale};
+use crate::claim::files::{self, File};
+use crate::claim::{Claim, ClaimError, ClaimResult, PointResult};
+use crate::runner::{self, Computations, Effort};
 use crate::{flowradar, linkguardian, lossradar, melo, rdma_corruption};
-use chart::Chart;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {
-    /// As it is asked for.
+    /// As it is asked for, and the name of its folder.
     pub name: &'static str,
     /// Headline of the report.
     pub title: &'static str,
     /// Its first paragraph.
     pub lead: &'static str,
-    pub(crate) parts: fn() -> Parts,
+    /// What computes the claims of runner `computed`.
+    pub(crate) computations: Computations,
 }
-
-/// The parts of a paper, in the order of the report.
-pub type Parts = Result<Vec<Box<dyn Part>>, ExperimentError>;
 
 /// Every paper, in the order in which they are listed.
 pub const PAPERS: [Paper; 5] =
     [linkguardian::PAPER, rdma_corruption::PAPER, melo::PAPER, lossradar::PAPER, flowradar::PAPER];
 
-/// How claims are run.
-#[derive(Clone, Copy)]
-pub struct Effort<'a> {
-    pub scale: Scale,
-    /// Runs at the same time; no result depends on it.
-    pub jobs: usize,
-    pub seed: u64,
-    pub watch: &'a (dyn Watch + Sync),
-}
-
-/// One claim with what came of it.
+/// A paper's claims, or those of them that were chosen, in the order of the report.
 #[derive(Clone, Debug)]
-pub struct Found {
-    pub id: String,
-    pub title: String,
-    /// What is claimed, in a sentence or two.
-    pub claim: String,
-    /// Section, figure or table of the paper.
-    pub paper: String,
-    pub charts: Vec<Chart>,
-    pub rows: Vec<Row>,
-    /// What a reader should know of how it was done.
-    pub notes: Vec<String>,
-    pub seconds: f64,
-}
-
-/// A paper's claims, or those of them that were chosen.
-#[derive(Debug)]
 pub struct Claims {
     paper: Paper,
-    parts: Vec<Box<dyn Part>>,
+    claims: Vec<Claim>,
 }
 
-/// What came of them.
+/// A paper with the results of its claims.
 #[derive(Debug)]
 pub struct Reproduction {
     pub paper: Paper,
-    pub found: Vec<Found>,
+    pub results: Vec<ClaimResult>,
 }
 
 impl Paper {
@@ -83,27 +47,35 @@ impl Paper {
         PAPERS.into_iter().find(|paper| paper.name == name)
     }
 
-    pub fn claims(self) -> Result<Claims, ExperimentError> {
-        Ok(Claims { paper: self, parts: (self.parts)()? })
+    pub fn claims(self) -> Result<Claims, ClaimError> {
+        Claims::read(self, &files::of_paper(self.name))
     }
 
     /// What can be asked for: the paper, its parts, its claims.
-    pub fn known(self) -> Result<Vec<String>, ExperimentError> {
-        let claims = self.claims()?;
+    pub fn known(self) -> Result<Vec<String>, ClaimError> {
+        let Claims { claims, .. } = self.claims()?;
         let mut names: Vec<&str> = Vec::new();
-        for part in claims.parts.iter().filter(|part| !part.ids().is_empty()) {
-            if !names.contains(&part.name()) {
-                names.push(part.name());
+        for claim in &claims {
+            if !names.contains(&claim.part()) {
+                names.push(claim.part());
             }
         }
-        let below = names.into_iter().chain(claims.ids()).map(|what| format!("{}/{what}", self.name));
+        names.extend(claims.iter().map(|claim| claim.id.as_str()));
+        let below = names.into_iter().map(|what| format!("{}/{what}", self.name));
         Ok(std::iter::once(self.name.to_owned()).chain(below).collect())
     }
 }
 
 impl Claims {
+    /// The claims among a paper's files.
+    fn read(paper: Paper, files: &[File]) -> Result<Self, ClaimError> {
+        let claims = files::claims(files)?;
+        claims.iter().try_for_each(|claim| runner::check(claim, paper.computations))?;
+        Ok(Self { paper, claims })
+    }
+
     /// The claims meant by `linkguardian`, `linkguardian/net` or `linkguardian/lg.fig8`; `None` if there are none.
-    pub fn meant(what: &str) -> Result<Option<Self>, ExperimentError> {
+    pub fn meant(what: &str) -> Result<Option<Self>, ClaimError> {
         let (name, claim) = what.split_once('/').map_or((what, None), |(name, claim)| (name, Some(claim)));
         let Some(paper) = Paper::named(name) else { return Ok(None) };
         let all = paper.claims()?;
@@ -115,40 +87,29 @@ impl Claims {
     }
 
     pub fn ids(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().flat_map(|part| part.ids())
+        self.claims.iter().map(|claim| claim.id.as_str())
     }
 
     /// Those meant by the name of a part or the beginning of an id; `None` if there are none.
     pub fn select(mut self, what: &str) -> Option<Self> {
-        for part in &mut self.parts {
-            if part.name() != what {
-                part.retain(&|id| id.starts_with(what));
-            }
-        }
-        let any = self.ids().next().is_some();
-        any.then_some(self)
+        self.claims.retain(|claim| claim.part() == what || claim.id.starts_with(what));
+        (!self.claims.is_empty()).then_some(self)
     }
 
     /// Runs them; what the watch ended early is missing from the result.
-    pub fn reproduce(&self, effort: &Effort<'_>) -> Result<Reproduction, ExperimentError> {
-        let mut found = Vec::new();
-        for part in &self.parts {
-            found.extend(part.run(effort)?);
+    pub fn reproduce(&self, effort: &Effort<'_>) -> Result<Reproduction, ClaimError> {
+        let mut results = runner::run(&self.claims, self.paper.computations, effort)?;
+        for result in &mut results {
+            let (paper, id) = (self.paper.name, &result.id);
+            result.command = format!("hitless reproduce {paper}/{id} --scale {} --seed {}", effort.scale, effort.seed);
         }
-        Ok(Reproduction { paper: self.paper, found })
+        Ok(Reproduction { paper: self.paper, results })
     }
 }
 
 impl Reproduction {
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.found.iter().flat_map(|found| &found.rows)
-    }
-}
-
-impl fmt::Debug for Effort<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scale, jobs, seed, watch: _ } = self;
-        f.debug_struct("Effort").field("scale", scale).field("jobs", jobs).field("seed", seed).finish_non_exhaustive()
+    pub fn points(&self) -> impl Iterator<Item = &PointResult> {
+        self.results.iter().flat_map(|result| &result.points)
     }
 }
 

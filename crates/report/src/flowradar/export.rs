@@ -7,9 +7,9 @@ use radar::flowset::sizing::Decoder;
 
 use super::fabric::{self, DIFFERING, Fabric};
 use super::memory::SUCCESS;
-use crate::experiment::{ExperimentError, Measured, Scale};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured, Scale};
 use crate::parallel;
+use crate::runner::{Computed, Effort};
 use crate::stopwatch::Stopwatch;
 
 const FLOWS: u64 = 100_000;
@@ -18,7 +18,7 @@ const SLOT: f64 = 10e-3;
 const MOST: f64 = 1.268;
 const RUNS: u64 = 3;
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     let full = effort.scale == Scale::Full;
     let shape = Shape::for_flows(FLOWS, SUCCESS, 4, Decoder::Single, 0);

@@ -11,8 +11,8 @@ use sim::workload::{Flow, Flows, Workload};
 use units::{Rate, Span, Time};
 
 use super::walk::{self, Order, SLOT};
-use crate::experiment::{ExperimentError, Measured, Scale};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured, Scale};
+use crate::runner::{Computed, Effort};
 
 /// Payload of a packet that takes 5 ms at the rate of its flow: 625 bytes on the wire at 1 Mb/s.
 const PAYLOAD: u32 = 559;
@@ -30,7 +30,7 @@ struct Seen {
     wrong: u64,
 }
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let offsets: &[u64] = if effort.scale == Scale::Full { &FULL } else { &QUICK };
     effort.watch.expect_runs(offsets.len());
     let mut all = Vec::new();
@@ -54,8 +54,8 @@ pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError>
 }
 
 /// Every host sends a packet to every other one every 5 ms, beginning at any time within the first five.
-fn setup(seed: u64) -> Result<Setup, ExperimentError> {
-    let topology = Topology::fat_tree(4, Rate::gbps(10), Span::from_us(1)).map_err(ExperimentError::new)?;
+fn setup(seed: u64) -> Result<Setup, ClaimError> {
+    let topology = Topology::fat_tree(4, Rate::gbps(10), Span::from_us(1)).map_err(ClaimError::new)?;
     let hosts: Vec<NodeId> = topology.hosts().collect();
     let mut random = Random::new(seed, 0);
     let mut flows = Vec::new();
@@ -65,7 +65,7 @@ fn setup(seed: u64) -> Result<Setup, ExperimentError> {
         let start = Time::from_ps(random.below(BETWEEN.as_ps()));
         flows.push(Flow { start, src, dst, bytes: u64::from(PAYLOAD) * PACKETS, group: 0 });
     }
-    let rate = "1M".parse().map_err(ExperimentError::new)?;
+    let rate = "1M".parse().map_err(ClaimError::new)?;
     let mut setup = Setup::new(topology);
     setup.seed = seed;
     setup.traffic = vec![Traffic {
@@ -80,11 +80,11 @@ fn setup(seed: u64) -> Result<Setup, ExperimentError> {
 }
 
 /// A loop in the second slot and a blackhole in the fourth, both `offset` after its beginning.
-fn run(offset: Span, effort: &Effort<'_>) -> Result<Option<Seen>, ExperimentError> {
+fn run(offset: Span, effort: &Effort<'_>) -> Result<Option<Seen>, ClaimError> {
     let mut setup = setup(effort.seed)?;
     let topology = setup.topology.clone();
-    let node = |name: &str| topology.node(name).map_err(ExperimentError::new);
-    let up = topology.link_between("edge0-0", "agg0-0").map_err(ExperimentError::new)?;
+    let node = |name: &str| topology.node(name).map_err(ClaimError::new);
+    let up = topology.link_between("edge0-0", "agg0-0").map_err(ClaimError::new)?;
     let [looped, swallowed] = [node("h0")?, node("h13")?];
     let [loop_at, hole_at] = [1, 3].map(|slot| Time::ZERO + SLOT.scale(f64::from(slot)) + offset);
     let rule = |switch, to, from, action| FaultyRule { switch, to, from, until: Time::NEVER, action };

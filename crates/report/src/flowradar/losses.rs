@@ -9,17 +9,15 @@ use sim::topology::{NodeId, Topology};
 use units::Time;
 
 use super::walk::{self, Counted, Order, SLOT};
-use crate::experiment::{ExperimentError, Measured, Scale};
-use crate::files::{File, files};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured, Scale, files};
+use crate::runner::{Computed, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
-const SCENARIO: File = files!("flowradar": "network.toml")[0];
-
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let [stop, until] = if effort.scale == Scale::Full { [300, 700] } else { [60, 400] };
     let sets = [format!("traffic.0.stop={stop}ms"), format!("traffic.1.stop={stop}ms"), format!("run.until={until}ms")];
-    let scenario = Scenario::parse(SCENARIO.0, SCENARIO.1, &sets).map_err(ExperimentError::new)?;
+    let (name, text) = files::named("flowradar/network.toml")?;
+    let scenario = Scenario::parse(name, text, &sets).map_err(ClaimError::new)?;
     let Some(point) = scenario.points.first() else { return Ok(None) };
     effort.watch.expect_runs(1);
     let setup = point.setup(effort.seed);

@@ -5,9 +5,9 @@ use radar::flowset::sizing::Decoder;
 use units::{Prob, poisson};
 
 use super::fabric::{self, DIFFERING, Fabric};
-use crate::experiment::{ExperimentError, Measured, Scale};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured, Scale};
 use crate::parallel;
+use crate::runner::{Computed, Effort};
 
 pub const SUCCESS: Prob = Prob::literal(0.99);
 /// The thesis's k_c.
@@ -17,7 +17,7 @@ pub const ROWS: u8 = 4;
 const LEAST: [f64; 8] = [1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65];
 const LEAST_FLOWS: u64 = 10_000;
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     let full = effort.scale == Scale::Full;
     for (name, flows, trials) in

@@ -1,19 +1,14 @@
 use sim::link::Unwatched;
 
 use super::*;
-use crate::experiment::{Row, Scale, Verdict};
-use crate::paper::Part;
-
-fn effort() -> Effort<'static> {
-    Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched }
-}
+use crate::claim::{PointResult, Scale, Verdict};
 
 #[test]
 fn a_loop_is_seen_within_a_slot_and_a_blackhole_within_two() {
-    let mut part = Coded::read("net", &IN_NETWORKS).unwrap();
-    part.retain(&|id| id == "fr.loop");
-    let found = part.run(&effort()).unwrap().remove(0);
-    let differing: Vec<&Row> = found.rows.iter().filter(|row| row.verdict == Verdict::Differs).collect();
+    let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+    let reproduction = PAPER.claims().unwrap().select("fr.loop").unwrap().reproduce(&effort).unwrap();
+    let differing: Vec<&PointResult> =
+        reproduction.points().filter(|point| point.verdict == Verdict::Differs).collect();
     assert!(differing.is_empty(), "{differing:?}");
 }
 

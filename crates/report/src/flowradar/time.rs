@@ -7,8 +7,8 @@ use radar::flowset::{Flowset, Shape};
 
 use super::fabric::{self, DIFFERING, Fabric};
 use super::memory::{ROWS, SUCCESS};
-use crate::experiment::{ExperimentError, Measured, Scale};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured, Scale};
+use crate::runner::{Computed, Effort};
 use crate::stopwatch::Stopwatch;
 
 const EXPECTED: u64 = 100_000;
@@ -23,7 +23,7 @@ pub struct Times {
     pub complete: usize,
 }
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     let full = effort.scale == Scale::Full;
     let shape = Shape::for_flows(EXPECTED, SUCCESS, ROWS, Decoder::Single, 0);

@@ -10,8 +10,8 @@ use sim::net::{self, Setup};
 use sim::topology::{NodeId, Topology};
 use units::{Prob, Span};
 
-use crate::experiment::ExperimentError;
-use crate::paper::Effort;
+use crate::claim::ClaimError;
+use crate::runner::Effort;
 
 pub const SLOT: Span = Span::from_ms(10);
 /// Flows that a node may have in a slot.
@@ -32,7 +32,7 @@ pub struct Counted {
 }
 
 /// Runs a network and decodes what all nodes counted; `None` if the watch ended it.
-pub fn count(setup: Setup, effort: &Effort<'_>) -> Result<Option<Counted>, ExperimentError> {
+pub fn count(setup: Setup, effort: &Effort<'_>) -> Result<Option<Counted>, ClaimError> {
     let shape = Shape::for_flows(FLOWS, Prob::literal(0.9999), 3, Decoder::Single, 0);
     let (mut counters, mut undecoded, mut slots) = (Counters::new(), 0, 0);
     let topology = setup.topology.clone();
@@ -46,7 +46,7 @@ pub fn count(setup: Setup, effort: &Effort<'_>) -> Result<Option<Counted>, Exper
             }
         }
     });
-    let outcome = net::run_with(setup, &mut program, effort.watch).map_err(ExperimentError::new)?;
+    let outcome = net::run_with(setup, &mut program, effort.watch).map_err(ClaimError::new)?;
     let dropped = program.finish();
     Ok((!outcome.interrupted).then_some(Counted { counters, undecoded, slots, dropped }))
 }

@@ -4,8 +4,8 @@ use faults::Random;
 use radar::acl::{Action, Decision, Flip, Mix, Table, generate, traffic};
 use radar::packet::Flow;
 
-use crate::experiment::{ExperimentError, Measured, Scale};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured, Scale};
+use crate::runner::{Computed, Effort};
 use crate::stopwatch::Stopwatch;
 
 /// Rules, by the name of the point.
@@ -27,7 +27,7 @@ struct Tally {
     seconds: Vec<f64>,
 }
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let flips = if effort.scale == Scale::Full { 100 } else { 25 };
     let mut computed = Computed::default();
     effort.watch.expect_runs(LISTS.len());

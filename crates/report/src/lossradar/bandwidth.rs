@@ -7,8 +7,8 @@ use units::Prob;
 
 use super::digests::{self, Trials, packet, signature};
 use super::size::SUCCESS;
-use crate::experiment::{ExperimentError, Measured, Scale};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured, Scale};
+use crate::runner::{Computed, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
 /// Bytes of a packet on the wire: 175, and 20 of gap and preamble.
@@ -44,7 +44,7 @@ fn mirroring(gigabits: f64) -> f64 {
     packets_per_second(gigabits) * MIRRORED * 8.0 / 1e6
 }
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     computed.value("mpps", Measured::exact(packets_per_second(10.0) / 1e6, 1));
     computed.value("mirroring", Measured::exact(mirroring(10.0), 1));

@@ -6,9 +6,9 @@ use radar::packet::{Flow, Packet, Segment};
 use radar::signature::{Fields, Signature};
 use units::poisson;
 
-use crate::experiment::Measured;
-use crate::paper::Effort;
+use crate::claim::Measured;
 use crate::parallel;
+use crate::runner::Effort;
 
 /// Digests of so many cells, each with so many losses.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ pub fn signature(packet: &Packet) -> Signature {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Scale;
+    use crate::claim::Scale;
     use sim::link::Unwatched;
 
     #[test]

@@ -1,6 +1,6 @@
 //! LossRadar in a whole network: lr.capture, lr.cause and lr.partial (li-thesis §5.7.2, §5.7.3).
 //!
-//! The first two share a run, so all three are one part of the paper. What is broken in that run is decided as the thesis
+//! The first two share their runs. What is broken in that run is decided as the thesis
 //! does it: a run up to the moment of the injection shows which switch has much to do for which host.
 
 mod busy;
@@ -15,20 +15,14 @@ use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::{Span, Time};
 
-use crate::experiment::{ExperimentError, Scale};
-use crate::files::{File, files};
-use crate::paper::{Effort, Found, Part, Statement};
-use crate::parallel;
-use crate::stopwatch::Stopwatch;
+pub use partial::compute as partial;
 
-const SCENARIO: File = files!("lossradar": "capture-network.toml")[0];
-const CLAIMS: [File; 3] = *files!("lossradar": "capture.toml", "cause.toml", "partial.toml");
+use crate::claim::{ClaimError, Scale, files};
+use crate::parallel;
+use crate::runner::{Computed, Effort};
 
 /// When links and switches break, as the scenario has it of links.
 const BREAKS_AT: Span = Span::from_ms(50);
-
-#[derive(Clone, Debug)]
-pub struct InNetwork(Vec<Statement>);
 
 /// One simulation.
 #[derive(Clone, Copy, Debug)]
@@ -49,63 +43,30 @@ struct Run {
     seed: u64,
 }
 
-impl InNetwork {
-    pub fn read() -> Result<Self, ExperimentError> {
-        CLAIMS.iter().map(|(name, text)| Statement::parse(name, text)).collect::<Result<_, _>>().map(Self)
-    }
-
-    fn wants(&self, id: &str) -> bool {
-        self.0.iter().any(|statement| statement.id == id)
-    }
-
-    fn tasks(&self, effort: &Effort<'_>) -> Vec<Task> {
-        let fan_ins: &[u32] = match (self.wants("lr.capture"), self.wants("lr.cause")) {
-            (true, _) => &[20, 40],
-            (false, true) => &[20],
-            (false, false) => &[],
-        };
-        let seeds = if effort.scale == Scale::Quick { 1 } else { 4 };
-        let of_seed = |seed| fan_ins.iter().map(move |fan_in| Task { fan_in: *fan_in, seed });
-        (0..seeds).flat_map(|n| of_seed(effort.seed.wrapping_mul(1_000) + n)).collect()
-    }
+/// lr.capture, lr.cause, or both from the same runs.
+pub fn compute(effort: &Effort<'_>, wanted: &[&str]) -> Result<Option<Vec<Computed>>, ClaimError> {
+    let tasks = tasks(effort, wanted);
+    effort.watch.expect_runs(tasks.len());
+    let results = parallel::map(&tasks, effort.jobs, |task| {
+        let run = simulate(*task, effort);
+        effort.watch.run_done();
+        run
+    });
+    let runs = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let Some(runs) = runs.into_iter().collect::<Option<Vec<Run>>>() else { return Ok(None) };
+    let computed = |id: &&str| if *id == "lr.capture" { capture::compute(&runs) } else { cause::compute(&runs) };
+    Ok(Some(wanted.iter().map(computed).collect()))
 }
 
-impl Part for InNetwork {
-    fn name(&self) -> &'static str {
-        "net"
-    }
-
-    fn ids(&self) -> Vec<&str> {
-        self.0.iter().map(|statement| statement.id.as_str()).collect()
-    }
-
-    fn retain(&mut self, wanted: &dyn Fn(&str) -> bool) {
-        self.0.retain(|statement| wanted(&statement.id));
-    }
-
-    fn run(&self, effort: &Effort<'_>) -> Result<Vec<Found>, ExperimentError> {
-        let begun = Stopwatch::start();
-        let tasks = self.tasks(effort);
-        effort.watch.expect_runs(tasks.len());
-        let results = parallel::map(&tasks, effort.jobs, |task| {
-            let run = simulate(*task, effort);
-            effort.watch.run_done();
-            run
-        });
-        let runs = results.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let Some(runs) = runs.into_iter().collect::<Option<Vec<Run>>>() else { return Ok(Vec::new()) };
-        let seconds = begun.seconds();
-        let found = |statement: &Statement| match statement.id.as_str() {
-            "lr.capture" => statement.found(capture::compute(&runs), seconds),
-            "lr.cause" => statement.found(cause::compute(&runs), seconds),
-            _ => statement.found(partial::compute()?, 0.0),
-        };
-        self.0.iter().map(found).collect()
-    }
+fn tasks(effort: &Effort<'_>, wanted: &[&str]) -> Vec<Task> {
+    let fan_ins: &[u32] = if wanted.contains(&"lr.capture") { &[20, 40] } else { &[20] };
+    let seeds = if effort.scale == Scale::Quick { 1 } else { 4 };
+    let of_seed = |seed| fan_ins.iter().map(move |fan_in| Task { fan_in: *fan_in, seed });
+    (0..seeds).flat_map(|n| of_seed(effort.seed.wrapping_mul(1_000) + n)).collect()
 }
 
 /// `None` if the watch ended it early.
-fn simulate(task: Task, effort: &Effort<'_>) -> Result<Option<Run>, ExperimentError> {
+fn simulate(task: Task, effort: &Effort<'_>) -> Result<Option<Run>, ClaimError> {
     let mut sets =
         vec![format!("traffic.1.fan_in={}", task.fan_in), format!("traffic.1.size={}", 1_000_000 / task.fan_in)];
     match (effort.scale, task.fan_in) {
@@ -113,9 +74,9 @@ fn simulate(task: Task, effort: &Effort<'_>) -> Result<Option<Run>, ExperimentEr
         (Scale::Quick, _) => {}
         (Scale::Full, _) => sets.push("run.until=1015ms".to_owned()),
     }
-    let (name, text) = SCENARIO;
-    let scenario = Scenario::parse(name, text, &sets).map_err(ExperimentError::new)?;
-    let point = scenario.points.first().ok_or_else(|| ExperimentError::new("no point"))?;
+    let (name, text) = files::named("lossradar/capture-network.toml")?;
+    let scenario = Scenario::parse(name, text, &sets).map_err(ClaimError::new)?;
+    let point = scenario.points.first().ok_or_else(|| ClaimError::new("no point"))?;
     let mut setup = point.setup(task.seed);
     let Some(rules) = blackholes(&setup, effort)? else { return Ok(None) };
     setup.rules.clone_from(&rules);
@@ -124,7 +85,7 @@ fn simulate(task: Task, effort: &Effort<'_>) -> Result<Option<Run>, ExperimentEr
     }
     let (topology, seed) = (setup.topology.clone(), setup.seed);
     let setup_links = setup.links.iter().flat_map(|link| [link.link.forward().0, link.link.backward().0]).collect();
-    let outcome = sim::net::run(setup, effort.watch).map_err(ExperimentError::new)?;
+    let outcome = sim::net::run(setup, effort.watch).map_err(ClaimError::new)?;
     let at_hosts = topology.directed().filter(|link| topology.is_host(topology.from(*link)));
     let sent = at_hosts.map(|link| outcome.ports[link.index()].frames).sum();
     let Some(metered) = outcome.radar.filter(|_| !outcome.interrupted) else { return Ok(None) };
@@ -132,7 +93,7 @@ fn simulate(task: Task, effort: &Effort<'_>) -> Result<Option<Run>, ExperimentEr
 }
 
 /// A ToR, an aggregation and a core switch, of different pods, and a host for which each has much to do.
-fn blackholes(setup: &Setup, effort: &Effort<'_>) -> Result<Option<Vec<FaultyRule>>, ExperimentError> {
+fn blackholes(setup: &Setup, effort: &Effort<'_>) -> Result<Option<Vec<FaultyRule>>, ClaimError> {
     let from = Time::ZERO + BREAKS_AT;
     let Some(busy) = busy::busiest(setup, from, effort)? else { return Ok(None) };
     let topology = &setup.topology;
@@ -144,7 +105,7 @@ fn blackholes(setup: &Setup, effort: &Effort<'_>) -> Result<Option<Vec<FaultyRul
     };
     let rules: Option<Vec<FaultyRule>> =
         [("edge0", 0), ("agg2", 2), ("core", 6)].map(|(layer, pod)| rule(layer, pod)).into_iter().collect();
-    rules.map(Some).ok_or_else(|| ExperimentError::new("no flow under way where a blackhole is to be"))
+    rules.map(Some).ok_or_else(|| ClaimError::new("no flow under way where a blackhole is to be"))
 }
 
 /// What tells a lost packet from all others.

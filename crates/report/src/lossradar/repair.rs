@@ -8,11 +8,9 @@ use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::{Span, Time};
 
-use crate::experiment::{ExperimentError, Measured};
-use crate::files::{File, files};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured, files};
+use crate::runner::{Computed, Effort};
 
-const SCENARIO: File = files!("lossradar": "repair-network.toml")[0];
 const BREAKS_AT: Span = Span::from_ms(500);
 /// From the finding to switches that do what they are told.
 const CONTROLLER: Span = Span::from_ms(5);
@@ -48,7 +46,7 @@ impl Broken {
         }
     }
 
-    fn setup(self, seed: u64) -> Result<Setup, ExperimentError> {
+    fn setup(self, seed: u64) -> Result<Setup, ClaimError> {
         let breaks = format!("{BREAKS_AT}");
         let sets = match self {
             Self::Blackhole => Vec::new(),
@@ -56,9 +54,9 @@ impl Broken {
                 "link=[{{ between = [\"agg0-0\", \"core0\"], forward = [{{ at = \"{breaks}\", loss = \"1e-2\" }}] }}]"
             )],
         };
-        let (name, text) = SCENARIO;
-        let scenario = Scenario::parse(name, text, &sets).map_err(ExperimentError::new)?;
-        let point = scenario.points.first().ok_or_else(|| ExperimentError::new("no point"))?;
+        let (name, text) = files::named("lossradar/repair-network.toml")?;
+        let scenario = Scenario::parse(name, text, &sets).map_err(ClaimError::new)?;
+        let point = scenario.points.first().ok_or_else(|| ClaimError::new("no point"))?;
         let mut setup = point.setup(seed);
         if let Some(radar) = &mut setup.radar {
             radar.keep_truth = true;
@@ -78,7 +76,7 @@ impl Broken {
     }
 
     /// The same, but flows that are hit go by the other core switch from then on. The first rule that applies counts.
-    fn repaired(self, at: Time, seed: u64) -> Result<Setup, ExperimentError> {
+    fn repaired(self, at: Time, seed: u64) -> Result<Setup, ClaimError> {
         let mut setup = self.setup(seed)?;
         let topology = setup.topology.clone();
         for (host, ..) in &WAYS[..self.moved()] {
@@ -90,16 +88,16 @@ impl Broken {
     }
 }
 
-fn node(topology: &Topology, name: &str) -> Result<NodeId, ExperimentError> {
-    topology.node(name).map_err(ExperimentError::new)
+fn node(topology: &Topology, name: &str) -> Result<NodeId, ClaimError> {
+    topology.node(name).map_err(ClaimError::new)
 }
 
 fn always(switch: NodeId, to: NodeId, action: FaultyAction) -> FaultyRule {
     FaultyRule { switch, to, from: Time::ZERO, until: Time::NEVER, action }
 }
 
-fn send(topology: &Topology, from: &str, next: &str) -> Result<FaultyAction, ExperimentError> {
-    topology.link_between(from, next).map(FaultyAction::Send).map_err(ExperimentError::new)
+fn send(topology: &Topology, from: &str, next: &str) -> Result<FaultyAction, ClaimError> {
+    topology.link_between(from, next).map(FaultyAction::Send).map_err(ClaimError::new)
 }
 
 /// When the collector has decoded a batch.
@@ -138,7 +136,7 @@ fn back_after(outcome: &Outcome, broken: Broken, moved_at: Time) -> Option<f64> 
     (0..broken.moved()).map(back).try_fold(0.0, |most: f64, back| Some(most.max(back?)))
 }
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     let mut delays = Vec::new();
     effort.watch.expect_runs(4);
@@ -168,8 +166,8 @@ pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError>
 }
 
 /// `None` if the watch ended it early.
-fn run(setup: Setup, effort: &Effort<'_>) -> Result<Option<Outcome>, ExperimentError> {
-    let outcome = sim::net::run(setup, effort.watch).map_err(ExperimentError::new)?;
+fn run(setup: Setup, effort: &Effort<'_>) -> Result<Option<Outcome>, ClaimError> {
+    let outcome = sim::net::run(setup, effort.watch).map_err(ClaimError::new)?;
     effort.watch.run_done();
     Ok((!outcome.interrupted).then_some(outcome))
 }

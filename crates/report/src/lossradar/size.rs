@@ -1,8 +1,8 @@
 //! lr.size: how many cells a digest needs to name every loss (§5.3.2).
 
 use super::digests::{self, Trials};
-use crate::experiment::{ExperimentError, Measured, Scale};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured, Scale};
+use crate::runner::{Computed, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
 /// How often all losses must be named.
@@ -15,7 +15,7 @@ const CASES: [(usize, [f64; 12]); 3] = [
     (10_000, [1.18, 1.2, 1.21, 1.22, 1.23, 1.24, 1.25, 1.26, 1.27, 1.28, 1.3, 1.32]),
 ];
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let more = if effort.scale == Scale::Full { 10 } else { 1 };
     let mut computed = Computed::default();
     let mut lines = Vec::new();

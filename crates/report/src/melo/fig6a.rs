@@ -7,9 +7,9 @@ use std::hint::black_box;
 
 use sim::scenario::Scenario;
 
-use crate::experiment::{ExperimentError, Measured, Scale};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured, Scale};
 use crate::parallel;
+use crate::runner::{Computed, Effort};
 use crate::stopwatch::Stopwatch;
 use chart::{Axis, Chart, Line, LinesChart};
 
@@ -28,7 +28,7 @@ const RATE: f64 = 40e9;
 const SETS: [&str; 4] =
     ["topology.delay=25us", "traffic.outstanding=1024", "traffic.pool=2048", "traffic.timeout=150us"];
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let bytes = if effort.scale == Scale::Full { 4_000_000_000 } else { 400_000_000 };
     let Some(shares) = out_of_order(bytes, effort)? else { return Ok(None) };
     let mut computed = Computed::default();
@@ -73,13 +73,13 @@ fn expected(loss: f64) -> f64 {
 
 /// The share of packets that were placed behind a hole, by loss, and how many packets there were; `None` if the watch ended
 /// it early.
-fn out_of_order(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<(f64, u64)>>, ExperimentError> {
+fn out_of_order(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<(f64, u64)>>, ClaimError> {
     let packets = bytes.div_ceil(PACKET as u64);
     let mut setups = Vec::new();
     for (_, loss) in LOSSES {
         let own = [format!("link.forward.loss={loss}"), format!("traffic.size={bytes}")];
         let sets: Vec<String> = SETS.map(str::to_owned).into_iter().chain(own).collect();
-        let scenario = Scenario::parse("one-flow.toml", ONE_FLOW, &sets).map_err(ExperimentError::new)?;
+        let scenario = Scenario::parse("one-flow.toml", ONE_FLOW, &sets).map_err(ClaimError::new)?;
         setups.extend(scenario.points.iter().take(1).map(|point| point.setup(effort.seed)));
     }
     effort.watch.expect_runs(setups.len());
@@ -90,7 +90,7 @@ fn out_of_order(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<(f64, u64)
     });
     let mut shares = Vec::new();
     for outcome in outcomes {
-        let outcome = outcome.map_err(ExperimentError::new)?;
+        let outcome = outcome.map_err(ClaimError::new)?;
         if outcome.interrupted {
             return Ok(None);
         }

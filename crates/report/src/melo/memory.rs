@@ -2,10 +2,10 @@
 
 use transport::roce::melo::Account;
 
-use crate::experiment::{ExperimentError, Measured};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured};
+use crate::runner::{Computed, Effort};
 
-pub fn compute(_effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(_effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let account = Account::of_the_paper();
     let values = [
         ("holes", f64::from(account.hole_bytes)),

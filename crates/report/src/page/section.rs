@@ -1,33 +1,15 @@
 //! One claim: what the paper says, what we found, and what to type to find it again.
 
 use super::verdict::{self, Tally};
-use crate::experiment::{Row, Said, band};
+use crate::claim::{ClaimResult, PaperValue, PointResult};
 use crate::svg::escape;
 use crate::table::thousands;
 use chart::page::command;
 use chart::{Chart, NOTHING, Palette, number, seconds};
 
-#[derive(Clone, Debug)]
-pub struct Section {
-    /// The claim's id, such as `lg.fig8.speed`, unique on the page; where links to it lead.
-    pub id: String,
-    pub title: String,
-    /// What is claimed, in a sentence.
-    pub claim: String,
-    /// Where in the paper.
-    pub paper: String,
-    /// What to type to run this claim alone.
-    pub command: String,
-    pub charts: Vec<Chart>,
-    pub rows: Vec<Row>,
-    /// What a reader should know to judge the rows.
-    pub notes: Vec<String>,
-    pub seconds: f64,
-}
-
-impl Section {
+impl ClaimResult {
     pub(super) fn tally(&self) -> Tally {
-        Tally::of(&self.rows)
+        Tally::of(&self.points)
     }
 
     /// Its place on the page, as it may stand in an address.
@@ -68,10 +50,10 @@ impl Section {
     }
 
     fn table(&self) -> String {
-        if self.rows.is_empty() {
+        if self.points.is_empty() {
             return "<p class=\"nothing\">No rows: nothing was measured for this claim.</p>\n".to_owned();
         }
-        let rows: String = self.rows.iter().map(|row| self.row(row)).collect();
+        let rows: String = self.points.iter().map(|point| self.row(point)).collect();
         format!(
             r#"<div class="box rows" role="region" aria-label="{label}" tabindex="0">
 <table>
@@ -88,10 +70,10 @@ impl Section {
     }
 
     /// A body of its own for each row, so that paper keeps its reason with it.
-    fn row(&self, row: &Row) -> String {
+    fn row(&self, row: &PointResult) -> String {
         let point = row.id.strip_prefix(&self.id).map_or(row.id.as_str(), |rest| rest.trim_start_matches('.'));
         let counted = (row.n > 1).then(|| format!("n\u{a0}=\u{a0}{}", thousands(row.n)));
-        let allowed = row.band.map(|ends| format!("band {}", band(ends)));
+        let allowed = row.band.map(|band| format!("band {band}"));
         let reasons = allowed.into_iter().chain(counted).chain(Some(row.why.clone()));
         let reasons: Vec<String> = reasons.filter(|part| !part.is_empty()).collect();
         let why = if reasons.is_empty() {
@@ -106,7 +88,7 @@ impl Section {
 "#,
             id = anchor(&row.id),
             point = parts(if point.is_empty() { &row.id } else { point }),
-            paper = said(&row.paper),
+            paper = papers(&row.paper),
             ours = row.ours.map_or(NOTHING.into(), number),
             verdict = verdict::html(row.verdict),
         )
@@ -121,10 +103,10 @@ impl Section {
     }
 }
 
-fn said(paper: &Said) -> String {
+fn papers(paper: &PaperValue) -> String {
     match paper {
-        Said::Number(value) => format!("<td>{}</td>", number(*value)),
-        Said::Words(words) => format!("<td class=\"words\">{}</td>", escape(words)),
+        PaperValue::Number(value) => format!("<td>{}</td>", number(*value)),
+        PaperValue::Words(words) => format!("<td class=\"words\">{}</td>", escape(words)),
     }
 }
 

@@ -1,16 +1,17 @@
 use testkit::page::{assert_finite, assert_on_canvas, assert_well_formed};
 
 use super::*;
-use crate::experiment::{Row, Said, Verdict};
+use crate::claim::{PaperValue, PointKind, PointResult, Verdict};
 
 mod sample;
 
 use sample::sample;
 
-fn row(id: &str, paper: f64, ours: f64, verdict: Verdict, why: &str) -> Row {
-    Row {
+fn row(id: &str, paper: f64, ours: f64, verdict: Verdict, why: &str) -> PointResult {
+    PointResult {
         id: id.to_owned(),
-        paper: Said::Number(paper),
+        kind: PointKind::Claim,
+        paper: PaperValue::Number(paper),
         ours: Some(ours),
         band: None,
         n: 1_000,
@@ -19,22 +20,22 @@ fn row(id: &str, paper: f64, ours: f64, verdict: Verdict, why: &str) -> Row {
     }
 }
 
-fn section(rows: Vec<Row>) -> Section {
-    Section {
+fn section(points: Vec<PointResult>) -> ClaimResult {
+    ClaimResult {
         id: "lg.x".into(),
         title: "A claim".into(),
         claim: "It works".into(),
         paper: "Fig. 1".into(),
         command: "hitless reproduce linkguardian/lg.x --seed 1".into(),
         charts: Vec::new(),
-        rows,
+        points,
         notes: Vec::new(),
         seconds: 1.0,
     }
 }
 
-fn page(sections: Vec<Section>) -> Page {
-    Page { title: "A report".into(), lead: "Lead".into(), command: "hitless".into(), facts: Vec::new(), sections }
+fn page(claims: Vec<ClaimResult>) -> Page {
+    Page { title: "A report".into(), lead: "Lead".into(), command: "hitless".into(), facts: Vec::new(), claims }
 }
 
 fn checked(page: &Page) -> String {
@@ -49,8 +50,8 @@ fn checked(page: &Page) -> String {
 fn the_page_has_every_row_chart_and_fact() {
     let page = sample();
     let html = checked(&page);
-    for section in &page.sections {
-        for row in &section.rows {
+    for section in &page.claims {
+        for row in &section.points {
             assert!(html.contains(&format!("<tbody id=\"{}\">", row.id)), "{}", row.id);
             assert!(html.contains(&escape(&row.why)), "{}", row.why);
         }
@@ -59,7 +60,7 @@ fn the_page_has_every_row_chart_and_fact() {
         assert!(section.charts.iter().all(|chart| html.contains(&escape(chart.title()))));
     }
     assert!(page.facts.iter().all(|(name, value)| html.contains(&format!("<dt>{name}</dt><dd>{value}</dd>"))));
-    let charts = page.sections.iter().map(|section| section.charts.len()).sum::<usize>();
+    let charts = page.claims.iter().map(|section| section.charts.len()).sum::<usize>();
     assert_eq!(html.matches("<figure>").count(), charts);
     assert_eq!(html.matches("role=\"img\"").count(), html.matches("<desc ").count());
 }
@@ -107,15 +108,16 @@ fn a_value_that_is_no_number_is_a_dash() {
 
 #[test]
 fn what_a_paper_says_in_words_stays_words() {
-    let words = Row { paper: Said::Words("near 100 %".into()), ..row("lg.x.a", 0.0, 0.998, Verdict::Match, "") };
+    let words =
+        PointResult { paper: PaperValue::Words("near 100 %".into()), ..row("lg.x.a", 0.0, 0.998, Verdict::Match, "") };
     assert!(checked(&page(vec![section(vec![words])])).contains("near 100 %</td><td>0.998</td>"));
 }
 
 #[test]
 fn what_is_inserted_is_escaped() {
     let evil = "<script>\"x\" & 'y'";
-    let words = Said::Words(evil.to_owned());
-    let mut hurt = section(vec![Row { paper: words, ..row(evil, 1.0, 1.0, Verdict::Match, evil) }]);
+    let words = PaperValue::Words(evil.to_owned());
+    let mut hurt = section(vec![PointResult { paper: words, ..row(evil, 1.0, 1.0, Verdict::Match, evil) }]);
     for field in [&mut hurt.id, &mut hurt.title, &mut hurt.claim, &mut hurt.paper, &mut hurt.command] {
         *field = evil.to_owned();
     }

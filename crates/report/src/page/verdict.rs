@@ -1,6 +1,6 @@
 //! Verdicts that need no colour to be read: a sign and a word.
 
-use crate::experiment::{Row, Verdict};
+use crate::claim::{PointResult, Verdict};
 
 pub(super) fn html(verdict: Verdict) -> String {
     signed("span", verdict, &verdict.to_string())
@@ -16,7 +16,7 @@ fn signed(element: &str, verdict: Verdict, words: &str) -> String {
     format!(r#"<{element} class="verdict {verdict}"><span aria-hidden="true">{sign}</span> {words}</{element}>"#)
 }
 
-/// How many rows of a claim, or of all, match.
+/// How many points of a claim, or of all, match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tally {
     matching: usize,
@@ -24,10 +24,10 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
+    pub fn of<'a>(points: impl IntoIterator<Item = &'a PointResult>) -> Self {
         let mut tally = Self { matching: 0, differing: 0 };
-        for row in rows {
-            match row.verdict {
+        for point in points {
+            match point.verdict {
                 Verdict::Match => tally.matching += 1,
                 Verdict::Differs => tally.differing += 1,
                 Verdict::Noted | Verdict::Unmeasured => {}

@@ -1,7 +1,7 @@
 //! A reproduction as a page.
 
-use super::{Found, Reproduction};
-use crate::page::{Page, Section};
+use super::Reproduction;
+use crate::page::Page;
 
 /// What the page says of how it was made.
 #[derive(Clone, Debug)]
@@ -30,13 +30,7 @@ impl Reproduction {
                 ("version".into(), about.version.clone()),
                 ("took".into(), chart::seconds(about.seconds)),
             ],
-            sections: self.found.iter().map(|found| section(found, self.paper.name, about)).collect(),
+            claims: self.results.clone(),
         }
     }
-}
-
-fn section(found: &Found, paper: &str, about: &About) -> Section {
-    let Found { id, title, claim, paper: place, charts, rows, notes, seconds } = found.clone();
-    let command = format!("hitless reproduce {paper}/{id} --scale {} --seed {}", about.scale, about.seed);
-    Section { id, title, claim, paper: place, command, charts, rows, notes, seconds }
 }

@@ -1,13 +1,16 @@
 use sim::link::{Unwatched, Watch};
 
 use super::*;
-use crate::experiment::{Measured, Verdict};
-use crate::files::File;
+use crate::claim::{Measured, Scale, Verdict};
+use crate::runner::{Compute, Computed};
 
 const FILE: File = (
-    "sum.toml",
+    "sums/b.toml",
     r#"
         id = "x.sum"
+        runner = "computed"
+        part = "plus"
+        order = 1
         title = "A sum"
         paper = "§1"
         claim = "One and one is two."
@@ -33,9 +36,12 @@ const FILE: File = (
 );
 
 const OTHER: File = (
-    "seed.toml",
+    "sums/a.toml",
     r#"
         id = "x.seed"
+        runner = "computed"
+        part = "seeds"
+        order = 2
         title = "A seed"
         paper = "§2"
         claim = "The seed is one."
@@ -46,20 +52,25 @@ const OTHER: File = (
     "#,
 );
 
-const PAPER: Paper = Paper { name: "sums", title: "Sums, reproduced", lead: "Sums.", parts };
+const PAPER: Paper = Paper {
+    name: "sums",
+    title: "Sums, reproduced",
+    lead: "Sums.",
+    computations: &[(&["x.sum"], Compute::One(sum)), (&["x.seed"], Compute::One(seed))],
+};
 
-fn parts() -> Parts {
-    Ok(vec![Box::new(Coded::read("plus", &[(FILE, sum)])?), Box::new(Coded::read("seeds", &[(OTHER, seed)])?)])
+fn claims() -> Claims {
+    Claims::read(PAPER, &[OTHER, FILE]).unwrap()
 }
 
-fn sum(_effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+fn sum(_effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed { notes: vec!["by machine".into()], ..Computed::default() };
     computed.value("two", Measured::exact(1.0 + 1.0, 1));
     computed.values.push(("rare".into(), None));
     Ok(Some(computed))
 }
 
-fn seed(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+fn seed(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     if !effort.watch.go_on(0) {
         return Ok(None);
     }
@@ -78,8 +89,8 @@ fn ids(claims: &Claims) -> Vec<&str> {
 
 #[test]
 fn the_file_judges_what_code_computed() {
-    let reproduced = reproduce(&PAPER.claims().unwrap(), &Unwatched);
-    let rows: Vec<(&str, Verdict)> = reproduced.rows().map(|row| (row.id.as_str(), row.verdict)).collect();
+    let reproduced = reproduce(&claims(), &Unwatched);
+    let points: Vec<(&str, Verdict)> = reproduced.points().map(|point| (point.id.as_str(), point.verdict)).collect();
     let expected = [
         ("x.sum.two", Verdict::Match),
         ("x.sum.again", Verdict::Differs),
@@ -87,24 +98,28 @@ fn the_file_judges_what_code_computed() {
         ("x.sum.rare", Verdict::Unmeasured),
         ("x.seed.one", Verdict::Match),
     ];
-    assert_eq!(rows, expected);
-    assert_eq!(reproduced.found[0].notes, ["by hand", "by machine"]);
+    assert_eq!(points, expected);
+    assert_eq!(reproduced.results[0].notes, ["by hand", "by machine"]);
 }
 
 #[test]
 fn a_value_that_no_code_computes_is_an_error_that_names_it() {
     let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
-    let said = Coded::read("plus", &[(FILE, seed)]).unwrap().run(&effort).unwrap_err().to_string();
-    assert!(said.contains("x.sum") && said.contains("no measure two"), "{said}");
+    let mistaken = Paper { computations: &[(&["x.sum"], Compute::One(seed))], ..PAPER };
+    let error = Claims::read(mistaken, &[FILE]).unwrap().reproduce(&effort).unwrap_err().to_string();
+    assert!(error.contains("x.sum") && error.contains("no measure two: expected one of one"), "{error}");
+    let error = Claims::read(mistaken, &[OTHER]).unwrap_err().to_string();
+    assert_eq!(error, "x.seed: no function computes it");
 }
 
 #[test]
 fn claims_are_chosen_by_part_or_by_the_beginning_of_their_ids() {
-    let chosen = |what: &str| PAPER.claims().unwrap().select(what);
+    let chosen = |what: &str| claims().select(what);
     assert_eq!(ids(&chosen("plus").unwrap()), ["x.sum"]);
     assert_eq!(ids(&chosen("x.s").unwrap()), ["x.sum", "x.seed"]);
     assert!(chosen("y").is_none());
-    assert_eq!(PAPER.known().unwrap(), ["sums", "sums/plus", "sums/seeds", "sums/x.sum", "sums/x.seed"]);
+    let known = lossradar::PAPER.known().unwrap();
+    assert_eq!(known[..4], ["lossradar", "lossradar/computed", "lossradar/net", "lossradar/lr.size"]);
 }
 
 #[test]
@@ -116,8 +131,8 @@ fn what_was_interrupted_is_missing_and_the_page_says_so() {
             false
         }
     }
-    let reproduced = reproduce(&PAPER.claims().unwrap(), &Impatient);
-    assert_eq!(reproduced.found.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["x.sum"]);
+    let reproduced = reproduce(&claims(), &Impatient);
+    assert_eq!(reproduced.results.iter().map(|result| result.id.as_str()).collect::<Vec<_>>(), ["x.sum"]);
     let about = About {
         command: "hitless reproduce sums".into(),
         scale: "quick".into(),
@@ -127,9 +142,9 @@ fn what_was_interrupted_is_missing_and_the_page_says_so() {
         interrupted: true,
     };
     let page = reproduced.page(&about);
-    assert_eq!((page.title.as_str(), page.sections.len()), ("Sums, reproduced", 1));
+    assert_eq!((page.title.as_str(), page.claims.len()), ("Sums, reproduced", 1));
     assert!(page.lead.starts_with("Sums. It was interrupted"), "{}", page.lead);
-    assert_eq!(page.sections[0].command, "hitless reproduce sums/x.sum --scale quick --seed 1");
+    assert_eq!(page.claims[0].command, "hitless reproduce sums/x.sum --scale quick --seed 1");
 }
 
 #[test]

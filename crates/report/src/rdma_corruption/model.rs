@@ -8,11 +8,11 @@ use transport::roce::model::theorems::{self, Ratios};
 use transport::roce::model::{Corruption, Flows, Lengths, Model, Path, Setting, Tail};
 use units::{Bytes, Prob};
 
-use crate::experiment::{ExperimentError, Measured};
-use crate::paper::{Computed, Effort};
+use crate::claim::{ClaimError, Measured};
+use crate::runner::{Computed, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ExperimentError> {
+pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let cases: Vec<counted::Case> = counted::cases().collect();
     let Some(counts) = counted::count(&cases, effort)? else { return Ok(None) };
     let mut computed = Computed::default();
@@ -125,13 +125,12 @@ fn chart(counts: &[Measured]) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Said, Scale};
-    use crate::paper::Statement;
+    use crate::claim::{Claim, Scale, files};
     use sim::link::Unwatched;
 
-    fn statement() -> Statement {
-        let (file, text) = super::super::COMPUTED[0].0;
-        Statement::parse(file, text).unwrap()
+    fn claim() -> Claim {
+        let (file, text) = files::named("rdma-corruption/model.toml").unwrap();
+        Claim::parse(file, text).unwrap()
     }
 
     #[track_caller]
@@ -142,16 +141,15 @@ mod tests {
     /// So that no count can be made to match by moving its band.
     #[test]
     fn the_bands_of_counts_are_what_the_model_says() {
-        let statement = statement();
+        let claim = claim();
         for case in counted::cases() {
             let id = format!("sim.{}", case.name);
-            let point = statement.point.iter().find(|point| point.id == id).unwrap_or_else(|| panic!("no point {id}"));
-            let [low, high] = point.band.unwrap();
+            let point = claim.point.iter().find(|point| point.id == id).unwrap_or_else(|| panic!("no point {id}"));
+            let [low, high] = point.band.unwrap().into();
             let [least, most] = case.expected();
             assert_close(low, 0.97 * least, &id);
             assert_close(high, 1.03 * most, &id);
-            let Said::Number(paper) = point.paper else { panic!("{id}: no number") };
-            assert_close(paper, case.approximate(), &id);
+            assert_close(point.paper.number().unwrap(), case.approximate(), &id);
         }
     }
 
@@ -160,7 +158,7 @@ mod tests {
         let values = ratios().into_iter().chain(examples()).chain(ping_pong());
         let mut known: Vec<String> = values.map(|(name, _)| name.to_owned()).collect();
         known.extend(counted::cases().map(|case| format!("sim.{}", case.name)));
-        let asked: Vec<String> = statement().point.into_iter().map(|point| point.id).collect();
+        let asked: Vec<String> = claim().point.into_iter().map(|point| point.id).collect();
         assert_eq!(asked, known);
     }
 

@@ -12,7 +12,7 @@ use transport::roce::model::{Path, Setting, Tail};
 use transport::roce::{self, repeat};
 use units::{Rate, Span};
 
-use crate::experiment::{ExperimentError, Measured};
+use crate::claim::{ClaimError, Measured};
 use crate::parallel;
 
 /// What to try.
@@ -45,7 +45,7 @@ const STARTS: u64 = 1 << 51;
 
 impl Trial {
     /// The share of flows that timed out, with its interval; `None` if the watch ended it early.
-    pub fn run(&self, jobs: usize, watch: &(dyn Watch + Sync)) -> Result<Option<Measured>, ExperimentError> {
+    pub fn run(&self, jobs: usize, watch: &(dyn Watch + Sync)) -> Result<Option<Measured>, ClaimError> {
         let least = if self.path.corrupting.get() < 1.0 { DRAWS } else { 1 };
         let runs = self.flows.div_ceil(FLOWS_OF_A_RUN).max(least).min(self.flows.max(1));
         let setups: Vec<Setup> = (0..runs).map(|run| self.setup(run, runs)).collect::<Result<_, _>>()?;
@@ -60,7 +60,7 @@ impl Trial {
         });
         let (mut late, mut flows) = (0, 0);
         for count in counts {
-            let Some((of_run, in_all)) = count.map_err(ExperimentError::new)? else { return Ok(None) };
+            let Some((of_run, in_all)) = count.map_err(ClaimError::new)? else { return Ok(None) };
             late += of_run;
             flows += in_all;
         }
@@ -69,8 +69,8 @@ impl Trial {
         Ok(Some(Measured::counted(share(late as f64), flows, (share(low), share(high)))))
     }
 
-    fn setup(&self, run: u64, runs: u64) -> Result<Setup, ExperimentError> {
-        let topology = Topology::chain(self.path.links + 1, RATE, DELAY).map_err(ExperimentError::new)?;
+    fn setup(&self, run: u64, runs: u64) -> Result<Setup, ClaimError> {
+        let topology = Topology::chain(self.path.links + 1, RATE, DELAY).map_err(ClaimError::new)?;
         let hosts: Vec<_> = topology.hosts().collect();
         let mut setup = Setup::new(topology);
         let mut random = Random::new(self.seed, LINKS + run);
@@ -97,7 +97,7 @@ impl Trial {
             matched: false,
             stop: Stop::After(flows),
         };
-        let work = Flows::poisson(work, Random::new(self.seed, STARTS + run)).map_err(ExperimentError::new)?;
+        let work = Flows::poisson(work, Random::new(self.seed, STARTS + run)).map_err(ClaimError::new)?;
         setup.traffic.push(Traffic {
             name: "flows".into(),
             transport: TransportSetup::Roce(self.queue_pair()),

@@ -7,8 +7,8 @@ use sim::net::{Packet, Setup, run_with};
 use sim::topology::NodeId;
 use units::{Span, Time};
 
-use crate::experiment::ExperimentError;
-use crate::paper::Effort;
+use crate::claim::ClaimError;
+use crate::runner::Effort;
 
 /// How long before the moment is looked at.
 const WINDOW: Span = Span::from_ms(2);
@@ -50,11 +50,11 @@ impl SwitchProgram for Busy {
 }
 
 /// Switches with the hosts that they forward most to, and bytes, the most first; `None` if the watch ended it early.
-pub(super) fn busiest(setup: &Setup, at: Time, effort: &Effort<'_>) -> Result<Option<Vec<Load>>, ExperimentError> {
+pub(super) fn busiest(setup: &Setup, at: Time, effort: &Effort<'_>) -> Result<Option<Vec<Load>>, ClaimError> {
     let setup = Setup { until: at, radar: None, ..setup.clone() };
     let from = Time::ZERO + at.since(Time::ZERO + WINDOW);
     let mut program = Busy { from, switches: setup.topology.switches().collect(), bytes: BTreeMap::new() };
-    let outcome = run_with(setup, &mut program, effort.watch).map_err(ExperimentError::new)?;
+    let outcome = run_with(setup, &mut program, effort.watch).map_err(ClaimError::new)?;
     let mut busy: Vec<_> = program.bytes.into_iter().map(|((switch, to), bytes)| (switch, to, bytes)).collect();
     busy.sort_by_key(|(switch, to, bytes)| (std::cmp::Reverse(*bytes), *switch, *to));
     Ok((!outcome.interrupted).then_some(busy))

@@ -6,8 +6,8 @@ use radar::digest::{Digest, Shape};
 use radar::signature::{Fields, Signature};
 
 use super::Run;
-use crate::experiment::Measured;
-use crate::paper::Computed;
+use crate::claim::Measured;
+use crate::runner::Computed;
 use chart::{Axis, Chart, Line, LinesChart};
 
 /// The thesis's signature and counter.

@@ -8,8 +8,8 @@ use radar::loss::Cause;
 use sim::topology::DirectedLink;
 
 use super::{Key, Run, key_of_dropped, key_of_lost};
-use crate::experiment::Measured;
-use crate::paper::Computed;
+use crate::claim::Measured;
+use crate::runner::Computed;
 use chart::{Axis, Bar, BarsChart, Chart, Group};
 
 const CAUSES: [Cause; 3] = [Cause::Congestion, Cause::Random, Cause::Blackhole];

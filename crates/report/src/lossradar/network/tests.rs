@@ -1,11 +1,13 @@
-use super::*;
+use crate::claim::{Scale, Verdict};
+use crate::lossradar::PAPER;
+use crate::runner::Effort;
 
 #[test]
 fn claims_are_read_and_memory_is_the_theses() {
-    let mut part = InNetwork::read().unwrap();
-    assert_eq!(part.ids(), ["lr.capture", "lr.cause", "lr.partial"]);
-    part.retain(&|id| id == "lr.partial");
+    let claims = PAPER.claims().unwrap();
+    let in_network = claims.clone().select("net").unwrap();
+    assert_eq!(in_network.ids().collect::<Vec<_>>(), ["lr.capture", "lr.cause", "lr.partial"]);
     let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &sim::link::Unwatched };
-    let found = part.run(&effort).unwrap();
-    assert!(found[0].rows.iter().all(|row| row.verdict == crate::experiment::Verdict::Match), "{:?}", found[0].rows);
+    let reproduction = claims.select("lr.partial").unwrap().reproduce(&effort).unwrap();
+    assert!(reproduction.points().all(|point| point.verdict == Verdict::Match), "{reproduction:?}");
 }

@@ -1,8 +1,8 @@
 //! A report with every kind of chart, of numbers as they come out of real runs.
 
-use crate::experiment::Verdict::{Differs, Match};
-use crate::experiment::{Row, Said, Verdict};
-use crate::page::{Page, Section};
+use crate::claim::Verdict::{Differs, Match};
+use crate::claim::{ClaimResult, PaperValue, PointKind, PointResult, Verdict};
+use crate::page::Page;
 use chart::{
     Axis, Bar, BarsChart, Chart, Dot, Group, Line, LinesChart, Panel, PointsChart, SeriesChart, Shares, TailChart,
     percent, tail_points, time_us,
@@ -24,26 +24,35 @@ pub fn sample() -> Page {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec(),
-        sections: vec![speed(), timeline(), tails(), goodput(), mechanisms(), endpoints(), loss(), copies()],
+        claims: vec![speed(), timeline(), tails(), goodput(), mechanisms(), endpoints(), loss(), copies()],
     }
 }
 
-fn section(id: &str, title: &str, paper: &str, claim: &str) -> Section {
-    Section {
+fn section(id: &str, title: &str, paper: &str, claim: &str) -> ClaimResult {
+    ClaimResult {
         id: id.into(),
         title: title.into(),
         claim: claim.into(),
         paper: paper.into(),
         command: format!("hitless reproduce linkguardian/{id} --scale full --seed 1"),
         charts: Vec::new(),
-        rows: Vec::new(),
+        points: Vec::new(),
         notes: Vec::new(),
         seconds: 94.2,
     }
 }
 
-fn row(id: &str, paper: f64, ours: f64, n: u64, verdict: Verdict, why: &str) -> Row {
-    Row { id: id.into(), paper: Said::Number(paper), ours: Some(ours), band: None, n, verdict, why: why.into() }
+fn row(id: &str, paper: f64, ours: f64, n: u64, verdict: Verdict, why: &str) -> PointResult {
+    PointResult {
+        id: id.into(),
+        kind: PointKind::Claim,
+        paper: PaperValue::Number(paper),
+        ours: Some(ours),
+        band: None,
+        n,
+        verdict,
+        why: why.into(),
+    }
 }
 
 /// Between 0 and 1, without a pattern that could be seen.
@@ -51,7 +60,7 @@ fn noise(at: u32) -> f64 {
     f64::from(at.wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(2_246_822_519) >> 8) / f64::from(1 << 24)
 }
 
-fn speed() -> Section {
+fn speed() -> ClaimResult {
     let losses = [1e-5, 1e-4, 1e-3];
     let line = |name: &str, ours: [f64; 3]| Line::new(name, losses.into_iter().zip(ours).collect());
     let chart = |title: &str, lines| {
@@ -68,12 +77,12 @@ fn speed() -> Section {
         line("non-blocking", [0.9980, 0.9979, 0.9961]).with_paper(vec![(1e-3, 0.9874)]),
     ];
     let slow = vec![line("ordered", [0.998, 0.997, 0.990]), line("non-blocking", [0.998, 0.998, 0.9965])];
-    Section {
+    ClaimResult {
         charts: vec![chart("100G", fast), chart("25G", slow)],
-        rows: vec![
+        points: vec![
             row("lg.fig8.speed.100G.1e-3.ordered", 0.92, 0.9217, 200_000_000, Match, ""),
-            Row {
-                paper: Said::Words("near full speed".into()),
+            PointResult {
+                paper: PaperValue::Words("near full speed".into()),
                 ..row("lg.fig8.speed.100G.1e-3.nonblocking", 1.0, 0.9961, 200_000_000, Match, "")
             },
             row("lg.fig8.speed.25G.1e-3.ordered", 1.0, 0.99, 200_000_000, Match, ""),
@@ -96,7 +105,7 @@ fn speed() -> Section {
     }
 }
 
-fn timeline() -> Section {
+fn timeline() -> ClaimResult {
     const STEPS: u32 = 2_000;
     let time = |step: u32| f64::from(step) * 10.0 / f64::from(STEPS);
     let series = |value: fn(f64, f64) -> f64| -> Vec<(f64, f64)> {
@@ -127,9 +136,9 @@ fn timeline() -> Section {
         ],
         events: vec![(2.0, "loss starts".into()), (5.1, "protection on".into())],
     });
-    Section {
+    ClaimResult {
         charts: vec![chart],
-        rows: vec![
+        points: vec![
             row("lg.fig9a.unprotected", 6.8, 7.1, 1, Match, ""),
             row("lg.fig9a.protected", 23.4, 23.2, 1, Match, ""),
             row("lg.fig9a.retransmissions", 0.0, 0.0, 1, Match, ""),
@@ -173,19 +182,19 @@ fn tail(title: &str, caption: &str, from: f64, shares: Shares, all: &[(&str, Vec
     }
 }
 
-fn tails() -> Section {
+fn tails() -> ClaimResult {
     let all = [
         ("no loss", times(24.0, 0.9, 0.0, 0.0)),
         ("loss", times(24.0, 0.9, 1.3e-3, 1_200.0)),
         ("ordered", times(24.1, 0.95, 0.0, 0.0)),
         ("non-blocking", times(24.1, 0.95, 2e-5, 60.0)),
     ];
-    Section {
+    ClaimResult {
         charts: vec![
             Chart::Tail(tail("The slowest percent", "As in the paper: evenly spaced.", 0.99, Shares::Even, &all)),
             Chart::Tail(tail("The same, by rarity", "", 0.9, Shares::Rarity, &all)),
         ],
-        rows: vec![
+        points: vec![
             row("lg.fig10.tcp.gain-p99.9", 51.0, 39.2, 300_000, Differs, "at exactly 10⁻³ the p99.9 is a coin flip"),
             row("lg.fig10.tcp.gain-p99.95", 51.0, 44.0, 300_000, Match, "95 %: 4.1e1 to 4.7e1"),
         ],
@@ -199,7 +208,7 @@ fn tails() -> Section {
     }
 }
 
-fn goodput() -> Section {
+fn goodput() -> ClaimResult {
     let table = [
         ("none", [9.49, 9.46, 7.2, 1.31].map(Some), [9.49, 9.48, 8.01, 1.46].map(Some)),
         ("Wharf", [None, Some(9.13), Some(9.13), Some(7.9)], [None, Some(9.13), Some(9.13), Some(7.91)]),
@@ -218,9 +227,9 @@ fn goodput() -> Section {
         axis: Axis::linear("goodput (Gb/s) on a 10G link"),
         groups: ["0", "10⁻⁵", "10⁻⁴", "10⁻²"].into_iter().enumerate().map(group).collect(),
     });
-    Section {
+    ClaimResult {
         charts: vec![chart],
-        rows: vec![
+        points: vec![
             row("lg.tab3.none.1e-4", 8.01, 7.2, 20, Differs, "CUBIC in Linux recovers faster than its paper says"),
             row("lg.tab3.lg.1e-2", 9.2, 9.31, 20, Match, ""),
         ],
@@ -233,7 +242,7 @@ fn goodput() -> Section {
     }
 }
 
-fn mechanisms() -> Section {
+fn mechanisms() -> ClaimResult {
     let all = [
         ("no loss", times(110.0, 9.0, 0.0, 0.0)),
         ("loss", times(110.0, 9.0, 1.6e-2, 3_500.0)),
@@ -247,14 +256,14 @@ fn mechanisms() -> Section {
     let paper = |values: [f64; 4]| values.into_iter().zip(percentiles).collect::<Vec<_>>();
     chart.lines[1].paper = paper([169.0, 3_400.0, 4_036.0, 4_160.0]);
     chart.lines[5].paper = paper([156.0, 168.0, 194.0, 236.0]);
-    Section {
+    ClaimResult {
         charts: vec![Chart::Tail(chart)],
-        rows: vec![row("lg.tab2.loss.p99.9", 3_400.0, 3_610.0, 300_000, Match, "")],
+        points: vec![row("lg.tab2.loss.p99.9", 3_400.0, 3_610.0, 300_000, Match, "")],
         ..section("lg.tab2", "What each mechanism adds", "Table 2, §4.4", "Every mechanism lowers the tail further.")
     }
 }
 
-fn endpoints() -> Section {
+fn endpoints() -> ClaimResult {
     let dot = |(name, x, y): (&str, f64, f64)| Dot { name: name.into(), x: Some(x), y: Some(y) };
     let dots = [
         ("NoLoss", 0.0, 212.0),
@@ -283,14 +292,14 @@ fn endpoints() -> Section {
         y: Axis::log("p99.9 of flow completion times").written(time_us),
         dots: dots.map(dot).to_vec(),
     };
-    Section {
+    ClaimResult {
         charts: vec![Chart::Points(points), Chart::Tail(cdf)],
-        rows: vec![row("rc.fig12.all.p99.9", 1.0, 1.17, 300_000, Match, "248 over 212")],
+        points: vec![row("rc.fig12.all.p99.9", 1.0, 1.17, 300_000, Match, "248 over 212")],
         ..section("rc.fig12", "Recovery at the endpoints", "Fig. 12, §6.2", "All is near NoLoss for less than 3 %.")
     }
 }
 
-fn loss() -> Section {
+fn loss() -> ClaimResult {
     let bar = |name: &str, ours: f64, paper: f64| Bar { name: name.into(), ours: Some(ours), paper: Some(paper) };
     let group = |name: &str, bars| Group { name: name.into(), bars };
     let chart = Chart::Bars(BarsChart {
@@ -302,14 +311,21 @@ fn loss() -> Section {
             group("loss 10⁻³", vec![bar("100G ordered", 1.03e-9, 1e-9), bar("100G non-blocking", 0.9e-9, 1e-9)]),
         ],
     });
-    Section {
+    ClaimResult {
         charts: vec![chart],
-        rows: vec![row("lg.fig8.loss.100G.1e-5.ordered", 1e-10, 0.0, 20_000_000_000, Match, "95 %: 0.0e0 to 1.8e-10")],
+        points: vec![row(
+            "lg.fig8.loss.100G.1e-5.ordered",
+            1e-10,
+            0.0,
+            20_000_000_000,
+            Match,
+            "95 %: 0.0e0 to 1.8e-10",
+        )],
         ..section("lg.fig8.loss", "Effective loss", "Fig. 8, §4.1", "Loss falls to what Eq. 2 expects.")
     }
 }
 
-fn copies() -> Section {
+fn copies() -> ClaimResult {
     let chart = Chart::Lines(LinesChart {
         title: "Copies by loss".into(),
         caption: String::new(),
@@ -317,10 +333,10 @@ fn copies() -> Section {
         y: Axis::linear("copies"),
         lines: Vec::new(),
     });
-    let computed = |id: &str, paper: f64, ours: f64| Row { n: 1, ..row(id, paper, ours, 1, Match, "") };
-    Section {
+    let computed = |id: &str, paper: f64, ours: f64| PointResult { n: 1, ..row(id, paper, ours, 1, Match, "") };
+    ClaimResult {
         charts: vec![chart],
-        rows: vec![computed("lg.copies.1e-5", 1.0, 1.0), computed("lg.copies.1e-3", 2.0, 2.0)],
+        points: vec![computed("lg.copies.1e-5", 1.0, 1.0), computed("lg.copies.1e-3", 2.0, 2.0)],
         seconds: 0.0,
         ..section("lg.copies", "Copies of a retransmission", "Eq. 2", "Two copies at 10⁻³, one below.")
     }

@@ -10,9 +10,9 @@ use transport::roce;
 use transport::roce::model::{Causes, Corruption, Flows, Forms, Lengths, Model, Path, Setting, Tail};
 use units::{Bytes, Prob};
 
-use crate::experiment::{ExperimentError, Measured, Scale, number};
-use crate::paper::Effort;
+use crate::claim::{ClaimError, Measured, Scale, number};
 use crate::parallel;
+use crate::runner::Effort;
 
 const CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/rdma-corruption/chain.toml"));
 
@@ -174,7 +174,7 @@ struct Count {
 }
 
 /// The share of flows with a timeout in each case; `None` if the watch ended it early.
-pub(super) fn count(cases: &[Case], effort: &Effort<'_>) -> Result<Option<Vec<Measured>>, ExperimentError> {
+pub(super) fn count(cases: &[Case], effort: &Effort<'_>) -> Result<Option<Vec<Measured>>, ClaimError> {
     let mut tasks = Vec::new();
     for (at, case) in cases.iter().enumerate() {
         tasks.extend(case.tasks(at, effort)?);
@@ -195,8 +195,8 @@ pub(super) fn count(cases: &[Case], effort: &Effort<'_>) -> Result<Option<Vec<Me
 }
 
 /// `None` if it was interrupted.
-fn run(task: &Task, watch: &dyn Watch) -> Result<Option<Count>, ExperimentError> {
-    let outcome = sim::net::run(task.setup.clone(), watch).map_err(ExperimentError::new)?;
+fn run(task: &Task, watch: &dyn Watch) -> Result<Option<Count>, ClaimError> {
+    let outcome = sim::net::run(task.setup.clone(), watch).map_err(ClaimError::new)?;
     let timeouts = outcome.flows.iter().filter(|flow| flow.tally.timeouts > 0).count() as u64;
     Ok((!outcome.interrupted).then_some(Count { flows: outcome.flows.len() as u64, timeouts }))
 }
@@ -221,7 +221,7 @@ impl Case {
 
     /// The runs of the case. Where half of the links corrupt, every choice of links is as likely as any other, and has as
     /// many flows.
-    fn tasks(&self, at: usize, effort: &Effort<'_>) -> Result<Vec<Task>, ExperimentError> {
+    fn tasks(&self, at: usize, effort: &Effort<'_>) -> Result<Vec<Task>, ClaimError> {
         let all = (1u32 << LINKS) - 1;
         let choices = if self.corrupting == 1.0 { vec![all] } else { (0..=all).collect() };
         let more = if effort.scale == Scale::Full { 20 } else { 1 };
@@ -230,7 +230,7 @@ impl Case {
         let mut tasks = Vec::new();
         for links in choices {
             let sets = self.sets(links, flows.div_ceil(runs));
-            let scenario = Scenario::parse("chain.toml", CHAIN, &sets).map_err(ExperimentError::new)?;
+            let scenario = Scenario::parse("chain.toml", CHAIN, &sets).map_err(ClaimError::new)?;
             let first = effort.seed.wrapping_mul(1_000_000).wrapping_add((at as u64 * 8 + u64::from(links)) * 1_000);
             let points = scenario.points.iter().take(1);
             tasks.extend(points.flat_map(|point| {

@@ -1,6 +1,6 @@
 //! What is kept of a run for its measures and charts.
 
-use sim::net::{FlowRow, Outcome, Setup};
+use sim::net::{FlowRow, Outcome, PoolUse, Setup};
 use transport::roce;
 use units::Time;
 use wire::ethernet::on_wire;
@@ -13,64 +13,78 @@ const AROUND: u32 = on_wire(roce::HEADERS + 1_024) - 1_024;
 
 /// One run, or several that differ in their seed.
 #[derive(Clone, Debug, Default)]
-pub struct Gathered {
-    /// Flow completion times in µs, and how many times longer they are than alone; in order once [`Gathered::sort`] was
+pub struct NetworkRun {
+    /// Flow completion times in µs, and how many times longer they are than alone; in order once [`NetworkRun::sort`] was
     /// called.
     pub fct: Vec<f64>,
     pub slowdown: Vec<f64>,
-    pub flows: u64,
-    /// Payload of the flows that were completed, and the time from the first start to the last finish, of all seeds.
-    pub completed_bytes: u64,
-    pub completed_seconds: f64,
-    /// Flows that noticed a loss.
-    pub touched: u64,
-    /// Flows whose own packets waited for a timer, and how often they did. Those behind them on a shared queue pair are
-    /// not counted, though they wait as well.
-    pub hit: u64,
-    pub timeouts: u64,
-    /// Packets sent again by hosts; packets that arrived, and those of them that were placed before an earlier one.
-    pub retransmitted: u64,
-    pub packets: u64,
-    pub out_of_order: u64,
-    /// Flows whose segments arrived out of order; of these, those that reduced their window with something left to
-    /// send, and how much at most.
-    pub sacked: u64,
-    pub reduced_early: u64,
-    pub most_pending: u64,
+    pub counts: RunCounts,
     pub traffic: Traffic,
-    pub corrupted: u64,
-    pub overflows: u64,
-    pub recovered: u64,
-    pub given_up: u64,
-    pub tx_peak: u64,
-    pub rx_peak: u64,
-    /// Hosts with a pool of bits; the highest share of one that was ever taken to follow arrivals, and packets refused
-    /// for want of a block.
-    pub pools: u64,
+    /// From the first start to the last finish of completed flows, of all seeds.
+    pub completed_seconds: f64,
+    /// The highest share of its pool of bits that a host ever took to follow arrivals.
     pub pool_peak: f64,
-    pub pool_refused: u64,
     /// Of the first seed.
     pub moments: Vec<Moment>,
     pub interrupted: bool,
 }
 
-/// Wire time in bytes, preambles and gaps included; without frames of a link protocol that carry no packet, since these
-/// only fill what would be idle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
+units::counters! {
+    /// What is counted of a run.
+    RunCounts:
+    flows,
+    /// Payload of the flows that were completed.
+    completed_bytes,
+    /// Flows that noticed a loss.
+    touched,
+    /// Flows whose own packets waited for a timer. Those behind them on a shared queue pair are not counted, though they
+    /// wait as well.
+    hit,
+    /// How often they did.
+    timeouts,
+    /// Packets sent again by hosts.
+    retransmitted,
+    /// Packets that arrived.
+    packets,
+    /// Of these, those placed before an earlier one.
+    out_of_order,
+    /// Flows whose segments arrived out of order.
+    sacked,
+    /// Of these, those that reduced their window with something left to send.
+    reduced_early,
+    corrupted,
+    overflows,
+    recovered,
+    given_up,
+    /// Hosts with a pool of bits.
+    pools,
+    /// Packets refused for want of a block.
+    pool_refused,
+    ; most u64:
+    /// What a flow had left to send when it reduced its window early.
+    most_pending,
+    tx_peak,
+    rx_peak,
+}
+
+units::counters! {
+    /// Wire time in bytes, preambles and gaps included; without frames of a link protocol that carry no packet, since these
+    /// only fill what would be idle.
+    Traffic:
     /// On all wires.
-    pub wire: u64,
+    wire,
     /// What the packets of the flows take on one wire, each sent once.
-    pub data: u64,
+    data,
     /// What dummies take on one wire.
-    pub dummies: u64,
-    /// Copies that switches made, on the first wire that they were sent by; and how many, and how many packets of
-    /// another connection than that of the NAK were copied.
-    pub copied: u64,
-    pub copies: u64,
-    pub wrong: u64,
+    dummies,
+    /// Copies that switches made, on the first wire that they were sent by.
+    copied,
+    /// How many.
+    copies,
+    /// How many packets of another connection than that of the NAK were copied.
+    wrong,
     /// Tails that hosts sent twice; how long they were is not known.
-    pub tails: u64,
+    tails,
 }
 
 /// What a run's numbers are related to.
@@ -108,33 +122,38 @@ impl Basis {
     }
 }
 
-impl Gathered {
+impl NetworkRun {
     pub fn new(outcome: &Outcome, basis: &Basis) -> Self {
-        let mut gathered = Self {
-            flows: outcome.flows.len() as u64,
+        let share = |pool: &PoolUse| f64::from(pool.receive_peak) / f64::from(pool.size.max(1));
+        let mut run = Self {
             traffic: Traffic::of(outcome, basis),
-            corrupted: outcome.ports.iter().map(|port| port.corrupted).sum(),
             completed_seconds: completed_seconds(&outcome.flows),
-            pools: outcome.pools.len() as u64,
+            pool_peak: outcome.pools.iter().map(share).fold(0.0, f64::max),
             moments: moments(outcome),
             interrupted: outcome.interrupted,
             ..Self::default()
         };
+        run.counts += RunCounts {
+            flows: outcome.flows.len() as u64,
+            corrupted: outcome.ports.iter().map(|port| port.corrupted).sum(),
+            pools: outcome.pools.len() as u64,
+            pool_refused: outcome.pools.iter().map(|pool| pool.refused).sum(),
+            ..RunCounts::default()
+        };
         for (_, link) in &outcome.links {
-            gathered.overflows += link.overflows;
-            gathered.recovered += link.counters.iter().map(|counters| counters.recovered).sum::<u64>();
-            gathered.given_up += link.counters.iter().map(|counters| counters.given_up).sum::<u64>();
-            gathered.tx_peak = gathered.tx_peak.max(link.tx_peak.get());
-            gathered.rx_peak = gathered.rx_peak.max(link.rx_peak.get());
-        }
-        for pool in &outcome.pools {
-            gathered.pool_peak = gathered.pool_peak.max(f64::from(pool.receive_peak) / f64::from(pool.size.max(1)));
-            gathered.pool_refused += pool.refused;
+            run.counts += RunCounts {
+                overflows: link.overflows,
+                recovered: link.counters.iter().map(|counters| counters.recovered).sum(),
+                given_up: link.counters.iter().map(|counters| counters.given_up).sum(),
+                tx_peak: link.tx_peak.get(),
+                rx_peak: link.rx_peak.get(),
+                ..RunCounts::default()
+            };
         }
         for flow in &outcome.flows {
-            gathered.count(flow, basis);
+            run.count(flow, basis);
         }
-        gathered
+        run
     }
 
     fn count(&mut self, flow: &FlowRow, basis: &Basis) {
@@ -143,49 +162,32 @@ impl Gathered {
         let late = flow.failed.then_some(f64::INFINITY);
         self.fct.extend(late.or_else(|| flow.fct().map(|fct| fct.as_us())));
         self.slowdown.extend(late.or_else(|| flow.slowdown()));
-        if flow.finish.is_some() && !flow.failed {
-            self.completed_bytes += flow.bytes;
-        }
+        let completed = flow.finish.is_some() && !flow.failed;
         let sacked = tally.most_sacked > 0;
-        self.touched += u64::from(sacked || tally.retransmitted > 0 || tally.naks > 0 || tally.timeouts > 0);
-        self.hit += u64::from(tally.timeouts > 0);
-        self.timeouts += u64::from(tally.timeouts);
-        self.retransmitted += u64::from(tally.retransmitted);
-        self.packets += basis.packets(flow);
-        self.out_of_order += u64::from(tally.out_of_order);
-        self.sacked += u64::from(sacked);
-        if sacked && tally.reductions > 0 {
-            self.reduced_early += u64::from(tally.pending_when_reduced > 0);
-            self.most_pending = self.most_pending.max(tally.pending_when_reduced);
-        }
+        let pending = if sacked && tally.reductions > 0 { tally.pending_when_reduced } else { 0 };
+        self.counts += RunCounts {
+            completed_bytes: if completed { flow.bytes } else { 0 },
+            touched: (sacked || tally.retransmitted > 0 || tally.naks > 0 || tally.timeouts > 0).into(),
+            hit: (tally.timeouts > 0).into(),
+            timeouts: tally.timeouts.into(),
+            retransmitted: tally.retransmitted.into(),
+            packets: basis.packets(flow),
+            out_of_order: tally.out_of_order.into(),
+            sacked: sacked.into(),
+            reduced_early: (pending > 0).into(),
+            most_pending: pending,
+            ..RunCounts::default()
+        };
     }
 
     /// Takes the results of another seed in.
     pub fn pool(&mut self, other: Self) {
         self.fct.extend(other.fct);
         self.slowdown.extend(other.slowdown);
-        self.flows += other.flows;
-        self.completed_bytes += other.completed_bytes;
+        self.counts += other.counts;
+        self.traffic += other.traffic;
         self.completed_seconds += other.completed_seconds;
-        self.touched += other.touched;
-        self.hit += other.hit;
-        self.timeouts += other.timeouts;
-        self.retransmitted += other.retransmitted;
-        self.packets += other.packets;
-        self.out_of_order += other.out_of_order;
-        self.sacked += other.sacked;
-        self.reduced_early += other.reduced_early;
-        self.most_pending = self.most_pending.max(other.most_pending);
-        self.traffic.add(&other.traffic);
-        self.corrupted += other.corrupted;
-        self.overflows += other.overflows;
-        self.recovered += other.recovered;
-        self.given_up += other.given_up;
-        self.tx_peak = self.tx_peak.max(other.tx_peak);
-        self.rx_peak = self.rx_peak.max(other.rx_peak);
-        self.pools += other.pools;
         self.pool_peak = self.pool_peak.max(other.pool_peak);
-        self.pool_refused += other.pool_refused;
     }
 
     pub fn sort(&mut self) {
@@ -207,16 +209,6 @@ impl Traffic {
             wrong: outcome.repeated.wrong,
             tails: tallies().map(|tally| u64::from(tally.tails_repeated)).sum(),
         }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.wire += other.wire;
-        self.data += other.data;
-        self.dummies += other.dummies;
-        self.copied += other.copied;
-        self.copies += other.copies;
-        self.wrong += other.wrong;
-        self.tails += other.tails;
     }
 }
 

@@ -1,7 +1,8 @@
 use sim::link::Unwatched;
 
 use super::*;
-use crate::experiment::Verdict;
+use crate::claim::{Verdict, files};
+use crate::paper::PAPERS;
 use chart::Chart;
 
 /// Short writes over a switch; `lossy` loses one frame in a hundred.
@@ -25,8 +26,9 @@ size = 4000
 count = 3000
 "#;
 
-const STUDY: &str = r#"
+const CLAIM: &str = r#"
 id = "x.y"
+runner = "network"
 title = "It"
 paper = "Fig. 1"
 claim = "It works."
@@ -150,30 +152,36 @@ unit = "µs"
 log = true
 "#;
 
-fn finding() -> Finding {
-    let study = Study::parse("y.toml", STUDY).unwrap();
-    let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
-    conduct(&[(study, SCENARIO)], &effort).unwrap().remove(0)
+fn claim(text: &'static str) -> Result<Claim, ClaimError> {
+    let claim = files::claims(&[("x/y.toml", text), ("x/s.toml", SCENARIO)])?.remove(0);
+    check(&claim).map(|()| claim)
+}
+
+fn effort(jobs: usize) -> Effort<'static> {
+    Effort { scale: Scale::Quick, jobs, seed: 1, watch: &Unwatched }
 }
 
 #[test]
 fn writes_over_a_lossy_link_are_measured() {
-    let finding = finding();
-    let [clean, lossy] = ["clean", "lossy"].map(|run| finding.run(run).unwrap());
-    assert_eq!((clean.flows, clean.packets, clean.timeouts, clean.retransmitted), (6_000, 24_000, 0, 0));
-    assert!(lossy.timeouts >= lossy.hit && lossy.hit > 0 && lossy.retransmitted > 0, "{lossy:?}");
+    let claims = [claim(CLAIM).unwrap()];
+    let runs = made(&claims, &effort(1)).unwrap().remove(0);
+    let [clean, lossy] = ["clean", "lossy"].map(|run| runs.run(run).unwrap());
+    let counts = clean.counts;
+    assert_eq!((counts.flows, counts.packets, counts.timeouts, counts.retransmitted), (6_000, 24_000, 0, 0));
+    let counts = lossy.counts;
+    assert!(counts.timeouts >= counts.hit && counts.hit > 0 && counts.retransmitted > 0, "{counts:?}");
     assert!(clean.traffic.data < clean.traffic.wire && clean.traffic.dummies == 0, "{:?}", clean.traffic);
-    for row in &finding.rows {
-        let expected = if row.id == "x.y.pool" { Verdict::Unmeasured } else { Verdict::Match };
-        assert_eq!(row.verdict, expected, "{row:?}");
+    let points = runs.judge().unwrap().points;
+    for point in &points {
+        let expected = if point.id == "x.y.pool" { Verdict::Unmeasured } else { Verdict::Match };
+        assert_eq!(point.verdict, expected, "{point:?}");
     }
-    let more = &finding.rows[0];
-    assert!(more.why.contains("over"), "{more:?}");
+    assert!(points[0].why.contains("over"), "{:?}", points[0]);
 }
 
 #[test]
 fn runs_are_dots_by_what_they_cost_beyond_the_base() {
-    let charts = finding().charts();
+    let charts = run(&[claim(CLAIM).unwrap()], &effort(1)).unwrap().remove(0).charts;
     let [Chart::Points(points), Chart::Tail(cdf), Chart::Bars(bars)] = &charts[..] else { panic!("{charts:?}") };
     let dot = |name: &str| points.dots.iter().find(|dot| dot.name == name).unwrap();
     assert_eq!(dot("clean").x, Some(0.0));
@@ -186,15 +194,41 @@ fn runs_are_dots_by_what_they_cost_beyond_the_base() {
 }
 
 #[test]
-fn mistakes_in_a_study_are_named() {
-    for (from, to, said) in [
+fn mistakes_in_a_claim_are_named() {
+    for (from, to, expected) in [
         ("minus = \"clean\"", "minus = \"cleen\"", "no run is called cleen"),
         ("base = \"clean\"", "base = \"cleen\"", "no run is called cleen"),
         ("base = \"clean\"", "", "By cost: expected base"),
+        ("of = \"lossy\"", "", "more: expected of"),
+        ("quick = { seeds = 2 }", "", "expected quick.seeds"),
+        ("scenario = \"s.toml\"", "scenario = \"t.toml\"", "y.toml: no file x/t.toml"),
         ("measure = \"wire\"", "measure = \"wires\"", "wires: expected"),
         ("kind = \"points\"", "kind = \"dots\"", "dots"),
     ] {
-        let error = Study::parse("y.toml", &STUDY.replacen(from, to, 1)).unwrap_err().to_string();
-        assert!(error.contains("y.toml") && error.contains(said), "{from}: {error}");
+        let error = claim(CLAIM.replacen(from, to, 1).leak()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{from}: {error}");
     }
+}
+
+#[test]
+fn every_run_of_every_paper_can_be_set_up() {
+    for paper in PAPERS {
+        for claim in files::claims(&files::of_paper(paper.name)).unwrap() {
+            for scale in [Scale::Quick, Scale::Full] {
+                let tasks = tasks(&claim, 0, scale, 1).map(|tasks| tasks.len());
+                assert!(tasks.is_ok(), "{}: {tasks:?}", claim.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_claim_gives_the_same_on_any_number_of_jobs() {
+    let mut claims = files::claims(&files::of_paper("linkguardian")).unwrap();
+    claims.retain(|claim| claim.id == "lg.fig10.rdma");
+    claims[0].quick.set = vec!["traffic.size=143".into(), "traffic.count=12000".into()];
+    let points = [1, 2].map(|jobs| run(&claims, &effort(jobs)).unwrap().remove(0).points);
+    assert_eq!(points[0], points[1]);
+    let gain = points[0].iter().find(|point| point.id.ends_with("gain.p99.95")).unwrap();
+    assert_eq!(gain.verdict, Verdict::Match, "{gain:?}");
 }

@@ -1,16 +1,16 @@
-//! A study's charts, from what its runs came to.
+//! The charts of a claim about a network.
 
-use super::gather::{Gathered, Moment};
-use super::{ChartKind, ChartSpec, Finding};
-use crate::experiment::Said;
+use super::Runs;
+use super::totals::{Moment, NetworkRun};
+use crate::claim::{ChartKind, ChartSpec, Point};
 use chart::{
     Axis, Bar, BarsChart, Chart, Dot, Group, Line, Panel, PointsChart, SeriesChart, Shares, TailChart, tail_points,
     time_us,
 };
 
-impl Finding {
-    pub fn charts(&self) -> Vec<Chart> {
-        self.study.chart.iter().map(|spec| self.chart(spec)).collect()
+impl Runs<'_> {
+    pub(super) fn charts(&self) -> Vec<Chart> {
+        self.claim.chart.iter().map(|spec| self.chart(spec)).collect()
     }
 
     fn chart(&self, spec: &ChartSpec) -> Chart {
@@ -24,13 +24,13 @@ impl Finding {
     }
 
     /// The runs that a chart shows, as far as they were finished.
-    fn shown<'a>(&'a self, spec: &'a ChartSpec) -> impl Iterator<Item = (&'a str, &'a Gathered)> {
-        let all = self.gathered.iter().filter(|(name, _)| spec.runs.is_empty() || spec.runs.contains(name));
-        all.map(|(name, gathered)| (name.as_str(), gathered))
+    fn shown<'a>(&'a self, spec: &'a ChartSpec) -> impl Iterator<Item = (&'a str, &'a NetworkRun)> {
+        let all = self.runs.iter().filter(|(name, _)| spec.runs.is_empty() || spec.runs.contains(name));
+        all.map(|(name, run)| (name.as_str(), run))
     }
 
     fn tail(&self, spec: &ChartSpec, shares: Shares) -> TailChart {
-        let line = |(name, run): (&str, &Gathered)| Line::new(name, tail_points(&run.fct, spec.from));
+        let line = |(name, run): (&str, &NetworkRun)| Line::new(name, tail_points(&run.fct, spec.from));
         TailChart {
             title: spec.title.clone(),
             caption: String::new(),
@@ -48,7 +48,7 @@ impl Finding {
     fn series(&self, spec: &ChartSpec) -> SeriesChart {
         let mut runs = self.shown(spec);
         let first = runs.next();
-        let over_time = |run: &Gathered, what: fn(&Moment) -> f64| {
+        let over_time = |run: &NetworkRun, what: fn(&Moment) -> f64| {
             run.moments.iter().map(|moment| (moment.seconds, what(moment))).collect::<Vec<_>>()
         };
         let mut panels = Vec::new();
@@ -80,7 +80,7 @@ impl Finding {
         for (run, _) in self.shown(spec) {
             let (name, group) = run.rsplit_once(", ").unwrap_or((run, ""));
             let ours = self.take(run, &spec.measure).ok().flatten().map(|measured| measured.value);
-            let bar = Bar { name: name.to_owned(), ours, paper: self.said(run, &spec.measure) };
+            let bar = Bar { name: name.to_owned(), ours, paper: self.papers(run, &spec.measure) };
             match groups.iter_mut().find(|known| known.name == group) {
                 Some(known) => known.bars.push(bar),
                 None => groups.push(Group { name: group.to_owned(), bars: vec![bar] }),
@@ -99,7 +99,7 @@ impl Finding {
         let value = |run: &str, measure: &str| self.take(run, measure).ok().flatten().map(|measured| measured.value);
         let wire = value(base, "wire").filter(|wire| *wire > 0.0);
         let cost = |run: &str| Some((value(run, "wire")? / wire? - 1.0) * 100.0);
-        let dot = |(run, _): (&str, &Gathered)| Dot { name: run.to_owned(), x: cost(run), y: value(run, measure) };
+        let dot = |(run, _): (&str, &NetworkRun)| Dot { name: run.to_owned(), x: cost(run), y: value(run, measure) };
         let y = Axis::log(unit);
         PointsChart {
             title: spec.title.clone(),
@@ -111,14 +111,11 @@ impl Finding {
     }
 
     /// The paper's number for a measure of a run, if a point has it.
-    fn said(&self, run: &str, measure: &str) -> Option<f64> {
-        let is_it = |point: &&super::PointSpec| {
+    fn papers(&self, run: &str, measure: &str) -> Option<f64> {
+        let is_it = |point: &&Point| {
             let bare = point.minus.is_none() && point.over.is_none() && point.over_measure.is_none();
-            bare && point.of == run && point.measure == measure
+            bare && point.of.as_deref() == Some(run) && self.claim.measure(point) == measure
         };
-        match self.study.point.iter().find(is_it)?.paper {
-            Said::Number(value) => Some(value),
-            Said::Words(_) => None,
-        }
+        self.claim.point.iter().find(is_it)?.paper.number()
     }
 }

@@ -1,0 +1,318 @@
+//! Claims of the papers, as files.
+//!
+//! A file under `experiments/<paper>/` states one claim before anything is run: where the paper makes it, what it says,
+//! and for each point the band in which our value must lie to count as a match. `runner` says how values are had: from
+//! runs of one link, of a network or of a fleet, or from a function of ours. A row that differs stays, with the reason
+//! that the file gives.
+//!
+//! There is one schema for all of them; a key that the claim's runner does not use is an error.
+
+mod band;
+pub(crate) mod files;
+pub mod measure;
+mod result;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use band::Band;
+pub use result::{ClaimResult, Measured, PointResult, Verdict, number, table};
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Such as `lg.fig8.speed`.
+    pub id: String,
+    /// A few words for a headline.
+    pub title: String,
+    /// Section, figure or table of the paper.
+    pub paper: String,
+    /// What is claimed, in a sentence or two.
+    pub claim: String,
+    pub runner: Runner,
+    /// What it can be asked for by together with others; the runner's name if not given.
+    part: Option<String>,
+    /// Its place in the paper's report; claims without one come last, by the names of their files.
+    #[serde(default = "last")]
+    order: u32,
+    /// What a reader should know about the method.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// The measure of the points that name none.
+    pub measure: Option<String>,
+    pub point: Vec<Point>,
+    /// Network: the scenario's file, in the same folder.
+    #[serde(default)]
+    pub scenario: String,
+    #[serde(default)]
+    pub quick: Amount,
+    #[serde(default)]
+    pub full: Amount,
+    #[serde(default)]
+    pub run: Vec<RunSpec>,
+    #[serde(default)]
+    pub chart: Vec<ChartSpec>,
+    /// What the scenario's file says.
+    #[serde(skip)]
+    pub(crate) scenario_text: &'static str,
+}
+
+/// One value of a claim.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// Extends the claim's id.
+    pub id: String,
+    /// The claim's if not given, or else the point's id.
+    measure: Option<String>,
+    #[serde(default)]
+    pub kind: PointKind,
+    pub paper: PaperValue,
+    /// Where ours must lie to count as the same. Without one the value is shown, not judged.
+    pub band: Option<Band>,
+    /// Why ours differs, or may.
+    #[serde(default)]
+    pub why: String,
+    /// Link: what is simulated. Without rate and mode there is no run.
+    pub rate: Option<String>,
+    pub loss: Option<String>,
+    pub mode: Option<String>,
+    /// Fleet: the share of its paths that every ToR keeps.
+    pub constraint: Option<f64>,
+    /// Network: the run that it is taken from.
+    pub of: Option<String>,
+    /// The run whose value is subtracted.
+    pub minus: Option<String>,
+    /// The run that it is divided by, and which measure of it; the same run or the same measure if only one is given.
+    pub over: Option<String>,
+    pub over_measure: Option<String>,
+}
+
+/// Where the values of a claim come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Runner {
+    Link,
+    Network,
+    Fleet,
+    Computed,
+}
+
+/// What a match says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PointKind {
+    /// The paper is right about something that could have come out otherwise.
+    #[default]
+    Claim,
+    /// The paper's formula was evaluated again.
+    Arithmetic,
+    /// Simulation and our model agree, whatever the paper says: the band is the model's.
+    ModelCheck,
+    /// A parameter was chosen so that it matches.
+    Calibrated,
+}
+
+/// How much is simulated of a network.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Amount {
+    /// Each run is made with this many seeds, and their flows are pooled; samples are the first seed's.
+    pub seeds: u64,
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+/// A run of a network's scenario, and what it sets differently.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    pub name: String,
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChartSpec {
+    pub title: String,
+    pub kind: ChartKind,
+    /// Which runs it shows, in this order; all if not given.
+    #[serde(default)]
+    pub runs: Vec<String>,
+    /// Of a tail: the lowest share shown.
+    #[serde(default)]
+    pub from: f64,
+    /// Of bars and points: what is measured, and its unit. Points show the 99.9th percentile of flow completion times
+    /// if it is not given.
+    #[serde(default)]
+    pub measure: String,
+    #[serde(default)]
+    pub unit: String,
+    /// Of bars: values on a logarithmic axis.
+    #[serde(default)]
+    pub log: bool,
+    /// Of points: the run that all others are compared with in what they take on the wire.
+    pub base: Option<String>,
+    /// Of a series: events, as fractions of the run, with their names.
+    #[serde(default)]
+    pub marks: Vec<(f64, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChartKind {
+    /// Flow completion times, the highest of them.
+    Tail,
+    /// Flow completion times, all of them, with shares evenly spaced.
+    Cdf,
+    /// Throughput, queue and buffers over time.
+    Series,
+    /// One measure of each run.
+    Bars,
+    /// One measure of each run by what the run costs: bytes on the wire beyond those of another run.
+    Points,
+}
+
+/// How much stands behind each value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// A few minutes on two cores for everything.
+    Quick,
+    /// The papers' numbers of trials; of what is rare, enough to count. Hours.
+    Full,
+}
+
+/// A value in a paper: a number, or only words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PaperValue {
+    Number(f64),
+    Words(String),
+}
+
+/// What is wrong with a claim's file, or why it could not be run.
+#[derive(Clone, Debug)]
+pub struct ClaimError(String);
+
+fn last() -> u32 {
+    u32::MAX
+}
+
+impl Claim {
+    /// `name` is the file's, for the message.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ClaimError> {
+        let wrong = |error: &dyn fmt::Display| ClaimError::new(format_args!("{name}: {error}"));
+        let claim: Self = toml::from_str(text).map_err(|error| wrong(&error))?;
+        claim.check().map_err(|error| wrong(&error))?;
+        Ok(claim)
+    }
+
+    /// What it can be asked for by together with others, such as `net`.
+    pub fn part(&self) -> &str {
+        self.part.as_deref().unwrap_or(match self.runner {
+            Runner::Link => "link",
+            Runner::Network => "net",
+            Runner::Fleet => "fleet",
+            Runner::Computed => "computed",
+        })
+    }
+
+    pub fn measure<'a>(&'a self, point: &'a Point) -> &'a str {
+        point.measure.as_ref().or(self.measure.as_ref()).unwrap_or(&point.id)
+    }
+
+    pub fn amount(&self, scale: Scale) -> &Amount {
+        match scale {
+            Scale::Quick => &self.quick,
+            Scale::Full => &self.full,
+        }
+    }
+
+    /// Keys of other runners, and claims that could not match if the paper were right.
+    fn check(&self) -> Result<(), ClaimError> {
+        let keys = [("scenario", !self.scenario.is_empty()), ("run", !self.run.is_empty())];
+        self.only(Runner::Network, &keys)?;
+        self.only(Runner::Network, &[("chart", !self.chart.is_empty()), ("quick or full", self.quick.seeds > 0)])?;
+        for point in &self.point {
+            let of_link = [("rate", &point.rate), ("loss", &point.loss), ("mode", &point.mode)];
+            let of_network = [
+                ("of", &point.of),
+                ("minus", &point.minus),
+                ("over", &point.over),
+                ("over_measure", &point.over_measure),
+            ];
+            self.only(Runner::Link, &of_link.map(|(key, value)| (key, value.is_some())))?;
+            self.only(Runner::Network, &of_network.map(|(key, value)| (key, value.is_some())))?;
+            self.only(Runner::Fleet, &[("constraint", point.constraint.is_some())])?;
+            point.check()?;
+        }
+        Ok(())
+    }
+
+    fn only(&self, runner: Runner, keys: &[(&str, bool)]) -> Result<(), ClaimError> {
+        match keys.iter().find(|(_, given)| *given && self.runner != runner) {
+            Some((key, _)) => Err(ClaimError::new(format_args!("{key} is a key of runner {runner:?}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Point {
+    fn check(&self) -> Result<(), ClaimError> {
+        match (self.kind, &self.paper, self.band) {
+            (PointKind::Claim, PaperValue::Number(paper), Some(band)) if !band.contains(*paper) => {
+                let point = &self.id;
+                Err(ClaimError::new(format_args!(
+                    "{point}: band {band} excludes the paper's {paper}: expected another kind than claim"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ClaimError {
+    pub fn new(what: impl fmt::Display) -> Self {
+        Self(what.to_string())
+    }
+}
+
+impl fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ClaimError {}
+
+impl PaperValue {
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(value) => Some(*value),
+            Self::Words(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for PaperValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(value) => f.pad(&number(*value)),
+            Self::Words(words) => f.pad(words),
+        }
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! How the values of claims are had: [`link`], [`network`] and [`fleet`] make runs and measure them, [`computed`] asks a
+//! function of the paper's module.
+//!
+//! A runner checks what only it knows of a claim when files are read, and runs claims together, so that they share runs.
+
+pub mod computed;
+mod fleet;
+mod link;
+pub mod network;
+
+use std::fmt;
+
+use sim::link::Watch;
+
+pub use computed::{Computations, Compute, Computed};
+
+use crate::claim::{Claim, ClaimError, ClaimResult, Runner, Scale};
+
+/// How claims are run.
+#[derive(Clone, Copy)]
+pub struct Effort<'a> {
+    pub scale: Scale,
+    /// Runs at the same time; no result depends on it.
+    pub jobs: usize,
+    pub seed: u64,
+    pub watch: &'a (dyn Watch + Sync),
+}
+
+/// What is wrong with a claim, before anything runs.
+pub(crate) fn check(claim: &Claim, computations: Computations) -> Result<(), ClaimError> {
+    let checked = match claim.runner {
+        Runner::Link => link::check(claim),
+        Runner::Network => network::check(claim),
+        Runner::Fleet => fleet::check(claim),
+        Runner::Computed => computed::check(claim, computations),
+    };
+    checked.map_err(|error| ClaimError::new(format_args!("{}: {error}", claim.id)))
+}
+
+/// Runs claims; consecutive claims of the same runner run together. What the watch ended early is missing.
+pub(crate) fn run(
+    claims: &[Claim],
+    computations: Computations,
+    effort: &Effort<'_>,
+) -> Result<Vec<ClaimResult>, ClaimError> {
+    let mut results = Vec::new();
+    for together in claims.chunk_by(|one, next| one.runner == next.runner) {
+        results.extend(match together[0].runner {
+            Runner::Link => link::run(together, effort)?,
+            Runner::Network => network::run(together, effort)?,
+            Runner::Fleet => fleet::run(together, effort)?,
+            Runner::Computed => computed::run(together, computations, effort)?,
+        });
+    }
+    Ok(results)
+}
+
+impl fmt::Debug for Effort<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scale, jobs, seed, watch: _ } = self;
+        f.debug_struct("Effort").field("scale", scale).field("jobs", jobs).field("seed", seed).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::measure::markdown;
+
+    #[test]
+    fn the_documentation_lists_every_measure() {
+        let docs = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reproduce.md"));
+        let docs = format!("{docs}\n");
+        let tables = [markdown(link::MEASURES), markdown(network::MEASURES), markdown(fleet::MEASURES)];
+        for table in tables {
+            assert!(
+                docs.contains(&format!("| --- | --- | --- |\n{table}\n")),
+                "docs/reproduce.md should have\n{table}"
+            );
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Claims whose values a function of ours computes: closed forms, accounts of memory, counts held against a model.
+//!
+//! The file still says, before anything runs, what is claimed and within which band each value must lie; the function
+//! only gives values by name.
+
+use super::Effort;
+use crate::claim::{Claim, ClaimError, ClaimResult, Measured, Point};
+use crate::stopwatch::Stopwatch;
+use chart::Chart;
+
+/// What a function computed for a claim.
+#[derive(Clone, Debug, Default)]
+pub struct Computed {
+    /// By name; `None` if this scale has too little of it.
+    pub values: Vec<(String, Option<Measured>)>,
+    pub charts: Vec<Chart>,
+    /// In addition to those of the file.
+    pub notes: Vec<String>,
+}
+
+/// `None` if the watch ended it early.
+pub type ComputeResult<T> = Result<Option<T>, ClaimError>;
+
+/// The function of a claim, or of several that share their runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Compute {
+    One(fn(&Effort<'_>) -> ComputeResult<Computed>),
+    /// Takes the ids that are wanted, and computes as many results in their order.
+    Several(fn(&Effort<'_>, &[&str]) -> ComputeResult<Vec<Computed>>),
+}
+
+/// A paper's functions, by the ids of the claims that they compute.
+pub type Computations = &'static [(&'static [&'static str], Compute)];
+
+impl Computed {
+    pub fn value(&mut self, name: impl Into<String>, measured: Measured) {
+        self.values.push((name.into(), Some(measured)));
+    }
+
+    fn find(&self, name: &str) -> Result<Option<Measured>, ClaimError> {
+        let known = || self.values.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let unknown = || ClaimError::new(format_args!("no measure {name}: expected one of {}", known()));
+        self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()).ok_or_else(unknown)
+    }
+}
+
+fn position(computations: Computations, claim: &Claim) -> Option<usize> {
+    computations.iter().position(|(ids, _)| ids.contains(&claim.id.as_str()))
+}
+
+pub fn check(claim: &Claim, computations: Computations) -> Result<(), ClaimError> {
+    position(computations, claim).map(|_| ()).ok_or_else(|| ClaimError::new("no function computes it"))
+}
+
+pub fn run(claims: &[Claim], computations: Computations, effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
+    let mut results = Vec::new();
+    for together in claims.chunk_by(|one, next| position(computations, one) == position(computations, next)) {
+        let begun = Stopwatch::start();
+        let computed = match position(computations, &together[0]).map(|at| computations[at].1) {
+            Some(Compute::One(compute)) => compute(effort)?.map(|computed| vec![computed]),
+            Some(Compute::Several(compute)) => {
+                let ids: Vec<&str> = together.iter().map(|claim| claim.id.as_str()).collect();
+                compute(effort, &ids)?
+            }
+            None => None,
+        };
+        for (claim, computed) in together.iter().zip(computed.into_iter().flatten()) {
+            results.push(judge(claim, computed, begun.seconds())?);
+        }
+    }
+    Ok(results)
+}
+
+fn judge(claim: &Claim, computed: Computed, seconds: f64) -> Result<ClaimResult, ClaimError> {
+    let value = |point| {
+        let value = computed.find(claim.measure(point));
+        value.map(|value| (point, value)).map_err(|error| ClaimError::new(format_args!("{}: {error}", claim.id)))
+    };
+    let values = claim.point.iter().map(value).collect::<Result<Vec<(&Point, _)>, _>>()?;
+    let mut result = ClaimResult::judge(claim, &values, seconds);
+    result.charts = computed.charts;
+    result.notes.extend(computed.notes);
+    Ok(result)
+}

@@ -1,0 +1,211 @@
+//! LinkGuardian's year of corrupting links (SIGCOMM'23 §4.8, §5), run again.
+//!
+//! Every claim takes its values from the same years: at each constraint CorrOpt alone and CorrOpt with protection, on the
+//! same trace. Both decide alike at the same times, so their samples pair up.
+
+mod year;
+
+use fleet::fabric::Facebook;
+use fleet::trace::Corruption;
+use fleet::{Fabric, trace};
+use units::Moment;
+
+use super::Effort;
+use crate::claim::measure::{Measure, find};
+use crate::claim::{Claim, ClaimError, ClaimResult, Measured, Point, Scale};
+use crate::parallel;
+use crate::stopwatch::Stopwatch;
+use chart::{Axis, Chart, Line, LinesChart, Panel, SeriesChart};
+use year::{Moments, Years};
+
+/// Takes a value from the years of one constraint, of which the first was looked at closely.
+type Take = fn(&Years, &[&Years]) -> Option<Measured>;
+
+pub const MEASURES: &[Measure<Take>] = &[
+    Measure::new("orders", "orders of magnitude", "by which protection lowers the mean penalty", |first, _| {
+        Some(Measured::exact(first.orders(), first.events()).with_note(first.penalties()))
+    }),
+    Measure::new(
+        "orders_authors",
+        "orders of magnitude",
+        "the same with the points that the authors measured",
+        |first, _| Some(Measured::exact(first.orders_authors()?, first.events())),
+    ),
+    Measure::new("least_share", "1", "least share of its paths that a ToR keeps", |first, _| {
+        Some(Measured::exact(first.plain.least_share, first.events()))
+    }),
+    Measure::new("no_gain", "1", "share of events with nothing to gain", |first, _| {
+        Some(Measured::exact(1.0 - first.gain_share(), first.events()).with_note(first.gain_by_time()))
+    }),
+    Measure::new("gain", "1", "share of events with something to gain", |first, _| {
+        Some(Measured::exact(first.gain_share(), first.events()))
+    }),
+    Measure::new("cost_p99", "1", "decrease of the least capacity of a pod, 99th percentile", |first, _| {
+        let most = format!("at most {:.2e}", first.cost(1.0));
+        Some(Measured::exact(first.cost(0.99), first.events()).with_note(most))
+    }),
+    Measure::new("per_pipe", "links", "most protected links in a pipe, median of the years", |_, years| {
+        let mut most: Vec<u32> = years.iter().map(|years| years.guarded.protected_per_pipe_max).collect();
+        most.sort_unstable();
+        let note = most.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let median = f64::from(*most.get(most.len() / 2)?);
+        Some(Measured::exact(median, most.len() as u64).with_note(format!("years had {note}")))
+    }),
+];
+
+pub fn check(claim: &Claim) -> Result<(), ClaimError> {
+    claim.point.iter().try_for_each(|point| constraint(point).and(find(MEASURES, claim.measure(point)).map(|_| ())))
+}
+
+fn constraint(point: &Point) -> Result<f64, ClaimError> {
+    point.constraint.ok_or_else(|| ClaimError::new(format_args!("{}: expected constraint", point.id)))
+}
+
+/// Nothing, if the watch ended a run early.
+pub fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
+    let begun = Stopwatch::start();
+    let Some(years) = years(claims, effort)? else { return Ok(Vec::new()) };
+    let seconds = begun.seconds() / claims.len() as f64;
+    claims.iter().map(|claim| judge(claim, &years, seconds)).collect()
+}
+
+/// The paper's size, and for how long.
+const PODS: u32 = 261;
+const DAYS: f64 = 365.0;
+
+/// Seeds of which the rare is taken; charts and shares are those of the first.
+fn seeds(scale: Scale, first: u64) -> Vec<u64> {
+    let more = match scale {
+        Scale::Quick => 2,
+        Scale::Full => 20,
+    };
+    (0..=more).map(|i| first.wrapping_add(i)).collect()
+}
+
+/// Every year that the claims ask for; `None` if the watch ended one early.
+fn years(claims: &[Claim], effort: &Effort<'_>) -> Result<Option<Vec<Years>>, ClaimError> {
+    let Effort { scale, jobs, seed, watch } = *effort;
+    let until = Moment::from_hours(24.0 * DAYS);
+    let fabric = Fabric::facebook(&Facebook::pods(PODS)).map_err(ClaimError::new)?;
+    let points = claims.iter().flat_map(|claim| &claim.point);
+    let mut constraints = points.map(constraint).collect::<Result<Vec<f64>, _>>()?;
+    constraints.sort_by(f64::total_cmp);
+    constraints.dedup();
+    let runs: Vec<(f64, u64)> =
+        constraints.iter().flat_map(|share| seeds(scale, seed).into_iter().map(|seed| (*share, seed))).collect();
+    watch.expect_runs(runs.len());
+    let years = parallel::map(&runs, jobs, |&(share, of)| {
+        let trace: Vec<Corruption> = trace::Model::default().generate(&fabric, until, of).map_err(ClaimError::new)?;
+        let years = Years::run(&fabric, &trace, until, share, of == seed, watch);
+        watch.run_done();
+        Ok(years)
+    });
+    Ok(years.into_iter().collect::<Result<Vec<_>, ClaimError>>()?.into_iter().collect())
+}
+
+fn judge(claim: &Claim, years: &[Years], seconds: f64) -> Result<ClaimResult, ClaimError> {
+    let value = |point| {
+        let share = constraint(point)?;
+        let of: Vec<&Years> = years.iter().filter(|years| years.share == share).collect();
+        let take = find(MEASURES, claim.measure(point))?.take;
+        Ok((point, of.first().and_then(|first| take(first, &of))))
+    };
+    let values = claim.point.iter().map(value).collect::<Result<Vec<(&Point, _)>, ClaimError>>()?;
+    let measures = |name: &str| claim.point.iter().any(|point| claim.measure(point) == name);
+    let mut result = ClaimResult::judge(claim, &values, seconds);
+    if measures("orders") {
+        result.charts.extend(over_time(years));
+    }
+    if measures("no_gain") {
+        result.charts.extend([gains(years), costs(years)]);
+    }
+    Ok(result)
+}
+
+fn looked_at(years: &[Years]) -> impl Iterator<Item = &Years> {
+    years.iter().filter(|years| !years.samples.is_empty())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// The week that the paper's figure shows, and the year, for each constraint.
+fn over_time(years: &[Years]) -> Vec<Chart> {
+    const WEEK: (f64, f64) = (245.5, 252.5);
+    const A_DAY: usize = 4;
+    let week = looked_at(years).map(|years| series(years, "a week of the year", WEEK, usize::MAX));
+    let year = looked_at(years).map(|years| series(years, "the whole year", (0.0, DAYS), A_DAY * DAYS as usize));
+    week.chain(year).collect()
+}
+
+fn series(years: &Years, what: &str, days: (f64, f64), points: usize) -> Chart {
+    let moments = years.between(days, points);
+    let line = |name: &str, value: fn(&Moments) -> f64| {
+        Line::new(name, moments.iter().map(|moment| (moment.day - days.0, value(moment))).collect())
+    };
+    let both = |[plain, guarded]: [fn(&Moments) -> f64; 2]| {
+        vec![line("CorrOpt", plain), line("CorrOpt with protection", guarded)]
+    };
+    let share = 100.0 * years.share;
+    Chart::Series(SeriesChart {
+        title: format!("{}: {what}", percent(years.share)),
+        caption: format!("Every ToR keeps {} of its paths; both policies decide alike.", percent(years.share)),
+        time: Axis::linear("days").within(0.0, days.1 - days.0),
+        panels: vec![
+            Panel { y: Axis::log("total penalty"), lines: both([|m| m.penalty.0, |m| m.penalty.1]) },
+            Panel {
+                y: Axis::linear("least paths per ToR, %").within(share, 100.0),
+                lines: vec![line("CorrOpt", |m| 100.0 * m.least_share)],
+            },
+            Panel {
+                y: Axis::linear("least capacity per pod, %").within(lowest_capacity(&moments), 100.0),
+                lines: both([|m| 100.0 * m.capacity.0, |m| 100.0 * m.capacity.1]),
+            },
+        ],
+        events: Vec::new(),
+    })
+}
+
+/// The whole percent below all of them.
+fn lowest_capacity(moments: &[Moments]) -> f64 {
+    moments.iter().map(|moment| (100.0 * moment.capacity.1).floor()).fold(99.0, f64::min)
+}
+
+fn gains(years: &[Years]) -> Chart {
+    let lines = looked_at(years).map(|years| Line::new(percent(years.share), years.gains()));
+    Chart::Lines(LinesChart {
+        title: "Gain in total penalty".into(),
+        caption: "Share of events with at most this gain.".into(),
+        x: Axis::log("CorrOpt's penalty by that with protection"),
+        y: Axis::linear("share of events"),
+        lines: lines.collect(),
+    })
+}
+
+fn costs(years: &[Years]) -> Chart {
+    let lines = looked_at(years).map(|years| Line::new(percent(years.share), years.costs()));
+    Chart::Lines(LinesChart {
+        title: "Decrease of the least capacity of a pod".into(),
+        caption: "Share of events with at most this decrease.".into(),
+        x: Axis::linear("decrease, % of a pod's capacity"),
+        y: Axis::linear("share of events"),
+        lines: lines.collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_measure_can_be_taken_from_a_year() {
+        let fabric = Fabric::facebook(&Facebook::pods(2)).unwrap();
+        let until = Moment::from_hours(24.0 * 60.0);
+        let trace = trace::Model::default().generate(&fabric, until, 1).unwrap();
+        let years = Years::run(&fabric, &trace, until, 0.5, true, &sim::link::Unwatched).unwrap();
+        for measure in MEASURES {
+            assert!((measure.take)(&years, &[&years]).is_some(), "{}", measure.name);
+        }
+    }
+}

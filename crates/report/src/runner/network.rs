@@ -1,0 +1,170 @@
+//! Claims about networks: a scenario, the runs to make of it, and measures of them.
+//!
+//! The claim's file names a scenario file beside it (which `hitless sim run` takes as well), a list of runs, each with what
+//! it sets differently, and points: a measure of one run, or of one run over another. How much stands behind a value
+//! depends on the scale.
+
+mod charts;
+mod measures;
+mod totals;
+
+use std::iter::once;
+
+use sim::scenario::{Point as ScenarioPoint, Scenario};
+
+pub use measures::MEASURES;
+pub use totals::{Basis, Moment, NetworkRun, RunCounts, Traffic};
+
+use super::Effort;
+use crate::claim::{ChartKind, Claim, ClaimError, ClaimResult, Measured, Point, Scale, number};
+use crate::parallel;
+use crate::stopwatch::Stopwatch;
+
+/// A claim with the runs made for it.
+#[derive(Debug)]
+struct Runs<'a> {
+    claim: &'a Claim,
+    /// By name, in the order of the claim; runs that were not finished are missing.
+    runs: Vec<(String, NetworkRun)>,
+    /// What the runs took, one after the other.
+    seconds: f64,
+}
+
+/// One simulation.
+struct Task {
+    claim: usize,
+    run: usize,
+    point: ScenarioPoint,
+    seed: u64,
+}
+
+/// Whether every run of it can be made and every measure taken.
+pub fn check(claim: &Claim) -> Result<(), ClaimError> {
+    if let Some(point) = claim.point.iter().find(|point| point.of.is_none()) {
+        return Err(ClaimError::new(format_args!("{}: expected of, the name of a run", point.id)));
+    }
+    let known = |run: &String| claim.run.iter().any(|spec| spec.name == *run);
+    let asked = claim.point.iter().flat_map(|point| point.of.iter().chain(&point.minus).chain(&point.over));
+    let charted = claim.chart.iter().flat_map(|chart| chart.runs.iter().chain(&chart.base));
+    if let Some(run) = asked.chain(charted).find(|run| !known(run)) {
+        return Err(ClaimError::new(format_args!("no run is called {run}")));
+    }
+    if let Some(chart) = claim.chart.iter().find(|chart| chart.kind == ChartKind::Points && chart.base.is_none()) {
+        return Err(ClaimError::new(format_args!("chart {}: expected base, the name of a run", chart.title)));
+    }
+    let taken = |point| once(claim.measure(point)).chain(point.over_measure.as_deref());
+    let drawn = claim.chart.iter().map(|chart| chart.measure.as_str()).filter(|measure| !measure.is_empty());
+    for measure in claim.point.iter().flat_map(taken).chain(drawn) {
+        let _taker = measures::parse(measure)?;
+    }
+    for scale in [Scale::Quick, Scale::Full] {
+        if claim.amount(scale).seeds == 0 {
+            return Err(ClaimError::new(format_args!("expected {scale}.seeds, at least one")));
+        }
+    }
+    Ok(())
+}
+
+/// Everything to simulate for a claim, in order.
+fn tasks(claim: &Claim, at: usize, scale: Scale, seed: u64) -> Result<Vec<Task>, ClaimError> {
+    let mut tasks = Vec::new();
+    for (run, spec) in claim.run.iter().enumerate() {
+        let amount = claim.amount(scale);
+        let sets = [amount.set.as_slice(), spec.set.as_slice()].concat();
+        let scenario = Scenario::parse(&claim.scenario, claim.scenario_text, &sets).map_err(ClaimError::new)?;
+        let [point] = &scenario.points[..] else {
+            return Err(ClaimError::new(format_args!("{}: {} is a sweep", claim.id, spec.name)));
+        };
+        let task = |n| Task { claim: at, run, point: point.clone(), seed: seed.wrapping_mul(1_000) + n };
+        tasks.extend((0..amount.seeds).map(task));
+    }
+    Ok(tasks)
+}
+
+/// Makes all runs of some claims. The result is the same for any number of jobs. Points that need a run that the watch
+/// ended early are unmeasured.
+pub fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
+    made(claims, effort)?.iter().map(Runs::judge).collect()
+}
+
+fn made<'a>(claims: &'a [Claim], effort: &Effort<'_>) -> Result<Vec<Runs<'a>>, ClaimError> {
+    let Effort { scale, jobs, seed, watch } = *effort;
+    let mut all_tasks = Vec::new();
+    for (at, claim) in claims.iter().enumerate() {
+        all_tasks.extend(tasks(claim, at, scale, seed)?);
+    }
+    watch.expect_runs(all_tasks.len());
+    let results = parallel::map(&all_tasks, jobs, |task| {
+        let begun = Stopwatch::start();
+        let setup = task.point.setup(task.seed);
+        let basis = Basis::of(&setup);
+        let outcome = sim::net::run(setup, watch);
+        watch.run_done();
+        outcome.map(|outcome| (NetworkRun::new(&outcome, &basis), begun.seconds()))
+    });
+    let mut made: Vec<Runs<'_>> = claims.iter().map(|claim| Runs { claim, runs: Vec::new(), seconds: 0.0 }).collect();
+    for (task, result) in all_tasks.iter().zip(results) {
+        let (run, seconds) = result.map_err(ClaimError::new)?;
+        made[task.claim].add(task.run, run, seconds);
+    }
+    made.iter_mut().flat_map(|runs| &mut runs.runs).for_each(|(_, run)| run.sort());
+    Ok(made)
+}
+
+impl Runs<'_> {
+    fn add(&mut self, run: usize, outcome: NetworkRun, seconds: f64) {
+        self.seconds += seconds;
+        if outcome.interrupted {
+            return;
+        }
+        let name = &self.claim.run[run].name;
+        match self.runs.last_mut() {
+            Some((last, pooled)) if last == name => pooled.pool(outcome),
+            _ => self.runs.push((name.clone(), outcome)),
+        }
+    }
+
+    fn run(&self, name: &str) -> Option<&NetworkRun> {
+        self.runs.iter().find(|(run, _)| run == name).map(|(_, run)| run)
+    }
+
+    /// `None` if the run was not finished, or has too little of what the measure takes.
+    fn take(&self, run: &str, measure: &str) -> Result<Option<Measured>, ClaimError> {
+        let take = measures::parse(measure)?;
+        Ok(self.run(run).and_then(take))
+    }
+
+    fn judge(&self) -> Result<ClaimResult, ClaimError> {
+        let value = |point| Ok((point, self.value(point)?));
+        let values = self.claim.point.iter().map(value).collect::<Result<Vec<_>, ClaimError>>()?;
+        Ok(ClaimResult { charts: self.charts(), ..ClaimResult::judge(self.claim, &values, self.seconds) })
+    }
+
+    fn value(&self, point: &Point) -> Result<Option<Measured>, ClaimError> {
+        let (of, measure) = (point.of.as_deref().unwrap_or_default(), self.claim.measure(point));
+        let Some(mut measured) = self.take(of, measure)? else { return Ok(None) };
+        if let Some(run) = &point.minus {
+            let Some(minus) = self.take(run, measure)? else { return Ok(None) };
+            measured = difference(&measured, &minus);
+        }
+        if point.over.is_none() && point.over_measure.is_none() {
+            return Ok(Some(measured));
+        }
+        let over = self.take(point.over.as_deref().unwrap_or(of), point.over_measure.as_deref().unwrap_or(measure))?;
+        Ok(over.and_then(|over| ratio(&measured, &over)))
+    }
+}
+
+fn difference(of: &Measured, minus: &Measured) -> Measured {
+    let note = format!("{} minus {}", number(of.value), number(minus.value));
+    Measured::exact(of.value - minus.value, of.n.min(minus.n)).with_note(note)
+}
+
+/// `None` over nothing.
+fn ratio(of: &Measured, over: &Measured) -> Option<Measured> {
+    let note = format!("{} over {}", number(of.value), number(over.value));
+    (over.value != 0.0).then(|| Measured::exact(of.value / over.value, of.n.min(over.n)).with_note(note))
+}
+
+#[cfg(test)]
+mod tests;

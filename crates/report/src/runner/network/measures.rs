@@ -1,0 +1,345 @@
+//! What can be measured on a run of a network.
+//!
+//! A measure is named as in `fct.p99.9`, `goodput 0.4..0.6` or `tx.peak`. Two numbers behind a name are a window: fractions
+//! of the run's length. What is counted comes with the interval in which its mean lies.
+
+use super::totals::{Moment, NetworkRun, RunCounts};
+use crate::claim::measure::{Measure, names};
+use crate::claim::{ClaimError, Measured};
+
+/// How a measure is taken, and what may stand behind its name.
+#[derive(Clone, Copy, Debug)]
+pub enum Take {
+    /// `.mean`, `.max` or `.pNN` of sorted values.
+    Statistic(fn(&NetworkRun) -> &[f64]),
+    /// Over a window such as `0.2..0.8`, or the whole run.
+    Window(fn(&[Moment]) -> Option<Measured>),
+    Counts(fn(&RunCounts) -> Option<Measured>),
+    Run(fn(&NetworkRun) -> Option<Measured>),
+}
+
+use Take::{Counts, Run, Statistic as Values, Window as Within};
+
+pub const MEASURES: &[Measure<Take>] = &[
+    Measure::new("fct", "µs", "flow completion time", Values(|run| &run.fct)),
+    Measure::new("slowdown", "1", "flow completion time by that of the flow alone", Values(|run| &run.slowdown)),
+    Measure::new("goodput", "Gb/s", "payload received in order, of all traffic", Within(goodput)),
+    Measure::new("queue.max", "KB", "highest sample, first port watched", Within(|seen| highest(seen, |at| at.queue))),
+    Measure::new("tx.max", "KB", "the same of its send buffer", Within(|seen| highest(seen, |at| at.tx_buffer))),
+    Measure::new("rx.max", "KB", "the same of its reorder buffer", Within(|seen| highest(seen, |at| at.rx_buffer))),
+    Measure::new("retransmissions", "1/s", "segments sent again", Within(retransmissions)),
+    Measure::new("drops", "packets", "dropped at the first port watched", Within(drops)),
+    Measure::new("goodput.flows", "Gb/s", "completed payload, from first start to last finish", Run(flow_goodput)),
+    Measure::new("tx.peak", "KB", "highest level ever of a send buffer", Counts(|run| peak(run.tx_peak, run))),
+    Measure::new("rx.peak", "KB", "highest level ever of a reorder buffer", Counts(|run| peak(run.rx_peak, run))),
+    Measure::new("overflows", "frames", "that found the reorder buffer full", Counts(|run| frames(run.overflows, run))),
+    Measure::new("given_up", "frames", "not waited for any longer", Counts(|run| frames(run.given_up, run))),
+    Measure::new("touched", "1", "share of flows that noticed a loss", Counts(|run| share(run.touched, run.flows))),
+    Measure::new("timeouts", "1", "timeouts per 100,000 flows", Counts(|run| counted(run.timeouts, run.flows, 1e5))),
+    Measure::new("hit", "1", "share of flows that waited for a timer", Counts(|run| counted(run.hit, run.flows, 1.0))),
+    Measure::new("retransmitted", "packets", "sent again, per flow", Counts(|run| share(run.retransmitted, run.flows))),
+    Measure::new(
+        "out_of_order",
+        "1",
+        "share of packets placed before an earlier one",
+        Counts(|run| share(run.out_of_order, run.packets)),
+    ),
+    Measure::new("wire", "MB", "wire time on all wires, but for what only fills idle time", Run(wire)),
+    Measure::new("added", "1", "dummies and copies on their first wire, by the flows' packets", Run(added)),
+    Measure::new("copies", "1", "made by switches, per flow", Run(|run| share(run.traffic.copies, run.counts.flows))),
+    Measure::new("wrong_copies", "packets", "of another connection than the NAK's", Run(wrong_copies)),
+    Measure::new("pool.peak", "1", "share of its bits that a host took at most", Run(|run| pool(run.pool_peak, run))),
+    Measure::new(
+        "pool.refused",
+        "packets",
+        "that found no block",
+        Run(|run| pool(run.counts.pool_refused as f64, run)),
+    ),
+    Measure::new(
+        "reduced_early",
+        "1",
+        "share of reordered flows that reduced their window with data left",
+        Counts(|run| share(run.reduced_early, run.sacked)),
+    ),
+    Measure::new("most_pending", "B", "most that such a flow had left", Counts(most_pending)),
+];
+
+/// Takes a measure from a run; `None` if the run has too little of what it takes.
+pub type Taker = Box<dyn Fn(&NetworkRun) -> Option<Measured>>;
+
+pub fn parse(text: &str) -> Result<Taker, ClaimError> {
+    let take = |name: &str| MEASURES.iter().find(|measure| measure.name == name).map(|measure| measure.take);
+    let statistic = || text.split_once('.').and_then(|(name, rest)| Some((take(name)?, Statistic::parse(rest)?)));
+    let window = || text.split_once(' ').and_then(|(name, rest)| Some((take(name)?, Window::parse(rest)?)));
+    match take(text) {
+        Some(Take::Run(take)) => return Ok(Box::new(take)),
+        Some(Take::Counts(take)) => return Ok(Box::new(move |run| take(&run.counts))),
+        Some(Take::Window(take)) => return Ok(Box::new(move |run| take(Window::ALL.of(&run.moments)))),
+        Some(Take::Statistic(_)) | None => {}
+    }
+    match (window(), statistic()) {
+        (Some((Take::Window(take), window)), _) => Ok(Box::new(move |run| take(window.of(&run.moments)))),
+        (_, Some((Take::Statistic(values), statistic))) => Ok(Box::new(move |run| statistic.of(values(run)))),
+        _ => Err(unknown(text)),
+    }
+}
+
+fn unknown(text: &str) -> ClaimError {
+    let names = |wanted: fn(&Take) -> bool| names(MEASURES.iter().filter(|measure| wanted(&measure.take)));
+    ClaimError::new(format_args!(
+        "{text}: expected {} with .mean, .max or .pNN behind it; {}, which a window such as 0.2..0.8 may follow; or {}",
+        names(|take| matches!(take, Take::Statistic(_))),
+        names(|take| matches!(take, Take::Window(_))),
+        names(|take| matches!(take, Take::Counts(_) | Take::Run(_))),
+    ))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Statistic {
+    Mean,
+    Max,
+    /// The value below which this share lies.
+    Quantile(f64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    pub from: f64,
+    pub to: f64,
+}
+
+/// Fewer flows than this beyond a percentile say nothing about it.
+const FEWEST_BEYOND: f64 = 5.0;
+
+impl Statistic {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "mean" => Some(Self::Mean),
+            "max" => Some(Self::Max),
+            _ => {
+                let percent: f64 = text.strip_prefix('p')?.parse().ok()?;
+                (0.0..100.0).contains(&percent).then_some(Self::Quantile(percent / 100.0))
+            }
+        }
+    }
+
+    fn of(self, sorted: &[f64]) -> Option<Measured> {
+        let last = *sorted.last()?;
+        let value = match self {
+            Self::Mean => sorted.iter().sum::<f64>() / sorted.len() as f64,
+            Self::Max => last,
+            Self::Quantile(share) => quantile(sorted, share)?,
+        };
+        Some(Measured::exact(value, sorted.len() as u64))
+    }
+}
+
+fn share(count: u64, of: u64) -> Option<Measured> {
+    (of > 0).then(|| Measured::exact(count as f64 / of as f64, of))
+}
+
+/// So many in `per` trials, with its interval.
+fn counted(count: u64, trials: u64, per: f64) -> Option<Measured> {
+    let (low, high) = units::poisson(count);
+    let scaled = |count: f64| count * per / trials as f64;
+    (trials > 0).then(|| Measured::counted(scaled(count as f64), trials, (scaled(low), scaled(high))))
+}
+
+/// In KB.
+fn peak(bytes: u64, run: &RunCounts) -> Option<Measured> {
+    Some(Measured::exact(bytes as f64 / 1e3, run.recovered))
+}
+
+fn frames(count: u64, run: &RunCounts) -> Option<Measured> {
+    Some(Measured::exact(count as f64, run.corrupted))
+}
+
+fn pool(value: f64, run: &NetworkRun) -> Option<Measured> {
+    (run.counts.pools > 0).then(|| Measured::exact(value, run.counts.pools))
+}
+
+fn most_pending(run: &RunCounts) -> Option<Measured> {
+    (run.sacked > 0).then(|| Measured::exact(run.most_pending as f64, run.sacked))
+}
+
+/// In MB. Over that of a run with the same flows and neither loss nor protection: one, and the cost.
+fn wire(run: &NetworkRun) -> Option<Measured> {
+    Some(Measured::exact(run.traffic.wire as f64 / 1e6, run.counts.flows))
+}
+
+fn wrong_copies(run: &NetworkRun) -> Option<Measured> {
+    Some(Measured::exact(run.traffic.wrong as f64, run.traffic.copies))
+}
+
+fn flow_goodput(run: &NetworkRun) -> Option<Measured> {
+    let gigabits = run.counts.completed_bytes as f64 * 8.0 / 1e9;
+    (run.completed_seconds > 0.0).then(|| Measured::exact(gigabits / run.completed_seconds, run.fct.len() as u64))
+}
+
+/// What answers dummies (88 B each, the other way) is not in it, nor what go-back-N repeats: `wire` over that of another
+/// run has all of it. Not known where tails are repeated.
+fn added(run: &NetworkRun) -> Option<Measured> {
+    let traffic = &run.traffic;
+    let share = (traffic.dummies + traffic.copied) as f64 / traffic.data as f64;
+    (traffic.tails == 0 && traffic.data > 0).then(|| Measured::exact(share, run.counts.flows))
+}
+
+fn goodput(seen: &[Moment]) -> Option<Measured> {
+    let seconds: f64 = seen.iter().map(|moment| moment.span).sum();
+    let gigabits: f64 = seen.iter().map(|moment| moment.goodput_gbps * moment.span).sum();
+    (seconds > 0.0).then(|| Measured::exact(gigabits / seconds, seen.len() as u64))
+}
+
+/// In KB.
+fn highest(seen: &[Moment], level: fn(&Moment) -> u64) -> Option<Measured> {
+    let highest = seen.iter().map(level).max()?;
+    Some(Measured::exact(highest as f64 / 1e3, seen.len() as u64))
+}
+
+fn retransmissions(seen: &[Moment]) -> Option<Measured> {
+    let seconds: f64 = seen.iter().map(|moment| moment.span).sum();
+    let count: u64 = seen.iter().map(|moment| moment.retransmitted).sum();
+    (seconds > 0.0).then(|| Measured::exact(count as f64 / seconds, count))
+}
+
+fn drops(seen: &[Moment]) -> Option<Measured> {
+    let count: u64 = seen.iter().map(|moment| moment.dropped).sum();
+    Some(Measured::exact(count as f64, count))
+}
+
+impl Window {
+    const ALL: Self = Self { from: 0.0, to: 1.0 };
+
+    fn parse(text: &str) -> Option<Self> {
+        let (from, to) = text.split_once("..")?;
+        let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+        (0.0 <= from && from < to && to <= 1.0).then_some(Self { from, to })
+    }
+
+    /// The moments that lie in it.
+    pub fn of<'a>(&self, moments: &'a [Moment]) -> &'a [Moment] {
+        let length = moments.last().map_or(0.0, |last| last.seconds);
+        let from = moments.partition_point(|moment| moment.seconds <= self.from * length);
+        let to = moments.partition_point(|moment| moment.seconds <= self.to * length);
+        &moments[from..to]
+    }
+}
+
+/// The value below which `share` of the sorted values lie, if enough lie beyond.
+fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let beyond = sorted.len() as f64 * (1.0 - share);
+    if beyond < FEWEST_BEYOND {
+        return None;
+    }
+    sorted.get((sorted.len() as f64 * share) as usize).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Traffic;
+    use super::*;
+
+    fn counting(counts: RunCounts) -> NetworkRun {
+        NetworkRun { counts, ..NetworkRun::default() }
+    }
+
+    #[test]
+    fn measures_are_read_with_their_windows() {
+        for known in
+            ["fct.p99.9", "fct.max", "slowdown.mean", "goodput.flows", "goodput", "goodput 0.2..0.5", "rx.peak"]
+        {
+            assert!(parse(known).is_ok(), "{known}");
+        }
+        for nonsense in [
+            "fct.p100",
+            "fct.px",
+            "fct.least",
+            "fct",
+            "speed.max",
+            "slowdown",
+            "pool",
+            "goodput 0.5..0.2",
+            "goodput 1",
+            "rx.peak 0.2..0.5",
+            "speed",
+            "",
+        ] {
+            let Err(error) = parse(nonsense).map_err(|error| error.to_string()) else { panic!("{nonsense}") };
+            assert!(error.contains("expected fct or slowdown with .mean") && error.contains("most_pending"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_percentile_needs_flows_beyond_it() {
+        let run = NetworkRun { fct: (0..10_000).map(f64::from).collect(), ..NetworkRun::default() };
+        let taken = |text| parse(text).unwrap()(&run).map(|measured| measured.value);
+        assert_eq!((taken("fct.p50"), taken("fct.p99.9"), taken("fct.p99.99")), (Some(5_000.0), Some(9_990.0), None));
+    }
+
+    #[test]
+    fn a_window_counts_what_ended_in_it() {
+        let moment = |seconds| Moment { seconds, span: 1.0, goodput_gbps: seconds, ..Moment::default() };
+        let run = NetworkRun { moments: (1..=10).map(f64::from).map(moment).collect(), ..NetworkRun::default() };
+        let taken = parse("goodput 0.2..0.4").unwrap()(&run).unwrap();
+        assert_eq!((taken.value, taken.n), (3.5, 2));
+    }
+
+    fn taken(text: &str, run: &NetworkRun) -> Option<Measured> {
+        parse(text).unwrap()(run)
+    }
+
+    fn value(text: &str, run: &NetworkRun) -> Option<f64> {
+        taken(text, run).map(|measured| measured.value)
+    }
+
+    #[test]
+    fn a_flow_that_failed_is_the_slowest_and_spoils_the_mean() {
+        let mut run = NetworkRun { fct: vec![3.0, 1.0, 2.0], slowdown: vec![1.5, 1.0, 3.5], ..NetworkRun::default() };
+        run.sort();
+        assert_eq!([value("fct.mean", &run), value("fct.max", &run)], [Some(2.0), Some(3.0)]);
+        assert_eq!([value("slowdown.mean", &run), value("slowdown.max", &run)], [Some(2.0), Some(3.5)]);
+        run.fct.push(f64::INFINITY);
+        assert_eq!(value("fct.max", &run), Some(f64::INFINITY));
+        assert_eq!(value("fct.mean", &run), Some(f64::INFINITY));
+        assert_eq!(value("fct.mean", &NetworkRun::default()), None);
+    }
+
+    #[test]
+    fn timeouts_are_counted_per_100000_flows_with_their_interval() {
+        let run = counting(RunCounts { flows: 50_000, timeouts: 8, hit: 5, ..RunCounts::default() });
+        let timeouts = taken("timeouts", &run).unwrap();
+        let (low, high) = timeouts.interval.unwrap();
+        assert_eq!((timeouts.value, timeouts.n), (16.0, 50_000));
+        assert!((6.9..7.0).contains(&low) && (31.5..31.6).contains(&high), "{low} {high}");
+        let hit = taken("hit", &run).unwrap();
+        assert_eq!((hit.value, hit.n, hit.interval.is_some()), (1e-4, 50_000, true));
+        assert_eq!(taken("timeouts", &NetworkRun::default()), None);
+    }
+
+    #[test]
+    fn what_is_added_is_a_share_of_the_data() {
+        let traffic = Traffic { wire: 5_000_000, data: 1_000, dummies: 100, copied: 50, ..Traffic::default() };
+        let run = NetworkRun { traffic, ..counting(RunCounts { flows: 2, ..RunCounts::default() }) };
+        assert_eq!((value("added", &run), value("wire", &run)), (Some(0.15), Some(5.0)));
+        let repeats_tails = NetworkRun { traffic: Traffic { tails: 1, ..traffic }, ..run };
+        assert_eq!(value("added", &repeats_tails), None, "how long the tails were is not known");
+    }
+
+    #[test]
+    fn pools_and_what_they_follow_are_told_where_there_are_any() {
+        let counts = RunCounts {
+            pools: 2,
+            pool_refused: 3,
+            packets: 1_000,
+            out_of_order: 20,
+            retransmitted: 6,
+            flows: 4,
+            completed_bytes: 1_000_000_000,
+            ..RunCounts::default()
+        };
+        let run = NetworkRun { pool_peak: 0.75, completed_seconds: 2.0, ..counting(counts) };
+        let values = ["pool.peak", "pool.refused", "out_of_order", "retransmitted", "goodput.flows"];
+        assert_eq!(values.map(|name| value(name, &run)), [0.75, 3.0, 0.02, 1.5, 4.0].map(Some));
+        assert_eq!(values.map(|name| value(name, &NetworkRun::default())), [None; 5]);
+    }
+}
