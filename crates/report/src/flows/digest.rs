@@ -18,24 +18,32 @@ pub struct Digest {
     /// By link, where it is protected.
     pub(super) links: Vec<LinkDigest>,
     pub(super) simulated: Span,
-    pub(super) dropped: u64,
-    pub(super) marked: u64,
-    pub(super) corrupted: u64,
-    pub(super) pfc_pauses: u64,
+    pub(super) counts: DigestCounts,
     pub(super) repeated: Repeated,
     pub(super) pools: Option<Pools>,
     pub(super) losses: Option<Losses>,
-    pub(super) events: u64,
 }
 
-/// What switches repeated for their hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Repeated {
-    /// Copies of NAKs, and of what they asked for.
-    pub naks: u64,
-    pub naked: u64,
+units::counters! {
+    /// Over all ports.
+    DigestCounts:
+    dropped,
+    marked,
+    corrupted,
+    pfc_pauses,
+    events,
+}
+
+units::counters! {
+    /// What switches repeated for their hosts.
+    #[derive(serde::Serialize)]
+    Repeated:
+    /// Copies of NAKs.
+    naks,
+    /// Copies of what they asked for.
+    naked,
     /// Packets copied that belonged to another connection than the NAK.
-    pub wrong: u64,
+    wrong,
 }
 
 /// The bits that connections of a host share (MELO): the fullest of all hosts.
@@ -50,10 +58,7 @@ pub struct Pools {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrafficDigest {
-    pub flows: u64,
-    pub complete: u64,
-    pub failed: u64,
-    pub received: u64,
+    pub counts: FlowCounts,
     /// In microseconds.
     pub fct: Vec<f64>,
     /// By class of size.
@@ -63,20 +68,30 @@ pub(super) struct TrafficDigest {
     pub repairs: Repairs,
 }
 
-/// What losses, or what was taken for one, made the ends do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Repairs {
+units::counters! {
+    /// Flows of a traffic, and payload received in order.
+    FlowCounts:
+    flows,
+    complete,
+    failed,
+    received,
+}
+
+units::counters! {
+    /// What losses, or what was taken for one, made the ends do.
+    #[derive(serde::Serialize)]
+    Repairs:
     /// Segments or packets sent again, for whatever cause.
-    pub retransmitted: u64,
+    retransmitted,
     /// Sent to find out whether the tail was lost.
-    pub probes: u64,
-    pub timeouts: u64,
+    probes,
+    timeouts,
     /// RDMA: asked for by the receiver.
-    pub naks: u64,
+    naks,
     /// Windows reduced because of a loss.
-    pub reductions: u64,
+    reductions,
     /// Of these, such as turned out to be for nothing.
-    pub undone: u64,
+    undone,
 }
 
 #[derive(Clone, Debug)]
@@ -102,10 +117,13 @@ impl Digest {
             traffic,
             links: links(point, outcome),
             simulated: outcome.ended.since(Time::ZERO),
-            dropped: sum(|port| port.dropped),
-            marked: sum(|port| port.marked),
-            corrupted: sum(|port| port.corrupted),
-            pfc_pauses: outcome.pfc_pauses,
+            counts: DigestCounts {
+                dropped: sum(|port| port.dropped),
+                marked: sum(|port| port.marked),
+                corrupted: sum(|port| port.corrupted),
+                pfc_pauses: outcome.pfc_pauses,
+                events: outcome.events,
+            },
             repeated: Repeated {
                 naks: outcome.repeated.naks,
                 naked: outcome.repeated.naked,
@@ -113,7 +131,6 @@ impl Digest {
             },
             pools: outcome.pools.iter().map(Pools::of).reduce(Pools::with),
             losses: Losses::of(point, outcome),
-            events: outcome.events,
         }
     }
 
@@ -126,16 +143,10 @@ impl Digest {
         self.traffic.iter_mut().zip(other.traffic).for_each(|(mine, other)| mine.add(other));
         self.links.iter_mut().zip(other.links).for_each(|(mine, other)| mine.add(other));
         self.simulated += other.simulated;
-        self.dropped += other.dropped;
-        self.marked += other.marked;
-        self.corrupted += other.corrupted;
-        self.pfc_pauses += other.pfc_pauses;
-        self.repeated.naks += other.repeated.naks;
-        self.repeated.naked += other.repeated.naked;
-        self.repeated.wrong += other.repeated.wrong;
+        self.counts += other.counts;
+        self.repeated += other.repeated;
         self.pools = self.pools.into_iter().chain(other.pools).reduce(Pools::with);
         self.losses = self.losses.take().into_iter().chain(other.losses).reduce(Losses::with);
-        self.events += other.events;
     }
 }
 
@@ -157,56 +168,45 @@ impl Pools {
 
 impl TrafficDigest {
     fn count(&mut self, flow: &FlowRow) {
-        self.flows += 1;
-        self.failed += u64::from(flow.failed);
-        // A queue pair does not say how far its messages have come.
-        self.received += if flow.finish.is_some() { flow.bytes } else { flow.received };
         let (least, most) = self.sizes.unwrap_or((flow.bytes, flow.bytes));
         self.sizes = Some((least.min(flow.bytes), most.max(flow.bytes)));
-        if let (Some(fct), Some(slowdown)) = (flow.fct(), flow.slowdown()) {
-            self.complete += 1;
+        let completed = flow.fct().zip(flow.slowdown());
+        if let Some((fct, slowdown)) = completed {
             self.fct.push(fct.as_us());
             let class = CLASSES.partition_point(|from| from.get() <= flow.bytes) - 1;
             self.slowdown[class].push(slowdown as f32);
         }
+        self.counts += FlowCounts {
+            flows: 1,
+            complete: completed.is_some().into(),
+            failed: flow.failed.into(),
+            // A queue pair does not say how far its messages have come.
+            received: if flow.finish.is_some() { flow.bytes } else { flow.received },
+        };
         let tally = &flow.tally;
-        self.repairs.add(&Repairs {
+        self.repairs += Repairs {
             retransmitted: tally.retransmitted.into(),
             probes: tally.probes.into(),
             timeouts: tally.timeouts.into(),
             naks: tally.naks.into(),
             reductions: tally.reductions.into(),
             undone: tally.undone.into(),
-        });
+        };
     }
 
     fn add(&mut self, other: Self) {
-        self.flows += other.flows;
-        self.complete += other.complete;
-        self.failed += other.failed;
-        self.received += other.received;
+        self.counts += other.counts;
         self.fct.extend(other.fct);
         self.slowdown.iter_mut().zip(other.slowdown).for_each(|(mine, other)| mine.extend(other));
         self.sizes = match (self.sizes, other.sizes) {
             (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
             (mine, other) => mine.or(other),
         };
-        self.repairs.add(&other.repairs);
+        self.repairs += other.repairs;
     }
 
     pub fn sizes_vary(&self) -> bool {
         self.sizes.is_some_and(|(least, most)| least < most)
-    }
-}
-
-impl Repairs {
-    fn add(&mut self, other: &Self) {
-        self.retransmitted += other.retransmitted;
-        self.probes += other.probes;
-        self.timeouts += other.timeouts;
-        self.naks += other.naks;
-        self.reductions += other.reductions;
-        self.undone += other.undone;
     }
 }
 

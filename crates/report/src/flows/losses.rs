@@ -23,27 +23,37 @@ pub(super) struct Losses {
     accused: BTreeMap<(u32, Cause), (u64, u64)>,
 }
 
+/// Losses on a directed link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Segment {
-    /// Losses that were named, by cause.
-    pub congestion: u64,
-    pub blackhole: u64,
-    pub random: u64,
-    #[serde(rename = "loop")]
-    pub looped: u64,
-    pub unknown: u64,
-    /// Losses that were counted and could not be named.
-    pub unnamed: u64,
-    pub really: Really,
+    #[serde(flatten)]
+    pub found: MeterLosses,
+    #[serde(rename = "really")]
+    pub truth: GroundTruth,
 }
 
-/// What was lost for which reason, as only the simulator knows; what happened after the last batch included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Really {
-    pub full: u64,
-    pub corrupted: u64,
-    pub blackhole: u64,
-    pub expired: u64,
+units::counters! {
+    /// What meters found: losses that were named, by cause.
+    #[derive(Serialize)]
+    MeterLosses:
+    congestion,
+    blackhole,
+    random,
+    #[serde(rename = "loop")]
+    looped,
+    unknown,
+    /// Losses that were counted and could not be named.
+    unnamed,
+}
+
+units::counters! {
+    /// What was lost for which reason, as only the simulator knows; what happened after the last batch included.
+    #[derive(Serialize)]
+    GroundTruth:
+    full,
+    corrupted,
+    blackhole,
+    expired,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -96,13 +106,13 @@ impl Losses {
         let verdict = found.judge(point.topology(), &thresholds(config));
         let mut segments: BTreeMap<u32, Segment> = BTreeMap::new();
         for (lost, cause) in found.losses.iter().zip(&verdict.causes) {
-            *segments.entry(lost.segment).or_default().of(*cause) += 1;
+            *segments.entry(lost.segment).or_default().found.of(*cause) += 1;
         }
         for unnamed in &found.unnamed {
-            segments.entry(unnamed.segment).or_default().unnamed += unnamed.left.net.max(0) as u64;
+            segments.entry(unnamed.segment).or_default().found.unnamed += unnamed.left.net.max(0) as u64;
         }
         for (link, why, packets) in found.truth.counts() {
-            segments.entry(link).or_default().really.add(why, packets);
+            segments.entry(link).or_default().truth.count(why, packets);
         }
         let accused = verdict.accused.iter().map(|culprit| ((culprit.segment, culprit.cause), (culprit.losses, 1)));
         let Found { meters, cells, metered, late, .. } = *found;
@@ -113,7 +123,9 @@ impl Losses {
         self.metered += other.metered;
         self.late += other.late;
         for (link, segment) in other.segments {
-            self.segments.entry(link).or_default().add(&segment);
+            let mine = self.segments.entry(link).or_default();
+            mine.found += segment.found;
+            mine.truth += segment.truth;
         }
         for (what, (losses, runs)) in other.accused {
             let mine = self.accused.entry(what).or_default();
@@ -141,17 +153,17 @@ impl Losses {
             meters: self.meters,
             cells: self.cells,
             metered: self.metered,
-            named: self.segments.values().map(Segment::named).sum(),
-            unnamed: self.segments.values().map(|segment| segment.unnamed).sum(),
+            named: self.segments.values().map(|segment| segment.found.named()).sum(),
+            unnamed: self.segments.values().map(|segment| segment.found.unnamed).sum(),
             late: self.late,
-            lost: self.segments.values().map(|segment| segment.really.all()).sum(),
+            lost: self.segments.values().map(|segment| segment.truth.all()).sum(),
             segments,
             accused: accused.collect(),
         }
     }
 }
 
-impl Segment {
+impl MeterLosses {
     fn of(&mut self, cause: Cause) -> &mut u64 {
         match cause {
             Cause::Congestion => &mut self.congestion,
@@ -163,25 +175,12 @@ impl Segment {
     }
 
     pub fn named(&self) -> u64 {
-        self.congestion + self.blackhole + self.random + self.looped + self.unknown
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.congestion += other.congestion;
-        self.blackhole += other.blackhole;
-        self.random += other.random;
-        self.looped += other.looped;
-        self.unknown += other.unknown;
-        self.unnamed += other.unnamed;
-        self.really.full += other.really.full;
-        self.really.corrupted += other.really.corrupted;
-        self.really.blackhole += other.really.blackhole;
-        self.really.expired += other.really.expired;
+        self.iter().map(|(_, count)| count).sum::<u64>() - self.unnamed
     }
 }
 
-impl Really {
-    fn add(&mut self, why: DropReason, packets: u64) {
+impl GroundTruth {
+    fn count(&mut self, why: DropReason, packets: u64) {
         match why {
             DropReason::Full => self.full += packets,
             DropReason::Corrupted => self.corrupted += packets,
@@ -193,7 +192,7 @@ impl Really {
     }
 
     pub fn all(&self) -> u64 {
-        self.full + self.corrupted + self.blackhole + self.expired
+        self.iter().map(|(_, count)| count).sum()
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::digest::{Pools, Repeated};
-use super::losses::{Segment, SegmentSummary};
+use super::losses::{MeterLosses, SegmentSummary};
 use super::percentiles::Percentiles;
 use super::summary::{SizeClass, Summary};
 use crate::table::{Align, Table, thousands};
@@ -221,17 +221,18 @@ fn losses<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
     let found = || points.iter().filter_map(|point| Some((point.label, point.losses.as_ref()?)));
     for (label, summary) in found() {
         let mut segments: Vec<&SegmentSummary> = summary.segments.iter().collect();
-        segments.sort_by_key(|segment| std::cmp::Reverse(segment.losses.really.all()));
+        segments.sort_by_key(|segment| std::cmp::Reverse(segment.losses.truth.all()));
         for SegmentSummary { from, to, losses } in segments.iter().take(MOST_SEGMENTS) {
-            let Segment { congestion, blackhole, random, looped, unknown, unnamed, really } = *losses;
-            let counts = [congestion, random, blackhole, looped, unknown, unnamed, really.all()];
+            let MeterLosses { congestion, blackhole, random, looped, unknown, unnamed } = losses.found;
+            let counts = [congestion, random, blackhole, looped, unknown, unnamed, losses.truth.all()];
             let mut cells = vec![label.to_owned(), format!("{from} to {to}")];
             cells.extend(counts.map(thousands));
             table.row(cells);
         }
         let all = summary.segments.len();
         let name = if all > MOST_SEGMENTS { format!("all {all} of them") } else { "all".to_owned() };
-        let sum = |of: fn(&Segment) -> u64| summary.segments.iter().map(|segment| of(&segment.losses)).sum::<u64>();
+        let sum =
+            |of: fn(&MeterLosses) -> u64| summary.segments.iter().map(|segment| of(&segment.losses.found)).sum::<u64>();
         let counts = [
             sum(|of| of.congestion),
             sum(|of| of.random),
