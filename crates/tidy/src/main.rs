@@ -1,0 +1,141 @@
+//! Prints the measurements of the workspace: a table of its crates, or one of the lists behind it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use tidy::duplicates::duplicates;
+use tidy::measure::{Measures, files_without_docs, long_files, long_functions};
+use tidy::names::{Definition, count_names, percent, public_items, types_by_name, unused_public};
+use tidy::source::{SourceFile, parse_workspace, read_workspace};
+
+const USAGE: &str = "Usage: cargo run -p hitless-tidy [-- OPTION]
+
+Prints lines, functions, documentation and names of every crate.
+
+  --types       type names that are used more than once
+  --unused      public items of libraries that no other crate and no test names
+  --long        functions over 40 lines, files over 400 without their tests, files without `//!`
+  --duplicates  equal runs of six lines or more
+";
+
+fn main() -> io::Result<ExitCode> {
+    let texts = read_workspace(&tidy::root())?;
+    let files = parse_workspace(&texts);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let lines = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => table(&files),
+        ["--types"] => shared_types(&files),
+        ["--unused"] => unused_public(&files).iter().map(described).collect(),
+        ["--long"] => long(&files),
+        ["--duplicates"] => repeated(&files),
+        _ => {
+            io::stderr().write_all(USAGE.as_bytes())?;
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+const HEAD: [&str; 14] = [
+    "crate",
+    "code",
+    "tests",
+    "functions",
+    "median",
+    "p90",
+    "p99",
+    "max",
+    "docs/100",
+    "asserts/100",
+    "pub",
+    "pub(…)",
+    "unused",
+    "same name",
+];
+
+fn table(files: &[SourceFile<'_>]) -> Vec<String> {
+    let mut rows: BTreeMap<&str, (Measures, usize, usize)> = BTreeMap::new();
+    for file in files {
+        rows.entry(file.package).or_default().0 += &Measures::of_file(file);
+    }
+    for unused in unused_public(files).chunk_by(|(a, _), (b, _)| a.package == b.package) {
+        rows.entry(unused[0].0.package).or_default().1 += count_names(unused);
+    }
+    let by_name = types_by_name(files);
+    for (file, _) in by_name.values().filter(|same| same.len() > 1).flatten() {
+        rows.entry(file.package).or_default().2 += 1;
+    }
+    let mut total = (Measures::default(), 0, 0);
+    for (measures, unused, same_name) in rows.values() {
+        total = (total.0, total.1 + unused, total.2 + same_name);
+        total.0 += measures;
+    }
+    let head = HEAD.map(str::to_owned);
+    let rows = rows.iter().chain([(&"total", &total)]).map(|(name, row)| columns(name, row));
+    let mut lines: Vec<String> = [head].into_iter().chain(rows).map(|row| aligned(&row)).collect();
+    let (types, public) = (by_name.values().map(Vec::len).sum(), count_names(&public_items(files)));
+    lines.push(String::new());
+    lines.push(format!("types that share their name: {} of {types} ({:.1} %)", total.2, percent(total.2, types)));
+    lines.push(format!("public names unused outside: {} of {public} ({:.1} %)", total.1, percent(total.1, public)));
+    lines.push(format!("duplicates: {}", duplicates(files).len()));
+    lines
+}
+
+fn columns(name: &str, (measures, unused, same_name): &(Measures, usize, usize)) -> [String; 14] {
+    let Measures { code_lines, test_lines, doc_lines, functions, asserts, public, restricted } = measures;
+    let length = |quantile| measures.function_length(quantile).to_string();
+    [
+        name.to_owned(),
+        code_lines.to_string(),
+        test_lines.to_string(),
+        functions.len().to_string(),
+        length(0.5),
+        length(0.9),
+        length(0.99),
+        length(1.0),
+        format!("{:.1}", percent(*doc_lines, *code_lines)),
+        format!("{:.1}", percent(*asserts, functions.len())),
+        public.to_string(),
+        restricted.to_string(),
+        unused.to_string(),
+        same_name.to_string(),
+    ]
+}
+
+fn aligned(row: &[String; 14]) -> String {
+    let cells = row.iter().zip(HEAD).skip(1).map(|(cell, head)| format!("  {cell:>0$}", head.chars().count().max(6)));
+    format!("{:<10}{}", row[0], cells.collect::<String>())
+}
+
+fn described((file, item): &Definition<'_, '_>) -> String {
+    format!("{}: {} {}", file.place(item.line), item.keyword, item.name)
+}
+
+fn shared_types(files: &[SourceFile<'_>]) -> Vec<String> {
+    let mut shared: Vec<_> = types_by_name(files).into_iter().filter(|(_, same)| same.len() > 1).collect();
+    shared.sort_by_key(|(name, same)| (Reverse(same.len()), *name));
+    let places = |(name, same): (&str, Vec<Definition<'_, '_>>)| {
+        let places: Vec<String> = same.iter().map(|(file, item)| file.place(item.line)).collect();
+        format!("{name} {}: {}", same.len(), places.join(" "))
+    };
+    shared.into_iter().map(places).collect()
+}
+
+fn long(files: &[SourceFile<'_>]) -> Vec<String> {
+    let functions = long_functions(files, 40).into_iter().map(|it| format!("{}: {}", described(&it), it.1.lines));
+    let long = long_files(files, 400).into_iter().map(|file| format!("{}: {}", file.place(1), file.length()));
+    let silent = files_without_docs(files).into_iter().map(|file| format!("{}: no `//!`", file.place(1)));
+    functions.chain(long).chain(silent).collect()
+}
+
+fn repeated(files: &[SourceFile<'_>]) -> Vec<String> {
+    let line = |duplicate: tidy::duplicates::Duplicate<'_, '_>| {
+        let [one, other] = duplicate.places.map(|(file, line)| file.place(line));
+        format!("{one} {other}: {} lines", duplicate.lines)
+    };
+    duplicates(files).into_iter().map(line).collect()
+}

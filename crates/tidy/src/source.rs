@@ -1,0 +1,307 @@
+//! The source files of the workspace: where each belongs, which parts are tests, and the items it defines.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::lexer::{Token, TokenKind, lex};
+
+/// A file as it was read.
+#[derive(Debug)]
+pub struct SourceText {
+    /// The folder under `crates/`.
+    package: String,
+    /// From the root of the workspace.
+    path: PathBuf,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    Private,
+    /// `pub(crate)`, `pub(super)`, `pub(in …)`.
+    Restricted,
+    Public,
+}
+
+/// A definition outside tests.
+#[derive(Debug)]
+pub struct SourceItem<'a> {
+    /// Its keyword: `fn`, `struct`, `const` and so on.
+    pub keyword: &'a str,
+    pub name: &'a str,
+    pub(crate) visibility: Visibility,
+    pub line: usize,
+    /// From its keyword to its closing brace; of one without a body, 0.
+    pub lines: usize,
+}
+
+impl SourceItem<'_> {
+    pub(crate) fn is_type(&self) -> bool {
+        matches!(self.keyword, "struct" | "enum" | "trait" | "type" | "union")
+    }
+
+    pub(crate) fn is_function(&self) -> bool {
+        self.keyword == "fn" && self.lines > 0
+    }
+}
+
+/// A file taken apart.
+#[derive(Debug)]
+pub struct SourceFile<'a> {
+    pub package: &'a str,
+    pub path: &'a Path,
+    pub(crate) text: &'a str,
+    pub(crate) tokens: Vec<Token<'a>>,
+    pub(crate) doc_lines: usize,
+    /// Under `tests/`, `benches/` or `examples/`, or a module that only tests have.
+    pub(crate) is_test: bool,
+    /// Tokens under a `#[cfg(test)]`.
+    inline_tests: Vec<Range<usize>>,
+    items: Vec<SourceItem<'a>>,
+}
+
+/// Every `.rs` file under `crates/`, in order of the paths.
+pub fn read_workspace(root: &Path) -> io::Result<Vec<SourceText>> {
+    let mut texts = Vec::new();
+    for entry in fs::read_dir(root.join("crates"))? {
+        let folder = entry?.path();
+        let package = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut folders = vec![folder];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    let text = fs::read_to_string(&path)?;
+                    let path = path.strip_prefix(root).unwrap_or(&path).to_owned();
+                    texts.push(SourceText { package: package.clone(), path, text });
+                }
+            }
+        }
+    }
+    texts.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(texts)
+}
+
+pub fn parse_workspace(texts: &[SourceText]) -> Vec<SourceFile<'_>> {
+    let mut files: Vec<_> = texts.iter().map(SourceFile::parse).collect();
+    let of_tests: BTreeSet<PathBuf> = files.iter().flat_map(SourceFile::test_modules).collect();
+    for file in &mut files {
+        file.is_test |= file.path.ancestors().any(|path| of_tests.contains(&path.with_extension("")));
+    }
+    files
+}
+
+impl<'a> SourceFile<'a> {
+    fn parse(source: &'a SourceText) -> Self {
+        let lexed = lex(&source.text);
+        let closing = closing_marks(&lexed.tokens);
+        let inline_tests = inline_tests(&lexed.tokens, &closing);
+        let items = items(&lexed.tokens, &closing, &inline_tests);
+        Self {
+            package: &source.package,
+            path: &source.path,
+            text: &source.text,
+            tokens: lexed.tokens,
+            doc_lines: lexed.doc_lines,
+            is_test: !is_under_src(&source.path),
+            inline_tests,
+            items,
+        }
+    }
+
+    /// What follows in files of their own after `#[cfg(test)] mod name;`, without the `.rs`.
+    fn test_modules(&self) -> Vec<PathBuf> {
+        let is_root = ["lib", "main", "mod"].iter().any(|stem| self.path.file_stem().is_some_and(|s| s == *stem));
+        let folder = if is_root { self.path.with_file_name("") } else { self.path.with_extension("") };
+        let name = |range: &Range<usize>| match &self.tokens[range.clone()] {
+            [.., keyword, name, end] if keyword.text == "mod" && end.text == ";" => Some(folder.join(name.text)),
+            _ => None,
+        };
+        self.inline_tests.iter().filter_map(name).collect()
+    }
+
+    /// The tokens that are not of a test.
+    pub(crate) fn production(&self) -> impl Iterator<Item = &Token<'a>> {
+        let is_test = |at: usize| self.is_test || self.inline_tests.iter().any(|range| range.contains(&at));
+        self.tokens.iter().enumerate().filter(move |(at, _)| !is_test(*at)).map(|(_, token)| token)
+    }
+
+    /// Of the package's library: not a program, nor what stands outside `src/`.
+    pub(crate) fn is_library(&self) -> bool {
+        is_under_src(self.path) && !self.path.ends_with("src/main.rs")
+    }
+
+    /// All its lines without those of inline tests.
+    pub fn length(&self) -> usize {
+        let spanned = |range: &Range<usize>| self.tokens[range.end - 1].last_line - self.tokens[range.start].line + 1;
+        self.text.lines().count() - self.inline_tests.iter().map(spanned).sum::<usize>()
+    }
+
+    /// The items that are not of a test.
+    pub(crate) fn definitions(&self) -> &[SourceItem<'a>] {
+        if self.is_test { &[] } else { &self.items }
+    }
+
+    pub fn place(&self, line: usize) -> String {
+        format!("{}:{line}", self.path.display())
+    }
+}
+
+pub(crate) fn is_under_src(path: &Path) -> bool {
+    path.components().nth(2).is_some_and(|folder| folder.as_os_str() == "src")
+}
+
+/// Of each opening mark the index of the mark that closes it, of all others their own.
+fn closing_marks(tokens: &[Token]) -> Vec<usize> {
+    let mut closing: Vec<usize> = (0..tokens.len()).collect();
+    let mut open = Vec::new();
+    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.kind == TokenKind::Mark) {
+        match token.text {
+            "{" | "(" | "[" => open.push(at),
+            "}" | ")" | "]" => closing[open.pop().unwrap_or(at)] = at,
+            _ => {}
+        }
+    }
+    closing
+}
+
+/// The index of the first of `ends` from `at` on that is not inside brackets; where it is `{`, that of its `}`.
+fn end_of(tokens: &[Token], closing: &[usize], mut at: usize, ends: &[&str]) -> Option<usize> {
+    while at < tokens.len() {
+        if ends.contains(&tokens[at].text) {
+            return Some(closing[at]);
+        }
+        at = closing[at] + 1;
+    }
+    None
+}
+
+fn is_at(tokens: &[Token], at: usize, texts: &[&str]) -> bool {
+    let found = tokens.get(at..at + texts.len());
+    found.is_some_and(|found| found.iter().zip(texts).all(|(token, text)| token.text == *text))
+}
+
+fn inline_tests(tokens: &[Token], closing: &[usize]) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for at in 0..tokens.len() {
+        let is_cfg = is_at(tokens, at, &["#", "[", "cfg", "(", "test", ")"])
+            || is_at(tokens, at, &["#", "[", "cfg", "(", "any", "(", "test"]);
+        if is_cfg && ranges.last().is_none_or(|range| range.end <= at) {
+            let end = end_of(tokens, closing, closing[at + 1] + 1, &["{", ";", ","]);
+            ranges.push(at..end.map_or(tokens.len(), |end| end + 1));
+        }
+    }
+    ranges
+}
+
+fn items<'a>(tokens: &[Token<'a>], closing: &[usize], tests: &[Range<usize>]) -> Vec<SourceItem<'a>> {
+    let mut items = Vec::new();
+    let mut associated = 0..0;
+    for at in 0..tokens.len() {
+        if tests.iter().any(|range| range.contains(&at)) {
+            continue;
+        }
+        let text = tokens[at].text;
+        let before = at.checked_sub(1).map_or("", |before| tokens[before].text);
+        if text == "trait" || text == "impl" && matches!(before, "" | "}" | ";" | "]" | "{" | "unsafe") {
+            associated = at..end_of(tokens, closing, at, &["{", ";"]).unwrap_or(at);
+        }
+        let is_definition = tokens[at].kind == TokenKind::Word && is_item(tokens, at, before);
+        if is_definition && !(text == "type" && associated.contains(&at)) {
+            let body = if text == "const" { None } else { end_of(tokens, closing, at, &["{", ";"]) };
+            let end = body.filter(|end| tokens[*end].text == "}");
+            items.push(SourceItem {
+                keyword: text,
+                name: tokens[at + 1].text,
+                visibility: visibility(tokens, at),
+                line: tokens[at].line,
+                lines: end.map_or(0, |end| tokens[end].line - tokens[at].line + 1),
+            });
+        }
+    }
+    items
+}
+
+/// Whether the keyword at `at` begins an item, and not a bound, a pointer or a generic parameter.
+fn is_item(tokens: &[Token], at: usize, before: &str) -> bool {
+    let [Some(name), after] = [tokens.get(at + 1), tokens.get(at + 2)] else { return false };
+    let after = after.map_or("", |token| token.text);
+    name.kind == TokenKind::Word
+        && match tokens[at].text {
+            "fn" | "struct" | "enum" | "trait" | "type" | "mod" => true,
+            "union" => matches!(after, "{" | "<") && before != ".",
+            "const" | "static" => after == ":" && !matches!(before, "<" | "," | "*") && name.text != "_",
+            _ => false,
+        }
+}
+
+fn visibility(tokens: &[Token], mut at: usize) -> Visibility {
+    let is_qualifier = |token: &Token| {
+        matches!(token.text, "const" | "async" | "unsafe" | "extern") || token.kind == TokenKind::Literal
+    };
+    while at > 0 && is_qualifier(&tokens[at - 1]) {
+        at -= 1;
+    }
+    let head = &tokens[..at];
+    let is_pub = |token: Option<&Token>| token.is_some_and(|token| token.text == "pub");
+    let opening = head.iter().rposition(|token| token.text == "(").unwrap_or(0);
+    match head.last() {
+        last if is_pub(last) => Visibility::Public,
+        Some(last) if last.text == ")" && is_pub(head[..opening].last()) => Visibility::Restricted,
+        _ => Visibility::Private,
+    }
+}
+
+#[cfg(test)]
+impl SourceText {
+    /// A file of a workspace that a test makes up.
+    pub(crate) fn new(path: &str, text: &str) -> Self {
+        let package = path.split('/').nth(1).unwrap().to_owned();
+        Self { package, path: path.into(), text: text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found<'a>(file: &SourceFile<'a>) -> Vec<(&'a str, &'a str, Visibility, usize)> {
+        file.definitions().iter().map(|item| (item.keyword, item.name, item.visibility, item.lines)).collect()
+    }
+
+    #[test]
+    fn items_have_their_visibility_and_length() {
+        let text = "pub const fn f() -> [u8; 4] {\n}\npub(in crate::b) struct S;\ntype T = u8;\nfn g(h: fn(u8)) {}\n";
+        let texts = [SourceText::new("crates/a/src/lib.rs", text)];
+        let expected = [
+            ("fn", "f", Visibility::Public, 2),
+            ("struct", "S", Visibility::Restricted, 0),
+            ("type", "T", Visibility::Private, 0),
+            ("fn", "g", Visibility::Private, 1),
+        ];
+        assert_eq!(found(&parse_workspace(&texts)[0]), expected);
+    }
+
+    #[test]
+    fn associated_types_and_generic_constants_are_no_items() {
+        let text = "impl<const N: usize> A for B<N> { type C = u8; fn d(e: impl F) { let g = *const H; } }";
+        let texts = [SourceText::new("crates/a/src/lib.rs", text)];
+        assert_eq!(found(&parse_workspace(&texts)[0]), [("fn", "d", Visibility::Private, 1)]);
+    }
+
+    #[test]
+    fn tests_are_apart_inline_and_in_files_of_their_own() {
+        let text = "fn a() {}\n#[cfg(test)]\nmod tests;\n#[cfg(test)]\nmod more {\n    fn b() {}\n}\n";
+        let paths = ["crates/a/src/c.rs", "crates/a/src/c/tests.rs", "crates/a/src/c/d.rs", "crates/a/tests/e.rs"];
+        let texts = paths.map(|path| SourceText::new(path, text));
+        let files = parse_workspace(&texts);
+        assert_eq!(files.iter().map(|file| file.is_test).collect::<Vec<_>>(), [false, true, false, true]);
+        assert_eq!(found(&files[0]), [("fn", "a", Visibility::Private, 1)]);
+        assert_eq!((files[0].length(), files[0].production().count()), (1, 6));
+    }
+}
