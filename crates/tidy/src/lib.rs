@@ -7,7 +7,9 @@
 //! | [`measure`] | lines, lengths of functions, assertions, documentation |
 //! | [`names`] | type names used twice, public items that nobody uses |
 //! | [`duplicates`] | equal lines in two places |
+//! | [`docs`] | links, headings and commands of the pages for people |
 
+pub mod docs;
 pub mod duplicates;
 mod lexer;
 pub mod measure;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::LazyLock;
 
+use tidy::docs::{DocPage, read_pages};
 use tidy::duplicates::duplicates;
 use tidy::measure::{Measures, files_without_docs, long_files, long_functions};
 use tidy::names::{Definition, count_names, percent, public_items, types_by_name, unused_public};
@@ -190,4 +191,24 @@ fn planner_simulator_and_reports_need_neither_linux_nor_redis() {
         }
     }
     expect_none(wrong, "these build without Linux and Redis: move what needs them elsewhere");
+}
+
+#[test]
+fn links_of_the_documentation_lead_somewhere() {
+    let root = tidy::root();
+    let pages = read_pages(&root).unwrap();
+    let mut broken = Vec::new();
+    for page in &pages {
+        for (line, target) in page.links() {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let here = root.join(&page.path);
+            let there = if file.is_empty() { here } else { here.parent().unwrap().join(file) }.canonicalize().ok();
+            let is_there = |page: &&DocPage| root.join(&page.path).canonicalize().ok() == there;
+            let anchors = || pages.iter().filter(is_there).flat_map(DocPage::anchors);
+            if there.is_none() || !anchor.is_empty() && !anchors().any(|known| known == anchor) {
+                broken.push(format!("{}:{line}: {target}", page.path.display()));
+            }
+        }
+    }
+    expect_none(broken, "these links lead nowhere: is the file or its heading named otherwise now?");
 }

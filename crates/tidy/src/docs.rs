@@ -1,0 +1,142 @@
+//! The pages for people: their links, their headings, and the commands that they show.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A Markdown page.
+#[derive(Debug)]
+pub struct DocPage {
+    /// From the root of the workspace.
+    pub path: PathBuf,
+    /// What is not code, a line each.
+    prose: Vec<(usize, String)>,
+    /// Lines of code blocks, joined where they end in a backslash, and code inside of sentences.
+    code: Vec<(usize, String)>,
+    headings: Vec<String>,
+}
+
+/// The pages in the root of the workspace and in `docs/`.
+pub fn read_pages(root: &Path) -> io::Result<Vec<DocPage>> {
+    let mut pages = Vec::new();
+    for folder in [root.to_owned(), root.join("docs")] {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                let text = fs::read_to_string(&path)?;
+                pages.push(DocPage::parse(path.strip_prefix(root).unwrap_or(&path), &text));
+            }
+        }
+    }
+    pages.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(pages)
+}
+
+impl DocPage {
+    fn parse(path: &Path, text: &str) -> Self {
+        let mut page = Self { path: path.to_owned(), prose: Vec::new(), code: Vec::new(), headings: Vec::new() };
+        let (mut in_block, mut in_span) = (false, false);
+        for (line, text) in (1..).zip(text.lines()) {
+            if text.trim_start().starts_with("```") {
+                in_block = !in_block;
+            } else if in_block {
+                page.add_code(line, text);
+            } else {
+                in_span &= !text.trim().is_empty();
+                page.headings.extend(text.strip_prefix('#').map(|rest| rest.trim_start_matches('#').trim().to_owned()));
+                page.add_line(line, text, &mut in_span);
+            }
+        }
+        page
+    }
+
+    fn add_code(&mut self, line: usize, text: &str) {
+        match self.code.last_mut().and_then(|(_, last)| Some((last.strip_suffix('\\')?.to_owned(), last))) {
+            Some((start, last)) => *last = start + text,
+            None => self.code.push((line, text.to_owned())),
+        }
+    }
+
+    /// Takes code out of a line of prose; `in_span` says whether code is open where the line begins, and then where it ends.
+    fn add_line(&mut self, line: usize, text: &str, in_span: &mut bool) {
+        let mut prose = String::new();
+        for (at, piece) in text.split('`').enumerate() {
+            *in_span ^= at > 0;
+            match (*in_span, at, self.code.last_mut()) {
+                (false, ..) => prose.push_str(piece),
+                (true, 0, Some((_, code))) => *code = format!("{code} {}", piece.trim()),
+                (true, ..) => self.code.push((line, piece.to_owned())),
+            }
+        }
+        self.prose.push((line, prose));
+    }
+
+    /// Where its links lead, those to other sites aside.
+    pub fn links(&self) -> impl Iterator<Item = (usize, &str)> {
+        let all = self.prose.iter().flat_map(|(line, text)| text.split("](").skip(1).map(move |rest| (*line, rest)));
+        let all = all.filter_map(|(line, rest)| Some((line, rest.split_once(')')?.0)));
+        all.filter(|(_, target)| !target.contains("://"))
+    }
+
+    /// What may follow `#` in a link to the page: its headings, as GitHub writes them.
+    pub fn anchors(&self) -> Vec<String> {
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        let headings = self.headings.iter().map(|heading| {
+            let kept = heading.to_lowercase().replace(' ', "-");
+            let kept: String = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect();
+            let before = seen.entry(kept.clone()).or_default();
+            *before += 1;
+            if *before > 1 { format!("{kept}-{}", *before - 1) } else { kept }
+        });
+        headings.collect()
+    }
+
+    /// The arguments of every call of `program` in its code. Inside of a longer command, as after `sudo`, the word may be an
+    /// argument itself: there it counts only if `is_command` knows what follows.
+    pub fn calls(&self, program: &str, is_command: impl Fn(&str) -> bool) -> Vec<(usize, Vec<&str>)> {
+        let mut calls = Vec::new();
+        for (line, code) in &self.code {
+            let words: Vec<&str> = code.split_whitespace().collect();
+            for at in words.iter().enumerate().filter(|(_, word)| **word == program).map(|(at, _)| at) {
+                let is_argument = |word: &&&str| !word.starts_with(['|', '&', ';', '>', '<', '#']);
+                let call: Vec<&str> = words[at + 1..].iter().take_while(is_argument).copied().collect();
+                if at == 0 || call.first().is_some_and(|first| is_command(first)) {
+                    calls.push((*line, call));
+                }
+            }
+        }
+        calls
+    }
+
+    /// The options in code that names no command, as `--json` does.
+    pub fn options(&self) -> impl Iterator<Item = (usize, &str)> {
+        let alone = self.code.iter().filter(|(_, code)| code.starts_with("--"));
+        let words = alone.flat_map(|(line, code)| code.split([' ', ',', '=']).map(|word| (*line, word)));
+        words.filter(|(_, word)| word.starts_with("--"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "# A page\n\nSee [b](b.md#c), `[d](e)`, [f](https://g.h) and `hitless\nlink up`; `--a 3`.\n\n\
+        ## A `b`, c\n\n```sh\n# A comment\nsudo hitless wire a b \\\n  --loss 1e-3 | tee c\nsystemctl stop hitless\n```\n\n\
+        ## A page\n";
+
+    #[test]
+    fn links_options_and_headings_are_found() {
+        let page = DocPage::parse(Path::new("a.md"), PAGE);
+        assert_eq!(page.links().collect::<Vec<_>>(), [(3, "b.md#c")]);
+        assert_eq!(page.options().collect::<Vec<_>>(), [(4, "--a")]);
+        assert_eq!(page.anchors(), ["a-page", "a-b-c", "a-page-1"]);
+    }
+
+    #[test]
+    fn calls_are_found_in_sentences_and_blocks() {
+        let page = DocPage::parse(Path::new("a.md"), PAGE);
+        let calls = page.calls("hitless", |word| word == "wire");
+        assert_eq!(calls, [(3, vec!["link", "up"]), (10, vec!["wire", "a", "b", "--loss", "1e-3"])]);
+    }
+}
