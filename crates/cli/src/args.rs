@@ -1,7 +1,6 @@
 //! What can be asked, in one table: help, man page and completions all come from it.
 
 mod bench;
-mod count;
 mod demo;
 mod fleet;
 mod link;
@@ -15,7 +14,7 @@ mod wire;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use units::Prob;
+use units::{Prob, whole_within};
 
 pub use bench::{BenchArgs, BenchBusyArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs};
 pub use demo::DemoArgs;
@@ -30,8 +29,6 @@ pub use radar::{CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg,
 pub use sim::{CompareArgs, LinkArgs, ModeArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand};
 pub use soak::SoakArgs;
 pub use wire::WireArgs;
-
-use count::whole;
 
 /// One toolkit for packet loss in datacenter networks.
 #[derive(Debug, Parser)]
@@ -154,6 +151,6 @@ pub struct ReproduceArgs {
     pub seed: u64,
 
     /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
-    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u16>(1..))]
     pub jobs: Option<u16>,
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use chart::table::{Align, Table, thousands};
-use link::config::{LinkConfig, Wishes};
+use link::config::{LinkConfig, LinkOptions};
 use link::control::{Answer, Ask, RunDirectory};
 use link::daemon::{Daemon, Ended, Stopper};
 use link::directory::Lock;
@@ -43,8 +43,8 @@ pub fn run(command: &LinkCommand, json: bool) -> Done {
 }
 
 fn up(args: &UpArgs) -> Done {
-    let file = args.config.as_deref().map_or(Ok(Wishes::default()), Wishes::read).map_err(Failure::Usage)?;
-    let config = args.wishes().or(file).check().map_err(Failure::Usage)?;
+    let file = args.config.as_deref().map_or(Ok(LinkOptions::default()), LinkOptions::read).map_err(Failure::Usage)?;
+    let config = args.options.clone().or(file).check().map_err(Failure::Usage)?;
     if args.background {
         return in_background(&config);
     }
@@ -184,7 +184,7 @@ fn down(args: &DownArgs) -> Done {
     }
     let directory = RunDirectory::of_this_system();
     let given = match &args.config {
-        Some(file) => Some(Wishes::read(file).map_err(Failure::Usage)?.name.unwrap_or_else(|| "hit0".to_owned())),
+        Some(file) => Some(LinkOptions::read(file).map_err(Failure::Usage)?.name.unwrap_or_else(|| "hit0".to_owned())),
         None => args.link.name.clone(),
     };
     let name = name(given.as_deref(), &directory)?;

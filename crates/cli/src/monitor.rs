@@ -8,7 +8,7 @@ use bus::Condition;
 use chart::table::{Align, Table, thousands};
 use link::control::RunDirectory;
 use monitor::act::{Action, ThisHost};
-use monitor::config::{Config, Wishes};
+use monitor::config::{Config, MonitorOptions};
 use monitor::daemon::{self, Clock, Control, Looked, Parts, SystemClock};
 use monitor::journal::Journal;
 use monitor::source::Mode;
@@ -27,9 +27,10 @@ pub fn run(args: &MonitorArgs, json: bool) -> Result<ExitCode, Failure> {
         daemon::ask_to_clear(&directory, port).map_err(Failure::Usage)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let file = args.config.as_deref().map_or(Ok(Wishes::default()), Wishes::read).map_err(Failure::Usage)?;
+    let file =
+        args.config.as_deref().map_or(Ok(MonitorOptions::default()), MonitorOptions::read).map_err(Failure::Usage)?;
     let defaults = Config::new(hostname(), directory.path());
-    let config = args.wishes().or(file).check(defaults).map_err(Failure::Usage)?;
+    let config = args.options.clone().or(file).check(defaults).map_err(Failure::Usage)?;
     if args.check {
         print(false, &(), || config.to_string())?;
         return Ok(ExitCode::SUCCESS);

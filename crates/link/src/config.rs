@@ -8,6 +8,8 @@
 //! metrics = "127.0.0.1:9464"
 //! ```
 
+mod options;
+
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -16,8 +18,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use serde::Deserialize;
 use units::{Bytes, Prob, Rate, Span};
+
+pub use options::LinkOptions;
 
 use crate::datapath::InitAction;
 use crate::frame::Mac;
@@ -170,131 +173,6 @@ impl LinkConfig {
     }
 }
 
-/// What a file may say: the same names and values as on the command line.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Wishes {
-    pub interface: Option<String>,
-    pub name: Option<String>,
-    pub peer: Option<String>,
-    pub mode: Option<String>,
-    pub target_loss: Option<String>,
-    pub rate: Option<String>,
-    pub mtu: Option<u32>,
-    pub crc: Option<bool>,
-    pub key: Option<PathBuf>,
-    pub init_action: Option<String>,
-    pub take_over: Option<bool>,
-    pub dormant: Option<bool>,
-    pub wait: Option<bool>,
-    pub backend: Option<String>,
-    pub wire: Option<String>,
-    pub pin: Option<usize>,
-    pub give_up_after: Option<String>,
-    pub window: Option<u32>,
-    pub queue: Option<String>,
-    pub metrics: Option<String>,
-}
-
-impl Wishes {
-    /// Reads a file; an error is one line that names the file and the place.
-    pub fn read(path: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-            format!("{}, line {line}: {}", path.display(), error.message().replace('\n', " "))
-        })
-    }
-
-    /// What these say, and where they say nothing, the other ones.
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            interface: self.interface.or(other.interface),
-            name: self.name.or(other.name),
-            peer: self.peer.or(other.peer),
-            mode: self.mode.or(other.mode),
-            target_loss: self.target_loss.or(other.target_loss),
-            rate: self.rate.or(other.rate),
-            mtu: self.mtu.or(other.mtu),
-            crc: self.crc.or(other.crc),
-            key: self.key.or(other.key),
-            init_action: self.init_action.or(other.init_action),
-            take_over: self.take_over.or(other.take_over),
-            dormant: self.dormant.or(other.dormant),
-            wait: self.wait.or(other.wait),
-            backend: self.backend.or(other.backend),
-            wire: self.wire.or(other.wire),
-            pin: self.pin.or(other.pin),
-            give_up_after: self.give_up_after.or(other.give_up_after),
-            window: self.window.or(other.window),
-            queue: self.queue.or(other.queue),
-            metrics: self.metrics.or(other.metrics),
-        }
-    }
-
-    /// The configuration that they make; an error is one line that names the key and what it accepts.
-    pub fn check(self) -> Result<LinkConfig, String> {
-        let interface = self.interface.ok_or("which interface? `hitless link up IFACE`, or `interface` in the file")?;
-        if interface == "lo" {
-            return Err("lo is no link between two machines; name the interface that the cable is in".to_owned());
-        }
-        let mut config = LinkConfig::new(interface);
-        if let Some(name) = self.name {
-            let fine = (1..=13).contains(&name.len())
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-            config.name =
-                if fine { name } else { return Err("name: expected 1 to 13 letters, digits, -, _ or .".to_owned()) };
-        }
-        config.peer = match self.peer.as_deref() {
-            None | Some("auto") => None,
-            Some(mac) => Some(parse("peer", mac)?),
-        };
-        set("mode", self.mode, &mut config.mode)?;
-        set("target-loss", self.target_loss, &mut config.target_loss)?;
-        set("init-action", self.init_action, &mut config.init_action)?;
-        set("backend", self.backend, &mut config.host)?;
-        set("wire", self.wire, &mut config.wire)?;
-        set("give-up-after", self.give_up_after, &mut config.give_up_after)?;
-        config.rate = self.rate.as_deref().map(|rate| parse("rate", rate)).transpose()?;
-        config.queue = self.queue.as_deref().map(|queue| parse("queue", queue)).transpose()?;
-        let address = |text: &str| parse_address(text).ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"));
-        config.metrics = self.metrics.as_deref().map(address).transpose()?;
-        config.sealing = match (self.crc.unwrap_or(false), self.key) {
-            (false, None) => Sealing::None,
-            (true, None) => Sealing::Crc,
-            (false, Some(file)) => Sealing::Key(file),
-            (true, Some(_)) => return Err("crc and key: a key covers what crc does, leave crc out".to_owned()),
-        };
-        (config.take_over, config.mtu, config.pin) = (self.take_over.unwrap_or(false), self.mtu, self.pin);
-        (config.dormant, config.wait) = (self.dormant.unwrap_or(false), self.wait.unwrap_or(false));
-        if let Some(mtu) = config.mtu.filter(|mtu| !(LinkConfig::LEAST_MTU..=65_535).contains(mtu)) {
-            return Err(format!("mtu: {mtu}: expected {} to 65535", LinkConfig::LEAST_MTU));
-        }
-        if let Some(queue) = config.queue.filter(|queue| *queue < LinkConfig::LEAST_QUEUE) {
-            return Err(format!("queue: {queue}: expected at least {}", LinkConfig::LEAST_QUEUE));
-        }
-        config.window = self.window.unwrap_or(config.window);
-        if !(16..=LinkConfig::MOST_FRAMES).contains(&config.window) {
-            return Err(format!("window: expected 16 to {} frames", LinkConfig::MOST_FRAMES));
-        }
-        if !(Span::from_ms(4)..=Span::from_ms(150)).contains(&config.give_up_after) {
-            return Err("give-up-after: expected 4ms to 150ms; beyond that TCP has given up itself".to_owned());
-        }
-        Ok(config)
-    }
-}
-
-fn parse<T: FromStr<Err = units::ParseError>>(key: &str, text: &str) -> Result<T, String> {
-    text.parse().map_err(|error| format!("{key}: '{text}': {error}"))
-}
-
-fn set<T: FromStr<Err = units::ParseError>>(key: &str, text: Option<String>, value: &mut T) -> Result<(), String> {
-    if let Some(text) = text {
-        *value = parse(key, &text)?;
-    }
-    Ok(())
-}
-
 /// A port alone means this machine only.
 pub fn parse_address(text: &str) -> Option<SocketAddr> {
     match text.parse::<u16>() {
@@ -367,7 +245,7 @@ mod tests {
     use super::*;
 
     fn checked(text: &str) -> Result<LinkConfig, String> {
-        toml::from_str::<Wishes>(text).map_err(|error| error.message().to_owned())?.check()
+        toml::from_str::<LinkOptions>(text).map_err(|error| error.message().to_owned())?.check()
     }
 
     #[test]
@@ -402,10 +280,17 @@ mod tests {
         assert!(said("interface = \"e\"\ngive-up-after = \"1s\"").contains("4ms to 150ms"));
     }
 
+    #[cfg(not(feature = "xdp"))]
+    #[test]
+    fn a_build_without_af_xdp_says_how_to_get_it() {
+        let said = checked("interface = \"e\"\nwire = \"xdp\"").unwrap_err();
+        assert!(said.contains("wire: 'xdp': expected auto or packet") && said.contains("--features xdp"), "{said}");
+    }
+
     #[test]
     fn the_command_line_goes_before_the_file() {
-        let file = Wishes { name: Some("a".into()), mode: Some("auto".into()), ..Wishes::default() };
-        let line = Wishes { name: Some("b".into()), interface: Some("e".into()), ..Wishes::default() };
+        let file = LinkOptions { name: Some("a".into()), mode: Some("auto".into()), ..LinkOptions::default() };
+        let line = LinkOptions { name: Some("b".into()), interface: Some("e".into()), ..LinkOptions::default() };
         let config = line.or(file).check().unwrap();
         assert_eq!((config.name.as_str(), config.mode), ("b", Mode::Auto));
     }

@@ -13,8 +13,8 @@
 //! Invariant: what is not understood is an error. A configuration with a slip in it never watches less than was asked
 //! for without a word.
 
+mod options;
 mod shown;
-mod wishes;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ use crate::detect::{Limits, Pattern};
 use crate::source::Selection;
 use bus::key::Key;
 
-pub use wishes::{PortWish, Wishes, Written};
+pub use options::{MonitorOptions, PortOptions, TextOrNumber};
 
 /// The bus of a monitor that is on its own.
 pub const LOCAL: &str = "local";

@@ -10,14 +10,14 @@ use bus::{Bus, Redis};
 use bus::{Condition, Evidence, Message, PortId, PortState};
 use daemon_words::{Host, Mood, Moody, a_while, wait_for};
 use monitor::Carrier;
-use monitor::config::{Config, Wishes};
+use monitor::config::{Config, MonitorOptions};
 use monitor::daemon::ask_to_clear;
 use redis_server::{Keeps, RedisServer};
 use units::Moment;
 
 fn checked(text: &str) -> Result<Config, String> {
-    let wishes = Wishes::parse(text).map_err(|(line, why)| format!("line {line}: {why}"))?;
-    wishes.check(Config::new("leaf1", Path::new("/run/hitless")))
+    let options = MonitorOptions::parse(text).map_err(|(line, why)| format!("line {line}: {why}"))?;
+    options.check(Config::new("leaf1", Path::new("/run/hitless")))
 }
 
 fn said(id: PortId, peer: Option<PortId>, condition: Condition, number: u64) -> Message {

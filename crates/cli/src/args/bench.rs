@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use units::{Count, Prob};
-
-use super::count::whole;
+use units::{Count, Prob, whole_within};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -18,7 +16,7 @@ pub struct BenchArgs {
     pub rate: String,
 
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 
     /// Seconds of bulk transfer in each row and round.
@@ -68,7 +66,7 @@ pub enum BenchCommand {
 #[derive(Debug, Args)]
 pub struct BenchBusyArgs {
     /// Rounds; figures are sums and medians of all.
-    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 
     /// Seconds of each measurement.
@@ -95,14 +93,14 @@ pub struct BenchRadarArgs {
     pub folder: Option<PathBuf>,
 
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 }
 
 #[derive(Debug, Args)]
 pub struct BenchSimArgs {
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 
     /// Only the network of this name.
@@ -117,6 +115,6 @@ pub struct BenchMeloArgs {
     pub packets: Count,
 
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 5, value_parser = whole::<u32>(1..=1000))]
+    #[arg(long, default_value_t = 5, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 }

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use units::{Count, Prob};
-
-use super::count::whole;
+use units::{Count, Prob, whole_within};
 
 #[derive(Debug, Args)]
 pub struct DemoArgs {
@@ -18,7 +16,7 @@ pub struct DemoArgs {
     pub rate: String,
 
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 
     /// Requests and responses in each case and round.

@@ -9,9 +9,7 @@ use fleet::paths::Constraint;
 use fleet::trace::Repair;
 use fleet::upgrade::Order;
 use sim::scenario::Seeds;
-use units::{ParseError, Prob};
-
-use super::count::whole;
+use units::{ParseError, Prob, whole_within};
 
 #[derive(Debug, Subcommand)]
 pub enum FleetCommand {
@@ -45,11 +43,11 @@ pub enum FleetCommand {
 #[group(multiple = false)]
 pub struct FabricArgs {
     /// Facebook's fabric with so many pods of 48 ToRs and 4 fabric switches, and 4 planes of 48 spines [default: 261].
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u32>(1..))]
     pub pods: Option<u32>,
 
     /// A fat-tree of switches with so many ports.
-    #[arg(long, value_name = "K", value_parser = whole::<u32>(2..))]
+    #[arg(long, value_name = "K", value_parser = whole_within::<u32>(2..))]
     pub fat_tree: Option<u32>,
 
     /// A topology from a file: TOML, or a CSV of links.
@@ -81,7 +79,7 @@ pub struct YearArgs {
     pub repair: Repairs,
 
     /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
-    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u16>(1..))]
     pub jobs: Option<u16>,
 }
 
@@ -127,7 +125,7 @@ pub struct SimulateArgs {
     pub write_trace: Option<PathBuf>,
 
     /// Ports of a switch that share a pipe.
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = whole::<u32>(1..))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = whole_within::<u32>(1..))]
     pub ports_per_pipe: u32,
 
     /// Loss of a healthy link, so that there is something to divide by when nothing corrupts.
@@ -261,7 +259,7 @@ pub struct TopologyArgs {
 #[derive(Debug, Args)]
 pub struct BenchFleetArgs {
     /// Pods of Facebook's fabric.
-    #[arg(long, default_value_t = 261, value_parser = whole::<u32>(1..))]
+    #[arg(long, default_value_t = 261, value_parser = whole_within::<u32>(1..))]
     pub pods: u32,
 
     /// Days to simulate.
@@ -269,7 +267,7 @@ pub struct BenchFleetArgs {
     pub days: f64,
 
     /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 }
 

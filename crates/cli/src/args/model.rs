@@ -1,9 +1,7 @@
 //! What can be asked of the models.
 
 use clap::{Args, Subcommand};
-use units::{Bytes, Count, Prob, Rate, Span};
-
-use super::count::whole;
+use units::{Bytes, Count, Prob, Rate, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
 pub enum ModelCommand {
@@ -34,7 +32,7 @@ pub struct RdmaArgs {
     pub drops: Option<Prob>,
 
     /// Links that a packet passes, one way; the way back has as many.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole::<u32>(1..=16))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole_within::<u32>(1..=16))]
     pub links: u32,
 
     /// Share of links that corrupt, each direction by itself; 1 if all do.
@@ -54,21 +52,21 @@ pub struct RdmaArgs {
     pub mtu: Bytes,
 
     /// Dummy headers behind the last packet of a flow.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u32>(0..=100))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole_within::<u32>(0..=100))]
     pub dummies: u32,
 
     /// Copies of each NAK, besides the NAK itself.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(0..=100))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_within::<u32>(0..=100))]
     pub naks: u32,
 
     /// Copies of the packet that a NAK asked for, besides the packet itself.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(0..=100))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole_within::<u32>(0..=100))]
     pub naked: u32,
 
     /// Instead of --dummies: copies of the last packet of a flow, besides the packet itself.
     #[arg(
         long, value_name = "N", default_value_t = 0, conflicts_with = "dummies",
-        value_parser = whole::<u32>(0..=100)
+        value_parser = whole_within::<u32>(0..=100)
     )]
     pub tail_repeat: u32,
 
@@ -89,7 +87,7 @@ pub struct RdmaArgs {
     pub wait: Span,
 
     /// Queue pairs of a host that all its flows share; every flow has its own if not given.
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u32>(1..))]
     pub queue_pairs: Option<u32>,
 
     /// Share of a host's link that its flows fill.
@@ -105,7 +103,7 @@ pub struct RdmaArgs {
     pub simulate: Option<Count>,
 
     /// Of the simulation: runs at the same time; as many as there are cores if not given.
-    #[arg(long, value_name = "N", requires = "simulate", value_parser = whole::<u16>(1..))]
+    #[arg(long, value_name = "N", requires = "simulate", value_parser = whole_within::<u16>(1..))]
     pub jobs: Option<u16>,
 
     /// Of the simulation: where its randomness begins.
@@ -143,7 +141,7 @@ pub struct GoalArgs {
 #[derive(Debug, Args)]
 pub struct MeloArgs {
     /// Connections whose state is on the chip at once.
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = whole::<u32>(1..))]
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = whole_within::<u32>(1..))]
     pub connections: u32,
 
     /// Bandwidth-delay product in bytes: what can be out of order at once.
@@ -155,10 +153,10 @@ pub struct MeloArgs {
     pub mtu: Bytes,
 
     /// Bits of a block, a power of two up to 64.
-    #[arg(long, value_name = "BITS", default_value_t = 8, value_parser = whole::<u32>(..))]
+    #[arg(long, value_name = "BITS", default_value_t = 8, value_parser = whole_within::<u32>(..))]
     pub block: u32,
 
     /// Bits of the pool of one side [default: a bit for each packet of --bdp, rounded up to a power of two].
-    #[arg(long, value_name = "BITS", value_parser = whole::<u32>(..))]
+    #[arg(long, value_name = "BITS", value_parser = whole_within::<u32>(..))]
     pub pool: Option<u32>,
 }

@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use radar::causes::{ThresholdError, Thresholds};
-use units::{Bytes, Count, Prob, Span};
-
-use super::count::whole;
+use units::{Bytes, Count, Prob, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
 pub enum RadarCommand {
@@ -58,7 +56,7 @@ pub struct FlowsArgs {
     pub csv: Option<PathBuf>,
 
     /// Flows to list at most.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>(..))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole_within::<usize>(..))]
     pub top: usize,
 }
 
@@ -126,7 +124,7 @@ pub struct LossesArgs {
     pub ttl: u8,
 
     /// Flows and losses to list at most; --json has all.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>(..))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole_within::<usize>(..))]
     pub top: usize,
 
     #[command(flatten)]
@@ -142,15 +140,15 @@ pub struct CauseArgs {
     pub burst_gap: Span,
 
     /// So many losses make a burst: congestion, unless one flow lost all.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<usize>(..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole_within::<usize>(..))]
     pub burst: usize,
 
     /// A flow that loses more than these in a row within a burst is in a blackhole.
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole::<usize>(..))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole_within::<usize>(..))]
     pub bursty_blackhole: usize,
 
     /// A flow that loses so many in a row outside of bursts is in a blackhole.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<usize>(..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole_within::<usize>(..))]
     pub blackhole: usize,
 
     /// A share of SYNs above this is a blackhole too.
@@ -214,7 +212,7 @@ pub struct MeterArgs {
     pub batch: Span,
 
     /// Cells of a digest: some more than packets are lost, or on their way, in a batch.
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = whole::<u32>(12..=8_192))]
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = whole_within::<u32>(12..=8_192))]
     pub cells: u32,
 
     /// End after so many seconds; at Ctrl-C if not given.
@@ -267,14 +265,14 @@ pub struct CollectArgs {
     pub log: Option<PathBuf>,
 
     /// Ends of each segment; with more than two it is a black box, and all that went in is compared with all that came out.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u32>(2..=64))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole_within::<u32>(2..=64))]
     pub ends: u32,
 
     /// Batches that a packet may be on its way, clocks that differ included.
-    #[arg(long, value_name = "BATCHES", default_value_t = 2, value_parser = whole::<u32>(1..=1_000))]
+    #[arg(long, value_name = "BATCHES", default_value_t = 2, value_parser = whole_within::<u32>(1..=1_000))]
     pub patience: u32,
 
     /// Flows to list at most at the end; --json has all.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>(..))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole_within::<usize>(..))]
     pub top: usize,
 }

@@ -5,9 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sim::scenario::Seeds;
-use units::{Bytes, Count, ParseError, Prob, Rate, Span};
-
-use super::count::whole;
+use units::{Bytes, Count, ParseError, Prob, Rate, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
@@ -47,7 +45,7 @@ pub struct RunArgs {
     pub seeds: Option<Seeds>,
 
     /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
-    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u16>(1..))]
     pub jobs: Option<u16>,
 
     /// Write files there: flows, samples and packets of every run, and a summary.
@@ -177,19 +175,19 @@ pub struct LinkArgs {
     pub target_loss: Prob,
 
     /// Copies of each retransmission, instead of computing them (at most 8) from loss and target.
-    #[arg(long, value_name = "N", value_parser = whole::<u8>(1..=100))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u8>(1..=100))]
     pub copies: Option<u8>,
 
     /// Copies of each loss notification, for links that corrupt both ways.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u8>(1..=16))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_within::<u8>(1..=16))]
     pub control_copies: u8,
 
     /// Dummies sent at once behind the last frame; from the length of bursts if not given.
-    #[arg(long, value_name = "N", value_parser = whole::<u8>(1..=16))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u8>(1..=16))]
     pub dummy_copies: Option<u8>,
 
     /// How often a missing frame is asked for before it is given up.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u8>(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_within::<u8>(1..=100))]
     pub asks: u8,
 
     /// Reorder buffer, instead of the profile's.
@@ -209,7 +207,7 @@ pub struct LinkArgs {
     pub endless_dummies: bool,
 
     /// Recover at most this many losses in a row; the paper's switch has 5.
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u32>(1..))]
     pub max_consecutive: Option<u32>,
 
     /// First sequence number.
@@ -217,7 +215,7 @@ pub struct LinkArgs {
     pub first_seq: u16,
 
     /// Links into one switch, all alike.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_within::<u32>(1..=1024))]
     pub links: u32,
 
     /// What the reorder buffers of all links share, instead of one for each.
@@ -252,7 +250,7 @@ pub struct CompareArgs {
     pub seed: u64,
 
     /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
-    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u16>(1..))]
     pub jobs: Option<u16>,
 }
 
@@ -275,11 +273,11 @@ pub struct SimCheckArgs {
     pub requests: Count,
 
     /// Rounds; throughputs are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 
     /// Ticks a second of this machine's kernel (CONFIG_HZ).
-    #[arg(long, default_value_t = 250, value_parser = whole::<u32>(24..=1200))]
+    #[arg(long, default_value_t = 250, value_parser = whole_within::<u32>(24..=1200))]
     pub hz: u32,
 
     /// Do without root even where there is root.

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use units::{Bytes, Prob, Rate, Span};
-
-use super::count::whole;
+use units::{Bytes, Prob, Rate, Span, whole_within};
 
 #[derive(Debug, Args)]
 pub struct WireArgs {
@@ -68,14 +66,14 @@ pub struct WireArgs {
     /// bypass the kernel of the host that they are in, so on that host there is nothing to see: cables from the cards
     /// must lead to this machine's interface A, and its B to the switch. Losses, if any, are those between here and B:
     /// each copy is corrupted or not by itself.
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(..=64))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u32>(..=64))]
     pub repeat_naks: Option<u32>,
 
     /// As above: the packet that a NAK to the hosts asked for leaves with so many copies when it comes in at A.
     ///
     /// The first request with the PSN of the NAK is taken for it, whichever its connection: packets name only the queue
     /// pair that they are for. What is malformed is counted and passes as it is.
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(..=64))]
+    #[arg(long, value_name = "N", value_parser = whole_within::<u32>(..=64))]
     pub repeat_naked: Option<u32>,
 
     /// Let the kernel do it: independent loss and a rate only, at the kernel's speed.

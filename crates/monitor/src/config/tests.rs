@@ -8,7 +8,7 @@ fn defaults() -> Config {
 }
 
 fn checked(text: &str) -> Result<Config, String> {
-    Wishes::parse(text).map_err(|(line, why)| format!("line {line}: {why}"))?.check(defaults())
+    MonitorOptions::parse(text).map_err(|(line, why)| format!("line {line}: {why}"))?.check(defaults())
 }
 
 #[test]
@@ -115,9 +115,11 @@ fn what_is_wrong_is_named_with_what_was_meant_or_is_accepted() {
 #[test]
 fn the_command_line_goes_before_the_file_also_for_single_ports() {
     let file =
-        Wishes::parse("interval = \"5s\"\naction = \"protect\"\n[[port]]\nname = \"e\"\nlink = \"hit3\"").unwrap();
-    let port = PortWish { name: "e".into(), peer: Some("a/b".into()), link: None };
-    let line = Wishes { interval: Some(Written("2s".into())), port: vec![port], ..Wishes::default() };
+        MonitorOptions::parse("interval = \"5s\"\naction = \"protect\"\n[[port]]\nname = \"e\"\nlink = \"hit3\"")
+            .unwrap();
+    let port = PortOptions { name: "e".into(), peer: Some("a/b".into()), link: None };
+    let line =
+        MonitorOptions { interval: Some(TextOrNumber("2s".into())), port: vec![port], ..MonitorOptions::default() };
     let config = line.or(file).check(defaults()).unwrap();
     assert_eq!((config.interval, config.action), (Duration::from_secs(2), Action::Protect));
     assert_eq!(config.rules["e"], PortRule { peer: Some("a/b".parse().unwrap()), link: Some("hit3".into()) });

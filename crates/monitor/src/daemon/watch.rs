@@ -329,7 +329,7 @@ mod tests {
 
     impl Story {
         fn new(text: &str) -> Self {
-            let config = crate::config::Wishes::parse(text).unwrap();
+            let config = crate::config::MonitorOptions::parse(text).unwrap();
             let config = config.check(Config::new("leaf1", Path::new("/run/hitless"))).unwrap();
             let desk = Desk::default();
             let watch = Watch::new(&config, vec![Box::new(desk.clone())], 100).unwrap();

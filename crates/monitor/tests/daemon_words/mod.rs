@@ -15,7 +15,7 @@ use bus::{Bus, BusError, Local, Told};
 use bus::{Condition, Message, PortState};
 use link::control::RunDirectory;
 use monitor::act::{Daemon, Executor};
-use monitor::config::{Config, Wishes};
+use monitor::config::{Config, MonitorOptions};
 use monitor::daemon::{self, Control, Parts, SystemClock};
 use monitor::journal::Journal;
 use monitor::metrics::Board;
@@ -335,8 +335,8 @@ impl Host {
     }
 
     pub fn config(&self) -> Config {
-        let wishes = Wishes::parse(&self.config).unwrap_or_else(|(line, why)| panic!("line {line}: {why}"));
-        wishes.check(Config::new("nobody", Path::new(&self.folder))).unwrap()
+        let options = MonitorOptions::parse(&self.config).unwrap_or_else(|(line, why)| panic!("line {line}: {why}"));
+        options.check(Config::new("nobody", Path::new(&self.folder))).unwrap()
     }
 
     /// One life of the monitor, for as long as the story takes.

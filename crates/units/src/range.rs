@@ -1,9 +1,9 @@
-//! Whole numbers on the command line, as people write them: `300`, `3K`, `1e9`.
+//! Whole numbers of a range, as people write them: `300`, `3K`, `1e9`.
 
 use std::ops::{Bound, RangeBounds};
 
 /// Reads a whole number of this range. The range ends where the type does.
-pub fn whole<T: TryFrom<u64>>(
+pub fn whole_within<T: TryFrom<u64>>(
     allowed: impl RangeBounds<u64>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
     let least = match allowed.start_bound() {
@@ -18,7 +18,7 @@ pub fn whole<T: TryFrom<u64>>(
         Bound::Unbounded => largest,
     };
     move |text| {
-        let number = units::whole(text).filter(|number| (least..=most).contains(number));
+        let number = crate::whole(text).filter(|number| (least..=most).contains(number));
         let expected = || match most {
             most if most == largest => format!("expected a whole number of at least {least} such as 1000, 300K or 2e7"),
             most => format!("expected a whole number from {least} to {most}"),
@@ -33,11 +33,11 @@ mod tests {
 
     #[test]
     fn counts_are_read_as_people_write_them() {
-        let (small, large) = (whole::<u32>(1..=1_000), whole::<usize>(..));
+        let (small, large) = (whole_within::<u32>(1..=1_000), whole_within::<usize>(..));
         assert_eq!((small("1e3"), small("7"), large("1e9"), large("0")), (Ok(1_000), Ok(7), Ok(1_000_000_000), Ok(0)));
         assert_eq!(small("0"), Err("expected a whole number from 1 to 1000".into()));
         assert!(small("2K").is_err() && small("many").is_err() && small("1.5").is_err() && small("-1").is_err());
-        let jobs = whole::<u16>(1..);
+        let jobs = whole_within::<u16>(1..);
         assert_eq!(jobs("1e3"), Ok(1_000));
         assert!(jobs("70000").is_err_and(|error| error.contains("at least 1")));
     }

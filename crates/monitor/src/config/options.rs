@@ -1,4 +1,4 @@
-//! What a file may say: the same names and values as on the command line.
+//! What can be said to a monitor, on the command line or in a file, by the same names.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,28 +16,34 @@ use bus::message::PortId;
 
 /// A value as somebody wrote it: with quotation marks or, if it is a number, without.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written(pub String);
+pub struct TextOrNumber(pub String);
 
-impl<'de> Deserialize<'de> for Written {
+impl From<String> for TextOrNumber {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl<'de> Deserialize<'de> for TextOrNumber {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Any;
         impl Visitor<'_> for Any {
-            type Value = Written;
+            type Value = TextOrNumber;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text or a number")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Written, E> {
-                Ok(Written(text.to_owned()))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<TextOrNumber, E> {
+                Ok(TextOrNumber(text.to_owned()))
             }
 
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Written, E> {
-                Ok(Written(number.to_string()))
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<TextOrNumber, E> {
+                Ok(TextOrNumber(number.to_string()))
             }
 
-            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Written, E> {
-                Ok(Written(number.to_string()))
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<TextOrNumber, E> {
+                Ok(TextOrNumber(number.to_string()))
             }
         }
         from.deserialize_any(Any)
@@ -61,54 +67,163 @@ fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>
 
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct PortWish {
+pub struct PortOptions {
     pub name: String,
     pub peer: Option<String>,
     pub link: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Wishes {
-    pub host: Option<String>,
-    #[serde(deserialize_with = "one_or_more")]
-    pub source: Option<Vec<String>>,
-    pub sysfs: Option<PathBuf>,
-    pub interval: Option<Written>,
-    #[serde(deserialize_with = "one_or_more")]
-    pub ports: Option<Vec<String>>,
-    #[serde(deserialize_with = "one_or_more")]
-    pub exclude: Option<Vec<String>>,
-    pub threshold: Option<Written>,
-    pub window_frames: Option<Written>,
-    pub window: Option<Written>,
-    pub raise_after: Option<u32>,
-    pub clear_after: Option<u32>,
-    pub least_bad: Option<u64>,
-    pub quiet: Option<Written>,
-    pub flaps: Option<Written>,
-    pub flaps_within: Option<Written>,
-    pub penalty: Option<f64>,
-    pub half_life: Option<Written>,
-    pub suppress: Option<f64>,
-    pub reuse: Option<f64>,
-    pub gone_after: Option<u32>,
-    pub keep: Option<Written>,
-    pub bus: Option<String>,
-    pub action: Option<String>,
-    pub obey: Option<bool>,
-    pub most_off: Option<u32>,
-    pub order_key: Option<PathBuf>,
-    pub bus_ca: Option<PathBuf>,
-    pub unprotect_on_exit: Option<bool>,
-    pub metrics: Option<Written>,
-    pub journal: Option<PathBuf>,
-    pub record: Option<PathBuf>,
-    pub state: Option<PathBuf>,
-    pub port: Vec<PortWish>,
+units::options! {
+    #[derive(Clone, Debug, Default, clap::Args, serde::Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+    pub struct MonitorOptions {
+        /// Ports to watch, with * for anything; all that are physical if not given.
+        #[serde(deserialize_with = "one_or_more")]
+        pub ports: Option<Vec<String>>,
+
+        /// The name by which other hosts know this one; what the kernel says if not given.
+        #[arg(long)]
+        pub host: Option<String>,
+
+        /// Between two polls [default: 1s].
+        #[arg(long, value_name = "TIME")]
+        pub interval: Option<TextOrNumber>,
+
+        /// Where counters come from: kernel, sysfs, links or a file, FIFO or - with samples; several times if need be
+        /// [default: kernel].
+        #[arg(long, value_name = "SOURCE")]
+        #[serde(deserialize_with = "one_or_more")]
+        pub source: Option<Vec<String>>,
+
+        /// Counters from a directory that looks like /sys/class/net, as `hitless wire --counters` writes one.
+        #[arg(long, value_name = "DIR")]
+        pub sysfs: Option<PathBuf>,
+
+        /// Leave these ports alone, with * and ? for anything; several times if need be.
+        #[arg(long, value_name = "PORT")]
+        #[serde(deserialize_with = "one_or_more")]
+        pub exclude: Option<Vec<String>>,
+
+        /// Keep what is read, to be replayed with --source FILE.
+        #[arg(long, value_name = "FILE")]
+        pub record: Option<PathBuf>,
+
+        /// Where hosts tell each other: `local`, or `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, with TLS `rediss://…`; local if not
+        /// given.
+        #[arg(long, value_name = "URL")]
+        pub bus: Option<String>,
+
+        /// The certificate authority of a rediss:// bus, in PEM; those of the system if not given.
+        #[arg(long, value_name = "FILE")]
+        pub bus_ca: Option<PathBuf>,
+
+        /// Obey only orders that are signed with this key, as `hitless fleet watch --order-key` does: a file with 32 hexadecimal
+        /// digits.
+        #[arg(long, value_name = "FILE")]
+        pub order_key: Option<PathBuf>,
+
+        /// Ports of this host that may be switched off by orders at a time [default: 1].
+        #[arg(long, value_name = "N")]
+        pub most_off: Option<u32>,
+
+        /// none: observe and tell; protect: activate the links of corrupting ports, and end that when they are healthy
+        /// again [default: none].
+        #[arg(long)]
+        pub action: Option<String>,
+
+        /// Loss above which a port is corrupting [default: 1e-8].
+        #[arg(long, value_name = "LOSS")]
+        pub threshold: Option<TextOrNumber>,
+
+        /// Bad polls before an alarm [default: 2].
+        #[arg(long, value_name = "N")]
+        pub raise_after: Option<u32>,
+
+        /// Clean polls before it ends [default: 3].
+        #[arg(long, value_name = "N")]
+        pub clear_after: Option<u32>,
+
+        /// The window ends after so many frames [default: 100M].
+        #[arg(long, value_name = "FRAMES")]
+        pub window_frames: Option<TextOrNumber>,
+
+        /// ... or after so long [default: 1h].
+        #[arg(long, value_name = "TIME")]
+        pub window: Option<TextOrNumber>,
+
+        /// An alarm also ends after so long without a bad frame, if enough frames came; or never [default: 1h].
+        #[arg(long, value_name = "TIME")]
+        pub quiet: Option<TextOrNumber>,
+
+        /// The other end of a port's cable, such as eth1=leaf3/eth7; several times if need be.
+        #[arg(long, value_name = "PORT=HOST/PORT", value_parser = pair)]
+        #[serde(skip)]
+        pub peer: Vec<(String, String)>,
+
+        /// The protected link of a port, such as eth1=hit0, where its interface does not tell; several times if need be.
+        #[arg(long, value_name = "PORT=NAME", value_parser = pair)]
+        #[serde(skip)]
+        pub link: Vec<(String, String)>,
+
+        /// Serve metrics for Prometheus and /healthz here; a port alone means this machine only.
+        #[arg(long, value_name = "ADDR:PORT")]
+        pub metrics: Option<TextOrNumber>,
+
+        /// Append what happens to this file, a line of JSON each; standard output if it is no terminal.
+        #[arg(long, value_name = "FILE")]
+        pub journal: Option<PathBuf>,
+
+        /// When ended, end the protection that it began as well.
+        #[arg(long)]
+        pub unprotect_on_exit: bool,
+
+        // In files only.
+        #[arg(skip)]
+        pub least_bad: Option<u64>,
+
+        #[arg(skip)]
+        pub flaps: Option<TextOrNumber>,
+
+        #[arg(skip)]
+        pub flaps_within: Option<TextOrNumber>,
+
+        #[arg(skip)]
+        pub penalty: Option<f64>,
+
+        #[arg(skip)]
+        pub half_life: Option<TextOrNumber>,
+
+        #[arg(skip)]
+        pub suppress: Option<f64>,
+
+        #[arg(skip)]
+        pub reuse: Option<f64>,
+
+        #[arg(skip)]
+        pub gone_after: Option<u32>,
+
+        #[arg(skip)]
+        pub keep: Option<TextOrNumber>,
+
+        #[arg(skip)]
+        pub obey: bool,
+
+        #[arg(skip)]
+        pub state: Option<PathBuf>,
+
+        #[arg(skip)]
+        pub port: Vec<PortOptions>,
+    }
 }
 
-impl Wishes {
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((port, other)) if !port.is_empty() && !other.is_empty() => Ok((port.to_owned(), other.to_owned())),
+        _ => Err("expected PORT=OTHER, such as eth1=leaf3/eth7".to_owned()),
+    }
+}
+
+impl MonitorOptions {
     /// Reads a file; an error is one line that names the file and the place.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -123,56 +238,6 @@ impl Wishes {
         })
     }
 
-    /// What these say, and where they say nothing, the other ones. Ports are those of both, and what these say of one
-    /// goes before what the other ones do.
-    pub fn or(self, other: Self) -> Self {
-        let mut port = other.port;
-        for wish in self.port {
-            match port.iter_mut().find(|before| before.name == wish.name) {
-                Some(before) => {
-                    before.peer = wish.peer.or(before.peer.take());
-                    before.link = wish.link.or(before.link.take());
-                }
-                None => port.push(wish),
-            }
-        }
-        Self {
-            host: self.host.or(other.host),
-            source: self.source.or(other.source),
-            sysfs: self.sysfs.or(other.sysfs),
-            interval: self.interval.or(other.interval),
-            ports: self.ports.or(other.ports),
-            exclude: self.exclude.or(other.exclude),
-            threshold: self.threshold.or(other.threshold),
-            window_frames: self.window_frames.or(other.window_frames),
-            window: self.window.or(other.window),
-            raise_after: self.raise_after.or(other.raise_after),
-            clear_after: self.clear_after.or(other.clear_after),
-            least_bad: self.least_bad.or(other.least_bad),
-            quiet: self.quiet.or(other.quiet),
-            flaps: self.flaps.or(other.flaps),
-            flaps_within: self.flaps_within.or(other.flaps_within),
-            penalty: self.penalty.or(other.penalty),
-            half_life: self.half_life.or(other.half_life),
-            suppress: self.suppress.or(other.suppress),
-            reuse: self.reuse.or(other.reuse),
-            gone_after: self.gone_after.or(other.gone_after),
-            keep: self.keep.or(other.keep),
-            bus: self.bus.or(other.bus),
-            action: self.action.or(other.action),
-            obey: self.obey.or(other.obey),
-            most_off: self.most_off.or(other.most_off),
-            order_key: self.order_key.or(other.order_key),
-            bus_ca: self.bus_ca.or(other.bus_ca),
-            unprotect_on_exit: self.unprotect_on_exit.or(other.unprotect_on_exit),
-            metrics: self.metrics.or(other.metrics),
-            journal: self.journal.or(other.journal),
-            record: self.record.or(other.record),
-            state: self.state.or(other.state),
-            port,
-        }
-    }
-
     /// The configuration that they make; an error is one line that names the key and what it accepts. What they say
     /// nothing of stays as it is in `config`.
     pub fn check(self, mut config: Config) -> Result<Config, String> {
@@ -180,6 +245,7 @@ impl Wishes {
         if config.host.is_empty() || config.host.chars().any(char::is_whitespace) {
             return Err(format!("host: '{}': expected a name without spaces", config.host));
         }
+        self.check_sources(&mut config)?;
         self.check_ports(&mut config)?;
         self.check_limits(&mut config)?;
         config.bus = self.bus.unwrap_or(config.bus);
@@ -197,19 +263,19 @@ impl Wishes {
         if let Some(action) = self.action {
             config.action = action.parse().map_err(|error| format!("action: '{action}': {error}"))?;
         }
-        if let Some(Written(text)) = self.metrics {
+        if let Some(TextOrNumber(text)) = self.metrics {
             let address = link::config::parse_address(&text);
             config.metrics = Some(address.ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"))?);
         }
-        config.obey = self.obey.unwrap_or(config.obey);
-        config.unprotect_on_exit = self.unprotect_on_exit.unwrap_or(config.unprotect_on_exit);
+        config.obey |= self.obey;
+        config.unprotect_on_exit |= self.unprotect_on_exit;
         config.journal = self.journal.or(config.journal);
         config.record = self.record.or(config.record);
         config.state = self.state.unwrap_or(config.state);
         Ok(config)
     }
 
-    fn check_ports(&self, config: &mut Config) -> Result<(), String> {
+    fn check_sources(&self, config: &mut Config) -> Result<(), String> {
         if let Some(root) = &self.sysfs {
             (config.sysfs, config.sources) = (root.clone(), vec![SourceKind::Sysfs]);
         }
@@ -223,20 +289,39 @@ impl Wishes {
                 return Err("source: samples have a time of their own; give one file alone".to_owned());
             }
         }
+        Ok(())
+    }
+
+    /// What is known about single ports. What the command line says of one goes before what the file does.
+    fn port_options(&self) -> Vec<PortOptions> {
+        let mut ports = self.port.clone();
+        let mut of =
+            |name: &String, set: &dyn Fn(&mut PortOptions)| match ports.iter_mut().find(|port| port.name == *name) {
+                Some(port) => set(port),
+                None => {
+                    let mut port = PortOptions { name: name.clone(), ..PortOptions::default() };
+                    set(&mut port);
+                    ports.push(port);
+                }
+            };
+        self.peer.iter().for_each(|(name, peer)| of(name, &|port| port.peer = Some(peer.clone())));
+        self.link.iter().for_each(|(name, link)| of(name, &|port| port.link = Some(link.clone())));
+        ports
+    }
+
+    fn check_ports(&self, config: &mut Config) -> Result<(), String> {
         config.ports = self.ports.clone().unwrap_or_default();
         for pattern in self.exclude.iter().flatten() {
             config.exclude.push(pattern.parse().map_err(|error| format!("exclude: {error}"))?);
         }
-        for wish in &self.port {
-            let name = &wish.name;
+        for PortOptions { name, peer, link } in self.port_options() {
             if name.is_empty() || name.contains('*') {
                 return Err(format!("port: name '{name}': expected the name of one interface"));
             }
-            if config.exclude.iter().any(|pattern| pattern.matches(name)) {
+            if config.exclude.iter().any(|pattern| pattern.matches(&name)) {
                 return Err(format!("port: {name} is among those to exclude; take it out of one of the two"));
             }
-            let peer: Option<PortId> = wish
-                .peer
+            let peer: Option<PortId> = peer
                 .as_ref()
                 .map(|peer| peer.parse().map_err(|error| format!("port {name}: peer: {error}")))
                 .transpose()?;
@@ -245,11 +330,11 @@ impl Wishes {
                 if let Some((other, _)) = other {
                     return Err(format!("port {name}: peer {peer}: is the peer of {other} already"));
                 }
-                if *peer == PortId::new(&config.host, name) {
+                if *peer == PortId::new(&config.host, &name) {
                     return Err(format!("port {name}: peer {peer}: is the port itself"));
                 }
             }
-            let rule = PortRule { peer, link: wish.link.clone() };
+            let rule = PortRule { peer, link };
             if config.rules.insert(name.clone(), rule).is_some() {
                 return Err(format!("port: {name} is there twice"));
             }
@@ -259,10 +344,10 @@ impl Wishes {
 
     fn check_limits(&self, config: &mut Config) -> Result<(), String> {
         let limits = &mut config.limits;
-        if let Some(Written(text)) = &self.threshold {
+        if let Some(TextOrNumber(text)) = &self.threshold {
             limits.threshold = text.parse().map_err(|error| format!("threshold: '{text}': {error}"))?;
         }
-        if let Some(Written(text)) = &self.window_frames {
+        if let Some(TextOrNumber(text)) = &self.window_frames {
             let Count(frames) = text.parse().map_err(|error| format!("window-frames: '{text}': {error}"))?;
             limits.frames = frames;
         }
@@ -273,7 +358,7 @@ impl Wishes {
         limits.gone_after = self.gone_after.unwrap_or(limits.gone_after);
         set("keep", self.keep.as_ref(), &mut limits.keep)?;
         match &self.quiet {
-            Some(Written(never)) if never == "never" => limits.quiet = None,
+            Some(TextOrNumber(never)) if never == "never" => limits.quiet = None,
             quiet => {
                 let mut time = limits.quiet.unwrap_or_default();
                 set("quiet", quiet.as_ref(), &mut time)?;
@@ -288,8 +373,8 @@ impl Wishes {
         let mut flaps = limits.flaps.unwrap_or(Flaps { count: 3, within: Duration::from_secs(7_200) });
         set("flaps-within", self.flaps_within.as_ref(), &mut flaps.within)?;
         limits.flaps = match &self.flaps {
-            Some(Written(never)) if never == "never" => None,
-            Some(Written(text)) => {
+            Some(TextOrNumber(never)) if never == "never" => None,
+            Some(TextOrNumber(text)) => {
                 flaps.count = text.parse().map_err(|_| format!("flaps: '{text}': expected a number, or never"))?;
                 Some(flaps)
             }
@@ -299,8 +384,8 @@ impl Wishes {
     }
 }
 
-fn set(key: &str, text: Option<&Written>, time: &mut Duration) -> Result<(), String> {
-    if let Some(Written(text)) = text {
+fn set(key: &str, text: Option<&TextOrNumber>, time: &mut Duration) -> Result<(), String> {
+    if let Some(TextOrNumber(text)) = text {
         let span = Span::from_str(text).map_err(|error: ParseError| format!("{key}: '{text}': {error}"))?;
         *time = Duration::from_nanos(span.as_ps() / 1_000);
     }
