@@ -25,7 +25,7 @@ pub use fleet::{
 pub use link::{ActivateArgs, CaptureArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs, WatchArgs};
 pub use model::{MeloArgs, ModelCommand, RdmaArgs};
 pub use monitor::{MonitorArgs, MonitorCommand};
-pub use radar::{CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, RadarCommand};
+pub use radar::{AclArgs, CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg, RadarCommand};
 pub use sim::{CompareArgs, LinkArgs, ModeArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand};
 pub use soak::SoakArgs;
 pub use wire::WireArgs;

@@ -1,5 +1,6 @@
 //! `hitless radar`: which packets were lost, where and why.
 
+mod acl;
 mod collect;
 mod flows;
 mod losses;
@@ -21,6 +22,7 @@ pub fn run(command: &RadarCommand, json: bool) -> Done {
         RadarCommand::Meter(args) => meter::run(args, json),
         RadarCommand::Collect(args) => collect::run(args, json),
         RadarCommand::Flows(args) => flows::run(args, json),
+        RadarCommand::Acl(args) => acl::run(args, json),
     }
 }
 

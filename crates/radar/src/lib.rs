@@ -13,14 +13,12 @@
 //! | [`acl`] | access lists, and which of their rules may be corrupted | §5.5.2 |
 //! | [`slots`] | flows and their packets, slot by slot | §4.4.1 |
 //! | [`flowset`] | FlowRadar: every flow of a switch in fixed memory, decoded alone or with its neighbours | §4.4 |
-//! | [`flowmap`] | what decoded flows say: loops, blackholes, a map of losses | §4.6 |
 
 pub mod acl;
 pub mod capture;
 pub mod causes;
 pub mod compare;
 pub mod digest;
-pub mod flowmap;
 pub mod flowset;
 mod form;
 pub mod loss;

@@ -4,6 +4,7 @@
 mod export;
 mod extra;
 mod fabric;
+mod flowmap;
 mod loops;
 mod losses;
 mod memory;

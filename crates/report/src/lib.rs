@@ -4,10 +4,12 @@
 //! verdict. [`runner`] makes the runs and takes the values; [`paper`] lists the papers and selects their claims;
 //! [`linkguardian`], [`rdma_corruption`], [`melo`], [`lossradar`] and [`flowradar`] have what is particular to one.
 //! [`flows`] writes what became of flows, [`table_file`] rows as CSV and Parquet. [`compare`] sets link protocols side by
-//! side. [`outcome`] prints one simulated link; [`losses`] what a comparison of captures found; [`fleet`] years, plans and
+//! side. [`outcome`] prints one simulated link; [`losses`] what a comparison of captures found; [`acl`]
+//! the rules that may be corrupted; [`fleet`] years, plans and
 //! upgrades; [`model`] what is computed. [`page`] makes claims, their charts and verdicts one HTML file; its charts, and all
 //! tables, are those of `chart`.
 
+pub mod acl;
 pub mod claim;
 pub mod compare;
 pub mod fleet;

@@ -28,6 +28,35 @@ pub enum RadarCommand {
     ///
     /// FlowRadar's counters: memory for so many flows in a slot, whatever passes. With --json a line for each slot.
     Flows(FlowsArgs),
+
+    /// Which rules of an access list may be corrupted: one flipped bit of one of them explains what was lost.
+    ///
+    /// For a switch whose blackholes are of no rule that somebody wrote.
+    Acl(AclArgs),
+}
+
+/// What happens to packets that no rule matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OtherwiseArg {
+    Accept,
+    Deny,
+}
+
+#[derive(Debug, Args)]
+pub struct AclArgs {
+    /// The rules as they were meant, the first first: a line each as ClassBench writes them, then accept or deny.
+    pub rules: PathBuf,
+
+    /// What was lost: the output of `radar losses --json`, or of `radar collect --json`; `-` is standard input.
+    pub losses: PathBuf,
+
+    /// What becomes of packets that no rule matches.
+    #[arg(long, value_enum, default_value_t = OtherwiseArg::Deny)]
+    pub otherwise: OtherwiseArg,
+
+    /// Take losses of every cause, not only those of blackholes.
+    #[arg(long)]
+    pub all: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use faults::Random;
-use radar::flowmap::{self, Slot, Thresholds};
 use radar::flowset::FlowKey;
 use sim::net::{DatagramConfig, FaultyAction, FaultyRule, Setup, Traffic, TransportSetup, address};
 use sim::topology::{NodeId, Topology};
 use sim::workload::{Flow, Flows, Workload};
 use units::{Rate, Span, Time};
 
+use super::flowmap::{self, Slot, Thresholds};
 use super::walk::{self, Order, SLOT};
 use crate::claim::{ClaimError, Measured, Scale};
 use crate::runner::{Computed, Effort};

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use radar::flowmap::{Flowlet, Thresholds};
 use radar::flowset::FlowKey;
 use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::Time;
 
+use super::flowmap::{Flowlet, Thresholds};
 use super::walk::{self, Counted, Order, SLOT};
 use crate::claim::{ClaimError, Measured, Scale, files};
 use crate::runner::{Computed, Effort};

@@ -1,9 +1,9 @@
 //! Loops and blackholes that last no longer than a slot: li-thesis §4.6.1.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::{Route, Seen, Slot, Thresholds};
-use crate::flowset::FlowKey;
+use radar::flowset::FlowKey;
 
 /// A flow that went round.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,11 +99,4 @@ fn blackhole(flow: &FlowKey, seen: &Seen, route: &[usize], thresholds: &Threshol
         _ => false,
     };
     (0..last).map(found).find(falls)
-}
-
-/// Blackholes by where they are: how many flows each swallowed.
-pub fn by_place(holes: &[Blackhole]) -> BTreeMap<(usize, usize), usize> {
-    let mut places = BTreeMap::new();
-    holes.iter().for_each(|hole| *places.entry((hole.after, hole.before)).or_default() += 1);
-    places
 }

@@ -1,7 +1,7 @@
 //! What decoded flows and counters say about a network: FlowRadar's analyzer, li-thesis §4.6.
 //!
 //! Everything here is a function of counters by switch and slot, whoever decoded them. [`loops`] and [`blackholes`] look at
-//! where a flow was in a slot (§4.6.1), [`losses`] at how its counters differ along its path (§4.6.2).
+//! where a flow was in a slot (§4.6.1), [`Flowlet`] at how its counters differ along its path (§4.6.2).
 //!
 //! Invariant: of counters that are not known nothing is concluded; that a flow stopped at a switch needs none.
 
@@ -10,10 +10,10 @@ mod paths;
 
 use std::collections::BTreeMap;
 
-pub use flowlets::{Flowlet, FlowletLoss, Hop, losses};
-pub use paths::{Blackhole, Loop, blackholes, by_place, loops};
+pub use flowlets::Flowlet;
+pub use paths::{blackholes, loops};
 
-use crate::flowset::FlowKey;
+use radar::flowset::FlowKey;
 
 /// When something is called a loop, a blackhole, a flowlet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,10 +56,6 @@ impl Slot {
 
     pub fn flows(&self) -> impl Iterator<Item = (&FlowKey, &Seen)> {
         self.flows.iter()
-    }
-
-    pub fn seen(&self, flow: &FlowKey) -> Option<&Seen> {
-        self.flows.get(flow)
     }
 }
 
