@@ -202,8 +202,27 @@ impl Outbox {
         })
     }
 
+    /// Panics if the books are wrong. Checks nothing in release builds.
+    pub fn check_invariants(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        self.queue.check_invariants(self.settings.room);
+        assert!(self.recent.len() <= RECENT + STEP, "{} messages are remembered", self.recent.len());
+        for Recent { key, message, .. } in &self.recent {
+            let latest = self.told.get(key).map(Message::version);
+            assert!(latest >= Some(message.version()), "`{key}`: told and forgotten");
+        }
+    }
+
     /// Gets on with it, and says when to call again; sooner, if something was put.
     pub fn step(&mut self, now: Moment) -> Moment {
+        let next = self.step_once(now);
+        self.check_invariants();
+        next
+    }
+
+    fn step_once(&mut self, now: Moment) -> Moment {
         // A clock that was set back must not stop us for longer than a failure would.
         self.not_before = self.not_before.min(now.after(LONGEST_WAIT));
         self.check_at = self.check_at.min(now.after(self.settings.check));

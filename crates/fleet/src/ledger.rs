@@ -10,6 +10,8 @@
 //!      └────────────── repair ─────────────────┘
 //! ```
 
+mod check;
+
 use crate::corropt::Candidate;
 use crate::fabric::{Fabric, LinkId, SwitchId};
 use crate::least::Least;

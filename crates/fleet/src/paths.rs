@@ -174,4 +174,17 @@ impl<'f> Paths<'f> {
         }
         *share += ways;
     }
+    /// Panics if the module's invariant does not hold, or a change was left unfinished. Checks nothing in release builds.
+    pub fn check_invariants(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        assert!(self.touched.is_empty() && self.share.iter().all(|share| *share == 0), "a change was left unfinished");
+        for switch in (0..self.ways.len() as u32).map(SwitchId) {
+            let up = self.fabric.up(switch).iter().filter(|link| self.is_enabled(**link));
+            let sum: u64 = up.map(|link| self.ways(self.fabric.link(*link).upper)).sum();
+            let ways = if self.fabric.is_top(switch) { 1 } else { sum };
+            assert_eq!(self.ways(switch), ways, "ways up from {switch:?}");
+        }
+    }
 }

@@ -151,6 +151,9 @@ pub fn simulate(setup: &Setup<'_>, observer: impl Observer) -> Outcome {
     year.end(setup.until)
 }
 
+/// Events between two checks of the books, in debug builds.
+const CHECK_EVERY: u64 = 256;
+
 struct Year<'a, O> {
     setup: &'a Setup<'a>,
     observer: O,
@@ -267,6 +270,7 @@ impl<'a, O: Observer> Year<'a, O> {
     fn sample(&mut self, at: Moment, happened: Happened, link: LinkId) -> Sample {
         let (totals, outcome) = (self.ledger.totals(), &mut self.outcome);
         outcome.events += 1;
+        let check = cfg!(debug_assertions) && outcome.events.is_multiple_of(CHECK_EVERY);
         outcome.disabled_max = outcome.disabled_max.max(totals.disabled);
         outcome.corrupting_max = outcome.corrupting_max.max(totals.corrupting);
         outcome.protected_max = outcome.protected_max.max(totals.protected);
@@ -275,10 +279,23 @@ impl<'a, O: Observer> Year<'a, O> {
         outcome.least_share = outcome.least_share.min(totals.least_share);
         outcome.least_capacity = outcome.least_capacity.min(totals.least_capacity);
         outcome.protected_per_pipe_max = outcome.protected_per_pipe_max.max(totals.most_in_a_pipe);
+        if check {
+            self.check_invariants();
+        }
         Sample { at, happened, link, totals }
     }
 
+    /// Panics if the books are wrong, or a ToR has fewer paths than the constraint asks for.
+    fn check_invariants(&self) {
+        self.ledger.check_invariants();
+        let mut tors = self.setup.fabric.segments().iter().flat_map(|segment| &segment.tors);
+        assert!(tors.all(|tor| self.ledger.paths().is_satisfied(*tor)), "a ToR is below its constraint");
+    }
+
     fn end(mut self, until: Moment) -> Outcome {
+        if cfg!(debug_assertions) {
+            self.check_invariants();
+        }
         self.pass(until);
         let hours = until.as_hours();
         let mean = |sum: f64| if hours > 0.0 { sum / hours } else { 0.0 };

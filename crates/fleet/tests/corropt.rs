@@ -122,6 +122,7 @@ proptest! {
             } else {
                 paths.enable(link);
             }
+            paths.check_invariants();
             for switch in (0..fabric.switches().len() as u32).map(SwitchId) {
                 prop_assert_eq!(paths.ways(switch), ways(&fabric, &paths, &[], switch));
             }

@@ -89,6 +89,7 @@ proptest! {
                 (3, State::Corrupting { .. } | State::Disabled) => ledger.repair(link),
                 _ => {}
             }
+            ledger.check_invariants();
             let (found, expected) = (ledger.totals(), totals(&fabric, &ledger, terms));
             prop_assert!((found.least_capacity - expected.least_capacity).abs() < 1e-9);
             prop_assert_eq!(Totals { least_capacity: 0.0, ..found }, Totals { least_capacity: 0.0, ..expected });

@@ -59,6 +59,14 @@ impl Backpressure {
         self.wish
     }
 
+    /// Whether the wish is the one that [`Backpressure::on_level`] leaves behind.
+    pub fn is_settled(&self, level: Bytes) -> bool {
+        match self.wish {
+            Wish::Flow => level == Bytes::ZERO || level < self.pause_at,
+            Wish::Hold => level > self.resume_at(),
+        }
+    }
+
     fn resume_at(&self) -> Bytes {
         self.configured.resume_at.min(self.pause_at)
     }

@@ -354,4 +354,20 @@ impl<B: Body> Machine for Endpoint<B> {
         self.smooth = self.is_smooth();
         pull
     }
+    /// Unprotected frames wait only for protected ones, within the limit; the short way is open only while nothing is urgent.
+    fn check_invariants(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        for line in &self.lines {
+            line.tx.check_invariants();
+            line.rx.check_invariants();
+        }
+        let bare =
+            self.bare.iter().map(|body| Bytes::new(u64::from(body.len()))).fold(Bytes::ZERO, |sum, len| sum + len);
+        assert_eq!(bare, self.bare_bytes, "bytes that wait unprotected");
+        assert!(bare <= self.params.ordering.limit, "{bare:?} wait unprotected");
+        assert!(self.bare.is_empty() || !self.is_empty(), "unprotected frames wait for nothing");
+        assert!(!self.smooth || self.is_smooth(), "the short way is open while something is urgent");
+    }
 }

@@ -233,6 +233,29 @@ impl Losses {
         }
         None
     }
+
+    /// Panics unless the module's invariants hold and all that is missing lies at or behind `from` and before `to`.
+    pub fn check_invariants(&self, from: Option<Seq>, to: Seq) {
+        let mut before = from;
+        for run in &self.runs {
+            assert!(
+                run.frames > 0 && before.is_none_or(|seq| run.first.offset_from(seq) >= 0),
+                "runs overlap: {self:?}"
+            );
+            before = Some(run.after());
+        }
+        assert!(before.is_none_or(|seq| to.offset_from(seq) >= 0), "missing before it was expected: {self:?}");
+        let frames: u32 = self.runs.iter().map(|run| run.frames).sum();
+        assert_eq!(frames, self.frames, "frames missing: {self:?}");
+        assert!(self.deadlines.iter().is_sorted_by(|a, b| a.0 < b.0), "deadlines out of order: {self:?}");
+        assert!(self.deadlines.front().is_none_or(|(_, runs)| *runs > 0), "a deadline of no run: {self:?}");
+        for (at, runs) in &self.deadlines {
+            let having = self.runs.iter().filter(|run| run.deadline == *at).count();
+            assert_eq!(having, *runs as usize, "runs with the deadline {at:?}: {self:?}");
+        }
+        let counted: u32 = self.deadlines.iter().map(|(_, runs)| runs).sum();
+        assert_eq!(counted as usize, self.runs.len(), "a run without a deadline: {self:?}");
+    }
 }
 
 #[cfg(test)]

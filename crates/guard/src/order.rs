@@ -157,4 +157,26 @@ impl<B: Body> Order<B> {
     pub fn fingerprint(&self, now: Time, mix: impl FnMut(u64)) {
         self.buffer.fingerprint(now, self.next, mix);
     }
+    /// Frames between `next` and what is expected that are held or were given up.
+    pub fn accounted(&self) -> u32 {
+        self.buffer.frames() as u32 + self.stepped_over.iter().map(|(_, frames)| frames).sum::<u32>()
+    }
+
+    /// Panics if the buffer is over its limit, what was given up is out of order or due, or backpressure is behind the level.
+    pub fn check_invariants(&self) {
+        self.buffer.check_invariants();
+        let level = self.buffer.level();
+        assert!(level <= self.peak && self.peak <= self.configured_limit, "the reorder buffer holds {level:?}");
+        assert!(self.backpressure.as_ref().is_none_or(|it| it.is_settled(level)), "the wish does not fit {level:?}");
+        let mut next = self.next;
+        for (at, (first, frames)) in self.stepped_over.iter().enumerate() {
+            let ahead = first.offset_from(next);
+            assert!(
+                *frames > 0 && (ahead > 0 || at > 0 && ahead == 0),
+                "given up out of order: {:?}",
+                self.stepped_over
+            );
+            next = first.plus(*frames);
+        }
+    }
 }

@@ -347,4 +347,17 @@ impl<B: Body> Receiver<B> {
         self.owes_ack = true;
         self.press_back(counters, out);
     }
+    /// Panics if the module's invariants do not hold: each number from `next` to `expected` is missing, held or given up.
+    pub fn check_invariants(&self) {
+        assert_eq!(self.order.is_some(), self.class == Class::Ordered, "order is not what the class asks for");
+        let next = self.order.as_ref().map(Order::next);
+        self.losses.check_invariants(next, self.expected);
+        let oldest = next.or(self.losses.first()).unwrap_or(self.expected);
+        let open = self.expected.offset_from(oldest);
+        assert!((0..=2 * self.peer_window).contains(&open), "{open} frames open");
+        if let Some(order) = &self.order {
+            order.check_invariants();
+            assert_eq!(open as u32, self.losses.frames() + order.accounted(), "a frame is nowhere, or in two places");
+        }
+    }
 }

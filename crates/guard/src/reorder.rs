@@ -205,6 +205,23 @@ impl<B: Body> Reorder<B> {
             }
         }
     }
+
+    /// Panics unless `level` and `frames` are those of the frames held.
+    pub fn check_invariants(&self) {
+        let (frames, level) = match &self.store {
+            Store::Sorted(sorted) => sum(sorted.slots.iter().flatten()),
+            Store::Rotating(rotating) => sum(rotating.queue.iter().map(|(.., body)| body)),
+        };
+        assert_eq!((frames, level), (self.frames, self.level), "what is held is counted wrongly");
+    }
+
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+}
+
+fn sum<'a, B: Body + 'a>(bodies: impl Iterator<Item = &'a B>) -> (usize, Bytes) {
+    bodies.fold((0, Bytes::ZERO), |(frames, level), body| (frames + 1, level + length(body)))
 }
 
 fn length<B: Body>(body: &B) -> Bytes {

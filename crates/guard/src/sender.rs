@@ -334,4 +334,28 @@ impl<B: Body> Sender<B> {
     pub fn is_dry<O: Out<Endpoint<B>>>(&self, fed: Option<Lane>, out: &O) -> bool {
         self.wants_dummies() && (!self.has_room() || fed.is_none_or(|lane| !out.waiting(lane)))
     }
+    /// Panics if the module's invariants do not hold.
+    pub fn check_invariants(&self) {
+        let (outstanding, reported) = (self.next.offset_from(self.base), self.reported.offset_from(self.base));
+        assert!((0..=self.max_frames).contains(&outstanding), "{outstanding} frames in the window");
+        assert!((0..=outstanding).contains(&reported), "{reported} of {outstanding} frames are reported");
+        let slot = |seq: Seq| &self.ring[usize::from(seq.number()) & (self.ring.len() - 1)];
+        let (mut bytes, mut held, mut queued) = (Bytes::ZERO, 0, 0);
+        for at in 0..outstanding as u32 {
+            let seq = self.base.plus(at);
+            let Some(body) = &slot(seq).body else {
+                assert!((at as i32) < reported, "freed before it was reported");
+                continue;
+            };
+            bytes += Bytes::new(u64::from(body.len()));
+            held += usize::from((at as i32) < reported);
+            queued += usize::from(slot(seq).queued);
+        }
+        assert_eq!(bytes, self.bytes, "bytes in the window");
+        assert!(bytes <= self.peak && self.peak <= self.max_bytes, "{bytes:?} in the window");
+        assert_eq!(held, self.held.len(), "frames kept though reported");
+        let is_held = |seq: &Seq| seq.offset_from(self.reported) < 0 && slot(*seq).body.is_some();
+        assert!(self.held.iter().all(is_held), "held, and not there: {:?}", self.held);
+        assert!(queued <= self.requested.len(), "queued, and not asked for: {:?}", self.requested);
+    }
 }

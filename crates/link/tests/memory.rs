@@ -19,6 +19,7 @@ use link::frame::{Framing, Mac};
 use link::pool::Pool;
 use link::seal::Seal;
 use linux::offload::VnetHeader;
+use machine::Machine;
 use units::{Bytes, Prob, Span, Time};
 use wire::link::Class;
 
@@ -142,6 +143,7 @@ impl Pair {
         while self.now < until {
             for at in 0..2 {
                 self.ends[at].link.turn(self.now).unwrap();
+                self.ends[at].link.endpoint().check_invariants();
                 let leaving: Vec<Vec<u8>> = self.ends[at].leaves.borrow_mut().drain(..).collect();
                 let passing = leaving.into_iter().filter_map(|mut frame| fate(&mut frame).then_some(frame));
                 self.ends[1 - at].arrives.borrow_mut().extend(passing);

@@ -56,6 +56,9 @@ pub trait Machine {
     fn on_timer<O: Out<Self>>(&mut self, now: Time, key: Self::Timer, out: &mut O);
     fn on_command<O: Out<Self>>(&mut self, now: Time, command: Self::Command, out: &mut O);
     fn pull<O: Out<Self>>(&mut self, now: Time, port: Port, out: &mut O) -> Pull;
+
+    /// Panics if the state between two calls is one that cannot be. Checks nothing in release builds.
+    fn check_invariants(&self) {}
 }
 
 /// What a machine can do to the world.

@@ -197,10 +197,11 @@ where
         }
     }
 
-    /// Sorts out what a machine did; frames are returned, and must only come from a pull.
+    /// Checks the machine and sorts out what it did; frames are returned, and must only come from a pull.
     fn collect(&mut self, side: Side) -> Vec<M::Frame> {
         let now = self.now;
         let end = &mut self.ends[side as usize];
+        end.machine.check_invariants();
         let mut frames = Vec::new();
         for act in end.out.acts() {
             match act {

@@ -247,4 +247,8 @@ impl Machine for Qp {
         self.requester.queue.on_leaving(now, packet.wire_bytes());
         self.transmit(packet, out)
     }
+
+    fn check_invariants(&self) {
+        self.requester.queue.check_invariants();
+    }
 }

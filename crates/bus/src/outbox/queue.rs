@@ -1,6 +1,6 @@
 //! Messages that wait to be told, in order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::message::Message;
 
@@ -77,5 +77,18 @@ impl Queue {
         let key = message.key();
         *self.of_key.entry(key.clone()).or_default() += 1;
         Waiting { key, message, attempts: 0, repeated }
+    }
+    /// Panics if the counts are wrong, something new waits before what is repeated, or more than `room` messages wait though
+    /// some are outlived.
+    pub fn check_invariants(&self, room: usize) {
+        let mut of_key = BTreeMap::new();
+        for waiting in &self.waiting {
+            *of_key.entry(waiting.key.clone()).or_default() += 1;
+        }
+        assert_eq!(self.of_key, of_key, "messages that wait, by key");
+        assert!(self.waiting.iter().is_sorted_by_key(|waiting| !waiting.repeated), "new messages before repeated ones");
+        let fresh = || self.waiting.iter().filter(|waiting| !waiting.repeated).map(|waiting| &waiting.key);
+        let keys: BTreeSet<&String> = fresh().collect();
+        assert!(fresh().count() <= room.max(keys.len()), "a full queue holds outlived messages");
     }
 }

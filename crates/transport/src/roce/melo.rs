@@ -272,6 +272,12 @@ impl<S: Slot> Recovery for Melo<S> {
         let at = self.resend.known_before();
         self.resend.clear(&mut self.nic.send.borrow_mut(), at);
     }
+
+    fn check_invariants(&self) {
+        let (receive, send) = (self.nic.receive(), self.nic.send());
+        receive.check_invariants(self.track.blocks(&receive));
+        send.check_invariants(self.resend.blocks(&send));
+    }
 }
 
 impl<S: Slot> Drop for Melo<S> {

@@ -207,4 +207,11 @@ impl<R: Recovery> Machine for Connection<R> {
         self.sender.queue.on_leaving(now, packet.wire_bytes());
         self.transmit(packet, out)
     }
+
+    fn check_invariants(&self) {
+        if cfg!(debug_assertions) {
+            self.sender.queue.check_invariants();
+            self.recovery.check_invariants();
+        }
+    }
 }

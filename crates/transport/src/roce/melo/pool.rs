@@ -5,13 +5,14 @@
 //! taken from there and given back there.
 //!
 //! ```text
-//!   blocks   bits next                      free   [ 3 │ 1 ┃ 0 │ 2 │ 4 ]
+//!   blocks   bits next                      free   [ · │ · ┃ 0 │ 2 │ 4 ]
 //!     0     00000000  ·                              taken ┃ free
 //!     1     00100000  ·     ◀─┐                          avail
 //!     3     01111111  1     ──┘
 //! ```
 //!
-//! Invariant: `free` names every block once. Taking and giving back is O(1).
+//! Invariant: the free part of `free` names every block that is in no bitmap, once; what stands before it means nothing.
+//! Taking and giving back is O(1).
 
 use std::fmt;
 
@@ -280,6 +281,16 @@ impl<S: Slot> Pool<S> {
     #[inline]
     pub(super) fn link(&mut self, slot: S, next: S) {
         self.blocks[slot.index()].next = next;
+    }
+
+    /// Panics if a block is named twice among the free ones and `taken`, the blocks of one bitmap or several.
+    pub fn check_invariants(&self, taken: impl Iterator<Item = S>) {
+        assert!(self.avail <= self.peak && self.peak <= self.blocks.len(), "{:?}", self.usage());
+        let mut named = vec![false; self.blocks.len()];
+        for slot in self.free_slots().iter().copied().chain(taken) {
+            let before = std::mem::replace(&mut named[slot.index()], true);
+            assert!(!before, "block {slot:?} is free twice, shared, or both");
+        }
     }
 }
 

@@ -80,4 +80,6 @@ pub trait Recovery: Debug {
     fn bring_in(&mut self, una: u64) -> Option<Forgotten>;
     /// Gives back what is shared with others; nothing happens after that.
     fn close(&mut self);
+    /// Panics if its state is one that cannot be.
+    fn check_invariants(&self) {}
 }
