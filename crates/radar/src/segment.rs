@@ -240,6 +240,8 @@ impl Segment {
         self.next = None;
         self.held = 0;
         self.ends.iter_mut().for_each(|end| end.held.clear());
+        // Batches may begin again at lower numbers: a clock was set back.
+        self.doubtful.clear();
         if self.ends.len() < self.expected {
             return;
         }

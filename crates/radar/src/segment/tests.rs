@@ -104,6 +104,24 @@ fn what_a_meter_missed_is_not_called_lost() {
 }
 
 #[test]
+fn doubts_from_before_clocks_were_set_back_do_not_hide_later_ones() {
+    let mut link = link();
+    for end in ["a", "b"] {
+        link.on_report(Report { missed: 1, ..report(end, 100, &[], &[]) }).unwrap();
+    }
+    for batch in 10..16 {
+        for end in ["a", "b"] {
+            link.on_report(report(end, batch, &[], &[])).unwrap();
+        }
+    }
+    link.on_report(report("a", 16, &[1], &[])).unwrap();
+    link.on_report(Report { missed: 1, ..report("b", 16, &[], &[]) }).unwrap();
+    link.on_report(report("a", 17, &[], &[])).unwrap();
+    let finding = link.on_report(report("b", 17, &[], &[])).unwrap();
+    assert_eq!((finding.losses.len(), finding.unsure), (0, 1));
+}
+
+#[test]
 fn a_batch_that_one_end_did_not_report_is_skipped_and_said() {
     let mut link = link();
     link.on_report(report("a", 13, &[1, 2], &[])).unwrap();
