@@ -11,8 +11,8 @@
 //! are; [`Command::Activate`] starts the handshake; [`Event`]s tell how it went.
 
 mod egress;
+mod fast_path;
 mod ingress;
-mod smooth;
 
 use std::collections::VecDeque;
 
