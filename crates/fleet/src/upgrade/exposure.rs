@@ -28,7 +28,7 @@ impl Exposure {
     /// if `go_on`, which gets the time of every event, ends it.
     pub fn record(setup: &Setup<'_>, go_on: impl FnMut(Moment) -> bool) -> Option<Self> {
         let setup = Setup { policy: Policy::CorrOpt, capable: None, ..*setup };
-        let mut recorder = Recorder::new(&setup, go_on);
+        let mut recorder = ExposureRecorder::new(&setup, go_on);
         simulate(&setup, &mut recorder);
         recorder.end(setup.until)
     }
@@ -67,7 +67,7 @@ impl Exposure {
 }
 
 /// Adds up exposure while a simulation runs.
-struct Recorder<'a, G> {
+struct ExposureRecorder<'a, G> {
     protection: &'a dyn Protect,
     /// By link, since when it has lost as much as it does, if it corrupts and is in service.
     losing: Vec<Option<(Moment, f64)>>,
@@ -76,7 +76,7 @@ struct Recorder<'a, G> {
     ended: bool,
 }
 
-impl<'a, G> Recorder<'a, G> {
+impl<'a, G> ExposureRecorder<'a, G> {
     fn new(setup: &Setup<'a>, go_on: G) -> Self {
         let links = setup.fabric.links().len();
         Self {
@@ -104,7 +104,7 @@ impl<'a, G> Recorder<'a, G> {
     }
 }
 
-impl<G: FnMut(Moment) -> bool> Observer for &mut Recorder<'_, G> {
+impl<G: FnMut(Moment) -> bool> Observer for &mut ExposureRecorder<'_, G> {
     fn corrupted(&mut self, at: Moment, link: LinkId, loss: f64) {
         self.settle(at, link.index());
         self.losing[link.index()] = Some((at, loss));

@@ -19,7 +19,7 @@ use super::irn::Timeouts;
 use super::packet::{Opcode, Packet, Syndrome};
 use super::psn::Psn;
 use super::selective::{self, Window};
-use super::send_queue::{Expiry, Message, SendQueue};
+use super::send_queue::{Expiry, SendQueue, WorkRequest};
 use super::tail::{Dummies, Tail};
 use super::{Cause, Note, Qp, TimerKey, Verb};
 
@@ -85,7 +85,7 @@ impl Requester {
 
     /// A packet has been sent for the first time.
     #[inline]
-    fn after_first_sending<O: Out<Qp>>(&mut self, now: Time, message: &Message, out: &mut O) {
+    fn after_first_sending<O: Out<Qp>>(&mut self, now: Time, message: &WorkRequest, out: &mut O) {
         if message.dummy {
             out.note(Note::Dummy);
         } else if self.queue.has_drained() {
@@ -118,13 +118,13 @@ impl Requester {
     }
 
     #[inline]
-    fn data(&mut self, message: &Message) -> Packet {
+    fn data(&mut self, message: &WorkRequest) -> Packet {
         let packet = self.data_at(message, self.queue.cursor());
         Packet { ack_request: self.queue.send_next(message), ..packet }
     }
 
     #[inline]
-    fn data_at(&self, message: &Message, place: u64) -> Packet {
+    fn data_at(&self, message: &WorkRequest, place: u64) -> Packet {
         let (part, payload) = self.queue.payload(message, place);
         Packet {
             opcode: if message.verb == Verb::Send { Opcode::Send(part) } else { Opcode::Write(part) },
@@ -138,7 +138,7 @@ impl Requester {
     }
 
     /// Asks for what is missing of a READ's data, all of it at first.
-    fn read_request(&mut self, message: &Message) -> Packet {
+    fn read_request(&mut self, message: &WorkRequest) -> Packet {
         self.reads += u32::from(!self.queue.is_behind());
         let place = self.queue.cursor();
         let received = (place - message.first) * u64::from(self.queue.config().mtu);

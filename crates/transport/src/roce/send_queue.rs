@@ -34,9 +34,9 @@ pub(super) trait Reliable: Machine<Timer = TimerKey, Done = Done, Note = Note> {
 
 impl<M: Machine<Timer = TimerKey, Done = Done, Note = Note>> Reliable for M {}
 
-/// A work request.
+/// A message to send, or a READ.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message {
+pub(super) struct WorkRequest {
     pub verb: Verb,
     pub bytes: u64,
     /// Place of its first packet, and the one behind its last.
@@ -62,7 +62,7 @@ pub(super) struct SendQueue {
     patience: Timeouts,
     numbering: Numbering,
     /// Posted and not completed.
-    messages: VecDeque<Message>,
+    messages: VecDeque<WorkRequest>,
     /// Index of the message that `cursor` lies in.
     sending: usize,
     una: u64,
@@ -120,7 +120,7 @@ impl SendQueue {
     fn append(&mut self, verb: Verb, bytes: u64, dummy: bool) {
         let first = self.posted;
         self.posted += packets(bytes, self.config.mtu);
-        self.messages.push_back(Message { verb, bytes, first, end: self.posted, dummy });
+        self.messages.push_back(WorkRequest { verb, bytes, first, end: self.posted, dummy });
     }
 
     /// They are the last, if there are any: dummies are appended only where nothing else waits.
@@ -169,19 +169,19 @@ impl SendQueue {
     }
 
     /// Messages posted and not completed, dummies among them.
-    pub fn messages(&self) -> &VecDeque<Message> {
+    pub fn messages(&self) -> &VecDeque<WorkRequest> {
         &self.messages
     }
 
     /// The message that the next packet in order belongs to.
     #[inline]
-    pub fn next_message(&self) -> Option<Message> {
+    pub fn next_message(&self) -> Option<WorkRequest> {
         self.messages.get(self.sending).copied()
     }
 
     /// # Panics
     /// If the place is acknowledged or not posted.
-    pub fn message_at(&self, place: u64) -> Message {
+    pub fn message_at(&self, place: u64) -> WorkRequest {
         self.messages[self.index_at(place)]
     }
 
@@ -220,7 +220,7 @@ impl SendQueue {
 
     /// Which part of its message the packet at `place` carries, and how many bytes of it.
     #[inline]
-    pub fn payload(&self, message: &Message, place: u64) -> (Part, u32) {
+    pub fn payload(&self, message: &WorkRequest, place: u64) -> (Part, u32) {
         let mtu = u64::from(self.config.mtu);
         let left = message.bytes - (place - message.first) * mtu;
         (Part::new(place == message.first, place + 1 == message.end), left.min(mtu) as u32)
@@ -228,7 +228,7 @@ impl SendQueue {
 
     /// The next packet in order leaves, one of `message`. Whether it asks to be acknowledged.
     #[inline]
-    pub fn send_next(&mut self, message: &Message) -> bool {
+    pub fn send_next(&mut self, message: &WorkRequest) -> bool {
         self.unasked += 1;
         let ack_request = self.cursor + 1 == message.end || self.unasked >= self.config.ack_every;
         if ack_request {

@@ -18,7 +18,7 @@ use units::Time;
 use crate::roce::Verb;
 use crate::roce::irn::Timeouts;
 use crate::roce::psn::Psn;
-use crate::roce::send_queue::{Expiry, Message, SendQueue};
+use crate::roce::send_queue::{Expiry, SendQueue, WorkRequest};
 
 use super::config::Config;
 use super::packet::{Gaps, Kind, Packet};
@@ -75,7 +75,7 @@ impl Sender {
     }
 
     #[inline]
-    fn data(&self, message: &Message, place: u64, ack_request: bool) -> Packet {
+    fn data(&self, message: &WorkRequest, place: u64, ack_request: bool) -> Packet {
         let (part, payload) = self.queue.payload(message, place);
         let kind = Kind::Data { part, payload, ack_request };
         Packet { kind, psn: self.queue.psn(place), ecn: self.queue.config().ecn }
