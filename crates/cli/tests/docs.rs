@@ -41,15 +41,11 @@ impl CommandHelp {
         for word in call {
             let word = word.trim_matches(['[', ']', '(', ')', ',', '.', ':']);
             let option = word.split('=').next().unwrap_or(word);
-            let is_name = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+            let is_name = word.starts_with(char::is_lowercase) && word.chars().all(|c| c.is_lowercase() || c == '-');
             match command.commands.get(word) {
                 Some(next) => command = next,
                 None if option == "--" => return None,
-                None if option.starts_with('-') => {
-                    if !command.options.contains(option) {
-                        return Some(option.to_owned());
-                    }
-                }
+                None if option.starts_with('-') && !command.options.contains(option) => return Some(option.to_owned()),
                 None if is_name && !command.commands.is_empty() => return Some(word.to_owned()),
                 None => {}
             }
