@@ -28,18 +28,18 @@ impl<T> Merge for Vec<T> {
 /// A struct of options and its `or`, from one list of fields.
 #[macro_export]
 macro_rules! options {
-    ($(#[$attribute:meta])* pub struct $name:ident {
-        $($(#[$of_field:meta])* pub $field:ident: $type:ty,)*
+    ($(#[$attribute:meta])* $public:vis struct $name:ident {
+        $($(#[$of_field:meta])* $public_field:vis $field:ident: $type:ty,)*
     }) => {
         $(#[$attribute])*
-        pub struct $name {
-            $($(#[$of_field])* pub $field: $type,)*
+        $public struct $name {
+            $($(#[$of_field])* $public_field $field: $type,)*
         }
 
         impl $name {
             /// These options, and where they say nothing, the other ones.
             #[must_use]
-            pub fn or(self, other: Self) -> Self {
+            $public fn or(self, other: Self) -> Self {
                 Self { $($field: $crate::Merge::merge(self.$field, other.$field),)* }
             }
         }
@@ -50,10 +50,10 @@ macro_rules! options {
 mod tests {
     options! {
         #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct Example {
-            pub name: Option<u8>,
-            pub on: bool,
-            pub list: Vec<u8>,
+        struct Example {
+            name: Option<u8>,
+            on: bool,
+            list: Vec<u8>,
         }
     }
 
