@@ -22,7 +22,7 @@ mod tail;
 pub use bars::{Bar, BarsChart, Group};
 pub use data::Data;
 pub use lines::LinesChart;
-pub use number::{NOTHING, number, percent, scientific, seconds, time_us};
+pub use number::{NOTHING, number, percent, seconds, time_us};
 pub use plot::{Area, WIDTH};
 pub use points::{Dot, PointsChart};
 pub use scale::{Axis, Scale};

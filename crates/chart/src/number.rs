@@ -18,7 +18,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// As a power of ten, such as 2.3 × 10⁻⁸.
-pub fn scientific(value: f64) -> String {
+pub(crate) fn scientific(value: f64) -> String {
     if !value.is_finite() {
         return NOTHING.into();
     }

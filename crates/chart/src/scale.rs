@@ -108,7 +108,7 @@ impl Scale {
     }
 
     /// Shares from `low` to one that leaves `rarest`; beyond it, whatever is rarer.
-    pub fn rarity(low: f64, rarest: f64, from: f64, to: f64) -> Self {
+    pub(crate) fn rarity(low: f64, rarest: f64, from: f64, to: f64) -> Self {
         let low = if (0.0..1.0).contains(&low) { low } else { 0.0 };
         let most = (1.0 - low) / 10.0;
         let rarest = if rarest > 0.0 { rarest.min(most) } else { most };

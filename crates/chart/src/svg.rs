@@ -59,11 +59,11 @@ impl Svg {
         self.polyline(class, &[from, to]);
     }
 
-    pub fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
+    pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
         self.through("polyline", class, points);
     }
 
-    pub fn polygon(&mut self, class: &str, points: &[(f64, f64)]) {
+    pub(crate) fn polygon(&mut self, class: &str, points: &[(f64, f64)]) {
         self.through("polygon", class, points);
     }
 
