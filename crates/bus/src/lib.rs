@@ -14,7 +14,7 @@
 //! | --- | --- |
 //! | [`message`] | what is said |
 //! | [`key`] | what those who trust each other share |
-//! | [`local`] | a bus inside one process |
+//! | `local` | a bus inside one process |
 //! | `redis` | a bus for many hosts, if the feature `redis` is on |
 //! | [`outbox`] | what a publisher holds: nothing is lost while the bus is away, and what the bus forgot is put back |
 //!
@@ -27,7 +27,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub mod key;
-pub mod local;
+mod local;
 pub mod message;
 pub mod outbox;
 #[cfg(feature = "redis")]

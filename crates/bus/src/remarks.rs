@@ -11,7 +11,7 @@ pub(super) struct Remarks {
 }
 
 impl Remarks {
-    pub fn add(&mut self, line: String) {
+    pub(crate) fn add(&mut self, line: String) {
         if self.lines.contains(&line) {
             return;
         }
@@ -22,7 +22,7 @@ impl Remarks {
         }
     }
 
-    pub fn take(&mut self) -> Vec<String> {
+    pub(crate) fn take(&mut self) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.lines);
         match std::mem::take(&mut self.more) {
             0 => {}

@@ -4,6 +4,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Since 1970.
 #[expect(clippy::disallowed_methods, reason = "the edge of the program: here the time of day comes in")]
-pub fn time_of_day() -> Duration {
+pub(crate) fn time_of_day() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

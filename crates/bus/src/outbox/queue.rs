@@ -21,21 +21,21 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting> {
         self.waiting.iter()
     }
 
-    pub fn push(&mut self, message: Message) {
+    pub(crate) fn push(&mut self, message: Message) {
         let waiting = self.enter(message, false);
         self.waiting.push_back(waiting);
     }
 
     /// Puts these before all others, in place of what was put there by an earlier call.
-    pub fn repeat(&mut self, messages: Vec<Message>) {
+    pub(crate) fn repeat(&mut self, messages: Vec<Message>) {
         while let Some(place) = self.waiting.iter().position(|waiting| waiting.repeated) {
             self.remove(place);
         }
@@ -46,13 +46,13 @@ impl Queue {
     }
 
     /// What is at this place, one attempt richer.
-    pub fn attempt(&mut self, place: usize) -> Option<&Waiting> {
+    pub(crate) fn attempt(&mut self, place: usize) -> Option<&Waiting> {
         let waiting = self.waiting.get_mut(place)?;
         waiting.attempts = waiting.attempts.saturating_add(1);
         Some(waiting)
     }
 
-    pub fn remove(&mut self, place: usize) -> Option<Waiting> {
+    pub(crate) fn remove(&mut self, place: usize) -> Option<Waiting> {
         let waiting = self.waiting.remove(place)?;
         if let Some(count) = self.of_key.get_mut(&waiting.key) {
             *count -= 1;
@@ -64,7 +64,7 @@ impl Queue {
     }
 
     /// Drops the oldest message that a later one of the same key stands behind; false if there is none.
-    pub fn coalesce(&mut self) -> bool {
+    pub(crate) fn coalesce(&mut self) -> bool {
         if self.of_key.len() == self.waiting.len() {
             return false;
         }

@@ -51,7 +51,7 @@ impl Address {
         Ok(address)
     }
 
-    pub fn has_tls(&self) -> bool {
+    pub(crate) fn has_tls(&self) -> bool {
         matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
     }
 

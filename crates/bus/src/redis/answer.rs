@@ -18,7 +18,7 @@ pub(super) struct Number {
 }
 
 impl Number {
-    pub fn parse(text: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let (history, count) = std::str::from_utf8(text).ok()?.split_once(':')?;
         let number = Self { history: history.parse().ok()?, count: count.parse().ok()? };
         (number.count > 0).then_some(number)

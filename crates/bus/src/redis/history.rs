@@ -39,14 +39,14 @@ fn now() -> Instant {
 
 impl Turn {
     /// Waits for it up to `patience`, and returns what is left of that; the last error again if it has not come.
-    pub fn wait(&mut self, patience: Duration) -> Result<Duration, BusError> {
+    pub(crate) fn wait(&mut self, patience: Duration) -> Result<Duration, BusError> {
         let Some((at, error)) = &self.next else { return Ok(patience) };
         let wait = at.saturating_duration_since(now());
         thread::sleep(wait.min(patience));
         if wait > patience { Err(error.clone()) } else { Ok(patience.saturating_sub(wait)) }
     }
 
-    pub fn note<T>(&mut self, result: &Result<T, BusError>) {
+    pub(crate) fn note<T>(&mut self, result: &Result<T, BusError>) {
         match result {
             Ok(_) => *self = Self::default(),
             Err(error) => {

@@ -37,7 +37,7 @@ impl Line {
         Self { address: self.address.clone(), patience: self.patience, connection: None }
     }
 
-    pub fn set_patience(&mut self, patience: Duration) {
+    pub(crate) fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
         self.connection = None;
     }
@@ -59,7 +59,7 @@ impl Line {
     }
 
     /// Many questions in one go, each about one key. `None` where what is under it is of another type.
-    pub fn ask_all(&mut self, doing: &str, questions: &mut Pipeline) -> Result<Vec<Option<Value>>, BusError> {
+    pub(crate) fn ask_all(&mut self, doing: &str, questions: &mut Pipeline) -> Result<Vec<Option<Value>>, BusError> {
         questions.ignore_errors();
         let limit = self.patience;
         self.with(doing, |connection| {

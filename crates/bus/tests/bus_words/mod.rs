@@ -11,7 +11,7 @@ use bus::{Condition, Evidence, Message, PortId, PortState};
 use units::Moment;
 
 /// The `number`th thing that the monitor of a host says about a port in a life.
-pub fn state(host: &str, port: &str, life: u64, number: u64, condition: Condition) -> PortState {
+pub(crate) fn state(host: &str, port: &str, life: u64, number: u64, condition: Condition) -> PortState {
     PortState {
         id: PortId::new(host, port),
         peer: None,
@@ -25,32 +25,32 @@ pub fn state(host: &str, port: &str, life: u64, number: u64, condition: Conditio
     }
 }
 
-pub fn corrupting(host: &str, port: &str, life: u64, number: u64) -> Message {
+pub(crate) fn corrupting(host: &str, port: &str, life: u64, number: u64) -> Message {
     Message::Port(state(host, port, life, number, Condition::Corrupting))
 }
 
-pub fn healthy(host: &str, port: &str, life: u64, number: u64) -> Message {
+pub(crate) fn healthy(host: &str, port: &str, life: u64, number: u64) -> Message {
     Message::Port(state(host, port, life, number, Condition::Healthy))
 }
 
-pub fn ms(ms: u64) -> Moment {
+pub(crate) fn ms(ms: u64) -> Moment {
     Moment::from_ms(ms)
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests against a real server run in real time")]
-pub fn clock() -> Instant {
+pub(crate) fn clock() -> Instant {
     Instant::now()
 }
 
 /// Since the test first asked.
-pub fn now() -> Moment {
+pub(crate) fn now() -> Moment {
     static START: OnceLock<Instant> = OnceLock::new();
     let start = START.get_or_init(clock);
     Moment::ZERO.after(clock().duration_since(*start))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mood {
+pub(crate) enum Mood {
     Fine,
     /// Does not do what it is asked.
     Down,
@@ -62,10 +62,10 @@ pub enum Mood {
 
 /// A bus that fails when it is told to; clones are the same bus.
 #[derive(Clone, Debug)]
-pub struct Flaky(Arc<Mutex<Inner>>);
+pub(crate) struct Flaky(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
-pub struct Inner {
+pub(crate) struct Inner {
     pub mood: Mood,
     /// Keys that hold what is not ours.
     pub taken: BTreeSet<String>,
@@ -75,26 +75,26 @@ pub struct Inner {
 }
 
 impl Flaky {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let inner = Inner { mood: Mood::Fine, taken: BTreeSet::new(), heard: Vec::new(), local: Local::new() };
         Self(Arc::new(Mutex::new(inner)))
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap()
     }
 
-    pub fn be(&self, mood: Mood) {
+    pub(crate) fn be(&self, mood: Mood) {
         self.lock().mood = mood;
     }
 
     /// Restarts without its data.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.lock().local = Local::new();
     }
 
     /// What it has now.
-    pub fn state(&self) -> Vec<Message> {
+    pub(crate) fn state(&self) -> Vec<Message> {
         self.lock().local.catch_up().unwrap()
     }
 

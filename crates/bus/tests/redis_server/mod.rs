@@ -19,7 +19,7 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 const LOOKS: usize = 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeps {
+pub(crate) enum Keeps {
     /// Forgets everything when it ends.
     Nothing,
     /// Has written down everything that it has acknowledged.
@@ -27,7 +27,7 @@ pub enum Keeps {
 }
 
 #[derive(Debug)]
-pub struct RedisServer {
+pub(crate) struct RedisServer {
     port: u16,
     /// Named after the port, which it reserves for as long as the test runs.
     dir: PathBuf,
@@ -37,11 +37,11 @@ pub struct RedisServer {
 
 impl RedisServer {
     /// `None`, and the test is skipped, where redis-server is not installed.
-    pub fn start(keeps: Keeps) -> Option<Self> {
+    pub(crate) fn start(keeps: Keeps) -> Option<Self> {
         Self::start_with(keeps, &[])
     }
 
-    pub fn start_with(keeps: Keeps, arguments: &[&str]) -> Option<Self> {
+    pub(crate) fn start_with(keeps: Keeps, arguments: &[&str]) -> Option<Self> {
         if !testkit::installed("redis-server") {
             return None;
         }
@@ -64,17 +64,17 @@ impl RedisServer {
         panic!("no free port for redis-server between {} and {}", PORTS.start, PORTS.end);
     }
 
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
     /// For `Redis::open` and `--bus`.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)
     }
 
     /// Ends it at once, as if the power had failed.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
@@ -82,13 +82,13 @@ impl RedisServer {
     }
 
     /// On the same port, with what it kept.
-    pub fn start_again(&mut self) {
+    pub(crate) fn start_again(&mut self) {
         self.kill();
         assert!(self.launch(), "redis-server does not start again on port {}", self.port);
     }
 
     /// Asks it one thing, and returns the answer as it came, without its length: `+OK`, `:1`, `text`, `-ERR …`.
-    pub fn ask(&self, words: &[&str]) -> String {
+    pub(crate) fn ask(&self, words: &[&str]) -> String {
         let mut connection = self.connect().expect("redis-server should accept a connection");
         answer(&mut connection, words).expect("redis-server should answer")
     }
