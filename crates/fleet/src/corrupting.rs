@@ -186,7 +186,7 @@ impl<'f> Reports<'f> {
     }
 
     /// Whether a host is a switch of this fabric.
-    pub fn expect_switch(&mut self, host: &str) -> Result<SwitchId, Nonsense> {
+    pub(crate) fn expect_switch(&mut self, host: &str) -> Result<SwitchId, Nonsense> {
         if let Some(nonsense) = self.strangers.get(host) {
             return Err(nonsense.clone());
         }
@@ -263,7 +263,7 @@ impl<'f> Reports<'f> {
 
     /// For an order to that port: greater than that of any that has been heard, also if its giver's clock is ahead of
     /// the one that chose `life`.
-    pub fn next_version(&self, link: LinkId, end: End, life: u64, number: u64) -> (u64, u64) {
+    pub(crate) fn next_version(&self, link: LinkId, end: End, life: u64, number: u64) -> (u64, u64) {
         match self.order(link, end) {
             Some(latest) if latest.life >= life => (latest.life, number.max(latest.number.saturating_add(1))),
             _ => (life, number),
@@ -271,7 +271,7 @@ impl<'f> Reports<'f> {
     }
 
     /// When its ports were last heard of, by their monitors' clocks.
-    pub fn heard_at(&self, link: LinkId) -> Option<Moment> {
+    pub(crate) fn heard_at(&self, link: LinkId) -> Option<Moment> {
         self.links.get(&link)?.iter().filter_map(|side| side.heard).map(|heard| heard.at).max()
     }
 

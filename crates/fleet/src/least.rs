@@ -2,14 +2,14 @@
 
 /// A tournament: every inner node has the lesser of the two below it.
 #[derive(Clone, Debug)]
-pub struct Least<T> {
+pub(crate) struct Least<T> {
     /// The root at 1, the values in the second half.
     nodes: Vec<T>,
 }
 
 impl<T: Copy + PartialOrd> Least<T> {
     /// `values` must not be empty; `most` is at least as great as any value that will ever be set.
-    pub fn new(values: &[T], most: T) -> Self {
+    pub(crate) fn new(values: &[T], most: T) -> Self {
         let width = values.len().next_power_of_two();
         let mut nodes = vec![most; 2 * width];
         nodes[width..width + values.len()].copy_from_slice(values);
@@ -19,11 +19,11 @@ impl<T: Copy + PartialOrd> Least<T> {
         Self { nodes }
     }
 
-    pub fn get(&self) -> T {
+    pub(crate) fn get(&self) -> T {
         self.nodes[1]
     }
 
-    pub fn set(&mut self, index: usize, value: T) {
+    pub(crate) fn set(&mut self, index: usize, value: T) {
         let mut i = self.nodes.len() / 2 + index;
         self.nodes[i] = value;
         while i > 1 {

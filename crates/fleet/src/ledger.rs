@@ -108,7 +108,7 @@ impl<'f> Ledger<'f> {
     }
 
     /// For checks and searches, which leave them as they were.
-    pub fn paths_mut(&mut self) -> &mut Paths<'f> {
+    pub(crate) fn paths_mut(&mut self) -> &mut Paths<'f> {
         &mut self.paths
     }
 

@@ -20,7 +20,7 @@
 pub mod corropt;
 pub mod corrupting;
 pub mod fabric;
-pub mod least;
+mod least;
 pub mod ledger;
 pub mod paths;
 pub mod penalty;

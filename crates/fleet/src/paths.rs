@@ -83,7 +83,7 @@ impl<'f> Paths<'f> {
     }
 
     #[inline]
-    pub fn is_satisfied(&self, tor: SwitchId) -> bool {
+    pub(crate) fn is_satisfied(&self, tor: SwitchId) -> bool {
         self.ways(tor) >= self.need(tor)
     }
 

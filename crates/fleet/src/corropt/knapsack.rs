@@ -10,7 +10,7 @@ use crate::paths::Paths;
 use crate::penalty::Penalty;
 
 #[derive(Debug)]
-pub struct Tor {
+pub(crate) struct Tor {
     switch: SwitchId,
     /// Candidates among its links, with the switch above each. The worst first.
     candidates: Vec<(Candidate, SwitchId)>,
@@ -38,7 +38,7 @@ impl Item {
 
 /// What a ToR's own links come to.
 #[derive(Clone, Copy, Debug)]
-pub struct Best {
+pub(crate) struct Best {
     pub found: Penalty,
     /// No choice removes more; as much as found, unless the budget ended.
     pub bound: Penalty,
@@ -46,7 +46,7 @@ pub struct Best {
 
 impl Tor {
     /// One for each ToR that has candidates among its own links.
-    pub fn all(paths: &Paths<'_>, own: &[Candidate]) -> Vec<Self> {
+    pub(crate) fn all(paths: &Paths<'_>, own: &[Candidate]) -> Vec<Self> {
         let fabric = paths.fabric();
         let mut own: Vec<(SwitchId, Candidate)> = own.iter().map(|c| (fabric.link(c.link).lower, *c)).collect();
         own.sort_by_key(|(tor, candidate)| (*tor, std::cmp::Reverse(candidate.penalty), candidate.link));
@@ -63,12 +63,12 @@ impl Tor {
             .collect()
     }
 
-    pub fn switch(&self) -> SwitchId {
+    pub(crate) fn switch(&self) -> SwitchId {
         self.switch
     }
 
     /// The most that disabling links of this ToR can remove as things are; none if it lacks paths even so.
-    pub fn best(&mut self, paths: &Paths<'_>, budget: &mut u64) -> Option<Best> {
+    pub(crate) fn best(&mut self, paths: &Paths<'_>, budget: &mut u64) -> Option<Best> {
         let spare = paths.ways(self.switch).checked_sub(paths.need(self.switch))?;
         (self.best, self.skipped) = (Penalty::ZERO, Penalty::ZERO);
         self.best_links.clear();
@@ -88,7 +88,7 @@ impl Tor {
     }
 
     /// Of what the last [`best`](Self::best) found.
-    pub fn chosen(&self) -> impl Iterator<Item = Candidate> {
+    pub(crate) fn chosen(&self) -> impl Iterator<Item = Candidate> {
         self.best_links.iter().copied()
     }
 

@@ -71,7 +71,7 @@ impl Wire {
     }
 
     #[must_use]
-    pub fn with_rate(self, rate: Rate) -> Self {
+    pub(crate) fn with_rate(self, rate: Rate) -> Self {
         Self { rate, ..self }
     }
 

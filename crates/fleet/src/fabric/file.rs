@@ -90,7 +90,7 @@ pub(super) struct Draft {
 
 impl Draft {
     /// A switch by its name, which may be new.
-    pub fn switch(&mut self, name: &str, line: usize) -> SwitchId {
+    pub(crate) fn switch(&mut self, name: &str, line: usize) -> SwitchId {
         if let Some(known) = self.numbers.get(name) {
             return *known;
         }
@@ -102,7 +102,7 @@ impl Draft {
     }
 
     /// A switch that must have been declared.
-    pub fn declared(&self, name: &str, line: usize) -> Result<SwitchId, Wrong> {
+    pub(crate) fn declared(&self, name: &str, line: usize) -> Result<SwitchId, Wrong> {
         self.numbers.get(name).copied().ok_or_else(|| {
             let none = format!("no switch is called '{name}'");
             Wrong::new(
@@ -116,14 +116,14 @@ impl Draft {
     }
 
     /// Declares a switch.
-    pub fn declare(&mut self, name: &str, line: usize) -> Result<SwitchId, Wrong> {
+    pub(crate) fn declare(&mut self, name: &str, line: usize) -> Result<SwitchId, Wrong> {
         match self.numbers.get(name) {
             Some(_) => Err(Wrong::new(line, FabricError::DuplicateName(name.to_owned()))),
             None => Ok(self.switch(name, line)),
         }
     }
 
-    pub fn set_role(&mut self, switch: SwitchId, role: Role, line: usize) -> Result<(), Wrong> {
+    pub(crate) fn set_role(&mut self, switch: SwitchId, role: Role, line: usize) -> Result<(), Wrong> {
         let node = &mut self.nodes[switch.index()];
         match node.role.replace(role) {
             Some(other) if other != role => {
@@ -133,12 +133,12 @@ impl Draft {
         }
     }
 
-    pub fn wire(&mut self, wire: Wire, line: usize) {
+    pub(crate) fn wire(&mut self, wire: Wire, line: usize) {
         self.wires.push(wire);
         self.wire_lines.push(line);
     }
 
-    pub fn finish(self) -> Result<Fabric, Wrong> {
+    pub(crate) fn finish(self) -> Result<Fabric, Wrong> {
         let Self { nodes, node_lines, numbers, wires, wire_lines } = self;
         let line_of = |name: &str| numbers.get(name).map_or(1, |switch| node_lines[switch.index()]);
         let tops_declared = nodes.iter().any(|node| node.role == Some(Role::Top));

@@ -22,7 +22,7 @@ impl End {
 }
 
 impl Fabric {
-    pub fn switch_at(&self, link: LinkId, end: End) -> SwitchId {
+    pub(crate) fn switch_at(&self, link: LinkId, end: End) -> SwitchId {
         let Link { lower, upper, .. } = *self.link(link);
         match end {
             End::Lower => lower,

@@ -36,11 +36,11 @@ pub(crate) struct Wrong {
 }
 
 impl Wrong {
-    pub fn new(line: usize, problem: impl fmt::Display) -> Self {
+    pub(crate) fn new(line: usize, problem: impl fmt::Display) -> Self {
         Self { line, problem: problem.to_string() }
     }
 
-    pub fn in_file(self, file: &str) -> FileError {
+    pub(crate) fn in_file(self, file: &str) -> FileError {
         FileError { file: file.to_owned(), line: Some(self.line), problem: self.problem }
     }
 }
@@ -70,7 +70,7 @@ pub(crate) struct Row<'a> {
 
 impl<'a> Table<'a> {
     /// The first `required` columns must be there, the others may; in any order.
-    pub fn parse(text: &'a str, columns: &[&str], required: usize) -> Result<Self, Wrong> {
+    pub(crate) fn parse(text: &'a str, columns: &[&str], required: usize) -> Result<Self, Wrong> {
         let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
         let mut rows = lines.map(|(index, line)| (index + 1, line.trim()));
         let mut rows = rows.by_ref().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -101,12 +101,12 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
-    pub fn rows(&self) -> &[Row<'a>] {
+    pub(crate) fn rows(&self) -> &[Row<'a>] {
         &self.rows
     }
 
     /// What a row says in a column, if anything.
-    pub fn cell(&self, row: &Row<'a>, column: usize) -> Option<&'a str> {
+    pub(crate) fn cell(&self, row: &Row<'a>, column: usize) -> Option<&'a str> {
         self.places[column].map(|place| row.cells[place]).filter(|cell| !cell.is_empty())
     }
 }

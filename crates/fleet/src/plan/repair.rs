@@ -21,7 +21,7 @@ const MOST_SEARCHES: usize = 20_000;
 
 /// A repair, and what can go once it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     pub link: LinkId,
     /// What it lost, if that is known.
     loss: Option<Penalty>,
@@ -41,13 +41,13 @@ impl Step {
 
 /// Links of one segment: out of service, and corrupting but not able to go.
 #[derive(Clone, Debug, Default)]
-pub struct Queue {
+pub(crate) struct Queue {
     pub out: BTreeMap<LinkId, Option<Penalty>>,
     pub stay: Vec<Candidate>,
 }
 
 /// All segments' repairs. `paths` has the links of `out` disabled, and is as before afterwards.
-pub fn order(paths: &mut Paths<'_>, segments: Vec<Queue>) -> Vec<Step> {
+pub(crate) fn order(paths: &mut Paths<'_>, segments: Vec<Queue>) -> Vec<Step> {
     let mut searches = MOST_SEARCHES;
     let mut orders: Vec<VecDeque<Step>> =
         segments.into_iter().map(|queue| of_segment(paths, queue, &mut searches)).collect();

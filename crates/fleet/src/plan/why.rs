@@ -55,7 +55,7 @@ pub fn obstacle(paths: &mut Paths<'_>, link: LinkId) -> Option<Obstacle> {
 }
 
 /// ToRs that lack paths as things are.
-pub fn lacking(paths: &Paths<'_>) -> Vec<Room> {
+pub(crate) fn lacking(paths: &Paths<'_>) -> Vec<Room> {
     let tors = paths.fabric().segments().iter().flat_map(|segment| &segment.tors);
     tors.filter(|tor| !paths.is_satisfied(**tor)).map(|tor| Room::at(paths, *tor)).collect()
 }
