@@ -67,7 +67,7 @@ impl Auto {
         self.copies
     }
 
-    pub fn on_missing(&mut self, frames: u32) {
+    pub(crate) fn on_missing(&mut self, frames: u32) {
         self.missing += u64::from(frames);
     }
 

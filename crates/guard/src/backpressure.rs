@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The wish is a level that every acknowledgement repeats, so a lost one is made good by the next.
-//! A switch that shares its buffer among links lowers the pause point for a while ([`Backpressure::limit`]).
+//! A switch that shares its buffer among links lowers the pause point for a while (`Backpressure::limit`).
 //!
 //! Invariant: the wish changes only at a threshold.
 
@@ -27,25 +27,25 @@ pub struct Thresholds {
 }
 
 #[derive(Debug)]
-pub struct Backpressure {
+pub(crate) struct Backpressure {
     configured: Thresholds,
     pause_at: Bytes,
     wish: Wish,
 }
 
 impl Backpressure {
-    pub fn new(configured: Thresholds) -> Self {
+    pub(crate) fn new(configured: Thresholds) -> Self {
         Self { configured, pause_at: configured.pause_at, wish: Wish::Flow }
     }
 
     /// Pauses early enough that `limit` bytes are not exceeded; never later than configured.
-    pub fn limit(&mut self, limit: Bytes) {
+    pub(crate) fn limit(&mut self, limit: Bytes) {
         self.pause_at = self.configured.pause_at.min(limit.saturating_sub(self.configured.headroom));
     }
 
     /// Call after every change of the level. True when the wish changed: worth a notice at once.
     #[must_use]
-    pub fn on_level(&mut self, level: Bytes) -> bool {
+    pub(crate) fn on_level(&mut self, level: Bytes) -> bool {
         let before = self.wish;
         self.wish = match before {
             Wish::Flow if level > Bytes::ZERO && level >= self.pause_at => Wish::Hold,
@@ -55,7 +55,7 @@ impl Backpressure {
         self.wish != before
     }
 
-    pub fn wish(&self) -> Wish {
+    pub(crate) fn wish(&self) -> Wish {
         self.wish
     }
 

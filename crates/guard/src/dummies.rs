@@ -47,13 +47,13 @@ impl Dummies {
         self.first = None;
     }
 
-    pub fn is_endless(&self) -> bool {
+    pub(crate) fn is_endless(&self) -> bool {
         self.pace.endless
     }
 
     /// When the next dummy is worth sending even ahead of another class's frames; at once if that lies in
     /// the past.
-    pub fn worth_announcing(&self) -> Time {
+    pub(crate) fn worth_announcing(&self) -> Time {
         if self.left > 0 { Time::ZERO } else { self.next }
     }
 

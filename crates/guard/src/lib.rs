@@ -5,10 +5,10 @@
 //!
 //! | of the paper | here |
 //! | --- | --- |
-//! | §3, App. A.2: sender, Tx buffer, retransmission | [`sender`] |
-//! | §3.1: acknowledgements; App. A.1: gaps and notices | [`receiver`], [`losses`] |
+//! | §3, App. A.2: sender, Tx buffer, retransmission | `sender` |
+//! | §3.1: acknowledgements; App. A.1: gaps and notices | `receiver`, `losses` |
 //! | §3.2: dummies against tail loss | [`dummies`] |
-//! | §3.3, Alg. 1: order kept, duplicates dropped | [`order`], [`reorder`] |
+//! | §3.3, Alg. 1: order kept, duplicates dropped | `order`, [`reorder`] |
 //! | §3.3, Alg. 2: backpressure | [`backpressure`] |
 //! | §3.4, Eq. 1–2: copies | [`copies`] |
 //! | App. B.1: parameters | [`params`] |
@@ -25,22 +25,22 @@
 pub mod auto;
 pub mod backpressure;
 pub mod copies;
-pub mod counters;
+mod counters;
 pub mod dummies;
 pub mod endpoint;
 pub mod fec;
 pub mod llr;
-pub mod losses;
-pub mod order;
-pub mod packet;
+mod losses;
+mod order;
+mod packet;
 pub mod params;
 pub mod pool;
-pub mod receiver;
+mod receiver;
 pub mod reorder;
-pub mod round_trip;
-pub mod sender;
+mod round_trip;
+mod sender;
 pub mod session;
-pub mod silence;
+mod silence;
 
 pub use copies::copies_for;
 pub use counters::Counters;

@@ -18,7 +18,7 @@ use wire::Seq;
 use wire::link::{Feedback, Gap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub(crate) struct Run {
     pub first: Seq,
     pub frames: u32,
     /// When the gap was noticed.
@@ -36,7 +36,7 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn contains(&self, seq: Seq) -> bool {
+    pub(crate) fn contains(&self, seq: Seq) -> bool {
         (0..self.frames as i32).contains(&seq.offset_from(self.first))
     }
 
@@ -48,13 +48,13 @@ impl Run {
 /// For how many deadlines a missing frame is waited for: so many, and so many more if the peer was not heard of
 /// meanwhile, which means that it does not run rather than that the wire lost its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub(crate) struct Patience {
     pub asks: u8,
     pub unheard: u8,
 }
 
 #[derive(Debug, Default)]
-pub struct Losses {
+pub(crate) struct Losses {
     runs: VecDeque<Run>,
     frames: u32,
     deadlines: VecDeque<(Time, u32)>,
@@ -64,17 +64,17 @@ pub struct Losses {
 
 impl Losses {
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
     /// The oldest frame missing.
-    pub fn first(&self) -> Option<Seq> {
+    pub(crate) fn first(&self) -> Option<Seq> {
         self.runs.front().map(|run| run.first)
     }
 
     /// Frames missing.
-    pub fn frames(&self) -> u32 {
+    pub(crate) fn frames(&self) -> u32 {
         self.frames
     }
 
@@ -95,7 +95,7 @@ impl Losses {
 
     /// Adds a run where it belongs in sequence order: at the end, unless a frame that had arrived was
     /// dropped for want of room.
-    pub fn open(&mut self, run: Run) {
+    pub(crate) fn open(&mut self, run: Run) {
         let at = self.runs_before(run.first);
         self.runs.insert(at, run);
         self.frames += run.frames;
@@ -103,7 +103,7 @@ impl Losses {
     }
 
     /// Takes out one frame that arrived; the run that it was part of, if it was missing.
-    pub fn close(&mut self, seq: Seq) -> Option<Run> {
+    pub(crate) fn close(&mut self, seq: Seq) -> Option<Run> {
         let at = self.runs_before(seq.next()).checked_sub(1)?;
         let run = self.runs[at];
         if !run.contains(seq) {
@@ -128,7 +128,7 @@ impl Losses {
         Some(run)
     }
 
-    pub fn earliest_deadline(&self) -> Option<Time> {
+    pub(crate) fn earliest_deadline(&self) -> Option<Time> {
         self.deadlines.front().map(|(at, _)| *at)
     }
 
@@ -162,7 +162,7 @@ impl Losses {
     /// another round if the answer is late: the next one may take as long as `wait` says. The others are taken out and
     /// returned through `gave_up`. `heard` says whether the peer was heard of since the last time. True if any is to be
     /// asked for again.
-    pub fn expire(
+    pub(crate) fn expire(
         &mut self,
         now: Time,
         patience: Patience,
@@ -204,7 +204,7 @@ impl Losses {
     /// feedback's `latest` is moved back before the first that is not listed, so that it claims nothing
     /// for them.
     #[inline(never)]
-    pub fn list(&self, feedback: &mut Feedback, newest_first: bool) {
+    pub(crate) fn list(&self, feedback: &mut Feedback, newest_first: bool) {
         let unlisted = if newest_first {
             // What is left over lies before what is listed, so the oldest run is the first of it.
             let rest = self.list_runs(feedback, self.runs.iter().rev());

@@ -19,7 +19,7 @@ use crate::pool::Share;
 use crate::reorder::Reorder;
 
 #[derive(Debug)]
-pub struct Order<B> {
+pub(crate) struct Order<B> {
     next: Seq,
     buffer: Reorder<B>,
     limit: Bytes,
@@ -32,7 +32,7 @@ pub struct Order<B> {
 
 /// What became of a frame that arrived.
 #[derive(Debug)]
-pub enum Place<B> {
+pub(crate) enum Place<B> {
     /// It is its turn.
     Next(B),
     Held,
@@ -41,7 +41,7 @@ pub enum Place<B> {
 }
 
 impl<B: Body> Order<B> {
-    pub fn new(params: &Params) -> Self {
+    pub(crate) fn new(params: &Params) -> Self {
         Self {
             next: params.first_seq,
             buffer: Reorder::new(params.ordering.build, params.first_seq),
@@ -53,25 +53,25 @@ impl<B: Body> Order<B> {
         }
     }
 
-    pub fn next(&self) -> Seq {
+    pub(crate) fn next(&self) -> Seq {
         self.next
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    pub fn level(&self) -> Bytes {
+    pub(crate) fn level(&self) -> Bytes {
         self.buffer.level()
     }
 
-    pub fn peak(&self) -> Bytes {
+    pub(crate) fn peak(&self) -> Bytes {
         self.peak
     }
 
     /// Passes a frame that is next and has nothing waiting behind it. False if it is any other.
     #[inline(always)]
-    pub fn pass(&mut self, seq: Seq) -> bool {
+    pub(crate) fn pass(&mut self, seq: Seq) -> bool {
         let passes = seq == self.next && self.buffer.is_empty() && self.stepped_over.is_empty();
         if passes {
             self.next = seq.next();
@@ -80,7 +80,7 @@ impl<B: Body> Order<B> {
     }
 
     /// Finds a frame its place.
-    pub fn place(&mut self, now: Time, seq: Seq, body: B) -> Place<B> {
+    pub(crate) fn place(&mut self, now: Time, seq: Seq, body: B) -> Place<B> {
         if seq == self.next {
             self.next = seq.next();
             return Place::Next(body);
@@ -95,7 +95,7 @@ impl<B: Body> Order<B> {
     }
 
     /// The next frame, if it is held where it can be found.
-    pub fn pop(&mut self) -> Option<B> {
+    pub(crate) fn pop(&mut self) -> Option<B> {
         self.pass_given_up();
         let body = self.buffer.take(self.next)?;
         self.next = self.next.next();
@@ -103,18 +103,18 @@ impl<B: Body> Order<B> {
     }
 
     /// A frame of a rotating buffer has come round: it leaves if it is next (Alg. 1).
-    pub fn on_turn(&mut self, now: Time) -> Option<B> {
+    pub(crate) fn on_turn(&mut self, now: Time) -> Option<B> {
         let body = self.buffer.examine(now, self.next)?;
         self.next = self.next.next();
         Some(body)
     }
 
-    pub fn next_turn(&self) -> Option<Time> {
+    pub(crate) fn next_turn(&self) -> Option<Time> {
         self.buffer.next_turn()
     }
 
     /// These frames will not come.
-    pub fn step_over(&mut self, first: Seq, frames: u32) {
+    pub(crate) fn step_over(&mut self, first: Seq, frames: u32) {
         let at = self.stepped_over.iter().rposition(|(other, _)| other.offset_from(first) < 0).map_or(0, |at| at + 1);
         self.stepped_over.insert(at, (first, frames));
     }
@@ -128,17 +128,17 @@ impl<B: Body> Order<B> {
     }
 
     /// Lets backpressure follow the level: the new wish, if it changed.
-    pub fn press_back(&mut self) -> Option<Wish> {
+    pub(crate) fn press_back(&mut self) -> Option<Wish> {
         let backpressure = self.backpressure.as_mut()?;
         backpressure.on_level(self.buffer.level()).then(|| backpressure.wish())
     }
 
-    pub fn wish(&self) -> Wish {
+    pub(crate) fn wish(&self) -> Wish {
         self.backpressure.as_ref().map_or(Wish::Flow, Backpressure::wish)
     }
 
     /// The switch has this much room for us.
-    pub fn share(&mut self, share: Share) {
+    pub(crate) fn share(&mut self, share: Share) {
         self.limit = self.configured_limit.min(share.hard);
         if let Some(backpressure) = &mut self.backpressure {
             backpressure.limit(share.fair);
@@ -146,7 +146,7 @@ impl<B: Body> Order<B> {
     }
 
     /// Everything held, in order; what comes next is `next`.
-    pub fn drain(&mut self, next: Seq) -> Vec<(Seq, B)> {
+    pub(crate) fn drain(&mut self, next: Seq) -> Vec<(Seq, B)> {
         let held = self.buffer.drain(self.next);
         self.next = next;
         self.stepped_over.clear();
@@ -154,7 +154,7 @@ impl<B: Body> Order<B> {
     }
 
     /// See [`Reorder::fingerprint`].
-    pub fn fingerprint(&self, now: Time, mix: impl FnMut(u64)) {
+    pub(crate) fn fingerprint(&self, now: Time, mix: impl FnMut(u64)) {
         self.buffer.fingerprint(now, self.next, mix);
     }
     /// Frames between `next` and what is expected that are held or were given up.

@@ -52,12 +52,12 @@ impl Path {
     }
 
     /// From the detection of a loss to the last of its copies, with a whole burst to be sent again.
-    pub fn longest_recovery(&self, copies: u8) -> Span {
+    pub(crate) fn longest_recovery(&self, copies: u8) -> Span {
         self.notice() + self.frame() * (1 + u64::from(self.burst) * u64::from(copies)) + self.one_way()
     }
 
     /// From the decision to pause or resume to the first frame that arrives, or fails to, because of it.
-    pub fn turnaround(&self) -> Span {
+    pub(crate) fn turnaround(&self) -> Span {
         self.notice() + self.frame() + self.one_way()
     }
 
@@ -124,7 +124,7 @@ pub struct Params {
     pub burst: u32,
     pub timeout_each: Span,
     /// How many timeouts a missing frame is waited for before it is given up. After each it is asked for again, unless the
-    /// answer takes longer than that by what was measured; see [`crate::round_trip`].
+    /// answer takes longer than that by what was measured; see `crate::round_trip`.
     pub asks: u8,
     /// How many more if the peer is not heard of meanwhile.
     pub unheard_asks: u8,
@@ -139,7 +139,7 @@ pub struct Params {
     /// Of the life cycle.
     pub session: Timing,
     /// How long the peer may leave what we sent unanswered before it is taken for gone. Time counts only while dummies
-    /// go out, see [`crate::silence`].
+    /// go out, see `crate::silence`.
     pub patience: Span,
     pub auto: Option<AutoLimits>,
     /// How the driver seals frames; both ends must do it alike. Zero if not at all.

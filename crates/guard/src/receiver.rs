@@ -31,7 +31,7 @@ use crate::pool::Share;
 use crate::round_trip::RoundTrip;
 
 #[derive(Debug)]
-pub struct Receiver<B> {
+pub(crate) struct Receiver<B> {
     class: Class,
     first: Seq,
     expected: Seq,
@@ -61,7 +61,7 @@ pub struct Receiver<B> {
 }
 
 impl<B: Body> Receiver<B> {
-    pub fn new(params: &Params, class: Class, peer_window: u32) -> Self {
+    pub(crate) fn new(params: &Params, class: Class, peer_window: u32) -> Self {
         let order = (class == Class::Ordered).then(|| Order::new(params));
         Self {
             class,
@@ -93,22 +93,22 @@ impl<B: Body> Receiver<B> {
     }
 
     /// Nothing missing, nothing held.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.losses.is_empty() && self.order.as_ref().is_none_or(Order::is_empty)
     }
 
     /// A frame of the peer's has arrived, or was found missing.
-    pub fn has_heard(&self) -> bool {
+    pub(crate) fn has_heard(&self) -> bool {
         self.expected != self.first
     }
 
     /// Nothing missing, nobody paused.
-    pub fn is_calm(&self) -> bool {
+    pub(crate) fn is_calm(&self) -> bool {
         self.losses.is_empty() && self.wish() == Wish::Flow
     }
 
     /// See [`crate::reorder::Reorder::fingerprint`].
-    pub fn fingerprint(&self, now: Time, mut mix: impl FnMut(u64)) {
+    pub(crate) fn fingerprint(&self, now: Time, mut mix: impl FnMut(u64)) {
         mix(u64::from(self.unacknowledged));
         if let Some(order) = &self.order {
             mix(self.expected.offset_from(order.next()) as u64);
@@ -116,33 +116,33 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    pub fn held(&self) -> Bytes {
+    pub(crate) fn held(&self) -> Bytes {
         self.order.as_ref().map_or(Bytes::ZERO, Order::level)
     }
 
-    pub fn peak(&self) -> Bytes {
+    pub(crate) fn peak(&self) -> Bytes {
         self.order.as_ref().map_or(Bytes::ZERO, Order::peak)
     }
 
     #[inline]
-    pub fn owes_ack(&self) -> bool {
+    pub(crate) fn owes_ack(&self) -> bool {
         self.owes_ack
     }
 
     /// Whether an acknowledgement that is not due would say something new, and may ride along.
     #[inline]
-    pub fn may_ack(&self) -> bool {
+    pub(crate) fn may_ack(&self) -> bool {
         self.eager_acks && self.unacknowledged > 0
     }
 
     #[inline]
-    pub fn owes_notice(&self) -> bool {
+    pub(crate) fn owes_notice(&self) -> bool {
         self.notices > 0
     }
 
     /// A protected frame.
     #[inline(always)]
-    pub fn on_data<O>(&mut self, now: Time, seq: Seq, body: B, counters: &mut Counters, out: &mut O)
+    pub(crate) fn on_data<O>(&mut self, now: Time, seq: Seq, body: B, counters: &mut Counters, out: &mut O)
     where
         O: Out<Endpoint<B>>,
     {
@@ -193,7 +193,7 @@ impl<B: Body> Receiver<B> {
     }
 
     /// A dummy: the latest number sent so far.
-    pub fn on_dummy<O>(&mut self, now: Time, latest: Seq, counters: &mut Counters, out: &mut O)
+    pub(crate) fn on_dummy<O>(&mut self, now: Time, latest: Seq, counters: &mut Counters, out: &mut O)
     where
         O: Out<Endpoint<B>>,
     {
@@ -281,7 +281,7 @@ impl<B: Body> Receiver<B> {
     }
 
     /// A frame of the rotating buffer has come round (Alg. 1).
-    pub fn on_turn<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
+    pub(crate) fn on_turn<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return };
         if let Some(body) = order.on_turn(now) {
             out.deliver(self.lane, body);
@@ -291,7 +291,7 @@ impl<B: Body> Receiver<B> {
 
     /// What to tell the sender at lowest priority, or on a frame that goes there anyway.
     #[inline(always)]
-    pub fn acknowledge(&mut self) -> Feedback {
+    pub(crate) fn acknowledge(&mut self) -> Feedback {
         self.owes_ack = false;
         self.unacknowledged = 0;
         let mut feedback = self.report();
@@ -302,7 +302,7 @@ impl<B: Body> Receiver<B> {
     }
 
     /// What to tell the sender at once.
-    pub fn notify(&mut self) -> Feedback {
+    pub(crate) fn notify(&mut self) -> Feedback {
         self.notices -= 1;
         self.owes_ack = false;
         self.unacknowledged = 0;
@@ -322,14 +322,14 @@ impl<B: Body> Receiver<B> {
     }
 
     /// The switch has this much room for us.
-    pub fn limit<O: Out<Endpoint<B>>>(&mut self, share: Share, counters: &mut Counters, out: &mut O) {
+    pub(crate) fn limit<O: Out<Endpoint<B>>>(&mut self, share: Share, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return };
         order.share(share);
         self.press_back(counters, out);
     }
 
     /// The peer is gone: deliver what is held, in order, and forget what is missing.
-    pub fn flush<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
+    pub(crate) fn flush<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
         let mut missing = 0;
         let none = Patience { asks: 0, unheard: 0 };
         self.losses.expire(Time::NEVER, none, true, Time::NEVER, |_| Span::ZERO, |run| missing += run.frames);

@@ -145,7 +145,7 @@ impl<B: Body> Reorder<B> {
     }
 
     /// When a frame comes round to be examined.
-    pub fn next_turn(&self) -> Option<Time> {
+    pub(crate) fn next_turn(&self) -> Option<Time> {
         match &self.store {
             Store::Sorted(_) => None,
             Store::Rotating(rotating) => rotating.queue.front().map(|(at, ..)| *at),
@@ -154,7 +154,7 @@ impl<B: Body> Reorder<B> {
 
     /// Examines the frame whose turn it is, if it is time: the frame if its number is `wanted`; any other
     /// goes back to the tail.
-    pub fn examine(&mut self, now: Time, wanted: Seq) -> Option<B> {
+    pub(crate) fn examine(&mut self, now: Time, wanted: Seq) -> Option<B> {
         let Store::Rotating(rotating) = &mut self.store else { return None };
         if rotating.queue.front().is_none_or(|(at, ..)| *at > now) {
             return None;

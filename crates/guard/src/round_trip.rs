@@ -16,7 +16,7 @@ use units::Span;
 const MOST_DOUBLINGS: u8 = 7;
 
 #[derive(Debug)]
-pub struct RoundTrip {
+pub(crate) struct RoundTrip {
     /// Smoothed, and its mean variation.
     measured: Option<(Span, Span)>,
     /// The longest ambiguous answer since the last unambiguous one.
@@ -27,12 +27,12 @@ pub struct RoundTrip {
 
 impl RoundTrip {
     /// The wait is at least `floor`, and at most `most`.
-    pub fn new(floor: Span, most: Span) -> Self {
+    pub(crate) fn new(floor: Span, most: Span) -> Self {
         Self { measured: None, suspected: Span::ZERO, floor, most: most.max(floor) }
     }
 
     /// A frame came this long after it was first asked for; only `once`, or more often.
-    pub fn on_answer(&mut self, took: Span, once: bool) {
+    pub(crate) fn on_answer(&mut self, took: Span, once: bool) {
         if !once {
             self.suspected = self.suspected.max(took);
             return;
@@ -48,7 +48,7 @@ impl RoundTrip {
     }
 
     /// How long to wait for an answer to the question before `round` others have gone unanswered.
-    pub fn wait(&self, round: u8) -> Span {
+    pub(crate) fn wait(&self, round: u8) -> Span {
         let measured = self.measured.map_or(Span::ZERO, |(smoothed, variation)| smoothed + variation * 4);
         let first = measured.max(self.suspected).clamp(self.floor, self.most);
         first * (1 << round.saturating_sub(1).min(MOST_DOUBLINGS))

@@ -48,7 +48,7 @@ impl<B> Default for Slot<B> {
 }
 
 #[derive(Debug)]
-pub struct Sender<B> {
+pub(crate) struct Sender<B> {
     first: Seq,
     base: Seq,
     reported: Seq,
@@ -70,11 +70,11 @@ pub struct Sender<B> {
 
 /// A report that no receiver of ours could have sent.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Bogus;
+pub(crate) struct Bogus;
 
 impl<B: Body> Sender<B> {
     /// The window in use is the smaller one of the two ends': the receiver has room for its own.
-    pub fn new(params: &Params, peer_window: u32) -> Self {
+    pub(crate) fn new(params: &Params, peer_window: u32) -> Self {
         let first = params.first_seq;
         let max_frames = params.window_frames.min(peer_window).min(Seq::MAX_WINDOW);
         let ring = (max_frames as usize + 1).next_power_of_two();
@@ -100,43 +100,43 @@ impl<B: Body> Sender<B> {
 
     /// Everything sent was received or given up.
     #[inline]
-    pub fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.base == self.next
     }
 
     /// The peer has acknowledged a frame.
-    pub fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         self.reported != self.first
     }
 
-    pub fn is_paused(&self) -> bool {
+    pub(crate) fn is_paused(&self) -> bool {
         self.wish == Wish::Hold
     }
 
-    pub fn is_retransmitting(&self) -> bool {
+    pub(crate) fn is_retransmitting(&self) -> bool {
         !self.requested.is_empty() || !self.held.is_empty()
     }
 
     #[inline]
-    pub fn has_requests(&self) -> bool {
+    pub(crate) fn has_requests(&self) -> bool {
         !self.requested.is_empty()
     }
 
-    pub fn latest_sent(&self) -> Seq {
+    pub(crate) fn latest_sent(&self) -> Seq {
         self.next.previous()
     }
 
-    pub fn buffered(&self) -> Bytes {
+    pub(crate) fn buffered(&self) -> Bytes {
         self.bytes
     }
 
-    pub fn peak(&self) -> Bytes {
+    pub(crate) fn peak(&self) -> Bytes {
         self.peak
     }
 
     /// Whether a new frame may go on the wire now.
     #[inline(always)]
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.wish == Wish::Flow
             && self.next.offset_from(self.base) < self.max_frames
             && self.bytes + Bytes::new(u64::from(self.mtu)) <= self.max_bytes
@@ -144,7 +144,7 @@ impl<B: Body> Sender<B> {
 
     /// Whether dummies are called for when there is nothing else to send.
     #[inline]
-    pub fn wants_dummies(&self) -> bool {
+    pub(crate) fn wants_dummies(&self) -> bool {
         !self.is_drained() || self.is_paused() || self.dummies.is_endless()
     }
 
@@ -162,7 +162,7 @@ impl<B: Body> Sender<B> {
 
     /// Takes a frame into the window; its number.
     #[inline(always)]
-    pub fn push(&mut self, kept: B) -> Seq {
+    pub(crate) fn push(&mut self, kept: B) -> Seq {
         let seq = self.next;
         self.bytes += Bytes::new(u64::from(kept.len()));
         self.peak = self.peak.max(self.bytes);
@@ -173,7 +173,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// A report of the receiver's. The number of frames that it found missing for the first time.
-    pub fn on_feedback<O>(&mut self, feedback: &Feedback, out: &mut O) -> Result<u32, Bogus>
+    pub(crate) fn on_feedback<O>(&mut self, feedback: &Feedback, out: &mut O) -> Result<u32, Bogus>
     where
         O: Out<Endpoint<B>>,
     {
@@ -195,19 +195,19 @@ impl<B: Body> Sender<B> {
     /// Whether a report speaks of what is outstanding now, not of what was settled before. A receiver that
     /// lost its place says the same stale thing for ever, and must not pass for one that answers.
     #[inline(always)]
-    pub fn is_fresh(&self, latest: Seq) -> bool {
+    pub(crate) fn is_fresh(&self, latest: Seq) -> bool {
         latest.next().offset_from(self.base) >= 0
     }
 
     /// Nothing is missing as far as we know: a report without gaps frees all that it covers.
     #[inline(always)]
-    pub fn is_in_order(&self) -> bool {
+    pub(crate) fn is_in_order(&self) -> bool {
         self.held.is_empty() && self.requested.is_empty()
     }
 
     /// A report without gaps while [`Self::is_in_order`].
     #[inline(always)]
-    pub fn on_ack<O: Out<Endpoint<B>>>(&mut self, latest: Seq, wish: Wish, out: &mut O) -> Result<(), Bogus> {
+    pub(crate) fn on_ack<O: Out<Endpoint<B>>>(&mut self, latest: Seq, wish: Wish, out: &mut O) -> Result<(), Bogus> {
         let covered = latest.next();
         if covered.offset_from(self.next) > 0 {
             return Err(Bogus);
@@ -277,7 +277,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// The next copy to be sent again, if any: its number and a handle on the frame.
-    pub fn next_copy<O: Out<Endpoint<B>>>(&mut self, copies: u8, out: &mut O) -> Option<(Seq, B)> {
+    pub(crate) fn next_copy<O: Out<Endpoint<B>>>(&mut self, copies: u8, out: &mut O) -> Option<(Seq, B)> {
         while let Some(&seq) = self.requested.front() {
             let Some(body) = self.kept(seq).and_then(|slot| slot.body.as_ref()).map(|body| out.keep(body)) else {
                 self.requested.pop_front();
@@ -304,7 +304,7 @@ impl<B: Body> Sender<B> {
 
     /// Takes the next frame of the queue above, unless this sender must hold back.
     #[inline(always)]
-    pub fn take<O: Out<Endpoint<B>>>(&mut self, fed: Lane, counters: &mut Counters, out: &mut O) -> Option<B> {
+    pub(crate) fn take<O: Out<Endpoint<B>>>(&mut self, fed: Lane, counters: &mut Counters, out: &mut O) -> Option<B> {
         while self.has_room() {
             let body = out.take(fed)?;
             if body.len() <= self.mtu {
@@ -317,7 +317,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// Lets go of everything not acknowledged, and of itself: how many frames that were.
-    pub fn flush<O: Out<Endpoint<B>>>(mut self, out: &mut O) -> u64 {
+    pub(crate) fn flush<O: Out<Endpoint<B>>>(mut self, out: &mut O) -> u64 {
         let mut flushed = 0;
         while self.base != self.next {
             if let Some(body) = self.slot(self.base).body.take() {
@@ -331,7 +331,7 @@ impl<B: Body> Sender<B> {
 
     /// Whether this class wants a dummy: something is unacknowledged or paused, and no frame may go.
     #[inline]
-    pub fn is_dry<O: Out<Endpoint<B>>>(&self, fed: Option<Lane>, out: &O) -> bool {
+    pub(crate) fn is_dry<O: Out<Endpoint<B>>>(&self, fed: Option<Lane>, out: &O) -> bool {
         self.wants_dummies() && (!self.has_room() || fed.is_none_or(|lane| !out.waiting(lane)))
     }
     /// Panics if the module's invariants do not hold.

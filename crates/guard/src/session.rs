@@ -196,7 +196,7 @@ impl Lifecycle {
     }
 
     /// Where sequence numbers begin in this epoch, counted from those of the first.
-    pub fn first_number(&self) -> u32 {
+    pub(crate) fn first_number(&self) -> u32 {
         epoch::first_number(self.epoch)
     }
 
@@ -206,17 +206,17 @@ impl Lifecycle {
     }
 
     /// The most frames that the peer keeps outstanding in this epoch, as it announced.
-    pub fn peer_window(&self) -> u32 {
+    pub(crate) fn peer_window(&self) -> u32 {
         u32::from(self.window)
     }
 
     /// Deactivated by command: it takes somebody's asking to protect again.
-    pub fn rests(&self) -> bool {
+    pub(crate) fn rests(&self) -> bool {
         self.will == Will::Rest
     }
 
     #[inline]
-    pub fn has_message(&self) -> bool {
+    pub(crate) fn has_message(&self) -> bool {
         self.pending.is_some()
     }
 
@@ -236,7 +236,7 @@ impl Lifecycle {
     }
 
     /// When the message of this state is to be repeated.
-    pub fn retry_at(&self, now: Time) -> Option<Time> {
+    pub(crate) fn retry_at(&self, now: Time) -> Option<Time> {
         match self.state {
             State::Asking | State::Answering | State::Closing => Some(now + self.timing.retry),
             State::Dormant if self.will != Will::Protect => None,
@@ -307,7 +307,7 @@ impl Lifecycle {
     }
 
     /// A frame of this epoch: as good as a Confirm.
-    pub fn on_frame_of_epoch(&mut self) -> Step {
+    pub(crate) fn on_frame_of_epoch(&mut self) -> Step {
         if self.state == State::Answering { self.confirmed() } else { Step::Nothing }
     }
 
@@ -320,7 +320,7 @@ impl Lifecycle {
     }
 
     /// A frame of an epoch that is not ours. Says so, unless it is merely late.
-    pub fn on_strange_frame(&mut self, now: Time, epoch: Epoch) {
+    pub(crate) fn on_strange_frame(&mut self, now: Time, epoch: Epoch) {
         let just_ended = self.peer != 0 && epoch == self.epoch();
         if self.state == State::Dormant && !just_ended {
             self.say_unknown(now, u32::from(epoch.number()));
@@ -377,7 +377,7 @@ impl Lifecycle {
     }
 
     /// The peer has been silent for too long: start over.
-    pub fn on_silence(&mut self) -> Step {
+    pub(crate) fn on_silence(&mut self) -> Step {
         match self.state {
             State::Active => {
                 self.ask();

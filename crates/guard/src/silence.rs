@@ -10,7 +10,7 @@ use units::{Span, Time};
 const MOST_INTERVALS: u64 = 16;
 
 #[derive(Debug)]
-pub struct Silence {
+pub(crate) struct Silence {
     /// The latest dummy; never, if the peer has answered since.
     last: Time,
     lasted: Span,
@@ -25,12 +25,12 @@ impl Default for Silence {
 impl Silence {
     /// The peer was heard of.
     #[inline(always)]
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.last = Time::NEVER;
     }
 
     /// A dummy goes out; they do so `every` so often. How long the peer has been silent.
-    pub fn on_dummy(&mut self, now: Time, every: Span) -> Span {
+    pub(crate) fn on_dummy(&mut self, now: Time, every: Span) -> Span {
         if self.last == Time::NEVER {
             self.lasted = Span::ZERO;
         } else {

@@ -44,7 +44,7 @@ pub(super) struct Decoder<B> {
 }
 
 impl<B: Body> Decoder<B> {
-    pub fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config) -> Self {
         Self {
             config,
             block: Number::default(),
@@ -57,25 +57,25 @@ impl<B: Body> Decoder<B> {
         }
     }
 
-    pub fn held(&self) -> Bytes {
+    pub(crate) fn held(&self) -> Bytes {
         self.held
     }
 
-    pub fn peak(&self) -> Bytes {
+    pub(crate) fn peak(&self) -> Bytes {
         self.peak
     }
 
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.missing == 0
     }
 
     /// Packets of the block that have come.
-    pub fn progress(&self) -> u32 {
+    pub(crate) fn progress(&self) -> u32 {
         self.slots.len() as u32 + self.parity.count_ones()
     }
 
     #[inline]
-    pub fn on_body<O: Out<Endpoint<B>>>(
+    pub(crate) fn on_body<O: Out<Endpoint<B>>>(
         &mut self,
         now: Time,
         place: Place,
@@ -106,7 +106,7 @@ impl<B: Body> Decoder<B> {
         self.hand_up(out);
     }
 
-    pub fn on_parity<O: Out<Endpoint<B>>>(
+    pub(crate) fn on_parity<O: Out<Endpoint<B>>>(
         &mut self,
         now: Time,
         parity: Parity<B>,
@@ -204,7 +204,7 @@ impl<B: Body> Decoder<B> {
     }
 
     /// Waits no longer for what is missing.
-    pub fn give_up<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
+    pub(crate) fn give_up<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
         if self.missing == 0 {
             return;
         }

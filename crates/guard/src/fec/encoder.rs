@@ -24,7 +24,7 @@ pub(super) struct Encoder<B> {
 }
 
 impl<B: Body> Encoder<B> {
-    pub fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config) -> Self {
         Self {
             config,
             block: Number::default(),
@@ -36,31 +36,36 @@ impl<B: Body> Encoder<B> {
         }
     }
 
-    pub fn bytes(&self) -> Bytes {
+    pub(crate) fn bytes(&self) -> Bytes {
         self.bytes
     }
 
-    pub fn peak(&self) -> Bytes {
+    pub(crate) fn peak(&self) -> Bytes {
         self.peak
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
     /// Packets sent of the block.
-    pub fn progress(&self) -> u32 {
+    pub(crate) fn progress(&self) -> u32 {
         self.frames.len() as u32 + u32::from(self.parity_sent.unwrap_or(0))
     }
 
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if !self.frames.is_empty() && self.parity_sent.is_none() {
             self.parity_sent = Some(0);
         }
     }
 
     #[inline]
-    pub fn next<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) -> Option<Packet<B>> {
+    pub(crate) fn next<O: Out<Endpoint<B>>>(
+        &mut self,
+        now: Time,
+        counters: &mut Counters,
+        out: &mut O,
+    ) -> Option<Packet<B>> {
         let content = match self.parity_sent {
             Some(index) => Content::Parity(self.parity(index, counters, out)),
             None => self.frame(now, counters, out)?,

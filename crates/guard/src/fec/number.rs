@@ -4,12 +4,12 @@
 pub(super) struct Number(pub u32);
 
 impl Number {
-    pub fn plus(self, frames: u32) -> Self {
+    pub(crate) fn plus(self, frames: u32) -> Self {
         Self(self.0.wrapping_add(frames))
     }
 
     /// Frames from `base` to here, negative if before; exact below half the circle.
-    pub fn offset_from(self, base: Self) -> i32 {
+    pub(crate) fn offset_from(self, base: Self) -> i32 {
         self.0.wrapping_sub(base.0) as i32
     }
 }

@@ -70,7 +70,7 @@ impl<B: Body> Receiver<B> {
     }
 
     /// The paper's ackNoTimeout: ask again, or stop waiting.
-    pub fn on_timeout<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
+    pub(crate) fn on_timeout<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) {
         let mut given_up = Vec::new();
         let (heard, renew) = (std::mem::take(&mut self.heard), self.deadline(now, 0));
         let round_trip = &self.round_trip;

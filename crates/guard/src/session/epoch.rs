@@ -2,12 +2,12 @@
 //! message, forged or not, can use them up.
 
 /// Whether `a` comes after `b`. Of two at opposite ends of the circle neither does.
-pub fn is_after(a: u32, b: u32) -> bool {
+pub(crate) fn is_after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
 
 /// Whether `a` comes before `b`. Of two at opposite ends of the circle neither does.
-pub fn is_before(a: u32, b: u32) -> bool {
+pub(crate) fn is_before(a: u32, b: u32) -> bool {
     is_after(b, a)
 }
 
@@ -16,13 +16,13 @@ pub fn is_before(a: u32, b: u32) -> bool {
 pub const FARTHEST: u32 = 1 << 27;
 
 /// Whether one message may move an end from `current` to `next`.
-pub fn is_near(current: u32, next: u32) -> bool {
+pub(crate) fn is_near(current: u32, next: u32) -> bool {
     next.wrapping_sub(current) <= FARTHEST
 }
 
 /// The epoch that follows `current` where the peer asks for `least` or later, as far as one message may move us. Frames
 /// carry an epoch modulo four, and those of two in a row must differ.
-pub fn following(current: u32, least: u32) -> u32 {
+pub(crate) fn following(current: u32, least: u32) -> u32 {
     let next = current.wrapping_add(1);
     let chosen = match is_after(next, least) {
         true => next,
@@ -35,7 +35,7 @@ pub fn following(current: u32, least: u32) -> u32 {
 /// Where sequence numbers of an epoch begin, counted from those of the first. Epochs that look alike on a frame begin far
 /// apart: what was sent in one is out of the window in the other, so that frames are neither delivered
 /// twice nor acknowledged unseen where two ends believe in different ones.
-pub fn first_number(epoch: u32) -> u32 {
+pub(crate) fn first_number(epoch: u32) -> u32 {
     const GOLDEN: u32 = 0x9e37_79b1;
     const UNUSED: u32 = u32::BITS - 17;
     (epoch / 4).wrapping_mul(GOLDEN) >> UNUSED

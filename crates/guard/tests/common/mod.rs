@@ -9,7 +9,7 @@ use units::{Rate, Span, Time};
 use wire::link::{Class, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbered(pub u32);
+pub(crate) struct Numbered(pub u32);
 
 impl Body for Numbered {
     fn len(&self) -> u32 {
@@ -17,17 +17,17 @@ impl Body for Numbered {
     }
 }
 
-pub type End = Endpoint<Numbered>;
-pub type Link = Duo<End>;
+pub(crate) type End = Endpoint<Numbered>;
+pub(crate) type Link = Duo<End>;
 
-pub const SLOT: Span = Span::from_ns(100);
-pub const FLIGHT: Span = Span::from_ns(300);
+pub(crate) const SLOT: Span = Span::from_ns(100);
+pub(crate) const FLIGHT: Span = Span::from_ns(300);
 
-pub fn path() -> Path {
+pub(crate) fn path() -> Path {
     Path { rate: Rate::gbps(100), delay: FLIGHT, pipeline: Span::ZERO, mtu: 1_518, burst: 5 }
 }
 
-pub fn params(class: Class) -> Params {
+pub(crate) fn params(class: Class) -> Params {
     Params { timeout: Span::from_us(5), dummies: dummies(), ..Params::ideal(&path(), class, 1) }
 }
 
@@ -35,32 +35,32 @@ fn dummies() -> guard::dummies::Pace {
     guard::dummies::Pace { copies: 1, after: Span::ZERO, every: Span::from_us(1), endless: false }
 }
 
-pub fn established(params: &Params) -> Link {
+pub(crate) fn established(params: &Params) -> Link {
     Duo::new(Endpoint::established(params.clone(), 1, 2), Endpoint::established(params.clone(), 2, 1), SLOT, FLIGHT)
 }
 
-pub fn send(link: &mut Link, side: Side, class: Class, numbers: std::ops::Range<u32>) {
+pub(crate) fn send(link: &mut Link, side: Side, class: Class, numbers: std::ops::Range<u32>) {
     for number in numbers {
         link.send(side, Lane(class as u8), Numbered(number));
     }
 }
 
-pub fn numbers(delivered: Vec<Numbered>) -> Vec<u32> {
+pub(crate) fn numbers(delivered: Vec<Numbered>) -> Vec<u32> {
     delivered.into_iter().map(|body| body.0).collect()
 }
 
 /// Runs to the end without loss. Panics if the link does not fall quiet.
-pub fn settle(link: &mut Link) {
+pub(crate) fn settle(link: &mut Link) {
     run(link, &mut |_, _| Fate::Arrives);
 }
 
-pub fn run(link: &mut Link, fate: &mut impl FnMut(Side, &Packet<Numbered>) -> Fate) {
+pub(crate) fn run(link: &mut Link, fate: &mut impl FnMut(Side, &Packet<Numbered>) -> Fate) {
     let deadline = link.now + Span::from_ms(20);
     assert!(link.run(deadline, fate), "the link never falls quiet");
 }
 
 /// Loses the frames of one side whose place among those sent is listed.
-pub fn lose(side: Side, places: &'static [usize]) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
+pub(crate) fn lose(side: Side, places: &'static [usize]) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
     let mut count = 0;
     move |from, _| {
         if from != side {
@@ -72,7 +72,7 @@ pub fn lose(side: Side, places: &'static [usize]) -> impl FnMut(Side, &Packet<Nu
 }
 
 /// Loses the first `n` frames of a kind, from either side.
-pub fn lose_first(n: usize, is: fn(&Kind) -> bool) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
+pub(crate) fn lose_first(n: usize, is: fn(&Kind) -> bool) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
     let mut left = n;
     move |_, packet| {
         let hit = is(&packet.header.kind());
@@ -84,6 +84,6 @@ pub fn lose_first(n: usize, is: fn(&Kind) -> bool) -> impl FnMut(Side, &Packet<N
     }
 }
 
-pub fn after(us: u64) -> Time {
+pub(crate) fn after(us: u64) -> Time {
     Time::ZERO + Span::from_us(us)
 }
