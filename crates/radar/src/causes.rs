@@ -21,7 +21,7 @@
 //! Invariants: every loss is judged once; what becomes of it does not depend on how losses were divided into batches.
 //!
 //! Losses that are expected (denied by an access list, probes of traceroute) are left out beforehand: see
-//! [`classify_unless`] and [`acl::Table`](crate::acl::Table).
+//! `classify_unless` and [`acl::Table`](crate::acl::Table).
 
 mod consecutive;
 mod culprits;
@@ -52,7 +52,7 @@ pub fn classify(losses: &[Loss], thresholds: &Thresholds) -> Vec<Cause> {
 }
 
 /// The same where some losses are expected: those have no cause, and no part in the pattern of the others.
-pub fn classify_unless(
+pub(crate) fn classify_unless(
     losses: &[Loss],
     thresholds: &Thresholds,
     expected: impl Fn(&Loss) -> bool,

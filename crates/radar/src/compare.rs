@@ -11,7 +11,7 @@
 //!                    └────────┘         └─────────┘        └─────────┘ ◀── UP again
 //! ```
 //!
-//! Captures need not begin and end together: a [long run](LONG_RUN) of packets before DOWN's first frame, or after its
+//! Captures need not begin and end together: a long run of packets before DOWN's first frame, or after its
 //! last one, was not there to be seen. Clocks need not agree: packets that both have tell by how much they differ.
 //!
 //! Invariants: what is called lost was in UP more often than in DOWN; what could not be named is counted; the same
@@ -39,7 +39,7 @@ use side::{Side, Stop};
 
 /// A run of packets at either end of UP that are all missing, and longer than both of these, is outside of DOWN's
 /// capture and not lost, unless DOWN has frames of that time. Whatever is shorter is lost.
-pub const LONG_RUN: LongRun = LongRun { packets: 1_000, nanoseconds: 100_000_000 };
+pub(crate) const LONG_RUN: LongRun = LongRun { packets: 1_000, nanoseconds: 100_000_000 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongRun {
@@ -165,7 +165,7 @@ pub struct Comparison {
     /// Lost packets beyond those: more than there was memory for. About, if `only_down` is not zero.
     pub unnamed: u64,
     pub outside: Outside,
-    /// Lost packets at the very ends of UP, too few to be [outside](LONG_RUN): perhaps DOWN began later or ended earlier.
+    /// Lost packets at the very ends of UP, too few to be outside: perhaps DOWN began later or ended earlier.
     pub at_edges: Outside,
     /// Packets of DOWN that UP does not have, of the time in which UP was taken.
     pub only_down: u64,

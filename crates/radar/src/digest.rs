@@ -26,7 +26,7 @@ pub use crate::form::FormError;
 pub use form::Packed;
 
 /// Cells that a packet goes into (the thesis's k).
-pub const PLACES: usize = 3;
+pub(crate) const PLACES: usize = 3;
 /// As many equal packets as a cell can tell.
 const MOST_ALIKE: i64 = 127;
 
@@ -245,11 +245,11 @@ impl Digest {
     }
 
     /// As [`merge`](Self::merge), with one that is still as it was sent: costs what is written of it.
-    pub fn merge_packed(&mut self, other: &Packed) -> Result<(), Mismatch> {
+    pub(crate) fn merge_packed(&mut self, other: &Packed) -> Result<(), Mismatch> {
         self.combine_packed(other, 1)
     }
 
-    pub fn subtract_packed(&mut self, other: &Packed) -> Result<(), Mismatch> {
+    pub(crate) fn subtract_packed(&mut self, other: &Packed) -> Result<(), Mismatch> {
         self.combine_packed(other, u64::MAX)
     }
 

@@ -122,7 +122,8 @@ impl Flowset {
     }
 
     /// Whether the flow filter has the flow, or bits that look like it.
-    pub fn may_have(&self, flow: &FlowKey) -> bool {
+    #[cfg(test)]
+    fn may_have(&self, flow: &FlowKey) -> bool {
         self.filter_has(self.hashing.of(flow))
     }
 

@@ -7,7 +7,7 @@
 //! | [`packet`], [`signature`] | what a meter sees of a packet, and what of that tells it from all others | §5.3.2 |
 //! | [`digest`] | the invertible table of a meter: insert, subtract, decode | §5.3.1, §5.8 |
 //! | [`meter`] | batches, two of them open | §5.3.4 |
-//! | [`rolling`], [`segment`] | what meters disagree about, batch by batch: losses of links and black boxes | §5.4.2, §5.8 |
+//! | `rolling`, [`segment`] | what meters disagree about, batch by batch: losses of links and black boxes | §5.4.2, §5.8 |
 //! | [`loss`] | a lost packet, and the causes there are | §5.5 |
 //! | [`causes`] | why packets were lost, from the pattern of losses; what is broken | §5.5.1 |
 //! | [`acl`] | access lists, and which of their rules may be corrupted | §5.5.2 |
@@ -25,7 +25,7 @@ pub mod loss;
 pub mod meter;
 pub mod packet;
 pub mod read;
-pub mod rolling;
+mod rolling;
 mod scope;
 pub mod segment;
 pub mod signature;

@@ -27,7 +27,7 @@ pub enum LinkType {
 
 impl LinkType {
     /// By its number in capture files.
-    pub fn from_number(number: u32) -> Option<Self> {
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Ethernet),
             12 | 14 | 101 | 228 | 229 => Some(Self::Ip),

@@ -18,7 +18,7 @@ use crate::digest::{Digest, Left, Mismatch, Packed, Shape};
 use crate::signature::Signature;
 
 #[derive(Debug)]
-pub struct Rolling {
+pub(crate) struct Rolling {
     shape: Shape,
     /// There once anything has passed.
     difference: Option<Digest>,
@@ -37,7 +37,7 @@ struct Waiting {
 
 /// A packet that one meter saw more often than the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     pub signature: Signature,
     pub times: u32,
     /// The look that found it.
@@ -46,7 +46,7 @@ pub struct Found {
 
 /// What has waited long enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settled {
+pub(crate) struct Settled {
     pub lost: Vec<Found>,
     pub extra: Vec<Found>,
     /// What never decoded. What was on its way is among it.
@@ -54,28 +54,28 @@ pub struct Settled {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unnamed {
+pub(crate) struct Unnamed {
     pub left: Left,
     /// The first look that could not decode it.
     pub since: u64,
 }
 
 impl Rolling {
-    pub fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: Shape) -> Self {
         Self { shape, difference: None, is_changed: false, waiting: BTreeMap::new(), stuck: None }
     }
 
     /// For what is compared packet by packet.
-    pub fn difference(&mut self) -> &mut Digest {
+    pub(crate) fn difference(&mut self) -> &mut Digest {
         self.is_changed = true;
         self.difference.get_or_insert_with(|| Digest::new(self.shape))
     }
 
-    pub fn upstream(&mut self, digest: &Packed) -> Result<(), Mismatch> {
+    pub(crate) fn upstream(&mut self, digest: &Packed) -> Result<(), Mismatch> {
         if self.is_nothing(digest)? { Ok(()) } else { self.difference().merge_packed(digest) }
     }
 
-    pub fn downstream(&mut self, digest: &Packed) -> Result<(), Mismatch> {
+    pub(crate) fn downstream(&mut self, digest: &Packed) -> Result<(), Mismatch> {
         if self.is_nothing(digest)? { Ok(()) } else { self.difference().subtract_packed(digest) }
     }
 
@@ -89,18 +89,19 @@ impl Rolling {
     }
 
     /// What it takes in memory, about.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let difference = self.difference.as_ref().map_or(0, Digest::bytes);
         difference + map_bytes::<Signature, Waiting>(self.waiting.len())
     }
 
     /// Packets that wait for a counterpart.
-    pub fn waiting(&self) -> usize {
+    #[cfg(test)]
+    fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
     /// Decodes what can be, at `now`, which never goes back. False if something is left.
-    pub fn look(&mut self, now: u64) -> bool {
+    pub(crate) fn look(&mut self, now: u64) -> bool {
         let Some(difference) = self.difference.as_mut().filter(|_| std::mem::take(&mut self.is_changed)) else {
             return self.stuck.is_none();
         };
@@ -120,7 +121,7 @@ impl Rolling {
 
     /// What was found before `before` and still has no counterpart, or before `passed` if it was sent: sooner, if it is
     /// known to be on its way no more. What has not decoded since then is given up.
-    pub fn settle(&mut self, before: u64, passed: u64) -> Settled {
+    pub(crate) fn settle(&mut self, before: u64, passed: u64) -> Settled {
         let mut settled = Settled::default();
         let over = |_: &Signature, waiting: &mut Waiting| {
             waiting.since < if waiting.times > 0 { before.max(passed) } else { before }

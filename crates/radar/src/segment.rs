@@ -18,7 +18,7 @@ use crate::digest::{Digest, Mismatch, Packed, Shape};
 use crate::rolling::{Found, Rolling, Settled, Unnamed, map_bytes};
 use crate::signature::Signature;
 
-pub use form::{ReportError, SIZE_LIMIT};
+pub use form::ReportError;
 pub use refused::Refused;
 
 /// What a meter saw in one batch: with digests that it fills, or [`Packed`] ones that came from elsewhere.

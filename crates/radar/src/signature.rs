@@ -23,9 +23,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::loss::Loss;
 use crate::packet::{Flow, Packet, Segment, Stamp};
 
-pub const LANES: usize = 10;
+pub(crate) const LANES: usize = 10;
 /// Those that IPv4 needs.
-pub const LANES_V4: usize = 6;
+pub(crate) const LANES_V4: usize = 6;
 pub(crate) const LANE_BITS: u32 = 56;
 const LANE: u64 = (1 << LANE_BITS) - 1;
 
@@ -50,8 +50,6 @@ pub struct Fields {
 
 impl Fields {
     pub const ALL: Self = Self { source: true, destination: true, ip_id: true, tcp: true, content: true };
-    /// The thesis's basic setting: the 5-tuple and the identification.
-    pub const BASIC: Self = Self { tcp: false, content: false, ..Self::ALL };
 
     pub(crate) fn to_bits(self) -> u8 {
         let Self { source, destination, ip_id, tcp, content } = self;

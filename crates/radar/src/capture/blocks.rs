@@ -6,7 +6,7 @@ use super::{Found, LONGEST, Stop};
 use crate::packet::Stamp;
 use crate::read::LinkType;
 
-pub const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+pub(crate) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 2;
 const SIMPLE: u32 = 3;
@@ -77,7 +77,7 @@ impl Interface {
 
 /// The section that is being read.
 #[derive(Debug, Default)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     big: bool,
     interfaces: Vec<Interface>,
     /// Of the last frame that had one: simple packet blocks do not.

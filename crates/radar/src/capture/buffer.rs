@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read};
 /// Small enough to stay in a processor's cache.
 const ROOM: usize = 1 << 17;
 
-pub struct Buffer<'a> {
+pub(crate) struct Buffer<'a> {
     source: Box<dyn Read + 'a>,
     bytes: Vec<u8>,
     start: usize,
@@ -15,23 +15,23 @@ pub struct Buffer<'a> {
 }
 
 impl<'a> Buffer<'a> {
-    pub fn new(source: Box<dyn Read + 'a>) -> Self {
+    pub(crate) fn new(source: Box<dyn Read + 'a>) -> Self {
         Self { source, bytes: vec![0; ROOM], start: 0, end: 0, offset: 0 }
     }
 
-    pub fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
     /// What has been read and not been passed.
     #[inline]
-    pub fn ahead(&self) -> &[u8] {
+    pub(crate) fn ahead(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
     /// Whether so many bytes are ahead; if not, the stream ends before.
     #[inline]
-    pub fn has(&mut self, wanted: usize) -> io::Result<bool> {
+    pub(crate) fn has(&mut self, wanted: usize) -> io::Result<bool> {
         if self.end - self.start >= wanted { Ok(true) } else { self.fill(wanted) }
     }
 
@@ -56,13 +56,13 @@ impl<'a> Buffer<'a> {
 
     /// Passes bytes that are ahead.
     #[inline]
-    pub fn pass(&mut self, bytes: usize) {
+    pub(crate) fn pass(&mut self, bytes: usize) {
         self.start += bytes;
         self.offset += bytes as u64;
     }
 
     /// Passes bytes that need not fit; false if the stream ends before.
-    pub fn skip(&mut self, mut bytes: u64) -> io::Result<bool> {
+    pub(crate) fn skip(&mut self, mut bytes: u64) -> io::Result<bool> {
         while bytes > 0 {
             if !self.has(1)? {
                 return Ok(false);

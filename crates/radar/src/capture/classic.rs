@@ -9,7 +9,7 @@ const HEADER: usize = 24;
 
 /// What a file's first four bytes say.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub(crate) struct Kind {
     big: bool,
     /// Nanoseconds of one unit of the fraction.
     unit: u64,
@@ -18,7 +18,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    pub fn of(begins: [u8; 4]) -> Option<Self> {
+    pub(crate) fn of(begins: [u8; 4]) -> Option<Self> {
         let [little, big] = [u32::from_le_bytes(begins), u32::from_be_bytes(begins)];
         let known = |magic| match magic {
             0xa1b2_c3d4 => Some((1_000, 16)),
@@ -33,7 +33,7 @@ impl Kind {
 }
 
 #[derive(Debug)]
-pub struct Classic {
+pub(crate) struct Classic {
     kind: Kind,
     link_number: u32,
     link: Option<LinkType>,
@@ -42,7 +42,7 @@ pub struct Classic {
 }
 
 impl Classic {
-    pub fn new(kind: Kind, buffer: &mut Buffer<'_>) -> Result<Self, CaptureError> {
+    pub(crate) fn new(kind: Kind, buffer: &mut Buffer<'_>) -> Result<Self, CaptureError> {
         match buffer.has(HEADER) {
             Ok(true) => {}
             Ok(false) => return Err(CaptureError::Truncated { byte: buffer.ahead().len() as u64, packets: 0 }),

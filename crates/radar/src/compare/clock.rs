@@ -22,7 +22,7 @@ struct Slot {
 }
 
 #[derive(Clone, Debug)]
-pub struct Clock {
+pub(crate) struct Clock {
     /// From UP's time to DOWN's, now; zero as long as nobody knows.
     pub offset: i64,
     /// At the beginning, if packets near it told.
@@ -36,7 +36,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    pub fn new(begins: Option<i64>) -> Self {
+    pub(crate) fn new(begins: Option<i64>) -> Self {
         let free = Slot { is_free: true, ..Slot::default() };
         Self {
             offset: begins.unwrap_or(0),
@@ -50,12 +50,12 @@ impl Clock {
     }
 
     /// Whether packets that both captures have told the time.
-    pub fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.begins.is_some() || !self.kept.is_empty()
     }
 
     #[inline]
-    pub fn see(&mut self, hash: u64, at: i64, is_up: bool) {
+    pub(crate) fn see(&mut self, hash: u64, at: i64, is_up: bool) {
         if hash & TIMED == 0 {
             self.time(hash, at, is_up);
         }
@@ -93,17 +93,17 @@ impl Clock {
     }
 
     /// Over the whole captures.
-    pub fn skew(&self) -> Option<i64> {
+    pub(crate) fn skew(&self) -> Option<i64> {
         if self.kept.len() < RECENT { self.begins } else { median(&mut self.kept.clone()) }
     }
 
     /// From the beginning to the end.
-    pub fn drift(&self) -> i64 {
+    pub(crate) fn drift(&self) -> i64 {
         if self.kept.len() < 2 * RECENT { 0 } else { self.at_end().saturating_sub(self.at_beginning()) }
     }
 
     /// Between a beginning and an end of UP, in proportion; `None` if nobody knows.
-    pub fn at(&self, time: i64, first: i64, last: i64) -> Option<i64> {
+    pub(crate) fn at(&self, time: i64, first: i64, last: i64) -> Option<i64> {
         let skew = self.skew()?;
         if self.kept.len() < 2 * RECENT || last <= first {
             return Some(skew);
@@ -112,12 +112,12 @@ impl Clock {
         Some(self.at_beginning().saturating_add((self.drift() as f64 * share.clamp(0.0, 1.0)) as i64))
     }
 
-    pub fn at_beginning(&self) -> i64 {
+    pub(crate) fn at_beginning(&self) -> i64 {
         let first = || median(&mut self.kept[..self.kept.len().min(RECENT)].to_vec());
         self.begins.or_else(first).unwrap_or(0)
     }
 
-    pub fn at_end(&self) -> i64 {
+    pub(crate) fn at_end(&self) -> i64 {
         if self.kept.len() < RECENT {
             return self.at_beginning();
         }
@@ -125,13 +125,13 @@ impl Clock {
     }
 }
 
-pub fn median(values: &mut [i64]) -> Option<i64> {
+pub(crate) fn median(values: &mut [i64]) -> Option<i64> {
     let middle = values.len() / 2;
     if values.is_empty() { None } else { Some(*values.select_nth_unstable(middle).1) }
 }
 
 /// The offset between packets with a time and a hash each, from those that both lists have once.
-pub fn offset(up: &[(u64, i64)], down: &[(u64, i64)]) -> Option<i64> {
+pub(crate) fn offset(up: &[(u64, i64)], down: &[(u64, i64)]) -> Option<i64> {
     let up = once(up);
     let down = once(down);
     let mut differences: Vec<i64> =
@@ -150,7 +150,7 @@ fn once(packets: &[(u64, i64)]) -> HashMap<u64, i64> {
 
 /// The packets with the smallest hashes of a whole capture: of two captures that overlap, partly the same.
 #[derive(Clone, Debug, Default)]
-pub struct Sketch {
+pub(crate) struct Sketch {
     packets: Vec<(u64, i64)>,
     /// No larger hash is among the smallest any more.
     most: Option<u64>,
@@ -159,7 +159,7 @@ pub struct Sketch {
 impl Sketch {
     const SIZE: usize = 1 << 12;
 
-    pub fn see(&mut self, hash: u64, at: i64) {
+    pub(crate) fn see(&mut self, hash: u64, at: i64) {
         // The low bits choose what is timed; these do not.
         let rank = hash.rotate_left(32);
         if self.most.is_some_and(|most| rank > most) {
@@ -173,7 +173,7 @@ impl Sketch {
         }
     }
 
-    pub fn packets(&self) -> &[(u64, i64)] {
+    pub(crate) fn packets(&self) -> &[(u64, i64)] {
         &self.packets
     }
 }

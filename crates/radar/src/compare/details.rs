@@ -15,7 +15,7 @@ use crate::packet::{Flow, Stamp};
 use crate::signature::{Signature, fold};
 
 #[derive(Debug, Default)]
-pub struct Details {
+pub(crate) struct Details {
     /// In the order of UP, with those that may turn out to be outside of DOWN's capture.
     pub lost: Vec<Lost>,
     /// Where those are among the packets of UP that were compared, and how many these are.
@@ -292,11 +292,11 @@ fn arrivals(sent: &[i64], arrived: &[i64], lost: usize) -> Option<Vec<bool>> {
 
 /// The packets of flows that have losses.
 #[derive(Debug, Default)]
-pub struct FlowPackets(Table<u64, u64>);
+pub(crate) struct FlowPackets(Table<u64, u64>);
 
 impl FlowPackets {
     /// The flows of lost packets.
-    pub fn flows(&self, lost: &[Lost]) -> Vec<FlowLosses> {
+    pub(crate) fn flows(&self, lost: &[Lost]) -> Vec<FlowLosses> {
         let mut losses: BTreeMap<Flow, u64> = BTreeMap::new();
         lost.iter().for_each(|lost| *losses.entry(lost.loss.flow).or_default() += 1);
         let packets = |flow: &Flow| self.0.get(&hash(flow)).copied().unwrap_or(0);

@@ -13,11 +13,11 @@ use crate::signature::{Fields, Signature, fold};
 
 /// Stands for a signature in tables: two hashes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(u64, u64);
+pub(crate) struct Key(u64, u64);
 
 impl Key {
     #[inline]
-    pub fn of(signature: &Signature) -> Self {
+    pub(crate) fn of(signature: &Signature) -> Self {
         Self(signature.hash(0x243f_6a88_85a3_08d3), signature.hash(0x1319_8a2e_0370_7344))
     }
 }
@@ -31,7 +31,7 @@ impl std::hash::Hash for Key {
 
 /// For what is a hash already.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Same(u64);
+pub(crate) struct Same(u64);
 
 impl Hasher for Same {
     fn finish(&self) -> u64 {
@@ -50,11 +50,11 @@ impl Hasher for Same {
     }
 }
 
-pub type Table<K, V> = HashMap<K, V, BuildHasherDefault<Same>>;
+pub(crate) type Table<K, V> = HashMap<K, V, BuildHasherDefault<Same>>;
 
 /// One hash of a packet that is cheap: equal packets have equal ones.
 #[inline]
-pub fn quick(signature: &Signature) -> u64 {
+pub(crate) fn quick(signature: &Signature) -> u64 {
     let lanes = &signature.0;
     let mixed = fold(lanes[0] ^ lanes[3] ^ 0x243f_6a88_85a3_08d3, lanes[1] ^ lanes[2] ^ 0x1319_8a2e_0370_7344);
     fold(mixed ^ lanes[5], 0x9e37_79b9_7f4a_7c15)
@@ -62,13 +62,13 @@ pub fn quick(signature: &Signature) -> u64 {
 
 /// What tells the flow of a packet from most others, as far as its signature has it.
 #[inline]
-pub fn flow_hash(signature: &Signature) -> u32 {
+pub(crate) fn flow_hash(signature: &Signature) -> u32 {
     let lanes = &signature.0;
     (fold(lanes[0] ^ lanes[6] ^ lanes[7], lanes[1] >> 8 ^ lanes[8] ^ lanes[9] ^ 0xa409_3822_299f_31d0) >> 32) as u32
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub(crate) struct Pending {
     /// How many more UP has.
     pub count: i32,
     pub flow: u32,
@@ -76,7 +76,7 @@ pub struct Pending {
 
 /// What is missing on one side, by signature.
 #[derive(Clone, Debug, Default)]
-pub struct Missing {
+pub(crate) struct Missing {
     pub table: Table<Key, Pending>,
     /// Packets are left out that have one of these bits in their key.
     mask: u64,
@@ -85,12 +85,12 @@ pub struct Missing {
 
 impl Missing {
     #[inline]
-    pub fn is_left_out(&self, signature: &Signature) -> bool {
+    pub(crate) fn is_left_out(&self, signature: &Signature) -> bool {
         self.mask != 0 && Key::of(signature).0 & self.mask != 0
     }
 
     /// For each packet that is not left out, so many in all.
-    pub fn scale(&self) -> u64 {
+    pub(crate) fn scale(&self) -> u64 {
         1 << self.mask.count_ones()
     }
 
@@ -117,7 +117,7 @@ const FULL: f64 = 0.6;
 /// Bytes for each missing packet, with its details later.
 const BYTES_EACH: u64 = 192;
 
-pub struct Difference {
+pub(crate) struct Difference {
     digest: Option<Digest>,
     /// Packets that may come before the digest must be looked at.
     unseen: usize,
@@ -126,7 +126,7 @@ pub struct Difference {
 
 impl Difference {
     /// Without a bound if `memory` is none.
-    pub fn new(fields: Fields, with_digest: bool, memory: Option<u64>) -> Self {
+    pub(crate) fn new(fields: Fields, with_digest: bool, memory: Option<u64>) -> Self {
         let digest = with_digest.then(|| Digest::new(Shape::new(CELLS, 0x5851_f42d_4c95_7f2d, fields)));
         let most = memory.map_or(usize::MAX, |bytes| usize::try_from(bytes / BYTES_EACH).unwrap_or(usize::MAX).max(16));
         let missing = Missing { most, ..Missing::default() };
@@ -139,7 +139,7 @@ impl Difference {
     }
 
     #[inline]
-    pub fn put(&mut self, signature: &Signature, is_up: bool) -> Result<(), Stop> {
+    pub(crate) fn put(&mut self, signature: &Signature, is_up: bool) -> Result<(), Stop> {
         if self.missing.is_left_out(signature) {
             return Ok(());
         }
@@ -199,7 +199,7 @@ impl Difference {
         Ok(())
     }
 
-    pub fn finish(mut self) -> Result<Missing, Stop> {
+    pub(crate) fn finish(mut self) -> Result<Missing, Stop> {
         self.drain()?;
         self.keep_bound()?;
         Ok(self.missing)

@@ -22,7 +22,7 @@ const MOST_PAIRS: usize = 1 << 16;
 const STRAY: u64 = 100;
 
 #[derive(Debug, Default)]
-pub struct Directions {
+pub(crate) struct Directions {
     pairs: Vec<Pair>,
     by_hash: Table<u64, u32>,
     ends: HashMap<IpAddr, u32>,
@@ -38,7 +38,7 @@ struct Pair {
 impl Directions {
     /// A packet of UP that was compared.
     #[inline]
-    pub fn count(&mut self, flow: &Flow) {
+    pub(crate) fn count(&mut self, flow: &Flow) {
         let hash = hash(flow);
         if let Some(nth) = self.by_hash.get(&hash) {
             self.pairs[*nth as usize].packets += 1;
@@ -53,7 +53,7 @@ impl Directions {
     }
 
     /// Packets that turned out to be outside of what was compared.
-    pub fn uncount(&mut self, flow: &Flow, packets: u64) {
+    pub(crate) fn uncount(&mut self, flow: &Flow, packets: u64) {
         if let Some(nth) = self.by_hash.get(&hash(flow)) {
             let pair = &mut self.pairs[*nth as usize];
             pair.packets = pair.packets.saturating_sub(packets);
@@ -61,7 +61,7 @@ impl Directions {
     }
 
     /// Packets that went the other way, by the packets that were lost on the way compared.
-    pub fn other_way(&self, lost: &[Lost]) -> u64 {
+    pub(crate) fn other_way(&self, lost: &[Lost]) -> u64 {
         let mut colors = Colors::new(self.ends.len());
         for pair in &self.pairs {
             colors.oppose(self.ends[&pair.src], self.ends[&pair.dst]);

@@ -6,11 +6,11 @@ use super::{LONG_RUN, Lost, Outside};
 use crate::signature::Signature;
 
 /// Nearer than this to the other capture's first or last frame, packets are compared before they are judged.
-pub const SLACK: i64 = 1_000_000_000;
+pub(crate) const SLACK: i64 = 1_000_000_000;
 
 /// Packets beyond an end of the other capture, until there are enough to tell that nobody was there to see them.
 #[derive(Default)]
-pub struct Held {
+pub(crate) struct Held {
     signatures: Vec<Signature>,
     first: Option<i64>,
     skipped: u64,
@@ -19,15 +19,15 @@ pub struct Held {
 
 impl Held {
     /// However few they are.
-    pub fn long() -> Self {
+    pub(crate) fn long() -> Self {
         Self { is_long: true, ..Self::default() }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.signatures.is_empty() && self.skipped == 0
     }
 
-    pub fn push(&mut self, at: i64, signature: &Signature) {
+    pub(crate) fn push(&mut self, at: i64, signature: &Signature) {
         let first = *self.first.get_or_insert(at);
         if self.is_long {
             self.skipped += 1;
@@ -42,7 +42,7 @@ impl Held {
     }
 
     /// Gives back those that were too few; how many were not.
-    pub fn settle<E>(self, put: impl FnMut(&Signature) -> Result<(), E>) -> Result<u64, E> {
+    pub(crate) fn settle<E>(self, put: impl FnMut(&Signature) -> Result<(), E>) -> Result<u64, E> {
         self.signatures.iter().try_for_each(put)?;
         Ok(self.skipped)
     }
@@ -54,7 +54,7 @@ fn is_long(packets: u64, first: i64, last: i64) -> bool {
 
 /// What is outside of DOWN's capture.
 #[derive(Debug, Default)]
-pub struct Edges {
+pub(crate) struct Edges {
     pub packets: Outside,
     /// Too few to be outside.
     pub at_edges: Outside,
@@ -65,13 +65,13 @@ pub struct Edges {
 
 impl Edges {
     /// Lost packets apart from those at the ends of UP, unless there are no others.
-    pub fn clear_of_edges<'l>(&self, lost: &'l [Lost], scale: u64) -> &'l [Lost] {
+    pub(crate) fn clear_of_edges<'l>(&self, lost: &'l [Lost], scale: u64) -> &'l [Lost] {
         let [before, after] = [self.at_edges.before, self.at_edges.after].map(|packets| (packets / scale) as usize);
         lost.get(before..lost.len().saturating_sub(after)).filter(|lost| !lost.is_empty()).unwrap_or(lost)
     }
 }
 
-pub fn outside(merged: &Merged, details: &Details, whole: bool) -> Edges {
+pub(crate) fn outside(merged: &Merged, details: &Details, whole: bool) -> Edges {
     let mut edges = Edges { packets: merged.up_skipped, ..Edges::default() };
     if whole {
         return edges;

@@ -8,7 +8,7 @@ use super::{Contents, Outside, Session, Which};
 use crate::signature::{Fields, Signature};
 
 /// What is known when both captures have been read once.
-pub struct Merged {
+pub(crate) struct Merged {
     pub up: Contents,
     pub down: Contents,
     pub clock: Clock,
@@ -21,7 +21,7 @@ pub struct Merged {
 impl Merged {
     /// About as many packets of one capture were not compared as are missing there: a clock may have been set, or a time may
     /// be nonsense, and they may be the same packets.
-    pub fn is_doubtful(&self) -> bool {
+    pub(crate) fn is_doubtful(&self) -> bool {
         let missing = |sign: i64| {
             let count = |pending: &Pending| (i64::from(pending.count) * sign).max(0) as u64;
             self.missing.table.values().map(count).sum::<u64>() * self.missing.scale()
@@ -32,7 +32,7 @@ impl Merged {
 
     /// Packets that only UP has, of those that were compared. Exactly, unless some were left out and `only_down` of
     /// those that were not are only in DOWN.
-    pub fn losses(&self, only_down: u64) -> u64 {
+    pub(crate) fn losses(&self, only_down: u64) -> u64 {
         let scale = self.missing.scale();
         if scale == 1 {
             return self.missing.table.values().map(|pending| pending.count.max(0) as u64).sum();

@@ -7,7 +7,7 @@ use crate::read::{DEPTH, LinkType, packet};
 use crate::scope::is_link_local;
 
 /// Why an attempt ends early.
-pub enum Stop {
+pub(crate) enum Stop {
     Capture(Which, CaptureError),
     /// Only so much was kept of a packet, less than was to be looked into.
     Cut(usize),
@@ -18,7 +18,7 @@ pub enum Stop {
 
 /// A packet as its capture has it.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// Nanoseconds of its capture's clock.
     pub at: i64,
     pub packet: Packet,
@@ -32,7 +32,7 @@ const FLOOR: usize = 24;
 /// Of so many frames, one asks whether to go on.
 const ASK_EVERY: u64 = 1 << 14;
 
-pub struct Side<'a> {
+pub(crate) struct Side<'a> {
     reader: Reader<'a>,
     which: Which,
     depth: usize,
@@ -44,24 +44,24 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    pub fn new(reader: Reader<'a>, which: Which, depth: usize, go_on: &'a dyn Fn() -> bool) -> Self {
+    pub(crate) fn new(reader: Reader<'a>, which: Which, depth: usize, go_on: &'a dyn Fn() -> bool) -> Self {
         let contents = Contents::default();
         Self { reader, which, depth, go_on, contents, first: u64::MAX, last: 0, ended: false }
     }
 
     /// So far.
-    pub fn contents(&self) -> Contents {
+    pub(crate) fn contents(&self) -> Contents {
         let span = (self.first <= self.last).then_some((self.first, self.last));
         Contents { span, ..self.contents }
     }
 
-    pub fn packets(&self) -> u64 {
+    pub(crate) fn packets(&self) -> u64 {
         self.contents.packets
     }
 
     /// The next IP packet. A file that ends within a record ends before it.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<Seen>, Stop> {
+    pub(crate) fn next(&mut self) -> Result<Option<Seen>, Stop> {
         while !self.ended {
             let frame = self.reader.packets();
             if frame.is_multiple_of(ASK_EVERY) && !(self.go_on)() {

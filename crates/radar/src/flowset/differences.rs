@@ -20,7 +20,7 @@ pub(super) struct Incidence {
 }
 
 impl Incidence {
-    pub fn new(rows: usize, cells: usize, places: Vec<[u32; 4]>) -> Self {
+    pub(crate) fn new(rows: usize, cells: usize, places: Vec<[u32; 4]>) -> Self {
         let mut starts = vec![0_u32; cells + 1];
         places.iter().flat_map(|places| &places[..rows]).for_each(|at| starts[*at as usize + 1] += 1);
         for at in 0..cells {
@@ -38,7 +38,7 @@ impl Incidence {
         Self { rows, places, members, starts }
     }
 
-    pub fn cells(&self) -> usize {
+    pub(crate) fn cells(&self) -> usize {
         self.starts.len() - 1
     }
 
@@ -47,7 +47,7 @@ impl Incidence {
         &self.members[self.starts[cell] as usize..self.starts[cell + 1] as usize]
     }
 
-    pub fn places(&self, flow: u32) -> &[u32] {
+    pub(crate) fn places(&self, flow: u32) -> &[u32] {
         &self.places[flow as usize][..self.rows]
     }
 }

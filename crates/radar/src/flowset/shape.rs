@@ -23,8 +23,8 @@ pub struct Shape {
 impl Shape {
     /// More than a gigabyte of cells is a mistake.
     pub const MOST_CELLS: usize = 32 << 20;
-    pub const MOST_FILTER_WORDS: u32 = 64 << 20;
-    pub const MOST_FILTER_HASHES: u8 = 32;
+    pub(crate) const MOST_FILTER_WORDS: u32 = 64 << 20;
+    pub(crate) const MOST_FILTER_HASHES: u8 = 32;
 
     /// With at least so many cells in all: `rows` is the thesis's k_c, which is 3 or 4, and the filter's numbers are its k_f
     /// and m_f. Sizes that cannot be are brought to the next that can; the filter has words of 64 bits, and four hashes for
@@ -111,18 +111,18 @@ pub(super) struct Places {
 
 impl Places {
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = usize> + use<'_> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + use<'_> {
         self.at[..usize::from(self.rows)].iter().map(|at| *at as usize)
     }
 
     /// Those of all rows that there could be: the first of them are meant.
     #[inline]
-    pub fn all(&self) -> [u32; MOST_ROWS] {
+    pub(crate) fn all(&self) -> [u32; MOST_ROWS] {
         self.at
     }
 
     #[inline]
-    pub fn contains(&self, cell: usize) -> bool {
+    pub(crate) fn contains(&self, cell: usize) -> bool {
         self.iter().any(|at| at == cell)
     }
 }
@@ -136,30 +136,30 @@ pub(super) struct Hashing {
 }
 
 impl Hashing {
-    pub fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: Shape) -> Self {
         let first = fold(shape.seed ^ 0x9b05_688c_2b3e_6c1f, 0x1f83_d9ab_fb41_bd6b);
         let second = fold(first ^ shape.seed, 0x5be0_cd19_137e_2179);
         Self { shape, salt: [first, second | 1] }
     }
 
-    pub fn shape(&self) -> &Shape {
+    pub(crate) fn shape(&self) -> &Shape {
         &self.shape
     }
 
     /// Of a flow at this switch.
     #[inline]
-    pub fn of(&self, key: &FlowKey) -> u64 {
+    pub(crate) fn of(&self, key: &FlowKey) -> u64 {
         self.of_hash(key.hash())
     }
 
     /// Of a flow whose own hash is known.
     #[inline]
-    pub fn of_hash(&self, flow: u64) -> u64 {
+    pub(crate) fn of_hash(&self, flow: u64) -> u64 {
         fold(flow ^ self.salt[0], self.salt[1])
     }
 
     #[inline]
-    pub fn places(&self, hash: u64) -> Places {
+    pub(crate) fn places(&self, hash: u64) -> Places {
         let other = fold(hash, 0x9e37_79b9_7f4a_7c15);
         let row = self.shape.row;
         let parts = [(hash >> 32) as u32, hash as u32, (other >> 32) as u32, other as u32];
@@ -171,7 +171,7 @@ impl Hashing {
     /// Where in the flow filter a flow is: which words, and which bits of each. Bits that lie together are read together;
     /// with four to a word, false positives are hardly more than if each lay anywhere.
     #[inline]
-    pub fn filter_words(&self, hash: u64) -> impl Iterator<Item = (usize, u64)> + use<> {
+    pub(crate) fn filter_words(&self, hash: u64) -> impl Iterator<Item = (usize, u64)> + use<> {
         let Shape { filter_words, filter_hashes, .. } = self.shape;
         (1..=u64::from(filter_hashes) / u64::from(BITS_IN_WORD)).map(move |nth| {
             let hash = fold(hash ^ 0xcbbb_9d5d_c105_9ed8_u64.wrapping_mul(nth), 0x629a_292a_367c_d507);

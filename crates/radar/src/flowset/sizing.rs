@@ -2,7 +2,7 @@
 //!
 //! **Flow filter.** The chance that none of n flows is taken for another is ∏(1 − pᵢ), with pᵢ = (1 − e^(−k_f·i/m_f))^k_f for
 //! the i-th. It may fail a tenth as often as the counting table (§4.5.1). Four bits of a flow lie in one word, and some words
-//! have more flows than others; that makes false positives a little likelier, and [`false_positive`] knows.
+//! have more flows than others; that makes false positives a little likelier, and `false_positive` knows.
 //!
 //! **Counting table.** With fewer than c·m_c flows it decodes almost surely, with more hardly ever: c is 0.818 for three rows
 //! and 0.772 for four. The number of flows at which it fails is normally distributed about that, with a deviation that goes
@@ -51,7 +51,7 @@ const DEVIATION: [f64; 2] = [0.5, 0.4];
 const NETWORK_THRESHOLD: [f64; 2] = [0.9179, 0.9768];
 
 /// How likely SingleDecode does not decode all flows.
-pub fn single_failure(rows: u8, cells: u64, flows: u64) -> f64 {
+pub(crate) fn single_failure(rows: u8, cells: u64, flows: u64) -> f64 {
     let at = usize::from(rows > 3);
     let (cells, flows) = (cells as f64, flows as f64);
     let most = (SINGLE_THRESHOLD[at] - SHIFT[at] * cells.powf(-2.0 / 3.0)) * cells;
@@ -88,7 +88,7 @@ fn filter(flows: u64, failure: f64) -> (u8, u64) {
 }
 
 /// How likely a filter takes any of so many flows for another.
-pub fn filter_failure(hashes: u8, bits: u64, flows: u64) -> f64 {
+pub(crate) fn filter_failure(hashes: u8, bits: u64, flows: u64) -> f64 {
     // Late flows matter most, and the sum is smooth: so many points are plenty.
     const POINTS: u64 = 64;
     let chance = |nth: u64| false_positive(hashes, bits, flows as f64 * (nth as f64 + 0.5) / POINTS as f64);
@@ -97,7 +97,7 @@ pub fn filter_failure(hashes: u8, bits: u64, flows: u64) -> f64 {
 }
 
 /// How likely a filter with so many flows takes another for one of them.
-pub fn false_positive(hashes: u8, bits: u64, flows: f64) -> f64 {
+pub(crate) fn false_positive(hashes: u8, bits: u64, flows: f64) -> f64 {
     const WORD: f64 = 64.0;
     let words = f64::from(hashes / BITS_IN_WORD);
     let flows_in_word = words * flows * WORD / bits as f64;

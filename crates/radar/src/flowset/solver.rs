@@ -28,7 +28,7 @@ pub(super) struct Descent {
 
 impl Descent {
     /// From a first guess, and what it does not explain.
-    pub fn new(matrix: &impl Matrix, x: Vec<f64>, residual: Vec<f64>) -> Self {
+    pub(crate) fn new(matrix: &impl Matrix, x: Vec<f64>, residual: Vec<f64>) -> Self {
         let (equations, unknowns) = matrix.size();
         let mut gradient = vec![0.0; unknowns];
         matrix.transpose(&residual, &mut gradient);
@@ -37,7 +37,7 @@ impl Descent {
     }
 
     /// One step. How far it moved the unknown that it moved most: zero at the end of the way.
-    pub fn step(&mut self, matrix: &impl Matrix) -> f64 {
+    pub(crate) fn step(&mut self, matrix: &impl Matrix) -> f64 {
         self.sums.fill(0.0);
         matrix.apply(&self.direction, &mut self.sums);
         let length = self.slope / square(&self.sums);

@@ -38,7 +38,7 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    pub fn new(mut flowset: Flowset, neighbours: usize) -> Self {
+    pub(crate) fn new(mut flowset: Flowset, neighbours: usize) -> Self {
         let table = Table::new(&flowset);
         let candidates = (0..table.len() as u32).filter(|at| table.is_candidate(*at as usize)).collect();
         // The table has them now.
@@ -59,7 +59,7 @@ impl Switch {
     }
 
     /// Takes out a flow that a neighbour knows, if it may be here.
-    pub fn take_lent(&mut self, lent: Found, keys: &[FlowKey]) {
+    pub(crate) fn take_lent(&mut self, lent: Found, keys: &[FlowKey]) {
         if self.known.has(lent.flow) {
             return;
         }
@@ -76,16 +76,16 @@ impl Switch {
 
     /// A flow's hash at this switch.
     #[inline]
-    pub fn hash(&self, found: &Found) -> u64 {
+    pub(crate) fn hash(&self, found: &Found) -> u64 {
         self.table.hashing.of_hash(found.hash)
     }
 
     #[inline]
-    pub fn places(&self, found: &Found) -> Places {
+    pub(crate) fn places(&self, found: &Found) -> Places {
         self.table.hashing.places(self.hash(found))
     }
 
-    pub fn keeps(&self, found: &Found) -> bool {
+    pub(crate) fn keeps(&self, found: &Found) -> bool {
         !self.returned.has(found.flow)
     }
 
@@ -95,23 +95,23 @@ impl Switch {
     }
 
     /// What was told without help.
-    pub fn own(&self) -> &[Found] {
+    pub(crate) fn own(&self) -> &[Found] {
         &self.found[..self.unaided]
     }
 
     /// What was found with the help of neighbours, and not returned.
-    pub fn lent(&self) -> impl Iterator<Item = &Found> {
+    pub(crate) fn lent(&self) -> impl Iterator<Item = &Found> {
         self.found[self.unaided..].iter().filter(|found| self.keeps(found))
     }
 
     /// What was returned: it looked like a flow of this switch, and its cells do not have it.
-    pub fn returned(&self) -> impl Iterator<Item = &Found> {
+    pub(crate) fn returned(&self) -> impl Iterator<Item = &Found> {
         self.found.iter().filter(|found| !self.keeps(found))
     }
 
     /// Whether the flows that were found are those that passed: nothing is left in the cells, and the sum over all flows is
     /// what it was at the switch.
-    pub fn has_all_flows(&self) -> bool {
+    pub(crate) fn has_all_flows(&self) -> bool {
         let sum = |sum: u64, found: &Found| sum.wrapping_add(self.hash(found));
         self.table.has_no_flows()
             && self.kept().count() as u64 == self.flowset.flows
@@ -133,11 +133,11 @@ pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
     #[inline]
-    pub fn has(&self, at: u32) -> bool {
+    pub(crate) fn has(&self, at: u32) -> bool {
         self.0.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
-    pub fn set(&mut self, at: u32) {
+    pub(crate) fn set(&mut self, at: u32) {
         let word = at as usize / 64;
         if word >= self.0.len() {
             self.0.resize((word + 1).next_power_of_two(), 0);

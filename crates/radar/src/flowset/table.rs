@@ -36,7 +36,7 @@ pub(super) struct Alone {
 }
 
 impl Table {
-    pub fn new(flowset: &Flowset) -> Self {
+    pub(crate) fn new(flowset: &Flowset) -> Self {
         let counts = flowset.flow_counts.iter().zip(&flowset.packet_counts);
         let cell = |(low, (flows, packets)): (&[u64; WORDS_V4], (&u32, &u32))| Cell {
             low: *low,
@@ -47,19 +47,19 @@ impl Table {
         Self { hashing: flowset.hashing, cells, high: flowset.high.clone() }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.cells.len()
     }
 
     /// Whether a cell could have one flow alone.
     #[inline]
-    pub fn is_candidate(&self, at: usize) -> bool {
+    pub(crate) fn is_candidate(&self, at: usize) -> bool {
         self.cells[at].flows.unsigned_abs() == 1
     }
 
     /// The one flow of a cell. What several make together is hardly ever a flow that belongs there.
     #[inline]
-    pub fn alone(&self, at: usize) -> Option<Alone> {
+    pub(crate) fn alone(&self, at: usize) -> Option<Alone> {
         let cell = &self.cells[at];
         if cell.flows.unsigned_abs() != 1 {
             return None;
@@ -78,7 +78,7 @@ impl Table {
 
     /// Takes a flow out of its cells, or a hole; `then` hears of each cell whether it could have one flow alone now.
     #[inline]
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         key: &FlowKey,
         places: &Places,
@@ -106,13 +106,13 @@ impl Table {
     }
 
     /// Whether every flow has been taken out.
-    pub fn has_no_flows(&self) -> bool {
+    pub(crate) fn has_no_flows(&self) -> bool {
         self.cells.iter().all(|cell| cell.flows == 0 && cell.low == [0; WORDS_V4])
             && self.high.as_flattened().iter().all(|word| *word == 0)
     }
 
     /// Whether packets are counted where no flow is: those of a flow that the filter took for another.
-    pub fn has_stray_packets(&self) -> bool {
+    pub(crate) fn has_stray_packets(&self) -> bool {
         self.cells.iter().any(|cell| cell.flows == 0 && cell.low == [0; WORDS_V4] && cell.packets != 0)
     }
 }

@@ -14,8 +14,6 @@ use crate::digest::{Digest, FormError, Packed};
 
 const MAGIC: [u8; 4] = *b"HLRR";
 const VERSION: u8 = 1;
-/// No report is longer.
-pub const SIZE_LIMIT: usize = 64 << 20;
 
 /// Bytes that are no report of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
