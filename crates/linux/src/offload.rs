@@ -49,17 +49,18 @@ impl VnetHeader {
     /// The checksum field holds the sum of the pseudo-header; the rest is to be added.
     pub const NEEDS_CSUM: u8 = 1;
     /// The checksum was verified.
-    pub const DATA_VALID: u8 = 2;
+    pub(crate) const DATA_VALID: u8 = 2;
 
     pub const GSO_NONE: u8 = 0;
     pub const GSO_TCPV4: u8 = 1;
     /// Datagrams to be fragmented (UFO).
-    pub const GSO_UDP: u8 = 3;
-    pub const GSO_TCPV6: u8 = 4;
+    #[cfg(test)]
+    const GSO_UDP: u8 = 3;
+    pub(crate) const GSO_TCPV6: u8 = 4;
     /// Datagrams to be split into datagrams (USO).
-    pub const GSO_UDP_L4: u8 = 5;
+    pub(crate) const GSO_UDP_L4: u8 = 5;
     /// Beside a TCP type: CWR belongs on the first segment only.
-    pub const GSO_ECN: u8 = 0x80;
+    pub(crate) const GSO_ECN: u8 = 0x80;
 
     /// Fields are in the host's own order, as with every interface that was not asked for another.
     pub fn parse(bytes: [u8; Self::LEN]) -> Self {
@@ -181,25 +182,25 @@ mod sample {
     use super::{IpVersion, Segmented, Sink, VnetHeader};
 
     /// Numbers as good as random, the same in every run.
-    pub struct Lcg(u64);
+    pub(crate) struct Lcg(u64);
 
     impl Lcg {
-        pub fn new(seed: u64) -> Self {
+        pub(crate) fn new(seed: u64) -> Self {
             Self(seed)
         }
 
-        pub fn next(&mut self) -> u32 {
+        pub(crate) fn next(&mut self) -> u32 {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (self.0 >> 33) as u32
         }
 
-        pub fn below(&mut self, bound: usize) -> usize {
+        pub(crate) fn below(&mut self, bound: usize) -> usize {
             self.next() as usize % bound
         }
     }
 
     /// RFC 1071 as it is written there, of the numbers in the bytes rather than of memory.
-    pub fn slow_sum(bytes: &[u8]) -> u16 {
+    pub(crate) fn slow_sum(bytes: &[u8]) -> u16 {
         bytes.chunks(2).fold(0, |sum: u16, pair| {
             let word = u16::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u16::from(low));
             let (sum, carry) = sum.overflowing_add(word);
@@ -208,7 +209,7 @@ mod sample {
     }
 
     #[derive(Clone)]
-    pub struct Super {
+    pub(crate) struct Super {
         pub version: IpVersion,
         pub tags: usize,
         pub protocol: u8,
@@ -225,33 +226,33 @@ mod sample {
 
     /// Its header checksums hold, and its TCP or UDP checksum is left to be completed.
     impl Super {
-        pub fn tcp(version: IpVersion, payload: usize, size: u16) -> Self {
+        pub(crate) fn tcp(version: IpVersion, payload: usize, size: u16) -> Self {
             let options = vec![1, 1, 8, 10, 0, 0, 0, 9, 0, 0, 0, 8];
             let (tags, protocol, between) = (0, 6, vec![]);
             let (port, id, seq, flags) = (5_201, 0xfffe, 0xffff_f000, 0x18);
             Self { version, tags, protocol, between, options, payload, size, port, id, seq, flags }
         }
 
-        pub fn udp(version: IpVersion, payload: usize, size: u16) -> Self {
+        pub(crate) fn udp(version: IpVersion, payload: usize, size: u16) -> Self {
             Self { protocol: 17, ..Self::tcp(version, payload, size) }
         }
 
-        pub fn network(&self) -> usize {
+        pub(crate) fn network(&self) -> usize {
             14 + 4 * self.tags
         }
 
-        pub fn transport(&self) -> usize {
+        pub(crate) fn transport(&self) -> usize {
             match self.version {
                 IpVersion::V4 => self.network() + 20 + self.between.len(),
                 IpVersion::V6 => self.network() + 40 + self.between.len().saturating_sub(1),
             }
         }
 
-        pub fn headers(&self) -> usize {
+        pub(crate) fn headers(&self) -> usize {
             self.transport() + if self.protocol == 6 { 20 + self.options.len() } else { 8 }
         }
 
-        pub fn vnet(&self) -> VnetHeader {
+        pub(crate) fn vnet(&self) -> VnetHeader {
             let gso_type = match (self.protocol, self.version) {
                 (6, IpVersion::V4) => VnetHeader::GSO_TCPV4,
                 (6, IpVersion::V6) => VnetHeader::GSO_TCPV6,
@@ -267,7 +268,7 @@ mod sample {
             }
         }
 
-        pub fn frame(&self) -> Vec<u8> {
+        pub(crate) fn frame(&self) -> Vec<u8> {
             let mut transport = self.transport_header();
             transport.extend((0..self.payload).map(|at| (at * 7 + at / 251 + usize::from(self.port)) as u8));
             let mut frame = vec![2; 12];
@@ -331,7 +332,7 @@ mod sample {
         }
 
         /// Whether the checksums of a segment hold, the addresses being those of the network header.
-        pub fn verifies(&self, segment: &[u8]) -> bool {
+        pub(crate) fn verifies(&self, segment: &[u8]) -> bool {
             let (network, transport) = (self.network(), self.transport());
             let mut summed = pseudo_header(segment, network, self.protocol, segment.len() - transport);
             summed.extend_from_slice(&segment[transport..]);
@@ -339,7 +340,7 @@ mod sample {
             network_verifies && slow_sum(&summed) == 0xffff
         }
 
-        pub fn segments(&self) -> Vec<Vec<u8>> {
+        pub(crate) fn segments(&self) -> Vec<Vec<u8>> {
             let mut frames = Frames::default();
             let segmented = super::segment(&self.vnet(), &self.frame(), &mut frames);
             assert_eq!(segmented, Ok(Segmented { frames: frames.0.len() as u32, dropped: 0 }));
@@ -354,7 +355,7 @@ mod sample {
 
     /// Keeps every frame.
     #[derive(Default)]
-    pub struct Frames(pub Vec<Vec<u8>>);
+    pub(crate) struct Frames(pub Vec<Vec<u8>>);
 
     impl Sink for Frames {
         fn next(&mut self, len: usize) -> Option<&mut [u8]> {

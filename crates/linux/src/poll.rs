@@ -22,7 +22,7 @@ pub fn wait<const N: usize>(fds: &[(RawFd, bool); N], most: Duration) -> io::Res
 }
 
 /// The same for any number of them.
-pub fn wait_for_any(fds: &[(RawFd, bool)], most: Duration) -> io::Result<Vec<Readiness>> {
+pub(crate) fn wait_for_any(fds: &[(RawFd, bool)], most: Duration) -> io::Result<Vec<Readiness>> {
     let mut polled: Vec<libc::pollfd> = fds.iter().copied().map(interest).collect();
     wait_for(&mut polled, most)?;
     Ok(polled.into_iter().map(readiness).collect())

@@ -162,7 +162,7 @@ impl Route {
         (self.attribute(libc::RTA_DST).and_then(to_ip).unwrap_or(any), self.0[1])
     }
 
-    pub fn gateway(&self) -> Option<IpAddr> {
+    pub(crate) fn gateway(&self) -> Option<IpAddr> {
         self.attribute(libc::RTA_GATEWAY).and_then(to_ip)
     }
 
@@ -375,7 +375,7 @@ impl Netlink {
         self.execute_on(index, format_args!("add route {route} through"), request)
     }
 
-    pub fn delete_route(&self, index: u32, route: &Route) -> Result<()> {
+    pub(crate) fn delete_route(&self, index: u32, route: &Route) -> Result<()> {
         let request = route.request(libc::RTM_DELROUTE, 0, index);
         self.execute_on(index, format_args!("delete route {route} through"), request)
     }

@@ -56,8 +56,6 @@ const ADDR_GEN_MODE_NONE: u8 = 1;
 /// Of a VXLAN the interface that it is bound to.
 const VXLAN_LINK: u16 = 3;
 const BRIDGE_VLAN_FILTERING: u16 = 7;
-/// Since Linux 6.3; older kernels ignore it.
-const GSO_IPV4_MAX_SIZE: u16 = 63;
 
 /// `ifinfomsg`.
 pub(super) fn header(index: u32, flags: u32, change: u32) -> [u8; HEADER] {
@@ -199,11 +197,6 @@ impl Netlink {
         self.execute_on(index, format_args!("set alias {alias:?} on"), request)
     }
 
-    pub fn set_tx_queue_len(&self, index: u32, packets: u32) -> Result<()> {
-        let request = change(index).number(libc::IFLA_TXQLEN, packets);
-        self.execute_on(index, format_args!("set transmit queue length {packets} on"), request)
-    }
-
     /// Moves the interface into another namespace: there it is down, without addresses, and may have
     /// another index.
     pub fn set_namespace(&self, index: u32, namespace: &impl AsFd) -> Result<()> {
@@ -218,12 +211,6 @@ impl Netlink {
             families.nested(libc::AF_INET6 as u16, |inet6| inet6.attribute(INET6_ADDR_GEN_MODE, &[ADDR_GEN_MODE_NONE]))
         });
         self.execute_on(index, format_args!("turn off IPv6 autoconfiguration of"), request)
-    }
-
-    /// The largest unsegmented packet that the stack may hand to the interface.
-    pub fn set_gso_max(&self, index: u32, bytes: u32) -> Result<()> {
-        let request = change(index).number(libc::IFLA_GSO_MAX_SIZE, bytes).number(GSO_IPV4_MAX_SIZE, bytes);
-        self.execute_on(index, format_args!("limit segmentation offload to {bytes} bytes on"), request)
     }
 
     /// A neighbour that is known for good, so that nobody asks for it.
@@ -278,8 +265,6 @@ mod tests {
             netlink.set_mac(made.index, MAC).unwrap();
             netlink.set_mtu(made.index, 9_000).unwrap();
             netlink.set_alias(made.index, "hitless: eth0").unwrap();
-            netlink.set_tx_queue_len(made.index, 100).unwrap();
-            netlink.set_gso_max(made.index, 16_000).unwrap();
             for name in ["w0", "x0"] {
                 netlink.set_up(netlink.existing_link(name).unwrap().index, true).unwrap();
             }

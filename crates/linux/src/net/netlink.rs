@@ -201,7 +201,7 @@ pub(super) struct Request(Vec<u8>);
 
 impl Request {
     /// `header` is the fixed part that follows the netlink header (`ifinfomsg`, `tcmsg`, …).
-    pub fn new(kind: u16, flags: i32, header: &[u8]) -> Self {
+    pub(crate) fn new(kind: u16, flags: i32, header: &[u8]) -> Self {
         let mut flags = flags as u16 | libc::NLM_F_REQUEST as u16;
         // A dump ends by itself.
         if flags & DUMP != DUMP {
@@ -214,30 +214,30 @@ impl Request {
     }
 
     /// A command of a generic family.
-    pub fn generic(family: u16, command: u8, version: u8) -> Self {
+    pub(crate) fn generic(family: u16, command: u8, version: u8) -> Self {
         Self::new(family, 0, &[command, version, 0, 0])
     }
 
-    pub fn raw(mut self, bytes: &[u8]) -> Self {
+    pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self.0.resize(aligned(self.0.len()), 0);
         self
     }
 
-    pub fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
+    pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
         push(&mut self.0, kind, value);
         self
     }
 
-    pub fn number(self, kind: u16, value: u32) -> Self {
+    pub(crate) fn number(self, kind: u16, value: u32) -> Self {
         self.attribute(kind, &value.to_ne_bytes())
     }
 
-    pub fn string(self, kind: u16, value: &str) -> Self {
+    pub(crate) fn string(self, kind: u16, value: &str) -> Self {
         self.attribute(kind, &[value.as_bytes(), &[0]].concat())
     }
 
-    pub fn nested(self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
+    pub(crate) fn nested(self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
         let start = self.0.len();
         let mut filled = fill(self.attribute(kind | libc::NLA_F_NESTED as u16, &[]));
         let len = u16::try_from(filled.0.len() - start).expect("an attribute has less than 64 KiB");

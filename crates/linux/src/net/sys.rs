@@ -15,14 +15,14 @@ fn check(result: c_int) -> io::Result<c_int> {
 }
 
 /// A socket that speaks netlink with the kernel, of the family `protocol`; each read is one datagram.
-pub fn netlink_socket(protocol: c_int) -> io::Result<File> {
+pub(crate) fn netlink_socket(protocol: c_int) -> io::Result<File> {
     // SAFETY: no pointer is passed.
     let socket = check(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) })?;
     // SAFETY: the descriptor was just made and nobody else has it.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(socket) }))
 }
 
-pub fn set_netlink_option(socket: &File, option: c_int) -> io::Result<()> {
+pub(crate) fn set_netlink_option(socket: &File, option: c_int) -> io::Result<()> {
     let on: c_int = 1;
     let (value, len) = ((&raw const on).cast::<c_void>(), size_of_val(&on) as libc::socklen_t);
     // SAFETY: `value` points to `len` readable bytes that live until the call returns.
@@ -30,21 +30,21 @@ pub fn set_netlink_option(socket: &File, option: c_int) -> io::Result<()> {
     Ok(())
 }
 
-pub fn unshare(flags: c_int) -> io::Result<()> {
+pub(crate) fn unshare(flags: c_int) -> io::Result<()> {
     // SAFETY: no pointer is passed; the flags used here change namespaces, not what threads share in memory.
     check(unsafe { libc::unshare(flags) })?;
     Ok(())
 }
 
 /// Moves the calling thread into a network namespace.
-pub fn enter_network(namespace: &impl AsFd) -> io::Result<()> {
+pub(crate) fn enter_network(namespace: &impl AsFd) -> io::Result<()> {
     // SAFETY: no pointer is passed, and the borrow keeps the descriptor open.
     check(unsafe { libc::setns(namespace.as_fd().as_raw_fd(), libc::CLONE_NEWNET) })?;
     Ok(())
 }
 
 /// Lets `command` start inside `namespace`.
-pub fn start_in_network(command: &mut Command, namespace: OwnedFd) {
+pub(crate) fn start_in_network(command: &mut Command, namespace: OwnedFd) {
     // SAFETY: between fork and exec the hook makes one system call and allocates nothing.
     unsafe { command.pre_exec(move || enter_network(&namespace)) };
 }
@@ -52,7 +52,7 @@ pub fn start_in_network(command: &mut Command, namespace: OwnedFd) {
 /// Commands of `SIOCETHTOOL` that carry one number.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
-pub enum EthtoolNumber {
+pub(crate) enum EthtoolNumber {
     GetRxChecksum = 0x14,
     SetRxChecksum,
     GetTxChecksum,
@@ -68,7 +68,7 @@ pub enum EthtoolNumber {
 }
 
 /// Sends `value` with the command and returns the number that the kernel left in its place.
-pub fn ethtool_number(socket: &File, name: &str, command: EthtoolNumber, value: u32) -> io::Result<u32> {
+pub(crate) fn ethtool_number(socket: &File, name: &str, command: EthtoolNumber, value: u32) -> io::Result<u32> {
     let mut data = [command as u32, value];
     // SAFETY: these commands read and write a `struct ethtool_value`, two words.
     unsafe { ethtool(socket, name, data.as_mut_ptr().cast())? };
@@ -84,7 +84,7 @@ const SETTINGS_WORDS: usize = 12;
 const MASK_WORDS: usize = 3 * 127;
 
 /// The driver's name, padded with zeros.
-pub fn ethtool_driver(socket: &File, name: &str) -> io::Result<[u8; 32]> {
+pub(crate) fn ethtool_driver(socket: &File, name: &str) -> io::Result<[u8; 32]> {
     let mut data = [0_u32; DRIVER_WORDS];
     data[0] = GET_DRIVER;
     // SAFETY: this command reads and writes a `struct ethtool_drvinfo`, which `data` is as long as.
@@ -97,7 +97,7 @@ pub fn ethtool_driver(socket: &File, name: &str) -> io::Result<[u8; 32]> {
 }
 
 /// The link's speed in Mbit/s as the kernel says it, which may be "unknown".
-pub fn ethtool_speed(socket: &File, name: &str) -> io::Result<u32> {
+pub(crate) fn ethtool_speed(socket: &File, name: &str) -> io::Result<u32> {
     let mut data = [0_u32; SETTINGS_WORDS + MASK_WORDS];
     data[0] = GET_LINK_SETTINGS;
     // SAFETY: this command writes the settings and at most three masks of 127 words: the length of a
@@ -122,7 +122,7 @@ const SET_FEATURES: u32 = 0x3b;
 /// A set of names that the kernel has for what an interface counts or can do.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
-pub enum StringSet {
+pub(crate) enum StringSet {
     Statistics = 1,
     Features = 4,
 }
@@ -130,10 +130,10 @@ pub enum StringSet {
 /// Bytes before the strings of a `struct ethtool_gstrings`, and before the numbers of a `struct ethtool_stats`.
 const STRINGS_HEADER: usize = 12;
 const STATISTICS_HEADER: usize = 8;
-pub const STRING: usize = 32;
+pub(crate) const STRING: usize = 32;
 
 /// How many names the set has at this moment.
-pub fn ethtool_strings_count(socket: &File, name: &str, set: StringSet) -> io::Result<u32> {
+pub(crate) fn ethtool_strings_count(socket: &File, name: &str, set: StringSet) -> io::Result<u32> {
     // `struct ethtool_sset_info`: the command, an unused word, a mask of two words, and a number for each bit of it.
     let mut data = [GET_STRING_SET, 0, 0, 0, 0];
     data[2..4].copy_from_slice(&words(1 << set as u32));
@@ -143,7 +143,12 @@ pub fn ethtool_strings_count(socket: &File, name: &str, set: StringSet) -> io::R
 }
 
 /// The names of a set, padded with zeros. Fails with `EFAULT` if there are more than `count`.
-pub fn ethtool_strings(socket: &File, name: &str, set: StringSet, count: usize) -> io::Result<Vec<[u8; STRING]>> {
+pub(crate) fn ethtool_strings(
+    socket: &File,
+    name: &str,
+    set: StringSet,
+    count: usize,
+) -> io::Result<Vec<[u8; STRING]>> {
     let mut answer = Guarded::new(STRINGS_HEADER + STRING * count)?;
     let words = [GET_STRINGS, set as u32, count as u32].map(u32::to_ne_bytes);
     answer.bytes_mut()[..STRINGS_HEADER].copy_from_slice(words.as_flattened());
@@ -155,7 +160,7 @@ pub fn ethtool_strings(socket: &File, name: &str, set: StringSet, count: usize) 
 }
 
 /// The driver's statistics, in the order of their names. Fails with `EFAULT` if there are more than `count`.
-pub fn ethtool_statistics(socket: &File, name: &str, count: usize) -> io::Result<Vec<u64>> {
+pub(crate) fn ethtool_statistics(socket: &File, name: &str, count: usize) -> io::Result<Vec<u64>> {
     let mut answer = Guarded::new(STATISTICS_HEADER + 8 * count)?;
     let words = [GET_STATISTICS, count as u32].map(u32::to_ne_bytes);
     answer.bytes_mut()[..STATISTICS_HEADER].copy_from_slice(words.as_flattened());
@@ -167,10 +172,10 @@ pub fn ethtool_statistics(socket: &File, name: &str, count: usize) -> io::Result
 }
 
 /// 32 features: which of them can be changed, which are asked for, which are in force, which never change.
-pub type FeatureBlock = [u32; 4];
+pub(crate) type FeatureBlock = [u32; 4];
 
 /// The state of the first `32 * blocks` features, in the order of their names.
-pub fn ethtool_features(socket: &File, name: &str, blocks: usize) -> io::Result<Vec<FeatureBlock>> {
+pub(crate) fn ethtool_features(socket: &File, name: &str, blocks: usize) -> io::Result<Vec<FeatureBlock>> {
     let mut data = vec![0_u32; 2 + 4 * blocks];
     data[..2].copy_from_slice(&[GET_FEATURES, blocks as u32]);
     // SAFETY: this command writes no more blocks of four words than its second word says there is room for.
@@ -179,7 +184,7 @@ pub fn ethtool_features(socket: &File, name: &str, blocks: usize) -> io::Result<
 }
 
 /// Asks for features; a block says which to change, and to what. The number of blocks must be the kernel's own.
-pub fn ethtool_set_features(socket: &File, name: &str, blocks: &[[u32; 2]]) -> io::Result<()> {
+pub(crate) fn ethtool_set_features(socket: &File, name: &str, blocks: &[[u32; 2]]) -> io::Result<()> {
     let mut data = vec![SET_FEATURES, blocks.len() as u32];
     data.extend_from_slice(blocks.as_flattened());
     // SAFETY: this command reads as many blocks of two words as its second word says.
@@ -264,7 +269,7 @@ unsafe fn ethtool(socket: &File, name: &str, data: *mut c_char) -> io::Result<()
 
 /// Leaves the calling thread without any privilege.
 #[cfg(test)]
-pub fn drop_capabilities() -> io::Result<()> {
+pub(crate) fn drop_capabilities() -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;
     let (header, none) = ([VERSION_3, 0], [0_u32; 6]);
     // SAFETY: version 3 reads two words of header and six of capabilities.
@@ -274,7 +279,7 @@ pub fn drop_capabilities() -> io::Result<()> {
 
 /// Runs `hook` in the single-threaded moment between fork and exec.
 #[cfg(test)]
-pub fn before_exec(command: &mut Command, hook: fn() -> io::Result<()>) {
+pub(crate) fn before_exec(command: &mut Command, hook: fn() -> io::Result<()>) {
     // SAFETY: the hook allocates, which glibc keeps working after a fork.
     unsafe { command.pre_exec(hook) };
 }

@@ -76,6 +76,7 @@ const CLSACT_EGRESS: u32 = 0xffff_fff3;
 const ROOT: u32 = 0xffff_ffff;
 /// Numbers of our own: `tc` calls a rate limit that somebody else sets `1:`.
 const TBF_HANDLE: u32 = 0x6877_0000;
+#[cfg(test)]
 const FIFO_HANDLE: u32 = 0x0002_0000;
 
 const BPF_ACTION: u16 = 1;
@@ -135,7 +136,7 @@ impl Direction {
 
 impl Netlink {
     /// Makes room for filters; false if it was there before.
-    pub fn add_clsact(&self, index: u32) -> Result<bool> {
+    pub(crate) fn add_clsact(&self, index: u32) -> Result<bool> {
         let header = header(index, CLSACT_HANDLE, CLSACT, 0);
         let request = Request::new(libc::RTM_NEWQDISC, CREATE | libc::NLM_F_EXCL, &header);
         match self.execute_on(index, format_args!("add clsact to"), request.string(libc::TCA_KIND, "clsact")) {
@@ -145,13 +146,13 @@ impl Netlink {
     }
 
     /// Also deletes all filters.
-    pub fn delete_clsact(&self, index: u32) -> Result<()> {
+    pub(crate) fn delete_clsact(&self, index: u32) -> Result<()> {
         let request = Request::new(libc::RTM_DELQDISC, 0, &header(index, CLSACT_HANDLE, CLSACT, 0));
         self.execute_on(index, format_args!("delete clsact from"), request)
     }
 
     /// Needs [`Netlink::add_clsact`] before.
-    pub fn set_filter(&self, index: u32, filter: Filter<'_>) -> Result<()> {
+    pub(crate) fn set_filter(&self, index: u32, filter: Filter<'_>) -> Result<()> {
         let header = filter_header(index, filter.direction, filter.priority, filter.handle);
         let request = Request::new(libc::RTM_NEWTFILTER, CREATE, &header)
             .string(libc::TCA_KIND, "bpf")
@@ -160,7 +161,13 @@ impl Netlink {
     }
 
     /// Without a handle, every filter of this priority.
-    pub fn delete_filter(&self, index: u32, direction: Direction, priority: u16, handle: Option<u32>) -> Result<()> {
+    pub(crate) fn delete_filter(
+        &self,
+        index: u32,
+        direction: Direction,
+        priority: u16,
+        handle: Option<u32>,
+    ) -> Result<()> {
         let header = filter_header(index, direction, priority, handle.unwrap_or(0));
         let request = Request::new(libc::RTM_DELTFILTER, 0, &header).string(libc::TCA_KIND, "bpf");
         self.execute_on(index, format_args!("delete a filter from"), request)
@@ -310,8 +317,9 @@ impl Netlink {
         self.execute_on(index, format_args!("limit to {bits_per_second} bit/s what leaves"), request)
     }
 
-    /// A plain queue of at most so many packets.
-    pub fn set_fifo(&self, index: u32, packets: u32) -> Result<()> {
+    /// A plain queue of at most `packets` packets.
+    #[cfg(test)]
+    fn set_fifo(&self, index: u32, packets: u32) -> Result<()> {
         let request = new_root(index, FIFO_HANDLE);
         let request = request.string(libc::TCA_KIND, "pfifo").number(libc::TCA_OPTIONS, packets);
         self.execute_on(index, format_args!("limit to {packets} packets the queue of"), request)

@@ -17,7 +17,7 @@ const TABLE: [u32; 256] = {
 };
 
 /// As it stands in an SCTP header, which counts as zeros where it stands itself.
-pub fn crc32c(bytes: &[u8]) -> [u8; 4] {
+pub(crate) fn crc32c(bytes: &[u8]) -> [u8; 4] {
     let step = |crc: u32, byte: &u8| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)];
     (!bytes.iter().fold(u32::MAX, step)).to_le_bytes()
 }

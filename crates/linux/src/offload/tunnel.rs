@@ -29,7 +29,7 @@ enum Kind {
 
 /// The outer headers.
 #[derive(Clone, Copy, Debug)]
-pub struct Outer {
+pub(crate) struct Outer {
     /// Its payload is what the tunnel carries, from the tunnel's own header on.
     layout: Layout,
     kind: Kind,
@@ -38,7 +38,7 @@ pub struct Outer {
 impl Outer {
     /// Both layers of a super-frame whose inner transport header, of this protocol, is where the vnet header says; `None` if
     /// there is but one layer.
-    pub fn find(vnet: &VnetHeader, frame: &[u8], protocol: u8) -> Option<(IpLayer, Self)> {
+    pub(crate) fn find(vnet: &VnetHeader, frame: &[u8], protocol: u8) -> Option<(IpLayer, Self)> {
         let outer = Self::read(frame).filter(|_| vnet.needs_csum())?;
         let transport = usize::from(vnet.csum_start);
         let is_inner = |ip: &IpLayer| {
@@ -72,7 +72,7 @@ impl Outer {
     }
 
     /// Makes the outer headers those of the segment with this number, in which all else is final.
-    pub fn patch(&self, frame: &mut [u8], index: usize) {
+    pub(crate) fn patch(&self, frame: &mut [u8], index: usize) {
         let Layout { version, network, transport, .. } = self.layout;
         if version == IpVersion::V4 {
             let id = be16(frame, network + 4).wrapping_add(index as u16);

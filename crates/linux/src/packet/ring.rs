@@ -13,7 +13,7 @@ use crate::socket::set;
 
 /// Memory shared with the kernel: frames of one size, owned by either side as their status says.
 #[derive(Debug)]
-pub struct Ring {
+pub(crate) struct Ring {
     memory: NonNull<u8>,
     len: usize,
     frame_size: usize,
@@ -24,7 +24,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    pub fn map(fd: &OwnedFd, opened: &Opened) -> io::Result<Self> {
+    pub(crate) fn map(fd: &OwnedFd, opened: &Opened) -> io::Result<Self> {
         const PAGE: usize = 4_096;
         let head = size_of::<libc::tpacket2_hdr>() + size_of::<libc::sockaddr_ll>() + VnetHeader::LEN + 64;
         let frame_size = (head + opened.longest).next_multiple_of(256);
@@ -64,7 +64,7 @@ impl Ring {
     }
 
     /// The next slot that the kernel has filled.
-    pub fn next(&self) -> Option<Slot<'_>> {
+    pub(crate) fn next(&self) -> Option<Slot<'_>> {
         if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
         }
@@ -72,7 +72,7 @@ impl Ring {
         Some(Slot(unsafe { std::slice::from_raw_parts(self.slot().as_ptr(), self.frame_size) }))
     }
 
-    pub fn give_back(&mut self) {
+    pub(crate) fn give_back(&mut self) {
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = if self.next + 1 == self.frames { 0 } else { self.next + 1 };
     }
@@ -90,7 +90,7 @@ const PACKET_TYPE: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc
     + std::mem::offset_of!(libc::sockaddr_ll, sll_pkttype);
 
 /// A filled slot: a tpacket2_hdr, then the frame where it says.
-pub struct Slot<'a>(&'a [u8]);
+pub(crate) struct Slot<'a>(&'a [u8]);
 
 impl<'a> Slot<'a> {
     fn word(&self, at: usize) -> u32 {
@@ -102,7 +102,7 @@ impl<'a> Slot<'a> {
     }
 
     /// The frame was too long, and waits at the socket as a whole.
-    pub fn has_copy(&self) -> bool {
+    pub(crate) fn has_copy(&self) -> bool {
         self.word(0) & libc::TP_STATUS_COPY != 0
     }
 
@@ -115,7 +115,7 @@ impl<'a> Slot<'a> {
 
     /// The frame, with the VLAN tag that the kernel took out put back; `copy` is the whole of it if it was too long for the
     /// slot. `None` if it was cut short, unless its beginning is enough.
-    pub fn frame(
+    pub(crate) fn frame(
         &self,
         has_vnet: bool,
         beginnings: bool,
