@@ -19,10 +19,10 @@ mod xdp;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 
-pub use packet::{PacketHost, PacketWire};
-pub use tap::Tap;
+pub(crate) use packet::{PacketHost, PacketWire};
+pub(crate) use tap::Tap;
 #[cfg(feature = "xdp")]
-pub use xdp::XdpWire;
+pub(crate) use xdp::XdpWire;
 
 use linux::offload::VnetHeader;
 

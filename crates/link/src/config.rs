@@ -142,11 +142,11 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    pub const MOST_FRAMES: u32 = 4_096;
+    pub(crate) const MOST_FRAMES: u32 = 4_096;
     /// The least that every IPv4 host must be able to receive.
-    pub const LEAST_MTU: u32 = 576;
+    pub(crate) const LEAST_MTU: u32 = 576;
     /// A queue that has no room for a frame is a hole.
-    pub const LEAST_QUEUE: Bytes = Bytes::new(16_384);
+    pub(crate) const LEAST_QUEUE: Bytes = Bytes::new(16_384);
 
     pub fn new(interface: impl Into<String>) -> Self {
         Self {

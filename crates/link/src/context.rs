@@ -106,7 +106,7 @@ impl LinkContext {
         self.queue.bytes()
     }
 
-    pub fn has_queued(&self) -> bool {
+    pub(crate) fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
@@ -117,7 +117,7 @@ impl LinkContext {
         Some(TIMERS[at])
     }
 
-    pub fn earliest_timer(&self) -> Time {
+    pub(crate) fn earliest_timer(&self) -> Time {
         self.timers.iter().copied().fold(Time::NEVER, Time::min)
     }
 
@@ -134,7 +134,7 @@ impl LinkContext {
     }
 
     /// What time it is; call before anything else in a turn.
-    pub fn set_time(&mut self, now: Time) {
+    pub(crate) fn set_time(&mut self, now: Time) {
         self.now = now;
         self.framing.set_time(now);
         if let Some(pace) = &mut self.pace {
@@ -152,7 +152,7 @@ impl LinkContext {
     }
 
     /// Drops what waits, because it cannot be sealed for anybody.
-    pub fn discard_queued(&mut self) {
+    pub(crate) fn discard_queued(&mut self) {
         while let Some(frame) = self.queue.pop(self.now, &mut self.pool) {
             self.tally.gate_dropped += 1;
             self.pool.release(frame);
@@ -168,7 +168,7 @@ impl LinkContext {
     }
 
     /// Puts the frame that was cut last into the queue, if there is room for it.
-    pub fn close_cut(&mut self) {
+    pub(crate) fn close_cut(&mut self) {
         let Some(frame) = self.cut.take() else { return };
         if self.gate == Gate::Discard {
             self.tally.gate_dropped += 1;

@@ -76,7 +76,7 @@ impl Stopper {
         }
     }
 
-    pub fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.lock().asked
     }
 

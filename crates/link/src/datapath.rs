@@ -8,7 +8,7 @@
 //! Sequence numbers are given after cutting; order is restored before joining. [`Link::turn`] does all that
 //! can be done now and never waits; [`Link::wait`] waits for the next thing to happen.
 //!
-//! The queue before the wire ([`crate::queue`]) stays short: a bulk flow that keeps it long loses frames there, as at any
+//! The queue before the wire (`crate::queue`) stays short: a bulk flow that keeps it long loses frames there, as at any
 //! switch, instead of adding milliseconds to everything behind it.
 
 mod copies;
@@ -226,7 +226,7 @@ impl Link {
     }
 
     /// Counts what only the kernel knows of. Cheap enough for every second, not for every turn.
-    pub fn look_at_kernel(&mut self) {
+    pub(crate) fn look_at_kernel(&mut self) {
         self.context.tally.ring_overflow += self.wire.overflowed();
         self.context.tally.host_overflow += self.host.overflowed();
     }

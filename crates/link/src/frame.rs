@@ -32,7 +32,7 @@ pub fn longest_on(mtu: u32) -> usize {
 }
 
 /// The most that goes before what a frame carries.
-pub const LONGEST_HEAD: usize = ETHERNET + MAX_HEADER + Seal::LONGEST;
+pub(crate) const LONGEST_HEAD: usize = ETHERNET + MAX_HEADER + Seal::LONGEST;
 
 const EVERYONE: Mac = Mac([0xff; 6]);
 
@@ -70,7 +70,7 @@ impl std::str::FromStr for Mac {
 
 /// Bytes that a link's frames need beside what the host's frames carry, at most: one that was bridged in, with a tag, and
 /// an acknowledgement that lists all the gaps it can.
-pub fn overhead(seal: &Seal) -> usize {
+pub(crate) fn overhead(seal: &Seal) -> usize {
     ETHERNET + MAX_HEADER + seal.size() + TAG
 }
 
@@ -140,7 +140,7 @@ impl Framing {
     }
 
     /// What time it is; call before anything else in a turn.
-    pub fn set_time(&mut self, now: Time) {
+    pub(crate) fn set_time(&mut self, now: Time) {
         self.seal.set_time(now);
     }
 
@@ -157,7 +157,7 @@ impl Framing {
 
     /// When [`Self::greet`] has something to send.
     #[inline]
-    pub fn greets_at(&self) -> Time {
+    pub(crate) fn greets_at(&self) -> Time {
         self.seal.greets_at()
     }
 
@@ -170,7 +170,7 @@ impl Framing {
     }
 
     /// The peer is gone; if it was learnt, another may take its place.
-    pub fn forget_peer(&mut self) {
+    pub(crate) fn forget_peer(&mut self) {
         if self.learns {
             self.peer = None;
         }

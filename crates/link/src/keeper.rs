@@ -8,7 +8,7 @@
 //!                   passes frames until the next daemon, or `hitless link down`, relieves it
 //! ```
 //!
-//! Failing open is a matter of two filters in the kernel ([`crate::standin::fail_open`]). They pass nothing to an
+//! Failing open is a matter of two filters in the kernel (`crate::standin::fail_open`). They pass nothing to an
 //! interface without a carrier, and a TAP has one only while a process has it open: so the keeper holds it, from the start
 //! on (as its standard output, since every process has one), and gives it to the daemon that relieves it. The carrier
 //! never goes, and neighbours and queues stay as they are.
@@ -44,19 +44,19 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The daemon's end of the pipe.
 #[derive(Debug)]
-pub struct Keeper {
+pub(crate) struct Keeper {
     pipe: PipeWriter,
     process: Child,
 }
 
 impl Keeper {
     /// Whether a link may pass frames unprotected when nobody serves it.
-    pub fn is_wanted(config: &LinkConfig) -> bool {
+    pub(crate) fn is_wanted(config: &LinkConfig) -> bool {
         config.init_action == InitAction::BestEffort && !matches!(config.sealing, Sealing::Key(_))
     }
 
     /// Starts a program that calls [`keep`] with its standard input. `carrier` is what it holds.
-    pub fn start(mut program: Command, carrier: Option<OwnedFd>) -> io::Result<Self> {
+    pub(crate) fn start(mut program: Command, carrier: Option<OwnedFd>) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
         program.stdin(reader).stdout(carrier.map_or_else(Stdio::null, Stdio::from)).stderr(Stdio::null());
         // What ends the daemon from a terminal is not for the keeper.
@@ -65,7 +65,7 @@ impl Keeper {
     }
 
     /// Everything is put back, or left to be adopted on purpose.
-    pub fn dismiss(mut self) {
+    pub(crate) fn dismiss(mut self) {
         let _ = self.pipe.write_all(DISMISSED);
         drop(self.pipe);
         for _ in 0..LOOKS {
@@ -126,7 +126,7 @@ fn wait_for_lock(directory: &RunDirectory, name: &str) -> Result<Option<Lock>, T
 }
 
 /// Ends the keeper of a daemon that is gone, if there is one; what it held. For a veth it holds nothing of use.
-pub fn relieve(directory: &RunDirectory, name: &str) -> Option<OwnedFd> {
+pub(crate) fn relieve(directory: &RunDirectory, name: &str) -> Option<OwnedFd> {
     let stream = UnixStream::connect(directory.keeper(name));
     let held = stream.and_then(|stream| {
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -21,7 +21,7 @@ pub mod frame;
 pub mod keeper;
 pub mod metrics;
 pub mod pool;
-pub mod queue;
+mod queue;
 pub mod run;
 pub mod seal;
 pub mod standin;

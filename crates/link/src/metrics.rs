@@ -21,7 +21,7 @@ use crate::run::{Handle, Silent};
 use crate::status::Status;
 
 /// Tells the metrics of a link until `stop` has something to read or is closed, or the link ends.
-pub fn serve_link(listener: &TcpListener, link: &Handle, stop: &PipeReader) -> io::Result<()> {
+pub(crate) fn serve_link(listener: &TcpListener, link: &Handle, stop: &PipeReader) -> io::Result<()> {
     serve(listener, stop, |path| {
         let status = match link.prompt_status() {
             Ok(status) => status,

@@ -98,7 +98,7 @@ impl Pool {
     }
 
     /// Takes back every slot but those of `kept`, each of which has one handle.
-    pub fn keep_only<'a>(&mut self, kept: impl IntoIterator<Item = &'a Frame>) {
+    pub(crate) fn keep_only<'a>(&mut self, kept: impl IntoIterator<Item = &'a Frame>) {
         self.handles.fill(0);
         kept.into_iter().for_each(|frame| self.handles[frame.slot as usize] = 1);
         self.free = (0..self.handles.len() as u32).rev().filter(|slot| self.handles[*slot as usize] == 0).collect();

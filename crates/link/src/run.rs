@@ -77,7 +77,7 @@ impl Handle {
     }
 
     /// Tells a link that has ended from one that does not answer in time: its machine may have been stopped for a while.
-    pub fn prompt_status(&self) -> Result<Status, Silent> {
+    pub(crate) fn prompt_status(&self) -> Result<Status, Silent> {
         let (answer, answered) = mpsc::channel();
         if !self.ask(Request::Status(answer)) {
             return Err(Silent::Ended);
@@ -121,7 +121,7 @@ pub fn handle() -> io::Result<(Handle, Requests)> {
 }
 
 /// What the owner of a loop hears of, a line at a time. It must not wait: frames would wait with it.
-pub type Tell<'a> = &'a mut dyn FnMut(&str);
+pub(crate) type Tell<'a> = &'a mut dyn FnMut(&str);
 
 pub struct Loop<'a> {
     link: Link,
@@ -171,7 +171,7 @@ impl<'a> Loop<'a> {
     }
 
     /// Counts each round of the loop there, at least one a second.
-    pub fn with_beats(self, beats: &'a AtomicU64) -> Self {
+    pub(crate) fn with_beats(self, beats: &'a AtomicU64) -> Self {
         Self { beats: Some(beats), ..self }
     }
 

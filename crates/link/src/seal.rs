@@ -119,7 +119,7 @@ impl Seal {
     }
 
     /// What time it is; call before anything else in a turn.
-    pub fn set_time(&mut self, now: Time) {
+    pub(crate) fn set_time(&mut self, now: Time) {
         if let Self::Key(keyed) = self {
             keyed.set_time(now);
         }
@@ -142,7 +142,7 @@ impl Seal {
 
     /// When [`Self::greet`] has something to send.
     #[inline]
-    pub fn greets_at(&self) -> Time {
+    pub(crate) fn greets_at(&self) -> Time {
         match self {
             Self::None | Self::Crc => Time::NEVER,
             Self::Key(keyed) => keyed.greets_at(),

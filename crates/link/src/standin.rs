@@ -41,7 +41,7 @@ use linux::{Trouble, no_permission};
 
 pub use notes::clean_up;
 use notes::{Change, Notes};
-pub use open::fail_open;
+pub(crate) use open::fail_open;
 
 /// The alias that marks an interface as ours.
 fn mark(interface: &str) -> String {

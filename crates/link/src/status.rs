@@ -87,7 +87,7 @@ impl Throughput {
 }
 
 /// The state of a link whose daemon waits for its interface.
-pub const WAITING: &str = "waiting";
+pub(crate) const WAITING: &str = "waiting";
 
 impl Status {
     pub fn of(link: &Link, identity: &Identity, now: Time, throughput: &Throughput, problem: Option<String>) -> Self {

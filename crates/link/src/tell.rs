@@ -1,7 +1,7 @@
 //! How a link reports what happens, without letting the wire or a slow reader get in its way.
 //!
 //! Whoever can send frames to a link can cause reports, so each kind of report is limited: the first is made at once,
-//! later ones once a minute, with a number of those in between ([`Limiter`]). Of the life cycle, a few more are made, and
+//! later ones once a minute, with a number of those in between (`Limiter`). Of the life cycle, a few more are made, and
 //! the state at the end is always reported, though it may take a minute.
 //!
 //! Reports are written by a thread of their own ([`Teller`]): standard error may be a pipe that nobody reads, and the
@@ -26,7 +26,7 @@ const WAITING: usize = 64;
 
 /// What a report is about. Each is limited on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topic {
+pub(crate) enum Topic {
     Stranger,
     Forged,
     Replayed,
@@ -42,7 +42,7 @@ pub enum Topic {
 impl Topic {
     const COUNT: usize = Self::Level as usize + 1;
 
-    pub fn of(news: &News) -> Self {
+    pub(crate) fn of(news: &News) -> Self {
         match news {
             News::Trouble(Trouble::Stranger(_), _) => Self::Stranger,
             News::Trouble(Trouble::Forged, _) => Self::Forged,
@@ -72,7 +72,7 @@ impl Topic {
 
 /// Which reports are made, and which are only counted.
 #[derive(Debug, Default)]
-pub struct Limiter {
+pub(crate) struct Limiter {
     topics: [Reports; Topic::COUNT],
 }
 
@@ -110,7 +110,7 @@ impl Reports {
 
 impl Limiter {
     /// The line to write now, if one is to be; `times` is how often it happened.
-    pub fn admit(&mut self, now: Time, topic: Topic, times: u64, line: &str) -> Option<String> {
+    pub(crate) fn admit(&mut self, now: Time, topic: Topic, times: u64, line: &str) -> Option<String> {
         if topic.is_life_cycle() {
             // Another state follows: that one is no longer the latest.
             let of_life_cycle =
@@ -130,7 +130,7 @@ impl Limiter {
     }
 
     /// A line that was withheld and is to be written now.
-    pub fn due(&mut self, now: Time) -> Option<String> {
+    pub(crate) fn due(&mut self, now: Time) -> Option<String> {
         let reports = self.topics.iter_mut().find(|reports| reports.latest.is_some() && reports.is_over(now))?;
         let (topic, line) = reports.latest.take()?;
         reports.begin(now);

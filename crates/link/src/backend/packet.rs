@@ -16,7 +16,7 @@ use crate::pool::Pool;
 /// A peer on a virtual wire (veth, virtio) may leave checksums and segmentation to whoever receives. If the socket was opened
 /// with vnet headers, both are done here: what is handed over is what a cable would have carried.
 #[derive(Debug)]
-pub struct PacketWire {
+pub(crate) struct PacketWire {
     socket: PacketSocket,
     batch: SendBatch,
     pieces: Pieces,
@@ -25,7 +25,7 @@ pub struct PacketWire {
 }
 
 impl PacketWire {
-    pub fn new(socket: PacketSocket) -> Self {
+    pub(crate) fn new(socket: PacketSocket) -> Self {
         let batch = SendBatch { vnet: socket.has_vnet(), ..SendBatch::default() };
         Self { socket, batch, pieces: Pieces::default(), unfinished: 0 }
     }
@@ -67,10 +67,10 @@ impl Wire for PacketWire {
 
 /// The host side on the far end of a veth pair.
 #[derive(Debug)]
-pub struct PacketHost(PacketSocket);
+pub(crate) struct PacketHost(PacketSocket);
 
 impl PacketHost {
-    pub fn new(socket: PacketSocket) -> Self {
+    pub(crate) fn new(socket: PacketSocket) -> Self {
         Self(socket)
     }
 }

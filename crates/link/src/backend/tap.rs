@@ -32,7 +32,7 @@ const LONGEST: usize = 65_536 + 64;
 const MOST_WAITING: u32 = 16_384;
 
 #[derive(Debug)]
-pub struct Tap {
+pub(crate) struct Tap {
     file: File,
     buffer: Box<[u8]>,
     /// By which the interface's own counters are found.
@@ -45,7 +45,7 @@ pub struct Tap {
 
 impl Tap {
     /// Attaches to the TAP interface of this name, or makes it.
-    pub fn open(name: &str) -> io::Result<Self> {
+    pub(crate) fn open(name: &str) -> io::Result<Self> {
         let file = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         attach(&file, name)?;
         control(&file, TUNSETVNETHDRSZ, &mut (VnetHeader::LEN as libc::c_int))?;
@@ -53,7 +53,7 @@ impl Tap {
     }
 
     /// The interface of this name, to which `file` is attached already.
-    pub fn attached(file: File, name: &str) -> io::Result<Self> {
+    pub(crate) fn attached(file: File, name: &str) -> io::Result<Self> {
         set(&file, TUNSETOFFLOAD, OFFLOADS)?;
         // What was dropped while nobody was attached is not this one's to tell.
         let dropped = tx_dropped(name).unwrap_or(0);
@@ -61,7 +61,7 @@ impl Tap {
     }
 
     /// Throws away what waits, and counts it among what was dropped: newer frames have passed it by.
-    pub fn discard(&mut self) -> io::Result<()> {
+    pub(crate) fn discard(&mut self) -> io::Result<()> {
         // No more wait than the queue has room for, whoever goes on sending.
         for _ in 0..MOST_WAITING {
             if !self.receive(&mut |_, _| ())? {
@@ -73,7 +73,7 @@ impl Tap {
     }
 
     /// Whether the interface stays when nobody is attached to it.
-    pub fn persist(&self, stays: bool) -> io::Result<()> {
+    pub(crate) fn persist(&self, stays: bool) -> io::Result<()> {
         set(&self.file, TUNSETPERSIST, libc::c_ulong::from(stays))
     }
 }

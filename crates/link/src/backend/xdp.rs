@@ -56,7 +56,7 @@ const FRAME_SIZES: [u32; 2] = [2_048, 4_096];
 
 /// The wire side on an AF_XDP socket.
 #[derive(Debug)]
-pub struct XdpWire {
+pub(crate) struct XdpWire {
     /// First, so that the kernel has its frames back before the socket closes.
     _program: Program,
     fd: OwnedFd,
@@ -71,7 +71,7 @@ pub struct XdpWire {
 
 impl XdpWire {
     /// Takes what arrives on an interface of this MTU.
-    pub fn open(index: u32, mtu: u32) -> io::Result<Self> {
+    pub(crate) fn open(index: u32, mtu: u32) -> io::Result<Self> {
         let frame_size = frame_size(mtu)?;
         let links = Netlink::open()?.links()?;
         let link = links.into_iter().find(|link| link.index == index);

@@ -9,24 +9,24 @@ const WINDOW: u64 = 20_000;
 const MOST: u8 = 8;
 
 #[derive(Debug)]
-pub struct CopiesByLoss {
+pub(crate) struct CopiesByLoss {
     target: Prob,
     sent: u64,
     missing: u64,
 }
 
 impl CopiesByLoss {
-    pub fn new(target: Prob) -> Self {
+    pub(crate) fn new(target: Prob) -> Self {
         Self { target, sent: 0, missing: 0 }
     }
 
     /// For counters that begin again.
-    pub fn start_over(self) -> Self {
+    pub(crate) fn start_over(self) -> Self {
         Self::new(self.target)
     }
 
     /// The number of copies that the frames since the last time call for, once there were enough of them.
-    pub fn needed(&mut self, counters: &Counters) -> Option<u8> {
+    pub(crate) fn needed(&mut self, counters: &Counters) -> Option<u8> {
         let sent = counters.tx_ok - self.sent;
         if sent < WINDOW {
             return None;
@@ -39,7 +39,7 @@ impl CopiesByLoss {
     }
 
     /// The number of copies that a loss calls for.
-    pub fn expect(&self, loss: Prob) -> u8 {
+    pub(crate) fn expect(&self, loss: Prob) -> u8 {
         copies_for(loss, self.target).map_or(MOST, |(copies, _)| copies.clamp(1, MOST))
     }
 }

@@ -44,11 +44,11 @@ impl Trouble {
 
 /// Trouble since it was last reported: however many frames cause it, one piece of news for each kind.
 #[derive(Debug, Default)]
-pub struct Troubles([Option<(Trouble, u64)>; Trouble::KINDS]);
+pub(crate) struct Troubles([Option<(Trouble, u64)>; Trouble::KINDS]);
 
 impl Troubles {
     /// Counts a frame that was not acted upon.
-    pub fn note(&mut self, reason: Rejected, state: State, context: &mut LinkContext) {
+    pub(crate) fn note(&mut self, reason: Rejected, state: State, context: &mut LinkContext) {
         let tally = &mut context.tally;
         let (counter, trouble) = match reason {
             Rejected::Malformed => (&mut tally.rx_malformed, None),
@@ -72,7 +72,7 @@ impl Troubles {
         }
     }
 
-    pub fn take(&mut self) -> impl Iterator<Item = News> {
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = News> {
         std::mem::take(&mut self.0).into_iter().flatten().map(|(trouble, frames)| News::Trouble(trouble, frames))
     }
 }

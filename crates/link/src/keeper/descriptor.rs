@@ -23,7 +23,7 @@ fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     message
 }
 
-pub fn send(stream: &UnixStream, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn send(stream: &UnixStream, descriptor: BorrowedFd<'_>) -> io::Result<()> {
     let mut byte = [0u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut control = Control([0; 64]);
@@ -43,7 +43,7 @@ pub fn send(stream: &UnixStream, descriptor: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// The descriptor that the other end sent; none if it closed without.
-pub fn receive(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn receive(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut byte = [0u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut control = Control([0; 64]);

@@ -142,7 +142,7 @@ impl Greeting {
     }
 
     /// Whether the two ends may still be about to agree, so that frames which do not open are no surprise.
-    pub fn is_under_way(&self, now: Time) -> bool {
+    pub(crate) fn is_under_way(&self, now: Time) -> bool {
         matches!(self.state, State::Asking | State::Proving) && now.since(self.since) < GRACE
     }
 
@@ -206,7 +206,7 @@ impl Greeting {
 
     /// A frame of the session came, with a valid seal and for the first time.
     #[inline]
-    pub fn on_opened(&mut self) {
+    pub(crate) fn on_opened(&mut self) {
         if self.state != State::Settled {
             self.settle();
         }
@@ -222,7 +222,7 @@ impl Greeting {
 
     /// When [`Self::next`] has something to send.
     #[inline]
-    pub fn next_at(&self) -> Time {
+    pub(crate) fn next_at(&self) -> Time {
         if self.done || !self.challenges.is_empty() { Time::ZERO } else { self.repeat_at }
     }
 

@@ -68,7 +68,7 @@ impl Keyed {
         }
     }
 
-    pub fn set_time(&mut self, now: Time) {
+    pub(crate) fn set_time(&mut self, now: Time) {
         self.now = now;
     }
 
@@ -85,7 +85,7 @@ impl Keyed {
         }
     }
 
-    pub fn greets_at(&self) -> Time {
+    pub(crate) fn greets_at(&self) -> Time {
         self.greeting.next_at()
     }
 
@@ -148,7 +148,7 @@ impl Keyed {
     }
 
     /// A greeting came.
-    pub fn on_greeting(&mut self, frame: &[u8; GREETING_LEN], from: Mac, own: Mac) -> Result<(), Broken> {
+    pub(crate) fn on_greeting(&mut self, frame: &[u8; GREETING_LEN], from: Mac, own: Mac) -> Result<(), Broken> {
         let (head, given) = frame.split_at(GREETING_LEN - TAG);
         if given.first_chunk().map(|given| u64::from_be_bytes(*given)) != Some(tag(&self.for_greetings, 0, &[head])) {
             self.greeting.doubt(self.now);
@@ -174,7 +174,7 @@ impl Keyed {
 }
 
 /// The kinds that a greeting's first byte can say.
-pub fn greeting_kind(first: u8) -> Option<Kind> {
+pub(crate) fn greeting_kind(first: u8) -> Option<Kind> {
     Kind::ALL.into_iter().find(|kind| GREETING | *kind as u8 == first)
 }
 

@@ -18,7 +18,7 @@ use linux::net::{self, Address, Moved, Netlink, Offload, PortSetting, Route};
 
 /// Something that is changed and can be put back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
+pub(crate) enum Change {
     Made {
         name: String,
     },
@@ -74,7 +74,7 @@ fn done() -> bool {
 }
 
 impl Change {
-    pub fn took_over(from: &str, to: &str, moved: &Moved, done: bool) -> Self {
+    pub(crate) fn took_over(from: &str, to: &str, moved: &Moved, done: bool) -> Self {
         Self::TookOver {
             from: from.to_owned(),
             to: to.to_owned(),
@@ -90,7 +90,7 @@ impl Change {
     }
 
     /// Puts it back. What is no longer there need not be.
-    pub fn undo(&self, netlink: &Netlink) -> net::Result<()> {
+    pub(crate) fn undo(&self, netlink: &Netlink) -> net::Result<()> {
         match self {
             Self::Made { name } => match netlink.link(name)? {
                 Some(link) => netlink.delete_link(link.index),
@@ -162,13 +162,13 @@ fn give_back(netlink: &Netlink, wire: &str, stand_in: &str, noted: &Moved, done:
 
 /// What is changed for a link, kept in a file while it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Notes {
+pub(crate) struct Notes {
     pub changes: Vec<Change>,
 }
 
 impl Notes {
     /// What an earlier daemon wrote down; nothing if there was none.
-    pub fn read(directory: &RunDirectory, name: &str) -> Result<Self, Trouble> {
+    pub(crate) fn read(directory: &RunDirectory, name: &str) -> Result<Self, Trouble> {
         let path = directory.notes(name);
         let text = match fs::read(&path) {
             Ok(text) => text,
@@ -185,7 +185,7 @@ impl Notes {
     }
 
     /// In one step: whoever reads it finds the notes as they were or as they are.
-    pub fn write(&self, directory: &RunDirectory, name: &str) -> io::Result<()> {
+    pub(crate) fn write(&self, directory: &RunDirectory, name: &str) -> io::Result<()> {
         let path = directory.notes(name);
         if self.changes.is_empty() {
             return match fs::remove_file(path) {
@@ -198,12 +198,12 @@ impl Notes {
         fs::rename(next, path)
     }
 
-    pub fn has(&self, matches: impl Fn(&Change) -> bool) -> bool {
+    pub(crate) fn has(&self, matches: impl Fn(&Change) -> bool) -> bool {
         self.changes.iter().any(matches)
     }
 
     /// Notes a change in place of what was noted of its kind, and otherwise as the latest.
-    pub fn put(&mut self, change: Change) {
+    pub(crate) fn put(&mut self, change: Change) {
         match self.changes.iter_mut().find(|noted| noted.is_kind_of(&change)) {
             Some(noted) => *noted = change,
             None => self.changes.push(change),
@@ -211,7 +211,7 @@ impl Notes {
     }
 
     /// What was taken over, and whether all of it was.
-    pub fn taken_over(&self) -> Option<(Moved, bool)> {
+    pub(crate) fn taken_over(&self) -> Option<(Moved, bool)> {
         self.changes.iter().find_map(|change| match change {
             Change::TookOver { addresses, routes, done, .. } => Some((noted(addresses, routes), *done)),
             _ => None,
@@ -219,7 +219,7 @@ impl Notes {
     }
 
     /// The interface that was protected, where that can be told.
-    pub fn wire(&self) -> Option<&str> {
+    pub(crate) fn wire(&self) -> Option<&str> {
         self.changes.iter().find_map(|change| match change {
             Change::Filtered { interface, .. } | Change::SwitchedOffGro { interface } => Some(interface.as_str()),
             Change::TookOver { from, .. } | Change::MovedPort { from, .. } => Some(from.as_str()),
@@ -232,7 +232,7 @@ impl Notes {
 
     /// Puts back, from the last on, all but the first `kept` changes. What could not be put back stays written down, and
     /// why is returned.
-    pub fn undo(&mut self, netlink: &Netlink, kept: usize) -> Vec<String> {
+    pub(crate) fn undo(&mut self, netlink: &Netlink, kept: usize) -> Vec<String> {
         let mut failed = Vec::new();
         for at in (kept..self.changes.len()).rev() {
             // What could not be moved off it would go with it.

@@ -39,7 +39,7 @@ const BEYOND_VNET: [&str; 15] = [
 const JOINED_BY_CARD: [&str; 2] = ["rx-lro", "rx-gro-hw"];
 
 /// The stand-in is taken down with its link, so nothing need be put back.
-pub fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Result<(), Trouble> {
+pub(crate) fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Result<(), Trouble> {
     let still_on = netlink.set_features(stand_in, &BEYOND_VNET, false)?;
     match still_on.as_slice() {
         [] => Ok(()),
@@ -78,7 +78,7 @@ impl StandIn {
 }
 
 /// What is fixed stays as it is; nothing can be done about it.
-pub fn switch_on(netlink: &Netlink, interface: &str, features: &[String]) -> net::Result<()> {
+pub(crate) fn switch_on(netlink: &Netlink, interface: &str, features: &[String]) -> net::Result<()> {
     match netlink.link(interface)? {
         Some(_) => netlink.set_features(interface, features, true).map(drop),
         None => Ok(()),

@@ -19,7 +19,7 @@ use linux::net::Netlink;
 const SETTLES: Duration = Duration::from_millis(5);
 
 /// Passes frames between the interfaces of a link whose daemon is gone. False if there is no such link.
-pub fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {
+pub(crate) fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {
     let mut notes = Notes::read(directory, name)?;
     let netlink = Netlink::open()?;
     // Where nothing but the stand-in was changed, it says itself what it stands in for.

@@ -16,7 +16,7 @@ use linux::net::{self, Link, Netlink, PortSetting, Rule};
 const LEAST_FOR_IPV6: u32 = 1_280;
 
 /// Refuses an interface that others depend on in a way that a stand-in cannot serve. `mtu` is what the stand-in will have.
-pub fn check(netlink: &Netlink, config: &LinkConfig, wire: &Link, mtu: u32) -> Result<(), Trouble> {
+pub(crate) fn check(netlink: &Netlink, config: &LinkConfig, wire: &Link, mtu: u32) -> Result<(), Trouble> {
     check_relatives(config, &netlink.links()?, wire, mtu)?;
     check_ipv6(netlink, config, wire, mtu)
 }
@@ -204,13 +204,23 @@ impl StandIn {
 }
 
 /// Gives an interface its neighbours again.
-pub fn return_neighbours(netlink: &Netlink, interface: &str, neighbours: &[(IpAddr, [u8; 6])]) -> net::Result<()> {
+pub(crate) fn return_neighbours(
+    netlink: &Netlink,
+    interface: &str,
+    neighbours: &[(IpAddr, [u8; 6])],
+) -> net::Result<()> {
     let Some(link) = netlink.link(interface)? else { return Ok(()) };
     neighbours.iter().try_for_each(|(ip, mac)| netlink.add_neighbour(link.index, *ip, *mac))
 }
 
 /// Puts a port back, with its settings, unless it has another place by now or its bridge is gone.
-pub fn return_port(netlink: &Netlink, from: &str, to: &str, bridge: &str, settings: &[PortSetting]) -> net::Result<()> {
+pub(crate) fn return_port(
+    netlink: &Netlink,
+    from: &str,
+    to: &str,
+    bridge: &str,
+    settings: &[PortSetting],
+) -> net::Result<()> {
     let (Some(from), Some(bridge)) = (netlink.link(from)?, netlink.link(bridge)?) else { return Ok(()) };
     if let Some(to) = netlink.link(to)?.filter(|to| to.master == Some(bridge.index)) {
         netlink.set_master(to.index, None)?;
@@ -223,7 +233,7 @@ pub fn return_port(netlink: &Netlink, from: &str, to: &str, bridge: &str, settin
     }
 }
 
-pub fn delete_rules(netlink: &Netlink, rules: &[Vec<u8>]) -> net::Result<()> {
+pub(crate) fn delete_rules(netlink: &Netlink, rules: &[Vec<u8>]) -> net::Result<()> {
     parsed(rules).try_for_each(|rule| netlink.delete_rule(&rule))
 }
 

@@ -94,13 +94,13 @@ fn redirect_to(map: &OwnedFd) -> [Instruction; 6] {
 
 /// The program on its interface; dropped, the interface has its frames back.
 #[derive(Debug)]
-pub struct Program {
+pub(crate) struct Program {
     _link: OwnedFd,
 }
 
 impl Program {
     /// Frames that arrive on queue 0 go to `socket`, and no longer to the kernel.
-    pub fn attach(interface: &net::Link, socket: &OwnedFd) -> io::Result<Self> {
+    pub(crate) fn attach(interface: &net::Link, socket: &OwnedFd) -> io::Result<Self> {
         let failed = |what: &str, source| net::Error { what: what.to_owned(), source, detail: None };
         let map = new_map().map_err(|error| failed("make an XSKMAP", error))?;
         insert(&map, 0, socket).map_err(|error| failed("put the socket into the XSKMAP", error))?;
@@ -172,7 +172,7 @@ unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<libc::c_in
 /// Whether this process may load XDP programs at all, found out without the code above: were a bug there to look like a lack
 /// of permission, tests would be skipped instead of failing. The program is `r0 = 0; exit`.
 #[cfg(test)]
-pub fn load_the_least() -> net::Result<()> {
+pub(crate) fn load_the_least() -> net::Result<()> {
     #[repr(C)]
     struct Attributes {
         xdp: u32,

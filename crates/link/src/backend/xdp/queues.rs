@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use linux::net;
 
 /// Frames that arrive on another queue than the first would pass us by.
-pub fn require_one(socket: &OwnedFd, link: &net::Link) -> io::Result<()> {
+pub(crate) fn require_one(socket: &OwnedFd, link: &net::Link) -> io::Result<()> {
     let mut channels = Channels { command: Channels::GET, ..Channels::default() };
     let (queues, kind) = match ethtool_channels(socket, &link.name, &mut channels) {
         Ok(()) if channels.combined > 0 => (channels.rx + channels.combined, "combined"),
@@ -27,7 +27,7 @@ pub fn require_one(socket: &OwnedFd, link: &net::Link) -> io::Result<()> {
 /// `struct ethtool_channels`.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub struct Channels {
+pub(crate) struct Channels {
     pub command: u32,
     pub most: [u32; 4],
     pub rx: u32,
@@ -37,13 +37,13 @@ pub struct Channels {
 }
 
 impl Channels {
-    pub const GET: u32 = 0x3c;
+    pub(crate) const GET: u32 = 0x3c;
     #[cfg(test)]
-    pub const SET: u32 = 0x3d;
+    pub(crate) const SET: u32 = 0x3d;
 }
 
 /// Carries out the command that stands in `channels`, which also takes the answer.
-pub fn ethtool_channels(socket: &OwnedFd, name: &str, channels: &mut Channels) -> io::Result<()> {
+pub(crate) fn ethtool_channels(socket: &OwnedFd, name: &str, channels: &mut Channels) -> io::Result<()> {
     // SAFETY: all zeros is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {

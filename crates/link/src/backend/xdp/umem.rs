@@ -54,18 +54,18 @@ impl Drop for Mapping {
 
 /// Frames of one size, each named by where it starts.
 #[derive(Debug)]
-pub struct Umem {
+pub(crate) struct Umem {
     memory: Mapping,
     frame_size: u32,
 }
 
 impl Umem {
-    pub fn new(frames: u32, frame_size: u32) -> io::Result<Self> {
+    pub(crate) fn new(frames: u32, frame_size: u32) -> io::Result<Self> {
         let len = frames as usize * frame_size as usize;
         Ok(Self { memory: Mapping::new(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)?, frame_size })
     }
 
-    pub fn registration(&self) -> libc::xdp_umem_reg {
+    pub(crate) fn registration(&self) -> libc::xdp_umem_reg {
         libc::xdp_umem_reg {
             addr: self.memory.start.as_ptr() as u64,
             len: self.memory.len as u64,
@@ -76,28 +76,28 @@ impl Umem {
         }
     }
 
-    pub fn frame_size(&self) -> u32 {
+    pub(crate) fn frame_size(&self) -> u32 {
         self.frame_size
     }
 
-    pub fn address(&self, frame: u32) -> u64 {
+    pub(crate) fn address(&self, frame: u32) -> u64 {
         u64::from(frame) * u64::from(self.frame_size)
     }
 
-    pub fn frame(&self, address: u64) -> u32 {
+    pub(crate) fn frame(&self, address: u64) -> u32 {
         (address / u64::from(self.frame_size)) as u32
     }
 
     /// # Safety
     /// The kernel has handed these bytes over and does not get them back while the slice lives.
-    pub unsafe fn bytes(&self, address: u64, len: u32) -> &[u8] {
+    pub(crate) unsafe fn bytes(&self, address: u64, len: u32) -> &[u8] {
         // SAFETY: `at` checked the bounds; the caller vouches that nobody writes there.
         unsafe { std::slice::from_raw_parts(self.memory.at(address, len as usize).as_ptr(), len as usize) }
     }
 
     /// # Safety
     /// As for [`Self::bytes`].
-    pub unsafe fn bytes_mut(&mut self, address: u64, len: u32) -> &mut [u8] {
+    pub(crate) unsafe fn bytes_mut(&mut self, address: u64, len: u32) -> &mut [u8] {
         // SAFETY: `at` checked the bounds; the caller vouches that the kernel stays away, `&mut` that others do.
         unsafe { std::slice::from_raw_parts_mut(self.memory.at(address, len as usize).as_ptr(), len as usize) }
     }
@@ -105,7 +105,7 @@ impl Umem {
 
 /// Which ring, and where the kernel has put it.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub(crate) struct Place {
     pub page: libc::off_t,
     pub offsets: libc::xdp_ring_offset,
     /// A power of two.
@@ -162,35 +162,35 @@ impl<T: Copy> Ring<T> {
 
 /// A ring that we write and the kernel reads.
 #[derive(Debug)]
-pub struct ToKernel<T>(Ring<T>);
+pub(crate) struct ToKernel<T>(Ring<T>);
 
 impl<T: Copy> ToKernel<T> {
-    pub fn map(fd: &OwnedFd, place: Place) -> io::Result<Self> {
+    pub(crate) fn map(fd: &OwnedFd, place: Place) -> io::Result<Self> {
         Ring::map(fd, place).map(Self)
     }
 
     /// The caller knows that there is room.
-    pub fn push(&mut self, value: T) {
+    pub(crate) fn push(&mut self, value: T) {
         self.0.write(self.0.ours, value);
         self.0.ours = self.0.ours.wrapping_add(1);
     }
 
     /// Lets the kernel see what was pushed.
-    pub fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         self.0.producer().store(self.0.ours, Ordering::Release);
     }
 }
 
 /// A ring that the kernel writes and we read.
 #[derive(Debug)]
-pub struct FromKernel<T>(Ring<T>);
+pub(crate) struct FromKernel<T>(Ring<T>);
 
 impl<T: Copy> FromKernel<T> {
-    pub fn map(fd: &OwnedFd, place: Place) -> io::Result<Self> {
+    pub(crate) fn map(fd: &OwnedFd, place: Place) -> io::Result<Self> {
         Ring::map(fd, place).map(Self)
     }
 
-    pub fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         let ring = &mut self.0;
         if ring.theirs == ring.ours {
             ring.theirs = ring.producer().load(Ordering::Acquire);
@@ -204,7 +204,7 @@ impl<T: Copy> FromKernel<T> {
     }
 
     /// Lets the kernel write again where we have read.
-    pub fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         self.0.consumer().store(self.0.ours, Ordering::Release);
     }
 }
