@@ -11,24 +11,24 @@ use wire::layers::{IpVersion, Layers};
 
 /// Room for the segments of one super-frame, kept from one to the next.
 #[derive(Debug, Default)]
-pub struct Cut {
+pub(crate) struct Cut {
     pieces: Pieces,
     any: bool,
 }
 
 impl Cut {
     /// `longest` is the longest frame that the interface carries.
-    pub fn is_super_frame(frame: &InRing<'_>, longest: usize) -> bool {
+    pub(crate) fn is_super_frame(frame: &InRing<'_>, longest: usize) -> bool {
         frame.vnet.gso_type != VnetHeader::GSO_NONE || frame.len > longest
     }
 
     /// Whether there were any super-frames.
-    pub fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.any
     }
 
     /// The frames on the wire; `None` if that cannot be told.
-    pub fn cut(&mut self, frame: &InRing<'_>, with_ip_id: bool) -> Option<impl Iterator<Item = &[u8]>> {
+    pub(crate) fn cut(&mut self, frame: &InRing<'_>, with_ip_id: bool) -> Option<impl Iterator<Item = &[u8]>> {
         self.any = true;
         let is_whole = frame.bytes.len() == frame.len;
         if !is_whole || frame.vnet.gso_type == VnetHeader::GSO_NONE || (with_ip_id && is_ambiguous(frame)) {

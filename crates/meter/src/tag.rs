@@ -11,7 +11,7 @@ use wire::link::{Class, Epoch, Header, Kind, OWN, SEALED_BARE, WHOLE};
 const SEALS: [usize; 3] = [0, 4, 16];
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Tagged<'a> {
+pub(crate) struct Tagged<'a> {
     /// Of a frame that is sent in the order of its numbers; not of one that is sent again.
     pub number: Option<Number>,
     /// From the IP header on; `None` if the frame carries no IP packet.
@@ -20,7 +20,7 @@ pub struct Tagged<'a> {
 
 /// A place in the sequence of one class, in one life of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Number {
+pub(crate) struct Number {
     class: Class,
     epoch: Epoch,
     /// The number and its era.
@@ -28,7 +28,7 @@ pub struct Number {
 }
 
 /// `None` for a frame that is no protected link's. `len` is how long it was, of which `bytes` may be the beginning.
-pub fn inside(bytes: &[u8], len: usize) -> Option<Tagged<'_>> {
+pub(crate) fn inside(bytes: &[u8], len: usize) -> Option<Tagged<'_>> {
     let kind = u16::from_be_bytes(*bytes.get(12..)?.first_chunk()?);
     if kind != OWN && kind != WHOLE {
         return None;
@@ -61,20 +61,20 @@ fn packet(kind: u16, rest: &[u8], at: usize, cut: usize) -> Option<&[u8]> {
 /// The latest numbers of the two batches that are open. A frame of the second may be looked at before the first is over, and
 /// its number does not belong there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Numbers {
+pub(crate) struct Numbers {
     first: Latest,
     second: Option<Latest>,
 }
 
 impl Numbers {
     /// Of the second batch if `is_second`, else of the first.
-    pub fn of(&mut self, is_second: bool) -> &mut Latest {
+    pub(crate) fn of(&mut self, is_second: bool) -> &mut Latest {
         let Self { first, second } = self;
         if is_second { second.get_or_insert(Latest { broken: false, ..*first }) } else { first }
     }
 
     /// The first is over: what it ends with.
-    pub fn over(&mut self) -> Option<u32> {
+    pub(crate) fn over(&mut self) -> Option<u32> {
         let number = self.first.of_batch();
         self.first = self.second.take().unwrap_or(self.first);
         number
@@ -84,21 +84,21 @@ impl Numbers {
 /// The latest number that passed, as long as it speaks for every packet before it: a packet without one, or one that is
 /// sent again, may still be on its way when the number has arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Latest {
+pub(crate) struct Latest {
     number: Option<Number>,
     /// Numbers began anew in this batch, by another life or another class.
     broken: bool,
 }
 
 impl Latest {
-    pub fn on_number(&mut self, number: Number) {
+    pub(crate) fn on_number(&mut self, number: Number) {
         let is_next = |before: Number| (before.class, before.epoch) == (number.class, number.epoch);
         self.broken |= !self.number.is_none_or(is_next);
         self.number = Some(number);
     }
 
     /// A packet without a number of its own.
-    pub fn on_other(&mut self) {
+    pub(crate) fn on_other(&mut self) {
         self.number = None;
     }
 

@@ -23,7 +23,7 @@ pub const LONGEST: usize = 2 << 20;
 
 /// Why a peer is not listened to any longer.
 #[derive(Debug)]
-pub enum Broken {
+pub(crate) enum Broken {
     /// It does not greet like one of ours; what it said instead.
     Foreign([u8; 8]),
     Version(u8),
@@ -59,13 +59,13 @@ impl From<io::Error> for Broken {
 }
 
 /// How one begins, with a key or without.
-pub fn greeting(is_sealed: bool) -> [u8; 8] {
+pub(crate) fn greeting(is_sealed: bool) -> [u8; 8] {
     let mut greeting = GREETING;
     greeting[5] = u8::from(is_sealed);
     greeting
 }
 
-pub fn check_greeting(said: [u8; 8], is_sealed: bool) -> Result<(), Broken> {
+pub(crate) fn check_greeting(said: [u8; 8], is_sealed: bool) -> Result<(), Broken> {
     if said[..4] != GREETING[..4] {
         return Err(Broken::Foreign(said));
     }
@@ -76,7 +76,7 @@ pub fn check_greeting(said: [u8; 8], is_sealed: bool) -> Result<(), Broken> {
     if theirs == is_sealed { Ok(()) } else { Err(Broken::Sealed(theirs)) }
 }
 
-pub fn write(to: &mut impl Write, envelope: &Envelope, session: Option<&mut Session>) -> io::Result<()> {
+pub(crate) fn write(to: &mut impl Write, envelope: &Envelope, session: Option<&mut Session>) -> io::Result<()> {
     let Envelope { life, number, report } = envelope;
     let mut bytes = vec![0; 4];
     bytes.extend(life.to_le_bytes());
@@ -92,7 +92,7 @@ pub fn write(to: &mut impl Write, envelope: &Envelope, session: Option<&mut Sess
 }
 
 /// The length of what follows; `None` where the peer has ended between two reports.
-pub fn read_length(from: &mut impl Read, is_sealed: bool) -> Result<Option<usize>, Broken> {
+pub(crate) fn read_length(from: &mut impl Read, is_sealed: bool) -> Result<Option<usize>, Broken> {
     let mut length = [0; 4];
     match from.read_exact(&mut length[..1]) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -106,7 +106,7 @@ pub fn read_length(from: &mut impl Read, is_sealed: bool) -> Result<Option<usize
 }
 
 /// The report behind its length. Memory grows with what arrives, not with what is announced.
-pub fn read(from: &mut impl Read, length: usize, session: Option<&mut Session>) -> Result<Envelope, Broken> {
+pub(crate) fn read(from: &mut impl Read, length: usize, session: Option<&mut Session>) -> Result<Envelope, Broken> {
     let mut bytes = Vec::new();
     if from.by_ref().take(length as u64).read_to_end(&mut bytes)? < length {
         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());

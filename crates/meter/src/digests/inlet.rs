@@ -79,17 +79,17 @@ pub(super) struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Since it was opened.
-    pub fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.clock.elapsed()
     }
 
     /// A line for people, unless strangers have caused many of late.
-    pub fn tell(&self, line: &str) {
+    pub(crate) fn tell(&self, line: &str) {
         let told = self.lines.lock().unwrap_or_else(PoisonError::into_inner).next(self.now());
         match told {
             Some(0) => (self.tell)(line),
@@ -99,12 +99,12 @@ impl Gate<'_> {
     }
 
     /// Room for so many bytes of a report that are about to be read; `None` once it is time to end.
-    pub fn take(&self, bytes: usize) -> Option<Taken> {
+    pub(crate) fn take(&self, bytes: usize) -> Option<Taken> {
         self.out.take(bytes, self.stop)
     }
 
     /// False once nobody wants more. Waits for room, and so lets the meter wait.
-    pub fn pass(&self, envelope: Envelope, taken: Option<Taken>) -> bool {
+    pub(crate) fn pass(&self, envelope: Envelope, taken: Option<Taken>) -> bool {
         let Envelope { life, number, report } = envelope;
         if !is_squeezed(&report) {
             self.tell("a report that nobody squeezed like that; ignored");

@@ -37,7 +37,7 @@ const MOST_OF_ADDRESS: usize = 64;
 const SHORT: usize = 32 << 10;
 
 /// Takes connections until told to end, each on a thread of its own.
-pub fn listen(listener: &TcpListener, gate: &Gate<'_>) -> io::Result<()> {
+pub(crate) fn listen(listener: &TcpListener, gate: &Gate<'_>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let (guests, threads) = (&Mutex::new(Guests::default()), &AtomicUsize::new(0));
     thread::scope(|scope| {

@@ -37,7 +37,7 @@ fn stream(address: &Address) -> String {
 }
 
 #[derive(Debug)]
-pub struct RedisOut {
+pub(crate) struct RedisOut {
     line: Line,
     stream: String,
     kept: usize,
@@ -45,7 +45,7 @@ pub struct RedisOut {
 }
 
 impl RedisOut {
-    pub fn new(address: &Address, key: Option<Key>) -> Self {
+    pub(crate) fn new(address: &Address, key: Option<Key>) -> Self {
         let kept = cmp::min(address.history, KEPT);
         Self { stream: stream(address), line: Line::new(address.clone()), kept, key }
     }
@@ -65,7 +65,7 @@ impl Way for RedisOut {
 }
 
 /// Reads until told to end.
-pub fn follow(address: &Address, gate: &Gate<'_>) {
+pub(crate) fn follow(address: &Address, gate: &Gate<'_>) {
     let (line, stream) = (Line::new(address.clone()), stream(address));
     let mut reader = Reader { line, stream, place: None, key: gate.key };
     let mut said: Option<String> = None;

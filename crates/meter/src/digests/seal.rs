@@ -9,19 +9,19 @@
 
 use bus::key::Key;
 
-pub const NONCE: usize = 16;
-pub const TAG: usize = 8;
+pub(crate) const NONCE: usize = 16;
+pub(crate) const TAG: usize = 8;
 
 /// One connection, as each of its ends knows it.
 #[derive(Debug)]
-pub struct Session {
+pub(crate) struct Session {
     key: Key,
     nonces: [u8; 2 * NONCE],
     count: u64,
 }
 
 impl Session {
-    pub fn new(key: &Key, collector: [u8; NONCE], meter: [u8; NONCE]) -> Self {
+    pub(crate) fn new(key: &Key, collector: [u8; NONCE], meter: [u8; NONCE]) -> Self {
         let mut nonces = [0; 2 * NONCE];
         nonces[..NONCE].copy_from_slice(&collector);
         nonces[NONCE..].copy_from_slice(&meter);
@@ -29,23 +29,23 @@ impl Session {
     }
 
     /// What shows that the meter has the key, and the collector.
-    pub fn meter_proof(&self) -> [u8; TAG] {
+    pub(crate) fn meter_proof(&self) -> [u8; TAG] {
         self.key.tag("radar meter", &[&self.nonces]).to_le_bytes()
     }
 
-    pub fn collector_proof(&self) -> [u8; TAG] {
+    pub(crate) fn collector_proof(&self) -> [u8; TAG] {
         self.key.tag("radar collector", &[&self.nonces]).to_le_bytes()
     }
 
     /// Of the next frame on this connection.
-    pub fn tag(&mut self, frame: &[u8]) -> [u8; TAG] {
+    pub(crate) fn tag(&mut self, frame: &[u8]) -> [u8; TAG] {
         self.count += 1;
         self.key.tag("radar report", &[&self.nonces, &self.count.to_le_bytes(), frame]).to_le_bytes()
     }
 }
 
 /// Of an entry in Redis.
-pub fn entry_tag(key: &Key, life: u64, number: u64, report: &[u8]) -> u64 {
+pub(crate) fn entry_tag(key: &Key, life: u64, number: u64, report: &[u8]) -> u64 {
     key.tag("radar entry", &[&life.to_le_bytes(), &number.to_le_bytes(), report])
 }
 

@@ -9,7 +9,7 @@ use super::LONGEST;
 /// Fewer are not worth a break.
 const SHORTEST_RUN: usize = 4;
 
-pub fn squeeze(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn squeeze(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() / 2);
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -25,7 +25,7 @@ pub fn squeeze(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// `None` if it is not what [`squeeze`] makes, or would be longer than any report.
-pub fn unsqueeze(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn unsqueeze(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(walk(bytes, |_, _| ())?);
     walk(bytes, |zeros, literals| {
         out.resize(out.len() + zeros, 0);
@@ -35,7 +35,7 @@ pub fn unsqueeze(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether [`unsqueeze`] would make something of it.
-pub fn is_squeezed(bytes: &[u8]) -> bool {
+pub(crate) fn is_squeezed(bytes: &[u8]) -> bool {
     walk(bytes, |_, _| ()).is_some()
 }
 

@@ -15,14 +15,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A connection that is there when it is needed.
 #[derive(Debug)]
-pub struct TcpOut {
+pub(crate) struct TcpOut {
     address: String,
     key: Option<Key>,
     connected: Option<(TcpStream, Option<Session>)>,
 }
 
 impl TcpOut {
-    pub fn new(address: &str, key: Option<Key>) -> Self {
+    pub(crate) fn new(address: &str, key: Option<Key>) -> Self {
         Self { address: address.to_owned(), key, connected: None }
     }
 
@@ -90,7 +90,7 @@ fn has_ended(stream: &TcpStream) -> bool {
     !matches!(look(), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
-pub fn is_timeout(error: &io::Error) -> bool {
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 

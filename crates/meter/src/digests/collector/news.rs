@@ -57,18 +57,18 @@ pub(super) struct Unlisted {
 
 impl Unlisted {
     /// Whether one more lost packet may be listed.
-    pub fn may_list(&mut self) -> bool {
+    pub(crate) fn may_list(&mut self) -> bool {
         self.lost += 1;
         self.lost <= MOST_LOST
     }
 
     /// Whether one more end may be told.
-    pub fn may_tell(&mut self) -> bool {
+    pub(crate) fn may_tell(&mut self) -> bool {
         self.heard += 1;
         self.heard <= MOST_HEARD
     }
 
-    pub fn take(&mut self) -> Vec<News> {
+    pub(crate) fn take(&mut self) -> Vec<News> {
         let Self { lost, heard } = std::mem::take(self);
         let mut news = Vec::new();
         if lost > MOST_LOST {

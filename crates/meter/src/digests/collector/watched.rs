@@ -19,7 +19,7 @@ const MOST_FLOWS: usize = 1 << 16;
 const MOST_JUDGED: usize = 1 << 14;
 
 #[derive(Debug)]
-pub struct Watched {
+pub(crate) struct Watched {
     /// What of the collector's memory is counted for it.
     pub accounted: usize,
     name: String,
@@ -62,7 +62,7 @@ struct Heard {
 }
 
 impl Watched {
-    pub fn new(name: String, expected: usize, patience: u64) -> Self {
+    pub(crate) fn new(name: String, expected: usize, patience: u64) -> Self {
         Self {
             accounted: 0,
             name,
@@ -84,7 +84,7 @@ impl Watched {
     }
 
     /// What it takes in memory, about.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let of_end = |(name, _): (&String, &End)| 2 * (size_of::<End>() + size_of::<String>() + name.len());
         let ends: usize = self.ends.iter().map(of_end).sum();
         let analyzers: usize = self.analyzers.values().map(|analyzer| size_of::<Analyzer>() + analyzer.bytes()).sum();
@@ -93,17 +93,17 @@ impl Watched {
     }
 
     /// Every end has reported.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.ends.len() == self.expected
     }
 
     /// When it was heard of last.
-    pub fn heard(&self) -> Stamp {
+    pub(crate) fn heard(&self) -> Stamp {
         self.ends.values().map(|end| end.heard).max().unwrap_or_default()
     }
 
     /// No end has reported for long.
-    pub fn is_silent(&self, now: Stamp) -> bool {
+    pub(crate) fn is_silent(&self, now: Stamp) -> bool {
         now.since(self.heard()) > self.silence()
     }
 
@@ -111,7 +111,7 @@ impl Watched {
         SILENCE.max(3 * self.length)
     }
 
-    pub fn on_report(
+    pub(crate) fn on_report(
         &mut self,
         now: Stamp,
         missing: u64,
@@ -172,7 +172,7 @@ impl Watched {
         news
     }
 
-    pub fn look(&mut self, now: Stamp) -> Vec<News> {
+    pub(crate) fn look(&mut self, now: Stamp) -> Vec<News> {
         let mut news = Vec::new();
         let silence = self.silence();
         for end in self.ends.values_mut() {
@@ -208,7 +208,7 @@ impl Watched {
         news
     }
 
-    pub fn finish(mut self) -> Summary {
+    pub(crate) fn finish(mut self) -> Summary {
         for analyzer in std::mem::take(&mut self.analyzers).into_values() {
             analyzer.finish().iter().for_each(|judged| self.count(judged));
         }
