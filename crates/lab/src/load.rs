@@ -57,7 +57,7 @@ struct Counters {
 }
 
 /// Keeps a processor busy until `over`.
-pub fn hog(over: &AtomicBool) {
+pub(crate) fn hog(over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         std::hint::spin_loop();
     }

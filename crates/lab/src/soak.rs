@@ -41,7 +41,7 @@ use traffic::{Served, Tally};
 pub use outcome::{Look, Soak};
 pub(crate) use programs::Workshop;
 pub use traffic::Traffic;
-pub use verdict::{MOST_GROWTH, Memory, Verdict, what};
+pub use verdict::{Memory, Verdict, what};
 
 #[derive(Clone, Debug)]
 pub struct Plan {

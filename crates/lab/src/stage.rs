@@ -64,7 +64,7 @@ pub fn address(end: usize) -> IpAddr {
 }
 
 /// Every end of a stage: what is sent here needs no question about an address before it.
-pub fn everyone() -> IpAddr {
+pub(crate) fn everyone() -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 77, 0, 255))
 }
 
@@ -79,7 +79,7 @@ pub fn plug(end: usize) -> &'static str {
 }
 
 /// What may wait for a wire of this rate.
-pub fn queue_of(rate: Rate) -> Bytes {
+pub(crate) fn queue_of(rate: Rate) -> Bytes {
     rate.bytes_in(Span::from_ms(1)).max(Bytes::new(64 << 10))
 }
 
@@ -158,7 +158,7 @@ impl Stage {
     }
 
     /// Two ends that nothing joins until [`Stage::carry`] does.
-    pub fn unjoined(mtu: u32) -> net::Result<Self> {
+    pub(crate) fn unjoined(mtu: u32) -> net::Result<Self> {
         let ends = [Namespace::new()?, Namespace::new()?];
         let between = Namespace::new()?;
         let middle = between.with(Netlink::open)??;
@@ -180,12 +180,12 @@ impl Stage {
 
     /// Takes the carrier from an end's interface, as a cable that is pulled out does, or gives it back. For a wire in the
     /// kernel.
-    pub fn set_carrier(&self, end: usize, on: bool) -> net::Result<()> {
+    pub(crate) fn set_carrier(&self, end: usize, on: bool) -> net::Result<()> {
         self.middle().set_up(self.wire()[end], on)
     }
 
     /// Deletes an end's interface, as a driver that is unloaded does.
-    pub fn unplug(&self, end: usize) -> net::Result<()> {
+    pub(crate) fn unplug(&self, end: usize) -> net::Result<()> {
         self.ends[end].with(|| {
             let netlink = Netlink::open()?;
             netlink.delete_link(netlink.existing_link(plug(end))?.index)
@@ -193,7 +193,7 @@ impl Stage {
     }
 
     /// Makes an end's interface again, with its address, after [`Stage::unplug`]. For a wire in the kernel.
-    pub fn replug(&self, end: usize) -> net::Result<()> {
+    pub(crate) fn replug(&self, end: usize) -> net::Result<()> {
         let index = lay(&self.middle(), &self.ends[end], end, self.mtu, |netlink, index| {
             netlink.add_address(index, &Address::new(address(end), 24))
         })?;
@@ -204,7 +204,7 @@ impl Stage {
 
     /// Runs `act` in the middle of the wire, with a socket for each end: it receives what the end sends, and what it sends
     /// the end receives.
-    pub fn with_taps<T: Send>(
+    pub(crate) fn with_taps<T: Send>(
         &self,
         act: impl FnOnce([PacketSocket; 2]) -> Result<T, Trouble> + Send,
     ) -> Result<T, Trouble> {
@@ -242,7 +242,7 @@ impl Stage {
     }
 
     /// Both ways; what waits for the wire is bounded to about a millisecond. For a wire in the kernel.
-    pub fn set_rate(&self, rate: Option<Rate>) -> net::Result<()> {
+    pub(crate) fn set_rate(&self, rate: Option<Rate>) -> net::Result<()> {
         let middle = self.middle();
         for index in self.wire() {
             match rate {
@@ -391,7 +391,7 @@ pub struct Daemon<'scope> {
 
 impl Daemon<'_> {
     /// Waits until the link is protected; false if that takes too long.
-    pub fn wait_until_active(&self, stop: &AtomicBool) -> bool {
+    pub(crate) fn wait_until_active(&self, stop: &AtomicBool) -> bool {
         (0..500).any(|_| {
             let active = self.handle.status().is_some_and(|status| status.is_active());
             if !active && !stop.load(Ordering::Relaxed) {

@@ -24,7 +24,7 @@ use linux::clock::Clock;
 use linux::net::Namespace;
 
 /// Datagrams a second, and their size in bytes.
-pub const PER_SECOND: u32 = 12_000;
+pub(crate) const PER_SECOND: u32 = 12_000;
 pub const SIZE: usize = 64;
 const PORT: u16 = 7_701;
 /// For what is on its way, on a machine that is busy.

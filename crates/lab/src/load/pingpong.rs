@@ -103,7 +103,7 @@ pub fn run(to: SocketAddr, plan: &PingPong, stop: &AtomicBool, progress: &dyn Fn
 }
 
 /// Makes round trips until `until`, which is how a run beside another flow ends, or `stop`.
-pub fn run_until(
+pub(crate) fn run_until(
     to: SocketAddr,
     size: usize,
     congestion: Congestion,

@@ -24,9 +24,9 @@ use super::{Pattern, TICK, context, now, stopped};
 const HEADER: usize = 16;
 
 /// A header and enough of the pattern to vouch for it.
-pub const SMALLEST: usize = HEADER + 8;
+pub(crate) const SMALLEST: usize = HEADER + 8;
 /// What one UDP datagram can carry over IPv4.
-pub const LARGEST: usize = 65_507;
+pub(crate) const LARGEST: usize = 65_507;
 
 /// Ten seconds at 100,000 datagrams a second: later than that, nobody waits.
 const WINDOW: u64 = 1 << 20;
@@ -80,14 +80,14 @@ pub fn send(
 
 /// How a datagram left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Departure {
+pub(crate) enum Departure {
     Taken,
     /// The kernel had no way to send it, and said so.
     Refused,
 }
 
 /// The same; `each` hears of every datagram, in the order of their numbers from zero on.
-pub fn send_each(
+pub(crate) fn send_each(
     socket: &UdpSocket,
     to: SocketAddr,
     rate_per_second: u32,
@@ -138,7 +138,11 @@ pub fn receive(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<WitnessRepor
 }
 
 /// The same; `each` hears the number of every datagram that arrived whole, as it arrives.
-pub fn receive_each(socket: &UdpSocket, stop: &AtomicBool, mut each: impl FnMut(u64)) -> io::Result<WitnessReport> {
+pub(crate) fn receive_each(
+    socket: &UdpSocket,
+    stop: &AtomicBool,
+    mut each: impl FnMut(u64),
+) -> io::Result<WitnessReport> {
     widen(socket);
     socket.set_read_timeout(Some(TICK)).map_err(context("cannot limit the wait for a datagram"))?;
     let overrun_before = overruns(socket)?;

@@ -18,17 +18,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A directory of our own, gone when dropped.
 #[derive(Debug)]
-pub struct Workshop(PathBuf);
+pub(crate) struct Workshop(PathBuf);
 
 impl Workshop {
-    pub fn new() -> Result<Self, Trouble> {
+    pub(crate) fn new() -> Result<Self, Trouble> {
         let path = std::env::temp_dir().join(format!("hitless-soak-{}-{:08x}", std::process::id(), instance()));
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| Trouble(format!("make {}: {error}", path.display())))?;
         Ok(Self(path))
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -42,7 +42,7 @@ impl Drop for Workshop {
 
 /// A running program. It ends when dropped.
 #[derive(Debug)]
-pub struct Program {
+pub(crate) struct Program {
     pub name: &'static str,
     pub child: Child,
     output: PathBuf,
@@ -50,7 +50,7 @@ pub struct Program {
 
 impl Program {
     /// `None` if it is not installed. What it says goes to a file `output`: a pipe that nobody reads may fill up.
-    pub fn start(
+    pub(crate) fn start(
         name: &'static str,
         args: &[&str],
         output: &str,
@@ -73,7 +73,12 @@ impl Program {
     }
 
     /// Waits until it listens on a port; false if called off before.
-    pub fn wait_until_listening(&mut self, port: u16, place: &Namespace, stop: &AtomicBool) -> Result<bool, Trouble> {
+    pub(crate) fn wait_until_listening(
+        &mut self,
+        port: u16,
+        place: &Namespace,
+        stop: &AtomicBool,
+    ) -> Result<bool, Trouble> {
         let clock = Clock::start();
         while !place.with(|| is_listening(port))? {
             if stop.load(Ordering::Relaxed) {
@@ -91,11 +96,11 @@ impl Program {
         Ok(true)
     }
 
-    pub fn output(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         fs::read_to_string(&self.output).unwrap_or_default()
     }
 
-    pub fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         self.output().lines().last().unwrap_or("it said nothing").to_owned()
     }
 }

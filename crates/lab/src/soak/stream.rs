@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_LINE: usize = 8 << 10;
 
 #[derive(Debug)]
-pub struct Stream<'a> {
+pub(crate) struct Stream<'a> {
     socket: BufReader<TcpStream>,
     over: &'a AtomicBool,
     asked: Clock,
@@ -22,7 +22,7 @@ pub struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// From the namespace of the calling thread.
-    pub fn open(to: SocketAddr, over: &'a AtomicBool) -> io::Result<Self> {
+    pub(crate) fn open(to: SocketAddr, over: &'a AtomicBool) -> io::Result<Self> {
         let asked = Clock::start();
         let socket = TcpStream::connect_timeout(&to, LIMIT)?;
         socket.set_nodelay(true)?;
@@ -32,11 +32,11 @@ impl<'a> Stream<'a> {
     }
 
     /// Since the last [`Stream::ask`], or since it was opened.
-    pub fn waited(&self) -> Duration {
+    pub(crate) fn waited(&self) -> Duration {
         self.asked.elapsed()
     }
 
-    pub fn ask(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn ask(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.asked = Clock::start();
         while !bytes.is_empty() {
             match self.socket.get_mut().write(bytes) {
@@ -49,7 +49,7 @@ impl<'a> Stream<'a> {
     }
 
     /// One line, without its end.
-    pub fn line(&mut self) -> io::Result<String> {
+    pub(crate) fn line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
         loop {
             let more = self.more()?;
@@ -67,7 +67,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Exactly so many bytes, in the pieces in which they come.
-    pub fn take(&mut self, mut count: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn take(&mut self, mut count: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         while count > 0 {
             let more = self.more()?;
             let taken = more.len().min(usize::try_from(count).unwrap_or(usize::MAX));
@@ -104,6 +104,6 @@ impl<'a> Stream<'a> {
 }
 
 /// An answer that makes no sense.
-pub fn strange(what: impl Into<String>) -> io::Error {
+pub(crate) fn strange(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
 }

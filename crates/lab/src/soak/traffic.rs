@@ -20,7 +20,7 @@ use linux::clock::Clock;
 use linux::net::Namespace;
 
 /// No request may take longer.
-pub const SLOW: Duration = Duration::from_secs(1);
+pub(crate) const SLOW: Duration = Duration::from_secs(1);
 
 /// What one kind of traffic came to.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -47,10 +47,10 @@ pub struct Traffic {
 
 /// Counts one kind of traffic while it flows.
 #[derive(Debug)]
-pub struct Tally(Mutex<(Traffic, RoundTrips)>);
+pub(crate) struct Tally(Mutex<(Traffic, RoundTrips)>);
 
 impl Tally {
-    pub fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         Self(Mutex::new((Traffic { name, ..Traffic::default() }, RoundTrips::default())))
     }
 
@@ -88,7 +88,7 @@ impl Tally {
         }
     }
 
-    pub fn traffic(&self) -> Traffic {
+    pub(crate) fn traffic(&self) -> Traffic {
         let (traffic, delays) = &*self.lock();
         let us = |delay: Duration| (delays.count() > 0).then(|| delay.as_nanos() as f64 / 1e3);
         Traffic {
@@ -135,7 +135,7 @@ fn blob(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// Our own transfers, whose every byte the far end compares.
-pub fn transfers(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
+pub(crate) fn transfers(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
     const SIZES: [u64; 4] = [10_000, 300_000, 3_000_000, 30_000_000];
     let mut number = 0;
     while !over.load(Ordering::Relaxed) {
@@ -154,7 +154,7 @@ pub fn transfers(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
 type Kept = Option<(u64, usize)>;
 
 /// Random values set and got again.
-pub fn memcached(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
+pub(crate) fn memcached(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
     const KEYS: usize = 256;
     let (mut random, mut kept) = (Random::new(1, 3), vec![Kept::None; KEYS]);
     while !over.load(Ordering::Relaxed) {
@@ -225,14 +225,14 @@ fn get(stream: &mut Stream<'_>, key: usize, (seed, len): (u64, usize)) -> io::Re
 
 /// A file that is served, and the hash of what was written to it.
 #[derive(Debug)]
-pub struct Served {
+pub(crate) struct Served {
     path: String,
     len: u64,
     hash: u128,
 }
 
 /// Writes files of random bytes to be served.
-pub fn write_files(directory: &Path) -> Result<Vec<Served>, Trouble> {
+pub(crate) fn write_files(directory: &Path) -> Result<Vec<Served>, Trouble> {
     const SIZES: [usize; 8] = [0, 1, 1_500, 20_000, 200_000, 1_000_000, 3_000_000, 10_000_000];
     let write = |(number, len): (usize, usize)| {
         let bytes = blob(number as u64, len);
@@ -251,7 +251,7 @@ fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u128 {
 }
 
 /// Files fetched and compared by hash.
-pub fn http(to: SocketAddr, files: &[Served], over: &AtomicBool, tally: &Tally) {
+pub(crate) fn http(to: SocketAddr, files: &[Served], over: &AtomicBool, tally: &Tally) {
     let mut random = Random::new(1, 4);
     while !over.load(Ordering::Relaxed) {
         let file = &files[random.below(files.len() as u64) as usize];
@@ -290,7 +290,7 @@ fn fetch(to: SocketAddr, file: &Served, over: &AtomicBool, tally: &Tally) -> io:
 
 /// Where and how long iperf3 runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Iperf<'a> {
+pub(crate) struct Iperf<'a> {
     pub server: SocketAddr,
     pub place: &'a Namespace,
     pub shop: &'a Workshop,
@@ -298,7 +298,7 @@ pub struct Iperf<'a> {
 }
 
 /// Runs of iperf3 of up to ten seconds, one after the other.
-pub fn iperf3(iperf: Iperf<'_>, over: &AtomicBool, stop: &AtomicBool, tally: &Tally) {
+pub(crate) fn iperf3(iperf: Iperf<'_>, over: &AtomicBool, stop: &AtomicBool, tally: &Tally) {
     const LONGEST: u64 = 10;
     /// What a run takes beside the time it is told.
     const AROUND: Duration = Duration::from_millis(500);

@@ -6,7 +6,7 @@ use super::traffic::Traffic;
 use super::{Look, Soak};
 
 /// By how much the program may grow after the first quarter.
-pub const MOST_GROWTH: u64 = 8 << 20;
+pub(crate) const MOST_GROWTH: u64 = 8 << 20;
 /// How often chance may exceed what is allowed for: once in a thousand soaks.
 const SURE: f64 = 0.999;
 
@@ -39,7 +39,7 @@ impl Memory {
 
 /// LinkGuardian's Eq. 1: a frame and all N copies of it are lost with chance loss^(N+1), if losses are independent.
 /// N may change on the way.
-pub fn predicted(looks: &[Look], loss: f64) -> f64 {
+pub(crate) fn predicted(looks: &[Look], loss: f64) -> f64 {
     let between = |pair: &[Look]| {
         let copies = pair[0].copies.min(pair[1].copies);
         (pair[1].frames - pair[0].frames) as f64 * loss.powi(i32::from(copies) + 1)
@@ -59,7 +59,7 @@ fn most(mean: f64) -> u64 {
     count
 }
 
-pub fn verdicts(soak: &Soak) -> Vec<Verdict> {
+pub(crate) fn verdicts(soak: &Soak) -> Vec<Verdict> {
     vec![equal(soak), quick(&soak.traffic), kept_up(soak), protected(&soak.looks), flat(&soak.memory)]
 }
 

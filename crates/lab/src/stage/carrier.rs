@@ -41,7 +41,7 @@ impl Carried {
     }
 
     /// As of now: waits for the medium's next look.
-    pub fn lanes(&self) -> [LaneCounters; 2] {
+    pub(crate) fn lanes(&self) -> [LaneCounters; 2] {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.number;
         let stale = |look: &mut Look| look.running && look.number == before;
@@ -59,7 +59,7 @@ pub struct Carrier<'scope> {
 
 impl Carrier<'_> {
     /// False if it failed; [`Carrier::stop`] tells why.
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         !self.thread.is_finished()
     }
 

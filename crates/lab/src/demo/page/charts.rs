@@ -10,7 +10,7 @@ use super::super::{Case, Plan, Story};
 use crate::load::RoundTrips;
 
 /// How long the slowest requests took.
-pub fn tail(story: &Story) -> Chart {
+pub(crate) fn tail(story: &Story) -> Chart {
     let line = |case: Case| Line::new(case.title(), curve(&story.figures(case).round_trips));
     Chart::Tail(TailChart {
         title: "The tail of round trips".into(),
@@ -42,7 +42,7 @@ fn curve(trips: &RoundTrips) -> Vec<(f64, f64)> {
 }
 
 /// What a bulk transfer reached, by case, at the loss of the plan and at a heavy one.
-pub fn throughput(story: &Story, plan: &Plan) -> Chart {
+pub(crate) fn throughput(story: &Story, plan: &Plan) -> Chart {
     let group = |name: String, rate: fn(&Story, Case) -> Option<f64>| {
         let bar = |case: Case| Some(Bar { name: case.title().into(), ours: Some(rate(story, case)?), paper: None });
         Group { name, bars: Case::ALL.into_iter().filter_map(bar).collect() }
@@ -62,7 +62,7 @@ pub fn throughput(story: &Story, plan: &Plan) -> Chart {
 }
 
 /// Every round's 99.9th percentile, so that the spread shows.
-pub fn rounds(story: &Story, palette: &mut Palette) -> String {
+pub(crate) fn rounds(story: &Story, palette: &mut Palette) -> String {
     const STRIP: f64 = 48.0;
     const TITLE: &str = "The 99.9th percentile, round by round";
     let area = Area { left: 0.0, right: WIDTH, top: 0.0, bottom: 4.0 + STRIP * Case::ALL.len() as f64 };

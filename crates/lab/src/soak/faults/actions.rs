@@ -24,9 +24,9 @@ use linux::net::{self, Netlink};
 use linux::packet::PacketSocket;
 
 /// The port of metrics, at each end.
-pub const METRICS: u16 = 9_464;
+pub(crate) const METRICS: u16 = 9_464;
 /// MTU of the wire; the stand-in's is 1,500.
-pub const MTU: u32 = 1_600;
+pub(crate) const MTU: u32 = 1_600;
 
 const TICK: Duration = Duration::from_millis(10);
 /// Clients of a socket that are slow at the same time.
@@ -39,7 +39,7 @@ const HOUR: u64 = 3_600;
 
 /// All that faults are done to.
 #[derive(Debug)]
-pub struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     pub stage: &'a Stage,
     pub ends: &'a [Supervisor<'a>; 2],
     pub pulse: &'a Pulse,
@@ -52,12 +52,12 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Unless it is stopped.
-    pub fn wait(&self, span: Duration) {
+    pub(crate) fn wait(&self, span: Duration) {
         let until = self.clock.elapsed() + span;
         while !self.is_stopped() && self.clock.elapsed() < until {
             std::thread::sleep(TICK.min(span));
@@ -65,7 +65,7 @@ impl Bench<'_> {
     }
 
     /// Waits until something holds; false if that takes too long, or it is stopped.
-    pub fn wait_until(&self, within: Duration, holds: impl Fn() -> bool) -> bool {
+    pub(crate) fn wait_until(&self, within: Duration, holds: impl Fn() -> bool) -> bool {
         let until = self.clock.elapsed() + within;
         while !holds() {
             if self.is_stopped() || self.clock.elapsed() > until {
@@ -77,7 +77,7 @@ impl Bench<'_> {
     }
 
     /// Does it. Returns when frames may be lost without being counted, beside the time in which no daemon serves.
-    pub fn inflict(&mut self, fault: &Fault) -> Result<Vec<Interval>, Trouble> {
+    pub(crate) fn inflict(&mut self, fault: &Fault) -> Result<Vec<Interval>, Trouble> {
         let from = self.clock.elapsed();
         let daemon = &self.ends[fault.end];
         let mut frames_may_be_lost = false;

@@ -10,7 +10,7 @@ use wire::link::Session;
 use link::frame::{ETHERNET, OWN, TAG};
 
 #[derive(Clone, Debug)]
-pub struct Forger {
+pub(crate) struct Forger {
     random: Random,
     head: [u8; 14],
 }
@@ -28,7 +28,7 @@ const NO_PACKET: [u8; 2] = [0x12, 0x34];
 
 impl Forger {
     /// Of frames to `to` that `from` seems to have sent.
-    pub fn new(seed: u64, from: [u8; 6], to: [u8; 6]) -> Self {
+    pub(crate) fn new(seed: u64, from: [u8; 6], to: [u8; 6]) -> Self {
         let mut head = [0; 14];
         head[..6].copy_from_slice(&to);
         head[6..12].copy_from_slice(&from);
@@ -36,7 +36,7 @@ impl Forger {
         Self { random: Random::new(seed, 11), head }
     }
 
-    pub fn frame(&mut self) -> Vec<u8> {
+    pub(crate) fn frame(&mut self) -> Vec<u8> {
         let mut frame = self.head.to_vec();
         match self.random.below(6) {
             0 | 1 => {

@@ -6,11 +6,11 @@
 //!
 //! 1. The kernel refused to send it and said so: **refused**.
 //! 2. Counters that rose in this episode: those of the two daemons, and those that the kernel keeps of the stand-in's
-//!    interface ([`COUNTERS`]). They count frames of every kind, TCP's too, so they bound what may be lost and do not
+//!    interface (`COUNTERS`). They count frames of every kind, TCP's too, so they bound what may be lost and do not
 //!    name it. They explain first what was sent outside of the intervals below, then what was sent inside. What was sent
-//!    within [`MARGIN`] of an episode's beginning or end may be counted in the neighbouring one.
+//!    within `MARGIN` of an episode's beginning or end may be counted in the neighbouring one.
 //! 3. It was sent while no daemon served an end, while the wire was down or the interface gone ([`Episode::allowed`],
-//!    [`MARGIN`] on either side included): **dropped**.
+//!    `MARGIN` on either side included): **dropped**.
 //! 4. At most [`WINDOW`] datagrams for each restart of a daemon in the episode, whenever they were sent: **dropped**.
 //! 5. What is left is **unaccounted** for, and must be nothing.
 //!
@@ -27,7 +27,7 @@ use serde::Serialize;
 pub const WINDOW: u64 = 1_024;
 
 /// For what is on its way when something happens, and for threads that are late.
-pub const MARGIN: Duration = Duration::from_millis(100);
+pub(crate) const MARGIN: Duration = Duration::from_millis(100);
 
 /// How a lost datagram was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +46,13 @@ pub enum Side {
 }
 
 /// Of the stand-in's interface, as the kernel counts: from the host to the daemon, and from the daemon to the host.
-pub const HOST_TX_DROPPED: &str = "kernel: hit0 tx_dropped";
-pub const HOST_RX_DROPPED: &str = "kernel: hit0 rx_dropped";
+pub(crate) const HOST_TX_DROPPED: &str = "kernel: hit0 tx_dropped";
+pub(crate) const HOST_RX_DROPPED: &str = "kernel: hit0 rx_dropped";
 /// Of the wire's interface.
-pub const WIRE_TX_DROPPED: &str = "kernel: wire tx_dropped";
+pub(crate) const WIRE_TX_DROPPED: &str = "kernel: wire tx_dropped";
 
 /// The counters that explain a loss.
-pub const COUNTERS: [(&str, Side, Account); 15] = [
+pub(crate) const COUNTERS: [(&str, Side, Account); 15] = [
     ("given_up", Side::Receiver, Account::GivenUp),
     ("flushed", Side::Sender, Account::GivenUp),
     ("wire_refused", Side::Sender, Account::Refused),
@@ -149,7 +149,7 @@ impl Interval {
     }
 
     /// The same with a margin on either side.
-    pub fn widened(self) -> Self {
+    pub(crate) fn widened(self) -> Self {
         Self { from: self.from.saturating_sub(MARGIN), to: self.to + MARGIN }
     }
 }
@@ -411,7 +411,7 @@ impl Losses {
 }
 
 /// What rose, where it rose.
-pub fn risen(before: &Counters, after: &Counters) -> Counters {
+pub(crate) fn risen(before: &Counters, after: &Counters) -> Counters {
     let rose = |(name, value): (&String, &u64)| {
         let rise = value.sub(before.get(name).copied().unwrap_or(0).min(*value));
         (rise > 0).then(|| (name.clone(), rise))

@@ -136,7 +136,7 @@ pub struct Fault {
 }
 
 #[derive(Clone, Debug)]
-pub struct Deck {
+pub(crate) struct Deck {
     random: Random,
     kinds: Vec<Kind>,
     left: Vec<Kind>,
@@ -146,19 +146,19 @@ pub struct Deck {
 
 impl Deck {
     /// For one act of a run; kinds that cannot happen in it are left out.
-    pub fn new(seed: u64, act: u64, kinds: &[Kind], keyed: bool) -> Self {
+    pub(crate) fn new(seed: u64, act: u64, kinds: &[Kind], keyed: bool) -> Self {
         let kinds = kinds.iter().copied().filter(|kind| kind.applies(keyed)).collect();
         Self { random: Random::new(seed, act), kinds, left: Vec::new(), lasting: None }
     }
 
     /// The same faults, each as long as this.
     #[must_use]
-    pub fn lasting(self, lasting: Option<Duration>) -> Self {
+    pub(crate) fn lasting(self, lasting: Option<Duration>) -> Self {
         Self { lasting, ..self }
     }
 
     /// The next; `None` if no kind can happen.
-    pub fn deal(&mut self) -> Option<Fault> {
+    pub(crate) fn deal(&mut self) -> Option<Fault> {
         if self.left.is_empty() {
             self.left.clone_from(&self.kinds);
             for at in (1..self.left.len()).rev() {

@@ -10,14 +10,14 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 /// Sends a signal to a child that has not been waited for, so that its number is still its own.
-pub fn signal(child: &Child, signal: libc::c_int) -> io::Result<()> {
+pub(crate) fn signal(child: &Child, signal: libc::c_int) -> io::Result<()> {
     // SAFETY: no pointer is passed.
     let result = unsafe { libc::kill(child.id() as libc::pid_t, signal) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Lets `command` be killed when the thread that spawns it ends, however it ends.
-pub fn end_with_this_thread(command: &mut Command) {
+pub(crate) fn end_with_this_thread(command: &mut Command) {
     let hook = || {
         // SAFETY: no pointer is passed.
         let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
@@ -31,7 +31,7 @@ pub fn end_with_this_thread(command: &mut Command) {
 const NICE: libc::c_int = -15;
 
 /// Lets `command` go before ordinary processes, as the unit lets a daemon; where this user may not say so, it does not.
-pub fn prefer(command: &mut Command) {
+pub(crate) fn prefer(command: &mut Command) {
     let hook = || {
         // SAFETY: no pointer is passed.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
@@ -42,7 +42,7 @@ pub fn prefer(command: &mut Command) {
 }
 
 /// How nice a process is; 0 if it is gone.
-pub fn nice(child: &Child) -> i32 {
+pub(crate) fn nice(child: &Child) -> i32 {
     // SAFETY: no pointer is passed.
     match unsafe { libc::getpriority(libc::PRIO_PROCESS, child.id()) } {
         nice @ -20..=19 => nice,
@@ -51,7 +51,7 @@ pub fn nice(child: &Child) -> i32 {
 }
 
 /// Other processes whose environment names a path: daemons of ours, and whatever they started.
-pub fn that_know_of(path: &Path) -> Vec<String> {
+pub(crate) fn that_know_of(path: &Path) -> Vec<String> {
     let needle = path.as_os_str().as_bytes();
     let ours = std::process::id().to_string();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -13,7 +13,7 @@ use linux::net::{self, Netlink, Qdisc};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A line for each thing.
-pub fn find(stage: &Stage, ends: &[Supervisor<'_>; 2]) -> Vec<String> {
+pub(crate) fn find(stage: &Stage, ends: &[Supervisor<'_>; 2]) -> Vec<String> {
     let mut found = Vec::new();
     for daemon in ends {
         let side = side(daemon.end);

@@ -28,7 +28,7 @@ use linux::clock::{CLOCK_BACK, Clock};
 use linux::net::{Namespace, Netlink};
 
 /// The stand-in's name.
-pub const STAND_IN: &str = "hit0";
+pub(crate) const STAND_IN: &str = "hit0";
 /// `RestartSec` of the unit.
 const RESTART_AFTER: Duration = Duration::from_millis(50);
 /// `TimeoutStopSec` of the unit.
@@ -40,14 +40,14 @@ const USAGE: i32 = 2;
 
 /// How a daemon is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Launch {
+pub(crate) struct Launch {
     pub dormant: bool,
     /// Seconds by which its clock is set back.
     pub clock_back: Option<u64>,
 }
 
 #[derive(Debug)]
-pub struct Supervisor<'a> {
+pub(crate) struct Supervisor<'a> {
     pub end: usize,
     pub namespace: &'a Namespace,
     pub directory: RunDirectory,
@@ -82,7 +82,7 @@ struct State {
 }
 
 impl<'a> Supervisor<'a> {
-    pub fn new(
+    pub(crate) fn new(
         end: usize,
         namespace: &'a Namespace,
         directory: RunDirectory,
@@ -104,7 +104,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Starts the daemon and starts it again, until `over`; call it on a thread of its own.
-    pub fn supervise(&self, over: &AtomicBool) -> Result<(), Trouble> {
+    pub(crate) fn supervise(&self, over: &AtomicBool) -> Result<(), Trouble> {
         self.namespace.enter()?;
         let netlink = Netlink::open()?;
         let mut neighbours = Neighbours::default();
@@ -184,7 +184,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Asks the daemon how it is until `over`; call it on a thread of its own.
-    pub fn poll(&self, over: &AtomicBool) -> Result<(), Trouble> {
+    pub(crate) fn poll(&self, over: &AtomicBool) -> Result<(), Trouble> {
         let netlink = self.namespace.with(Netlink::open)??;
         while !over.load(Ordering::Relaxed) {
             let asked = self.clock.elapsed();
@@ -233,12 +233,12 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Asks for or ends protection; false if nobody answers.
-    pub fn command(&self, ask: Ask) -> bool {
+    pub(crate) fn command(&self, ask: Ask) -> bool {
         matches!(self.directory.ask(STAND_IN, ask), Ok(Answer::Done))
     }
 
     /// Every counter, of all lives together, as last heard.
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         let state = self.state();
         let mut sums = Counters::new();
         for (name, value) in state.lives.values().flatten() {
@@ -253,44 +253,44 @@ impl<'a> Supervisor<'a> {
     }
 
     /// What it answered to a question that was asked after `since`.
-    pub fn status_since(&self, since: Duration) -> Option<Status> {
+    pub(crate) fn status_since(&self, since: Duration) -> Option<Status> {
         self.state().last.as_ref().filter(|(asked, _)| *asked >= since).map(|(_, status)| status.clone())
     }
 
-    pub fn is_served(&self) -> bool {
+    pub(crate) fn is_served(&self) -> bool {
         self.state().unserved.is_none()
     }
 
     /// Has ended, and is not to be started again.
-    pub fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         let state = self.state();
         state.finished && state.child.is_none()
     }
 
     /// How often a daemon was started.
-    pub fn starts(&self) -> u64 {
+    pub(crate) fn starts(&self) -> u64 {
         self.state().starts
     }
 
     /// How nice the daemon is; the unit makes it less so than others.
-    pub fn nice(&self) -> i32 {
+    pub(crate) fn nice(&self) -> i32 {
         self.state().child.as_ref().map_or(0, process::nice)
     }
 
     /// SIGKILL. It is started again a while later.
-    pub fn kill(&self) {
+    pub(crate) fn kill(&self) {
         let mut state = self.state();
         state.unserved.get_or_insert(self.clock.elapsed());
         state.signal(libc::SIGKILL);
     }
 
     /// SIGSTOP or SIGCONT.
-    pub fn freeze(&self, frozen: bool) {
+    pub(crate) fn freeze(&self, frozen: bool) {
         self.state().signal(if frozen { libc::SIGSTOP } else { libc::SIGCONT });
     }
 
     /// SIGTERM. It is started again once it has ended, in this way.
-    pub fn restart(&self, launch: Launch) {
+    pub(crate) fn restart(&self, launch: Launch) {
         let (now, mut state) = (self.clock.elapsed(), self.state());
         state.unserved.get_or_insert(now);
         (state.leaving, state.launch) = (Some(now), launch);
@@ -298,20 +298,20 @@ impl<'a> Supervisor<'a> {
     }
 
     /// SIGTERM, for good.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         let (now, mut state) = (self.clock.elapsed(), self.state());
         (state.finished, state.start_at, state.leaving) = (true, None, Some(now));
         state.signal(libc::SIGTERM);
     }
 
     /// When nobody served this end, since this was last asked; the last may still go on.
-    pub fn take_outages(&self) -> Vec<Interval> {
+    pub(crate) fn take_outages(&self) -> Vec<Interval> {
         let (now, mut state) = (self.clock.elapsed(), self.state());
         let open = state.unserved.map(|from| Interval { from, to: now });
         std::mem::take(&mut state.outages).into_iter().chain(open).collect()
     }
 
-    pub fn take_problems(&self) -> Vec<String> {
+    pub(crate) fn take_problems(&self) -> Vec<String> {
         std::mem::take(&mut self.state().problems)
     }
 }

@@ -27,7 +27,7 @@ const SIZE: usize = 200;
 
 /// What is known while it flows.
 #[derive(Debug, Default)]
-pub struct Pulse {
+pub(crate) struct Pulse {
     /// Microseconds, of the last arrival from each end.
     last: [AtomicU64; 2],
     /// How many datagrams there are up to the highest number that arrived.
@@ -40,13 +40,13 @@ pub struct Pulse {
 
 impl Pulse {
     /// Whether datagrams from both ends have arrived since then.
-    pub fn beats_since(&self, since: Duration) -> bool {
+    pub(crate) fn beats_since(&self, since: Duration) -> bool {
         self.last.iter().all(|last| u128::from(last.load(Ordering::Relaxed)) > since.as_micros())
     }
 
     /// Whether nothing more is to be expected of so many from each end: the last ones have arrived, or nothing has for a
     /// long time. On a busy machine, what waits before a daemon may take its time.
-    pub fn is_over(&self, sent: [u64; 2], now: Duration) -> bool {
+    pub(crate) fn is_over(&self, sent: [u64; 2], now: Duration) -> bool {
         /// Longer than any machine keeps a daemon from running.
         const LONG: Duration = Duration::from_secs(3);
         let arrived = |end: usize| self.reached[end].load(Ordering::Relaxed) >= sent[end];
@@ -60,7 +60,7 @@ fn trouble(what: &'static str) -> impl Fn(io::Error) -> Trouble {
 }
 
 /// Sends from an end until `over`.
-pub fn send(host: &Namespace, from: usize, clock: Clock, over: &AtomicBool) -> Result<Vec<Sent>, Trouble> {
+pub(crate) fn send(host: &Namespace, from: usize, clock: Clock, over: &AtomicBool) -> Result<Vec<Sent>, Trouble> {
     host.enter()?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(trouble("a socket for datagrams"))?;
     socket.set_broadcast(true).map_err(trouble("a socket for datagrams"))?;
@@ -72,13 +72,13 @@ pub fn send(host: &Namespace, from: usize, clock: Clock, over: &AtomicBool) -> R
 }
 
 /// A socket for the datagrams from an end; it must be there before the first is sent.
-pub fn listen(host: &Namespace, from: usize) -> Result<UdpSocket, Trouble> {
+pub(crate) fn listen(host: &Namespace, from: usize) -> Result<UdpSocket, Trouble> {
     host.with(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT + from as u16)))?
         .map_err(trouble("a socket for datagrams"))
 }
 
 /// Receives what `from` sends until `over`; the journal without what was sent.
-pub fn receive(
+pub(crate) fn receive(
     socket: &UdpSocket,
     from: usize,
     clock: Clock,
@@ -99,7 +99,7 @@ pub fn receive(
 
 /// From the left to the server on the right, until `over`. One that fails says nothing: its connection may have been cut
 /// off for longer than it waits.
-pub fn transfers(host: &Namespace, to: SocketAddr, pulse: &Pulse, over: &AtomicBool) -> Result<(), Trouble> {
+pub(crate) fn transfers(host: &Namespace, to: SocketAddr, pulse: &Pulse, over: &AtomicBool) -> Result<(), Trouble> {
     const SIZES: [u64; 3] = [1_000, 30_000, 200_000];
     host.enter()?;
     for number in 0.. {
@@ -117,7 +117,7 @@ pub fn transfers(host: &Namespace, to: SocketAddr, pulse: &Pulse, over: &AtomicB
 }
 
 /// Requests and answers of 200 bytes, a hundred a second at most.
-pub fn requests(host: &Namespace, to: SocketAddr, pulse: &Pulse, over: &AtomicBool) -> Result<(), Trouble> {
+pub(crate) fn requests(host: &Namespace, to: SocketAddr, pulse: &Pulse, over: &AtomicBool) -> Result<(), Trouble> {
     host.enter()?;
     let progress = |_| {
         pulse.requests.fetch_add(1, Ordering::Relaxed);
