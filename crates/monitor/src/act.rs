@@ -152,7 +152,7 @@ impl<E: Executor> Actor<E> {
     }
 
     /// Ends what a monitor protected, whatever the reasons for it.
-    pub fn end_all(&mut self, now: Moment) -> Vec<Entry> {
+    pub(crate) fn end_all(&mut self, now: Moment) -> Vec<Entry> {
         for port in self.kept.memory.protected.keys().cloned().collect::<Vec<_>>() {
             self.unprotect(now, &port, "the monitor ends, and was asked to leave nothing behind");
         }

@@ -32,7 +32,7 @@ use bus::key::Key;
 pub use options::{MonitorOptions, PortOptions, TextOrNumber};
 
 /// The bus of a monitor that is on its own.
-pub const LOCAL: &str = "local";
+pub(crate) const LOCAL: &str = "local";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceKind {
@@ -135,7 +135,7 @@ impl Config {
     }
 
     /// Which interfaces sources read. Two, where all that are physical are watched and some besides.
-    pub fn selections(&self) -> Vec<Selection> {
+    pub(crate) fn selections(&self) -> Vec<Selection> {
         let excluded = || self.exclude.iter().map(ToString::to_string);
         let configured = || self.rules.keys().cloned();
         if !self.ports.is_empty() {

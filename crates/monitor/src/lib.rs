@@ -20,7 +20,7 @@ pub mod daemon;
 pub mod detect;
 pub mod journal;
 pub mod metrics;
-pub mod reading;
+mod reading;
 pub mod source;
 
 pub use reading::{Carrier, Frames, Phy, Reading};

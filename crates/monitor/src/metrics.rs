@@ -54,7 +54,7 @@ pub enum Place {
 
 impl Board {
     /// What is wrong at one place now; nothing if there is nothing. What is new since the last time, and what is over.
-    pub fn set_troubles(&mut self, place: Place, now: BTreeSet<String>) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn set_troubles(&mut self, place: Place, now: BTreeSet<String>) -> (Vec<String>, Vec<String>) {
         let before = self.troubles.remove(&place).unwrap_or_default();
         let news = now.difference(&before).cloned().collect();
         let over = before.difference(&now).cloned().collect();

@@ -28,11 +28,12 @@ use units::Moment;
 use crate::reading::Reading;
 
 pub use drivers::{Counters, Drivers, Misfit, parse_ethtool};
-pub use kernel::Kernel;
+pub(crate) use kernel::Kernel;
 pub use links::Links;
-pub use samples::{Mode, Recorder, Samples};
+pub(crate) use samples::Samples;
+pub use samples::{Mode, Recorder};
 pub use selection::Selection;
-pub use sysfs::Sysfs;
+pub(crate) use sysfs::Sysfs;
 
 /// Something that can be asked for the counters of ports, again and again.
 pub trait Source: fmt::Debug + Send {
@@ -77,21 +78,21 @@ mod testing {
 
     /// A directory of a test's own, gone with it.
     #[derive(Debug)]
-    pub struct Folder(PathBuf);
+    pub(crate) struct Folder(PathBuf);
 
     impl Folder {
-        pub fn new(name: &str) -> Self {
+        pub(crate) fn new(name: &str) -> Self {
             let path = std::env::temp_dir().join(format!("hitless-{name}-{}", process::id()));
             let _ = fs::remove_dir_all(&path);
             fs::create_dir_all(&path).unwrap();
             Self(path)
         }
 
-        pub fn path(&self) -> &Path {
+        pub(crate) fn path(&self) -> &Path {
             &self.0
         }
 
-        pub fn write(&self, file: &str, text: &str) -> PathBuf {
+        pub(crate) fn write(&self, file: &str, text: &str) -> PathBuf {
             let path = self.0.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, text).unwrap();

@@ -90,7 +90,7 @@ fn time(time: Duration) -> String {
 }
 
 /// What is printed ends up in tickets.
-pub fn without_password(bus: &str) -> String {
+pub(crate) fn without_password(bus: &str) -> String {
     match (bus.split_once("://"), bus.rfind('@')) {
         (Some((scheme, _)), Some(at)) => format!("{scheme}://***{}", &bus[at..]),
         _ => bus.to_owned(),

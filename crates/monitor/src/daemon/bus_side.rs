@@ -29,13 +29,18 @@ pub(super) struct Publisher {
 }
 
 impl Publisher {
-    pub fn new(bus: Box<dyn Bus>, config: &Config) -> Self {
+    pub(crate) fn new(bus: Box<dyn Bus>, config: &Config) -> Self {
         let mut outbox = Outbox::new(bus);
         outbox.alive(config.host.clone(), HEARTBEAT);
         Self { outbox, host: config.host.clone() }
     }
 
-    pub fn run(mut self, from_poll: &Receiver<ToPublisher>, to_poll: &Sender<Vec<PortState>>, shared: &Shared<'_>) {
+    pub(crate) fn run(
+        mut self,
+        from_poll: &Receiver<ToPublisher>,
+        to_poll: &Sender<Vec<PortState>>,
+        shared: &Shared<'_>,
+    ) {
         if self.recall(from_poll, to_poll, shared) {
             self.tell(from_poll, shared);
         }

@@ -45,7 +45,7 @@ enum State {
 /// Readings of one port in, changes of its condition out.
 ///
 /// [`adopt`](Self::adopt) first what was said about the port before, if anything; then [`on_reading`](Self::on_reading)
-/// with every poll, and [`on_absence`](Self::on_absence) when it is no longer read.
+/// with every poll, and `on_absence` when it is no longer read.
 #[derive(Clone, Debug)]
 pub struct Detector {
     limits: Arc<Limits>,
@@ -138,7 +138,7 @@ impl Detector {
     }
 
     /// The port is no longer there.
-    pub fn on_absence(&mut self) -> Option<Change> {
+    pub(crate) fn on_absence(&mut self) -> Option<Change> {
         self.down(Absence::Gone)
     }
 

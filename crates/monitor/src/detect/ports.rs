@@ -85,7 +85,7 @@ impl Ports {
         Self { limits: limits.into(), excluded, ports: BTreeMap::new(), polls: 0 }
     }
 
-    pub fn is_excluded(&self, name: &str) -> bool {
+    pub(crate) fn is_excluded(&self, name: &str) -> bool {
         self.excluded.iter().any(|pattern| pattern.matches(name))
     }
 

@@ -28,7 +28,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Generous, since the machine may be busy.
-pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     for _ in 0..3_000 {
         if done() {
             return;
@@ -39,7 +39,7 @@ pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// Long enough for a dozen polls and for everybody to have heard of them.
-pub fn a_while() {
+pub(crate) fn a_while() {
     std::thread::sleep(Duration::from_millis(300));
 }
 
@@ -54,7 +54,7 @@ struct Counting {
 
 /// Ports as the test wants them.
 #[derive(Clone, Debug, Default)]
-pub struct Ports {
+pub(crate) struct Ports {
     counting: Arc<Mutex<BTreeMap<String, Counting>>>,
     polls: Arc<Mutex<u64>>,
     broken: Arc<AtomicBool>,
@@ -62,21 +62,21 @@ pub struct Ports {
 
 impl Ports {
     /// From now on a port gets 10,000 frames with every poll, and so many of them bad.
-    pub fn receive(&self, port: &str, bad_each: u64) {
+    pub(crate) fn receive(&self, port: &str, bad_each: u64) {
         let mut counting = lock(&self.counting);
         let entry = counting.entry(port.to_owned());
         entry.or_insert(Counting { all: 0, bad: 0, bad_each, carrier: Carrier::Up }).bad_each = bad_each;
     }
 
-    pub fn switch(&self, port: &str, carrier: Carrier) {
+    pub(crate) fn switch(&self, port: &str, carrier: Carrier) {
         lock(&self.counting).get_mut(port).unwrap().carrier = carrier;
     }
 
-    pub fn break_down(&self, broken: bool) {
+    pub(crate) fn break_down(&self, broken: bool) {
         self.broken.store(broken, Ordering::Relaxed);
     }
 
-    pub fn polls(&self) -> u64 {
+    pub(crate) fn polls(&self) -> u64 {
         *lock(&self.polls)
     }
 }
@@ -104,7 +104,7 @@ impl Source for Ports {
 
 /// Links of a host, and what was asked of them.
 #[derive(Clone, Debug, Default)]
-pub struct Links {
+pub(crate) struct Links {
     /// By port.
     daemons: Arc<Mutex<BTreeMap<String, Daemon>>>,
     asked: Arc<Mutex<Vec<String>>>,
@@ -112,27 +112,27 @@ pub struct Links {
 }
 
 impl Links {
-    pub fn with(port: &str, link: &str) -> Self {
+    pub(crate) fn with(port: &str, link: &str) -> Self {
         let links = Self::default();
         let daemon = Daemon { link: link.to_owned(), pid: 7, wanted: false, copies: 2 };
         lock(&links.daemons).insert(port.to_owned(), daemon);
         links
     }
 
-    pub fn is_protected(&self, port: &str) -> bool {
+    pub(crate) fn is_protected(&self, port: &str) -> bool {
         lock(&self.daemons)[port].wanted
     }
 
     /// As a person would.
-    pub fn set_protected(&self, port: &str, wanted: bool) {
+    pub(crate) fn set_protected(&self, port: &str, wanted: bool) {
         lock(&self.daemons).get_mut(port).unwrap().wanted = wanted;
     }
 
-    pub fn has_default_route(&self, port: &str) {
+    pub(crate) fn has_default_route(&self, port: &str) {
         lock(&self.routes).insert(port.to_owned());
     }
 
-    pub fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         lock(&self.asked).clone()
     }
 
@@ -173,13 +173,13 @@ impl Executor for Links {
 
 /// A bus that answers, fails, or does not return for long.
 #[derive(Debug)]
-pub struct Moody {
+pub(crate) struct Moody {
     inner: Local,
     mood: Arc<Mutex<Mood>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
+pub(crate) enum Mood {
     Fine,
     Down,
     /// Whoever listens waits, whatever patience it has.
@@ -187,20 +187,20 @@ pub enum Mood {
 }
 
 impl Moody {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { inner: Local::new(), mood: Arc::new(Mutex::new(Mood::Fine)) }
     }
 
-    pub fn be(&self, mood: Mood) {
+    pub(crate) fn be(&self, mood: Mood) {
         *lock(&self.mood) = mood;
     }
 
-    pub fn end(&self) -> Box<dyn Bus> {
+    pub(crate) fn end(&self) -> Box<dyn Bus> {
         Box::new(Self { inner: self.inner.another(), mood: Arc::clone(&self.mood) })
     }
 
     /// What the bus has of a port, whatever its mood.
-    pub fn state(&self, id: &str) -> Option<PortState> {
+    pub(crate) fn state(&self, id: &str) -> Option<PortState> {
         let mut end = self.inner.another();
         match end.latest(&[format!("port:{id}")]).unwrap().pop().flatten() {
             Some(Message::Port(state)) => Some(state),
@@ -208,11 +208,11 @@ impl Moody {
         }
     }
 
-    pub fn condition(&self, id: &str) -> Option<Condition> {
+    pub(crate) fn condition(&self, id: &str) -> Option<Condition> {
         self.state(id).map(|state| state.condition)
     }
 
-    pub fn say(&self, message: &Message) {
+    pub(crate) fn say(&self, message: &Message) {
         self.inner.another().publish(message).unwrap();
     }
 
@@ -293,7 +293,7 @@ impl Write for Paper {
 
 /// A host with a monitor on it, again and again. Its folder goes with it.
 #[derive(Debug)]
-pub struct Host {
+pub(crate) struct Host {
     pub ports: Ports,
     pub links: Links,
     pub folder: PathBuf,
@@ -304,12 +304,12 @@ pub struct Host {
 
 /// A running monitor.
 #[derive(Debug)]
-pub struct Running {
+pub(crate) struct Running {
     pub metrics: SocketAddr,
 }
 
 impl Running {
-    pub fn get(&self, path: &str) -> String {
+    pub(crate) fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.metrics).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\n\r\n").unwrap();
         let mut text = String::new();
@@ -320,7 +320,7 @@ impl Running {
 
 impl Host {
     /// A monitor that polls fifty times a second, and is sure after a second's worth of that.
-    pub fn new(name: &str, config: &str) -> Self {
+    pub(crate) fn new(name: &str, config: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("hitless-host-{}-{number}", std::process::id()));
@@ -330,17 +330,17 @@ impl Host {
         Self { ports, links, folder, config, paper: Paper::default(), said: Mutex::default() }
     }
 
-    pub fn directory(&self) -> RunDirectory {
+    pub(crate) fn directory(&self) -> RunDirectory {
         RunDirectory::at(&self.folder)
     }
 
-    pub fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> Config {
         let options = MonitorOptions::parse(&self.config).unwrap_or_else(|(line, why)| panic!("line {line}: {why}"));
         options.check(Config::new("nobody", Path::new(&self.folder))).unwrap()
     }
 
     /// One life of the monitor, for as long as the story takes.
-    pub fn run(&self, bus: Box<dyn Bus>, story: impl FnOnce(&Running)) -> Board {
+    pub(crate) fn run(&self, bus: Box<dyn Bus>, story: impl FnOnce(&Running)) -> Board {
         let metrics = linux::metrics::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = TcpListener::local_addr(&metrics).unwrap();
         let parts = Parts {
@@ -367,7 +367,7 @@ impl Host {
     }
 
     /// Entries of the journal: `protect done`, in order, without those about states and health.
-    pub fn deeds(&self) -> Vec<String> {
+    pub(crate) fn deeds(&self) -> Vec<String> {
         self.journal()
             .iter()
             .filter(|entry| entry["deed"] != "state" && entry["deed"] != "health")
@@ -375,12 +375,12 @@ impl Host {
             .collect()
     }
 
-    pub fn journal(&self) -> Vec<serde_json::Value> {
+    pub(crate) fn journal(&self) -> Vec<serde_json::Value> {
         let text = String::from_utf8(lock(&self.paper.0).clone()).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    pub fn said(&self, what: &str) -> bool {
+    pub(crate) fn said(&self, what: &str) -> bool {
         lock(&self.said).iter().any(|line| line.contains(what))
     }
 }

@@ -6,14 +6,14 @@ use units::{Moment, nearest};
 use crate::reading::{Carrier, Frames, Phy, Reading};
 
 /// The columns, in the order in which they are recorded.
-pub const COLUMNS: [&str; 10] =
+pub(crate) const COLUMNS: [&str; 10] =
     ["time_ms", "port", "identity", "carrier", "all", "bad", "bits", "symbol_errors", "corrected", "uncorrectable"];
 /// The kernel's are shorter; those of a switch need not be.
 const LONGEST_NAME: usize = 64;
 const REQUIRED: [&str; 4] = ["time_ms", "port", "all", "bad"];
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub(crate) enum Meaning {
     /// A blank line, a comment, a header, or a line after a header that was told to make no sense.
     Nothing,
     Sample(Reading),
@@ -22,7 +22,7 @@ pub enum Meaning {
 
 /// What is known of the lines to come.
 #[derive(Debug, Default)]
-pub enum Format {
+pub(crate) enum Format {
     #[default]
     NoHeader,
     /// Whose lines mean nothing, which was told once and not for every line.
@@ -50,7 +50,7 @@ struct Written {
 }
 
 impl Format {
-    pub fn read(&mut self, line: &str) -> Meaning {
+    pub(crate) fn read(&mut self, line: &str) -> Meaning {
         if line.is_empty() || line.starts_with('#') {
             return Meaning::Nothing;
         }

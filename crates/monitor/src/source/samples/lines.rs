@@ -10,12 +10,12 @@ use std::time::Duration;
 use linux::poll::{self, Readiness};
 
 /// Read at once.
-pub const CHUNK: usize = 64 << 10;
+pub(crate) const CHUNK: usize = 64 << 10;
 /// Longer lines are not samples; their bytes are not kept.
 const LONGEST: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Got {
+pub(crate) enum Got {
     Bytes,
     /// Somebody may still write.
     NothingYet,
@@ -24,7 +24,7 @@ pub enum Got {
 }
 
 #[derive(Debug)]
-pub struct Lines {
+pub(crate) struct Lines {
     file: File,
     /// Where it is from, if that can change: a file that has a name.
     path: Option<PathBuf>,
@@ -41,13 +41,13 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         // A FIFO that nobody writes into would otherwise be waited for.
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         Self::over(file, Some(path))
     }
 
-    pub fn stdin() -> io::Result<Self> {
+    pub(crate) fn stdin() -> io::Result<Self> {
         Self::over(File::from(io::stdin().as_fd().try_clone_to_owned()?), None)
     }
 
@@ -70,7 +70,7 @@ impl Lines {
     }
 
     /// Takes in what is there, up to a chunk.
-    pub fn fill(&mut self) -> io::Result<Got> {
+    pub(crate) fn fill(&mut self) -> io::Result<Got> {
         if self.is_stream && poll::wait(&[(self.file.as_raw_fd(), false)], Duration::ZERO)? == [Readiness::Nothing] {
             return Ok(Got::NothingYet);
         }
@@ -95,7 +95,7 @@ impl Lines {
 
     /// The next line and its number, or what is wrong with it. The last one counts without an end only if nothing can
     /// follow.
-    pub fn next(&mut self, to_the_end: bool) -> Option<(usize, Result<String, &'static str>)> {
+    pub(crate) fn next(&mut self, to_the_end: bool) -> Option<(usize, Result<String, &'static str>)> {
         let left = &self.buffer[self.given..];
         let found = left[self.searched..].iter().position(|byte| *byte == b'\n').map(|at| self.searched + at);
         let is_last = to_the_end && (!left.is_empty() || self.overlong);
@@ -120,7 +120,7 @@ impl Lines {
 
     /// At the end of a file: whether it is another now, or shorter than what was read of it. Then reading goes on at its
     /// beginning.
-    pub fn start_over(&mut self) -> io::Result<Option<&'static str>> {
+    pub(crate) fn start_over(&mut self) -> io::Result<Option<&'static str>> {
         let Some(path) = self.path.clone() else { return Ok(None) };
         // Between two files there may be none.
         let Ok(there) = fs::metadata(&path) else { return Ok(None) };

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::format::COLUMNS;
 use crate::reading::{Carrier, Reading};
 
-/// Writes readings as CSV, in the form that [`Samples`](super::Samples) reads.
+/// Writes readings as CSV, in the form that `Samples` reads.
 #[derive(Debug)]
 pub struct Recorder<W: Write> {
     out: W,
