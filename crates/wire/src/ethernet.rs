@@ -5,7 +5,7 @@ pub const MIN_FRAME: u32 = 64;
 /// The longest frame that we accept: a 9,000-byte jumbo payload with header, VLAN tag and check.
 pub const MAX_FRAME: u32 = 9_022;
 /// Preamble, start delimiter and the gap between frames.
-pub const GAP_AND_PREAMBLE: u32 = 20;
+pub(crate) const GAP_AND_PREAMBLE: u32 = 20;
 /// Addresses, type and frame check sequence: what a frame of ours carries beside its payload.
 pub const HEADER_AND_CHECK: u32 = 18;
 

@@ -8,28 +8,28 @@ use wire::udp;
 
 /// What is around a RoCEv2 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Around {
+pub(crate) enum Around {
     Ipv4,
     Ipv4WithOptions,
     Ipv6,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub(crate) struct Shape {
     pub tags: usize,
     pub around: Around,
 }
 
 impl Shape {
-    pub const PLAIN: Self = Self { tags: 0, around: Around::Ipv4 };
+    pub(crate) const PLAIN: Self = Self { tags: 0, around: Around::Ipv4 };
 
-    pub fn all() -> impl Iterator<Item = Self> {
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         let arounds = [Around::Ipv4, Around::Ipv4WithOptions, Around::Ipv6];
         arounds.into_iter().flat_map(|around| (0..3).map(move |tags| Self { tags, around }))
     }
 
     /// Where UDP's header begins.
-    pub fn udp(self) -> usize {
+    pub(crate) fn udp(self) -> usize {
         14 + 4 * self.tags
             + match self.around {
                 Around::Ipv4 => 20,
@@ -40,17 +40,17 @@ impl Shape {
 }
 
 /// Whether packets of this opcode have payload at all.
-pub fn carries(opcode: Opcode) -> bool {
+pub(crate) fn carries(opcode: Opcode) -> bool {
     use Opcode::*;
     !matches!(opcode, ReadRequest | Acknowledge | AtomicAcknowledge | CompareSwap | FetchAdd)
 }
 
-pub fn pad(payload: usize) -> u8 {
+pub(crate) fn pad(payload: usize) -> u8 {
     (payload.wrapping_neg() % 4) as u8
 }
 
 /// A header with the extension that its opcode has.
-pub fn header(opcode: Opcode, psn: u32, pad: u8) -> Header {
+pub(crate) fn header(opcode: Opcode, psn: u32, pad: u8) -> Header {
     use Opcode::*;
     let extended = match opcode {
         WriteFirst | WriteOnly | WriteOnlyImmediate | ReadRequest => Some(Extended::Rdma { len: 0x0102_0304 ^ psn }),
@@ -65,7 +65,7 @@ pub fn header(opcode: Opcode, psn: u32, pad: u8) -> Header {
 }
 
 /// A whole frame, with a right check behind as many bytes of payload as are asked for.
-pub fn frame(shape: Shape, header: &Header, payload: usize) -> Vec<u8> {
+pub(crate) fn frame(shape: Shape, header: &Header, payload: usize) -> Vec<u8> {
     let mut transport = Vec::new();
     header.emit(&mut transport);
     transport.extend((0..payload).map(|at| at as u8));
@@ -74,7 +74,7 @@ pub fn frame(shape: Shape, header: &Header, payload: usize) -> Vec<u8> {
 }
 
 /// A frame around whatever stands behind UDP's header, with a right check behind that.
-pub fn around(shape: Shape, transport: &[u8]) -> Vec<u8> {
+pub(crate) fn around(shape: Shape, transport: &[u8]) -> Vec<u8> {
     let station = |last| Station { mac: [2, 0, 0, 0, 0, last], ip: [10, 0, 0, last] };
     let payload = (udp::Header::LEN + transport.len() + Header::CHECK) as u16;
     let ip = ipv4::Header { from: station(1), to: station(2), protocol: ipv4::UDP, ecn: Ecn::Capable, payload };
@@ -120,7 +120,7 @@ fn into_ipv6(out: &mut Vec<u8>, payload: u16) {
 }
 
 /// Frames to RoCEv2's port with something wrong, each by its name.
-pub fn malformed(shape: Shape) -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn malformed(shape: Shape) -> Vec<(&'static str, Vec<u8>)> {
     let at = shape.udp();
     let write = frame(shape, &header(Opcode::WriteOnly, 9, 0), 64);
     let changed = |at: usize, to: u8| {
