@@ -5,6 +5,8 @@
 //! the event queue, [`link`] two nodes and the link between them, [`net`] a whole network: of a [`topology`], with a
 //! [`workload`], as a [`scenario`] file describes it. [`mod@bench`] has networks to measure the simulator with.
 
+#![allow(unreachable_pub)]
+
 pub mod bench;
 pub mod engine;
 mod hardware;

@@ -2,6 +2,7 @@
 //! segmentation are left undone wherever they may be.
 
 #![allow(dead_code, reason = "each test program uses some of it")]
+#![allow(unreachable_pub)]
 
 use std::fs;
 use std::io::{self, Read};

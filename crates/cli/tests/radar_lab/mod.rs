@@ -9,6 +9,8 @@
 //! The hosts are at `w0` and `w1` themselves, unless something has to happen to packets before a meter sees them: `zero`
 //! stands for a kernel that leaves the identification zero.
 
+#![allow(unreachable_pub)]
+
 pub mod processes;
 pub mod traffic;
 pub mod truth;
