@@ -16,24 +16,26 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use units::{Prob, whole_within};
 
-pub use bench::{BenchArgs, BenchBusyArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs};
-pub use demo::DemoArgs;
-pub use fleet::{
+pub(crate) use bench::{BenchArgs, BenchBusyArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs};
+pub(crate) use demo::DemoArgs;
+pub(crate) use fleet::{
     BenchFleetArgs, FabricArgs, FleetCommand, FleetWatchArgs, PlanArgs, PolicyArg, RepairedArgs, SimulateArgs,
     TopologyArgs, UpgradeArgs, YearArgs,
 };
-pub use link::{ActivateArgs, CaptureArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs, WatchArgs};
-pub use model::{MeloArgs, ModelCommand, RdmaArgs};
-pub use monitor::{MonitorArgs, MonitorCommand};
-pub use radar::{AclArgs, CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg, RadarCommand};
-pub use sim::{CompareArgs, LinkArgs, ModeArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand};
-pub use soak::SoakArgs;
-pub use wire::WireArgs;
+pub(crate) use link::{ActivateArgs, CaptureArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs, WatchArgs};
+pub(crate) use model::{MeloArgs, ModelCommand, RdmaArgs};
+pub(crate) use monitor::{MonitorArgs, MonitorCommand};
+pub(crate) use radar::{
+    AclArgs, CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg, RadarCommand,
+};
+pub(crate) use sim::{CompareArgs, LinkArgs, ModeArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand};
+pub(crate) use soak::SoakArgs;
+pub(crate) use wire::WireArgs;
 
 /// One toolkit for packet loss in datacenter networks.
 #[derive(Debug, Parser)]
 #[command(name = "hitless", version, propagate_version = true, max_term_width = 100)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// Print JSON instead of text.
     #[arg(long, global = true)]
     pub json: bool,
@@ -43,7 +45,7 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// See it: kernel TCP over a corrupting wire, without protection and with it, in about a minute.
     ///
     /// Needs no root where user namespaces are allowed, changes nothing on this machine and leaves nothing behind.
@@ -111,7 +113,7 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
-pub struct CopiesArgs {
+pub(crate) struct CopiesArgs {
     /// Loss of the link.
     #[arg(long, value_name = "LOSS")]
     pub actual: Prob,
@@ -122,7 +124,7 @@ pub struct CopiesArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ScaleArg {
+pub(crate) enum ScaleArg {
     /// A few minutes.
     Quick,
     /// The papers' numbers of trials, and enough of what is rare to count it; hours.
@@ -130,7 +132,7 @@ pub enum ScaleArg {
 }
 
 #[derive(Debug, Args)]
-pub struct ReproduceArgs {
+pub(crate) struct ReproduceArgs {
     /// A paper, `linkguardian`, `rdma-corruption` or `melo`; a part of it, such as `linkguardian/net`; or the claims
     /// whose ids begin so, such as `linkguardian/lg.fig11`.
     ///

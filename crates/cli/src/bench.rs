@@ -3,7 +3,7 @@
 mod busy;
 mod fleet;
 mod melo;
-pub mod memory;
+pub(crate) mod memory;
 mod radar;
 mod sim;
 
@@ -18,7 +18,7 @@ use crate::demo::{check_seconds, parse_rate};
 use crate::output::{Done, Failure, print, say};
 use crate::terminal::stop_on_ctrl_c;
 
-pub fn run(args: &BenchArgs, json: bool) -> Done {
+pub(crate) fn run(args: &BenchArgs, json: bool) -> Done {
     match &args.what {
         Some(BenchCommand::Busy(args)) => return busy::run(args, json),
         Some(BenchCommand::Sim(args)) => return sim::run(args, json),

@@ -11,7 +11,7 @@ struct Answer {
     expected_effective_loss: f64,
 }
 
-pub fn run(args: &CopiesArgs, json: bool) -> Done {
+pub(crate) fn run(args: &CopiesArgs, json: bool) -> Done {
     let (copies, effective) = guard::copies_for(args.actual, args.target).ok_or_else(|| {
         Failure::Usage(format!(
             "--actual {}: expected a loss that at most {} copies bring down to --target {}",

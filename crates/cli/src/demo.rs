@@ -14,7 +14,7 @@ use crate::args::DemoArgs;
 use crate::output::{Done, Failure, print, say};
 use crate::terminal::stop_on_ctrl_c;
 
-pub fn run(args: &DemoArgs, json: bool) -> Done {
+pub(crate) fn run(args: &DemoArgs, json: bool) -> Done {
     let plan = plan(args)?;
     // Before a minute is spent on what could then not be written.
     if let Some(path) = &args.html {
@@ -73,7 +73,7 @@ fn plan(args: &DemoArgs) -> Result<Plan, Failure> {
 }
 
 /// A rate, or `none` for as fast as the machine is.
-pub fn parse_rate(text: &str) -> Result<Option<Rate>, Failure> {
+pub(crate) fn parse_rate(text: &str) -> Result<Option<Rate>, Failure> {
     if text == "none" {
         return Ok(None);
     }
@@ -81,7 +81,7 @@ pub fn parse_rate(text: &str) -> Result<Option<Rate>, Failure> {
 }
 
 /// How long bulk transfers take.
-pub fn check_seconds(seconds: f64) -> Result<Duration, Failure> {
+pub(crate) fn check_seconds(seconds: f64) -> Result<Duration, Failure> {
     match seconds {
         0.2..=3_600.0 => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(Failure::Usage(format!("--seconds {seconds}: expected 0.2 to 3600"))),

@@ -24,7 +24,7 @@ use units::{Moment, Rate};
 use crate::args::{FabricArgs, FleetCommand, YearArgs};
 use crate::output::{Done, Failure};
 
-pub fn run(command: &FleetCommand, json: bool) -> Done {
+pub(crate) fn run(command: &FleetCommand, json: bool) -> Done {
     match command {
         FleetCommand::Simulate(args) => simulate::run(args, json),
         FleetCommand::Plan(args) => plan::run(args, json),
@@ -37,9 +37,9 @@ pub fn run(command: &FleetCommand, json: bool) -> Done {
 
 const PODS: u32 = 261;
 /// As the paper's switches have.
-pub const PORTS_PER_PIPE: u32 = 16;
+pub(crate) const PORTS_PER_PIPE: u32 = 16;
 /// Longer than anybody plans for.
-pub const MOST_DAYS: f64 = 36_525.0;
+pub(crate) const MOST_DAYS: f64 = 36_525.0;
 
 fn fabric(args: &FabricArgs) -> Result<Fabric, Failure> {
     let usage = |option: &str, error: &dyn std::fmt::Display| Failure::Usage(format!("{option}: {error}"));
@@ -69,7 +69,7 @@ fn year(args: &YearArgs) -> Result<(Model, Moment), Failure> {
     Ok((model, Moment::from_hours(args.days * 24.0)))
 }
 
-pub fn terms<'a>(constraint: Constraint, protection: &'a dyn Protect, capable: Option<&'a [bool]>) -> Terms<'a> {
+pub(crate) fn terms<'a>(constraint: Constraint, protection: &'a dyn Protect, capable: Option<&'a [bool]>) -> Terms<'a> {
     let ledger = ledger::Terms { constraint, healthy_loss: 0.0, ports_per_pipe: PORTS_PER_PIPE };
     Terms { ledger, protection, capable, budget: BUDGET }
 }

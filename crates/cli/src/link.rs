@@ -22,7 +22,7 @@ use crate::output::{Done, Failure, print, say};
 /// How long a daemon that ends waits for its last reports to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-pub fn run(command: &LinkCommand, json: bool) -> Done {
+pub(crate) fn run(command: &LinkCommand, json: bool) -> Done {
     match command {
         LinkCommand::Up(args) => up(args),
         LinkCommand::Down(args) => down(args),

@@ -3,8 +3,6 @@
 //! The binary is thin: [`args`] says what can be asked, one module for each command asks it of the
 //! library crates, [`output`] prints what comes back.
 
-#![allow(unreachable_pub)]
-
 mod args;
 mod bench;
 mod copies;

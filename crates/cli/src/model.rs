@@ -8,7 +8,7 @@ use units::Bytes;
 use crate::args::ModelCommand;
 use crate::output::{Done, Failure};
 
-pub fn run(command: &ModelCommand, json: bool) -> Done {
+pub(crate) fn run(command: &ModelCommand, json: bool) -> Done {
     match command {
         ModelCommand::Rdma(args) => rdma::run(args, json),
         ModelCommand::Melo(args) => melo::run(args, json),

@@ -21,7 +21,7 @@ const NOTHING_JUDGED: u8 = 3;
 /// What is still to be said when asked to stop may take so long; then the program ends all the same.
 const GRACE: Duration = Duration::from_millis(900);
 
-pub fn run(args: &MonitorArgs, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &MonitorArgs, json: bool) -> Result<ExitCode, Failure> {
     let directory = RunDirectory::of_this_system();
     if let Some(MonitorCommand::Clear { port }) = &args.command {
         daemon::ask_to_clear(&directory, port).map_err(Failure::Usage)?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// Why a command did not do all that was asked.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// What was asked makes no sense.
     Usage(String),
     /// Something outside failed.
@@ -28,10 +28,10 @@ impl fmt::Display for Failure {
     }
 }
 
-pub type Done = Result<(), Failure>;
+pub(crate) type Done = Result<(), Failure>;
 
 /// Prints a result: as JSON, or as people read it.
-pub fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> Done {
+pub(crate) fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> Done {
     if json {
         let line = serde_json::to_string_pretty(value).map_err(|error| Failure::Outside(error.to_string()))?;
         write(&format!("{line}\n"))
@@ -41,17 +41,17 @@ pub fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) 
 }
 
 /// Prints one result of many as a line of JSON.
-pub fn print_line(value: &impl Serialize) -> Done {
+pub(crate) fn print_line(value: &impl Serialize) -> Done {
     put(&serde_json::to_string(value).map_err(|error| Failure::Outside(error.to_string()))?)
 }
 
 /// Prints one of many lines of a result.
-pub fn put(line: &str) -> Done {
+pub(crate) fn put(line: &str) -> Done {
     write(&format!("{line}\n"))
 }
 
 /// A line on the way, for people: a log as much as an answer.
-pub fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     // Nobody may be listening any more; that must not end a daemon.
     let _ = writeln!(std::io::stderr(), "{text}");
 }
@@ -65,7 +65,7 @@ fn write(text: &str) -> Done {
 }
 
 /// One line for a wrong command line: the argument, what was given, what is accepted.
-pub fn usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     if matches!(error.kind(), DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand) {
         let failed = error.print().is_err();
@@ -78,7 +78,7 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-pub fn fail(failure: &Failure) -> ExitCode {
+pub(crate) fn fail(failure: &Failure) -> ExitCode {
     eprintln!("error: {failure}");
     ExitCode::from(match failure {
         Failure::Usage(_) => 2,

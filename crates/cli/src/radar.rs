@@ -16,7 +16,7 @@ use bus::key::Key;
 use crate::args::RadarCommand;
 use crate::output::{Done, Failure};
 
-pub fn run(command: &RadarCommand, json: bool) -> Done {
+pub(crate) fn run(command: &RadarCommand, json: bool) -> Done {
     match command {
         RadarCommand::Losses(args) => losses::run(args, json),
         RadarCommand::Meter(args) => meter::run(args, json),

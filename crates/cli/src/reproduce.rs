@@ -11,7 +11,7 @@ use crate::args::{ReproduceArgs, ScaleArg};
 use crate::output::{Done, Failure, print};
 use crate::terminal::{Terminal, jobs};
 
-pub fn run(args: &ReproduceArgs, json: bool) -> Done {
+pub(crate) fn run(args: &ReproduceArgs, json: bool) -> Done {
     let claims = claims(&args.what)?;
     let scale = match args.scale {
         ScaleArg::Quick => Scale::Quick,

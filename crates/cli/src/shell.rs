@@ -17,7 +17,7 @@ struct Page {
     page: String,
 }
 
-pub fn completions(shell: clap_complete::Shell, json: bool) -> Done {
+pub(crate) fn completions(shell: clap_complete::Shell, json: bool) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "hitless", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
@@ -25,7 +25,7 @@ pub fn completions(shell: clap_complete::Shell, json: bool) -> Done {
     print(json, &answer, || answer.script.clone())
 }
 
-pub fn man(command: Option<&str>, json: bool) -> Done {
+pub(crate) fn man(command: Option<&str>, json: bool) -> Done {
     let mut root = Cli::command();
     root.build();
     let page = match command {

@@ -8,7 +8,7 @@ mod run;
 use crate::args::SimCommand;
 use crate::output::Done;
 
-pub fn run(command: &SimCommand, json: bool) -> Done {
+pub(crate) fn run(command: &SimCommand, json: bool) -> Done {
     match command {
         SimCommand::Link(args) => link::run(args, json),
         SimCommand::Run(args) => run::run(args, json),

@@ -16,7 +16,7 @@ use crate::args::SoakArgs;
 use crate::output::{Done, Failure, print, say};
 use crate::wire::corruption;
 
-pub fn run(args: &SoakArgs, json: bool) -> Done {
+pub(crate) fn run(args: &SoakArgs, json: bool) -> Done {
     if args.faults {
         return faults::run(args, json);
     }

@@ -10,7 +10,7 @@ use sim::link::Watch;
 
 /// Shows how far a run is once it has taken two seconds, and ends it when asked to.
 #[derive(Debug)]
-pub struct Terminal {
+pub(crate) struct Terminal {
     stop: Arc<AtomicBool>,
     bar: ProgressBar,
     begun: Instant,
@@ -24,22 +24,22 @@ const SHARES: u64 = 10_000;
 
 impl Terminal {
     /// For one run of so many frames.
-    pub fn of_frames(frames: u64) -> Self {
+    pub(crate) fn of_frames(frames: u64) -> Self {
         Self::new(frames, "frames", true)
     }
 
     /// For one run of so many of something else.
-    pub fn counting(len: u64, unit: &str) -> Self {
+    pub(crate) fn counting(len: u64, unit: &str) -> Self {
         Self::new(len, unit, true)
     }
 
     /// For several runs; how many, they say themselves.
-    pub fn of_runs() -> Self {
+    pub(crate) fn of_runs() -> Self {
         Self::new(0, "runs", false)
     }
 
     /// For several runs of which it is known how far each is.
-    pub fn of_shares() -> Self {
+    pub(crate) fn of_shares() -> Self {
         let terminal = Self::new(SHARES, "", false);
         if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {msg}, Ctrl-C shows what is known") {
             terminal.bar.set_style(style);
@@ -48,14 +48,14 @@ impl Terminal {
     }
 
     /// How much of everything is done, and what to say beside the bar.
-    pub fn show(&self, share: f64, text: String) {
+    pub(crate) fn show(&self, share: f64, text: String) {
         self.bar.set_position((share.clamp(0.0, 1.0) * SHARES as f64) as u64);
         self.bar.set_message(text);
     }
 
     /// The share that the bar is at.
     #[cfg(test)]
-    pub fn shown(&self) -> f64 {
+    pub(crate) fn shown(&self) -> f64 {
         self.bar.position() as f64 / SHARES as f64
     }
 
@@ -70,21 +70,21 @@ impl Terminal {
         Self { stop, bar, begun: now(), of_frames }
     }
 
-    pub fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
 
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
 /// Becomes true with the first Ctrl-C; a second one ends the program at once.
-pub fn stop_on_ctrl_c() -> Arc<AtomicBool> {
+pub(crate) fn stop_on_ctrl_c() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let handler = Arc::clone(&stop);
     // Failing to listen only loses the partial result.
@@ -97,7 +97,7 @@ pub fn stop_on_ctrl_c() -> Arc<AtomicBool> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that may ask for the time of day")]
-pub fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
@@ -126,6 +126,6 @@ impl Watch for Terminal {
 }
 
 /// As many runs at once as asked for, or as there are cores.
-pub fn jobs(asked: Option<u16>) -> usize {
+pub(crate) fn jobs(asked: Option<u16>) -> usize {
     asked.map(usize::from).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))
 }

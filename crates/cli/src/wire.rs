@@ -1,6 +1,6 @@
 //! `hitless wire`: a corrupting wire between two interfaces, or a switch that repeats.
 
-pub mod corruption;
+pub(crate) mod corruption;
 
 use std::io::PipeReader;
 use std::os::fd::AsRawFd;
@@ -37,7 +37,7 @@ impl Outcome {
     }
 }
 
-pub fn run(args: &WireArgs, json: bool) -> Done {
+pub(crate) fn run(args: &WireArgs, json: bool) -> Done {
     if args.a == args.b {
         return Err(Failure::Usage(format!("{} and {}: expected two interfaces", args.a, args.b)));
     }

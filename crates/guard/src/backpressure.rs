@@ -60,7 +60,7 @@ impl Backpressure {
     }
 
     /// Whether the wish is the one that [`Backpressure::on_level`] leaves behind.
-    pub fn is_settled(&self, level: Bytes) -> bool {
+    pub(crate) fn is_settled(&self, level: Bytes) -> bool {
         match self.wish {
             Wish::Flow => level == Bytes::ZERO || level < self.pause_at,
             Wish::Hold => level > self.resume_at(),

@@ -235,7 +235,7 @@ impl Losses {
     }
 
     /// Panics unless the module's invariants hold and all that is missing lies at or behind `from` and before `to`.
-    pub fn check_invariants(&self, from: Option<Seq>, to: Seq) {
+    pub(crate) fn check_invariants(&self, from: Option<Seq>, to: Seq) {
         let mut before = from;
         for run in &self.runs {
             assert!(

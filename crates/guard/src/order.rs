@@ -158,12 +158,12 @@ impl<B: Body> Order<B> {
         self.buffer.fingerprint(now, self.next, mix);
     }
     /// Frames between `next` and what is expected that are held or were given up.
-    pub fn accounted(&self) -> u32 {
+    pub(crate) fn accounted(&self) -> u32 {
         self.buffer.frames() as u32 + self.stepped_over.iter().map(|(_, frames)| frames).sum::<u32>()
     }
 
     /// Panics if the buffer is over its limit, what was given up is out of order or due, or backpressure is behind the level.
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         self.buffer.check_invariants();
         let level = self.buffer.level();
         assert!(level <= self.peak && self.peak <= self.configured_limit, "the reorder buffer holds {level:?}");

@@ -348,7 +348,7 @@ impl<B: Body> Receiver<B> {
         self.press_back(counters, out);
     }
     /// Panics if the module's invariants do not hold: each number from `next` to `expected` is missing, held or given up.
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         assert_eq!(self.order.is_some(), self.class == Class::Ordered, "order is not what the class asks for");
         let next = self.order.as_ref().map(Order::next);
         self.losses.check_invariants(next, self.expected);

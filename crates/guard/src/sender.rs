@@ -335,7 +335,7 @@ impl<B: Body> Sender<B> {
         self.wants_dummies() && (!self.has_room() || fed.is_none_or(|lane| !out.waiting(lane)))
     }
     /// Panics if the module's invariants do not hold.
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         let (outstanding, reported) = (self.next.offset_from(self.base), self.reported.offset_from(self.base));
         assert!((0..=self.max_frames).contains(&outstanding), "{outstanding} frames in the window");
         assert!((0..=outstanding).contains(&reported), "{reported} of {outstanding} frames are reported");

@@ -9,8 +9,6 @@
 //! upgrades; [`model`] what is computed. [`page`] makes claims, their charts and verdicts one HTML file; its charts, and all
 //! tables, are those of `chart`.
 
-#![allow(unreachable_pub)]
-
 pub mod acl;
 pub mod claim;
 pub mod compare;

@@ -16,7 +16,7 @@ use wire::link::{DATA_HEADER, Wish};
 
 /// Latencies beyond those of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Hardware {
+pub(crate) struct Hardware {
     /// From a request to the copy's reaching the port: least and most.
     pub find_copy: (Span, Span),
     /// From a notice's arrival to its taking effect.
@@ -25,7 +25,7 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    pub fn tofino(path: &Path, copies: u8) -> Self {
+    pub(crate) fn tofino(path: &Path, copies: u8) -> Self {
         let fast = path.rate >= Rate::gbps(100);
         let slowest_recovery = if fast { Span::from_ns(5_500) } else { Span::from_us(6) };
         let slowest_resume = if fast { Span::from_ns(1_600) } else { Span::from_ns(1_900) };
@@ -43,7 +43,7 @@ impl Hardware {
     }
 
     /// How long this copy takes to be found.
-    pub fn draw(&self, random: &mut Random) -> Span {
+    pub(crate) fn draw(&self, random: &mut Random) -> Span {
         let (least, most) = self.find_copy;
         least + Span::from_ps(random.below((most - least).as_ps() + 1))
     }
@@ -51,32 +51,39 @@ impl Hardware {
 
 /// Copies on their way through a switch to the port, with the time of their arrival there.
 #[derive(Debug)]
-pub struct Copies<F> {
+pub(crate) struct Copies<F> {
     coming: VecDeque<(Time, F)>,
     last: Option<((u8, u16), Time)>,
 }
 
 impl<F> Copies<F> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { coming: VecDeque::new(), last: None }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.coming.is_empty()
     }
 
     /// When the next one is there.
-    pub fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         self.coming.front().map(|(at, _)| *at)
     }
 
     /// One that is there.
-    pub fn take(&mut self, now: Time) -> Option<F> {
+    pub(crate) fn take(&mut self, now: Time) -> Option<F> {
         self.coming.pop_front_if(|(at, _)| *at <= now).map(|(_, frame)| frame)
     }
 
     /// A copy of the frame `of` sets out; all copies of one frame are found together. When it will be there.
-    pub fn find(&mut self, now: Time, hardware: &Hardware, random: &mut Random, of: (u8, u16), frame: F) -> Time {
+    pub(crate) fn find(
+        &mut self,
+        now: Time,
+        hardware: &Hardware,
+        random: &mut Random,
+        of: (u8, u16),
+        frame: F,
+    ) -> Time {
         let at = match self.last {
             Some((last, at)) if last == of && at >= now => at,
             _ => now + hardware.draw(random),
@@ -90,17 +97,17 @@ impl<F> Copies<F> {
 
 /// When what arrives takes effect: PFC is slow, and holds up what comes behind it.
 #[derive(Debug)]
-pub struct Reaction {
+pub(crate) struct Reaction {
     last: Wish,
     until: Time,
 }
 
 impl Reaction {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { last: Wish::Flow, until: Time::ZERO }
     }
 
-    pub fn acts_at(&mut self, now: Time, hardware: &Hardware, wish: Option<Wish>) -> Time {
+    pub(crate) fn acts_at(&mut self, now: Time, hardware: &Hardware, wish: Option<Wish>) -> Time {
         let mut at = now;
         if let Some(wish) = wish
             && wish != self.last

@@ -5,8 +5,6 @@
 //! the event queue, [`link`] two nodes and the link between them, [`net`] a whole network: of a [`topology`], with a
 //! [`workload`], as a [`scenario`] file describes it. [`mod@bench`] has networks to measure the simulator with.
 
-#![allow(unreachable_pub)]
-
 pub mod bench;
 pub mod engine;
 mod hardware;
@@ -14,5 +12,5 @@ pub mod link;
 pub mod net;
 mod protocols;
 pub mod scenario;
-pub mod topology;
-pub mod workload;
+
+pub use traffic::{topology, workload};

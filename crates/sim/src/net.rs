@@ -49,7 +49,7 @@ pub(crate) mod transports;
 mod world;
 
 pub use end::FlowCounters;
-pub use index::{ConnectionId, EndId, HostId, PacketId, SwitchId};
+pub use index::{ConnectionId, EndId, HostId, PacketId, SwitchId, TrafficId};
 pub use outcome::{Captured, FlowRow, Outcome, PoolUse, PortSample, Sample};
 pub use packet::{Packet, RoutePosition};
 pub use port::{Marking, PortCounters};

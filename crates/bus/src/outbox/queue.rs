@@ -80,7 +80,7 @@ impl Queue {
     }
     /// Panics if the counts are wrong, something new waits before what is repeated, or more than `room` messages wait though
     /// some are outlived.
-    pub fn check_invariants(&self, room: usize) {
+    pub(super) fn check_invariants(&self, room: usize) {
         let mut of_key = BTreeMap::new();
         for waiting in &self.waiting {
             *of_key.entry(waiting.key.clone()).or_default() += 1;

@@ -7,7 +7,7 @@ use units::{Count, Prob, whole_within};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct BenchArgs {
+pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub what: Option<BenchCommand>,
 
@@ -41,7 +41,7 @@ pub struct BenchArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum BenchCommand {
+pub(crate) enum BenchCommand {
     /// What a busy host costs: datagrams and bulk through the link, alone and beside a busy loop on every processor.
     ///
     /// Daemons run with the priority that the systemd unit gives them, if this user may set it.
@@ -64,7 +64,7 @@ pub enum BenchCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct BenchBusyArgs {
+pub(crate) struct BenchBusyArgs {
     /// Rounds; figures are sums and medians of all.
     #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
@@ -79,7 +79,7 @@ pub struct BenchBusyArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct BenchRadarArgs {
+pub(crate) struct BenchRadarArgs {
     /// Packets in the capture upstream.
     #[arg(long, default_value = "10M")]
     pub packets: Count,
@@ -98,7 +98,7 @@ pub struct BenchRadarArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct BenchSimArgs {
+pub(crate) struct BenchSimArgs {
     /// Rounds; figures are medians over them.
     #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
@@ -109,7 +109,7 @@ pub struct BenchSimArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct BenchMeloArgs {
+pub(crate) struct BenchMeloArgs {
     /// Packets that arrive in each row and round.
     #[arg(long, default_value = "10M")]
     pub packets: Count,

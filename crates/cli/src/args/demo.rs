@@ -6,7 +6,7 @@ use clap::Args;
 use units::{Count, Prob, whole_within};
 
 #[derive(Debug, Args)]
-pub struct DemoArgs {
+pub(crate) struct DemoArgs {
     /// Share of frames that the wire corrupts, each way.
     #[arg(long, default_value = "1e-3")]
     pub loss: Prob,

@@ -12,7 +12,7 @@ use sim::scenario::Seeds;
 use units::{ParseError, Prob, whole_within};
 
 #[derive(Debug, Subcommand)]
-pub enum FleetCommand {
+pub(crate) enum FleetCommand {
     /// A year of corrupting links: what CorrOpt and protection make of it.
     #[command(allow_negative_numbers = true)]
     Simulate(Box<SimulateArgs>),
@@ -41,7 +41,7 @@ pub enum FleetCommand {
 /// Which links there are.
 #[derive(Clone, Debug, Args)]
 #[group(multiple = false)]
-pub struct FabricArgs {
+pub(crate) struct FabricArgs {
     /// Facebook's fabric with so many pods of 48 ToRs and 4 fabric switches, and 4 planes of 48 spines [default: 261].
     #[arg(long, value_name = "N", value_parser = whole_within::<u32>(1..))]
     pub pods: Option<u32>,
@@ -57,7 +57,7 @@ pub struct FabricArgs {
 
 /// What may happen to them.
 #[derive(Clone, Debug, Args)]
-pub struct YearArgs {
+pub(crate) struct YearArgs {
     /// How long.
     #[arg(long, default_value_t = 365.0)]
     pub days: f64,
@@ -84,7 +84,7 @@ pub struct YearArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PolicyArg {
+pub(crate) enum PolicyArg {
     /// Disable and repair where the constraint allows it.
     Corropt,
     /// The same, and protect what has to stay.
@@ -97,7 +97,7 @@ pub enum PolicyArg {
 }
 
 #[derive(Debug, Args)]
-pub struct SimulateArgs {
+pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub fabric: FabricArgs,
 
@@ -146,7 +146,7 @@ pub struct SimulateArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct PlanArgs {
+pub(crate) struct PlanArgs {
     /// Which links there are: TOML, or a CSV of links.
     #[arg(long, value_name = "FILE")]
     pub topology: PathBuf,
@@ -169,7 +169,7 @@ pub struct PlanArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct FleetWatchArgs {
+pub(crate) struct FleetWatchArgs {
     /// Which links there are: TOML, or a CSV of links.
     #[arg(long, value_name = "FILE")]
     pub topology: PathBuf,
@@ -204,7 +204,7 @@ pub struct FleetWatchArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct RepairedArgs {
+pub(crate) struct RepairedArgs {
     /// The link, or a port at one of its ends.
     pub link: String,
 
@@ -226,7 +226,7 @@ pub struct RepairedArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct UpgradeArgs {
+pub(crate) struct UpgradeArgs {
     #[command(flatten)]
     pub fabric: FabricArgs,
 
@@ -247,7 +247,7 @@ pub struct UpgradeArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct TopologyArgs {
+pub(crate) struct TopologyArgs {
     #[command(flatten)]
     pub fabric: FabricArgs,
 
@@ -257,7 +257,7 @@ pub struct TopologyArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct BenchFleetArgs {
+pub(crate) struct BenchFleetArgs {
     /// Pods of Facebook's fabric.
     #[arg(long, default_value_t = 261, value_parser = whole_within::<u32>(1..))]
     pub pods: u32,
@@ -278,7 +278,7 @@ fn constraint(text: &str) -> Result<Constraint, ParseError> {
 
 /// A long time, in hours: `10000h`, `2d`, `90m`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hours(pub f64);
+pub(crate) struct Hours(pub f64);
 
 impl FromStr for Hours {
     type Err = ParseError;
@@ -302,7 +302,7 @@ const MOST_HOURS: f64 = 8_766_000.0;
 
 /// How long repairs take: `2d:80,4d:20`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Repairs(pub Vec<Repair>);
+pub(crate) struct Repairs(pub Vec<Repair>);
 
 impl FromStr for Repairs {
     type Err = ParseError;

@@ -7,7 +7,7 @@ use link::config::LinkOptions;
 use units::{Count, Prob, Span};
 
 #[derive(Debug, Subcommand)]
-pub enum LinkCommand {
+pub(crate) enum LinkCommand {
     /// Protect the link behind an interface: gives the host a stand-in for it, and runs until ended.
     ///
     /// The same at the other end of the cable. Until the peer answers, frames pass unprotected.
@@ -43,13 +43,13 @@ pub enum LinkCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct NameArg {
+pub(crate) struct NameArg {
     /// The stand-in interface; may be left out if there is only one.
     pub name: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub struct DownArgs {
+pub(crate) struct DownArgs {
     #[command(flatten)]
     pub link: NameArg,
 
@@ -63,7 +63,7 @@ pub struct DownArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct KeepArgs {
+pub(crate) struct KeepArgs {
     pub name: String,
 
     /// Where the link's notes are.
@@ -72,7 +72,7 @@ pub struct KeepArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct ActivateArgs {
+pub(crate) struct ActivateArgs {
     #[command(flatten)]
     pub link: NameArg,
 
@@ -82,7 +82,7 @@ pub struct ActivateArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct WatchArgs {
+pub(crate) struct WatchArgs {
     /// The stand-in interface; may be left out if there is only one.
     pub name: Option<String>,
 
@@ -92,7 +92,7 @@ pub struct WatchArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct CaptureArgs {
+pub(crate) struct CaptureArgs {
     /// The interface that the protected link is behind.
     pub interface: String,
 
@@ -106,7 +106,7 @@ pub struct CaptureArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct UpArgs {
+pub(crate) struct UpArgs {
     #[command(flatten)]
     pub options: LinkOptions,
 

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use units::{Bytes, Count, Prob, Rate, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
-pub enum ModelCommand {
+pub(crate) enum ModelCommand {
     /// How often corruption makes RDMA flows time out, what dummies and copies do about it, and what they cost.
     ///
     /// The probabilities of "Packet corruption in RDMA", exact and as the paper approximates them, for your flows. With
@@ -18,7 +18,7 @@ pub enum ModelCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct RdmaArgs {
+pub(crate) struct RdmaArgs {
     /// Share of full packets that a corrupting link corrupts; shorter ones suffer less.
     #[arg(long, value_name = "SHARE", default_value = "1e-3")]
     pub corruption: Prob,
@@ -124,7 +124,7 @@ pub struct RdmaArgs {
 
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-pub struct GoalArgs {
+pub(crate) struct GoalArgs {
     /// 99 % of flows are to be complete within this.
     #[arg(long, value_name = "TIME")]
     pub p99: Option<Span>,
@@ -139,7 +139,7 @@ pub struct GoalArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct MeloArgs {
+pub(crate) struct MeloArgs {
     /// Connections whose state is on the chip at once.
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = whole_within::<u32>(1..))]
     pub connections: u32,

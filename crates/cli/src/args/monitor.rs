@@ -7,7 +7,7 @@ use monitor::config::MonitorOptions;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct MonitorArgs {
+pub(crate) struct MonitorArgs {
     #[command(subcommand)]
     pub command: Option<MonitorCommand>,
 
@@ -32,7 +32,7 @@ pub struct MonitorArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum MonitorCommand {
+pub(crate) enum MonitorCommand {
     /// Tell the running monitor that a port is repaired, though it flapped too often to be believed.
     Clear {
         /// The port.

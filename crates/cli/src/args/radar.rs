@@ -7,7 +7,7 @@ use radar::causes::{ThresholdError, Thresholds};
 use units::{Bytes, Count, Prob, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
-pub enum RadarCommand {
+pub(crate) enum RadarCommand {
     /// Which packets of one capture are missing in another that was taken farther along their way.
     ///
     /// Reads pcap and pcapng, also in gzip. Clocks need not agree, and captures need not begin and end together.
@@ -37,13 +37,13 @@ pub enum RadarCommand {
 
 /// What happens to packets that no rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OtherwiseArg {
+pub(crate) enum OtherwiseArg {
     Accept,
     Deny,
 }
 
 #[derive(Debug, Args)]
-pub struct AclArgs {
+pub(crate) struct AclArgs {
     /// The rules as they were meant, the first first: a line each as ClassBench writes them, then accept or deny.
     pub rules: PathBuf,
 
@@ -60,7 +60,7 @@ pub struct AclArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct FlowsArgs {
+pub(crate) struct FlowsArgs {
     /// A capture: pcap or pcapng, also in gzip.
     pub capture: Option<PathBuf>,
 
@@ -91,7 +91,7 @@ pub struct FlowsArgs {
 
 /// Which addresses and ports are rewritten between the two captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum NatArg {
+pub(crate) enum NatArg {
     Source,
     Destination,
     Both,
@@ -99,7 +99,7 @@ pub enum NatArg {
 
 /// A part of packets that tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FieldArg {
+pub(crate) enum FieldArg {
     /// Address and port of the sender.
     Source,
     /// Address and port of the receiver.
@@ -113,7 +113,7 @@ pub enum FieldArg {
 }
 
 #[derive(Debug, Args)]
-pub struct LossesArgs {
+pub(crate) struct LossesArgs {
     /// The capture that was taken first on the way of the packets; `-` is standard input.
     pub up: PathBuf,
 
@@ -163,7 +163,7 @@ pub struct LossesArgs {
 /// What the pattern of losses must be for a cause.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Causes")]
-pub struct CauseArgs {
+pub(crate) struct CauseArgs {
     /// Losses closer than this belong to one burst.
     #[arg(long, value_name = "TIME", default_value = "20us")]
     pub burst_gap: Span,
@@ -194,7 +194,7 @@ pub struct CauseArgs {
 }
 
 impl CauseArgs {
-    pub fn thresholds(&self) -> Result<Thresholds, ThresholdError> {
+    pub(crate) fn thresholds(&self) -> Result<Thresholds, ThresholdError> {
         let Self { burst_gap, burst, bursty_blackhole, blackhole, syn, random, interval } = *self;
         Thresholds {
             gap: burst_gap,
@@ -211,7 +211,7 @@ impl CauseArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct MeterArgs {
+pub(crate) struct MeterArgs {
     /// The interface whose packets are metered.
     pub interface: String,
 
@@ -264,7 +264,7 @@ pub struct MeterArgs {
 
 #[derive(Debug, Args)]
 #[group(skip)]
-pub struct CollectArgs {
+pub(crate) struct CollectArgs {
     /// Wait here for meters; a port alone means this machine only, 0.0.0.0:PORT all of its addresses.
     #[arg(long, value_name = "ADDR:PORT", required_unless_present = "from")]
     pub listen: Option<String>,

@@ -8,7 +8,7 @@ use sim::scenario::Seeds;
 use units::{Bytes, Count, ParseError, Prob, Rate, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
-pub enum SimCommand {
+pub(crate) enum SimCommand {
     /// A whole network, as a scenario file describes it: topology, faults, protection, traffic, what to measure.
     ///
     /// A list where one value is expected is a sweep. Mistakes in the file are found before anything runs.
@@ -31,7 +31,7 @@ pub enum SimCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// The scenario, a TOML file; or what --json printed, to run it again.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -54,7 +54,7 @@ pub struct RunArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ModeArg {
+pub(crate) enum ModeArg {
     /// Send again and keep the order.
     Ordered,
     /// Send again, deliver as it comes.
@@ -70,7 +70,7 @@ pub enum ModeArg {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ProfileArg {
+pub(crate) enum ProfileArg {
     /// The paper's switch: 10G to 100G, recirculating buffers, its authors' parameters.
     Tofino,
     /// A sorted reorder buffer and computed parameters, any rate.
@@ -78,14 +78,14 @@ pub enum ProfileArg {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ReorderArg {
+pub(crate) enum ReorderArg {
     Sorted,
     Rotating,
 }
 
 /// `1518`, or sizes with weights: `64:3,1518:1`.
 #[derive(Clone, Debug)]
-pub struct SizesArg(pub sim::link::Sizes);
+pub(crate) struct SizesArg(pub sim::link::Sizes);
 
 impl FromStr for SizesArg {
     type Err = ParseError;
@@ -113,7 +113,7 @@ impl FromStr for SizesArg {
 }
 
 #[derive(Debug, Args)]
-pub struct LinkArgs {
+pub(crate) struct LinkArgs {
     /// Rate of the link, 1M to 10T.
     #[arg(long, default_value = "100G")]
     pub rate: Rate,
@@ -232,7 +232,7 @@ pub struct LinkArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct CompareArgs {
+pub(crate) struct CompareArgs {
     /// Rates, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "100G,400G,800G")]
     pub rates: Vec<Rate>,
@@ -255,7 +255,7 @@ pub struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct SimCheckArgs {
+pub(crate) struct SimCheckArgs {
     /// Rate of the wire.
     #[arg(long, default_value = "1G")]
     pub rate: Rate,

@@ -6,7 +6,7 @@ use clap::Args;
 use units::{Bytes, Prob, Span};
 
 #[derive(Debug, Args)]
-pub struct SoakArgs {
+pub(crate) struct SoakArgs {
     /// The fault bench: random bad days (daemons killed and stopped, wires cut, forged frames, …), and an account of every
     /// datagram. Exit code 1 if anything was lost that is neither counted nor allowed.
     #[arg(long, conflicts_with_all = ["loss", "burst", "rate", "mode", "queue"])]

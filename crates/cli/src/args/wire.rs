@@ -6,7 +6,7 @@ use clap::Args;
 use units::{Bytes, Prob, Rate, Span, whole_within};
 
 #[derive(Debug, Args)]
-pub struct WireArgs {
+pub(crate) struct WireArgs {
     /// One of the two interfaces.
     #[arg(value_name = "A")]
     pub a: String,

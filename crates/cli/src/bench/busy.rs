@@ -11,7 +11,7 @@ use crate::demo::check_seconds;
 use crate::output::{Done, Failure, print, say};
 use crate::terminal::stop_on_ctrl_c;
 
-pub fn run(args: &BenchBusyArgs, json: bool) -> Done {
+pub(super) fn run(args: &BenchBusyArgs, json: bool) -> Done {
     let program = std::env::current_exe().map_err(|error| Failure::Outside(format!("find this program: {error}")))?;
     let plan = Plan { rounds: args.rounds, lasts: check_seconds(args.seconds)?, program };
     become_root_of_own_namespaces(args.rootless).map_err(|error| Failure::Outside(error.to_string()))?;

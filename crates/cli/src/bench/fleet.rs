@@ -73,7 +73,7 @@ struct Replan {
     unsure: usize,
 }
 
-pub fn run(args: &BenchFleetArgs, json: bool) -> Done {
+pub(super) fn run(args: &BenchFleetArgs, json: bool) -> Done {
     if !(args.days > 0.0 && args.days <= MOST_DAYS) {
         return Err(Failure::Usage(format!("--days {}: expected more than 0, at most {}", args.days, MOST_DAYS)));
     }

@@ -37,7 +37,7 @@ struct Row {
     nacks: u64,
 }
 
-pub fn run(args: &BenchMeloArgs, json: bool) -> Done {
+pub(super) fn run(args: &BenchMeloArgs, json: bool) -> Done {
     let stop = stop_on_ctrl_c();
     let packets = args.packets.0.max(1);
     let mut rows = Vec::new();

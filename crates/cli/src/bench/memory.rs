@@ -3,14 +3,14 @@
 use std::fs;
 
 /// Lets the kernel forget how large the program has been; how large it is, in bytes.
-pub fn reset_peak() -> u64 {
+pub(crate) fn reset_peak() -> u64 {
     // Where it cannot, the peak is that of everything so far.
     let _ = fs::write("/proc/self/clear_refs", "5");
     status("VmRSS:")
 }
 
 /// How large it has been since then, or at all, in bytes.
-pub fn peak() -> u64 {
+pub(crate) fn peak() -> u64 {
     status("VmHWM:")
 }
 

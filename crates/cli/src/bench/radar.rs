@@ -56,7 +56,7 @@ struct Row {
     memory: u64,
 }
 
-pub fn run(args: &BenchRadarArgs, json: bool) -> Done {
+pub(super) fn run(args: &BenchRadarArgs, json: bool) -> Done {
     let stop = stop_on_ctrl_c();
     let packets = args.packets.0.max(1_000);
     let signatures: Vec<Signature> = (0..SIGNATURES).map(signature).collect();

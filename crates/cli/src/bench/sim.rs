@@ -33,7 +33,7 @@ struct Row {
     seconds: f64,
 }
 
-pub fn run(args: &BenchSimArgs, json: bool) -> Done {
+pub(super) fn run(args: &BenchSimArgs, json: bool) -> Done {
     let stop = stop_on_ctrl_c();
     let watch = lab::Stopper(&stop);
     let mut rows = Vec::new();

@@ -14,7 +14,7 @@ use crate::output::{Done, Failure, print};
 /// More than all ports of a large datacenter have to say.
 const LONGEST_INPUT: u64 = 1 << 30;
 
-pub fn run(args: &PlanArgs, json: bool) -> Done {
+pub(super) fn run(args: &PlanArgs, json: bool) -> Done {
     let fabric = super::load(&args.topology)?;
     let names = Names::of(&fabric);
     let situation = situation(&args.corrupting, &names)?;

@@ -23,7 +23,7 @@ struct Answer {
     was_disabled: bool,
 }
 
-pub fn run(args: &RepairedArgs, json: bool) -> Done {
+pub(super) fn run(args: &RepairedArgs, json: bool) -> Done {
     let fabric = super::load(&args.topology)?;
     let bus = bus::open_with_ca(&args.bus, args.bus_ca.as_deref());
     let mut bus = bus.map_err(|error| Failure::Usage(format!("--bus: {error}")))?;

@@ -35,14 +35,14 @@ fn event(happened: Happened) -> &'static str {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(super) enum Format {
     Csv,
     Parquet,
 }
 
 impl Format {
     /// As the name of a file says, if it is one of these.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub(super) fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "csv" => Some(Self::Csv),
             "parquet" => Some(Self::Parquet),
@@ -51,7 +51,7 @@ impl Format {
     }
 }
 
-pub fn write(path: &Path, format: Format, fabric: &Fabric, samples: &[Sample]) -> io::Result<()> {
+pub(super) fn write(path: &Path, format: Format, fabric: &Fabric, samples: &[Sample]) -> io::Result<()> {
     whole_file(path, |out| match format {
         Format::Csv => write_csv(&columns(fabric), samples, out),
         Format::Parquet => write_parquet(EVENTS, &columns(fabric), samples, out),

@@ -36,7 +36,7 @@ struct Common<'a> {
     alone: bool,
 }
 
-pub fn run(args: &SimulateArgs, json: bool) -> Done {
+pub(super) fn run(args: &SimulateArgs, json: bool) -> Done {
     let fabric = super::fabric(&args.fabric)?;
     let (model, until) = super::year(&args.year)?;
     let seeds: Vec<Option<u64>> = match (&args.seeds, &args.trace) {

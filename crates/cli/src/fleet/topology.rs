@@ -19,7 +19,7 @@ struct Written {
     segments: usize,
 }
 
-pub fn run(args: &TopologyArgs, json: bool) -> Done {
+pub(super) fn run(args: &TopologyArgs, json: bool) -> Done {
     let fabric = super::fabric(&args.fabric)?;
     check(&fabric)?;
     if args.write == Path::new("-") {

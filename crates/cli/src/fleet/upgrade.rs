@@ -13,7 +13,7 @@ use crate::args::UpgradeArgs;
 use crate::output::{Done, Failure, print};
 use crate::terminal::{Terminal, jobs};
 
-pub fn run(args: &UpgradeArgs, json: bool) -> Done {
+pub(super) fn run(args: &UpgradeArgs, json: bool) -> Done {
     let fabric = super::fabric(&args.fabric)?;
     let (model, until) = super::year(&args.year)?;
     let orders = if args.orders.is_empty() { Order::all(&fabric) } else { args.orders.clone() };

@@ -30,7 +30,7 @@ struct Line<'a> {
     event: &'a Event,
 }
 
-pub fn run(args: &FleetWatchArgs, json: bool) -> Done {
+pub(super) fn run(args: &FleetWatchArgs, json: bool) -> Done {
     let fabric = super::load(&args.topology)?;
     let capable = super::capable(args.capable.as_deref(), &Names::of(&fabric))?;
     let bus = bus::open_with_ca(&args.bus, args.bus_ca.as_deref());

@@ -15,7 +15,7 @@ use linux::poll;
 use crate::args::CaptureArgs;
 use crate::output::{Done, Failure, say};
 
-pub fn run(args: &CaptureArgs) -> Done {
+pub(super) fn run(args: &CaptureArgs) -> Done {
     let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", args.interface));
     let link = Netlink::open().and_then(|netlink| netlink.existing_link(&args.interface));
     let link = link.map_err(|error| Failure::Usage(error.to_string()))?;

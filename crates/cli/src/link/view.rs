@@ -27,7 +27,7 @@ struct View {
     recovered: VecDeque<u64>,
 }
 
-pub fn run(args: &WatchArgs, json: bool) -> Done {
+pub(super) fn run(args: &WatchArgs, json: bool) -> Done {
     let every = Duration::from_nanos((args.every.as_ps() / 1_000).max(50_000_000));
     let first = status(args.name.as_deref())?;
     // Without a terminal there is nothing to refresh.

@@ -9,7 +9,7 @@ use crate::output::{Done, Failure, print};
 /// PSNs have 24 bits: more packets are never on their way.
 const MOST_PACKETS: u64 = 1 << 24;
 
-pub fn run(args: &MeloArgs, json: bool) -> Done {
+pub(super) fn run(args: &MeloArgs, json: bool) -> Done {
     let account = account(args)?;
     print(json, &MeloAnswer::from(&account), || account.to_string())
 }

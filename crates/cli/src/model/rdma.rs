@@ -24,7 +24,7 @@ const LARGEST_SIMULATED_MTU: u64 = 4_096;
 /// A terabyte: what is larger is a mistake.
 const LARGEST_FLOW: u64 = 1_000_000_000_000;
 
-pub fn run(args: &RdmaArgs, json: bool) -> Done {
+pub(super) fn run(args: &RdmaArgs, json: bool) -> Done {
     let question = question(args)?;
     let simulated = simulate(args, &question)?;
     let answer = RdmaAnswer::new(&question, simulated.as_ref());

@@ -9,7 +9,7 @@ use report::acl::{AclAnswer, LostFlows};
 use crate::args::{AclArgs, OtherwiseArg};
 use crate::output::{Done, Failure, print};
 
-pub fn run(args: &AclArgs, json: bool) -> Done {
+pub(super) fn run(args: &AclArgs, json: bool) -> Done {
     let otherwise = match args.otherwise {
         OtherwiseArg::Accept => Action::Accept,
         OtherwiseArg::Deny => Action::Deny,

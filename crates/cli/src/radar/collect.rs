@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often it is looked whether it is time to end.
 const TICK: Duration = Duration::from_millis(20);
 
-pub fn run(args: &CollectArgs, json: bool) -> Done {
+pub(super) fn run(args: &CollectArgs, json: bool) -> Done {
     let until = super::seconds(args.seconds)?;
     let key = super::key(args.key.as_deref())?;
     let memory = memory(args)?;

@@ -30,7 +30,7 @@ const SNAP: usize = 192;
 /// Chance that a slot of as many flows as expected can be told in full.
 const SUCCESS: Prob = Prob::literal(0.99);
 
-pub fn run(args: &FlowsArgs, json: bool) -> Done {
+pub(super) fn run(args: &FlowsArgs, json: bool) -> Done {
     let shape = Shape::for_flows(args.flows.0, SUCCESS, 3, Decoder::Single, 1);
     let length = args.slot.as_ps() / 1_000;
     if length == 0 {

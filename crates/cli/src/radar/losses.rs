@@ -19,7 +19,7 @@ use crate::output::{Done, Failure, print};
 use progress::Progress;
 use source::Source;
 
-pub fn run(args: &LossesArgs, json: bool) -> Done {
+pub(super) fn run(args: &LossesArgs, json: bool) -> Done {
     let thresholds = args.causes.thresholds().map_err(|error| Failure::Usage(error.to_string()))?;
     let options = options(args)?;
     check_outputs(args)?;

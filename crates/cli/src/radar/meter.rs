@@ -37,7 +37,7 @@ struct Outcome {
     cpu_seconds: f64,
 }
 
-pub fn run(args: &MeterArgs, json: bool) -> Done {
+pub(super) fn run(args: &MeterArgs, json: bool) -> Done {
     let place = super::place(&args.to, args.bus_ca.as_deref()).map_err(|why| Failure::Usage(format!("--to {why}")))?;
     let key = super::key(args.key.as_deref())?;
     let until = super::seconds(args.seconds)?;

@@ -9,7 +9,7 @@ use crate::args::SimCheckArgs;
 use crate::output::{Done, Failure, print, say};
 use crate::terminal::stop_on_ctrl_c;
 
-pub fn run(args: &SimCheckArgs, json: bool) -> Done {
+pub(super) fn run(args: &SimCheckArgs, json: bool) -> Done {
     become_root_of_own_namespaces(args.rootless).map_err(|error| Failure::Outside(error.to_string()))?;
     let stop = stop_on_ctrl_c();
     let plan = CheckPlan {

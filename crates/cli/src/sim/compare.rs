@@ -6,7 +6,7 @@ use crate::args::CompareArgs;
 use crate::output::{Done, Failure, print};
 use crate::terminal::{Terminal, jobs};
 
-pub fn run(args: &CompareArgs, json: bool) -> Done {
+pub(super) fn run(args: &CompareArgs, json: bool) -> Done {
     if let Some(loss) = args.losses.iter().find(|loss| loss.get() < 1e-9 || loss.get() > 0.5) {
         return Err(Failure::Usage(format!("--losses {loss}: expected 1e-9 to 0.5")));
     }

@@ -10,7 +10,7 @@ use crate::output::{Done, Failure, print};
 use crate::terminal::Terminal;
 use crate::wire::corruption;
 
-pub fn run(args: &LinkArgs, json: bool) -> Done {
+pub(super) fn run(args: &LinkArgs, json: bool) -> Done {
     let config = config(args)?;
     let terminal = Terminal::of_frames(config.frames.saturating_mul(u64::from(config.links)));
     let outcome = sim::link::run(&config, &terminal);

@@ -24,7 +24,7 @@ const LONGEST_FILE: u64 = 1 << 20;
 /// What takes longer than anybody waits should not fill the memory first.
 const MOST_RUNS: usize = 1_000_000;
 
-pub fn run(args: &RunArgs, json: bool) -> Done {
+pub(super) fn run(args: &RunArgs, json: bool) -> Done {
     let scenario = read(&args.file, &args.set)?;
     let all: Vec<Run<'_>> =
         scenario.points.iter().flat_map(|point| of_point(point, args)).take(MOST_RUNS + 1).collect();

@@ -11,7 +11,7 @@ use super::Progress;
 use crate::args::SoakArgs;
 use crate::output::{Done, Failure, print};
 
-pub fn run(args: &SoakArgs, json: bool) -> Done {
+pub(super) fn run(args: &SoakArgs, json: bool) -> Done {
     let plan = plan(args)?;
     let (standing, stop) = super::begin(args)?;
     let progress = Progress::new(plan.duration);

@@ -10,7 +10,7 @@ use units::Prob;
 use crate::output::Failure;
 
 /// One direction's loss model.
-pub fn model(loss: Prob, burst: Option<f64>, bit_errors: Option<Prob>) -> Result<Model, Failure> {
+pub(crate) fn model(loss: Prob, burst: Option<f64>, bit_errors: Option<Prob>) -> Result<Model, Failure> {
     match (bit_errors, burst) {
         (Some(rate), _) => Ok(Model::PerBit(rate)),
         (None, None) => Ok(Model::PerFrame(loss)),
@@ -22,7 +22,7 @@ pub fn model(loss: Prob, burst: Option<f64>, bit_errors: Option<Prob>) -> Result
     }
 }
 
-pub fn file(path: &Path) -> Result<FaultFile, Failure> {
+pub(crate) fn file(path: &Path) -> Result<FaultFile, Failure> {
     let wrong = |what: &dyn std::fmt::Display| Failure::Usage(format!("--faults {}: {what}", path.display()));
     let text = read(path).map_err(|error| wrong(&error))?;
     FaultFile::parse(&text).map_err(|error| wrong(&error))

@@ -3,18 +3,18 @@
 use super::{Claim, ClaimError};
 
 /// The path below `experiments/` and the text of a file.
-pub type File = (&'static str, &'static str);
+pub(crate) type File = (&'static str, &'static str);
 
 /// All of them, by path.
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 
 /// The files of a paper.
-pub fn of_paper(name: &str) -> Vec<File> {
+pub(crate) fn of_paper(name: &str) -> Vec<File> {
     let is_its = |path: &str| path.split_once('/').is_some_and(|(paper, _)| paper == name);
     FILES.iter().copied().filter(|(path, _)| is_its(path)).collect()
 }
 
-pub fn named(path: &str) -> Result<File, ClaimError> {
+pub(crate) fn named(path: &str) -> Result<File, ClaimError> {
     find(FILES, path).ok_or_else(|| ClaimError::new(format_args!("no file {path}")))
 }
 
@@ -23,7 +23,7 @@ fn find(files: &[File], path: &str) -> Option<File> {
 }
 
 /// The claims among some files, each with the text of its scenario, in their order. A file without an id is a scenario.
-pub fn claims(files: &[File]) -> Result<Vec<Claim>, ClaimError> {
+pub(crate) fn claims(files: &[File]) -> Result<Vec<Claim>, ClaimError> {
     let mut claims = Vec::new();
     for (path, text) in files {
         let keys: toml::Table =

@@ -18,7 +18,7 @@ const SLOT: f64 = 10e-3;
 const MOST: f64 = 1.268;
 const RUNS: u64 = 3;
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     let full = effort.scale == Scale::Full;
     let shape = Shape::for_flows(FLOWS, SUCCESS, 4, Decoder::Single, 0);

@@ -13,7 +13,7 @@ const MORE: [f64; 9] = [0.2, 0.266, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8];
 /// Of many flows, where each try takes seconds.
 const FEW: [f64; 3] = [0.266, 0.3, 0.4];
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     let full = effort.scale == Scale::Full;
     for (name, flows, runs) in [("1k", 1_000, 10), ("10k", 10_000, 2), ("100k", 100_000, 1), ("1m", 1_000_000, 1)] {

@@ -7,16 +7,16 @@ use radar::flowset::{FlowKey, Flowset, Shape};
 use radar::packet::Flow;
 
 /// Hops at which a flow has a packet more or less than at the hop before: some are always on their way when a slot ends.
-pub const DIFFERING: f64 = 0.01;
+pub(super) const DIFFERING: f64 = 0.01;
 
 /// Switches of a FatTree: ToRs first, then aggregation switches, then cores.
 #[derive(Clone, Copy, Debug)]
-pub struct Fabric {
+pub(super) struct Fabric {
     half: usize,
 }
 
 impl Fabric {
-    pub fn new(k: usize) -> Self {
+    pub(super) fn new(k: usize) -> Self {
         Self { half: k / 2 }
     }
 
@@ -24,7 +24,7 @@ impl Fabric {
         2 * self.half * self.half
     }
 
-    pub fn switches(&self) -> usize {
+    pub(super) fn switches(&self) -> usize {
         5 * self.half * self.half
     }
 
@@ -41,7 +41,7 @@ impl Fabric {
         2 * self.tors() + agg * self.half + number
     }
 
-    pub fn neighbours(&self) -> Vec<Vec<usize>> {
+    pub(super) fn neighbours(&self) -> Vec<Vec<usize>> {
         let mut lists = vec![Vec::new(); self.switches()];
         let mut link = |one: usize, two: usize| {
             lists[one].push(two);
@@ -57,7 +57,7 @@ impl Fabric {
     }
 
     /// The switches that the nth flow passes.
-    pub fn path(&self, nth: u64) -> [usize; 5] {
+    pub(super) fn path(&self, nth: u64) -> [usize; 5] {
         let (half, tors) = (self.half, self.tors());
         let pairs = tors * (tors - half);
         let (pair, way) = (nth as usize % pairs, nth as usize / pairs % (half * half));
@@ -69,14 +69,14 @@ impl Fabric {
     }
 
     /// The hops of a flow before and after a switch.
-    pub fn hops(&self, key: &FlowKey, at: usize) -> [Option<usize>; 2] {
+    pub(super) fn hops(&self, key: &FlowKey, at: usize) -> [Option<usize>; 2] {
         let path = self.path(number(key));
         let Some(place) = path.iter().position(|switch| *switch == at) else { return [None; 2] };
         [place.checked_sub(1).map(|before| path[before]), path.get(place + 1).copied()]
     }
 
     /// What switches of this shape count, each with so many flows; a share of flows differs from hop to hop.
-    pub fn count(&self, each: u64, shape: Shape, differing: f64, seed: u64) -> Vec<Flowset> {
+    pub(super) fn count(&self, each: u64, shape: Shape, differing: f64, seed: u64) -> Vec<Flowset> {
         let of = |switch: usize| Flowset::new(shape.with_seed(seed << 16 | switch as u64));
         let mut flowsets: Vec<Flowset> = (0..self.switches()).map(of).collect();
         let mut random = Random::new(seed, 0);
@@ -94,7 +94,7 @@ impl Fabric {
     }
 
     /// How many switches of which everything is known, flows and counters.
-    pub fn complete(&self, flowsets: Vec<Flowset>) -> usize {
+    pub(super) fn complete(&self, flowsets: Vec<Flowset>) -> usize {
         let neighbours = self.neighbours();
         let network = Network::new(flowsets, Ways::Neighbours(&neighbours));
         network.map_or(0, |network| network.decode().iter().filter(|switch| switch.is_complete).count())
@@ -102,7 +102,7 @@ impl Fabric {
 }
 
 /// The nth flow.
-pub fn key(nth: u64) -> FlowKey {
+pub(super) fn key(nth: u64) -> FlowKey {
     FlowKey::from(&Flow {
         src: (nth as u32).to_be_bytes().into(),
         dst: [10, 0, 0, 1].into(),
@@ -122,7 +122,7 @@ fn number(key: &FlowKey) -> u64 {
 }
 
 /// One switch with so many flows.
-pub fn alone(flows: u64, shape: Shape, seed: u64) -> Flowset {
+pub(super) fn alone(flows: u64, shape: Shape, seed: u64) -> Flowset {
     let mut flowset = Flowset::new(shape.with_seed(seed));
     (0..flows).for_each(|nth| flowset.add(&key(seed << 24 ^ nth), 1 + nth as u32 % 50));
     flowset

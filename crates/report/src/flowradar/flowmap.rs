@@ -10,14 +10,14 @@ mod paths;
 
 use std::collections::BTreeMap;
 
-pub use flowlets::Flowlet;
-pub use paths::{blackholes, loops};
+pub(super) use flowlets::Flowlet;
+pub(super) use paths::{blackholes, loops};
 
 use radar::flowset::FlowKey;
 
 /// When something is called a loop, a blackhole, a flowlet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Thresholds {
+pub(super) struct Thresholds {
     /// Two neighbours that both have at least so many times the packets that came to them send them to and fro. In longer
     /// cycles, which no right path has, any more packets than outside are a loop, as in the thesis.
     pub loop_factor: f64,
@@ -37,24 +37,24 @@ impl Default for Thresholds {
 }
 
 /// Packets of a flow at each switch that saw it in a slot; `None` where it was seen and could not be counted.
-pub type Seen = BTreeMap<usize, Option<u32>>;
+pub(super) type Seen = BTreeMap<usize, Option<u32>>;
 
 /// The switches that a flow should pass, first to last; empty if that is not known.
-pub type Route<'a> = &'a dyn Fn(&FlowKey) -> Vec<usize>;
+pub(super) type Route<'a> = &'a dyn Fn(&FlowKey) -> Vec<usize>;
 
 /// What switches saw in one slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Slot {
+pub(super) struct Slot {
     flows: BTreeMap<FlowKey, Seen>,
 }
 
 impl Slot {
     /// A switch saw a flow.
-    pub fn add(&mut self, switch: usize, flow: FlowKey, packets: Option<u32>) {
+    pub(super) fn add(&mut self, switch: usize, flow: FlowKey, packets: Option<u32>) {
         self.flows.entry(flow).or_default().insert(switch, packets);
     }
 
-    pub fn flows(&self) -> impl Iterator<Item = (&FlowKey, &Seen)> {
+    pub(super) fn flows(&self) -> impl Iterator<Item = (&FlowKey, &Seen)> {
         self.flows.iter()
     }
 }

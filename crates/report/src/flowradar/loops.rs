@@ -30,7 +30,7 @@ struct Seen {
     wrong: u64,
 }
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let offsets: &[u64] = if effort.scale == Scale::Full { &FULL } else { &QUICK };
     effort.watch.expect_runs(offsets.len());
     let mut all = Vec::new();

@@ -13,7 +13,7 @@ use crate::claim::{ClaimError, Measured, Scale, files};
 use crate::runner::{Computed, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let [stop, until] = if effort.scale == Scale::Full { [300, 700] } else { [60, 400] };
     let sets = [format!("traffic.0.stop={stop}ms"), format!("traffic.1.stop={stop}ms"), format!("run.until={until}ms")];
     let (name, text) = files::named("flowradar/network.toml")?;

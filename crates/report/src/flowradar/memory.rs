@@ -9,15 +9,15 @@ use crate::claim::{ClaimError, Measured, Scale};
 use crate::parallel;
 use crate::runner::{Computed, Effort};
 
-pub const SUCCESS: Prob = Prob::literal(0.99);
+pub(super) const SUCCESS: Prob = Prob::literal(0.99);
 /// The thesis's k_c.
-pub const ROWS: u8 = 4;
+pub(super) const ROWS: u8 = 4;
 
 /// Cells for each flow among which the least that do are looked for, beside flows of which every switch has some others too.
 const LEAST: [f64; 8] = [1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65];
 const LEAST_FLOWS: u64 = 10_000;
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     let full = effort.scale == Scale::Full;
     for (name, flows, trials) in

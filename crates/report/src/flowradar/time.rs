@@ -16,14 +16,14 @@ const SINGLE_RUNS: u64 = 9;
 
 /// Milliseconds that each switch takes.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub(super) struct Times {
     pub flows: f64,
     pub counters: f64,
     /// Switches of which everything is known.
     pub complete: usize,
 }
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     let full = effort.scale == Scale::Full;
     let shape = Shape::for_flows(EXPECTED, SUCCESS, ROWS, Decoder::Single, 0);

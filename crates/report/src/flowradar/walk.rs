@@ -13,16 +13,16 @@ use units::{Prob, Span};
 use crate::claim::ClaimError;
 use crate::runner::Effort;
 
-pub const SLOT: Span = Span::from_ms(10);
+pub(super) const SLOT: Span = Span::from_ms(10);
 /// Flows that a node may have in a slot.
 const FLOWS: u64 = 4_000;
 
 /// Packets of each flow, by slot, at each node that counted some.
-pub type Counters = BTreeMap<FlowKey, BTreeMap<NodeId, BTreeMap<u64, u32>>>;
+pub(super) type Counters = BTreeMap<FlowKey, BTreeMap<NodeId, BTreeMap<u64, u32>>>;
 
 /// What a run's flowsets said.
 #[derive(Debug)]
-pub struct Counted {
+pub(super) struct Counted {
     pub counters: Counters,
     /// Flowsets that could not be decoded to the end.
     pub undecoded: u64,
@@ -32,7 +32,7 @@ pub struct Counted {
 }
 
 /// Runs a network and decodes what all nodes counted; `None` if the watch ended it.
-pub fn count(setup: Setup, effort: &Effort<'_>) -> Result<Option<Counted>, ClaimError> {
+pub(super) fn count(setup: Setup, effort: &Effort<'_>) -> Result<Option<Counted>, ClaimError> {
     let shape = Shape::for_flows(FLOWS, Prob::literal(0.9999), 3, Decoder::Single, 0);
     let (mut counters, mut undecoded, mut slots) = (Counters::new(), 0, 0);
     let topology = setup.topology.clone();
@@ -53,23 +53,23 @@ pub fn count(setup: Setup, effort: &Effort<'_>) -> Result<Option<Counted>, Claim
 
 /// The nodes of a FatTree that a flow may pass, and their order.
 #[derive(Debug)]
-pub struct Order {
+pub(super) struct Order {
     neighbours: Vec<Vec<usize>>,
 }
 
 impl Order {
-    pub fn new(topology: &Topology) -> Self {
+    pub(super) fn new(topology: &Topology) -> Self {
         let mut neighbours = vec![Vec::new(); topology.nodes.len()];
         topology.directed().for_each(|link| neighbours[topology.from(link).index()].push(topology.to(link).index()));
         Self { neighbours }
     }
 
-    pub fn neighbours(&self) -> &[Vec<usize>] {
+    pub(super) fn neighbours(&self) -> &[Vec<usize>] {
         &self.neighbours
     }
 
     /// These nodes in the order in which a flow passes them: by how far they are from its source, then from its destination.
-    pub fn sort(&self, flow: &FlowKey, nodes: impl Iterator<Item = NodeId>) -> Vec<usize> {
+    pub(super) fn sort(&self, flow: &FlowKey, nodes: impl Iterator<Item = NodeId>) -> Vec<usize> {
         let ends = [flow.flow().src, flow.flow().dst].map(address::host_of);
         let [Some(src), Some(dst)] = ends else { return Vec::new() };
         let near = |host: NodeId, node: usize| {

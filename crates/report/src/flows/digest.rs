@@ -205,7 +205,7 @@ impl TrafficDigest {
         self.repairs += other.repairs;
     }
 
-    pub fn sizes_vary(&self) -> bool {
+    pub(super) fn sizes_vary(&self) -> bool {
         self.sizes.is_some_and(|(least, most)| least < most)
     }
 }

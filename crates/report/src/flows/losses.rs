@@ -101,7 +101,7 @@ fn thresholds(config: &Config) -> Thresholds {
 
 impl Losses {
     /// `None` without meters.
-    pub fn of(point: &Point, outcome: &Outcome) -> Option<Self> {
+    pub(super) fn of(point: &Point, outcome: &Outcome) -> Option<Self> {
         let (found, config) = (outcome.radar.as_ref()?, point.radar()?);
         let verdict = found.judge(point.topology(), &thresholds(config));
         let mut segments: BTreeMap<u32, Segment> = BTreeMap::new();
@@ -119,7 +119,7 @@ impl Losses {
         Some(Self { meters, cells, metered, late, segments, accused: accused.collect() })
     }
 
-    pub fn with(mut self, other: Self) -> Self {
+    pub(super) fn with(mut self, other: Self) -> Self {
         self.metered += other.metered;
         self.late += other.late;
         for (link, segment) in other.segments {
@@ -134,7 +134,7 @@ impl Losses {
         self
     }
 
-    pub fn summary(&self, topology: &Topology) -> LossSummary {
+    pub(super) fn summary(&self, topology: &Topology) -> LossSummary {
         let names = |link: u32| {
             let link = DirectedLink(link);
             [topology.from(link), topology.to(link)].map(|node| topology.name(node).to_owned())

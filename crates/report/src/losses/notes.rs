@@ -18,7 +18,7 @@ const SHALLOW: usize = 60;
 /// So many packets at an end are worth a word.
 const EDGE: u64 = 10;
 
-pub fn notes(comparison: &Comparison, captures: &Captures) -> Vec<String> {
+pub(super) fn notes(comparison: &Comparison, captures: &Captures) -> Vec<String> {
     let Captures { up, down, .. } = captures;
     let mut notes = Vec::new();
     for (name, contents) in [(up, &comparison.up), (down, &comparison.down)] {

@@ -14,7 +14,7 @@ use super::{Captures, LossReport};
 /// More lines than these are for a file, not for a page.
 const MOST_ROWS: usize = 1_000;
 
-pub fn page(report: &LossReport) -> String {
+pub(super) fn page(report: &LossReport) -> String {
     let mut palette = Palette::default();
     let lines = summary(report);
     let (lead, rest) = lines.split_once('\n').unwrap_or((&lines, ""));

@@ -6,7 +6,7 @@ use radar::loss::Cause;
 
 use super::LossReport;
 
-pub fn describe(report: &LossReport, top: usize) -> String {
+pub(super) fn describe(report: &LossReport, top: usize) -> String {
     let mut text = summary(report);
     for note in &report.notes {
         text += &format!("note: {note}\n");
@@ -18,7 +18,7 @@ pub fn describe(report: &LossReport, top: usize) -> String {
 }
 
 /// What the whole page is about, in a few lines.
-pub fn summary(report: &LossReport) -> String {
+pub(super) fn summary(report: &LossReport) -> String {
     let comparison = &report.comparison;
     let losses = comparison.losses();
     let lost = match losses {
@@ -101,11 +101,11 @@ fn more(all: usize, shown: usize, what: &str) -> String {
     }
 }
 
-pub fn packets(number: u64) -> String {
+pub(super) fn packets(number: u64) -> String {
     if number == 1 { "1 packet".into() } else { format!("{} packets", thousands(number)) }
 }
 
-pub fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     match 100.0 * share {
         percent if percent == 0.0 || percent >= 0.01 => format!("{percent:.2} %"),
         percent => format!("{percent:.1e} %"),
@@ -113,7 +113,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// Nanoseconds in the unit that makes them short.
-pub fn time(ns: i64) -> String {
+pub(super) fn time(ns: i64) -> String {
     let size = ns.unsigned_abs();
     match ns as f64 {
         ns if size < 1_000 => format!("{ns} ns"),
@@ -124,7 +124,7 @@ pub fn time(ns: i64) -> String {
 }
 
 /// Nanoseconds since 1970 as date and time.
-pub fn utc(ns: u64) -> String {
+pub(super) fn utc(ns: u64) -> String {
     let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // Years that begin in March end with the day that comes and goes; 400 of them have 146,097 days.

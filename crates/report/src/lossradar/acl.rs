@@ -27,7 +27,7 @@ struct Tally {
     seconds: Vec<f64>,
 }
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let flips = if effort.scale == Scale::Full { 100 } else { 25 };
     let mut computed = Computed::default();
     effort.watch.expect_runs(LISTS.len());

@@ -44,7 +44,7 @@ fn mirroring(gigabits: f64) -> f64 {
     packets_per_second(gigabits) * MIRRORED * 8.0 / 1e6
 }
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     computed.value("mpps", Measured::exact(packets_per_second(10.0) / 1e6, 1));
     computed.value("mirroring", Measured::exact(mirroring(10.0), 1));

@@ -12,14 +12,14 @@ use crate::runner::Effort;
 
 /// Digests of so many cells, each with so many losses.
 #[derive(Clone, Copy, Debug)]
-pub struct Trials {
+pub(super) struct Trials {
     pub losses: usize,
     pub cells: usize,
     pub trials: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub(super) struct Outcome {
     trials: u64,
     /// Digests of which every loss was named.
     complete: u64,
@@ -29,7 +29,7 @@ pub struct Outcome {
 
 impl Trials {
     /// Cells for each loss.
-    pub fn each(&self) -> f64 {
+    pub(super) fn each(&self) -> f64 {
         Shape::new(self.cells, 0, Fields::ALL).cells() as f64 / self.losses as f64
     }
 
@@ -51,15 +51,15 @@ impl Trials {
 }
 
 impl Outcome {
-    pub fn decoded(&self) -> f64 {
+    pub(super) fn decoded(&self) -> f64 {
         self.complete as f64 / self.trials as f64
     }
 
-    pub fn share_decoded(&self) -> Measured {
+    pub(super) fn share_decoded(&self) -> Measured {
         share(self.complete, self.trials)
     }
 
-    pub fn share_named(&self) -> Measured {
+    pub(super) fn share_named(&self) -> Measured {
         Measured::exact(self.named as f64 / self.losses as f64, self.losses)
     }
 }
@@ -72,7 +72,7 @@ fn share(count: u64, of: u64) -> Measured {
 }
 
 /// All of them, in order; `None` if the watch ended it early.
-pub fn try_all(tried: &[Trials], effort: &Effort<'_>) -> Option<Vec<Outcome>> {
+pub(super) fn try_all(tried: &[Trials], effort: &Effort<'_>) -> Option<Vec<Outcome>> {
     effort.watch.expect_runs(tried.len());
     let outcomes = parallel::map(tried, effort.jobs, |trials| {
         let outcome = effort.watch.go_on(0).then(|| trials.run(effort.seed));
@@ -83,14 +83,14 @@ pub fn try_all(tried: &[Trials], effort: &Effort<'_>) -> Option<Vec<Outcome>> {
 }
 
 /// Where a rising curve reaches a level for good, between two of its points.
-pub fn crossing(curve: &[(f64, f64)], level: f64) -> Option<f64> {
+pub(super) fn crossing(curve: &[(f64, f64)], level: f64) -> Option<f64> {
     let below = curve.iter().rposition(|(_, y)| *y < level)?;
     let ((x0, y0), (x1, y1)) = (curve[below], *curve.get(below + 1)?);
     Some(x0 + (x1 - x0) * (level - y0) / (y1 - y0))
 }
 
 /// Some packet of some flow.
-pub fn packet(random: &mut Random) -> Packet {
+pub(super) fn packet(random: &mut Random) -> Packet {
     let mut bits = |bits: u32| random.below(1 << bits);
     let address = |low: u64| [10, (low >> 16) as u8, (low >> 8) as u8, low as u8].into();
     let flow = Flow {
@@ -104,7 +104,7 @@ pub fn packet(random: &mut Random) -> Packet {
     Packet { flow, ip_id: Some(bits(16) as u16), fragment: 0, tcp, ttl: 64, content: bits(40) }
 }
 
-pub fn signature(packet: &Packet) -> Signature {
+pub(super) fn signature(packet: &Packet) -> Signature {
     Signature::new(packet, Fields::ALL)
 }
 

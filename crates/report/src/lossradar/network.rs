@@ -15,7 +15,7 @@ use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::{Span, Time};
 
-pub use partial::compute as partial;
+pub(super) use partial::compute as partial;
 
 use crate::claim::{ClaimError, Scale, files};
 use crate::parallel;
@@ -44,7 +44,7 @@ struct Run {
 }
 
 /// lr.capture, lr.cause, or both from the same runs.
-pub fn compute(effort: &Effort<'_>, wanted: &[&str]) -> Result<Option<Vec<Computed>>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>, wanted: &[&str]) -> Result<Option<Vec<Computed>>, ClaimError> {
     let tasks = tasks(effort, wanted);
     effort.watch.expect_runs(tasks.len());
     let results = parallel::map(&tasks, effort.jobs, |task| {

@@ -136,7 +136,7 @@ fn back_after(outcome: &Outcome, broken: Broken, moved_at: Time) -> Option<f64> 
     (0..broken.moved()).map(back).try_fold(0.0, |most: f64, back| Some(most.max(back?)))
 }
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let mut computed = Computed::default();
     let mut delays = Vec::new();
     effort.watch.expect_runs(4);

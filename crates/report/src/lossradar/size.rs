@@ -6,7 +6,7 @@ use crate::runner::{Computed, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
 /// How often all losses must be named.
-pub const SUCCESS: f64 = 0.99;
+pub(super) const SUCCESS: f64 = 0.99;
 
 /// Losses, and the cells for each that are tried. Few losses need more of them, and over a wider range.
 const CASES: [(usize, [f64; 12]); 3] = [
@@ -15,7 +15,7 @@ const CASES: [(usize, [f64; 12]); 3] = [
     (10_000, [1.18, 1.2, 1.21, 1.22, 1.23, 1.24, 1.25, 1.26, 1.27, 1.28, 1.3, 1.32]),
 ];
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let more = if effort.scale == Scale::Full { 10 } else { 1 };
     let mut computed = Computed::default();
     let mut lines = Vec::new();

@@ -28,7 +28,7 @@ const RATE: f64 = 40e9;
 const SETS: [&str; 4] =
     ["topology.delay=25us", "traffic.outstanding=1024", "traffic.pool=2048", "traffic.timeout=150us"];
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let bytes = if effort.scale == Scale::Full { 4_000_000_000 } else { 400_000_000 };
     let Some(shares) = out_of_order(bytes, effort)? else { return Ok(None) };
     let mut computed = Computed::default();

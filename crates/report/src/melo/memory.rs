@@ -5,7 +5,7 @@ use transport::roce::melo::Account;
 use crate::claim::{ClaimError, Measured};
 use crate::runner::{Computed, Effort};
 
-pub fn compute(_effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(_effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let account = Account::of_the_paper();
     let values = [
         ("holes", f64::from(account.hole_bytes)),

@@ -24,7 +24,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub fn of<'a>(points: impl IntoIterator<Item = &'a PointResult>) -> Self {
+    pub(super) fn of<'a>(points: impl IntoIterator<Item = &'a PointResult>) -> Self {
         let mut tally = Self { matching: 0, differing: 0 };
         for point in points {
             match point.verdict {
@@ -37,7 +37,7 @@ impl Tally {
     }
 
     /// For a claim: what differs, if anything does.
-    pub fn html(self) -> String {
+    pub(super) fn html(self) -> String {
         match (self.matching, self.differing) {
             (0, 0) => r#"<span class="verdict none">nothing to judge</span>"#.to_owned(),
             (1, 0) => html(Verdict::Match),
@@ -50,7 +50,7 @@ impl Tally {
     }
 
     /// For the page: both, in large figures.
-    pub fn summary(self) -> String {
+    pub(super) fn summary(self) -> String {
         let matching = if self.matching == 1 { "value matches" } else { "values match" };
         let differing = if self.differing == 1 { "differs" } else { "differ" };
         format!(

@@ -12,7 +12,7 @@ use crate::claim::{ClaimError, Measured};
 use crate::runner::{Computed, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
-pub fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let cases: Vec<counted::Case> = counted::cases().collect();
     let Some(counts) = counted::count(&cases, effort)? else { return Ok(None) };
     let mut computed = Computed::default();

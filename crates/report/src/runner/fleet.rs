@@ -21,7 +21,7 @@ use year::{Moments, Years};
 /// Takes a value from the years of one constraint, of which the first was looked at closely.
 type Take = fn(&Years, &[&Years]) -> Option<Measured>;
 
-pub const MEASURES: &[Measure<Take>] = &[
+pub(super) const MEASURES: &[Measure<Take>] = &[
     Measure::new("orders", "orders of magnitude", "by which protection lowers the mean penalty", |first, _| {
         Some(Measured::exact(first.orders(), first.events()).with_note(first.penalties()))
     }),
@@ -53,7 +53,7 @@ pub const MEASURES: &[Measure<Take>] = &[
     }),
 ];
 
-pub fn check(claim: &Claim) -> Result<(), ClaimError> {
+pub(super) fn check(claim: &Claim) -> Result<(), ClaimError> {
     claim.point.iter().try_for_each(|point| constraint(point).and(find(MEASURES, claim.measure(point)).map(|_| ())))
 }
 
@@ -62,7 +62,7 @@ fn constraint(point: &Point) -> Result<f64, ClaimError> {
 }
 
 /// Nothing, if the watch ended a run early.
-pub fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
+pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
     let begun = Stopwatch::start();
     let Some(years) = years(claims, effort)? else { return Ok(Vec::new()) };
     let seconds = begun.seconds() / claims.len() as f64;

@@ -19,7 +19,7 @@ use crate::stopwatch::Stopwatch;
 use ::chart::Chart;
 
 /// What a point is measured on: a loss, and the outcome of the run with it if the point asks for one.
-pub struct LinkRun<'a> {
+pub(super) struct LinkRun<'a> {
     loss: Prob,
     outcome: Option<&'a Outcome>,
 }
@@ -29,7 +29,7 @@ type Take = fn(&LinkRun<'_>) -> Option<Measured>;
 /// The target of LinkGuardian's Eq. 2.
 const TARGET: Prob = Prob::literal(1e-8);
 
-pub const MEASURES: &[Measure<Take>] = &[
+pub(super) const MEASURES: &[Measure<Take>] = &[
     Measure::new("copies", "1", "copies of a retransmission by Eq. 2; needs no run", |run| {
         copies_for(run.loss, TARGET).map(|(copies, _)| Measured::exact(f64::from(copies), 1))
     }),
@@ -59,7 +59,7 @@ pub const MEASURES: &[Measure<Take>] = &[
     }),
 ];
 
-pub fn check(claim: &Claim) -> Result<(), ClaimError> {
+pub(super) fn check(claim: &Claim) -> Result<(), ClaimError> {
     for point in &claim.point {
         let take = find(MEASURES, claim.measure(point))?.take;
         let without_run = take(&LinkRun { loss: loss(point)?, outcome: None });
@@ -71,7 +71,7 @@ pub fn check(claim: &Claim) -> Result<(), ClaimError> {
 }
 
 /// Claims share their runs, and with them the time that those took. Points whose run the watch ended early are missing.
-pub fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
+pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
     let begun = Stopwatch::start();
     let outcomes = outcomes(claims, effort)?;
     let mut measured = Vec::new();

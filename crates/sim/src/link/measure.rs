@@ -12,7 +12,7 @@ const REMEMBERED: u64 = 1 << 17;
 
 /// Watches one lane of one direction for loss, duplicates and reordering.
 #[derive(Debug)]
-pub struct Arrivals {
+pub(super) struct Arrivals {
     /// A bit for each of the latest ids, set when delivered.
     seen: Vec<u64>,
     /// One past the highest id delivered.
@@ -23,12 +23,12 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { seen: vec![0; (REMEMBERED / 64) as usize], end: 0, delivered: 0, duplicated: 0, reordered: 0 }
     }
 
     #[inline]
-    pub fn on_delivery(&mut self, id: u64) {
+    pub(super) fn on_delivery(&mut self, id: u64) {
         if id == self.end {
             self.mark(id);
             self.end += 1;
@@ -67,7 +67,7 @@ impl Arrivals {
 
 /// Delays, to three significant digits.
 #[derive(Debug)]
-pub struct Delays {
+pub(super) struct Delays {
     histogram: Histogram<u64>,
     shortest: Span,
     longest: Span,
@@ -78,20 +78,20 @@ impl Delays {
     const RESOLUTION: Span = Span::from_ps(100);
     const LONGEST: Span = Span::from_ms(10_000);
 
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         #[expect(clippy::expect_used, reason = "the bounds are constants within the library's range")]
         let histogram = Histogram::new_with_bounds(Self::RESOLUTION.as_ps(), Self::LONGEST.as_ps(), 3).expect("bounds");
         Self { histogram, shortest: Self::LONGEST, longest: Span::ZERO }
     }
 
     #[inline]
-    pub fn record(&mut self, span: Span, times: u64) {
+    pub(super) fn record(&mut self, span: Span, times: u64) {
         self.shortest = self.shortest.min(span);
         self.longest = self.longest.max(span);
         self.histogram.saturating_record_n(span.as_ps(), times);
     }
 
-    pub fn summary(&self) -> Option<DelayUs> {
+    pub(super) fn summary(&self) -> Option<DelayUs> {
         let at = |quantile| {
             let ps = self.histogram.value_at_quantile(quantile).min(self.longest.as_ps());
             Span::from_ps(ps).as_us()
@@ -108,7 +108,7 @@ impl Delays {
 
 /// How full a buffer was found, looked at whenever a new frame sets out.
 #[derive(Debug)]
-pub struct Levels {
+pub(super) struct Levels {
     histogram: Histogram<u64>,
     last: Bytes,
     highest: Bytes,
@@ -117,25 +117,25 @@ pub struct Levels {
 impl Levels {
     const HIGHEST: u64 = 1 << 30;
 
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         #[expect(clippy::expect_used, reason = "the bounds are constants within the library's range")]
         let histogram = Histogram::new_with_bounds(1, Self::HIGHEST, 4).expect("bounds");
         Self { histogram, last: Bytes::ZERO, highest: Bytes::ZERO }
     }
 
     #[inline]
-    pub fn record(&mut self, level: Bytes) {
+    pub(super) fn record(&mut self, level: Bytes) {
         self.last = level;
         self.highest = self.highest.max(level);
         self.histogram.saturating_record(level.get());
     }
 
     /// The same as last time, so many times.
-    pub fn repeat(&mut self, times: u64) {
+    pub(super) fn repeat(&mut self, times: u64) {
         self.histogram.saturating_record_n(self.last.get(), times);
     }
 
-    pub fn summary(&self) -> LevelBytes {
+    pub(super) fn summary(&self) -> LevelBytes {
         let at = |quantile| self.histogram.value_at_quantile(quantile).min(self.highest.get());
         LevelBytes { p50: at(0.5), p99: at(0.99), max: self.highest.get() }
     }
@@ -143,7 +143,7 @@ impl Levels {
 
 /// Everything measured on the traffic from A to B.
 #[derive(Debug)]
-pub struct Measure {
+pub(super) struct Measure {
     /// By link and lane.
     pub arrivals: Vec<[Arrivals; 2]>,
     pub transit: Delays,
@@ -159,7 +159,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    pub fn new(links: usize) -> Self {
+    pub(super) fn new(links: usize) -> Self {
         Self {
             arrivals: (0..links).map(|_| [Arrivals::new(), Arrivals::new()]).collect(),
             transit: Delays::new(),
@@ -174,7 +174,7 @@ impl Measure {
     }
 
     #[inline]
-    pub fn on_delivery(&mut self, now: Time, link: usize, lane: usize, frame: Frame) {
+    pub(super) fn on_delivery(&mut self, now: Time, link: usize, lane: usize, frame: Frame) {
         self.arrivals[link][lane].on_delivery(frame.id);
         self.wire_bytes += u64::from(on_wire(frame.len));
         self.last_transit = now.since(frame.taken);

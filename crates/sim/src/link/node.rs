@@ -17,47 +17,47 @@ const MOST_TIMERS: usize = 4;
 
 /// Node A of link `n` is number `2n`, node B `2n + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeId(u32);
+pub(super) struct NodeId(u32);
 
 impl NodeId {
     /// The nodes of so many links.
-    pub fn all(links: u32) -> impl Iterator<Item = Self> {
+    pub(super) fn all(links: u32) -> impl Iterator<Item = Self> {
         (0..links * 2).map(Self)
     }
 
-    pub fn receiver(link: usize) -> Self {
+    pub(super) fn receiver(link: usize) -> Self {
         Self(link as u32 * 2 + 1)
     }
 
     /// Whether this is a node A: the one whose frames are measured.
     #[inline]
-    pub fn sends(self) -> bool {
+    pub(super) fn sends(self) -> bool {
         self.0.is_multiple_of(2)
     }
 
     #[inline]
-    pub fn peer(self) -> Self {
+    pub(super) fn peer(self) -> Self {
         Self(self.0 ^ 1)
     }
 
     #[inline]
-    pub fn link(self) -> usize {
+    pub(super) fn link(self) -> usize {
         self.0 as usize / 2
     }
 
     /// What tells its endpoint from any other.
-    pub fn instance(self) -> u32 {
+    pub(super) fn instance(self) -> u32 {
         self.0 + 1
     }
 
     #[inline]
-    pub fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Event {
+pub(super) enum Event {
     /// A port may be free, or have been told to look again.
     Port(NodeId),
     /// A packet of the slab arrives.
@@ -70,17 +70,17 @@ pub enum Event {
 
 /// Packets in flight.
 #[derive(Debug)]
-pub struct Slab<P> {
+pub(super) struct Slab<P> {
     packets: Vec<Option<P>>,
     free: Vec<u32>,
 }
 
 impl<P> Slab<P> {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { packets: Vec::new(), free: Vec::new() }
     }
 
-    pub fn insert(&mut self, packet: P) -> u32 {
+    pub(super) fn insert(&mut self, packet: P) -> u32 {
         match self.free.pop() {
             Some(at) => {
                 self.packets[at as usize] = Some(packet);
@@ -93,18 +93,18 @@ impl<P> Slab<P> {
         }
     }
 
-    pub fn get(&self, at: u32) -> Option<&P> {
+    pub(super) fn get(&self, at: u32) -> Option<&P> {
         self.packets[at as usize].as_ref()
     }
 
-    pub fn take(&mut self, at: u32) -> Option<P> {
+    pub(super) fn take(&mut self, at: u32) -> Option<P> {
         self.free.push(at);
         self.packets[at as usize].take()
     }
 }
 
 /// The outside of a node: port, queue above, timers.
-pub struct Shell<M: Machine> {
+pub(super) struct Shell<M: Machine> {
     pub source: Source,
     pub faults: faults::Running,
     pub busy_until: Time,
@@ -120,7 +120,7 @@ pub struct Shell<M: Machine> {
 }
 
 impl<M: Machine> Shell<M> {
-    pub fn new(config: &Config, id: NodeId) -> Self {
+    pub(super) fn new(config: &Config, id: NodeId) -> Self {
         let forward = id.sends();
         let load = if forward { Some(config.load) } else { reverse_load(config) };
         let frames = if forward { config.frames } else { u64::MAX };
@@ -148,17 +148,17 @@ impl<M: Machine> Shell<M> {
 
 impl<M: LinkMachine> Node<M> {
     /// All its frames have been offered, and none of them is on its way to the wire or awaited.
-    pub fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.shell.source.is_exhausted() && self.shell.copies.is_empty() && self.machine.is_drained()
     }
 }
 
-pub struct Node<M: Machine> {
+pub(super) struct Node<M: Machine> {
     pub machine: M,
     pub shell: Shell<M>,
 }
 
-pub struct Sink<'a, M: Machine> {
+pub(super) struct Sink<'a, M: Machine> {
     pub now: Time,
     pub id: NodeId,
     pub shell: &'a mut Shell<M>,

@@ -21,7 +21,7 @@ use wire::link::DATA_HEADER;
 use super::config::{Config, Load, Mode, Sizes};
 
 #[derive(Debug)]
-pub struct Shortcut {
+pub(super) struct Shortcut {
     /// Frame time of the stretch, and the sizes that errors can hit.
     period: Span,
     data: u32,
@@ -43,7 +43,7 @@ pub struct Shortcut {
 
 /// A stretch that was skipped.
 #[derive(Debug)]
-pub struct Stretch {
+pub(super) struct Stretch {
     pub frames: u64,
     /// Times that everything since the same state was repeated.
     pub periods: u64,
@@ -57,7 +57,7 @@ const LONGEST_PERIOD: usize = 256;
 impl Shortcut {
     /// Skipping needs traffic that repeats itself: one link, always a frame, all of one size. Frames the
     /// other way do not disturb it unless they, too, can be lost.
-    pub fn new(config: &Config) -> Option<Self> {
+    pub(super) fn new(config: &Config) -> Option<Self> {
         let Sizes::Fixed(len) = config.sizes else { return None };
         let acks_can_be_lost = !config.reverse.steps().is_empty();
         let repeats = config.load == Load::Saturated
@@ -92,12 +92,12 @@ impl Shortcut {
     }
 
     /// Frames and time skipped so far.
-    pub fn skipped(&self) -> (u64, Span) {
+    pub(super) fn skipped(&self) -> (u64, Span) {
         (self.skipped, self.time)
     }
 
     /// A loss, or something still being recovered: whatever repeated itself does so no longer.
-    pub fn disturb(&mut self) {
+    pub(super) fn disturb(&mut self) {
         self.calm = 0;
         self.states.clear();
         self.transits.clear();
@@ -105,7 +105,7 @@ impl Shortcut {
 
     /// Whether the sender keeps the wire busy with frames of the one size: a window that is too short for
     /// the link, or a dummy in between, is no stretch to skip.
-    pub fn is_back_to_back(&mut self, now: Time) -> bool {
+    pub(super) fn is_back_to_back(&mut self, now: Time) -> bool {
         let since = now.since(self.last_sent);
         self.last_sent = now;
         since == self.period
@@ -113,14 +113,14 @@ impl Shortcut {
 
     /// Takes note of a calm frame. True once the state is worth looking at: the last loss has been noticed,
     /// and frames that entered before the calm and may take longer to leave have left.
-    pub fn is_settled(&mut self, held: Bytes) -> bool {
+    pub(super) fn is_settled(&mut self, held: Bytes) -> bool {
         self.calm += 1;
         self.calm >= self.settle + 2 * held.get() / u64::from(self.data)
     }
 
     /// Takes note of the state at a settled frame. The number of frames after which everything repeats, if
     /// it does.
-    pub fn period(&mut self, state: u64, transit: Span) -> Option<usize> {
+    pub(super) fn period(&mut self, state: u64, transit: Span) -> Option<usize> {
         let state = state ^ transit.as_ps().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let period = self.states.iter().rposition(|seen| *seen == state).map(|at| self.states.len() - at);
         self.states.push_back(state);
@@ -134,7 +134,7 @@ impl Shortcut {
 
     /// Lets whole periods of frames pass that will certainly arrive, of at most `left`, up to shortly
     /// before the next loss.
-    pub fn skip(
+    pub(super) fn skip(
         &mut self,
         now: Time,
         period: usize,

@@ -12,7 +12,7 @@ use super::config::{Load, Sizes};
 
 /// A frame of the layer above: a handle is all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub(super) struct Frame {
     /// Its place in the order offered, within its lane.
     pub id: u64,
     pub len: u32,
@@ -30,7 +30,7 @@ impl Body for Frame {
 const QUEUE_LIMIT: usize = 16_384;
 
 #[derive(Debug)]
-pub struct Source {
+pub(super) struct Source {
     sizes: Sizes,
     load: Option<Load>,
     rate: Rate,
@@ -44,7 +44,7 @@ pub struct Source {
 
 impl Source {
     /// Offers `frames` frames, spread over `lanes`; none if there is no `load`.
-    pub fn new(
+    pub(super) fn new(
         sizes: Sizes,
         load: Option<Load>,
         rate: Rate,
@@ -65,27 +65,27 @@ impl Source {
         }
     }
 
-    pub fn is_exhausted(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.left == 0 && self.waiting.iter().all(VecDeque::is_empty)
     }
 
     /// Frames taken so far.
-    pub fn offered(&self) -> u64 {
+    pub(super) fn offered(&self) -> u64 {
         self.next_id.iter().sum()
     }
 
     /// Offers nothing more.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.left = 0;
         self.waiting.iter_mut().for_each(VecDeque::clear);
     }
 
-    pub fn left(&self) -> u64 {
+    pub(super) fn left(&self) -> u64 {
         self.left
     }
 
     #[inline]
-    pub fn waiting(&self, lane: Lane) -> bool {
+    pub(super) fn waiting(&self, lane: Lane) -> bool {
         match self.load {
             Some(Load::Saturated) => self.left > 0 && self.lanes.contains(&lane.0),
             _ => !self.waiting[usize::from(lane.0)].is_empty(),
@@ -93,7 +93,7 @@ impl Source {
     }
 
     #[inline]
-    pub fn take(&mut self, now: Time, lane: Lane) -> Option<Frame> {
+    pub(super) fn take(&mut self, now: Time, lane: Lane) -> Option<Frame> {
         let at = usize::from(lane.0);
         let len = if self.load == Some(Load::Saturated) {
             if !self.waiting(lane) {
@@ -110,12 +110,12 @@ impl Source {
     }
 
     /// Leaves out frames that are not simulated. Numbers go on as if they had not been.
-    pub fn skip(&mut self, frames: u64) {
+    pub(super) fn skip(&mut self, frames: u64) {
         self.left -= frames;
     }
 
     /// When the next frame of random traffic arrives, if there is one.
-    pub fn next_arrival(&mut self) -> Option<Span> {
+    pub(super) fn next_arrival(&mut self) -> Option<Span> {
         let Some(Load::Poisson(load)) = self.load else { return None };
         if self.left == 0 {
             return None;
@@ -132,7 +132,7 @@ impl Source {
     }
 
     /// A frame of random traffic arrives.
-    pub fn arrive(&mut self) {
+    pub(super) fn arrive(&mut self) {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;
         let len = self.draw_len();

@@ -23,7 +23,7 @@ use crate::protocols::{LinkMachine, OnWire};
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 const FRAMES_BETWEEN_POLLS: u64 = 8;
 
-pub struct World<'a, M: LinkMachine<Inner = Frame>> {
+pub(super) struct World<'a, M: LinkMachine<Inner = Frame>> {
     config: &'a Config,
     queue: Queue<Event>,
     slab: Slab<M::Frame>,
@@ -42,7 +42,7 @@ pub struct World<'a, M: LinkMachine<Inner = Frame>> {
 }
 
 impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
-    pub fn new(config: &'a Config, machine: impl Fn(NodeId) -> M) -> Self {
+    pub(super) fn new(config: &'a Config, machine: impl Fn(NodeId) -> M) -> Self {
         let path = config.path();
         let nodes =
             NodeId::all(config.links).map(|id| Node { machine: machine(id), shell: Shell::new(config, id) }).collect();
@@ -64,7 +64,7 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
         }
     }
 
-    pub fn run(mut self, watch: &dyn Watch) -> Outcome {
+    pub(super) fn run(mut self, watch: &dyn Watch) -> Outcome {
         for id in NodeId::all(self.config.links) {
             self.queue.schedule(Time::ZERO, Event::Port(id));
             self.next_traffic(id);

@@ -31,7 +31,7 @@ const RECOVERY_STREAM: u64 = 2 << 32;
 const HOST_STREAM: u64 = 3 << 32;
 
 impl<'p, P: SwitchProgram<Frame = Packet>> Network<'p, P> {
-    pub fn new(setup: Setup, program: &'p mut P) -> Self {
+    pub(super) fn new(setup: Setup, program: &'p mut P) -> Self {
         let rules = Rules::new(&setup).map(Box::new);
         let ports = ports(&setup, program.watches_departures());
         let (switches, places) = switches(&setup);

@@ -13,7 +13,7 @@ const MOST_TIMERS: usize = 6;
 
 /// What a machine reported to its application, the latest of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Bytes of the stream received in order; or, of datagrams, at all.
     pub received: Option<u64>,
     /// Requests that this end made and knows to be complete.
@@ -24,7 +24,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn is_some(&self) -> bool {
+    pub(crate) fn is_some(&self) -> bool {
         *self != Self::default()
     }
 }
@@ -56,7 +56,7 @@ units::counters! {
 
 /// A machine with its timers.
 #[derive(Debug)]
-pub struct Driver<M: Machine> {
+pub(crate) struct Driver<M: Machine> {
     machine: M,
     timers: Timers<M::Timer, MOST_TIMERS>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct FlowEnd {
 
 /// Segments that follow each other in a batch that a host processes at once.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SegmentRun {
+pub(crate) struct SegmentRun {
     batch: u32,
     next: u64,
     bytes: u32,
@@ -93,7 +93,7 @@ const LONGEST_RUN: u32 = 65_535;
 
 impl SegmentRun {
     /// Takes the next segment in; whether it ends the run before it.
-    pub fn takes(&mut self, batch: u32, seq: u64, len: u32) -> bool {
+    pub(crate) fn takes(&mut self, batch: u32, seq: u64, len: u32) -> bool {
         let begun = self.batch == batch && self.bytes > 0;
         let joins = begun && self.next == seq && self.bytes + len <= LONGEST_RUN;
         *self = Self { batch, next: seq + u64::from(len), bytes: if joins { self.bytes + len } else { len } };
@@ -103,14 +103,14 @@ impl SegmentRun {
 
 /// What a call to an end leads to.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Effects {
+pub(crate) struct Effects {
     pub woken: bool,
     pub progress: Progress,
 }
 
 /// A segment that an end wants on the wire.
 #[derive(Clone, Copy, Debug)]
-pub struct OutgoingSegment {
+pub(crate) struct OutgoingSegment {
     pub body: Body,
     pub len: u16,
     pub ecn: Ecn,
@@ -118,7 +118,7 @@ pub struct OutgoingSegment {
 
 impl FlowEnd {
     /// One that has done nothing yet.
-    pub fn new(transport: Transport, host: HostId, class: u8) -> Self {
+    pub(crate) fn new(transport: Transport, host: HostId, class: u8) -> Self {
         Self {
             transport,
             host,
@@ -134,29 +134,29 @@ impl FlowEnd {
     }
 
     #[inline]
-    pub fn receive(&mut self, now: Time, id: EndId, body: Body, ecn: Ecn, queue: &mut Queue<Event>) -> Effects {
+    pub(crate) fn receive(&mut self, now: Time, id: EndId, body: Body, ecn: Ecn, queue: &mut Queue<Event>) -> Effects {
         let counters = &mut self.counters;
         each_transport!(&mut self.transport, driver => driver.receive(now, body, ecn, Context { id, queue, counters }))
     }
 
-    pub fn send(&mut self, now: Time, id: EndId, bytes: u64, queue: &mut Queue<Event>) -> Effects {
+    pub(crate) fn send(&mut self, now: Time, id: EndId, bytes: u64, queue: &mut Queue<Event>) -> Effects {
         let counters = &mut self.counters;
         each_transport!(&mut self.transport, driver => driver.send(now, bytes, Context { id, queue, counters }))
     }
 
-    pub fn ring(&mut self, now: Time, id: EndId, slot: u8, queue: &mut Queue<Event>) -> Effects {
+    pub(crate) fn ring(&mut self, now: Time, id: EndId, slot: u8, queue: &mut Queue<Event>) -> Effects {
         let counters = &mut self.counters;
         each_transport!(&mut self.transport, driver => driver.ring(now, slot, Context { id, queue, counters }))
     }
 
     #[inline]
-    pub fn pull(&mut self, now: Time, id: EndId, queue: &mut Queue<Event>) -> (Pull, Option<OutgoingSegment>) {
+    pub(crate) fn pull(&mut self, now: Time, id: EndId, queue: &mut Queue<Event>) -> (Pull, Option<OutgoingSegment>) {
         let counters = &mut self.counters;
         each_transport!(&mut self.transport, driver => driver.pull(now, Context { id, queue, counters }))
     }
 
     /// The connection has ended.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.over = true;
         each_transport!(&mut self.transport, driver => driver.machine.close());
     }
@@ -170,7 +170,7 @@ struct Context<'a> {
 }
 
 impl<M: Carried> Driver<M> {
-    pub fn new(machine: M) -> Self {
+    pub(crate) fn new(machine: M) -> Self {
         Self { machine, timers: Timers::new() }
     }
 

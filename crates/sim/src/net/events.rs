@@ -5,7 +5,7 @@ use crate::topology::{DirectedLink, LinkId};
 
 /// Plain values of twelve bytes: the queue copies them.
 #[derive(Clone, Copy, Debug)]
-pub enum Event {
+pub(crate) enum Event {
     /// A packet has arrived at the node that its last hop led to.
     Arrive {
         packet: PacketId,

@@ -14,7 +14,7 @@ use crate::topology::{DirectedLink, LinkId, NodeId, Routes, Unreachable};
 
 /// What packets pass through.
 #[derive(Debug)]
-pub struct Fabric {
+pub(super) struct Fabric {
     pub routes: Routes,
     pub ports: Ports,
     /// The place of each port among those of its switch.
@@ -29,11 +29,11 @@ pub struct Fabric {
 
 /// Where a packet goes next: a port, or a host with the highest bit set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hop(u32);
+pub(super) struct Hop(u32);
 
 /// What a [`Hop`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NextHop {
+pub(super) enum NextHop {
     Port(DirectedLink),
     Host(HostId),
 }
@@ -42,17 +42,17 @@ impl Hop {
     const TO_HOST: u32 = 1 << 31;
 
     #[inline]
-    pub fn port(port: DirectedLink) -> Self {
+    pub(super) fn port(port: DirectedLink) -> Self {
         Self(port.0)
     }
 
     #[inline]
-    pub fn host(host: HostId) -> Self {
+    pub(super) fn host(host: HostId) -> Self {
         Self(host.0 | Self::TO_HOST)
     }
 
     #[inline]
-    pub fn next(self) -> NextHop {
+    pub(super) fn next(self) -> NextHop {
         if self.0 & Self::TO_HOST == 0 {
             NextHop::Port(DirectedLink(self.0))
         } else {
@@ -62,7 +62,7 @@ impl Hop {
 }
 
 impl Fabric {
-    pub fn new(
+    pub(super) fn new(
         routes: Routes,
         ports: Ports,
         places: IndexVec<DirectedLink, usize>,
@@ -73,12 +73,12 @@ impl Fabric {
     }
 
     #[inline]
-    pub fn hop(&self, at: RoutePosition) -> Hop {
+    pub(super) fn hop(&self, at: RoutePosition) -> Hop {
         self.hops[at.index()]
     }
 
     /// Writes a route where its packets will look for it: the hops behind the first port, then the host.
-    pub fn write_route(
+    pub(super) fn write_route(
         &mut self,
         end: EndId,
         [from, to]: [NodeId; 2],
@@ -98,7 +98,7 @@ impl Fabric {
     }
 
     /// The ports of a route that was written, from the first, which is its host's.
-    pub fn route(&self, end: EndId, first: DirectedLink) -> Vec<DirectedLink> {
+    pub(super) fn route(&self, end: EndId, first: DirectedLink) -> Vec<DirectedLink> {
         let ports = self.hops[RoutePosition::of(end).index()..].iter().map_while(|hop| match hop.next() {
             NextHop::Port(port) => Some(port),
             NextHop::Host(_) => None,
@@ -107,7 +107,7 @@ impl Fabric {
     }
 
     /// Where a packet of `end` continues if it leaves this switch; `None` if its route does not lead through the switch.
-    pub fn position_behind(&self, end: EndId, switch: SwitchId) -> Option<(DirectedLink, RoutePosition)> {
+    pub(super) fn position_behind(&self, end: EndId, switch: SwitchId) -> Option<(DirectedLink, RoutePosition)> {
         let mut at = RoutePosition::of(end);
         loop {
             let NextHop::Port(port) = self.hop(at).next() else { return None };
@@ -120,7 +120,7 @@ impl Fabric {
 
     /// What `bytes` take along a path that is theirs alone: the first packet hop by hop, the rest behind it at the slowest
     /// hop's rate.
-    pub fn ideal(&self, path: &[DirectedLink], transport: &TransportSetup, bytes: u64) -> Span {
+    pub(super) fn ideal(&self, path: &[DirectedLink], transport: &TransportSetup, bytes: u64) -> Span {
         let sizes = transport.sizes();
         let (payload, full) = (sizes.payload, sizes.frame);
         let (headers, extra) = (full - payload, sizes.longest - full);
@@ -144,13 +144,13 @@ impl Fabric {
     }
 
     /// What a frame of this length takes along a path that is its alone.
-    pub fn trip(&self, path: &[DirectedLink], len: u32) -> Span {
+    pub(super) fn trip(&self, path: &[DirectedLink], len: u32) -> Span {
         let hop = |hop: &DirectedLink| self.ports[*hop].flight + self.ports[*hop].time_of(len as u16);
         path.iter().map(hop).fold(Span::ZERO, |sum, span| sum + span)
     }
 
     /// What the sender waits for besides: an answer, or of RDMA an acknowledgement.
-    pub fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
+    pub(super) fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
         match reply {
             0 if transport.is_rdma() => self.trip(path, transport::roce::ACK_LEN),
             0 => Span::ZERO,
@@ -160,7 +160,7 @@ impl Fabric {
 
     /// What all ports of a switch have to send, and what they promise of it: see [`Switch::admits`].
     #[inline]
-    pub fn admits(&mut self, now: Time, switch: SwitchId, at: DirectedLink, bytes: u64) -> bool {
+    pub(super) fn admits(&mut self, now: Time, switch: SwitchId, at: DirectedLink, bytes: u64) -> bool {
         self.switches[switch].admits(now, &self.ports, at, bytes)
     }
 }

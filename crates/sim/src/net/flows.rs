@@ -17,7 +17,7 @@ use crate::workload::{Flow, Series, Workload};
 
 /// All flows of a network.
 #[derive(Debug)]
-pub struct Flows {
+pub(super) struct Flows {
     pub sources: IndexVec<TrafficId, Source>,
     pub connections: IndexVec<ConnectionId, ConnectionState>,
     /// Queue pairs that flows share.
@@ -34,7 +34,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    pub fn new(traffic: Vec<Traffic>, handshakes: bool, random: Random) -> Self {
+    pub(super) fn new(traffic: Vec<Traffic>, handshakes: bool, random: Random) -> Self {
         Self {
             sources: traffic.into_iter().map(Source::new).collect(),
             connections: IndexVec::new(),
@@ -48,36 +48,36 @@ impl Flows {
     }
 
     /// Whether no flow is under way and none is to come.
-    pub fn are_over(&self) -> bool {
+    pub(super) fn are_over(&self) -> bool {
         self.active == 0 && self.sources.iter().all(Source::is_exhausted)
     }
 
     /// Bytes that all flows will have, going by those that have begun; `None` if that cannot be known yet.
-    pub fn expected_bytes(&self) -> Option<f64> {
+    pub(super) fn expected_bytes(&self) -> Option<f64> {
         self.sources.iter().map(Source::expected_bytes).sum()
     }
 
     /// A connection's number, what equal paths are chosen by, and what its machines are seeded with.
-    pub fn draw(&mut self) -> (ConnectionId, u64, u32) {
+    pub(super) fn draw(&mut self) -> (ConnectionId, u64, u32) {
         let id = self.vacant.pop().unwrap_or_else(|| ConnectionId::at(self.connections.len()));
         (id, self.random.below(u64::MAX), self.random.below(u64::from(u32::MAX)) as u32)
     }
 
     /// A connection begins.
-    pub fn begin(&mut self, id: ConnectionId, state: ConnectionState) {
+    pub(super) fn begin(&mut self, id: ConnectionId, state: ConnectionState) {
         self.connections.put(id, ConnectionState { number: self.begun, ..state });
         self.begun += 1;
     }
 
     /// No packet of a connection is left: its number is free.
-    pub fn vacate(&mut self, id: ConnectionId) {
+    pub(super) fn vacate(&mut self, id: ConnectionId) {
         let connection = &mut self.connections[id];
         assert!(!std::mem::replace(&mut connection.vacated, true), "a packet outlived its connection");
         self.vacant.push(id);
     }
 
     /// Lets a flow share a connection that stands.
-    pub fn join(&mut self, id: ConnectionId, row: FlowRow) {
+    pub(super) fn join(&mut self, id: ConnectionId, row: FlowRow) {
         let connection = &mut self.connections[id];
         if connection.under_way {
             connection.behind.push_back(row);
@@ -89,7 +89,7 @@ impl Flows {
 
 /// Where flows of one kind come from.
 #[derive(Debug)]
-pub struct Source {
+pub(super) struct Source {
     pub traffic: Traffic,
     begun: u64,
     begun_bytes: u64,
@@ -100,16 +100,16 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn new(traffic: Traffic) -> Self {
+    pub(super) fn new(traffic: Traffic) -> Self {
         Self { traffic, begun: 0, begun_bytes: 0, next: None, exhausted: false, turns: BTreeMap::new() }
     }
 
-    pub fn is_exhausted(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.exhausted
     }
 
     /// Finds the next flow; when it begins, if there is one.
-    pub fn prepare(&mut self, now: Time) -> Option<Time> {
+    pub(super) fn prepare(&mut self, now: Time) -> Option<Time> {
         let next = match &mut self.traffic.work {
             Workload::Open(flows) => flows.next(),
             Workload::Series(series) => next_of(series, self.begun, now),
@@ -120,7 +120,7 @@ impl Source {
     }
 
     /// How many bytes all of its flows will have, going by those that have begun; `None` if that cannot be known yet.
-    pub fn expected_bytes(&self) -> Option<f64> {
+    pub(super) fn expected_bytes(&self) -> Option<f64> {
         let left = match &self.traffic.work {
             Workload::Open(flows) => flows.expected_left()? + f64::from(u8::from(self.next.is_some())),
             Workload::Series(series) => series.count.saturating_sub(self.begun) as f64,
@@ -130,19 +130,19 @@ impl Source {
     }
 
     /// The next flow begins.
-    pub fn take_next(&mut self) -> Option<Flow> {
+    pub(super) fn take_next(&mut self) -> Option<Flow> {
         let flow = self.next.take()?;
         self.begun += 1;
         self.begun_bytes = self.begun_bytes.saturating_add(flow.bytes);
         Some(flow)
     }
 
-    pub fn is_series(&self) -> bool {
+    pub(super) fn is_series(&self) -> bool {
         matches!(self.traffic.work, Workload::Series(_))
     }
 
     /// The queue pair that a flow is to share with others, if any: those between two hosts take turns.
-    pub fn shared(&mut self, flow: &Flow, traffic: TrafficId) -> Option<Shared> {
+    pub(super) fn shared(&mut self, flow: &Flow, traffic: TrafficId) -> Option<Shared> {
         let pairs = self.traffic.queue_pairs?;
         let turn = self.turns.entry((flow.src.0, flow.dst.0)).or_default();
         let pair = *turn % pairs.max(1);
@@ -159,7 +159,7 @@ fn next_of(series: &Series, begun: u64, now: Time) -> Option<Flow> {
 
 /// What a connection carries.
 #[derive(Debug)]
-pub struct ConnectionState {
+pub(super) struct ConnectionState {
     /// The flow that is under way, or was.
     pub row: FlowRow,
     pub under_way: bool,
@@ -189,7 +189,7 @@ pub struct ConnectionState {
 
 impl ConnectionState {
     /// One that carries a flow of `traffic`, the first of perhaps several.
-    pub fn new(row: FlowRow, source: TrafficId, shared: Option<Shared>, traffic: &Traffic, hash: u64) -> Self {
+    pub(super) fn new(row: FlowRow, source: TrafficId, shared: Option<Shared>, traffic: &Traffic, hash: u64) -> Self {
         Self {
             row,
             under_way: true,
@@ -210,7 +210,7 @@ impl ConnectionState {
     }
 
     /// The flow under way is over: the next one that shares the connection is, if there is one.
-    pub fn next_flow(&mut self) -> bool {
+    pub(super) fn next_flow(&mut self) -> bool {
         let next = self.behind.pop_front();
         self.under_way = next.is_some();
         self.row = next.unwrap_or(self.row);
@@ -218,14 +218,14 @@ impl ConnectionState {
     }
 
     /// As many as the flow under way is made of.
-    pub fn messages(&self) -> u64 {
+    pub(super) fn messages(&self) -> u64 {
         self.row.bytes.div_ceil(self.message).max(1)
     }
 }
 
 /// A queue pair that flows share: which traffic's, between which hosts, which of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Shared {
+pub(super) struct Shared {
     traffic: TrafficId,
     src: u32,
     dst: u32,
@@ -233,7 +233,7 @@ pub struct Shared {
 }
 
 /// A flow that begins now, all but what it would take alone.
-pub fn row(now: Time, traffic: TrafficId, flow: &Flow) -> FlowRow {
+pub(super) fn row(now: Time, traffic: TrafficId, flow: &Flow) -> FlowRow {
     FlowRow {
         traffic: traffic.0 as u16,
         group: flow.group,

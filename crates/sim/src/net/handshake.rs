@@ -18,7 +18,7 @@ const FIRST_WAIT: Span = Span::from_ms(1_000);
 /// Linux gives up after six retries.
 const LONGEST_WAIT: Span = Span::from_ms(64_000);
 /// Of a frame without data.
-pub const SYN_LEN: u32 = TCP_HEADERS;
+pub(super) const SYN_LEN: u32 = TCP_HEADERS;
 
 impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     /// A connection is asked for.

@@ -15,7 +15,7 @@ use crate::topology::{DirectedLink, NodeId};
 
 /// All hosts of a network, and the ends of their connections.
 #[derive(Debug)]
-pub struct Hosts {
+pub(super) struct Hosts {
     all: IndexVec<HostId, Host>,
     by_node: IndexVec<NodeId, Option<HostId>>,
     pub ends: IndexVec<EndId, FlowEnd>,
@@ -23,7 +23,7 @@ pub struct Hosts {
 
 impl Hosts {
     /// `nodes` is how many nodes the topology has.
-    pub fn new(all: IndexVec<HostId, Host>, nodes: usize) -> Self {
+    pub(super) fn new(all: IndexVec<HostId, Host>, nodes: usize) -> Self {
         let mut by_node: IndexVec<NodeId, Option<HostId>> = (0..nodes).map(|_| None).collect();
         for (id, host) in all.enumerate() {
             by_node[host.node] = Some(id);
@@ -35,34 +35,34 @@ impl Hosts {
     ///
     /// # Panics
     /// If it is a switch: flows begin and end at hosts.
-    pub fn at(&self, node: NodeId) -> HostId {
+    pub(super) fn at(&self, node: NodeId) -> HostId {
         self.by_node[node].expect("flows begin and end at hosts")
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Host> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Host> {
         self.all.iter()
     }
 
     /// The host of an end.
-    pub fn of(&self, end: EndId) -> &Host {
+    pub(super) fn of(&self, end: EndId) -> &Host {
         &self.all[self.ends[end].host]
     }
 
     /// The port by which an end sends.
     #[inline]
-    pub fn port_of(&self, end: EndId) -> DirectedLink {
+    pub(super) fn port_of(&self, end: EndId) -> DirectedLink {
         self.of(end).port
     }
 
     /// The next end of a host that may send, by turns.
-    pub fn next_end(&mut self, host: HostId) -> Option<EndId> {
+    pub(super) fn next_end(&mut self, host: HostId) -> Option<EndId> {
         let ends = &self.ends;
         self.all[host].next(|end| ends[end].class)
     }
 
     /// An end has something to send: it waits for its turn, unless it does already.
     #[inline]
-    pub fn line_up(&mut self, id: EndId) {
+    pub(super) fn line_up(&mut self, id: EndId) {
         let end = &mut self.ends[id];
         if !end.ready {
             end.ready = true;
@@ -71,14 +71,14 @@ impl Hosts {
     }
 
     /// Whether an end may not send now: its connection has ended, or its class is paused.
-    pub fn is_held(&self, id: EndId) -> bool {
+    pub(super) fn is_held(&self, id: EndId) -> bool {
         let end = &self.ends[id];
         end.over || self.all[end.host].paused & 1 << end.class != 0
     }
 
     /// Whether no packet of a connection is under way, and neither end waits for its turn: such an end is looked at once
     /// more.
-    pub fn is_vacant(&self, connection: ConnectionId) -> bool {
+    pub(super) fn is_vacant(&self, connection: ConnectionId) -> bool {
         let [a, b] = connection.ends().map(|end| &self.ends[end]);
         a.made + b.made == a.ended + b.ended && !a.ready && !b.ready
     }
@@ -101,7 +101,7 @@ impl IndexMut<HostId> for Hosts {
 }
 
 #[derive(Debug)]
-pub struct Host {
+pub(super) struct Host {
     pub node: NodeId,
     /// The port that it sends by.
     pub port: DirectedLink,
@@ -131,7 +131,7 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn new(node: NodeId, port: DirectedLink, mixed: bool, latency: Latency, random: Random) -> Self {
+    pub(super) fn new(node: NodeId, port: DirectedLink, mixed: bool, latency: Latency, random: Random) -> Self {
         Self {
             node,
             port,
@@ -153,7 +153,7 @@ impl Host {
     }
 
     /// How much of its pools was needed, if it has any.
-    pub fn pool_use(&self) -> Option<PoolUse> {
+    pub(super) fn pool_use(&self) -> Option<PoolUse> {
         let nic = self.nic.as_ref()?;
         let block = nic.receive().block();
         let (receive, send) = (nic.receive().usage(), nic.send().usage());
@@ -166,17 +166,17 @@ impl Host {
         })
     }
 
-    pub fn is_immediate(&self) -> bool {
+    pub(super) fn is_immediate(&self) -> bool {
         self.latency == Latency::None
     }
 
-    pub fn typical_latency(&self) -> Span {
+    pub(super) fn typical_latency(&self) -> Span {
         self.latency.typical()
     }
 
     /// A packet comes in. If nothing waits, when the interrupt comes for it and for what arrives until then: half of the
     /// latency is waiting, half is work.
-    pub fn receive(&mut self, now: Time, packet: PacketId) -> Option<Time> {
+    pub(super) fn receive(&mut self, now: Time, packet: PacketId) -> Option<Time> {
         self.received.push(packet);
         (self.received.len() == 1).then(|| {
             self.pipeline = self.latency.draw(&mut self.random);
@@ -185,7 +185,7 @@ impl Host {
     }
 
     /// The interrupt has come. When the processor will be done with all of it.
-    pub fn interrupt(&mut self, now: Time) -> Time {
+    pub(super) fn interrupt(&mut self, now: Time) -> Time {
         let next = self.spare.pop().unwrap_or_default();
         self.batches_waiting.push_back(std::mem::replace(&mut self.received, next));
         self.last_processed = self.last_processed.max(now + self.pipeline / 2);
@@ -193,18 +193,18 @@ impl Host {
     }
 
     /// The packets that the processor is done with.
-    pub fn processed(&mut self) -> Vec<PacketId> {
+    pub(super) fn processed(&mut self) -> Vec<PacketId> {
         self.batches += 1;
         self.batches_waiting.pop_front().unwrap_or_default()
     }
 
     /// A list that is empty again.
-    pub fn put_back(&mut self, list: Vec<PacketId>) {
+    pub(super) fn put_back(&mut self, list: Vec<PacketId>) {
         self.spare.push(list);
     }
 
     /// A packet comes in that the interface handles itself, one by one and in order. When it will be done.
-    pub fn pipe(&mut self, now: Time) -> Time {
+    pub(super) fn pipe(&mut self, now: Time) -> Time {
         if self.in_pipeline == 0 {
             self.pipeline = self.latency.draw(&mut self.random);
         }
@@ -213,12 +213,12 @@ impl Host {
         self.last_out
     }
 
-    pub fn piped(&mut self) {
+    pub(super) fn piped(&mut self) {
         self.in_pipeline -= 1;
     }
 
     /// The next end that may send: of the first class that has one, by turns.
-    pub fn next(&mut self, class_of: impl Fn(EndId) -> u8) -> Option<EndId> {
+    pub(super) fn next(&mut self, class_of: impl Fn(EndId) -> u8) -> Option<EndId> {
         if self.paused == 0 && !self.mixed {
             return self.ready.pop_front();
         }

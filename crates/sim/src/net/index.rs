@@ -10,7 +10,7 @@ use std::ops::{Index, IndexMut};
 use crate::topology::{DirectedLink, LinkId, NodeId};
 
 /// A number that is a place in a list.
-pub trait Number: Copy {
+pub(crate) trait Number: Copy {
     fn index(self) -> usize;
     fn at(index: usize) -> Self;
 }
@@ -102,42 +102,42 @@ macro_rules! numbers_of_the_topology {
 numbers_of_the_topology!(DirectedLink, LinkId, NodeId);
 
 /// A list whose places have a type.
-pub struct IndexVec<I, T> {
+pub(crate) struct IndexVec<I, T> {
     items: Vec<T>,
     number: PhantomData<fn(I)>,
 }
 
 impl<I: Number, T> IndexVec<I, T> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { items: Vec::new(), number: PhantomData }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 
-    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
         self.items.iter()
     }
 
     /// Each item with its number.
-    pub fn enumerate(&self) -> impl Iterator<Item = (I, &T)> {
+    pub(crate) fn enumerate(&self) -> impl Iterator<Item = (I, &T)> {
         self.items.iter().enumerate().map(|(index, item)| (I::at(index), item))
     }
 
-    pub fn numbers(&self) -> impl Iterator<Item = I> + use<I, T> {
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = I> + use<I, T> {
         (0..self.items.len()).map(I::at)
     }
 
     /// Into a place of the list, or behind its last.
-    pub fn put(&mut self, at: I, item: T) {
+    pub(crate) fn put(&mut self, at: I, item: T) {
         match self.items.get_mut(at.index()) {
             Some(slot) => *slot = item,
             None => self.items.push(item),
         }
     }
 
-    pub fn as_slice(&self) -> &[T] {
+    pub(crate) fn as_slice(&self) -> &[T] {
         &self.items
     }
 }

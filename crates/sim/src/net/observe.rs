@@ -12,7 +12,7 @@ use crate::protocols::each_protocol;
 
 /// What a run has found so far.
 #[derive(Debug)]
-pub struct Observed {
+pub(super) struct Observed {
     pub outcome: Outcome,
     /// Payload that has arrived in order, by traffic.
     pub received: IndexVec<TrafficId, u64>,
@@ -32,7 +32,7 @@ struct LastSample {
 }
 
 impl Observed {
-    pub fn new(sampling: Option<Sampling>, traffic: usize) -> Self {
+    pub(super) fn new(sampling: Option<Sampling>, traffic: usize) -> Self {
         let ports = sampling.iter().flat_map(|sampling| &sampling.ports).map(|_| (0, 0)).collect();
         Self {
             outcome: Outcome::default(),
@@ -45,18 +45,18 @@ impl Observed {
     }
 
     /// When the first sample is due.
-    pub fn first_sample(&self) -> Option<Time> {
+    pub(super) fn first_sample(&self) -> Option<Time> {
         self.sampling.as_ref().map(|sampling| Time::ZERO + sampling.every)
     }
 
     /// A connection has ended.
-    pub fn connection_ended(&mut self, counters: &FlowCounters) {
+    pub(super) fn connection_ended(&mut self, counters: &FlowCounters) {
         self.retransmitted += u64::from(counters.retransmitted);
         self.timeouts += u64::from(counters.timeouts);
     }
 
     /// Takes a sample; when the next one is due.
-    pub fn sample(&mut self, now: Time, fabric: &Fabric, hosts: &Hosts) -> Option<Time> {
+    pub(super) fn sample(&mut self, now: Time, fabric: &Fabric, hosts: &Hosts) -> Option<Time> {
         let sampling = self.sampling.as_ref()?;
         let mut ports = Vec::with_capacity(sampling.ports.len());
         for (at, before) in sampling.ports.iter().zip(&mut self.last.ports) {

@@ -24,7 +24,7 @@ pub struct Packet {
 }
 
 /// Hops of a flow there; as many back. A packet that has been through so many is going round in circles.
-pub const MOST_HOPS: u32 = 32;
+pub(super) const MOST_HOPS: u32 = 32;
 
 /// A place in the network's list of hops: each connection has [`MOST_HOPS`] places there, and as many back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,18 +79,18 @@ impl Packet {
 
 /// All packets of a network, by number. Numbers of packets that are gone are used again.
 #[derive(Debug)]
-pub struct Packets {
+pub(crate) struct Packets {
     slots: Vec<Packet>,
     free: PacketId,
 }
 
 impl Packets {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { slots: Vec::new(), free: PacketId::NONE }
     }
 
     #[inline]
-    pub fn insert(&mut self, packet: Packet) -> PacketId {
+    pub(crate) fn insert(&mut self, packet: Packet) -> PacketId {
         if self.free == PacketId::NONE {
             return self.append(packet);
         }
@@ -110,7 +110,7 @@ impl Packets {
 
     /// The number must not be used again afterwards.
     #[inline]
-    pub fn remove(&mut self, at: PacketId) -> Packet {
+    pub(crate) fn remove(&mut self, at: PacketId) -> Packet {
         let slot = &mut self.slots[at.index()];
         let packet = *slot;
         slot.next = self.free;
@@ -119,42 +119,42 @@ impl Packets {
     }
 
     #[inline]
-    pub fn get(&self, at: PacketId) -> &Packet {
+    pub(crate) fn get(&self, at: PacketId) -> &Packet {
         &self.slots[at.index()]
     }
 
     #[inline]
-    pub fn get_mut(&mut self, at: PacketId) -> &mut Packet {
+    pub(crate) fn get_mut(&mut self, at: PacketId) -> &mut Packet {
         &mut self.slots[at.index()]
     }
 
     /// Packets in flight now; walks the list of free numbers.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         let next = |id: &PacketId| Some(self.get(*id).next).filter(|next| *next != PacketId::NONE);
         let first = Some(self.free).filter(|first| *first != PacketId::NONE);
         self.slots.len() - std::iter::successors(first, next).count()
     }
 
     /// Packets in flight at most.
-    pub fn most(&self) -> usize {
+    pub(crate) fn most(&self) -> usize {
         self.slots.len()
     }
 }
 
 /// What a switch program wrote on each packet. Nothing at all if it writes nothing.
 #[derive(Debug, Default)]
-pub struct Tags<T> {
+pub(super) struct Tags<T> {
     slots: Vec<T>,
     none: T,
 }
 
 impl<T: Copy + Default> Tags<T> {
     /// Whether anything is ever written.
-    pub const ANY: bool = size_of::<T>() > 0;
+    pub(super) const ANY: bool = size_of::<T>() > 0;
 
     /// The packet is new.
     #[inline]
-    pub fn reset(&mut self, at: PacketId) {
+    pub(super) fn reset(&mut self, at: PacketId) {
         if Self::ANY {
             if at.index() >= self.slots.len() {
                 self.slots.resize(at.index() + 1, T::default());
@@ -164,13 +164,13 @@ impl<T: Copy + Default> Tags<T> {
     }
 
     #[inline]
-    pub fn get_mut(&mut self, at: PacketId) -> &mut T {
+    pub(super) fn get_mut(&mut self, at: PacketId) -> &mut T {
         if Self::ANY { &mut self.slots[at.index()] } else { &mut self.none }
     }
 
     /// The packet `to` is a copy of the other.
     #[inline]
-    pub fn copy(&mut self, from: PacketId, to: PacketId) {
+    pub(super) fn copy(&mut self, from: PacketId, to: PacketId) {
         if Self::ANY {
             self.reset(to);
             self.slots[to.index()] = self.slots[from.index()];
@@ -180,13 +180,13 @@ impl<T: Copy + Default> Tags<T> {
 
 /// A packet as a link protocol holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handle {
+pub(crate) struct Handle {
     pub packet: PacketId,
     len: u32,
 }
 
 impl Handle {
-    pub fn new(packet: PacketId, len: u16) -> Self {
+    pub(crate) fn new(packet: PacketId, len: u16) -> Self {
         Self { packet, len: u32::from(len) }
     }
 }
@@ -200,7 +200,7 @@ impl guard::Body for Handle {
 
 /// Packets waiting in line.
 #[derive(Clone, Copy, Debug)]
-pub struct Fifo {
+pub(super) struct Fifo {
     head: PacketId,
     tail: PacketId,
 }
@@ -212,11 +212,11 @@ impl Default for Fifo {
 }
 
 impl Fifo {
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.head == PacketId::NONE
     }
 
-    pub fn push(&mut self, packets: &mut Packets, at: PacketId) {
+    pub(super) fn push(&mut self, packets: &mut Packets, at: PacketId) {
         packets.get_mut(at).next = PacketId::NONE;
         match self.tail {
             PacketId::NONE => self.head = at,
@@ -225,7 +225,7 @@ impl Fifo {
         self.tail = at;
     }
 
-    pub fn pop(&mut self, packets: &Packets) -> Option<PacketId> {
+    pub(super) fn pop(&mut self, packets: &Packets) -> Option<PacketId> {
         if self.head == PacketId::NONE {
             return None;
         }

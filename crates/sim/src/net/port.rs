@@ -16,7 +16,7 @@ use super::index::{HostId, PacketId, SwitchId};
 use super::packet::{Fifo, Packets};
 
 /// Strict priorities, 0 first.
-pub const CLASSES: usize = 8;
+pub(super) const CLASSES: usize = 8;
 
 /// ECN: packets are marked with a chance that rises from nothing at `some` to `most` just below `all`, and is certain
 /// from there on.
@@ -49,7 +49,7 @@ pub struct PortCounters {
 }
 
 #[derive(Debug)]
-pub struct Port {
+pub(crate) struct Port {
     pub busy_until: Time,
     /// Picoseconds that a byte takes, in 1024ths.
     byte_time: u64,
@@ -72,29 +72,29 @@ pub struct Port {
 
 /// The host or switch that a port belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub(crate) struct Owner {
     number: u32,
     is_host: bool,
 }
 
 impl Owner {
-    pub fn of_host(host: HostId) -> Self {
+    pub(crate) fn of_host(host: HostId) -> Self {
         Self { number: host.0, is_host: true }
     }
 
-    pub fn of_switch(switch: SwitchId) -> Self {
+    pub(crate) fn of_switch(switch: SwitchId) -> Self {
         Self { number: switch.0, is_host: false }
     }
 
     /// The host that it is, if it is one.
     #[inline]
-    pub fn host(self) -> Option<HostId> {
+    pub(crate) fn host(self) -> Option<HostId> {
         self.is_host.then_some(HostId(self.number))
     }
 
     /// The switch that it is: ask only for ports that packets are routed to.
     #[inline]
-    pub fn switch(self) -> SwitchId {
+    pub(crate) fn switch(self) -> SwitchId {
         debug_assert!(!self.is_host, "a host is no switch");
         SwitchId(self.number)
     }
@@ -102,7 +102,7 @@ impl Owner {
 
 /// What waits at a port that decides for itself.
 #[derive(Debug, Default)]
-pub struct Queues {
+pub(crate) struct Queues {
     classes: [Fifo; CLASSES],
     /// A bit for each class that has packets, and for each that is paused.
     waiting: u8,
@@ -112,7 +112,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    pub fn push(&mut self, packets: &mut Packets, packet: PacketId, time: Span) {
+    pub(crate) fn push(&mut self, packets: &mut Packets, packet: PacketId, time: Span) {
         let class = usize::from(packets.get(packet).class) % CLASSES;
         self.classes[class].push(packets, packet);
         self.waiting |= 1 << class;
@@ -120,7 +120,7 @@ impl Queues {
     }
 
     /// The first packet of the first class that is not paused.
-    pub fn pop(&mut self, packets: &Packets) -> Option<PacketId> {
+    pub(crate) fn pop(&mut self, packets: &Packets) -> Option<PacketId> {
         let class = (self.waiting & !self.paused).trailing_zeros() as usize;
         let fifo = self.classes.get_mut(class)?;
         let packet = fifo.pop(packets)?;
@@ -130,17 +130,17 @@ impl Queues {
         Some(packet)
     }
 
-    pub fn has_any(&self) -> bool {
+    pub(crate) fn has_any(&self) -> bool {
         self.waiting & !self.paused != 0
     }
 
-    pub fn shorten(&mut self, time: Span) {
+    pub(crate) fn shorten(&mut self, time: Span) {
         self.time = self.time.saturating_sub(time);
     }
 }
 
 impl Port {
-    pub fn new(rate: Rate, flight: Span, owner: Owner) -> Self {
+    pub(crate) fn new(rate: Rate, flight: Span, owner: Owner) -> Self {
         let byte_time = (8_192_000_000_000_000u64).div_ceil(rate.bits_per_second());
         Self {
             busy_until: Time::ZERO,
@@ -160,7 +160,7 @@ impl Port {
     }
 
     /// Whether an event must be scheduled for the port to be looked at then: not if one comes no later.
-    pub fn look(&mut self, now: Time, at: Time) -> bool {
+    pub(crate) fn look(&mut self, now: Time, at: Time) -> bool {
         if at >= self.look_at || at == self.look_later {
             return false;
         }
@@ -172,32 +172,32 @@ impl Port {
     }
 
     /// An event has come that was scheduled for it.
-    pub fn looked(&mut self, now: Time) {
+    pub(crate) fn looked(&mut self, now: Time) {
         if self.look_at <= now {
             self.look_at = if self.look_later > now { self.look_later } else { Time::NEVER };
             self.look_later = Time::NEVER;
         }
     }
 
-    pub fn mark(&mut self, marking: Marking) {
+    pub(crate) fn mark(&mut self, marking: Marking) {
         self.mark_from = self.time_of_bytes(marking.some.get());
         self.marking = Some(marking);
     }
 
     #[inline]
-    pub fn time_of_bytes(&self, bytes: u64) -> Span {
+    pub(crate) fn time_of_bytes(&self, bytes: u64) -> Span {
         Span::from_ps(bytes.saturating_mul(self.byte_time).div_ceil(1_024))
     }
 
     /// Wire time of a frame of this length.
     #[inline]
-    pub fn time_of(&self, len: u16) -> Span {
+    pub(crate) fn time_of(&self, len: u16) -> Span {
         self.time_of_bytes(u64::from(on_wire(u32::from(len))))
     }
 
     /// What is still to be sent, in wire time.
     #[inline]
-    pub fn backlog(&self, now: Time) -> Span {
+    pub(crate) fn backlog(&self, now: Time) -> Span {
         let sending = self.busy_until.since(now);
         match &self.queues {
             None => sending,
@@ -206,13 +206,13 @@ impl Port {
     }
 
     /// The same in bytes.
-    pub fn backlog_bytes(&self, now: Time) -> u64 {
+    pub(crate) fn backlog_bytes(&self, now: Time) -> u64 {
         self.backlog(now).as_ps() * 1_024 / self.byte_time
     }
 
     /// Whether a packet that finds this backlog is marked; `draw` gives a number from 0 to 1.
     #[inline]
-    pub fn marks(&self, backlog: Span, draw: impl FnOnce() -> f64) -> bool {
+    pub(crate) fn marks(&self, backlog: Span, draw: impl FnOnce() -> f64) -> bool {
         backlog > self.mark_from && self.is_marked_at(backlog, draw)
     }
 

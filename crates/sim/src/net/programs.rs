@@ -22,17 +22,17 @@ use metering::Metering;
 use repeating::Repeating;
 
 /// The programs that a setup can ask for; those that multiply packets before those that count them.
-pub type Programs = (Option<Repeating>, Option<Metering>);
+pub(super) type Programs = (Option<Repeating>, Option<Metering>);
 
 /// The programs of a setup; `None` if its switches only forward.
-pub fn of(setup: &Setup) -> Option<Programs> {
+pub(super) fn of(setup: &Setup) -> Option<Programs> {
     let repeating = setup.repeat.map(|config| Repeating::new(&setup.topology, config));
     let metering = setup.radar.as_ref().map(|config| Metering::new(&setup.topology, config.clone(), setup.seed));
     (repeating.is_some() || metering.is_some()).then_some((repeating, metering))
 }
 
 /// Adds what the programs found to what the run did.
-pub fn conclude((repeating, metering): Programs, outcome: &mut Outcome) {
+pub(super) fn conclude((repeating, metering): Programs, outcome: &mut Outcome) {
     if let Some(repeating) = repeating {
         outcome.repeated = repeating.counters();
     }

@@ -37,7 +37,7 @@ pub struct LinkTally {
 const MOST_RECOVERIES: usize = 1 << 20;
 
 #[derive(Debug)]
-pub struct Pair<M: Machine> {
+pub(crate) struct Pair<M: Machine> {
     /// Side 0 sends from a to b, side 1 from b to a.
     sides: [Side<M>; 2],
     /// Frames on the wire.
@@ -61,7 +61,7 @@ struct Side<M: Machine> {
 
 /// What of the network a link protocol may touch.
 #[derive(Debug)]
-pub struct ProtectContext<'a> {
+pub(crate) struct ProtectContext<'a> {
     pub now: Time,
     /// The port that the side sends by.
     pub at: DirectedLink,
@@ -76,7 +76,7 @@ pub struct ProtectContext<'a> {
 
 /// What a link protocol did to packets, until the network deals with it.
 #[derive(Debug, Default)]
-pub struct LinkActions {
+pub(crate) struct LinkActions {
     /// Packets that left the queue for the link.
     pub taken: Vec<PacketId>,
     /// Packets that were copied, each with its copy; only if a program writes on packets.
@@ -90,7 +90,7 @@ pub struct LinkActions {
 }
 
 impl<M: LinkMachine<Inner = Handle>> Pair<M> {
-    pub fn new(machines: [M; 2], hardware: Option<Hardware>, random: Random, lane: Lane) -> Self {
+    pub(crate) fn new(machines: [M; 2], hardware: Option<Hardware>, random: Random, lane: Lane) -> Self {
         let sides = machines.map(|machine| Side {
             machine,
             timers: Timers::new(),
@@ -100,7 +100,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         Self { sides, frames: Vec::new(), free: Vec::new(), hardware, random, lane, overflows: 0, recovery: Vec::new() }
     }
 
-    pub fn tally(&self) -> LinkTally {
+    pub(crate) fn tally(&self) -> LinkTally {
         let [a, b] = &self.sides;
         LinkTally {
             counters: [a.machine.counters(), b.machine.counters()],
@@ -112,7 +112,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
     }
 
     /// How much the sender of this direction keeps, and how much its receiver holds back.
-    pub fn levels(&self, side: usize) -> (Bytes, Bytes) {
+    pub(crate) fn levels(&self, side: usize) -> (Bytes, Bytes) {
         (self.sides[side].machine.tx_buffered(), self.sides[1 - side].machine.rx_held())
     }
 
@@ -133,13 +133,13 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         (result, staged)
     }
 
-    pub fn command(&mut self, side: usize, around: &mut ProtectContext<'_>, command: M::Command) {
+    pub(crate) fn command(&mut self, side: usize, around: &mut ProtectContext<'_>, command: M::Command) {
         let now = around.now;
         self.with(side, around, |machine, sink| machine.on_command(now, command, sink));
     }
 
     /// A frame that the other side sent has arrived. If the hardware takes its time, when it acts on it.
-    pub fn arrive(&mut self, side: usize, around: &mut ProtectContext<'_>, frame: u32) -> Option<Time> {
+    pub(crate) fn arrive(&mut self, side: usize, around: &mut ProtectContext<'_>, frame: u32) -> Option<Time> {
         if let Some(hardware) = &self.hardware {
             let wish = self.frames[frame as usize].as_ref().and_then(OnWire::wish);
             let at = self.sides[side].reaction.acts_at(around.now, hardware, wish);
@@ -151,7 +151,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         None
     }
 
-    pub fn act(&mut self, side: usize, around: &mut ProtectContext<'_>, frame: u32) {
+    pub(crate) fn act(&mut self, side: usize, around: &mut ProtectContext<'_>, frame: u32) {
         self.free.push(frame);
         if let Some(frame) = self.frames[frame as usize].take() {
             let now = around.now;
@@ -159,7 +159,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         }
     }
 
-    pub fn ring(&mut self, side: usize, around: &mut ProtectContext<'_>, slot: u8) {
+    pub(crate) fn ring(&mut self, side: usize, around: &mut ProtectContext<'_>, slot: u8) {
         let now = around.now;
         match self.sides[side].timers.ring(now, slot) {
             Ring::Nothing => {}
@@ -171,7 +171,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
     }
 
     /// Puts the next frame on the wire, if it is free and there is one.
-    pub fn serve(&mut self, side: usize, around: &mut ProtectContext<'_>) {
+    pub(crate) fn serve(&mut self, side: usize, around: &mut ProtectContext<'_>) {
         let now = around.now;
         if around.port.busy_until > now {
             let at = around.port.busy_until;

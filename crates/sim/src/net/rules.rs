@@ -34,7 +34,7 @@ pub enum FaultyAction {
 }
 
 #[derive(Debug)]
-pub struct Rules {
+pub(super) struct Rules {
     rules: Vec<(FaultyRule, u64)>,
     /// By node: which of them are its own.
     of: Vec<Vec<usize>>,
@@ -45,7 +45,7 @@ pub struct Rules {
 
 impl Rules {
     /// `None` if there are no rules.
-    pub fn new(setup: &Setup) -> Option<Self> {
+    pub(super) fn new(setup: &Setup) -> Option<Self> {
         let mut of = vec![Vec::new(); setup.topology.nodes.len()];
         for (number, rule) in setup.rules.iter().enumerate() {
             let is = |node: NodeId, kind| setup.topology.nodes[node.index()].kind == kind;
@@ -65,12 +65,12 @@ impl Rules {
     }
 
     /// Packets that each rule was applied to.
-    pub fn counts(&self) -> Vec<u64> {
+    pub(super) fn counts(&self) -> Vec<u64> {
         self.rules.iter().map(|(_, packets)| *packets).collect()
     }
 
     /// The rule of a switch for this host, if one applies now.
-    pub fn apply(&mut self, now: Time, at: NodeId, to: NodeId) -> Option<FaultyAction> {
+    pub(super) fn apply(&mut self, now: Time, at: NodeId, to: NodeId) -> Option<FaultyAction> {
         let applies = |rule: &FaultyRule| rule.to == to && (rule.from..rule.until).contains(&now);
         let number = *self.of[at.index()].iter().find(|number| applies(&self.rules[**number].0))?;
         let (rule, packets) = &mut self.rules[number];

@@ -16,7 +16,7 @@ use super::port::{CLASSES, Port};
 use crate::topology::DirectedLink;
 
 /// All ports of a network.
-pub type Ports = IndexVec<DirectedLink, Port>;
+pub(super) type Ports = IndexVec<DirectedLink, Port>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SwitchSettings {
@@ -45,7 +45,7 @@ pub struct Pfc {
 }
 
 #[derive(Debug)]
-pub struct Switch {
+pub(super) struct Switch {
     settings: SwitchSettings,
     /// All its ports, by number.
     pub ports: Vec<DirectedLink>,
@@ -67,21 +67,21 @@ struct Ingress {
 
 /// Whether a sender is to be paused or may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PauseChange {
+pub(super) enum PauseChange {
     None,
     Pause,
     Resume,
 }
 
 impl Switch {
-    pub fn new(settings: SwitchSettings, ports: Vec<DirectedLink>) -> Self {
+    pub(super) fn new(settings: SwitchSettings, ports: Vec<DirectedLink>) -> Self {
         let ingress = vec![Ingress::default(); ports.len()];
         Self { settings, ports, bound: 0, ingress, held: 0, pauses: 0 }
     }
 
     /// Whether the buffer has room for `bytes` more at the port `at`; if so, they are counted.
     #[inline]
-    pub fn admits(&mut self, now: Time, all: &Ports, at: DirectedLink, bytes: u64) -> bool {
+    pub(super) fn admits(&mut self, now: Time, all: &Ports, at: DirectedLink, bytes: u64) -> bool {
         let port = &all[at];
         let within = port.backlog(now) + port.time_of_bytes(bytes) <= port.time_of_bytes(self.limit());
         let fits = self.bound + bytes <= self.settings.buffer.get();
@@ -112,12 +112,12 @@ impl Switch {
         self.ports.iter().map(|port| all[*port].backlog_bytes(now)).sum()
     }
 
-    pub fn has_pfc(&self) -> bool {
+    pub(super) fn has_pfc(&self) -> bool {
         self.settings.pfc.is_some()
     }
 
     /// A packet that came in by the port of this place joins a queue, or leaves the switch.
-    pub fn account(&mut self, place: usize, class: u8, change: i64) -> PauseChange {
+    pub(super) fn account(&mut self, place: usize, class: u8, change: i64) -> PauseChange {
         let Some(pfc) = self.settings.pfc else { return PauseChange::None };
         self.held = self.held.saturating_add_signed(change);
         let reserved = pfc.headroom.get() * self.ports.len() as u64;

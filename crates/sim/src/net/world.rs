@@ -25,7 +25,7 @@ const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 
 /// A network: four owners, what is in flight between them, and the program of its switches.
 #[derive(Debug)]
-pub struct Network<'p, P: SwitchProgram> {
+pub(super) struct Network<'p, P: SwitchProgram> {
     pub(super) queue: Queue<Event>,
     pub(super) fabric: Fabric,
     pub(super) hosts: Hosts,
@@ -45,7 +45,7 @@ pub struct Network<'p, P: SwitchProgram> {
 }
 
 impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
-    pub fn run(mut self, watch: &dyn Watch) -> Result<Outcome, Unreachable> {
+    pub(super) fn run(mut self, watch: &dyn Watch) -> Result<Outcome, Unreachable> {
         for source in self.flows.sources.numbers() {
             self.schedule_next_flow(source, Time::ZERO);
         }

@@ -179,7 +179,7 @@ impl Shape {
     }
 
     /// The keys of what is in it.
-    pub fn keys(self) -> Option<Keys> {
+    pub(crate) fn keys(self) -> Option<Keys> {
         match self {
             OneOr(keys) | Table(keys) | Tables(keys) => Some(keys),
             One | Names | Several | Pairs => None,

@@ -28,7 +28,7 @@ pub(super) struct Pattern {
 
 impl Plan {
     /// The same for the same randomness.
-    pub fn workload(&self, mut random: Random) -> Result<Workload, WorkloadError> {
+    pub(super) fn workload(&self, mut random: Random) -> Result<Workload, WorkloadError> {
         let flows = match self {
             Self::Series(series) => return Ok(Workload::Series(*series)),
             Self::Poisson(config) => Flows::poisson(config.clone(), random)?,
@@ -43,7 +43,7 @@ impl Plan {
     }
 
     /// The share of their links that these hosts fill.
-    pub fn load(&self) -> Option<(f64, &[NodeId])> {
+    pub(super) fn load(&self) -> Option<(f64, &[NodeId])> {
         match self {
             Self::Poisson(config) => Some((config.load, &config.senders)),
             Self::Incast(Incast { pace: Pace::Load { load, .. }, hosts, .. }) => Some((*load, hosts)),

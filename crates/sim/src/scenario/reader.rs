@@ -33,12 +33,12 @@ impl<'a> Reader<'a> {
     }
 
     /// What is wrong at a key; or, if it was left out, with the table that lacks it.
-    pub fn wrong(&self, key: &str, problem: impl Display) -> Wrong {
+    pub(crate) fn wrong(&self, key: &str, problem: impl Display) -> Wrong {
         let place = self.node.entry(key).unwrap_or(self.node).place.clone();
         Wrong { place, key: keys::path(&self.path, key), problem: problem.to_string() }
     }
 
-    pub fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.node.entry(key).is_some()
     }
 
@@ -47,27 +47,27 @@ impl<'a> Reader<'a> {
         self.node.entry(key)
     }
 
-    pub fn needed<T>(&self, key: &str, value: Option<T>, expected: &str) -> Read<T> {
+    pub(crate) fn needed<T>(&self, key: &str, value: Option<T>, expected: &str) -> Read<T> {
         value.ok_or_else(|| self.wrong(key, format_args!("missing: expected {expected}")))
     }
 
-    pub fn text(&self, key: &str) -> Read<Option<String>> {
+    pub(crate) fn text(&self, key: &str) -> Read<Option<String>> {
         let text = |node: &Node| node.as_text().ok_or_else(|| self.wrong(key, "expected a text or a number"));
         self.entry(key).map(text).transpose()
     }
 
-    pub fn parsed<T: FromStr<Err = ParseError>>(&self, key: &str) -> Read<Option<T>> {
+    pub(crate) fn parsed<T: FromStr<Err = ParseError>>(&self, key: &str) -> Read<Option<T>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         text.parse().map(Some).map_err(|error| self.wrong(key, format_args!("'{text}': {error}")))
     }
 
     /// A length of time.
-    pub fn span(&self, key: &str, allowed: RangeInclusive<Span>) -> Read<Option<Span>> {
+    pub(crate) fn span(&self, key: &str, allowed: RangeInclusive<Span>) -> Read<Option<Span>> {
         self.within(key, allowed)
     }
 
     /// A size.
-    pub fn bytes(&self, key: &str, allowed: RangeInclusive<Bytes>) -> Read<Option<Bytes>> {
+    pub(crate) fn bytes(&self, key: &str, allowed: RangeInclusive<Bytes>) -> Read<Option<Bytes>> {
         self.within(key, allowed)
     }
 
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number.
-    pub fn whole(&self, key: &str, allowed: RangeInclusive<u64>) -> Read<Option<u64>> {
+    pub(crate) fn whole(&self, key: &str, allowed: RangeInclusive<u64>) -> Read<Option<u64>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match units::whole(&text) {
             Some(number) if allowed.contains(&number) => Ok(Some(number)),
@@ -103,19 +103,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number that fits 32 bits.
-    pub fn small(&self, key: &str, allowed: RangeInclusive<u32>) -> Read<Option<u32>> {
+    pub(crate) fn small(&self, key: &str, allowed: RangeInclusive<u32>) -> Read<Option<u32>> {
         let allowed = u64::from(*allowed.start())..=u64::from(*allowed.end());
         Ok(self.whole(key, allowed)?.map(|number| number as u32))
     }
 
     /// A whole number that fits 8 bits.
-    pub fn tiny(&self, key: &str, allowed: RangeInclusive<u8>) -> Read<Option<u8>> {
+    pub(crate) fn tiny(&self, key: &str, allowed: RangeInclusive<u8>) -> Read<Option<u8>> {
         let allowed = u64::from(*allowed.start())..=u64::from(*allowed.end());
         Ok(self.whole(key, allowed)?.map(|number| number as u8))
     }
 
     /// Any number that satisfies `fits`.
-    pub fn number(&self, key: &str, fits: impl Fn(f64) -> bool, expected: &str) -> Read<Option<f64>> {
+    pub(crate) fn number(&self, key: &str, fits: impl Fn(f64) -> bool, expected: &str) -> Read<Option<f64>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match text.parse::<f64>() {
             Ok(number) if fits(number) => Ok(Some(number)),
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub fn flag(&self, key: &str) -> Read<Option<bool>> {
+    pub(crate) fn flag(&self, key: &str) -> Read<Option<bool>> {
         match self.entry(key).map(|node| &node.value) {
             None => Ok(None),
             Some(Value::Flag(flag)) => Ok(Some(*flag)),
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One of several, by name.
-    pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Read<Option<T>> {
+    pub(crate) fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Read<Option<T>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         if let Some((_, value)) = choices.iter().find(|(name, _)| *name == text) {
             return Ok(Some(*value));
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Texts or numbers, in a list or alone.
-    pub fn several(&self, key: &str) -> Read<Option<Vec<String>>> {
+    pub(crate) fn several(&self, key: &str) -> Read<Option<Vec<String>>> {
         let Some(node) = self.entry(key) else { return Ok(None) };
         let wrong = || self.wrong(key, "expected texts or numbers in a list");
         let texts = match &node.value {
@@ -159,12 +159,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Two names.
-    pub fn pair(&self, key: &str) -> Read<Option<[String; 2]>> {
+    pub(crate) fn pair(&self, key: &str) -> Read<Option<[String; 2]>> {
         let wrong = |_| self.wrong(key, "expected two nodes such as [\"h0\", \"sw0\"]");
         self.several(key)?.map(|names| names.try_into().map_err(wrong)).transpose()
     }
 
-    pub fn pairs(&self, key: &str) -> Read<Vec<[String; 2]>> {
+    pub(crate) fn pairs(&self, key: &str) -> Read<Vec<[String; 2]>> {
         let wrong = || self.wrong(key, "expected a list of pairs of nodes such as [[\"h0\", \"sw0\"]]");
         let Some(node) = self.entry(key) else { return Ok(Vec::new()) };
         let Value::List(items) = &node.value else { return Err(wrong()) };
@@ -179,19 +179,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A table, an empty one if it was left out.
-    pub fn table(&self, key: &str) -> Self {
+    pub(crate) fn table(&self, key: &str) -> Self {
         static NOTHING: Node = Node { place: super::error::Place::Line(1), value: Value::Table(Vec::new()) };
         self.inner(key).unwrap_or(Self { node: &NOTHING, path: keys::path(&self.path, key), used: self.used })
     }
 
     /// A table if there is one, and not a plain value.
-    pub fn inner(&self, key: &str) -> Option<Self> {
+    pub(crate) fn inner(&self, key: &str) -> Option<Self> {
         let node = self.entry(key)?;
         let is_table = matches!(node.value, Value::Table(_));
         is_table.then(|| Self { node, path: keys::path(&self.path, key), used: self.used })
     }
 
-    pub fn tables(&self, key: &str) -> Vec<Self> {
+    pub(crate) fn tables(&self, key: &str) -> Vec<Self> {
         let (path, node) = (keys::path(&self.path, key), self.entry(key));
         let Some(Value::List(items)) = node.map(|node| &node.value) else { return Vec::new() };
         let reader = |(index, node)| Self { node, path: keys::item_path(&path, index, items.len()), used: self.used };

@@ -28,7 +28,7 @@ const STREAM: u64 = 1 << 40;
 impl Kind {
     /// # Panics
     /// If the plan cannot be carried out, which was found out when it was read.
-    pub fn traffic(&self, number: usize, seed: u64) -> Traffic {
+    pub(super) fn traffic(&self, number: usize, seed: u64) -> Traffic {
         let random = Random::new(seed, STREAM + number as u64);
         let work = self.plan.workload(random).expect("tried when the scenario was read");
         let Self { name, transport, reply, class, queue_pairs, .. } = self.clone();

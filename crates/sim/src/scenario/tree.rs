@@ -29,7 +29,7 @@ pub(super) enum Value {
 
 impl Node {
     /// The table that a file is.
-    pub fn parse(text: &str) -> Result<Self, Wrong> {
+    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
         let line = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
         match DeTable::parse(text) {
             Ok(table) => table_of(table.get_ref(), Place::Line(1), &|at| Place::Line(line(at))),
@@ -42,23 +42,23 @@ impl Node {
     }
 
     /// A value in TOML's own syntax, all of it in one place.
-    pub fn parse_value(text: &str, place: &Place) -> Option<Self> {
+    pub(super) fn parse_value(text: &str, place: &Place) -> Option<Self> {
         let value = DeValue::parse(text).ok()?;
         node_of("", &value, &|_| place.clone()).ok()
     }
 
     /// A table without entries.
-    pub fn empty() -> Self {
+    pub(super) fn empty() -> Self {
         Self { place: Place::Line(1), value: Value::Table(Vec::new()) }
     }
 
     /// Another value at the same place.
-    pub fn beside(&self, value: Value) -> Self {
+    pub(super) fn beside(&self, value: Value) -> Self {
         Self { place: self.place.clone(), value }
     }
 
     /// Sets an entry of a table, or of a table within; tables on the way there are made.
-    pub fn put(&mut self, path: &[&str], value: Value) {
+    pub(super) fn put(&mut self, path: &[&str], value: Value) {
         let empty = self.beside(Value::Table(Vec::new()));
         let (Value::Table(entries), [key, rest @ ..]) = (&mut self.value, path) else { return };
         let at = entries.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
@@ -71,12 +71,12 @@ impl Node {
         }
     }
 
-    pub fn entry(&self, key: &str) -> Option<&Self> {
+    pub(super) fn entry(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
     /// None if it is no table.
-    pub fn entries(&self) -> &[(String, Self)] {
+    pub(super) fn entries(&self) -> &[(String, Self)] {
         match &self.value {
             Value::Table(entries) => entries,
             _ => &[],
@@ -84,7 +84,7 @@ impl Node {
     }
 
     /// A text, or a number as one.
-    pub fn as_text(&self) -> Option<String> {
+    pub(super) fn as_text(&self) -> Option<String> {
         match &self.value {
             Value::Text(text) => Some(text.clone()),
             Value::Integer(number) => Some(number.to_string()),

@@ -9,19 +9,19 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    pub fn new(rate: Option<Rate>) -> Self {
+    pub(super) fn new(rate: Option<Rate>) -> Self {
         Self { rate, until: Time::ZERO }
     }
 
     /// Until when it holds the next packet back, if it does.
     #[inline]
-    pub fn holds(&self, now: Time) -> Option<Time> {
+    pub(super) fn holds(&self, now: Time) -> Option<Time> {
         (now < self.until).then_some(self.until)
     }
 
     /// A packet leaves that takes so much of the wire.
     #[inline]
-    pub fn sends(&mut self, now: Time, bytes: Bytes) {
+    pub(super) fn sends(&mut self, now: Time, bytes: Bytes) {
         if let Some(rate) = self.rate {
             self.until = now.max(self.until) + rate.span_of(bytes);
         }

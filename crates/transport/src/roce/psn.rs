@@ -46,18 +46,18 @@ pub(super) struct Numbering {
 }
 
 impl Numbering {
-    pub fn starting_at(first: Psn) -> Self {
+    pub(super) fn starting_at(first: Psn) -> Self {
         Self { first }
     }
 
     #[inline]
-    pub fn psn(self, place: u64) -> Psn {
+    pub(super) fn psn(self, place: u64) -> Psn {
         self.first.plus(place)
     }
 
     /// The place closest to `near` that has this number; `None` if that lies before the first.
     #[inline]
-    pub fn place(self, psn: Psn, near: u64) -> Option<u64> {
+    pub(super) fn place(self, psn: Psn, near: u64) -> Option<u64> {
         near.checked_add_signed(i64::from(psn.offset_from(self.psn(near))))
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct Requester {
 }
 
 impl Requester {
-    pub fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         let common = selective::Config::of(config).clamped(MAX_OUTSTANDING);
         Self {
             queue: SendQueue::new(common, Timeouts::ALWAYS_HIGH),
@@ -50,7 +50,7 @@ impl Requester {
 
     /// # Panics
     /// If the message is longer than one may be.
-    pub fn post(&mut self, now: Time, verb: Verb, bytes: u64) {
+    pub(super) fn post(&mut self, now: Time, verb: Verb, bytes: u64) {
         self.queue.drop_unsent_dummies();
         self.tail.on_post(now);
         self.queue.post(verb, bytes);
@@ -58,7 +58,7 @@ impl Requester {
 
     /// Whether a packet may be sent now; which is next, [`SendQueue::is_behind`] tells.
     #[inline]
-    pub fn may_send(&self) -> bool {
+    pub(super) fn may_send(&self) -> bool {
         let Some(message) = self.queue.next_message() else { return self.tail.has_copy(self.queue.una()) };
         let read_waits = message.verb == Verb::Read && !self.queue.is_behind() && self.reads >= self.max_reads;
         self.queue.window_is_open() && !read_waits
@@ -66,7 +66,7 @@ impl Requester {
 
     /// `None` unless [`Requester::may_send`].
     #[inline]
-    pub fn next_packet<O: Out<Qp>>(&mut self, now: Time, out: &mut O) -> Option<Packet> {
+    pub(super) fn next_packet<O: Out<Qp>>(&mut self, now: Time, out: &mut O) -> Option<Packet> {
         let first_time = !self.queue.is_behind();
         if first_time && self.tail.has_copy(self.queue.una()) {
             return Some(self.tail_copy(out));
@@ -95,7 +95,7 @@ impl Requester {
     }
 
     /// Sends dummies behind the tail, unless it is too early, or known to have arrived.
-    pub fn attend_tail<O: Out<Qp>>(&mut self, now: Time, out: &mut O) {
+    pub(super) fn attend_tail<O: Out<Qp>>(&mut self, now: Time, out: &mut O) {
         let Some(last) = self.queue.messages().back().copied() else { return };
         if last.dummy || !self.queue.has_drained() {
             return;
@@ -154,7 +154,7 @@ impl Requester {
         }
     }
 
-    pub fn on_acknowledge<O: Out<Qp>>(&mut self, now: Time, psn: Psn, syndrome: Syndrome, out: &mut O) {
+    pub(super) fn on_acknowledge<O: Out<Qp>>(&mut self, now: Time, psn: Psn, syndrome: Syndrome, out: &mut O) {
         let Some(place) = self.outstanding_place(psn, out) else { return };
         match syndrome {
             Syndrome::Ack => {
@@ -176,7 +176,7 @@ impl Requester {
     }
 
     #[inline]
-    pub fn on_read_response<O: Out<Qp>>(&mut self, now: Time, psn: Psn, out: &mut O) {
+    pub(super) fn on_read_response<O: Out<Qp>>(&mut self, now: Time, psn: Psn, out: &mut O) {
         let Some(place) = self.outstanding_place(psn, out) else { return };
         self.acknowledge(now, place, out);
         if self.queue.una() < place {
@@ -243,7 +243,7 @@ impl Requester {
 
     /// False when there have been too many timeouts in a row.
     #[must_use]
-    pub fn on_timer<O: Out<Qp>>(&mut self, now: Time, out: &mut O) -> bool {
+    pub(super) fn on_timer<O: Out<Qp>>(&mut self, now: Time, out: &mut O) -> bool {
         let waits = self.queue.cursor() == self.queue.una();
         match self.queue.on_timer(now, waits, out) {
             Expiry::Wait => {}
@@ -254,7 +254,7 @@ impl Requester {
     }
 
     /// Gives up on everything posted.
-    pub fn flush<O: Out<Qp>>(&mut self, out: &mut O) {
+    pub(super) fn flush<O: Out<Qp>>(&mut self, out: &mut O) {
         self.tail.forget_copies();
         out.disarm(TimerKey::Dummies);
         self.queue.flush(out);

@@ -60,7 +60,7 @@ pub(super) struct Responder {
 }
 
 impl Responder {
-    pub fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config) -> Self {
         Self {
             config,
             numbering: Numbering::starting_at(config.first_psn),
@@ -75,7 +75,7 @@ impl Responder {
 
     /// A SEND or WRITE.
     #[inline]
-    pub fn on_message<O: Out<Qp>>(&mut self, packet: &Packet, part: Part, out: &mut O) {
+    pub(super) fn on_message<O: Out<Qp>>(&mut self, packet: &Packet, part: Part, out: &mut O) {
         let Some(place) = self.numbering.place(packet.psn, self.expected) else { return out.note(Note::Invalid) };
         if place > self.expected {
             return self.on_gap(out);
@@ -99,7 +99,7 @@ impl Responder {
         }
     }
 
-    pub fn on_read<O: Out<Qp>>(&mut self, packet: &Packet, out: &mut O) {
+    pub(super) fn on_read<O: Out<Qp>>(&mut self, packet: &Packet, out: &mut O) {
         let bytes = u64::from(packet.dma_len);
         let packets = packets(bytes, self.config.mtu);
         let place = self.numbering.place(packet.psn, self.expected).filter(|_| packets <= u64::from(MAX_OUTSTANDING));
@@ -156,13 +156,13 @@ impl Responder {
         self.replies.len() < 2 * self.config.max_reads as usize
     }
 
-    pub fn has_reply(&self) -> bool {
+    pub(super) fn has_reply(&self) -> bool {
         !self.replies.is_empty()
     }
 
     /// # Panics
     /// Unless [`Responder::has_reply`].
-    pub fn next_reply(&mut self) -> Packet {
+    pub(super) fn next_reply(&mut self) -> Packet {
         let mtu = u64::from(self.config.mtu);
         let reply = self.replies.front_mut().expect("a READ is to be answered");
         let payload = reply.bytes.min(mtu);
@@ -176,7 +176,7 @@ impl Responder {
         Packet { payload: payload as u32, ecn: self.config.ecn, ..self.answer(Opcode::ReadResponse(part), place) }
     }
 
-    pub fn owes_acknowledge(&self) -> bool {
+    pub(super) fn owes_acknowledge(&self) -> bool {
         if self.state == State::NakOwed {
             return self.replies.is_empty();
         }
@@ -184,7 +184,7 @@ impl Responder {
     }
 
     /// The ACK or NAK that is due.
-    pub fn next_acknowledge<O: Out<Qp>>(&mut self, out: &mut O) -> Option<Packet> {
+    pub(super) fn next_acknowledge<O: Out<Qp>>(&mut self, out: &mut O) -> Option<Packet> {
         if !self.owes_acknowledge() {
             return None;
         }

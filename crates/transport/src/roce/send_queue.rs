@@ -81,7 +81,7 @@ pub(super) struct SendQueue {
 }
 
 impl SendQueue {
-    pub fn new(config: Config, patience: Timeouts) -> Self {
+    pub(super) fn new(config: Config, patience: Timeouts) -> Self {
         Self {
             config,
             patience,
@@ -101,19 +101,19 @@ impl SendQueue {
         }
     }
 
-    pub fn config(&self) -> &Config {
+    pub(super) fn config(&self) -> &Config {
         &self.config
     }
 
     /// # Panics
     /// If the message is longer than one may be.
-    pub fn post(&mut self, verb: Verb, bytes: u64) {
+    pub(super) fn post(&mut self, verb: Verb, bytes: u64) {
         let fits = bytes <= MAX_MESSAGE && packets(bytes, self.config.mtu) <= u64::from(MAX_OUTSTANDING);
         assert!(fits, "no message may have {bytes} bytes");
         self.append(verb, bytes, false);
     }
 
-    pub fn append_dummy(&mut self, verb: Verb) {
+    pub(super) fn append_dummy(&mut self, verb: Verb) {
         self.append(verb, 0, true);
     }
 
@@ -124,7 +124,7 @@ impl SendQueue {
     }
 
     /// They are the last, if there are any: dummies are appended only where nothing else waits.
-    pub fn drop_unsent_dummies(&mut self) {
+    pub(super) fn drop_unsent_dummies(&mut self) {
         let sent = self.sent;
         while let Some(dummy) = self.messages.pop_back_if(|message| message.dummy && message.first >= sent) {
             self.posted = dummy.first;
@@ -132,56 +132,56 @@ impl SendQueue {
     }
 
     /// Messages posted and not completed.
-    pub fn pending(&self) -> usize {
+    pub(super) fn pending(&self) -> usize {
         self.messages.iter().filter(|message| !message.dummy).count()
     }
 
     /// PSNs sent and not acknowledged.
     #[inline]
-    pub fn outstanding(&self) -> u64 {
+    pub(super) fn outstanding(&self) -> u64 {
         self.sent - self.una
     }
 
     #[inline]
-    pub fn una(&self) -> u64 {
+    pub(super) fn una(&self) -> u64 {
         self.una
     }
 
     #[inline]
-    pub fn cursor(&self) -> u64 {
+    pub(super) fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    pub fn window(&self) -> Window {
+    pub(super) fn window(&self) -> Window {
         Window { una: self.una, cursor: self.cursor, sent: self.sent }
     }
 
     /// Everything posted has been sent.
     #[inline]
-    pub fn has_drained(&self) -> bool {
+    pub(super) fn has_drained(&self) -> bool {
         self.sent == self.posted
     }
 
     /// Whether the next packet in order was sent before.
     #[inline]
-    pub fn is_behind(&self) -> bool {
+    pub(super) fn is_behind(&self) -> bool {
         self.cursor < self.sent
     }
 
     /// Messages posted and not completed, dummies among them.
-    pub fn messages(&self) -> &VecDeque<WorkRequest> {
+    pub(super) fn messages(&self) -> &VecDeque<WorkRequest> {
         &self.messages
     }
 
     /// The message that the next packet in order belongs to.
     #[inline]
-    pub fn next_message(&self) -> Option<WorkRequest> {
+    pub(super) fn next_message(&self) -> Option<WorkRequest> {
         self.messages.get(self.sending).copied()
     }
 
     /// # Panics
     /// If the place is acknowledged or not posted.
-    pub fn message_at(&self, place: u64) -> WorkRequest {
+    pub(super) fn message_at(&self, place: u64) -> WorkRequest {
         self.messages[self.index_at(place)]
     }
 
@@ -191,36 +191,36 @@ impl SendQueue {
 
     /// Whether the window lets the next packet in order leave, if there is one.
     #[inline]
-    pub fn window_is_open(&self) -> bool {
+    pub(super) fn window_is_open(&self) -> bool {
         self.cursor < self.posted && self.cursor - self.una < u64::from(self.config.max_outstanding)
     }
 
     /// Until when the pace holds the next packet back, if it does.
     #[inline]
-    pub fn held_until(&self, now: Time) -> Option<Time> {
+    pub(super) fn held_until(&self, now: Time) -> Option<Time> {
         self.pacer.holds(now)
     }
 
     /// A packet leaves that takes this much of the wire.
     #[inline]
-    pub fn on_leaving(&mut self, now: Time, bytes: Bytes) {
+    pub(super) fn on_leaving(&mut self, now: Time, bytes: Bytes) {
         self.pacer.sends(now, bytes);
     }
 
     #[inline]
-    pub fn psn(&self, place: u64) -> Psn {
+    pub(super) fn psn(&self, place: u64) -> Psn {
         self.numbering.psn(place)
     }
 
     /// The place closest to what is acknowledged that has this PSN; `None` if that lies before the first.
     #[inline]
-    pub fn place(&self, psn: Psn) -> Option<u64> {
+    pub(super) fn place(&self, psn: Psn) -> Option<u64> {
         self.numbering.place(psn, self.una)
     }
 
     /// Which part of its message the packet at `place` carries, and how many bytes of it.
     #[inline]
-    pub fn payload(&self, message: &WorkRequest, place: u64) -> (Part, u32) {
+    pub(super) fn payload(&self, message: &WorkRequest, place: u64) -> (Part, u32) {
         let mtu = u64::from(self.config.mtu);
         let left = message.bytes - (place - message.first) * mtu;
         (Part::new(place == message.first, place + 1 == message.end), left.min(mtu) as u32)
@@ -228,7 +228,7 @@ impl SendQueue {
 
     /// The next packet in order leaves, one of `message`. Whether it asks to be acknowledged.
     #[inline]
-    pub fn send_next(&mut self, message: &WorkRequest) -> bool {
+    pub(super) fn send_next(&mut self, message: &WorkRequest) -> bool {
         self.unasked += 1;
         let ack_request = self.cursor + 1 == message.end || self.unasked >= self.config.ack_every;
         if ack_request {
@@ -240,7 +240,7 @@ impl SendQueue {
 
     /// Forward, to the end of its message at most.
     #[inline]
-    pub fn move_cursor(&mut self, place: u64) {
+    pub(super) fn move_cursor(&mut self, place: u64) {
         self.cursor = place;
         self.sent = self.sent.max(place);
         if self.messages.get(self.sending).is_some_and(|message| message.end <= place) {
@@ -250,7 +250,7 @@ impl SendQueue {
 
     /// Everything before `upto` has arrived.
     #[inline]
-    pub fn acknowledge<M: Reliable, O: Out<M>>(&mut self, now: Time, upto: u64, out: &mut O) {
+    pub(super) fn acknowledge<M: Reliable, O: Out<M>>(&mut self, now: Time, upto: u64, out: &mut O) {
         let completed = self.completed;
         self.una = upto;
         while let Some(done) = self.messages.pop_front_if(|message| message.end <= upto) {
@@ -270,7 +270,7 @@ impl SendQueue {
     }
 
     /// Sends everything from `place` on again.
-    pub fn go_back<M: Reliable, O: Out<M>>(&mut self, now: Time, place: u64, out: &mut O) {
+    pub(super) fn go_back<M: Reliable, O: Out<M>>(&mut self, now: Time, place: u64, out: &mut O) {
         debug_assert!((self.una..=self.cursor).contains(&place), "back to {place}: {self:?}");
         self.cursor = place;
         self.sending = self.index_at(place);
@@ -283,7 +283,7 @@ impl SendQueue {
         self.since + self.patience.choose(self.config.timeout, self.outstanding())
     }
 
-    pub fn restart_timer<M: Reliable, O: Out<M>>(&mut self, now: Time, out: &mut O) {
+    pub(super) fn restart_timer<M: Reliable, O: Out<M>>(&mut self, now: Time, out: &mut O) {
         self.since = now;
         if self.una == self.sent {
             return self.disarm(out);
@@ -307,7 +307,7 @@ impl SendQueue {
 
     /// The retransmission timer went off. `waits`: the packet at `una` has not left since it was to be sent again.
     #[must_use]
-    pub fn on_timer<M: Reliable, O: Out<M>>(&mut self, now: Time, waits: bool, out: &mut O) -> Expiry {
+    pub(super) fn on_timer<M: Reliable, O: Out<M>>(&mut self, now: Time, waits: bool, out: &mut O) -> Expiry {
         self.armed = None;
         if self.una == self.sent {
             return Expiry::Wait;
@@ -328,14 +328,14 @@ impl SendQueue {
     }
 
     /// Gives up on everything posted.
-    pub fn flush<M: Reliable, O: Out<M>>(&mut self, out: &mut O) {
+    pub(super) fn flush<M: Reliable, O: Out<M>>(&mut self, out: &mut O) {
         self.messages.clear();
         self.sending = 0;
         (self.una, self.cursor, self.sent) = (self.posted, self.posted, self.posted);
         self.disarm(out);
     }
     /// Panics if the module's invariants do not hold. Checks nothing in release builds.
-    pub fn check_invariants(&self) {
+    pub(super) fn check_invariants(&self) {
         if !cfg!(debug_assertions) {
             return;
         }

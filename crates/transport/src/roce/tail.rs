@@ -33,7 +33,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    pub fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
             dummies: config.dummies,
             after: config.dummies_after,
@@ -44,18 +44,18 @@ impl Tail {
         }
     }
 
-    pub fn on_post(&mut self, now: Time) {
+    pub(super) fn on_post(&mut self, now: Time) {
         self.last_post = now;
     }
 
     /// The queue is empty: its last packet, at this place, has been sent for the first time.
-    pub fn on_drained(&mut self, place: u64, may_repeat: bool) {
+    pub(super) fn on_drained(&mut self, place: u64, may_repeat: bool) {
         self.repeated = place;
         self.left = if may_repeat { self.copies } else { 0 };
     }
 
     /// When dummies are to follow, if the queue stays as it is.
-    pub fn dummies(&self, now: Time) -> Dummies {
+    pub(super) fn dummies(&self, now: Time) -> Dummies {
         let at = self.last_post + self.after;
         match (self.dummies, at <= now) {
             (0, _) => Dummies::None,
@@ -66,18 +66,18 @@ impl Tail {
 
     /// Whether a copy of the tail is to be sent: not once it has been acknowledged.
     #[inline]
-    pub fn has_copy(&self, una: u64) -> bool {
+    pub(super) fn has_copy(&self, una: u64) -> bool {
         self.left > 0 && una <= self.repeated
     }
 
     /// The place whose packet to send again.
-    pub fn take_copy(&mut self) -> u64 {
+    pub(super) fn take_copy(&mut self) -> u64 {
         self.left -= 1;
         self.repeated
     }
 
     /// Everything is sent again anyway.
-    pub fn forget_copies(&mut self) {
+    pub(super) fn forget_copies(&mut self) {
         self.left = 0;
     }
 }

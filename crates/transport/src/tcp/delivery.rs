@@ -32,17 +32,17 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    pub fn new(now: Time) -> Self {
+    pub(super) fn new(now: Time) -> Self {
         Self { delivered: 0, delivered_at: now, first_sent: now, app_limited: 0, round_end: 0 }
     }
 
-    pub fn delivered(&self) -> u64 {
+    pub(super) fn delivered(&self) -> u64 {
         self.delivered
     }
 
     /// For a segment that leaves now; `idle` if no other is in flight.
     #[inline]
-    pub fn stamp(&mut self, now: Time, idle: bool) -> Stamp {
+    pub(super) fn stamp(&mut self, now: Time, idle: bool) -> Stamp {
         if idle {
             self.first_sent = now;
             self.delivered_at = now;
@@ -55,12 +55,12 @@ impl Delivery {
     }
 
     /// The application wrote too late to keep `flight` at what the window allows.
-    pub fn on_app_limited(&mut self, flight: u64) {
+    pub(super) fn on_app_limited(&mut self, flight: u64) {
         self.app_limited = (self.delivered + flight).max(1);
     }
 
     #[inline]
-    pub fn on_delivered(&mut self, now: Time, bytes: u64) {
+    pub(super) fn on_delivered(&mut self, now: Time, bytes: u64) {
         self.delivered += bytes;
         self.delivered_at = now;
         if self.delivered > self.app_limited {
@@ -70,13 +70,13 @@ impl Delivery {
 
     /// Total delivered when this segment left.
     #[inline]
-    pub fn prior(&self, record: &Record) -> u64 {
+    pub(super) fn prior(&self, record: &Record) -> u64 {
         self.delivered - u64::from((self.delivered as u32).wrapping_sub(record.stamp.delivered)).min(self.delivered)
     }
 
     /// Whether the delivery of a segment that left when `prior` was delivered begins a round trip.
     #[inline]
-    pub fn begins_round(&mut self, prior: u64) -> bool {
+    pub(super) fn begins_round(&mut self, prior: u64) -> bool {
         let begins = prior >= self.round_end;
         if begins {
             self.round_end = self.delivered;
@@ -87,7 +87,7 @@ impl Delivery {
     /// After [`Delivery::on_delivered`]: the rate over the life of `newest`, the one of those delivered that left last.
     /// An interval shorter than any round trip is an accident of acknowledgements, and no sample.
     #[inline]
-    pub fn sample(&mut self, newest: &Record, min_rtt: Span, lost: u64) -> Option<RateSample> {
+    pub(super) fn sample(&mut self, newest: &Record, min_rtt: Span, lost: u64) -> Option<RateSample> {
         let stamp = newest.stamp;
         let sending = Span::from_ns(u64::from(stamp.since_first & !1));
         let acknowledging = self.delivered_at.since(newest.sent_at) + Span::from_ns(u64::from(stamp.since_delivered));

@@ -23,7 +23,7 @@ pub(super) struct Pacer {
 
 impl Pacer {
     #[inline]
-    pub fn on_sent(&mut self, now: Time, bytes: u64, pace: Pace, mss: u64) {
+    pub(super) fn on_sent(&mut self, now: Time, bytes: u64, pace: Pace, mss: u64) {
         if self.left == 0 {
             self.began = now;
             self.burst = 0;

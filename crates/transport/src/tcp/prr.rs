@@ -15,16 +15,16 @@ pub(super) struct Prr {
 
 impl Prr {
     /// Repair begins: the first of it may always leave.
-    pub fn new(prior: u64, threshold: u64) -> Self {
+    pub(super) fn new(prior: u64, threshold: u64) -> Self {
         Self { threshold, prior: prior.max(1), delivered: 0, sent: 0, window: 0 }
     }
 
-    pub fn window(&self) -> u64 {
+    pub(super) fn window(&self) -> u64 {
         self.window
     }
 
     /// `repairs_arrive` if something sent again was delivered. Linux asks, too, that no copy was found lost meanwhile.
-    pub fn on_ack(&mut self, delivered: u64, flight: u64, repairs_arrive: bool, mss: u64) {
+    pub(super) fn on_ack(&mut self, delivered: u64, flight: u64, repairs_arrive: bool, mss: u64) {
         self.delivered += delivered;
         let may_send = if flight > self.threshold {
             let share = (u128::from(self.threshold) * u128::from(self.delivered)).div_ceil(u128::from(self.prior));
@@ -39,7 +39,7 @@ impl Prr {
         self.window = flight.saturating_add(may_send.max(least));
     }
 
-    pub fn on_sent(&mut self, bytes: u64) {
+    pub(super) fn on_sent(&mut self, bytes: u64) {
         self.sent += bytes;
     }
 }

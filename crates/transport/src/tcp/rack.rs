@@ -53,7 +53,7 @@ pub(super) struct Judge {
 
 impl Judge {
     #[inline]
-    pub fn verdict(&self, record: &Record) -> Verdict {
+    pub(super) fn verdict(&self, record: &Record) -> Verdict {
         if (self.sent_at, self.start) <= (record.sent_at, record.start) {
             return Verdict::TooYoung;
         }
@@ -65,7 +65,7 @@ impl Judge {
 }
 
 impl Rack {
-    pub fn new(reordering: Reordering) -> Self {
+    pub(super) fn new(reordering: Reordering) -> Self {
         Self {
             sent_at: Time::ZERO,
             start: 0,
@@ -80,13 +80,13 @@ impl Rack {
     }
 
     /// Round trip of the segment that arrived last.
-    pub fn rtt(&self) -> Span {
+    pub(super) fn rtt(&self) -> Span {
         self.rtt
     }
 
     /// Step 2: of those that arrived, `newest` left last.
     #[inline]
-    pub fn on_arrival(&mut self, now: Time, newest: &Record) {
+    pub(super) fn on_arrival(&mut self, now: Time, newest: &Record) {
         self.rtt = now.since(newest.sent_at);
         if newest.sent_after(self.sent_at, self.start) {
             self.sent_at = newest.sent_at;
@@ -95,17 +95,17 @@ impl Rack {
     }
 
     /// Step 3: a segment that left once arrived behind one that left later.
-    pub fn on_reordering(&mut self) {
+    pub(super) fn on_reordering(&mut self) {
         self.reordering_seen = true;
     }
 
-    pub fn on_dsack(&mut self) {
+    pub(super) fn on_dsack(&mut self) {
         self.dsack_seen = true;
     }
 
     /// Step 4. `prior` of `delivered` bytes were delivered when the segment left that arrived now.
     #[inline]
-    pub fn adapt(&mut self, prior: u64, delivered: u64) {
+    pub(super) fn adapt(&mut self, prior: u64, delivered: u64) {
         if self.reordering == Reordering::Fixed {
             return;
         }
@@ -122,12 +122,12 @@ impl Rack {
         }
     }
 
-    pub fn on_recovered(&mut self) {
+    pub(super) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
     }
 
     #[inline]
-    pub fn reordering_window(&self, min_rtt: Span, srtt: Span, repairing: bool, sacked: u32) -> Span {
+    pub(super) fn reordering_window(&self, min_rtt: Span, srtt: Span, repairing: bool, sacked: u32) -> Span {
         if !self.reordering_seen && (repairing || sacked >= DUP_THRESHOLD) {
             return Span::ZERO;
         }
@@ -135,7 +135,7 @@ impl Rack {
     }
 
     #[inline]
-    pub fn judge(&self, now: Time, reordering_window: Span) -> Judge {
+    pub(super) fn judge(&self, now: Time, reordering_window: Span) -> Judge {
         Judge { now, sent_at: self.sent_at, start: self.start, patience: self.rtt + reordering_window }
     }
 }

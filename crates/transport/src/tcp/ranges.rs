@@ -15,35 +15,35 @@ pub(super) struct Ranges {
 
 impl Ranges {
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    pub fn first(&self) -> Option<Range> {
+    pub(super) fn first(&self) -> Option<Range> {
         self.ranges.first().copied()
     }
 
-    pub fn last(&self) -> Option<Range> {
+    pub(super) fn last(&self) -> Option<Range> {
         self.ranges.last().copied()
     }
 
     /// From the highest to the lowest.
-    pub fn descending(&self) -> impl Iterator<Item = Range> {
+    pub(super) fn descending(&self) -> impl Iterator<Item = Range> {
         self.ranges.iter().rev().copied()
     }
 
     /// The range that holds the byte at `at`.
-    pub fn holding(&self, at: u64) -> Option<Range> {
+    pub(super) fn holding(&self, at: u64) -> Option<Range> {
         self.at_or_after(at).filter(|range| range.from <= at)
     }
 
     /// The range that holds the byte at `at`, or the next one above it.
-    pub fn at_or_after(&self, at: u64) -> Option<Range> {
+    pub(super) fn at_or_after(&self, at: u64) -> Option<Range> {
         self.ranges.get(self.ranges.partition_point(|range| range.to <= at)).copied()
     }
 
     /// Adds a range; what it overlaps or touches becomes one with it.
-    pub fn insert(&mut self, from: u64, to: u64) {
+    pub(super) fn insert(&mut self, from: u64, to: u64) {
         debug_assert!(from < to, "a range holds something");
         let first = self.ranges.partition_point(|range| range.to < from);
         let behind = first + self.ranges[first..].partition_point(|range| range.from <= to);
@@ -57,7 +57,7 @@ impl Ranges {
     }
 
     /// Forgets everything below `to`.
-    pub fn drop_below(&mut self, to: u64) {
+    pub(super) fn drop_below(&mut self, to: u64) {
         let gone = self.ranges.partition_point(|range| range.to <= to);
         self.ranges.drain(..gone);
         if let Some(first) = self.ranges.first_mut() {
@@ -65,7 +65,7 @@ impl Ranges {
         }
     }
 
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.ranges.clear();
     }
 }

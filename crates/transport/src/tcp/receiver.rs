@@ -51,7 +51,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         let mss = u64::from(config.mss.max(1));
         let buffer = config.receive_buffer.max(2 * mss);
         Self {
@@ -68,29 +68,29 @@ impl Receiver {
     }
 
     /// In order so far.
-    pub fn delivered(&self) -> u64 {
+    pub(super) fn delivered(&self) -> u64 {
         self.next
     }
 
-    pub fn owes_ack(&self) -> bool {
+    pub(super) fn owes_ack(&self) -> bool {
         self.acks.is_owed() || self.echo.has_earlier()
     }
 
     /// An acknowledgement should leave now.
     #[inline]
-    pub fn is_ack_due(&self) -> bool {
+    pub(super) fn is_ack_due(&self) -> bool {
         self.acks.is_due() || self.echo.has_earlier()
     }
 
     /// One is due that tells of how things were before marks began or ended.
     #[inline]
-    pub fn owes_earlier_ack(&self) -> bool {
+    pub(super) fn owes_earlier_ack(&self) -> bool {
         self.echo.has_earlier()
     }
 
     /// A segment with payload. `rto` is how long a sender in the peer's place would wait.
     #[inline]
-    pub fn on_data<O: Out<Connection>>(
+    pub(super) fn on_data<O: Out<Connection>>(
         &mut self,
         now: Time,
         segment: &Segment,
@@ -169,7 +169,7 @@ impl Receiver {
     /// Writes into a segment that leaves now what it says the other way. It then owes nothing, unless it tells of an
     /// earlier state.
     #[inline]
-    pub fn fill(&mut self, now: Time, segment: &mut Segment) {
+    pub(super) fn fill(&mut self, now: Time, segment: &mut Segment) {
         segment.window = u32::try_from(self.buffer).unwrap_or(u32::MAX);
         segment.echo = self.timestamp.unwrap_or_default();
         if let Some(EarlierAck { ack, echo }) = self.echo.take_earlier() {
@@ -212,7 +212,7 @@ impl Receiver {
     }
 
     /// The acknowledgement's timer went off.
-    pub fn on_timer<O: Out<Connection>>(&mut self, now: Time, rto: Span, out: &mut O) {
+    pub(super) fn on_timer<O: Out<Connection>>(&mut self, now: Time, rto: Span, out: &mut O) {
         self.acks.on_timer(now, rto, out);
     }
 }

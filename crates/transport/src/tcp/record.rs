@@ -27,23 +27,23 @@ pub(super) struct Record {
 
 impl Record {
     #[inline]
-    pub fn new(start: u64, len: u16, now: Time, stamp: Stamp) -> Self {
+    pub(super) fn new(start: u64, len: u16, now: Time, stamp: Stamp) -> Self {
         Self { start, sent_at: now, stamp, len, state: State::Flight, resent: false }
     }
 
     #[inline]
-    pub fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.start + u64::from(self.len)
     }
 
     #[inline]
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         u64::from(self.len)
     }
 
     /// `RACK_sent_after` (RFC 8985 §6.1): of two that left at the same time, the later in the stream.
     #[inline]
-    pub fn sent_after(&self, sent_at: Time, start: u64) -> bool {
+    pub(super) fn sent_after(&self, sent_at: Time, start: u64) -> bool {
         (self.sent_at, self.start) > (sent_at, start)
     }
 }
@@ -73,7 +73,7 @@ pub(super) struct Delivered {
 
 impl Delivered {
     #[inline]
-    pub fn new(now: Time, min_rtt: Span, echo: u32) -> Self {
+    pub(super) fn new(now: Time, min_rtt: Span, echo: u32) -> Self {
         Self {
             now,
             min_rtt,
@@ -90,7 +90,7 @@ impl Delivered {
 
     /// A segment that was not known to have arrived is acknowledged in order.
     #[inline]
-    pub fn acked(&mut self, record: &Record) {
+    pub(super) fn acked(&mut self, record: &Record) {
         self.acked_resent |= record.resent;
         let first = self.acked_sent.map_or(record.sent_at, |(first, _)| first);
         self.acked_sent = Some((first, record.sent_at));
@@ -99,13 +99,13 @@ impl Delivered {
 
     /// When those left whose round trips this acknowledgement tells: the one that waited longest, and the last.
     #[inline]
-    pub fn measured(&self) -> Option<(Time, Time)> {
+    pub(super) fn measured(&self) -> Option<(Time, Time)> {
         let acked = if self.acked_resent { None } else { self.acked_sent };
         acked.or(self.sack_sent.map(|sent| (sent, sent)))
     }
 
     /// The same, by SACK.
-    pub fn sacked(&mut self, record: &Record) {
+    pub(super) fn sacked(&mut self, record: &Record) {
         if !record.resent {
             self.sack_sent = Some(self.sack_sent.map_or(record.sent_at, |earliest| earliest.min(record.sent_at)));
         }

@@ -28,7 +28,7 @@ pub(super) struct Rtt {
 }
 
 impl Rtt {
-    pub fn new(timing: Timing, handshake: Option<Span>) -> Self {
+    pub(super) fn new(timing: Timing, handshake: Option<Span>) -> Self {
         let mut rtt = Self {
             timing,
             srtt8: 0,
@@ -48,24 +48,24 @@ impl Rtt {
 
     /// `None` before the first sample.
     #[inline]
-    pub fn srtt(&self) -> Option<Span> {
+    pub(super) fn srtt(&self) -> Option<Span> {
         (self.srtt8 > 0).then(|| Span::from_ps(self.srtt8 as u64 / 8))
     }
 
     /// The smallest so far; longer than anything before the first sample.
     #[inline]
-    pub fn min(&self) -> Span {
+    pub(super) fn min(&self) -> Span {
         self.min
     }
 
     #[inline]
-    pub fn observe_min(&mut self, sample: Span) {
+    pub(super) fn observe_min(&mut self, sample: Span) {
         self.min = self.min.min(sample);
     }
 
     /// Takes a sample and ends the backoff. `una` and `nxt` tell one window from the next.
     #[inline]
-    pub fn sample(&mut self, sample: Span, una: u64, nxt: u64) {
+    pub(super) fn sample(&mut self, sample: Span, una: u64, nxt: u64) {
         self.backoff = 0;
         // An hour is no round trip; the bound keeps the sums far from overflow.
         let sample = sample.as_ps().clamp(1, 3_600_000_000_000_000) as i64;
@@ -110,7 +110,7 @@ impl Rtt {
     }
 
     #[inline]
-    pub fn rto(&self) -> Span {
+    pub(super) fn rto(&self) -> Span {
         let base = match self.srtt() {
             None => INITIAL,
             Some(srtt) => srtt + Span::from_ps(self.variance4 as u64),
@@ -124,7 +124,7 @@ impl Rtt {
     }
 
     /// RFC 6298 §5.5.
-    pub fn back_off(&mut self) {
+    pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(10);
     }
 }

@@ -42,55 +42,55 @@ pub(super) struct Scoreboard {
 
 impl Scoreboard {
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
     /// Exactly one segment is not acknowledged.
     #[inline]
-    pub fn is_lone(&self) -> bool {
+    pub(super) fn is_lone(&self) -> bool {
         self.records.len() == 1
     }
 
     /// RFC 6675's pipe.
     #[inline]
-    pub fn flight(&self) -> u64 {
+    pub(super) fn flight(&self) -> u64 {
         self.flight
     }
 
     /// To be sent again.
     #[inline]
-    pub fn lost(&self) -> u64 {
+    pub(super) fn lost(&self) -> u64 {
         self.lost
     }
 
-    pub fn lost_ever(&self) -> u64 {
+    pub(super) fn lost_ever(&self) -> u64 {
         self.lost_ever
     }
 
     #[inline]
-    pub fn sacked(&self) -> u64 {
+    pub(super) fn sacked(&self) -> u64 {
         self.sacked
     }
 
-    pub fn sacked_segments(&self) -> u32 {
+    pub(super) fn sacked_segments(&self) -> u32 {
         self.sacked_segments
     }
 
     /// Behind the highest byte known to have arrived out of order.
     #[inline]
-    pub fn sacked_end(&self) -> Option<u64> {
+    pub(super) fn sacked_end(&self) -> Option<u64> {
         if self.sacked_ranges.is_empty() { None } else { self.sacked_ranges.last().map(|range| range.to) }
     }
 
     /// When the first that is not acknowledged last left.
     #[inline]
-    pub fn head_sent_at(&self) -> Option<Time> {
+    pub(super) fn head_sent_at(&self) -> Option<Time> {
         self.records.front().map(|record| record.sent_at)
     }
 
     #[inline]
-    pub fn push(&mut self, start: u64, len: u16, now: Time, stamp: Stamp) {
+    pub(super) fn push(&mut self, start: u64, len: u16, now: Time, stamp: Stamp) {
         self.flight += u64::from(len);
         if self.records.len() == self.records.capacity() {
             // Doubling would leave a quarter empty, and records are much of a simulation's memory.
@@ -101,7 +101,7 @@ impl Scoreboard {
 
     /// Everything below `to` is acknowledged in order.
     #[inline]
-    pub fn ack(&mut self, to: u64, got: &mut Delivered) {
+    pub(super) fn ack(&mut self, to: u64, got: &mut Delivered) {
         while let Some(record) = self.records.front()
             && record.end() <= to
         {
@@ -143,7 +143,7 @@ impl Scoreboard {
     }
 
     /// The peer holds these bytes out of order; segments that lie in them as a whole need not be sent again.
-    pub fn sack(&mut self, from: u64, to: u64, got: &mut Delivered) {
+    pub(super) fn sack(&mut self, from: u64, to: u64, got: &mut Delivered) {
         if self.sacked_ranges.holding(from).is_some_and(|range| range.to >= to) {
             return;
         }
@@ -202,7 +202,7 @@ impl Scoreboard {
     /// `RACK_detect_loss` (RFC 8985 §6.2, step 5). Returns how long until all of those that may be lost are overdue;
     /// zero if there are none.
     #[inline]
-    pub fn detect(&mut self, judge: &Judge) -> Span {
+    pub(super) fn detect(&mut self, judge: &Judge) -> Span {
         let wait = self.judge_originals(judge);
         if self.resent.is_empty() { wait } else { wait.max(self.judge_copies(judge)) }
     }
@@ -279,7 +279,7 @@ impl Scoreboard {
 
     /// The retransmission timer went off: the first segment is lost, and all others that left a round trip ago
     /// (`RACK_mark_losses_on_RTO`, RFC 8985 §6.3). If the peer no longer holds what it said, believe none of it.
-    pub fn time_out(&mut self, now: Time, rtt: Span) {
+    pub(super) fn time_out(&mut self, now: Time, rtt: Span) {
         if self.records.front().is_some_and(|head| head.state == State::Sacked) {
             self.forget_sacks();
         }
@@ -303,7 +303,7 @@ impl Scoreboard {
     }
 
     /// Nothing was lost after all: what is not sent again yet need not be.
-    pub fn forget_losses(&mut self) {
+    pub(super) fn forget_losses(&mut self) {
         for record in self.records.iter_mut().filter(|record| record.state == State::Lost) {
             record.state = State::Flight;
             self.flight += record.bytes();
@@ -314,13 +314,13 @@ impl Scoreboard {
     }
 
     /// Length of the lost segment to send next; 0 if none is lost.
-    pub fn next_repair_len(&self) -> u64 {
+    pub(super) fn next_repair_len(&self) -> u64 {
         let mut records = self.repairs.iter().filter_map(|start| self.records.get(self.index_of(*start)));
         records.find(|record| record.state == State::Lost).map_or(0, Record::bytes)
     }
 
     /// The lost segment to send next.
-    pub fn next_repair(&mut self) -> Option<usize> {
+    pub(super) fn next_repair(&mut self) -> Option<usize> {
         while let Some(&start) = self.repairs.front() {
             let index = self.index_of(start);
             self.repairs.pop_front();
@@ -332,12 +332,12 @@ impl Scoreboard {
     }
 
     /// The last segment that the peer is not known to hold.
-    pub fn last_unsacked(&self) -> Option<usize> {
+    pub(super) fn last_unsacked(&self) -> Option<usize> {
         self.records.iter().rposition(|record| record.state != State::Sacked)
     }
 
     /// A segment leaves again; returns its position and length.
-    pub fn resend(&mut self, index: usize, now: Time, stamp: Stamp) -> (u64, u16) {
+    pub(super) fn resend(&mut self, index: usize, now: Time, stamp: Stamp) -> (u64, u16) {
         let record = &mut self.records[index];
         if record.state == State::Lost {
             self.lost -= record.bytes();

@@ -75,7 +75,7 @@ pub(super) enum Ecn {
 }
 
 impl Ecn {
-    pub fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         match config.algorithm {
             Algorithm::Dctcp => Self::Dctcp,
             _ if config.ecn => Self::Classic,
@@ -118,7 +118,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub fn new(config: &Config, now: Time) -> Self {
+    pub(super) fn new(config: &Config, now: Time) -> Self {
         let mss = config.mss.clamp(1, u32::from(u16::MAX));
         let initial_window = u64::from(config.initial_window) * u64::from(mss);
         let timing = Timing::new(&config.profile);
@@ -155,47 +155,47 @@ impl Sender {
         }
     }
 
-    pub fn phase(&self) -> Phase {
+    pub(super) fn phase(&self) -> Phase {
         self.phase
     }
 
-    pub fn control(&self) -> &Controller {
+    pub(super) fn control(&self) -> &Controller {
         &self.control
     }
 
-    pub fn srtt(&self) -> Option<Span> {
+    pub(super) fn srtt(&self) -> Option<Span> {
         self.rtt.srtt()
     }
 
-    pub fn rto(&self) -> Span {
+    pub(super) fn rto(&self) -> Span {
         self.rtt.rto()
     }
 
-    pub fn flight(&self) -> u64 {
+    pub(super) fn flight(&self) -> u64 {
         self.board.flight()
     }
 
-    pub fn acknowledged(&self) -> u64 {
+    pub(super) fn acknowledged(&self) -> u64 {
         self.una
     }
 
     /// The next byte that never left.
-    pub fn sent(&self) -> u64 {
+    pub(super) fn sent(&self) -> u64 {
         self.nxt
     }
 
     #[inline]
-    pub fn unsent(&self) -> u64 {
+    pub(super) fn unsent(&self) -> u64 {
         self.written - self.nxt
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.una == self.written
     }
 
     /// What may be in flight.
     #[inline]
-    pub fn window(&self) -> u64 {
+    pub(super) fn window(&self) -> u64 {
         match self.phase {
             Phase::Recovery { .. } if !self.is_bbr() => self.prr.window(),
             _ => self.control.window(),
@@ -207,7 +207,7 @@ impl Sender {
     }
 
     /// The application appends to the stream.
-    pub fn write(&mut self, now: Time, bytes: u64) {
+    pub(super) fn write(&mut self, now: Time, bytes: u64) {
         if bytes == 0 {
             return;
         }

@@ -57,19 +57,19 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    pub fn plain(from: Time, span: Span) -> Self {
+    pub(super) fn plain(from: Time, span: Span) -> Self {
         Self { from, span, extra: Span::ZERO, cap_from: from, cap: span }
     }
 
     /// It ends then or later.
     #[inline]
-    pub fn earliest(&self) -> Time {
+    pub(super) fn earliest(&self) -> Time {
         (self.from + self.span).min((self.cap_from + self.cap).max(self.from))
     }
 }
 
 impl Timing {
-    pub fn new(profile: &Profile) -> Self {
+    pub(super) fn new(profile: &Profile) -> Self {
         match *profile {
             Profile::Linux { hz, rto_min, phase } => {
                 let grid = Grid::new(hz, phase);
@@ -82,36 +82,36 @@ impl Timing {
         }
     }
 
-    pub fn ticks(&self) -> bool {
+    pub(super) fn ticks(&self) -> bool {
         self.grid.is_some()
     }
 
     /// Time from tick to tick; zero where time does not tick.
-    pub fn jiffy(&self) -> Span {
+    pub(super) fn jiffy(&self) -> Span {
         self.grid.map_or(Span::ZERO, |grid| Span::from_ps(grid.jiffy))
     }
 
     /// Number of the last tick; meaningless where time does not tick.
-    pub fn tick(&self, now: Time) -> u64 {
+    pub(super) fn tick(&self, now: Time) -> u64 {
         self.grid.map_or(0, |grid| grid.tick(now))
     }
 
     /// How many ticks `span` is, rounded up.
-    pub fn jiffies(&self, span: Span) -> u64 {
+    pub(super) fn jiffies(&self, span: Span) -> u64 {
         self.grid.map_or(0, |grid| grid.count(span))
     }
 
     /// As a kernel that counts in jiffies would keep it.
-    pub fn round_up(&self, span: Span) -> Span {
+    pub(super) fn round_up(&self, span: Span) -> Span {
         self.grid.map_or(span, |grid| Span::from_ps(grid.count(span) * grid.jiffy))
     }
 
     /// When a timer set after this tick for so many goes off; never where time does not tick.
-    pub fn after_jiffies(&self, tick: u64, jiffies: u64) -> Time {
+    pub(super) fn after_jiffies(&self, tick: u64, jiffies: u64) -> Time {
         self.grid.map_or(Time::NEVER, |grid| grid.fires(tick, jiffies))
     }
 
-    pub fn deadline(&self, wait: &Wait) -> Time {
+    pub(super) fn deadline(&self, wait: &Wait) -> Time {
         let left = (wait.cap_from + self.round_up(wait.cap)).since(wait.from);
         let capped = left > Span::ZERO;
         match self.grid {

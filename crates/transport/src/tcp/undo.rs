@@ -14,33 +14,33 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    pub fn new(marker: u64) -> Self {
+    pub(super) fn new(marker: u64) -> Self {
         Self { marker, first_copy: None, unproven: 0 }
     }
 
-    pub fn on_copy(&mut self, timestamp: u32) {
+    pub(super) fn on_copy(&mut self, timestamp: u32) {
         self.first_copy.get_or_insert(timestamp);
         self.unproven += 1;
     }
 
     /// The peer got a segment that begins at `start` twice.
-    pub fn on_dsack(&mut self, start: u64) {
+    pub(super) fn on_dsack(&mut self, start: u64) {
         if start >= self.marker {
             self.unproven = self.unproven.saturating_sub(1);
         }
     }
 
     /// Every copy was superfluous.
-    pub fn is_proven(&self) -> bool {
+    pub(super) fn is_proven(&self) -> bool {
         self.unproven == 0
     }
 
     /// The acknowledgement was caused by something that left before any copy.
-    pub fn is_answered_by_original(&self, echo: u32) -> bool {
+    pub(super) fn is_answered_by_original(&self, echo: u32) -> bool {
         self.first_copy.is_some_and(|first| before(echo, first))
     }
 
-    pub fn has_copies(&self) -> bool {
+    pub(super) fn has_copies(&self) -> bool {
         self.first_copy.is_some()
     }
 }

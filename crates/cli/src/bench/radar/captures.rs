@@ -17,7 +17,7 @@ const JITTER_NS: u64 = 20_000;
 const STARTED_S: u64 = 1_700_000_000;
 
 /// A frame's first bytes: TCP without an identification, of one flow among many.
-pub fn frame(number: u64) -> [u8; SNAP] {
+pub(super) fn frame(number: u64) -> [u8; SNAP] {
     let mut frame = [0; SNAP];
     let flow = mixed(number) % FLOWS;
     let mut put = |at: usize, bytes: &[u8]| frame[at..at + bytes.len()].copy_from_slice(bytes);
@@ -43,7 +43,7 @@ fn mixed(number: u64) -> u64 {
 
 /// A folder that is gone when this is.
 #[derive(Debug)]
-pub struct Captures {
+pub(super) struct Captures {
     folder: PathBuf,
     pub packets: u64,
 }
@@ -57,7 +57,7 @@ impl Drop for Captures {
 
 impl Captures {
     /// `None` if somebody wanted it to end.
-    pub fn write(folder: &Path, packets: u64, loss: f64, stop: &AtomicBool) -> io::Result<Option<Self>> {
+    pub(super) fn write(folder: &Path, packets: u64, loss: f64, stop: &AtomicBool) -> io::Result<Option<Self>> {
         let folder = folder.join(format!("hitless-bench-radar-{}", std::process::id()));
         fs::create_dir(&folder)?;
         let captures = Self { folder, packets };
@@ -92,7 +92,7 @@ impl Captures {
         Ok(out)
     }
 
-    pub fn open(&self, name: &str) -> io::Result<Box<dyn Read>> {
+    pub(super) fn open(&self, name: &str) -> io::Result<Box<dyn Read>> {
         Ok(Box::new(File::open(self.path(name))?))
     }
 }

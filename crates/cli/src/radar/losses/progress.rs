@@ -14,10 +14,10 @@ use crate::terminal::{now, stop_on_ctrl_c};
 const SILENT_FOR: Duration = Duration::from_secs(2);
 
 /// Bytes that have been read, of all captures.
-pub type Read = Rc<Cell<u64>>;
+pub(super) type Read = Rc<Cell<u64>>;
 
 #[derive(Debug)]
-pub struct Progress {
+pub(super) struct Progress {
     stop: Arc<AtomicBool>,
     bar: ProgressBar,
     begun: Instant,
@@ -25,7 +25,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {bytes} of {total_bytes}, Ctrl-C ends it")
         {
@@ -34,19 +34,19 @@ impl Progress {
         Self { stop: stop_on_ctrl_c(), bar, begun: now(), read: Read::default() }
     }
 
-    pub fn expect(&self, bytes: u64) {
+    pub(super) fn expect(&self, bytes: u64) {
         self.bar.set_length(bytes);
     }
 
-    pub fn read(&self) -> Read {
+    pub(super) fn read(&self) -> Read {
         Rc::clone(&self.read)
     }
 
-    pub fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.begun.elapsed().as_secs_f64()
     }
 
-    pub fn go_on(&self) -> bool {
+    pub(super) fn go_on(&self) -> bool {
         if self.begun.elapsed() > SILENT_FOR && std::io::stderr().is_terminal() {
             if self.bar.is_hidden() {
                 self.bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -56,7 +56,7 @@ impl Progress {
         !self.stop.load(Ordering::SeqCst)
     }
 
-    pub fn finish(&self) {
+    pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

@@ -10,7 +10,7 @@ use super::progress::{self, Progress};
 use crate::output::Failure;
 
 #[derive(Debug)]
-pub struct Source {
+pub(super) struct Source {
     file: Rc<File>,
     len: u64,
     read: progress::Read,
@@ -18,7 +18,7 @@ pub struct Source {
 
 impl Source {
     /// What cannot be read twice is kept in a temporary file that has no name, so nothing is left of it.
-    pub fn new(path: &Path, progress: &Progress) -> Result<Self, Failure> {
+    pub(super) fn new(path: &Path, progress: &Progress) -> Result<Self, Failure> {
         let usage = |error: io::Error| Failure::Usage(format!("{}: {error}", path.display()));
         let file = if path.as_os_str() == "-" {
             spooled(&mut io::stdin().lock(), progress)?
@@ -34,12 +34,12 @@ impl Source {
         Ok(Self { file: Rc::new(file), len, read: progress.read() })
     }
 
-    pub fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.len
     }
 
     /// From its beginning.
-    pub fn open(&self) -> io::Result<Box<dyn Read>> {
+    pub(super) fn open(&self) -> io::Result<Box<dyn Read>> {
         Ok(Box::new(Reading { file: Rc::clone(&self.file), at: 0, read: Rc::clone(&self.read) }))
     }
 }

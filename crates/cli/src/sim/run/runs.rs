@@ -14,7 +14,7 @@ use crate::terminal::Terminal;
 
 /// One point with one seed.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub(super) struct Run<'a> {
     pub point: &'a Point,
     pub seed: u64,
 }
@@ -39,7 +39,7 @@ fn shortened(name: String, number: usize) -> String {
 
 /// What all runs share. The first failure ends them all.
 #[derive(Debug)]
-pub struct Runs<'a> {
+pub(super) struct Runs<'a> {
     terminal: &'a Terminal,
     out: Option<&'a Path>,
     all: usize,
@@ -57,11 +57,11 @@ struct Progress {
 }
 
 impl<'a> Runs<'a> {
-    pub fn new(terminal: &'a Terminal, out: Option<&'a Path>, all: usize) -> Self {
+    pub(super) fn new(terminal: &'a Terminal, out: Option<&'a Path>, all: usize) -> Self {
         Self { terminal, out, all, failure: Mutex::new(None), progress: Mutex::new(Progress::default()) }
     }
 
-    pub fn carry_out(&self, run: &Run<'_>) -> RunResult {
+    pub(super) fn carry_out(&self, run: &Run<'_>) -> RunResult {
         let watched = Watched { runs: self, share: Cell::new(0.0), simulated: Cell::new(Time::ZERO) };
         if !watched.go_on(0) {
             return RunResult::Missing;
@@ -76,7 +76,7 @@ impl<'a> Runs<'a> {
         })
     }
 
-    pub fn failure(self) -> Result<(), Failure> {
+    pub(super) fn failure(self) -> Result<(), Failure> {
         match self.failure.into_inner() {
             Ok(Some(failure)) => Err(failure),
             _ => Ok(()),

@@ -13,7 +13,7 @@ use super::Thresholds;
 
 /// The flowlet of a flow that is passing a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flowlet {
+pub(crate) struct Flowlet {
     /// First and last slot with a packet.
     slots: Option<[u64; 2]>,
     sent: u64,
@@ -24,7 +24,7 @@ pub struct Flowlet {
 
 impl Flowlet {
     /// The counters of a slot at both switches: zero if the flow was not seen, `None` if it could not be counted.
-    pub fn count(&mut self, slot: u64, upstream: Option<u32>, downstream: Option<u32>) {
+    pub(crate) fn count(&mut self, slot: u64, upstream: Option<u32>, downstream: Option<u32>) {
         if (upstream, downstream) == (Some(0), Some(0)) {
             return;
         }
@@ -36,7 +36,7 @@ impl Flowlet {
 
     /// If the flowlet is over by the end of this slot: its slots, packets sent and packets lost, and nothing of it is kept. Of
     /// one that could not be counted only that it is over.
-    pub fn end(&mut self, slot: u64, thresholds: &Thresholds) -> Option<([u64; 2], u64, u64)> {
+    pub(crate) fn end(&mut self, slot: u64, thresholds: &Thresholds) -> Option<([u64; 2], u64, u64)> {
         let slots = self.slots.filter(|[_, last]| slot >= last + u64::from(thresholds.flowlet_gap))?;
         let Self { sent, arrived, is_unclear, .. } = std::mem::take(self);
         (!is_unclear).then(|| (slots, sent, sent.saturating_sub(arrived)))

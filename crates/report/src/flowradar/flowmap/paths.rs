@@ -7,7 +7,7 @@ use radar::flowset::FlowKey;
 
 /// A flow that went round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loop {
+pub(crate) struct Loop {
     pub flow: FlowKey,
     /// The switches of the cycle, by number.
     pub switches: Vec<usize>,
@@ -17,7 +17,7 @@ pub struct Loop {
 
 /// A flow that ended where it should not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blackhole {
+pub(crate) struct Blackhole {
     pub flow: FlowKey,
     /// The last switch that saw it, or all of it, and the one that did not.
     pub after: usize,
@@ -27,7 +27,7 @@ pub struct Blackhole {
 }
 
 /// Flows whose switches form a cycle, in a network in which each switch has these neighbours.
-pub fn loops(slot: &Slot, neighbours: &[Vec<usize>], route: Route<'_>, thresholds: &Thresholds) -> Vec<Loop> {
+pub(crate) fn loops(slot: &Slot, neighbours: &[Vec<usize>], route: Route<'_>, thresholds: &Thresholds) -> Vec<Loop> {
     let of_flow = |(flow, seen): (&FlowKey, &Seen)| {
         let pair = || to_and_fro(seen, neighbours, &route(flow), thresholds);
         let (switches, is_confirmed) = cycle(seen, neighbours).or_else(pair)?;
@@ -77,7 +77,7 @@ fn to_and_fro(
 }
 
 /// Flows that stopped on their way, or most of whose packets did.
-pub fn blackholes(slot: &Slot, route: Route<'_>, thresholds: &Thresholds) -> Vec<Blackhole> {
+pub(crate) fn blackholes(slot: &Slot, route: Route<'_>, thresholds: &Thresholds) -> Vec<Blackhole> {
     slot.flows().filter_map(|(flow, seen)| blackhole(flow, seen, &route(flow), thresholds)).collect()
 }
 

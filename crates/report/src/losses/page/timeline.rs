@@ -20,7 +20,7 @@ const MARK: f64 = 8.0;
 const LEFT: f64 = 44.0;
 const TITLE: &str = "Losses over time";
 
-pub fn figure(report: &LossReport, palette: &mut Palette) -> String {
+pub(super) fn figure(report: &LossReport, palette: &mut Palette) -> String {
     let timeline = Timeline::new(report, palette);
     let svg = timeline.draw();
     let caption =

@@ -19,7 +19,7 @@ const CASES: [(&str, &str, &str); 5] = [
     ("core.aggregation", "core", "agg0-0"),
 ];
 
-pub fn compute(_effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(crate) fn compute(_effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
     let topology = Topology::fat_tree(8, Rate::gbps(10), Span::ZERO).map_err(ClaimError::new)?;
     let mut computed = Computed::default();
     for (name, black, at) in CASES {

@@ -8,7 +8,7 @@ use chart::{
     percent, tail_points, time_us,
 };
 
-pub fn sample() -> Page {
+pub(super) fn sample() -> Page {
     Page {
         title: "LinkGuardian, reproduced".into(),
         lead: "The claims of “Masking Corruption Packet Losses in Datacenter Networks with Link-local Retransmission” \

@@ -215,7 +215,7 @@ fn share(Count { flows, timeouts }: Count, expected: [f64; 2]) -> Measured {
 impl Case {
     /// Flows of one packet without any help.
     #[cfg(test)]
-    pub fn of_one_packet(beta: f64) -> Self {
+    pub(super) fn of_one_packet(beta: f64) -> Self {
         Self { beta, flows: 2_000, ..TAIL }
     }
 
@@ -276,13 +276,13 @@ impl Case {
 
     /// The share of flows with a timeout that the model expects, with the lengths that packets really have. What a clean
     /// direction carries has no bytes that could be corrupted.
-    pub fn exact(&self) -> f64 {
+    pub(super) fn exact(&self) -> f64 {
         self.exact_with(&self.setting)
     }
 
     /// What must be found, from where to where. The model has each NAK that is obeyed send the packet again; but NAKs follow
     /// one another so closely that a requester which is sending has heard them all before its next packet, and sends only one.
-    pub fn expected(&self) -> [f64; 2] {
+    pub(super) fn expected(&self) -> [f64; 2] {
         let only_first = Setting { obeys_copies: self.setting.obeys_copies && !self.busy, ..self.setting };
         [self.exact(), self.exact_with(&only_first)]
     }
@@ -302,7 +302,7 @@ impl Case {
     }
 
     /// What the paper's approximation comes to, with its 0.06; or with 1 where length does not matter.
-    pub fn approximate(&self) -> f64 {
+    pub(super) fn approximate(&self) -> f64 {
         let beta = Prob::literal(self.beta);
         let estimate = |corruption| self.model(Lengths::default(), corruption).estimate(&self.setting);
         match self.spares {

@@ -13,7 +13,7 @@ use units::Moment;
 
 /// CorrOpt alone and with protection at one constraint.
 #[derive(Debug)]
-pub struct Years {
+pub(crate) struct Years {
     pub share: f64,
     pub plain: Outcome,
     pub guarded: Outcome,
@@ -25,7 +25,7 @@ pub struct Years {
 
 /// After an event, by policy where they differ.
 #[derive(Clone, Copy, Debug)]
-pub struct Moments {
+pub(crate) struct Moments {
     pub day: f64,
     pub penalty: (f64, f64),
     pub least_share: f64,
@@ -41,7 +41,7 @@ const PATIENCE: u64 = 256;
 
 impl Years {
     /// None if `watch` ended it.
-    pub fn run(
+    pub(crate) fn run(
         fabric: &Fabric,
         trace: &[Corruption],
         until: Moment,
@@ -72,30 +72,30 @@ impl Years {
         Some(Self { share, plain, guarded, authors, samples })
     }
 
-    pub fn events(&self) -> u64 {
+    pub(crate) fn events(&self) -> u64 {
         self.plain.events
     }
 
     /// By how many orders of magnitude protection lowers the mean penalty.
-    pub fn orders(&self) -> f64 {
+    pub(crate) fn orders(&self) -> f64 {
         (self.plain.mean_penalty / self.guarded.mean_penalty).log10()
     }
 
-    pub fn orders_authors(&self) -> Option<f64> {
+    pub(crate) fn orders_authors(&self) -> Option<f64> {
         self.authors.map(|authors| (self.plain.mean_penalty / authors.mean_penalty).log10())
     }
 
-    pub fn penalties(&self) -> String {
+    pub(crate) fn penalties(&self) -> String {
         format!("{:.2e} becomes {:.2e}", self.plain.mean_penalty, self.guarded.mean_penalty)
     }
 
     /// Share of events after which there is something to gain.
-    pub fn gain_share(&self) -> f64 {
+    pub(crate) fn gain_share(&self) -> f64 {
         let gained = self.samples.iter().filter(|moment| moment.gain() > 1.0).count();
         gained as f64 / self.samples.len().max(1) as f64
     }
 
-    pub fn gain_by_time(&self) -> String {
+    pub(crate) fn gain_by_time(&self) -> String {
         let (mut without, mut all) = (0.0, 0.0);
         for pair in self.samples.windows(2) {
             let days = pair[1].day - pair[0].day;
@@ -106,22 +106,22 @@ impl Years {
     }
 
     /// The decrease of the least capacity that so many events do not exceed.
-    pub fn cost(&self, quantile: f64) -> f64 {
+    pub(crate) fn cost(&self, quantile: f64) -> f64 {
         at(&self.sorted(Moments::cost), quantile)
     }
 
     /// Gains by the share of events that do not exceed them.
-    pub fn gains(&self) -> Vec<(f64, f64)> {
+    pub(crate) fn gains(&self) -> Vec<(f64, f64)> {
         shares(&self.sorted(Moments::gain))
     }
 
     /// Decreases in percent, by the share of events that do not exceed them.
-    pub fn costs(&self) -> Vec<(f64, f64)> {
+    pub(crate) fn costs(&self) -> Vec<(f64, f64)> {
         shares(&self.sorted(|moment| 100.0 * moment.cost()))
     }
 
     /// About so many moments between two days, or all.
-    pub fn between(&self, (from, to): (f64, f64), points: usize) -> Vec<Moments> {
+    pub(crate) fn between(&self, (from, to): (f64, f64), points: usize) -> Vec<Moments> {
         let within: Vec<Moments> =
             self.samples.iter().filter(|moment| (from..=to).contains(&moment.day)).copied().collect();
         let mut next = from;

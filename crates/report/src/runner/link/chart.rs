@@ -4,7 +4,7 @@ use crate::claim::{Claim, PointResult};
 use chart::{Axis, Bar, BarsChart, Group};
 
 /// Every point beside the paper's; on a logarithmic axis where they are orders of magnitude apart.
-pub fn bars(claim: &Claim, points: &[PointResult]) -> BarsChart {
+pub(super) fn bars(claim: &Claim, points: &[PointResult]) -> BarsChart {
     let values = points.iter().filter_map(|point| point.ours).filter(|value| *value > 0.0);
     let (least, most) = values.fold((f64::MAX, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
     let label = claim.measure.as_deref().unwrap_or_default().replace('_', " ");

@@ -65,9 +65,9 @@ pub const MEASURES: &[Measure<Take>] = &[
 ];
 
 /// Takes a measure from a run; `None` if the run has too little of what it takes.
-pub type Taker = Box<dyn Fn(&NetworkRun) -> Option<Measured>>;
+pub(super) type Taker = Box<dyn Fn(&NetworkRun) -> Option<Measured>>;
 
-pub fn parse(text: &str) -> Result<Taker, ClaimError> {
+pub(super) fn parse(text: &str) -> Result<Taker, ClaimError> {
     let take = |name: &str| MEASURES.iter().find(|measure| measure.name == name).map(|measure| measure.take);
     let statistic = || text.split_once('.').and_then(|(name, rest)| Some((take(name)?, Statistic::parse(rest)?)));
     let window = || text.split_once(' ').and_then(|(name, rest)| Some((take(name)?, Window::parse(rest)?)));
@@ -95,7 +95,7 @@ fn unknown(text: &str) -> ClaimError {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Statistic {
+pub(super) enum Statistic {
     Mean,
     Max,
     /// The value below which this share lies.
@@ -103,7 +103,7 @@ pub enum Statistic {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Window {
+pub(super) struct Window {
     pub from: f64,
     pub to: f64,
 }
@@ -217,7 +217,7 @@ impl Window {
     }
 
     /// The moments that lie in it.
-    pub fn of<'a>(&self, moments: &'a [Moment]) -> &'a [Moment] {
+    pub(super) fn of<'a>(&self, moments: &'a [Moment]) -> &'a [Moment] {
         let length = moments.last().map_or(0.0, |last| last.seconds);
         let from = moments.partition_point(|moment| moment.seconds <= self.from * length);
         let to = moments.partition_point(|moment| moment.seconds <= self.to * length);

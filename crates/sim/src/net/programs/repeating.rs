@@ -10,7 +10,7 @@ use crate::net::transports::Body;
 use crate::topology::Topology;
 
 #[derive(Debug)]
-pub struct Repeating {
+pub(crate) struct Repeating {
     /// By switch; only where there are hosts.
     switches: Vec<Option<Repeater>>,
     /// By directed link: whether it leads from a host, and to one.
@@ -19,7 +19,7 @@ pub struct Repeating {
 }
 
 impl Repeating {
-    pub fn new(topology: &Topology, config: Config) -> Self {
+    pub(crate) fn new(topology: &Topology, config: Config) -> Self {
         let from_host: Vec<bool> = topology.directed().map(|port| topology.is_host(topology.from(port))).collect();
         let to_host: Vec<bool> = topology.directed().map(|port| topology.is_host(topology.to(port))).collect();
         let has_hosts = |node| topology.directed().any(|port| topology.from(port) == node && to_host[port.index()]);
@@ -28,7 +28,7 @@ impl Repeating {
     }
 
     /// Of all switches together.
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         self.switches.iter().flatten().for_each(|switch| sum += switch.counters());
         sum

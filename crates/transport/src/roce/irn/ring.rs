@@ -1,7 +1,7 @@
 //! A bitmap over a window that moves: a place has its bit where it falls in a ring.
 
 #[derive(Debug)]
-pub struct Ring {
+pub(super) struct Ring {
     words: Vec<u64>,
     /// Bits, less one.
     mask: u64,
@@ -9,12 +9,12 @@ pub struct Ring {
 
 impl Ring {
     /// For windows of up to `window` places.
-    pub fn new(window: u32) -> Self {
+    pub(super) fn new(window: u32) -> Self {
         let bits = u64::from(window).next_power_of_two().max(u64::from(u64::BITS));
         Self { words: vec![0; (bits / 64) as usize], mask: bits - 1 }
     }
 
-    pub fn bits(&self) -> u64 {
+    pub(super) fn bits(&self) -> u64 {
         self.mask + 1
     }
 
@@ -24,20 +24,20 @@ impl Ring {
     }
 
     #[inline]
-    pub fn get(&self, place: u64) -> bool {
+    pub(super) fn get(&self, place: u64) -> bool {
         let (word, bit) = self.at(place);
         self.words[word] & bit != 0
     }
 
     #[inline]
-    pub fn set(&mut self, place: u64) {
+    pub(super) fn set(&mut self, place: u64) {
         let (word, bit) = self.at(place);
         self.words[word] |= bit;
     }
 
     /// Clears the bit; whether it was set.
     #[inline]
-    pub fn take(&mut self, place: u64) -> bool {
+    pub(super) fn take(&mut self, place: u64) -> bool {
         let (word, bit) = self.at(place);
         let was = self.words[word] & bit != 0;
         self.words[word] &= !bit;

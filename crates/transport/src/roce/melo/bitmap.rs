@@ -28,26 +28,26 @@ pub(super) struct Bitmap<S: Slot> {
 
 impl<S: Slot> Bitmap<S> {
     /// Bytes that a chip needs for the two PSNs, and for the two pointers.
-    pub const NUMBERS: u32 = 2 * PSN_BITS / 8;
-    pub const POINTERS: u32 = 2 * S::BITS / 8;
+    pub(super) const NUMBERS: u32 = 2 * PSN_BITS / 8;
+    pub(super) const POINTERS: u32 = 2 * S::BITS / 8;
 
-    pub fn empty_at(psn: Psn) -> Self {
+    pub(super) fn empty_at(psn: Psn) -> Self {
         let edge = S::edge(psn, S::default());
         Self { front: edge, high: edge }
     }
 
     #[inline]
-    pub fn front(&self) -> Psn {
+    pub(super) fn front(&self) -> Psn {
         S::psn(self.front)
     }
 
     #[inline]
-    pub fn high(&self) -> Psn {
+    pub(super) fn high(&self) -> Psn {
         S::psn(self.high)
     }
 
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.front() == self.high()
     }
 
@@ -61,14 +61,14 @@ impl<S: Slot> Bitmap<S> {
     /// # Panics
     /// If there is anything in it, in tests.
     #[inline]
-    pub fn start_at(&mut self, psn: Psn) {
+    pub(super) fn start_at(&mut self, psn: Psn) {
         debug_assert!(self.is_empty(), "blocks would leak");
         *self = Self::empty_at(psn);
     }
 
     /// Whether there are blocks enough for so many more bits.
     #[inline]
-    pub fn has_room(&self, pool: &mut Pool<S>, bits: u32) -> bool {
+    pub(super) fn has_room(&self, pool: &mut Pool<S>, bits: u32) -> bool {
         let used = pool.bit(self.high().number());
         let block = pool.block();
         let here = if self.is_empty() || used == 0 { 0 } else { block - used };
@@ -84,7 +84,7 @@ impl<S: Slot> Bitmap<S> {
     /// # Panics
     /// Unless [`Bitmap::has_room`].
     #[inline]
-    pub fn push(&mut self, pool: &mut Pool<S>, mut bits: u32, arrived: bool) {
+    pub(super) fn push(&mut self, pool: &mut Pool<S>, mut bits: u32, arrived: bool) {
         while bits > 0 {
             let used = pool.bit(self.high().number());
             let end = if self.is_empty() || used == 0 { self.append_block(pool) } else { S::slot(self.high) };
@@ -99,7 +99,7 @@ impl<S: Slot> Bitmap<S> {
 
     /// Appends one that arrived, if the last block has room for it: the short way for most packets behind a gap.
     #[inline]
-    pub fn push_within_block(&mut self, pool: &mut Pool<S>) -> bool {
+    pub(super) fn push_within_block(&mut self, pool: &mut Pool<S>) -> bool {
         let used = pool.bit(self.high().number());
         let has_room = used != 0 && !self.is_empty();
         if has_room {
@@ -126,7 +126,7 @@ impl<S: Slot> Bitmap<S> {
     /// # Panics
     /// If there are not so many, in tests.
     #[inline]
-    pub fn pass(&mut self, pool: &mut Pool<S>, bits: u32) -> u32 {
+    pub(super) fn pass(&mut self, pool: &mut Pool<S>, bits: u32) -> u32 {
         let len = self.len();
         debug_assert!((1..=len).contains(&bits), "{bits} of {len}");
         let mut start = S::slot(self.front);
@@ -152,21 +152,21 @@ impl<S: Slot> Bitmap<S> {
     }
 
     /// Gives everything back.
-    pub fn clear(&mut self, pool: &mut Pool<S>) {
+    pub(super) fn clear(&mut self, pool: &mut Pool<S>) {
         if !self.is_empty() {
             self.pass(pool, self.len());
         }
     }
 
     /// Its blocks, from front to end.
-    pub fn blocks<'a>(&self, pool: &'a Pool<S>) -> impl Iterator<Item = S> + 'a {
+    pub(super) fn blocks<'a>(&self, pool: &'a Pool<S>) -> impl Iterator<Item = S> + 'a {
         let end = S::slot(self.high);
         let first = (!self.is_empty()).then_some(S::slot(self.front));
         std::iter::successors(first, move |slot| (*slot != end).then(|| pool.next(*slot)))
     }
 
     /// Gives the blocks back; what was in them is returned, and `high` forgotten.
-    pub fn swap_out(&mut self, pool: &mut Pool<S>) -> Vec<bool> {
+    pub(super) fn swap_out(&mut self, pool: &mut Pool<S>) -> Vec<bool> {
         let len = self.len() as usize;
         let first = pool.bit(self.front().number());
         let bits = self.blocks(pool).flat_map(|slot| {
@@ -181,7 +181,7 @@ impl<S: Slot> Bitmap<S> {
     }
 
     /// Puts back what [`Bitmap::swap_out`] took. False if there are not enough blocks, and then nothing has changed.
-    pub fn swap_in(&mut self, pool: &mut Pool<S>, bits: &[bool]) -> bool {
+    pub(super) fn swap_in(&mut self, pool: &mut Pool<S>, bits: &[bool]) -> bool {
         if !self.has_room(pool, bits.len() as u32) {
             return false;
         }

@@ -112,7 +112,7 @@ pub(super) struct TailGiven {
 }
 
 impl TailGiven {
-    pub fn repaired(&self) -> f64 {
+    pub(super) fn repaired(&self) -> f64 {
         self.seen * (1.0 - self.in_vain)
     }
 }
@@ -129,12 +129,12 @@ impl Given {
     }
 
     /// A body packet that is lost, NAKed and sent again in time.
-    pub fn repaired(&self) -> f64 {
+    pub(super) fn repaired(&self) -> f64 {
         (self.lost - self.nak - self.twice).max(0.0)
     }
 
     /// A body packet ends in a timeout.
-    pub fn body_timeout(&self) -> f64 {
+    pub(super) fn body_timeout(&self) -> f64 {
         (self.nak + self.twice).min(1.0)
     }
 

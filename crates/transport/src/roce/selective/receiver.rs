@@ -32,7 +32,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
             numbering: Numbering::starting_at(config.first_psn),
             max_outstanding: u64::from(config.max_outstanding),
@@ -44,7 +44,7 @@ impl Receiver {
     }
 
     #[inline]
-    pub fn on_data<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn on_data<R: Recovery, O: Out<Connection<R>>>(
         &mut self,
         (psn, part, ack_request): (Psn, Part, bool),
         recovery: &mut R,
@@ -87,16 +87,16 @@ impl Receiver {
     }
 
     /// What arrived out of order has been forgotten, and will come again.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.ends.clear();
     }
 
-    pub fn owes_acknowledge<R: Recovery>(&self, recovery: &R) -> bool {
+    pub(super) fn owes_acknowledge<R: Recovery>(&self, recovery: &R) -> bool {
         self.ack_owed || recovery.owes_nack()
     }
 
     /// The ACK or NACK that is due. A NACK acknowledges, too.
-    pub fn next_acknowledge<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn next_acknowledge<R: Recovery, O: Out<Connection<R>>>(
         &mut self,
         recovery: &mut R,
         out: &mut O,

@@ -33,24 +33,24 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub fn new(config: Config, patience: Timeouts) -> Self {
+    pub(super) fn new(config: Config, patience: Timeouts) -> Self {
         Self { queue: SendQueue::new(config, patience), cause: Cause::Timeout }
     }
 
     /// # Panics
     /// If the message is longer than one may be.
-    pub fn post(&mut self, bytes: u64) {
+    pub(super) fn post(&mut self, bytes: u64) {
         self.queue.post(Verb::Write, bytes);
     }
 
     #[inline]
-    pub fn may_send<R: Recovery>(&self, recovery: &R) -> bool {
+    pub(super) fn may_send<R: Recovery>(&self, recovery: &R) -> bool {
         self.queue.window_is_open() || recovery.again(self.queue.una()).is_some()
     }
 
     /// `None` unless [`Sender::may_send`].
     #[inline]
-    pub fn next_packet<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn next_packet<R: Recovery, O: Out<Connection<R>>>(
         &mut self,
         now: Time,
         recovery: &mut R,
@@ -87,7 +87,13 @@ impl Sender {
         }
     }
 
-    pub fn on_ack<R: Recovery, O: Out<Connection<R>>>(&mut self, now: Time, psn: Psn, recovery: &mut R, out: &mut O) {
+    pub(super) fn on_ack<R: Recovery, O: Out<Connection<R>>>(
+        &mut self,
+        now: Time,
+        psn: Psn,
+        recovery: &mut R,
+        out: &mut O,
+    ) {
         let window = self.queue.window();
         match self.queue.place(psn).filter(|place| *place < window.sent) {
             None => out.note(Note::Invalid),
@@ -96,7 +102,7 @@ impl Sender {
         }
     }
 
-    pub fn on_nack<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn on_nack<R: Recovery, O: Out<Connection<R>>>(
         &mut self,
         now: Time,
         (psn, gaps): (Psn, Gaps),
@@ -129,7 +135,7 @@ impl Sender {
     }
 
     /// Sends everything from `place` on again.
-    pub fn go_back<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn go_back<R: Recovery, O: Out<Connection<R>>>(
         &mut self,
         now: Time,
         place: u64,
@@ -144,7 +150,12 @@ impl Sender {
 
     /// False when there have been too many timeouts in a row.
     #[must_use]
-    pub fn on_timer<R: Recovery, O: Out<Connection<R>>>(&mut self, now: Time, recovery: &mut R, out: &mut O) -> bool {
+    pub(super) fn on_timer<R: Recovery, O: Out<Connection<R>>>(
+        &mut self,
+        now: Time,
+        recovery: &mut R,
+        out: &mut O,
+    ) -> bool {
         let una = self.queue.una();
         let waits = self.queue.cursor() == una || recovery.again(una) == Some(una);
         match self.queue.on_timer(now, waits, out) {

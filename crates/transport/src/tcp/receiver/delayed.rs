@@ -48,7 +48,7 @@ struct Linux {
 }
 
 impl Acks {
-    pub fn new(config: &Config, buffer: u64) -> Self {
+    pub(super) fn new(config: &Config, buffer: u64) -> Self {
         let timing = Timing::new(&config.profile);
         let mss = u64::from(config.mss.max(1));
         let linux = timing.ticks().then(|| Linux {
@@ -63,18 +63,18 @@ impl Acks {
         Self { timing, mss, owed: false, due: false, deadline: Time::NEVER, armed: Time::NEVER, linux }
     }
 
-    pub fn is_owed(&self) -> bool {
+    pub(super) fn is_owed(&self) -> bool {
         self.owed
     }
 
     #[inline]
-    pub fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         self.due
     }
 
     /// A segment came; `unacknowledged` bytes in order are not acknowledged now.
     #[inline]
-    pub fn on_data(&mut self, now: Time, arrival: Arrival, unacknowledged: u64, rto: Span, srtt: Option<Span>) {
+    pub(super) fn on_data(&mut self, now: Time, arrival: Arrival, unacknowledged: u64, rto: Span, srtt: Option<Span>) {
         self.owed = true;
         match arrival {
             Arrival::InOrder | Arrival::Filling => {
@@ -96,7 +96,7 @@ impl Acks {
     }
 
     /// Marks began or ended: a sender with a small window should not have to wait.
-    pub fn on_mark_change(&mut self) {
+    pub(super) fn on_mark_change(&mut self) {
         self.due = true;
         self.surprise(2);
     }
@@ -125,7 +125,7 @@ impl Acks {
 
     /// Sees to it that the timer goes off no later than needed.
     #[inline]
-    pub fn arm<O: Out<Connection>>(&mut self, out: &mut O) {
+    pub(super) fn arm<O: Out<Connection>>(&mut self, out: &mut O) {
         if !self.due && self.deadline < self.armed {
             self.armed = self.deadline;
             out.arm(Timer::Ack, self.deadline);
@@ -134,7 +134,7 @@ impl Acks {
 
     /// An acknowledgement left, with payload or without.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, payload: bool) {
+    pub(super) fn on_sent(&mut self, now: Time, payload: bool) {
         let owed = self.owed;
         self.owed = false;
         self.due = false;
@@ -150,7 +150,7 @@ impl Acks {
     }
 
     /// One that waited too long leaves now, and the next waits longer or, if an answer did not come, less.
-    pub fn on_timer<O: Out<Connection>>(&mut self, now: Time, rto: Span, out: &mut O) {
+    pub(super) fn on_timer<O: Out<Connection>>(&mut self, now: Time, rto: Span, out: &mut O) {
         self.armed = Time::NEVER;
         if self.deadline > now {
             if self.deadline != Time::NEVER {

@@ -32,23 +32,23 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    pub fn new(ecn: Ecn) -> Self {
+    pub(super) fn new(ecn: Ecn) -> Self {
         Self { ecn, on: false, earlier: Vec::new() }
     }
 
-    pub fn is_on(&self) -> bool {
+    pub(super) fn is_on(&self) -> bool {
         self.on
     }
 
     #[inline]
-    pub fn has_earlier(&self) -> bool {
+    pub(super) fn has_earlier(&self) -> bool {
         !self.earlier.is_empty()
     }
 
     /// True if marks begin or end: worth an acknowledgement at once. `next` is the byte expected before this segment,
     /// `owed` whether an acknowledgement of what came before is due or delayed.
     #[inline]
-    pub fn on_data(&mut self, segment: &Segment, next: u64, owed: bool) -> bool {
+    pub(super) fn on_data(&mut self, segment: &Segment, next: u64, owed: bool) -> bool {
         let marked = segment.ecn == Mark::Experienced;
         let before = self.on;
         match self.ecn {
@@ -64,7 +64,7 @@ impl Echo {
     }
 
     #[inline]
-    pub fn take_earlier(&mut self) -> Option<EarlierAck> {
+    pub(super) fn take_earlier(&mut self) -> Option<EarlierAck> {
         if self.earlier.is_empty() { None } else { Some(self.earlier.remove(0)) }
     }
 }

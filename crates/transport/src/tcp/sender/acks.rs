@@ -19,7 +19,7 @@ struct Before {
 }
 
 impl Sender {
-    pub fn on_ack<O: Out<Connection>>(&mut self, now: Time, segment: &Segment, out: &mut O) {
+    pub(crate) fn on_ack<O: Out<Connection>>(&mut self, now: Time, segment: &Segment, out: &mut O) {
         if segment.ack > self.nxt {
             return;
         }

@@ -9,7 +9,7 @@ use super::super::record::timestamp;
 use super::{Ecn, Phase, Probed, Sender, Urgent};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     Nothing,
     /// There is something, but the window is full.
     Full,
@@ -22,7 +22,7 @@ pub enum Next {
 
 /// Payload that leaves.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing {
+pub(crate) struct Outgoing {
     pub seq: u64,
     pub len: u32,
     pub capable: bool,
@@ -31,7 +31,7 @@ pub struct Outgoing {
 
 impl Sender {
     #[inline]
-    pub fn next(&self, now: Time) -> Next {
+    pub(crate) fn next(&self, now: Time) -> Next {
         if let Some(urgent) = self.urgent {
             return Next::Urgent(urgent);
         }
@@ -65,7 +65,7 @@ impl Sender {
 
     /// `None` if `next` is none that can leave.
     #[inline]
-    pub fn send<O: Out<Connection>>(&mut self, now: Time, next: Next, out: &mut O) -> Option<Outgoing> {
+    pub(crate) fn send<O: Out<Connection>>(&mut self, now: Time, next: Next, out: &mut O) -> Option<Outgoing> {
         let outgoing = match next {
             Next::Nothing | Next::Full | Next::Later(_) => return None,
             Next::New => {
@@ -130,7 +130,7 @@ impl Sender {
 
     /// After something left: what comes `next` tells whether the window was the limit.
     #[inline]
-    pub fn note_usage(&mut self, next: Next) {
+    pub(crate) fn note_usage(&mut self, next: Next) {
         self.usage.on_sent(self.una, self.nxt, self.board.flight(), next == Next::Full);
     }
 }

@@ -146,7 +146,7 @@ impl Sender {
         self.timer.set(kind, wait, &self.timing, out);
     }
 
-    pub fn on_timer<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+    pub(crate) fn on_timer<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
         match self.timer.due(now, &self.timing, out) {
             None => {}
             Some(Kind::Retransmit) => self.time_out(now, out),

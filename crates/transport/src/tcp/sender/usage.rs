@@ -12,7 +12,7 @@ pub(super) struct Usage {
 impl Usage {
     /// After something left; `full` if more would have, had the window allowed.
     #[inline]
-    pub fn on_sent(&mut self, una: u64, nxt: u64, flight: u64, full: bool) {
+    pub(super) fn on_sent(&mut self, una: u64, nxt: u64, flight: u64, full: bool) {
         if una >= self.until || full || (!self.limited && flight > self.peak) {
             self.limited = full;
             self.peak = flight;
@@ -22,7 +22,7 @@ impl Usage {
 
     /// In slow start a window that is half used may grow, too: it doubles.
     #[inline]
-    pub fn is_limited(&self, window: u64, threshold: u64) -> bool {
+    pub(super) fn is_limited(&self, window: u64, threshold: u64) -> bool {
         self.limited || (window < threshold && window < 2 * self.peak)
     }
 }
