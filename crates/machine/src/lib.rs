@@ -9,6 +9,8 @@
 //! makes a machine want to send calls [`Out::wake`]; the driver then pulls until it hears anything but
 //! [`Pull::Sent`].
 
+#![warn(missing_docs)]
+
 mod switch;
 
 use std::fmt::Debug;
@@ -38,6 +40,7 @@ pub enum Pull {
     NotBefore(Time),
 }
 
+/// A protocol without I/O: a driver calls it, and it acts through [`Out`].
 pub trait Machine {
     /// What travels on the wires.
     type Frame;
@@ -52,9 +55,13 @@ pub trait Machine {
     /// Facts for traces and measurements; a driver may drop them.
     type Note: Debug;
 
+    /// A frame arrived at `port`.
     fn on_frame<O: Out<Self>>(&mut self, now: Time, port: Port, frame: Self::Frame, out: &mut O);
+    /// A timer expired.
     fn on_timer<O: Out<Self>>(&mut self, now: Time, key: Self::Timer, out: &mut O);
+    /// The owner asks for something.
     fn on_command<O: Out<Self>>(&mut self, now: Time, command: Self::Command, out: &mut O);
+    /// The wire at `port` is free: transmits at most one frame.
     fn pull<O: Out<Self>>(&mut self, now: Time, port: Port, out: &mut O) -> Pull;
 
     /// Panics if the state between two calls is one that cannot be. Checks nothing in release builds.
@@ -87,8 +94,12 @@ pub trait Out<M: Machine + ?Sized> {
     /// Hands a frame up.
     fn deliver(&mut self, lane: Lane, inner: M::Inner);
 
+    /// Sets a timer, or moves one that is set.
     fn arm(&mut self, key: M::Timer, at: Time);
+    /// Stops a timer, if it is set.
     fn disarm(&mut self, key: M::Timer);
+    /// Reports to the owner.
     fn complete(&mut self, done: M::Done);
+    /// Records a fact for traces and measurements.
     fn note(&mut self, note: M::Note);
 }
