@@ -5,6 +5,8 @@
 //! (`100G`, `7.5us`, `200KB`, `1e-3`) and prints it back; a text that makes no sense is a
 //! [`ParseError`] that says what is accepted.
 
+#![warn(missing_docs)]
+
 mod counters;
 mod interval;
 mod moment;

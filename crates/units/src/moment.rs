@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 pub struct Moment(u64);
 
 impl Moment {
+    /// The start of the scale.
     pub const ZERO: Self = Self(0);
 
+    /// From milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms)
     }
@@ -22,14 +24,17 @@ impl Moment {
         Self((hours * 3_600_000.0) as u64)
     }
 
+    /// In milliseconds.
     pub const fn as_ms(self) -> u64 {
         self.0
     }
 
+    /// In hours.
     pub fn as_hours(self) -> f64 {
         self.0 as f64 / 3_600_000.0
     }
 
+    /// In days.
     pub fn as_days(self) -> f64 {
         self.as_hours() / 24.0
     }
@@ -39,6 +44,7 @@ impl Moment {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
+    /// The moment that lies `lapse` later; the last one there is, if that would be beyond it.
     #[must_use]
     pub fn after(self, lapse: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(lapse.as_millis()).unwrap_or(u64::MAX)))

@@ -2,6 +2,7 @@
 
 /// Where nothing was given here, what was given there.
 pub trait Merge {
+    /// These values, completed by those of `other`.
     #[must_use]
     fn merge(self, other: Self) -> Self;
 }

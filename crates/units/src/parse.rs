@@ -10,6 +10,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
+    /// `expected` describes a valid text.
     pub const fn new(expected: &'static str) -> Self {
         Self { expected }
     }

@@ -25,10 +25,12 @@ impl Prob {
         Self(value)
     }
 
+    /// From 0 to 1.
     pub const fn get(self) -> f64 {
         self.0
     }
 
+    /// Whether it is exactly 0.
     pub fn is_zero(self) -> bool {
         self.0 == 0.0
     }

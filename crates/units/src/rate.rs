@@ -11,11 +11,13 @@ use crate::{Bytes, ParseError, Span};
 pub struct Rate(u64);
 
 impl Rate {
+    /// From gigabits per second: 1 to 10,000.
     pub const fn gbps(gigabits: u64) -> Self {
         assert!(gigabits > 0 && gigabits <= 10_000);
         Self(gigabits * 1_000_000_000)
     }
 
+    /// In bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }

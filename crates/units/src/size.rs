@@ -12,16 +12,20 @@ use crate::parse::{scaled, split_number};
 pub struct Bytes(u64);
 
 impl Bytes {
+    /// No bytes.
     pub const ZERO: Self = Self(0);
 
+    /// From a number of bytes.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
+    /// The number of bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
 
+    /// The difference, or zero if `other` is larger.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

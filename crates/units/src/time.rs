@@ -16,14 +16,17 @@ pub struct Time(u64);
 pub struct Span(u64);
 
 impl Time {
+    /// The start of the run.
     pub const ZERO: Self = Self(0);
     /// Later than anything that happens.
     pub const NEVER: Self = Self(u64::MAX);
 
+    /// From picoseconds since the start of the run.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
+    /// In picoseconds since the start of the run.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
@@ -35,36 +38,45 @@ impl Time {
 }
 
 impl Span {
+    /// No time.
     pub const ZERO: Self = Self(0);
 
+    /// From picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
+    /// From nanoseconds.
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns * 1_000)
     }
 
+    /// From microseconds.
     pub const fn from_us(us: u64) -> Self {
         Self(us * 1_000_000)
     }
 
+    /// From milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms * 1_000_000_000)
     }
 
+    /// In picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
+    /// In microseconds.
     pub fn as_us(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
+    /// In seconds.
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / 1e12
     }
 
+    /// The difference, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
