@@ -6,6 +6,7 @@
 //!
 //! Invariant: adding bytes presumes that what was added before them had an even length.
 
+/// A sum of 16-bit words with end-around carry, before it is folded.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum(u64);
 
@@ -46,6 +47,7 @@ impl Sum {
         Self(u64::from((number as u32).to_be()))
     }
 
+    /// The sum of both.
     #[inline]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 + other.0)
@@ -63,6 +65,7 @@ impl Sum {
         self.fold().to_ne_bytes()
     }
 
+    /// The complement of the sum, as headers carry it.
     #[inline]
     pub fn checksum(self) -> [u8; 2] {
         (!self.fold()).to_ne_bytes()

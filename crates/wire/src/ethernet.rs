@@ -21,8 +21,9 @@ pub const TYPE: usize = 12;
 /// A VLAN tag that a frame may have.
 pub const TAG: usize = 4;
 
-/// Types of what a frame carries.
+/// EtherType of IPv4.
 pub const IPV4: u16 = 0x0800;
+/// EtherType of IPv6.
 pub const IPV6: u16 = 0x86dd;
 
 /// Whether a type is that of a VLAN tag: of 802.1Q, or of the outer one of two.

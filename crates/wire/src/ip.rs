@@ -1,10 +1,14 @@
 //! What of IP's header matters to transports and queues.
 
-/// Protocols that IP carries.
+/// Protocol number of ICMP.
 pub const ICMP: u8 = 1;
+/// Protocol number of TCP.
 pub const TCP: u8 = 6;
+/// Protocol number of UDP.
 pub const UDP: u8 = 17;
+/// Protocol number of ICMPv6.
 pub const ICMP_V6: u8 = 58;
+/// Protocol number of SCTP.
 pub const SCTP: u8 = 132;
 
 /// RFC 3168: whether a packet may be marked, and whether it has been.
@@ -13,6 +17,7 @@ pub enum Ecn {
     /// Congestion can only be told by dropping it.
     #[default]
     NotCapable,
+    /// It may be marked, and has not been.
     Capable,
     /// Congestion was met.
     Experienced,

@@ -8,9 +8,13 @@ pub use crate::ip::{TCP, UDP};
 /// An Ethernet header and an IPv4 header without options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// Source addresses.
     pub from: Station,
+    /// Destination addresses.
     pub to: Station,
+    /// Protocol number of the payload.
     pub protocol: u8,
+    /// Explicit congestion notification.
     pub ecn: Ecn,
     /// What follows the header, in bytes.
     pub payload: u16,
@@ -19,7 +23,9 @@ pub struct Header {
 /// Who sends or receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Station {
+    /// Ethernet address.
     pub mac: [u8; 6],
+    /// IPv4 address.
     pub ip: [u8; 4],
 }
 

@@ -31,12 +31,16 @@ pub struct Layers {
     pub ethertype: u16,
     /// Where what the type names begins.
     pub network: usize,
+    /// `None` if the frame carries no IP packet whose headers are whole.
     pub ip: Option<IpLayer>,
 }
 
+/// Version of the Internet Protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IpVersion {
+    /// IPv4.
     V4,
+    /// IPv6.
     V6,
 }
 
@@ -54,6 +58,7 @@ impl IpVersion {
 /// An IP packet by its headers, at offsets into the bytes that it was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpLayer {
+    /// Version of the header.
     pub version: IpVersion,
     /// Where the header begins.
     pub at: usize,
@@ -78,16 +83,19 @@ impl Fragment {
         Self(u64::from(id) << 32 | u64::from(offset) << 1 | u64::from(has_more))
     }
 
+    /// Identification of the packet that it is part of.
     #[inline]
     pub fn id(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
+    /// Where it belongs in the packet, in units of 8 bytes.
     #[inline]
     pub fn offset(self) -> u16 {
         (self.0 >> 1) as u16
     }
 
+    /// Whether further fragments follow.
     #[inline]
     pub fn has_more(self) -> bool {
         self.0 & 1 != 0

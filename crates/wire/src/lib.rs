@@ -6,6 +6,8 @@
 //! traffic; [`roce`] also reads RoCEv2 out of real frames, by way of [`udp::find`]. [`pcapng`] writes
 //! captures.
 
+#![warn(missing_docs)]
+
 pub mod checksum;
 pub mod ethernet;
 pub mod ip;

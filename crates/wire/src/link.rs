@@ -51,6 +51,7 @@ pub enum Class {
 }
 
 impl Class {
+    /// Both classes, in the order of their bits.
     pub const ALL: [Self; 2] = [Self::Ordered, Self::NonBlocking];
 
     const fn from_bit(set: bool) -> Self {
@@ -64,10 +65,12 @@ impl Class {
 pub struct Epoch(u8);
 
 impl Epoch {
+    /// Only `number` modulo four is kept.
     pub const fn new(number: u32) -> Self {
         Self((number & 3) as u8)
     }
 
+    /// From 0 to 3.
     pub const fn number(self) -> u8 {
         self.0
     }
@@ -76,8 +79,10 @@ impl Epoch {
 /// What the receiver wants of the sender's new frames: a level that every acknowledgement repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Wish {
+    /// Send them.
     #[default]
     Flow,
+    /// Keep them back; retransmissions still flow.
     Hold,
 }
 
@@ -90,7 +95,9 @@ pub struct Gap {
 }
 
 impl Gap {
+    /// The most frames of one gap.
     pub const MAX_FRAMES: u32 = u8::MAX as u32;
+    /// The highest count of requests.
     pub const MAX_ROUND: u8 = 127;
 
     /// # Panics
@@ -100,18 +107,22 @@ impl Gap {
         Self { first, round, frames: frames as u8 }
     }
 
+    /// The first missing frame.
     pub fn first(self) -> Seq {
         self.first
     }
 
+    /// How many frames are missing.
     pub fn frames(self) -> u32 {
         u32::from(self.frames)
     }
 
+    /// How often they were asked for before.
     pub fn round(self) -> u8 {
         self.round
     }
 
+    /// Whether this frame is among the missing ones.
     pub fn contains(self, seq: Seq) -> bool {
         (0..i32::from(self.frames)).contains(&seq.offset_from(self.first))
     }
@@ -121,8 +132,11 @@ impl Gap {
 /// the gaps listed. A gap beyond `latest` may be listed too: it is a request all the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feedback {
+    /// The class that it is about.
     pub class: Class,
+    /// The latest number received.
     pub latest: Seq,
+    /// Whether new frames are wanted.
     pub wish: Wish,
     gaps: Option<Box<GapList>>,
 }
@@ -135,15 +149,18 @@ struct GapList {
 }
 
 impl Feedback {
+    /// Without gaps.
     #[inline]
     pub fn new(class: Class, latest: Seq, wish: Wish) -> Self {
         Self { class, latest, wish, gaps: None }
     }
 
+    /// The gaps listed.
     pub fn gaps(&self) -> &[Gap] {
         self.gaps.as_ref().map_or(&[], |list| &list.gaps[..usize::from(list.count)])
     }
 
+    /// Whether any gap is listed.
     #[inline]
     pub fn has_gaps(&self) -> bool {
         self.gaps.is_some()
@@ -162,6 +179,7 @@ impl Feedback {
         list.count += 1;
     }
 
+    /// Whether a listed gap contains this frame.
     pub fn lists(&self, seq: Seq) -> bool {
         self.gaps().iter().any(|gap| gap.contains(seq))
     }

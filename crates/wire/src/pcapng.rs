@@ -20,6 +20,7 @@ const RESOLUTION: u16 = 9;
 /// 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 
+/// Writes a capture in the pcapng format.
 #[derive(Debug)]
 pub struct PcapngWriter<W> {
     out: W,
@@ -39,6 +40,7 @@ pub struct EnhancedPacket<'a> {
     pub len: u32,
     /// What is kept of it.
     pub bytes: &'a [u8],
+    /// A note for the reader of the capture.
     pub comment: Option<&'a str>,
     /// Link-layer information: direction, errors.
     pub flags: Option<u32>,
@@ -64,6 +66,7 @@ impl<W: Write> PcapngWriter<W> {
         Ok(self.interfaces - 1)
     }
 
+    /// Appends a packet.
     pub fn packet(&mut self, packet: &EnhancedPacket<'_>) -> io::Result<()> {
         let EnhancedPacket { interface, at, len, bytes, comment, flags } = *packet;
         debug_assert!(interface < self.interfaces, "an interface that was not described");
@@ -83,6 +86,7 @@ impl<W: Write> PcapngWriter<W> {
         self.out.flush()
     }
 
+    /// What it wrote to.
     pub fn into_inner(self) -> W {
         self.out
     }

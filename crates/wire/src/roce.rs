@@ -32,18 +32,23 @@ const ACK: usize = 4;
 /// Base transport header of a reliable connection, and what extends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// What the packet does.
     pub opcode: Opcode,
     /// Of the receiver; 24 bits.
     pub queue_pair: u32,
+    /// Packet sequence number; 24 bits.
     pub psn: u32,
+    /// Whether the sender asks for an acknowledgement.
     pub ack_request: bool,
     /// Bytes behind the payload that make it whole words: 0 to 3.
     pub pad: u8,
+    /// The extended header that the opcode demands.
     pub extended: Option<Extended>,
 }
 
 /// What some opcodes have behind the base header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Extended {
     /// RETH: how much is written or read.
     Rdma { len: u32 },
@@ -79,6 +84,7 @@ impl Header {
         BASE + extended + self.opcode.operands()
     }
 
+    /// Appends the headers.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.extend([self.opcode as u8, (self.pad & 3) << 4]);
         out.extend(PARTITION);

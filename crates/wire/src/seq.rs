@@ -23,6 +23,7 @@ impl Seq {
     /// The most frames that may be outstanding at once.
     pub const MAX_WINDOW: u32 = HALF - 1;
 
+    /// The era flips each time that numbers wrap around.
     pub const fn new(number: u16, era: bool) -> Self {
         Self(number as u32 | (era as u32) << 16)
     }
@@ -36,22 +37,27 @@ impl Seq {
         Self(bits % CIRCLE)
     }
 
+    /// The 16 bits that headers carry.
     pub const fn number(self) -> u16 {
         self.0 as u16
     }
 
+    /// The era's bit.
     pub const fn era(self) -> bool {
         self.0 >= NUMBERS
     }
 
+    /// The number after this one.
     pub const fn next(self) -> Self {
         self.plus(1)
     }
 
+    /// The number before this one.
     pub const fn previous(self) -> Self {
         self.plus(CIRCLE - 1)
     }
 
+    /// The number `frames` later.
     pub const fn plus(self, frames: u32) -> Self {
         Self((self.0 + frames % CIRCLE) % CIRCLE)
     }

@@ -6,17 +6,25 @@ use crate::ipv4;
 /// A header; the payload behind it is zeros, so that the checksum needs no look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
+    /// Source port.
     pub source: u16,
+    /// Destination port.
     pub destination: u16,
+    /// Sequence number of the first byte.
     pub seq: u32,
     /// The first segment of a connection acknowledges nothing.
     pub ack: Option<u32>,
     /// As the header has it, scaled.
     pub window: u16,
+    /// The connection is being opened.
     pub syn: bool,
+    /// Echo of congestion experienced.
     pub ece: bool,
+    /// Congestion window reduced.
     pub cwr: bool,
+    /// The sender's timestamp.
     pub timestamp: u32,
+    /// The timestamp that is echoed.
     pub echo: u32,
     /// First byte of each block, and the one behind its last; three at most, since timestamps take their room.
     pub sack: &'a [(u32, u32)],

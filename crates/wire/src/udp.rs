@@ -7,13 +7,16 @@ use crate::layers::{IpVersion, Layers};
 /// A header; the payload behind it is zeros, so that the checksum needs no look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// Source port.
     pub source: u16,
+    /// Destination port.
     pub destination: u16,
     /// Whether there is a checksum; RoCEv2 has its own and sends none.
     pub checked: bool,
 }
 
 impl Header {
+    /// Length of a header in bytes.
     pub const LEN: usize = 8;
 
     /// Appends the header of a datagram that `ip` carries.
@@ -33,7 +36,9 @@ impl Header {
 /// A datagram in an Ethernet frame, by what its headers say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
+    /// Source port.
     pub source: u16,
+    /// Destination port.
     pub destination: u16,
     /// Length that the header claims, itself included.
     pub len: usize,

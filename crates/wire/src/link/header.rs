@@ -78,6 +78,7 @@ impl Header {
         Self { bits, rare }
     }
 
+    /// A life-cycle message.
     pub fn session(epoch: Epoch, message: Session) -> Self {
         let bits = u64::from(SESSION) | u64::from(epoch.number()) << EPOCH_AT;
         Self { bits, rare: Some(Box::new(Rare::Session(message))) }
@@ -103,11 +104,13 @@ impl Header {
         Seq::from_bits((self.bits >> LATEST_AT) as u32)
     }
 
+    /// The epoch that the frame belongs to.
     #[inline]
     pub fn epoch(&self) -> Epoch {
         Epoch::new((self.bits >> EPOCH_AT) as u32)
     }
 
+    /// What the frame is.
     #[inline]
     pub fn kind(&self) -> Kind {
         match self.code() {
@@ -153,6 +156,7 @@ impl Header {
         (self.bits & MASK == wanted && self.rare.is_none()).then(|| (self.latest(), wish))
     }
 
+    /// The acknowledgement, if the frame carries one.
     #[inline]
     pub fn feedback(&self) -> Option<Feedback> {
         let wish = self.wish()?;

@@ -2,6 +2,7 @@
 
 /// What an end asks or answers. See `guard::session` for the order in which they are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum SessionKind {
     /// Protect this link with me, in this epoch or a later one. `asked` if somebody said so to an end that was running
     /// already; otherwise it says so by itself: because it was started, or lost sight of its peer.
@@ -23,10 +24,15 @@ pub enum SessionKind {
 /// Why an end will not protect a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
+    /// The peer speaks another version of the protocol.
     Version,
+    /// The peer uses other classes.
     Classes,
+    /// The peer's window is zero, or larger than sequence numbers allow.
     Window,
+    /// The peer's longest frame is another.
     Mtu,
+    /// The peer seals frames in another way.
     Seal,
     /// Somebody deactivated this end, and nobody has asked for protection since.
     Deactivated,
@@ -35,6 +41,7 @@ pub enum Refusal {
 /// What both ends must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreement {
+    /// Version of the protocol.
     pub version: u8,
     /// A bit for each class in use.
     pub classes: u8,
@@ -48,18 +55,23 @@ pub struct Agreement {
     pub mtu: u16,
 }
 
+/// A life-cycle message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
+    /// What it asks or answers.
     pub kind: SessionKind,
     /// Tells one life of the sending end from its next.
     pub instance: u32,
     /// The instance that the sending end believes it talks to; 0 if none.
     pub heard: u32,
+    /// The epoch that it is about.
     pub epoch: u32,
+    /// What the sending end would agree to.
     pub agreement: Agreement,
 }
 
 impl Session {
+    /// Length on the wire, in bytes.
     pub const LEN: usize = 20;
 
     pub(super) fn emit(&self, out: &mut [u8]) {

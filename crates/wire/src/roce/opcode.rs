@@ -3,6 +3,7 @@
 /// Three bits of the opcode tell the transport, five what is done; a reliable connection's three are zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
+#[expect(missing_docs, reason = "the names are the specification's")]
 pub enum Opcode {
     SendFirst = 0,
     SendMiddle = 1,
@@ -38,6 +39,7 @@ pub(super) enum Extension {
 }
 
 impl Opcode {
+    /// Every opcode of a reliable connection.
     pub const ALL: [Self; 23] = [
         Self::SendFirst,
         Self::SendMiddle,

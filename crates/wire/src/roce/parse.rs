@@ -13,6 +13,7 @@ use crate::udp::{self, Datagram};
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Parsed {
     /// Not RoCEv2: nearly every frame of most networks.
     Foreign,
@@ -25,6 +26,7 @@ pub enum Parsed {
 
 /// What is wrong with a frame that goes to RoCEv2's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Malformed {
     /// The frame ends so many bytes before its IP packet does.
     Cut { missing: usize },
