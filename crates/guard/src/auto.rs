@@ -20,10 +20,14 @@ use units::Prob;
 use crate::copies::copies_for;
 use crate::params::AutoLimits;
 
+/// The mode of protection in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// Protected and delivered in order.
     Ordered,
+    /// Protected and delivered as frames arrive.
     NonBlocking,
+    /// Not protected.
     Off,
 }
 
@@ -32,6 +36,7 @@ const MOST_COPIES: u8 = 8;
 /// The longest rest, in multiples of the first.
 const LONGEST_REST: u64 = 64;
 
+/// Chooses the mode and the copies by the measured loss.
 #[derive(Debug)]
 pub struct Auto {
     limits: AutoLimits,
@@ -46,6 +51,7 @@ pub struct Auto {
 }
 
 impl Auto {
+    /// Starts in order; `copies` of each retransmission until loss was measured.
     pub fn new(limits: AutoLimits, copies: u8) -> Self {
         Self {
             limits,
@@ -59,10 +65,12 @@ impl Auto {
         }
     }
 
+    /// The mode in force.
     pub fn level(&self) -> Level {
         self.level
     }
 
+    /// Copies of each retransmission.
     pub fn copies(&self) -> u8 {
         self.copies
     }

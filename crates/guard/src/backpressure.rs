@@ -20,7 +20,9 @@ use wire::link::Wish;
 /// The two thresholds and what must still fit above the upper one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
+    /// At this level the sender is asked to pause.
     pub pause_at: Bytes,
+    /// At this level it is asked to resume.
     pub resume_at: Bytes,
     /// What still arrives after a pause was decided.
     pub headroom: Bytes,

@@ -11,6 +11,7 @@
 
 use units::{Span, Time};
 
+/// How often dummies are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Sent back to back when a class has run dry.
@@ -23,6 +24,7 @@ pub struct Pace {
     pub endless: bool,
 }
 
+/// When the next dummy of a class is due.
 #[derive(Debug)]
 pub struct Dummies {
     pace: Pace,
@@ -34,6 +36,7 @@ pub struct Dummies {
 }
 
 impl Dummies {
+    /// Nothing to announce yet.
     pub fn new(pace: Pace) -> Self {
         // Who wants none at once wants none before the first interval either.
         let next = if pace.copies == 0 { Time::ZERO + pace.every } else { Time::ZERO };
@@ -65,6 +68,7 @@ impl Dummies {
         if self.left > 0 { *self.first.get_or_insert(now + self.pace.after) } else { self.next }
     }
 
+    /// A dummy was sent.
     pub fn sent(&mut self, now: Time) {
         self.left = self.left.saturating_sub(1);
         self.next = now + self.pace.every;

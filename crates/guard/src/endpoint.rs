@@ -39,6 +39,7 @@ pub fn lane(class: Class) -> Lane {
     Lane(class as u8)
 }
 
+/// What an endpoint waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerKey {
     /// A missing frame is waited for no longer.
@@ -59,6 +60,7 @@ impl From<TimerKey> for usize {
     }
 }
 
+/// What the owner asks of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command {
     /// Protect, and the peer too, though somebody may have deactivated it.
@@ -74,9 +76,12 @@ pub enum Command {
     Expect(Prob),
 }
 
+/// What an endpoint reports to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// Frames are protected from now on.
     Activated,
+    /// Frames pass unprotected from now on.
     Deactivated,
     /// Either end will not have it; [`Endpoint::peer_agreement`] says what the peer wants.
     Refused(Refusal),
@@ -86,13 +91,21 @@ pub enum Event {
     Level(Level),
 }
 
+/// Facts for traces and measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Note {
+    /// Frames were found missing.
     Missing { class: Class, frames: u32 },
+    /// A missing frame arrived, this long after it was found missing.
     Recovered { class: Class, after: Span },
+    /// Missing frames are waited for no longer.
     GivenUp { class: Class, frames: u32 },
+    /// A frame found the reorder buffer full.
     Overflow,
+    /// The peer was asked to pause.
     Paused,
+    /// The peer was asked to resume.
     Resumed,
 }
 
@@ -110,6 +123,7 @@ impl<B: Body> Line<B> {
     }
 }
 
+/// One end of a protected link: a sender and a receiver for each class, and the life cycle.
 #[derive(Debug)]
 pub struct Endpoint<B> {
     params: Params,
@@ -175,6 +189,7 @@ impl<B: Body> Endpoint<B> {
         endpoint
     }
 
+    /// Where the life cycle is.
     pub fn state(&self) -> State {
         self.life.state()
     }
@@ -189,6 +204,7 @@ impl<B: Body> Endpoint<B> {
         self.life.rests()
     }
 
+    /// The parameters that it was made with.
     pub fn params(&self) -> &Params {
         &self.params
     }
@@ -203,6 +219,7 @@ impl<B: Body> Endpoint<B> {
         self.auto.as_ref().map_or((self.copies, None), |auto| (auto.copies(), Some(auto.level())))
     }
 
+    /// What was counted since it was made.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -217,10 +234,12 @@ impl<B: Body> Endpoint<B> {
         self.lines.iter().map(|line| line.rx.peak()).fold(self.rx_peak, Bytes::max)
     }
 
+    /// Bytes of frames sent and not yet acknowledged.
     pub fn tx_buffered(&self) -> Bytes {
         self.lines.iter().fold(Bytes::ZERO, |sum, line| sum + line.tx.buffered())
     }
 
+    /// Bytes of frames that wait for their turn to be delivered.
     pub fn rx_held(&self) -> Bytes {
         self.lines.iter().fold(Bytes::ZERO, |sum, line| sum + line.rx.held())
     }

@@ -100,6 +100,7 @@ impl<B: Body> Packet<B> {
     }
 }
 
+/// What an endpoint waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerKey {
     /// The block being sent has been open for long enough.
@@ -130,6 +131,7 @@ impl<B: Body> Endpoint<B> {
         Self { encoder: Encoder::new(config), decoder: Decoder::new(config), counters: Counters::default() }
     }
 
+    /// What was counted since it was made.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -22,6 +22,8 @@
 //!
 //! Everything here is a machine without I/O: see [`machine::Machine`].
 
+#![warn(missing_docs)]
+
 pub mod auto;
 pub mod backpressure;
 pub mod copies;

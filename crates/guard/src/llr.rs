@@ -56,10 +56,15 @@ impl Number {
 /// The names are the standard's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
+    /// Frames sent and not acknowledged, at most.
     pub max_outstanding_frames: u32,
+    /// Their bytes, at most.
     pub max_outstanding_bytes: Bytes,
+    /// How long an acknowledgement may take before everything outstanding is sent again.
     pub max_replay_timer: Span,
+    /// Replays without progress before the buffer is flushed.
     pub max_replay_count: u32,
+    /// How old a frame may become in the replay buffer.
     pub data_age_timeout: Span,
     /// The least time between two control ordered sets: 2,048 bytes at the link's rate.
     pub ctlos_spacing: Span,
@@ -138,8 +143,10 @@ enum Rx {
     NackSent,
 }
 
+/// What an endpoint waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerKey {
+    /// An acknowledgement is overdue.
     Replay,
 }
 
@@ -155,6 +162,7 @@ struct Outstanding<B> {
     sent: Time,
 }
 
+/// One end of a link that retries.
 #[derive(Debug)]
 pub struct Endpoint<B> {
     profile: Profile,
@@ -177,6 +185,7 @@ pub struct Endpoint<B> {
 }
 
 impl<B: Body> Endpoint<B> {
+    /// An endpoint that has sent and received nothing.
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,
@@ -197,6 +206,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    /// What was counted since it was made.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -206,14 +216,17 @@ impl<B: Body> Endpoint<B> {
         self.peak
     }
 
+    /// Bytes in the replay buffer.
     pub fn tx_buffered(&self) -> Bytes {
         self.bytes
     }
 
+    /// Nothing is being replayed or missing.
     pub fn is_calm(&self) -> bool {
         self.tx == Tx::Advance && self.rx == Rx::SendAcks && self.replays == 0
     }
 
+    /// Everything sent was acknowledged.
     pub fn is_drained(&self) -> bool {
         self.buffer.is_empty() && self.tx != Tx::Flush
     }

@@ -7,6 +7,7 @@ pub trait Body {
     /// Length in bytes, frame check included.
     fn len(&self) -> u32;
 
+    /// Whether it has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -25,7 +26,9 @@ impl Body for Vec<u8> {
 /// A frame on the link: a body as it came, or our header with a body or without one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet<B> {
+    /// Our header; [`Header::BARE`] if there is none.
     pub header: Header,
+    /// The frame of the layer above, if it carries one.
     pub body: Option<B>,
 }
 
@@ -35,6 +38,7 @@ impl<B: Body> Packet<B> {
         Self { header: Header::BARE, body: Some(body) }
     }
 
+    /// A frame with our header.
     #[inline(always)]
     pub fn new(epoch: Epoch, kind: Kind, feedback: Option<Feedback>, body: Option<B>) -> Self {
         Self { header: Header::new(epoch, kind, feedback), body }

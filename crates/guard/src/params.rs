@@ -21,6 +21,7 @@ use crate::session::Timing;
 /// The link and the two nodes at its ends, as far as timing goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
+    /// Rate of the wire.
     pub rate: Rate,
     /// Propagation, one way.
     pub delay: Span,
@@ -70,7 +71,9 @@ impl Path {
 /// How a class is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ordering {
+    /// How the reorder buffer is built.
     pub build: Build,
+    /// The most bytes that it holds.
     pub limit: Bytes,
     /// `None` leaves the buffer to overflow, as in the paper's Fig. 9b.
     pub backpressure: Option<Thresholds>,
@@ -93,6 +96,7 @@ pub struct AutoLimits {
     pub rest: u64,
 }
 
+/// Everything that an endpoint is configured with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// Which classes the link carries. Each serves the lane of its number; while the link is active,
@@ -106,6 +110,7 @@ pub struct Params {
     pub control_copies: u8,
     /// Copies of each life-cycle message at least: the last one of all is not answered.
     pub session_copies: u8,
+    /// When dummies are sent.
     pub dummies: Pace,
     /// Frames in order for each acknowledgement. A gap or a dummy is answered at once, so this costs the
     /// sender buffer, never time.
@@ -113,8 +118,11 @@ pub struct Params {
     /// Whether every frame that goes the other way carries an acknowledgement, due or not: costs the wire three bytes,
     /// and where frames answer each other it saves a dummy and its answer.
     pub eager_acks: bool,
+    /// The most frames outstanding in a class.
     pub window_frames: u32,
+    /// The most bytes outstanding in a class.
     pub window_bytes: Bytes,
+    /// The longest frame, frame check included.
     pub mtu: u32,
     /// Bytes by which a frame may be longer than `mtu`: those of a second VLAN tag. The ends do not agree on it.
     pub second_tag: u32,
@@ -122,12 +130,14 @@ pub struct Params {
     pub timeout: Span,
     /// Losses in a row that `timeout` covers, and what is added to it for each one more.
     pub burst: u32,
+    /// Added to `timeout` for each loss in a row beyond `burst`.
     pub timeout_each: Span,
     /// How many timeouts a missing frame is waited for before it is given up. After each it is asked for again, unless the
     /// answer takes longer than that by what was measured; see `crate::round_trip`.
     pub asks: u8,
     /// How many more if the peer is not heard of meanwhile.
     pub unheard_asks: u8,
+    /// How frames of the ordered class are put in order.
     pub ordering: Ordering,
     /// As in App. A.2: acknowledgements do not list the gaps still open, so that a lost notice loses
     /// its frame.
@@ -141,6 +151,7 @@ pub struct Params {
     /// How long the peer may leave what we sent unanswered before it is taken for gone. Time counts only while dummies
     /// go out, see `crate::silence`.
     pub patience: Span,
+    /// Limits of the automatic mode; `None` keeps the mode as it is.
     pub auto: Option<AutoLimits>,
     /// How the driver seals frames; both ends must do it alike. Zero if not at all.
     pub seal: u8,
@@ -283,6 +294,7 @@ impl Params {
         self
     }
 
+    /// What this end asks its peer to agree to.
     pub fn agreement(&self) -> Agreement {
         Agreement {
             version: VERSION,

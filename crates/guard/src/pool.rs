@@ -14,6 +14,7 @@
 
 use units::Bytes;
 
+/// A buffer that several links share.
 #[derive(Debug)]
 pub struct Pool {
     total: Bytes,
@@ -40,6 +41,7 @@ impl Pool {
         assert!(self.used <= self.total, "a link holds more than its hard limit");
     }
 
+    /// What all links hold together.
     pub fn used(&self) -> Bytes {
         self.used
     }

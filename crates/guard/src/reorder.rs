@@ -22,8 +22,11 @@ use crate::packet::Body;
 
 /// Which of the two, with what it needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Build {
+    /// Frames in the order of their numbers.
     Sorted,
+    /// A queue whose frames come round at this rate, each after a turn at the earliest.
     Rotating { rate: Rate, turn: Span },
 }
 
@@ -97,6 +100,7 @@ pub struct Reorder<B> {
 }
 
 impl<B: Body> Reorder<B> {
+    /// Empty; `first` is the number awaited first.
     pub fn new(build: Build, first: Seq) -> Self {
         let store = match build {
             Build::Sorted => Store::Sorted(Sorted { first, slots: VecDeque::new() }),
@@ -107,10 +111,12 @@ impl<B: Body> Reorder<B> {
         Self { store, level: Bytes::ZERO, frames: 0 }
     }
 
+    /// Bytes held.
     pub fn level(&self) -> Bytes {
         self.level
     }
 
+    /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
         self.frames == 0
     }
@@ -215,6 +221,7 @@ impl<B: Body> Reorder<B> {
         assert_eq!((frames, level), (self.frames, self.level), "what is held is counted wrongly");
     }
 
+    /// Frames held.
     pub fn frames(&self) -> usize {
         self.frames
     }

@@ -51,20 +51,25 @@ mod messages;
 use units::{Span, Time};
 use wire::link::{Agreement, Epoch, Refusal, Session, SessionKind};
 
+/// Where the life cycle of a link is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
+    /// Not protecting, and not asking for it.
     Dormant,
     /// Sent a Hello, waits for a Welcome.
     Asking,
     /// Sent a Welcome, waits for a Confirm.
     Answering,
+    /// Both ends agreed: frames are protected.
     Active,
+    /// Ending: waits until everything sent is acknowledged.
     Closing,
 }
 
 /// What the endpoint has to do because of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// There is nothing to do.
     Nothing,
     /// A new epoch begins here; frames of it may arrive from now on.
     Begin,
@@ -74,11 +79,13 @@ pub enum Step {
     BeginActive,
     /// The epoch begun before is agreed: protect.
     Agreed,
+    /// One of the ends will not protect the link.
     Refused(Refusal),
     /// The peer forgot this epoch: let go of everything and ask again.
     Forgotten,
     /// The same, because the peer speaks of another epoch, or to somebody else.
     Contradicted,
+    /// The epoch is over, as both ends wanted.
     Closed,
     /// The message made no sense.
     Bogus,
@@ -124,6 +131,7 @@ struct Pending {
     copies: u8,
 }
 
+/// One end's part of the handshakes by which protection begins and ends.
 #[derive(Debug)]
 pub struct Lifecycle {
     state: State,
@@ -153,6 +161,7 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
+    /// Dormant; `instance` tells this life of the end from others.
     pub fn new(instance: u32, agreement: Agreement, timing: Timing, copies: u8) -> Self {
         Self {
             state: State::Dormant,
@@ -185,11 +194,13 @@ impl Lifecycle {
         self.state = State::Active;
     }
 
+    /// Where it is now.
     #[inline]
     pub fn state(&self) -> State {
         self.state
     }
 
+    /// The epoch of frames sent now.
     #[inline]
     pub fn epoch(&self) -> Epoch {
         Epoch::new(self.epoch)

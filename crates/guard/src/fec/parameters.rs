@@ -22,6 +22,7 @@ pub struct Config {
 }
 
 impl Config {
+    /// The most parity frames of a block.
     pub const MAX_PARITY: u16 = 32;
 
     /// A block has the time in which twice as many frames would leave, so that it fills up from half load on.
