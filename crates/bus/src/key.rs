@@ -14,15 +14,15 @@ use std::path::Path;
 use siphasher::sip::SipHasher24;
 
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key([u8; 16]);
+pub struct OrderKey([u8; 16]);
 
-impl fmt::Debug for Key {
+impl fmt::Debug for OrderKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(…)")
     }
 }
 
-impl Key {
+impl OrderKey {
     pub fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
@@ -80,10 +80,10 @@ mod tests {
         fs::write(&path, "000102030405060708090A0b0c0d0e0f\n").unwrap();
         let with_mode = |mode| {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            Key::read(&path)
+            OrderKey::read(&path)
         };
         let key = with_mode(0o600).unwrap();
-        assert_eq!(key, Key::new(std::array::from_fn(|nth| nth as u8)));
+        assert_eq!(key, OrderKey::new(std::array::from_fn(|nth| nth as u8)));
         assert!(!format!("{key:?}").contains('1'));
         for mode in [0o640, 0o604, 0o620] {
             assert!(with_mode(mode).unwrap_err().contains("chmod 600"), "{mode:o}");
@@ -93,18 +93,18 @@ mod tests {
             assert!(with_mode(0o600).unwrap_err().contains("expected 32 hexadecimal digits"), "{text}");
         }
         fs::remove_file(&path).unwrap();
-        assert!(Key::read(&path).unwrap_err().contains("No such file"));
+        assert!(OrderKey::read(&path).unwrap_err().contains("No such file"));
     }
 
     #[test]
     fn a_tag_fits_one_purpose_one_text_and_one_way_to_divide_it() {
-        let key = Key::new([7; 16]);
+        let key = OrderKey::new([7; 16]);
         let tags = [
             key.tag("order", &[b"ab", b"c"]),
             key.tag("order", &[b"a", b"bc"]),
             key.tag("order", &[b"abc"]),
             key.tag("report", &[b"ab", b"c"]),
-            Key::new([8; 16]).tag("order", &[b"ab", b"c"]),
+            OrderKey::new([8; 16]).tag("order", &[b"ab", b"c"]),
         ];
         let different: std::collections::BTreeSet<u64> = tags.into();
         assert_eq!(different.len(), tags.len());

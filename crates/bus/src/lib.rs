@@ -35,23 +35,23 @@ pub mod redis;
 mod remarks;
 mod time;
 
-pub use local::Local;
+pub use local::LocalBus;
 pub use message::{Condition, Evidence, Message, Order, OrderKind, PortId, PortState};
-pub use outbox::{Outbox, Status};
+pub use outbox::{Outbox, OutboxStatus};
 #[cfg(feature = "redis")]
-pub use redis::Redis;
+pub use redis::RedisBus;
 
 /// One end of a bus.
 pub trait Bus: fmt::Debug + Send {
     /// Tells everybody, unless the bus has this message or a newer one already. On an error it may or may not have
     /// been told; to tell it again does no harm.
-    fn publish(&mut self, message: &Message) -> Result<Told, BusError>;
+    fn publish(&mut self, message: &Message) -> Result<PublishResult, BusError>;
 
     /// The latest message of every key. Also the point from which [`receive`](Self::receive) goes on.
     fn catch_up(&mut self) -> Result<Vec<Message>, BusError>;
 
     /// What was published since, by anybody, waiting up to `patience` if there is nothing yet. May repeat itself, also
-    /// with what is older than what was received before: ask a [`Seen`]. Without a `catch_up` before, it is one.
+    /// with what is older than what was received before: ask a [`Deduplicator`]. Without a `catch_up` before, it is one.
     fn receive(&mut self, patience: Duration) -> Result<Vec<Message>, BusError>;
 
     /// The latest message of each of these keys, `None` where there is none that is ours.
@@ -79,7 +79,7 @@ pub trait Bus: fmt::Debug + Send {
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum PublishResult {
     /// It is the latest of its key now.
     Now,
     /// It was already: an earlier attempt had come through.
@@ -118,12 +118,12 @@ pub fn open(address: &str) -> Result<Box<dyn Bus>, BusError> {
 /// With a certificate authority in PEM to trust instead of those of the system.
 pub fn open_with_ca(address: &str, ca: Option<&Path>) -> Result<Box<dyn Bus>, BusError> {
     match (address, ca) {
-        ("local", None) => Ok(Box::new(Local::new())),
+        ("local", None) => Ok(Box::new(LocalBus::new())),
         ("local", Some(ca)) => {
             Err(BusError::Address(format!("bus-ca {}: only a rediss:// bus has certificates", ca.display())))
         }
         #[cfg(feature = "redis")]
-        (url, ca) => Ok(Box::new(Redis::open_with_ca(url, ca)?)),
+        (url, ca) => Ok(Box::new(RedisBus::open_with_ca(url, ca)?)),
         #[cfg(not(feature = "redis"))]
         (url, _) => Err(BusError::Address(format!("{url}: this program was built without Redis; expected local"))),
     }
@@ -135,9 +135,9 @@ const MOST_SEEN: usize = 16_384;
 /// Tells news from repetitions: what every subscriber asks before it acts. Of keys beyond the most that are remembered nothing
 /// is news: whoever invents names must not fill the memory, nor bring back what is over.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(BTreeMap<String, (u64, u64)>);
+pub struct Deduplicator(BTreeMap<String, (u64, u64)>);
 
-impl Seen {
+impl Deduplicator {
     pub fn new() -> Self {
         Self::default()
     }

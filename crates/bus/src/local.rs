@@ -1,6 +1,6 @@
 //! A bus inside one process: for one host, and for tests.
 //!
-//! What it promises is what [`Redis`](super::Redis) promises: the latest message of each key is kept, the history is
+//! What it promises is what [`RedisBus`](super::Redis) promises: the latest message of each key is kept, the history is
 //! bounded, and an end that comes too late for the history starts over from the latest messages. It takes no clock: a
 //! host is alive as long as the end that said so exists.
 
@@ -12,29 +12,29 @@ use crate::time::time_of_day;
 use units::Moment;
 
 use crate::message::{Message, PortState};
-use crate::remarks::Remarks;
-use crate::{Bus, BusError, Told};
+use crate::remarks::WarnOnce;
+use crate::{Bus, BusError, PublishResult};
 
 /// Messages of history, unless said otherwise.
 const HISTORY: usize = 10_000;
 
 #[derive(Debug)]
-pub struct Local {
-    shared: Arc<Shared>,
+pub struct LocalBus {
+    shared: Arc<LocalBusShared>,
     /// How many messages this end has received or skipped; `None` before it first caught up.
     position: Option<u64>,
     alive: BTreeSet<String>,
-    gaps: Remarks,
+    gaps: WarnOnce,
 }
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct LocalBusShared {
+    state: Mutex<LocalBusState>,
     told: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct LocalBusState {
     latest: BTreeMap<String, Message>,
     history: VecDeque<Message>,
     room: usize,
@@ -44,13 +44,13 @@ struct State {
     hosts: BTreeMap<String, usize>,
 }
 
-impl State {
-    fn tell(&mut self, message: &Message) -> Told {
+impl LocalBusState {
+    fn tell(&mut self, message: &Message) -> PublishResult {
         let key = message.key();
         match self.latest.get(&key) {
-            Some(there) if there == message => return Told::Before,
+            Some(there) if there == message => return PublishResult::Before,
             Some(there) if there.is_from_the_future(Moment::ZERO.after(time_of_day())) => {}
-            Some(there) if there.version() >= message.version() => return Told::Outdated,
+            Some(there) if there.version() >= message.version() => return PublishResult::Outdated,
             _ => {}
         }
         self.latest.insert(key, message.clone());
@@ -59,7 +59,7 @@ impl State {
         if self.history.len() > self.room {
             self.history.pop_front();
         }
-        Told::Now
+        PublishResult::Now
     }
 
     fn oldest(&self) -> u64 {
@@ -71,14 +71,15 @@ impl State {
     }
 }
 
-impl Local {
+impl LocalBus {
     pub fn new() -> Self {
         Self::with_history(HISTORY)
     }
 
     pub fn with_history(room: usize) -> Self {
-        let state = State { latest: BTreeMap::new(), history: VecDeque::new(), room, count: 0, hosts: BTreeMap::new() };
-        Self::end(Arc::new(Shared { state: Mutex::new(state), told: Condvar::new() }))
+        let state =
+            LocalBusState { latest: BTreeMap::new(), history: VecDeque::new(), room, count: 0, hosts: BTreeMap::new() };
+        Self::end(Arc::new(LocalBusShared { state: Mutex::new(state), told: Condvar::new() }))
     }
 
     /// A further end of the same bus.
@@ -87,25 +88,25 @@ impl Local {
         Self::end(Arc::clone(&self.shared))
     }
 
-    fn end(shared: Arc<Shared>) -> Self {
-        Self { shared, position: None, alive: BTreeSet::new(), gaps: Remarks::default() }
+    fn end(shared: Arc<LocalBusShared>) -> Self {
+        Self { shared, position: None, alive: BTreeSet::new(), gaps: WarnOnce::default() }
     }
 }
 
-impl Shared {
+impl LocalBusShared {
     /// Nothing is left half done under the lock, so what a thread that panicked left behind is sound.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LocalBusState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Default for Local {
+impl Default for LocalBus {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Drop for Local {
+impl Drop for LocalBus {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         for host in &self.alive {
@@ -119,10 +120,10 @@ impl Drop for Local {
     }
 }
 
-impl Bus for Local {
-    fn publish(&mut self, message: &Message) -> Result<Told, BusError> {
+impl Bus for LocalBus {
+    fn publish(&mut self, message: &Message) -> Result<PublishResult, BusError> {
         let told = self.shared.lock().tell(message);
-        if told == Told::Now {
+        if told == PublishResult::Now {
             self.shared.told.notify_all();
         }
         Ok(told)

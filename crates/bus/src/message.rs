@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use units::Moment;
 
-use crate::key::Key;
+use crate::key::OrderKey;
 
 /// A port of a host, written `host/port`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -150,18 +150,18 @@ pub struct Order {
 impl Order {
     /// With the tag of that key.
     #[must_use]
-    pub fn signed(self, key: &Key) -> Self {
+    pub fn signed(self, key: &OrderKey) -> Self {
         let tag = Some(self.tag(key));
         Self { tag, ..self }
     }
 
     /// Whether it was given by someone with the key, and is as it was given.
-    pub fn is_signed(&self, key: &Key) -> bool {
+    pub fn is_signed(&self, key: &OrderKey) -> bool {
         self.tag.as_deref() == Some(&*self.tag(key))
     }
 
     /// Over all that it says.
-    fn tag(&self, key: &Key) -> String {
+    fn tag(&self, key: &OrderKey) -> String {
         let Self { id, at, life, number, kind, why, tag: _ } = self;
         let kind: &[u8] = match kind {
             OrderKind::Disable => b"disable",
@@ -221,11 +221,11 @@ mod tests {
 
     #[test]
     fn a_signed_order_can_be_neither_changed_nor_made_without_the_key() {
-        let key = Key::new([7; 16]);
+        let key = OrderKey::new([7; 16]);
         let (id, at) = (PortId::new("leaf1", "eth1"), Moment::from_ms(5));
         let bare = Order { id, at, life: 7, number: 3, kind: OrderKind::Disable, why: "repair".into(), tag: None };
         let order = bare.clone().signed(&key);
-        assert!(order.is_signed(&key) && !bare.is_signed(&key) && !order.is_signed(&Key::new([8; 16])));
+        assert!(order.is_signed(&key) && !bare.is_signed(&key) && !order.is_signed(&OrderKey::new([8; 16])));
         let text = serde_json::to_string(&order).unwrap();
         assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), order);
         assert!(!serde_json::to_string(&bare).unwrap().contains("tag"), "as it always was");

@@ -40,9 +40,9 @@ use std::time::Duration;
 
 use units::Moment;
 
-use self::queue::{Queue, Waiting};
+use self::queue::{OutboxQueue, QueuedMessage};
 use crate::message::{Condition, Evidence, Message, PortState};
-use crate::{Bus, BusError, Told};
+use crate::{Bus, BusError, PublishResult};
 
 mod queue;
 
@@ -57,7 +57,7 @@ const STEP: usize = 256;
 const RECENT: usize = 1_000;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct OutboxSettings {
     /// Messages that may wait, each state change by itself. A queue of more keeps the latest of each key.
     pub room: usize,
     /// How often to look whether the bus still has what it was told.
@@ -66,7 +66,7 @@ pub struct Settings {
     pub recent: Duration,
 }
 
-impl Default for Settings {
+impl Default for OutboxSettings {
     fn default() -> Self {
         Self { room: 10_000, check: Duration::from_secs(10), recent: Duration::from_secs(60) }
     }
@@ -74,7 +74,7 @@ impl Default for Settings {
 
 /// How an outbox is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct OutboxStatus {
     /// Messages that the bus has taken.
     pub published: u64,
     /// Told again because the bus had lost them.
@@ -96,40 +96,40 @@ pub struct Status {
 #[derive(Debug)]
 pub struct Outbox {
     bus: Box<dyn Bus>,
-    settings: Settings,
-    queue: Queue,
+    settings: OutboxSettings,
+    queue: OutboxQueue,
     /// The latest message that was told of each key.
     told: BTreeMap<String, Message>,
     /// What was told lately, in order.
-    recent: VecDeque<Recent>,
+    recent: VecDeque<RecentMessage>,
     /// Keys that hold what is not ours.
-    refused: BTreeMap<String, Refusal>,
+    refused: BTreeMap<String, PublishRefusal>,
     /// Keys under which the bus has something newer than what we said.
     outdated: BTreeSet<String>,
-    pulse: Option<Pulse>,
+    pulse: Option<HeartbeatTimer>,
     /// Failures in a row.
     failures: u32,
     not_before: Moment,
     check_at: Moment,
     /// All but what is counted elsewhere.
-    status: Status,
+    status: OutboxStatus,
 }
 
 #[derive(Debug)]
-struct Recent {
+struct RecentMessage {
     at: Moment,
     key: String,
     message: Message,
 }
 
 #[derive(Debug)]
-struct Refusal {
+struct PublishRefusal {
     why: String,
     again: Moment,
 }
 
 #[derive(Debug)]
-struct Pulse {
+struct HeartbeatTimer {
     host: String,
     interval: Duration,
     next: Moment,
@@ -137,14 +137,14 @@ struct Pulse {
 
 impl Outbox {
     pub fn new(bus: Box<dyn Bus>) -> Self {
-        Self::with_settings(bus, Settings::default())
+        Self::with_settings(bus, OutboxSettings::default())
     }
 
-    pub fn with_settings(bus: Box<dyn Bus>, settings: Settings) -> Self {
+    pub fn with_settings(bus: Box<dyn Bus>, settings: OutboxSettings) -> Self {
         Self {
             bus,
             settings,
-            queue: Queue::default(),
+            queue: OutboxQueue::default(),
             told: BTreeMap::new(),
             recent: VecDeque::new(),
             refused: BTreeMap::new(),
@@ -153,13 +153,13 @@ impl Outbox {
             failures: 0,
             not_before: Moment::ZERO,
             check_at: Moment::ZERO,
-            status: Status::default(),
+            status: OutboxStatus::default(),
         }
     }
 
     /// Says from now on that `host` is alive, every `interval`.
     pub fn alive(&mut self, host: impl Into<String>, interval: Duration) {
-        self.pulse = Some(Pulse { host: host.into(), interval, next: Moment::ZERO });
+        self.pulse = Some(HeartbeatTimer { host: host.into(), interval, next: Moment::ZERO });
     }
 
     /// Takes charge of a message; told by the next [`step`](Self::step).
@@ -180,8 +180,8 @@ impl Outbox {
         self.queue.iter().map(|waiting| &waiting.message)
     }
 
-    pub fn status(&self) -> Status {
-        Status { waiting: self.queue.len(), degraded: self.degraded(), ..self.status.clone() }
+    pub fn status(&self) -> OutboxStatus {
+        OutboxStatus { waiting: self.queue.len(), degraded: self.degraded(), ..self.status.clone() }
     }
 
     /// Why not all is well, if it is not. The same words for as long as the reason is the same.
@@ -209,7 +209,7 @@ impl Outbox {
         }
         self.queue.check_invariants(self.settings.room);
         assert!(self.recent.len() <= RECENT + STEP, "{} messages are remembered", self.recent.len());
-        for Recent { key, message, .. } in &self.recent {
+        for RecentMessage { key, message, .. } in &self.recent {
             let latest = self.told.get(key).map(Message::version);
             assert!(latest >= Some(message.version()), "`{key}`: told and forgotten");
         }
@@ -274,7 +274,7 @@ impl Outbox {
             // What we have to say of our ports is not less true for it.
             Err(error @ BusError::Key { .. }) => {
                 let again = now.after(pulse.interval);
-                self.refused.insert(key, Refusal { why: error.to_string(), again });
+                self.refused.insert(key, PublishRefusal { why: error.to_string(), again });
                 self.note(&error);
             }
             Err(error) => return Err(error),
@@ -306,7 +306,7 @@ impl Outbox {
         }
         let lately: BTreeSet<&str> = self.recent.iter().map(|recent| recent.key.as_str()).collect();
         let before = lost.keys().filter(|key| !lately.contains(*key)).filter_map(|key| self.told.get(*key));
-        let since = self.recent.iter().filter_map(|Recent { key, message, .. }| {
+        let since = self.recent.iter().filter_map(|RecentMessage { key, message, .. }| {
             lost.get(key.as_str()).is_some_and(|there| *there < Some(message.version())).then_some(message)
         });
         self.queue.repeat(before.chain(since).cloned().collect());
@@ -314,7 +314,7 @@ impl Outbox {
     }
 
     fn forget(&mut self, now: Moment) {
-        let old = |recent: &Recent| now.since(recent.at) > self.settings.recent;
+        let old = |recent: &RecentMessage| now.since(recent.at) > self.settings.recent;
         while self.recent.len() > RECENT || self.recent.front().is_some_and(old) {
             self.recent.pop_front();
         }
@@ -338,7 +338,7 @@ impl Outbox {
                     }
                 }
                 Err(error @ BusError::Key { .. }) => {
-                    let refusal = Refusal { why: error.to_string(), again: now.after(KEY_WAIT) };
+                    let refusal = PublishRefusal { why: error.to_string(), again: now.after(KEY_WAIT) };
                     self.refused.insert(waiting.key.clone(), refusal);
                     self.note(&error);
                 }
@@ -348,15 +348,15 @@ impl Outbox {
         Ok(false)
     }
 
-    fn done(&mut self, now: Moment, waiting: Waiting, told: Told) {
-        let Waiting { key, message, repeated, .. } = waiting;
+    fn done(&mut self, now: Moment, waiting: QueuedMessage, told: PublishResult) {
+        let QueuedMessage { key, message, repeated, .. } = waiting;
         self.refused.remove(&key);
         match told {
-            Told::Now | Told::Before => {
+            PublishResult::Now | PublishResult::Before => {
                 self.outdated.remove(&key);
                 *(if repeated { &mut self.status.republished } else { &mut self.status.published }) += 1;
             }
-            Told::Outdated => {
+            PublishResult::Outdated => {
                 self.outdated.insert(key.clone());
                 self.status.outdated += 1;
             }
@@ -365,7 +365,7 @@ impl Outbox {
             if self.told.get(&key).is_none_or(|former| former.version() < message.version()) {
                 self.told.insert(key.clone(), message.clone());
             }
-            self.recent.push_back(Recent { at: now, key, message });
+            self.recent.push_back(RecentMessage { at: now, key, message });
         }
     }
 

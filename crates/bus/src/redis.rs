@@ -33,13 +33,13 @@ use crate::time::time_of_day;
 use redis::{Cmd, cmd};
 use units::Moment;
 
-use self::address::Address;
-use self::answer::Outcome;
-use self::history::{Place, Turn};
-use self::line::Line;
+use self::address::RedisAddress;
+use self::answer::ScriptResult;
+use self::history::{HistoryPosition, RetryTimer};
+use self::line::RedisConnection;
 use crate::message::{Message, PortState};
-use crate::remarks::Remarks;
-use crate::{Bus, BusError, Told};
+use crate::remarks::WarnOnce;
+use crate::{Bus, BusError, PublishResult};
 
 pub mod address;
 mod answer;
@@ -64,26 +64,26 @@ const CONTENDED: usize = 16;
 
 /// One end; connects when first asked for something.
 #[derive(Debug)]
-pub struct Redis {
-    line: Line,
+pub struct RedisBus {
+    line: RedisConnection,
     /// What this end believes to be under a key, and its version.
     believed: BTreeMap<String, ((u64, u64), String)>,
-    place: Option<Place>,
+    place: Option<HistoryPosition>,
     /// Entries were missing: the keys are to be read again once the stream is read to its end.
     keys_due: bool,
-    foreign: Remarks,
-    gaps: Remarks,
-    turn: Turn,
+    foreign: WarnOnce,
+    gaps: WarnOnce,
+    turn: RetryTimer,
 }
 
 /// What is under a key, held against what is to be told.
-enum Judgement {
+enum KeyAge {
     Older(String),
     Same,
     Newer,
 }
 
-impl Redis {
+impl RedisBus {
     /// `redis://[USER:PASSWORD@]HOST[:PORT][/DB][?prefix=NAME&history=COUNT]`, or `rediss://…` with TLS: by default port 6379,
     /// database 0, prefix `hitless`, 100,000 messages of history. An error if that is not what it is; Redis need not be there.
     pub fn open(url: &str) -> Result<Self, BusError> {
@@ -92,7 +92,7 @@ impl Redis {
 
     /// With a certificate authority in PEM to trust instead of those of the system.
     pub fn open_with_ca(url: &str, ca: Option<&Path>) -> Result<Self, BusError> {
-        Ok(Self::end(Line::new(Address::parse(url, ca)?)))
+        Ok(Self::end(RedisConnection::new(RedisAddress::parse(url, ca)?)))
     }
 
     /// How long to wait for a connection and for each answer, two seconds unless this is said. Not zero.
@@ -102,15 +102,15 @@ impl Redis {
         self
     }
 
-    fn end(line: Line) -> Self {
+    fn end(line: RedisConnection) -> Self {
         Self {
             line,
             believed: BTreeMap::new(),
             place: None,
             keys_due: false,
-            foreign: Remarks::default(),
-            gaps: Remarks::default(),
-            turn: Turn::default(),
+            foreign: WarnOnce::default(),
+            gaps: WarnOnce::default(),
+            turn: RetryTimer::default(),
         }
     }
 
@@ -119,18 +119,18 @@ impl Redis {
     }
 
     /// Is what is under a key of ours older than what is to be told?
-    fn judge(&mut self, message: &Message, text: &str, there: Vec<u8>) -> Result<Judgement, BusError> {
+    fn judge(&mut self, message: &Message, text: &str, there: Vec<u8>) -> Result<KeyAge, BusError> {
         let key = message.key();
         let readable = String::from_utf8(there).map_err(|_| "is not text".to_owned());
         match readable.and_then(|there| Ok((answer::decode(&key, there.as_bytes())?, there))) {
-            Ok((_, there)) if there == text => Ok(Judgement::Same),
+            Ok((_, there)) if there == text => Ok(KeyAge::Same),
             // Whoever wrote that would otherwise have the last word for ever.
             Ok((found, there)) if found.is_from_the_future(now()) => {
                 self.foreign.add(format!("`{}` {FUTURE}: overwritten", self.name(&key)));
-                Ok(Judgement::Older(there))
+                Ok(KeyAge::Older(there))
             }
-            Ok((found, _)) if found.version() >= message.version() => Ok(Judgement::Newer),
-            Ok((_, there)) => Ok(Judgement::Older(there)),
+            Ok((found, _)) if found.version() >= message.version() => Ok(KeyAge::Newer),
+            Ok((_, there)) => Ok(KeyAge::Older(there)),
             Err(why) => {
                 let key = self.name(&key);
                 self.foreign.add(format!("`{key}` {why}"));
@@ -151,14 +151,14 @@ impl Redis {
     }
 
     /// A script about a key of ours, and what it did.
-    fn run(&mut self, doing: &str, script: &Cmd) -> Result<Outcome, BusError> {
+    fn run(&mut self, doing: &str, script: &Cmd) -> Result<ScriptResult, BusError> {
         let answer = self.line.ask(doing, script, Duration::ZERO)?;
         answer::outcome(&answer).ok_or_else(|| self.line.nonsense(doing, &answer))
     }
 }
 
-impl Bus for Redis {
-    fn publish(&mut self, message: &Message) -> Result<Told, BusError> {
+impl Bus for RedisBus {
+    fn publish(&mut self, message: &Message) -> Result<PublishResult, BusError> {
         let key = message.key();
         let (name, doing) = (self.name(&key), format!("telling `{}`", self.name(&key)));
         let text = answer::encode(message).map_err(|why| BusError::Key { key: name.clone(), why })?;
@@ -171,20 +171,20 @@ impl Bus for Redis {
             script.arg(believed.as_ref().map_or(String::new(), |text| format!("={text}")));
             script.arg(&text).arg(self.line.address().history);
             let told = match self.run(&doing, &script)? {
-                Outcome::Told => Told::Now,
-                Outcome::There(None) => {
+                ScriptResult::Told => PublishResult::Now,
+                ScriptResult::There(None) => {
                     believed = None;
                     continue;
                 }
-                Outcome::There(Some(there)) => match self.judge(message, &text, there)? {
-                    Judgement::Older(there) => {
+                ScriptResult::There(Some(there)) => match self.judge(message, &text, there)? {
+                    KeyAge::Older(there) => {
                         believed = Some(there);
                         continue;
                     }
-                    Judgement::Same => Told::Before,
-                    Judgement::Newer => return Ok(Told::Outdated),
+                    KeyAge::Same => PublishResult::Before,
+                    KeyAge::Newer => return Ok(PublishResult::Outdated),
                 },
-                Outcome::Foreign { key, what } => return Err(self.not_ours(&name, key, &what)),
+                ScriptResult::Foreign { key, what } => return Err(self.not_ours(&name, key, &what)),
             };
             self.believed.insert(key, (message.version(), text));
             return Ok(told);
@@ -232,8 +232,8 @@ impl Bus for Redis {
         let mut script = cmd("EVAL");
         script.arg(HEARTBEAT).arg(1).arg(&name).arg(ALIVE).arg(life);
         match self.run(&format!("telling `{name}`"), &script)? {
-            Outcome::Foreign { key, what } => Err(self.not_ours(&name, key, &what)),
-            Outcome::Told | Outcome::There(_) => Ok(()),
+            ScriptResult::Foreign { key, what } => Err(self.not_ours(&name, key, &what)),
+            ScriptResult::Told | ScriptResult::There(_) => Ok(()),
         }
     }
 

@@ -5,12 +5,12 @@ const ROOM: usize = 100;
 
 /// Says each thing once until it is taken, and counts what there was no room for.
 #[derive(Debug, Default)]
-pub(super) struct Remarks {
+pub(super) struct WarnOnce {
     lines: Vec<String>,
     more: u64,
 }
 
-impl Remarks {
+impl WarnOnce {
     pub(crate) fn add(&mut self, line: String) {
         if self.lines.contains(&line) {
             return;

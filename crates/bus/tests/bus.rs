@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use bus::Message;
-use bus::outbox::Settings;
-use bus::{Bus, BusError, Local, Outbox, Seen, Told};
+use bus::outbox::OutboxSettings;
+use bus::{Bus, BusError, Deduplicator, LocalBus, Outbox, PublishResult};
 use bus_words::{Flaky, Mood, corrupting, healthy, ms};
 use proptest::prelude::*;
 
@@ -16,14 +16,14 @@ const NO_WAIT: Duration = Duration::ZERO;
 
 #[test]
 fn what_one_end_says_every_other_hears_once() {
-    let mut says = Local::new();
+    let mut says = LocalBus::new();
     let mut hears = [says.another(), says.another()];
     for end in &mut hears {
         assert_eq!(end.catch_up().unwrap(), []);
     }
     let message = corrupting("leaf1", "eth1", 1, 1);
-    assert_eq!(says.publish(&message), Ok(Told::Now));
-    assert_eq!(says.publish(&message), Ok(Told::Before), "told twice");
+    assert_eq!(says.publish(&message), Ok(PublishResult::Now));
+    assert_eq!(says.publish(&message), Ok(PublishResult::Before), "told twice");
     for end in &mut hears {
         assert_eq!(end.receive(NO_WAIT).unwrap(), std::slice::from_ref(&message));
         assert_eq!(end.receive(NO_WAIT).unwrap(), []);
@@ -32,7 +32,7 @@ fn what_one_end_says_every_other_hears_once() {
 
 #[test]
 fn who_comes_late_starts_with_the_latest_of_each_key() {
-    let mut says = Local::new();
+    let mut says = LocalBus::new();
     for message in [corrupting("a", "1", 1, 1), corrupting("a", "2", 1, 2), healthy("a", "1", 1, 3)] {
         says.publish(&message).unwrap();
     }
@@ -45,7 +45,7 @@ fn who_comes_late_starts_with_the_latest_of_each_key() {
 
 #[test]
 fn who_was_away_for_longer_than_the_history_starts_over_and_says_so() {
-    let mut says = Local::with_history(2);
+    let mut says = LocalBus::with_history(2);
     let mut away = says.another();
     away.catch_up().unwrap();
     for number in 1..=5 {
@@ -61,17 +61,17 @@ fn who_was_away_for_longer_than_the_history_starts_over_and_says_so() {
 
 #[test]
 fn an_older_message_never_follows_a_newer_one() {
-    let mut says = Local::new();
+    let mut says = LocalBus::new();
     says.publish(&healthy("a", "1", 2, 1)).unwrap();
-    assert_eq!(says.publish(&corrupting("a", "1", 1, 99)), Ok(Told::Outdated), "a former life");
-    assert_eq!(says.publish(&corrupting("a", "1", 2, 0)), Ok(Told::Outdated), "a late repetition");
-    assert_eq!(says.publish(&corrupting("a", "1", 2, 1)), Ok(Told::Outdated), "another of the same version");
+    assert_eq!(says.publish(&corrupting("a", "1", 1, 99)), Ok(PublishResult::Outdated), "a former life");
+    assert_eq!(says.publish(&corrupting("a", "1", 2, 0)), Ok(PublishResult::Outdated), "a late repetition");
+    assert_eq!(says.publish(&corrupting("a", "1", 2, 1)), Ok(PublishResult::Outdated), "another of the same version");
     assert_eq!(says.catch_up().unwrap(), [healthy("a", "1", 2, 1)]);
 }
 
 #[test]
 fn a_receiver_that_waits_is_woken_by_the_first_message() {
-    let mut says = Local::new();
+    let mut says = LocalBus::new();
     let mut hears = says.another();
     hears.catch_up().unwrap();
     thread::scope(|scope| {
@@ -83,7 +83,7 @@ fn a_receiver_that_waits_is_woken_by_the_first_message() {
 
 #[test]
 fn a_host_is_alive_as_long_as_an_end_says_so() {
-    let mut watches = Local::new();
+    let mut watches = LocalBus::new();
     let (mut one, mut two) = (watches.another(), watches.another());
     for end in [&mut one, &mut two] {
         end.heartbeat("a", Duration::from_secs(1)).unwrap();
@@ -107,7 +107,7 @@ fn an_address_opens_a_bus_or_says_what_is_wrong() {
 
 #[test]
 fn seen_tells_news_from_repetitions_key_by_key() {
-    let mut seen = Seen::new();
+    let mut seen = Deduplicator::new();
     assert!(seen.is_news(&corrupting("a", "1", 1, 2)));
     assert!(!seen.is_news(&corrupting("a", "1", 1, 2)));
     assert!(!seen.is_news(&corrupting("a", "1", 1, 1)));
@@ -115,14 +115,14 @@ fn seen_tells_news_from_repetitions_key_by_key() {
     assert!(seen.is_news(&corrupting("a", "1", 2, 0)), "a new life counts from the start");
 }
 
-fn outbox(bus: &Flaky, settings: Settings) -> Outbox {
+fn outbox(bus: &Flaky, settings: OutboxSettings) -> Outbox {
     Outbox::with_settings(bus.another(), settings)
 }
 
 #[test]
 fn an_outbox_waits_longer_and_longer_and_tells_in_order_once_it_can() {
     let bus = Flaky::new();
-    let mut outbox = outbox(&bus, Settings::default());
+    let mut outbox = outbox(&bus, OutboxSettings::default());
     bus.be(Mood::Down);
     let said: Vec<Message> = (1..=4).map(|number| corrupting("a", "1", 1, number)).collect();
     said.iter().cloned().for_each(|message| outbox.put(message));
@@ -150,7 +150,7 @@ fn an_outbox_waits_longer_and_longer_and_tells_in_order_once_it_can() {
 #[test]
 fn an_answer_that_is_lost_does_not_make_a_message_be_told_twice() {
     let bus = Flaky::new();
-    let mut outbox = outbox(&bus, Settings::default());
+    let mut outbox = outbox(&bus, OutboxSettings::default());
     bus.be(Mood::Mute);
     outbox.put(corrupting("a", "1", 1, 1));
     let next = outbox.step(ms(0));
@@ -164,7 +164,7 @@ fn an_answer_that_is_lost_does_not_make_a_message_be_told_twice() {
 #[test]
 fn a_full_queue_drops_what_later_messages_make_pointless_and_counts_it() {
     let bus = Flaky::new();
-    let mut outbox = outbox(&bus, Settings { room: 3, ..Settings::default() });
+    let mut outbox = outbox(&bus, OutboxSettings { room: 3, ..OutboxSettings::default() });
     bus.be(Mood::Down);
     outbox.put(corrupting("a", "1", 1, 1));
     for number in 2..=5 {
@@ -185,7 +185,7 @@ fn a_full_queue_drops_what_later_messages_make_pointless_and_counts_it() {
 #[test]
 fn what_the_bus_forgot_is_put_back_the_last_minute_event_by_event() {
     let bus = Flaky::new();
-    let mut outbox = outbox(&bus, Settings::default());
+    let mut outbox = outbox(&bus, OutboxSettings::default());
     outbox.put(corrupting("a", "old", 1, 1));
     outbox.put(healthy("a", "old", 1, 2));
     outbox.step(ms(0));
@@ -213,7 +213,7 @@ fn what_the_bus_forgot_is_put_back_the_last_minute_event_by_event() {
 #[test]
 fn a_bus_that_lost_its_last_second_is_told_that_second_again() {
     let bus = Flaky::new();
-    let mut outbox = outbox(&bus, Settings::default());
+    let mut outbox = outbox(&bus, OutboxSettings::default());
     let said: Vec<Message> = (1..=3).map(|number| corrupting("a", "1", 1, number)).collect();
     said.iter().cloned().for_each(|message| outbox.put(message));
     let next = outbox.step(ms(0));
@@ -228,7 +228,7 @@ fn a_bus_that_lost_its_last_second_is_told_that_second_again() {
 #[test]
 fn a_restart_that_was_noticed_is_made_good_before_anything_new_is_told() {
     let bus = Flaky::new();
-    let mut outbox = outbox(&bus, Settings::default());
+    let mut outbox = outbox(&bus, OutboxSettings::default());
     outbox.put(corrupting("a", "1", 1, 1));
     outbox.step(ms(0));
     bus.be(Mood::Down);
@@ -245,7 +245,7 @@ fn a_restart_that_was_noticed_is_made_good_before_anything_new_is_told() {
 #[test]
 fn a_key_that_others_have_taken_holds_nothing_else_back() {
     let bus = Flaky::new();
-    let mut outbox = outbox(&bus, Settings::default());
+    let mut outbox = outbox(&bus, OutboxSettings::default());
     bus.lock().taken.insert("port:a/1".to_owned());
     for (number, port) in (1..).zip(["1", "2", "1", "3"]) {
         outbox.put(corrupting("a", port, 1, number));
@@ -264,7 +264,7 @@ fn a_key_that_others_have_taken_holds_nothing_else_back() {
 fn an_outbox_that_is_not_listened_to_says_so_until_it_is() {
     let bus = Flaky::new();
     bus.another().publish(&corrupting("a", "1", 9, 1)).unwrap();
-    let mut outbox = outbox(&bus, Settings::default());
+    let mut outbox = outbox(&bus, OutboxSettings::default());
     outbox.put(healthy("a", "1", 8, 1));
     outbox.step(ms(0));
     assert_eq!(outbox.status().outdated, 1);
@@ -279,7 +279,7 @@ fn an_outbox_that_is_not_listened_to_says_so_until_it_is() {
 #[test]
 fn a_clock_that_is_set_back_does_not_stop_an_outbox() {
     let bus = Flaky::new();
-    let mut outbox = outbox(&bus, Settings::default());
+    let mut outbox = outbox(&bus, OutboxSettings::default());
     outbox.alive("a", Duration::from_secs(1));
     bus.be(Mood::Down);
     outbox.put(corrupting("a", "1", 1, 1));
@@ -295,7 +295,7 @@ fn a_clock_that_is_set_back_does_not_stop_an_outbox() {
 #[test]
 fn a_host_says_that_it_is_alive_at_its_interval() {
     let bus = Flaky::new();
-    let mut outbox = outbox(&bus, Settings::default());
+    let mut outbox = outbox(&bus, OutboxSettings::default());
     outbox.alive("a", Duration::from_secs(1));
     assert_eq!(outbox.step(ms(50)), ms(1_050));
     assert_eq!(outbox.step(ms(500)), ms(1_050));
@@ -334,7 +334,7 @@ proptest! {
     #[test]
     fn nothing_is_lost_silently(events in prop::collection::vec(event(), 0..60), room in 1usize..30) {
         let bus = Flaky::new();
-        let mut outbox = outbox(&bus, Settings { room, ..Settings::default() });
+        let mut outbox = outbox(&bus, OutboxSettings { room, ..OutboxSettings::default() });
         let (mut now, mut next, mut number) = (ms(0), ms(0), 0);
         let mut last = BTreeMap::new();
         for event in events {
@@ -363,7 +363,7 @@ proptest! {
         prop_assert_eq!((status.waiting, &status.degraded), (0, &None));
         // What is dropped for want of room may have been told before, and forgotten.
         prop_assert!(status.published <= number && status.published + status.coalesced >= number, "{:?}", status);
-        let mut heard = Seen::new();
+        let mut heard = Deduplicator::new();
         let news = bus.lock().heard.iter().filter(|message| heard.is_news(message)).count() as u64;
         prop_assert!(news + status.coalesced >= number, "{} of {} heard, {} dropped", news, number, status.coalesced);
     }

@@ -6,16 +6,16 @@ mod redis_server;
 use std::time::Duration;
 
 use bus::outbox::{next_life, withdrawal};
-use bus::{Bus, Local, Outbox, Redis};
+use bus::{Bus, LocalBus, Outbox, RedisBus};
 use bus::{Condition, Message};
 use bus_words::{Flaky, Mood, clock, corrupting, healthy, ms, state};
 use redis_server::{Keeps, RedisServer};
 
 /// Both kinds of bus; Redis where it is installed.
 fn on_every_bus(story: impl Fn(&dyn Bus)) {
-    story(&Local::new());
+    story(&LocalBus::new());
     if let Some(server) = RedisServer::start(Keeps::Nothing) {
-        story(&Redis::open(&server.url()).unwrap().with_patience(Duration::from_secs(60)));
+        story(&RedisBus::open(&server.url()).unwrap().with_patience(Duration::from_secs(60)));
     }
 }
 

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
 use std::time::Duration;
 
-use bus::{Bus, BusError, Outbox, Redis, Seen, Told};
+use bus::{Bus, BusError, Deduplicator, Outbox, PublishResult, RedisBus};
 use bus::{Message, Order, OrderKind, PortId};
 use bus_words::{clock, corrupting, healthy};
 use redis_server::{Keeps, RedisServer};
@@ -18,11 +18,11 @@ use units::Moment;
 const A_MOMENT: Duration = Duration::from_millis(50);
 
 /// With more patience than a busy machine could try.
-fn open_at(url: &str) -> Redis {
-    Redis::open(url).unwrap().with_patience(Duration::from_secs(60))
+fn open_at(url: &str) -> RedisBus {
+    RedisBus::open(url).unwrap().with_patience(Duration::from_secs(60))
 }
 
-fn open(server: &RedisServer) -> Redis {
+fn open(server: &RedisServer) -> RedisBus {
     open_at(&server.url())
 }
 
@@ -45,7 +45,7 @@ fn state_is_in_keys_and_history_in_a_stream() {
     });
     let messages = [corrupting("leaf1", "eth1", u64::MAX - 1, 1), healthy("leaf1", "eth1", u64::MAX - 1, 2), order];
     for message in &messages {
-        assert_eq!(bus.publish(message), Ok(Told::Now));
+        assert_eq!(bus.publish(message), Ok(PublishResult::Now));
     }
     let kept = server.ask(&["GET", "lab:port:leaf1/eth1"]);
     assert_eq!(serde_json::from_str::<Message>(&kept).unwrap(), messages[1]);
@@ -67,7 +67,7 @@ fn a_subscriber_that_was_away_gets_every_message_in_order() {
     // More than one answer of Redis holds.
     let said: Vec<Message> = (2..2_600).map(|number| corrupting("a", &(number % 7).to_string(), 1, number)).collect();
     for message in &said {
-        assert_eq!(says.publish(message), Ok(Told::Now));
+        assert_eq!(says.publish(message), Ok(PublishResult::Now));
     }
     let mut heard = Vec::new();
     while heard.len() < said.len() {
@@ -81,7 +81,7 @@ fn a_subscriber_that_was_away_gets_every_message_in_order() {
 fn what_is_told_while_a_subscriber_catches_up_is_not_missed() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
     let (mut says, all) = (open(&server), 1_000);
-    let mut subscribers: Vec<(Redis, BTreeSet<String>)> = Vec::new();
+    let mut subscribers: Vec<(RedisBus, BTreeSet<String>)> = Vec::new();
     thread::scope(|scope| {
         let publisher = scope.spawn(|| {
             for port in 0..all {
@@ -125,15 +125,15 @@ fn a_repetition_is_told_once_and_recognised() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
     let message = corrupting("a", "1", 1, 1);
     // Another end, as after a restart of the connection: it does not know what it said before.
-    assert_eq!(open(&server).publish(&message), Ok(Told::Now));
-    assert_eq!(open(&server).publish(&message), Ok(Told::Before));
+    assert_eq!(open(&server).publish(&message), Ok(PublishResult::Now));
+    assert_eq!(open(&server).publish(&message), Ok(PublishResult::Before));
     assert_eq!(server.ask(&["XLEN", "hitless:events"]), ":1");
     // State and history may both tell of it.
     let mut hears = open(&server);
     hears.catch_up().unwrap();
     assert_eq!(server.ask(&["DEL", "hitless:port:a/1"]), ":1");
-    assert_eq!(open(&server).publish(&message), Ok(Told::Now));
-    let mut seen = Seen::new();
+    assert_eq!(open(&server).publish(&message), Ok(PublishResult::Now));
+    let mut seen = Deduplicator::new();
     seen.is_news(&message);
     let again = hears.receive(A_MOMENT).unwrap();
     assert_eq!((again.len(), seen.is_news(&again[0])), (1, false));
@@ -146,12 +146,16 @@ fn a_former_life_never_overwrites_the_present_one() {
     // Lua would take these two numbers for the same.
     let (less, more) = ((1 << 60) + 1, (1 << 60) + 2);
     let (mut old, mut new) = (open(&server), open(&server));
-    assert_eq!(old.publish(&corrupting("a", "1", former, 1)), Ok(Told::Now));
-    assert_eq!(new.publish(&healthy("a", "1", present, less)), Ok(Told::Now));
-    assert_eq!(old.publish(&corrupting("a", "1", former, u64::MAX)), Ok(Told::Outdated));
-    assert_eq!(new.publish(&corrupting("a", "1", present, less)), Ok(Told::Outdated), "another of the same version");
-    assert_eq!(new.publish(&corrupting("a", "1", present, more)), Ok(Told::Now));
-    assert_eq!(new.publish(&healthy("a", "1", present, less)), Ok(Told::Outdated));
+    assert_eq!(old.publish(&corrupting("a", "1", former, 1)), Ok(PublishResult::Now));
+    assert_eq!(new.publish(&healthy("a", "1", present, less)), Ok(PublishResult::Now));
+    assert_eq!(old.publish(&corrupting("a", "1", former, u64::MAX)), Ok(PublishResult::Outdated));
+    assert_eq!(
+        new.publish(&corrupting("a", "1", present, less)),
+        Ok(PublishResult::Outdated),
+        "another of the same version"
+    );
+    assert_eq!(new.publish(&corrupting("a", "1", present, more)), Ok(PublishResult::Now));
+    assert_eq!(new.publish(&healthy("a", "1", present, less)), Ok(PublishResult::Outdated));
     assert_eq!(new.catch_up().unwrap(), [corrupting("a", "1", present, more)]);
 }
 
@@ -184,7 +188,7 @@ fn a_history_that_was_trimmed_sends_the_subscriber_back_to_the_keys() {
     }
     let left: usize = server.ask(&["XLEN", "hitless:events"])[1..].parse().unwrap();
     assert!((10..499).contains(&left), "{left} left");
-    let mut seen = Seen::new();
+    let mut seen = Deduplicator::new();
     let heard: BTreeSet<_> =
         hears.receive(A_MOMENT).unwrap().iter().filter(|m| seen.is_news(m)).map(Message::key).collect();
     assert_eq!(heard.len(), 250, "all ports, also those that the history no longer knows");
@@ -342,7 +346,7 @@ fn foreign_entries_in_the_history_are_reported_and_skipped() {
     // Numbers that make no sense cost a look at the keys, no more.
     server.ask(&["XADD", "hitless:events", "*", "number", "1:18446744073709551615", "message", &theirs]);
     server.ask(&["XADD", "hitless:events", "*", "number", "1:1", "message", &theirs]);
-    let mut seen = Seen::new();
+    let mut seen = Deduplicator::new();
     let ours = bus.receive(A_MOMENT).unwrap().into_iter().filter(|message| seen.is_news(message)).count();
     assert_eq!((ours, bus.gaps().len()), (3, 2));
 }
@@ -384,7 +388,7 @@ fn numbers_that_json_does_not_have_do_not_make_a_message_unreadable() {
     let mut bus = open(&server);
     let mut state = bus_words::state("a", "1", 1, 1, bus::Condition::Corrupting);
     (state.evidence.loss, state.evidence.high) = (f64::NAN, f64::INFINITY);
-    assert_eq!(bus.publish(&Message::Port(state)), Ok(Told::Now));
+    assert_eq!(bus.publish(&Message::Port(state)), Ok(PublishResult::Now));
     assert_eq!(bus.catch_up().unwrap(), [corrupting("a", "1", 1, 1)]);
     let nowhere = corrupting("", "", 1, 1);
     assert!(matches!(bus.publish(&nowhere), Err(BusError::Key { .. })), "nobody could read that");
@@ -481,7 +485,7 @@ fn answers_that_make_no_sense_are_errors_and_nothing_else() {
     ];
     thread::scope(|scope| {
         for answer in answers {
-            let ask = |ask: fn(&mut Redis) -> Option<BusError>| {
+            let ask = |ask: fn(&mut RedisBus) -> Option<BusError>| {
                 let server = scope.spawn(|| fake(&listener, answer));
                 let error = ask(&mut open_at(&url));
                 server.join().unwrap();
@@ -501,7 +505,7 @@ fn answers_that_make_no_sense_are_errors_and_nothing_else() {
 #[test]
 fn a_redis_that_accepts_and_never_answers_is_given_up_on() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let bus = Redis::open(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
+    let bus = RedisBus::open(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
     let mut bus = bus.with_patience(Duration::from_millis(200));
     let error = bus.publish(&corrupting("a", "1", 1, 1)).unwrap_err();
     assert!(error.to_string().contains("no answer in time"), "{error}");
@@ -513,7 +517,7 @@ fn a_password_is_used_and_a_wrong_one_is_refused_without_being_shown() {
     let url = |login: &str| format!("redis://{login}127.0.0.1:{}/3", server.port());
     for (number, login) in (1..).zip([":sesame@", "default:sesame@"]) {
         let mut bus = open_at(&url(login));
-        assert_eq!(bus.publish(&corrupting("a", "1", 1, number)), Ok(Told::Now));
+        assert_eq!(bus.publish(&corrupting("a", "1", 1, number)), Ok(PublishResult::Now));
         assert!(!format!("{bus:?}").contains("sesame"));
     }
     for login in ["", ":simsim@"] {

@@ -10,11 +10,11 @@ pub struct BarsChart {
     pub title: String,
     pub caption: String,
     pub axis: Axis,
-    pub groups: Vec<Group>,
+    pub groups: Vec<BarGroup>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct BarGroup {
     pub name: String,
     pub bars: Vec<Bar>,
 }
@@ -42,7 +42,7 @@ const BETWEEN: f64 = 8.0;
 
 /// Where names stand: in a column before the bars, or above each bar when they would leave too little for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Names {
+struct NameLayout {
     column: f64,
     above: f64,
 }
@@ -85,7 +85,7 @@ impl BarsChart {
     }
 
     /// All groups, with room for a value beside the longest bar.
-    fn area(&self, names: Names) -> Area {
+    fn area(&self, names: NameLayout) -> Area {
         let heads = self.groups.iter().filter(|group| !group.name.is_empty()).count() as f64;
         let rows = self.bars().count() as f64 * (ROW + names.above);
         let bottom = heads * LINE + rows + self.groups.len() as f64 * BETWEEN;
@@ -93,10 +93,14 @@ impl BarsChart {
         Area { left: names.column, right: (WIDTH - 2.0 * GAP - widest).max(names.column + LINE), top: 0.0, bottom }
     }
 
-    fn names(&self) -> Names {
+    fn names(&self) -> NameLayout {
         const WIDEST: f64 = WIDTH / 3.0;
         let widest = self.bars().map(|bar| width_of(&bar.name)).fold(0.0, f64::max);
-        if widest <= WIDEST { Names { column: widest + GAP, above: 0.0 } } else { Names { column: 1.0, above: LINE } }
+        if widest <= WIDEST {
+            NameLayout { column: widest + GAP, above: 0.0 }
+        } else {
+            NameLayout { column: 1.0, above: LINE }
+        }
     }
 
     /// A logarithmic one begins a decade below the least value, so that this too has a bar.
@@ -106,7 +110,7 @@ impl BarsChart {
         self.axis.scale(self.values().chain(base), from, to)
     }
 
-    fn draw_bar(&self, svg: &mut Svg, bar: &Bar, style: Style, x: &Scale, names: Names, y: f64) {
+    fn draw_bar(&self, svg: &mut Svg, bar: &Bar, style: Style, x: &Scale, names: NameLayout, y: f64) {
         let (base, _) = x.places();
         let middle = y + ROW / 2.0;
         let name_at = if names.above > 0.0 { y - LINE / 2.0 + 1.0 } else { middle };
@@ -134,7 +138,7 @@ impl BarsChart {
             let paper = bar.paper().map_or(String::new(), |paper| format!(" (paper {})", self.axis.text(paper)));
             format!("{} {}{paper}", bar.name, self.value_text(bar))
         };
-        let group = |group: &Group| {
+        let group = |group: &BarGroup| {
             let bars: Vec<String> = group.bars.iter().map(bar).collect();
             format!("{}: {}.", group.name, bars.join(", "))
         };
@@ -143,7 +147,7 @@ impl BarsChart {
     }
 
     fn data(&self) -> Data {
-        let row = |group: &Group, bar: &Bar| {
+        let row = |group: &BarGroup, bar: &Bar| {
             let values = [bar.ours(), bar.paper()];
             let values = values.map(|value| value.map_or(NOTHING.to_owned(), |value| self.axis.text(value)));
             (vec![group.name.clone(), bar.name.clone()], values.to_vec())
@@ -164,7 +168,7 @@ mod tests {
 
     fn chart(axis: Axis, values: &[f64]) -> BarsChart {
         let bar = |value: &f64| Bar { name: "ordered".into(), ours: Some(*value), paper: None };
-        let group = Group { name: "25G".into(), bars: values.iter().map(bar).collect() };
+        let group = BarGroup { name: "25G".into(), bars: values.iter().map(bar).collect() };
         BarsChart { title: "t".into(), caption: String::new(), axis, groups: vec![group] }
     }
 

@@ -19,7 +19,7 @@ pub mod svg;
 pub mod table;
 mod tail;
 
-pub use bars::{Bar, BarsChart, Group};
+pub use bars::{Bar, BarGroup, BarsChart};
 pub use data::Data;
 pub use lines::LinesChart;
 pub use number::{NOTHING, number, percent, seconds, time_us};
@@ -31,7 +31,7 @@ pub use style::{Palette, Style};
 pub use tail::{Shares, TailChart, tail_points};
 
 use crate::svg::{Svg, escape};
-use style::Key;
+use style::LegendKey;
 
 #[derive(Clone, Debug)]
 pub enum Chart {
@@ -76,11 +76,11 @@ impl Line {
         self.drawn().chain(numbers(&self.paper))
     }
 
-    fn key(&self, style: Style, marked: bool) -> Key {
+    fn key(&self, style: Style, marked: bool) -> LegendKey {
         match (self.reference, marked) {
-            (true, _) => Key::Reference,
-            (false, true) => Key::MarkedLine(style),
-            (false, false) => Key::Line(style),
+            (true, _) => LegendKey::Reference,
+            (false, true) => LegendKey::MarkedLine(style),
+            (false, false) => LegendKey::Line(style),
         }
     }
 
@@ -115,7 +115,7 @@ fn layered<'a>(lines: &'a [Line], styles: &[Style]) -> Vec<(&'a Line, Style)> {
 
 /// What a chart draws when it has anything to draw.
 struct Drawing {
-    keys: Vec<(Key, String)>,
+    keys: Vec<(LegendKey, String)>,
     svg: Svg,
     data: Option<Data>,
 }
@@ -185,7 +185,7 @@ fn framed(title: &str, caption: &str, body: &str) -> String {
 }
 
 /// Legend entries of lines, with the paper's mark if it has any.
-fn keys<'a>(lines: impl IntoIterator<Item = (&'a Line, Key, String)>) -> Vec<(Key, String)> {
+fn keys<'a>(lines: impl IntoIterator<Item = (&'a Line, LegendKey, String)>) -> Vec<(LegendKey, String)> {
     let mut keys = Vec::new();
     let mut paper = false;
     for (line, key, text) in lines {
@@ -197,8 +197,8 @@ fn keys<'a>(lines: impl IntoIterator<Item = (&'a Line, Key, String)>) -> Vec<(Ke
     keys
 }
 
-fn paper_key() -> (Key, String) {
-    (Key::Paper, "hollow marks: the paper".to_owned())
+fn paper_key() -> (LegendKey, String) {
+    (LegendKey::Paper, "hollow marks: the paper".to_owned())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ const CSS: &str = include_str!("page.css");
 
 /// The parts of a document. All but the title are HTML already.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
+pub struct PageFrame<'a> {
     pub title: &'a str,
     /// Rules beyond those that all pages share.
     pub css: &'a str,
@@ -16,7 +16,7 @@ pub struct Frame<'a> {
     pub footer: &'a str,
 }
 
-impl Frame<'_> {
+impl PageFrame<'_> {
     pub fn html(&self) -> String {
         let Self { title, css, header, main, footer } = self;
         format!(

@@ -1,7 +1,7 @@
 //! One value by another, a dot for each of a few things with its name beside it: what a scheme gains by what it costs.
 
 use super::plot::{Area, LINE, WIDTH, legible, shortened, width_of};
-use super::style::Key;
+use super::style::LegendKey;
 use super::{Axis, Data, Drawing, NOTHING, Palette, Style};
 use crate::svg::{Anchor, Svg};
 
@@ -33,7 +33,7 @@ struct Cover {
 
 /// A name where it has room.
 #[derive(Clone, Debug)]
-struct Label {
+struct DotLabel {
     text: String,
     anchor: Anchor,
     /// Its middle from top to bottom.
@@ -70,7 +70,7 @@ impl Cover {
     }
 }
 
-impl Label {
+impl DotLabel {
     /// To the right of its dot, to the left, above or below it; then farther and farther up and down.
     fn choices(text: &str, dot: (f64, f64)) -> impl Iterator<Item = Self> {
         const BESIDE: f64 = REACH + AIR + 0.5;
@@ -138,11 +138,11 @@ impl PointsChart {
     }
 
     /// Only names that found no room beside their dots, and things without one, need a legend.
-    fn keys(&self, names: &[&str], styles: &[Style], labels: &[Option<Label>]) -> Vec<(Key, String)> {
+    fn keys(&self, names: &[&str], styles: &[Style], labels: &[Option<DotLabel>]) -> Vec<(LegendKey, String)> {
         let crowded = names.iter().zip(styles).zip(labels).filter(|(_, label)| label.is_none());
-        let crowded = crowded.map(|((name, style), _)| (Key::Mark(*style), (*name).to_owned()));
+        let crowded = crowded.map(|((name, style), _)| (LegendKey::Mark(*style), (*name).to_owned()));
         let missing = self.dots.iter().filter(|dot| dot.place().is_none());
-        crowded.chain(missing.map(|dot| (Key::None, format!("{} (no data)", dot.name)))).collect()
+        crowded.chain(missing.map(|dot| (LegendKey::None, format!("{} (no data)", dot.name)))).collect()
     }
 
     fn description(&self) -> String {
@@ -174,7 +174,7 @@ fn around(value: f64, log: bool) -> [f64; 2] {
 
 /// A place for each name where it touches neither dots nor other names; none if there is no such place. Those in the
 /// thickest crowd choose first.
-fn labels(names: &[&str], places: &[(f64, f64)], area: &Area) -> Vec<Option<Label>> {
+fn labels(names: &[&str], places: &[(f64, f64)], area: &Area) -> Vec<Option<DotLabel>> {
     let dots: Vec<Cover> = places.iter().copied().map(Cover::around).collect();
     let near = |at: usize| {
         let (x, y) = places[at];
@@ -182,13 +182,13 @@ fn labels(names: &[&str], places: &[(f64, f64)], area: &Area) -> Vec<Option<Labe
     };
     let mut order: Vec<usize> = (0..names.len()).collect();
     order.sort_by_key(|at| (std::cmp::Reverse(near(*at)), *at));
-    let mut labels: Vec<Option<Label>> = vec![None; names.len()];
+    let mut labels: Vec<Option<DotLabel>> = vec![None; names.len()];
     for at in order {
-        let free = |label: &Label| {
+        let free = |label: &DotLabel| {
             let others = labels.iter().flatten().map(|other| &other.cover);
             label.cover.within(area) && dots.iter().chain(others).all(|cover| !label.cover.touches(cover))
         };
-        labels[at] = Label::choices(&shortened(names[at], WIDTH / 2.0), places[at]).find(free);
+        labels[at] = DotLabel::choices(&shortened(names[at], WIDTH / 2.0), places[at]).find(free);
     }
     labels
 }
@@ -206,7 +206,7 @@ mod tests {
             (0..names.len()).map(|at| (120.0 + 9.0 * at as f64, 100.0 + 4.0 * at as f64)).collect();
         let labels = labels(&names, &crowd, &AREA);
         let dots: Vec<Cover> = crowd.iter().copied().map(Cover::around).collect();
-        let placed: Vec<&Label> = labels.iter().flatten().collect();
+        let placed: Vec<&DotLabel> = labels.iter().flatten().collect();
         assert_eq!(placed.len(), names.len(), "{placed:?}");
         for (at, label) in placed.iter().enumerate() {
             assert!(label.cover.within(&AREA), "{label:?}");

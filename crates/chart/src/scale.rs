@@ -65,7 +65,7 @@ impl Axis {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum AxisKind {
     Linear {
         step: f64,
     },
@@ -77,7 +77,7 @@ enum Kind {
 /// Values from `low` to `high` between two places of a canvas.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    kind: Kind,
+    kind: AxisKind,
     low: f64,
     high: f64,
     from: f64,
@@ -95,7 +95,7 @@ impl Scale {
         let step = above((high - low) / STEPS);
         let low = (low / step + ALMOST).floor() * step;
         let high = (high / step - ALMOST).ceil() * step;
-        Self { kind: Kind::Linear { step }, low, high, from, to }
+        Self { kind: AxisKind::Linear { step }, low, high, from, to }
     }
 
     /// Around all values that have a logarithm, out to 1, 2 or 5 of a decade.
@@ -104,7 +104,7 @@ impl Scale {
             ends(values.into_iter().filter(|value| value.is_finite() && *value > 0.0)).unwrap_or((1.0, 10.0));
         let (low, high) = (below(low), above(high));
         let high = if low < high { high } else { low * 10.0 };
-        Self { kind: Kind::Log, low, high, from, to }
+        Self { kind: AxisKind::Log, low, high, from, to }
     }
 
     /// Shares from `low` to one that leaves `rarest`; beyond it, whatever is rarer.
@@ -112,7 +112,7 @@ impl Scale {
         let low = if (0.0..1.0).contains(&low) { low } else { 0.0 };
         let most = (1.0 - low) / 10.0;
         let rarest = if rarest > 0.0 { rarest.min(most) } else { most };
-        Self { kind: Kind::Rarity, low, high: 1.0 - rarest, from, to }
+        Self { kind: AxisKind::Rarity, low, high: 1.0 - rarest, from, to }
     }
 
     /// Values beyond an end are drawn at that end.
@@ -124,22 +124,22 @@ impl Scale {
 
     fn position(&self, value: f64) -> f64 {
         match self.kind {
-            Kind::Linear { .. } => value,
-            Kind::Log if value <= 0.0 => f64::NEG_INFINITY,
-            Kind::Log => value.log10(),
-            Kind::Rarity if value >= 1.0 => f64::INFINITY,
-            Kind::Rarity => -(1.0 - value).log10(),
+            AxisKind::Linear { .. } => value,
+            AxisKind::Log if value <= 0.0 => f64::NEG_INFINITY,
+            AxisKind::Log => value.log10(),
+            AxisKind::Rarity if value >= 1.0 => f64::INFINITY,
+            AxisKind::Rarity => -(1.0 - value).log10(),
         }
     }
 
     /// In the order of their importance, should there not be room for all.
     pub fn ticks(&self) -> Vec<f64> {
         match self.kind {
-            Kind::Linear { step } => (0..=((self.high - self.low) / step).round() as u32)
+            AxisKind::Linear { step } => (0..=((self.high - self.low) / step).round() as u32)
                 .map(|count| self.low + f64::from(count) * step)
                 .collect(),
-            Kind::Log => self.log_ticks(),
-            Kind::Rarity => {
+            AxisKind::Log => self.log_ticks(),
+            AxisKind::Rarity => {
                 let decades = (1..=12).map(|decade| 1.0 - 10f64.powi(-decade));
                 std::iter::once(self.low).chain(decades.filter(|share| self.holds(*share))).collect()
             }

@@ -74,11 +74,11 @@ impl SeriesChart {
     }
 
     /// Labels of the events, each in the highest lane that is free.
-    fn labels(&self, x: &Scale) -> Vec<Label> {
-        let mut labels: Vec<Label> = Vec::new();
+    fn labels(&self, x: &Scale) -> Vec<EventLabel> {
+        let mut labels: Vec<EventLabel> = Vec::new();
         for (at, text) in self.events() {
             let text = shortened(text, WIDTH / 2.0);
-            let label = |lane| Label::new(x.at(*at), text.clone(), lane);
+            let label = |lane| EventLabel::new(x.at(*at), text.clone(), lane);
             let free = (0..).map(label).find(|label| labels.iter().all(|other| !label.touches(other)));
             labels.extend(free);
         }
@@ -163,14 +163,14 @@ impl Panel {
 }
 
 /// An event's text beside its line, on the side that has room.
-struct Label {
+struct EventLabel {
     at: f64,
     text: String,
     lane: usize,
     anchor: Anchor,
 }
 
-impl Label {
+impl EventLabel {
     fn new(at: f64, text: String, lane: usize) -> Self {
         let anchor = if at + GAP + width_of(&text) <= WIDTH { Anchor::Start } else { Anchor::End };
         Self { at, text, lane, anchor }

@@ -95,7 +95,7 @@ impl Palette {
 
 /// What an entry of the legend shows before its text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Key {
+pub(super) enum LegendKey {
     Line(Style),
     MarkedLine(Style),
     Reference,
@@ -105,7 +105,7 @@ pub(super) enum Key {
     None,
 }
 
-impl Key {
+impl LegendKey {
     fn svg(self) -> Svg {
         const ENDS: [(f64, f64); 2] = [(1.0, 6.0), (27.0, 6.0)];
         const MIDDLE: (f64, f64) = (14.0, 6.0);
@@ -127,7 +127,7 @@ impl Key {
 }
 
 /// Nothing to tell apart needs no legend.
-pub(super) fn legend(keys: &[(Key, String)]) -> String {
+pub(super) fn legend(keys: &[(LegendKey, String)]) -> String {
     if keys.is_empty() {
         return String::new();
     }

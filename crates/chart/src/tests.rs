@@ -62,7 +62,7 @@ fn series(lines: Vec<Line>, events: Vec<(f64, String)>) -> Chart {
 
 fn bars(values: &[Option<f64>], axis: Axis) -> Chart {
     let bar = |ours: &Option<f64>| Bar { name: "ordered".into(), ours: *ours, paper: ours.map(|ours| ours * 1.1) };
-    let groups = vec![Group { name: "1e-3".into(), bars: values.iter().map(bar).collect() }];
+    let groups = vec![BarGroup { name: "1e-3".into(), bars: values.iter().map(bar).collect() }];
     Chart::Bars(BarsChart { title: "goodput".into(), caption: String::new(), axis, groups })
 }
 

@@ -10,15 +10,15 @@ mod sim;
 use std::sync::atomic::Ordering;
 
 use chart::table::{Align, Table, micros as us};
-use lab::bench::{Plan, Results};
+use lab::bench::{BenchPlan, BenchResults};
 use linux::net::become_root_of_own_namespaces;
 
 use crate::args::{BenchArgs, BenchCommand};
 use crate::demo::{check_seconds, parse_rate};
-use crate::output::{Done, Failure, print, say};
+use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::stop_on_ctrl_c;
 
-pub(crate) fn run(args: &BenchArgs, json: bool) -> Done {
+pub(crate) fn run(args: &BenchArgs, json: bool) -> CommandResult {
     match &args.what {
         Some(BenchCommand::Busy(args)) => return busy::run(args, json),
         Some(BenchCommand::Sim(args)) => return sim::run(args, json),
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &BenchArgs, json: bool) -> Done {
         None => {}
     }
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));
-    let plan = Plan {
+    let plan = BenchPlan {
         rate: parse_rate(&args.rate)?,
         rounds: args.rounds,
         bulk: check_seconds(args.seconds)?,
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &BenchArgs, json: bool) -> Done {
     if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-fn table(results: &Results) -> String {
+fn table(results: &BenchResults) -> String {
     let mut table = Table::new(&[
         ("", Align::Left),
         ("Gbit/s", Align::Right),

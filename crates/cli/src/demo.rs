@@ -6,15 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::demo::{Case, Plan, Watch};
+use lab::demo::{DemoCase, DemoObserver, DemoPlan};
 use linux::net::become_root_of_own_namespaces;
 use units::{Prob, Rate};
 
 use crate::args::DemoArgs;
-use crate::output::{Done, Failure, print, say};
+use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::stop_on_ctrl_c;
 
-pub(crate) fn run(args: &DemoArgs, json: bool) -> Done {
+pub(crate) fn run(args: &DemoArgs, json: bool) -> CommandResult {
     let plan = plan(args)?;
     // Before a minute is spent on what could then not be written.
     if let Some(path) = &args.html {
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &DemoArgs, json: bool) -> Done {
     let stop = stop_on_ctrl_c();
     let story = match standing {
         Some(Ok(standing)) => {
-            let progress = Progress::new();
+            let progress = DemoProgress::new();
             let story = lab::demo::run(&plan, standing, &stop, &progress);
             progress.bar.finish_and_clear();
             story.map_err(|trouble| Failure::Outside(trouble.0))?
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &DemoArgs, json: bool) -> Done {
     if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-fn plan(args: &DemoArgs) -> Result<Plan, Failure> {
+fn plan(args: &DemoArgs) -> Result<DemoPlan, Failure> {
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));
     let rate = parse_rate(&args.rate)?;
     if !(100..=100_000_000).contains(&args.requests.0) {
@@ -59,7 +59,7 @@ fn plan(args: &DemoArgs) -> Result<Plan, Failure> {
     if args.loss.get() > 0.1 {
         return Err(Failure::Usage(format!("--loss {}: expected at most 0.1, or nothing gets through", args.loss)));
     }
-    Ok(Plan {
+    Ok(DemoPlan {
         loss: args.loss,
         heavy_loss: Prob::literal(1e-2),
         rate,
@@ -88,12 +88,12 @@ pub(crate) fn check_seconds(seconds: f64) -> Result<Duration, Failure> {
     }
 }
 
-struct Progress {
+struct DemoProgress {
     bar: ProgressBar,
     terminal: bool,
 }
 
-impl Progress {
+impl DemoProgress {
     fn new() -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(1) } else { ProgressBar::hidden() };
@@ -105,8 +105,8 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
-    fn begin(&self, round: u32, case: Case, what: &str, step: u32, steps: u32) {
+impl DemoObserver for DemoProgress {
+    fn begin(&self, round: u32, case: DemoCase, what: &str, step: u32, steps: u32) {
         self.bar.set_length(u64::from(steps));
         self.bar.set_position(u64::from(step));
         self.bar.set_message(format!("round {round}: {}, {what}", case.title()));

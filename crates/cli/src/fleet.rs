@@ -10,21 +10,21 @@ mod watch;
 
 use std::path::Path;
 
-use bus::key::Key;
+use bus::key::OrderKey;
 use fleet::Fabric;
 use fleet::corropt::BUDGET;
-use fleet::fabric::{Facebook, Names};
+use fleet::fabric::{Facebook, SwitchNames};
 use fleet::ledger;
 use fleet::paths::Constraint;
-use fleet::plan::Terms;
+use fleet::plan::PlanTerms;
 use fleet::protection::Protect;
-use fleet::trace::Model;
+use fleet::trace::TraceModel;
 use units::{Moment, Rate};
 
 use crate::args::{FabricArgs, FleetCommand, YearArgs};
-use crate::output::{Done, Failure};
+use crate::output::{CommandResult, Failure};
 
-pub(crate) fn run(command: &FleetCommand, json: bool) -> Done {
+pub(crate) fn run(command: &FleetCommand, json: bool) -> CommandResult {
     match command {
         FleetCommand::Simulate(args) => simulate::run(args, json),
         FleetCommand::Plan(args) => plan::run(args, json),
@@ -60,27 +60,32 @@ fn load(path: &Path) -> Result<Fabric, Failure> {
 }
 
 /// What may happen, and until when.
-fn year(args: &YearArgs) -> Result<(Model, Moment), Failure> {
+fn year(args: &YearArgs) -> Result<(TraceModel, Moment), Failure> {
     if !(args.days > 0.0 && args.days <= MOST_DAYS) {
         return Err(Failure::Usage(format!("--days {}: expected more than 0 and at most {MOST_DAYS}", args.days)));
     }
-    let model = Model { mttf: args.mttf.0, shape: args.shape, repairs: args.repair.0.clone(), ..Model::default() };
+    let model =
+        TraceModel { mttf: args.mttf.0, shape: args.shape, repairs: args.repair.0.clone(), ..TraceModel::default() };
     model.check().map_err(|error| Failure::Usage(error.to_string()))?;
     Ok((model, Moment::from_hours(args.days * 24.0)))
 }
 
-pub(crate) fn terms<'a>(constraint: Constraint, protection: &'a dyn Protect, capable: Option<&'a [bool]>) -> Terms<'a> {
-    let ledger = ledger::Terms { constraint, healthy_loss: 0.0, ports_per_pipe: PORTS_PER_PIPE };
-    Terms { ledger, protection, capable, budget: BUDGET }
+pub(crate) fn terms<'a>(
+    constraint: Constraint,
+    protection: &'a dyn Protect,
+    capable: Option<&'a [bool]>,
+) -> PlanTerms<'a> {
+    let ledger = ledger::LedgerTerms { constraint, healthy_loss: 0.0, ports_per_pipe: PORTS_PER_PIPE };
+    PlanTerms { ledger, protection, capable, budget: BUDGET }
 }
 
 /// What orders are signed with, if anything.
-fn order_key(path: Option<&Path>) -> Result<Option<Key>, Failure> {
-    path.map(|path| Key::read(path).map_err(|why| Failure::Usage(format!("--order-{why}")))).transpose()
+fn order_key(path: Option<&Path>) -> Result<Option<OrderKey>, Failure> {
+    path.map(|path| OrderKey::read(path).map_err(|why| Failure::Usage(format!("--order-{why}")))).transpose()
 }
 
 /// By switch, whether a file names it.
-fn capable(path: Option<&Path>, names: &Names<'_>) -> Result<Option<Vec<bool>>, Failure> {
+fn capable(path: Option<&Path>, names: &SwitchNames<'_>) -> Result<Option<Vec<bool>>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let file = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("{file}: {error}")))?;

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use chart::table::{Align, Table, thousands};
 use link::config::{LinkConfig, LinkOptions};
-use link::control::{Answer, Ask, RunDirectory};
-use link::daemon::{Daemon, Ended, Stopper};
+use link::control::{LinkReply, LinkRequest, RunDirectory};
+use link::daemon::{DaemonEnd, DaemonStopper, LinkDaemon};
 use link::directory::Lock;
-use link::status::Status;
-use link::tell::Teller;
+use link::status::LinkStatus;
+use link::tell::LogWriter;
 use units::Rate;
 
 use crate::args::{ActivateArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs};
-use crate::output::{Done, Failure, print, say};
+use crate::output::{CommandResult, Failure, print, say};
 
 /// How long a daemon that ends waits for its last reports to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-pub(crate) fn run(command: &LinkCommand, json: bool) -> Done {
+pub(crate) fn run(command: &LinkCommand, json: bool) -> CommandResult {
     match command {
         LinkCommand::Up(args) => up(args),
         LinkCommand::Down(args) => down(args),
@@ -32,7 +32,7 @@ pub(crate) fn run(command: &LinkCommand, json: bool) -> Done {
             print(json, &status, || describe(&status))
         }
         LinkCommand::Activate(args) => ask(&args.link, activation(args)),
-        LinkCommand::Deactivate(args) => ask(args, Ask::Deactivate),
+        LinkCommand::Deactivate(args) => ask(args, LinkRequest::Deactivate),
         LinkCommand::Counters(args) => {
             let status = status(args.name.as_deref())?;
             print(json, &status.counters, || counters(&status))
@@ -42,14 +42,14 @@ pub(crate) fn run(command: &LinkCommand, json: bool) -> Done {
     }
 }
 
-fn up(args: &UpArgs) -> Done {
+fn up(args: &UpArgs) -> CommandResult {
     let file = args.config.as_deref().map_or(Ok(LinkOptions::default()), LinkOptions::read).map_err(Failure::Usage)?;
     let config = args.options.clone().or(file).check().map_err(Failure::Usage)?;
     if args.background {
         return in_background(&config);
     }
     // From the first moment on: half-made is worse than made and taken down again.
-    let stopper = Stopper::default();
+    let stopper = DaemonStopper::default();
     let handler = stopper.clone();
     ctrlc::set_handler(move || handler.stop()).map_err(|error| Failure::Outside(error.to_string()))?;
     let directory = RunDirectory::of_this_system();
@@ -63,19 +63,19 @@ fn up(args: &UpArgs) -> Done {
         link::daemon::report_status(text);
         say(text);
     };
-    let mut teller = Teller::start(written).map_err(|error| Failure::Outside(error.to_string()))?;
+    let mut teller = LogWriter::start(written).map_err(|error| Failure::Outside(error.to_string()))?;
     let mut tell = |text: &str| teller.tell(text);
-    let daemon = Daemon { config: &config, directory: &directory, keeper: Some(&keeper), tell: &mut tell, stopper };
+    let daemon = LinkDaemon { config: &config, directory: &directory, keeper: Some(&keeper), tell: &mut tell, stopper };
     let ended = daemon.run();
     teller.finish(LAST_WORDS);
     ended.map_err(|ended| match ended {
-        Ended::Arguments(what) => Failure::Usage(what),
-        Ended::Trouble(what) => Failure::Outside(what),
+        DaemonEnd::Arguments(what) => Failure::Usage(what),
+        DaemonEnd::Trouble(what) => Failure::Outside(what),
     })
 }
 
 /// The process beside a daemon that lets its link fail open.
-fn keep(args: &KeepArgs) -> Done {
+fn keep(args: &KeepArgs) -> CommandResult {
     // A service manager that ends everything at once asks this process too; it ends with the daemon, and not before.
     ctrlc::set_handler(|| ()).map_err(|error| Failure::Outside(error.to_string()))?;
     let directory = RunDirectory::at(&args.directory);
@@ -83,7 +83,7 @@ fn keep(args: &KeepArgs) -> Done {
 }
 
 /// Starts the same command again without a terminal, and waits until it answers or ends. What it says goes to a file.
-fn in_background(config: &LinkConfig) -> Done {
+fn in_background(config: &LinkConfig) -> CommandResult {
     let outside = |error: io::Error| Failure::Outside(error.to_string());
     let directory = RunDirectory::of_this_system();
     directory.make().map_err(|error| Failure::Outside(format!("{}: {error}", directory.path().display())))?;
@@ -106,8 +106,8 @@ fn in_background(config: &LinkConfig) -> Done {
             }
             return Err(if status.code() == Some(2) { Failure::Usage(last) } else { Failure::Outside(last) });
         }
-        let answer = directory.ask(&config.name, Ask::Status);
-        if matches!(answer, Ok(Answer::Status(status)) if status.pid == daemon.id()) {
+        let answer = directory.ask(&config.name, LinkRequest::Status);
+        if matches!(answer, Ok(LinkReply::Status(status)) if status.pid == daemon.id()) {
             // A thread of its own writes that.
             let begun = format!("{} stands in for", config.name);
             for _ in (0..50).take_while(|_| !said().contains(&begun)) {
@@ -128,7 +128,7 @@ fn name(given: Option<&str>, directory: &RunDirectory) -> Result<String, Failure
         (Some(given), names) if names.iter().any(|name| name == given) => Ok(given.to_owned()),
         (Some(given), names) => {
             // Most people name the interface that it protects.
-            let protects = |name: &&String| matches!(directory.ask(name, Ask::Status), Ok(Answer::Status(status)) if status.interface == given);
+            let protects = |name: &&String| matches!(directory.ask(name, LinkRequest::Status), Ok(LinkReply::Status(status)) if status.interface == given);
             Ok(names.iter().find(protects).map_or(given, String::as_str).to_owned())
         }
         (None, [name]) => Ok(name.clone()),
@@ -152,33 +152,33 @@ fn unreachable(name: &str, directory: &RunDirectory, error: &io::Error) -> Failu
     Failure::Outside(format!("{name}: {why} ({})", directory.socket(name).display()))
 }
 
-fn status(given: Option<&str>) -> Result<Status, Failure> {
+fn status(given: Option<&str>) -> Result<LinkStatus, Failure> {
     let directory = RunDirectory::of_this_system();
     let name = name(given, &directory)?;
-    match directory.ask(&name, Ask::Status) {
-        Ok(Answer::Status(status)) => Ok(*status),
-        Ok(Answer::Refused(why)) => Err(Failure::Outside(why)),
-        Ok(Answer::Done) => Err(Failure::Outside(format!("{name} gave no status"))),
+    match directory.ask(&name, LinkRequest::Status) {
+        Ok(LinkReply::Status(status)) => Ok(*status),
+        Ok(LinkReply::Refused(why)) => Err(Failure::Outside(why)),
+        Ok(LinkReply::Done) => Err(Failure::Outside(format!("{name} gave no status"))),
         Err(error) => Err(unreachable(&name, &directory, &error)),
     }
 }
 
-fn activation(args: &ActivateArgs) -> Ask {
-    args.loss.map_or(Ask::Activate, |loss| Ask::Protect { loss: loss.get() })
+fn activation(args: &ActivateArgs) -> LinkRequest {
+    args.loss.map_or(LinkRequest::Activate, |loss| LinkRequest::Protect { loss: loss.get() })
 }
 
-fn ask(args: &NameArg, ask: Ask) -> Done {
+fn ask(args: &NameArg, ask: LinkRequest) -> CommandResult {
     let directory = RunDirectory::of_this_system();
     let name = name(args.name.as_deref(), &directory)?;
     match directory.ask(&name, ask) {
-        Ok(Answer::Refused(why)) => Err(Failure::Outside(why)),
+        Ok(LinkReply::Refused(why)) => Err(Failure::Outside(why)),
         Ok(_) => Ok(()),
         Err(error) => Err(unreachable(&name, &directory, &error)),
     }
 }
 
 /// Ends the daemon and waits until it has put everything back; does that itself if it is gone.
-fn down(args: &DownArgs) -> Done {
+fn down(args: &DownArgs) -> CommandResult {
     if args.unless_restarting && is_restarting(|name| std::env::var(name).ok()) {
         return Ok(());
     }
@@ -188,7 +188,7 @@ fn down(args: &DownArgs) -> Done {
         None => args.link.name.clone(),
     };
     let name = name(given.as_deref(), &directory)?;
-    if let Err(error) = directory.ask(&name, Ask::Down) {
+    if let Err(error) = directory.ask(&name, LinkRequest::Down) {
         use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
         let gone = matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset);
         if gone && put_back(&directory, &name)? {
@@ -242,7 +242,7 @@ fn is_restarting(said: impl Fn(&str) -> Option<String>) -> bool {
     !wrong_arguments && !matches!(said("SERVICE_RESULT").as_deref(), None | Some("success" | "timeout"))
 }
 
-fn describe(status: &Status) -> String {
+fn describe(status: &LinkStatus) -> String {
     if status.is_waiting() {
         let why = status.problem.as_deref().unwrap_or_default();
         return format!("{} waits for {}: {why}", status.name, status.interface);
@@ -285,14 +285,14 @@ fn describe(status: &Status) -> String {
 }
 
 /// Frames that ended at this end, by reason.
-fn dropped(status: &Status) -> String {
+fn dropped(status: &LinkStatus) -> String {
     let counted = link::metrics::REASONS.map(|reason| (reason, status.counters.get(reason).copied().unwrap_or(0)));
     let some = counted.iter().filter(|(_, count)| *count > 0);
     let some: Vec<String> = some.map(|(reason, count)| format!("{} {reason}", thousands(*count))).collect();
     if some.is_empty() { "nothing".to_owned() } else { some.join(", ") }
 }
 
-fn counters(status: &Status) -> String {
+fn counters(status: &LinkStatus) -> String {
     let mut table = Table::new(&[("counter", Align::Left), ("value", Align::Right)]);
     for (name, value) in &status.counters {
         table.row(vec![name.clone(), thousands(*value)]);

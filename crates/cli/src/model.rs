@@ -6,9 +6,9 @@ mod rdma;
 use units::Bytes;
 
 use crate::args::ModelCommand;
-use crate::output::{Done, Failure};
+use crate::output::{CommandResult, Failure};
 
-pub(crate) fn run(command: &ModelCommand, json: bool) -> Done {
+pub(crate) fn run(command: &ModelCommand, json: bool) -> CommandResult {
     match command {
         ModelCommand::Rdma(args) => rdma::run(args, json),
         ModelCommand::Melo(args) => melo::run(args, json),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use bus::Condition;
 use chart::table::{Align, Table, thousands};
 use link::control::RunDirectory;
-use monitor::act::{Action, ThisHost};
-use monitor::config::{Config, MonitorOptions};
-use monitor::daemon::{self, Clock, Control, Looked, Parts, SystemClock};
+use monitor::act::{PortAction, ThisHost};
+use monitor::config::{MonitorConfig, MonitorOptions};
+use monitor::daemon::{self, MonitorClock, MonitorControl, MonitorParts, PortAssessment, SystemClock};
 use monitor::journal::Journal;
-use monitor::source::Mode;
+use monitor::source::SampleTiming;
 
 use crate::args::{MonitorArgs, MonitorCommand};
 use crate::output::{Failure, print, say};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &MonitorArgs, json: bool) -> Result<ExitCode, Failure> {
     }
     let file =
         args.config.as_deref().map_or(Ok(MonitorOptions::default()), MonitorOptions::read).map_err(Failure::Usage)?;
-    let defaults = Config::new(hostname(), directory.path());
+    let defaults = MonitorConfig::new(hostname(), directory.path());
     let config = args.options.clone().or(file).check(defaults).map_err(Failure::Usage)?;
     if args.check {
         print(false, &(), || config.to_string())?;
@@ -47,8 +47,8 @@ fn hostname() -> String {
     if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
 }
 
-fn once(config: &Config, directory: &RunDirectory, json: bool) -> Result<ExitCode, Failure> {
-    let sources = daemon::open_sources(config, directory, Mode::Replay).map_err(Failure::Usage)?;
+fn once(config: &MonitorConfig, directory: &RunDirectory, json: bool) -> Result<ExitCode, Failure> {
+    let sources = daemon::open_sources(config, directory, SampleTiming::Replay).map_err(Failure::Usage)?;
     let clock = SystemClock::start();
     let looked = daemon::look_once(config, sources, || clock.now(), std::thread::sleep);
     let (ports, troubles) = match looked {
@@ -72,7 +72,7 @@ fn once(config: &Config, directory: &RunDirectory, json: bool) -> Result<ExitCod
 }
 
 /// What a script goes by. A port of which nothing is known does not make the others less healthy.
-fn verdict(ports: &[Looked]) -> u8 {
+fn verdict(ports: &[PortAssessment]) -> u8 {
     let any = |condition| ports.iter().any(|looked| looked.condition == condition);
     match (any(Condition::Corrupting), any(Condition::Healthy)) {
         (true, _) => 1,
@@ -81,7 +81,7 @@ fn verdict(ports: &[Looked]) -> u8 {
     }
 }
 
-fn table(ports: &[Looked]) -> String {
+fn table(ports: &[PortAssessment]) -> String {
     let mut table = Table::new(&[
         ("port", Align::Left),
         ("frames", Align::Right),
@@ -119,8 +119,8 @@ fn table(ports: &[Looked]) -> String {
     table.to_string()
 }
 
-fn watch(config: Config, directory: &RunDirectory, json: bool) -> Result<(), Failure> {
-    let sources = daemon::open_sources(&config, directory, Mode::Follow).map_err(Failure::Usage)?;
+fn watch(config: MonitorConfig, directory: &RunDirectory, json: bool) -> Result<(), Failure> {
+    let sources = daemon::open_sources(&config, directory, SampleTiming::Follow).map_err(Failure::Usage)?;
     let bus = bus::open_with_ca(&config.bus, config.bus_ca.as_deref());
     let bus = bus.map_err(|error| Failure::Usage(format!("bus: {error}")))?;
     let metrics = match config.metrics {
@@ -135,21 +135,21 @@ fn watch(config: Config, directory: &RunDirectory, json: bool) -> Result<(), Fai
     let stop = stop_on_signal()?;
     say(&greeting(&config));
     let executor = Box::new(ThisHost::new(directory.clone()));
-    let parts = Parts { config, sources, bus, executor, journal, metrics, control };
+    let parts = MonitorParts { config, sources, bus, executor, journal, metrics, control };
     let ended = daemon::run(parts, &SystemClock::start(), &stop, &|line| say(line));
     ended.map(drop).map_err(|error| Failure::Outside(error.to_string()))
 }
 
-fn greeting(config: &Config) -> String {
+fn greeting(config: &MonitorConfig) -> String {
     let does = match config.action {
-        Action::None => "observes only",
-        Action::Protect => "protects the links of corrupting ports",
+        PortAction::None => "observes only",
+        PortAction::Protect => "protects the links of corrupting ports",
     };
     let ports = if config.ports.is_empty() { "all physical ports".to_owned() } else { config.ports.join(", ") };
     format!("{}: watches {ports} every {:?} and {does}; Ctrl-C ends it", config.host, config.interval)
 }
 
-fn journal(config: &Config, json: bool) -> Result<Journal, Failure> {
+fn journal(config: &MonitorConfig, json: bool) -> Result<Journal, Failure> {
     match &config.journal {
         Some(path) if path.as_os_str() != "-" => {
             Journal::append(path).map_err(|error| Failure::Usage(format!("journal {}: {error}", path.display())))
@@ -162,18 +162,18 @@ fn journal(config: &Config, json: bool) -> Result<Journal, Failure> {
 }
 
 /// Who only observes needs no run directory, and then cannot be reached there either.
-fn control(config: &Config, directory: &RunDirectory) -> Result<Option<Control>, Failure> {
-    let error = match Control::bind(directory) {
+fn control(config: &MonitorConfig, directory: &RunDirectory) -> Result<Option<MonitorControl>, Failure> {
+    let error = match MonitorControl::bind(directory) {
         Ok(control) => return Ok(Some(control)),
         Err(error) => error,
     };
     let path = directory.path().display();
     match (error.kind(), config.action) {
-        (io::ErrorKind::AddrInUse, Action::Protect) => {
+        (io::ErrorKind::AddrInUse, PortAction::Protect) => {
             Err(Failure::Outside(format!("a monitor runs here already ({path}); two would undo each other's work")))
         }
-        (_, Action::Protect) => Err(Failure::Outside(format!("{path}: {error}; acting needs root, or sudo"))),
-        (_, Action::None) => {
+        (_, PortAction::Protect) => Err(Failure::Outside(format!("{path}: {error}; acting needs root, or sudo"))),
+        (_, PortAction::None) => {
             say(&format!("`hitless monitor clear` will not reach this one: {path}: {error}"));
             Ok(None)
         }
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn once_ends_with_0_if_healthy_1_if_corrupting_and_3_if_nothing_could_be_judged() {
         use Condition::{Corrupting, Healthy, Unknown};
-        let looked = |condition| Looked {
+        let looked = |condition| PortAssessment {
             port: "eth1".to_owned(),
             condition,
             sticky: false,

@@ -28,10 +28,10 @@ impl fmt::Display for Failure {
     }
 }
 
-pub(crate) type Done = Result<(), Failure>;
+pub(crate) type CommandResult = Result<(), Failure>;
 
 /// Prints a result: as JSON, or as people read it.
-pub(crate) fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> Done {
+pub(crate) fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> CommandResult {
     if json {
         let line = serde_json::to_string_pretty(value).map_err(|error| Failure::Outside(error.to_string()))?;
         write(&format!("{line}\n"))
@@ -41,12 +41,12 @@ pub(crate) fn print(json: bool, value: &impl Serialize, text: impl FnOnce() -> S
 }
 
 /// Prints one result of many as a line of JSON.
-pub(crate) fn print_line(value: &impl Serialize) -> Done {
+pub(crate) fn print_line(value: &impl Serialize) -> CommandResult {
     put(&serde_json::to_string(value).map_err(|error| Failure::Outside(error.to_string()))?)
 }
 
 /// Prints one of many lines of a result.
-pub(crate) fn put(line: &str) -> Done {
+pub(crate) fn put(line: &str) -> CommandResult {
     write(&format!("{line}\n"))
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn say(text: &str) {
 }
 
 /// A reader that has seen enough, such as `head`, is not a failure.
-fn write(text: &str) -> Done {
+fn write(text: &str) -> CommandResult {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Outside(error.to_string())),
         _ => Ok(()),

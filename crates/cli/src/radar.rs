@@ -10,13 +10,13 @@ use std::io::{self, PipeReader};
 use std::path::Path;
 use std::time::Duration;
 
-use ::meter::digests::Place;
-use bus::key::Key;
+use ::meter::digests::CollectorAddress;
+use bus::key::OrderKey;
 
 use crate::args::RadarCommand;
-use crate::output::{Done, Failure};
+use crate::output::{CommandResult, Failure};
 
-pub(crate) fn run(command: &RadarCommand, json: bool) -> Done {
+pub(crate) fn run(command: &RadarCommand, json: bool) -> CommandResult {
     match command {
         RadarCommand::Losses(args) => losses::run(args, json),
         RadarCommand::Meter(args) => meter::run(args, json),
@@ -37,13 +37,13 @@ fn seconds(seconds: Option<f64>) -> Result<Option<Duration>, Failure> {
 }
 
 /// Where meters and collector meet.
-fn place(text: &str, ca: Option<&Path>) -> Result<Place, String> {
-    Place::parse(text, ca).map_err(|error| error.to_string())
+fn place(text: &str, ca: Option<&Path>) -> Result<CollectorAddress, String> {
+    CollectorAddress::parse(text, ca).map_err(|error| error.to_string())
 }
 
 /// What they share, if anything.
-fn key(path: Option<&Path>) -> Result<Option<Key>, Failure> {
-    path.map(|path| Key::read(path).map_err(|why| Failure::Usage(format!("--{why}")))).transpose()
+fn key(path: Option<&Path>) -> Result<Option<OrderKey>, Failure> {
+    path.map(|path| OrderKey::read(path).map_err(|why| Failure::Usage(format!("--{why}")))).transpose()
 }
 
 /// Readable once the program is to end.

@@ -3,29 +3,29 @@
 use std::fs;
 use std::path::Path;
 
-use report::claim::{self, ClaimError, PointResult, Scale, Verdict};
-use report::paper::{About, Claims, PAPERS, Paper};
+use report::claim::{self, ClaimError, PointResult, RunScale, Verdict};
+use report::paper::{Claims, PAPERS, PageInfo, Paper};
 use report::runner::Effort;
 
 use crate::args::{ReproduceArgs, ScaleArg};
-use crate::output::{Done, Failure, print};
-use crate::terminal::{Terminal, jobs};
+use crate::output::{CommandResult, Failure, print};
+use crate::terminal::{TerminalProgress, jobs};
 
-pub(crate) fn run(args: &ReproduceArgs, json: bool) -> Done {
+pub(crate) fn run(args: &ReproduceArgs, json: bool) -> CommandResult {
     let claims = claims(&args.what)?;
     let scale = match args.scale {
-        ScaleArg::Quick => Scale::Quick,
-        ScaleArg::Full => Scale::Full,
+        ScaleArg::Quick => RunScale::Quick,
+        ScaleArg::Full => RunScale::Full,
     };
     if let Some(path) = &args.out {
         writable(path)?;
     }
-    let terminal = Terminal::of_runs();
+    let terminal = TerminalProgress::of_runs();
     let found = claims.reproduce(&Effort { scale, jobs: jobs(args.jobs), seed: args.seed, watch: &terminal });
     terminal.finish();
     let found = found.map_err(|error| Failure::Outside(error.to_string()))?;
     if let Some(path) = &args.out {
-        let about = About {
+        let about = PageInfo {
             command: format!("hitless reproduce {} --scale {scale} --seed {}", args.what, args.seed),
             scale: scale.to_string(),
             seed: args.seed,
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ReproduceArgs, json: bool) -> Done {
 }
 
 /// Better now than after an hour.
-fn writable(path: &Path) -> Done {
+fn writable(path: &Path) -> CommandResult {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() || !folder.is_dir() {
         let expected = "expected a file in a folder that exists";
@@ -65,7 +65,7 @@ fn writable(path: &Path) -> Done {
 }
 
 /// Under another name first, so that a report that is there is whole.
-fn write(path: &Path, text: &str) -> Done {
+fn write(path: &Path, text: &str) -> CommandResult {
     let partial = path.with_extension("partial");
     let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, path));
     written.map_err(|error| Failure::Outside(format!("{}: {error}", path.display())))

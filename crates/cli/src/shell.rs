@@ -4,7 +4,7 @@ use clap::CommandFactory;
 use serde::Serialize;
 
 use crate::args::Cli;
-use crate::output::{Done, Failure, print};
+use crate::output::{CommandResult, Failure, print};
 
 #[derive(Serialize)]
 struct Script {
@@ -13,11 +13,11 @@ struct Script {
 }
 
 #[derive(Serialize)]
-struct Page {
+struct ManualPage {
     page: String,
 }
 
-pub(crate) fn completions(shell: clap_complete::Shell, json: bool) -> Done {
+pub(crate) fn completions(shell: clap_complete::Shell, json: bool) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "hitless", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
@@ -25,7 +25,7 @@ pub(crate) fn completions(shell: clap_complete::Shell, json: bool) -> Done {
     print(json, &answer, || answer.script.clone())
 }
 
-pub(crate) fn man(command: Option<&str>, json: bool) -> Done {
+pub(crate) fn man(command: Option<&str>, json: bool) -> CommandResult {
     let mut root = Cli::command();
     root.build();
     let page = match command {
@@ -37,6 +37,6 @@ pub(crate) fn man(command: Option<&str>, json: bool) -> Done {
     };
     let mut roff = Vec::new();
     clap_mangen::Man::new(page).render(&mut roff).map_err(|error| Failure::Outside(error.to_string()))?;
-    let answer = Page { page: String::from_utf8_lossy(&roff).into_owned() };
+    let answer = ManualPage { page: String::from_utf8_lossy(&roff).into_owned() };
     print(json, &answer, || answer.page.clone())
 }

@@ -6,9 +6,9 @@ mod link;
 mod run;
 
 use crate::args::SimCommand;
-use crate::output::Done;
+use crate::output::CommandResult;
 
-pub(crate) fn run(command: &SimCommand, json: bool) -> Done {
+pub(crate) fn run(command: &SimCommand, json: bool) -> CommandResult {
     match command {
         SimCommand::Link(args) => link::run(args, json),
         SimCommand::Run(args) => run::run(args, json),

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use chart::table::{Align, Table, micros as us, thousands};
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::soak::{Look, Plan, Soak, Watch, what};
-use linux::net::{Standing, become_root_of_own_namespaces};
+use lab::soak::{Soak, SoakObserver, SoakPlan, SoakSnapshot, what};
+use linux::net::{NetworkPrivilege, become_root_of_own_namespaces};
 
 use crate::args::SoakArgs;
-use crate::output::{Done, Failure, print, say};
+use crate::output::{CommandResult, Failure, print, say};
 use crate::wire::corruption;
 
-pub(crate) fn run(args: &SoakArgs, json: bool) -> Done {
+pub(crate) fn run(args: &SoakArgs, json: bool) -> CommandResult {
     if args.faults {
         return faults::run(args, json);
     }
     let plan = plan(args)?;
     let (standing, stop) = begin(args)?;
-    let progress = Progress::new(plan.duration);
+    let progress = SoakProgress::new(plan.duration);
     let soak = lab::soak::run(&plan, standing, &stop, &progress);
     progress.bar.finish_and_clear();
     let Some(soak) = soak.map_err(|trouble| Failure::Outside(trouble.0))? else {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &SoakArgs, json: bool) -> Done {
 }
 
 /// In namespaces of our own, and ended by Ctrl-C in an orderly way.
-fn begin(args: &SoakArgs) -> Result<(Standing, Arc<AtomicBool>), Failure> {
+fn begin(args: &SoakArgs) -> Result<(NetworkPrivilege, Arc<AtomicBool>), Failure> {
     // Before anything starts a thread: afterwards the kernel refuses it.
     let standing = become_root_of_own_namespaces(args.rootless)
         .map_err(|error| Failure::Outside(format!("this machine does not let us have network namespaces: {error}")))?;
@@ -48,7 +48,7 @@ fn begin(args: &SoakArgs) -> Result<(Standing, Arc<AtomicBool>), Failure> {
     Ok((standing, stop))
 }
 
-fn plan(args: &SoakArgs) -> Result<Plan, Failure> {
+fn plan(args: &SoakArgs) -> Result<SoakPlan, Failure> {
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));
     let rate = match args.rate.as_str() {
         "none" => None,
@@ -59,7 +59,7 @@ fn plan(args: &SoakArgs) -> Result<Plan, Failure> {
         return Err(Failure::Usage(format!("--loss {}: expected at most 0.1, or nothing gets through", args.loss)));
     }
     corruption::model(args.loss, Some(args.burst), None)?;
-    Ok(Plan {
+    Ok(SoakPlan {
         duration,
         loss: args.loss,
         burst: args.burst,
@@ -80,12 +80,12 @@ fn duration(args: &SoakArgs, default: Duration) -> Result<Duration, Failure> {
     Err(Failure::Usage(format!("--for {given}: expected 5s to 1000h")))
 }
 
-struct Progress {
+struct SoakProgress {
     bar: ProgressBar,
     terminal: bool,
 }
 
-impl Progress {
+impl SoakProgress {
     fn new(duration: Duration) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(duration.as_secs()) } else { ProgressBar::hidden() };
@@ -104,12 +104,12 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
+impl SoakObserver for SoakProgress {
     fn tick(&self, elapsed: Duration) {
         self.advance(elapsed);
     }
 
-    fn look(&self, look: &Look) {
+    fn look(&self, look: &SoakSnapshot) {
         self.bar.set_message(format!(
             "lost on the wire {}, recovered {}, given up {}, memory {}",
             thousands(look.wire.dropped),

@@ -10,7 +10,7 @@ use sim::link::Watch;
 
 /// Shows how far a run is once it has taken two seconds, and ends it when asked to.
 #[derive(Debug)]
-pub(crate) struct Terminal {
+pub(crate) struct TerminalProgress {
     stop: Arc<AtomicBool>,
     bar: ProgressBar,
     begun: Instant,
@@ -22,7 +22,7 @@ const SILENT_FOR: Duration = Duration::from_secs(2);
 /// The length of a bar that shows a share.
 const SHARES: u64 = 10_000;
 
-impl Terminal {
+impl TerminalProgress {
     /// For one run of so many frames.
     pub(crate) fn of_frames(frames: u64) -> Self {
         Self::new(frames, "frames", true)
@@ -101,7 +101,7 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-impl Watch for Terminal {
+impl Watch for TerminalProgress {
     fn go_on(&self, frames: u64) -> bool {
         if self.begun.elapsed() > SILENT_FOR && std::io::stderr().is_terminal() {
             if self.bar.is_hidden() {

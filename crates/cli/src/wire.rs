@@ -7,37 +7,39 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use chart::table::{Align, Table, thousands};
-use emulator::{Claim, KernelWire, Lane, LaneCounters, Medium, MediumConfig, Repeat, RepeatCounters};
-use faults::Schedule;
+use emulator::{
+    DirectionConfig, DirectionCounters, InterfaceClaim, KernelWire, Medium, MediumConfig, Repeat, RepeatCounters,
+};
+use faults::FaultSchedule;
 use link::frame;
 use link::standin::wire_socket;
-use linux::net::{Link, Netlink};
-use linux::packet::{Opened, PacketSocket};
+use linux::net::{InterfaceInfo, Netlink};
+use linux::packet::{PacketSocket, PacketSocketOptions};
 use linux::poll;
 use serde::Serialize;
 use transport::roce::repeat;
 use units::Prob;
 
 use crate::args::WireArgs;
-use crate::output::{Done, Failure, print, say};
+use crate::output::{CommandResult, Failure, print, say};
 
 /// What the wire did, by direction.
 #[derive(Debug, Serialize)]
-struct Outcome {
-    forward: LaneCounters,
-    reverse: LaneCounters,
+struct WireResult {
+    forward: DirectionCounters,
+    reverse: DirectionCounters,
     /// There only if it repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     repeater: Option<RepeatCounters>,
 }
 
-impl Outcome {
-    fn new([forward, reverse]: [LaneCounters; 2], repeater: Option<RepeatCounters>) -> Self {
+impl WireResult {
+    fn new([forward, reverse]: [DirectionCounters; 2], repeater: Option<RepeatCounters>) -> Self {
         Self { forward, reverse, repeater }
     }
 }
 
-pub(crate) fn run(args: &WireArgs, json: bool) -> Done {
+pub(crate) fn run(args: &WireArgs, json: bool) -> CommandResult {
     if args.a == args.b {
         return Err(Failure::Usage(format!("{} and {}: expected two interfaces", args.a, args.b)));
     }
@@ -54,11 +56,11 @@ pub(crate) fn run(args: &WireArgs, json: bool) -> Done {
     print(json, &outcome, || table(args, &outcome))
 }
 
-fn usage(error: linux::net::Error) -> Failure {
-    Failure::Usage(linux::Trouble::from(error).0)
+fn usage(error: linux::net::NetError) -> Failure {
+    Failure::Usage(linux::LinkError::from(error).0)
 }
 
-fn interface(netlink: &Netlink, name: &str) -> Result<Link, Failure> {
+fn interface(netlink: &Netlink, name: &str) -> Result<InterfaceInfo, Failure> {
     let link = netlink.link(name).map_err(usage)?;
     let link =
         link.ok_or_else(|| Failure::Usage(format!("there is no interface {name}; `ip link` shows which there are")))?;
@@ -66,8 +68,8 @@ fn interface(netlink: &Netlink, name: &str) -> Result<Link, Failure> {
 }
 
 /// Two wires on one interface would forward every frame twice.
-fn claim(link: &Link) -> Result<Claim, Failure> {
-    let claim = Claim::of(link.index).map_err(|error| Failure::Outside(format!("{}: {error}", link.name)))?;
+fn claim(link: &InterfaceInfo) -> Result<InterfaceClaim, Failure> {
+    let claim = InterfaceClaim::of(link.index).map_err(|error| Failure::Outside(format!("{}: {error}", link.name)))?;
     claim.ok_or_else(|| {
         let name = &link.name;
         Failure::Outside(format!(
@@ -78,7 +80,7 @@ fn claim(link: &Link) -> Result<Claim, Failure> {
 
 /// A wire in the kernel outlives a process that was killed, and would forward every frame beside the new one. Nobody uses it:
 /// the interfaces are claimed.
-fn take_up_dead_wire(netlink: &Netlink, ends: &[Link; 2]) -> Result<(), Failure> {
+fn take_up_dead_wire(netlink: &Netlink, ends: &[InterfaceInfo; 2]) -> Result<(), Failure> {
     let mut freed = Vec::new();
     for end in ends {
         match netlink.take_up_wire(end.index) {
@@ -94,7 +96,7 @@ fn take_up_dead_wire(netlink: &Netlink, ends: &[Link; 2]) -> Result<(), Failure>
     Ok(())
 }
 
-fn lanes(args: &WireArgs) -> Result<[Lane; 2], Failure> {
+fn lanes(args: &WireArgs) -> Result<[DirectionConfig; 2], Failure> {
     let (forward, reverse) = match &args.faults {
         Some(path) => {
             let file = corruption::file(path)?;
@@ -102,20 +104,20 @@ fn lanes(args: &WireArgs) -> Result<[Lane; 2], Failure> {
         }
         None => {
             let back = args.reverse_loss.unwrap_or(args.loss);
-            let model = |loss: Prob| corruption::model(loss, args.burst, args.bit_errors).map(Schedule::always);
+            let model = |loss: Prob| corruption::model(loss, args.burst, args.bit_errors).map(FaultSchedule::always);
             (model(args.loss)?, model(back)?)
         }
     };
-    Ok([forward, reverse].map(|faults| Lane { faults, rate: args.rate, delay: args.delay }))
+    Ok([forward, reverse].map(|faults| DirectionConfig { faults, rate: args.rate, delay: args.delay }))
 }
 
 fn repeater(args: &WireArgs) -> Option<Repeat> {
     let is_asked_for = args.repeat_naks.is_some() || args.repeat_naked.is_some();
-    let config = repeat::Config::new(args.repeat_naks.unwrap_or(0), args.repeat_naked.unwrap_or(0));
+    let config = repeat::RepeaterConfig::new(args.repeat_naks.unwrap_or(0), args.repeat_naked.unwrap_or(0));
     is_asked_for.then(|| Repeat::new(config))
 }
 
-fn in_this_process(args: &WireArgs, ends: &[Link; 2], stop: &PipeReader) -> Result<Outcome, Failure> {
+fn in_this_process(args: &WireArgs, ends: &[InterfaceInfo; 2], stop: &PipeReader) -> Result<WireResult, Failure> {
     let config = MediumConfig {
         names: [args.a.clone(), args.b.clone()],
         lanes: lanes(args)?,
@@ -125,8 +127,8 @@ fn in_this_process(args: &WireArgs, ends: &[Link; 2], stop: &PipeReader) -> Resu
         log: args.log.clone(),
         counters: args.counters.clone(),
     };
-    let open = |link: &Link| {
-        let socket = Opened { vnet: true, send_buffer: 4 << 20, ..wire_socket(link.mtu, 4_096) };
+    let open = |link: &InterfaceInfo| {
+        let socket = PacketSocketOptions { vnet: true, send_buffer: 4 << 20, ..wire_socket(link.mtu, 4_096) };
         let socket = PacketSocket::open(link.index, &socket).and_then(PacketSocket::with_super_frames);
         socket.map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => Failure::Outside(format!("{error}; a wire needs root, or sudo")),
@@ -152,10 +154,15 @@ fn in_this_process(args: &WireArgs, ends: &[Link; 2], stop: &PipeReader) -> Resu
         }
     });
     let lanes = ended.map_err(|error| Failure::Outside(error.to_string()))?;
-    Ok(Outcome::new(lanes, medium.repeat_counters()))
+    Ok(WireResult::new(lanes, medium.repeat_counters()))
 }
 
-fn in_kernel(args: &WireArgs, netlink: &Netlink, ends: &[Link; 2], stop: &PipeReader) -> Result<Outcome, Failure> {
+fn in_kernel(
+    args: &WireArgs,
+    netlink: &Netlink,
+    ends: &[InterfaceInfo; 2],
+    stop: &PipeReader,
+) -> Result<WireResult, Failure> {
     let losses = [args.loss, args.reverse_loss.unwrap_or(args.loss)];
     let indices = [ends[0].index, ends[1].index];
     let wire = KernelWire::lay(netlink, indices, losses, args.rate, args.queue).map_err(usage)?;
@@ -174,10 +181,10 @@ fn in_kernel(args: &WireArgs, netlink: &Netlink, ends: &[Link; 2], stop: &PipeRe
             kept.map_err(|error| Failure::Outside(format!("{}: {error}", directory.display())))?;
         }
     }
-    Ok(Outcome::new(wire.counters().map_err(usage)?, None))
+    Ok(WireResult::new(wire.counters().map_err(usage)?, None))
 }
 
-fn table(args: &WireArgs, outcome: &Outcome) -> String {
+fn table(args: &WireArgs, outcome: &WireResult) -> String {
     let mut table = Table::new(&[
         ("direction", Align::Left),
         ("offered", Align::Right),
@@ -185,7 +192,7 @@ fn table(args: &WireArgs, outcome: &Outcome) -> String {
         ("passed", Align::Right),
         ("overflowed", Align::Right),
     ]);
-    let mut row = |from: &str, to: &str, lane: &LaneCounters| {
+    let mut row = |from: &str, to: &str, lane: &DirectionCounters| {
         let cells = [lane.offered, lane.dropped, lane.passed, lane.overflowed].map(thousands);
         table.row([vec![format!("{from} to {to}")], cells.to_vec()].concat());
     };

@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use bus::{Bus, Redis};
+use bus::{Bus, RedisBus};
 use bus::{Condition, Evidence, Message, OrderKind, PortState};
 use redis_server::{Keeps, RedisServer};
 use serde_json::Value;
@@ -392,7 +392,7 @@ fn corrupting(port: &str, number: u64, loss: f64) -> Message {
     })
 }
 
-fn orders(bus: &mut Redis) -> Vec<(String, OrderKind)> {
+fn orders(bus: &mut RedisBus) -> Vec<(String, OrderKind)> {
     let orders = bus.catch_up().unwrap().into_iter().filter_map(|message| match message {
         Message::Order(order) => Some((order.id.to_string(), order.kind)),
         Message::Port(_) => None,
@@ -405,7 +405,7 @@ fn the_loop_observes_unless_told_to_act_and_a_repair_brings_the_link_back() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
     let scratch = Scratch::new("watch");
     let (topology, journal, url) = (scratch.file("leaves.csv", LEAVES), scratch.path("journal"), server.url());
-    let mut bus = Redis::open(&url).unwrap();
+    let mut bus = RedisBus::open(&url).unwrap();
     bus.publish(&corrupting("leaf0/eth0", 1, 1e-3)).unwrap();
     let args = ["watch", "--topology", &topology, "--bus", &url, "--constraint", "0.6"];
 
@@ -445,7 +445,7 @@ fn a_watcher_without_its_redis_says_so_and_goes_on_and_ends_at_once() {
     let watching = Watching::start(&["watch", "--topology", &topology, "--bus", &url, "--constraint", "0.6"]);
     assert!(watching.next("degraded").as_str().unwrap().contains(&server.port().to_string()));
     server.start_again();
-    Redis::open(&url).unwrap().publish(&corrupting("leaf0/eth0", 1, 1e-3)).unwrap();
+    RedisBus::open(&url).unwrap().publish(&corrupting("leaf0/eth0", 1, 1e-3)).unwrap();
     assert_eq!(watching.next("decision")["verdict"], "disable");
     watching.end();
 }

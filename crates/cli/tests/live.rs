@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use lab::load::{self, witness};
 use lab::stage::{self, Stage};
-use link::control::{Answer, Ask, RunDirectory};
-use link::status::Status;
-use linux::net::{Address, Namespace, Netlink, Route};
+use link::control::{LinkReply, LinkRequest, RunDirectory};
+use link::status::LinkStatus;
+use linux::net::{InterfaceAddress, Namespace, Netlink, UnicastRoute};
 
 /// Two hosts, a wire, and a folder for each host's run directory. Gone when dropped.
 struct Lab {
@@ -71,9 +71,9 @@ impl Lab {
         Daemon(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    fn ask(&self, end: usize) -> Option<Status> {
-        match self.directory(end).ask("hit0", Ask::Status) {
-            Ok(Answer::Status(status)) => Some(*status),
+    fn ask(&self, end: usize) -> Option<LinkStatus> {
+        match self.directory(end).ask("hit0", LinkRequest::Status) {
+            Ok(LinkReply::Status(status)) => Some(*status),
             _ => None,
         }
     }
@@ -276,8 +276,8 @@ fn down_puts_back_what_a_killed_daemon_had_changed() {
         .with(|| {
             let netlink = Netlink::open().unwrap();
             let index = netlink.existing_link("w0").unwrap().index;
-            netlink.add_address(index, &Address::new(stage::address(0), 24)).unwrap();
-            let route = Route::new("192.0.2.0".parse().unwrap(), 24, Some(stage::address(1)));
+            netlink.add_address(index, &InterfaceAddress::new(stage::address(0), 24)).unwrap();
+            let route = UnicastRoute::new("192.0.2.0".parse().unwrap(), 24, Some(stage::address(1)));
             netlink.add_route(index, &route).unwrap();
         })
         .unwrap();
@@ -323,9 +323,9 @@ fn protection_comes_and_goes_under_load_a_hundred_times_and_nothing_notices() {
         });
         for round in 0..100 {
             let end = round % 2;
-            lab.directory(end).ask("hit0", Ask::Deactivate).unwrap();
+            lab.directory(end).ask("hit0", LinkRequest::Deactivate).unwrap();
             wait_for("both to be dormant", || (0..2).all(|end| lab.ask(end).is_some_and(|s| s.state == "dormant")));
-            lab.directory(1 - end).ask("hit0", Ask::Activate).unwrap();
+            lab.directory(1 - end).ask("hit0", LinkRequest::Activate).unwrap();
             lab.wait_until_protected();
         }
         done.store(true, Ordering::Relaxed);
@@ -344,7 +344,7 @@ fn protection_comes_and_goes_under_load_a_hundred_times_and_nothing_notices() {
 }
 
 /// Frames that a busy machine had no room for, outside of the link.
-fn lost_by_the_host(status: &Status) -> u64 {
+fn lost_by_the_host(status: &LinkStatus) -> u64 {
     ["queue_dropped", "host_refused", "host_overflow", "no_buffer", "ring_overflow"]
         .iter()
         .map(|name| status.counters[*name])
@@ -573,7 +573,7 @@ fn metrics_and_status_agree_and_a_capture_shows_the_link() {
     assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
     assert!(text.contains("hitless_link_active{name=\"hit0\",interface=\"w0\"} 1.0"), "{text}");
     let (code, json, _) = lab.run(0, &["link", "status", "--json"]);
-    let status: Status = serde_json::from_str(&json).unwrap();
+    let status: LinkStatus = serde_json::from_str(&json).unwrap();
     assert!(code == 0 && status.is_active());
     assert!(capturing.0.wait().unwrap().success());
     assert!(capturing.said().contains("20 frames"));

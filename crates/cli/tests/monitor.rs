@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use lab::load::{self, PingPong, pingpong};
 use lab::stage;
-use link::control::{Answer, Ask, RunDirectory};
-use link::status::Status;
+use link::control::{LinkReply, LinkRequest, RunDirectory};
+use link::status::LinkStatus;
 use linux::clock::Clock;
 use linux::net::{self, Namespace, Netlink};
 use redis_server::{Keeps, RedisServer};
@@ -358,9 +358,9 @@ impl Lab {
         command
     }
 
-    fn status(&self, end: usize) -> Option<Status> {
-        match self.directory(end).ask("hit0", Ask::Status) {
-            Ok(Answer::Status(status)) => Some(*status),
+    fn status(&self, end: usize) -> Option<LinkStatus> {
+        match self.directory(end).ask("hit0", LinkRequest::Status) {
+            Ok(LinkReply::Status(status)) => Some(*status),
             _ => None,
         }
     }

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use radar::capture::{Record, Writer};
-use radar::packet::Stamp;
+use radar::capture::{CaptureRecord, CaptureWriter};
+use radar::packet::Timestamp;
 use serde_json::Value;
 use wire::ip::Ecn;
-use wire::ipv4::{self, Header, Station};
+use wire::ipv4::{self, Ipv4Header, Station};
 use wire::udp;
 
 /// A folder that is gone after the test.
@@ -31,21 +31,21 @@ impl Drop for Folder {
 /// A datagram of the nth flow.
 fn datagram(flow: u16) -> Vec<u8> {
     let station = |last| Station { mac: [2, 0, 0, 0, 0, last], ip: [10, 0, 0, last] };
-    let ip = Header { from: station(1), to: station(2), protocol: ipv4::UDP, ecn: Ecn::NotCapable, payload: 8 };
+    let ip = Ipv4Header { from: station(1), to: station(2), protocol: ipv4::UDP, ecn: Ecn::NotCapable, payload: 8 };
     let mut frame = Vec::new();
     ip.emit(&mut frame);
-    udp::Header { source: flow, destination: 9, checked: true }.emit(&ip, &mut frame);
+    udp::UdpHeader { source: flow, destination: 9, checked: true }.emit(&ip, &mut frame);
     frame
 }
 
 /// A capture of datagrams, each at so many milliseconds and of this flow.
 fn capture(folder: &Folder, datagrams: impl IntoIterator<Item = (u64, u16)>) -> PathBuf {
     let path = folder.0.join("some.pcapng");
-    let mut writer = Writer::new(File::create(&path).unwrap()).unwrap();
+    let mut writer = CaptureWriter::new(File::create(&path).unwrap()).unwrap();
     for (ms, flow) in datagrams {
         let bytes = &datagram(flow)[..];
-        let at = Stamp(1_700_000_000_000_000_000 + ms * 1_000_000);
-        let record = Record { at, len: bytes.len() as u32, bytes, link_number: 1, link: None };
+        let at = Timestamp(1_700_000_000_000_000_000 + ms * 1_000_000);
+        let record = CaptureRecord { at, len: bytes.len() as u32, bytes, link_number: 1, link: None };
         writer.write(&record).unwrap();
     }
     path

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bus::key::Key;
+use bus::key::OrderKey;
 use linux::clock::time_of_day;
-use meter::digests::{Place, post};
-use radar::digest::{Digest, Shape};
-use radar::packet::{Flow, Packet, Segment};
+use meter::digests::{CollectorAddress, post};
+use radar::digest::{Digest, DigestShape};
+use radar::packet::{Flow, Packet, TcpFields};
 use radar::signature::{Fields, Signature};
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ impl Collector {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1_024
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> CollectorAddress {
         self.address.parse().unwrap()
     }
 }
@@ -64,11 +64,11 @@ impl Drop for Collector {
 }
 
 fn digest(cells: usize, packets: impl IntoIterator<Item = u32>, times: usize) -> Vec<u8> {
-    let mut digest = Digest::new(Shape::new(cells, 1, Fields::ALL));
+    let mut digest = Digest::new(DigestShape::new(cells, 1, Fields::ALL));
     for nth in packets {
         let [src, dst] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
         let flow = Flow { src, dst, protocol: 6, src_port: nth as u16, dst_port: 80 };
-        let tcp = Some(Segment { seq: nth * 1_000, len: 900, syn: false });
+        let tcp = Some(TcpFields { seq: nth * 1_000, len: 900, syn: false });
         let packet = Packet { flow, ip_id: Some(nth as u16), fragment: 0, tcp, ttl: 64, content: 0 };
         (0..times).for_each(|_| digest.insert(&Signature::new(&packet, Fields::ALL)));
     }
@@ -98,7 +98,7 @@ fn batch() -> u64 {
 }
 
 /// Two ends, one of which loses a packet in each batch, until told to stop; how many were sent.
-fn honest(collector: &Collector, key: Option<Key>, stop: &AtomicBool) -> u64 {
+fn honest(collector: &Collector, key: Option<OrderKey>, stop: &AtomicBool) -> u64 {
     let [(mut a, post_a), (mut b, post_b)] = [0xa11ce, 0xb0b].map(|life| post(collector.place(), life, key.clone()));
     let none = digest(90, [], 1);
     thread::scope(|scope| {
@@ -209,7 +209,7 @@ fn with_a_key_only_meters_that_have_it_are_heard() {
     let mut collector = Collector::start(&["--key", path.to_str().unwrap()]);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let with = scope.spawn(|| honest(&collector, Some(Key::read(&path).unwrap()), &stop));
+        let with = scope.spawn(|| honest(&collector, Some(OrderKey::read(&path).unwrap()), &stop));
         let (mut outlet, post) = post(collector.place(), 7, None);
         let none = digest(90, [], 1);
         outlet.put(report("forged", "a", 1, batch(), &none, &none));

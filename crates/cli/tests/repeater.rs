@@ -13,7 +13,7 @@ use linux::packet::PacketSocket;
 use serde_json::Value;
 use wire::ip::Ecn;
 use wire::ipv4::{self, Station};
-use wire::roce::{self, Extended, Header, Opcode, Syndrome};
+use wire::roce::{self, ExtensionHeader, Opcode, RoceHeader, Syndrome};
 use wire::udp;
 
 /// Says that everything sent before it has arrived: a wire keeps the order.
@@ -127,14 +127,15 @@ impl Drop for Running {
     }
 }
 
-fn frame(opcode: Opcode, psn: u32, extended: Option<Extended>, payload: usize) -> Vec<u8> {
-    let header = Header { opcode, queue_pair: 0x11, psn, ack_request: false, pad: 0, extended };
+fn frame(opcode: Opcode, psn: u32, extended: Option<ExtensionHeader>, payload: usize) -> Vec<u8> {
+    let header = RoceHeader { opcode, queue_pair: 0x11, psn, ack_request: false, pad: 0, extended };
     let station = |last| Station { mac: [2, 0, 0, 0, 0, last], ip: [10, 0, 0, last] };
-    let inside = (udp::Header::LEN + header.size() + payload + Header::CHECK) as u16;
-    let ip = ipv4::Header { from: station(1), to: station(2), protocol: ipv4::UDP, ecn: Ecn::Capable, payload: inside };
+    let inside = (udp::UdpHeader::LEN + header.size() + payload + RoceHeader::CHECK) as u16;
+    let ip =
+        ipv4::Ipv4Header { from: station(1), to: station(2), protocol: ipv4::UDP, ecn: Ecn::Capable, payload: inside };
     let mut out = Vec::new();
     ip.emit(&mut out);
-    udp::Header { source: 0xc000, destination: roce::PORT, checked: false }.emit(&ip, &mut out);
+    udp::UdpHeader { source: 0xc000, destination: roce::PORT, checked: false }.emit(&ip, &mut out);
     header.emit(&mut out);
     out.resize(out.len() + payload, 0x5a);
     roce::append_icrc(&mut out, 14);
@@ -146,7 +147,7 @@ fn request(psn: u32) -> Vec<u8> {
 }
 
 fn nak(psn: u32) -> Vec<u8> {
-    frame(Opcode::Acknowledge, psn, Some(Extended::Ack { syndrome: Syndrome::SEQUENCE_ERROR, msn: 1 }), 0)
+    frame(Opcode::Acknowledge, psn, Some(ExtensionHeader::Ack { syndrome: Syndrome::SEQUENCE_ERROR, msn: 1 }), 0)
 }
 
 /// Frames by name: RoCEv2 of every opcode, malformed ones, others.

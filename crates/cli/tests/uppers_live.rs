@@ -27,7 +27,7 @@ fn with_guest(wire_mtu: u32) -> Option<(Lab, Namespace)> {
             let netlink = linux::net::Netlink::open().unwrap();
             let index = netlink.existing_link("g1").unwrap().index;
             netlink.set_up(index, true).unwrap();
-            netlink.add_address(index, &linux::net::Address::new(address(0), 24)).unwrap();
+            netlink.add_address(index, &linux::net::InterfaceAddress::new(address(0), 24)).unwrap();
         })
         .unwrap();
     Some((lab, guest))

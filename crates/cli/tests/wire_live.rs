@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cable_lab::{Daemon, address, outcome, transfer, wait_for};
 use lab::load::witness;
-use linux::net::{Address, Namespace, Netlink, Qdisc};
+use linux::net::{InterfaceAddress, Namespace, Netlink, Qdisc};
 
 /// Two hosts, `w0` and `w1`, and between them a third with an end of each cable: `x0` and `x1`. Nothing joins these yet.
 struct Hosts {
@@ -27,7 +27,7 @@ impl Hosts {
         for (end, namespace) in ends.iter().enumerate() {
             let (inner, outer) = (["x0", "x1"][end], ["w0", "w1"][end]);
             middle.with(|| plug(inner, outer, namespace)).unwrap();
-            namespace.with(|| bring_up(outer, Some(&Address::new(address(end), 24)))).unwrap();
+            namespace.with(|| bring_up(outer, Some(&InterfaceAddress::new(address(end), 24)))).unwrap();
             middle.with(|| bring_up(inner, None)).unwrap();
         }
         let folder = std::env::temp_dir().join(format!("hitless-wire-{}-{name}", std::process::id()));
@@ -71,7 +71,7 @@ fn plug(inner: &str, outer: &str, host: &Namespace) {
     netlink.set_namespace(netlink.existing_link(outer).unwrap().index, host).unwrap();
 }
 
-fn bring_up(interface: &str, address: Option<&Address>) {
+fn bring_up(interface: &str, address: Option<&InterfaceAddress>) {
     let netlink = Netlink::open().unwrap();
     let index = netlink.existing_link(interface).unwrap().index;
     netlink.set_up(index, true).unwrap();

@@ -9,9 +9,9 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 /// It is an abstract Unix socket, which nobody ever connects to: the kernel keeps a name of that kind per network
 /// namespace, for one process at a time, and frees it however that process ends.
 #[derive(Debug)]
-pub struct Claim(#[expect(dead_code, reason = "held, never used")] UnixListener);
+pub struct InterfaceClaim(#[expect(dead_code, reason = "held, never used")] UnixListener);
 
-impl Claim {
+impl InterfaceClaim {
     /// Claims the interface of this index in the calling thread's namespace; `None` if another wire has it.
     pub fn of(index: u32) -> io::Result<Option<Self>> {
         let name = SocketAddr::from_abstract_name(format!("hitless-wire-{index}"))?;
@@ -31,11 +31,11 @@ mod tests {
     #[test]
     fn an_interface_is_claimed_once_per_namespace_until_the_claim_is_dropped() {
         in_namespaces(|[here, there]| {
-            let claim = || Claim::of(7).unwrap();
+            let claim = || InterfaceClaim::of(7).unwrap();
             let first = here.with(claim).unwrap();
             assert!(first.is_some());
             assert!(here.with(claim).unwrap().is_none());
-            assert!(here.with(|| Claim::of(8).unwrap()).unwrap().is_some());
+            assert!(here.with(|| InterfaceClaim::of(8).unwrap()).unwrap().is_some());
             assert!(there.with(claim).unwrap().is_some());
             drop(first);
             assert!(here.with(claim).unwrap().is_some());

@@ -1,11 +1,11 @@
 //! A wire in the kernel: traffic control on the two interfaces drops, forwards and limits.
 //!
-//! It outlives a process that is killed. Whoever holds an interface's [`Claim`](super::Claim) knows that no such wire is in
+//! It outlives a process that is killed. Whoever holds an interface's [`InterfaceClaim`](super::Claim) knows that no such wire is in
 //! use there, and takes up what is left with [`Netlink::take_up_wire`].
 
 use units::{Bytes, Prob, Rate};
 
-use super::LaneCounters;
+use super::DirectionCounters;
 use linux::net::{self, Netlink, Qdisc};
 
 /// The same in the kernel, as far as it goes: independent loss and a rate. Taken up again when dropped.
@@ -13,7 +13,7 @@ use linux::net::{self, Netlink, Qdisc};
 pub struct KernelWire<'a> {
     netlink: &'a Netlink,
     ends: [u32; 2],
-    before: [LaneCounters; 2],
+    before: [DirectionCounters; 2],
 }
 
 impl<'a> KernelWire<'a> {
@@ -24,7 +24,7 @@ impl<'a> KernelWire<'a> {
         rate: Option<Rate>,
         queue: Bytes,
     ) -> net::Result<Self> {
-        let mut wire = Self { netlink, ends, before: [LaneCounters::default(); 2] };
+        let mut wire = Self { netlink, ends, before: [DirectionCounters::default(); 2] };
         for from in 0..2 {
             netlink.make_room_for_wire(ends[from])?;
             netlink.corrupt(ends[from], losses[from].get())?;
@@ -38,13 +38,13 @@ impl<'a> KernelWire<'a> {
     }
 
     /// What the wire did since it was laid.
-    pub fn counters(&self) -> net::Result<[LaneCounters; 2]> {
+    pub fn counters(&self) -> net::Result<[DirectionCounters; 2]> {
         let now = self.seen()?;
         let since = |lane: usize| {
             let (now, before) = (&now[lane], &self.before[lane]);
             let (offered, dropped) = (now.offered - before.offered, now.dropped - before.dropped);
             let overflowed = now.overflowed - before.overflowed;
-            LaneCounters {
+            DirectionCounters {
                 offered,
                 dropped,
                 overflowed,
@@ -57,8 +57,8 @@ impl<'a> KernelWire<'a> {
         Ok([since(0), since(1)])
     }
 
-    fn seen(&self) -> net::Result<[LaneCounters; 2]> {
-        let mut lanes = [LaneCounters::default(); 2];
+    fn seen(&self) -> net::Result<[DirectionCounters; 2]> {
+        let mut lanes = [DirectionCounters::default(); 2];
         for (from, lane) in lanes.iter_mut().enumerate() {
             let arrived = self.netlink.qdisc_statistics(self.ends[from], Qdisc::Clsact)?.unwrap_or_default();
             let left = self.netlink.qdisc_statistics(self.ends[1 - from], Qdisc::Root)?.unwrap_or_default();

@@ -26,7 +26,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use faults::{Random, Running, Schedule};
+use faults::{FaultSchedule, Random, RunningSchedule};
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
@@ -36,15 +36,15 @@ use linux::offload::Pieces;
 use linux::packet::PacketSocket;
 use linux::poll;
 
-pub use claim::Claim;
+pub use claim::InterfaceClaim;
 pub use kernel::KernelWire;
 pub use repeat::{Repeat, RepeatCounters};
 pub use rewrite::{Nat, Rewrite};
 
 /// One direction of the wire.
 #[derive(Clone, Debug, Default)]
-pub struct Lane {
-    pub faults: Schedule,
+pub struct DirectionConfig {
+    pub faults: FaultSchedule,
     pub rate: Option<Rate>,
     pub delay: Span,
 }
@@ -54,7 +54,7 @@ pub struct MediumConfig {
     /// The names of the two interfaces.
     pub names: [String; 2],
     /// From the first to the second, and back.
-    pub lanes: [Lane; 2],
+    pub lanes: [DirectionConfig; 2],
     pub seed: u64,
     /// Bytes that may wait for a wire with a rate.
     pub queue: Bytes,
@@ -68,7 +68,7 @@ pub struct MediumConfig {
 
 /// What a direction did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct LaneCounters {
+pub struct DirectionCounters {
     /// Frames put into the wire.
     pub offered: u64,
     pub offered_bytes: u64,
@@ -83,7 +83,7 @@ pub struct LaneCounters {
     pub too_long: u64,
 }
 
-impl LaneCounters {
+impl DirectionCounters {
     /// A frame that cannot be cut into what a wire carries.
     fn refuse(&mut self, len: usize) {
         self.offered += 1;
@@ -94,8 +94,8 @@ impl LaneCounters {
 }
 
 #[derive(Debug)]
-struct Direction {
-    faults: Running,
+struct WireDirection {
+    faults: RunningSchedule,
     rate: Option<Rate>,
     delay: Span,
     free_at: Time,
@@ -104,11 +104,11 @@ struct Direction {
     /// Frames on the wire, each with when it comes out.
     in_flight: VecDeque<(Time, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
-    counters: LaneCounters,
+    counters: DirectionCounters,
 }
 
-impl Direction {
-    fn new(lane: &Lane, seed: u64, stream: u64) -> Self {
+impl WireDirection {
+    fn new(lane: &DirectionConfig, seed: u64, stream: u64) -> Self {
         Self {
             faults: lane.faults.run(seed, stream),
             rate: lane.rate,
@@ -117,7 +117,7 @@ impl Direction {
             empty_at: Time::ZERO,
             in_flight: VecDeque::new(),
             spare: Vec::new(),
-            counters: LaneCounters::default(),
+            counters: DirectionCounters::default(),
         }
     }
 
@@ -142,7 +142,7 @@ impl Direction {
 pub struct Medium {
     names: [String; 2],
     sockets: [PacketSocket; 2],
-    directions: [Direction; 2],
+    directions: [WireDirection; 2],
     queue: Bytes,
     flip: Option<Random>,
     longest: usize,
@@ -150,7 +150,7 @@ pub struct Medium {
     counters: Option<PathBuf>,
     look_every: Span,
     repeat: Option<Repeat>,
-    rewrite: Option<Rewriting>,
+    rewrite: Option<RouterState>,
     pieces: Pieces,
 }
 
@@ -169,7 +169,7 @@ impl Medium {
     /// `sockets` are on the two interfaces; frames longer than `longest` are not what a wire carries.
     pub fn new(config: MediumConfig, sockets: [PacketSocket; 2], longest: usize) -> io::Result<Self> {
         let [forth, back] = &config.lanes;
-        let directions = [Direction::new(forth, config.seed, 0), Direction::new(back, config.seed, 1)];
+        let directions = [WireDirection::new(forth, config.seed, 0), WireDirection::new(back, config.seed, 1)];
         let log = match &config.log {
             Some(path) => Some(Capture::create(path, &[&config.names[0], &config.names[1]])?),
             None => None,
@@ -202,7 +202,7 @@ impl Medium {
 
     /// Lets a router rewrite what comes out at either end.
     pub fn rewriting(self, rewrite: Rewrite) -> Self {
-        Self { rewrite: Some(Rewriting { rewrite, scratch: Vec::new() }), ..self }
+        Self { rewrite: Some(RouterState { rewrite, scratch: Vec::new() }), ..self }
     }
 
     pub fn repeat_counters(&self) -> Option<RepeatCounters> {
@@ -215,8 +215,8 @@ impl Medium {
         &mut self,
         stop: &PipeReader,
         until: Option<Duration>,
-        look: &mut dyn FnMut(&[LaneCounters; 2]),
-    ) -> io::Result<[LaneCounters; 2]> {
+        look: &mut dyn FnMut(&[DirectionCounters; 2]),
+    ) -> io::Result<[DirectionCounters; 2]> {
         let clock = Clock::start();
         let (mut last_busy, mut next_look) = (Time::ZERO, Time::ZERO + self.look_every);
         loop {
@@ -261,7 +261,7 @@ impl Medium {
         }
     }
 
-    pub fn lane_counters(&self) -> [LaneCounters; 2] {
+    pub fn lane_counters(&self) -> [DirectionCounters; 2] {
         [self.directions[0].counters, self.directions[1].counters]
     }
 
@@ -283,7 +283,7 @@ impl Medium {
         let mut exit = Exit { sink, repeat, rewrite: rewrite.as_mut(), forth: from == 0 };
         let direction = &mut directions[from];
         let mut result = Ok(());
-        let mut carry = |bytes: &[u8], direction: &mut Direction| {
+        let mut carry = |bytes: &[u8], direction: &mut WireDirection| {
             let times = entrance.as_mut().map_or(1, |repeat| repeat.on_leaving(bytes));
             for _ in 0..times {
                 let carried = carry_one(now, bytes, direction, &mut exit, *queue, flip.as_mut(), *longest);
@@ -339,7 +339,7 @@ impl Medium {
 }
 
 /// The counters of both ports, as their drivers would keep them, for those who read such files.
-pub fn keep_counters(directory: &Path, names: &[&str; 2], lanes: &[LaneCounters; 2]) -> io::Result<()> {
+pub fn keep_counters(directory: &Path, names: &[&str; 2], lanes: &[DirectionCounters; 2]) -> io::Result<()> {
     for (port, name) in names.iter().enumerate() {
         let (sent, received) = (&lanes[port], &lanes[1 - port]);
         let files = [
@@ -364,7 +364,7 @@ pub fn keep_counters(directory: &Path, names: &[&str; 2], lanes: &[LaneCounters;
 fn carry_one(
     now: Time,
     bytes: &[u8],
-    direction: &mut Direction,
+    direction: &mut WireDirection,
     exit: &mut Exit<'_>,
     queue: Bytes,
     flip: Option<&mut Random>,
@@ -399,7 +399,7 @@ fn carry_one(
 }
 
 /// A router, and room for the packet that it has in hand.
-struct Rewriting {
+struct RouterState {
     rewrite: Rewrite,
     scratch: Vec<u8>,
 }
@@ -408,17 +408,17 @@ struct Rewriting {
 struct Exit<'a> {
     sink: &'a mut PacketSocket,
     repeat: Option<&'a mut Repeat>,
-    rewrite: Option<&'a mut Rewriting>,
+    rewrite: Option<&'a mut RouterState>,
     forth: bool,
 }
 
 impl Exit<'_> {
-    fn pass(&mut self, frame: &[u8], counters: &mut LaneCounters) -> io::Result<()> {
+    fn pass(&mut self, frame: &[u8], counters: &mut DirectionCounters) -> io::Result<()> {
         if let Some(repeat) = &mut self.repeat {
             repeat.on_arriving(frame);
         }
         let frame = match &mut self.rewrite {
-            Some(Rewriting { rewrite, scratch }) => {
+            Some(RouterState { rewrite, scratch }) => {
                 scratch.clear();
                 scratch.extend_from_slice(frame);
                 rewrite.apply(scratch, self.forth);

@@ -14,8 +14,8 @@
 //! Invariants: a frame is never altered, held back or dropped here; RoCEv2 that is malformed is counted and passes once.
 
 use transport::roce::Psn;
-use transport::roce::repeat::{self, Repeater, Seen, Way};
-use wire::roce::{self, Extended, Opcode, Parsed, Syndrome};
+use transport::roce::repeat::{self, PacketView, PortPair, Repeater};
+use wire::roce::{self, ExtensionHeader, Opcode, ParsedRoce, Syndrome};
 
 /// What the repeater saw and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -37,29 +37,29 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    pub fn new(config: repeat::Config) -> Self {
+    pub fn new(config: repeat::RepeaterConfig) -> Self {
         Self { repeater: Repeater::new(config), seen: 0, malformed: 0 }
     }
 
     /// How many of a frame that the hosts send are to enter the wire: itself and its copies.
     #[inline]
     pub fn on_leaving(&mut self, frame: &[u8]) -> u32 {
-        self.on_frame(frame, Way { from_host: true, to_host: false })
+        self.on_frame(frame, PortPair { from_host: true, to_host: false })
     }
 
     /// A frame has come out of the wire, for the hosts. What it asks for is remembered.
     #[inline]
     pub fn on_arriving(&mut self, frame: &[u8]) {
-        self.on_frame(frame, Way { from_host: false, to_host: true });
+        self.on_frame(frame, PortPair { from_host: false, to_host: true });
     }
 
-    fn on_frame(&mut self, frame: &[u8], way: Way) -> u32 {
+    fn on_frame(&mut self, frame: &[u8], way: PortPair) -> u32 {
         let parsed = roce::parse(frame);
-        self.seen += u64::from(parsed != Ok(Parsed::Foreign));
+        self.seen += u64::from(parsed != Ok(ParsedRoce::Foreign));
         match parsed {
             // Whose a packet is cannot be told from what it carries.
-            Ok(Parsed::Reliable { header, .. }) => self.repeater.on_packet(way, seen(&header), None),
-            Ok(Parsed::Foreign | Parsed::Other { .. }) => 1,
+            Ok(ParsedRoce::Reliable { header, .. }) => self.repeater.on_packet(way, seen(&header), None),
+            Ok(ParsedRoce::Foreign | ParsedRoce::Other { .. }) => 1,
             Err(_) => {
                 self.malformed += 1;
                 1
@@ -74,12 +74,14 @@ impl Repeat {
 }
 
 /// What a switch makes of a packet.
-fn seen(header: &roce::Header) -> Seen {
+fn seen(header: &roce::RoceHeader) -> PacketView {
     let psn = Psn::new(header.psn);
     match (header.opcode, header.extended) {
-        (Opcode::Acknowledge, Some(Extended::Ack { syndrome: Syndrome::SEQUENCE_ERROR, .. })) => Seen::Nak(psn),
-        (opcode, _) if opcode.is_request() => Seen::Request(psn),
-        _ => Seen::Other,
+        (Opcode::Acknowledge, Some(ExtensionHeader::Ack { syndrome: Syndrome::SEQUENCE_ERROR, .. })) => {
+            PacketView::Nak(psn)
+        }
+        (opcode, _) if opcode.is_request() => PacketView::Request(psn),
+        _ => PacketView::Other,
     }
 }
 
@@ -87,25 +89,26 @@ fn seen(header: &roce::Header) -> Seen {
 mod tests {
     use super::*;
 
-    fn header(opcode: Opcode, extended: Option<Extended>) -> roce::Header {
-        roce::Header { opcode, queue_pair: 5, psn: 77, ack_request: false, pad: 0, extended }
+    fn header(opcode: Opcode, extended: Option<ExtensionHeader>) -> roce::RoceHeader {
+        roce::RoceHeader { opcode, queue_pair: 5, psn: 77, ack_request: false, pad: 0, extended }
     }
 
     #[test]
     fn every_request_counts_and_of_the_answers_only_a_nak_of_the_sequence() {
-        let requests = Opcode::ALL.iter().filter(|opcode| seen(&header(**opcode, None)) == Seen::Request(Psn::new(77)));
+        let requests =
+            Opcode::ALL.iter().filter(|opcode| seen(&header(**opcode, None)) == PacketView::Request(Psn::new(77)));
         assert_eq!(requests.count(), Opcode::ALL.len() - 6, "four READ responses and two acknowledgements");
-        let answer = |syndrome| Some(Extended::Ack { syndrome: Syndrome(syndrome), msn: 1 });
+        let answer = |syndrome| Some(ExtensionHeader::Ack { syndrome: Syndrome(syndrome), msn: 1 });
         let naks: Vec<u8> = (0..=u8::MAX)
-            .filter(|syndrome| seen(&header(Opcode::Acknowledge, answer(*syndrome))) == Seen::Nak(Psn::new(77)))
+            .filter(|syndrome| seen(&header(Opcode::Acknowledge, answer(*syndrome))) == PacketView::Nak(Psn::new(77)))
             .collect();
         assert_eq!(naks, [0x60]);
-        assert_eq!(seen(&header(Opcode::AtomicAcknowledge, answer(0x60))), Seen::Other);
+        assert_eq!(seen(&header(Opcode::AtomicAcknowledge, answer(0x60))), PacketView::Other);
     }
 
     #[test]
     fn bytes_of_any_kind_pass_once() {
-        let mut repeat = Repeat::new(repeat::Config::new(1, 3));
+        let mut repeat = Repeat::new(repeat::RepeaterConfig::new(1, 3));
         let frames = [&[][..], &[0; 13], &[0xff; 60], b"anything at all"];
         assert!(frames.iter().all(|frame| repeat.on_leaving(frame) == 1));
         assert_eq!(repeat.counters(), RepeatCounters::default());

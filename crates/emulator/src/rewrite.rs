@@ -128,17 +128,17 @@ impl<'a> Ip<'a> {
 mod tests {
     use wire::checksum::Sum;
     use wire::ip::Ecn;
-    use wire::ipv4::{Header, Station};
+    use wire::ipv4::{Ipv4Header, Station};
     use wire::udp;
 
     use super::*;
 
     fn datagram(checked: bool) -> Vec<u8> {
         let station = |last| Station { mac: [2, 0, 0, 0, 0, last], ip: [10, 0, 0, last] };
-        let ip = Header { from: station(1), to: station(2), protocol: ip::UDP, ecn: Ecn::Capable, payload: 8 + 5 };
+        let ip = Ipv4Header { from: station(1), to: station(2), protocol: ip::UDP, ecn: Ecn::Capable, payload: 8 + 5 };
         let mut frame = Vec::new();
         ip.emit(&mut frame);
-        udp::Header { source: 7_000, destination: 53, checked }.emit(&ip, &mut frame);
+        udp::UdpHeader { source: 7_000, destination: 53, checked }.emit(&ip, &mut frame);
         frame.extend(b"query");
         if checked {
             frame[40..42].copy_from_slice(&[0, 0]);

@@ -14,20 +14,20 @@
 //! bit_errors = "1e-9"
 //! ```
 //!
-//! An entry is a [`Step`]; a link of a scenario file has the same ones.
+//! An entry is a [`FaultStep`]; a link of a scenario file has the same ones.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer};
 use units::{Prob, Span};
 
-use crate::{Model, Schedule};
+use crate::{FaultSchedule, LossModel};
 
 /// Both directions of a link.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FaultFile {
-    pub forward: Schedule,
-    pub reverse: Schedule,
+    pub forward: FaultSchedule,
+    pub reverse: FaultSchedule,
 }
 
 /// Where a fault file is wrong, and what was expected there.
@@ -44,16 +44,16 @@ impl std::error::Error for FaultFileError {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct RawFaultFile {
     #[serde(default)]
-    forward: Vec<Step>,
+    forward: Vec<FaultStep>,
     #[serde(default)]
-    reverse: Vec<Step>,
+    reverse: Vec<FaultStep>,
 }
 
 impl FaultFile {
     pub fn parse(text: &str) -> Result<Self, FaultFileError> {
-        let file: File = toml::from_str(text).map_err(|error| {
+        let file: RawFaultFile = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             FaultFileError(format!("line {line}: {}", error.message().replace('\n', " ")))
         })?;
@@ -61,8 +61,8 @@ impl FaultFile {
     }
 }
 
-fn schedule(direction: &str, steps: &[Step]) -> Result<Schedule, FaultFileError> {
-    Schedule::from_steps(steps).map_err(|error| {
+fn schedule(direction: &str, steps: &[FaultStep]) -> Result<FaultSchedule, FaultFileError> {
+    FaultSchedule::from_steps(steps).map_err(|error| {
         FaultFileError(format!("[[{direction}]] number {}, {}: {}", error.step + 1, error.key, error.problem))
     })
 }
@@ -70,7 +70,7 @@ fn schedule(direction: &str, steps: &[Step]) -> Result<Schedule, FaultFileError>
 /// One entry of either list, as written; what is left out is `None`. Nothing but `at` means that nothing is lost.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Step {
+pub struct FaultStep {
     pub at: Option<String>,
     #[serde(deserialize_with = "with_or_without_quotes")]
     pub loss: Option<String>,
@@ -88,22 +88,24 @@ pub struct StepError {
     pub problem: String,
 }
 
-impl Step {
+impl FaultStep {
     /// When it takes over, and what goes wrong from then on.
-    fn read(&self) -> Result<(Span, Model), (&'static str, String)> {
+    fn read(&self) -> Result<(Span, LossModel), (&'static str, String)> {
         let at = match &self.at {
             Some(text) => text.parse::<Span>().map_err(|error| ("at", format!("'{text}': {error}")))?,
             None => Span::ZERO,
         };
         let prob = |key, text: &str| text.parse::<Prob>().map_err(|error| (key, format!("'{text}': {error}")));
         let model = match (&self.loss, self.burst, &self.bit_errors, &self.frames) {
-            (Some(loss), None, None, None) => Model::PerFrame(prob("loss", loss)?),
-            (Some(loss), Some(length), None, None) => Model::bursts(prob("loss", loss)?, length).ok_or_else(|| {
-                ("burst", "expected a mean length of at least 1 that leaves gaps between bursts".to_owned())
-            })?,
-            (None, None, Some(rate), None) => Model::PerBit(prob("bit_errors", rate)?),
-            (None, None, None, Some(frames)) => Model::Script(frames.clone()),
-            (None, None, None, None) => Model::None,
+            (Some(loss), None, None, None) => LossModel::PerFrame(prob("loss", loss)?),
+            (Some(loss), Some(length), None, None) => {
+                LossModel::bursts(prob("loss", loss)?, length).ok_or_else(|| {
+                    ("burst", "expected a mean length of at least 1 that leaves gaps between bursts".to_owned())
+                })?
+            }
+            (None, None, Some(rate), None) => LossModel::PerBit(prob("bit_errors", rate)?),
+            (None, None, None, Some(frames)) => LossModel::Script(frames.clone()),
+            (None, None, None, None) => LossModel::None,
             _ => {
                 let expected = "expected one of loss (with or without burst), bit_errors, frames";
                 return Err((self.first_model(), expected.to_owned()));
@@ -122,9 +124,9 @@ impl Step {
     }
 }
 
-impl Schedule {
+impl FaultSchedule {
     /// The schedule that these steps make.
-    pub fn from_steps(steps: &[Step]) -> Result<Self, StepError> {
+    pub fn from_steps(steps: &[FaultStep]) -> Result<Self, StepError> {
         let mut parsed = Vec::new();
         for (step, written) in steps.iter().enumerate() {
             parsed.push(written.read().map_err(|(key, problem)| StepError { step, key, problem })?);
@@ -142,13 +144,13 @@ impl Schedule {
 fn with_or_without_quotes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected text or a number")]
-    enum Written {
+    enum FaultScalar {
         Text(String),
         Number(f64),
     }
-    Written::deserialize(from).map(|written| match written {
-        Written::Text(text) => Some(text),
-        Written::Number(number) => Some(number.to_string()),
+    FaultScalar::deserialize(from).map(|written| match written {
+        FaultScalar::Text(text) => Some(text),
+        FaultScalar::Number(number) => Some(number.to_string()),
     })
 }
 
@@ -163,11 +165,11 @@ mod tests {
             reverse = [{ bit_errors = "1e-9" }]
         "#;
         let file = FaultFile::parse(text).unwrap();
-        let models: Vec<&Model> = file.forward.steps().iter().map(|(_, model)| model).collect();
-        assert_eq!(models[0], &Model::PerFrame(Prob::literal(1e-3)));
-        assert_eq!(models[1], &Model::bursts(Prob::literal(0.01), 4.0).unwrap());
-        assert_eq!(models[2..], [&Model::Script(vec![3, 5]), &Model::None]);
-        assert_eq!(file.reverse, Schedule::always(Model::PerBit(Prob::literal(1e-9))));
+        let models: Vec<&LossModel> = file.forward.steps().iter().map(|(_, model)| model).collect();
+        assert_eq!(models[0], &LossModel::PerFrame(Prob::literal(1e-3)));
+        assert_eq!(models[1], &LossModel::bursts(Prob::literal(0.01), 4.0).unwrap());
+        assert_eq!(models[2..], [&LossModel::Script(vec![3, 5]), &LossModel::None]);
+        assert_eq!(file.reverse, FaultSchedule::always(LossModel::PerBit(Prob::literal(1e-9))));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What goes wrong on a wire, shared by the simulator and the live wire.
 //!
-//! A [`Model`] says how frames are corrupted; a [`Fault`] is one running instance of it, for one
-//! direction of one link, with its own stream of randomness. A [`Schedule`] switches models at given
+//! A [`LossModel`] says how frames are corrupted; a [`LossProcess`] is one running instance of it, for one
+//! direction of one link, with its own stream of randomness. A [`FaultSchedule`] switches models at given
 //! times, and [`FaultFile`] reads a pair of schedules from TOML.
 //!
 //! Losses are drawn ahead, not frame by frame: a fault knows how many frames will certainly pass before
-//! anything can happen ([`Fault::clear`]), which is what lets a simulator skip the quiet stretches
+//! anything can happen ([`LossProcess::clear`]), which is what lets a simulator skip the quiet stretches
 //! between two losses without changing a single draw.
 
 mod file;
@@ -13,7 +13,7 @@ mod model;
 mod random;
 mod schedule;
 
-pub use file::{FaultFile, FaultFileError, Step, StepError};
-pub use model::{Fault, Model};
+pub use file::{FaultFile, FaultFileError, FaultStep, StepError};
+pub use model::{LossModel, LossProcess};
 pub use random::Random;
-pub use schedule::{Running, Schedule};
+pub use schedule::{FaultSchedule, RunningSchedule};

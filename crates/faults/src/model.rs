@@ -6,7 +6,7 @@ use crate::Random;
 
 /// A loss model. A corrupted frame fails its check at the far end and is dropped there.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Model {
+pub enum LossModel {
     /// Nothing is ever lost.
     None,
     /// Each frame independently, whatever its size.
@@ -20,7 +20,7 @@ pub enum Model {
     Script(Vec<u64>),
 }
 
-impl Model {
+impl LossModel {
     /// Bursts in which every frame is lost, `length` frames long on average, that lose a share `loss`
     /// of all frames. `None` if no such process exists: `length` below 1, or bursts so frequent that
     /// they would have to touch.
@@ -49,13 +49,13 @@ impl Model {
 
 /// A running loss process.
 #[derive(Clone, Debug)]
-pub struct Fault {
+pub struct LossProcess {
     random: Random,
-    process: Process,
+    process: LossProcessState,
 }
 
 #[derive(Clone, Debug)]
-enum Process {
+enum LossProcessState {
     None,
     /// Frames still to pass before the next loss.
     PerFrame {
@@ -82,24 +82,28 @@ enum Process {
     },
 }
 
-impl Fault {
-    pub fn new(model: &Model, mut random: Random) -> Self {
+impl LossProcess {
+    pub fn new(model: &LossModel, mut random: Random) -> Self {
         let process = match model {
-            Model::None => Process::None,
-            Model::PerFrame(p) => Process::PerFrame { p: p.get(), left: random.failures_before_success(p.get()) },
-            Model::PerBit(p) => Process::PerBit { hazard: -(-p.get()).ln_1p(), left: random.exponential() },
-            Model::Bursts { enter, leave, severity } => Process::Bursts {
+            LossModel::None => LossProcessState::None,
+            LossModel::PerFrame(p) => {
+                LossProcessState::PerFrame { p: p.get(), left: random.failures_before_success(p.get()) }
+            }
+            LossModel::PerBit(p) => {
+                LossProcessState::PerBit { hazard: -(-p.get()).ln_1p(), left: random.exponential() }
+            }
+            LossModel::Bursts { enter, leave, severity } => LossProcessState::Bursts {
                 enter: enter.get(),
                 leave: leave.get(),
                 severity: severity.get(),
                 in_burst: false,
                 left: random.failures_before_success(enter.get()),
             },
-            Model::Script(frames) => {
+            LossModel::Script(frames) => {
                 let mut sorted = frames.clone();
                 sorted.sort_unstable();
                 sorted.dedup();
-                Process::Script { sorted, next: 0, sent: 0 }
+                LossProcessState::Script { sorted, next: 0, sent: 0 }
             }
         };
         Self { random, process }
@@ -109,16 +113,16 @@ impl Fault {
     #[inline]
     pub fn corrupts(&mut self, len: u32) -> bool {
         match &mut self.process {
-            Process::None => false,
-            Process::PerFrame { left, .. } if *left > 0 => {
+            LossProcessState::None => false,
+            LossProcessState::PerFrame { left, .. } if *left > 0 => {
                 *left -= 1;
                 false
             }
-            Process::PerFrame { p, left } => {
+            LossProcessState::PerFrame { p, left } => {
                 *left = self.random.failures_before_success(*p);
                 true
             }
-            Process::PerBit { hazard, left } => {
+            LossProcessState::PerBit { hazard, left } => {
                 *left -= *hazard * f64::from(len) * 8.0;
                 let lost = *left < 0.0;
                 if lost {
@@ -126,7 +130,7 @@ impl Fault {
                 }
                 lost
             }
-            Process::Bursts { enter, leave, severity, in_burst, left } => {
+            LossProcessState::Bursts { enter, leave, severity, in_burst, left } => {
                 if *left == 0 {
                     *in_burst = !*in_burst;
                     let change = if *in_burst { *leave } else { *enter };
@@ -135,7 +139,7 @@ impl Fault {
                 *left -= 1;
                 *in_burst && (*severity >= 1.0 || self.random.unit() < *severity)
             }
-            Process::Script { sorted, next, sent } => {
+            LossProcessState::Script { sorted, next, sent } => {
                 let lost = sorted.get(*next) == Some(sent);
                 *next += usize::from(lost);
                 *sent += 1;
@@ -147,39 +151,39 @@ impl Fault {
     /// How many frames of `len` bytes will certainly pass from now on.
     pub fn clear(&self, len: u32) -> u64 {
         match &self.process {
-            Process::None => u64::MAX,
-            Process::PerFrame { left, .. } => *left,
-            Process::PerBit { hazard, left } => {
+            LossProcessState::None => u64::MAX,
+            LossProcessState::PerFrame { left, .. } => *left,
+            LossProcessState::PerBit { hazard, left } => {
                 // One less than the quotient, so that rounding cannot step over the loss.
                 let frames = *left / (*hazard * f64::from(len) * 8.0);
                 if frames.is_finite() { (frames as u64).saturating_sub(1) } else { u64::MAX }
             }
-            Process::Bursts { in_burst, left, .. } => {
+            LossProcessState::Bursts { in_burst, left, .. } => {
                 if *in_burst {
                     0
                 } else {
                     *left
                 }
             }
-            Process::Script { sorted, next, sent } => sorted.get(*next).map_or(u64::MAX, |frame| frame - sent),
+            LossProcessState::Script { sorted, next, sent } => sorted.get(*next).map_or(u64::MAX, |frame| frame - sent),
         }
     }
 
     /// Lets `frames` of `len` bytes pass at once.
     ///
     /// # Panics
-    /// If there are more than [`Fault::clear`] allows.
+    /// If there are more than [`LossProcess::clear`] allows.
     pub fn pass(&mut self, frames: u64, len: u32) {
         assert!(frames <= self.clear(len), "skipped over a loss");
         match &mut self.process {
-            Process::None => {}
-            Process::PerFrame { left, .. } | Process::Bursts { left, .. } => {
+            LossProcessState::None => {}
+            LossProcessState::PerFrame { left, .. } | LossProcessState::Bursts { left, .. } => {
                 if *left != u64::MAX {
                     *left -= frames;
                 }
             }
-            Process::PerBit { hazard, left } => *left -= *hazard * f64::from(len) * 8.0 * frames as f64,
-            Process::Script { sent, .. } => *sent += frames,
+            LossProcessState::PerBit { hazard, left } => *left -= *hazard * f64::from(len) * 8.0 * frames as f64,
+            LossProcessState::Script { sent, .. } => *sent += frames,
         }
     }
 }
@@ -188,36 +192,36 @@ impl Fault {
 mod tests {
     use super::*;
 
-    fn lost_of(model: &Model, frames: u64, len: u32) -> f64 {
-        let mut fault = Fault::new(model, Random::new(3, 0));
+    fn lost_of(model: &LossModel, frames: u64, len: u32) -> f64 {
+        let mut fault = LossProcess::new(model, Random::new(3, 0));
         (0..frames).filter(|_| fault.corrupts(len)).count() as f64 / frames as f64
     }
 
     #[test]
     fn models_lose_the_share_that_they_promise() {
         let models = [
-            Model::PerFrame(Prob::literal(0.02)),
-            Model::PerBit(Prob::literal(2e-6)),
-            Model::bursts(Prob::literal(0.02), 4.0).unwrap(),
+            LossModel::PerFrame(Prob::literal(0.02)),
+            LossModel::PerBit(Prob::literal(2e-6)),
+            LossModel::bursts(Prob::literal(0.02), 4.0).unwrap(),
         ];
         for model in models {
             let (expected, seen) = (model.mean_loss(1_518), lost_of(&model, 1_000_000, 1_518));
             assert!((seen / expected - 1.0).abs() < 0.05, "{model:?}: {seen} for {expected}");
         }
-        assert_eq!(lost_of(&Model::None, 1_000, 64), 0.0);
-        assert_eq!(lost_of(&Model::PerFrame(Prob::literal(1.0)), 1_000, 64), 1.0);
+        assert_eq!(lost_of(&LossModel::None, 1_000, 64), 0.0);
+        assert_eq!(lost_of(&LossModel::PerFrame(Prob::literal(1.0)), 1_000, 64), 1.0);
     }
 
     #[test]
     fn bit_errors_spare_short_frames() {
-        let model = Model::PerBit(Prob::literal(1e-5));
+        let model = LossModel::PerBit(Prob::literal(1e-5));
         let ratio = lost_of(&model, 1_000_000, 1_500) / lost_of(&model, 1_000_000, 150);
         assert!((8.0..11.0).contains(&ratio), "{ratio}");
     }
 
     #[test]
     fn bursts_have_the_length_asked_for() {
-        let mut fault = Fault::new(&Model::bursts(Prob::literal(0.01), 5.0).unwrap(), Random::new(9, 0));
+        let mut fault = LossProcess::new(&LossModel::bursts(Prob::literal(0.01), 5.0).unwrap(), Random::new(9, 0));
         let (mut lost, mut bursts, mut before) = (0u32, 0u32, false);
         for _ in 0..2_000_000 {
             let now = fault.corrupts(64);
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_script_loses_exactly_its_frames() {
-        let mut fault = Fault::new(&Model::Script(vec![4, 1, 4]), Random::new(0, 0));
+        let mut fault = LossProcess::new(&LossModel::Script(vec![4, 1, 4]), Random::new(0, 0));
         let lost: Vec<u64> = (0..10).filter(|_| fault.corrupts(64)).collect();
         assert_eq!(lost, [1, 4]);
     }
@@ -239,12 +243,12 @@ mod tests {
     #[test]
     fn skipping_the_clear_stretch_changes_no_loss() {
         let models = [
-            Model::PerFrame(Prob::literal(1e-3)),
-            Model::bursts(Prob::literal(1e-3), 3.0).unwrap(),
-            Model::Script(vec![0, 5, 6, 5_000]),
+            LossModel::PerFrame(Prob::literal(1e-3)),
+            LossModel::bursts(Prob::literal(1e-3), 3.0).unwrap(),
+            LossModel::Script(vec![0, 5, 6, 5_000]),
         ];
         for model in models {
-            let mut slow = Fault::new(&model, Random::new(5, 0));
+            let mut slow = LossProcess::new(&model, Random::new(5, 0));
             let mut fast = slow.clone();
             let long: Vec<u64> = (0..100_000).filter(|_| slow.corrupts(1_000)).collect();
             let (mut short, mut frame) = (Vec::new(), 0);
@@ -269,7 +273,7 @@ mod tests {
 
     #[test]
     fn bursts_that_cannot_be_are_refused() {
-        assert_eq!(Model::bursts(Prob::literal(0.5), 0.5), None);
-        assert_eq!(Model::bursts(Prob::literal(0.9), 1.0), None);
+        assert_eq!(LossModel::bursts(Prob::literal(0.5), 0.5), None);
+        assert_eq!(LossModel::bursts(Prob::literal(0.9), 1.0), None);
     }
 }

@@ -2,33 +2,33 @@
 
 use units::{Span, Time};
 
-use crate::{Fault, Model, Random};
+use crate::{LossModel, LossProcess, Random};
 
 /// Loss models of one direction, each from its time on; nothing is lost before the first.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Schedule {
-    steps: Vec<(Span, Model)>,
+pub struct FaultSchedule {
+    steps: Vec<(Span, LossModel)>,
 }
 
-impl Schedule {
-    pub fn always(model: Model) -> Self {
+impl FaultSchedule {
+    pub fn always(model: LossModel) -> Self {
         Self { steps: vec![(Span::ZERO, model)] }
     }
 
     /// `None` if the times do not ascend.
-    pub fn new(steps: Vec<(Span, Model)>) -> Option<Self> {
+    pub fn new(steps: Vec<(Span, LossModel)>) -> Option<Self> {
         steps.is_sorted_by(|(a, _), (b, _)| a < b).then_some(Self { steps })
     }
 
-    pub fn steps(&self) -> &[(Span, Model)] {
+    pub fn steps(&self) -> &[(Span, LossModel)] {
         &self.steps
     }
 
-    pub fn run(&self, seed: u64, stream: u64) -> Running {
-        let mut running = Running {
+    pub fn run(&self, seed: u64, stream: u64) -> RunningSchedule {
+        let mut running = RunningSchedule {
             steps: self.steps.clone(),
             taken: 0,
-            fault: Fault::new(&Model::None, Random::new(seed, stream)),
+            fault: LossProcess::new(&LossModel::None, Random::new(seed, stream)),
             random: Random::new(seed, stream),
         };
         running.advance(Time::ZERO);
@@ -38,14 +38,14 @@ impl Schedule {
 
 /// A schedule at work.
 #[derive(Clone, Debug)]
-pub struct Running {
-    steps: Vec<(Span, Model)>,
+pub struct RunningSchedule {
+    steps: Vec<(Span, LossModel)>,
     taken: usize,
-    fault: Fault,
+    fault: LossProcess,
     random: Random,
 }
 
-impl Running {
+impl RunningSchedule {
     /// When the next model takes over.
     pub fn next_change(&self) -> Time {
         self.steps.get(self.taken).map_or(Time::NEVER, |(at, _)| Time::ZERO + *at)
@@ -53,7 +53,7 @@ impl Running {
 
     /// The model in force at `now`, which must not go backwards.
     #[inline]
-    pub fn at(&mut self, now: Time) -> &mut Fault {
+    pub fn at(&mut self, now: Time) -> &mut LossProcess {
         if now >= self.next_change() {
             self.advance(now);
         }
@@ -64,7 +64,7 @@ impl Running {
         while now >= self.next_change() {
             let mut random = self.random.clone();
             let fresh = Random::new(random.below(u64::MAX), self.taken as u64);
-            self.fault = Fault::new(&self.steps[self.taken].1, fresh);
+            self.fault = LossProcess::new(&self.steps[self.taken].1, fresh);
             self.taken += 1;
         }
     }
@@ -77,9 +77,9 @@ mod tests {
 
     #[test]
     fn a_model_takes_over_at_its_time() {
-        let certain = Model::PerFrame(Prob::literal(1.0));
-        let steps = vec![(Span::from_us(2), certain), (Span::from_us(4), Model::None)];
-        let mut running = Schedule::new(steps).unwrap().run(1, 0);
+        let certain = LossModel::PerFrame(Prob::literal(1.0));
+        let steps = vec![(Span::from_us(2), certain), (Span::from_us(4), LossModel::None)];
+        let mut running = FaultSchedule::new(steps).unwrap().run(1, 0);
         let lost = [0, 1, 2, 3, 4, 5].map(|us| running.at(Time::ZERO + Span::from_us(us)).corrupts(64));
         assert_eq!(lost, [false, false, true, true, false, false]);
         assert_eq!(running.next_change(), Time::NEVER);
@@ -87,6 +87,9 @@ mod tests {
 
     #[test]
     fn times_must_ascend() {
-        assert_eq!(Schedule::new(vec![(Span::from_us(2), Model::None), (Span::from_us(2), Model::None)]), None);
+        assert_eq!(
+            FaultSchedule::new(vec![(Span::from_us(2), LossModel::None), (Span::from_us(2), LossModel::None)]),
+            None
+        );
     }
 }

@@ -6,9 +6,9 @@
 
 use std::io::Write;
 
-use faults::{Model, Schedule};
+use faults::{FaultSchedule, LossModel};
 use fleet::protection::TARGET;
-use sim::link::{Config, Mode, Profile, Unwatched, run};
+use sim::link::{HardwareProfile, LinkSimConfig, LinkSimMode, Unwatched, run};
 use units::{Prob, Rate};
 
 /// Losses to see for a speed that is good to a thousandth of what the losses cost.
@@ -57,14 +57,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     writeln!(out, "{}", header.join("\n"))?;
     for (loss, seen) in ROWS {
-        let config = Config {
+        let config = LinkSimConfig {
             rate: Rate::gbps(100),
-            profile: Profile::Tofino,
-            mode: Mode::Ordered,
-            forward: Schedule::always(Model::PerFrame(Prob::literal(loss))),
+            profile: HardwareProfile::Tofino,
+            mode: LinkSimMode::Ordered,
+            forward: FaultSchedule::always(LossModel::PerFrame(Prob::literal(loss))),
             frames: (seen / loss) as u64,
             target: TARGET,
-            ..Config::default()
+            ..LinkSimConfig::default()
         };
         let outcome = run(&config, &Unwatched)?;
         let speed = outcome.effective_speed.ok_or("nothing arrived")?;

@@ -25,18 +25,18 @@ use std::collections::HashSet;
 use crate::fabric::{LinkId, SwitchId};
 use crate::paths::Paths;
 use crate::penalty::Penalty;
-use knapsack::Tor;
+use knapsack::KnapsackTor;
 
 /// A link that corrupts, and what it costs to keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct CandidateLink {
     pub link: LinkId,
     pub penalty: Penalty,
 }
 
 /// Which links to disable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
+pub struct DisableChoice {
     /// In order of their ids.
     pub links: Vec<LinkId>,
     /// What they cost as long as they stay.
@@ -53,20 +53,20 @@ const MOST_GROUPS: usize = 4_096;
 
 /// Links with the same effect, the worst first.
 #[derive(Debug)]
-struct Group {
-    links: Vec<Candidate>,
+struct LinkGroup {
+    links: Vec<CandidateLink>,
 }
 
 /// The best of `candidates`, enabled links of one segment, to disable. `paths` is as before afterwards.
-pub fn choose(paths: &mut Paths<'_>, candidates: &[Candidate], budget: u64) -> Choice {
-    let mut open: Vec<Candidate> = candidates.iter().filter(|c| paths.can_disable(c.link)).copied().collect();
+pub fn choose(paths: &mut Paths<'_>, candidates: &[CandidateLink], budget: u64) -> DisableChoice {
+    let mut open: Vec<CandidateLink> = candidates.iter().filter(|c| paths.can_disable(c.link)).copied().collect();
     let mut chosen = not_in_the_way(paths, &mut open);
-    let leads_nowhere = |candidate: &mut Candidate| paths.ways(paths.fabric().link(candidate.link).upper) == 0;
+    let leads_nowhere = |candidate: &mut CandidateLink| paths.ways(paths.fabric().link(candidate.link).upper) == 0;
     chosen.extend(open.extract_if(.., leads_nowhere));
     chosen.iter().for_each(|candidate| paths.disable(candidate.link));
     let mut missed = Penalty::ZERO;
     if !open.is_empty() {
-        let (found, bound) = Search::new(paths, &open, budget).run();
+        let (found, bound) = BranchAndBound::new(paths, &open, budget).run();
         found.iter().for_each(|candidate| paths.disable(candidate.link));
         chosen.extend(found);
         if bound > Penalty::ZERO {
@@ -79,11 +79,11 @@ pub fn choose(paths: &mut Paths<'_>, candidates: &[Candidate], budget: u64) -> C
     chosen.iter().for_each(|candidate| paths.enable(candidate.link));
     let mut links: Vec<LinkId> = chosen.iter().map(|candidate| candidate.link).collect();
     links.sort_unstable();
-    Choice { links, removed: chosen.iter().map(|candidate| candidate.penalty).sum(), missed }
+    DisableChoice { links, removed: chosen.iter().map(|candidate| candidate.penalty).sum(), missed }
 }
 
 /// Takes out of `open` the candidates above no ToR that the candidates together would harm.
-fn not_in_the_way(paths: &mut Paths<'_>, open: &mut Vec<Candidate>) -> Vec<Candidate> {
+fn not_in_the_way(paths: &mut Paths<'_>, open: &mut Vec<CandidateLink>) -> Vec<CandidateLink> {
     let Some(first) = open.first() else { return Vec::new() };
     let fabric = paths.fabric();
     let segment = fabric.segment_of(first.link);
@@ -101,8 +101,9 @@ fn not_in_the_way(paths: &mut Paths<'_>, open: &mut Vec<Candidate>) -> Vec<Candi
 }
 
 /// Disables what can still go, the worst first.
-fn fill_up(paths: &mut Paths<'_>, open: &[Candidate]) -> Vec<Candidate> {
-    let mut left: Vec<Candidate> = open.iter().filter(|candidate| paths.is_enabled(candidate.link)).copied().collect();
+fn fill_up(paths: &mut Paths<'_>, open: &[CandidateLink]) -> Vec<CandidateLink> {
+    let mut left: Vec<CandidateLink> =
+        open.iter().filter(|candidate| paths.is_enabled(candidate.link)).copied().collect();
     left.sort_by_key(|candidate| (std::cmp::Reverse(candidate.penalty), candidate.link));
     left.retain(|candidate| {
         let goes = paths.can_disable(candidate.link);
@@ -115,17 +116,17 @@ fn fill_up(paths: &mut Paths<'_>, open: &[Candidate]) -> Vec<Candidate> {
 }
 
 /// The branch-and-bound within one segment.
-struct Search<'a, 'f> {
+struct BranchAndBound<'a, 'f> {
     paths: &'a mut Paths<'f>,
-    groups: Vec<Group>,
+    groups: Vec<LinkGroup>,
     /// What all groups from this one on would remove together.
     rest: Vec<Penalty>,
-    tors: Vec<Tor>,
+    tors: Vec<KnapsackTor>,
     /// ToRs without a candidate of their own: they only have to be satisfied.
     bystanders: Vec<SwitchId>,
-    chosen: Vec<Candidate>,
+    chosen: Vec<CandidateLink>,
     best: Penalty,
-    best_links: Vec<Candidate>,
+    best_links: Vec<CandidateLink>,
     budget: u64,
     /// The greatest bound among what the budget did not allow to look into.
     skipped: Penalty,
@@ -133,21 +134,21 @@ struct Search<'a, 'f> {
     left_out: Penalty,
 }
 
-impl<'a, 'f> Search<'a, 'f> {
-    fn new(paths: &'a mut Paths<'f>, open: &[Candidate], budget: u64) -> Self {
+impl<'a, 'f> BranchAndBound<'a, 'f> {
+    fn new(paths: &'a mut Paths<'f>, open: &[CandidateLink], budget: u64) -> Self {
         let fabric = paths.fabric();
         let segment = fabric.segment_of(open[0].link);
-        let (own, above): (Vec<Candidate>, Vec<Candidate>) =
+        let (own, above): (Vec<CandidateLink>, Vec<CandidateLink>) =
             open.iter().partition(|candidate| fabric.down(fabric.link(candidate.link).lower).is_empty());
         let mut groups = groups(paths, above);
-        let left_out = groups.iter().skip(MOST_GROUPS).map(Group::penalty).sum();
+        let left_out = groups.iter().skip(MOST_GROUPS).map(LinkGroup::penalty).sum();
         groups.truncate(MOST_GROUPS);
-        let mut rest: Vec<Penalty> = groups.iter().map(Group::penalty).chain([Penalty::ZERO]).collect();
+        let mut rest: Vec<Penalty> = groups.iter().map(LinkGroup::penalty).chain([Penalty::ZERO]).collect();
         for i in (0..groups.len()).rev() {
             rest[i] = rest[i] + rest[i + 1];
         }
-        let tors = Tor::all(paths, &own);
-        let with_own: HashSet<SwitchId> = tors.iter().map(Tor::switch).collect();
+        let tors = KnapsackTor::all(paths, &own);
+        let with_own: HashSet<SwitchId> = tors.iter().map(KnapsackTor::switch).collect();
         let is_bystander = |tor: &&SwitchId| !with_own.contains(tor) && paths.is_satisfied(**tor);
         let bystanders = segment.tors.iter().filter(is_bystander).copied().collect();
         let (chosen, best_links) = (Vec::new(), Vec::new());
@@ -156,7 +157,7 @@ impl<'a, 'f> Search<'a, 'f> {
     }
 
     /// The best found, and if that may not be the best there is, what no choice exceeds.
-    fn run(mut self) -> (Vec<Candidate>, Penalty) {
+    fn run(mut self) -> (Vec<CandidateLink>, Penalty) {
         self.branch(0, Penalty::ZERO);
         let bound = self.skipped.max(self.best) + self.left_out;
         (self.best_links, if bound > self.best { bound } else { Penalty::ZERO })
@@ -181,7 +182,7 @@ impl<'a, 'f> Search<'a, 'f> {
             if removed + own > self.best {
                 self.best = removed + own;
                 self.best_links.clone_from(&self.chosen);
-                self.best_links.extend(self.tors.iter().flat_map(Tor::chosen));
+                self.best_links.extend(self.tors.iter().flat_map(KnapsackTor::chosen));
             }
         } else if self.budget == 0 {
             self.skipped = self.skipped.max(bound);
@@ -210,22 +211,22 @@ impl<'a, 'f> Search<'a, 'f> {
     }
 }
 
-impl Group {
+impl LinkGroup {
     fn penalty(&self) -> Penalty {
         self.links.iter().map(|candidate| candidate.penalty).sum()
     }
 }
 
 /// Links with the same effect together, those that weigh most first.
-fn groups(paths: &Paths<'_>, mut candidates: Vec<Candidate>) -> Vec<Group> {
+fn groups(paths: &Paths<'_>, mut candidates: Vec<CandidateLink>) -> Vec<LinkGroup> {
     let fabric = paths.fabric();
-    let effect = |candidate: &Candidate| {
+    let effect = |candidate: &CandidateLink| {
         let link = fabric.link(candidate.link);
         (link.lower, (!fabric.is_top(link.upper)).then_some(link.upper))
     };
     candidates.sort_by_key(|candidate| (effect(candidate), std::cmp::Reverse(candidate.penalty), candidate.link));
-    let mut groups: Vec<Group> =
-        candidates.chunk_by(|a, b| effect(a) == effect(b)).map(|links| Group { links: links.to_vec() }).collect();
+    let mut groups: Vec<LinkGroup> =
+        candidates.chunk_by(|a, b| effect(a) == effect(b)).map(|links| LinkGroup { links: links.to_vec() }).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.penalty()));
     groups
 }

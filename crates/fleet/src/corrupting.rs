@@ -19,24 +19,24 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use bus::key::Key;
+use bus::key::OrderKey;
 use bus::{Condition, Message, Order, OrderKind, PortId, PortState};
 use units::Moment;
 
-use crate::fabric::{End, Fabric, LinkId, Names, SwitchId};
+use crate::fabric::{Fabric, LinkEnd, LinkId, SwitchId, SwitchNames};
 
 pub use file::{load, parse};
 
 /// What is wrong with a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Trouble {
+pub enum LinkFault {
     /// In service and losing frames; more than 0 of them, and at most all.
     Corrupting { loss: f64, protected: bool },
     /// Out of service, for repair; with what it lost before, where that is known.
     Disabled { loss: Option<f64> },
 }
 
-impl Trouble {
+impl LinkFault {
     pub fn loss(self) -> Option<f64> {
         match self {
             Self::Corrupting { loss, .. } => Some(loss),
@@ -63,22 +63,22 @@ impl Trouble {
 
 /// The links that are not healthy.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Situation {
-    links: BTreeMap<LinkId, Trouble>,
+pub struct FaultyLinks {
+    links: BTreeMap<LinkId, LinkFault>,
 }
 
-impl Situation {
+impl FaultyLinks {
     /// Adds what is said of a link to what was said of it before.
-    pub fn add(&mut self, link: LinkId, trouble: Trouble) {
+    pub fn add(&mut self, link: LinkId, trouble: LinkFault) {
         self.links.entry(link).and_modify(|known| *known = known.and(trouble)).or_insert(trouble);
     }
 
-    pub fn get(&self, link: LinkId) -> Option<Trouble> {
+    pub fn get(&self, link: LinkId) -> Option<LinkFault> {
         self.links.get(&link).copied()
     }
 
     /// In order of the links.
-    pub fn iter(&self) -> impl Iterator<Item = (LinkId, Trouble)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (LinkId, LinkFault)> + '_ {
         self.links.iter().map(|(link, trouble)| (*link, *trouble))
     }
 
@@ -87,8 +87,8 @@ impl Situation {
     }
 }
 
-impl FromIterator<(LinkId, Trouble)> for Situation {
-    fn from_iter<I: IntoIterator<Item = (LinkId, Trouble)>>(links: I) -> Self {
+impl FromIterator<(LinkId, LinkFault)> for FaultyLinks {
+    fn from_iter<I: IntoIterator<Item = (LinkId, LinkFault)>>(links: I) -> Self {
         let mut situation = Self::default();
         links.into_iter().for_each(|(link, trouble)| situation.add(link, trouble));
         situation
@@ -97,27 +97,27 @@ impl FromIterator<(LinkId, Trouble)> for Situation {
 
 /// A message that cannot be true of this fabric; it changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nonsense(String);
+pub struct InvalidMessage(String);
 
-impl fmt::Display for Nonsense {
+impl fmt::Display for InvalidMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Nonsense {}
+impl std::error::Error for InvalidMessage {}
 
 /// The latest that was said of each port.
 #[derive(Clone, Debug)]
-pub struct Reports<'f> {
-    names: Names<'f>,
+pub struct PortReports<'f> {
+    names: SwitchNames<'f>,
     /// What orders must be signed with, if anything.
-    key: Option<Key>,
-    links: BTreeMap<LinkId, [Side; 2]>,
+    key: Option<OrderKey>,
+    links: BTreeMap<LinkId, [LinkSideReports; 2]>,
     /// Ports that the fabric has no names for, as their monitors call them.
-    learned: BTreeMap<PortId, (LinkId, End)>,
+    learned: BTreeMap<PortId, (LinkId, LinkEnd)>,
     /// Hosts that are no switches, and what to say of them: to look for what was meant takes a while.
-    strangers: BTreeMap<String, Nonsense>,
+    strangers: BTreeMap<String, InvalidMessage>,
 }
 
 /// Strangers that are remembered.
@@ -125,25 +125,25 @@ const MOST_STRANGERS: usize = 10_000;
 
 /// One end of a link.
 #[derive(Clone, Debug, Default)]
-struct Side {
+struct LinkSideReports {
     port: Option<PortId>,
-    heard: Option<Heard>,
+    heard: Option<PortReport>,
     order: Option<Order>,
 }
 
 /// What is needed of a port's state.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct PortReport {
     version: (u64, u64),
     at: Moment,
     /// If it is corrupting.
     loss: Option<f64>,
 }
 
-impl<'f> Reports<'f> {
+impl<'f> PortReports<'f> {
     pub fn new(fabric: &'f Fabric) -> Self {
         Self {
-            names: Names::of(fabric),
+            names: SwitchNames::of(fabric),
             key: None,
             links: BTreeMap::new(),
             learned: BTreeMap::new(),
@@ -153,7 +153,7 @@ impl<'f> Reports<'f> {
 
     /// Orders that are not signed with that key are nonsense.
     #[must_use]
-    pub fn with_key(self, key: Option<Key>) -> Self {
+    pub fn with_key(self, key: Option<OrderKey>) -> Self {
         Self { key, ..self }
     }
 
@@ -167,7 +167,7 @@ impl<'f> Reports<'f> {
 
     /// Those that can be true, and what is to be said of the others: a message with a life from the future would go before
     /// all that is said until then.
-    pub fn possible(now: Moment, messages: &[Message]) -> (Cow<'_, [Message]>, Vec<Nonsense>) {
+    pub fn possible(now: Moment, messages: &[Message]) -> (Cow<'_, [Message]>, Vec<InvalidMessage>) {
         // There are hundreds of thousands of them, and hardly ever one like that.
         if !messages.iter().any(|message| message.is_from_the_future(now)) {
             return (messages.into(), Vec::new());
@@ -176,22 +176,24 @@ impl<'f> Reports<'f> {
             messages.iter().partition(|message| message.is_from_the_future(now));
         let nonsense = |message: &Message| {
             let key = message.key();
-            Nonsense(format!("{key}: has a life more than a day ahead of this clock: forged, or a clock is wrong"))
+            InvalidMessage(format!(
+                "{key}: has a life more than a day ahead of this clock: forged, or a clock is wrong"
+            ))
         };
         (possible.into_iter().cloned().collect(), future.into_iter().map(nonsense).collect())
     }
 
-    pub fn names(&self) -> &Names<'f> {
+    pub fn names(&self) -> &SwitchNames<'f> {
         &self.names
     }
 
     /// Whether a host is a switch of this fabric.
-    pub(crate) fn expect_switch(&mut self, host: &str) -> Result<SwitchId, Nonsense> {
+    pub(crate) fn expect_switch(&mut self, host: &str) -> Result<SwitchId, InvalidMessage> {
         if let Some(nonsense) = self.strangers.get(host) {
             return Err(nonsense.clone());
         }
         self.names.switch(host).map_err(|unknown| {
-            let nonsense = Nonsense(unknown.to_string());
+            let nonsense = InvalidMessage(unknown.to_string());
             if self.strangers.len() < MOST_STRANGERS {
                 self.strangers.insert(host.to_owned(), nonsense.clone());
             }
@@ -201,7 +203,7 @@ impl<'f> Reports<'f> {
 
     /// The link of which something was said that had not been heard before. A port that is not corrupting and that the
     /// fabric does not have, one towards a server for example, is none of its concern.
-    pub fn hear(&mut self, message: &Message) -> Result<Option<LinkId>, Nonsense> {
+    pub fn hear(&mut self, message: &Message) -> Result<Option<LinkId>, InvalidMessage> {
         let known = self.expect_switch(&message.id().host);
         match message {
             Message::Port(state) => match known.and_then(|_| self.hear_state(state)) {
@@ -213,7 +215,7 @@ impl<'f> Reports<'f> {
     }
 
     /// Reports first, since they may say to which link a port belongs that an order is about.
-    pub fn hear_all(&mut self, messages: &[Message]) -> (Vec<LinkId>, Vec<Nonsense>) {
+    pub fn hear_all(&mut self, messages: &[Message]) -> (Vec<LinkId>, Vec<InvalidMessage>) {
         let (mut links, mut nonsense) = (Vec::new(), Vec::new());
         let is_order = |message: &&Message| matches!(message, Message::Order(_));
         let (orders, states): (Vec<&Message>, Vec<&Message>) = messages.iter().partition(is_order);
@@ -229,7 +231,7 @@ impl<'f> Reports<'f> {
     }
 
     /// What is wrong with a link, if anything is known to be.
-    pub fn trouble(&self, link: LinkId) -> Option<Trouble> {
+    pub fn trouble(&self, link: LinkId) -> Option<LinkFault> {
         let sides = self.links.get(&link)?;
         let orders = || sides.iter().filter_map(|side| side.order.as_ref());
         let disabled = orders().any(|order| order.kind == OrderKind::Disable);
@@ -238,32 +240,32 @@ impl<'f> Reports<'f> {
         let since = heard.filter(|heard| enabled.is_none_or(|enabled| heard.at > enabled));
         let loss = since.filter_map(|heard| heard.loss).reduce(f64::max);
         match (disabled, loss) {
-            (true, loss) => Some(Trouble::Disabled { loss }),
-            (false, Some(loss)) => Some(Trouble::Corrupting { loss, protected: false }),
+            (true, loss) => Some(LinkFault::Disabled { loss }),
+            (false, Some(loss)) => Some(LinkFault::Corrupting { loss, protected: false }),
             (false, None) => None,
         }
     }
 
-    pub fn situation(&self) -> Situation {
+    pub fn situation(&self) -> FaultyLinks {
         self.links.keys().filter_map(|link| Some((*link, self.trouble(*link)?))).collect()
     }
 
     /// The ports at the lower and the upper end of a link, as far as they are known.
     pub fn ports(&self, link: LinkId) -> [Option<PortId>; 2] {
-        End::BOTH.map(|end| {
+        LinkEnd::BOTH.map(|end| {
             let learned = || self.links.get(&link).and_then(|sides| sides[end as usize].port.clone());
             self.names.fabric().port_at(link, end).or_else(learned)
         })
     }
 
     /// The latest order to the port at an end of a link.
-    pub fn order(&self, link: LinkId, end: End) -> Option<&Order> {
+    pub fn order(&self, link: LinkId, end: LinkEnd) -> Option<&Order> {
         self.links.get(&link)?[end as usize].order.as_ref()
     }
 
     /// For an order to that port: greater than that of any that has been heard, also if its giver's clock is ahead of
     /// the one that chose `life`.
-    pub(crate) fn next_version(&self, link: LinkId, end: End, life: u64, number: u64) -> (u64, u64) {
+    pub(crate) fn next_version(&self, link: LinkId, end: LinkEnd, life: u64, number: u64) -> (u64, u64) {
         match self.order(link, end) {
             Some(latest) if latest.life >= life => (latest.life, number.max(latest.number.saturating_add(1))),
             _ => (life, number),
@@ -280,7 +282,7 @@ impl<'f> Reports<'f> {
         self.links.values().flatten().filter_map(|side| side.order.as_ref())
     }
 
-    fn hear_state(&mut self, state: &PortState) -> Result<Option<LinkId>, Nonsense> {
+    fn hear_state(&mut self, state: &PortState) -> Result<Option<LinkId>, InvalidMessage> {
         let loss = loss(state)?;
         let (link, end) = self.locate(state)?;
         let side = &mut self.links.entry(link).or_default()[end as usize];
@@ -288,17 +290,17 @@ impl<'f> Reports<'f> {
         if side.heard.is_some_and(|heard| heard.version >= version) {
             return Ok(None);
         }
-        side.heard = Some(Heard { version, at: state.at, loss });
+        side.heard = Some(PortReport { version, at: state.at, loss });
         Ok(Some(link))
     }
 
-    fn hear_order(&mut self, order: &Order) -> Result<Option<LinkId>, Nonsense> {
+    fn hear_order(&mut self, order: &Order) -> Result<Option<LinkId>, InvalidMessage> {
         if self.key.as_ref().is_some_and(|key| !order.is_signed(key)) {
-            return Err(Nonsense(format!("an order for {} that is not signed with our order key", order.id)));
+            return Err(InvalidMessage(format!("an order for {} that is not signed with our order key", order.id)));
         }
         let (link, end) = match self.learned.get(&order.id) {
             Some(place) => *place,
-            None => self.names.port(&order.id).map_err(|unknown| Nonsense(unknown.to_string()))?,
+            None => self.names.port(&order.id).map_err(|unknown| InvalidMessage(unknown.to_string()))?,
         };
         let latest = &mut self.links.entry(link).or_default()[end as usize].order;
         if latest.as_ref().is_some_and(|latest| (latest.life, latest.number) >= (order.life, order.number)) {
@@ -310,20 +312,20 @@ impl<'f> Reports<'f> {
 
     /// The link of a port: as the fabric has it, or else, where it does not name ports, the only one between its switch
     /// and that of its peer.
-    fn locate(&mut self, state: &PortState) -> Result<(LinkId, End), Nonsense> {
+    fn locate(&mut self, state: &PortState) -> Result<(LinkId, LinkEnd), InvalidMessage> {
         let fabric = self.names.fabric();
         let unknown = match self.names.port(&state.id) {
             Ok((link, end)) => {
                 let expected = fabric.port_at(link, other(end));
                 return match (&state.peer, expected) {
-                    (Some(peer), Some(expected)) if *peer != expected => Err(Nonsense(format!(
+                    (Some(peer), Some(expected)) if *peer != expected => Err(InvalidMessage(format!(
                         "{} says that {peer} is at the other end: the topology has {expected} there",
                         state.id
                     ))),
                     _ => Ok((link, end)),
                 };
             }
-            Err(unknown) => Nonsense(unknown.to_string()),
+            Err(unknown) => InvalidMessage(unknown.to_string()),
         };
         let Some(peer) = &state.peer else { return Err(unknown) };
         let (Ok(here), Ok(there)) = (self.expect_switch(&state.id.host), self.expect_switch(&peer.host)) else {
@@ -334,13 +336,13 @@ impl<'f> Reports<'f> {
             [link] if fabric.link(link).ports.is_none() => link,
             _ => return Err(unknown),
         };
-        let end = if fabric.link(link).lower == here { End::Lower } else { End::Upper };
+        let end = if fabric.link(link).lower == here { LinkEnd::Lower } else { LinkEnd::Upper };
         self.learn(link, end, &state.id);
         self.learn(link, other(end), peer);
         Ok((link, end))
     }
 
-    fn learn(&mut self, link: LinkId, end: End, port: &PortId) {
+    fn learn(&mut self, link: LinkId, end: LinkEnd, port: &PortId) {
         let known = &mut self.links.entry(link).or_default()[end as usize].port;
         if known.as_ref() == Some(port) {
             return;
@@ -352,19 +354,19 @@ impl<'f> Reports<'f> {
     }
 }
 
-fn other(end: End) -> End {
+fn other(end: LinkEnd) -> LinkEnd {
     match end {
-        End::Lower => End::Upper,
-        End::Upper => End::Lower,
+        LinkEnd::Lower => LinkEnd::Upper,
+        LinkEnd::Upper => LinkEnd::Lower,
     }
 }
 
 /// The loss that a port reports if it is corrupting.
-fn loss(state: &PortState) -> Result<Option<f64>, Nonsense> {
+fn loss(state: &PortState) -> Result<Option<f64>, InvalidMessage> {
     let loss = state.evidence.loss;
     match state.condition {
         Condition::Corrupting if loss > 0.0 && loss <= 1.0 => Ok(Some(loss)),
-        Condition::Corrupting => Err(Nonsense(format!(
+        Condition::Corrupting => Err(InvalidMessage(format!(
             "{} is corrupting with a loss of {loss}: expected a share of frames above 0 and at most 1",
             state.id
         ))),

@@ -31,10 +31,10 @@ use std::ops::Range;
 
 use units::Rate;
 
-pub use build::{Node, Role, Wire};
+pub use build::{FabricNode, FabricWire, Role};
 pub use builders::Facebook;
 pub use error::FabricError;
-pub use names::{End, Names, UnknownName};
+pub use names::{LinkEnd, SwitchNames, UnknownName};
 pub use table::FileError;
 
 /// A switch, by its place in [`Fabric::switches`].
@@ -68,7 +68,7 @@ pub struct Switch {
 
 /// Its name is not kept but made when asked for: [`Fabric::name`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct FabricLink {
     pub lower: SwitchId,
     pub upper: SwitchId,
     pub rate: Rate,
@@ -79,7 +79,7 @@ pub struct Link {
 
 /// Links, ToRs and inner switches (all that are not tops) of one segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct FabricSegment {
     pub name: String,
     pub links: Range<u32>,
     pub tors: Vec<SwitchId>,
@@ -90,8 +90,8 @@ pub struct Segment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
     switches: Vec<Switch>,
-    links: Vec<Link>,
-    segments: Vec<Segment>,
+    links: Vec<FabricLink>,
+    segments: Vec<FabricSegment>,
     /// Links up from each switch, and down from each: where its slice of `up` and `down` ends.
     up: Adjacency,
     down: Adjacency,
@@ -120,19 +120,19 @@ impl Fabric {
         &self.switches[id.index()]
     }
 
-    pub fn links(&self) -> &[Link] {
+    pub fn links(&self) -> &[FabricLink] {
         &self.links
     }
 
-    pub fn link(&self, id: LinkId) -> &Link {
+    pub fn link(&self, id: LinkId) -> &FabricLink {
         &self.links[id.index()]
     }
 
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[FabricSegment] {
         &self.segments
     }
 
-    pub fn segment_of(&self, link: LinkId) -> &Segment {
+    pub fn segment_of(&self, link: LinkId) -> &FabricSegment {
         &self.segments[self.links[link.index()].segment as usize]
     }
 
@@ -174,7 +174,7 @@ pub struct LinkName<'a> {
 
 impl fmt::Display for LinkName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Link { lower, upper, .. } = *self.fabric.link(self.link);
+        let FabricLink { lower, upper, .. } = *self.fabric.link(self.link);
         let [low, up] = [lower, upper].map(|end| &self.fabric.switch(end).name);
         let earlier = self.fabric.up(lower).iter().take_while(|other| **other != self.link);
         match earlier.filter(|other| self.fabric.link(**other).upper == upper).count() {

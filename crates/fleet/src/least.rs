@@ -2,12 +2,12 @@
 
 /// A tournament: every inner node has the lesser of the two below it.
 #[derive(Clone, Debug)]
-pub(crate) struct Least<T> {
+pub(crate) struct TournamentTree<T> {
     /// The root at 1, the values in the second half.
     nodes: Vec<T>,
 }
 
-impl<T: Copy + PartialOrd> Least<T> {
+impl<T: Copy + PartialOrd> TournamentTree<T> {
     /// `values` must not be empty; `most` is at least as great as any value that will ever be set.
     pub(crate) fn new(values: &[T], most: T) -> Self {
         let width = values.len().next_power_of_two();
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_least_follows_every_change() {
-        let mut least = Least::new(&[5, 3, 9], u64::MAX);
+        let mut least = TournamentTree::new(&[5, 3, 9], u64::MAX);
         assert_eq!(least.get(), 3);
         least.set(1, 7);
         assert_eq!(least.get(), 5);

@@ -12,15 +12,15 @@
 
 mod check;
 
-use crate::corropt::Candidate;
+use crate::corropt::CandidateLink;
 use crate::fabric::{Fabric, LinkId, SwitchId};
-use crate::least::Least;
+use crate::least::TournamentTree;
 use crate::paths::{Constraint, Paths};
 use crate::penalty::Penalty;
 use crate::protection::Protection;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum State {
+pub enum LinkState {
     Healthy,
     Corrupting { loss: f64, protection: Option<Protection> },
     Disabled,
@@ -28,7 +28,7 @@ pub enum State {
 
 /// What does not depend on the links' states.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct LedgerTerms {
     pub constraint: Constraint,
     /// Loss of a healthy link, so that a network without a corrupting link has a penalty that can be divided by.
     pub healthy_loss: f64,
@@ -38,7 +38,7 @@ pub struct Terms {
 
 /// What the state of all links amounts to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Totals {
+pub struct LedgerTotals {
     /// Sum of the losses of enabled links, as protection leaves them.
     pub penalty: Penalty,
     /// Paths of the ToR that has fewest.
@@ -58,25 +58,25 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Ledger<'f> {
     paths: Paths<'f>,
-    states: Vec<State>,
+    states: Vec<LinkState>,
     healthy: Penalty,
     /// Corrupting links of each segment, in the order in which they began.
     corrupting: Vec<Vec<LinkId>>,
-    totals: Totals,
-    least_paths: Least<u64>,
-    least_share: Least<f64>,
+    totals: LedgerTotals,
+    least_paths: TournamentTree<u64>,
+    least_share: TournamentTree<f64>,
     capacity: Capacity,
     pipes: Pipes,
 }
 
 impl<'f> Ledger<'f> {
     /// Everything healthy.
-    pub fn new(fabric: &'f Fabric, terms: Terms) -> Self {
+    pub fn new(fabric: &'f Fabric, terms: LedgerTerms) -> Self {
         let paths = Paths::new(fabric, terms.constraint);
         let healthy = Penalty::of_loss(terms.healthy_loss);
         let least: Vec<u64> = fabric.segments().iter().map(|s| least_paths(&paths, &s.tors)).collect();
-        let least_paths = Least::new(&least, u64::MAX);
-        let totals = Totals {
+        let least_paths = TournamentTree::new(&least, u64::MAX);
+        let totals = LedgerTotals {
             penalty: fabric.links().iter().map(|_| healthy).sum(),
             least_paths: least_paths.get(),
             least_share: 1.0,
@@ -87,12 +87,12 @@ impl<'f> Ledger<'f> {
             most_in_a_pipe: 0,
         };
         Self {
-            states: vec![State::Healthy; fabric.links().len()],
+            states: vec![LinkState::Healthy; fabric.links().len()],
             healthy,
             corrupting: vec![Vec::new(); fabric.segments().len()],
             totals,
             least_paths,
-            least_share: Least::new(&vec![1.0; fabric.segments().len()], 1.0),
+            least_share: TournamentTree::new(&vec![1.0; fabric.segments().len()], 1.0),
             capacity: Capacity::new(fabric),
             pipes: Pipes::new(fabric, terms.ports_per_pipe),
             paths,
@@ -112,49 +112,49 @@ impl<'f> Ledger<'f> {
         &mut self.paths
     }
 
-    pub fn state(&self, link: LinkId) -> State {
+    pub fn state(&self, link: LinkId) -> LinkState {
         self.states[link.index()]
     }
 
-    pub fn totals(&self) -> Totals {
-        Totals { most_in_a_pipe: self.pipes.most(), ..self.totals }
+    pub fn totals(&self) -> LedgerTotals {
+        LedgerTotals { most_in_a_pipe: self.pipes.most(), ..self.totals }
     }
 
     /// Corrupting links of a segment that are still enabled, with what each would cost without protection.
-    pub fn candidates(&self, segment: u32) -> Vec<Candidate> {
+    pub fn candidates(&self, segment: u32) -> Vec<CandidateLink> {
         let links = self.corrupting[segment as usize].iter();
         links
             .filter_map(|&link| match self.state(link) {
-                State::Corrupting { loss, .. } => Some(Candidate { link, penalty: Penalty::of_loss(loss) }),
-                State::Healthy | State::Disabled => None,
+                LinkState::Corrupting { loss, .. } => Some(CandidateLink { link, penalty: Penalty::of_loss(loss) }),
+                LinkState::Healthy | LinkState::Disabled => None,
             })
             .collect()
     }
 
     /// A link that is not disabled loses from now on, and is protected or not.
     pub fn corrupt(&mut self, link: LinkId, loss: f64, protection: Option<Protection>) {
-        assert!(self.state(link) != State::Disabled, "a disabled link cannot corrupt");
-        self.set(link, State::Corrupting { loss, protection });
+        assert!(self.state(link) != LinkState::Disabled, "a disabled link cannot corrupt");
+        self.set(link, LinkState::Corrupting { loss, protection });
     }
 
     pub fn disable(&mut self, link: LinkId) {
         self.paths.disable(link);
-        self.set(link, State::Disabled);
+        self.set(link, LinkState::Disabled);
     }
 
     /// A corrupting or disabled link is healthy again, and enabled.
     pub fn repair(&mut self, link: LinkId) {
-        if self.state(link) == State::Disabled {
+        if self.state(link) == LinkState::Disabled {
             self.paths.enable(link);
         }
-        self.set(link, State::Healthy);
+        self.set(link, LinkState::Healthy);
     }
 
-    fn set(&mut self, link: LinkId, state: State) {
+    fn set(&mut self, link: LinkId, state: LinkState) {
         let before = std::mem::replace(&mut self.states[link.index()], state);
         let segment = self.fabric().link(link).segment as usize;
         self.totals.penalty = self.totals.penalty + self.penalty(state) - self.penalty(before);
-        let corrupting = |state| matches!(state, State::Corrupting { .. });
+        let corrupting = |state| matches!(state, LinkState::Corrupting { .. });
         match (corrupting(before), corrupting(state)) {
             (false, true) => self.corrupting[segment].push(link),
             (true, false) => self.corrupting[segment].retain(|&other| other != link),
@@ -163,30 +163,30 @@ impl<'f> Ledger<'f> {
         self.count(before, u32::wrapping_sub);
         self.count(state, u32::wrapping_add);
         self.move_pipes(link, protection(before).is_some(), protection(state).is_some());
-        if (before == State::Disabled) != (state == State::Disabled) {
+        if (before == LinkState::Disabled) != (state == LinkState::Disabled) {
             self.recount_paths(segment);
         }
         self.capacity.change(self.paths.fabric(), link, speed(before), speed(state));
         self.totals.least_capacity = self.capacity.least.get();
     }
 
-    fn penalty(&self, state: State) -> Penalty {
+    fn penalty(&self, state: LinkState) -> Penalty {
         match state {
-            State::Healthy => self.healthy,
-            State::Corrupting { loss, protection } => Penalty::of_loss(protection.map_or(loss, |p| p.loss)),
-            State::Disabled => Penalty::ZERO,
+            LinkState::Healthy => self.healthy,
+            LinkState::Corrupting { loss, protection } => Penalty::of_loss(protection.map_or(loss, |p| p.loss)),
+            LinkState::Disabled => Penalty::ZERO,
         }
     }
 
-    fn count(&mut self, state: State, step: fn(u32, u32) -> u32) {
+    fn count(&mut self, state: LinkState, step: fn(u32, u32) -> u32) {
         let totals = &mut self.totals;
         match state {
-            State::Healthy => {}
-            State::Corrupting { protection, .. } => {
+            LinkState::Healthy => {}
+            LinkState::Corrupting { protection, .. } => {
                 totals.corrupting = step(totals.corrupting, 1);
                 totals.protected = step(totals.protected, u32::from(protection.is_some()));
             }
-            State::Disabled => totals.disabled = step(totals.disabled, 1),
+            LinkState::Disabled => totals.disabled = step(totals.disabled, 1),
         }
     }
 
@@ -212,18 +212,18 @@ fn least_paths(paths: &Paths<'_>, tors: &[SwitchId]) -> u64 {
     tors.iter().map(|&tor| paths.ways(tor)).min().unwrap_or(u64::MAX)
 }
 
-fn protection(state: State) -> Option<Protection> {
+fn protection(state: LinkState) -> Option<Protection> {
     match state {
-        State::Corrupting { protection, .. } => protection,
-        State::Healthy | State::Disabled => None,
+        LinkState::Corrupting { protection, .. } => protection,
+        LinkState::Healthy | LinkState::Disabled => None,
     }
 }
 
 /// Share of a link's rate that can be used.
-fn speed(state: State) -> f64 {
+fn speed(state: LinkState) -> f64 {
     match state {
-        State::Disabled => 0.0,
-        State::Healthy | State::Corrupting { .. } => protection(state).map_or(1.0, |p| p.speed),
+        LinkState::Disabled => 0.0,
+        LinkState::Healthy | LinkState::Corrupting { .. } => protection(state).map_or(1.0, |p| p.speed),
     }
 }
 
@@ -234,14 +234,14 @@ struct Capacity {
     /// By segment and level, in bits a second; and the same with every link whole: zero where a segment has no such level.
     now: Vec<u64>,
     whole: Vec<u64>,
-    least: Least<f64>,
+    least: TournamentTree<f64>,
 }
 
 impl Capacity {
     fn new(fabric: &Fabric) -> Self {
         let levels = fabric.switches().iter().map(|switch| usize::from(switch.level)).max().unwrap_or(0);
         let segments = fabric.segments().len();
-        let least = Least::new(&vec![1.0; segments], 1.0);
+        let least = TournamentTree::new(&vec![1.0; segments], 1.0);
         let mut capacity = Self { levels, now: vec![0; segments * levels], whole: Vec::new(), least };
         for index in 0..fabric.links().len() as u32 {
             capacity.shift(fabric, LinkId(index), 0.0, 1.0);

@@ -7,7 +7,7 @@
 //!
 //! Invariant: `ways[s]` is the sum of `ways[u]` over the enabled links from `s` to `u`, and 1 for a top switch.
 
-use crate::fabric::{Fabric, Link, LinkId, SwitchId};
+use crate::fabric::{Fabric, FabricLink, LinkId, SwitchId};
 
 /// The share of a ToR's paths that must stay.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -95,7 +95,7 @@ impl<'f> Paths<'f> {
     /// A ToR that would lose paths and then have too few if the link went, and how many; none if the link can go.
     pub fn in_the_way(&mut self, link: LinkId) -> Option<(SwitchId, u64)> {
         assert!(self.is_enabled(link), "a link that is already disabled was checked");
-        let &Link { lower, upper, .. } = self.fabric.link(link);
+        let &FabricLink { lower, upper, .. } = self.fabric.link(link);
         let lost = self.ways(upper);
         if lost == 0 {
             return None;
@@ -117,7 +117,7 @@ impl<'f> Paths<'f> {
 
     pub fn disable(&mut self, link: LinkId) {
         assert!(std::mem::replace(&mut self.enabled[link.index()], false), "a link was disabled twice");
-        let &Link { lower, upper, .. } = self.fabric.link(link);
+        let &FabricLink { lower, upper, .. } = self.fabric.link(link);
         self.spread(lower, self.ways(upper));
         for switch in self.touched.drain(..) {
             self.ways[switch.index()] -= std::mem::take(&mut self.share[switch.index()]);
@@ -126,7 +126,7 @@ impl<'f> Paths<'f> {
 
     pub fn enable(&mut self, link: LinkId) {
         assert!(!std::mem::replace(&mut self.enabled[link.index()], true), "a link was enabled twice");
-        let &Link { lower, upper, .. } = self.fabric.link(link);
+        let &FabricLink { lower, upper, .. } = self.fabric.link(link);
         self.spread(lower, self.ways(upper));
         for switch in self.touched.drain(..) {
             self.ways[switch.index()] += std::mem::take(&mut self.share[switch.index()]);

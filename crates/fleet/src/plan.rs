@@ -21,19 +21,19 @@ mod why;
 
 use serde::{Serialize, Serializer};
 
-use crate::corropt::{self, Candidate};
-use crate::corrupting::{Situation, Trouble};
+use crate::corropt::{self, CandidateLink};
+use crate::corrupting::{FaultyLinks, LinkFault};
 use crate::fabric::{Fabric, LinkId};
-use crate::ledger::{self, Ledger, State, Totals};
+use crate::ledger::{self, Ledger, LedgerTotals, LinkState};
 use crate::penalty::Penalty;
 use crate::protection::{Protect, Protection};
 
 pub(crate) use text::{goes, stays};
-pub use why::{Room, obstacle, tightest};
+pub use why::{PathMargin, obstacle, tightest};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Terms<'a> {
-    pub ledger: ledger::Terms,
+pub struct PlanTerms<'a> {
+    pub ledger: ledger::LedgerTerms,
     /// What protection makes of a link.
     pub protection: &'a dyn Protect,
     /// By switch, whether it can protect its links; all can if there is no list. A link needs both its ends.
@@ -42,7 +42,7 @@ pub struct Terms<'a> {
     pub budget: u64,
 }
 
-impl Terms<'_> {
+impl PlanTerms<'_> {
     /// What protection makes of this link, if it can be protected.
     pub fn protect(&self, fabric: &Fabric, link: LinkId, loss: f64) -> Option<Protection> {
         let ends = fabric.link(link);
@@ -54,36 +54,36 @@ impl Terms<'_> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// To be disabled now; the worst first, as in the next two.
-    pub disable: Vec<Going>,
+    pub disable: Vec<ToDisable>,
     /// To stay under protection.
-    pub protect: Vec<Staying>,
+    pub protect: Vec<ToKeep>,
     /// To stay as they are, because one of their switches cannot protect them.
-    pub exposed: Vec<Staying>,
+    pub exposed: Vec<ToKeep>,
     /// What to repair first, second and so on.
-    pub repair: Vec<Repair>,
+    pub repair: Vec<RepairPhase>,
     /// No other choice of links to disable removes more than this beyond what this one does; zero if it is the best.
     pub missed: f64,
     /// ToRs that lack paths already: nothing above them can go.
-    pub lacking: Vec<Room>,
-    pub before: Figures,
-    pub after: Figures,
+    pub lacking: Vec<PathMargin>,
+    pub before: FabricFigures,
+    pub after: FabricFigures,
 }
 
 /// A link that goes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Going {
+pub struct ToDisable {
     #[serde(skip)]
     pub id: LinkId,
     pub link: String,
     pub loss: f64,
     /// The ToR below it that is nearest to its constraint, once all links that go have gone.
-    pub tightest: Option<Room>,
+    pub tightest: Option<PathMargin>,
     pub why: String,
 }
 
 /// A link that stays.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Staying {
+pub struct ToKeep {
     #[serde(skip)]
     pub id: LinkId,
     pub link: String,
@@ -93,7 +93,7 @@ pub struct Staying {
     /// Protected before this plan.
     pub already: bool,
     /// The ToR in the way, as it would be if this link went as well.
-    pub in_the_way: Room,
+    pub in_the_way: PathMargin,
     /// Links out of service without which this ToR has fewer paths: disabled before, or by this plan.
     pub out: Vec<String>,
     pub why: String,
@@ -101,12 +101,12 @@ pub struct Staying {
 
 /// One step of the repairs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Repair {
+pub struct RepairPhase {
     #[serde(skip)]
     pub id: LinkId,
     pub link: String,
     pub loss: Option<f64>,
-    pub when: When,
+    pub when: DisableTime,
     /// Links that can go for repair when this one is back, and the loss that is gone then.
     pub unlocks: Vec<String>,
     pub unlocked_penalty: f64,
@@ -115,7 +115,7 @@ pub struct Repair {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum When {
+pub enum DisableTime {
     /// Out of service before this plan.
     Disabled,
     /// Goes by this plan.
@@ -128,7 +128,7 @@ pub enum When {
 
 /// The fabric in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Figures {
+pub struct FabricFigures {
     pub penalty: f64,
     pub least_paths_per_tor: u64,
     /// Shares of what there is with every link in service.
@@ -139,8 +139,8 @@ pub struct Figures {
     pub protected: u32,
 }
 
-impl From<Totals> for Figures {
-    fn from(totals: Totals) -> Self {
+impl From<LedgerTotals> for FabricFigures {
+    fn from(totals: LedgerTotals) -> Self {
         Self {
             penalty: totals.penalty.as_f64(),
             least_paths_per_tor: totals.least_paths,
@@ -155,21 +155,21 @@ impl From<Totals> for Figures {
 
 pub(crate) fn serialize_protection<S: Serializer>(protection: &Option<Protection>, to: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
-    struct Guard {
+    struct ProtectionUse {
         copies: u8,
         effective_loss: f64,
         speed: f64,
     }
-    let guard = protection.map(|p| Guard { copies: p.copies, effective_loss: p.loss, speed: p.speed });
+    let guard = protection.map(|p| ProtectionUse { copies: p.copies, effective_loss: p.loss, speed: p.speed });
     guard.serialize(to)
 }
 
-pub fn plan(fabric: &Fabric, situation: &Situation, terms: &Terms<'_>) -> Plan {
+pub fn plan(fabric: &Fabric, situation: &FaultyLinks, terms: &PlanTerms<'_>) -> Plan {
     let mut ledger = Ledger::new(fabric, terms.ledger);
     for (link, trouble) in situation.iter() {
         match trouble {
-            Trouble::Disabled { .. } => ledger.disable(link),
-            Trouble::Corrupting { loss, protected } => {
+            LinkFault::Disabled { .. } => ledger.disable(link),
+            LinkFault::Corrupting { loss, protected } => {
                 ledger.corrupt(link, loss, protected.then(|| terms.protection.protect(loss)));
             }
         }
@@ -186,14 +186,16 @@ pub fn plan(fabric: &Fabric, situation: &Situation, terms: &Terms<'_>) -> Plan {
         going.extend(choice.links);
     }
     protect(&mut ledger, situation, terms);
-    let draft = Draft { situation, ledger, going };
+    let draft = PlanDraft { situation, ledger, going };
     draft.finish(before, missed, lacking)
 }
 
 /// What stays and can be protected, is.
-fn protect(ledger: &mut Ledger<'_>, situation: &Situation, terms: &Terms<'_>) {
+fn protect(ledger: &mut Ledger<'_>, situation: &FaultyLinks, terms: &PlanTerms<'_>) {
     for (link, trouble) in situation.iter() {
-        if let (State::Corrupting { loss, .. }, Trouble::Corrupting { protected, .. }) = (ledger.state(link), trouble) {
+        if let (LinkState::Corrupting { loss, .. }, LinkFault::Corrupting { protected, .. }) =
+            (ledger.state(link), trouble)
+        {
             let protection = terms.protect(ledger.fabric(), link, loss);
             ledger.corrupt(link, loss, protection.or_else(|| protected.then(|| terms.protection.protect(loss))));
         }
@@ -201,20 +203,20 @@ fn protect(ledger: &mut Ledger<'_>, situation: &Situation, terms: &Terms<'_>) {
 }
 
 /// The fabric once the plan has been carried out, and what led there.
-struct Draft<'a, 'f> {
-    situation: &'a Situation,
+struct PlanDraft<'a, 'f> {
+    situation: &'a FaultyLinks,
     ledger: Ledger<'f>,
     /// Sorted.
     going: Vec<LinkId>,
 }
 
-impl Draft<'_, '_> {
-    fn finish(mut self, before: Figures, missed: Penalty, lacking: Vec<Room>) -> Plan {
+impl PlanDraft<'_, '_> {
+    fn finish(mut self, before: FabricFigures, missed: Penalty, lacking: Vec<PathMargin>) -> Plan {
         self.going.sort_unstable();
-        let mut disable: Vec<Going> = self.going.clone().into_iter().filter_map(|link| self.going(link)).collect();
+        let mut disable: Vec<ToDisable> = self.going.clone().into_iter().filter_map(|link| self.going(link)).collect();
         disable.sort_by(|a, b| b.loss.total_cmp(&a.loss).then(a.id.cmp(&b.id)));
         let staying: Vec<LinkId> = self.situation.iter().map(|(link, _)| link).collect();
-        let mut staying: Vec<Staying> = staying.into_iter().filter_map(|link| self.staying(link)).collect();
+        let mut staying: Vec<ToKeep> = staying.into_iter().filter_map(|link| self.staying(link)).collect();
         staying.sort_by(|a, b| b.loss.total_cmp(&a.loss).then(a.id.cmp(&b.id)));
         let (protect, exposed) = staying.into_iter().partition(|link| link.protection.is_some());
         let after = self.ledger.totals().into();
@@ -226,20 +228,20 @@ impl Draft<'_, '_> {
         self.ledger.fabric().name(link).to_string()
     }
 
-    fn going(&mut self, link: LinkId) -> Option<Going> {
+    fn going(&mut self, link: LinkId) -> Option<ToDisable> {
         let loss = self.situation.get(link)?.loss()?;
         let tightest = why::tightest(self.ledger.paths(), link);
         let why = text::goes(tightest.as_ref());
-        Some(Going { id: link, link: self.name(link), loss, tightest, why })
+        Some(ToDisable { id: link, link: self.name(link), loss, tightest, why })
     }
 
-    fn staying(&mut self, link: LinkId) -> Option<Staying> {
-        let Some(Trouble::Corrupting { loss, protected }) = self.situation.get(link) else { return None };
-        let State::Corrupting { protection, .. } = self.ledger.state(link) else { return None };
+    fn staying(&mut self, link: LinkId) -> Option<ToKeep> {
+        let Some(LinkFault::Corrupting { loss, protected }) = self.situation.get(link) else { return None };
+        let LinkState::Corrupting { protection, .. } = self.ledger.state(link) else { return None };
         let obstacle = why::obstacle(self.ledger.paths_mut(), link)?;
         let fabric = self.ledger.fabric();
         let why = text::stays(fabric, &obstacle, |link| self.going.binary_search(&link).is_ok());
-        Some(Staying {
+        Some(ToKeep {
             id: link,
             link: self.name(link),
             loss,
@@ -251,17 +253,17 @@ impl Draft<'_, '_> {
         })
     }
 
-    fn repairs(&mut self) -> Vec<Repair> {
+    fn repairs(&mut self) -> Vec<RepairPhase> {
         let fabric = self.ledger.fabric();
-        let mut queues = vec![repair::Queue::default(); fabric.segments().len()];
+        let mut queues = vec![repair::RepairQueue::default(); fabric.segments().len()];
         for (link, trouble) in self.situation.iter() {
             let queue = &mut queues[fabric.link(link).segment as usize];
             match (self.ledger.state(link), trouble.loss().map(Penalty::of_loss)) {
-                (State::Disabled, loss) => {
+                (LinkState::Disabled, loss) => {
                     queue.out.insert(link, loss);
                 }
-                (State::Corrupting { .. }, Some(penalty)) => queue.stay.push(Candidate { link, penalty }),
-                (State::Corrupting { .. } | State::Healthy, _) => {}
+                (LinkState::Corrupting { .. }, Some(penalty)) => queue.stay.push(CandidateLink { link, penalty }),
+                (LinkState::Corrupting { .. } | LinkState::Healthy, _) => {}
             }
         }
         let steps = repair::order(self.ledger.paths_mut(), queues);
@@ -275,18 +277,18 @@ impl Draft<'_, '_> {
         repairs
     }
 
-    fn repair(&mut self, step: &repair::Step, after: Option<LinkId>) -> Repair {
+    fn repair(&mut self, step: &repair::RepairStep, after: Option<LinkId>) -> RepairPhase {
         let when = match (step.can_go, self.situation.get(step.link), self.going.binary_search(&step.link)) {
-            (false, ..) => When::NeedsWindow,
-            (true, Some(Trouble::Disabled { .. }), _) => When::Disabled,
-            (true, _, Ok(_)) => When::GoesNow,
-            (true, _, Err(_)) => When::Later,
+            (false, ..) => DisableTime::NeedsWindow,
+            (true, Some(LinkFault::Disabled { .. }), _) => DisableTime::Disabled,
+            (true, _, Ok(_)) => DisableTime::GoesNow,
+            (true, _, Err(_)) => DisableTime::Later,
         };
         let unlocks: Vec<String> = step.unlocks.iter().map(|link| self.name(*link)).collect();
         let unlocked_penalty = step.unlocked.as_f64();
         let after = after.map(|link| self.name(link));
         let why = text::repair(when, &unlocks, unlocked_penalty, after.as_deref());
-        let loss = self.situation.get(step.link).and_then(Trouble::loss);
-        Repair { id: step.link, link: self.name(step.link), loss, when, unlocks, unlocked_penalty, why }
+        let loss = self.situation.get(step.link).and_then(LinkFault::loss);
+        RepairPhase { id: step.link, link: self.name(step.link), loss, when, unlocks, unlocked_penalty, why }
     }
 }

@@ -41,14 +41,14 @@ const MOST_COPIES: u8 = 8;
 
 /// Rows rise in loss. The last is a dead link.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    rows: Vec<Row>,
+pub struct ProtectionTable {
+    rows: Vec<ProtectionRow>,
 }
 
 /// What was measured at one loss.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
+pub struct ProtectionRow {
     pub loss: f64,
     pub speed: f64,
     pub copies: u8,
@@ -58,9 +58,9 @@ pub struct Row {
 }
 
 /// Nothing gets through, protected or not.
-const DEAD: Row = Row { loss: 1.0, speed: 0.0, copies: MOST_COPIES, frames: 1, lost: 1 };
+const DEAD: ProtectionRow = ProtectionRow { loss: 1.0, speed: 0.0, copies: MOST_COPIES, frames: 1, lost: 1 };
 
-impl Row {
+impl ProtectionRow {
     /// Whether what was lost for good could well be what Eq. 2 says.
     pub fn agrees(&self) -> bool {
         let expected = expected(self.loss, self.copies) * self.frames as f64;
@@ -88,11 +88,11 @@ impl std::error::Error for TableError {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    row: Vec<Row>,
+struct ProtectionFile {
+    row: Vec<ProtectionRow>,
 }
 
-impl Table {
+impl ProtectionTable {
     /// The one that comes with the program.
     ///
     /// # Panics
@@ -102,7 +102,7 @@ impl Table {
     }
 
     pub fn parse(text: &str) -> Result<Self, TableError> {
-        let File { row: mut rows } = toml::from_str(text).map_err(|error| {
+        let ProtectionFile { row: mut rows } = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             TableError(format!("line {line}: {}", error.message().replace('\n', " ")))
         })?;
@@ -117,7 +117,7 @@ impl Table {
         Ok(Self { rows })
     }
 
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[ProtectionRow] {
         &self.rows
     }
 
@@ -132,21 +132,21 @@ impl Table {
         let loss = if is_below || lower.agrees() && upper.agrees() {
             expected(loss, copies)
         } else {
-            let logs = |row: &Row| (row.loss.ln(), row.effective().ln());
+            let logs = |row: &ProtectionRow| (row.loss.ln(), row.effective().ln());
             between(logs(lower), logs(upper), loss.ln()).exp()
         };
         Protection { speed, loss, copies }
     }
 }
 
-impl Protect for Table {
+impl Protect for ProtectionTable {
     fn protect(&self, loss: f64) -> Protection {
         self.of(loss)
     }
 }
 
-fn check(row: &Row) -> Result<(), TableError> {
-    let Row { loss, speed, frames, lost, .. } = *row;
+fn check(row: &ProtectionRow) -> Result<(), TableError> {
+    let ProtectionRow { loss, speed, frames, lost, .. } = *row;
     if !(loss > 0.0 && loss < 1.0 && (0.0..=1.0).contains(&speed)) {
         return Err(TableError(format!("loss {loss}, speed {speed}: expected shares below 1")));
     }

@@ -14,10 +14,10 @@ use units::Moment;
 
 use crate::corropt::{self, BUDGET};
 use crate::fabric::{Fabric, LinkId};
-use crate::ledger::{Ledger, State, Terms, Totals};
+use crate::ledger::{Ledger, LedgerTerms, LedgerTotals, LinkState};
 use crate::penalty::Penalty;
 use crate::protection::Protect;
-use crate::trace::Corruption;
+use crate::trace::CorruptionEvent;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -55,13 +55,13 @@ impl std::fmt::Display for Policy {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Setup<'a> {
+pub struct FleetSetup<'a> {
     pub fabric: &'a Fabric,
     /// In order of time.
-    pub trace: &'a [Corruption],
+    pub trace: &'a [CorruptionEvent],
     pub until: Moment,
     pub policy: Policy,
-    pub terms: Terms,
+    pub terms: LedgerTerms,
     /// What protection makes of a link.
     pub protection: &'a dyn Protect,
     /// By switch, whether it can protect its links; all can if there is no list. A link needs both its ends.
@@ -69,7 +69,7 @@ pub struct Setup<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum FleetEvent {
     /// A link began to corrupt, or its loss changed.
     Corrupted,
     /// A link came back from repair.
@@ -78,15 +78,15 @@ pub enum Happened {
 
 /// The fabric after an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct FleetSample {
     pub at: Moment,
-    pub happened: Happened,
+    pub happened: FleetEvent,
     pub link: LinkId,
-    pub totals: Totals,
+    pub totals: LedgerTotals,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub struct FleetOutcome {
     /// Links that began to corrupt and links that came back. Corruption of a disabled link is no event.
     pub events: u64,
     /// Events in which the fast checker said no.
@@ -120,18 +120,18 @@ pub trait Observer {
     /// A link comes back from repair.
     fn enabled(&mut self, _at: Moment, _link: LinkId) {}
     /// The fabric after an event; breaks to end the simulation.
-    fn sampled(&mut self, sample: &Sample) -> ControlFlow<()>;
+    fn sampled(&mut self, sample: &FleetSample) -> ControlFlow<()>;
 }
 
-impl<F: FnMut(&Sample) -> ControlFlow<()>> Observer for F {
-    fn sampled(&mut self, sample: &Sample) -> ControlFlow<()> {
+impl<F: FnMut(&FleetSample) -> ControlFlow<()>> Observer for F {
+    fn sampled(&mut self, sample: &FleetSample) -> ControlFlow<()> {
         self(sample)
     }
 }
 
 /// Runs until the end, or until the observer breaks.
-pub fn simulate(setup: &Setup<'_>, observer: impl Observer) -> Outcome {
-    let mut year = Year::new(setup, observer);
+pub fn simulate(setup: &FleetSetup<'_>, observer: impl Observer) -> FleetOutcome {
+    let mut year = YearState::new(setup, observer);
     let mut upcoming = setup.trace.iter().take_while(|corruption| corruption.at < setup.until).peekable();
     loop {
         let repair = year.repairs.peek().map(|Reverse((at, ..))| *at).filter(|at| *at < setup.until);
@@ -154,8 +154,8 @@ pub fn simulate(setup: &Setup<'_>, observer: impl Observer) -> Outcome {
 /// Events between two checks of the books, in debug builds.
 const CHECK_EVERY: u64 = 256;
 
-struct Year<'a, O> {
-    setup: &'a Setup<'a>,
+struct YearState<'a, O> {
+    setup: &'a FleetSetup<'a>,
     observer: O,
     ledger: Ledger<'a>,
     /// When each disabled link comes back; numbered, so that two at the same moment have an order.
@@ -163,17 +163,17 @@ struct Year<'a, O> {
     /// How long the repair of each link will take, once it is sent.
     duration: Vec<Duration>,
     scheduled: u64,
-    outcome: Outcome,
+    outcome: FleetOutcome,
     since: Moment,
     penalty_hours: f64,
     capacity_hours: f64,
 }
 
-impl<'a, O: Observer> Year<'a, O> {
-    fn new(setup: &'a Setup<'a>, observer: O) -> Self {
+impl<'a, O: Observer> YearState<'a, O> {
+    fn new(setup: &'a FleetSetup<'a>, observer: O) -> Self {
         let ledger = Ledger::new(setup.fabric, setup.terms);
         let totals = ledger.totals();
-        let outcome = Outcome {
+        let outcome = FleetOutcome {
             events: 0,
             kept_corrupting: 0,
             disabled_max: 0,
@@ -205,9 +205,9 @@ impl<'a, O: Observer> Year<'a, O> {
         }
     }
 
-    fn corrupted(&mut self, corruption: &Corruption) -> Option<Sample> {
+    fn corrupted(&mut self, corruption: &CorruptionEvent) -> Option<FleetSample> {
         let link = corruption.link;
-        if self.ledger.state(link) == State::Disabled {
+        if self.ledger.state(link) == LinkState::Disabled {
             return None;
         }
         self.pass(corruption.at);
@@ -222,10 +222,10 @@ impl<'a, O: Observer> Year<'a, O> {
             self.ledger.corrupt(link, corruption.loss, protection);
             self.observer.corrupted(corruption.at, link, corruption.loss);
         }
-        Some(self.sample(corruption.at, Happened::Corrupted, link))
+        Some(self.sample(corruption.at, FleetEvent::Corrupted, link))
     }
 
-    fn next_repair(&mut self) -> Option<Sample> {
+    fn next_repair(&mut self) -> Option<FleetSample> {
         let Reverse((at, _, link)) = self.repairs.pop()?;
         self.pass(at);
         self.ledger.repair(link);
@@ -242,7 +242,7 @@ impl<'a, O: Observer> Year<'a, O> {
                 self.send_for_repair(at, chosen);
             }
         }
-        Some(self.sample(at, Happened::Repaired, link))
+        Some(self.sample(at, FleetEvent::Repaired, link))
     }
 
     fn send_for_repair(&mut self, now: Moment, link: LinkId) {
@@ -267,7 +267,7 @@ impl<'a, O: Observer> Year<'a, O> {
         self.since = now;
     }
 
-    fn sample(&mut self, at: Moment, happened: Happened, link: LinkId) -> Sample {
+    fn sample(&mut self, at: Moment, happened: FleetEvent, link: LinkId) -> FleetSample {
         let (totals, outcome) = (self.ledger.totals(), &mut self.outcome);
         outcome.events += 1;
         let check = cfg!(debug_assertions) && outcome.events.is_multiple_of(CHECK_EVERY);
@@ -282,7 +282,7 @@ impl<'a, O: Observer> Year<'a, O> {
         if check {
             self.check_invariants();
         }
-        Sample { at, happened, link, totals }
+        FleetSample { at, happened, link, totals }
     }
 
     /// Panics if the books are wrong, or a ToR has fewer paths than the constraint asks for.
@@ -292,14 +292,14 @@ impl<'a, O: Observer> Year<'a, O> {
         assert!(tors.all(|tor| self.ledger.paths().is_satisfied(*tor)), "a ToR is below its constraint");
     }
 
-    fn end(mut self, until: Moment) -> Outcome {
+    fn end(mut self, until: Moment) -> FleetOutcome {
         if cfg!(debug_assertions) {
             self.check_invariants();
         }
         self.pass(until);
         let hours = until.as_hours();
         let mean = |sum: f64| if hours > 0.0 { sum / hours } else { 0.0 };
-        Outcome {
+        FleetOutcome {
             mean_penalty: mean(self.penalty_hours),
             mean_least_capacity: mean(self.capacity_hours),
             until,

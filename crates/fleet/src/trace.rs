@@ -24,7 +24,7 @@ use crate::fabric::{Fabric, LinkId};
 
 /// A link that begins to corrupt.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Corruption {
+pub struct CorruptionEvent {
     pub at: Moment,
     pub link: LinkId,
     /// Share of frames, more than 0 and at most 1.
@@ -35,7 +35,7 @@ pub struct Corruption {
 
 /// Links that corrupt this much, and how many of all do, relative to the other buckets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bucket {
+pub struct LossBucket {
     pub from: f64,
     pub to: f64,
     pub weight: f64,
@@ -43,7 +43,7 @@ pub struct Bucket {
 
 /// How losses lie within a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Within {
+pub enum BucketSpread {
     /// As in the authors' code: most are near the upper end.
     #[default]
     Uniform,
@@ -53,43 +53,43 @@ pub enum Within {
 
 /// Repairs that take this long, and how many of all do, relative to the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Repair {
+pub struct RepairTime {
     pub takes: Duration,
     pub weight: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Model {
+pub struct TraceModel {
     /// Mean time to failure of a link, in hours.
     pub mttf: f64,
     /// β: 1 for failures without memory, less for infant mortality, more for wear.
     pub shape: f64,
-    pub buckets: Vec<Bucket>,
-    pub within: Within,
-    pub repairs: Vec<Repair>,
+    pub buckets: Vec<LossBucket>,
+    pub within: BucketSpread,
+    pub repairs: Vec<RepairTime>,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Table 1; it ends at 1e-2 in the authors' code.
-pub const TABLE_1: [Bucket; 4] = [
-    Bucket { from: 1e-8, to: 1e-5, weight: 47.23 },
-    Bucket { from: 1e-5, to: 1e-4, weight: 18.43 },
-    Bucket { from: 1e-4, to: 1e-3, weight: 21.66 },
-    Bucket { from: 1e-3, to: 1e-2, weight: 12.67 },
+pub const TABLE_1: [LossBucket; 4] = [
+    LossBucket { from: 1e-8, to: 1e-5, weight: 47.23 },
+    LossBucket { from: 1e-5, to: 1e-4, weight: 18.43 },
+    LossBucket { from: 1e-4, to: 1e-3, weight: 21.66 },
+    LossBucket { from: 1e-3, to: 1e-2, weight: 12.67 },
 ];
 
-impl Default for Model {
+impl Default for TraceModel {
     /// The paper's.
     fn default() -> Self {
         Self {
             mttf: 10_000.0,
             shape: 1.0,
             buckets: TABLE_1.to_vec(),
-            within: Within::Uniform,
+            within: BucketSpread::Uniform,
             repairs: vec![
-                Repair { takes: DAY.saturating_mul(2), weight: 80.0 },
-                Repair { takes: DAY.saturating_mul(4), weight: 20.0 },
+                RepairTime { takes: DAY.saturating_mul(2), weight: 80.0 },
+                RepairTime { takes: DAY.saturating_mul(4), weight: 20.0 },
             ],
         }
     }
@@ -114,7 +114,7 @@ const MOST_SHAPE: f64 = 100.0;
 /// What fits the memory of a small machine.
 const MOST_CORRUPTIONS: f64 = 5e7;
 
-impl Model {
+impl TraceModel {
     pub fn check(&self) -> Result<(), ModelError> {
         let wrong = |what: String| Err(ModelError(what));
         if !(self.mttf > 0.0 && self.mttf.is_finite()) {
@@ -123,7 +123,7 @@ impl Model {
         if !(LEAST_SHAPE..=MOST_SHAPE).contains(&self.shape) {
             return wrong(format!("shape {}: expected {LEAST_SHAPE} to {MOST_SHAPE}", self.shape));
         }
-        for Bucket { from, to, .. } in &self.buckets {
+        for LossBucket { from, to, .. } in &self.buckets {
             if !(*from > 0.0 && from <= to && *to <= 1.0) {
                 return wrong(format!("losses from {from} to {to}: expected more than 0, not falling, and at most 1"));
             }
@@ -133,7 +133,7 @@ impl Model {
     }
 
     /// What happens to the links of a fabric until a time.
-    pub fn generate(&self, fabric: &Fabric, until: Moment, seed: u64) -> Result<Vec<Corruption>, ModelError> {
+    pub fn generate(&self, fabric: &Fabric, until: Moment, seed: u64) -> Result<Vec<CorruptionEvent>, ModelError> {
         self.check()?;
         let links = fabric.links().len();
         let expected = links as f64 * until.as_hours() / self.mttf;
@@ -150,7 +150,7 @@ impl Model {
         Ok(trace)
     }
 
-    fn of_link(&self, link: LinkId, until: Moment, mut random: Random, trace: &mut Vec<Corruption>) {
+    fn of_link(&self, link: LinkId, until: Moment, mut random: Random, trace: &mut Vec<CorruptionEvent>) {
         let scale = self.mttf / gamma(1.0 + 1.0 / self.shape);
         let end = until.as_hours();
         let mut hours = 0.0;
@@ -162,16 +162,16 @@ impl Model {
             }
             let loss = self.loss(&mut random);
             let repair = pick(&self.repairs, |repair| repair.weight, &mut random).takes;
-            trace.push(Corruption { at: Moment::from_hours(hours), link, loss, repair });
+            trace.push(CorruptionEvent { at: Moment::from_hours(hours), link, loss, repair });
         }
     }
 
     fn loss(&self, random: &mut Random) -> f64 {
-        let Bucket { from, to, .. } = *pick(&self.buckets, |bucket| bucket.weight, random);
+        let LossBucket { from, to, .. } = *pick(&self.buckets, |bucket| bucket.weight, random);
         let place = random.unit();
         match self.within {
-            Within::Uniform => from + place * (to - from),
-            Within::LogUniform => from * (to / from).powf(place),
+            BucketSpread::Uniform => from + place * (to - from),
+            BucketSpread::LogUniform => from * (to / from).powf(place),
         }
     }
 }
@@ -201,7 +201,7 @@ fn pick<'a, T>(items: &'a [T], weight: impl Fn(&T) -> f64, random: &mut Random) 
     chosen.or_else(|| items.iter().rfind(|item| weight(item) > 0.0)).unwrap_or(&items[items.len() - 1])
 }
 
-fn sort(trace: &mut [Corruption]) {
+fn sort(trace: &mut [CorruptionEvent]) {
     trace.sort_by_key(|corruption| (corruption.at, corruption.link));
 }
 

@@ -26,7 +26,7 @@ pub use exposure::Exposure;
 
 /// In which order switches are upgraded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum UpgradeOrder {
     /// Any switch, by chance.
     Random,
     /// Pod by pod, and the top last.
@@ -44,7 +44,7 @@ pub enum Order {
 /// More levels than this have too many permutations to look at.
 const MOST_PERMUTED: usize = 4;
 
-impl Order {
+impl UpgradeOrder {
     /// All that differ on this fabric.
     pub fn all(fabric: &Fabric) -> Vec<Self> {
         let levels = levels(fabric);
@@ -90,7 +90,7 @@ impl Order {
     }
 }
 
-impl fmt::Display for Order {
+impl fmt::Display for UpgradeOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Random => f.pad("random"),
@@ -106,7 +106,7 @@ impl fmt::Display for Order {
     }
 }
 
-impl FromStr for Order {
+impl FromStr for UpgradeOrder {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
@@ -130,15 +130,15 @@ impl FromStr for Order {
 
 /// What an order of upgrades gains over its course.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Curve {
+pub struct UpgradeCurve {
     pub order: String,
-    pub points: Vec<Point>,
+    pub points: Vec<UpgradePoint>,
     /// Mean of the penalty over all shares, relative to that without any upgrade: less is better.
     pub area: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Point {
+pub struct UpgradePoint {
     /// Of all switches.
     pub share: f64,
     pub switches: usize,
@@ -149,13 +149,13 @@ pub struct Point {
 }
 
 /// The curve of an order, at so many equal steps from no switch to all.
-pub fn curve(fabric: &Fabric, exposure: &Exposure, name: &str, switches: &[SwitchId], steps: usize) -> Curve {
-    let points: Vec<Point> = (0..=steps)
+pub fn curve(fabric: &Fabric, exposure: &Exposure, name: &str, switches: &[SwitchId], steps: usize) -> UpgradeCurve {
+    let points: Vec<UpgradePoint> = (0..=steps)
         .map(|step| {
             let share = step as f64 / steps as f64;
             let capable = capable(fabric, switches, share);
             let links = fabric.links().iter();
-            Point {
+            UpgradePoint {
                 share,
                 switches: capable.iter().filter(|capable| **capable).count(),
                 links: links.filter(|link| capable[link.lower.index()] && capable[link.upper.index()]).count(),
@@ -166,7 +166,7 @@ pub fn curve(fabric: &Fabric, exposure: &Exposure, name: &str, switches: &[Switc
     let first = points.first().map_or(0.0, |point| point.mean_penalty);
     let trapezia = points.windows(2).map(|pair| (pair[0].mean_penalty + pair[1].mean_penalty) / 2.0).sum::<f64>();
     let area = if first > 0.0 { trapezia / steps as f64 / first } else { 1.0 };
-    Curve { order: name.to_owned(), points, area }
+    UpgradeCurve { order: name.to_owned(), points, area }
 }
 
 /// By switch, whether it is among the first `share` of them.

@@ -23,24 +23,24 @@ mod follow;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bus::key::Key;
+use bus::key::OrderKey;
 use bus::{Message, Order, OrderKind, PortId};
 use serde::Serialize;
 use units::Moment;
 
-use crate::corropt::{self, Choice};
-use crate::corrupting::{Nonsense, Reports, Trouble};
-use crate::fabric::{End, Fabric, LinkId};
-use crate::ledger::{Ledger, State};
-use crate::plan::{self, Figures, Terms};
+use crate::corropt::{self, DisableChoice};
+use crate::corrupting::{InvalidMessage, LinkFault, PortReports};
+use crate::fabric::{Fabric, LinkEnd, LinkId};
+use crate::ledger::{Ledger, LinkState};
+use crate::plan::{self, FabricFigures, PlanTerms};
 use crate::protection::Protection;
 
-pub use follow::{Event, Follower};
+pub use follow::{FollowEvent, Follower};
 
 /// What is to become of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum LinkVerdict {
     /// Goes for repair.
     Disable,
     /// Stays, under protection.
@@ -56,12 +56,12 @@ pub enum Verdict {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Decision {
+pub struct LinkDecision {
     pub at: Moment,
     #[serde(skip)]
     pub id: LinkId,
     pub link: String,
-    pub verdict: Verdict,
+    pub verdict: LinkVerdict,
     pub loss: Option<f64>,
     #[serde(serialize_with = "plan::serialize_protection")]
     pub protection: Option<Protection>,
@@ -76,7 +76,7 @@ pub struct Decision {
 /// A host from which nothing is heard any more, or again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Notice {
+pub enum HostNotice {
     /// What it said last still counts: silence is not health.
     Silent {
         host: String,
@@ -88,8 +88,8 @@ pub enum Notice {
 
 /// What was last said of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Said {
-    verdict: Verdict,
+struct ReportedState {
+    verdict: LinkVerdict,
     copies: Option<u8>,
 }
 
@@ -98,10 +98,10 @@ pub const PROMPT: u64 = 50_000;
 
 #[derive(Debug)]
 pub struct Watcher<'f> {
-    terms: Terms<'f>,
-    reports: Reports<'f>,
+    terms: PlanTerms<'f>,
+    reports: PortReports<'f>,
     ledger: Ledger<'f>,
-    said: BTreeMap<LinkId, Said>,
+    said: BTreeMap<LinkId, ReportedState>,
     /// The life in which it acts, if it may.
     life: Option<u64>,
     issued: u64,
@@ -113,10 +113,10 @@ pub struct Watcher<'f> {
 
 impl<'f> Watcher<'f> {
     /// One that observes.
-    pub fn new(fabric: &'f Fabric, terms: Terms<'f>) -> Self {
+    pub fn new(fabric: &'f Fabric, terms: PlanTerms<'f>) -> Self {
         Self {
             terms,
-            reports: Reports::new(fabric),
+            reports: PortReports::new(fabric),
             ledger: Ledger::new(fabric, terms.ledger),
             said: BTreeMap::new(),
             life: None,
@@ -128,13 +128,13 @@ impl<'f> Watcher<'f> {
     }
 
     /// One that acts. `life` tells its orders from those of its former lives: greater is later.
-    pub fn acting(fabric: &'f Fabric, terms: Terms<'f>, life: u64) -> Self {
+    pub fn acting(fabric: &'f Fabric, terms: PlanTerms<'f>, life: u64) -> Self {
         Self { life: Some(life), ..Self::new(fabric, terms) }
     }
 
     /// Signs its orders with that key, and takes those of others only if they are.
     #[must_use]
-    pub fn with_key(self, key: Option<Key>) -> Self {
+    pub fn with_key(self, key: Option<OrderKey>) -> Self {
         Self { reports: self.reports.with_key(key), ..self }
     }
 
@@ -142,11 +142,11 @@ impl<'f> Watcher<'f> {
         self.life.is_some()
     }
 
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> FabricFigures {
         self.ledger.totals().into()
     }
 
-    pub fn reports(&self) -> &Reports<'f> {
+    pub fn reports(&self) -> &PortReports<'f> {
         &self.reports
     }
 
@@ -155,8 +155,8 @@ impl<'f> Watcher<'f> {
         std::mem::take(&mut self.orders)
     }
 
-    pub fn on_message(&mut self, now: Moment, message: &Message) -> Result<Vec<Decision>, Nonsense> {
-        if let Some(nonsense) = Reports::possible(now, std::slice::from_ref(message)).1.pop() {
+    pub fn on_message(&mut self, now: Moment, message: &Message) -> Result<Vec<LinkDecision>, InvalidMessage> {
+        if let Some(nonsense) = PortReports::possible(now, std::slice::from_ref(message)).1.pop() {
             return Err(nonsense);
         }
         let Some(link) = self.reports.hear(message)? else { return Ok(Vec::new()) };
@@ -165,8 +165,8 @@ impl<'f> Watcher<'f> {
     }
 
     /// Many at once: each segment is planned once.
-    pub fn on_messages(&mut self, now: Moment, messages: &[Message]) -> (Vec<Decision>, Vec<Nonsense>) {
-        let (possible, mut nonsense) = Reports::possible(now, messages);
+    pub fn on_messages(&mut self, now: Moment, messages: &[Message]) -> (Vec<LinkDecision>, Vec<InvalidMessage>) {
+        let (possible, mut nonsense) = PortReports::possible(now, messages);
         let (links, more) = self.reports.hear_all(&possible);
         nonsense.extend(more);
         links.iter().for_each(|link| self.sync(*link));
@@ -179,26 +179,26 @@ impl<'f> Watcher<'f> {
     }
 
     /// The hosts from which something is heard now. Those that are no switches of this fabric are of no concern.
-    pub fn on_hosts(&mut self, hosts: &[String]) -> Vec<Notice> {
+    pub fn on_hosts(&mut self, hosts: &[String]) -> Vec<HostNotice> {
         let ours = |host: &&String| self.reports.expect_switch(host).is_ok();
         let alive: BTreeSet<String> = hosts.iter().filter(ours).cloned().collect();
         let lost: Vec<String> = self.alive.difference(&alive).cloned().collect();
         let back: Vec<String> = self.silent.intersection(&alive).cloned().collect();
         self.silent = self.silent.difference(&alive).cloned().chain(lost.iter().cloned()).collect();
         self.alive = alive;
-        let silent = lost.into_iter().map(|host| Notice::Silent { host });
-        silent.chain(back.into_iter().map(|host| Notice::Back { host })).collect()
+        let silent = lost.into_iter().map(|host| HostNotice::Silent { host });
+        silent.chain(back.into_iter().map(|host| HostNotice::Back { host })).collect()
     }
 
     /// Brings the ledger up to what is known of a link.
     fn sync(&mut self, link: LinkId) {
         let (trouble, state) = (self.reports.trouble(link), self.ledger.state(link));
         match (trouble, state) {
-            (Some(Trouble::Disabled { .. }), State::Disabled) | (None, State::Healthy) => {}
-            (Some(Trouble::Disabled { .. }), _) => self.ledger.disable(link),
+            (Some(LinkFault::Disabled { .. }), LinkState::Disabled) | (None, LinkState::Healthy) => {}
+            (Some(LinkFault::Disabled { .. }), _) => self.ledger.disable(link),
             (None, _) => self.ledger.repair(link),
-            (Some(Trouble::Corrupting { loss, .. }), _) => {
-                if state == State::Disabled {
+            (Some(LinkFault::Corrupting { loss, .. }), _) => {
+                if state == LinkState::Disabled {
                     self.ledger.repair(link);
                 }
                 let protection = self.terms.protect(self.ledger.fabric(), link, loss);
@@ -208,18 +208,18 @@ impl<'f> Watcher<'f> {
     }
 
     /// Plans a segment anew because something was heard of these links of it.
-    fn replan(&mut self, now: Moment, segment: u32, heard: &[LinkId]) -> Vec<Decision> {
+    fn replan(&mut self, now: Moment, segment: u32, heard: &[LinkId]) -> Vec<LinkDecision> {
         let candidates = self.ledger.candidates(segment);
-        let Choice { links: going, missed, .. } =
+        let DisableChoice { links: going, missed, .. } =
             corropt::choose(self.ledger.paths_mut(), &candidates, self.terms.budget);
         // For the explanations everything is as it will be.
         going.iter().for_each(|link| self.ledger.paths_mut().disable(*link));
-        let mut decisions: Vec<Decision> = heard.iter().filter_map(|link| self.settled(now, *link)).collect();
+        let mut decisions: Vec<LinkDecision> = heard.iter().filter_map(|link| self.settled(now, *link)).collect();
         decisions.extend(candidates.iter().filter_map(|candidate| self.decide(now, candidate.link, &going)));
         going.iter().for_each(|link| self.ledger.paths_mut().enable(*link));
         for decision in &mut decisions {
             decision.missed = missed.as_f64();
-            if decision.verdict == Verdict::Disable {
+            if decision.verdict == LinkVerdict::Disable {
                 self.act(now, decision);
             }
         }
@@ -227,33 +227,35 @@ impl<'f> Watcher<'f> {
     }
 
     /// What there is to say of a link that is not in question.
-    fn settled(&mut self, now: Moment, link: LinkId) -> Option<Decision> {
+    fn settled(&mut self, now: Moment, link: LinkId) -> Option<LinkDecision> {
         let former = self.said.get(&link).map(|said| said.verdict);
         let (verdict, why) = match (self.ledger.state(link), former) {
-            (State::Corrupting { .. }, _) | (State::Disabled, Some(Verdict::Disabled)) | (State::Healthy, None) => {
+            (LinkState::Corrupting { .. }, _)
+            | (LinkState::Disabled, Some(LinkVerdict::Disabled))
+            | (LinkState::Healthy, None) => {
                 return None;
             }
-            (State::Disabled, _) => (Verdict::Disabled, self.latest_order(link)),
-            (State::Healthy, Some(Verdict::Disabled)) => (Verdict::Enabled, self.latest_order(link)),
-            (State::Healthy, Some(_)) => (Verdict::Clear, "neither end is known to see corruption".to_owned()),
+            (LinkState::Disabled, _) => (LinkVerdict::Disabled, self.latest_order(link)),
+            (LinkState::Healthy, Some(LinkVerdict::Disabled)) => (LinkVerdict::Enabled, self.latest_order(link)),
+            (LinkState::Healthy, Some(_)) => (LinkVerdict::Clear, "neither end is known to see corruption".to_owned()),
         };
         match verdict {
-            Verdict::Disabled => self.said.insert(link, Said { verdict, copies: None }),
+            LinkVerdict::Disabled => self.said.insert(link, ReportedState { verdict, copies: None }),
             _ => self.said.remove(&link),
         };
         Some(self.decision(now, link, verdict, why))
     }
 
     /// What there is to say of a corrupting link, if it is new.
-    fn decide(&mut self, now: Moment, link: LinkId, going: &[LinkId]) -> Option<Decision> {
-        let State::Corrupting { protection, .. } = self.ledger.state(link) else { return None };
+    fn decide(&mut self, now: Moment, link: LinkId, going: &[LinkId]) -> Option<LinkDecision> {
+        let LinkState::Corrupting { protection, .. } = self.ledger.state(link) else { return None };
         let goes = going.binary_search(&link).is_ok();
         let (verdict, copies) = match (goes, protection) {
-            (true, _) => (Verdict::Disable, None),
-            (false, Some(protection)) => (Verdict::Protect, Some(protection.copies)),
-            (false, None) => (Verdict::Exposed, None),
+            (true, _) => (LinkVerdict::Disable, None),
+            (false, Some(protection)) => (LinkVerdict::Protect, Some(protection.copies)),
+            (false, None) => (LinkVerdict::Exposed, None),
         };
-        let said = Said { verdict, copies };
+        let said = ReportedState { verdict, copies };
         let can_act_now = goes && self.acts() && self.reports.ports(link) != [None, None];
         if self.said.insert(link, said) == Some(said) && !can_act_now {
             return None;
@@ -267,25 +269,25 @@ impl<'f> Watcher<'f> {
         Some(self.decision(now, link, verdict, why))
     }
 
-    fn decision(&self, at: Moment, link: LinkId, verdict: Verdict, why: String) -> Decision {
+    fn decision(&self, at: Moment, link: LinkId, verdict: LinkVerdict, why: String) -> LinkDecision {
         let (loss, protection) = match self.ledger.state(link) {
-            State::Corrupting { loss, protection } => (Some(loss), protection),
-            State::Healthy | State::Disabled => (None, None),
+            LinkState::Corrupting { loss, protection } => (Some(loss), protection),
+            LinkState::Healthy | LinkState::Disabled => (None, None),
         };
-        let protection = protection.filter(|_| verdict == Verdict::Protect);
+        let protection = protection.filter(|_| verdict == LinkVerdict::Protect);
         let name = self.ledger.fabric().name(link).to_string();
-        Decision { at, id: link, link: name, verdict, loss, protection, why, ordered: Vec::new(), missed: 0.0 }
+        LinkDecision { at, id: link, link: name, verdict, loss, protection, why, ordered: Vec::new(), missed: 0.0 }
     }
 
     fn latest_order(&self, link: LinkId) -> String {
-        let orders = End::BOTH.into_iter().filter_map(|end| self.reports.order(link, end));
+        let orders = LinkEnd::BOTH.into_iter().filter_map(|end| self.reports.order(link, end));
         orders.max_by_key(|order| order.at).map_or_else(String::new, |order| format!("ordered: {}", order.why))
     }
 
     /// Gives the orders for a link that goes, if it may; from then on the link is disabled.
-    fn act(&mut self, now: Moment, decision: &mut Decision) {
+    fn act(&mut self, now: Moment, decision: &mut LinkDecision) {
         let (Some(life), link) = (self.life, decision.id) else { return };
-        for (end, id) in End::BOTH.into_iter().zip(self.reports.ports(link)) {
+        for (end, id) in LinkEnd::BOTH.into_iter().zip(self.reports.ports(link)) {
             let Some(id) = id else { continue };
             self.issued += 1;
             let (life, number) = self.reports.next_version(link, end, life, self.issued);
@@ -301,16 +303,16 @@ impl<'f> Watcher<'f> {
             decision.why.push_str(" (its ports are not known, so nobody can be told)");
         } else {
             self.sync(link);
-            self.said.insert(link, Said { verdict: Verdict::Disabled, copies: None });
+            self.said.insert(link, ReportedState { verdict: LinkVerdict::Disabled, copies: None });
         }
     }
 }
 
 /// The orders that report a repair: every known port of the link back into service. They are later than all reports so
 /// far, also if the monitors' clocks are ahead of the one that says `now`.
-pub fn repaired(reports: &Reports<'_>, link: LinkId, now: Moment, life: u64, why: &str) -> Vec<Order> {
+pub fn repaired(reports: &PortReports<'_>, link: LinkId, now: Moment, life: u64, why: &str) -> Vec<Order> {
     let at = reports.heard_at(link).map_or(now, |heard| heard.max(now));
-    let ends = End::BOTH.into_iter().zip(reports.ports(link)).filter_map(|(end, id)| Some((end, id?)));
+    let ends = LinkEnd::BOTH.into_iter().zip(reports.ports(link)).filter_map(|(end, id)| Some((end, id?)));
     let order = |(end, id)| {
         let (life, number) = reports.next_version(link, end, life, 0);
         reports.sign(Order { id, at, life, number, kind: OrderKind::Enable, why: why.to_owned(), tag: None })

@@ -1,7 +1,7 @@
 //! The optimizer and the fast checker against trying everything.
 
-use fleet::corropt::{BUDGET, Candidate, choose};
-use fleet::fabric::{FabricError, Facebook, Wire};
+use fleet::corropt::{BUDGET, CandidateLink, choose};
+use fleet::fabric::{FabricError, FabricWire, Facebook};
 use fleet::paths::{Constraint, Paths};
 use fleet::penalty::Penalty;
 use fleet::{Fabric, LinkId, SwitchId};
@@ -24,7 +24,7 @@ fn clos(widths: &[u32], joined: &[bool]) -> Fabric {
                     (false, ..) => 0,
                 };
                 for port in 0..parallel {
-                    let wire = Wire::new(SwitchId(starts[level] + lower), SwitchId(starts[level + 1] + upper));
+                    let wire = FabricWire::new(SwitchId(starts[level] + lower), SwitchId(starts[level + 1] + upper));
                     wires.push(wire.with_ports(format!("u{upper}.{port}"), format!("d{lower}.{port}")));
                 }
             }
@@ -76,8 +76,8 @@ proptest! {
             }
         }
         let segment = fabric.link(link(picks[0].0)).segment;
-        let mut candidates: Vec<Candidate> = picks.iter()
-            .map(|(index, weight)| Candidate { link: link(*index), penalty: Penalty::of_loss(f64::from(*weight) * 1e-6) })
+        let mut candidates: Vec<CandidateLink> = picks.iter()
+            .map(|(index, weight)| CandidateLink { link: link(*index), penalty: Penalty::of_loss(f64::from(*weight) * 1e-6) })
             .filter(|candidate| paths.is_enabled(candidate.link) && fabric.link(candidate.link).segment == segment)
             .collect();
         candidates.sort_by_key(|candidate| candidate.link);
@@ -85,7 +85,7 @@ proptest! {
 
         let mut best = Penalty::ZERO;
         for set in 0..1u32 << candidates.len() {
-            let chosen: Vec<Candidate> =
+            let chosen: Vec<CandidateLink> =
                 (0..candidates.len()).filter(|i| set >> i & 1 == 1).map(|i| candidates[i]).collect();
             let links: Vec<LinkId> = chosen.iter().map(|candidate| candidate.link).collect();
             if satisfied(&fabric, &paths, &links) {
@@ -159,8 +159,11 @@ fn a_search_that_must_stop_early_breaks_no_constraint_and_says_what_it_may_have_
     let fabric = Fabric::fat_tree(8, Rate::gbps(100)).unwrap();
     let mut paths = Paths::new(&fabric, Constraint::new(0.6).unwrap());
     let links = fabric.segments()[0].links.clone();
-    let candidates: Vec<Candidate> = links
-        .map(|link| Candidate { link: LinkId(link), penalty: Penalty::of_loss(1e-6 * f64::from(link * 7919 % 31 + 1)) })
+    let candidates: Vec<CandidateLink> = links
+        .map(|link| CandidateLink {
+            link: LinkId(link),
+            penalty: Penalty::of_loss(1e-6 * f64::from(link * 7919 % 31 + 1)),
+        })
         .collect();
     let best = choose(&mut paths, &candidates, BUDGET);
     assert_eq!(best.missed, Penalty::ZERO);
@@ -176,17 +179,17 @@ fn a_search_that_must_stop_early_breaks_no_constraint_and_says_what_it_may_have_
 fn a_tor_with_many_corrupting_links_is_settled_and_no_constraint_broken() {
     let (uplinks, spines) = (64u32, 163u32);
     let switches = 1 + uplinks + spines;
-    let up = (0..uplinks).map(|i| Wire::new(SwitchId(0), SwitchId(1 + i)));
+    let up = (0..uplinks).map(|i| FabricWire::new(SwitchId(0), SwitchId(1 + i)));
     let ways = (0..uplinks).flat_map(|i| {
-        (0..100 + i).map(move |spine| Wire::new(SwitchId(1 + i), SwitchId(1 + uplinks + spine % spines)))
+        (0..100 + i).map(move |spine| FabricWire::new(SwitchId(1 + i), SwitchId(1 + uplinks + spine % spines)))
     });
     let fabric = Fabric::new((0..switches).map(|i| format!("s{i}")), up.chain(ways)).unwrap();
     let mut paths = Paths::new(&fabric, Constraint::new(0.75).unwrap());
-    let candidate = |(i, &link): (usize, &LinkId)| Candidate {
+    let candidate = |(i, &link): (usize, &LinkId)| CandidateLink {
         link,
         penalty: Penalty::of_loss(1e-6 * (1_000 + i * i * 7919 % 997) as f64),
     };
-    let candidates: Vec<Candidate> = fabric.up(SwitchId(0)).iter().enumerate().map(candidate).collect();
+    let candidates: Vec<CandidateLink> = fabric.up(SwitchId(0)).iter().enumerate().map(candidate).collect();
     let choice = choose(&mut paths, &candidates, BUDGET);
     assert!(satisfied(&fabric, &paths, &choice.links));
     let greatest = choice.removed + choice.missed;
@@ -197,8 +200,9 @@ fn a_tor_with_many_corrupting_links_is_settled_and_no_constraint_broken() {
 fn mesh(levels: u32, width: u32) -> Result<Fabric, FabricError> {
     let pairs = move || (0..width).flat_map(move |lower| (0..width).map(move |upper| (lower, upper)));
     let switch = move |level: u32, number: u32| SwitchId(level * width + number);
-    let wires = (0..levels - 1)
-        .flat_map(|level| pairs().map(move |(lower, upper)| Wire::new(switch(level, lower), switch(level + 1, upper))));
+    let wires = (0..levels - 1).flat_map(|level| {
+        pairs().map(move |(lower, upper)| FabricWire::new(switch(level, lower), switch(level + 1, upper)))
+    });
     Fabric::new((0..levels * width).map(|i| format!("s{i}")), wires)
 }
 

@@ -1,7 +1,7 @@
 //! Fabrics from numbers, from lists of wires and from files; and what is refused.
 
 use bus::PortId;
-use fleet::fabric::{End, FabricError, Facebook, Names, Node, Role, Wire};
+use fleet::fabric::{FabricError, FabricNode, FabricWire, Facebook, LinkEnd, Role, SwitchNames};
 use fleet::{Fabric, LinkId, SwitchId};
 use proptest::prelude::*;
 use units::Rate;
@@ -40,8 +40,8 @@ fn check(fabric: &Fabric) {
     assert_eq!([all(Fabric::up), all(Fabric::down)], [fabric.links().len(); 2]);
 }
 
-fn wires(ends: &[(u32, u32)]) -> Vec<Wire> {
-    ends.iter().map(|(lower, upper)| Wire::new(SwitchId(*lower), SwitchId(*upper))).collect()
+fn wires(ends: &[(u32, u32)]) -> Vec<FabricWire> {
+    ends.iter().map(|(lower, upper)| FabricWire::new(SwitchId(*lower), SwitchId(*upper))).collect()
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn the_papers_fabric_has_a_hundred_thousand_links() {
     check(&fabric);
     let pod = &fabric.segments()[12];
     assert_eq!((pod.name.as_str(), pod.links.len(), pod.tors.len(), pod.switches.len()), ("pod12", 384, 48, 52));
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     let spine = names.switch("plane2/spine41").unwrap();
     assert!(fabric.is_top(spine) && fabric.switch(spine).level == 2 && fabric.down(spine).len() == 261);
     assert!(names.link("pod12/tor7--pod12/fabric2").is_ok());
@@ -64,7 +64,7 @@ fn every_link_of_a_pod_is_found_by_the_name_it_gives_itself() {
     let fabric =
         Fabric::facebook(&Facebook { pods: 3, tors: 5, fabrics: 2, spines: 4, rate: Rate::gbps(400) }).unwrap();
     check(&fabric);
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     for (id, link) in (0..).map(LinkId).zip(fabric.links()) {
         assert_eq!(names.link(&fabric.name(id).to_string()), Ok(id));
         assert_eq!(link.rate, Rate::gbps(400));
@@ -84,7 +84,7 @@ fn fat_trees_and_leaf_spines_have_as_many_links_as_their_figures() {
         );
     }
     let names = Fabric::fat_tree(4, RATE).unwrap();
-    assert!(Names::of(&names).link("pod3/agg1--core3").is_ok());
+    assert!(SwitchNames::of(&names).link("pod3/agg1--core3").is_ok());
     let leaves = Fabric::leaf_spine(6, 4, RATE).unwrap();
     check(&leaves);
     assert_eq!((leaves.links().len(), leaves.segments().len()), (24, 6), "each leaf is a segment");
@@ -153,7 +153,12 @@ const CIRCLE: &str = "links go in a circle: b below c below a below b";
 #[test]
 fn declared_roles_say_where_paths_begin_and_end() {
     let roles = |tor, inner, top| {
-        let nodes = [Node::new("t", tor), Node::new("border", None), Node::new("a", inner), Node::new("top", top)];
+        let nodes = [
+            FabricNode::new("t", tor),
+            FabricNode::new("border", None),
+            FabricNode::new("a", inner),
+            FabricNode::new("top", top),
+        ];
         Fabric::new(nodes, wires(&[(0, 2), (2, 3), (1, 3)]))
     };
     let fabric = roles(None, None, None).unwrap();
@@ -166,19 +171,17 @@ fn declared_roles_say_where_paths_begin_and_end() {
     assert_eq!(said(roles(None, Some(Role::Top), None)), "'a' is called a top switch, but 'top' is above it");
     assert_eq!(said(roles(None, None, Some(Role::Inner))), "ToR 't' does not reach the top");
     assert_eq!(
-        said(
-            roles(Some(Role::Inner), None, None).and_then(|_| Fabric::new(
-                [Node::new("t", Some(Role::Inner)), Node::new("top", None)],
-                wires(&[(0, 1)])
-            ))
-        ),
+        said(roles(Some(Role::Inner), None, None).and_then(|_| Fabric::new(
+            [FabricNode::new("t", Some(Role::Inner)), FabricNode::new("top", None)],
+            wires(&[(0, 1)])
+        ))),
         "no switch is a ToR: expected at least one"
     );
 }
 
 #[test]
 fn a_dead_end_below_declared_tops_is_no_way_up() {
-    let nodes = [Node::new("t", None), Node::new("dead", None), Node::new("top", Some(Role::Top))];
+    let nodes = [FabricNode::new("t", None), FabricNode::new("dead", None), FabricNode::new("top", Some(Role::Top))];
     let fabric = Fabric::new(nodes, wires(&[(0, 1), (0, 2)])).unwrap();
     check(&fabric);
     assert!(!fabric.is_top(SwitchId(1)) && fabric.is_top(SwitchId(2)));
@@ -196,17 +199,17 @@ rate,lower,upper,lower_port,upper_port
 ";
     let fabric = Fabric::parse("north.csv", text).unwrap();
     check(&fabric);
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     assert_eq!(fabric.links().iter().map(|link| link.rate).collect::<Vec<_>>(), [Rate::gbps(400), RATE, RATE]);
     assert_eq!(fabric.name(LinkId(1)).to_string(), "leaf0--spine0#2");
     for (name, link) in [("leaf0--spine0", 0), ("leaf0--spine0#1", 0), ("leaf0--spine0#2", 1), ("spine0--leaf1", 2)] {
         assert_eq!(names.link(name), Ok(LinkId(link)), "{name}");
     }
-    assert_eq!(names.port(&PortId::new("leaf0", "eth2")), Ok((LinkId(1), End::Lower)));
-    assert_eq!(names.port(&PortId::new("spine0", "eth7")), Ok((LinkId(0), End::Upper)));
+    assert_eq!(names.port(&PortId::new("leaf0", "eth2")), Ok((LinkId(1), LinkEnd::Lower)));
+    assert_eq!(names.port(&PortId::new("spine0", "eth7")), Ok((LinkId(0), LinkEnd::Upper)));
     assert_eq!(names.link("spine0/eth8"), Ok(LinkId(1)), "a port is a name of its link, too");
-    assert_eq!(fabric.port_at(LinkId(0), End::Upper), Some(PortId::new("spine0", "eth7")));
-    assert_eq!(fabric.port_at(LinkId(2), End::Upper), None);
+    assert_eq!(fabric.port_at(LinkId(0), LinkEnd::Upper), Some(PortId::new("spine0", "eth7")));
+    assert_eq!(fabric.port_at(LinkId(2), LinkEnd::Upper), None);
 
     let mut written = Vec::new();
     fabric.write_csv(&mut written).unwrap();
@@ -230,7 +233,7 @@ fn links_keep_their_numbers_when_a_fabric_is_written_and_read() {
 #[test]
 fn a_mistyped_name_is_answered_with_the_nearest() {
     let fabric = Fabric::parse("x.csv", "lower,upper,lower_port,upper_port\nleaf0,spine0,eth1,eth7\n").unwrap();
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     let said = |name: &str| names.link(name).unwrap_err().to_string();
     assert_eq!(names.switch("laef0").unwrap_err().to_string(), "no switch is called 'laef0': did you mean 'leaf0'?");
     assert_eq!(said("leaf0--spin0"), "no link is called 'leaf0--spin0': did you mean 'leaf0--spine0'?");
@@ -244,7 +247,7 @@ fn a_mistyped_name_is_answered_with_the_nearest() {
 #[test]
 fn names_with_dashes_are_told_apart() {
     let fabric = Fabric::new(["a--b", "a", "b--c", "c"], wires(&[(0, 3), (1, 2)])).unwrap();
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     assert_eq!(names.link("a--b--c"), Ok(LinkId(1)), "both are called so: the first dashes decide");
     assert_eq!(names.link("c--a--b"), Ok(LinkId(0)));
 }
@@ -331,7 +334,7 @@ fn toml_lists_switches_and_links() {
     let fabric = Fabric::parse("x.toml", text).unwrap();
     check(&fabric);
     assert_eq!(fabric.links().iter().map(|link| link.rate).collect::<Vec<_>>(), [Rate::gbps(400), RATE]);
-    assert_eq!(Names::of(&fabric).port(&PortId::new("spine0", "eth7")), Ok((LinkId(0), End::Upper)));
+    assert_eq!(SwitchNames::of(&fabric).port(&PortId::new("spine0", "eth7")), Ok((LinkId(0), LinkEnd::Upper)));
     assert_eq!(fabric.segments().iter().map(|segment| segment.tors.len()).collect::<Vec<_>>(), [1, 0]);
 }
 
@@ -422,7 +425,7 @@ proptest! {
         let fabric = Fabric::new(names, wires(&ends)).unwrap();
         check(&fabric);
         prop_assert_eq!(fabric.links().len(), ends.len());
-        let names = Names::of(&fabric);
+        let names = SwitchNames::of(&fabric);
         for link in (0..ends.len() as u32).map(LinkId) {
             prop_assert_eq!(names.link(&fabric.name(link).to_string()), Ok(link));
         }

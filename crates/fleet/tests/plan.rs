@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bus::{Condition, Evidence, Message, Order, OrderKind, PortId, PortState};
 use fleet::corropt::BUDGET;
-use fleet::corrupting::{Situation, Trouble, parse};
-use fleet::fabric::{Facebook, Names, Wire};
+use fleet::corrupting::{FaultyLinks, LinkFault, parse};
+use fleet::fabric::{FabricWire, Facebook, SwitchNames};
 use fleet::ledger;
 use fleet::paths::Constraint;
-use fleet::plan::{Plan, Room, Terms, When, plan};
-use fleet::protection::Table;
+use fleet::plan::{DisableTime, PathMargin, Plan, PlanTerms, plan};
+use fleet::protection::ProtectionTable;
 use fleet::{Fabric, LinkId, SwitchId};
 use proptest::prelude::*;
 use units::{Moment, Rate};
 
-fn terms(share: f64, table: &Table) -> Terms<'_> {
+fn terms(share: f64, table: &ProtectionTable) -> PlanTerms<'_> {
     let constraint = Constraint::new(share).unwrap();
-    let ledger = ledger::Terms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 };
-    Terms { ledger, protection: table, capable: None, budget: BUDGET }
+    let ledger = ledger::LedgerTerms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 };
+    PlanTerms { ledger, protection: table, capable: None, budget: BUDGET }
 }
 
-fn corrupting(loss: f64) -> Trouble {
-    Trouble::Corrupting { loss, protected: false }
+fn corrupting(loss: f64) -> LinkFault {
+    LinkFault::Corrupting { loss, protected: false }
 }
 
 /// Paths of a switch to the top without these links, counted anew.
@@ -71,8 +71,8 @@ fn most_removed(fabric: &Fabric, share: f64, out: &BTreeSet<LinkId>, candidates:
     best
 }
 
-fn check_room(fabric: &Fabric, share: f64, out: &BTreeSet<LinkId>, room: &Room) {
-    let tor = Names::of(fabric).switch(&room.tor).unwrap();
+fn check_room(fabric: &Fabric, share: f64, out: &BTreeSet<LinkId>, room: &PathMargin) {
+    let tor = SwitchNames::of(fabric).switch(&room.tor).unwrap();
     assert_eq!(room.paths, ways(fabric, out, tor), "{}", room.tor);
     assert_eq!(room.of, ways(fabric, &BTreeSet::new(), tor), "{}", room.tor);
     assert_eq!(room.required, required(fabric, share, tor), "{}", room.tor);
@@ -83,10 +83,10 @@ fn close(one: f64, other: f64) -> bool {
 }
 
 /// Holds everything that a plan says against the fabric.
-fn check(fabric: &Fabric, situation: &Situation, share: f64, plan: &Plan) {
+fn check(fabric: &Fabric, situation: &FaultyLinks, share: f64, plan: &Plan) {
     let disabled: BTreeSet<LinkId> = situation
         .iter()
-        .filter(|(_, trouble)| matches!(trouble, Trouble::Disabled { .. }))
+        .filter(|(_, trouble)| matches!(trouble, LinkFault::Disabled { .. }))
         .map(|(link, _)| link)
         .collect();
     let losses: BTreeMap<LinkId, f64> = situation
@@ -116,9 +116,9 @@ fn check(fabric: &Fabric, situation: &Situation, share: f64, plan: &Plan) {
         let without = with(&out, link.id);
         check_room(fabric, share, &without, &link.in_the_way);
         assert!(link.in_the_way.paths < link.in_the_way.required, "{}", link.why);
-        let tor = Names::of(fabric).switch(&link.in_the_way.tor).unwrap();
+        let tor = SwitchNames::of(fabric).switch(&link.in_the_way.tor).unwrap();
         for name in &link.out {
-            let culprit = Names::of(fabric).link(name).unwrap();
+            let culprit = SwitchNames::of(fabric).link(name).unwrap();
             assert!(out.contains(&culprit));
             let mut back = without.clone();
             back.remove(&culprit);
@@ -139,7 +139,7 @@ fn check_repairs(fabric: &Fabric, share: f64, plan: &Plan, losses: &BTreeMap<Lin
     let mut planned = BTreeSet::new();
     for repair in &plan.repair {
         assert!(planned.insert(repair.id), "{} twice", repair.link);
-        if repair.when == When::NeedsWindow {
+        if repair.when == DisableTime::NeedsWindow {
             assert!(out.is_empty() && !satisfied(fabric, share, &BTreeSet::from([repair.id])), "{}", repair.link);
             continue;
         }
@@ -156,7 +156,7 @@ fn check_repairs(fabric: &Fabric, share: f64, plan: &Plan, losses: &BTreeMap<Lin
         assert!(out.remove(&repair.id), "{} is not out of service when its turn comes", repair.link);
         let before = out.clone();
         for name in &repair.unlocks {
-            let link = Names::of(fabric).link(name).unwrap();
+            let link = SwitchNames::of(fabric).link(name).unwrap();
             assert!(waiting.iter().any(|(waiting, _)| *waiting == link) && repair.why.contains("makes room"));
             waiting.retain(|(waiting, _)| *waiting != link);
             out.insert(link);
@@ -188,13 +188,13 @@ proptest! {
         careful in any::<bool>(),
     ) {
         let link = |index: prop::sample::Index| LinkId(index.index(fabric.links().len()) as u32);
-        let mut situation = Situation::default();
+        let mut situation = FaultyLinks::default();
         let mut out = BTreeSet::new();
         for index in gone {
             // Somebody may have taken out more than there was room for.
             if !careful || satisfied(&fabric, share, &with(&out, link(index))) {
                 out.insert(link(index));
-                situation.add(link(index), Trouble::Disabled { loss: None });
+                situation.add(link(index), LinkFault::Disabled { loss: None });
             }
         }
         for (index, weight) in picks {
@@ -202,7 +202,7 @@ proptest! {
                 situation.add(link(index), corrupting(f64::from(weight) * 1e-6));
             }
         }
-        let table = Table::measured();
+        let table = ProtectionTable::measured();
         check(&fabric, &situation, share, &plan(&fabric, &situation, &terms(share, &table)));
     }
 }
@@ -212,7 +212,7 @@ fn leaves() -> Fabric {
     let names = ["leaf0", "leaf1", "spine0", "spine1", "spine2"];
     let wires = (0..2u32).flat_map(|leaf| {
         (0..3u32).map(move |spine| {
-            Wire::new(SwitchId(leaf), SwitchId(2 + spine)).with_ports(format!("eth{spine}"), format!("swp{leaf}"))
+            FabricWire::new(SwitchId(leaf), SwitchId(2 + spine)).with_ports(format!("eth{spine}"), format!("swp{leaf}"))
         })
     });
     Fabric::new(names, wires).unwrap()
@@ -221,10 +221,10 @@ fn leaves() -> Fabric {
 #[test]
 fn the_worse_link_goes_and_the_other_is_protected_and_told_what_it_waits_for() {
     let fabric = leaves();
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     let [bad, worse] = ["leaf0--spine0", "leaf0--spine1"].map(|name| names.link(name).unwrap());
-    let situation = Situation::from_iter([(bad, corrupting(1e-4)), (worse, corrupting(1e-3))]);
-    let table = Table::measured();
+    let situation = FaultyLinks::from_iter([(bad, corrupting(1e-4)), (worse, corrupting(1e-3))]);
+    let table = ProtectionTable::measured();
     let plan = plan(&fabric, &situation, &terms(0.6, &table));
     assert_eq!(plan.disable[0].link, "leaf0--spine1");
     assert_eq!(plan.disable[0].why, "goes: below it ToR leaf0 is tightest and keeps 2 of 3 paths, 2 are required");
@@ -236,8 +236,9 @@ fn the_worse_link_goes_and_the_other_is_protected_and_told_what_it_waits_for() {
     let protection = stays.protection.unwrap();
     assert_eq!((protection.copies, protection.loss), (1, 1e-8));
     assert!(close(plan.before.penalty, 1.1e-3) && close(plan.after.penalty, 1e-8));
-    let order: Vec<(&str, When)> = plan.repair.iter().map(|repair| (repair.link.as_str(), repair.when)).collect();
-    assert_eq!(order, [("leaf0--spine1", When::GoesNow), ("leaf0--spine0", When::Later)]);
+    let order: Vec<(&str, DisableTime)> =
+        plan.repair.iter().map(|repair| (repair.link.as_str(), repair.when)).collect();
+    assert_eq!(order, [("leaf0--spine1", DisableTime::GoesNow), ("leaf0--spine0", DisableTime::Later)]);
     assert_eq!(plan.repair[0].why, "makes room for leaf0--spine0 to go: 1.00e-4 of loss");
     assert!(plan.repair[1].why.starts_with("goes when leaf0--spine1 is back"), "{}", plan.repair[1].why);
 }
@@ -245,28 +246,28 @@ fn the_worse_link_goes_and_the_other_is_protected_and_told_what_it_waits_for() {
 #[test]
 fn a_link_that_can_never_go_needs_a_window_and_one_that_cannot_be_protected_is_exposed() {
     let fabric = leaves();
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     let links = ["leaf0--spine0", "leaf1--spine2"].map(|name| names.link(name).unwrap());
-    let situation = Situation::from_iter(links.map(|link| (link, corrupting(1e-4))));
-    let table = Table::measured();
+    let situation = FaultyLinks::from_iter(links.map(|link| (link, corrupting(1e-4))));
+    let table = ProtectionTable::measured();
     let capable: Vec<bool> = fabric.switches().iter().map(|switch| switch.name != "spine2").collect();
-    let terms = Terms { capable: Some(&capable), ..terms(1.0, &table) };
+    let terms = PlanTerms { capable: Some(&capable), ..terms(1.0, &table) };
     let plan = plan(&fabric, &situation, &terms);
     assert!(plan.disable.is_empty());
     assert_eq!((plan.protect[0].link.as_str(), plan.exposed[0].link.as_str()), ("leaf0--spine0", "leaf1--spine2"));
     assert!(plan.exposed[0].why.ends_with("with every other link above it in service"), "{}", plan.exposed[0].why);
-    assert!(plan.repair.iter().all(|repair| repair.when == When::NeedsWindow));
+    assert!(plan.repair.iter().all(|repair| repair.when == DisableTime::NeedsWindow));
 }
 
 #[test]
 fn a_tor_that_lacks_paths_already_is_named_and_nothing_above_it_goes() {
     let fabric = leaves();
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     let out = ["leaf0--spine0", "leaf0--spine1"].map(|name| names.link(name).unwrap());
-    let mut situation = Situation::from_iter(out.map(|link| (link, Trouble::Disabled { loss: Some(1e-3) })));
+    let mut situation = FaultyLinks::from_iter(out.map(|link| (link, LinkFault::Disabled { loss: Some(1e-3) })));
     situation.add(names.link("leaf0--spine2").unwrap(), corrupting(1e-5));
     situation.add(names.link("leaf1--spine2").unwrap(), corrupting(1e-5));
-    let table = Table::measured();
+    let table = ProtectionTable::measured();
     let plan = plan(&fabric, &situation, &terms(0.6, &table));
     assert_eq!(plan.lacking.iter().map(|room| (room.tor.as_str(), room.paths)).collect::<Vec<_>>(), [("leaf0", 1)]);
     assert_eq!(plan.disable.iter().map(|going| going.link.as_str()).collect::<Vec<_>>(), ["leaf1--spine2"]);
@@ -277,11 +278,11 @@ fn a_tor_that_lacks_paths_already_is_named_and_nothing_above_it_goes() {
 fn a_search_that_must_end_early_leaves_nothing_that_could_still_go() {
     let fabric = Fabric::fat_tree(8, Rate::gbps(100)).unwrap();
     let links = fabric.segments()[0].links.clone();
-    let situation: Situation =
+    let situation: FaultyLinks =
         links.map(|link| (LinkId(link), corrupting(1e-6 * f64::from(link * 7_919 % 31 + 1)))).collect();
-    let table = Table::measured();
+    let table = ProtectionTable::measured();
     let exact = plan(&fabric, &situation, &terms(0.6, &table));
-    let early = plan(&fabric, &situation, &Terms { budget: 1, ..terms(0.6, &table) });
+    let early = plan(&fabric, &situation, &PlanTerms { budget: 1, ..terms(0.6, &table) });
     let removed = |plan: &Plan| plan.disable.iter().map(|going| going.loss).sum::<f64>();
     assert!(removed(&early) <= removed(&exact) && removed(&exact) <= removed(&early) + early.missed + 1e-12);
     assert_eq!(early.disable.len() + early.protect.len(), situation.iter().count(), "each that stays has a reason");
@@ -290,8 +291,8 @@ fn a_search_that_must_end_early_leaves_nothing_that_could_still_go() {
 #[test]
 fn a_plan_reads_as_json() {
     let fabric = leaves();
-    let situation = Situation::from_iter([(LinkId(0), corrupting(1e-3)), (LinkId(1), corrupting(1e-4))]);
-    let table = Table::measured();
+    let situation = FaultyLinks::from_iter([(LinkId(0), corrupting(1e-3)), (LinkId(1), corrupting(1e-4))]);
+    let table = ProtectionTable::measured();
     let json = serde_json::to_value(plan(&fabric, &situation, &terms(0.6, &table))).unwrap();
     assert_eq!(json["disable"][0]["link"], "leaf0--spine0");
     assert_eq!(json["disable"][0]["tightest"]["required"], 2);
@@ -336,7 +337,7 @@ fn lines(values: &[serde_json::Value]) -> String {
 fn what_monitors_publish_can_be_planned_from() {
     use Condition::{Corrupting, Healthy, Unknown};
     let fabric = leaves();
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     let link = |name: &str| names.link(name).unwrap();
     let ports = [
         state("leaf0/eth0", (1, 2), Corrupting, 1e-4),
@@ -352,7 +353,7 @@ fn what_monitors_publish_can_be_planned_from() {
         ports.iter().map(|state| serde_json::to_value(Message::Port(state.clone())).unwrap()).collect();
     let bare: Vec<serde_json::Value> = ports.iter().map(|state| serde_json::to_value(state).unwrap()).collect();
     let expected =
-        Situation::from_iter([(link("leaf0--spine0"), corrupting(1e-3)), (link("leaf1--spine2"), corrupting(1e-6))]);
+        FaultyLinks::from_iter([(link("leaf0--spine0"), corrupting(1e-3)), (link("leaf1--spine2"), corrupting(1e-6))]);
     for text in [
         lines(&wrapped),
         lines(&bare),
@@ -366,31 +367,31 @@ fn what_monitors_publish_can_be_planned_from() {
         serde_json::to_value(state("leaf1/eth2", (1, 5), Corrupting, 1e-6)).unwrap(),
     ];
     let situation = parse("it", &lines(&ordered), &names).unwrap();
-    assert_eq!(situation.get(link("leaf1--spine2")), Some(Trouble::Disabled { loss: Some(1e-6) }));
+    assert_eq!(situation.get(link("leaf1--spine2")), Some(LinkFault::Disabled { loss: Some(1e-6) }));
 }
 
 #[test]
 fn a_table_says_which_links_corrupt_and_the_worse_end_counts() {
     let fabric = leaves();
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     let link = |name: &str| names.link(name).unwrap();
     let text = "link,loss,state\n# from the operators\nleaf0--spine0,1e-5,\nspine0/swp0,0.1%,corrupting\n\
                 leaf0/eth1,1e-4,protected\nspine2--leaf1,,disabled\n";
-    let expected = Situation::from_iter([
+    let expected = FaultyLinks::from_iter([
         (link("leaf0--spine0"), corrupting(1e-3)),
-        (link("leaf0--spine1"), Trouble::Corrupting { loss: 1e-4, protected: true }),
-        (link("leaf1--spine2"), Trouble::Disabled { loss: None }),
+        (link("leaf0--spine1"), LinkFault::Corrupting { loss: 1e-4, protected: true }),
+        (link("leaf1--spine2"), LinkFault::Disabled { loss: None }),
     ]);
     assert_eq!(parse("it", text, &names), Ok(expected));
-    assert_eq!(parse("it", "", &names), Ok(Situation::default()));
-    assert_eq!(parse("it", "link,loss\n", &names), Ok(Situation::default()));
-    assert_eq!(parse("it", "[]", &names), Ok(Situation::default()));
+    assert_eq!(parse("it", "", &names), Ok(FaultyLinks::default()));
+    assert_eq!(parse("it", "link,loss\n", &names), Ok(FaultyLinks::default()));
+    assert_eq!(parse("it", "[]", &names), Ok(FaultyLinks::default()));
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_with_its_line() {
     let fabric = leaves();
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     let bad = |port: &str, loss| serde_json::to_string(&state(port, (1, 1), Condition::Corrupting, loss)).unwrap();
     let good = bad("leaf0/eth0", 1e-3);
     for (text, line, expected) in [

@@ -4,18 +4,18 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use fleet::fabric::Facebook;
-use fleet::ledger::{Ledger, State, Terms, Totals};
+use fleet::ledger::{Ledger, LedgerTerms, LedgerTotals, LinkState};
 use fleet::paths::{Constraint, Paths};
 use fleet::penalty::Penalty;
-use fleet::protection::{Protection, Table};
-use fleet::simulate::{Happened, Outcome, Policy, Sample, Setup, simulate};
-use fleet::trace::{Corruption, Model};
+use fleet::protection::{Protection, ProtectionTable};
+use fleet::simulate::{FleetEvent, FleetOutcome, FleetSample, FleetSetup, Policy, simulate};
+use fleet::trace::{CorruptionEvent, TraceModel};
 use fleet::{Fabric, LinkId, SwitchId};
 use proptest::prelude::*;
 use units::{Moment, Rate};
 
-fn terms(share: f64) -> Terms {
-    Terms { constraint: Constraint::new(share).unwrap(), healthy_loss: 1e-18, ports_per_pipe: 16 }
+fn terms(share: f64) -> LedgerTerms {
+    LedgerTerms { constraint: Constraint::new(share).unwrap(), healthy_loss: 1e-18, ports_per_pipe: 16 }
 }
 
 fn small() -> Fabric {
@@ -23,7 +23,7 @@ fn small() -> Fabric {
 }
 
 /// What the ledger should say, added up anew.
-fn totals(fabric: &Fabric, ledger: &Ledger<'_>, terms: Terms) -> Totals {
+fn totals(fabric: &Fabric, ledger: &Ledger<'_>, terms: LedgerTerms) -> LedgerTotals {
     let mut paths = Paths::new(fabric, terms.constraint);
     let (mut penalty, mut disabled, mut corrupting, mut protected) = (Penalty::ZERO, 0, 0, 0);
     let mut carried = vec![[0.0; 2]; fabric.segments().len()];
@@ -32,8 +32,8 @@ fn totals(fabric: &Fabric, ledger: &Ledger<'_>, terms: Terms) -> Totals {
         let link = fabric.link(id);
         let level = usize::from(fabric.switch(link.lower).level);
         let (loss, speed) = match ledger.state(id) {
-            State::Healthy => (terms.healthy_loss, 1.0),
-            State::Corrupting { loss, protection } => {
+            LinkState::Healthy => (terms.healthy_loss, 1.0),
+            LinkState::Corrupting { loss, protection } => {
                 corrupting += 1;
                 protection.map_or((loss, 1.0), |protection| {
                     protected += 1;
@@ -46,7 +46,7 @@ fn totals(fabric: &Fabric, ledger: &Ledger<'_>, terms: Terms) -> Totals {
                     (protection.loss, protection.speed)
                 })
             }
-            State::Disabled => {
+            LinkState::Disabled => {
                 disabled += 1;
                 paths.disable(id);
                 (0.0, 0.0)
@@ -59,7 +59,7 @@ fn totals(fabric: &Fabric, ledger: &Ledger<'_>, terms: Terms) -> Totals {
     let shares = tors.iter().map(|&tor| paths.ways(tor) as f64 / paths.full(tor) as f64);
     // Four ToRs with two links each; two fabric switches with three: the upper level is the narrower one.
     let capacity = carried.iter().map(|[lower, upper]| lower.min(*upper) / 6.0);
-    Totals {
+    LedgerTotals {
         penalty,
         least_paths: tors.iter().map(|&tor| paths.ways(tor)).min().unwrap(),
         least_share: shares.fold(1.0, f64::min),
@@ -81,29 +81,30 @@ proptest! {
         for (index, what, loss) in steps {
             let link = LinkId(index.index(fabric.links().len()) as u32);
             match (what, ledger.state(link)) {
-                (0, State::Healthy | State::Corrupting { .. }) => ledger.corrupt(link, loss, None),
-                (1, State::Healthy | State::Corrupting { .. }) => {
+                (0, LinkState::Healthy | LinkState::Corrupting { .. }) => ledger.corrupt(link, loss, None),
+                (1, LinkState::Healthy | LinkState::Corrupting { .. }) => {
                     ledger.corrupt(link, loss, Some(Protection { speed: 0.75, loss: loss * loss, copies: 1 }));
                 }
-                (2, State::Healthy | State::Corrupting { .. }) => ledger.disable(link),
-                (3, State::Corrupting { .. } | State::Disabled) => ledger.repair(link),
+                (2, LinkState::Healthy | LinkState::Corrupting { .. }) => ledger.disable(link),
+                (3, LinkState::Corrupting { .. } | LinkState::Disabled) => ledger.repair(link),
                 _ => {}
             }
             ledger.check_invariants();
             let (found, expected) = (ledger.totals(), totals(&fabric, &ledger, terms));
             prop_assert!((found.least_capacity - expected.least_capacity).abs() < 1e-9);
-            prop_assert_eq!(Totals { least_capacity: 0.0, ..found }, Totals { least_capacity: 0.0, ..expected });
+            prop_assert_eq!(LedgerTotals { least_capacity: 0.0, ..found }, LedgerTotals { least_capacity: 0.0, ..expected });
         }
     }
 }
 
-fn year(fabric: &Fabric, policy: Policy, share: f64, seed: u64) -> (Outcome, Vec<Sample>) {
+fn year(fabric: &Fabric, policy: Policy, share: f64, seed: u64) -> (FleetOutcome, Vec<FleetSample>) {
     let until = Moment::from_hours(24.0 * 365.0);
-    let trace = Model::default().generate(fabric, until, seed).unwrap();
-    let table = Table::measured();
-    let setup = Setup { fabric, trace: &trace, until, policy, terms: terms(share), protection: &table, capable: None };
+    let trace = TraceModel::default().generate(fabric, until, seed).unwrap();
+    let table = ProtectionTable::measured();
+    let setup =
+        FleetSetup { fabric, trace: &trace, until, policy, terms: terms(share), protection: &table, capable: None };
     let mut samples = Vec::new();
-    let outcome = simulate(&setup, |sample: &Sample| {
+    let outcome = simulate(&setup, |sample: &FleetSample| {
         samples.push(*sample);
         ControlFlow::Continue(())
     });
@@ -166,13 +167,13 @@ fn a_link_that_had_to_stay_goes_when_another_comes_back() {
     let [first, second] = [fabric.up(tor)[0], fabric.up(tor)[1]];
     let days = |days: u64| Duration::from_secs(days * 86_400);
     let trace = [
-        Corruption { at: hours(1.0), link: first, loss: 1e-3, repair: days(2) },
-        Corruption { at: hours(2.0), link: second, loss: 1e-4, repair: days(4) },
+        CorruptionEvent { at: hours(1.0), link: first, loss: 1e-3, repair: days(2) },
+        CorruptionEvent { at: hours(2.0), link: second, loss: 1e-4, repair: days(4) },
         // Disabled links cannot corrupt; this is no event.
-        Corruption { at: hours(3.0), link: first, loss: 1e-2, repair: days(4) },
+        CorruptionEvent { at: hours(3.0), link: first, loss: 1e-2, repair: days(4) },
     ];
-    let table = Table::measured();
-    let setup = Setup {
+    let table = ProtectionTable::measured();
+    let setup = FleetSetup {
         fabric: &fabric,
         trace: &trace,
         until: hours(400.0),
@@ -182,7 +183,7 @@ fn a_link_that_had_to_stay_goes_when_another_comes_back() {
         capable: None,
     };
     let mut seen = Vec::new();
-    let outcome = simulate(&setup, |sample: &Sample| {
+    let outcome = simulate(&setup, |sample: &FleetSample| {
         let totals = sample.totals;
         seen.push((sample.at.as_hours(), sample.happened, totals.disabled, totals.protected, totals.least_paths));
         ControlFlow::Continue(())
@@ -190,18 +191,19 @@ fn a_link_that_had_to_stay_goes_when_another_comes_back() {
     assert_eq!(
         seen,
         [
-            (1.0, Happened::Corrupted, 1, 0, 144),
-            (2.0, Happened::Corrupted, 1, 1, 144),
-            (49.0, Happened::Repaired, 1, 0, 144),
-            (145.0, Happened::Repaired, 0, 0, 192),
+            (1.0, FleetEvent::Corrupted, 1, 0, 144),
+            (2.0, FleetEvent::Corrupted, 1, 1, 144),
+            (49.0, FleetEvent::Repaired, 1, 0, 144),
+            (145.0, FleetEvent::Repaired, 0, 0, 192),
         ]
     );
     assert_eq!((outcome.events, outcome.kept_corrupting, outcome.optimizer_runs), (4, 1, 1));
 
     let only_spines: Vec<bool> = (0..fabric.switches().len()).map(|i| fabric.is_top(SwitchId(i as u32))).collect();
-    let outcome = simulate(&Setup { capable: Some(&only_spines), ..setup }, |_: &Sample| ControlFlow::Continue(()));
+    let outcome =
+        simulate(&FleetSetup { capable: Some(&only_spines), ..setup }, |_: &FleetSample| ControlFlow::Continue(()));
     assert_eq!((outcome.protected_max, outcome.corrupting_max), (0, 1), "a link needs both its ends to be protected");
 
-    let outcome = simulate(&setup, |_: &Sample| ControlFlow::Break(()));
+    let outcome = simulate(&setup, |_: &FleetSample| ControlFlow::Break(()));
     assert_eq!((outcome.events, outcome.until), (1, hours(1.0)), "stopped when told to");
 }

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use fleet::fabric::Facebook;
-use fleet::ledger::Terms;
+use fleet::ledger::LedgerTerms;
 use fleet::paths::Constraint;
-use fleet::protection::Table;
-use fleet::simulate::{Policy, Sample, Setup, simulate};
-use fleet::trace::{Corruption, Model};
-use fleet::upgrade::{Curve, Exposure, Order, capable, curve};
+use fleet::protection::ProtectionTable;
+use fleet::simulate::{FleetSample, FleetSetup, Policy, simulate};
+use fleet::trace::{CorruptionEvent, TraceModel};
+use fleet::upgrade::{Exposure, UpgradeCurve, UpgradeOrder, capable, curve};
 use fleet::{Fabric, SwitchId};
 use units::{Moment, Rate};
 
 struct Year {
     fabric: Fabric,
-    trace: Vec<Corruption>,
-    table: Table,
+    trace: Vec<CorruptionEvent>,
+    table: ProtectionTable,
     share: f64,
 }
 
@@ -25,18 +25,22 @@ const UNTIL: Moment = Moment::from_ms(200 * 86_400_000);
 impl Year {
     fn new(fabric: Fabric, share: f64) -> Self {
         // Links corrupt more often than the paper's, so that a small fabric has enough of them.
-        let model = Model { mttf: 1_000.0, ..Model::default() };
+        let model = TraceModel { mttf: 1_000.0, ..TraceModel::default() };
         let trace = model.generate(&fabric, UNTIL, 3).unwrap();
-        Self { fabric, trace, table: Table::measured(), share }
+        Self { fabric, trace, table: ProtectionTable::measured(), share }
     }
 
-    fn setup<'a>(&'a self, capable: Option<&'a [bool]>) -> Setup<'a> {
-        Setup {
+    fn setup<'a>(&'a self, capable: Option<&'a [bool]>) -> FleetSetup<'a> {
+        FleetSetup {
             fabric: &self.fabric,
             trace: &self.trace,
             until: UNTIL,
             policy: Policy::CorrOptGuard,
-            terms: Terms { constraint: Constraint::new(self.share).unwrap(), healthy_loss: 0.0, ports_per_pipe: 16 },
+            terms: LedgerTerms {
+                constraint: Constraint::new(self.share).unwrap(),
+                healthy_loss: 0.0,
+                ports_per_pipe: 16,
+            },
             protection: &self.table,
             capable,
         }
@@ -46,7 +50,7 @@ impl Year {
         Exposure::record(&self.setup(None), |_| true).unwrap()
     }
 
-    fn curve(&self, exposure: &Exposure, order: &Order) -> Curve {
+    fn curve(&self, exposure: &Exposure, order: &UpgradeOrder) -> UpgradeCurve {
         let switches = order.switches(&self.fabric, exposure, 1).unwrap();
         curve(&self.fabric, exposure, &order.to_string(), &switches, 10)
     }
@@ -61,11 +65,15 @@ fn the_sum_over_links_is_what_a_simulation_of_that_deployment_finds() {
     for (fabric, share) in [(pods(), 0.75), (Fabric::fat_tree(6, Rate::gbps(100)).unwrap(), 0.6)] {
         let year = Year::new(fabric, share);
         let exposure = year.exposure();
-        for (order, upgraded) in [(Order::Random, 0.7), (Order::Pods, 0.5), (Order::Greedy, 1.0), (Order::Planes, 0.0)]
-        {
+        for (order, upgraded) in [
+            (UpgradeOrder::Random, 0.7),
+            (UpgradeOrder::Pods, 0.5),
+            (UpgradeOrder::Greedy, 1.0),
+            (UpgradeOrder::Planes, 0.0),
+        ] {
             let switches = order.switches(&year.fabric, &exposure, 1).unwrap();
             let capable = capable(&year.fabric, &switches, upgraded);
-            let outcome = simulate(&year.setup(Some(&capable)), |_: &Sample| ControlFlow::Continue(()));
+            let outcome = simulate(&year.setup(Some(&capable)), |_: &FleetSample| ControlFlow::Continue(()));
             let sum = exposure.mean_penalty(&year.fabric, &capable);
             assert!(outcome.mean_penalty > 0.0);
             assert!((sum / outcome.mean_penalty - 1.0).abs() < 1e-9, "{order}: {sum} {}", outcome.mean_penalty);
@@ -80,8 +88,8 @@ fn every_order_upgrades_every_switch_once() {
     {
         let year = Year::new(fabric, 0.5);
         let exposure = year.exposure();
-        let orders = Order::all(&year.fabric);
-        let names: BTreeSet<String> = orders.iter().map(Order::to_string).collect();
+        let orders = UpgradeOrder::all(&year.fabric);
+        let names: BTreeSet<String> = orders.iter().map(UpgradeOrder::to_string).collect();
         assert_eq!(names.len(), orders.len());
         for order in &orders {
             assert_eq!(order.to_string().parse(), Ok(order.clone()));
@@ -103,36 +111,38 @@ fn every_order_upgrades_every_switch_once() {
 fn pods_and_planes_are_whole_before_the_next_begins() {
     let year = Year::new(pods(), 0.75);
     let exposure = year.exposure();
-    let first = |order: Order, count: usize| -> Vec<String> {
+    let first = |order: UpgradeOrder, count: usize| -> Vec<String> {
         let switches = order.switches(&year.fabric, &exposure, 1).unwrap();
         switches[..count].iter().map(|switch| year.fabric.switch(*switch).name.clone()).collect()
     };
-    assert!(first(Order::Pods, 16).iter().all(|name| name.starts_with("pod0/")));
-    assert!(first(Order::TopPods, 24).iter().all(|name| name.starts_with("plane")));
-    let plane = first(Order::Planes, 12);
+    assert!(first(UpgradeOrder::Pods, 16).iter().all(|name| name.starts_with("pod0/")));
+    assert!(first(UpgradeOrder::TopPods, 24).iter().all(|name| name.starts_with("plane")));
+    let plane = first(UpgradeOrder::Planes, 12);
     assert!(plane.iter().all(|name| name.ends_with("/fabric0") || name.starts_with("plane0/")), "{plane:?}");
-    assert!(first(Order::Levels(vec![2, 1, 0]), 24).iter().all(|name| name.starts_with("plane")));
-    assert!(Order::Levels(vec![0, 1]).switches(&year.fabric, &exposure, 1).is_err());
-    assert!(Order::Levels(vec![0, 1, 1]).switches(&year.fabric, &exposure, 1).is_err());
+    assert!(first(UpgradeOrder::Levels(vec![2, 1, 0]), 24).iter().all(|name| name.starts_with("plane")));
+    assert!(UpgradeOrder::Levels(vec![0, 1]).switches(&year.fabric, &exposure, 1).is_err());
+    assert!(UpgradeOrder::Levels(vec![0, 1, 1]).switches(&year.fabric, &exposure, 1).is_err());
 }
 
 #[test]
 fn which_order_pays_depends_on_which_links_have_to_stay_and_greedy_finds_out() {
-    let areas = |pods, tors, spines| -> Vec<(Order, f64)> {
+    let areas = |pods, tors, spines| -> Vec<(UpgradeOrder, f64)> {
         let shape = Facebook { pods, tors, fabrics: 4, spines, rate: Rate::gbps(100) };
         let year = Year::new(Fabric::facebook(&shape).unwrap(), 0.75);
         let exposure = year.exposure();
-        let area = |order: Order| (order.clone(), year.curve(&exposure, &order).area);
-        Order::all(&year.fabric).into_iter().map(area).collect()
+        let area = |order: UpgradeOrder| (order.clone(), year.curve(&exposure, &order).area);
+        UpgradeOrder::all(&year.fabric).into_iter().map(area).collect()
     };
-    let of = |areas: &[(Order, f64)], wanted: Order| areas.iter().find(|(order, _)| *order == wanted).unwrap().1;
+    let of = |areas: &[(UpgradeOrder, f64)], wanted: UpgradeOrder| {
+        areas.iter().find(|(order, _)| *order == wanted).unwrap().1
+    };
     // Few spines: a link to one of them is many paths, so it is these that stay. Many: it is those of ToRs.
     let [few, many] = [areas(6, 12, 6), areas(4, 8, 48)];
-    assert!(of(&few, Order::Planes) < of(&few, Order::Pods) / 1.5);
-    assert!(of(&many, Order::Pods) < of(&many, Order::Planes) / 4.0);
+    assert!(of(&few, UpgradeOrder::Planes) < of(&few, UpgradeOrder::Pods) / 1.5);
+    assert!(of(&many, UpgradeOrder::Pods) < of(&many, UpgradeOrder::Planes) / 4.0);
     for areas in [few, many, areas(3, 24, 24)] {
         let best = areas.iter().map(|(_, area)| *area).fold(1.0, f64::min);
-        assert!(of(&areas, Order::Greedy) <= best * 1.1, "{areas:?}");
+        assert!(of(&areas, UpgradeOrder::Greedy) <= best * 1.1, "{areas:?}");
     }
 }
 
@@ -140,7 +150,7 @@ fn which_order_pays_depends_on_which_links_have_to_stay_and_greedy_finds_out() {
 fn spines_alone_gain_nothing() {
     let year = Year::new(pods(), 0.75);
     let exposure = year.exposure();
-    let spines = year.curve(&exposure, &Order::Levels(vec![2, 0, 1]));
+    let spines = year.curve(&exposure, &UpgradeOrder::Levels(vec![2, 0, 1]));
     assert_eq!(spines.points[2].links, 0);
     assert_eq!(spines.points[2].mean_penalty, spines.points[0].mean_penalty);
 }

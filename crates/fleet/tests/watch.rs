@@ -5,17 +5,17 @@ mod redis_server;
 
 use std::time::Duration;
 
-use bus::key::Key;
-use bus::{Bus, Local, Redis};
+use bus::key::OrderKey;
+use bus::{Bus, LocalBus, RedisBus};
 use bus::{Condition, Evidence, Message, Order, OrderKind, PortId, PortState};
 use fleet::corropt::BUDGET;
-use fleet::corrupting::{Reports, Trouble};
-use fleet::fabric::{Names, Wire};
+use fleet::corrupting::{LinkFault, PortReports};
+use fleet::fabric::{FabricWire, SwitchNames};
 use fleet::ledger;
 use fleet::paths::Constraint;
-use fleet::plan::{Terms, plan};
-use fleet::protection::Table;
-use fleet::watch::{Decision, Event, Follower, Notice, Verdict, Watcher};
+use fleet::plan::{PlanTerms, plan};
+use fleet::protection::ProtectionTable;
+use fleet::watch::{FollowEvent, Follower, HostNotice, LinkDecision, LinkVerdict, Watcher};
 use fleet::{Fabric, LinkId, SwitchId};
 use proptest::prelude::*;
 use redis_server::{Keeps, RedisServer};
@@ -29,16 +29,16 @@ fn leaves() -> Fabric {
     let names = ["leaf0", "leaf1", "spine0", "spine1", "spine2"];
     let wires = (0..2u32).flat_map(|leaf| {
         (0..3u32).map(move |spine| {
-            Wire::new(SwitchId(leaf), SwitchId(2 + spine)).with_ports(format!("eth{spine}"), format!("swp{leaf}"))
+            FabricWire::new(SwitchId(leaf), SwitchId(2 + spine)).with_ports(format!("eth{spine}"), format!("swp{leaf}"))
         })
     });
     Fabric::new(names, wires).unwrap()
 }
 
-fn terms(table: &Table) -> Terms<'_> {
+fn terms(table: &ProtectionTable) -> PlanTerms<'_> {
     let constraint = Constraint::new(0.6).unwrap();
-    let ledger = ledger::Terms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 };
-    Terms { ledger, protection: table, capable: None, budget: BUDGET }
+    let ledger = ledger::LedgerTerms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 };
+    PlanTerms { ledger, protection: table, capable: None, budget: BUDGET }
 }
 
 fn port(port: &str, number: u64, condition: Condition, loss: f64) -> Message {
@@ -72,35 +72,35 @@ fn order(port: &str, life: u64, number: u64, kind: OrderKind) -> Message {
     })
 }
 
-fn brief(decisions: &[Decision]) -> Vec<(&str, Verdict)> {
+fn brief(decisions: &[LinkDecision]) -> Vec<(&str, LinkVerdict)> {
     decisions.iter().map(|decision| (decision.link.as_str(), decision.verdict)).collect()
 }
 
 #[test]
 fn a_watcher_that_observes_gives_advice_takes_it_back_and_orders_nothing() {
-    let (fabric, table) = (leaves(), Table::measured());
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
     let mut watcher = Watcher::new(&fabric, terms(&table));
     let first = watcher.on_message(NOW, &bad("leaf0/eth0", 1, 1e-4)).unwrap();
-    assert_eq!(brief(&first), [("leaf0--spine0", Verdict::Disable)]);
+    assert_eq!(brief(&first), [("leaf0--spine0", LinkVerdict::Disable)]);
     assert!(first[0].ordered.is_empty());
     // A worse one wants the same room: the advice about the first changes.
     let second = watcher.on_message(NOW, &bad("spine1/swp0", 1, 1e-3)).unwrap();
-    assert_eq!(brief(&second), [("leaf0--spine0", Verdict::Protect), ("leaf0--spine1", Verdict::Disable)]);
+    assert_eq!(brief(&second), [("leaf0--spine0", LinkVerdict::Protect), ("leaf0--spine1", LinkVerdict::Disable)]);
     assert_eq!(second[0].protection.unwrap().copies, 1);
     assert!(second[0].why.contains("because leaf0--spine1 is to go now"), "{}", second[0].why);
     assert!(watcher.on_message(NOW, &bad("spine1/swp0", 1, 1e-3)).unwrap().is_empty(), "nothing new");
     let third = watcher.on_message(NOW, &port("spine1/swp0", 2, Condition::Healthy, 0.0)).unwrap();
-    assert_eq!(brief(&third), [("leaf0--spine1", Verdict::Clear), ("leaf0--spine0", Verdict::Disable)]);
+    assert_eq!(brief(&third), [("leaf0--spine1", LinkVerdict::Clear), ("leaf0--spine0", LinkVerdict::Disable)]);
     assert!(watcher.take_orders().is_empty());
     assert_eq!(watcher.figures().disabled, 0);
 }
 
 #[test]
 fn a_watcher_that_acts_tells_both_ends_and_waits_for_the_repair() {
-    let (fabric, table) = (leaves(), Table::measured());
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
     let mut watcher = Watcher::acting(&fabric, terms(&table), 7);
     let gone = watcher.on_message(NOW, &bad("leaf0/eth0", 1, 1e-4)).unwrap();
-    assert_eq!(brief(&gone), [("leaf0--spine0", Verdict::Disable)]);
+    assert_eq!(brief(&gone), [("leaf0--spine0", LinkVerdict::Disable)]);
     let orders = watcher.take_orders();
     assert_eq!(orders.iter().map(|order| order.id.to_string()).collect::<Vec<_>>(), ["leaf0/eth0", "spine0/swp0"]);
     assert!(orders.iter().all(|order| order.kind == OrderKind::Disable && order.life == 7 && order.at == NOW));
@@ -114,19 +114,19 @@ fn a_watcher_that_acts_tells_both_ends_and_waits_for_the_repair() {
         assert_eq!(watcher.figures().disabled, 1);
     }
     let stays = watcher.on_message(NOW, &bad("leaf0/eth1", 1, 1e-2)).unwrap();
-    assert_eq!(brief(&stays), [("leaf0--spine1", Verdict::Protect)]);
+    assert_eq!(brief(&stays), [("leaf0--spine1", LinkVerdict::Protect)]);
     assert!(stays[0].why.contains("because leaf0--spine0 is out for repair"), "{}", stays[0].why);
     assert!(watcher.take_orders().is_empty());
     // One end alone does not bring it back.
     assert!(watcher.on_message(NOW, &order("leaf0/eth0", 8, 9, OrderKind::Enable)).unwrap().is_empty());
     let back = watcher.on_message(NOW, &order("spine0/swp0", 8, 9, OrderKind::Enable)).unwrap();
-    assert_eq!(brief(&back), [("leaf0--spine0", Verdict::Enabled), ("leaf0--spine1", Verdict::Disable)]);
+    assert_eq!(brief(&back), [("leaf0--spine0", LinkVerdict::Enabled), ("leaf0--spine1", LinkVerdict::Disable)]);
     assert_eq!(watcher.take_orders().len(), 2);
 }
 
 #[test]
 fn with_a_key_its_orders_are_signed_and_those_without_it_count_for_nothing() {
-    let (fabric, table, key) = (leaves(), Table::measured(), Key::new([7; 16]));
+    let (fabric, table, key) = (leaves(), ProtectionTable::measured(), OrderKey::new([7; 16]));
     let mut watcher = Watcher::acting(&fabric, terms(&table), 7).with_key(Some(key.clone()));
     watcher.on_message(NOW, &bad("leaf0/eth0", 1, 1e-4)).unwrap();
     let orders = watcher.take_orders();
@@ -147,17 +147,17 @@ fn with_a_key_its_orders_are_signed_and_those_without_it_count_for_nothing() {
 
 #[test]
 fn an_order_with_a_life_from_the_future_is_nonsense_and_does_not_outdate_ours() {
-    let (fabric, table) = (leaves(), Table::measured());
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
     let mut watcher = Watcher::acting(&fabric, terms(&table), 7);
     let forged = [order("leaf0/eth0", u64::MAX, u64::MAX, OrderKind::Enable), bad("leaf0/eth0", 1, 1e-4)];
     let (decisions, nonsense) = watcher.on_messages(NOW, &forged);
-    assert_eq!((brief(&decisions), nonsense.len()), (vec![("leaf0--spine0", Verdict::Disable)], 1));
+    assert_eq!((brief(&decisions), nonsense.len()), (vec![("leaf0--spine0", LinkVerdict::Disable)], 1));
     assert!(watcher.take_orders().iter().all(|order| order.life == 7));
 }
 
 #[test]
 fn after_a_repair_only_newer_reports_count_and_a_link_can_go_a_second_time() {
-    let (fabric, table) = (leaves(), Table::measured());
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
     let mut watcher = Watcher::acting(&fabric, terms(&table), 7);
     watcher.on_message(NOW, &bad("leaf0/eth0", 1, 1e-4)).unwrap();
     watcher.take_orders();
@@ -169,21 +169,22 @@ fn after_a_repair_only_newer_reports_count_and_a_link_can_go_a_second_time() {
     // Late news from before the repair, from the other end.
     assert!(watcher.on_message(NOW, &bad("spine0/swp0", 40, 1e-4)).unwrap().is_empty());
     let again = watcher.on_message(NOW, &bad("leaf0/eth0", 60, 1e-4)).unwrap();
-    assert_eq!(brief(&again), [("leaf0--spine0", Verdict::Disable)]);
+    assert_eq!(brief(&again), [("leaf0--spine0", LinkVerdict::Disable)]);
     let orders = watcher.take_orders();
     assert!(orders.iter().all(|order| (order.life, order.number) > (99, 50)), "{orders:?}");
 }
 
 #[test]
 fn a_restarted_watcher_takes_over_what_its_former_life_ordered() {
-    let (fabric, table) = (leaves(), Table::measured());
-    let bus = Local::new();
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
+    let bus = LocalBus::new();
     let mut end = bus.another();
     end.publish(&bad("leaf0/eth0", 1, 1e-3)).unwrap();
     end.publish(&bad("leaf0/eth1", 1, 1e-4)).unwrap();
     let mut first = Follower::new(Watcher::acting(&fabric, terms(&table), 7), Box::new(bus.another()));
     let events = first.step(NOW, SOON);
-    let ordered = |events: &[Event]| events.iter().filter(|event| matches!(event, Event::Ordered(_))).count();
+    let ordered =
+        |events: &[FollowEvent]| events.iter().filter(|event| matches!(event, FollowEvent::Ordered(_))).count();
     assert_eq!(ordered(&events), 2, "{events:?}");
     drop(first);
     end.publish(&port("leaf0/eth0", 2, Condition::Unknown, 0.0)).unwrap();
@@ -195,32 +196,32 @@ fn a_restarted_watcher_takes_over_what_its_former_life_ordered() {
 
 #[test]
 fn an_observer_publishes_nothing_and_notices_what_others_do() {
-    let (fabric, table) = (leaves(), Table::measured());
-    let bus = Local::new();
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
+    let bus = LocalBus::new();
     let mut end = bus.another();
     end.publish(&bad("leaf0/eth0", 1, 1e-3)).unwrap();
     let mut observer = Follower::new(Watcher::new(&fabric, terms(&table)), Box::new(bus.another()));
-    let verdicts = |events: Vec<Event>| -> Vec<Verdict> {
+    let verdicts = |events: Vec<FollowEvent>| -> Vec<LinkVerdict> {
         let decisions = events.into_iter().filter_map(|event| match event {
-            Event::Decision(decision) => Some(decision.verdict),
+            FollowEvent::Decision(decision) => Some(decision.verdict),
             _ => None,
         });
         decisions.collect()
     };
-    assert_eq!(verdicts(observer.step(NOW, SOON)), [Verdict::Disable]);
+    assert_eq!(verdicts(observer.step(NOW, SOON)), [LinkVerdict::Disable]);
     for _ in 0..3 {
         assert!(verdicts(observer.step(NOW, SOON)).is_empty());
     }
     assert!(end.catch_up().unwrap().iter().all(|message| matches!(message, Message::Port(_))));
     end.publish(&order("leaf0/eth0", 3, 1, OrderKind::Disable)).unwrap();
-    assert_eq!(verdicts(observer.step(NOW, SOON)), [Verdict::Disabled]);
+    assert_eq!(verdicts(observer.step(NOW, SOON)), [LinkVerdict::Disabled]);
     assert_eq!(observer.watcher().figures().disabled, 1);
 }
 
 #[test]
 fn nonsense_is_told_once_and_changes_nothing() {
-    let (fabric, table) = (leaves(), Table::measured());
-    let bus = Local::new();
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
+    let bus = LocalBus::new();
     let mut end = bus.another();
     let mut follower = Follower::new(Watcher::acting(&fabric, terms(&table), 7), Box::new(bus.another()));
     follower.step(NOW, SOON);
@@ -237,7 +238,7 @@ fn nonsense_is_told_once_and_changes_nothing() {
     {
         end.publish(message).unwrap();
         let events = follower.step(NOW, SOON);
-        assert!(matches!(&events[..], [Event::Ignored(_)]), "{number}: {events:?}");
+        assert!(matches!(&events[..], [FollowEvent::Ignored(_)]), "{number}: {events:?}");
     }
     assert!(follower.step(NOW, SOON).is_empty());
     assert_eq!(follower.watcher().figures(), before);
@@ -246,7 +247,7 @@ fn nonsense_is_told_once_and_changes_nothing() {
 
 #[test]
 fn ports_that_the_topology_does_not_name_are_learned_from_their_peers() {
-    let (fabric, table) = (Fabric::leaf_spine(2, 3, Rate::gbps(100)).unwrap(), Table::measured());
+    let (fabric, table) = (Fabric::leaf_spine(2, 3, Rate::gbps(100)).unwrap(), ProtectionTable::measured());
     let mut watcher = Watcher::acting(&fabric, terms(&table), 7);
     let report = |number, peer: Option<&str>| match bad("leaf0/Ethernet8", number, 1e-3) {
         Message::Port(state) => Message::Port(PortState { peer: peer.map(|peer| peer.parse().unwrap()), ..state }),
@@ -254,25 +255,25 @@ fn ports_that_the_topology_does_not_name_are_learned_from_their_peers() {
     };
     assert!(watcher.on_message(NOW, &report(1, None)).is_err(), "nobody knows which link that is");
     let gone = watcher.on_message(NOW, &report(2, Some("spine1/Ethernet0"))).unwrap();
-    assert_eq!(brief(&gone), [("leaf0--spine1", Verdict::Disable)]);
+    assert_eq!(brief(&gone), [("leaf0--spine1", LinkVerdict::Disable)]);
     assert_eq!(gone[0].ordered, [PortId::new("leaf0", "Ethernet8"), PortId::new("spine1", "Ethernet0")]);
 }
 
 #[test]
 fn a_silent_host_is_noticed_and_what_it_said_still_counts() {
-    let (fabric, table) = (leaves(), Table::measured());
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
     let mut watcher = Watcher::new(&fabric, terms(&table));
     watcher.on_message(NOW, &bad("leaf0/eth0", 1, 1e-3)).unwrap();
     let hosts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
     assert!(watcher.on_hosts(&hosts(&["leaf0", "spine0", "a-stranger"])).is_empty());
-    assert_eq!(watcher.on_hosts(&hosts(&["spine0"])), [Notice::Silent { host: "leaf0".to_owned() }]);
+    assert_eq!(watcher.on_hosts(&hosts(&["spine0"])), [HostNotice::Silent { host: "leaf0".to_owned() }]);
     assert!(watcher.on_hosts(&hosts(&["spine0"])).is_empty(), "told once");
     assert_eq!(watcher.figures().corrupting, 1);
-    assert_eq!(watcher.on_hosts(&hosts(&["leaf0", "spine0"])), [Notice::Back { host: "leaf0".to_owned() }]);
+    assert_eq!(watcher.on_hosts(&hosts(&["leaf0", "spine0"])), [HostNotice::Back { host: "leaf0".to_owned() }]);
 }
 
 /// Steps until something is seen, or gives up after as much simulated time as a person would wait.
-fn until(follower: &mut Follower<'_>, now: &mut Moment, seen: impl Fn(&Event) -> bool) -> bool {
+fn until(follower: &mut Follower<'_>, now: &mut Moment, seen: impl Fn(&FollowEvent) -> bool) -> bool {
     for _ in 0..500 {
         if follower.step(*now, SOON).iter().any(&seen) {
             return true;
@@ -286,25 +287,25 @@ fn until(follower: &mut Follower<'_>, now: &mut Moment, seen: impl Fn(&Event) ->
 #[test]
 fn orders_survive_a_redis_that_forgets_and_an_old_one_does_not_come_back_without_the_newer() {
     let Some(mut server) = RedisServer::start(Keeps::Nothing) else { return };
-    let (fabric, table) = (leaves(), Table::measured());
-    let mut end = Redis::open(&server.url()).unwrap();
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
+    let mut end = RedisBus::open(&server.url()).unwrap();
     end.publish(&bad("leaf0/eth0", 1, 1e-3)).unwrap();
     end.publish(&bad("leaf1/eth0", 1, 1e-3)).unwrap();
-    let bus = Box::new(Redis::open(&server.url()).unwrap());
+    let bus = Box::new(RedisBus::open(&server.url()).unwrap());
     let mut follower = Follower::new(Watcher::acting(&fabric, terms(&table), 7), bus);
     let mut now = NOW;
-    assert!(until(&mut follower, &mut now, |event| matches!(event, Event::Ordered(_))));
+    assert!(until(&mut follower, &mut now, |event| matches!(event, FollowEvent::Ordered(_))));
     for port in ["leaf0/eth0", "spine0/swp0"] {
         end.publish(&order(port, 9, 1, OrderKind::Enable)).unwrap();
     }
-    let enabled = |event: &Event| matches!(event, Event::Decision(decision) if decision.verdict == Verdict::Enabled);
+    let enabled = |event: &FollowEvent| matches!(event, FollowEvent::Decision(decision) if decision.verdict == LinkVerdict::Enabled);
     assert!(until(&mut follower, &mut now, enabled));
     server.kill();
-    assert!(until(&mut follower, &mut now, |event| matches!(event, Event::Degraded(_))));
+    assert!(until(&mut follower, &mut now, |event| matches!(event, FollowEvent::Degraded(_))));
     assert!(follower.degraded().is_some());
     assert_eq!(follower.watcher().figures().disabled, 1, "what is known stays known");
     server.start_again();
-    assert!(until(&mut follower, &mut now, |event| matches!(event, Event::Recovered)));
+    assert!(until(&mut follower, &mut now, |event| matches!(event, FollowEvent::Recovered)));
     let mut orders = Vec::new();
     for _ in 0..500 {
         follower.step(now, SOON);
@@ -331,16 +332,16 @@ fn orders_survive_a_redis_that_forgets_and_an_old_one_does_not_come_back_without
 fn a_redis_that_is_not_there_is_waited_for() {
     let Some(mut server) = RedisServer::start(Keeps::Nothing) else { return };
     server.kill();
-    let (fabric, table) = (leaves(), Table::measured());
-    let bus = Box::new(Redis::open(&server.url()).unwrap());
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
+    let bus = Box::new(RedisBus::open(&server.url()).unwrap());
     let mut follower = Follower::new(Watcher::new(&fabric, terms(&table)), bus);
     let mut now = NOW;
     let events = follower.step(now, SOON);
-    assert!(matches!(&events[..], [Event::Degraded(_)]), "{events:?}");
+    assert!(matches!(&events[..], [FollowEvent::Degraded(_)]), "{events:?}");
     assert!(follower.wait(now) > Duration::ZERO);
     assert!(follower.step(now, SOON).is_empty(), "not before it is time to");
     server.start_again();
-    assert!(until(&mut follower, &mut now, |event| matches!(event, Event::Recovered)));
+    assert!(until(&mut follower, &mut now, |event| matches!(event, FollowEvent::Recovered)));
 }
 
 /// What may be said of the ports of three links, in some order.
@@ -366,9 +367,9 @@ proptest! {
         repeated in any::<prop::sample::Index>(),
     ) {
         let fabric = leaves();
-        let mut one = Reports::new(&fabric);
+        let mut one = PortReports::new(&fabric);
         one.hear_all(&sorted);
-        let mut other = Reports::new(&fabric);
+        let mut other = PortReports::new(&fabric);
         for message in &shuffled {
             other.hear(message).unwrap();
         }
@@ -380,7 +381,7 @@ proptest! {
 
     #[test]
     fn an_observer_decides_what_a_plan_of_the_same_situation_would(messages in messages()) {
-        let (fabric, table) = (leaves(), Table::measured());
+        let (fabric, table) = (leaves(), ProtectionTable::measured());
         let mut watcher = Watcher::new(&fabric, terms(&table));
         let mut last = std::collections::BTreeMap::new();
         for message in &messages {
@@ -390,21 +391,21 @@ proptest! {
         }
         let situation = watcher.reports().situation();
         let plan = plan(&fabric, &situation, &terms(&table));
-        let mut expected: Vec<(LinkId, Verdict)> = plan.disable.iter().map(|going| (going.id, Verdict::Disable)).collect();
-        expected.extend(plan.protect.iter().map(|staying| (staying.id, Verdict::Protect)));
-        expected.extend(situation.iter().filter(|(_, trouble)| matches!(trouble, Trouble::Disabled { .. }))
-            .map(|(link, _)| (link, Verdict::Disabled)));
+        let mut expected: Vec<(LinkId, LinkVerdict)> = plan.disable.iter().map(|going| (going.id, LinkVerdict::Disable)).collect();
+        expected.extend(plan.protect.iter().map(|staying| (staying.id, LinkVerdict::Protect)));
+        expected.extend(situation.iter().filter(|(_, trouble)| matches!(trouble, LinkFault::Disabled { .. }))
+            .map(|(link, _)| (link, LinkVerdict::Disabled)));
         expected.sort_by_key(|(link, _)| *link);
-        last.retain(|_, verdict| !matches!(verdict, Verdict::Clear | Verdict::Enabled));
+        last.retain(|_, verdict| !matches!(verdict, LinkVerdict::Clear | LinkVerdict::Enabled));
         prop_assert_eq!(last.into_iter().collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn a_watcher_that_acts_never_breaks_the_constraint(messages in messages()) {
-        let (fabric, table) = (leaves(), Table::measured());
+        let (fabric, table) = (leaves(), ProtectionTable::measured());
         let mut watcher = Watcher::acting(&fabric, terms(&table), 1_000);
         let others: Vec<LinkId> = {
-            let names = Names::of(&fabric);
+            let names = SwitchNames::of(&fabric);
             let ordered = messages.iter().filter(|message| matches!(message, Message::Order(_)));
             ordered.map(|message| names.port(message.id()).unwrap().0).collect()
         };
@@ -415,7 +416,7 @@ proptest! {
                 let of_leaf = |link: &LinkId| fabric.link(*link).lower == SwitchId(leaf);
                 if !others.iter().any(of_leaf) {
                     let out = watcher.reports().situation();
-                    let gone = out.iter().filter(|(link, t)| of_leaf(link) && matches!(t, Trouble::Disabled { .. }));
+                    let gone = out.iter().filter(|(link, t)| of_leaf(link) && matches!(t, LinkFault::Disabled { .. }));
                     prop_assert!(gone.count() <= 1);
                 }
             }

@@ -6,15 +6,15 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use guard::{Body, Endpoint, Packet, Params, Path};
-use machine::{Lane, Machine, Out, Port};
+use guard::{Endpoint, FrameBody, LinkPacket, LinkTiming, Params};
+use machine::{Machine, Out, Port, QueueId};
 use units::{Rate, Span, Time};
 use wire::link::Class;
 
 #[derive(Clone, Copy, Debug)]
 struct Frame(u32);
 
-impl Body for Frame {
+impl FrameBody for Frame {
     fn len(&self) -> u32 {
         1_518
     }
@@ -23,7 +23,7 @@ impl Body for Frame {
 /// A driver that does nothing but pass frames on, through a wire that is `DEPTH` frames long.
 #[derive(Default)]
 struct Wire {
-    flying: [Option<Packet<Frame>>; DEPTH],
+    flying: [Option<LinkPacket<Frame>>; DEPTH],
     sent: usize,
     next: u32,
     endless: bool,
@@ -33,14 +33,14 @@ struct Wire {
 impl Wire {
     /// What was sent so long ago that its place is needed again.
     #[inline]
-    fn arrival(&mut self) -> Option<Packet<Frame>> {
+    fn arrival(&mut self) -> Option<LinkPacket<Frame>> {
         self.flying[self.sent % DEPTH].take()
     }
 }
 
 impl Out<Endpoint<Frame>> for Wire {
     #[inline]
-    fn transmit(&mut self, _: Port, packet: Packet<Frame>) {
+    fn transmit(&mut self, _: Port, packet: LinkPacket<Frame>) {
         self.flying[self.sent % DEPTH] = Some(packet);
         self.sent += 1;
     }
@@ -49,11 +49,11 @@ impl Out<Endpoint<Frame>> for Wire {
         self.woken = true;
     }
     #[inline]
-    fn waiting(&self, _: Lane) -> bool {
+    fn waiting(&self, _: QueueId) -> bool {
         self.endless
     }
     #[inline]
-    fn take(&mut self, _: Lane) -> Option<Frame> {
+    fn take(&mut self, _: QueueId) -> Option<Frame> {
         self.next += 1;
         self.endless.then_some(Frame(self.next))
     }
@@ -66,13 +66,13 @@ impl Out<Endpoint<Frame>> for Wire {
         black_box(frame.0);
     }
     #[inline]
-    fn deliver(&mut self, _: Lane, frame: Frame) {
+    fn deliver(&mut self, _: QueueId, frame: Frame) {
         black_box(frame.0);
     }
-    fn arm(&mut self, _: guard::TimerKey, _: Time) {}
-    fn disarm(&mut self, _: guard::TimerKey) {}
-    fn complete(&mut self, _: guard::Event) {}
-    fn note(&mut self, _: guard::Note) {}
+    fn arm(&mut self, _: guard::EndpointTimer, _: Time) {}
+    fn disarm(&mut self, _: guard::EndpointTimer) {}
+    fn complete(&mut self, _: guard::EndpointEvent) {}
+    fn note(&mut self, _: guard::EndpointNote) {}
 }
 
 const WIRE: Port = Port(0);
@@ -80,8 +80,13 @@ const DEPTH: usize = 8;
 const FRAMES: u64 = 1_024;
 
 fn loss_free(criterion: &mut Criterion) {
-    let path =
-        Path { rate: Rate::gbps(100), delay: Span::from_ns(50), pipeline: Span::from_ns(400), mtu: 1_518, burst: 5 };
+    let path = LinkTiming {
+        rate: Rate::gbps(100),
+        delay: Span::from_ns(50),
+        pipeline: Span::from_ns(400),
+        mtu: 1_518,
+        burst: 5,
+    };
     let mut group = criterion.benchmark_group("loss-free frame, sender and receiver");
     group.throughput(Throughput::Elements(FRAMES));
     for class in Class::ALL {

@@ -15,11 +15,11 @@
 //! Invariant: the wish changes only at a threshold.
 
 use units::Bytes;
-use wire::link::Wish;
+use wire::link::FlowControl;
 
 /// The two thresholds and what must still fit above the upper one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
+pub struct PauseThresholds {
     /// At this level the sender is asked to pause.
     pub pause_at: Bytes,
     /// At this level it is asked to resume.
@@ -30,14 +30,14 @@ pub struct Thresholds {
 
 #[derive(Debug)]
 pub(crate) struct Backpressure {
-    configured: Thresholds,
+    configured: PauseThresholds,
     pause_at: Bytes,
-    wish: Wish,
+    wish: FlowControl,
 }
 
 impl Backpressure {
-    pub(crate) fn new(configured: Thresholds) -> Self {
-        Self { configured, pause_at: configured.pause_at, wish: Wish::Flow }
+    pub(crate) fn new(configured: PauseThresholds) -> Self {
+        Self { configured, pause_at: configured.pause_at, wish: FlowControl::Flow }
     }
 
     /// Pauses early enough that `limit` bytes are not exceeded; never later than configured.
@@ -50,22 +50,22 @@ impl Backpressure {
     pub(crate) fn on_level(&mut self, level: Bytes) -> bool {
         let before = self.wish;
         self.wish = match before {
-            Wish::Flow if level > Bytes::ZERO && level >= self.pause_at => Wish::Hold,
-            Wish::Hold if level <= self.resume_at() => Wish::Flow,
-            Wish::Flow | Wish::Hold => before,
+            FlowControl::Flow if level > Bytes::ZERO && level >= self.pause_at => FlowControl::Hold,
+            FlowControl::Hold if level <= self.resume_at() => FlowControl::Flow,
+            FlowControl::Flow | FlowControl::Hold => before,
         };
         self.wish != before
     }
 
-    pub(crate) fn wish(&self) -> Wish {
+    pub(crate) fn wish(&self) -> FlowControl {
         self.wish
     }
 
     /// Whether the wish is the one that [`Backpressure::on_level`] leaves behind.
     pub(crate) fn is_settled(&self, level: Bytes) -> bool {
         match self.wish {
-            Wish::Flow => level == Bytes::ZERO || level < self.pause_at,
-            Wish::Hold => level > self.resume_at(),
+            FlowControl::Flow => level == Bytes::ZERO || level < self.pause_at,
+            FlowControl::Hold => level > self.resume_at(),
         }
     }
 
@@ -79,22 +79,27 @@ mod tests {
     use super::*;
 
     fn backpressure() -> Backpressure {
-        Backpressure::new(Thresholds {
+        Backpressure::new(PauseThresholds {
             pause_at: Bytes::new(40_000),
             resume_at: Bytes::new(37_000),
             headroom: Bytes::new(10_000),
         })
     }
 
-    fn wishes(backpressure: &mut Backpressure, levels: &[u64]) -> Vec<(bool, Wish)> {
+    fn wishes(backpressure: &mut Backpressure, levels: &[u64]) -> Vec<(bool, FlowControl)> {
         levels.iter().map(|&level| (backpressure.on_level(Bytes::new(level)), backpressure.wish())).collect()
     }
 
     #[test]
     fn a_level_between_the_thresholds_keeps_the_wish() {
         let seen = wishes(&mut backpressure(), &[38_000, 40_000, 38_000, 37_000, 38_000]);
-        let expected =
-            [(false, Wish::Flow), (true, Wish::Hold), (false, Wish::Hold), (true, Wish::Flow), (false, Wish::Flow)];
+        let expected = [
+            (false, FlowControl::Flow),
+            (true, FlowControl::Hold),
+            (false, FlowControl::Hold),
+            (true, FlowControl::Flow),
+            (false, FlowControl::Flow),
+        ];
         assert_eq!(seen, expected);
     }
 
@@ -102,11 +107,11 @@ mod tests {
     fn a_lower_limit_pauses_earlier_and_an_empty_buffer_never_pauses() {
         let mut backpressure = backpressure();
         backpressure.limit(Bytes::new(20_000));
-        assert_eq!(wishes(&mut backpressure, &[10_000, 0]), [(true, Wish::Hold), (true, Wish::Flow)]);
+        assert_eq!(wishes(&mut backpressure, &[10_000, 0]), [(true, FlowControl::Hold), (true, FlowControl::Flow)]);
         backpressure.limit(Bytes::ZERO);
         assert_eq!(
             wishes(&mut backpressure, &[0, 1, 0]),
-            [(false, Wish::Flow), (true, Wish::Hold), (true, Wish::Flow)]
+            [(false, FlowControl::Flow), (true, FlowControl::Hold), (true, FlowControl::Flow)]
         );
     }
 }

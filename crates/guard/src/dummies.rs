@@ -13,7 +13,7 @@ use units::{Span, Time};
 
 /// How often dummies are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct DummyPace {
     /// Sent back to back when a class has run dry.
     pub copies: u8,
     /// How long it has to be dry for that: where it will often not be for long, or an answer acknowledges all anyway.
@@ -27,7 +27,7 @@ pub struct Pace {
 /// When the next dummy of a class is due.
 #[derive(Debug)]
 pub struct Dummies {
-    pace: Pace,
+    pace: DummyPace,
     /// Copies still to be sent at once.
     left: u8,
     /// When they may be, once the class was found dry.
@@ -37,7 +37,7 @@ pub struct Dummies {
 
 impl Dummies {
     /// Nothing to announce yet.
-    pub fn new(pace: Pace) -> Self {
+    pub fn new(pace: DummyPace) -> Self {
         // Who wants none at once wants none before the first interval either.
         let next = if pace.copies == 0 { Time::ZERO + pace.every } else { Time::ZERO };
         Self { pace, left: 0, first: None, next }
@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn copies_go_at_once_and_the_rest_at_intervals() {
-        let mut dummies = Dummies::new(Pace { copies: 2, after: Span::ZERO, every: Span::from_us(1), endless: false });
+        let mut dummies =
+            Dummies::new(DummyPace { copies: 2, after: Span::ZERO, every: Span::from_us(1), endless: false });
         dummies.restart();
         let now = Time::from_ps(5);
         let due: Vec<Time> = (0..4)
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_class_that_is_dry_for_a_moment_only_sends_none() {
-        let pace = Pace { copies: 1, after: Span::from_us(50), every: Span::from_us(300), endless: false };
+        let pace = DummyPace { copies: 1, after: Span::from_us(50), every: Span::from_us(300), endless: false };
         let mut dummies = Dummies::new(pace);
         let at = |us: u64| Time::ZERO + Span::from_us(us);
         dummies.restart();

@@ -8,7 +8,7 @@
 //! acknowledgements, dummies. An acknowledgement that is due rides on whatever goes that way anyway.
 //!
 //! The owner drives it as any [`Machine`]: [`Endpoint::new`] is dormant and passes frames on as they
-//! are; [`Command::Activate`] starts the handshake; [`Event`]s tell how it went.
+//! are; [`Command::Activate`] starts the handshake; [`EndpointEvent`]s tell how it went.
 
 mod egress;
 mod fast_path;
@@ -16,32 +16,32 @@ mod ingress;
 
 use std::collections::VecDeque;
 
-use machine::{Lane, Machine, Out, Port, Pull};
+use machine::{Machine, Out, Port, Pull, QueueId};
 use units::{Bytes, Prob, Span, Time};
 use wire::Seq;
-use wire::link::{Agreement, Class, Refusal};
+use wire::link::{Class, LinkAgreement, SessionRefusal};
 
 use crate::auto::{Auto, Level};
 use crate::counters::Counters;
-use crate::packet::{Body, Packet};
+use crate::packet::{FrameBody, LinkPacket};
 use crate::params::Params;
-use crate::pool::Share;
+use crate::pool::PoolShare;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
-use crate::session::{Lifecycle, State};
+use crate::session::{Lifecycle, SessionState};
 use crate::silence::Silence;
 
 /// A link endpoint has one wire.
 pub const WIRE: Port = Port(0);
 
 /// The queue above that a class serves.
-pub fn lane(class: Class) -> Lane {
-    Lane(class as u8)
+pub fn lane(class: Class) -> QueueId {
+    QueueId(class as u8)
 }
 
 /// What an endpoint waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerKey {
+pub enum EndpointTimer {
     /// A missing frame is waited for no longer.
     Timeout(Class),
     /// A frame of the rotating reorder buffer comes round.
@@ -50,19 +50,19 @@ pub enum TimerKey {
     Session,
 }
 
-impl From<TimerKey> for usize {
-    fn from(key: TimerKey) -> usize {
+impl From<EndpointTimer> for usize {
+    fn from(key: EndpointTimer) -> usize {
         match key {
-            TimerKey::Timeout(class) => class as usize,
-            TimerKey::Examine => 2,
-            TimerKey::Session => 3,
+            EndpointTimer::Timeout(class) => class as usize,
+            EndpointTimer::Examine => 2,
+            EndpointTimer::Session => 3,
         }
     }
 }
 
 /// What the owner asks of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Command {
+pub enum EndpointCommand {
     /// Protect, and the peer too, though somebody may have deactivated it.
     Activate,
     /// Protect if the peer has not been deactivated: what an end does that was started and not asked.
@@ -78,13 +78,13 @@ pub enum Command {
 
 /// What an endpoint reports to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum EndpointEvent {
     /// Frames are protected from now on.
     Activated,
     /// Frames pass unprotected from now on.
     Deactivated,
     /// Either end will not have it; [`Endpoint::peer_agreement`] says what the peer wants.
-    Refused(Refusal),
+    Refused(SessionRefusal),
     /// The peer restarted or fell silent; what it had not acknowledged is gone.
     PeerLost,
     /// Fallback or return.
@@ -94,7 +94,7 @@ pub enum Event {
 /// Facts for traces and measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
-pub enum Note {
+pub enum EndpointNote {
     /// Frames were found missing.
     Missing { class: Class, frames: u32 },
     /// A missing frame arrived, this long after it was found missing.
@@ -111,13 +111,13 @@ pub enum Note {
 
 /// Both directions of one class.
 #[derive(Debug)]
-struct Line<B> {
+struct ClassPair<B> {
     class: Class,
     tx: Sender<B>,
     rx: Receiver<B>,
 }
 
-impl<B: Body> Line<B> {
+impl<B: FrameBody> ClassPair<B> {
     fn new(params: &Params, class: Class, peer_window: u32) -> Self {
         Self { class, tx: Sender::new(params, peer_window), rx: Receiver::new(params, class, peer_window) }
     }
@@ -129,7 +129,7 @@ pub struct Endpoint<B> {
     params: Params,
     copies: u8,
     life: Lifecycle,
-    lines: Vec<Line<B>>,
+    lines: Vec<ClassPair<B>>,
     /// Which class may send the next new frame, and which may acknowledge next.
     turn: usize,
     ack_turn: usize,
@@ -152,7 +152,7 @@ pub struct Endpoint<B> {
     smooth: bool,
 }
 
-impl<B: Body> Endpoint<B> {
+impl<B: FrameBody> Endpoint<B> {
     /// A dormant end. `instance` tells this life of it from any other and from its peer's.
     pub fn new(params: Params, instance: u32) -> Self {
         let life = Lifecycle::new(
@@ -190,12 +190,12 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Where the life cycle is.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> SessionState {
         self.life.state()
     }
 
     /// What the peer would agree to, as it last said: tells why it refused, or was refused.
-    pub fn peer_agreement(&self) -> Option<Agreement> {
+    pub fn peer_agreement(&self) -> Option<LinkAgreement> {
         self.life.theirs()
     }
 
@@ -210,7 +210,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// What this end asks its peer to agree to.
-    pub fn agreement(&self) -> Agreement {
+    pub fn agreement(&self) -> LinkAgreement {
         self.params.agreement()
     }
 
@@ -247,14 +247,14 @@ impl<B: Body> Endpoint<B> {
     /// Nothing is being recovered, waited for or held back: the next frame will pass as the last did.
     /// Frames may still be held: a rotating buffer in order stays as long as it is.
     pub fn is_calm(&self) -> bool {
-        let calm = |line: &Line<B>| !line.tx.is_paused() && !line.tx.is_retransmitting() && line.rx.is_calm();
-        matches!(self.life.state(), State::Active | State::Dormant) && self.lines.iter().all(calm)
+        let calm = |line: &ClassPair<B>| !line.tx.is_paused() && !line.tx.is_retransmitting() && line.rx.is_calm();
+        matches!(self.life.state(), SessionState::Active | SessionState::Dormant) && self.lines.iter().all(calm)
     }
 
     /// Something is missing, held or being sent again, or the link is about to close: what happens next should not wait.
     pub fn is_recovering(&self) -> bool {
-        let busy = |line: &Line<B>| line.tx.is_retransmitting() || !line.rx.is_calm();
-        self.life.state() == State::Closing || self.lines.iter().any(busy)
+        let busy = |line: &ClassPair<B>| line.tx.is_retransmitting() || !line.rx.is_calm();
+        self.life.state() == SessionState::Closing || self.lines.iter().any(busy)
     }
 
     /// A number that is equal for two calm ends that will treat the next frame received alike, whatever
@@ -273,7 +273,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// The switch lets this link's reorder buffer have so much.
-    pub fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O) {
+    pub fn limit_reorder<O: Out<Self>>(&mut self, share: PoolShare, out: &mut O) {
         self.smooth = false;
         for line in &mut self.lines {
             line.rx.limit(share, &mut self.counters, out);
@@ -288,20 +288,20 @@ impl<B: Body> Endpoint<B> {
     }
 }
 
-fn lines<B: Body>(params: &Params, first_seq: Seq, peer_window: u32) -> Vec<Line<B>> {
+fn lines<B: FrameBody>(params: &Params, first_seq: Seq, peer_window: u32) -> Vec<ClassPair<B>> {
     let params = Params { first_seq, ..params.clone() };
-    params.classes.iter().map(|class| Line::new(&params, *class, peer_window)).collect()
+    params.classes.iter().map(|class| ClassPair::new(&params, *class, peer_window)).collect()
 }
 
-impl<B: Body> Machine for Endpoint<B> {
-    type Frame = Packet<B>;
+impl<B: FrameBody> Machine for Endpoint<B> {
+    type Frame = LinkPacket<B>;
     type Inner = B;
-    type Timer = TimerKey;
-    type Command = Command;
-    type Done = Event;
-    type Note = Note;
+    type Timer = EndpointTimer;
+    type Command = EndpointCommand;
+    type Done = EndpointEvent;
+    type Note = EndpointNote;
 
-    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: Packet<B>, out: &mut O) {
+    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: LinkPacket<B>, out: &mut O) {
         if !self.smooth {
             self.on_packet(now, packet, out);
         } else if let Some(packet) = self.on_frame_smoothly(now, packet, out) {
@@ -309,22 +309,22 @@ impl<B: Body> Machine for Endpoint<B> {
         }
     }
 
-    fn on_timer<O: Out<Self>>(&mut self, now: Time, key: TimerKey, out: &mut O) {
+    fn on_timer<O: Out<Self>>(&mut self, now: Time, key: EndpointTimer, out: &mut O) {
         self.smooth = false;
         match key {
-            TimerKey::Timeout(class) => {
+            EndpointTimer::Timeout(class) => {
                 if let Some(line) = self.lines.iter_mut().find(|line| line.class == class) {
                     line.rx.on_timeout(now, &mut self.counters, out);
                     out.wake(WIRE);
                 }
             }
-            TimerKey::Examine => {
+            EndpointTimer::Examine => {
                 if let Some(line) = self.lines.iter_mut().find(|line| line.class == Class::Ordered) {
                     line.rx.on_turn(now, &mut self.counters, out);
                 }
                 self.wake_if_urgent(out);
             }
-            TimerKey::Session => {
+            EndpointTimer::Session => {
                 let count =
                     |counters: &Counters| counters.rx_ok + counters.rx_dummy + counters.rx_ack + counters.rx_nack;
                 let heard = count(&self.counters);
@@ -339,23 +339,23 @@ impl<B: Body> Machine for Endpoint<B> {
         self.try_to_close(now, out);
     }
 
-    fn on_command<O: Out<Self>>(&mut self, now: Time, command: Command, out: &mut O) {
+    fn on_command<O: Out<Self>>(&mut self, now: Time, command: EndpointCommand, out: &mut O) {
         self.smooth = false;
         match command {
-            Command::Activate => self.life.activate(true),
-            Command::Offer => self.life.activate(false),
-            Command::Deactivate => {
+            EndpointCommand::Activate => self.life.activate(true),
+            EndpointCommand::Offer => self.life.activate(false),
+            EndpointCommand::Deactivate => {
                 if self.life.deactivate(now) {
-                    out.complete(Event::Deactivated);
+                    out.complete(EndpointEvent::Deactivated);
                 }
                 self.try_to_close(now, out);
             }
-            Command::SetCopies(copies) => self.copies = copies.max(1),
-            Command::Expect(loss) => {
+            EndpointCommand::SetCopies(copies) => self.copies = copies.max(1),
+            EndpointCommand::Expect(loss) => {
                 if let Some(auto) = &mut self.auto
                     && auto.expect(loss)
                 {
-                    out.complete(Event::Level(auto.level()));
+                    out.complete(EndpointEvent::Level(auto.level()));
                 }
             }
         }

@@ -13,7 +13,7 @@
 //!
 //! A block that does not fill up is closed after a while, so that a lost tail can be recovered too. It gets all its
 //! parity, as in Wharf, where filler makes up for what a block lacks. The decoder hands frames up in order and holds
-//! back what follows a missing one; with [`Config::ordered`] off it hands up every frame as it comes and recovered ones
+//! back what follows a missing one; with [`FecConfig::ordered`] off it hands up every frame as it comes and recovered ones
 //! behind, which is what the software decoder that Wharf's authors published does.
 //!
 //! What is left out is the code itself. Any maximum distance separable one, such as Reed–Solomon over the bytes at the
@@ -35,13 +35,13 @@ use machine::{Machine, Out, Port, Pull};
 use units::{Bytes, Time};
 
 use crate::counters::Counters;
-use crate::endpoint::{Note, WIRE};
-use crate::packet::Body;
+use crate::endpoint::{EndpointNote, WIRE};
+use crate::packet::FrameBody;
 
-use decoder::Decoder;
-use encoder::Encoder;
-use number::Number;
-pub use parameters::{Config, best_parameters, effective_loss};
+use decoder::FecDecoder;
+use encoder::FecEncoder;
+use number::FecNumber;
+pub use parameters::{FecConfig, best_parameters, effective_loss};
 
 /// What a parity frame carries beside the parity: block, place in it, type. Wharf puts as much on every frame;
 /// LinkGuardian's Table 3 counts none (9.13 Gb/s leaves no room for it), and so do we.
@@ -49,86 +49,86 @@ pub const PARITY_HEADER: u32 = 4;
 
 /// A frame or parity; which, only this module knows.
 #[derive(Clone, Debug)]
-pub struct Packet<B> {
-    content: Content<B>,
+pub struct FecPacket<B> {
+    content: FecContent<B>,
 }
 
 #[derive(Clone, Debug)]
-enum Content<B> {
-    Frame { place: Place, body: B },
-    Parity(Parity<B>),
+enum FecContent<B> {
+    Frame { place: BlockPosition, body: B },
+    Parity(ParityFrame<B>),
 }
 
 /// A block is known by the number of its first frame.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    block: Number,
+struct BlockPosition {
+    block: FecNumber,
     index: u16,
 }
 
 #[derive(Clone, Debug)]
-struct Parity<B> {
-    place: Place,
+struct ParityFrame<B> {
+    place: BlockPosition,
     /// Length of the longest frame.
     longest: u32,
     frames: Vec<B>,
 }
 
-impl<B: Body> Packet<B> {
+impl<B: FrameBody> FecPacket<B> {
     /// Length of the Ethernet frame, frame check included.
     pub fn frame_len(&self) -> u32 {
         match &self.content {
-            Content::Frame { body, .. } => body.len(),
-            Content::Parity(parity) => parity.longest + PARITY_HEADER,
+            FecContent::Frame { body, .. } => body.len(),
+            FecContent::Parity(parity) => parity.longest + PARITY_HEADER,
         }
     }
 
     /// The frame, if it is not parity.
     pub fn body(&self) -> Option<&B> {
         match &self.content {
-            Content::Frame { body, .. } => Some(body),
-            Content::Parity(_) => None,
+            FecContent::Frame { body, .. } => Some(body),
+            FecContent::Parity(_) => None,
         }
     }
 
     /// Every handle that is lost if this is: the frame, or those that the parity could have given back.
     pub fn handles(&self) -> &[B] {
         match &self.content {
-            Content::Frame { body, .. } => std::slice::from_ref(body),
-            Content::Parity(parity) => &parity.frames,
+            FecContent::Frame { body, .. } => std::slice::from_ref(body),
+            FecContent::Parity(parity) => &parity.frames,
         }
     }
 }
 
 /// What an endpoint waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerKey {
+pub enum FecTimer {
     /// The block being sent has been open for long enough.
     Close,
     /// A missing frame is waited for no longer.
     GiveUp,
 }
 
-impl From<TimerKey> for usize {
-    fn from(key: TimerKey) -> usize {
+impl From<FecTimer> for usize {
+    fn from(key: FecTimer) -> usize {
         key as usize
     }
 }
 
 /// One end of the link: an encoder for what it sends, a decoder for what it receives.
 #[derive(Debug)]
-pub struct Endpoint<B> {
-    encoder: Encoder<B>,
-    decoder: Decoder<B>,
+pub struct FecEndpoint<B> {
+    encoder: FecEncoder<B>,
+    decoder: FecDecoder<B>,
     counters: Counters,
 }
 
-impl<B: Body> Endpoint<B> {
+impl<B: FrameBody> FecEndpoint<B> {
     /// # Panics
     /// If the code has no frames, no parity, or more parity than can be told apart.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: FecConfig) -> Self {
         config.check();
-        Self { encoder: Encoder::new(config), decoder: Decoder::new(config), counters: Counters::default() }
+        Self { encoder: FecEncoder::new(config), decoder: FecDecoder::new(config), counters: Counters::default() }
     }
 
     /// What was counted since it was made.
@@ -172,28 +172,28 @@ impl<B: Body> Endpoint<B> {
     }
 }
 
-impl<B: Body> Machine for Endpoint<B> {
-    type Frame = Packet<B>;
+impl<B: FrameBody> Machine for FecEndpoint<B> {
+    type Frame = FecPacket<B>;
     type Inner = B;
-    type Timer = TimerKey;
+    type Timer = FecTimer;
     type Command = ();
     type Done = ();
-    type Note = Note;
+    type Note = EndpointNote;
 
-    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: Packet<B>, out: &mut O) {
+    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: FecPacket<B>, out: &mut O) {
         match packet.content {
-            Content::Frame { place, body } => self.decoder.on_body(now, place, body, &mut self.counters, out),
-            Content::Parity(parity) => self.decoder.on_parity(now, parity, &mut self.counters, out),
+            FecContent::Frame { place, body } => self.decoder.on_body(now, place, body, &mut self.counters, out),
+            FecContent::Parity(parity) => self.decoder.on_parity(now, parity, &mut self.counters, out),
         }
     }
 
-    fn on_timer<O: Out<Self>>(&mut self, _now: Time, key: TimerKey, out: &mut O) {
+    fn on_timer<O: Out<Self>>(&mut self, _now: Time, key: FecTimer, out: &mut O) {
         match key {
-            TimerKey::Close => {
+            FecTimer::Close => {
                 self.encoder.close();
                 out.wake(WIRE);
             }
-            TimerKey::GiveUp => self.decoder.give_up(&mut self.counters, out),
+            FecTimer::GiveUp => self.decoder.give_up(&mut self.counters, out),
         }
     }
 

@@ -46,7 +46,7 @@ mod silence;
 
 pub use copies::copies_for;
 pub use counters::Counters;
-pub use endpoint::{Command, Endpoint, Event, Note, TimerKey, WIRE};
-pub use packet::{Body, Packet};
-pub use params::{Params, Path};
-pub use session::State;
+pub use endpoint::{Endpoint, EndpointCommand, EndpointEvent, EndpointNote, EndpointTimer, WIRE};
+pub use packet::{FrameBody, LinkPacket};
+pub use params::{LinkTiming, Params};
+pub use session::SessionState;

@@ -19,14 +19,14 @@
 
 use std::collections::VecDeque;
 
-use machine::{Lane, Machine, Out, Port, Pull};
+use machine::{Machine, Out, Port, Pull, QueueId};
 use units::{Bytes, Span, Time};
 use wire::link::Class;
 
 use crate::counters::Counters;
-use crate::endpoint::{Note, WIRE};
-use crate::packet::Body;
-use crate::params::Path;
+use crate::endpoint::{EndpointNote, WIRE};
+use crate::packet::FrameBody;
+use crate::params::LinkTiming;
 
 /// Sequence numbers wrap from 524,287 to 0.
 const NUMBERS: u32 = 1 << 19;
@@ -35,9 +35,9 @@ const NUMBERS: u32 = 1 << 19;
 pub const CONTROL_LEN: u32 = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Number(u32);
+struct LlrNumber(u32);
 
-impl Number {
+impl LlrNumber {
     fn next(self) -> Self {
         self.plus(1)
     }
@@ -55,7 +55,7 @@ impl Number {
 
 /// The names are the standard's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Profile {
+pub struct LlrProfile {
     /// Frames sent and not acknowledged, at most.
     pub max_outstanding_frames: u32,
     /// Their bytes, at most.
@@ -72,10 +72,10 @@ pub struct Profile {
     pub mtu: u32,
 }
 
-impl Profile {
+impl LlrProfile {
     /// Sized as the sample profiles are: a round trip of data outstanding, a timer of four round trips,
     /// an age of four timers, three replays.
-    pub fn for_path(path: &Path) -> Self {
+    pub fn for_path(path: &LinkTiming) -> Self {
         let ctlos_spacing = path.rate.span_of(Bytes::new(2_048));
         let round_trip = path.round_trip() + ctlos_spacing;
         let bytes = path.rate.bytes_in(round_trip) + Bytes::new(u64::from(path.mtu)) * 2;
@@ -92,44 +92,44 @@ impl Profile {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Control {
+enum ControlOrderedSet {
     /// Everything before this number arrived.
-    Ack(Number),
+    Ack(LlrNumber),
     /// Everything before it arrived, this one did not.
-    Nack(Number),
+    Nack(LlrNumber),
     /// What came before this number was discarded: expect it next.
-    Skip(Number),
+    Skip(LlrNumber),
 }
 
 /// A frame or a control ordered set; which, only this module knows.
 #[derive(Clone, Debug)]
-pub struct Packet<B> {
-    content: Content<B>,
+pub struct LlrPacket<B> {
+    content: LlrContent<B>,
 }
 
 #[derive(Clone, Debug)]
-enum Content<B> {
-    Frame(Number, B),
-    Control(Control),
+enum LlrContent<B> {
+    Frame(LlrNumber, B),
+    Control(ControlOrderedSet),
 }
 
-impl<B: Body> Packet<B> {
+impl<B: FrameBody> LlrPacket<B> {
     /// The frame's length, or none for a control ordered set.
     pub fn frame_len(&self) -> Option<u32> {
-        self.body().map(Body::len)
+        self.body().map(FrameBody::len)
     }
 
     /// The frame, if it is not a control ordered set.
     pub fn body(&self) -> Option<&B> {
         match &self.content {
-            Content::Frame(_, body) => Some(body),
-            Content::Control(_) => None,
+            LlrContent::Frame(_, body) => Some(body),
+            LlrContent::Control(_) => None,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tx {
+enum TxState {
     Advance,
     /// The next frame of the replay buffer to be sent again.
     Replay(usize),
@@ -137,7 +137,7 @@ enum Tx {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rx {
+enum RxState {
     SendAcks,
     SendNack,
     NackSent,
@@ -145,13 +145,13 @@ enum Rx {
 
 /// What an endpoint waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerKey {
+pub enum LlrTimer {
     /// An acknowledgement is overdue.
     Replay,
 }
 
-impl From<TimerKey> for usize {
-    fn from(_: TimerKey) -> usize {
+impl From<LlrTimer> for usize {
+    fn from(_: LlrTimer) -> usize {
         0
     }
 }
@@ -164,16 +164,16 @@ struct Outstanding<B> {
 
 /// One end of a link that retries.
 #[derive(Debug)]
-pub struct Endpoint<B> {
-    profile: Profile,
-    tx: Tx,
-    base: Number,
+pub struct LlrEndpoint<B> {
+    profile: LlrProfile,
+    tx: TxState,
+    base: LlrNumber,
     buffer: VecDeque<Outstanding<B>>,
     bytes: Bytes,
     peak: Bytes,
     replays: u32,
-    rx: Rx,
-    expected: Number,
+    rx: RxState,
+    expected: LlrNumber,
     missing_since: Option<Time>,
     /// Missing frames that have not come yet.
     missing: u64,
@@ -184,19 +184,19 @@ pub struct Endpoint<B> {
     counters: Counters,
 }
 
-impl<B: Body> Endpoint<B> {
+impl<B: FrameBody> LlrEndpoint<B> {
     /// An endpoint that has sent and received nothing.
-    pub fn new(profile: Profile) -> Self {
+    pub fn new(profile: LlrProfile) -> Self {
         Self {
             profile,
-            tx: Tx::Advance,
-            base: Number::default(),
+            tx: TxState::Advance,
+            base: LlrNumber::default(),
             buffer: VecDeque::new(),
             bytes: Bytes::ZERO,
             peak: Bytes::ZERO,
             replays: 0,
-            rx: Rx::SendAcks,
-            expected: Number::default(),
+            rx: RxState::SendAcks,
+            expected: LlrNumber::default(),
             missing_since: None,
             missing: 0,
             owes_ack: false,
@@ -223,12 +223,12 @@ impl<B: Body> Endpoint<B> {
 
     /// Nothing is being replayed or missing.
     pub fn is_calm(&self) -> bool {
-        self.tx == Tx::Advance && self.rx == Rx::SendAcks && self.replays == 0
+        self.tx == TxState::Advance && self.rx == RxState::SendAcks && self.replays == 0
     }
 
     /// Everything sent was acknowledged.
     pub fn is_drained(&self) -> bool {
-        self.buffer.is_empty() && self.tx != Tx::Flush
+        self.buffer.is_empty() && self.tx != TxState::Flush
     }
 
     fn has_room(&self) -> bool {
@@ -236,61 +236,61 @@ impl<B: Body> Endpoint<B> {
             && self.bytes + Bytes::new(u64::from(self.profile.mtu)) <= self.profile.max_outstanding_bytes
     }
 
-    fn on_body<O: Out<Self>>(&mut self, now: Time, number: Number, body: B, out: &mut O) {
+    fn on_body<O: Out<Self>>(&mut self, now: Time, number: LlrNumber, body: B, out: &mut O) {
         self.counters.rx_ok += 1;
         match number.offset_from(self.expected) {
             0 => {
                 self.counters.rx_expected_seq_good += 1;
                 self.expected = number.next();
                 self.owes_ack = true;
-                self.rx = Rx::SendAcks;
+                self.rx = RxState::SendAcks;
                 if self.missing > 0 {
                     self.missing -= 1;
                     self.counters.recovered += 1;
                 }
                 if let Some(since) = self.missing_since.take() {
-                    out.note(Note::Recovered { class: Class::Ordered, after: now.since(since) });
+                    out.note(EndpointNote::Recovered { class: Class::Ordered, after: now.since(since) });
                 }
-                out.deliver(Lane(0), body);
+                out.deliver(QueueId(0), body);
             }
             ahead => {
                 if ahead < 0 {
                     self.counters.rx_duplicate_seq += 1;
                     self.owes_ack = true;
-                } else if self.rx == Rx::SendAcks {
+                } else if self.rx == RxState::SendAcks {
                     self.counters.rx_missing_seq += ahead as u64;
-                    out.note(Note::Missing { class: Class::Ordered, frames: ahead as u32 });
+                    out.note(EndpointNote::Missing { class: Class::Ordered, frames: ahead as u32 });
                     self.missing = ahead as u64;
                     self.missing_since = Some(now);
-                    self.rx = Rx::SendNack;
+                    self.rx = RxState::SendNack;
                 }
                 out.release(body);
             }
         }
     }
 
-    fn on_control<O: Out<Self>>(&mut self, now: Time, control: Control, out: &mut O) {
+    fn on_control<O: Out<Self>>(&mut self, now: Time, control: ControlOrderedSet, out: &mut O) {
         match control {
-            Control::Ack(upto) => {
+            ControlOrderedSet::Ack(upto) => {
                 self.counters.rx_ack += 1;
                 self.free(now, upto, out);
             }
-            Control::Nack(upto) => {
+            ControlOrderedSet::Nack(upto) => {
                 self.counters.rx_nack += 1;
                 self.free(now, upto, out);
                 if upto == self.base && !self.buffer.is_empty() {
                     self.replay(now, out);
                 }
             }
-            Control::Skip(upto) => {
+            ControlOrderedSet::Skip(upto) => {
                 let skipped = upto.offset_from(self.expected);
                 if skipped > 0 {
                     self.counters.given_up += skipped as u64;
-                    out.note(Note::GivenUp { class: Class::Ordered, frames: skipped as u32 });
+                    out.note(EndpointNote::GivenUp { class: Class::Ordered, frames: skipped as u32 });
                     self.expected = upto;
                     self.missing = 0;
                     self.missing_since = None;
-                    self.rx = Rx::SendAcks;
+                    self.rx = RxState::SendAcks;
                 }
                 self.owes_ack = true;
             }
@@ -298,11 +298,11 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Lets go of frames before `upto`.
-    fn free<O: Out<Self>>(&mut self, now: Time, upto: Number, out: &mut O) {
+    fn free<O: Out<Self>>(&mut self, now: Time, upto: LlrNumber, out: &mut O) {
         let freed = upto.offset_from(self.base);
-        if self.tx == Tx::Flush && freed == 0 {
-            self.tx = Tx::Advance;
-            out.disarm(TimerKey::Replay);
+        if self.tx == TxState::Flush && freed == 0 {
+            self.tx = TxState::Advance;
+            out.disarm(LlrTimer::Replay);
         }
         if freed <= 0 || freed as usize > self.buffer.len() {
             return;
@@ -313,17 +313,17 @@ impl<B: Body> Endpoint<B> {
         }
         self.base = upto;
         self.replays = 0;
-        if let Tx::Replay(at) = self.tx {
-            self.tx = Tx::Replay(at.saturating_sub(freed as usize));
+        if let TxState::Replay(at) = self.tx {
+            self.tx = TxState::Replay(at.saturating_sub(freed as usize));
         }
         self.set_timer(now, out);
     }
 
     fn set_timer<O: Out<Self>>(&self, now: Time, out: &mut O) {
-        if self.buffer.is_empty() && self.tx != Tx::Flush {
-            out.disarm(TimerKey::Replay);
+        if self.buffer.is_empty() && self.tx != TxState::Flush {
+            out.disarm(LlrTimer::Replay);
         } else {
-            out.arm(TimerKey::Replay, now + self.profile.max_replay_timer);
+            out.arm(LlrTimer::Replay, now + self.profile.max_replay_timer);
         }
     }
 
@@ -334,7 +334,7 @@ impl<B: Body> Endpoint<B> {
             self.flush(out);
         } else {
             self.replays += 1;
-            self.tx = Tx::Replay(0);
+            self.tx = TxState::Replay(0);
         }
         self.set_timer(now, out);
     }
@@ -345,24 +345,24 @@ impl<B: Body> Endpoint<B> {
         self.buffer.drain(..).for_each(|outstanding| out.release(outstanding.body));
         self.bytes = Bytes::ZERO;
         self.replays = 0;
-        self.tx = Tx::Flush;
+        self.tx = TxState::Flush;
         self.owes_skip = true;
     }
 
-    fn next_control(&mut self, now: Time) -> Option<Control> {
+    fn next_control(&mut self, now: Time) -> Option<ControlOrderedSet> {
         if now < self.next_control {
             return None;
         }
         let control = if std::mem::take(&mut self.owes_skip) {
             self.next_control = now + self.profile.ctlos_spacing;
-            return Some(Control::Skip(self.base));
-        } else if self.rx == Rx::SendNack {
-            self.rx = Rx::NackSent;
+            return Some(ControlOrderedSet::Skip(self.base));
+        } else if self.rx == RxState::SendNack {
+            self.rx = RxState::NackSent;
             self.counters.tx_nack += 1;
-            Control::Nack(self.expected)
+            ControlOrderedSet::Nack(self.expected)
         } else if self.owes_ack {
             self.counters.tx_ack += 1;
-            Control::Ack(self.expected)
+            ControlOrderedSet::Ack(self.expected)
         } else {
             return None;
         };
@@ -372,22 +372,22 @@ impl<B: Body> Endpoint<B> {
     }
 
     fn owes_control(&self) -> bool {
-        self.owes_ack || self.owes_skip || self.rx == Rx::SendNack
+        self.owes_ack || self.owes_skip || self.rx == RxState::SendNack
     }
 
-    fn next_frame<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Option<(Number, B)> {
-        if let Tx::Replay(at) = self.tx {
+    fn next_frame<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Option<(LlrNumber, B)> {
+        if let TxState::Replay(at) = self.tx {
             if let Some(outstanding) = self.buffer.get(at) {
                 self.counters.tx_replay += 1;
-                self.tx = Tx::Replay(at + 1);
+                self.tx = TxState::Replay(at + 1);
                 return Some((self.base.plus(at as u32), out.keep(&outstanding.body)));
             }
-            self.tx = Tx::Advance;
+            self.tx = TxState::Advance;
         }
-        if self.tx != Tx::Advance || !self.has_room() {
+        if self.tx != TxState::Advance || !self.has_room() {
             return None;
         }
-        let body = out.take(Lane(0))?;
+        let body = out.take(QueueId(0))?;
         let number = self.base.plus(self.buffer.len() as u32);
         self.counters.tx_ok += 1;
         self.bytes += Bytes::new(u64::from(body.len()));
@@ -400,24 +400,24 @@ impl<B: Body> Endpoint<B> {
     }
 }
 
-impl<B: Body> Machine for Endpoint<B> {
-    type Frame = Packet<B>;
+impl<B: FrameBody> Machine for LlrEndpoint<B> {
+    type Frame = LlrPacket<B>;
     type Inner = B;
-    type Timer = TimerKey;
+    type Timer = LlrTimer;
     type Command = ();
     type Done = ();
-    type Note = Note;
+    type Note = EndpointNote;
 
-    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: Packet<B>, out: &mut O) {
+    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: LlrPacket<B>, out: &mut O) {
         match packet.content {
-            Content::Frame(number, body) => self.on_body(now, number, body, out),
-            Content::Control(control) => self.on_control(now, control, out),
+            LlrContent::Frame(number, body) => self.on_body(now, number, body, out),
+            LlrContent::Control(control) => self.on_control(now, control, out),
         }
         out.wake(WIRE);
     }
 
-    fn on_timer<O: Out<Self>>(&mut self, now: Time, _key: TimerKey, out: &mut O) {
-        if self.tx == Tx::Flush {
+    fn on_timer<O: Out<Self>>(&mut self, now: Time, _key: LlrTimer, out: &mut O) {
+        if self.tx == TxState::Flush {
             self.owes_skip = true;
             self.set_timer(now, out);
         } else if !self.buffer.is_empty() {
@@ -430,11 +430,11 @@ impl<B: Body> Machine for Endpoint<B> {
 
     fn pull<O: Out<Self>>(&mut self, now: Time, port: Port, out: &mut O) -> Pull {
         if let Some(control) = self.next_control(now) {
-            out.transmit(port, Packet { content: Content::Control(control) });
+            out.transmit(port, LlrPacket { content: LlrContent::Control(control) });
             return Pull::Sent;
         }
         if let Some((number, body)) = self.next_frame(now, out) {
-            out.transmit(port, Packet { content: Content::Frame(number, body) });
+            out.transmit(port, LlrPacket { content: LlrContent::Frame(number, body) });
             return Pull::Sent;
         }
         if self.owes_control() { Pull::NotBefore(self.next_control) } else { Pull::Idle }
@@ -447,8 +447,8 @@ mod tests {
 
     #[test]
     fn numbers_wrap_where_the_standard_says() {
-        assert_eq!(Number(524_287).next(), Number(0));
-        assert_eq!(Number(3).offset_from(Number(524_286)), 5);
-        assert_eq!(Number(524_286).offset_from(Number(3)), -5);
+        assert_eq!(LlrNumber(524_287).next(), LlrNumber(0));
+        assert_eq!(LlrNumber(3).offset_from(LlrNumber(524_286)), 5);
+        assert_eq!(LlrNumber(524_286).offset_from(LlrNumber(3)), -5);
     }
 }

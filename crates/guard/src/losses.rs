@@ -18,7 +18,7 @@ use wire::Seq;
 use wire::link::{Feedback, Gap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct MissingRun {
     pub first: Seq,
     pub frames: u32,
     /// When the gap was noticed.
@@ -35,7 +35,7 @@ pub(crate) struct Run {
     pub unheard: u8,
 }
 
-impl Run {
+impl MissingRun {
     pub(crate) fn contains(&self, seq: Seq) -> bool {
         (0..self.frames as i32).contains(&seq.offset_from(self.first))
     }
@@ -55,7 +55,7 @@ pub(crate) struct Patience {
 
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
-    runs: VecDeque<Run>,
+    runs: VecDeque<MissingRun>,
     frames: u32,
     deadlines: VecDeque<(Time, u32)>,
     #[cfg(test)]
@@ -95,7 +95,7 @@ impl Losses {
 
     /// Adds a run where it belongs in sequence order: at the end, unless a frame that had arrived was
     /// dropped for want of room.
-    pub(crate) fn open(&mut self, run: Run) {
+    pub(crate) fn open(&mut self, run: MissingRun) {
         let at = self.runs_before(run.first);
         self.runs.insert(at, run);
         self.frames += run.frames;
@@ -103,7 +103,7 @@ impl Losses {
     }
 
     /// Takes out one frame that arrived; the run that it was part of, if it was missing.
-    pub(crate) fn close(&mut self, seq: Seq) -> Option<Run> {
+    pub(crate) fn close(&mut self, seq: Seq) -> Option<MissingRun> {
         let at = self.runs_before(seq.next()).checked_sub(1)?;
         let run = self.runs[at];
         if !run.contains(seq) {
@@ -117,11 +117,11 @@ impl Losses {
                 self.runs.remove(at);
                 self.remove_deadline(run.deadline);
             }
-            (0, _) => self.runs[at] = Run { first: seq.next(), frames: behind, ..run },
+            (0, _) => self.runs[at] = MissingRun { first: seq.next(), frames: behind, ..run },
             (_, 0) => self.runs[at].frames = before,
             _ => {
                 self.runs[at].frames = before;
-                self.runs.insert(at + 1, Run { first: seq.next(), frames: behind, ..run });
+                self.runs.insert(at + 1, MissingRun { first: seq.next(), frames: behind, ..run });
                 self.add_deadline(run.deadline);
             }
         }
@@ -169,7 +169,7 @@ impl Losses {
         heard: bool,
         renew: Time,
         wait: impl Fn(u8) -> Span,
-        mut gave_up: impl FnMut(Run),
+        mut gave_up: impl FnMut(MissingRun),
     ) -> bool {
         let mut again = false;
         let mut runs = std::mem::take(&mut self.runs);
@@ -218,7 +218,7 @@ impl Losses {
     }
 
     /// The first frame that did not fit, if any.
-    fn list_runs<'a>(&self, feedback: &mut Feedback, runs: impl Iterator<Item = &'a Run>) -> Option<Seq> {
+    fn list_runs<'a>(&self, feedback: &mut Feedback, runs: impl Iterator<Item = &'a MissingRun>) -> Option<Seq> {
         for run in runs {
             let mut first = run.first;
             while first != run.after() {
@@ -261,15 +261,15 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::link::{Class, MAX_GAPS, Wish};
+    use wire::link::{Class, FlowControl, MAX_GAPS};
 
     fn seq(number: u32) -> Seq {
         Seq::new(65_530, false).plus(number)
     }
 
-    fn run(first: u32, frames: u32) -> Run {
+    fn run(first: u32, frames: u32) -> MissingRun {
         let soon = Time::from_ps(10);
-        Run {
+        MissingRun {
             first: seq(first),
             frames,
             since: Time::ZERO,
@@ -286,7 +286,7 @@ mod tests {
     }
 
     fn listed(losses: &Losses, latest: u32, newest_first: bool) -> Feedback {
-        let mut feedback = Feedback::new(Class::Ordered, seq(latest), Wish::Flow);
+        let mut feedback = Feedback::new(Class::Ordered, seq(latest), FlowControl::Flow);
         losses.list(&mut feedback, newest_first);
         feedback
     }
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn an_answer_that_takes_long_is_waited_for_and_not_asked_for_again() {
         let mut losses = Losses::default();
-        losses.open(Run { ask_at: Time::from_ps(45), ..run(0, 1) });
+        losses.open(MissingRun { ask_at: Time::from_ps(45), ..run(0, 1) });
         let patience = Patience { asks: 10, unheard: 0 };
         let asked: Vec<u64> = (1..10)
             .map(|n| 10 * n)
@@ -397,7 +397,7 @@ mod tests {
                 losses.steps.set(0);
             };
             for n in 0..RUNS {
-                losses.open(Run { deadline: Time::from_ps(u64::from(n)), ..run(2 * n, 1) });
+                losses.open(MissingRun { deadline: Time::from_ps(u64::from(n)), ..run(2 * n, 1) });
                 listed(&losses, 2 * n + 1, newest_first);
                 step(&losses);
             }

@@ -10,18 +10,18 @@ use std::collections::VecDeque;
 
 use units::{Bytes, Time};
 use wire::Seq;
-use wire::link::Wish;
+use wire::link::FlowControl;
 
 use crate::backpressure::Backpressure;
-use crate::packet::Body;
+use crate::packet::FrameBody;
 use crate::params::Params;
-use crate::pool::Share;
-use crate::reorder::Reorder;
+use crate::pool::PoolShare;
+use crate::reorder::ReorderBuffer;
 
 #[derive(Debug)]
-pub(crate) struct Order<B> {
+pub(crate) struct DeliveryOrder<B> {
     next: Seq,
-    buffer: Reorder<B>,
+    buffer: ReorderBuffer<B>,
     limit: Bytes,
     configured_limit: Bytes,
     peak: Bytes,
@@ -32,7 +32,7 @@ pub(crate) struct Order<B> {
 
 /// What became of a frame that arrived.
 #[derive(Debug)]
-pub(crate) enum Place<B> {
+pub(crate) enum OrderPlacement<B> {
     /// It is its turn.
     Next(B),
     Held,
@@ -40,11 +40,11 @@ pub(crate) enum Place<B> {
     Full(B),
 }
 
-impl<B: Body> Order<B> {
+impl<B: FrameBody> DeliveryOrder<B> {
     pub(crate) fn new(params: &Params) -> Self {
         Self {
             next: params.first_seq,
-            buffer: Reorder::new(params.ordering.build, params.first_seq),
+            buffer: ReorderBuffer::new(params.ordering.build, params.first_seq),
             limit: params.ordering.limit,
             configured_limit: params.ordering.limit,
             peak: Bytes::ZERO,
@@ -80,18 +80,18 @@ impl<B: Body> Order<B> {
     }
 
     /// Finds a frame its place.
-    pub(crate) fn place(&mut self, now: Time, seq: Seq, body: B) -> Place<B> {
+    pub(crate) fn place(&mut self, now: Time, seq: Seq, body: B) -> OrderPlacement<B> {
         if seq == self.next {
             self.next = seq.next();
-            return Place::Next(body);
+            return OrderPlacement::Next(body);
         }
         let level = self.buffer.level() + Bytes::new(u64::from(body.len()));
         if level > self.limit {
-            return Place::Full(body);
+            return OrderPlacement::Full(body);
         }
         self.buffer.hold(now, self.next, seq, body);
         self.peak = self.peak.max(level);
-        Place::Held
+        OrderPlacement::Held
     }
 
     /// The next frame, if it is held where it can be found.
@@ -128,17 +128,17 @@ impl<B: Body> Order<B> {
     }
 
     /// Lets backpressure follow the level: the new wish, if it changed.
-    pub(crate) fn press_back(&mut self) -> Option<Wish> {
+    pub(crate) fn press_back(&mut self) -> Option<FlowControl> {
         let backpressure = self.backpressure.as_mut()?;
         backpressure.on_level(self.buffer.level()).then(|| backpressure.wish())
     }
 
-    pub(crate) fn wish(&self) -> Wish {
-        self.backpressure.as_ref().map_or(Wish::Flow, Backpressure::wish)
+    pub(crate) fn wish(&self) -> FlowControl {
+        self.backpressure.as_ref().map_or(FlowControl::Flow, Backpressure::wish)
     }
 
     /// The switch has this much room for us.
-    pub(crate) fn share(&mut self, share: Share) {
+    pub(crate) fn share(&mut self, share: PoolShare) {
         self.limit = self.configured_limit.min(share.hard);
         if let Some(backpressure) = &mut self.backpressure {
             backpressure.limit(share.fair);
@@ -153,7 +153,7 @@ impl<B: Body> Order<B> {
         held
     }
 
-    /// See [`Reorder::fingerprint`].
+    /// See [`ReorderBuffer::fingerprint`].
     pub(crate) fn fingerprint(&self, now: Time, mix: impl FnMut(u64)) {
         self.buffer.fingerprint(now, self.next, mix);
     }

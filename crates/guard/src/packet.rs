@@ -1,9 +1,9 @@
 //! What an endpoint puts on the wire and takes from it.
 
-use wire::link::{Epoch, Feedback, Header, Kind};
+use wire::link::{Epoch, Feedback, FrameKind, LinkHeader};
 
 /// A frame of the layer above, as a handle: a slab index, a buffer slot, bytes.
-pub trait Body {
+pub trait FrameBody {
     /// Length in bytes, frame check included.
     fn len(&self) -> u32;
 
@@ -13,7 +13,7 @@ pub trait Body {
     }
 }
 
-impl Body for Vec<u8> {
+impl FrameBody for Vec<u8> {
     fn len(&self) -> u32 {
         Vec::len(self) as u32
     }
@@ -25,29 +25,29 @@ impl Body for Vec<u8> {
 
 /// A frame on the link: a body as it came, or our header with a body or without one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Packet<B> {
+pub struct LinkPacket<B> {
     /// Our header; [`Header::BARE`] if there is none.
-    pub header: Header,
+    pub header: LinkHeader,
     /// The frame of the layer above, if it carries one.
     pub body: Option<B>,
 }
 
-impl<B: Body> Packet<B> {
+impl<B: FrameBody> LinkPacket<B> {
     /// A frame that passes unprotected and unchanged.
     pub fn bare(body: B) -> Self {
-        Self { header: Header::BARE, body: Some(body) }
+        Self { header: LinkHeader::BARE, body: Some(body) }
     }
 
     /// A frame with our header.
     #[inline(always)]
-    pub fn new(epoch: Epoch, kind: Kind, feedback: Option<Feedback>, body: Option<B>) -> Self {
-        Self { header: Header::new(epoch, kind, feedback), body }
+    pub fn new(epoch: Epoch, kind: FrameKind, feedback: Option<Feedback>, body: Option<B>) -> Self {
+        Self { header: LinkHeader::new(epoch, kind, feedback), body }
     }
 
     /// Length of the Ethernet frame that carries this, frame check included.
     #[inline]
     pub fn frame_len(&self) -> u32 {
-        let body = self.body.as_ref().map_or(wire::ethernet::HEADER_AND_CHECK, Body::len);
+        let body = self.body.as_ref().map_or(wire::ethernet::HEADER_AND_CHECK, FrameBody::len);
         self.header.wire_len() as u32 + body
     }
 }

@@ -11,16 +11,16 @@
 use units::{Bytes, Prob, Rate, Span};
 use wire::Seq;
 use wire::ethernet::on_wire;
-use wire::link::{Agreement, Class, Gap, VERSION};
+use wire::link::{Class, Gap, LinkAgreement, VERSION};
 
-use crate::backpressure::Thresholds;
-use crate::dummies::Pace;
-use crate::reorder::Build;
-use crate::session::Timing;
+use crate::backpressure::PauseThresholds;
+use crate::dummies::DummyPace;
+use crate::reorder::ReorderBuild;
+use crate::session::SessionTiming;
 
 /// The link and the two nodes at its ends, as far as timing goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Path {
+pub struct LinkTiming {
     /// Rate of the wire.
     pub rate: Rate,
     /// Propagation, one way.
@@ -33,7 +33,7 @@ pub struct Path {
     pub burst: u32,
 }
 
-impl Path {
+impl LinkTiming {
     fn frame(&self) -> Span {
         // Header and acknowledgement come on top of the longest frame.
         self.rate.span_of(Bytes::new(u64::from(on_wire(self.mtu + 6))))
@@ -70,13 +70,13 @@ impl Path {
 
 /// How a class is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ordering {
+pub struct OrderingParams {
     /// How the reorder buffer is built.
-    pub build: Build,
+    pub build: ReorderBuild,
     /// The most bytes that it holds.
     pub limit: Bytes,
     /// `None` leaves the buffer to overflow, as in the paper's Fig. 9b.
-    pub backpressure: Option<Thresholds>,
+    pub backpressure: Option<PauseThresholds>,
 }
 
 /// Limits between which the mode is chosen automatically; see [`crate::auto`].
@@ -111,7 +111,7 @@ pub struct Params {
     /// Copies of each life-cycle message at least: the last one of all is not answered.
     pub session_copies: u8,
     /// When dummies are sent.
-    pub dummies: Pace,
+    pub dummies: DummyPace,
     /// Frames in order for each acknowledgement. A gap or a dummy is answered at once, so this costs the
     /// sender buffer, never time.
     pub ack_every: u8,
@@ -138,7 +138,7 @@ pub struct Params {
     /// How many more if the peer is not heard of meanwhile.
     pub unheard_asks: u8,
     /// How frames of the ordered class are put in order.
-    pub ordering: Ordering,
+    pub ordering: OrderingParams,
     /// As in App. A.2: acknowledgements do not list the gaps still open, so that a lost notice loses
     /// its frame.
     pub paper_acks: bool,
@@ -147,7 +147,7 @@ pub struct Params {
     /// Where sequence numbers begin in the first epoch.
     pub first_seq: Seq,
     /// Of the life cycle.
-    pub session: Timing,
+    pub session: SessionTiming,
     /// How long the peer may leave what we sent unanswered before it is taken for gone. Time counts only while dummies
     /// go out, see `crate::silence`.
     pub patience: Span,
@@ -162,7 +162,7 @@ const ACK_EVERY: u8 = 4;
 
 impl Params {
     /// A sorted reorder buffer and no recirculation, for any rate.
-    pub fn ideal(path: &Path, class: Class, copies: u8) -> Self {
+    pub fn ideal(path: &LinkTiming, class: Class, copies: u8) -> Self {
         let timeout = path.longest_recovery(copies).scale(1.25);
         let in_flight = path.rate.bytes_in(path.turnaround());
         let frame = Bytes::new(u64::from(path.mtu));
@@ -176,7 +176,7 @@ impl Params {
             copies,
             control_copies: 1,
             session_copies: 1,
-            dummies: Pace { copies: 1, after: Span::ZERO, every: path.round_trip(), endless: false },
+            dummies: DummyPace { copies: 1, after: Span::ZERO, every: path.round_trip(), endless: false },
             ack_every: ACK_EVERY,
             eager_acks: false,
             window_frames: (window_bytes.get() / u64::from(on_wire(0))).clamp(16, u64::from(Seq::MAX_WINDOW)) as u32,
@@ -188,15 +188,15 @@ impl Params {
             timeout_each: path.frame() * u64::from(copies),
             asks: 1,
             unheard_asks: 0,
-            ordering: Ordering {
-                build: Build::Sorted,
+            ordering: OrderingParams {
+                build: ReorderBuild::Sorted,
                 limit: pause_at + headroom,
-                backpressure: Some(Thresholds { pause_at, resume_at, headroom }),
+                backpressure: Some(PauseThresholds { pause_at, resume_at, headroom }),
             },
             paper_acks: false,
             max_consecutive: None,
             first_seq: Seq::default(),
-            session: Timing { retry: path.round_trip() * 4, linger: path.round_trip() * 260, heartbeat: None },
+            session: SessionTiming { retry: path.round_trip() * 4, linger: path.round_trip() * 260, heartbeat: None },
             patience: path.round_trip() * 1_000,
             auto: None,
             seal: 0,
@@ -219,7 +219,7 @@ impl Params {
             copies,
             control_copies: 1,
             session_copies: 3,
-            dummies: Pace { copies: 1, after: Span::from_us(40), every: Span::from_us(300), endless: false },
+            dummies: DummyPace { copies: 1, after: Span::from_us(40), every: Span::from_us(300), endless: false },
             ack_every: 16,
             eager_acks: true,
             window_frames,
@@ -232,11 +232,11 @@ impl Params {
             asks: asks as u8,
             // In all below TCP's own 200 ms.
             unheard_asks: (LONGEST.saturating_sub(give_up_after).as_ps() / ASK_EVERY.as_ps()).min(asks * 2) as u8,
-            ordering: Ordering { build: Build::Sorted, limit: window_bytes, backpressure: None },
+            ordering: OrderingParams { build: ReorderBuild::Sorted, limit: window_bytes, backpressure: None },
             paper_acks: false,
             max_consecutive: None,
             first_seq: Seq::default(),
-            session: Timing {
+            session: SessionTiming {
                 retry: Span::from_ms(100),
                 linger: Span::from_ms(1_000),
                 heartbeat: Some(Span::from_ms(250)),
@@ -248,7 +248,7 @@ impl Params {
     }
 
     /// The values of the paper's switch, measured at 25G and at 100G (§4, App. B.1).
-    pub fn tofino(path: &Path, class: Class, copies: u8) -> Self {
+    pub fn tofino(path: &LinkTiming, class: Class, copies: u8) -> Self {
         let fast = path.rate >= Rate::gbps(100);
         let (timeout, resume_at) = if fast { (Span::from_us(7), 37_000) } else { (Span::from_ns(7_500), 40_000) };
         let buffer = Bytes::new(200_000);
@@ -262,10 +262,10 @@ impl Params {
             ack_every: 1,
             window_bytes: buffer,
             window_frames: 4_096,
-            ordering: Ordering {
-                build: Build::TOFINO,
+            ordering: OrderingParams {
+                build: ReorderBuild::TOFINO,
                 limit: buffer,
-                backpressure: Some(Thresholds { pause_at, resume_at, headroom }),
+                backpressure: Some(PauseThresholds { pause_at, resume_at, headroom }),
             },
             ..Self::ideal(path, class, copies)
         }
@@ -275,7 +275,7 @@ impl Params {
     ///
     /// Keeping order stalls the link for up to a recovery per loss, and is worth it while that is less
     /// than a fifth of the time; copies take wire time from new frames, and are worth it likewise.
-    pub fn automatic(self, path: &Path, target: Prob) -> Self {
+    pub fn automatic(self, path: &LinkTiming, target: Prob) -> Self {
         let frames_per_recovery = path.longest_recovery(2).as_ps() as f64 / path.frame().as_ps() as f64;
         self.automatic_up_to(Prob::literal((0.2 / frames_per_recovery).min(0.05)), target)
     }
@@ -295,8 +295,8 @@ impl Params {
     }
 
     /// What this end asks its peer to agree to.
-    pub fn agreement(&self) -> Agreement {
-        Agreement {
+    pub fn agreement(&self) -> LinkAgreement {
+        LinkAgreement {
             version: VERSION,
             classes: self.classes.iter().fold(0, |bits, class| bits | 1 << (*class as u8)),
             protects: self.protects,
@@ -311,8 +311,14 @@ impl Params {
 mod tests {
     use super::*;
 
-    fn path(gbps: u64) -> Path {
-        Path { rate: Rate::gbps(gbps), delay: Span::from_ns(100), pipeline: Span::from_ns(400), mtu: 1_518, burst: 5 }
+    fn path(gbps: u64) -> LinkTiming {
+        LinkTiming {
+            rate: Rate::gbps(gbps),
+            delay: Span::from_ns(100),
+            pipeline: Span::from_ns(400),
+            mtu: 1_518,
+            burst: 5,
+        }
     }
 
     #[test]

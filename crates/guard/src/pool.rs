@@ -8,7 +8,7 @@
 //! gets half of it and many get a fair share each.
 //!
 //! The switch owns the pool, tells it each link's level, and hands the share on to that link's endpoint
-//! ([`crate::Endpoint::limit_reorder`]), which pauses its peer in time.
+//! ([`crate::FecEndpoint::limit_reorder`]), which pauses its peer in time.
 //!
 //! Invariant: what all links hold never exceeds the total, as long as each stays below its hard limit.
 
@@ -16,14 +16,14 @@ use units::Bytes;
 
 /// A buffer that several links share.
 #[derive(Debug)]
-pub struct Pool {
+pub struct BufferPool {
     total: Bytes,
     headroom: Bytes,
     held: Vec<Bytes>,
     used: Bytes,
 }
 
-impl Pool {
+impl BufferPool {
     /// # Panics
     /// If there is less than everybody's headroom.
     pub fn new(total: Bytes, links: usize, headroom: Bytes) -> Self {
@@ -47,16 +47,16 @@ impl Pool {
     }
 
     /// What `link` may hold from now on.
-    pub fn share(&self, link: usize) -> Share {
+    pub fn share(&self, link: usize) -> PoolShare {
         let reserved = self.headroom * self.held.len() as u64;
         let fair = (self.total - reserved).saturating_sub(self.used) + self.headroom;
-        Share { fair, hard: self.held[link] + self.total.saturating_sub(self.used) }
+        PoolShare { fair, hard: self.held[link] + self.total.saturating_sub(self.used) }
     }
 }
 
 /// A link's part of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct PoolShare {
     /// Pause in time to stay below this, headroom included.
     pub fair: Bytes,
     /// There is no room for more than this.
@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn one_link_alone_may_take_half_and_two_a_third_each() {
-        let mut pool = Pool::new(Bytes::new(160_000), 4, Bytes::new(10_000));
-        let fair = |pool: &Pool, link| pool.share(link).fair - Bytes::new(10_000);
+        let mut pool = BufferPool::new(Bytes::new(160_000), 4, Bytes::new(10_000));
+        let fair = |pool: &BufferPool, link| pool.share(link).fair - Bytes::new(10_000);
         assert_eq!(fair(&pool, 0), Bytes::new(120_000));
         pool.set_level(0, Bytes::new(60_000));
         assert_eq!(fair(&pool, 0), Bytes::new(60_000));
@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn a_full_pool_leaves_everyone_headroom_only() {
-        let mut pool = Pool::new(Bytes::new(50_000), 2, Bytes::new(10_000));
+        let mut pool = BufferPool::new(Bytes::new(50_000), 2, Bytes::new(10_000));
         pool.set_level(0, Bytes::new(35_000));
-        assert_eq!(pool.share(1), Share { fair: Bytes::new(10_000), hard: Bytes::new(15_000) });
+        assert_eq!(pool.share(1), PoolShare { fair: Bytes::new(10_000), hard: Bytes::new(15_000) });
     }
 }

@@ -16,18 +16,18 @@
 
 mod missing;
 
-use machine::{Lane, Out};
+use machine::{Out, QueueId};
 use units::{Bytes, Span, Time};
 use wire::Seq;
-use wire::link::{Class, Feedback, Gap, Wish};
+use wire::link::{Class, Feedback, FlowControl, Gap};
 
 use crate::counters::Counters;
-use crate::endpoint::{Endpoint, Note, TimerKey, lane};
-use crate::losses::{Losses, Patience, Run};
-use crate::order::{Order, Place};
-use crate::packet::Body;
+use crate::endpoint::{Endpoint, EndpointNote, EndpointTimer, lane};
+use crate::losses::{Losses, MissingRun, Patience};
+use crate::order::{DeliveryOrder, OrderPlacement};
+use crate::packet::FrameBody;
 use crate::params::Params;
-use crate::pool::Share;
+use crate::pool::PoolShare;
 use crate::round_trip::RoundTrip;
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Receiver<B> {
     losses: Losses,
     round_trip: RoundTrip,
     /// `None` in non-blocking mode.
-    order: Option<Order<B>>,
+    order: Option<DeliveryOrder<B>>,
     owes_ack: bool,
     /// Frames delivered in order since the last acknowledgement.
     unacknowledged: u8,
@@ -57,12 +57,12 @@ pub(crate) struct Receiver<B> {
     /// The most frames that the peer keeps outstanding, as it announced.
     peer_window: i32,
     /// Where frames are handed up.
-    lane: Lane,
+    lane: QueueId,
 }
 
-impl<B: Body> Receiver<B> {
+impl<B: FrameBody> Receiver<B> {
     pub(crate) fn new(params: &Params, class: Class, peer_window: u32) -> Self {
-        let order = (class == Class::Ordered).then(|| Order::new(params));
+        let order = (class == Class::Ordered).then(|| DeliveryOrder::new(params));
         Self {
             class,
             first: params.first_seq,
@@ -88,13 +88,13 @@ impl<B: Body> Receiver<B> {
             paper_acks: params.paper_acks,
             max_consecutive: params.max_consecutive,
             peer_window: peer_window.min(Seq::MAX_WINDOW) as i32,
-            lane: if params.auto.is_some() { Lane(0) } else { lane(class) },
+            lane: if params.auto.is_some() { QueueId(0) } else { lane(class) },
         }
     }
 
     /// Nothing missing, nothing held.
     pub(crate) fn is_empty(&self) -> bool {
-        self.losses.is_empty() && self.order.as_ref().is_none_or(Order::is_empty)
+        self.losses.is_empty() && self.order.as_ref().is_none_or(DeliveryOrder::is_empty)
     }
 
     /// A frame of the peer's has arrived, or was found missing.
@@ -104,10 +104,10 @@ impl<B: Body> Receiver<B> {
 
     /// Nothing missing, nobody paused.
     pub(crate) fn is_calm(&self) -> bool {
-        self.losses.is_empty() && self.wish() == Wish::Flow
+        self.losses.is_empty() && self.wish() == FlowControl::Flow
     }
 
-    /// See [`crate::reorder::Reorder::fingerprint`].
+    /// See [`crate::reorder::ReorderBuffer::fingerprint`].
     pub(crate) fn fingerprint(&self, now: Time, mut mix: impl FnMut(u64)) {
         mix(u64::from(self.unacknowledged));
         if let Some(order) = &self.order {
@@ -117,11 +117,11 @@ impl<B: Body> Receiver<B> {
     }
 
     pub(crate) fn held(&self) -> Bytes {
-        self.order.as_ref().map_or(Bytes::ZERO, Order::level)
+        self.order.as_ref().map_or(Bytes::ZERO, DeliveryOrder::level)
     }
 
     pub(crate) fn peak(&self) -> Bytes {
-        self.order.as_ref().map_or(Bytes::ZERO, Order::peak)
+        self.order.as_ref().map_or(Bytes::ZERO, DeliveryOrder::peak)
     }
 
     #[inline]
@@ -184,7 +184,7 @@ impl<B: Body> Receiver<B> {
             self.round_trip.on_answer(now.since(run.since), run.round == 0);
             if self.accept(now, seq, body, Some(run), counters, out) {
                 counters.recovered += 1;
-                out.note(Note::Recovered { class: self.class, after: now.since(run.since) });
+                out.note(EndpointNote::Recovered { class: self.class, after: now.since(run.since) });
             }
         } else {
             counters.rx_duplicate_seq += 1;
@@ -229,7 +229,7 @@ impl<B: Body> Receiver<B> {
         now: Time,
         seq: Seq,
         body: B,
-        run: Option<Run>,
+        run: Option<MissingRun>,
         counters: &mut Counters,
         out: &mut O,
     ) -> bool
@@ -241,14 +241,14 @@ impl<B: Body> Receiver<B> {
             return true;
         };
         let fits = match order.place(now, seq, body) {
-            Place::Next(body) => {
+            OrderPlacement::Next(body) => {
                 out.deliver(self.lane, body);
                 true
             }
-            Place::Held => true,
-            Place::Full(body) => {
+            OrderPlacement::Held => true,
+            OrderPlacement::Full(body) => {
                 counters.rx_overflow += 1;
-                out.note(Note::Overflow);
+                out.note(EndpointNote::Overflow);
                 out.release(body);
                 self.lose_for_want_of_room(now, seq, run, counters, out);
                 false
@@ -265,7 +265,7 @@ impl<B: Body> Receiver<B> {
             out.deliver(self.lane, body);
         }
         if let Some(at) = order.next_turn() {
-            out.arm(TimerKey::Examine, at);
+            out.arm(EndpointTimer::Examine, at);
         }
         self.press_back(counters, out);
     }
@@ -273,9 +273,9 @@ impl<B: Body> Receiver<B> {
     fn press_back<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return };
         if let Some(wish) = order.press_back() {
-            let hold = wish == Wish::Hold;
+            let hold = wish == FlowControl::Hold;
             counters.pauses += u64::from(hold);
-            out.note(if hold { Note::Paused } else { Note::Resumed });
+            out.note(if hold { EndpointNote::Paused } else { EndpointNote::Resumed });
             self.notices = self.control_copies;
         }
     }
@@ -317,12 +317,12 @@ impl<B: Body> Receiver<B> {
     }
 
     #[inline]
-    fn wish(&self) -> Wish {
-        self.order.as_ref().map_or(Wish::Flow, Order::wish)
+    fn wish(&self) -> FlowControl {
+        self.order.as_ref().map_or(FlowControl::Flow, DeliveryOrder::wish)
     }
 
     /// The switch has this much room for us.
-    pub(crate) fn limit<O: Out<Endpoint<B>>>(&mut self, share: Share, counters: &mut Counters, out: &mut O) {
+    pub(crate) fn limit<O: Out<Endpoint<B>>>(&mut self, share: PoolShare, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return };
         order.share(share);
         self.press_back(counters, out);
@@ -335,22 +335,22 @@ impl<B: Body> Receiver<B> {
         self.losses.expire(Time::NEVER, none, true, Time::NEVER, |_| Span::ZERO, |run| missing += run.frames);
         if missing > 0 {
             counters.given_up += u64::from(missing);
-            out.note(Note::GivenUp { class: self.class, frames: missing });
+            out.note(EndpointNote::GivenUp { class: self.class, frames: missing });
         }
         if let Some(order) = &mut self.order {
             for (_, body) in order.drain(self.expected) {
                 out.deliver(self.lane, body);
             }
-            out.disarm(TimerKey::Examine);
+            out.disarm(EndpointTimer::Examine);
         }
-        out.disarm(TimerKey::Timeout(self.class));
+        out.disarm(EndpointTimer::Timeout(self.class));
         self.owes_ack = true;
         self.press_back(counters, out);
     }
     /// Panics if the module's invariants do not hold: each number from `next` to `expected` is missing, held or given up.
     pub(crate) fn check_invariants(&self) {
         assert_eq!(self.order.is_some(), self.class == Class::Ordered, "order is not what the class asks for");
-        let next = self.order.as_ref().map(Order::next);
+        let next = self.order.as_ref().map(DeliveryOrder::next);
         self.losses.check_invariants(next, self.expected);
         let oldest = next.or(self.losses.first()).unwrap_or(self.expected);
         let open = self.expected.offset_from(oldest);

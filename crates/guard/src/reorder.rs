@@ -18,31 +18,31 @@ use wire::Seq;
 use wire::ethernet::on_wire;
 use wire::link::DATA_HEADER;
 
-use crate::packet::Body;
+use crate::packet::FrameBody;
 
 /// Which of the two, with what it needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
-pub enum Build {
+pub enum ReorderBuild {
     /// Frames in the order of their numbers.
     Sorted,
     /// A queue whose frames come round at this rate, each after a turn at the earliest.
     Rotating { rate: Rate, turn: Span },
 }
 
-impl Build {
+impl ReorderBuild {
     /// As on the paper's switch: a port of 100G; the loop's latency is our calibration.
     pub const TOFINO: Self = Self::Rotating { rate: Rate::gbps(100), turn: Span::from_ns(200) };
 }
 
 /// Frames held by number, in a ring whose first slot is the next to be delivered.
 #[derive(Debug)]
-pub struct Sorted<B> {
+pub struct SortedBuffer<B> {
     first: Seq,
     slots: VecDeque<Option<B>>,
 }
 
-impl<B> Sorted<B> {
+impl<B> SortedBuffer<B> {
     /// Frames that came in order passed the buffer by: start where they have got to.
     fn restart(&mut self, first: Seq) {
         self.slots.clear();
@@ -68,7 +68,7 @@ impl<B> Sorted<B> {
 
 /// Frames in a loop, each with the time at which it is examined next.
 #[derive(Debug)]
-pub struct Rotating<B> {
+pub struct RotatingBuffer<B> {
     rate: Rate,
     turn: Span,
     queue: VecDeque<(Time, Seq, B)>,
@@ -76,7 +76,7 @@ pub struct Rotating<B> {
     free_at: Time,
 }
 
-impl<B: Body> Rotating<B> {
+impl<B: FrameBody> RotatingBuffer<B> {
     fn hold(&mut self, now: Time, seq: Seq, body: B) {
         // The frame goes round with its link header, by which it is recognised.
         let len = on_wire(body.len() + DATA_HEADER);
@@ -86,26 +86,26 @@ impl<B: Body> Rotating<B> {
 }
 
 #[derive(Debug)]
-enum Store<B> {
-    Sorted(Sorted<B>),
-    Rotating(Rotating<B>),
+enum ReorderStore<B> {
+    Sorted(SortedBuffer<B>),
+    Rotating(RotatingBuffer<B>),
 }
 
 /// A reorder buffer of either build.
 #[derive(Debug)]
-pub struct Reorder<B> {
-    store: Store<B>,
+pub struct ReorderBuffer<B> {
+    store: ReorderStore<B>,
     level: Bytes,
     frames: usize,
 }
 
-impl<B: Body> Reorder<B> {
+impl<B: FrameBody> ReorderBuffer<B> {
     /// Empty; `first` is the number awaited first.
-    pub fn new(build: Build, first: Seq) -> Self {
+    pub fn new(build: ReorderBuild, first: Seq) -> Self {
         let store = match build {
-            Build::Sorted => Store::Sorted(Sorted { first, slots: VecDeque::new() }),
-            Build::Rotating { rate, turn } => {
-                Store::Rotating(Rotating { rate, turn, queue: VecDeque::new(), free_at: Time::ZERO })
+            ReorderBuild::Sorted => ReorderStore::Sorted(SortedBuffer { first, slots: VecDeque::new() }),
+            ReorderBuild::Rotating { rate, turn } => {
+                ReorderStore::Rotating(RotatingBuffer { rate, turn, queue: VecDeque::new(), free_at: Time::ZERO })
             }
         };
         Self { store, level: Bytes::ZERO, frames: 0 }
@@ -127,13 +127,13 @@ impl<B: Body> Reorder<B> {
         self.level += length(&body);
         self.frames += 1;
         match &mut self.store {
-            Store::Sorted(sorted) => {
+            ReorderStore::Sorted(sorted) => {
                 if was_empty {
                     sorted.restart(next);
                 }
                 sorted.hold(seq, body);
             }
-            Store::Rotating(rotating) => rotating.hold(now, seq, body),
+            ReorderStore::Rotating(rotating) => rotating.hold(now, seq, body),
         }
     }
 
@@ -143,7 +143,7 @@ impl<B: Body> Reorder<B> {
         if self.is_empty() {
             return None;
         }
-        let Store::Sorted(sorted) = &mut self.store else { return None };
+        let ReorderStore::Sorted(sorted) = &mut self.store else { return None };
         let body = sorted.take(seq)?;
         self.level -= length(&body);
         self.frames -= 1;
@@ -153,15 +153,15 @@ impl<B: Body> Reorder<B> {
     /// When a frame comes round to be examined.
     pub(crate) fn next_turn(&self) -> Option<Time> {
         match &self.store {
-            Store::Sorted(_) => None,
-            Store::Rotating(rotating) => rotating.queue.front().map(|(at, ..)| *at),
+            ReorderStore::Sorted(_) => None,
+            ReorderStore::Rotating(rotating) => rotating.queue.front().map(|(at, ..)| *at),
         }
     }
 
     /// Examines the frame whose turn it is, if it is time: the frame if its number is `wanted`; any other
     /// goes back to the tail.
     pub(crate) fn examine(&mut self, now: Time, wanted: Seq) -> Option<B> {
-        let Store::Rotating(rotating) = &mut self.store else { return None };
+        let ReorderStore::Rotating(rotating) = &mut self.store else { return None };
         if rotating.queue.front().is_none_or(|(at, ..)| *at > now) {
             return None;
         }
@@ -179,8 +179,8 @@ impl<B: Body> Reorder<B> {
     /// buffers that will behave alike.
     pub fn fingerprint(&self, now: Time, next: Seq, mut mix: impl FnMut(u64)) {
         match &self.store {
-            Store::Sorted(_) => mix(self.frames as u64),
-            Store::Rotating(rotating) => {
+            ReorderStore::Sorted(_) => mix(self.frames as u64),
+            ReorderStore::Rotating(rotating) => {
                 mix(rotating.free_at.since(now).as_ps());
                 for (at, seq, _) in &rotating.queue {
                     mix(at.since(now).as_ps());
@@ -195,7 +195,7 @@ impl<B: Body> Reorder<B> {
         self.level = Bytes::ZERO;
         self.frames = 0;
         match &mut self.store {
-            Store::Sorted(sorted) => {
+            ReorderStore::Sorted(sorted) => {
                 let first = sorted.first;
                 sorted
                     .slots
@@ -204,7 +204,7 @@ impl<B: Body> Reorder<B> {
                     .filter_map(|(at, slot)| slot.map(|body| (first.plus(at as u32), body)))
                     .collect()
             }
-            Store::Rotating(rotating) => {
+            ReorderStore::Rotating(rotating) => {
                 let mut held: Vec<(Seq, B)> = rotating.queue.drain(..).map(|(_, seq, body)| (seq, body)).collect();
                 held.sort_by_key(|(seq, _)| seq.offset_from(from));
                 held
@@ -215,8 +215,8 @@ impl<B: Body> Reorder<B> {
     /// Panics unless `level` and `frames` are those of the frames held.
     pub fn check_invariants(&self) {
         let (frames, level) = match &self.store {
-            Store::Sorted(sorted) => sum(sorted.slots.iter().flatten()),
-            Store::Rotating(rotating) => sum(rotating.queue.iter().map(|(.., body)| body)),
+            ReorderStore::Sorted(sorted) => sum(sorted.slots.iter().flatten()),
+            ReorderStore::Rotating(rotating) => sum(rotating.queue.iter().map(|(.., body)| body)),
         };
         assert_eq!((frames, level), (self.frames, self.level), "what is held is counted wrongly");
     }
@@ -227,11 +227,11 @@ impl<B: Body> Reorder<B> {
     }
 }
 
-fn sum<'a, B: Body + 'a>(bodies: impl Iterator<Item = &'a B>) -> (usize, Bytes) {
+fn sum<'a, B: FrameBody + 'a>(bodies: impl Iterator<Item = &'a B>) -> (usize, Bytes) {
     bodies.fold((0, Bytes::ZERO), |(frames, level), body| (frames + 1, level + length(body)))
 }
 
-fn length<B: Body>(body: &B) -> Bytes {
+fn length<B: FrameBody>(body: &B) -> Bytes {
     Bytes::new(u64::from(body.len()))
 }
 
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_sorted_buffer_finds_what_is_there_and_passes_over_what_is_not() {
-        let mut buffer = Reorder::new(Build::Sorted, seq(0));
+        let mut buffer = ReorderBuffer::new(ReorderBuild::Sorted, seq(0));
         buffer.hold(Time::ZERO, seq(0), seq(3), frame(3));
         buffer.hold(Time::ZERO, seq(0), seq(1), frame(1));
         assert_eq!(buffer.take(seq(0)), None);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_rotating_buffer_examines_one_frame_a_slot_and_sends_the_others_round() {
-        let mut buffer = Reorder::new(Build::TOFINO, seq(0));
+        let mut buffer = ReorderBuffer::new(ReorderBuild::TOFINO, seq(0));
         buffer.hold(Time::ZERO, seq(0), seq(2), frame(2));
         buffer.hold(Time::ZERO, seq(0), seq(1), frame(1));
         let first = Time::from_ps(123_280 + 200_000);
@@ -277,8 +277,8 @@ mod tests {
 
     #[test]
     fn both_builds_drain_in_order() {
-        for build in [Build::Sorted, Build::TOFINO] {
-            let mut buffer = Reorder::new(build, seq(0));
+        for build in [ReorderBuild::Sorted, ReorderBuild::TOFINO] {
+            let mut buffer = ReorderBuffer::new(build, seq(0));
             for n in [5, 2, 9] {
                 buffer.hold(Time::ZERO, seq(0), seq(n), frame(n as u8));
             }

@@ -19,19 +19,19 @@
 
 use std::collections::VecDeque;
 
-use machine::{Lane, Out};
+use machine::{Out, QueueId};
 use units::Bytes;
 use wire::Seq;
-use wire::link::{Feedback, Wish};
+use wire::link::{Feedback, FlowControl};
 
 use crate::counters::Counters;
 use crate::dummies::Dummies;
 use crate::endpoint::Endpoint;
-use crate::packet::Body;
+use crate::packet::FrameBody;
 use crate::params::Params;
 
 #[derive(Debug)]
-struct Slot<B> {
+struct WindowSlot<B> {
     /// `None` once freed.
     body: Option<B>,
     /// Requests served, so that a copy of a request is not served again.
@@ -41,7 +41,7 @@ struct Slot<B> {
     free_when_sent: bool,
 }
 
-impl<B> Default for Slot<B> {
+impl<B> Default for WindowSlot<B> {
     fn default() -> Self {
         Self { body: None, rounds: 0, queued: false, free_when_sent: false }
     }
@@ -54,13 +54,13 @@ pub(crate) struct Sender<B> {
     reported: Seq,
     next: Seq,
     /// A ring with a slot for each number, modulo its length: a power of two above the window.
-    ring: Box<[Slot<B>]>,
+    ring: Box<[WindowSlot<B>]>,
     held: Vec<Seq>,
     bytes: Bytes,
     peak: Bytes,
     requested: VecDeque<Seq>,
     copies_sent: u8,
-    wish: Wish,
+    wish: FlowControl,
     pub(crate) dummies: Dummies,
     max_frames: i32,
     max_bytes: Bytes,
@@ -70,9 +70,9 @@ pub(crate) struct Sender<B> {
 
 /// A report that no receiver of ours could have sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Bogus;
+pub(crate) struct ImpossibleAck;
 
-impl<B: Body> Sender<B> {
+impl<B: FrameBody> Sender<B> {
     /// The window in use is the smaller one of the two ends': the receiver has room for its own.
     pub(crate) fn new(params: &Params, peer_window: u32) -> Self {
         let first = params.first_seq;
@@ -83,13 +83,13 @@ impl<B: Body> Sender<B> {
             base: first,
             reported: first,
             next: first,
-            ring: std::iter::repeat_with(Slot::default).take(ring).collect(),
+            ring: std::iter::repeat_with(WindowSlot::default).take(ring).collect(),
             held: Vec::new(),
             bytes: Bytes::ZERO,
             peak: Bytes::ZERO,
             requested: VecDeque::new(),
             copies_sent: 0,
-            wish: Wish::Flow,
+            wish: FlowControl::Flow,
             dummies: Dummies::new(params.dummies),
             max_frames: max_frames as i32,
             max_bytes: params.window_bytes,
@@ -110,7 +110,7 @@ impl<B: Body> Sender<B> {
     }
 
     pub(crate) fn is_paused(&self) -> bool {
-        self.wish == Wish::Hold
+        self.wish == FlowControl::Hold
     }
 
     pub(crate) fn is_retransmitting(&self) -> bool {
@@ -137,7 +137,7 @@ impl<B: Body> Sender<B> {
     /// Whether a new frame may go on the wire now.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
-        self.wish == Wish::Flow
+        self.wish == FlowControl::Flow
             && self.next.offset_from(self.base) < self.max_frames
             && self.bytes + Bytes::new(u64::from(self.mtu)) <= self.max_bytes
     }
@@ -149,13 +149,13 @@ impl<B: Body> Sender<B> {
     }
 
     #[inline(always)]
-    fn slot(&mut self, seq: Seq) -> &mut Slot<B> {
+    fn slot(&mut self, seq: Seq) -> &mut WindowSlot<B> {
         let at = usize::from(seq.number()) & (self.ring.len() - 1);
         &mut self.ring[at]
     }
 
     /// The slot of a frame that is in the window and not freed yet.
-    fn kept(&mut self, seq: Seq) -> Option<&mut Slot<B>> {
+    fn kept(&mut self, seq: Seq) -> Option<&mut WindowSlot<B>> {
         let inside = seq.offset_from(self.base) >= 0 && seq.offset_from(self.next) < 0;
         inside.then(|| self.slot(seq)).filter(|slot| slot.body.is_some())
     }
@@ -166,14 +166,14 @@ impl<B: Body> Sender<B> {
         let seq = self.next;
         self.bytes += Bytes::new(u64::from(kept.len()));
         self.peak = self.peak.max(self.bytes);
-        *self.slot(seq) = Slot { body: Some(kept), ..Slot::default() };
+        *self.slot(seq) = WindowSlot { body: Some(kept), ..WindowSlot::default() };
         self.next = seq.next();
         self.dummies.restart();
         seq
     }
 
     /// A report of the receiver's. The number of frames that it found missing for the first time.
-    pub(crate) fn on_feedback<O>(&mut self, feedback: &Feedback, out: &mut O) -> Result<u32, Bogus>
+    pub(crate) fn on_feedback<O>(&mut self, feedback: &Feedback, out: &mut O) -> Result<u32, ImpossibleAck>
     where
         O: Out<Endpoint<B>>,
     {
@@ -182,7 +182,7 @@ impl<B: Body> Sender<B> {
         }
         let covered = feedback.latest.next();
         if covered.offset_from(self.next) > 0 {
-            return Err(Bogus);
+            return Err(ImpossibleAck);
         }
         self.wish = feedback.wish;
         self.free_covered(covered, feedback, out);
@@ -207,10 +207,15 @@ impl<B: Body> Sender<B> {
 
     /// A report without gaps while [`Self::is_in_order`].
     #[inline(always)]
-    pub(crate) fn on_ack<O: Out<Endpoint<B>>>(&mut self, latest: Seq, wish: Wish, out: &mut O) -> Result<(), Bogus> {
+    pub(crate) fn on_ack<O: Out<Endpoint<B>>>(
+        &mut self,
+        latest: Seq,
+        wish: FlowControl,
+        out: &mut O,
+    ) -> Result<(), ImpossibleAck> {
         let covered = latest.next();
         if covered.offset_from(self.next) > 0 {
-            return Err(Bogus);
+            return Err(ImpossibleAck);
         }
         self.wish = wish;
         while covered.offset_from(self.base) > 0 {
@@ -304,7 +309,12 @@ impl<B: Body> Sender<B> {
 
     /// Takes the next frame of the queue above, unless this sender must hold back.
     #[inline(always)]
-    pub(crate) fn take<O: Out<Endpoint<B>>>(&mut self, fed: Lane, counters: &mut Counters, out: &mut O) -> Option<B> {
+    pub(crate) fn take<O: Out<Endpoint<B>>>(
+        &mut self,
+        fed: QueueId,
+        counters: &mut Counters,
+        out: &mut O,
+    ) -> Option<B> {
         while self.has_room() {
             let body = out.take(fed)?;
             if body.len() <= self.mtu {
@@ -331,7 +341,7 @@ impl<B: Body> Sender<B> {
 
     /// Whether this class wants a dummy: something is unacknowledged or paused, and no frame may go.
     #[inline]
-    pub(crate) fn is_dry<O: Out<Endpoint<B>>>(&self, fed: Option<Lane>, out: &O) -> bool {
+    pub(crate) fn is_dry<O: Out<Endpoint<B>>>(&self, fed: Option<QueueId>, out: &O) -> bool {
         self.wants_dummies() && (!self.has_room() || fed.is_none_or(|lane| !out.waiting(lane)))
     }
     /// Panics if the module's invariants do not hold.

@@ -21,7 +21,7 @@
 //! An end that is Closing sends nothing new until all that it sent is acknowledged *and* the peer says
 //! that all of it is delivered; only then may an unprotected frame follow. Each side keeps repeating its
 //! message until it is answered, and an end that knows nothing of the epoch that a Bye is about says Gone.
-//! Answering and Closing last for [`Timing::linger`] at most.
+//! Answering and Closing last for [`SessionTiming::linger`] at most.
 //!
 //! An epoch numbers the lives of the link. Every frame carries it modulo four, so one that was in flight
 //! when an end restarted is told from those that follow. A peer with a new instance number has lost its
@@ -33,7 +33,7 @@
 //! *deactivated* by command stays as it is when a Hello comes by itself, because the peer restarted, lost sight of
 //! us or tries again ([`Refusal::Deactivated`]); it wakes when somebody says activate, here or at a peer that runs
 //! already: such a Hello says so (`asked`). An end that was activated and has become dormant although nobody here
-//! said so keeps trying, with a Hello for each [`Timing::heartbeat`].
+//! said so keeps trying, with a Hello for each [`SessionTiming::heartbeat`].
 //!
 //! # Forged messages
 //!
@@ -49,11 +49,11 @@ mod farewell;
 mod messages;
 
 use units::{Span, Time};
-use wire::link::{Agreement, Epoch, Refusal, Session, SessionKind};
+use wire::link::{Epoch, LinkAgreement, SessionKind, SessionMessage, SessionRefusal};
 
 /// Where the life cycle of a link is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SessionState {
     /// Not protecting, and not asking for it.
     Dormant,
     /// Sent a Hello, waits for a Welcome.
@@ -68,7 +68,7 @@ pub enum State {
 
 /// What the endpoint has to do because of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SessionStep {
     /// There is nothing to do.
     Nothing,
     /// A new epoch begins here; frames of it may arrive from now on.
@@ -80,7 +80,7 @@ pub enum Step {
     /// The epoch begun before is agreed: protect.
     Agreed,
     /// One of the ends will not protect the link.
-    Refused(Refusal),
+    Refused(SessionRefusal),
     /// The peer forgot this epoch: let go of everything and ask again.
     Forgotten,
     /// The same, because the peer speaks of another epoch, or to somebody else.
@@ -93,7 +93,7 @@ pub enum Step {
 
 /// How long the life cycle waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
+pub struct SessionTiming {
     /// Between two tries of a message that has to be answered.
     pub retry: Span,
     /// The longest that a handshake or a farewell goes on without the answer that ends it.
@@ -114,7 +114,7 @@ const MOST_QUIET: u32 = 4;
 
 /// What the owner last said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Will {
+enum OwnerIntent {
     /// Nothing: whatever the peer wants.
     Follow,
     Protect,
@@ -124,7 +124,7 @@ enum Will {
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct PendingMessage {
     kind: SessionKind,
     heard: u32,
     epoch: u32,
@@ -134,17 +134,17 @@ struct Pending {
 /// One end's part of the handshakes by which protection begins and ends.
 #[derive(Debug)]
 pub struct Lifecycle {
-    state: State,
+    state: SessionState,
     instance: u32,
     peer: u32,
     epoch: u32,
-    agreement: Agreement,
-    timing: Timing,
+    agreement: LinkAgreement,
+    timing: SessionTiming,
     copies: u8,
-    will: Will,
+    will: OwnerIntent,
     /// Somebody asked for protection since the link was last active.
     asked: bool,
-    pending: Option<Pending>,
+    pending: Option<PendingMessage>,
     tries: u32,
     /// Heartbeats since the peer was last heard of while Active.
     quiet: u32,
@@ -155,16 +155,16 @@ pub struct Lifecycle {
     announced: Option<bool>,
     quiet_until: Time,
     /// What the peer would agree to, as it last said.
-    theirs: Option<Agreement>,
+    theirs: Option<LinkAgreement>,
     /// The window that the peer announced when this epoch began.
     window: u16,
 }
 
 impl Lifecycle {
     /// Dormant; `instance` tells this life of the end from others.
-    pub fn new(instance: u32, agreement: Agreement, timing: Timing, copies: u8) -> Self {
+    pub fn new(instance: u32, agreement: LinkAgreement, timing: SessionTiming, copies: u8) -> Self {
         Self {
-            state: State::Dormant,
+            state: SessionState::Dormant,
             instance,
             peer: 0,
             // Two ends that both restart must not, as a rule, land on the epoch of frames still in flight.
@@ -172,7 +172,7 @@ impl Lifecycle {
             agreement,
             timing,
             copies: copies.max(1),
-            will: Will::Follow,
+            will: OwnerIntent::Follow,
             asked: false,
             pending: None,
             tries: 0,
@@ -190,13 +190,13 @@ impl Lifecycle {
     /// As if the handshake with `peer` had just taken place.
     pub fn establish(&mut self, peer: u32) {
         self.begin(peer, 1, self.agreement.window);
-        self.will = Will::Protect;
-        self.state = State::Active;
+        self.will = OwnerIntent::Protect;
+        self.state = SessionState::Active;
     }
 
     /// Where it is now.
     #[inline]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> SessionState {
         self.state
     }
 
@@ -212,7 +212,7 @@ impl Lifecycle {
     }
 
     /// What the peer would agree to, as it last said.
-    pub fn theirs(&self) -> Option<Agreement> {
+    pub fn theirs(&self) -> Option<LinkAgreement> {
         self.theirs
     }
 
@@ -223,7 +223,7 @@ impl Lifecycle {
 
     /// Deactivated by command: it takes somebody's asking to protect again.
     pub(crate) fn rests(&self) -> bool {
-        self.will == Will::Rest
+        self.will == OwnerIntent::Rest
     }
 
     #[inline]
@@ -234,24 +234,25 @@ impl Lifecycle {
     /// Whether a protected frame of `epoch` belongs to the life at hand.
     #[inline]
     pub fn accepts(&self, epoch: Epoch) -> bool {
-        matches!(self.state, State::Active | State::Answering | State::Closing) && epoch == self.epoch()
+        matches!(self.state, SessionState::Active | SessionState::Answering | SessionState::Closing)
+            && epoch == self.epoch()
     }
 
     /// The next message to send, at highest priority.
-    pub fn next_message(&mut self) -> Option<Session> {
+    pub fn next_message(&mut self) -> Option<SessionMessage> {
         let pending = self.pending?;
         let copies = pending.copies - 1;
-        self.pending = (copies > 0).then_some(Pending { copies, ..pending });
-        let Pending { kind, heard, epoch, .. } = pending;
-        Some(Session { kind, instance: self.instance, heard, epoch, agreement: self.agreement })
+        self.pending = (copies > 0).then_some(PendingMessage { copies, ..pending });
+        let PendingMessage { kind, heard, epoch, .. } = pending;
+        Some(SessionMessage { kind, instance: self.instance, heard, epoch, agreement: self.agreement })
     }
 
     /// When the message of this state is to be repeated.
     pub(crate) fn retry_at(&self, now: Time) -> Option<Time> {
         match self.state {
-            State::Asking | State::Answering | State::Closing => Some(now + self.timing.retry),
-            State::Dormant if self.will != Will::Protect => None,
-            State::Active | State::Dormant => self.timing.heartbeat.map(|span| now + span),
+            SessionState::Asking | SessionState::Answering | SessionState::Closing => Some(now + self.timing.retry),
+            SessionState::Dormant if self.will != OwnerIntent::Protect => None,
+            SessionState::Active | SessionState::Dormant => self.timing.heartbeat.map(|span| now + span),
         }
     }
 
@@ -264,7 +265,7 @@ impl Lifecycle {
     }
 
     fn say_to(&mut self, kind: SessionKind, heard: u32, epoch: u32) {
-        self.pending = Some(Pending { kind, heard, epoch, copies: self.copies });
+        self.pending = Some(PendingMessage { kind, heard, epoch, copies: self.copies });
     }
 
     fn greet(&mut self) {
@@ -273,33 +274,33 @@ impl Lifecycle {
 
     /// Protection is wanted. Where somebody `asked` for it, the peer too is to wake, though it was deactivated.
     pub fn activate(&mut self, asked: bool) {
-        self.will = Will::Protect;
-        self.asked |= asked && self.state != State::Active;
+        self.will = OwnerIntent::Protect;
+        self.asked |= asked && self.state != SessionState::Active;
         match self.state {
-            State::Dormant => self.ask(),
-            State::Asking => self.greet(),
-            State::Answering | State::Active | State::Closing => {}
+            SessionState::Dormant => self.ask(),
+            SessionState::Asking => self.greet(),
+            SessionState::Answering | SessionState::Active | SessionState::Closing => {}
         }
     }
 
     fn ask(&mut self) {
-        self.state = State::Asking;
+        self.state = SessionState::Asking;
         self.tries = 0;
         self.greet();
     }
 
     /// True if the link can go dormant at once because nothing was agreed.
     pub fn deactivate(&mut self, now: Time) -> bool {
-        self.will = Will::Rest;
+        self.will = OwnerIntent::Rest;
         self.asked = false;
         match self.state {
-            State::Dormant | State::Closing => false,
-            State::Asking => {
-                self.state = State::Dormant;
+            SessionState::Dormant | SessionState::Closing => false,
+            SessionState::Asking => {
+                self.state = SessionState::Dormant;
                 self.pending = None;
                 true
             }
-            State::Answering | State::Active => {
+            SessionState::Answering | SessionState::Active => {
                 self.close(now);
                 false
             }
@@ -318,22 +319,22 @@ impl Lifecycle {
     }
 
     /// A frame of this epoch: as good as a Confirm.
-    pub(crate) fn on_frame_of_epoch(&mut self) -> Step {
-        if self.state == State::Answering { self.confirmed() } else { Step::Nothing }
+    pub(crate) fn on_frame_of_epoch(&mut self) -> SessionStep {
+        if self.state == SessionState::Answering { self.confirmed() } else { SessionStep::Nothing }
     }
 
-    fn confirmed(&mut self) -> Step {
-        self.state = State::Active;
+    fn confirmed(&mut self) -> SessionStep {
+        self.state = SessionState::Active;
         self.asked = false;
         // A Welcome that has not gone out yet: the Confirm is not the answer to it. The peer may know better.
         self.pending = self.pending.filter(|pending| pending.copies == self.copies);
-        Step::Agreed
+        SessionStep::Agreed
     }
 
     /// A frame of an epoch that is not ours. Says so, unless it is merely late.
     pub(crate) fn on_strange_frame(&mut self, now: Time, epoch: Epoch) {
         let just_ended = self.peer != 0 && epoch == self.epoch();
-        if self.state == State::Dormant && !just_ended {
+        if self.state == SessionState::Dormant && !just_ended {
             self.say_unknown(now, u32::from(epoch.number()));
         }
     }
@@ -347,33 +348,33 @@ impl Lifecycle {
 
     /// Repeats what has not been answered, until that has lasted for too long. `heard` says whether a frame of this epoch
     /// came since the last time.
-    pub fn on_retry(&mut self, now: Time, heard: bool) -> Step {
+    pub fn on_retry(&mut self, now: Time, heard: bool) -> SessionStep {
         self.tries += 1;
         let lapsed = now >= self.until && self.tries > LEAST_TRIES;
         match self.state {
-            State::Asking | State::Dormant => self.greet(),
-            State::Answering if lapsed => {
+            SessionState::Asking | SessionState::Dormant => self.greet(),
+            SessionState::Answering if lapsed => {
                 self.pending = None;
-                self.state = State::Dormant;
-                if self.will == Will::Protect {
+                self.state = SessionState::Dormant;
+                if self.will == OwnerIntent::Protect {
                     self.ask();
                 }
-                return Step::Forgotten;
+                return SessionStep::Forgotten;
             }
-            State::Answering => self.say(SessionKind::Welcome),
-            State::Closing if lapsed => return self.vanish(),
-            State::Closing => {
+            SessionState::Answering => self.say(SessionKind::Welcome),
+            SessionState::Closing if lapsed => return self.vanish(),
+            SessionState::Closing => {
                 if let Some(rx_empty) = self.announced {
                     self.say(SessionKind::Bye { rx_empty });
                 }
             }
-            State::Active => return self.beat(heard),
+            SessionState::Active => return self.beat(heard),
         }
-        Step::Nothing
+        SessionStep::Nothing
     }
 
     /// Says in which epoch this end is, and with whom.
-    fn beat(&mut self, heard: bool) -> Step {
+    fn beat(&mut self, heard: bool) -> SessionStep {
         // Counted, not timed: a beat that comes late because we did not run is one all the same.
         self.quiet = if heard { 0 } else { self.quiet + 1 };
         if self.quiet > MOST_QUIET {
@@ -382,20 +383,20 @@ impl Lifecycle {
         if self.pending.is_none() {
             // One is enough: another follows.
             let (heard, epoch) = (self.peer, self.epoch);
-            self.pending = Some(Pending { kind: SessionKind::Confirm, heard, epoch, copies: 1 });
+            self.pending = Some(PendingMessage { kind: SessionKind::Confirm, heard, epoch, copies: 1 });
         }
-        Step::Nothing
+        SessionStep::Nothing
     }
 
     /// The peer has been silent for too long: start over.
-    pub(crate) fn on_silence(&mut self) -> Step {
+    pub(crate) fn on_silence(&mut self) -> SessionStep {
         match self.state {
-            State::Active => {
+            SessionState::Active => {
                 self.ask();
-                Step::Forgotten
+                SessionStep::Forgotten
             }
-            State::Closing => self.vanish(),
-            State::Dormant | State::Asking | State::Answering => Step::Nothing,
+            SessionState::Closing => self.vanish(),
+            SessionState::Dormant | SessionState::Asking | SessionState::Answering => SessionStep::Nothing,
         }
     }
 }

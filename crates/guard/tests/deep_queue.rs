@@ -6,7 +6,7 @@ use common::*;
 use guard::{Endpoint, Params};
 use testkit::{Duo, Fate, Side};
 use units::Span;
-use wire::link::{Class, Kind};
+use wire::link::{Class, FrameKind};
 
 /// 50 Mbit/s and full frames.
 const SLOT: Span = Span::from_us(246);
@@ -22,7 +22,7 @@ fn lose_each_hundredth(link: &mut Link, frames: u32) -> (u64, u64) {
     send(link, Side::Left, Class::Ordered, 0..frames);
     let deadline = link.now + SLOT * u64::from(frames) * 2 + Span::from_ms(1_000);
     link.run(deadline, &mut |_, packet| match packet.header.kind() {
-        Kind::Data(_, seq) if seq.number() % 100 == 50 => Fate::Lost,
+        FrameKind::Data(_, seq) if seq.number() % 100 == 50 => Fate::Lost,
         _ => Fate::Arrives,
     });
     assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..frames));
@@ -66,7 +66,7 @@ fn a_short_path_is_asked_again_as_soon_as_before() {
     while link.next_event().is_some_and(|at| at <= deadline) && link.machine(Side::Right).counters().recovered == 0 {
         let now = link.now;
         link.step(&mut |side, packet| match packet.header.kind() {
-            Kind::Retransmission(..) if std::mem::take(&mut first_copy) => {
+            FrameKind::Retransmission(..) if std::mem::take(&mut first_copy) => {
                 lost_at = Some(now);
                 Fate::Lost
             }

@@ -6,8 +6,8 @@ mod common;
 
 use common::*;
 use guard::Params;
-use guard::backpressure::Thresholds;
-use guard::reorder::Build;
+use guard::backpressure::PauseThresholds;
+use guard::reorder::ReorderBuild;
 use testkit::{Fate, Side};
 use units::Bytes;
 use wire::Seq;
@@ -17,11 +17,14 @@ use wire::link::Class;
 const DEPTH: u32 = 13;
 
 /// A buffer so short that two frames behind a gap pause the sender.
-fn tight(class: Class, build: Build) -> Params {
+fn tight(class: Class, build: ReorderBuild) -> Params {
     let mut params = params(class);
     params.ordering.build = build;
-    params.ordering.backpressure =
-        Some(Thresholds { pause_at: Bytes::new(2_000), resume_at: Bytes::new(1_000), headroom: Bytes::new(8_000) });
+    params.ordering.backpressure = Some(PauseThresholds {
+        pause_at: Bytes::new(2_000),
+        resume_at: Bytes::new(1_000),
+        headroom: Bytes::new(8_000),
+    });
     params.first_seq = Seq::new(65_534, true);
     params
 }
@@ -56,33 +59,34 @@ fn explore(params: &Params, left: u32, right: u32) {
 
 #[test]
 fn one_way_in_order() {
-    explore(&tight(Class::Ordered, Build::Sorted), 6, 0);
+    explore(&tight(Class::Ordered, ReorderBuild::Sorted), 6, 0);
 }
 
 #[test]
 fn one_way_in_order_with_a_rotating_buffer() {
-    explore(&tight(Class::Ordered, Build::TOFINO), 6, 0);
+    explore(&tight(Class::Ordered, ReorderBuild::TOFINO), 6, 0);
 }
 
 #[test]
 fn one_way_non_blocking() {
-    explore(&tight(Class::NonBlocking, Build::Sorted), 6, 0);
+    explore(&tight(Class::NonBlocking, ReorderBuild::Sorted), 6, 0);
 }
 
 #[test]
 fn both_ways_in_order() {
-    explore(&tight(Class::Ordered, Build::Sorted), 4, 3);
+    explore(&tight(Class::Ordered, ReorderBuild::Sorted), 4, 3);
 }
 
 #[test]
 fn both_ways_non_blocking() {
-    explore(&tight(Class::NonBlocking, Build::Sorted), 4, 3);
+    explore(&tight(Class::NonBlocking, ReorderBuild::Sorted), 4, 3);
 }
 
 #[test]
 fn with_several_asks_and_copies() {
     for class in Class::ALL {
-        let params = Params { asks: 2, copies: 2, control_copies: 2, ack_every: 1, ..tight(class, Build::Sorted) };
+        let params =
+            Params { asks: 2, copies: 2, control_copies: 2, ack_every: 1, ..tight(class, ReorderBuild::Sorted) };
         explore(&params, 4, 1);
     }
 }
@@ -90,6 +94,6 @@ fn with_several_asks_and_copies() {
 #[test]
 fn as_in_the_paper() {
     for class in Class::ALL {
-        explore(&Params { paper_acks: true, ack_every: 1, ..tight(class, Build::TOFINO) }, 5, 0);
+        explore(&Params { paper_acks: true, ack_every: 1, ..tight(class, ReorderBuild::TOFINO) }, 5, 0);
     }
 }

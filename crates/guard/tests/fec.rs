@@ -3,37 +3,37 @@
 mod common;
 
 use common::{FLIGHT, Numbered, SLOT, numbers};
-use guard::fec::{Config, Endpoint, PARITY_HEADER, Packet, effective_loss};
-use guard::{Body, Counters, Note};
-use machine::{Lane, Machine, Port, Pull};
+use guard::fec::{FecConfig, FecEndpoint, FecPacket, PARITY_HEADER, effective_loss};
+use guard::{Counters, EndpointNote, FrameBody};
+use machine::{Machine, Port, Pull, QueueId};
 use proptest::prelude::*;
-use testkit::{Act, Duo, Fate, Recorder, Side};
+use testkit::{Duo, Fate, RecordedAction, Recorder, Side};
 use units::{Bytes, Prob, Span, Time};
 use wire::ethernet::on_wire;
 use wire::link::Class;
 
-type Link = Duo<Endpoint<Numbered>>;
+type Link = Duo<FecEndpoint<Numbered>>;
 
 /// Blocks of five with one parity frame; a slot is 100 ns.
-fn config() -> Config {
-    Config { k: 5, h: 1, close_after: Span::from_us(2), give_up_after: Span::from_us(4), ordered: true }
+fn config() -> FecConfig {
+    FecConfig { k: 5, h: 1, close_after: Span::from_us(2), give_up_after: Span::from_us(4), ordered: true }
 }
 
-fn link(config: Config) -> Link {
-    Duo::new(Endpoint::new(config), Endpoint::new(config), SLOT, FLIGHT)
+fn link(config: FecConfig) -> Link {
+    Duo::new(FecEndpoint::new(config), FecEndpoint::new(config), SLOT, FLIGHT)
 }
 
 fn send(link: &mut Link, side: Side, numbers: std::ops::Range<u32>) {
-    numbers.for_each(|number| link.send(side, Lane(0), Numbered(number)));
+    numbers.for_each(|number| link.send(side, QueueId(0), Numbered(number)));
 }
 
-fn run(link: &mut Link, fate: &mut impl FnMut(Side, &Packet<Numbered>) -> Fate) {
+fn run(link: &mut Link, fate: &mut impl FnMut(Side, &FecPacket<Numbered>) -> Fate) {
     let deadline = link.now + Span::from_ms(20);
     assert!(link.run(deadline, fate), "never falls quiet");
 }
 
 /// Loses what the left sends, parity included, by its place.
-fn lose(places: &[usize]) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
+fn lose(places: &[usize]) -> impl FnMut(Side, &FecPacket<Numbered>) -> Fate {
     let mut count = 0;
     move |side, _| {
         count += usize::from(side == Side::Left);
@@ -46,9 +46,9 @@ fn received(link: &Link) -> &Counters {
 }
 
 /// What the last pull put on the wire.
-fn sent<B: Body>(out: &mut Recorder<Endpoint<B>>) -> Packet<B> {
+fn sent<B: FrameBody>(out: &mut Recorder<FecEndpoint<B>>) -> FecPacket<B> {
     let mut packets =
-        out.acts().into_iter().filter_map(|act| if let Act::Transmit(it) = act { Some(it) } else { None });
+        out.acts().into_iter().filter_map(|act| if let RecordedAction::Transmit(it) = act { Some(it) } else { None });
     packets.next().expect("a pull that sent")
 }
 
@@ -56,7 +56,7 @@ const CLASS: Class = Class::Ordered;
 
 #[test]
 fn a_full_block_is_followed_by_its_parity() {
-    let (mut end, mut out) = (Endpoint::new(config()), Recorder::default());
+    let (mut end, mut out) = (FecEndpoint::new(config()), Recorder::default());
     out.above[0].extend((0..6).map(Numbered));
     let mut lengths = Vec::new();
     while end.pull(Time::ZERO, Port(0), &mut out) == Pull::Sent {
@@ -89,12 +89,12 @@ fn one_loss_in_every_block_is_recovered_in_order() {
     assert_eq!(
         link.notes(Side::Right),
         [
-            Note::Missing { class: CLASS, frames: 1 },
-            Note::Recovered { class: CLASS, after: SLOT * 3 },
-            Note::Missing { class: CLASS, frames: 1 },
-            Note::Recovered { class: CLASS, after: SLOT * 4 },
-            Note::Missing { class: CLASS, frames: 1 },
-            Note::Recovered { class: CLASS, after: Span::ZERO },
+            EndpointNote::Missing { class: CLASS, frames: 1 },
+            EndpointNote::Recovered { class: CLASS, after: SLOT * 3 },
+            EndpointNote::Missing { class: CLASS, frames: 1 },
+            EndpointNote::Recovered { class: CLASS, after: SLOT * 4 },
+            EndpointNote::Missing { class: CLASS, frames: 1 },
+            EndpointNote::Recovered { class: CLASS, after: Span::ZERO },
         ],
         "from the frame behind the gap to the parity; a lost tail is only seen with it"
     );
@@ -112,7 +112,7 @@ fn two_losses_are_too_many_and_later_blocks_do_not_suffer() {
 
 #[test]
 fn two_parity_frames_make_good_two_losses() {
-    let mut link = link(Config { h: 2, ..config() });
+    let mut link = link(FecConfig { h: 2, ..config() });
     send(&mut link, Side::Left, 0..10);
     run(&mut link, &mut lose(&[0, 4, 10, 12]));
     assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..10));
@@ -168,7 +168,7 @@ fn whole_blocks_that_vanish_are_counted() {
 
 #[test]
 fn without_order_frames_pass_and_recovered_ones_come_behind() {
-    let mut link = link(Config { ordered: false, ..config() });
+    let mut link = link(FecConfig { ordered: false, ..config() });
     send(&mut link, Side::Left, 0..7);
     run(&mut link, &mut lose(&[1]));
     assert_eq!(numbers(link.delivered(Side::Right)), [0, 2, 3, 4, 1, 5, 6]);
@@ -178,7 +178,7 @@ fn without_order_frames_pass_and_recovered_ones_come_behind() {
 #[derive(Clone, Copy, Debug)]
 struct Full;
 
-impl Body for Full {
+impl FrameBody for Full {
     fn len(&self) -> u32 {
         1_518
     }
@@ -188,7 +188,7 @@ impl Body for Full {
 #[test]
 fn parity_costs_the_share_of_the_link_that_table_3_says() {
     for (k, printed) in [(25, "9.13"), (5, "7.91")] {
-        let (mut end, mut out) = (Endpoint::new(Config { k, ..config() }), Recorder::default());
+        let (mut end, mut out) = (FecEndpoint::new(FecConfig { k, ..config() }), Recorder::default());
         out.above[0].extend([Full; 2_500]);
         let (mut payload, mut wire) = (0, 0);
         while end.pull(Time::ZERO, Port(0), &mut out) == Pull::Sent {
@@ -216,9 +216,9 @@ impl Coin {
 #[test]
 fn effective_loss_is_that_of_the_binomial_distribution() {
     const FRAMES: u32 = 200_000;
-    let patient = Config { close_after: Span::from_us(10), give_up_after: Span::from_us(20), ..config() };
+    let patient = FecConfig { close_after: Span::from_us(10), give_up_after: Span::from_us(20), ..config() };
     for (k, h, loss) in [(25, 1, 1e-2), (5, 1, 1e-2), (5, 1, 5e-2), (10, 2, 5e-2), (20, 4, 0.1)] {
-        let (mut link, mut coin) = (link(Config { k, h, ..patient }), Coin(u64::from(k)));
+        let (mut link, mut coin) = (link(FecConfig { k, h, ..patient }), Coin(u64::from(k)));
         send(&mut link, Side::Left, 0..FRAMES);
         let deadline = link.now + Span::from_ms(100);
         assert!(link.run(deadline, &mut |_, _| if coin.falls(loss) { Fate::Lost } else { Fate::Arrives }));
@@ -232,7 +232,7 @@ fn effective_loss_is_that_of_the_binomial_distribution() {
 }
 
 /// Which frames must come out: all of a block that loses no more than `h`, and what arrived of the others.
-fn survivors(frames: u32, config: &Config, lost: impl Fn(usize) -> bool) -> Vec<u32> {
+fn survivors(frames: u32, config: &FecConfig, lost: impl Fn(usize) -> bool) -> Vec<u32> {
     let (k, h) = (u32::from(config.k), usize::from(config.h));
     let (mut survivors, mut at) = (Vec::new(), 0);
     for first in (0..frames).step_by(k as usize) {
@@ -255,7 +255,7 @@ proptest! {
         frames in 0..60u32,
         lost in proptest::collection::vec(proptest::bool::weighted(0.2), 0..120),
     ) {
-        let config = Config { k, h, ..config() };
+        let config = FecConfig { k, h, ..config() };
         let lost = |place: usize| lost.get(place).copied().unwrap_or(false);
         let mut link = link(config);
         send(&mut link, Side::Left, 0..frames);

@@ -4,17 +4,17 @@
 mod common;
 
 use common::*;
-use guard::session::{State, Timing};
-use guard::{Command, Endpoint, Packet, Params};
+use guard::session::{SessionState, SessionTiming};
+use guard::{Endpoint, EndpointCommand, LinkPacket, Params};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use testkit::{Duo, Fate, Side};
 use units::Span;
-use wire::link::{Agreement, Class, Epoch, Header, Refusal, Session, SessionKind};
+use wire::link::{Class, Epoch, LinkAgreement, LinkHeader, SessionKind, SessionMessage, SessionRefusal};
 
 /// The timing of a live link.
-const LIVE: Timing =
-    Timing { retry: Span::from_ms(100), linger: Span::from_ms(1_000), heartbeat: Some(Span::from_ms(250)) };
+const LIVE: SessionTiming =
+    SessionTiming { retry: Span::from_ms(100), linger: Span::from_ms(1_000), heartbeat: Some(Span::from_ms(250)) };
 
 /// How soon two ends must protect again after the last forged message.
 const WITHIN: Span = Span::from_ms(2_000);
@@ -34,9 +34,9 @@ fn pair(params: &Params) -> Link {
         Span::from_us(20),
         Span::from_us(20),
     );
-    link.command(Side::Left, Command::Activate);
+    link.command(Side::Left, EndpointCommand::Activate);
     wait(&mut link, Span::from_ms(5));
-    assert_eq!(states(&link), [State::Active; 2]);
+    assert_eq!(states(&link), [SessionState::Active; 2]);
     link
 }
 
@@ -48,24 +48,24 @@ fn wait(link: &mut Link, span: Span) {
     link.now = deadline;
 }
 
-fn states(link: &Link) -> [State; 2] {
+fn states(link: &Link) -> [SessionState; 2] {
     Side::BOTH.map(|side| link.machine(side).state())
 }
 
-fn inject(link: &mut Link, side: Side, message: Session) {
-    link.inject(side, Packet { header: Header::session(Epoch::new(message.epoch), message), body: None });
+fn inject(link: &mut Link, side: Side, message: SessionMessage) {
+    link.inject(side, LinkPacket { header: LinkHeader::session(Epoch::new(message.epoch), message), body: None });
 }
 
 /// Both ends protect, and what is sent now arrives.
 fn assert_well(link: &mut Link, class: Class) {
     wait(link, WITHIN);
-    assert_eq!(states(link), [State::Active; 2]);
+    assert_eq!(states(link), [SessionState::Active; 2]);
     for side in Side::BOTH {
         link.delivered(side);
         send(link, side, class, 5_000..5_100);
     }
     wait(link, Span::from_ms(100));
-    assert_eq!(states(link), [State::Active; 2]);
+    assert_eq!(states(link), [SessionState::Active; 2]);
     for side in Side::BOTH {
         let mut got = numbers(link.delivered(side));
         if class == Class::NonBlocking {
@@ -83,7 +83,11 @@ fn a_hello_of_the_last_epoch_does_not_end_protection() {
             let params = live(Class::Ordered);
             let mut link = pair(&params);
             let kind = SessionKind::Hello { asked: false };
-            inject(&mut link, Side::Left, Session { kind, instance, heard: 0, epoch, agreement: params.agreement() });
+            inject(
+                &mut link,
+                Side::Left,
+                SessionMessage { kind, instance, heard: 0, epoch, agreement: params.agreement() },
+            );
             assert_well(&mut link, Class::Ordered);
         }
     }
@@ -94,14 +98,14 @@ fn a_hello_of_the_last_epoch_does_not_end_protection() {
 fn two_ends_in_different_epochs_find_out_though_the_link_is_idle() {
     let params = live(Class::Ordered);
     let mut link = pair(&params);
-    let forged = |kind, epoch| Session {
+    let forged = |kind, epoch| SessionMessage {
         kind,
         instance: INSTANCES[1],
         heard: INSTANCES[0],
         epoch,
         agreement: params.agreement(),
     };
-    let mut lost = |_: Side, _: &Packet<Numbered>| Fate::Lost;
+    let mut lost = |_: Side, _: &LinkPacket<Numbered>| Fate::Lost;
     for epoch in [80_002, 80_004] {
         inject(&mut link, Side::Left, forged(SessionKind::Hello { asked: false }, epoch));
         inject(&mut link, Side::Left, forged(SessionKind::Confirm, epoch));
@@ -109,7 +113,7 @@ fn two_ends_in_different_epochs_find_out_though_the_link_is_idle() {
         let deadline = link.now + Span::from_ms(1);
         link.run(deadline, &mut lost);
     }
-    assert_eq!(states(&link), [State::Active; 2]);
+    assert_eq!(states(&link), [SessionState::Active; 2]);
     assert_well(&mut link, Class::Ordered);
     let bad: u64 = Side::BOTH.iter().map(|side| link.machine(*side).counters().rx_bad).sum();
     assert!(bad > 0, "what contradicts is counted");
@@ -132,11 +136,12 @@ fn a_forged_bye_does_not_end_protection() {
         for side in if both { &Side::BOTH[..] } else { &Side::BOTH[..1] } {
             let kind = SessionKind::Bye { rx_empty: true };
             let (instance, heard) = (INSTANCES[side.other() as usize], INSTANCES[*side as usize]);
-            inject(&mut link, *side, Session { kind, instance, heard, epoch, agreement: params.agreement() });
-            let message = Session { kind: SessionKind::Gone, instance, heard, epoch, agreement: params.agreement() };
+            inject(&mut link, *side, SessionMessage { kind, instance, heard, epoch, agreement: params.agreement() });
+            let message =
+                SessionMessage { kind: SessionKind::Gone, instance, heard, epoch, agreement: params.agreement() };
             inject(&mut link, *side, message);
         }
-        assert_ne!(states(&link), [State::Active; 2]);
+        assert_ne!(states(&link), [SessionState::Active; 2]);
         assert_well(&mut link, Class::Ordered);
     }
 }
@@ -149,11 +154,11 @@ fn a_hello_with_another_agreement_is_counted_and_changes_nothing_while_active() 
     for side in Side::BOTH {
         link.events(side);
     }
-    let agreement = Agreement { mtu: 9_000, ..params.agreement() };
+    let agreement = LinkAgreement { mtu: 9_000, ..params.agreement() };
     let kind = SessionKind::Hello { asked: true };
-    inject(&mut link, Side::Left, Session { kind, instance: 9, heard: 0, epoch: 99_999, agreement });
+    inject(&mut link, Side::Left, SessionMessage { kind, instance: 9, heard: 0, epoch: 99_999, agreement });
     wait(&mut link, Span::from_ms(300));
-    assert_eq!(states(&link), [State::Active; 2]);
+    assert_eq!(states(&link), [SessionState::Active; 2]);
     assert_eq!(Side::BOTH.map(|side| link.events(side)), [vec![], vec![]]);
     assert_eq!(link.machine(Side::Left).counters().rx_bad, 1);
 }
@@ -166,7 +171,7 @@ fn an_end_that_hears_nothing_on_an_idle_link_starts_over() {
     let deadline = link.now + Span::from_ms(1_400);
     link.run(deadline, &mut |side, _| if side == Side::Right { Fate::Lost } else { Fate::Arrives });
     link.now = deadline;
-    assert_eq!(link.machine(Side::Left).state(), State::Asking);
+    assert_eq!(link.machine(Side::Left).state(), SessionState::Asking);
     assert_well(&mut link, Class::Ordered);
 }
 
@@ -199,12 +204,12 @@ fn kind(code: u8) -> SessionKind {
         5 => SessionKind::Bye { rx_empty: false },
         6 => SessionKind::Bye { rx_empty: true },
         7 => SessionKind::Gone,
-        8 => SessionKind::Refuse(Refusal::Version),
-        9 => SessionKind::Refuse(Refusal::Classes),
-        10 => SessionKind::Refuse(Refusal::Window),
-        11 => SessionKind::Refuse(Refusal::Mtu),
-        12 => SessionKind::Refuse(Refusal::Seal),
-        _ => SessionKind::Refuse(Refusal::Deactivated),
+        8 => SessionKind::Refuse(SessionRefusal::Version),
+        9 => SessionKind::Refuse(SessionRefusal::Classes),
+        10 => SessionKind::Refuse(SessionRefusal::Window),
+        11 => SessionKind::Refuse(SessionRefusal::Mtu),
+        12 => SessionKind::Refuse(SessionRefusal::Seal),
+        _ => SessionKind::Refuse(SessionRefusal::Deactivated),
     }
 }
 
@@ -235,14 +240,14 @@ fn forge(link: &mut Link, params: &Params, seen: u32, op: &Op) {
     let (own, peer) = (INSTANCES[side as usize], INSTANCES[side.other() as usize]);
     let good = params.agreement();
     let agreement = match agreement {
-        0 => Agreement { mtu: 900, ..good },
-        1 => Agreement { window: 1, ..good },
-        2 => Agreement { window: 0, version: 7, ..good },
+        0 => LinkAgreement { mtu: 900, ..good },
+        1 => LinkAgreement { window: 1, ..good },
+        2 => LinkAgreement { window: 0, version: 7, ..good },
         _ => good,
     };
     let instance = [peer, peer, own, 9, u32::MAX][usize::from(instance)];
     let heard = [own, own, 0, 77][usize::from(heard)];
-    inject(link, side, Session { kind: kind(code), instance, heard, epoch: epoch_near(seen, epoch), agreement });
+    inject(link, side, SessionMessage { kind: kind(code), instance, heard, epoch: epoch_near(seen, epoch), agreement });
 }
 
 proptest! {
@@ -257,7 +262,7 @@ proptest! {
         let params = live(class);
         let mut link = pair(&params);
         if both_want {
-            link.command(Side::Right, Command::Offer);
+            link.command(Side::Right, EndpointCommand::Offer);
         }
         let (mut seen, mut sent) = (0, [0; 2]);
         let mut got = [Vec::new(), Vec::new()];

@@ -9,14 +9,14 @@ mod common;
 use std::path::PathBuf;
 
 use common::*;
-use guard::{Command, Endpoint, Packet};
+use guard::{Endpoint, EndpointCommand, LinkPacket};
 use testkit::{Duo, Fate, Side, fuzz};
 use units::{Bytes, Span};
-use wire::link::{Class, Header, MAX_HEADER};
+use wire::link::{Class, LinkHeader, MAX_HEADER};
 
 /// What parses is what would be written; anything else is refused.
 fn header(bytes: &[u8]) {
-    if let Ok((header, len)) = Header::parse(bytes) {
+    if let Ok((header, len)) = LinkHeader::parse(bytes) {
         let mut again = [0; MAX_HEADER];
         assert_eq!(header.emit(&mut again), len);
         assert_eq!(again[..len], bytes[..len]);
@@ -47,13 +47,13 @@ fn pair(bytes: &[u8]) {
     for (side, frames) in Side::BOTH.into_iter().zip(feed) {
         send(&mut link, side, class, 0..u32::from(frames % 32));
     }
-    let mut arrives = |_: Side, _: &Packet<Numbered>| Fate::Arrives;
+    let mut arrives = |_: Side, _: &LinkPacket<Numbered>| Fate::Arrives;
     while let Some((&op, tail)) = rest.split_first() {
         rest = tail;
         let side = Side::BOTH[usize::from(op & 1)];
         match op >> 1 & 7 {
-            0 => link.command(side, Command::Activate),
-            1 => link.command(side, Command::Deactivate),
+            0 => link.command(side, EndpointCommand::Activate),
+            1 => link.command(side, EndpointCommand::Deactivate),
             2 => send(&mut link, side, class, 100..100 + u32::from(op >> 4)),
             3 => (0..op >> 4).for_each(|_| {
                 link.step(&mut |_, _| Fate::Lost);
@@ -61,11 +61,11 @@ fn pair(bytes: &[u8]) {
             4 => (0..op >> 4).for_each(|_| {
                 link.step(&mut arrives);
             }),
-            7 => link.inject(side, Packet::bare(Numbered(8_888))),
+            7 => link.inject(side, LinkPacket::bare(Numbered(8_888))),
             5 => {
-                if let Ok((header, len)) = Header::parse(rest) {
+                if let Ok((header, len)) = LinkHeader::parse(rest) {
                     rest = &rest[len..];
-                    link.inject(side, Packet { header, body: (op & 0x80 != 0).then_some(Numbered(9_999)) });
+                    link.inject(side, LinkPacket { header, body: (op & 0x80 != 0).then_some(Numbered(9_999)) });
                 }
             }
             _ => {
@@ -74,7 +74,7 @@ fn pair(bytes: &[u8]) {
                 rest = tail;
                 let bad = link.machine(side).counters().rx_bad;
                 link.act(side, |machine, now, out| machine.on_bytes(now, bytes, |_| Numbered(7_777), out));
-                if Header::parse(bytes).is_err() {
+                if LinkHeader::parse(bytes).is_err() {
                     assert_eq!(link.machine(side).counters().rx_bad, bad + 1, "dropped, counted, nothing else");
                 }
             }

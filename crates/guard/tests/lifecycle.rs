@@ -3,11 +3,11 @@
 mod common;
 
 use common::*;
-use guard::session::{Lifecycle, State, Step};
-use guard::{Command, Endpoint, Event, Params};
+use guard::session::{Lifecycle, SessionState, SessionStep};
+use guard::{Endpoint, EndpointCommand, EndpointEvent, Params};
 use testkit::{Duo, Fate, Side};
 use units::{Bytes, Span};
-use wire::link::{Class, Kind, Refusal, SessionKind};
+use wire::link::{Class, FrameKind, SessionKind, SessionRefusal};
 
 fn dormant(params: &Params) -> Link {
     Duo::new(Endpoint::new(params.clone(), 1), Endpoint::new(params.clone(), 2), SLOT, FLIGHT)
@@ -15,14 +15,14 @@ fn dormant(params: &Params) -> Link {
 
 fn active(params: &Params) -> Link {
     let mut link = dormant(params);
-    link.command(Side::Left, Command::Activate);
+    link.command(Side::Left, EndpointCommand::Activate);
     settle(&mut link);
     link.events(Side::Left);
     link.events(Side::Right);
     link
 }
 
-fn states(link: &Link) -> [State; 2] {
+fn states(link: &Link) -> [SessionState; 2] {
     Side::BOTH.map(|side| link.machine(side).state())
 }
 
@@ -31,7 +31,7 @@ fn a_dormant_link_passes_frames_as_they_are() {
     let mut link = dormant(&params(Class::Ordered));
     send(&mut link, Side::Left, Class::Ordered, 0..5);
     run(&mut link, &mut |_, packet| {
-        assert_eq!((packet.header.kind(), packet.frame_len()), (Kind::Bare, 1_000));
+        assert_eq!((packet.header.kind(), packet.frame_len()), (FrameKind::Bare, 1_000));
         Fate::Arrives
     });
     assert_eq!(numbers(link.delivered(Side::Right)), [0, 1, 2, 3, 4]);
@@ -42,12 +42,12 @@ fn one_end_asks_and_both_are_active() {
     for asks in [&[Side::Left][..], &[Side::Right], &Side::BOTH] {
         let mut link = dormant(&params(Class::Ordered));
         for side in asks {
-            link.command(*side, Command::Activate);
+            link.command(*side, EndpointCommand::Activate);
         }
         settle(&mut link);
-        assert_eq!(states(&link), [State::Active; 2]);
+        assert_eq!(states(&link), [SessionState::Active; 2]);
         for side in Side::BOTH {
-            assert_eq!(link.events(side), [Event::Activated]);
+            assert_eq!(link.events(side), [EndpointEvent::Activated]);
         }
     }
 }
@@ -57,10 +57,10 @@ fn two_ends_that_ask_at_once_agree_though_the_first_hello_is_lost() {
     for first in 0..2 {
         let mut link = dormant(&params(Class::Ordered));
         for side in Side::BOTH {
-            link.command(side, Command::Activate);
+            link.command(side, EndpointCommand::Activate);
         }
         run(&mut link, &mut lose(Side::BOTH[first], &[0]));
-        assert_eq!(states(&link), [State::Active; 2]);
+        assert_eq!(states(&link), [SessionState::Active; 2]);
     }
 }
 
@@ -69,8 +69,8 @@ fn two_ends_that_ask_at_once_agree_though_the_first_hello_is_lost() {
 fn an_end_that_thinks_itself_active_still_answers_a_hello() {
     let params = params(Class::Ordered);
     let mut link = dormant(&params);
-    link.command(Side::Left, Command::Activate);
-    let lose_welcome = |_: Side, packet: &guard::Packet<Numbered>| match packet.header.message() {
+    link.command(Side::Left, EndpointCommand::Activate);
+    let lose_welcome = |_: Side, packet: &guard::LinkPacket<Numbered>| match packet.header.message() {
         Some(message) if message.kind == SessionKind::Welcome => Fate::Lost,
         _ => Fate::Arrives,
     };
@@ -81,11 +81,11 @@ fn an_end_that_thinks_itself_active_still_answers_a_hello() {
             lose_welcome(side, packet)
         });
     }
-    let dummy = wire::link::Kind::Dummy(Class::Ordered, params.first_seq.previous());
-    link.inject(Side::Right, guard::Packet::new(epoch.unwrap(), dummy, None, None));
-    assert_eq!(states(&link), [State::Asking, State::Active]);
+    let dummy = wire::link::FrameKind::Dummy(Class::Ordered, params.first_seq.previous());
+    link.inject(Side::Right, guard::LinkPacket::new(epoch.unwrap(), dummy, None, None));
+    assert_eq!(states(&link), [SessionState::Asking, SessionState::Active]);
     settle(&mut link);
-    assert_eq!(states(&link), [State::Active; 2]);
+    assert_eq!(states(&link), [SessionState::Active; 2]);
 }
 
 /// Frames flow all the while, both ways; each message of the handshake may be lost.
@@ -95,8 +95,8 @@ fn nothing_is_lost_or_reordered_when_protection_starts_or_ends() {
         for lost in 0u32..1 << 9 {
             let mut link = dormant(&params(class));
             let mut sessions = 0;
-            let mut lose_sessions = |_: Side, packet: &guard::Packet<Numbered>| {
-                if packet.header.kind() != Kind::Session {
+            let mut lose_sessions = |_: Side, packet: &guard::LinkPacket<Numbered>| {
+                if packet.header.kind() != FrameKind::Session {
                     return Fate::Arrives;
                 }
                 sessions += 1;
@@ -104,15 +104,15 @@ fn nothing_is_lost_or_reordered_when_protection_starts_or_ends() {
             };
             send(&mut link, Side::Left, class, 0..30);
             send(&mut link, Side::Right, class, 0..30);
-            link.command(Side::Left, Command::Activate);
+            link.command(Side::Left, EndpointCommand::Activate);
             run(&mut link, &mut lose_sessions);
-            assert_eq!(states(&link), [State::Active; 2], "losing {lost:b}");
+            assert_eq!(states(&link), [SessionState::Active; 2], "losing {lost:b}");
             send(&mut link, Side::Left, class, 30..60);
             send(&mut link, Side::Right, class, 30..60);
             link.step(&mut lose_sessions);
-            link.command(Side::Right, Command::Deactivate);
+            link.command(Side::Right, EndpointCommand::Deactivate);
             run(&mut link, &mut lose_sessions);
-            assert_eq!(states(&link), [State::Dormant; 2], "losing {lost:b}");
+            assert_eq!(states(&link), [SessionState::Dormant; 2], "losing {lost:b}");
             for side in Side::BOTH {
                 assert_eq!(numbers(link.delivered(side)), Vec::from_iter(0..60), "losing {lost:b}");
             }
@@ -129,9 +129,9 @@ fn a_closing_link_recovers_what_is_lost_before_it_goes_dormant() {
         for _ in 0..40 {
             link.step(&mut lossy);
         }
-        link.command(Side::Left, Command::Deactivate);
+        link.command(Side::Left, EndpointCommand::Deactivate);
         run(&mut link, &mut lossy);
-        assert_eq!(states(&link), [State::Dormant; 2]);
+        assert_eq!(states(&link), [SessionState::Dormant; 2]);
         let mut got = numbers(link.delivered(Side::Right));
         if class == Class::NonBlocking {
             got.sort_unstable();
@@ -145,27 +145,27 @@ fn a_closing_link_recovers_what_is_lost_before_it_goes_dormant() {
 fn a_link_can_be_activated_again_and_again() {
     let mut link = dormant(&params(Class::Ordered));
     for round in 0..10 {
-        link.command(Side::Left, Command::Activate);
+        link.command(Side::Left, EndpointCommand::Activate);
         send(&mut link, Side::Left, Class::Ordered, round * 20..round * 20 + 10);
         settle(&mut link);
-        link.command(Side::Right, Command::Deactivate);
+        link.command(Side::Right, EndpointCommand::Deactivate);
         send(&mut link, Side::Left, Class::Ordered, round * 20 + 10..round * 20 + 20);
         settle(&mut link);
     }
     assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..200));
-    assert_eq!(states(&link), [State::Dormant; 2]);
+    assert_eq!(states(&link), [SessionState::Dormant; 2]);
 }
 
 #[test]
 fn ends_made_active_can_be_deactivated_like_any_other() {
     let mut link = established(&params(Class::Ordered));
     send(&mut link, Side::Left, Class::Ordered, 0..20);
-    link.command(Side::Left, Command::Deactivate);
+    link.command(Side::Left, EndpointCommand::Deactivate);
     settle(&mut link);
-    assert_eq!(states(&link), [State::Dormant; 2]);
+    assert_eq!(states(&link), [SessionState::Dormant; 2]);
     assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..20));
     for side in Side::BOTH {
-        assert_eq!(link.events(side), [Event::Deactivated]);
+        assert_eq!(link.events(side), [EndpointEvent::Deactivated]);
     }
 }
 
@@ -174,19 +174,19 @@ fn any_epoch_is_followed_by_another() {
     for epoch in [u32::MAX, 0x7fff_ffff, 0x8000_0000] {
         let params = params(Class::Ordered);
         let mut link = dormant(&params);
-        let message = wire::link::Session {
+        let message = wire::link::SessionMessage {
             kind: SessionKind::Hello { asked: false },
             instance: 9,
             heard: 0,
             epoch,
             agreement: params.agreement(),
         };
-        let header = wire::link::Header::session(wire::link::Epoch::default(), message);
-        link.inject(Side::Left, guard::Packet { header, body: None });
+        let header = wire::link::LinkHeader::session(wire::link::Epoch::default(), message);
+        link.inject(Side::Left, guard::LinkPacket { header, body: None });
         settle(&mut link);
-        link.command(Side::Left, Command::Activate);
+        link.command(Side::Left, EndpointCommand::Activate);
         settle(&mut link);
-        assert_eq!(states(&link), [State::Active; 2], "{epoch:#x}");
+        assert_eq!(states(&link), [SessionState::Active; 2], "{epoch:#x}");
     }
 }
 
@@ -197,9 +197,9 @@ fn a_bye_that_nobody_knows_of_is_answered_and_the_link_closes_at_once() {
     let mut link = active(&params);
     link.replace(Side::Right, Endpoint::new(params.clone(), 77));
     let asked = link.now;
-    link.command(Side::Left, Command::Deactivate);
+    link.command(Side::Left, EndpointCommand::Deactivate);
     send(&mut link, Side::Left, Class::Ordered, 0..3);
-    while states(&link) != [State::Dormant; 2] {
+    while states(&link) != [SessionState::Dormant; 2] {
         assert!(link.step(&mut |_, _| Fate::Arrives));
     }
     let took = link.now.since(asked);
@@ -215,13 +215,13 @@ fn a_farewell_ends_after_a_time_whatever_the_peer_does() {
     params.session.linger = params.session.retry * 10;
     let mut link = active(&params);
     let asked = link.now;
-    link.command(Side::Left, Command::Deactivate);
-    while link.machine(Side::Left).state() != State::Dormant {
+    link.command(Side::Left, EndpointCommand::Deactivate);
+    while link.machine(Side::Left).state() != SessionState::Dormant {
         assert!(link.step(&mut |_, _| Fate::Lost));
     }
     let took = link.now.since(asked);
     assert!(took >= params.session.linger && took <= params.session.retry * 11, "{took:?}");
-    assert_eq!(link.events(Side::Left), [Event::Deactivated]);
+    assert_eq!(link.events(Side::Left), [EndpointEvent::Deactivated]);
 }
 
 /// A program that was not running has not been waiting: the peer gets its chance to answer.
@@ -234,7 +234,7 @@ fn a_stall_of_our_own_does_not_end_a_farewell() {
     life.try_to_close(true, true);
     let late = after(1) + params.session.linger * 5;
     let steps = [0, 1, 2, 3].map(|n| life.on_retry(late + params.session.retry * n, false));
-    assert_eq!(steps, [Step::Nothing, Step::Nothing, Step::Nothing, Step::Closed]);
+    assert_eq!(steps, [SessionStep::Nothing, SessionStep::Nothing, SessionStep::Nothing, SessionStep::Closed]);
 }
 
 #[test]
@@ -247,11 +247,11 @@ fn a_peer_that_restarts_does_not_undo_a_deactivation() {
     let params = params(Class::Ordered);
     for (command, states_then) in [
         // A daemon that starts offers protection; it has not been asked.
-        (Command::Offer, [State::Dormant; 2]),
-        (Command::Activate, [State::Active; 2]),
+        (EndpointCommand::Offer, [SessionState::Dormant; 2]),
+        (EndpointCommand::Activate, [SessionState::Active; 2]),
     ] {
         let mut link = active(&params);
-        link.command(Side::Left, Command::Deactivate);
+        link.command(Side::Left, EndpointCommand::Deactivate);
         settle(&mut link);
         link.replace(Side::Right, Endpoint::new(params.clone(), 77));
         for side in Side::BOTH {
@@ -260,9 +260,9 @@ fn a_peer_that_restarts_does_not_undo_a_deactivation() {
         link.command(Side::Right, command);
         settle(&mut link);
         assert_eq!(states(&link), states_then, "{command:?}");
-        if command == Command::Offer {
+        if command == EndpointCommand::Offer {
             assert!(link.machine(Side::Left).is_deactivated());
-            assert_eq!(link.events(Side::Right), [Event::Refused(Refusal::Deactivated)]);
+            assert_eq!(link.events(Side::Right), [EndpointEvent::Refused(SessionRefusal::Deactivated)]);
             assert_eq!(link.events(Side::Left), []);
         }
     }
@@ -275,13 +275,13 @@ fn a_deactivated_link_is_activated_from_either_end() {
         for activated in Side::BOTH {
             let mut link = active(&params(Class::Ordered));
             for side in deactivated {
-                link.command(*side, Command::Deactivate);
+                link.command(*side, EndpointCommand::Deactivate);
             }
             settle(&mut link);
-            assert_eq!(states(&link), [State::Dormant; 2]);
-            link.command(activated, Command::Activate);
+            assert_eq!(states(&link), [SessionState::Dormant; 2]);
+            link.command(activated, EndpointCommand::Activate);
             settle(&mut link);
-            assert_eq!(states(&link), [State::Active; 2], "{deactivated:?}, then {activated:?}");
+            assert_eq!(states(&link), [SessionState::Active; 2], "{deactivated:?}, then {activated:?}");
         }
     }
 }
@@ -294,26 +294,32 @@ fn an_end_that_wants_protection_keeps_trying_and_disturbs_nobody() {
     let a_while = params.session.retry * 100;
     let mut link = dormant(&params);
     for side in Side::BOTH {
-        link.command(side, Command::Offer);
+        link.command(side, EndpointCommand::Offer);
     }
     let deadline = link.now + a_while;
     link.run(deadline, &mut |_, _| Fate::Arrives);
-    assert_eq!(Side::BOTH.map(|side| link.events(side)), [vec![Event::Activated], vec![Event::Activated]]);
-    link.command(Side::Left, Command::Deactivate);
+    assert_eq!(
+        Side::BOTH.map(|side| link.events(side)),
+        [vec![EndpointEvent::Activated], vec![EndpointEvent::Activated]]
+    );
+    link.command(Side::Left, EndpointCommand::Deactivate);
     let deadline = link.now + a_while;
     let mut refused = 0;
     link.run(deadline, &mut |_, packet| {
         let message = packet.header.message();
-        refused += u32::from(message.is_some_and(|m| m.kind == SessionKind::Refuse(Refusal::Deactivated)));
+        refused += u32::from(message.is_some_and(|m| m.kind == SessionKind::Refuse(SessionRefusal::Deactivated)));
         Fate::Arrives
     });
-    assert_eq!(states(&link), [State::Dormant; 2]);
-    assert_eq!(Side::BOTH.map(|side| link.events(side)), [vec![Event::Deactivated], vec![Event::Deactivated]]);
+    assert_eq!(states(&link), [SessionState::Dormant; 2]);
+    assert_eq!(
+        Side::BOTH.map(|side| link.events(side)),
+        [vec![EndpointEvent::Deactivated], vec![EndpointEvent::Deactivated]]
+    );
     assert!((10..40).contains(&refused), "{refused}");
-    link.command(Side::Left, Command::Offer);
+    link.command(Side::Left, EndpointCommand::Offer);
     let deadline = link.now + a_while;
     link.run(deadline, &mut |_, _| Fate::Arrives);
-    assert_eq!(states(&link), [State::Active; 2]);
+    assert_eq!(states(&link), [SessionState::Active; 2]);
 }
 
 /// A wire that breaks while somebody deactivates one end: when it is back, the other's asking is declined.
@@ -327,10 +333,10 @@ fn losing_sight_of_each_other_does_not_undo_a_deactivation() {
     }
     let deadline = link.now + Span::from_us(200);
     link.run(deadline, &mut |_, _| Fate::Lost);
-    assert_eq!(states(&link), [State::Asking; 2]);
-    link.command(Side::Left, Command::Deactivate);
+    assert_eq!(states(&link), [SessionState::Asking; 2]);
+    link.command(Side::Left, EndpointCommand::Deactivate);
     settle(&mut link);
-    assert_eq!(states(&link), [State::Dormant; 2]);
+    assert_eq!(states(&link), [SessionState::Dormant; 2]);
 }
 
 #[test]
@@ -344,8 +350,8 @@ fn a_peer_that_restarts_is_found_again_and_old_frames_are_dropped() {
     let before = numbers(link.delivered(Side::Right));
     link.replace(Side::Right, Endpoint::new(params.clone(), 77));
     settle(&mut link);
-    assert_eq!(states(&link), [State::Active; 2]);
-    assert_eq!(link.events(Side::Left), [Event::PeerLost, Event::Activated]);
+    assert_eq!(states(&link), [SessionState::Active; 2]);
+    assert_eq!(link.events(Side::Left), [EndpointEvent::PeerLost, EndpointEvent::Activated]);
     assert!(link.machine(Side::Right).counters().rx_old_epoch > 0);
     let flushed = link.machine(Side::Left).counters().flushed;
     let got: Vec<u32> = before.into_iter().chain(numbers(link.delivered(Side::Right))).collect();
@@ -365,7 +371,7 @@ fn a_link_that_closes_on_a_timeout_lets_frames_go_on() {
         while link.machine(Side::Left).counters().rx_missing_seq == 0 {
             link.step(&mut lossy);
         }
-        link.command(Side::Left, Command::Deactivate);
+        link.command(Side::Left, EndpointCommand::Deactivate);
         link.replace(Side::Right, Endpoint::new(params.clone(), 77));
         send(&mut link, Side::Left, class, 0..3);
         settle(&mut link);
@@ -400,10 +406,10 @@ fn a_peer_that_falls_silent_is_given_up_and_frames_pass_unprotected() {
     send(&mut link, Side::Left, Class::Ordered, 0..10);
     let deadline = link.now + Span::from_us(200);
     link.run(deadline, &mut |_, _| Fate::Lost);
-    assert_eq!(link.events(Side::Left), [Event::PeerLost]);
+    assert_eq!(link.events(Side::Left), [EndpointEvent::PeerLost]);
     assert_eq!(link.machine(Side::Left).counters().flushed, 10);
     settle(&mut link);
-    assert_eq!(states(&link), [State::Active; 2], "found again when the wire came back");
+    assert_eq!(states(&link), [SessionState::Active; 2], "found again when the wire came back");
     send(&mut link, Side::Left, Class::Ordered, 10..20);
     settle(&mut link);
     assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(10..20));
@@ -413,23 +419,23 @@ fn a_peer_that_falls_silent_is_given_up_and_frames_pass_unprotected() {
 fn ends_that_do_not_agree_say_why_and_stay_dormant() {
     let good = params(Class::Ordered);
     let cases = [
-        (Params { classes: Class::ALL.to_vec(), ..good.clone() }, Refusal::Classes),
-        (Params { mtu: 9_000, ..good.clone() }, Refusal::Mtu),
-        (Params { window_frames: 40_000, ..good.clone() }, Refusal::Window),
+        (Params { classes: Class::ALL.to_vec(), ..good.clone() }, SessionRefusal::Classes),
+        (Params { mtu: 9_000, ..good.clone() }, SessionRefusal::Mtu),
+        (Params { window_frames: 40_000, ..good.clone() }, SessionRefusal::Window),
     ];
     for (bad, reason) in cases {
         let mut link = Duo::new(Endpoint::new(bad, 1), Endpoint::new(good.clone(), 2), SLOT, FLIGHT);
-        link.command(Side::Left, Command::Activate);
+        link.command(Side::Left, EndpointCommand::Activate);
         settle(&mut link);
-        assert_eq!(states(&link), [State::Dormant; 2]);
-        assert_eq!(link.events(Side::Left), [Event::Refused(reason)]);
+        assert_eq!(states(&link), [SessionState::Dormant; 2]);
+        assert_eq!(link.events(Side::Left), [EndpointEvent::Refused(reason)]);
     }
 }
 
 #[test]
 fn another_version_is_refused() {
     let mut link = dormant(&params(Class::Ordered));
-    link.command(Side::Left, Command::Activate);
+    link.command(Side::Left, EndpointCommand::Activate);
     let mut old = None;
     link.step(&mut |_, packet| {
         old = packet.header.message().copied();
@@ -438,14 +444,14 @@ fn another_version_is_refused() {
     let mut hello = old.unwrap();
     assert_eq!(hello.kind, SessionKind::Hello { asked: true });
     hello.agreement.version = 0;
-    let header = wire::link::Header::session(wire::link::Epoch::default(), hello);
-    link.inject(Side::Right, guard::Packet { header, body: None });
+    let header = wire::link::LinkHeader::session(wire::link::Epoch::default(), hello);
+    link.inject(Side::Right, guard::LinkPacket { header, body: None });
     settle_until_dormant(&mut link);
-    assert_eq!(link.events(Side::Left)[0], Event::Refused(Refusal::Version));
+    assert_eq!(link.events(Side::Left)[0], EndpointEvent::Refused(SessionRefusal::Version));
 }
 
 fn settle_until_dormant(link: &mut Link) {
-    while link.machine(Side::Left).state() != State::Dormant {
+    while link.machine(Side::Left).state() != SessionState::Dormant {
         assert!(link.step(&mut |_, _| Fate::Arrives));
     }
 }
@@ -453,25 +459,25 @@ fn settle_until_dormant(link: &mut Link) {
 #[test]
 fn without_a_peer_frames_pass_and_the_asking_goes_on() {
     let mut link = dormant(&params(Class::Ordered));
-    link.command(Side::Left, Command::Activate);
+    link.command(Side::Left, EndpointCommand::Activate);
     send(&mut link, Side::Left, Class::Ordered, 0..10);
     let deadline = link.now + Span::from_us(500);
     let mut hellos = 0;
     link.run(deadline, &mut |side, packet| {
-        hellos += u32::from(packet.header.kind() == Kind::Session);
-        if side == Side::Right || packet.header.kind() == Kind::Session { Fate::Lost } else { Fate::Arrives }
+        hellos += u32::from(packet.header.kind() == FrameKind::Session);
+        if side == Side::Right || packet.header.kind() == FrameKind::Session { Fate::Lost } else { Fate::Arrives }
     });
     assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..10));
     assert!(hellos > 10);
-    link.command(Side::Left, Command::Deactivate);
+    link.command(Side::Left, EndpointCommand::Deactivate);
     settle(&mut link);
-    assert_eq!(states(&link), [State::Dormant; 2]);
+    assert_eq!(states(&link), [SessionState::Dormant; 2]);
 }
 
 #[test]
 fn a_looped_cable_is_noticed() {
     let mut link = dormant(&params(Class::Ordered));
-    link.command(Side::Left, Command::Activate);
+    link.command(Side::Left, EndpointCommand::Activate);
     let mut own = None;
     link.step(&mut |_, packet| {
         own = Some(packet.clone());
@@ -479,5 +485,5 @@ fn a_looped_cable_is_noticed() {
     });
     link.inject(Side::Left, own.unwrap());
     assert_eq!(link.machine(Side::Left).counters().rx_bad, 1);
-    assert_eq!(link.machine(Side::Left).state(), State::Asking);
+    assert_eq!(link.machine(Side::Left).state(), SessionState::Asking);
 }

@@ -3,32 +3,32 @@
 mod common;
 
 use common::{FLIGHT, Numbered, SLOT, numbers, path};
-use guard::llr::{Endpoint, Packet, Profile};
-use machine::Lane;
+use guard::llr::{LlrEndpoint, LlrPacket, LlrProfile};
+use machine::QueueId;
 use testkit::{Duo, Fate, Side};
 use units::{Bytes, Span};
 
-type Link = Duo<Endpoint<Numbered>>;
+type Link = Duo<LlrEndpoint<Numbered>>;
 
-fn link(profile: Profile) -> Link {
-    Duo::new(Endpoint::new(profile), Endpoint::new(profile), SLOT, FLIGHT)
+fn link(profile: LlrProfile) -> Link {
+    Duo::new(LlrEndpoint::new(profile), LlrEndpoint::new(profile), SLOT, FLIGHT)
 }
 
-fn profile() -> Profile {
-    Profile::for_path(&path())
+fn profile() -> LlrProfile {
+    LlrProfile::for_path(&path())
 }
 
 fn send(link: &mut Link, side: Side, count: u32) {
-    (0..count).for_each(|number| link.send(side, Lane(0), Numbered(number)));
+    (0..count).for_each(|number| link.send(side, QueueId(0), Numbered(number)));
 }
 
-fn run(link: &mut Link, fate: &mut impl FnMut(Side, &Packet<Numbered>) -> Fate) {
+fn run(link: &mut Link, fate: &mut impl FnMut(Side, &LlrPacket<Numbered>) -> Fate) {
     let deadline = link.now + Span::from_ms(20);
     assert!(link.run(deadline, fate), "never falls quiet");
 }
 
 /// Loses frames, not control words, from the left whose place is listed.
-fn lose(places: &'static [usize]) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
+fn lose(places: &'static [usize]) -> impl FnMut(Side, &LlrPacket<Numbered>) -> Fate {
     let mut count = 0;
     move |side, packet| {
         if side == Side::Right || packet.frame_len().is_none() {
@@ -79,7 +79,7 @@ fn what_is_replayed_too_often_is_flushed_and_counted_and_the_link_goes_on() {
 #[test]
 fn the_replay_buffer_stays_within_its_bounds() {
     for mtu in [1_000, 9_000] {
-        let profile = Profile { max_outstanding_bytes: Bytes::new(10_000), mtu, ..profile() };
+        let profile = LlrProfile { max_outstanding_bytes: Bytes::new(10_000), mtu, ..profile() };
         let mut link = link(profile);
         send(&mut link, Side::Left, 100);
         run(&mut link, &mut lose(&[7, 30]));

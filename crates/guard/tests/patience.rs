@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use guard::session::State;
-use guard::{Event, Params};
+use guard::session::SessionState;
+use guard::{EndpointEvent, Params};
 use testkit::{Duo, Fate, Side};
 use units::{Span, Time};
 use wire::link::Class;
@@ -13,7 +13,7 @@ fn live() -> Params {
     let params = Params::host(1_518, Class::Ordered, 1, 4_096, Span::from_ms(50));
     assert_eq!(params.patience, Span::from_ms(300));
     // No heartbeat: a quiet link falls quiet.
-    Params { session: guard::session::Timing { heartbeat: None, ..params.session }, ..params }
+    Params { session: guard::session::SessionTiming { heartbeat: None, ..params.session }, ..params }
 }
 
 fn link() -> Link {
@@ -31,7 +31,7 @@ fn thin_stream(link: &mut Link, span: Span) -> Option<Span> {
         }
         link.run(deadline, &mut |_, _| Fate::Lost);
         link.now = deadline;
-        if link.machine(Side::Left).state() != State::Active {
+        if link.machine(Side::Left).state() != SessionState::Active {
             return Some(link.now.since(start));
         }
         send(link, Side::Left, Class::Ordered, number..number + 1);
@@ -45,7 +45,7 @@ fn a_stopped_peer_is_not_taken_for_gone_early_under_a_thin_stream() {
     let mut link = link();
     assert_eq!(thin_stream(&mut link, Span::from_ms(280)), None);
     link.run(Time::NEVER, &mut |_, _| Fate::Arrives);
-    assert_eq!(link.machine(Side::Left).state(), State::Active);
+    assert_eq!(link.machine(Side::Left).state(), SessionState::Active);
     assert_eq!(link.machine(Side::Left).counters().flushed, 0);
     assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..2_800));
 }
@@ -55,7 +55,7 @@ fn a_dead_peer_is_noticed_in_time() {
     let mut link = link();
     let took = thin_stream(&mut link, Span::from_ms(1_000)).unwrap();
     assert!((300..330).contains(&(took.as_ps() / 1_000_000_000)), "{took:?}");
-    assert_eq!(link.events(Side::Left), [Event::PeerLost]);
+    assert_eq!(link.events(Side::Left), [EndpointEvent::PeerLost]);
 }
 
 /// We do not run for half a second, five times, while an answer is on its way.
@@ -71,7 +71,7 @@ fn a_stall_of_our_own_is_not_the_peers_silence() {
         link.now += Span::from_ms(500);
         let deadline = link.now + Span::from_ms(1);
         link.run(deadline, &mut |_, _| Fate::Lost);
-        assert_eq!(link.machine(Side::Left).state(), State::Active, "round {round}");
+        assert_eq!(link.machine(Side::Left).state(), SessionState::Active, "round {round}");
     }
     link.run(Time::NEVER, &mut |_, _| Fate::Arrives);
     assert_eq!(numbers(link.delivered(Side::Right)), Vec::from_iter(0..5));

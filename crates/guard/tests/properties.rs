@@ -4,16 +4,16 @@
 mod common;
 
 use common::*;
-use guard::backpressure::Thresholds;
+use guard::backpressure::PauseThresholds;
 use guard::params::AutoLimits;
-use guard::reorder::Build;
-use guard::{Command, Endpoint, Params};
+use guard::reorder::ReorderBuild;
+use guard::{Endpoint, EndpointCommand, Params};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use testkit::{Duo, Fate, Side};
 use units::{Bytes, Prob, Span};
 use wire::Seq;
-use wire::link::{Class, Kind};
+use wire::link::{Class, FrameKind};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -80,13 +80,13 @@ fn setup() -> impl Strategy<Value = Params> {
             params.first_seq = Seq::new(first, era);
             params.patience = Span::from_us(200);
             params.ordering.limit = Bytes::new(12_000);
-            params.ordering.backpressure = Some(Thresholds {
+            params.ordering.backpressure = Some(PauseThresholds {
                 pause_at: Bytes::new(4_000),
                 resume_at: Bytes::new(2_000),
                 headroom: Bytes::new(8_000),
             });
             if rotating {
-                params.ordering.build = Build::TOFINO;
+                params.ordering.build = ReorderBuild::TOFINO;
             }
             params
         },
@@ -152,7 +152,7 @@ impl World {
                     let tally = &mut self.tallies[side as usize];
                     let number = tally.next * 2 + class as u32;
                     tally.next += 1;
-                    self.link.send(side, machine::Lane(class as u8), Numbered(number));
+                    self.link.send(side, machine::QueueId(class as u8), Numbered(number));
                 }
             }
             Op::Run { steps, loss } => self.run(steps, loss, false),
@@ -161,8 +161,8 @@ impl World {
                 let deadline = self.link.now + Span::from_us(u64::from(us));
                 self.link.run(deadline, &mut |_, _| Fate::Arrives);
             }
-            Op::Activate { left } => self.link.command(Self::side(left), Command::Activate),
-            Op::Deactivate { left } => self.link.command(Self::side(left), Command::Deactivate),
+            Op::Activate { left } => self.link.command(Self::side(left), EndpointCommand::Activate),
+            Op::Deactivate { left } => self.link.command(Self::side(left), EndpointCommand::Deactivate),
             Op::Restart { left } => {
                 self.lives += 1;
                 self.collect();
@@ -175,12 +175,12 @@ impl World {
     fn run(&mut self, steps: u16, loss: u8, shuffle: bool) {
         let random = &mut self.random;
         for _ in 0..steps {
-            let mut fate = |_: Side, packet: &guard::Packet<Numbered>| {
+            let mut fate = |_: Side, packet: &guard::LinkPacket<Numbered>| {
                 let draw = Self::draw(random);
                 if draw & 0xff < u32::from(loss) {
                     return Fate::Lost;
                 }
-                let control = matches!(packet.header.kind(), Kind::Ack | Kind::Notice);
+                let control = matches!(packet.header.kind(), FrameKind::Ack | FrameKind::Notice);
                 if shuffle && control && draw & 0x100 != 0 {
                     Fate::Late(Span::from_ns(u64::from(draw & 0x7ff)))
                 } else {

@@ -3,13 +3,13 @@
 mod common;
 
 use common::*;
-use guard::backpressure::Thresholds;
-use guard::reorder::Build;
-use guard::{Endpoint, Note};
+use guard::backpressure::PauseThresholds;
+use guard::reorder::ReorderBuild;
+use guard::{Endpoint, EndpointNote};
 use testkit::{Duo, Fate, Side};
 use units::{Bytes, Span};
 use wire::Seq;
-use wire::link::{Class, Kind, Wish};
+use wire::link::{Class, FlowControl, FrameKind};
 
 const MODES: [Class; 2] = Class::ALL;
 
@@ -69,7 +69,7 @@ fn a_lost_tail_is_found_as_fast_as_by_an_endless_stream() {
         let mut link = established(&params);
         send(&mut link, Side::Left, Class::Ordered, 0..5);
         let mut fate = lose(Side::Left, lost);
-        while !link.notes(Side::Right).iter().any(|note| matches!(note, Note::Missing { .. })) {
+        while !link.notes(Side::Right).iter().any(|note| matches!(note, EndpointNote::Missing { .. })) {
             link.step(&mut fate);
         }
         link.now
@@ -103,7 +103,7 @@ fn a_lost_notice_costs_a_frame_in_the_paper_and_none_here() {
         let mut link = established(&params);
         send(&mut link, Side::Left, Class::Ordered, 0..20);
         let mut lose_frame = lose(Side::Left, &[3]);
-        let mut lose_notice = lose_first(1, |kind| matches!(kind, Kind::Notice));
+        let mut lose_notice = lose_first(1, |kind| matches!(kind, FrameKind::Notice));
         run(&mut link, &mut |side, packet| match lose_notice(side, packet) {
             Fate::Lost => Fate::Lost,
             _ => lose_frame(side, packet),
@@ -119,7 +119,7 @@ fn a_frame_whose_copies_are_all_lost_is_given_up_and_passed_over() {
         send(&mut link, Side::Left, class, 0..20);
         let mut lose_original = lose(Side::Left, &[3]);
         run(&mut link, &mut |side, packet| match packet.header.kind() {
-            Kind::Retransmission(..) => Fate::Lost,
+            FrameKind::Retransmission(..) => Fate::Lost,
             _ => lose_original(side, packet),
         });
         let got = numbers(link.delivered(Side::Right));
@@ -136,7 +136,7 @@ fn a_second_ask_recovers_what_the_first_did_not() {
     let mut link = established(&params);
     send(&mut link, Side::Left, Class::Ordered, 0..20);
     let mut lose_original = lose(Side::Left, &[3]);
-    let mut lose_copies = lose_first(2, |kind| matches!(kind, Kind::Retransmission(..)));
+    let mut lose_copies = lose_first(2, |kind| matches!(kind, FrameKind::Retransmission(..)));
     run(&mut link, &mut |side, packet| match lose_copies(side, packet) {
         Fate::Lost => Fate::Lost,
         _ => lose_original(side, packet),
@@ -149,7 +149,7 @@ fn a_second_ask_recovers_what_the_first_did_not() {
 fn the_number_of_copies_can_be_changed_at_work() {
     let mut link = established(&params(Class::Ordered));
     send(&mut link, Side::Left, Class::Ordered, 0..20);
-    link.command(Side::Left, guard::Command::SetCopies(4));
+    link.command(Side::Left, guard::EndpointCommand::SetCopies(4));
     run(&mut link, &mut lose(Side::Left, &[3]));
     assert_eq!(link.machine(Side::Left).counters().tx_replay, 4);
 }
@@ -167,16 +167,19 @@ fn every_copy_beyond_the_first_is_dropped_as_a_duplicate() {
     }
 }
 
-fn short_buffer(build: Build) -> guard::Params {
+fn short_buffer(build: ReorderBuild) -> guard::Params {
     let mut params = params(Class::Ordered);
     params.ordering.build = build;
     params.ordering.limit = Bytes::new(20_000);
-    params.ordering.backpressure =
-        Some(Thresholds { pause_at: Bytes::new(4_000), resume_at: Bytes::new(2_000), headroom: Bytes::new(10_000) });
+    params.ordering.backpressure = Some(PauseThresholds {
+        pause_at: Bytes::new(4_000),
+        resume_at: Bytes::new(2_000),
+        headroom: Bytes::new(10_000),
+    });
     params
 }
 
-const BUILDS: [Build; 2] = [Build::Sorted, Build::TOFINO];
+const BUILDS: [ReorderBuild; 2] = [ReorderBuild::Sorted, ReorderBuild::TOFINO];
 
 #[test]
 fn a_full_reorder_buffer_pauses_the_sender_and_lets_it_go_on() {
@@ -202,8 +205,8 @@ fn a_lost_resume_cannot_silence_both_ends() {
         let (mut paused, mut resumes_lost) = (false, 0);
         run(&mut link, &mut |side, packet| {
             if let Some(wish) = packet.header.wish() {
-                paused |= wish == Wish::Hold;
-                if paused && wish == Wish::Flow && resumes_lost < 20 {
+                paused |= wish == FlowControl::Hold;
+                if paused && wish == FlowControl::Flow && resumes_lost < 20 {
                     resumes_lost += 1;
                     return Fate::Lost;
                 }
@@ -225,7 +228,7 @@ fn a_stray_frame_waits_for_those_held_and_stalls_nothing() {
         while link.machine(Side::Right).counters().pauses == 0 {
             link.step(&mut lossy);
         }
-        link.inject(Side::Right, guard::Packet::bare(Numbered(1_000)));
+        link.inject(Side::Right, guard::LinkPacket::bare(Numbered(1_000)));
         run(&mut link, &mut lossy);
         let got = numbers(link.delivered(Side::Right));
         assert_eq!(got.iter().copied().filter(|n| *n < 1_000).collect::<Vec<_>>(), Vec::from_iter(0..100));
@@ -249,7 +252,7 @@ fn a_long_run_of_losses_is_waited_for_as_long_as_it_takes() {
         send(&mut link, Side::Left, Class::Ordered, 0..100);
         let (mut sent, mut copies) = (0, 0);
         run(&mut link, &mut |side, packet| {
-            let copy = matches!(packet.header.kind(), Kind::Retransmission(..));
+            let copy = matches!(packet.header.kind(), FrameKind::Retransmission(..));
             copies += u32::from(copy);
             sent += u32::from(side == Side::Left && !copy);
             let run = side == Side::Left && !copy && (10..40).contains(&sent);
@@ -271,7 +274,7 @@ fn neither_class_keeps_the_other_from_acknowledging() {
     }
     send(&mut link, Side::Right, Class::Ordered, 0..600);
     let start = link.now;
-    let mut arrives = |_: Side, _: &guard::Packet<Numbered>| Fate::Arrives;
+    let mut arrives = |_: Side, _: &guard::LinkPacket<Numbered>| Fate::Arrives;
     while link.waiting(Side::Left) > 0 {
         assert!(link.step(&mut arrives));
     }
@@ -339,8 +342,8 @@ fn the_lost_tail_of_one_class_is_found_while_the_other_fills_the_wire() {
         let mut first = lose_first(
             1,
             match quiet {
-                Class::Ordered => |kind| matches!(kind, Kind::Data(Class::Ordered, _)),
-                Class::NonBlocking => |kind| matches!(kind, Kind::Data(Class::NonBlocking, _)),
+                Class::Ordered => |kind| matches!(kind, FrameKind::Data(Class::Ordered, _)),
+                Class::NonBlocking => |kind| matches!(kind, FrameKind::Data(Class::NonBlocking, _)),
             },
         );
         let mut got = Vec::new();
@@ -410,14 +413,14 @@ fn the_window_in_use_is_the_smaller_one_of_the_two_ends() {
     let ends = [200, 16].map(|window_frames| guard::Params { window_frames, ..params(Class::NonBlocking) });
     let [left, right] = &ends;
     let mut link = Duo::new(Endpoint::new(left.clone(), 1), Endpoint::new(right.clone(), 2), Span::from_ns(10), FLIGHT);
-    link.command(Side::Left, guard::Command::Activate);
+    link.command(Side::Left, guard::EndpointCommand::Activate);
     settle(&mut link);
     send(&mut link, Side::Left, Class::NonBlocking, 0..100);
     // Nothing is acknowledged.
     let mut first_sent = 0;
     let deadline = link.now + Span::from_us(3);
     link.run(deadline, &mut |_, packet| {
-        first_sent += u32::from(matches!(packet.header.kind(), Kind::Data(..)));
+        first_sent += u32::from(matches!(packet.header.kind(), FrameKind::Data(..)));
         Fate::Lost
     });
     assert_eq!(first_sent, 16);
@@ -433,8 +436,8 @@ fn a_frame_beyond_the_announced_window_is_bad() {
         settle(&mut link);
         let epoch = wire::link::Epoch::new(1);
         for (ahead, bad) in [(101, 1), (30_000, 2), (99, 2)] {
-            let kind = Kind::Data(class, narrow.first_seq.plus(10 + ahead));
-            link.inject(Side::Right, guard::Packet::new(epoch, kind, None, Some(Numbered(9_999))));
+            let kind = FrameKind::Data(class, narrow.first_seq.plus(10 + ahead));
+            link.inject(Side::Right, guard::LinkPacket::new(epoch, kind, None, Some(Numbered(9_999))));
             assert_eq!(link.machine(Side::Right).counters().rx_bad, bad, "{ahead} ahead");
         }
         assert_eq!(link.machine(Side::Right).counters().rx_missing_seq, 99);
@@ -452,13 +455,13 @@ fn classes_take_turns_in_sending_again() {
     let mut copies = Vec::new();
     let (mut sent, mut over) = (0, false);
     run(&mut link, &mut |side, packet| match packet.header.kind() {
-        Kind::Data(..) if side == Side::Left => {
+        FrameKind::Data(..) if side == Side::Left => {
             sent += 1;
             over |= sent > 100;
             if over { Fate::Arrives } else { Fate::Lost }
         }
-        Kind::Dummy(..) if sent <= 100 => Fate::Lost,
-        Kind::Retransmission(class, _) => {
+        FrameKind::Dummy(..) if sent <= 100 => Fate::Lost,
+        FrameKind::Retransmission(class, _) => {
             copies.push(class);
             Fate::Arrives
         }
@@ -481,10 +484,10 @@ fn unprotected_frames_that_wait_are_bounded_in_bytes() {
             link.step(&mut lossy);
         }
         for stray in 0..limit as u32 {
-            link.inject(Side::Right, guard::Packet::bare(Numbered(100 + stray)));
+            link.inject(Side::Right, guard::LinkPacket::bare(Numbered(100 + stray)));
         }
         assert!(numbers(link.delivered(Side::Right)).iter().all(|number| *number < 100), "round {round}");
-        link.inject(Side::Right, guard::Packet::bare(Numbered(9_999)));
+        link.inject(Side::Right, guard::LinkPacket::bare(Numbered(9_999)));
         assert_eq!(numbers(link.delivered(Side::Right)).last(), Some(&9_999), "round {round}");
         settle(&mut link);
         link.delivered(Side::Right);

@@ -14,14 +14,14 @@ use serde::Serialize;
 use units::{Prob, Rate};
 
 use crate::demo::median;
-use crate::load::{self, Bulk, Congestion, PingPong};
-use crate::stage::{self, Daemon, Stage};
-use link::config::{HostBackend, LinkConfig, Mode, WireBackend};
-use linux::Trouble;
+use crate::load::{self, Bulk, KernelCongestion, PingPong};
+use crate::stage::{self, Stage, StageDaemon};
+use link::config::{HostBackend, LinkConfig, LinkMode, WireBackend};
+use linux::LinkError;
 use linux::net::{Namespace, Netlink, Offload};
 
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct BenchPlan {
     pub rate: Option<Rate>,
     pub rounds: u32,
     pub bulk: Duration,
@@ -32,7 +32,7 @@ pub struct Plan {
 
 /// Where a row's traffic goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Path {
+enum BenchPath {
     /// A cable, packets joined on arrival or not.
     Cable { joined: bool },
     /// The wire itself.
@@ -40,42 +40,42 @@ enum Path {
     /// The link over a cable, in order.
     LinkOverCable,
     /// The link over the wire, in order or as frames come.
-    Link(Mode),
+    Link(LinkMode),
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct BenchRow {
     name: &'static str,
-    path: Path,
+    path: BenchPath,
     loss: f64,
-    congestion: Congestion,
+    congestion: KernelCongestion,
 }
 
-const ROWS: [Row; 14] = {
-    const fn row(name: &'static str, path: Path, loss: f64, congestion: Congestion) -> Row {
-        Row { name, path, loss, congestion }
+const ROWS: [BenchRow; 14] = {
+    const fn row(name: &'static str, path: BenchPath, loss: f64, congestion: KernelCongestion) -> BenchRow {
+        BenchRow { name, path, loss, congestion }
     }
-    use Congestion::{Bbr, Cubic};
+    use KernelCongestion::{Bbr, Cubic};
     [
-        row("B1: veth, offloads off", Path::Cable { joined: false }, 0.0, Cubic),
-        row("B2: veth, GRO on", Path::Cable { joined: true }, 0.0, Cubic),
-        row("wire, cubic", Path::Wire, 0.0, Cubic),
-        row("wire, cubic, loss 1e-3", Path::Wire, 1e-3, Cubic),
-        row("wire, cubic, loss 1e-2", Path::Wire, 1e-2, Cubic),
-        row("wire, bbr, loss 1e-3", Path::Wire, 1e-3, Bbr),
-        row("wire, bbr, loss 1e-2", Path::Wire, 1e-2, Bbr),
-        row("ordered, over a cable", Path::LinkOverCable, 0.0, Cubic),
-        row("ordered, no loss", Path::Link(Mode::Ordered), 0.0, Cubic),
-        row("ordered, loss 1e-3", Path::Link(Mode::Ordered), 1e-3, Cubic),
-        row("ordered, loss 1e-2", Path::Link(Mode::Ordered), 1e-2, Cubic),
-        row("nonblocking, no loss", Path::Link(Mode::NonBlocking), 0.0, Cubic),
-        row("nonblocking, loss 1e-3", Path::Link(Mode::NonBlocking), 1e-3, Cubic),
-        row("nonblocking, loss 1e-2", Path::Link(Mode::NonBlocking), 1e-2, Cubic),
+        row("B1: veth, offloads off", BenchPath::Cable { joined: false }, 0.0, Cubic),
+        row("B2: veth, GRO on", BenchPath::Cable { joined: true }, 0.0, Cubic),
+        row("wire, cubic", BenchPath::Wire, 0.0, Cubic),
+        row("wire, cubic, loss 1e-3", BenchPath::Wire, 1e-3, Cubic),
+        row("wire, cubic, loss 1e-2", BenchPath::Wire, 1e-2, Cubic),
+        row("wire, bbr, loss 1e-3", BenchPath::Wire, 1e-3, Bbr),
+        row("wire, bbr, loss 1e-2", BenchPath::Wire, 1e-2, Bbr),
+        row("ordered, over a cable", BenchPath::LinkOverCable, 0.0, Cubic),
+        row("ordered, no loss", BenchPath::Link(LinkMode::Ordered), 0.0, Cubic),
+        row("ordered, loss 1e-3", BenchPath::Link(LinkMode::Ordered), 1e-3, Cubic),
+        row("ordered, loss 1e-2", BenchPath::Link(LinkMode::Ordered), 1e-2, Cubic),
+        row("nonblocking, no loss", BenchPath::Link(LinkMode::NonBlocking), 0.0, Cubic),
+        row("nonblocking, loss 1e-3", BenchPath::Link(LinkMode::NonBlocking), 1e-3, Cubic),
+        row("nonblocking, loss 1e-2", BenchPath::Link(LinkMode::NonBlocking), 1e-2, Cubic),
     ]
 };
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Figures {
+pub struct BenchFigures {
     pub name: String,
     pub loss: f64,
     pub throughput_gbps: f64,
@@ -90,14 +90,14 @@ pub struct Figures {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Results {
-    pub rows: Vec<Figures>,
+pub struct BenchResults {
+    pub rows: Vec<BenchFigures>,
     pub rounds: u32,
     pub backend: String,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Measured {
+struct BenchMeasurement {
     gbps: f64,
     p50: f64,
     p99: f64,
@@ -105,7 +105,7 @@ struct Measured {
 }
 
 /// Where everything is.
-struct Places<'a> {
+struct BenchHosts<'a> {
     cable: &'a [Namespace; 2],
     protected_cable: &'a [Namespace; 2],
     wire: &'a Stage,
@@ -113,11 +113,11 @@ struct Places<'a> {
 }
 
 /// Runs it in namespaces that are ours already; `None` if it was stopped before one round was complete.
-pub fn run(plan: &Plan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<Option<Results>, Trouble> {
+pub fn run(plan: &BenchPlan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<Option<BenchResults>, LinkError> {
     let (wire, ordered, unordered) = (Stage::new(1_500)?, Stage::new(1_600)?, Stage::new(1_600)?);
     let (cable, protected_cable) = (stage::cable(1_500)?, stage::cable(1_600)?);
     let places =
-        Places { cable: &cable, protected_cable: &protected_cable, wire: &wire, links: [&ordered, &unordered] };
+        BenchHosts { cable: &cable, protected_cable: &protected_cable, wire: &wire, links: [&ordered, &unordered] };
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let run = || {
@@ -128,20 +128,20 @@ pub fn run(plan: &Plan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<
             stage::serve(&cable[1], scope, &ended)?;
             stage::serve(&protected_cable[1], scope, &ended)?;
             wire.serve(scope, &ended)?;
-            let mut daemons = protect(plan, &protected_cable, Mode::Ordered, scope)?;
-            for (link, mode) in [(&ordered, Mode::Ordered), (&unordered, Mode::NonBlocking)] {
+            let mut daemons = protect(plan, &protected_cable, LinkMode::Ordered, scope)?;
+            for (link, mode) in [(&ordered, LinkMode::Ordered), (&unordered, LinkMode::NonBlocking)] {
                 daemons.extend(protect(plan, &link.ends, mode, scope)?);
                 link.serve(scope, &ended)?;
             }
             if !daemons.iter().all(|daemon| daemon.wait_until_active(stop)) {
                 let why = "the two ends did not find each other within five seconds";
-                return if stop.load(Ordering::Relaxed) { Ok(None) } else { Err(Trouble(why.to_owned())) };
+                return if stop.load(Ordering::Relaxed) { Ok(None) } else { Err(LinkError(why.to_owned())) };
             }
             for stage in [&wire, places.links[0], places.links[1]] {
                 stage.set_rate(plan.rate)?;
             }
             let backend = daemons[0].backend.clone();
-            Ok(rounds(plan, &places, stop, begin)?.map(|rows| Results { rows: rows.0, rounds: rows.1, backend }))
+            Ok(rounds(plan, &places, stop, begin)?.map(|rows| BenchResults { rows: rows.0, rounds: rows.1, backend }))
         };
         let results = run();
         ended.store(true, Ordering::Relaxed);
@@ -150,11 +150,11 @@ pub fn run(plan: &Plan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<
 }
 
 fn protect<'scope>(
-    plan: &Plan,
+    plan: &BenchPlan,
     ends: &'scope [Namespace; 2],
-    mode: Mode,
+    mode: LinkMode,
     scope: &'scope std::thread::Scope<'scope, '_>,
-) -> Result<Vec<Daemon<'scope>>, Trouble> {
+) -> Result<Vec<StageDaemon<'scope>>, LinkError> {
     let mut daemons = Vec::new();
     for (end, namespace) in ends.iter().enumerate() {
         let config = LinkConfig {
@@ -173,12 +173,12 @@ fn protect<'scope>(
 
 /// Each row in each round; the figures and how many rounds were complete.
 fn rounds(
-    plan: &Plan,
-    places: &Places<'_>,
+    plan: &BenchPlan,
+    places: &BenchHosts<'_>,
     stop: &AtomicBool,
     begin: &dyn Fn(u32, &str),
-) -> Result<Option<(Vec<Figures>, u32)>, Trouble> {
-    let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); ROWS.len()];
+) -> Result<Option<(Vec<BenchFigures>, u32)>, LinkError> {
+    let mut measured: Vec<Vec<BenchMeasurement>> = vec![Vec::new(); ROWS.len()];
     let mut missing: Vec<Option<String>> = vec![None; ROWS.len()];
     let mut completed = 0;
     'rounds: for round in 0..plan.rounds {
@@ -202,7 +202,7 @@ fn rounds(
     if completed == 0 {
         return Ok(None);
     }
-    let figures = ROWS.iter().enumerate().map(|(at, row)| Figures {
+    let figures = ROWS.iter().enumerate().map(|(at, row)| BenchFigures {
         name: row.name.to_owned(),
         loss: row.loss,
         throughput_gbps: middle(&measured[at], |row| row.gbps),
@@ -215,25 +215,30 @@ fn rounds(
     Ok(Some((figures.collect(), completed)))
 }
 
-fn middle(rows: &[Measured], value: fn(&Measured) -> f64) -> f64 {
+fn middle(rows: &[BenchMeasurement], value: fn(&BenchMeasurement) -> f64) -> f64 {
     median(rows.iter().map(value).collect())
 }
 
-fn measure(plan: &Plan, places: &Places<'_>, row: &Row, stop: &AtomicBool) -> Result<Measured, Trouble> {
+fn measure(
+    plan: &BenchPlan,
+    places: &BenchHosts<'_>,
+    row: &BenchRow,
+    stop: &AtomicBool,
+) -> Result<BenchMeasurement, LinkError> {
     let left = match row.path {
-        Path::Cable { joined } => {
+        BenchPath::Cable { joined } => {
             for (end, namespace) in places.cable.iter().enumerate() {
                 namespace.with(|| set_offloads(end, joined))??;
             }
             &places.cable[0]
         }
-        Path::LinkOverCable => &places.protected_cable[0],
-        Path::Wire => {
+        BenchPath::LinkOverCable => &places.protected_cable[0],
+        BenchPath::Wire => {
             places.wire.set_loss(Prob::literal(row.loss))?;
             &places.wire.ends[0]
         }
-        Path::Link(mode) => {
-            let stage = places.links[usize::from(mode == Mode::NonBlocking)];
+        BenchPath::Link(mode) => {
+            let stage = places.links[usize::from(mode == LinkMode::NonBlocking)];
             stage.set_loss(Prob::literal(row.loss))?;
             &stage.ends[0]
         }
@@ -243,14 +248,14 @@ fn measure(plan: &Plan, places: &Places<'_>, row: &Row, stop: &AtomicBool) -> Re
     // At a loss of 1e-2 every hundredth request waits for 200 ms: some are enough.
     let within = Duration::from_secs(15);
     let requests = PingPong { count: plan.requests, congestion: row.congestion, within, ..PingPong::default() };
-    let to_trouble = |error: std::io::Error| Trouble(error.to_string());
+    let to_trouble = |error: std::io::Error| LinkError(error.to_string());
     let (bulk, trips) = left.with(|| {
         let bulk = load::bulk::run(to, &bulk, stop, &|_| ()).map_err(to_trouble)?;
         let trips = load::pingpong::run(to, &requests, stop, &|_| ()).map_err(to_trouble)?;
-        Ok::<_, Trouble>((bulk, trips))
+        Ok::<_, LinkError>((bulk, trips))
     })??;
     let us = |delay: Duration| delay.as_nanos() as f64 / 1e3;
-    Ok(Measured {
+    Ok(BenchMeasurement {
         gbps: bulk.bits_per_second() as f64 / 1e9,
         p50: us(trips.p50()),
         p99: us(trips.p99()),

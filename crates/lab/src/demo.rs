@@ -12,7 +12,7 @@ mod text;
 
 pub use page::page;
 pub use simulated::run as simulate;
-pub use story::{Case, Figures, Plan, Recovery, Round, Story, median};
+pub use story::{DemoCase, DemoFigures, DemoPlan, DemoRecovery, DemoResult, DemoRound, median};
 pub use text::text;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,18 +21,18 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use units::Prob;
 
-use crate::load::{self, Bulk, Congestion, PingPong, RoundTrips};
-use crate::stage::{self, Daemon, Stage};
+use crate::load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
+use crate::stage::{self, Stage, StageDaemon};
 use link::config::LinkConfig;
 use link::context::recovery_histogram;
 use link::status::percentile;
-use linux::Trouble;
-use linux::net::Standing;
+use linux::LinkError;
+use linux::net::NetworkPrivilege;
 
 /// Who watches.
-pub trait Watch: Sync {
+pub trait DemoObserver: Sync {
     /// Something begins; `step` of so many.
-    fn begin(&self, round: u32, case: Case, what: &str, step: u32, steps: u32);
+    fn begin(&self, round: u32, case: DemoCase, what: &str, step: u32, steps: u32);
     fn remark(&self, text: &str);
 }
 
@@ -40,7 +40,12 @@ pub trait Watch: Sync {
 const PARTS: u32 = 3;
 
 /// Runs it in namespaces that are ours already. `None` if it was stopped before one round was complete.
-pub fn run(plan: &Plan, standing: Standing, stop: &AtomicBool, watch: &dyn Watch) -> Result<Option<Story>, Trouble> {
+pub fn run(
+    plan: &DemoPlan,
+    standing: NetworkPrivilege,
+    stop: &AtomicBool,
+    watch: &dyn DemoObserver,
+) -> Result<Option<DemoResult>, LinkError> {
     // A wire with room for the header, so that both stages carry the same frames above it.
     let (plain, guarded) = (Stage::new(1_500)?, Stage::new(1_600)?);
     let serving = AtomicBool::new(false);
@@ -54,39 +59,39 @@ pub fn run(plan: &Plan, standing: Standing, stop: &AtomicBool, watch: &dyn Watch
     if completed == 0 {
         return Ok(None);
     }
-    let figures = |case: Case| Figures::of(rounds.iter().map(|round| round[case as usize].clone()).collect());
-    Ok(Some(Story {
-        clean: figures(Case::Clean),
-        corrupting: figures(Case::Corrupting),
-        protected: Figures { recovery: Some(recovery), ..figures(Case::Protected) },
-        clean_chain: figures(Case::CleanChain),
+    let figures = |case: DemoCase| DemoFigures::of(rounds.iter().map(|round| round[case as usize].clone()).collect());
+    Ok(Some(DemoResult {
+        clean: figures(DemoCase::Clean),
+        corrupting: figures(DemoCase::Corrupting),
+        protected: DemoFigures { recovery: Some(recovery), ..figures(DemoCase::Protected) },
+        clean_chain: figures(DemoCase::CleanChain),
         simulated: false,
         backend,
-        rootless: standing == Standing::Rootless,
+        rootless: standing == NetworkPrivilege::Rootless,
         loss: plan.loss.get(),
         rate_gbps: plan.rate.map(|rate| rate.bits_per_second() as f64 / 1e9),
         completed,
     }))
 }
 
-type Measured = (Round, RoundTrips);
-type Played = (Vec<[Measured; 4]>, Option<(String, Recovery)>);
+type DemoMeasurement = (DemoRound, RoundTrips);
+type DemoRounds = (Vec<[DemoMeasurement; 4]>, Option<(String, DemoRecovery)>);
 
 fn play<'scope>(
-    plan: &Plan,
+    plan: &DemoPlan,
     stages: [&'scope Stage; 2],
     scope: &'scope std::thread::Scope<'scope, '_>,
     serving: &'scope AtomicBool,
     stop: &AtomicBool,
-    watch: &dyn Watch,
-) -> Result<Played, Trouble> {
+    watch: &dyn DemoObserver,
+) -> Result<DemoRounds, LinkError> {
     let [plain, guarded] = stages;
     let daemons = set_up(plan, plain, guarded, scope, serving)?;
     if !daemons[0].wait_until_active(stop) {
         return if stop.load(Ordering::Relaxed) {
             Ok((Vec::new(), None))
         } else {
-            Err(Trouble("the two ends did not find each other within five seconds".to_owned()))
+            Err(LinkError("the two ends did not find each other within five seconds".to_owned()))
         };
     }
     watch.remark(&format!("backend {}, wire in the kernel", daemons[0].backend));
@@ -94,12 +99,12 @@ fn play<'scope>(
     let mut delays = recovery_histogram();
     for round in 0..plan.rounds {
         let mut cases = Vec::new();
-        for case in Case::ALL {
+        for case in DemoCase::ALL {
             let stage = stages[usize::from(case.is_protected())];
             take_recovery(&daemons);
             let mut begin = |what: &str, part| {
                 // Of the requests; what recoveries cost a bulk flow shows in its throughput.
-                if case == Case::Protected && part == 1 {
+                if case == DemoCase::Protected && part == 1 {
                     for taken in take_recovery(&daemons) {
                         let _ = delays.add(&taken); // the same bounds, so it fits
                     }
@@ -120,7 +125,7 @@ fn play<'scope>(
     let backend = daemons[0].backend.clone();
     let [left, right] = daemons;
     let (left, right) = (left.stop()?, right.stop()?);
-    let recovery = Recovery {
+    let recovery = DemoRecovery {
         recovered: left.recovered + right.recovered,
         given_up: left.given_up + right.given_up,
         recovery_p50_us: percentile(&delays, 50.0),
@@ -130,17 +135,17 @@ fn play<'scope>(
 }
 
 /// Delays of recoveries at both ends since this was last asked.
-fn take_recovery(daemons: &[Daemon<'_>; 2]) -> Vec<Histogram<u64>> {
+fn take_recovery(daemons: &[StageDaemon<'_>; 2]) -> Vec<Histogram<u64>> {
     daemons.iter().filter_map(|daemon| daemon.handle.take_recovery()).collect()
 }
 
 fn set_up<'scope>(
-    plan: &Plan,
+    plan: &DemoPlan,
     plain: &'scope Stage,
     guarded: &'scope Stage,
     scope: &'scope std::thread::Scope<'scope, '_>,
     serving: &'scope AtomicBool,
-) -> Result<[Daemon<'scope>; 2], Trouble> {
+) -> Result<[StageDaemon<'scope>; 2], LinkError> {
     for end in 0..2 {
         plain.address(end, stage::plug(end))?;
     }
@@ -168,12 +173,12 @@ fn set_up<'scope>(
 
 /// One case in one round; `None` if stopped.
 fn measure(
-    plan: &Plan,
-    case: Case,
+    plan: &DemoPlan,
+    case: DemoCase,
     stage: &Stage,
     stop: &AtomicBool,
     begin: &mut dyn FnMut(&str, u32),
-) -> Result<Option<Measured>, Trouble> {
+) -> Result<Option<DemoMeasurement>, LinkError> {
     let loss = if case.has_loss() { plan.loss } else { Prob::literal(0.0) };
     stage.set_loss(loss)?;
     let before = stage.count()?;
@@ -190,7 +195,7 @@ fn measure(
         heavy = Some(gbps(&bulk));
     }
     let us = |delay: Duration| delay.as_nanos() as f64 / 1e3;
-    let round = Round {
+    let round = DemoRound {
         throughput_gbps: gbps(&bulk),
         throughput_at_1e2_gbps: heavy,
         pingpong_p50_us: us(trips.p50()),
@@ -205,20 +210,20 @@ fn measure(
     Ok(Some((round, trips)))
 }
 
-fn gbps(bulk: &load::Throughput) -> f64 {
+fn gbps(bulk: &load::BulkThroughput) -> f64 {
     bulk.bits_per_second() as f64 / 1e9
 }
 
 /// What load generators found; `None` if they were stopped.
-fn unless_stopped<T>(result: std::io::Result<T>, stop: &AtomicBool) -> Result<Option<T>, Trouble> {
+fn unless_stopped<T>(result: std::io::Result<T>, stop: &AtomicBool) -> Result<Option<T>, LinkError> {
     match result {
         _ if stop.load(Ordering::Relaxed) => Ok(None),
         Ok(found) => Ok(Some(found)),
-        Err(error) => Err(Trouble(error.to_string())),
+        Err(error) => Err(LinkError(error.to_string())),
     }
 }
 
-fn pingpong(stage: &Stage, count: u32, stop: &AtomicBool) -> Result<Option<RoundTrips>, Trouble> {
+fn pingpong(stage: &Stage, count: u32, stop: &AtomicBool) -> Result<Option<RoundTrips>, LinkError> {
     // A hundred losses of 200 ms each, and to spare.
     let plan = PingPong { count, within: Duration::from_secs(120), ..PingPong::default() };
     let found = stage.ends[0].with(|| load::pingpong::run(stage.server(), &plan, stop, &|_| ()))?;
@@ -226,10 +231,10 @@ fn pingpong(stage: &Stage, count: u32, stop: &AtomicBool) -> Result<Option<Round
 }
 
 fn bulk_plan(duration: Duration) -> Bulk {
-    Bulk { duration, warmup: duration / 5, congestion: Congestion::Cubic }
+    Bulk { duration, warmup: duration / 5, congestion: KernelCongestion::Cubic }
 }
 
-fn bulk_alone(stage: &Stage, duration: Duration, stop: &AtomicBool) -> Result<Option<load::Throughput>, Trouble> {
+fn bulk_alone(stage: &Stage, duration: Duration, stop: &AtomicBool) -> Result<Option<load::BulkThroughput>, LinkError> {
     let found = stage.ends[0].with(|| load::bulk::run(stage.server(), &bulk_plan(duration), stop, &|_| ()))?;
     unless_stopped(found, stop)
 }
@@ -239,17 +244,17 @@ fn bulk_with_pingpong(
     stage: &Stage,
     duration: Duration,
     stop: &AtomicBool,
-) -> Result<Option<(load::Throughput, RoundTrips)>, Trouble> {
+) -> Result<Option<(load::BulkThroughput, RoundTrips)>, LinkError> {
     let Some(bulk) = bulk_alone(stage, duration, stop)? else { return Ok(None) };
     let done = AtomicBool::new(false);
     let beside = std::thread::scope(|scope| {
         let requests = scope.spawn(|| {
             stage.ends[0]
-                .with(|| load::pingpong::run_until(stage.server(), 64, Congestion::Cubic, &done, stop, &|_| ()))
+                .with(|| load::pingpong::run_until(stage.server(), 64, KernelCongestion::Cubic, &done, stop, &|_| ()))
         });
         let background = bulk_alone(stage, duration / 2, stop);
         done.store(true, Ordering::Relaxed);
-        background.and_then(|_| requests.join().map_err(|_| Trouble("the load generator panicked".to_owned())))
+        background.and_then(|_| requests.join().map_err(|_| LinkError("the load generator panicked".to_owned())))
     })?;
     Ok(unless_stopped(beside?, stop)?.map(|trips| (bulk, trips)))
 }

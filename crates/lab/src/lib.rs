@@ -22,9 +22,9 @@ use sim::link::Watch;
 
 /// Ends a simulation when asked to.
 #[derive(Debug)]
-pub struct Stopper<'a>(pub &'a AtomicBool);
+pub struct StopCheck<'a>(pub &'a AtomicBool);
 
-impl Watch for Stopper<'_> {
+impl Watch for StopCheck<'_> {
     fn go_on(&self, _done: u64) -> bool {
         !self.0.load(Ordering::SeqCst)
     }

@@ -19,9 +19,9 @@ pub mod pingpong;
 mod tcp;
 pub mod witness;
 
-pub use bulk::{Bulk, Throughput, Verdict, transfer};
+pub use bulk::{Bulk, BulkThroughput, TransferCheck, transfer};
 pub use pingpong::{PingPong, RoundTrips};
-pub use tcp::Congestion;
+pub use tcp::KernelCongestion;
 pub use witness::WitnessReport;
 
 use std::fmt::Display;
@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tcp::{Connection, Request};
+use tcp::{LoadConnection, LoadRequest};
 
 /// The longest that any socket call waits before it looks at its stop flag again.
 const TICK: Duration = Duration::from_millis(50);
@@ -41,7 +41,7 @@ const ACCEPT_EVERY: Duration = Duration::from_millis(5);
 
 /// What a server saw in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
+pub struct ServerTotals {
     pub connections: u64,
     /// Payload bytes that arrived, of all kinds of traffic.
     pub bytes: u64,
@@ -50,7 +50,7 @@ pub struct Served {
 }
 
 #[derive(Debug, Default)]
-struct Counters {
+struct LoadCounters {
     connections: AtomicU64,
     bytes: AtomicU64,
     failed: AtomicU64,
@@ -64,9 +64,9 @@ pub(crate) fn hog(over: &AtomicBool) {
 }
 
 /// Answers every connection on a thread of its own until `stop`.
-pub fn serve(listener: TcpListener, stop: &AtomicBool) -> io::Result<Served> {
+pub fn serve(listener: TcpListener, stop: &AtomicBool) -> io::Result<ServerTotals> {
     listener.set_nonblocking(true).map_err(context("cannot poll the listening socket"))?;
-    let counters = Counters::default();
+    let counters = LoadCounters::default();
     thread::scope(|scope| {
         while !stopped(stop) {
             match listener.accept() {
@@ -84,14 +84,14 @@ pub fn serve(listener: TcpListener, stop: &AtomicBool) -> io::Result<Served> {
         }
         Ok(())
     })?;
-    Ok(Served {
+    Ok(ServerTotals {
         connections: counters.connections.into_inner(),
         bytes: counters.bytes.into_inner(),
         failed: counters.failed.into_inner(),
     })
 }
 
-fn answer(stream: TcpStream, stop: &AtomicBool, counters: &Counters) {
+fn answer(stream: TcpStream, stop: &AtomicBool, counters: &LoadCounters) {
     counters.connections.fetch_add(1, Ordering::Relaxed);
     match converse(stream, stop, &counters.bytes) {
         Err(error) if !is_departure(&error) && !stopped(stop) => _ = counters.failed.fetch_add(1, Ordering::Relaxed),
@@ -101,11 +101,11 @@ fn answer(stream: TcpStream, stop: &AtomicBool, counters: &Counters) {
 
 fn converse(stream: TcpStream, stop: &AtomicBool, bytes: &AtomicU64) -> io::Result<()> {
     let over = || stopped(stop);
-    let Some((connection, request)) = Connection::accept(stream, &over)? else { return Ok(()) };
+    let Some((connection, request)) = LoadConnection::accept(stream, &over)? else { return Ok(()) };
     match request {
-        Request::PingPong { size } => pingpong::echo(&connection, size, &over, bytes),
-        Request::Bulk => bulk::sink(&connection, &over, bytes),
-        Request::Check { bytes: expected, seed } => bulk::check(&connection, expected, seed, &over, bytes),
+        LoadRequest::PingPong { size } => pingpong::echo(&connection, size, &over, bytes),
+        LoadRequest::Bulk => bulk::sink(&connection, &over, bytes),
+        LoadRequest::Check { bytes: expected, seed } => bulk::check(&connection, expected, seed, &over, bytes),
     }
 }
 
@@ -117,9 +117,9 @@ fn is_departure(error: &io::Error) -> bool {
 
 /// Bytes that both ends can make from a seed (xorshift64, Marsaglia 2003), so that neither has to send them twice.
 #[derive(Debug)]
-struct Pattern(u64);
+struct BytePattern(u64);
 
-impl Pattern {
+impl BytePattern {
     /// Seeds are mixed first: neighbouring ones would begin alike, and zero would stay zero for ever.
     fn new(seed: u64) -> Self {
         let mixed = (seed ^ (seed >> 30)).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     /// Runs `client` against a server on the loopback, and stops the server whatever becomes of the client.
-    pub(super) fn beside_a_server<T>(client: impl FnOnce(SocketAddr, &AtomicBool) -> T) -> (T, Served) {
+    pub(super) fn beside_a_server<T>(client: impl FnOnce(SocketAddr, &AtomicBool) -> T) -> (T, ServerTotals) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on the loopback");
         let to = listener.local_addr().expect("the port's number");
         let stop = AtomicBool::new(false);
@@ -183,7 +183,7 @@ mod tests {
             _ = io::copy(&mut stranger, &mut io::sink());
             assert!(transfer(to, 1_000, 1, stop).expect("a server that still answers").is_intact());
         });
-        assert_eq!(served, Served { connections: 2, bytes: 1_000, failed: 1 });
+        assert_eq!(served, ServerTotals { connections: 2, bytes: 1_000, failed: 1 });
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
     fn patterns_repeat_for_a_seed_and_differ_between_neighbours() {
         let bytes = |seed| {
             let mut bytes = [0; 29];
-            Pattern::new(seed).fill(&mut bytes);
+            BytePattern::new(seed).fill(&mut bytes);
             bytes
         };
         assert_eq!(bytes(7), bytes(7));

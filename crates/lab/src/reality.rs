@@ -2,38 +2,38 @@
 
 mod check;
 
-pub use check::{Check, CheckPlan, check};
+pub use check::{CheckPlan, SimCheckReport, check};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use faults::{Model, Schedule};
+use faults::{FaultSchedule, LossModel};
 use units::{Prob, Rate};
 
-use crate::load::{self, Bulk, Congestion, PingPong, RoundTrips};
+use crate::load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
 use crate::stage::{self, Stage};
-use emulator::Lane;
-use linux::Trouble;
+use emulator::DirectionConfig;
+use linux::LinkError;
 
 /// One wire with one flow over it, then requests one after the other.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub struct SimCheckCase {
     pub rate: Rate,
     /// In each direction.
     pub loss: Prob,
-    pub congestion: Congestion,
+    pub congestion: KernelCongestion,
     pub bulk: Duration,
     pub requests: u32,
 }
 
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct SimCheckMeasurement {
     pub gbps: f64,
     pub round_trips: RoundTrips,
 }
 
 /// Runs it in namespaces that are ours already; `None` if it was stopped.
-pub fn run(case: &Case, stop: &AtomicBool) -> Result<Option<Seen>, Trouble> {
+pub fn run(case: &SimCheckCase, stop: &AtomicBool) -> Result<Option<SimCheckMeasurement>, LinkError> {
     let stage = Stage::unjoined(1_500)?;
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -41,8 +41,12 @@ pub fn run(case: &Case, stop: &AtomicBool) -> Result<Option<Seen>, Trouble> {
             for end in 0..2 {
                 stage.address(end, stage::plug(end))?;
             }
-            let faults = Schedule::always(Model::PerFrame(case.loss));
-            let wire = stage.carry(scope, &Lane { faults, rate: Some(case.rate), ..Lane::default() }, 1)?;
+            let faults = FaultSchedule::always(LossModel::PerFrame(case.loss));
+            let wire = stage.carry(
+                scope,
+                &DirectionConfig { faults, rate: Some(case.rate), ..DirectionConfig::default() },
+                1,
+            )?;
             stage.serve(scope, &ended)?;
             let seen = measure(case, &stage, stop);
             wire.stop()?;
@@ -54,15 +58,15 @@ pub fn run(case: &Case, stop: &AtomicBool) -> Result<Option<Seen>, Trouble> {
     })
 }
 
-fn measure(case: &Case, stage: &Stage, stop: &AtomicBool) -> Result<Option<Seen>, Trouble> {
+fn measure(case: &SimCheckCase, stage: &Stage, stop: &AtomicBool) -> Result<Option<SimCheckMeasurement>, LinkError> {
     let bulk = Bulk { duration: case.bulk, warmup: case.bulk / 5, congestion: case.congestion };
     let within = Duration::from_secs(60);
     let requests = PingPong { count: case.requests, congestion: case.congestion, within, ..PingPong::default() };
-    let failed = |error: std::io::Error| Trouble(error.to_string());
+    let failed = |error: std::io::Error| LinkError(error.to_string());
     stage.ends[0].with(|| {
         let bulk = load::bulk::run(stage.server(), &bulk, stop, &|_| ()).map_err(failed)?;
         let round_trips = load::pingpong::run(stage.server(), &requests, stop, &|_| ()).map_err(failed)?;
         let gbps = bulk.bits_per_second() as f64 / 1e9;
-        Ok((!stop.load(Ordering::Relaxed)).then_some(Seen { gbps, round_trips }))
+        Ok((!stop.load(Ordering::Relaxed)).then_some(SimCheckMeasurement { gbps, round_trips }))
     })?
 }

@@ -24,34 +24,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use ::faults::{Model, Schedule};
+use ::faults::{FaultSchedule, LossModel};
 use units::{Bytes, Prob, Rate, Span};
 
-use crate::stage::{self, Carrier, Daemon, Stage};
-use emulator::Lane;
-use link::config::{HostBackend, LinkConfig, Mode};
-use linux::Trouble;
+use crate::stage::{self, EmulatedWire, Stage, StageDaemon};
+use emulator::DirectionConfig;
+use link::config::{HostBackend, LinkConfig, LinkMode};
+use linux::LinkError;
 use linux::clock::Clock;
-use linux::net::Standing;
+use linux::net::NetworkPrivilege;
 
-use outcome::{Played, frames};
-use programs::Program;
-use traffic::{Served, Tally};
+use outcome::{SoakRecord, frames};
+use programs::RunningProgram;
+use traffic::{ServedFile, TrafficCounter};
 
-pub use outcome::{Look, Soak};
+pub use outcome::{Soak, SoakSnapshot};
 pub(crate) use programs::Workshop;
-pub use traffic::Traffic;
-pub use verdict::{Memory, Verdict, what};
+pub use traffic::TrafficTotals;
+pub use verdict::{MemoryUse, SoakVerdict, what};
 
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SoakPlan {
     pub duration: Duration,
     /// Share of frames that the wire corrupts, each way.
     pub loss: Prob,
     /// Frames of a burst of losses, on average; 1 for losses that are independent of each other.
     pub burst: f64,
     pub rate: Option<Rate>,
-    pub mode: Mode,
+    pub mode: LinkMode,
     pub host: HostBackend,
     /// What may wait for the wire at each end.
     pub queue: Bytes,
@@ -59,10 +59,10 @@ pub struct Plan {
 }
 
 /// Who watches.
-pub trait Watch: Sync {
+pub trait SoakObserver: Sync {
     /// Every now and then.
     fn tick(&self, elapsed: Duration);
-    fn look(&self, look: &Look);
+    fn look(&self, look: &SoakSnapshot);
     fn remark(&self, text: &str);
 }
 
@@ -75,12 +75,17 @@ const MEMCACHED: u16 = 11_211;
 const HTTP: u16 = 8_000;
 
 /// Runs it in namespaces that are ours already. `None` if it was stopped before it began.
-pub fn run(plan: &Plan, standing: Standing, stop: &AtomicBool, watch: &dyn Watch) -> Result<Option<Soak>, Trouble> {
+pub fn run(
+    plan: &SoakPlan,
+    standing: NetworkPrivilege,
+    stop: &AtomicBool,
+    watch: &dyn SoakObserver,
+) -> Result<Option<Soak>, LinkError> {
     let stage = if plan.has_bursts() { Stage::unjoined(1_600)? } else { Stage::new(1_600)? };
-    let tallies = Tallies::default();
+    let tallies = TrafficCounters::default();
     let (shop, over) = (Workshop::new()?, AtomicBool::new(false));
     let files = traffic::write_files(shop.path())?;
-    let bench = Bench { plan, stage: &stage, shop: &shop, files: &files, tallies: &tallies, over: &over, stop };
+    let bench = SoakBench { plan, stage: &stage, shop: &shop, files: &files, tallies: &tallies, over: &over, stop };
     let played = std::thread::scope(|scope| {
         let played = bench.play(scope, watch);
         over.store(true, Ordering::Relaxed);
@@ -89,7 +94,7 @@ pub fn run(plan: &Plan, standing: Standing, stop: &AtomicBool, watch: &dyn Watch
     Ok(played.map(|played| played.conclude(plan, standing, &tallies)))
 }
 
-impl Plan {
+impl SoakPlan {
     fn has_bursts(&self) -> bool {
         self.burst > 1.0
     }
@@ -101,40 +106,40 @@ impl Plan {
 }
 
 #[derive(Debug)]
-struct Tallies {
-    transfers: Tally,
-    memcached: Tally,
-    http: Tally,
-    iperf3: Tally,
+struct TrafficCounters {
+    transfers: TrafficCounter,
+    memcached: TrafficCounter,
+    http: TrafficCounter,
+    iperf3: TrafficCounter,
 }
 
-impl Default for Tallies {
+impl Default for TrafficCounters {
     fn default() -> Self {
         Self {
-            transfers: Tally::new("transfers"),
-            memcached: Tally::new("memcached"),
-            http: Tally::new("http"),
-            iperf3: Tally::new("iperf3"),
+            transfers: TrafficCounter::new("transfers"),
+            memcached: TrafficCounter::new("memcached"),
+            http: TrafficCounter::new("http"),
+            iperf3: TrafficCounter::new("iperf3"),
         }
     }
 }
 
 /// All that the parts of a soak share.
 #[derive(Clone, Copy)]
-struct Bench<'a> {
-    plan: &'a Plan,
+struct SoakBench<'a> {
+    plan: &'a SoakPlan,
     stage: &'a Stage,
     shop: &'a Workshop,
-    files: &'a [Served],
-    tallies: &'a Tallies,
+    files: &'a [ServedFile],
+    tallies: &'a TrafficCounters,
     /// Ends the traffic.
     over: &'a AtomicBool,
     /// The soak was called off.
     stop: &'a AtomicBool,
 }
 
-impl<'scope> Bench<'scope> {
-    fn play(self, scope: &'scope Scope<'scope, '_>, watch: &dyn Watch) -> Result<Option<Played>, Trouble> {
+impl<'scope> SoakBench<'scope> {
+    fn play(self, scope: &'scope Scope<'scope, '_>, watch: &dyn SoakObserver) -> Result<Option<SoakRecord>, LinkError> {
         let wire = self.lay_wire(scope)?;
         let daemons = [0, 1].map(|end| self.stage.protect(scope, end, self.plan.link(end), |_| ()));
         let [left, right] = daemons;
@@ -154,34 +159,35 @@ impl<'scope> Bench<'scope> {
         let (looks, complete) = self.watch(&daemons, wire.as_ref(), watch)?;
         self.over.store(true, Ordering::Relaxed);
         for client in clients {
-            client.join().map_err(|_| Trouble("a client panicked".to_owned()))??;
+            client.join().map_err(|_| LinkError("a client panicked".to_owned()))??;
         }
         drop(programs);
         let wire_overflowed = self.stage.overflowed()?;
         let backend = daemons[0].backend.clone();
         let [left, right] = daemons;
         let ends = [left.stop()?, right.stop()?];
-        wire.map_or(Ok(()), Carrier::stop)?;
-        Ok(Some(Played { complete, backend, missing, looks, wire_overflowed, ends }))
+        wire.map_or(Ok(()), EmulatedWire::stop)?;
+        Ok(Some(SoakRecord { complete, backend, missing, looks, wire_overflowed, ends }))
     }
 
-    fn lay_wire(&self, scope: &'scope Scope<'scope, '_>) -> Result<Option<Carrier<'scope>>, Trouble> {
-        let Plan { loss, burst, rate, seed, .. } = *self.plan;
+    fn lay_wire(&self, scope: &'scope Scope<'scope, '_>) -> Result<Option<EmulatedWire<'scope>>, LinkError> {
+        let SoakPlan { loss, burst, rate, seed, .. } = *self.plan;
         if !self.plan.has_bursts() {
             self.stage.set_loss(loss)?;
             self.stage.set_rate(rate)?;
             return Ok(None);
         }
-        let model = Model::bursts(loss, burst);
-        let model = model.ok_or_else(|| Trouble(format!("a loss of {loss} in bursts of {burst} frames cannot be")))?;
+        let model = LossModel::bursts(loss, burst);
+        let model =
+            model.ok_or_else(|| LinkError(format!("a loss of {loss} in bursts of {burst} frames cannot be")))?;
         // The ends know the rate and keep to it. A wire that is late, as a thread may be, and then finds many
         // frames at once would take them for too many.
-        let lane = Lane { faults: Schedule::always(model), rate: None, delay: Span::ZERO };
+        let lane = DirectionConfig { faults: FaultSchedule::always(model), rate: None, delay: Span::ZERO };
         self.stage.carry(scope, &lane, seed).map(Some)
     }
 
     /// False if stopped before.
-    fn wait_until_active(&self, daemon: &Daemon<'_>) -> Result<bool, Trouble> {
+    fn wait_until_active(&self, daemon: &StageDaemon<'_>) -> Result<bool, LinkError> {
         /// Of five seconds each: the machine may be busy.
         const TRIES: u32 = 6;
         for _ in 0..TRIES {
@@ -192,11 +198,11 @@ impl<'scope> Bench<'scope> {
                 return Ok(false);
             }
         }
-        Err(Trouble("the two ends did not find each other within half a minute".to_owned()))
+        Err(LinkError("the two ends did not find each other within half a minute".to_owned()))
     }
 
     /// The servers on the right, each on its port. `None` if stopped before.
-    fn start_programs(&self, watch: &dyn Watch) -> Result<Option<Installed>, Trouble> {
+    fn start_programs(&self, watch: &dyn SoakObserver) -> Result<Option<InstalledPrograms>, LinkError> {
         let here = stage::address(1).to_string();
         let (directory, ports) = (self.shop.path().to_string_lossy(), [IPERF3, MEMCACHED, HTTP].map(|p| p.to_string()));
         let servers: [(&str, u16, &[&str]); 3] = [
@@ -212,7 +218,7 @@ impl<'scope> Bench<'scope> {
         let (mut programs, mut missing) = (Vec::new(), Vec::new());
         for (name, port, args) in servers {
             let place = &self.stage.ends[1];
-            match Program::start(name, args, &format!("{name}.log"), place, self.shop)? {
+            match RunningProgram::start(name, args, &format!("{name}.log"), place, self.shop)? {
                 None => {
                     watch.remark(&format!("{name} is not installed: apt install {name}; going on without it"));
                     missing.push(name);
@@ -228,7 +234,7 @@ impl<'scope> Bench<'scope> {
         Ok(Some((programs, missing)))
     }
 
-    fn start_clients(self, scope: &'scope Scope<'scope, '_>, programs: &[Program]) -> Vec<Client<'scope>> {
+    fn start_clients(self, scope: &'scope Scope<'scope, '_>, programs: &[RunningProgram]) -> Vec<ClientThread<'scope>> {
         let Self { plan, stage, shop, files, tallies, over, stop } = self;
         let to = |port: u16| SocketAddr::new(stage::address(1), port);
         let mut clients = vec![self.start_client(scope, move || {
@@ -255,9 +261,13 @@ impl<'scope> Bench<'scope> {
     }
 
     /// On the left.
-    fn start_client(self, scope: &'scope Scope<'scope, '_>, client: impl FnOnce() + Send + 'scope) -> Client<'scope> {
+    fn start_client(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        client: impl FnOnce() + Send + 'scope,
+    ) -> ClientThread<'scope> {
         let left = &self.stage.ends[0];
-        scope.spawn(move || -> Result<(), Trouble> {
+        scope.spawn(move || -> Result<(), LinkError> {
             left.enter()?;
             client();
             Ok(())
@@ -267,10 +277,10 @@ impl<'scope> Bench<'scope> {
     /// Looks until the time is over; false if it was stopped before.
     fn watch(
         &self,
-        daemons: &[Daemon<'_>; 2],
-        wire: Option<&Carrier<'_>>,
-        watch: &dyn Watch,
-    ) -> Result<(Vec<Look>, bool), Trouble> {
+        daemons: &[StageDaemon<'_>; 2],
+        wire: Option<&EmulatedWire<'_>>,
+        watch: &dyn SoakObserver,
+    ) -> Result<(Vec<SoakSnapshot>, bool), LinkError> {
         let every = LOOK_EVERY.min(self.plan.duration / 20);
         let clock = Clock::start();
         let mut looks = Vec::new();
@@ -287,25 +297,25 @@ impl<'scope> Bench<'scope> {
                 return Ok((looks, complete));
             }
             if wire.is_some_and(|wire| !wire.is_running()) {
-                return Err(Trouble("the wire ended".to_owned()));
+                return Err(LinkError("the wire ended".to_owned()));
             }
             watch.tick(elapsed);
             std::thread::sleep(TICK.min(self.plan.duration - elapsed));
         }
     }
 
-    fn look(&self, elapsed: Duration, daemons: &[Daemon<'_>; 2]) -> Result<Look, Trouble> {
-        let mut look = Look {
+    fn look(&self, elapsed: Duration, daemons: &[StageDaemon<'_>; 2]) -> Result<SoakSnapshot, LinkError> {
+        let mut look = SoakSnapshot {
             at_seconds: elapsed.as_secs_f64(),
             resident_bytes: resident().unwrap_or(0),
             wire: self.stage.count()?,
             copies: u8::MAX,
             active: true,
-            ..Look::default()
+            ..SoakSnapshot::default()
         };
         for (end, daemon) in daemons.iter().enumerate() {
             let side = ["left", "right"][end];
-            let status = daemon.handle.status().ok_or_else(|| Trouble(format!("the daemon on the {side} ended")))?;
+            let status = daemon.handle.status().ok_or_else(|| LinkError(format!("the daemon on the {side} ended")))?;
             look.frames += frames(&status);
             look.recovered += status.recovered;
             look.given_up += status.given_up;
@@ -317,8 +327,8 @@ impl<'scope> Bench<'scope> {
 }
 
 /// Programs that are running, and those that are not installed.
-type Installed = (Vec<Program>, Vec<&'static str>);
-type Client<'scope> = ScopedJoinHandle<'scope, Result<(), Trouble>>;
+type InstalledPrograms = (Vec<RunningProgram>, Vec<&'static str>);
+type ClientThread<'scope> = ScopedJoinHandle<'scope, Result<(), LinkError>>;
 
 /// For all programs in the namespace of the calling thread, so that a soak is the same on every machine. Where it may
 /// not be changed it stays what it is.

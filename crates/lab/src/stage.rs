@@ -12,7 +12,7 @@
 
 mod carrier;
 
-pub use carrier::Carrier;
+pub use carrier::EmulatedWire;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,16 +23,16 @@ use serde::Serialize;
 use units::{Bytes, Prob, Rate, Span};
 
 use crate::load;
-use emulator::{Lane, LaneCounters};
+use emulator::{DirectionConfig, DirectionCounters};
 use link::config::LinkConfig;
-use link::run::{self, Handle, Loop, Request};
+use link::run::{self, LinkHandle, Loop, LoopRequest};
 use link::standin;
-use link::status::Status;
-use linux::Trouble;
-use linux::net::{self, Address, Namespace, Netlink, Qdisc};
+use link::status::LinkStatus;
+use linux::LinkError;
+use linux::net::{self, InterfaceAddress, Namespace, Netlink, Qdisc};
 use linux::packet::PacketSocket;
 
-use carrier::Carried;
+use carrier::CarrierCounts;
 
 /// What crossed the wire, both ways together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -88,7 +88,7 @@ pub fn give_address(namespace: &Namespace, end: usize, interface: &str) -> net::
     namespace.with(|| {
         let netlink = Netlink::open()?;
         let link = netlink.existing_link(interface)?;
-        netlink.add_address(link.index, &Address::new(address(end), 24))?;
+        netlink.add_address(link.index, &InterfaceAddress::new(address(end), 24))?;
         // A lost question about an address would cost a second.
         netlink.add_neighbour(link.index, address(1 - end), mac(1 - end))
     })?
@@ -99,9 +99,9 @@ pub fn serve<'scope>(
     namespace: &Namespace,
     scope: &'scope Scope<'scope, '_>,
     stop: &'scope AtomicBool,
-) -> Result<(), Trouble> {
+) -> Result<(), LinkError> {
     let listener = namespace.with(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
-    let listener = listener.map_err(|error| Trouble(format!("listen on port {PORT}: {error}")))?;
+    let listener = listener.map_err(|error| LinkError(format!("listen on port {PORT}: {error}")))?;
     scope.spawn(move || {
         // A connection that fails is its client's to report.
         let _ = load::serve(listener, stop);
@@ -140,7 +140,7 @@ pub struct Stage {
     between: Namespace,
     mtu: u32,
     /// What a medium in the middle has done; `None` if the wire is in the kernel.
-    carried: Option<Carried>,
+    carried: Option<CarrierCounts>,
 }
 
 impl Stage {
@@ -171,7 +171,7 @@ impl Stage {
             wait_until_running(&middle, wire[end], namespace, end)?;
         }
         let (middle, wire) = (Mutex::new(middle), Mutex::new(wire));
-        Ok(Self { ends, middle, wire, between, mtu, carried: Some(Carried::default()) })
+        Ok(Self { ends, middle, wire, between, mtu, carried: Some(CarrierCounts::default()) })
     }
 
     fn wire(&self) -> [u32; 2] {
@@ -195,7 +195,7 @@ impl Stage {
     /// Makes an end's interface again, with its address, after [`Stage::unplug`]. For a wire in the kernel.
     pub(crate) fn replug(&self, end: usize) -> net::Result<()> {
         let index = lay(&self.middle(), &self.ends[end], end, self.mtu, |netlink, index| {
-            netlink.add_address(index, &Address::new(address(end), 24))
+            netlink.add_address(index, &InterfaceAddress::new(address(end), 24))
         })?;
         self.wire.lock().unwrap_or_else(PoisonError::into_inner)[end] = index;
         self.join()?;
@@ -206,13 +206,13 @@ impl Stage {
     /// the end receives.
     pub(crate) fn with_taps<T: Send>(
         &self,
-        act: impl FnOnce([PacketSocket; 2]) -> Result<T, Trouble> + Send,
-    ) -> Result<T, Trouble> {
+        act: impl FnOnce([PacketSocket; 2]) -> Result<T, LinkError> + Send,
+    ) -> Result<T, LinkError> {
         let (wire, options) = (self.wire(), standin::wire_socket(self.mtu, 512));
         self.between.with(|| {
             let open = |index| {
                 let socket = PacketSocket::open(index, &options);
-                socket.map_err(|error| Trouble(format!("packet socket on the wire: {error}")))
+                socket.map_err(|error| LinkError(format!("packet socket on the wire: {error}")))
             };
             act([open(wire[0])?, open(wire[1])?])
         })?
@@ -226,11 +226,11 @@ impl Stage {
     pub fn carry<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        lane: &Lane,
+        lane: &DirectionConfig,
         seed: u64,
-    ) -> Result<Carrier<'scope>, Trouble> {
+    ) -> Result<EmulatedWire<'scope>, LinkError> {
         let Some(carried) = &self.carried else {
-            return Err(Trouble("the two ends are joined in the kernel already".to_owned()));
+            return Err(LinkError("the two ends are joined in the kernel already".to_owned()));
         };
         carrier::start(scope, &self.between, self.wire(), self.mtu, carried, lane, seed)
     }
@@ -258,7 +258,7 @@ impl Stage {
     pub fn count(&self) -> net::Result<WireCount> {
         let mut count = WireCount::default();
         if let Some(carried) = &self.carried {
-            for LaneCounters { offered, dropped, .. } in carried.lanes() {
+            for DirectionCounters { offered, dropped, .. } in carried.lanes() {
                 count = count + WireCount { offered, dropped };
             }
             return Ok(count);
@@ -289,7 +289,7 @@ impl Stage {
     }
 
     /// Runs a server on the right until told to stop.
-    pub fn serve<'scope>(&self, scope: &'scope Scope<'scope, '_>, stop: &'scope AtomicBool) -> Result<(), Trouble> {
+    pub fn serve<'scope>(&self, scope: &'scope Scope<'scope, '_>, stop: &'scope AtomicBool) -> Result<(), LinkError> {
         serve(&self.ends[1], scope, stop)
     }
 
@@ -304,7 +304,7 @@ impl Stage {
         end: usize,
         config: LinkConfig,
         tell: impl Fn(&str) + Send + 'scope,
-    ) -> Result<Daemon<'scope>, Trouble> {
+    ) -> Result<StageDaemon<'scope>, LinkError> {
         protect(&self.ends[end], scope, config, tell)
     }
 }
@@ -356,10 +356,10 @@ pub fn protect<'scope>(
     scope: &'scope Scope<'scope, '_>,
     config: LinkConfig,
     tell: impl Fn(&str) + Send + 'scope,
-) -> Result<Daemon<'scope>, Trouble> {
-    let (handle, requests) = run::handle().map_err(|error| Trouble(error.to_string()))?;
+) -> Result<StageDaemon<'scope>, LinkError> {
+    let (handle, requests) = run::handle().map_err(|error| LinkError(error.to_string()))?;
     let (ready, is_ready) = mpsc::channel();
-    let thread = scope.spawn(move || -> Result<Status, Trouble> {
+    let thread = scope.spawn(move || -> Result<LinkStatus, LinkError> {
         namespace.enter()?;
         let (link, identity, mut stand_in) = match standin::bring_up(&config, None) {
             Ok(built) => built,
@@ -372,24 +372,24 @@ pub fn protect<'scope>(
         let mut tell = |text: &str| tell(text);
         let ended = Loop::new(link, identity, requests, &mut tell).run(true);
         stand_in.down();
-        ended.map_err(|error| Trouble(format!("the daemon ended: {error}")))
+        ended.map_err(|error| LinkError(format!("the daemon ended: {error}")))
     });
     match is_ready.recv() {
-        Ok(Ok(backend)) => Ok(Daemon { handle, thread: Some(thread), backend }),
+        Ok(Ok(backend)) => Ok(StageDaemon { handle, thread: Some(thread), backend }),
         Ok(Err(trouble)) => Err(trouble),
-        Err(_) => Err(Trouble("the daemon ended before it began".to_owned())),
+        Err(_) => Err(LinkError("the daemon ended before it began".to_owned())),
     }
 }
 
 /// A daemon on a stage. It ends when dropped.
 #[derive(Debug)]
-pub struct Daemon<'scope> {
-    pub handle: Handle,
+pub struct StageDaemon<'scope> {
+    pub handle: LinkHandle,
     pub backend: String,
-    thread: Option<std::thread::ScopedJoinHandle<'scope, Result<Status, Trouble>>>,
+    thread: Option<std::thread::ScopedJoinHandle<'scope, Result<LinkStatus, LinkError>>>,
 }
 
-impl Daemon<'_> {
+impl StageDaemon<'_> {
     /// Waits until the link is protected; false if that takes too long.
     pub(crate) fn wait_until_active(&self, stop: &AtomicBool) -> bool {
         (0..500).any(|_| {
@@ -402,17 +402,17 @@ impl Daemon<'_> {
     }
 
     /// Ends it in peace; its last status.
-    pub fn stop(mut self) -> Result<Status, Trouble> {
-        self.handle.ask(Request::Stop);
+    pub fn stop(mut self) -> Result<LinkStatus, LinkError> {
+        self.handle.ask(LoopRequest::Stop);
         match self.thread.take().map(std::thread::ScopedJoinHandle::join) {
             Some(Ok(status)) => status,
-            _ => Err(Trouble("the daemon panicked".to_owned())),
+            _ => Err(LinkError("the daemon panicked".to_owned())),
         }
     }
 }
 
-impl Drop for Daemon<'_> {
+impl Drop for StageDaemon<'_> {
     fn drop(&mut self) {
-        self.handle.ask(Request::Stop);
+        self.handle.ask(LoopRequest::Stop);
     }
 }

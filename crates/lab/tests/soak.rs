@@ -3,30 +3,30 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lab::soak::{self, Look, Plan, Soak, Watch};
-use link::config::{HostBackend, Mode};
+use lab::soak::{self, Soak, SoakObserver, SoakPlan, SoakSnapshot};
+use link::config::{HostBackend, LinkMode};
 use linux::net::{Namespace, become_root_of_own_namespaces};
 use units::{Bytes, Prob};
 
 struct Quiet;
 
 #[expect(clippy::print_stderr, reason = "a test should say what it went without")]
-impl Watch for Quiet {
+impl SoakObserver for Quiet {
     fn tick(&self, _: Duration) {}
-    fn look(&self, _: &Look) {}
+    fn look(&self, _: &SoakSnapshot) {}
     fn remark(&self, text: &str) {
         eprintln!("{text}");
     }
 }
 
 fn soak(burst: f64) -> Soak {
-    let plan = Plan {
+    let plan = SoakPlan {
         duration: Duration::from_secs(5),
         loss: Prob::literal(1e-3),
         burst,
         // Little enough that a busy machine has time for it.
         rate: Some("200M".parse().expect("a rate")),
-        mode: Mode::default(),
+        mode: LinkMode::default(),
         host: HostBackend::default(),
         queue: Bytes::new(2 << 20),
         seed: 1,

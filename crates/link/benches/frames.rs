@@ -7,12 +7,12 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use emulator::Repeat;
 use link::frame::{Framing, Mac, introduce};
 use link::seal::Seal;
-use linux::offload::{Coalescer, Sink, VnetHeader, segment};
+use linux::offload::{Coalescer, FrameSink, VnetHeader, segment};
 use transport::roce::repeat;
 use wire::ip::Ecn;
 use wire::ipv4::{self, Station};
-use wire::link::{Class, Epoch, Header, Kind};
-use wire::roce::{self, Extended, Opcode, Syndrome};
+use wire::link::{Class, Epoch, FrameKind, LinkHeader};
+use wire::roce::{self, ExtensionHeader, Opcode, Syndrome};
 use wire::{Seq, udp};
 
 const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
@@ -26,7 +26,7 @@ struct Cut {
     ends: Vec<usize>,
 }
 
-impl Sink for Cut {
+impl FrameSink for Cut {
     fn next(&mut self, len: usize) -> Option<&mut [u8]> {
         let start = self.ends.last().copied().unwrap_or(0);
         self.ends.push(start + len);
@@ -84,7 +84,7 @@ fn offload(c: &mut Criterion) {
 
 fn framing(c: &mut Criterion) {
     let body = [&THERE.0[..], &HERE.0, &[8, 0], &[7; 1_500]].concat();
-    let header = Header::new(Epoch::new(1), Kind::Data(Class::Ordered, Seq::default()), None);
+    let header = LinkHeader::new(Epoch::new(1), FrameKind::Data(Class::Ordered, Seq::default()), None);
     let mut group = c.benchmark_group("frame of 1500 bytes, out and in");
     let keyed = |life| Seal::keyed([1; 16], life);
     for (name, seals) in
@@ -109,15 +109,15 @@ fn framing(c: &mut Criterion) {
 }
 
 /// A RoCEv2 frame with so much payload.
-fn roce_frame(opcode: Opcode, psn: u32, extended: Option<Extended>, payload: usize) -> Vec<u8> {
-    let header = roce::Header { opcode, queue_pair: 0x11, psn, ack_request: false, pad: 0, extended };
+fn roce_frame(opcode: Opcode, psn: u32, extended: Option<ExtensionHeader>, payload: usize) -> Vec<u8> {
+    let header = roce::RoceHeader { opcode, queue_pair: 0x11, psn, ack_request: false, pad: 0, extended };
     let station = |mac: Mac, last| Station { mac: mac.0, ip: [10, 0, 0, last] };
-    let inside = udp::Header::LEN + header.size() + payload + roce::Header::CHECK;
+    let inside = udp::UdpHeader::LEN + header.size() + payload + roce::RoceHeader::CHECK;
     let (from, to) = (station(HERE, 1), station(THERE, 2));
-    let ip = ipv4::Header { from, to, protocol: ipv4::UDP, ecn: Ecn::Capable, payload: inside as u16 };
+    let ip = ipv4::Ipv4Header { from, to, protocol: ipv4::UDP, ecn: Ecn::Capable, payload: inside as u16 };
     let mut out = Vec::new();
     ip.emit(&mut out);
-    udp::Header { source: 0xc000, destination: roce::PORT, checked: false }.emit(&ip, &mut out);
+    udp::UdpHeader { source: 0xc000, destination: roce::PORT, checked: false }.emit(&ip, &mut out);
     header.emit(&mut out);
     out.resize(out.len() + payload, 0);
     roce::append_icrc(&mut out, 14);
@@ -128,11 +128,11 @@ fn repeater(c: &mut Criterion) {
     let (_, foreign) = super_frame();
     let requests: Vec<Vec<u8>> = (0..64).map(|psn| roce_frame(Opcode::WriteMiddle, psn, None, 1_024)).collect();
     let nak = |psn| {
-        let extended = Some(Extended::Ack { syndrome: Syndrome::SEQUENCE_ERROR, msn: 1 });
+        let extended = Some(ExtensionHeader::Ack { syndrome: Syndrome::SEQUENCE_ERROR, msn: 1 });
         roce_frame(Opcode::Acknowledge, psn, extended, 0)
     };
     let naks: Vec<Vec<u8>> = (0..64).map(nak).collect();
-    let mut repeat = Repeat::new(repeat::Config::new(1, 3));
+    let mut repeat = Repeat::new(repeat::RepeaterConfig::new(1, 3));
     let mut group = c.benchmark_group("repeater, parse and decide");
     group.throughput(Throughput::Elements(64));
     group.bench_function("frame of something else", |b| {

@@ -27,23 +27,23 @@ pub(crate) use xdp::XdpWire;
 use linux::offload::VnetHeader;
 
 use crate::frame::LONGEST_HEAD;
-use crate::pool::{Frame, Pool};
+use crate::pool::{FramePool, PoolFrame};
 
 /// A frame on its way to the wire: a header of ours, then the rest of a frame.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct WireFrame {
     pub head: [u8; LONGEST_HEAD],
     pub head_len: usize,
-    pub frame: Option<Frame>,
+    pub frame: Option<PoolFrame>,
     /// Bytes of the frame that the head replaces.
     pub skip: usize,
     /// Zeros behind it.
     pub padding: usize,
 }
 
-impl Outgoing {
+impl WireFrame {
     /// What goes on the wire, in pieces.
-    pub fn parts<'a>(&'a self, pool: &'a Pool) -> [&'a [u8]; 3] {
+    pub fn parts<'a>(&'a self, pool: &'a FramePool) -> [&'a [u8]; 3] {
         const ZEROS: [u8; 64] = [0; 64];
         let body = self.frame.as_ref().map_or(&[][..], |frame| &pool.get(frame)[self.skip..]);
         [&self.head[..self.head_len], body, &ZEROS[..self.padding]]
@@ -85,7 +85,7 @@ pub trait Wire {
     fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
 
     /// Puts frames on the wire, from the first on; how many found room.
-    fn send(&mut self, frames: &[Outgoing], pool: &Pool) -> io::Result<usize>;
+    fn send(&mut self, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize>;
 
     /// Frames that arrived and found no room, since this was last asked.
     fn overflowed(&mut self) -> u64;

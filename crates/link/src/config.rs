@@ -28,7 +28,7 @@ use crate::seal::Seal;
 use linux::clock;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum LinkMode {
     #[default]
     Ordered,
     NonBlocking,
@@ -78,7 +78,7 @@ macro_rules! named {
     };
 }
 
-named!(Mode, "ordered, nonblocking or auto",
+named!(LinkMode, "ordered, nonblocking or auto",
     "ordered" => Self::Ordered, "nonblocking" => Self::NonBlocking, "auto" => Self::Auto,);
 named!(HostBackend, "auto, tap or veth",
     "auto" => Self::Auto, "tap" => Self::Tap, "veth" => Self::Veth,);
@@ -117,7 +117,7 @@ pub struct LinkConfig {
     pub name: String,
     /// `None`: whoever answers.
     pub peer: Option<Mac>,
-    pub mode: Mode,
+    pub mode: LinkMode,
     pub target_loss: Prob,
     /// `None`: what the interface says its speed is.
     pub rate: Option<Rate>,
@@ -153,7 +153,7 @@ impl LinkConfig {
             interface: interface.into(),
             name: "hit0".to_owned(),
             peer: None,
-            mode: Mode::default(),
+            mode: LinkMode::default(),
             target_loss: Prob::literal(1e-8),
             rate: None,
             mtu: None,
@@ -262,7 +262,7 @@ mod tests {
             metrics = "9464"
         "#;
         let config = checked(text).unwrap();
-        assert_eq!((config.name.as_str(), config.mode, config.sealing), ("hit7", Mode::Auto, Sealing::Crc));
+        assert_eq!((config.name.as_str(), config.mode, config.sealing), ("hit7", LinkMode::Auto, Sealing::Crc));
         assert_eq!(config.init_action, InitAction::Block);
         assert_eq!(config.metrics.unwrap().to_string(), "127.0.0.1:9464");
     }
@@ -292,7 +292,7 @@ mod tests {
         let file = LinkOptions { name: Some("a".into()), mode: Some("auto".into()), ..LinkOptions::default() };
         let line = LinkOptions { name: Some("b".into()), interface: Some("e".into()), ..LinkOptions::default() };
         let config = line.or(file).check().unwrap();
-        assert_eq!((config.name.as_str(), config.mode), ("b", Mode::Auto));
+        assert_eq!((config.name.as_str(), config.mode), ("b", LinkMode::Auto));
     }
 
     #[test]

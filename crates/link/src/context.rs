@@ -3,22 +3,22 @@
 //! The endpoint acts through this ([`Out`]); nothing here waits or talks to the kernel. [`crate::datapath`]
 //! does, and moves frames between here and the backends.
 
-use guard::{Endpoint, Event, Note, Packet, TimerKey};
+use guard::{Endpoint, EndpointEvent, EndpointNote, EndpointTimer, LinkPacket};
 use hdrhistogram::Histogram;
-use machine::{Lane, Out, Port};
+use machine::{Out, Port, QueueId};
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
-use crate::backend::Outgoing;
-use crate::frame::{Emitted, Framing};
-use crate::pool::{Frame, Pool};
-use crate::queue::Queue;
+use crate::backend::WireFrame;
+use crate::frame::{EmittedFrame, Framing};
+use crate::pool::{FramePool, PoolFrame};
+use crate::queue::FrameQueue;
 use crate::tally::Tally;
-use linux::offload::Sink;
+use linux::offload::FrameSink;
 
 /// What happens to the host's frames while the link should be protected and is not yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub enum HostGate {
     /// They go out as they are.
     Open,
     /// They wait, as far as the queue goes.
@@ -26,30 +26,30 @@ pub enum Gate {
     Discard,
 }
 
-const TIMERS: [TimerKey; 4] = [
-    TimerKey::Timeout(wire::link::Class::Ordered),
-    TimerKey::Timeout(wire::link::Class::NonBlocking),
-    TimerKey::Examine,
-    TimerKey::Session,
+const TIMERS: [EndpointTimer; 4] = [
+    EndpointTimer::Timeout(wire::link::Class::Ordered),
+    EndpointTimer::Timeout(wire::link::Class::NonBlocking),
+    EndpointTimer::Examine,
+    EndpointTimer::Session,
 ];
 
 #[derive(Debug)]
 pub struct LinkContext {
-    pub pool: Pool,
+    pub pool: FramePool,
     pub framing: Framing,
     pub tally: Tally,
-    pub gate: Gate,
+    pub gate: HostGate,
     /// Frames of the host's that wait for the wire.
-    queue: Queue,
+    queue: FrameQueue,
     now: Time,
     /// A super-frame is being cut into these.
-    cut: Option<Frame>,
-    pub outgoing: Vec<Outgoing>,
-    pub delivered: Vec<Frame>,
-    pub events: Vec<Event>,
+    cut: Option<PoolFrame>,
+    pub outgoing: Vec<WireFrame>,
+    pub delivered: Vec<PoolFrame>,
+    pub events: Vec<EndpointEvent>,
     pub woken: bool,
     timers: [Time; TIMERS.len()],
-    pace: Option<Pace>,
+    pace: Option<WirePace>,
     /// Delays of recoveries, in nanoseconds: all of them, and those since somebody last asked.
     pub recovery: Histogram<u64>,
     pub recent_recovery: Histogram<u64>,
@@ -57,7 +57,7 @@ pub struct LinkContext {
 
 /// A wire that is slower than the socket takes frames.
 #[derive(Debug)]
-struct Pace {
+struct WirePace {
     rate: Rate,
     free_at: Time,
 }
@@ -66,12 +66,12 @@ struct Pace {
 const AHEAD: Span = Span::from_us(300);
 
 impl LinkContext {
-    pub fn new(pool: Pool, framing: Framing, queue: Queue, rate: Option<Rate>) -> Self {
+    pub fn new(pool: FramePool, framing: Framing, queue: FrameQueue, rate: Option<Rate>) -> Self {
         Self {
             pool,
             framing,
             tally: Tally::default(),
-            gate: Gate::Open,
+            gate: HostGate::Open,
             queue,
             now: Time::ZERO,
             cut: None,
@@ -80,7 +80,7 @@ impl LinkContext {
             events: Vec::new(),
             woken: true,
             timers: [Time::NEVER; TIMERS.len()],
-            pace: rate.map(|rate| Pace { rate, free_at: Time::ZERO }),
+            pace: rate.map(|rate| WirePace { rate, free_at: Time::ZERO }),
             recovery: recovery_histogram(),
             recent_recovery: recovery_histogram(),
         }
@@ -111,7 +111,7 @@ impl LinkContext {
     }
 
     /// A timer whose time has come; it is disarmed.
-    pub fn due(&mut self, now: Time) -> Option<TimerKey> {
+    pub fn due(&mut self, now: Time) -> Option<EndpointTimer> {
         let at = self.timers.iter().position(|deadline| *deadline <= now)?;
         self.timers[at] = Time::NEVER;
         Some(TIMERS[at])
@@ -160,9 +160,9 @@ impl LinkContext {
         self.tally.queue_dropped = self.queue.dropped();
     }
 
-    fn put_on_wire(&mut self, emitted: Emitted, frame: Option<Frame>) {
-        let Emitted { head, head_len, skip, padding } = emitted;
-        let outgoing = Outgoing { head, head_len, frame, skip, padding };
+    fn put_on_wire(&mut self, emitted: EmittedFrame, frame: Option<PoolFrame>) {
+        let EmittedFrame { head, head_len, skip, padding } = emitted;
+        let outgoing = WireFrame { head, head_len, frame, skip, padding };
         self.occupy_wire(outgoing.bytes());
         self.outgoing.push(outgoing);
     }
@@ -170,7 +170,7 @@ impl LinkContext {
     /// Puts the frame that was cut last into the queue, if there is room for it.
     pub(crate) fn close_cut(&mut self) {
         let Some(frame) = self.cut.take() else { return };
-        if self.gate == Gate::Discard {
+        if self.gate == HostGate::Discard {
             self.tally.gate_dropped += 1;
             return self.pool.release(frame);
         }
@@ -179,7 +179,7 @@ impl LinkContext {
     }
 
     /// Copies the pieces of a frame into the pool.
-    pub fn store(&mut self, pieces: [&[u8]; 2]) -> Option<Frame> {
+    pub fn store(&mut self, pieces: [&[u8]; 2]) -> Option<PoolFrame> {
         let (first, second) = (pieces[0], pieces[1]);
         let frame = self.pool.claim(first.len() + second.len());
         let Some(frame) = frame else {
@@ -198,7 +198,7 @@ pub fn recovery_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
 }
 
-impl Sink for LinkContext {
+impl FrameSink for LinkContext {
     fn next(&mut self, len: usize) -> Option<&mut [u8]> {
         self.close_cut();
         let Some(frame) = self.pool.claim(len) else {
@@ -210,9 +210,9 @@ impl Sink for LinkContext {
     }
 }
 
-impl Out<Endpoint<Frame>> for LinkContext {
+impl Out<Endpoint<PoolFrame>> for LinkContext {
     #[inline]
-    fn transmit(&mut self, _port: Port, packet: Packet<Frame>) {
+    fn transmit(&mut self, _port: Port, packet: LinkPacket<PoolFrame>) {
         let body = packet.body.as_ref().map(|frame| self.pool.get(frame));
         let emitted = self.framing.emit(&packet.header, body);
         self.put_on_wire(emitted, packet.body);
@@ -223,13 +223,13 @@ impl Out<Endpoint<Frame>> for LinkContext {
     }
 
     #[inline]
-    fn waiting(&self, _lane: Lane) -> bool {
-        !self.queue.is_empty() && self.gate != Gate::Shut
+    fn waiting(&self, _lane: QueueId) -> bool {
+        !self.queue.is_empty() && self.gate != HostGate::Shut
     }
 
     #[inline]
-    fn take(&mut self, _lane: Lane) -> Option<Frame> {
-        if self.gate == Gate::Shut {
+    fn take(&mut self, _lane: QueueId) -> Option<PoolFrame> {
+        if self.gate == HostGate::Shut {
             return None;
         }
         let frame = self.queue.pop(self.now, &mut self.pool);
@@ -238,34 +238,34 @@ impl Out<Endpoint<Frame>> for LinkContext {
     }
 
     #[inline]
-    fn keep(&mut self, frame: &Frame) -> Frame {
+    fn keep(&mut self, frame: &PoolFrame) -> PoolFrame {
         self.pool.keep(frame)
     }
 
     #[inline]
-    fn release(&mut self, frame: Frame) {
+    fn release(&mut self, frame: PoolFrame) {
         self.pool.release(frame);
     }
 
     #[inline]
-    fn deliver(&mut self, _lane: Lane, frame: Frame) {
+    fn deliver(&mut self, _lane: QueueId, frame: PoolFrame) {
         self.delivered.push(frame);
     }
 
-    fn arm(&mut self, key: TimerKey, at: Time) {
+    fn arm(&mut self, key: EndpointTimer, at: Time) {
         self.timers[usize::from(key)] = at;
     }
 
-    fn disarm(&mut self, key: TimerKey) {
+    fn disarm(&mut self, key: EndpointTimer) {
         self.timers[usize::from(key)] = Time::NEVER;
     }
 
-    fn complete(&mut self, event: Event) {
+    fn complete(&mut self, event: EndpointEvent) {
         self.events.push(event);
     }
 
-    fn note(&mut self, note: Note) {
-        if let Note::Recovered { after, .. } = note {
+    fn note(&mut self, note: EndpointNote) {
+        if let EndpointNote::Recovered { after, .. } = note {
             let delay = (after.as_ps() / 1_000).max(1);
             self.recovery.saturating_record(delay);
             self.recent_recovery.saturating_record(delay);

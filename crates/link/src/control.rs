@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use units::Prob;
 
 pub use crate::directory::RunDirectory;
-use crate::run::{Handle, Request, Silent};
-use crate::status::Status;
-use linux::serve::{self, Protocol};
+use crate::run::{LinkHandle, LoopRequest, NoStatus};
+use crate::status::LinkStatus;
+use linux::serve::{self, ServeProtocol};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ask {
+pub enum LinkRequest {
     Status,
     Activate,
     /// The same, and the loss of what is sent here as somebody measured it.
@@ -34,8 +34,8 @@ pub enum Ask {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
-    Status(Box<Status>),
+pub enum LinkReply {
+    Status(Box<LinkStatus>),
     Done,
     Refused(String),
 }
@@ -71,13 +71,13 @@ impl ControlSocket {
     }
 
     /// Answers for a link until `stop` has something to read.
-    pub fn serve(&self, link: &Handle, stop: &PipeReader) -> io::Result<()> {
+    pub fn serve(&self, link: &LinkHandle, stop: &PipeReader) -> io::Result<()> {
         self.listen(stop, |line| serde_json::to_string(&answer(line, link)))
     }
 
     /// Answers every line with another until `stop` has something to read or is closed.
     pub fn listen(&self, stop: &PipeReader, answer: impl Fn(&str) -> serde_json::Result<String>) -> io::Result<()> {
-        serve::serve(&self.listener, stop, self.patience, &mut Line(answer))
+        serve::serve(&self.listener, stop, self.patience, &mut LineProtocol(answer))
     }
 }
 
@@ -88,9 +88,9 @@ impl Drop for ControlSocket {
 }
 
 /// A line each way.
-struct Line<F>(F);
+struct LineProtocol<F>(F);
 
-impl<F: Fn(&str) -> serde_json::Result<String>> Protocol for Line<F> {
+impl<F: Fn(&str) -> serde_json::Result<String>> ServeProtocol for LineProtocol<F> {
     const LONGEST: usize = 4_096;
 
     fn is_whole(question: &[u8]) -> bool {
@@ -104,22 +104,22 @@ impl<F: Fn(&str) -> serde_json::Result<String>> Protocol for Line<F> {
     }
 }
 
-fn answer(line: &str, link: &Handle) -> Answer {
-    let done = |alive: bool| if alive { Answer::Done } else { Answer::Refused("the link has ended".to_owned()) };
+fn answer(line: &str, link: &LinkHandle) -> LinkReply {
+    let done = |alive: bool| if alive { LinkReply::Done } else { LinkReply::Refused("the link has ended".to_owned()) };
     match serde_json::from_str(line) {
-        Ok(Ask::Status) => match link.prompt_status() {
-            Ok(status) => Answer::Status(Box::new(status)),
-            Err(Silent::Late) => Answer::Refused("the link does not answer; its daemon may be stopped".to_owned()),
-            Err(Silent::Ended) => done(false),
+        Ok(LinkRequest::Status) => match link.prompt_status() {
+            Ok(status) => LinkReply::Status(Box::new(status)),
+            Err(NoStatus::Late) => LinkReply::Refused("the link does not answer; its daemon may be stopped".to_owned()),
+            Err(NoStatus::Ended) => done(false),
         },
-        Ok(Ask::Activate) => done(link.ask(Request::Activate(None))),
-        Ok(Ask::Protect { loss }) => match Prob::new(loss) {
-            Some(loss) => done(link.ask(Request::Activate(Some(loss)))),
-            None => Answer::Refused(format!("loss {loss}: expected a share between 0 and 1")),
+        Ok(LinkRequest::Activate) => done(link.ask(LoopRequest::Activate(None))),
+        Ok(LinkRequest::Protect { loss }) => match Prob::new(loss) {
+            Some(loss) => done(link.ask(LoopRequest::Activate(Some(loss)))),
+            None => LinkReply::Refused(format!("loss {loss}: expected a share between 0 and 1")),
         },
-        Ok(Ask::Deactivate) => done(link.ask(Request::Deactivate)),
-        Ok(Ask::Down) => done(link.ask(Request::Stop)),
-        Err(error) => Answer::Refused(format!("not a request: {error}")),
+        Ok(LinkRequest::Deactivate) => done(link.ask(LoopRequest::Deactivate)),
+        Ok(LinkRequest::Down) => done(link.ask(LoopRequest::Stop)),
+        Err(error) => LinkReply::Refused(format!("not a request: {error}")),
     }
 }
 
@@ -130,12 +130,12 @@ mod tests {
     #[test]
     fn what_is_asked_reads_as_it_always_did() {
         for (ask, line) in [
-            (Ask::Status, r#""status""#),
-            (Ask::Activate, r#""activate""#),
-            (Ask::Protect { loss: 1e-4 }, r#"{"protect":{"loss":0.0001}}"#),
+            (LinkRequest::Status, r#""status""#),
+            (LinkRequest::Activate, r#""activate""#),
+            (LinkRequest::Protect { loss: 1e-4 }, r#"{"protect":{"loss":0.0001}}"#),
         ] {
             assert_eq!(serde_json::to_string(&ask).unwrap(), line);
-            assert_eq!(serde_json::from_str::<Ask>(line).unwrap(), ask);
+            assert_eq!(serde_json::from_str::<LinkRequest>(line).unwrap(), ask);
         }
     }
 }

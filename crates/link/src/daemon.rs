@@ -20,14 +20,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::config::LinkConfig;
-use crate::control::{Answer, Ask, ControlSocket};
+use crate::control::{ControlSocket, LinkReply, LinkRequest};
 use crate::directory::{Lock, RunDirectory};
 use crate::keeper::Keeper;
 use crate::metrics;
-use crate::run::{self, Handle, Loop, Request};
-use crate::standin::{self, StandIn, Wire};
-use crate::status::{Status, WAITING};
-use linux::Trouble;
+use crate::run::{self, LinkHandle, Loop, LoopRequest};
+use crate::standin::{self, InterfaceState, StandIn};
+use crate::status::{LinkStatus, WAITING};
+use linux::LinkError;
 use linux::poll::{self, Readiness};
 
 /// Between two looks at an interface that is waited for.
@@ -37,19 +37,19 @@ const LOCK_ATTEMPTS: u32 = 50;
 
 /// Why a daemon ended, or did not begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum DaemonEnd {
     /// What was asked for makes no sense here, and asking again does not help.
     Arguments(String),
     Trouble(String),
 }
 
-impl From<Trouble> for Ended {
-    fn from(trouble: Trouble) -> Self {
+impl From<LinkError> for DaemonEnd {
+    fn from(trouble: LinkError) -> Self {
         Self::Trouble(trouble.0)
     }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for DaemonEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Arguments(what) | Self::Trouble(what) => f.write_str(what),
@@ -59,20 +59,20 @@ impl fmt::Display for Ended {
 
 /// Asks a daemon to stop, at any moment of its life and from any thread.
 #[derive(Clone, Debug, Default)]
-pub struct Stopper(Arc<Mutex<Stop>>);
+pub struct DaemonStopper(Arc<Mutex<StopState>>);
 
 #[derive(Debug, Default)]
-struct Stop {
-    handle: Option<Handle>,
+struct StopState {
+    handle: Option<LinkHandle>,
     asked: bool,
 }
 
-impl Stopper {
+impl DaemonStopper {
     pub fn stop(&self) {
         let mut stop = self.lock();
         stop.asked = true;
         if let Some(handle) = &stop.handle {
-            handle.ask(Request::Stop);
+            handle.ask(LoopRequest::Stop);
         }
     }
 
@@ -81,47 +81,47 @@ impl Stopper {
     }
 
     /// Who is to be asked from now on.
-    fn watch(&self, handle: Handle) {
+    fn watch(&self, handle: LinkHandle) {
         self.lock().handle = Some(handle);
         if self.is_asked() {
             self.stop();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stop> {
+    fn lock(&self) -> MutexGuard<'_, StopState> {
         lock(&self.0)
     }
 }
 
 /// A daemon that is about to run.
-pub struct Daemon<'a> {
+pub struct LinkDaemon<'a> {
     pub config: &'a LinkConfig,
     pub directory: &'a RunDirectory,
     /// A program that calls [`crate::keeper::keep`]; without one, the link does not fail open.
     pub keeper: Option<&'a dyn Fn() -> Command>,
     /// Hears what happens, a line each; it must not wait.
     pub tell: &'a mut dyn FnMut(&str),
-    pub stopper: Stopper,
+    pub stopper: DaemonStopper,
 }
 
-impl fmt::Debug for Daemon<'_> {
+impl fmt::Debug for LinkDaemon<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Daemon").field("config", &self.config).finish_non_exhaustive()
     }
 }
 
 /// How a link ended.
-enum Over {
+enum LinkEnding {
     Stopped,
     /// Its interface is gone; what was changed waits for it to come back.
     Gone,
 }
 
-impl Daemon<'_> {
+impl LinkDaemon<'_> {
     /// Runs the link until it is asked to stop.
-    pub fn run(mut self) -> Result<(), Ended> {
+    pub fn run(mut self) -> Result<(), DaemonEnd> {
         // Everything that can fail without touching the network comes first.
-        self.config.sealing.seal().map_err(Ended::Arguments)?;
+        self.config.sealing.seal().map_err(DaemonEnd::Arguments)?;
         if !self.config.wait {
             self.check_interface()?;
         }
@@ -137,7 +137,7 @@ impl Daemon<'_> {
     }
 
     /// The same, with nobody else on this interface or of this name.
-    fn run_alone(&mut self) -> Result<(), Ended> {
+    fn run_alone(&mut self) -> Result<(), DaemonEnd> {
         let listener = match self.config.metrics {
             Some(address) => {
                 Some(linux::metrics::bind(address).map_err(|error| in_words(format!("metrics on {address}"), error))?)
@@ -154,29 +154,29 @@ impl Daemon<'_> {
                 break;
             }
             match self.serve(listener.as_ref())? {
-                Over::Gone if self.config.wait => {}
-                Over::Gone => return Err(in_words(self.config.interface.clone(), "it is gone")),
-                Over::Stopped => break,
+                LinkEnding::Gone if self.config.wait => {}
+                LinkEnding::Gone => return Err(in_words(self.config.interface.clone(), "it is gone")),
+                LinkEnding::Stopped => break,
             }
         }
         Ok(())
     }
 
-    fn check_interface(&self) -> Result<(), Ended> {
+    fn check_interface(&self) -> Result<(), DaemonEnd> {
         match standin::find(&self.config.interface)? {
-            Wire::Ready(_) => Ok(()),
-            Wire::Absent(why) => Err(Ended::Arguments(why)),
-            Wire::Down(why) | Wire::Unsuitable(why) => Err(Ended::Trouble(why)),
+            InterfaceState::Ready(_) => Ok(()),
+            InterfaceState::Absent(why) => Err(DaemonEnd::Arguments(why)),
+            InterfaceState::Down(why) | InterfaceState::Unsuitable(why) => Err(DaemonEnd::Trouble(why)),
         }
     }
 
-    fn lock(&self) -> Result<Lock, Ended> {
+    fn lock(&self) -> Result<Lock, DaemonEnd> {
         let directory = self.directory;
         let in_directory = |error: io::Error| {
             let text = format!("{}: {error}", directory.path().display());
             match error.kind() {
                 io::ErrorKind::PermissionDenied => linux::no_permission(&text),
-                _ => Trouble(text),
+                _ => LinkError(text),
             }
         };
         let (name, interface) = (&self.config.name, &self.config.interface);
@@ -192,13 +192,13 @@ impl Daemon<'_> {
     }
 
     /// False if the daemon is to stop instead. It can be asked how it is, and to stop, meanwhile.
-    fn wait_for_interface(&mut self) -> Result<bool, Ended> {
-        if let Wire::Ready(_) = standin::find(&self.config.interface)? {
+    fn wait_for_interface(&mut self) -> Result<bool, DaemonEnd> {
+        if let InterfaceState::Ready(_) = standin::find(&self.config.interface)? {
             return Ok(true);
         }
         let sockets = (|| Ok((ControlSocket::bind(self.directory, &self.config.name)?, io::pipe()?)))();
         let (control, (stop, stopper)) = sockets.map_err(|error: io::Error| in_words("the control socket", error))?;
-        let waiting = Waiting { config: self.config, stopper: self.stopper.clone(), why: Mutex::default() };
+        let waiting = WaitingDaemon { config: self.config, stopper: self.stopper.clone(), why: Mutex::default() };
         std::thread::scope(|scope| {
             scope.spawn(|| control.listen(&stop, |line| serde_json::to_string(&waiting.answer(line))));
             let found = self.look_out(&waiting.why);
@@ -207,19 +207,19 @@ impl Daemon<'_> {
         })
     }
 
-    fn look_out(&mut self, told: &Mutex<String>) -> Result<bool, Ended> {
+    fn look_out(&mut self, told: &Mutex<String>) -> Result<bool, DaemonEnd> {
         while !self.stopper.is_asked() {
             match standin::find(&self.config.interface)? {
-                Wire::Ready(_) => return Ok(true),
-                Wire::Absent(why) | Wire::Down(why) if *lock(told) != why => {
+                InterfaceState::Ready(_) => return Ok(true),
+                InterfaceState::Absent(why) | InterfaceState::Down(why) if *lock(told) != why => {
                     let text = format!("{why}; waiting for it");
                     // Whatever is ordered behind this service need not wait as well.
                     notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&text)]);
                     (self.tell)(&text);
                     *lock(told) = why;
                 }
-                Wire::Absent(_) | Wire::Down(_) => {}
-                Wire::Unsuitable(why) => return Err(Ended::Trouble(why)),
+                InterfaceState::Absent(_) | InterfaceState::Down(_) => {}
+                InterfaceState::Unsuitable(why) => return Err(DaemonEnd::Trouble(why)),
             }
             notify(&[sd_notify::NotifyState::Watchdog]);
             std::thread::sleep(LOOK_EVERY);
@@ -228,7 +228,7 @@ impl Daemon<'_> {
     }
 
     /// One life of the link, from bringing it up to putting everything back.
-    fn serve(&mut self, listener: Option<&TcpListener>) -> Result<Over, Ended> {
+    fn serve(&mut self, listener: Option<&TcpListener>) -> Result<LinkEnding, DaemonEnd> {
         let pipes = (|| Ok((run::handle()?, io::pipe()?)))();
         let ((handle, requests), (stop, stopper)) = pipes.map_err(|error: io::Error| in_words("a pipe", error))?;
         let (config, directory) = (self.config, self.directory);
@@ -283,12 +283,12 @@ impl Daemon<'_> {
     /// stand-in keeps addresses and routes for its return.
     fn put_back(
         &mut self,
-        ended: io::Result<Status>,
+        ended: io::Result<LinkStatus>,
         stand_in: &mut StandIn,
         keeper: Option<Keeper>,
-    ) -> Result<Over, Ended> {
+    ) -> Result<LinkEnding, DaemonEnd> {
         let interface = &self.config.interface;
-        let is_gone = ended.is_err() && matches!(standin::find(interface), Ok(Wire::Absent(_)));
+        let is_gone = ended.is_err() && matches!(standin::find(interface), Ok(InterfaceState::Absent(_)));
         if is_gone && self.config.wait {
             (self.tell)(&format!("{interface} is gone; {} keeps its addresses and routes", self.config.name));
         } else {
@@ -300,26 +300,26 @@ impl Daemon<'_> {
             keeper.dismiss();
         }
         match ended {
-            Ok(_) => Ok(Over::Stopped),
-            Err(_) if is_gone => Ok(Over::Gone),
+            Ok(_) => Ok(LinkEnding::Stopped),
+            Err(_) if is_gone => Ok(LinkEnding::Gone),
             Err(error) => Err(in_words(interface.clone(), error)),
         }
     }
 }
 
 /// A daemon that waits for its interface, as others see it.
-struct Waiting<'a> {
+struct WaitingDaemon<'a> {
     config: &'a LinkConfig,
-    stopper: Stopper,
+    stopper: DaemonStopper,
     /// What is wrong with the interface.
     why: Mutex<String>,
 }
 
-impl Waiting<'_> {
-    fn answer(&self, line: &str) -> Answer {
+impl WaitingDaemon<'_> {
+    fn answer(&self, line: &str) -> LinkReply {
         let why = || lock(&self.why).clone();
         match serde_json::from_str(line) {
-            Ok(Ask::Status) => Answer::Status(Box::new(Status {
+            Ok(LinkRequest::Status) => LinkReply::Status(Box::new(LinkStatus {
                 name: self.config.name.clone(),
                 interface: self.config.interface.clone(),
                 pid: std::process::id(),
@@ -328,14 +328,14 @@ impl Waiting<'_> {
                 mode: self.config.mode.to_string(),
                 seal: self.config.sealing.to_string(),
                 problem: Some(why()),
-                ..Status::default()
+                ..LinkStatus::default()
             })),
-            Ok(Ask::Down) => {
+            Ok(LinkRequest::Down) => {
                 self.stopper.stop();
-                Answer::Done
+                LinkReply::Done
             }
-            Ok(_) => Answer::Refused(format!("{} waits for its interface: {}", self.config.name, why())),
-            Err(error) => Answer::Refused(format!("not a request: {error}")),
+            Ok(_) => LinkReply::Refused(format!("{} waits for its interface: {}", self.config.name, why())),
+            Err(error) => LinkReply::Refused(format!("not a request: {error}")),
         }
     }
 }
@@ -344,13 +344,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn in_words(what: impl fmt::Display, error: impl fmt::Display) -> Ended {
-    Ended::Trouble(format!("{what}: {error}"))
+fn in_words(what: impl fmt::Display, error: impl fmt::Display) -> DaemonEnd {
+    DaemonEnd::Trouble(format!("{what}: {error}"))
 }
 
 /// Somebody else has the interface, or the name.
-fn already(config: &LinkConfig, taken: &str) -> Ended {
-    Ended::Trouble(if taken == config.interface {
+fn already(config: &LinkConfig, taken: &str) -> DaemonEnd {
+    DaemonEnd::Trouble(if taken == config.interface {
         format!("{taken} is protected already; `hitless link status` shows it")
     } else {
         format!("{taken} is up already, for another interface; choose another name with --name")

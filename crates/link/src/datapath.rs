@@ -19,25 +19,25 @@ mod wire_side;
 use std::io;
 use std::time::Duration;
 
-use guard::{Command, Endpoint, Event, Params, State, WIRE};
+use guard::{Endpoint, EndpointCommand, EndpointEvent, Params, SessionState, WIRE};
 use hdrhistogram::Histogram;
 use machine::{Machine, Pull};
 use units::{Bytes, Prob, Rate, Span, Time};
-use wire::link::Refusal;
+use wire::link::SessionRefusal;
 
 use crate::backend::{Host, Wire};
-use crate::context::{Gate, LinkContext, recovery_histogram};
+use crate::context::{HostGate, LinkContext, recovery_histogram};
 use crate::frame::Framing;
-use crate::pool::{Frame, Pool};
-use crate::queue::Queue;
-use crate::seal::Opening;
+use crate::pool::{FramePool, PoolFrame};
+use crate::queue::FrameQueue;
+use crate::seal::SealReadiness;
 
 use linux::poll::{self, Readiness};
 
 use copies::CopiesByLoss;
 use host_side::HostSide;
-use news::Troubles;
-pub use news::{News, Trouble};
+use news::FrameFaults;
+pub use news::{FrameFault, LinkEvent};
 use wire_side::WireSide;
 
 /// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
@@ -55,7 +55,7 @@ pub enum InitAction {
 
 /// What a link is made with.
 #[derive(Debug)]
-pub struct Setup {
+pub struct DatapathSetup {
     pub params: Params,
     /// The longest frame that the wire carries. Unprotected ones are not shortened by a header of ours, so this is more than
     /// the host sends.
@@ -72,7 +72,7 @@ pub struct Setup {
 }
 
 pub struct Link {
-    endpoint: Endpoint<Frame>,
+    endpoint: Endpoint<PoolFrame>,
     context: LinkContext,
     host: HostSide,
     wire: WireSide,
@@ -82,9 +82,9 @@ pub struct Link {
     pull_at: Time,
     copies: Option<CopiesByLoss>,
     /// Whether frames could be sealed when this was last looked at.
-    opening: Opening,
-    news: Vec<News>,
-    troubles: Troubles,
+    opening: SealReadiness,
+    news: Vec<LinkEvent>,
+    troubles: FrameFaults,
 }
 
 impl std::fmt::Debug for Link {
@@ -94,18 +94,18 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    pub fn new(setup: Setup, host: Box<dyn Host>, wire: Box<dyn Wire>) -> Self {
+    pub fn new(setup: DatapathSetup, host: Box<dyn Host>, wire: Box<dyn Wire>) -> Self {
         let longest = setup.longest.max(setup.params.mtu as usize);
         let held = setup.params.window_frames * setup.params.classes.len() as u32 * 2;
         // Full-sized ones; short ones could be more, but slots are for them too.
         let waiting = (setup.queue.get() / u64::from(setup.params.mtu)).clamp(1_024, 8_192) as u32;
-        let pool = Pool::new(held + waiting + 4 * BATCH as u32, longest);
+        let pool = FramePool::new(held + waiting + 4 * BATCH as u32, longest);
         Self {
             endpoint: Endpoint::new(setup.params, setup.instance),
             context: LinkContext::new(
                 pool,
                 setup.framing,
-                Queue::new(setup.queue, waiting as usize, setup.rate),
+                FrameQueue::new(setup.queue, waiting as usize, setup.rate),
                 setup.rate,
             ),
             host: HostSide::new(host),
@@ -114,13 +114,13 @@ impl Link {
             wanted: false,
             pull_at: Time::ZERO,
             copies: setup.target.map(CopiesByLoss::new),
-            opening: Opening::Open,
+            opening: SealReadiness::Open,
             news: Vec::new(),
-            troubles: Troubles::default(),
+            troubles: FrameFaults::default(),
         }
     }
 
-    pub fn endpoint(&self) -> &Endpoint<Frame> {
+    pub fn endpoint(&self) -> &Endpoint<PoolFrame> {
         &self.endpoint
     }
 
@@ -142,15 +142,15 @@ impl Link {
         self.wanted
     }
 
-    pub fn command(&mut self, now: Time, command: Command) {
+    pub fn command(&mut self, now: Time, command: EndpointCommand) {
         match command {
-            Command::Activate | Command::Offer => self.wanted = true,
-            Command::Deactivate => self.wanted = false,
-            Command::SetCopies(_) | Command::Expect(_) => {}
+            EndpointCommand::Activate | EndpointCommand::Offer => self.wanted = true,
+            EndpointCommand::Deactivate => self.wanted = false,
+            EndpointCommand::SetCopies(_) | EndpointCommand::Expect(_) => {}
         }
         let command = match (command, &self.copies) {
             // What the copies aim for is known here.
-            (Command::Expect(loss), Some(by_loss)) => Command::SetCopies(by_loss.expect(loss)),
+            (EndpointCommand::Expect(loss), Some(by_loss)) => EndpointCommand::SetCopies(by_loss.expect(loss)),
             (command, _) => command,
         };
         self.endpoint.on_command(now, command, &mut self.context);
@@ -167,7 +167,7 @@ impl Link {
     }
 
     /// What happened since this was last asked.
-    pub fn news(&mut self) -> Vec<News> {
+    pub fn news(&mut self) -> Vec<LinkEvent> {
         let mut news = std::mem::take(&mut self.news);
         news.extend(self.troubles.take());
         news
@@ -253,7 +253,7 @@ impl Link {
 
     /// Pulls up to a batch; false when there is nothing more to pull for now.
     fn pull_batch(&mut self, now: Time) -> bool {
-        if self.context.framing.opening() != Opening::Open {
+        if self.context.framing.opening() != SealReadiness::Open {
             // Whatever it is, it could not be sealed; once it can be, `greet` wakes us.
             (self.context.woken, self.pull_at) = (false, Time::NEVER);
             return false;
@@ -281,14 +281,14 @@ impl Link {
 
     fn set_gate(&mut self) {
         self.opening = self.context.framing.opening();
-        let waits = self.wanted && self.endpoint.state() != State::Active || self.opening != Opening::Open;
+        let waits = self.wanted && self.endpoint.state() != SessionState::Active || self.opening != SealReadiness::Open;
         self.context.gate = match (self.init, self.opening) {
-            (InitAction::Block, _) if waits => Gate::Shut,
-            (InitAction::Discard, _) if waits => Gate::Discard,
+            (InitAction::Block, _) if waits => HostGate::Shut,
+            (InitAction::Discard, _) if waits => HostGate::Discard,
             // With a key there is no other way to pass than sealed.
-            (InitAction::BestEffort, Opening::Soon) => Gate::Shut,
-            (InitAction::BestEffort, Opening::Alone) => Gate::Discard,
-            _ => Gate::Open,
+            (InitAction::BestEffort, SealReadiness::Soon) => HostGate::Shut,
+            (InitAction::BestEffort, SealReadiness::Alone) => HostGate::Discard,
+            _ => HostGate::Open,
         };
     }
 
@@ -303,7 +303,7 @@ impl Link {
         self.set_gate();
         // What waited may go now, or waited for nothing.
         self.context.woken = true;
-        if self.context.gate == Gate::Discard {
+        if self.context.gate == HostGate::Discard {
             self.context.discard_queued();
         }
     }
@@ -314,18 +314,18 @@ impl Link {
         }
         for event in std::mem::take(&mut self.context.events) {
             match event {
-                Event::Activated => self.wanted = true,
+                EndpointEvent::Activated => self.wanted = true,
                 // The peer took leave, or will not begin. If somebody here wants protection the endpoint keeps trying by
                 // itself; until it succeeds there is nothing to wait for.
-                Event::Deactivated | Event::Refused(Refusal::Deactivated) => {
+                EndpointEvent::Deactivated | EndpointEvent::Refused(SessionRefusal::Deactivated) => {
                     self.wanted = false;
                     self.context.framing.forget_peer();
                 }
                 // The endpoint tries again.
-                Event::Refused(_) | Event::PeerLost => self.context.framing.forget_peer(),
-                Event::Level(_) => {}
+                EndpointEvent::Refused(_) | EndpointEvent::PeerLost => self.context.framing.forget_peer(),
+                EndpointEvent::Level(_) => {}
             }
-            self.news.push(News::Endpoint(event));
+            self.news.push(LinkEvent::Endpoint(event));
         }
         self.set_gate();
     }
@@ -333,7 +333,7 @@ impl Link {
     fn set_copies(&mut self, now: Time) {
         let needed = self.copies.as_mut().and_then(|by_loss| by_loss.needed(self.endpoint.counters()));
         if let Some(copies) = needed.filter(|copies| *copies != self.endpoint.copies().0) {
-            self.endpoint.on_command(now, Command::SetCopies(copies), &mut self.context);
+            self.endpoint.on_command(now, EndpointCommand::SetCopies(copies), &mut self.context);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::control::{Answer, Ask};
+use crate::control::{LinkReply, LinkRequest};
 
 /// How long a daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -111,7 +111,7 @@ impl RunDirectory {
     }
 
     /// Asks the daemon of a link. An error of kind `NotFound` or `ConnectionRefused` means there is none.
-    pub fn ask(&self, name: &str, ask: Ask) -> io::Result<Answer> {
+    pub fn ask(&self, name: &str, ask: LinkRequest) -> io::Result<LinkReply> {
         let mut stream = UnixStream::connect(self.socket(name))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;

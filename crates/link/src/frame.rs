@@ -13,13 +13,13 @@
 //! ([`GREETING`], [`crate::seal::keyed`]). Both types are set aside for local experiments (IEEE 802).
 
 pub use wire::ethernet::{ETHERNET, TAG};
-use wire::link::{Header, Kind, MAX_HEADER, Malformed};
+use wire::link::{FrameKind, LinkHeader, MAX_HEADER, MalformedHeader};
 pub use wire::link::{OWN, SEALED_BARE, WHOLE};
 
 use units::Time;
 
 use crate::seal::keyed::{GREETING_LEN, greeting_kind};
-use crate::seal::{Broken, Opening, Seal};
+use crate::seal::{Seal, SealError, SealReadiness};
 
 /// In place of a link header, with its kind in the lowest bits: two ends agree on a session of a keyed seal.
 pub const GREETING: u8 = 7 << 5;
@@ -76,14 +76,14 @@ pub(crate) fn overhead(seal: &Seal) -> usize {
 
 /// Why a frame is not acted upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rejected {
+pub enum FrameRejection {
     /// Shorter than any Ethernet frame, or no link header of ours.
     Malformed,
     /// Our own, come back.
     Looped,
     /// From an address that is not the peer's.
     Stranger(Mac),
-    Broken(Broken),
+    Broken(SealError),
     /// Without a seal, where a key is used.
     Unsealed,
     /// A greeting between seals, which was taken care of.
@@ -92,23 +92,23 @@ pub enum Rejected {
     KeyMissing,
 }
 
-impl From<Malformed> for Rejected {
-    fn from(_: Malformed) -> Self {
+impl From<MalformedHeader> for FrameRejection {
+    fn from(_: MalformedHeader) -> Self {
         Self::Malformed
     }
 }
 
 /// A frame off the wire.
 #[derive(Debug, PartialEq)]
-pub struct Arrived<'a> {
-    pub header: Header,
+pub struct ReceivedFrame<'a> {
+    pub header: LinkHeader,
     /// The frame it carries, in two pieces.
     pub body: [&'a [u8]; 2],
 }
 
 /// A frame for the wire: `head`, then the frame it carries from `skip` on, then `padding` zeros.
 #[derive(Clone, Copy, Debug)]
-pub struct Emitted {
+pub struct EmittedFrame {
     pub head: [u8; LONGEST_HEAD],
     pub head_len: usize,
     pub skip: usize,
@@ -151,7 +151,7 @@ impl Framing {
 
     /// Whether frames can be sealed so that the peer opens them.
     #[inline]
-    pub fn opening(&self) -> Opening {
+    pub fn opening(&self) -> SealReadiness {
         self.seal.opening()
     }
 
@@ -162,9 +162,9 @@ impl Framing {
     }
 
     /// The next greeting of the seal for the peer's.
-    pub fn greet(&mut self) -> Option<Emitted> {
+    pub fn greet(&mut self) -> Option<EmittedFrame> {
         let greeting = self.seal.greet(self.own, self.peer.unwrap_or(EVERYONE))?;
-        let mut emitted = Emitted { head: [0; LONGEST_HEAD], head_len: GREETING_LEN, skip: 0, padding: 0 };
+        let mut emitted = EmittedFrame { head: [0; LONGEST_HEAD], head_len: GREETING_LEN, skip: 0, padding: 0 };
         emitted.head[..GREETING_LEN].copy_from_slice(&greeting);
         Some(emitted)
     }
@@ -176,9 +176,9 @@ impl Framing {
         }
     }
 
-    pub fn emit(&mut self, header: &Header, body: Option<&[u8]>) -> Emitted {
-        let mut emitted = Emitted { head: [0; LONGEST_HEAD], head_len: 0, skip: 0, padding: 0 };
-        let bare = header.kind() == Kind::Bare;
+    pub fn emit(&mut self, header: &LinkHeader, body: Option<&[u8]>) -> EmittedFrame {
+        let mut emitted = EmittedFrame { head: [0; LONGEST_HEAD], head_len: 0, skip: 0, padding: 0 };
+        let bare = header.kind() == FrameKind::Bare;
         if bare && !self.seal.is_keyed() {
             return emitted;
         }
@@ -207,50 +207,50 @@ impl Framing {
         emitted
     }
 
-    pub fn parse<'a>(&mut self, bytes: &'a [u8]) -> Result<Arrived<'a>, Rejected> {
-        let Some((ethernet, rest)) = bytes.split_at_checked(ETHERNET) else { return Err(Rejected::Malformed) };
+    pub fn parse<'a>(&mut self, bytes: &'a [u8]) -> Result<ReceivedFrame<'a>, FrameRejection> {
+        let Some((ethernet, rest)) = bytes.split_at_checked(ETHERNET) else { return Err(FrameRejection::Malformed) };
         let kind = u16::from_be_bytes([ethernet[12], ethernet[13]]);
         if kind != OWN && kind != WHOLE {
             if self.seal.is_keyed() {
-                return Err(Rejected::Unsealed);
+                return Err(FrameRejection::Unsealed);
             }
-            return Ok(Arrived { header: Header::BARE, body: [bytes, &[]] });
+            return Ok(ReceivedFrame { header: LinkHeader::BARE, body: [bytes, &[]] });
         }
         let from = Mac([ethernet[6], ethernet[7], ethernet[8], ethernet[9], ethernet[10], ethernet[11]]);
         if from == self.own {
-            return Err(Rejected::Looped);
+            return Err(FrameRejection::Looped);
         }
         if self.peer.is_some_and(|peer| peer != from) {
-            return Err(Rejected::Stranger(from));
+            return Err(FrameRejection::Stranger(from));
         }
         let (header, len) = match rest.first() {
             Some(first) if kind == OWN && greeting_kind(*first).is_some() => return Err(self.on_greeting(bytes, from)),
-            Some(&SEALED_BARE) if self.seal.is_keyed() => (Header::BARE, 1),
-            _ => Header::parse(rest)?,
+            Some(&SEALED_BARE) if self.seal.is_keyed() => (LinkHeader::BARE, 1),
+            _ => LinkHeader::parse(rest)?,
         };
         let (head, rest) = bytes.split_at(ETHERNET + len);
         let sealed = rest.split_at_checked(self.seal.size());
-        let (seal, rest) = sealed.ok_or_else(|| Rejected::Broken(self.seal.missing()))?;
-        self.seal.check(head, seal, rest).map_err(Rejected::Broken)?;
-        if header.kind() == Kind::Session {
+        let (seal, rest) = sealed.ok_or_else(|| FrameRejection::Broken(self.seal.missing()))?;
+        self.seal.check(head, seal, rest).map_err(FrameRejection::Broken)?;
+        if header.kind() == FrameKind::Session {
             self.peer = Some(from);
         }
         let body = match (header.has_body(), kind) {
             (false, _) => [&[][..], &[]],
             (true, OWN) if rest.len() >= 2 => [&bytes[..ADDRESSES], rest],
             (true, WHOLE) if rest.len() >= ETHERNET => [rest, &[]],
-            (true, _) => return Err(Rejected::Malformed),
+            (true, _) => return Err(FrameRejection::Malformed),
         };
-        Ok(Arrived { header, body })
+        Ok(ReceivedFrame { header, body })
     }
 
-    fn on_greeting(&mut self, bytes: &[u8], from: Mac) -> Rejected {
+    fn on_greeting(&mut self, bytes: &[u8], from: Mac) -> FrameRejection {
         match (bytes.first_chunk(), &mut self.seal) {
-            (None, _) => Rejected::Malformed,
-            (Some(_), Seal::None | Seal::Crc) => Rejected::KeyMissing,
+            (None, _) => FrameRejection::Malformed,
+            (Some(_), Seal::None | Seal::Crc) => FrameRejection::KeyMissing,
             (Some(greeting), Seal::Key(keyed)) => match keyed.on_greeting(greeting, from, self.own) {
-                Ok(()) => Rejected::Greeting,
-                Err(broken) => Rejected::Broken(broken),
+                Ok(()) => FrameRejection::Greeting,
+                Err(broken) => FrameRejection::Broken(broken),
             },
         }
     }
@@ -276,7 +276,7 @@ fn pass_greetings(from: &mut Framing, to: &mut Framing) {
 mod tests {
     use super::*;
     use wire::Seq;
-    use wire::link::{Agreement, Class, Epoch, Session, SessionKind};
+    use wire::link::{Class, Epoch, LinkAgreement, SessionKind, SessionMessage};
 
     const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
     const THERE: Mac = Mac([2, 0, 0, 0, 0, 2]);
@@ -299,19 +299,19 @@ mod tests {
         [&THERE.0[..], &from.0, &[8, 0], &payload].concat()
     }
 
-    fn data() -> Header {
-        Header::new(Epoch::new(1), Kind::Data(Class::Ordered, Seq::default()), None)
+    fn data() -> LinkHeader {
+        LinkHeader::new(Epoch::new(1), FrameKind::Data(Class::Ordered, Seq::default()), None)
     }
 
-    fn hello() -> Header {
-        let agreement = Agreement { version: 1, classes: 1, protects: true, seal: 0, window: 9, mtu: 1_518 };
-        Header::session(
+    fn hello() -> LinkHeader {
+        let agreement = LinkAgreement { version: 1, classes: 1, protects: true, seal: 0, window: 9, mtu: 1_518 };
+        LinkHeader::session(
             Epoch::new(1),
-            Session { kind: SessionKind::Hello { asked: false }, instance: 5, heard: 0, epoch: 1, agreement },
+            SessionMessage { kind: SessionKind::Hello { asked: false }, instance: 5, heard: 0, epoch: 1, agreement },
         )
     }
 
-    fn on_wire(framing: &mut Framing, header: &Header, body: Option<&[u8]>) -> Vec<u8> {
+    fn on_wire(framing: &mut Framing, header: &LinkHeader, body: Option<&[u8]>) -> Vec<u8> {
         let emitted = framing.emit(header, body);
         [&emitted.head[..emitted.head_len], &body.unwrap_or(&[])[emitted.skip..], &vec![0; emitted.padding]].concat()
     }
@@ -335,10 +335,10 @@ mod tests {
     fn with_a_key_unprotected_frames_are_sealed_too_and_others_are_not_listened_to() {
         let (mut here, mut there) = ends(|life| Seal::keyed([3; 16], life));
         let body = frame(HERE, 64);
-        let mut sent = on_wire(&mut here, &Header::BARE, Some(&body));
+        let mut sent = on_wire(&mut here, &LinkHeader::BARE, Some(&body));
         let arrived = there.parse(&sent).unwrap();
-        assert_eq!((arrived.body.concat(), arrived.header), (body.clone(), Header::BARE));
-        assert_eq!(there.parse(&body), Err(Rejected::Unsealed));
+        assert_eq!((arrived.body.concat(), arrived.header), (body.clone(), LinkHeader::BARE));
+        assert_eq!(there.parse(&body), Err(FrameRejection::Unsealed));
         sent[20] ^= 1;
         assert!(there.parse(&sent).is_err());
     }
@@ -349,21 +349,21 @@ mod tests {
         let (mut here, _) = ends(keyed);
         let sent = on_wire(&mut here, &data(), Some(&frame(HERE, 64)));
         let mut restarted = Framing::new(THERE, Some(HERE), keyed(2 << 64));
-        assert_eq!(restarted.opening(), Opening::Soon);
-        assert_eq!(restarted.parse(&sent), Err(Rejected::Broken(Broken::Early)));
+        assert_eq!(restarted.opening(), SealReadiness::Soon);
+        assert_eq!(restarted.parse(&sent), Err(FrameRejection::Broken(SealError::Early)));
         restarted.set_time(Time::ZERO + units::Span::from_ms(1_000));
-        assert_eq!(restarted.opening(), Opening::Alone);
-        assert_eq!(restarted.parse(&sent), Err(Rejected::Broken(Broken::Forged)));
+        assert_eq!(restarted.opening(), SealReadiness::Alone);
+        assert_eq!(restarted.parse(&sent), Err(FrameRejection::Broken(SealError::Forged)));
         let greeting = restarted.greet().unwrap();
         let greeting = &greeting.head[..greeting.head_len];
         for seal in [Seal::None, Seal::Crc] {
-            assert_eq!(Framing::new(HERE, None, seal).parse(greeting), Err(Rejected::KeyMissing));
+            assert_eq!(Framing::new(HERE, None, seal).parse(greeting), Err(FrameRejection::KeyMissing));
         }
-        assert_eq!(here.parse(greeting), Err(Rejected::Greeting));
-        assert_eq!(here.parse(&greeting[..greeting.len() - 1]), Err(Rejected::Malformed));
+        assert_eq!(here.parse(greeting), Err(FrameRejection::Greeting));
+        assert_eq!(here.parse(&greeting[..greeting.len() - 1]), Err(FrameRejection::Malformed));
         let mut stranger = Framing::new(Mac([2, 0, 0, 0, 0, 3]), None, keyed(3 << 64));
         let greeting = stranger.greet().unwrap();
-        assert!(matches!(here.parse(&greeting.head[..greeting.head_len]), Err(Rejected::Stranger(_))));
+        assert!(matches!(here.parse(&greeting.head[..greeting.head_len]), Err(FrameRejection::Stranger(_))));
     }
 
     #[test]
@@ -383,11 +383,11 @@ mod tests {
         let (mut here, mut there) = ends(|_| Seal::None);
         let mut stranger = Framing::new(Mac([2, 0, 0, 0, 0, 3]), None, Seal::None);
         let forged = on_wire(&mut stranger, &hello(), None);
-        assert_eq!(there.parse(&forged), Err(Rejected::Stranger(Mac([2, 0, 0, 0, 0, 3]))));
+        assert_eq!(there.parse(&forged), Err(FrameRejection::Stranger(Mac([2, 0, 0, 0, 0, 3]))));
         let looped = on_wire(&mut here, &hello(), None);
-        assert_eq!(here.parse(&looped), Err(Rejected::Looped));
+        assert_eq!(here.parse(&looped), Err(FrameRejection::Looped));
         let bare = frame(Mac([2, 0, 0, 0, 0, 3]), 80);
-        assert_eq!(there.parse(&bare).unwrap(), Arrived { header: Header::BARE, body: [&bare, &[]] });
+        assert_eq!(there.parse(&bare).unwrap(), ReceivedFrame { header: LinkHeader::BARE, body: [&bare, &[]] });
     }
 
     #[test]

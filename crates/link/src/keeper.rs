@@ -29,7 +29,7 @@ use crate::config::{LinkConfig, Sealing};
 use crate::datapath::InitAction;
 use crate::directory::{Lock, RunDirectory};
 use crate::standin;
-use linux::Trouble;
+use linux::LinkError;
 use linux::poll::{self, Readiness};
 
 const DISMISSED: &[u8] = b"dismissed";
@@ -78,13 +78,13 @@ impl Keeper {
 }
 
 /// Waits for the daemon of a link to end. If it did not take leave, the link fails open until this keeper is relieved.
-pub fn keep(mut pipe: impl Read, directory: &RunDirectory, name: &str) -> Result<(), Trouble> {
+pub fn keep(mut pipe: impl Read, directory: &RunDirectory, name: &str) -> Result<(), LinkError> {
     let mut heard = Vec::new();
     let _ = pipe.read_to_end(&mut heard);
     if heard == DISMISSED {
         return Ok(());
     }
-    let failed = |error: io::Error| Trouble(format!("{}: {error}", directory.keeper(name).display()));
+    let failed = |error: io::Error| LinkError(format!("{}: {error}", directory.keeper(name).display()));
     let relief = {
         let Some(_lock) = wait_for_lock(directory, name)? else { return Ok(()) };
         let _ = fs::remove_file(directory.keeper(name));
@@ -115,9 +115,9 @@ fn is_of_use() -> bool {
 }
 
 /// The daemon's lock, which it may not have let go of yet; none if the next daemon has it: then the link is that one's.
-fn wait_for_lock(directory: &RunDirectory, name: &str) -> Result<Option<Lock>, Trouble> {
+fn wait_for_lock(directory: &RunDirectory, name: &str) -> Result<Option<Lock>, LinkError> {
     for _ in 0..LOCK_ATTEMPTS {
-        if let Some(lock) = directory.lock_name(name).map_err(|error| Trouble(error.to_string()))? {
+        if let Some(lock) = directory.lock_name(name).map_err(|error| LinkError(error.to_string()))? {
             return Ok(Some(lock));
         }
         std::thread::sleep(Duration::from_millis(2));

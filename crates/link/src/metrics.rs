@@ -14,28 +14,30 @@
 use std::io::{self, PipeReader};
 use std::net::TcpListener;
 
-use linux::metrics::{Page, counter, counters, delays, gauge, gauges, serve, written};
+use linux::metrics::{MetricsPage, counter, counters, delays, gauge, gauges, serve, written};
 use prometheus_client::registry::Registry;
 
-use crate::run::{Handle, Silent};
-use crate::status::Status;
+use crate::run::{LinkHandle, NoStatus};
+use crate::status::LinkStatus;
 
 /// Tells the metrics of a link until `stop` has something to read or is closed, or the link ends.
-pub(crate) fn serve_link(listener: &TcpListener, link: &Handle, stop: &PipeReader) -> io::Result<()> {
+pub(crate) fn serve_link(listener: &TcpListener, link: &LinkHandle, stop: &PipeReader) -> io::Result<()> {
     serve(listener, stop, |path| {
         let status = match link.prompt_status() {
             Ok(status) => status,
-            Err(Silent::Late) => return Some(Page::text("503 Service Unavailable", "the link does not answer\n")),
-            Err(Silent::Ended) => return None,
+            Err(NoStatus::Late) => {
+                return Some(MetricsPage::text("503 Service Unavailable", "the link does not answer\n"));
+            }
+            Err(NoStatus::Ended) => return None,
         };
         Some(match path {
-            "/metrics" | "/" => Page::metrics(text(&status)),
-            _ => Page::text("404 Not Found", "see /metrics\n"),
+            "/metrics" | "/" => MetricsPage::metrics(text(&status)),
+            _ => MetricsPage::text("404 Not Found", "see /metrics\n"),
         })
     })
 }
 
-fn text(status: &Status) -> String {
+fn text(status: &LinkStatus) -> String {
     let mut registry = Registry::with_labels(
         [("name".into(), status.name.clone().into()), ("interface".into(), status.interface.clone().into())]
             .into_iter(),
@@ -46,7 +48,7 @@ fn text(status: &Status) -> String {
     written(&registry)
 }
 
-fn register_gauges(registry: &mut Registry, status: &Status) {
+fn register_gauges(registry: &mut Registry, status: &LinkStatus) {
     gauge(registry, "wanted", "1 while protection is asked for", f64::from(u8::from(status.wanted)));
     gauge(registry, "active", "1 while the link is protected", f64::from(u8::from(status.is_active())));
     gauge(registry, "copies", "Copies of each retransmission", f64::from(status.copies));
@@ -89,7 +91,7 @@ pub const REASONS: [&str; 20] = [
     "rx_old_epoch",
 ];
 
-fn register_counters(registry: &mut Registry, status: &Status) {
+fn register_counters(registry: &mut Registry, status: &LinkStatus) {
     let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
     counter(registry, "recovered", "Missing frames that arrived after all", status.recovered);
     counter(registry, "given_up", "Missing frames not waited for any longer", status.given_up);
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_metric_of_the_table_is_there_with_its_value() {
-        let status = Status {
+        let status = LinkStatus {
             name: "hit0".into(),
             interface: "eth1".into(),
             state: "active".into(),
@@ -116,7 +118,7 @@ mod tests {
             loss_in: Some(1e-3),
             recovery_p50_us: Some(50.0),
             counters: [("rx_forged".to_owned(), 3)].into(),
-            ..Status::default()
+            ..LinkStatus::default()
         };
         let text = text(&status);
         let has = |wanted: &str| assert!(text.contains(wanted), "{wanted} in\n{text}");

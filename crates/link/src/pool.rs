@@ -6,19 +6,19 @@
 //!
 //! Invariants: a slot is free exactly when nobody has a handle on it; the pool never grows.
 
-use guard::Body;
+use guard::FrameBody;
 
 /// What the frame check sequence adds to a frame on an Ethernet wire.
 const CHECK: u32 = 4;
 
-/// A frame in a slot. To be given back with [`Pool::release`], or it is lost to the pool.
+/// A frame in a slot. To be given back with [`FramePool::release`], or it is lost to the pool.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct PoolFrame {
     slot: u32,
     len: u32,
 }
 
-impl Frame {
+impl PoolFrame {
     /// The slot's number: tells frames apart while they are held.
     pub fn slot(&self) -> u32 {
         self.slot
@@ -29,14 +29,14 @@ impl Frame {
     }
 }
 
-impl Body for Frame {
+impl FrameBody for PoolFrame {
     fn len(&self) -> u32 {
         self.len + CHECK
     }
 }
 
 #[derive(Debug)]
-pub struct Pool {
+pub struct FramePool {
     memory: Vec<u8>,
     longest: usize,
     slot_size: usize,
@@ -44,7 +44,7 @@ pub struct Pool {
     free: Vec<u32>,
 }
 
-impl Pool {
+impl FramePool {
     /// Room for `slots` frames of at most `longest` bytes.
     pub fn new(slots: u32, longest: usize) -> Self {
         let slot_size = longest.next_multiple_of(64);
@@ -71,34 +71,34 @@ impl Pool {
 
     /// A frame of `len` bytes, whatever they are; none if the pool is used up or the frame too long.
     #[inline]
-    pub fn claim(&mut self, len: usize) -> Option<Frame> {
+    pub fn claim(&mut self, len: usize) -> Option<PoolFrame> {
         if len > self.longest() {
             return None;
         }
         let slot = self.free.pop()?;
         self.handles[slot as usize] = 1;
-        Some(Frame { slot, len: len as u32 })
+        Some(PoolFrame { slot, len: len as u32 })
     }
 
     #[inline]
-    fn start(&self, frame: &Frame) -> usize {
+    fn start(&self, frame: &PoolFrame) -> usize {
         frame.slot as usize * self.slot_size
     }
 
     #[inline]
-    pub fn get(&self, frame: &Frame) -> &[u8] {
+    pub fn get(&self, frame: &PoolFrame) -> &[u8] {
         let at = self.start(frame);
         &self.memory[at..at + frame.len as usize]
     }
 
     #[inline]
-    pub fn get_mut(&mut self, frame: &Frame) -> &mut [u8] {
+    pub fn get_mut(&mut self, frame: &PoolFrame) -> &mut [u8] {
         let at = self.start(frame);
         &mut self.memory[at..at + frame.len as usize]
     }
 
     /// Takes back every slot but those of `kept`, each of which has one handle.
-    pub(crate) fn keep_only<'a>(&mut self, kept: impl IntoIterator<Item = &'a Frame>) {
+    pub(crate) fn keep_only<'a>(&mut self, kept: impl IntoIterator<Item = &'a PoolFrame>) {
         self.handles.fill(0);
         kept.into_iter().for_each(|frame| self.handles[frame.slot as usize] = 1);
         self.free = (0..self.handles.len() as u32).rev().filter(|slot| self.handles[*slot as usize] == 0).collect();
@@ -106,13 +106,13 @@ impl Pool {
 
     /// A second handle on the same bytes.
     #[inline]
-    pub fn keep(&mut self, frame: &Frame) -> Frame {
+    pub fn keep(&mut self, frame: &PoolFrame) -> PoolFrame {
         self.handles[frame.slot as usize] += 1;
-        Frame { slot: frame.slot, len: frame.len }
+        PoolFrame { slot: frame.slot, len: frame.len }
     }
 
     #[inline]
-    pub fn release(&mut self, frame: Frame) {
+    pub fn release(&mut self, frame: PoolFrame) {
         let handles = &mut self.handles[frame.slot as usize];
         *handles -= 1;
         if *handles == 0 {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_free_again_when_its_last_handle_is_released() {
-        let mut pool = Pool::new(2, 100);
+        let mut pool = FramePool::new(2, 100);
         let frame = pool.claim(3).unwrap();
         pool.get_mut(&frame).copy_from_slice(b"abc");
         let kept = pool.keep(&frame);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn an_empty_pool_and_a_frame_too_long_are_refused() {
-        let mut pool = Pool::new(1, 100);
+        let mut pool = FramePool::new(1, 100);
         assert!(pool.claim(pool.longest() + 1).is_none());
         let only = pool.claim(100).unwrap();
         assert!(pool.claim(1).is_none());

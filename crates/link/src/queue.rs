@@ -14,12 +14,12 @@
 
 use std::collections::VecDeque;
 
-use guard::Body;
+use guard::FrameBody;
 use units::{Bytes, Rate, Span, Time};
 use wire::ip;
 use wire::layers::Layers;
 
-use crate::pool::{Frame, Pool};
+use crate::pool::{FramePool, PoolFrame};
 
 /// What a frame may wait for the wire without anybody's having sent too much, on a wire of any speed.
 const TARGET: Span = Span::from_ms(1);
@@ -34,8 +34,8 @@ const FLOWS: usize = 256;
 const QUANTUM: i64 = 1_518;
 
 #[derive(Debug)]
-pub struct Queue {
-    flows: Box<[Flow]>,
+pub struct FrameQueue {
+    flows: Box<[FlowQueue]>,
     /// Flows that had nothing waiting and now do; they go first, once.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
@@ -48,21 +48,21 @@ pub struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct Flow {
-    frames: VecDeque<(Time, Frame)>,
+struct FlowQueue {
+    frames: VecDeque<(Time, PoolFrame)>,
     bytes: u64,
     /// Bytes that it may still send in this turn.
     credit: i64,
     listed: bool,
-    delay: Delay,
+    delay: CodelState,
 }
 
-impl Queue {
+impl FrameQueue {
     /// `rate` is the wire's, if it is known.
     pub fn new(limit: Bytes, most_frames: usize, rate: Option<Rate>) -> Self {
         let standing = rate.map_or(Span::ZERO, |rate| rate.span_of(Bytes::new(STANDING * FULL_FRAME)));
         Self {
-            flows: (0..FLOWS).map(|_| Flow::default()).collect(),
+            flows: (0..FLOWS).map(|_| FlowQueue::default()).collect(),
             new: VecDeque::new(),
             old: VecDeque::new(),
             bytes: Bytes::ZERO,
@@ -88,20 +88,20 @@ impl Queue {
     }
 
     /// All that waits, in no order that matters.
-    pub fn frames(&self) -> impl Iterator<Item = &Frame> {
+    pub fn frames(&self) -> impl Iterator<Item = &PoolFrame> {
         self.flows.iter().flat_map(|flow| flow.frames.iter().map(|(_, frame)| frame))
     }
 
     /// Time begins again; what waits has waited for nothing yet.
     pub fn start_over(&mut self) {
         for flow in &mut self.flows {
-            flow.delay = Delay::default();
+            flow.delay = CodelState::default();
             flow.frames.iter_mut().for_each(|(since, _)| *since = Time::ZERO);
         }
         self.dropped = 0;
     }
 
-    pub fn push(&mut self, now: Time, frame: Frame, pool: &mut Pool) {
+    pub fn push(&mut self, now: Time, frame: PoolFrame, pool: &mut FramePool) {
         let number = flow_of(pool.get(&frame));
         let len = u64::from(frame.len());
         let flow = &mut self.flows[number];
@@ -120,7 +120,7 @@ impl Queue {
     }
 
     /// The first frame of the longest queue: its sender learns of it soonest.
-    fn drop_from_longest(&mut self, pool: &mut Pool) {
+    fn drop_from_longest(&mut self, pool: &mut FramePool) {
         let longest = (0..FLOWS).max_by_key(|number| self.flows[*number].bytes).unwrap_or(0);
         if let Some((_, frame)) = self.take_from(longest) {
             self.dropped += 1;
@@ -128,7 +128,7 @@ impl Queue {
         }
     }
 
-    fn take_from(&mut self, number: usize) -> Option<(Time, Frame)> {
+    fn take_from(&mut self, number: usize) -> Option<(Time, PoolFrame)> {
         let flow = &mut self.flows[number];
         let (since, frame) = flow.frames.pop_front()?;
         flow.bytes -= u64::from(frame.len());
@@ -138,7 +138,7 @@ impl Queue {
     }
 
     /// The next frame for the wire.
-    pub fn pop(&mut self, now: Time, pool: &mut Pool) -> Option<Frame> {
+    pub fn pop(&mut self, now: Time, pool: &mut FramePool) -> Option<PoolFrame> {
         loop {
             let (number, is_new) = match self.new.front() {
                 Some(number) => (*number, true),
@@ -179,7 +179,7 @@ impl Queue {
     }
 
     /// The next frame of a flow, after those that its delay costs.
-    fn pop_from(&mut self, number: usize, now: Time, pool: &mut Pool) -> Option<Frame> {
+    fn pop_from(&mut self, number: usize, now: Time, pool: &mut FramePool) -> Option<PoolFrame> {
         loop {
             let (since, frame) = self.take_from(number)?;
             let flow = &mut self.flows[number];
@@ -196,7 +196,7 @@ impl Queue {
 
 /// For how long a queue has been too long, and when it is to lose the next frame (CoDel).
 #[derive(Debug, Default)]
-struct Delay {
+struct CodelState {
     /// When it will have been too long for too long.
     patience_until: Option<Time>,
     dropping: bool,
@@ -204,7 +204,7 @@ struct Delay {
     drops: u32,
 }
 
-impl Delay {
+impl CodelState {
     /// Whether the frame at hand is to be dropped; it found the queue too long or not, which may last for `interval`.
     fn drops(&mut self, now: Time, standing: bool, interval: Span) -> bool {
         if !standing {
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     /// A UDP frame of a flow that remembers its number.
-    fn frame(pool: &mut Pool, flow: u8, number: u16, len: usize) -> Frame {
+    fn frame(pool: &mut FramePool, flow: u8, number: u16, len: usize) -> PoolFrame {
         let frame = pool.claim(len.max(60)).unwrap();
         let bytes = pool.get_mut(&frame);
         bytes.fill(0);
@@ -287,7 +287,7 @@ mod tests {
         frame
     }
 
-    fn number(pool: &Pool, frame: &Frame) -> (u8, u16) {
+    fn number(pool: &FramePool, frame: &PoolFrame) -> (u8, u16) {
         let bytes = pool.get(frame);
         (bytes[33], u16::from_be_bytes([bytes[50], bytes[51]]))
     }
@@ -302,8 +302,8 @@ mod tests {
 
     #[test]
     fn a_request_goes_before_the_bulk_that_came_before_it() {
-        let mut pool = Pool::new(200, 1_514);
-        let mut queue = Queue::new(Bytes::new(1 << 20), 10_000, None);
+        let mut pool = FramePool::new(200, 1_514);
+        let mut queue = FrameQueue::new(Bytes::new(1 << 20), 10_000, None);
         for n in 0..100 {
             let bulk = frame(&mut pool, 1, n, 1_514);
             queue.push(at(0), bulk, &mut pool);
@@ -318,8 +318,8 @@ mod tests {
 
     #[test]
     fn flows_get_equal_shares_and_keep_their_order() {
-        let mut pool = Pool::new(1_000, 1_514);
-        let mut queue = Queue::new(Bytes::new(4 << 20), 10_000, None);
+        let mut pool = FramePool::new(1_000, 1_514);
+        let mut queue = FrameQueue::new(Bytes::new(4 << 20), 10_000, None);
         for n in 0..300 {
             let (long, short) = (frame(&mut pool, 1, n, 1_514), frame(&mut pool, 2, n, 500));
             queue.push(at(0), long, &mut pool);
@@ -338,8 +338,8 @@ mod tests {
 
     #[test]
     fn a_burst_passes_whole_and_a_standing_queue_is_shortened() {
-        let mut pool = Pool::new(2_000, 1_514);
-        let mut queue = Queue::new(Bytes::new(8 << 20), 10_000, None);
+        let mut pool = FramePool::new(2_000, 1_514);
+        let mut queue = FrameQueue::new(Bytes::new(8 << 20), 10_000, None);
         // 400 frames at once, drained within the interval: none is dropped.
         for n in 0..400 {
             let one = frame(&mut pool, 1, n, 1_514);
@@ -369,8 +369,8 @@ mod tests {
     fn reno(rate: Rate, told: Option<Rate>, round_trip: Span, span: Span) -> u64 {
         const TIMER: Span = Span::from_ms(200);
         let slot = rate.span_of(Bytes::new(FULL_FRAME));
-        let mut pool = Pool::new(3_000, 1_514);
-        let mut queue = Queue::new(Bytes::new(4 << 20), 10_000, told);
+        let mut pool = FramePool::new(3_000, 1_514);
+        let mut queue = FrameQueue::new(Bytes::new(4 << 20), 10_000, told);
         let (mut window, mut outstanding, mut arrived) = (10.0f64, 0u64, 0);
         let (mut now, mut deaf_until, mut quiet_until) = (Time::ZERO, Time::ZERO, Time::ZERO);
         let mut returning: VecDeque<Time> = VecDeque::new();
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn the_target_is_what_a_few_frames_take_and_a_millisecond_at_least() {
-        let target = |rate| Queue::new(Bytes::new(1 << 20), 100, rate).target;
+        let target = |rate| FrameQueue::new(Bytes::new(1 << 20), 100, rate).target;
         assert_eq!(target(None), TARGET);
         assert_eq!(target(Some(Rate::gbps(10))), TARGET);
         let slow = target(Some(mbps(45)));
@@ -434,8 +434,8 @@ mod tests {
 
     #[test]
     fn the_limit_is_kept_at_the_expense_of_the_longest() {
-        let mut pool = Pool::new(200, 1_514);
-        let mut queue = Queue::new(Bytes::new(30_000), 10_000, None);
+        let mut pool = FramePool::new(200, 1_514);
+        let mut queue = FrameQueue::new(Bytes::new(30_000), 10_000, None);
         let request = frame(&mut pool, 2, 7, 64);
         queue.push(at(0), request, &mut pool);
         for n in 0..100 {

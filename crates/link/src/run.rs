@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use guard::session::State;
-use guard::{Command, Event};
+use guard::session::SessionState;
+use guard::{EndpointCommand, EndpointEvent};
 use hdrhistogram::Histogram;
 use units::{Prob, Span, Time};
-use wire::link::Refusal;
+use wire::link::SessionRefusal;
 
-use crate::datapath::{Link, News, Trouble};
-use crate::status::{Identity, Status, Throughput};
-use crate::tell::{Limiter, Topic};
+use crate::datapath::{FrameFault, Link, LinkEvent};
+use crate::status::{LinkIdentity, LinkStatus, WireThroughput};
+use crate::tell::{LogLimiter, LogTopic};
 use linux::clock::{Clock, instance};
 use linux::poll;
 
@@ -48,11 +48,11 @@ const ABSTAINS: Span = Span::from_ms(50);
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub enum Request {
+pub enum LoopRequest {
     /// Protection; the loss of what is sent here, if it was measured.
     Activate(Option<Prob>),
     Deactivate,
-    Status(Sender<Status>),
+    Status(Sender<LinkStatus>),
     /// Delays of recoveries since this was last asked, in nanoseconds.
     Recovery(Sender<Histogram<u64>>),
     /// Ends protection without losing a frame, then the loop.
@@ -61,36 +61,36 @@ pub enum Request {
 
 /// The way to ask something of a running link, from any thread.
 #[derive(Debug)]
-pub struct Handle {
-    requests: Sender<Request>,
+pub struct LinkHandle {
+    requests: Sender<LoopRequest>,
     wake: PipeWriter,
 }
 
-impl Handle {
+impl LinkHandle {
     /// False if the link is no longer running.
-    pub fn ask(&self, request: Request) -> bool {
+    pub fn ask(&self, request: LoopRequest) -> bool {
         self.requests.send(request).is_ok() && (&self.wake).write_all(&[1]).is_ok()
     }
 
-    pub fn status(&self) -> Option<Status> {
+    pub fn status(&self) -> Option<LinkStatus> {
         self.prompt_status().ok()
     }
 
     /// Tells a link that has ended from one that does not answer in time: its machine may have been stopped for a while.
-    pub(crate) fn prompt_status(&self) -> Result<Status, Silent> {
+    pub(crate) fn prompt_status(&self) -> Result<LinkStatus, NoStatus> {
         let (answer, answered) = mpsc::channel();
-        if !self.ask(Request::Status(answer)) {
-            return Err(Silent::Ended);
+        if !self.ask(LoopRequest::Status(answer)) {
+            return Err(NoStatus::Ended);
         }
         answered.recv_timeout(ANSWERED_WITHIN).map_err(|error| match error {
-            RecvTimeoutError::Timeout => Silent::Late,
-            RecvTimeoutError::Disconnected => Silent::Ended,
+            RecvTimeoutError::Timeout => NoStatus::Late,
+            RecvTimeoutError::Disconnected => NoStatus::Ended,
         })
     }
 
     pub fn take_recovery(&self) -> Option<Histogram<u64>> {
         let (answer, answered) = mpsc::channel();
-        self.ask(Request::Recovery(answer)).then(|| answered.recv_timeout(ANSWERED_WITHIN).ok()).flatten()
+        self.ask(LoopRequest::Recovery(answer)).then(|| answered.recv_timeout(ANSWERED_WITHIN).ok()).flatten()
     }
 
     pub fn another(&self) -> io::Result<Self> {
@@ -100,37 +100,37 @@ impl Handle {
 
 /// Why a link does not say how it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silent {
+pub enum NoStatus {
     Ended,
     Late,
 }
 
-/// The receiving end of a [`Handle`].
+/// The receiving end of a [`LinkHandle`].
 #[derive(Debug)]
-pub struct Requests {
-    requests: Receiver<Request>,
+pub struct LoopRequests {
+    requests: Receiver<LoopRequest>,
     wake: PipeReader,
 }
 
-pub fn handle() -> io::Result<(Handle, Requests)> {
+pub fn handle() -> io::Result<(LinkHandle, LoopRequests)> {
     let (requests, receiver) = mpsc::channel();
     let (reader, writer) = io::pipe()?;
     // Who asks writes after it has asked, and may be kept from it in between: the loop does not wait for that.
     poll::set_nonblocking(reader.as_raw_fd())?;
-    Ok((Handle { requests, wake: writer }, Requests { requests: receiver, wake: reader }))
+    Ok((LinkHandle { requests, wake: writer }, LoopRequests { requests: receiver, wake: reader }))
 }
 
 /// What the owner of a loop hears of, a line at a time. It must not wait: frames would wait with it.
-pub(crate) type Tell<'a> = &'a mut dyn FnMut(&str);
+pub(crate) type LogSink<'a> = &'a mut dyn FnMut(&str);
 
 pub struct Loop<'a> {
     link: Link,
-    identity: Identity,
-    requests: Requests,
+    identity: LinkIdentity,
+    requests: LoopRequests,
     clock: Clock,
-    tell: Tell<'a>,
-    limiter: Limiter,
-    throughput: Throughput,
+    tell: LogSink<'a>,
+    limiter: LogLimiter,
+    throughput: WireThroughput,
     problem: Option<String>,
     problem_at: Time,
     /// Frames received from a wire that then went down.
@@ -150,8 +150,8 @@ impl std::fmt::Debug for Loop<'_> {
 }
 
 impl<'a> Loop<'a> {
-    pub fn new(link: Link, identity: Identity, requests: Requests, tell: Tell<'a>) -> Self {
-        let throughput = Throughput::default();
+    pub fn new(link: Link, identity: LinkIdentity, requests: LoopRequests, tell: LogSink<'a>) -> Self {
+        let throughput = WireThroughput::default();
         let clock = Clock::start();
         Self {
             link,
@@ -159,7 +159,7 @@ impl<'a> Loop<'a> {
             requests,
             clock,
             tell,
-            limiter: Limiter::default(),
+            limiter: LogLimiter::default(),
             throughput,
             problem: None,
             problem_at: Time::ZERO,
@@ -176,9 +176,9 @@ impl<'a> Loop<'a> {
     }
 
     /// Until asked to stop; the last status. Protection is asked for from the start if `activate` says so.
-    pub fn run(mut self, activate: bool) -> io::Result<Status> {
+    pub fn run(mut self, activate: bool) -> io::Result<LinkStatus> {
         if activate {
-            self.link.command(self.clock.now(), Command::Offer);
+            self.link.command(self.clock.now(), EndpointCommand::Offer);
         }
         let (mut last_busy, mut next_look, mut stop_at) = (Time::ZERO, Time::ZERO, Time::NEVER);
         let mut parting = None;
@@ -196,7 +196,7 @@ impl<'a> Loop<'a> {
                 self.tell_news();
                 if self.serve(now) && stop_at == Time::NEVER {
                     stop_at = now + FAREWELL;
-                    self.link.command(now, Command::Deactivate);
+                    self.link.command(now, EndpointCommand::Deactivate);
                 }
                 if stop_at <= now || stop_at != Time::NEVER && self.has_parted() {
                     return Ok(self.status(now));
@@ -245,14 +245,14 @@ impl<'a> Loop<'a> {
     }
 
     /// Takes leave of the peer, and once that is done begins a new life at time zero. True when it has begun.
-    fn start_over(&mut self, now: Time, parting: &mut Option<(Option<Command>, Time)>) -> bool {
+    fn start_over(&mut self, now: Time, parting: &mut Option<(Option<EndpointCommand>, Time)>) -> bool {
         let (command, by) = *parting.get_or_insert_with(|| {
             let command = match (self.link.wants_protection(), self.link.endpoint().is_deactivated()) {
-                (true, _) => Some(Command::Offer),
-                (false, true) => Some(Command::Deactivate),
+                (true, _) => Some(EndpointCommand::Offer),
+                (false, true) => Some(EndpointCommand::Deactivate),
                 (false, false) => None,
             };
-            self.link.command(now, Command::Deactivate);
+            self.link.command(now, EndpointCommand::Deactivate);
             (command, now + FAREWELL)
         });
         if now < by && !self.has_parted() {
@@ -260,8 +260,8 @@ impl<'a> Loop<'a> {
         }
         *parting = None;
         self.clock = Clock::start();
-        self.throughput = Throughput::default();
-        self.limiter = Limiter::default();
+        self.throughput = WireThroughput::default();
+        self.limiter = LogLimiter::default();
         self.link.start_over(instance());
         if let Some(command) = command {
             self.link.command(Time::ZERO, command);
@@ -281,7 +281,7 @@ impl<'a> Loop<'a> {
 
     fn has_parted(&self) -> bool {
         let context = self.link.context();
-        self.link.endpoint().state() == State::Dormant
+        self.link.endpoint().state() == SessionState::Dormant
             && !context.has_queued()
             && context.outgoing.is_empty()
             && !context.woken
@@ -313,42 +313,42 @@ impl<'a> Loop<'a> {
         let mut stop = false;
         while let Ok(request) = self.requests.requests.try_recv() {
             match request {
-                Request::Activate(loss) => {
+                LoopRequest::Activate(loss) => {
                     if let Some(loss) = loss {
-                        self.link.command(now, Command::Expect(loss));
+                        self.link.command(now, EndpointCommand::Expect(loss));
                     }
-                    self.link.command(now, Command::Activate);
+                    self.link.command(now, EndpointCommand::Activate);
                 }
-                Request::Deactivate => self.link.command(now, Command::Deactivate),
+                LoopRequest::Deactivate => self.link.command(now, EndpointCommand::Deactivate),
                 // Whoever asked may have gone away since.
-                Request::Status(answer) => drop(answer.send(self.status(now))),
-                Request::Recovery(answer) => drop(answer.send(self.link.take_recovery())),
-                Request::Stop => stop = true,
+                LoopRequest::Status(answer) => drop(answer.send(self.status(now))),
+                LoopRequest::Recovery(answer) => drop(answer.send(self.link.take_recovery())),
+                LoopRequest::Stop => stop = true,
             }
         }
         stop
     }
 
-    fn status(&mut self, now: Time) -> Status {
+    fn status(&mut self, now: Time) -> LinkStatus {
         self.link.look_at_kernel();
         // What did not keep the link from being protected is soon no longer worth telling.
-        let passed = self.link.endpoint().state() == State::Active && now.since(self.problem_at) > REMEMBERED;
+        let passed = self.link.endpoint().state() == SessionState::Active && now.since(self.problem_at) > REMEMBERED;
         let problem = if passed { None } else { self.problem.clone() };
-        Status::of(&self.link, &self.identity, now, &self.throughput, problem)
+        LinkStatus::of(&self.link, &self.identity, now, &self.throughput, problem)
     }
 
     fn tell_news(&mut self) {
         for news in self.link.news() {
             let (now, text) = (self.clock.now(), self.in_words(news));
-            let times = if let News::Trouble(_, frames) = news { frames } else { 1 };
+            let times = if let LinkEvent::Trouble(_, frames) = news { frames } else { 1 };
             // A refusal is repeated every second.
-            let known = self.problem.as_ref() == Some(&text) && matches!(news, News::Endpoint(_));
-            if !known && let Some(line) = self.limiter.admit(now, Topic::of(&news), times, &text) {
+            let known = self.problem.as_ref() == Some(&text) && matches!(news, LinkEvent::Endpoint(_));
+            if !known && let Some(line) = self.limiter.admit(now, LogTopic::of(&news), times, &text) {
                 (self.tell)(&line);
             }
             self.problem = match news {
-                News::Endpoint(Event::Activated | Event::Deactivated) => None,
-                News::Endpoint(Event::Level(_)) => self.problem.take(),
+                LinkEvent::Endpoint(EndpointEvent::Activated | EndpointEvent::Deactivated) => None,
+                LinkEvent::Endpoint(EndpointEvent::Level(_)) => self.problem.take(),
                 _ => Some(text),
             };
             self.problem_at = now;
@@ -358,60 +358,66 @@ impl<'a> Loop<'a> {
         }
     }
 
-    fn in_words(&self, news: News) -> String {
+    fn in_words(&self, news: LinkEvent) -> String {
         let (name, interface) = (&self.identity.name, &self.identity.interface);
         let peer = self.link.context().framing.peer().map_or("the peer".to_owned(), |peer| peer.to_string());
         match news {
-            News::Endpoint(Event::Activated) => format!("{name} is protected: {peer} answers on {interface}"),
-            News::Endpoint(Event::Deactivated) => format!("{name} is no longer protected, as agreed with its peer"),
-            News::Endpoint(Event::PeerLost) => {
+            LinkEvent::Endpoint(EndpointEvent::Activated) => {
+                format!("{name} is protected: {peer} answers on {interface}")
+            }
+            LinkEvent::Endpoint(EndpointEvent::Deactivated) => {
+                format!("{name} is no longer protected, as agreed with its peer")
+            }
+            LinkEvent::Endpoint(EndpointEvent::PeerLost) => {
                 format!("{name}: the peer restarted or fell silent; asking it again, frames pass unprotected")
             }
-            News::Endpoint(Event::Level(level)) => {
+            LinkEvent::Endpoint(EndpointEvent::Level(level)) => {
                 format!("{name}: the measured loss calls for mode {}", crate::status::level(level))
             }
-            News::Endpoint(Event::Refused(reason)) => format!("{name} is not protected: {}", self.refusal(reason)),
-            News::Trouble(Trouble::Stranger(from), _) => format!(
+            LinkEvent::Endpoint(EndpointEvent::Refused(reason)) => {
+                format!("{name} is not protected: {}", self.refusal(reason))
+            }
+            LinkEvent::Trouble(FrameFault::Stranger(from), _) => format!(
                 "{name}: {from} drives the link at {interface}, but the peer is {peer}; \
                  is the cable in the right port? its frames are dropped"
             ),
-            News::Trouble(Trouble::Unchecked, _) => {
+            LinkEvent::Trouble(FrameFault::Unchecked, _) => {
                 format!("{name}: frames come with a check sum that does not fit; has the peer --crc too?")
             }
-            News::Trouble(Trouble::Replayed, _) => format!(
+            LinkEvent::Trouble(FrameFault::Replayed, _) => format!(
                 "{name}: frames come that came before, and are dropped; does somebody play recorded ones again, or does the \
                  wire double them?"
             ),
-            News::Trouble(Trouble::KeyMissing, _) => {
+            LinkEvent::Trouble(FrameFault::KeyMissing, _) => {
                 format!("{name} is not protected: the peer uses --key, this end does not; use it at both")
             }
-            News::Trouble(Trouble::Forged, _) => {
+            LinkEvent::Trouble(FrameFault::Forged, _) => {
                 format!("{name}: frames come without a valid tag; has the peer got the same --key?")
             }
         }
     }
 
     /// Why the two ends do not agree, and what to do.
-    fn refusal(&self, reason: Refusal) -> String {
+    fn refusal(&self, reason: SessionRefusal) -> String {
         let theirs = self.link.endpoint().peer_agreement().unwrap_or(self.link.endpoint().agreement());
         let ours = self.link.endpoint().agreement();
         match reason {
-            Refusal::Version => format!(
+            SessionRefusal::Version => format!(
                 "the peer speaks version {} of the protocol, this end version {}; run the same hitless at both",
                 theirs.version, ours.version
             ),
-            Refusal::Classes => "the peer was started with another --mode; give both ends the same".to_owned(),
-            Refusal::Window => format!("the peer's window of {} frames is not possible", theirs.window),
-            Refusal::Mtu => format!(
+            SessionRefusal::Classes => "the peer was started with another --mode; give both ends the same".to_owned(),
+            SessionRefusal::Window => format!("the peer's window of {} frames is not possible", theirs.window),
+            SessionRefusal::Mtu => format!(
                 "the peer carries frames of up to {} bytes, this end {}; give both ends the same --mtu",
                 theirs.mtu, ours.mtu
             ),
-            Refusal::Seal => {
+            SessionRefusal::Seal => {
                 let named =
                     |code: u8| ["no seal", "--crc", "--key"].get(usize::from(code)).copied().unwrap_or("a seal");
                 format!("the peer uses {}, this end {}; use the same at both", named(theirs.seal), named(ours.seal))
             }
-            Refusal::Deactivated => {
+            SessionRefusal::Deactivated => {
                 "the peer was deactivated; to protect the link, say hitless link activate at either end".to_owned()
             }
         }

@@ -17,14 +17,14 @@ pub mod keyed;
 use units::Time;
 
 use crate::frame::Mac;
-use keyed::{GREETING_LEN, Keyed};
+use keyed::{GREETING_LEN, KeyedSeal};
 
 /// The shortest Ethernet frame without its check; a card pads what is shorter.
 const SHORTEST: usize = 60;
 
 /// Why a seal was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum SealError {
     /// The check sum does not fit: altered on the way.
     Corrupted,
     /// The tag does not fit: not from someone with the key.
@@ -37,7 +37,7 @@ pub enum Broken {
 
 /// Whether frames can be sealed so that the peer opens them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub enum SealReadiness {
     Open,
     /// No session yet, and the peer may answer any moment.
     Soon,
@@ -49,7 +49,7 @@ pub enum Opening {
 pub enum Seal {
     None,
     Crc,
-    Key(Box<Keyed>),
+    Key(Box<KeyedSeal>),
 }
 
 impl Seal {
@@ -57,7 +57,7 @@ impl Seal {
 
     /// With a key of 16 bytes; `life` is random, and no other life of any end has the same.
     pub fn keyed(key: [u8; 16], life: u128) -> Self {
-        Self::Key(Box::new(Keyed::new(key, life)))
+        Self::Key(Box::new(KeyedSeal::new(key, life)))
     }
 
     /// How the two ends name it to each other.
@@ -104,16 +104,16 @@ impl Seal {
     }
 
     /// What a frame without a seal is.
-    pub fn missing(&self) -> Broken {
-        if self.is_keyed() { Broken::Forged } else { Broken::Corrupted }
+    pub fn missing(&self) -> SealError {
+        if self.is_keyed() { SealError::Forged } else { SealError::Corrupted }
     }
 
     /// Whether a frame is as its sender sealed it, and new.
-    pub fn check(&mut self, head: &[u8], seal: &[u8], rest: &[u8]) -> Result<(), Broken> {
+    pub fn check(&mut self, head: &[u8], seal: &[u8], rest: &[u8]) -> Result<(), SealError> {
         match self {
             Self::None => Ok(()),
             Self::Crc if seal == crc(&[head, rest]).to_be_bytes() => Ok(()),
-            Self::Crc => Err(Broken::Corrupted),
+            Self::Crc => Err(SealError::Corrupted),
             Self::Key(keyed) => keyed.check(seal, &[head, rest]),
         }
     }
@@ -133,9 +133,9 @@ impl Seal {
     }
 
     #[inline]
-    pub fn opening(&self) -> Opening {
+    pub fn opening(&self) -> SealReadiness {
         match self {
-            Self::None | Self::Crc => Opening::Open,
+            Self::None | Self::Crc => SealReadiness::Open,
             Self::Key(keyed) => keyed.opening(),
         }
     }
@@ -193,7 +193,7 @@ mod tests {
     fn keyed_pair(lives: [u128; 2]) -> [Seal; 2] {
         let mut ends = lives.map(|life| Seal::keyed([7; 16], life));
         meet(&mut ends, MACS);
-        assert!(ends.iter().all(|end| end.opening() == Opening::Open));
+        assert!(ends.iter().all(|end| end.opening() == SealReadiness::Open));
         ends
     }
 
@@ -219,14 +219,14 @@ mod tests {
         let (first, second) = (sealed(&mut seal), sealed(&mut seal));
         assert_eq!(receiver.check(HEAD, &second, BODY), Ok(()));
         assert_eq!(receiver.check(HEAD, &first, BODY), Ok(()));
-        assert_eq!(receiver.check(HEAD, &first, BODY), Err(Broken::Replayed));
+        assert_eq!(receiver.check(HEAD, &first, BODY), Err(SealError::Replayed));
         for _ in 0..100 {
             assert_eq!(receiver.check(HEAD, &sealed(&mut seal), BODY), Ok(()));
         }
-        assert_eq!(receiver.check(HEAD, &second, BODY), Err(Broken::Replayed));
+        assert_eq!(receiver.check(HEAD, &second, BODY), Err(SealError::Replayed));
         let mut others = [1, 1 << 64].map(|life| Seal::keyed([8; 16], life));
         meet(&mut others, MACS);
-        assert_eq!(receiver.check(HEAD, &sealed(&mut others[0]), BODY), Err(Broken::Forged));
+        assert_eq!(receiver.check(HEAD, &sealed(&mut others[0]), BODY), Err(SealError::Forged));
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         for bit in 0..hello.len() * 8 {
             let mut altered = hello;
             altered[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(receiver.on_greeting(&altered, MACS[0], MACS[1]), Err(Broken::Forged), "bit {bit}");
+            assert_eq!(receiver.on_greeting(&altered, MACS[0], MACS[1]), Err(SealError::Forged), "bit {bit}");
         }
         assert!(receiver.greet(MACS[1], MACS[0]).is_none());
     }
@@ -282,7 +282,7 @@ mod tests {
         ends[0] = snapshot;
         ends.iter_mut().for_each(|end| end.set_time(Time::ZERO + units::Span::from_ms(5_000)));
         let frame = sealed(&mut ends[0]);
-        assert_eq!(ends[1].check(HEAD, &frame, BODY), Err(Broken::Replayed));
+        assert_eq!(ends[1].check(HEAD, &frame, BODY), Err(SealError::Replayed));
         meet(&mut ends, MACS);
         let frame = sealed(&mut ends[0]);
         assert_eq!(ends[1].check(HEAD, &frame, BODY), Ok(()));

@@ -27,20 +27,20 @@ use units::{Bytes, Prob, Rate};
 use wire::link::Class;
 
 use crate::backend::{self, Host, PacketHost, PacketWire, Tap};
-use crate::config::{HostBackend, LinkConfig, Mode, WireBackend};
-use crate::datapath::{Link, Setup};
+use crate::config::{HostBackend, LinkConfig, LinkMode, WireBackend};
+use crate::datapath::{DatapathSetup, Link};
 use crate::directory::RunDirectory;
 use crate::frame::{self, Framing, Mac};
 use crate::keeper;
 use crate::seal::Seal;
-use crate::status::Identity;
+use crate::status::LinkIdentity;
 use linux::clock::instance;
-use linux::net::{self, Address, Netlink, Offload, Qdisc};
-use linux::packet::{Opened, PacketSocket};
-use linux::{Trouble, no_permission};
+use linux::net::{self, InterfaceAddress, Netlink, Offload, Qdisc};
+use linux::packet::{PacketSocket, PacketSocketOptions};
+use linux::{LinkError, no_permission};
 
 pub use notes::clean_up;
-use notes::{Change, Notes};
+use notes::{ChangeNotes, InterfaceChange};
 pub(crate) use open::fail_open;
 
 /// The alias that marks an interface as ours.
@@ -55,8 +55,11 @@ fn far_end(name: &str) -> String {
 
 /// Everything that a link needs, up and ready to run. Without a directory nothing is written down: for
 /// namespaces that end with the program.
-pub fn bring_up(config: &LinkConfig, directory: Option<&RunDirectory>) -> Result<(Link, Identity, StandIn), Trouble> {
-    let seal = config.sealing.seal().map_err(Trouble)?;
+pub fn bring_up(
+    config: &LinkConfig,
+    directory: Option<&RunDirectory>,
+) -> Result<(Link, LinkIdentity, StandIn), LinkError> {
+    let seal = config.sealing.seal().map_err(LinkError)?;
     let mut stand_in = StandIn::up(config, directory, frame::overhead(&seal))?;
     match stand_in.link(config, seal) {
         Ok((link, identity)) => Ok((link, identity, stand_in)),
@@ -74,7 +77,7 @@ pub struct StandIn {
     /// Where notes are kept; nowhere if what was changed cannot outlive the program.
     directory: Option<RunDirectory>,
     name: String,
-    notes: Notes,
+    notes: ChangeNotes,
     /// How many of the changes were made by an earlier daemon.
     found: usize,
     host: HostBackend,
@@ -89,13 +92,13 @@ pub struct StandIn {
 
 impl StandIn {
     /// Makes the interface, or adopts the one that a killed daemon left.
-    fn up(config: &LinkConfig, directory: Option<&RunDirectory>, overhead: usize) -> Result<Self, Trouble> {
+    fn up(config: &LinkConfig, directory: Option<&RunDirectory>, overhead: usize) -> Result<Self, LinkError> {
         let netlink = Netlink::open()?;
         let wire = existing(&netlink, &config.interface)?;
         let mtu = room(config, wire.mtu, overhead as u32)?;
         uppers::check(&netlink, config, &wire, mtu)?;
         if let Some(directory) = directory {
-            directory.make().map_err(|error| Trouble(format!("{}: {error}", directory.path().display())))?;
+            directory.make().map_err(|error| LinkError(format!("{}: {error}", directory.path().display())))?;
         }
         let left = left_by_another(&netlink, config, directory)?;
         let rate = config.rate.or_else(|| speed(&netlink, &config.interface));
@@ -103,7 +106,7 @@ impl StandIn {
             netlink,
             directory: directory.cloned(),
             name: config.name.clone(),
-            notes: Notes::default(),
+            notes: ChangeNotes::default(),
             found: 0,
             host: config.host,
             mac: Mac(wire.mac),
@@ -122,12 +125,12 @@ impl StandIn {
         }
     }
 
-    fn build(&mut self, config: &LinkConfig, left: Left) -> Result<(), Trouble> {
+    fn build(&mut self, config: &LinkConfig, left: Leftovers) -> Result<(), LinkError> {
         (self.notes, self.found) = (left.notes, left.found);
         match left.host {
             Some(host) => {
                 self.host = host;
-                self.note(Change::Made { name: self.name.clone() })?;
+                self.note(InterfaceChange::Made { name: self.name.clone() })?;
                 self.remarks.push(format!("{} was left by an earlier daemon and is adopted", self.name));
             }
             None => self.make(config)?,
@@ -164,8 +167,8 @@ impl StandIn {
         self.keep_kernel_off(config)
     }
 
-    fn make(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
-        self.note(Change::Made { name: self.name.clone() })?;
+    fn make(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
+        self.note(InterfaceChange::Made { name: self.name.clone() })?;
         let tap = match config.host {
             HostBackend::Veth => Err(None),
             HostBackend::Tap | HostBackend::Auto => Tap::open(&self.name)
@@ -175,7 +178,7 @@ impl StandIn {
         match tap {
             Ok(()) => self.host = HostBackend::Tap,
             Err(Some(why)) if config.host == HostBackend::Tap => {
-                return Err(Trouble(format!("{why}; use --backend veth, or load the tun module")));
+                return Err(LinkError(format!("{why}; use --backend veth, or load the tun module")));
             }
             Err(why) => {
                 self.remarks.extend(why.map(|why| format!("{why}; using a veth pair instead")));
@@ -187,7 +190,7 @@ impl StandIn {
     }
 
     /// Where the daemon listens, nobody else lives.
-    fn prepare_far_end(&self) -> Result<(), Trouble> {
+    fn prepare_far_end(&self) -> Result<(), LinkError> {
         let far = self.netlink.existing_link(&far_end(&self.name))?;
         self.netlink.set_mtu(far.index, self.mtu)?;
         let _ = self.netlink.no_ipv6_autoconf(far.index);
@@ -198,7 +201,7 @@ impl StandIn {
 
     /// Moves addresses and routes. What an earlier daemon did not finish, or what went with the interface that it had
     /// made, is in the notes.
-    fn take_over(&mut self, interface: &str, index: u32, is_new: bool) -> Result<(), Trouble> {
+    fn take_over(&mut self, interface: &str, index: u32, is_new: bool) -> Result<(), LinkError> {
         let mut moved = self.netlink.movable(self.wire_index, index)?;
         if let Some((noted, done)) = self.notes.taken_over() {
             if !done || is_new {
@@ -207,16 +210,16 @@ impl StandIn {
                 return Ok(());
             }
         }
-        self.note(Change::took_over(interface, &self.name, &moved, false))?;
+        self.note(InterfaceChange::took_over(interface, &self.name, &moved, false))?;
         moved.perform(&self.netlink)?;
         let has = self.netlink.movable(index, self.wire_index)?;
-        self.note(Change::took_over(interface, &self.name, &has, true))
+        self.note(InterfaceChange::took_over(interface, &self.name, &has, true))
     }
 
-    fn keep_kernel_off(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
+    fn keep_kernel_off(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
         // Frames joined on arrival are not what was on the wire.
         if self.netlink.offload(&config.interface, Offload::Gro).unwrap_or(false) {
-            self.note(Change::SwitchedOffGro { interface: config.interface.clone() })?;
+            self.note(InterfaceChange::SwitchedOffGro { interface: config.interface.clone() })?;
             self.netlink.set_offload(&config.interface, Offload::Gro, false)?;
         }
         self.no_joining_by_card(&config.interface)?;
@@ -233,42 +236,42 @@ impl StandIn {
             ));
             return Ok(());
         }
-        if !self.notes.has(|change| matches!(change, Change::Filtered { .. })) {
+        if !self.notes.has(|change| matches!(change, InterfaceChange::Filtered { .. })) {
             let made_clsact = self.netlink.qdisc_statistics(self.wire_index, Qdisc::Clsact)?.is_none();
-            self.note(Change::Filtered { interface: config.interface.clone(), made_clsact })?;
+            self.note(InterfaceChange::Filtered { interface: config.interface.clone(), made_clsact })?;
         }
         self.netlink.drop_all_on_ingress(self.wire_index)?;
         Ok(())
     }
 
     /// Writes down what is about to be changed.
-    fn note(&mut self, change: Change) -> Result<(), Trouble> {
+    fn note(&mut self, change: InterfaceChange) -> Result<(), LinkError> {
         self.notes.put(change);
         self.write_notes()
     }
 
-    fn write_notes(&self) -> Result<(), Trouble> {
+    fn write_notes(&self) -> Result<(), LinkError> {
         let Some(directory) = &self.directory else { return Ok(()) };
-        let named = |error: io::Error| Trouble(format!("{}: {error}", directory.notes(&self.name).display()));
+        let named = |error: io::Error| LinkError(format!("{}: {error}", directory.notes(&self.name).display()));
         self.notes.write(directory, &self.name).map_err(named)
     }
 
-    fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, Identity), Trouble> {
+    fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, LinkIdentity), LinkError> {
         let framing = Framing::new(self.mac, config.peer, seal);
         // The wire first: if it cannot be had, a keeper goes on with the host's side.
         let (wire, wire_backend) = self.open_wire(config)?;
         let host = self.open_host()?;
         let mtu = self.mtu + (frame::ETHERNET + frame::TAG) as u32 + 4;
-        let class = if config.mode == Mode::NonBlocking { Class::NonBlocking } else { Class::Ordered };
+        let class = if config.mode == LinkMode::NonBlocking { Class::NonBlocking } else { Class::Ordered };
         // Enough for a loss of 1e-3; what is measured changes it.
         let copies = guard::copies_for(Prob::literal(1e-3), config.target_loss).map_or(1, |(n, _)| n.max(1));
         let mut params = Params::host(mtu, class, copies, config.window, config.give_up_after);
         params.seal = framing.seal_code();
         params.second_tag = frame::TAG as u32;
-        if config.mode == Mode::Auto {
+        if config.mode == LinkMode::Auto {
             params = params.automatic_up_to(Prob::literal(0.02), config.target_loss);
         }
-        let setup = Setup {
+        let setup = DatapathSetup {
             params,
             longest: frame::longest_on(self.wire_mtu.min(LARGEST_RECEIVED)),
             framing,
@@ -276,10 +279,10 @@ impl StandIn {
             init: config.init_action,
             rate: self.rate,
             queue: config.queue.unwrap_or(QUEUE),
-            target: (config.mode != Mode::Auto).then_some(config.target_loss),
+            target: (config.mode != LinkMode::Auto).then_some(config.target_loss),
         };
         self.close_again(&config.interface)?;
-        let identity = Identity {
+        let identity = LinkIdentity {
             name: self.name.clone(),
             interface: config.interface.clone(),
             mode: config.mode.to_string(),
@@ -312,8 +315,8 @@ impl StandIn {
         }
     }
 
-    fn open_host(&self) -> Result<Box<dyn Host>, Trouble> {
-        let opened = |error: io::Error| Trouble(format!("open {}: {error}", self.name));
+    fn open_host(&self) -> Result<Box<dyn Host>, LinkError> {
+        let opened = |error: io::Error| LinkError(format!("open {}: {error}", self.name));
         if self.host == HostBackend::Tap {
             let mut tap = self.open_tap().map_err(opened)?;
             if self.is_failing_open() {
@@ -324,7 +327,7 @@ impl StandIn {
         }
         self.relieve_keeper();
         let far = self.netlink.existing_link(&far_end(&self.name))?;
-        let options = Opened {
+        let options = PacketSocketOptions {
             vnet: true,
             longest: 65_536 + frame::ETHERNET + frame::TAG,
             frames: 256,
@@ -335,22 +338,22 @@ impl StandIn {
         Ok(Box::new(PacketHost::new(PacketSocket::open(far.index, &options).map_err(opened)?)))
     }
 
-    fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn backend::Wire>, WireBackend), Trouble> {
+    fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn backend::Wire>, WireBackend), LinkError> {
         let interface = &config.interface;
         #[cfg(feature = "xdp")]
         if config.wire == WireBackend::Xdp {
-            let trouble = |error| Trouble(format!("AF_XDP on {interface}: {error}; use --wire packet"));
+            let trouble = |error| LinkError(format!("AF_XDP on {interface}: {error}; use --wire packet"));
             let wire = backend::XdpWire::open(self.wire_index, self.wire_mtu).map_err(trouble)?;
             return Ok((Box::new(wire), WireBackend::Xdp));
         }
         // Room for a window of the peer's, if it has the same, and for control. No more: a ring that outgrows the cache
         // costs each frame a miss.
         let frames = 2 * config.window.max(512) as usize;
-        let options = Opened { vnet: true, ..wire_socket(self.wire_mtu, frames) };
+        let options = PacketSocketOptions { vnet: true, ..wire_socket(self.wire_mtu, frames) };
         match PacketSocket::open(self.wire_index, &options).and_then(PacketSocket::with_super_frames) {
             Ok(socket) => Ok((Box::new(PacketWire::new(socket)), WireBackend::Packet)),
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(no_permission(&error)),
-            Err(error) => Err(Trouble(format!("packet socket on {interface}: {error}"))),
+            Err(error) => Err(LinkError(format!("packet socket on {interface}: {error}"))),
         }
     }
 
@@ -375,8 +378,8 @@ impl StandIn {
 }
 
 /// A socket on a wire of this MTU.
-pub fn wire_socket(mtu: u32, frames: usize) -> Opened {
-    Opened {
+pub fn wire_socket(mtu: u32, frames: usize) -> PacketSocketOptions {
+    PacketSocketOptions {
         vnet: false,
         longest: frame::longest_on(mtu),
         frames,
@@ -395,8 +398,8 @@ const QUEUE: Bytes = Bytes::new(4 << 20);
 
 /// What there is of an interface that is to be protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wire {
-    Ready(net::Link),
+pub enum InterfaceState {
+    Ready(net::InterfaceInfo),
     Absent(String),
     Down(String),
     /// It can never be protected.
@@ -404,32 +407,38 @@ pub enum Wire {
 }
 
 /// Looks for the interface that is to be protected.
-pub fn find(interface: &str) -> Result<Wire, Trouble> {
+pub fn find(interface: &str) -> Result<InterfaceState, LinkError> {
     look_for(&Netlink::open()?, interface)
 }
 
-fn look_for(netlink: &Netlink, interface: &str) -> Result<Wire, Trouble> {
+fn look_for(netlink: &Netlink, interface: &str) -> Result<InterfaceState, LinkError> {
     let Some(link) = netlink.link(interface)? else {
-        return Ok(Wire::Absent(format!("there is no interface {interface}; `ip link` shows which there are")));
+        return Ok(InterfaceState::Absent(format!(
+            "there is no interface {interface}; `ip link` shows which there are"
+        )));
     };
     Ok(if link.mac == [0; 6] {
-        Wire::Unsuitable(format!("{interface} has no Ethernet address, so it is no link that can be protected"))
+        InterfaceState::Unsuitable(format!(
+            "{interface} has no Ethernet address, so it is no link that can be protected"
+        ))
     } else if !link.up {
-        Wire::Down(format!("{interface} is down; `ip link set dev {interface} up` first"))
+        InterfaceState::Down(format!("{interface} is down; `ip link set dev {interface} up` first"))
     } else {
-        Wire::Ready(link)
+        InterfaceState::Ready(link)
     })
 }
 
 /// The interface that a stand-in stands in for, by its alias.
-pub fn stands_in_for(link: &net::Link) -> Option<&str> {
+pub fn stands_in_for(link: &net::InterfaceInfo) -> Option<&str> {
     link.alias.as_deref()?.strip_prefix("hitless stand-in for ")
 }
 
-fn existing(netlink: &Netlink, interface: &str) -> Result<net::Link, Trouble> {
+fn existing(netlink: &Netlink, interface: &str) -> Result<net::InterfaceInfo, LinkError> {
     match look_for(netlink, interface)? {
-        Wire::Ready(link) => Ok(link),
-        Wire::Absent(why) | Wire::Down(why) | Wire::Unsuitable(why) => Err(Trouble(why)),
+        InterfaceState::Ready(link) => Ok(link),
+        InterfaceState::Absent(why) | InterfaceState::Down(why) | InterfaceState::Unsuitable(why) => {
+            Err(LinkError(why))
+        }
     }
 }
 
@@ -437,18 +446,18 @@ fn existing(netlink: &Netlink, interface: &str) -> Result<net::Link, Trouble> {
 const TAP_ATTEMPTS: u32 = 150;
 
 /// The MTU that the wire leaves for the stand-in.
-fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32, Trouble> {
+fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32, LinkError> {
     const LEAST: u32 = LinkConfig::LEAST_MTU;
     let interface = &config.interface;
     let most = wire.saturating_sub(overhead);
     match config.mtu {
-        Some(mtu) if mtu > most => Err(Trouble(format!(
+        Some(mtu) if mtu > most => Err(LinkError(format!(
             "an MTU of {mtu} needs {} on {interface}, which has {wire}: the header takes {overhead}; \
              `ip link set dev {interface} mtu {}` at both ends, or --mtu {most}",
             mtu + overhead,
             mtu + overhead,
         ))),
-        None if most < LEAST => Err(Trouble(format!(
+        None if most < LEAST => Err(LinkError(format!(
             "{interface} has an MTU of {wire}, too small: the header takes {overhead} and at least {LEAST} must be left; \
              `ip link set dev {interface} mtu 1500`"
         ))),
@@ -465,55 +474,59 @@ fn speed(netlink: &Netlink, interface: &str) -> Option<Rate> {
     format!("{}M", netlink.speed(interface).ok()??).parse().ok()
 }
 
-fn is_link_local(address: &Address) -> bool {
+fn is_link_local(address: &InterfaceAddress) -> bool {
     matches!(address.ip(), std::net::IpAddr::V6(ip) if ip.is_unicast_link_local())
 }
 
 /// What an earlier daemon left of the same link.
-struct Left {
+struct Leftovers {
     /// The interface is there, and is this.
     host: Option<HostBackend>,
-    notes: Notes,
+    notes: ChangeNotes,
     /// How many changes were noted.
     found: usize,
 }
 
 /// Whether an interface of this name, or a stand-in for this interface, is there already.
-fn left_by_another(netlink: &Netlink, config: &LinkConfig, directory: Option<&RunDirectory>) -> Result<Left, Trouble> {
+fn left_by_another(
+    netlink: &Netlink,
+    config: &LinkConfig,
+    directory: Option<&RunDirectory>,
+) -> Result<Leftovers, LinkError> {
     let (name, interface) = (&config.name, &config.interface);
     let ours = mark(interface);
     let links = netlink.links()?;
     if let Some(other) = links.iter().find(|link| link.name != *name && link.alias.as_ref() == Some(&ours)) {
-        return Err(Trouble(format!(
+        return Err(LinkError(format!(
             "{interface} is protected already, by {other}; `hitless link down {other}` first",
             other = other.name
         )));
     }
-    let mut notes = directory.map_or(Ok(Notes::default()), |directory| Notes::read(directory, name))?;
-    let noted = notes.has(|change| matches!(change, Change::Made { .. }));
+    let mut notes = directory.map_or(Ok(ChangeNotes::default()), |directory| ChangeNotes::read(directory, name))?;
+    let noted = notes.has(|change| matches!(change, InterfaceChange::Made { .. }));
     if notes.wire().is_some_and(|wire| wire != interface) {
-        return Err(Trouble(format!(
+        return Err(LinkError(format!(
             "{name} was left by a daemon for {}; `hitless link down {name}` first, or choose another --name",
             notes.wire().unwrap_or_default()
         )));
     }
     let Some(link) = links.iter().find(|link| link.name == *name) else {
         let found = notes.changes.len();
-        return Ok(Left { host: None, notes, found });
+        return Ok(Leftovers { host: None, notes, found });
     };
     // Noted, but not yet marked: the daemon was killed in between.
     let half_made = noted && link.alias.is_none();
     if link.alias.as_ref() != Some(&ours) && !half_made {
-        return Err(Trouble(format!("the name {name} is taken by another interface; choose one with --name")));
+        return Err(LinkError(format!("the name {name} is taken by another interface; choose one with --name")));
     }
     let host = if link.kind.as_deref() == Some("veth") { HostBackend::Veth } else { HostBackend::Tap };
     if config.host != HostBackend::Auto && config.host != host {
-        return Err(Trouble(format!("{name} is there already, as {host}; `hitless link down {name}` first")));
+        return Err(LinkError(format!("{name} is there already, as {host}; `hitless link down {name}` first")));
     }
     // Its notes may be lost, but it is ours: what is put back first was changed last.
     if !noted {
-        notes.changes.insert(0, Change::Made { name: name.clone() });
+        notes.changes.insert(0, InterfaceChange::Made { name: name.clone() });
     }
     let found = notes.changes.len();
-    Ok(Left { host: Some(host), notes, found })
+    Ok(Leftovers { host: Some(host), notes, found })
 }

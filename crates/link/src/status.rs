@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use guard::auto::Level;
-use guard::session::State;
+use guard::session::SessionState;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use units::{Span, Time};
@@ -11,7 +11,7 @@ use units::{Span, Time};
 use crate::datapath::Link;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct LinkStatus {
     /// The stand-in interface and the one it stands in for.
     pub name: String,
     pub interface: String,
@@ -54,7 +54,7 @@ pub struct Status {
 
 /// What does not change while a link is up.
 #[derive(Clone, Debug, Default)]
-pub struct Identity {
+pub struct LinkIdentity {
     pub name: String,
     pub interface: String,
     pub mode: String,
@@ -66,13 +66,13 @@ pub struct Identity {
 
 /// Bytes over the wire, looked at once a second.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Throughput {
+pub struct WireThroughput {
     at: Time,
     bytes: (u64, u64),
     rates: (f64, f64),
 }
 
-impl Throughput {
+impl WireThroughput {
     pub fn look(&mut self, now: Time, link: &Link) {
         let tally = &link.context().tally;
         let bytes = (tally.wire_tx_bytes, tally.wire_rx_bytes);
@@ -89,8 +89,14 @@ impl Throughput {
 /// The state of a link whose daemon waits for its interface.
 pub(crate) const WAITING: &str = "waiting";
 
-impl Status {
-    pub fn of(link: &Link, identity: &Identity, now: Time, throughput: &Throughput, problem: Option<String>) -> Self {
+impl LinkStatus {
+    pub fn of(
+        link: &Link,
+        identity: &LinkIdentity,
+        now: Time,
+        throughput: &WireThroughput,
+        problem: Option<String>,
+    ) -> Self {
         let (endpoint, context) = (link.endpoint(), link.context());
         let counters = endpoint.counters();
         let (copies, level) = endpoint.copies();
@@ -135,7 +141,7 @@ impl Status {
     }
 
     pub fn is_active(&self) -> bool {
-        self.state == state(State::Active)
+        self.state == state(SessionState::Active)
     }
 }
 
@@ -154,13 +160,13 @@ pub fn percentile(delays: &Histogram<u64>, percent: f64) -> Option<f64> {
     (!delays.is_empty()).then(|| Span::from_ns(delays.value_at_quantile(percent / 100.0)).as_us())
 }
 
-fn state(state: State) -> &'static str {
+fn state(state: SessionState) -> &'static str {
     match state {
-        State::Dormant => "dormant",
-        State::Asking => "asking",
-        State::Answering => "answering",
-        State::Active => "active",
-        State::Closing => "closing",
+        SessionState::Dormant => "dormant",
+        SessionState::Asking => "asking",
+        SessionState::Answering => "answering",
+        SessionState::Active => "active",
+        SessionState::Closing => "closing",
     }
 }
 

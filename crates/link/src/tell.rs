@@ -4,7 +4,7 @@
 //! later ones once a minute, with a number of those in between (`Limiter`). Of the life cycle, a few more are made, and
 //! the state at the end is always reported, though it may take a minute.
 //!
-//! Reports are written by a thread of their own ([`Teller`]): standard error may be a pipe that nobody reads, and the
+//! Reports are written by a thread of their own ([`LogWriter`]): standard error may be a pipe that nobody reads, and the
 //! service manager's socket may be full. What finds no room is dropped and counted.
 
 use std::io;
@@ -12,10 +12,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-use guard::Event;
+use guard::EndpointEvent;
 use units::{Span, Time};
 
-use crate::datapath::{News, Trouble};
+use crate::datapath::{FrameFault, LinkEvent};
 
 /// Between two reports of a kind.
 const EVERY: Span = Span::from_ms(60_000);
@@ -26,7 +26,7 @@ const WAITING: usize = 64;
 
 /// What a report is about. Each is limited on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Topic {
+pub(crate) enum LogTopic {
     Stranger,
     Forged,
     Replayed,
@@ -39,21 +39,21 @@ pub(crate) enum Topic {
     Level,
 }
 
-impl Topic {
+impl LogTopic {
     const COUNT: usize = Self::Level as usize + 1;
 
-    pub(crate) fn of(news: &News) -> Self {
+    pub(crate) fn of(news: &LinkEvent) -> Self {
         match news {
-            News::Trouble(Trouble::Stranger(_), _) => Self::Stranger,
-            News::Trouble(Trouble::Forged, _) => Self::Forged,
-            News::Trouble(Trouble::Replayed, _) => Self::Replayed,
-            News::Trouble(Trouble::Unchecked, _) => Self::Unchecked,
-            News::Trouble(Trouble::KeyMissing, _) => Self::KeyMissing,
-            News::Endpoint(Event::Activated) => Self::Activated,
-            News::Endpoint(Event::Deactivated) => Self::Deactivated,
-            News::Endpoint(Event::PeerLost) => Self::PeerLost,
-            News::Endpoint(Event::Refused(_)) => Self::Refused,
-            News::Endpoint(Event::Level(_)) => Self::Level,
+            LinkEvent::Trouble(FrameFault::Stranger(_), _) => Self::Stranger,
+            LinkEvent::Trouble(FrameFault::Forged, _) => Self::Forged,
+            LinkEvent::Trouble(FrameFault::Replayed, _) => Self::Replayed,
+            LinkEvent::Trouble(FrameFault::Unchecked, _) => Self::Unchecked,
+            LinkEvent::Trouble(FrameFault::KeyMissing, _) => Self::KeyMissing,
+            LinkEvent::Endpoint(EndpointEvent::Activated) => Self::Activated,
+            LinkEvent::Endpoint(EndpointEvent::Deactivated) => Self::Deactivated,
+            LinkEvent::Endpoint(EndpointEvent::PeerLost) => Self::PeerLost,
+            LinkEvent::Endpoint(EndpointEvent::Refused(_)) => Self::Refused,
+            LinkEvent::Endpoint(EndpointEvent::Level(_)) => Self::Level,
         }
     }
 
@@ -72,22 +72,22 @@ impl Topic {
 
 /// Which reports are made, and which are only counted.
 #[derive(Debug, Default)]
-pub(crate) struct Limiter {
-    topics: [Reports; Topic::COUNT],
+pub(crate) struct LogLimiter {
+    topics: [WithheldReports; LogTopic::COUNT],
 }
 
 #[derive(Debug, Default)]
-struct Reports {
+struct WithheldReports {
     /// When the first of those counted here was made.
     since: Option<Time>,
     made: u32,
     /// Since the last one made.
     withheld: u64,
     /// The latest of those.
-    latest: Option<(Topic, String)>,
+    latest: Option<(LogTopic, String)>,
 }
 
-impl Reports {
+impl WithheldReports {
     fn is_over(&self, now: Time) -> bool {
         self.since.is_none_or(|since| now.since(since) >= EVERY)
     }
@@ -97,7 +97,7 @@ impl Reports {
         (self.since, self.made) = (Some(now), 0);
     }
 
-    fn make(&mut self, topic: Topic, line: &str, times: u64) -> String {
+    fn make(&mut self, topic: LogTopic, line: &str, times: u64) -> String {
         self.made += 1;
         self.latest = None;
         match std::mem::take(&mut self.withheld) {
@@ -108,13 +108,13 @@ impl Reports {
     }
 }
 
-impl Limiter {
+impl LogLimiter {
     /// The line to write now, if one is to be; `times` is how often it happened.
-    pub(crate) fn admit(&mut self, now: Time, topic: Topic, times: u64, line: &str) -> Option<String> {
+    pub(crate) fn admit(&mut self, now: Time, topic: LogTopic, times: u64, line: &str) -> Option<String> {
         if topic.is_life_cycle() {
             // Another state follows: that one is no longer the latest.
             let of_life_cycle =
-                |reports: &&mut Reports| reports.latest.as_ref().is_some_and(|(of, _)| of.is_life_cycle());
+                |reports: &&mut WithheldReports| reports.latest.as_ref().is_some_and(|(of, _)| of.is_life_cycle());
             self.topics.iter_mut().filter(of_life_cycle).for_each(|reports| reports.latest = None);
         }
         let reports = &mut self.topics[topic as usize];
@@ -140,14 +140,14 @@ impl Limiter {
 
 /// A thread that writes reports.
 #[derive(Debug)]
-pub struct Teller {
+pub struct LogWriter {
     lines: SyncSender<String>,
     ended: Receiver<()>,
     /// Lines that found no room since the last that did.
     dropped: u64,
 }
 
-impl Teller {
+impl LogWriter {
     /// `write` may take as long as it likes, even for ever.
     pub fn start(mut write: impl FnMut(&str) + Send + 'static) -> io::Result<Self> {
         let (lines, waiting) = mpsc::sync_channel::<String>(WAITING);
@@ -192,12 +192,12 @@ mod tests {
 
     #[test]
     fn thousands_of_strangers_frames_make_a_line_a_minute_with_their_number() {
-        let mut limiter = Limiter::default();
+        let mut limiter = LogLimiter::default();
         let mut lines = Vec::new();
         // Ten minutes, an address of its own each millisecond.
         for ms in 0..600_000_u64 {
             let from = Mac([2, 0, 0, 0, (ms >> 8) as u8, ms as u8]);
-            lines.extend(limiter.admit(at(ms), Topic::Stranger, 1, &from.to_string()));
+            lines.extend(limiter.admit(at(ms), LogTopic::Stranger, 1, &from.to_string()));
             lines.extend(limiter.due(at(ms)));
         }
         assert_eq!(lines.len(), 10, "{lines:?}");
@@ -210,18 +210,18 @@ mod tests {
 
     #[test]
     fn one_kind_of_trouble_does_not_hide_another() {
-        let mut limiter = Limiter::default();
-        assert!(limiter.admit(at(0), Topic::Stranger, 9, "stranger").is_some());
-        assert!(limiter.admit(at(1), Topic::Stranger, 9, "stranger").is_none());
-        assert_eq!(limiter.admit(at(1), Topic::Forged, 9, "forged").as_deref(), Some("forged"));
+        let mut limiter = LogLimiter::default();
+        assert!(limiter.admit(at(0), LogTopic::Stranger, 9, "stranger").is_some());
+        assert!(limiter.admit(at(1), LogTopic::Stranger, 9, "stranger").is_none());
+        assert_eq!(limiter.admit(at(1), LogTopic::Forged, 9, "forged").as_deref(), Some("forged"));
     }
 
     #[test]
     fn of_a_link_driven_up_and_down_the_first_events_and_the_last_state_are_reported() {
-        let mut limiter = Limiter::default();
+        let mut limiter = LogLimiter::default();
         let (mut lines, mut ms) = (Vec::new(), 0);
         for _ in 0..1_000 {
-            for (topic, line) in [(Topic::PeerLost, "lost"), (Topic::Activated, "protected")] {
+            for (topic, line) in [(LogTopic::PeerLost, "lost"), (LogTopic::Activated, "protected")] {
                 ms += 10;
                 lines.extend(limiter.admit(at(ms), topic, 1, line));
                 lines.extend(limiter.due(at(ms)));
@@ -236,7 +236,7 @@ mod tests {
     fn a_reader_that_blocks_for_ever_does_not_hold_up_who_tells() {
         let (_never, forever) = mpsc::channel::<()>();
         let (begins, begun) = mpsc::channel();
-        let mut teller = Teller::start(move |_| {
+        let mut teller = LogWriter::start(move |_| {
             let _ = begins.send(());
             let _ = forever.recv();
         })
@@ -254,7 +254,7 @@ mod tests {
     fn what_was_dropped_is_counted_and_the_rest_is_written_in_order() {
         let (heard, hears) = mpsc::channel();
         let (go, wait) = mpsc::channel::<()>();
-        let mut teller = Teller::start(move |line| {
+        let mut teller = LogWriter::start(move |line| {
             let _ = wait.recv();
             let _ = heard.send(line.to_owned());
         })

@@ -7,11 +7,14 @@ use std::process::{Command, Output};
 use std::time::Duration;
 use std::{env, fs, io, process};
 
-use link::frame::{ETHERNET, Framing, GREETING, Mac, OWN, Rejected, SEALED_BARE, WHOLE, introduce};
+use link::frame::{ETHERNET, FrameRejection, Framing, GREETING, Mac, OWN, SEALED_BARE, WHOLE, introduce};
 use link::seal::Seal;
 use linux::capture::Capture;
 use wire::Seq;
-use wire::link::{Agreement, Class, Epoch, Feedback, Gap, Header, Kind, Refusal, Session, SessionKind, VERSION, Wish};
+use wire::link::{
+    Class, Epoch, Feedback, FlowControl, FrameKind, Gap, LinkAgreement, LinkHeader, SessionKind, SessionMessage,
+    SessionRefusal, VERSION,
+};
 
 const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const THERE: Mac = Mac([2, 0, 0, 0, 0, 2]);
@@ -110,19 +113,19 @@ fn arp_request(from: Mac) -> Vec<u8> {
 
 #[derive(Debug)]
 struct Example {
-    header: Header,
+    header: LinkHeader,
     inside: Inside,
 }
 
-fn feedback(class: Class, wish: Wish, gaps: &[Gap]) -> Option<Feedback> {
+fn feedback(class: Class, wish: FlowControl, gaps: &[Gap]) -> Option<Feedback> {
     let mut feedback = Feedback::new(class, Seq::new(513, true), wish);
     gaps.iter().for_each(|gap| feedback.push(*gap));
     Some(feedback)
 }
 
-fn session(kind: SessionKind) -> Header {
-    let agreement = Agreement { version: VERSION, classes: 3, protects: true, seal: 2, window: 1_024, mtu: 1_522 };
-    Header::session(Epoch::new(6), Session { kind, instance: 0xdead_beef, heard: 7, epoch: 6, agreement })
+fn session(kind: SessionKind) -> LinkHeader {
+    let agreement = LinkAgreement { version: VERSION, classes: 3, protects: true, seal: 2, window: 1_024, mtu: 1_522 };
+    LinkHeader::session(Epoch::new(6), SessionMessage { kind, instance: 0xdead_beef, heard: 7, epoch: 6, agreement })
 }
 
 /// Frames of every kind, and of what can be told apart within a kind.
@@ -131,33 +134,37 @@ fn examples() -> Vec<Example> {
     let (seq, late) = (Seq::new(17, false), Seq::new(65_535, true));
     let few = [Gap::new(Seq::new(7, false), 3, 1), Gap::new(Seq::new(65_530, true), 255, 127)];
     let full: Vec<Gap> = (0..8).map(|n| Gap::new(seq.plus(40 * n), n + 1, n as u8)).collect();
-    let no_gaps = |class| feedback(class, Wish::Flow, &[]);
+    let no_gaps = |class| feedback(class, FlowControl::Flow, &[]);
 
     let framed = [
-        (Kind::Plain, no_gaps(Class::Ordered), ours),
-        (Kind::Plain, feedback(Class::NonBlocking, Wish::Hold, &few), Inside::Arp(HERE)),
-        (Kind::Plain, no_gaps(Class::Ordered), theirs),
-        (Kind::Data(Class::Ordered, seq), None, ours),
-        (Kind::Data(Class::NonBlocking, late), None, Inside::Arp(HERE)),
-        (Kind::Data(Class::Ordered, seq), no_gaps(Class::NonBlocking), ours),
-        (Kind::Data(Class::Ordered, late), feedback(Class::Ordered, Wish::Hold, &few), ours),
-        (Kind::Data(Class::NonBlocking, seq), feedback(Class::Ordered, Wish::Flow, &full), theirs),
-        (Kind::Data(Class::Ordered, seq), None, Inside::Arp(ELSEWHERE)),
-        (Kind::Retransmission(Class::Ordered, late), None, ours),
-        (Kind::Retransmission(Class::NonBlocking, seq), feedback(Class::Ordered, Wish::Flow, &few), theirs),
-        (Kind::Dummy(Class::Ordered, seq), None, Inside::Nothing),
-        (Kind::Dummy(Class::NonBlocking, late), feedback(Class::NonBlocking, Wish::Hold, &few), Inside::Nothing),
-        (Kind::Ack, no_gaps(Class::Ordered), Inside::Nothing),
-        (Kind::Ack, feedback(Class::NonBlocking, Wish::Hold, &full), Inside::Nothing),
-        (Kind::Notice, no_gaps(Class::NonBlocking), Inside::Nothing),
-        (Kind::Notice, feedback(Class::Ordered, Wish::Hold, &few), Inside::Nothing),
+        (FrameKind::Plain, no_gaps(Class::Ordered), ours),
+        (FrameKind::Plain, feedback(Class::NonBlocking, FlowControl::Hold, &few), Inside::Arp(HERE)),
+        (FrameKind::Plain, no_gaps(Class::Ordered), theirs),
+        (FrameKind::Data(Class::Ordered, seq), None, ours),
+        (FrameKind::Data(Class::NonBlocking, late), None, Inside::Arp(HERE)),
+        (FrameKind::Data(Class::Ordered, seq), no_gaps(Class::NonBlocking), ours),
+        (FrameKind::Data(Class::Ordered, late), feedback(Class::Ordered, FlowControl::Hold, &few), ours),
+        (FrameKind::Data(Class::NonBlocking, seq), feedback(Class::Ordered, FlowControl::Flow, &full), theirs),
+        (FrameKind::Data(Class::Ordered, seq), None, Inside::Arp(ELSEWHERE)),
+        (FrameKind::Retransmission(Class::Ordered, late), None, ours),
+        (FrameKind::Retransmission(Class::NonBlocking, seq), feedback(Class::Ordered, FlowControl::Flow, &few), theirs),
+        (FrameKind::Dummy(Class::Ordered, seq), None, Inside::Nothing),
+        (
+            FrameKind::Dummy(Class::NonBlocking, late),
+            feedback(Class::NonBlocking, FlowControl::Hold, &few),
+            Inside::Nothing,
+        ),
+        (FrameKind::Ack, no_gaps(Class::Ordered), Inside::Nothing),
+        (FrameKind::Ack, feedback(Class::NonBlocking, FlowControl::Hold, &full), Inside::Nothing),
+        (FrameKind::Notice, no_gaps(Class::NonBlocking), Inside::Nothing),
+        (FrameKind::Notice, feedback(Class::Ordered, FlowControl::Hold, &few), Inside::Nothing),
     ];
     let framed = (0..).zip(framed).map(|(epoch, (kind, feedback, inside))| {
-        let header = Header::new(Epoch::new(epoch), kind, feedback);
+        let header = LinkHeader::new(Epoch::new(epoch), kind, feedback);
         Example { header, inside }
     });
 
-    use Refusal::{Classes, Deactivated, Mtu, Seal, Version, Window};
+    use SessionRefusal::{Classes, Deactivated, Mtu, Seal, Version, Window};
     let refusals = [Version, Classes, Window, Mtu, Seal, Deactivated];
     let messages = [
         SessionKind::Hello { asked: false },
@@ -174,7 +181,7 @@ fn examples() -> Vec<Example> {
 }
 
 /// A frame as it is on the wire: the network card pads what was not padded already.
-fn on_wire(framing: &mut Framing, header: &Header, body: &[u8]) -> Vec<u8> {
+fn on_wire(framing: &mut Framing, header: &LinkHeader, body: &[u8]) -> Vec<u8> {
     let emitted = framing.emit(header, Some(body));
     let mut bytes = [&emitted.head[..emitted.head_len], &body[emitted.skip..]].concat();
     bytes.resize((bytes.len() + emitted.padding).max(SHORTEST), 0);
@@ -186,16 +193,16 @@ fn frames(sealed: Sealed) -> Vec<Vec<u8>> {
     examples().iter().map(|example| on_wire(&mut framing, &example.header, &example.inside.bytes())).collect()
 }
 
-fn code(kind: Kind) -> u8 {
+fn code(kind: FrameKind) -> u8 {
     match kind {
-        Kind::Plain => 0,
-        Kind::Data(..) => 1,
-        Kind::Retransmission(..) => 2,
-        Kind::Dummy(..) => 3,
-        Kind::Ack => 4,
-        Kind::Notice => 5,
-        Kind::Session => 6,
-        Kind::Bare => panic!("has no header"),
+        FrameKind::Plain => 0,
+        FrameKind::Data(..) => 1,
+        FrameKind::Retransmission(..) => 2,
+        FrameKind::Dummy(..) => 3,
+        FrameKind::Ack => 4,
+        FrameKind::Notice => 5,
+        FrameKind::Session => 6,
+        FrameKind::Bare => panic!("has no header"),
     }
 }
 
@@ -209,12 +216,12 @@ fn session_code(kind: SessionKind) -> u8 {
         SessionKind::Bye { rx_empty: true } => 5,
         SessionKind::Gone => 6,
         SessionKind::Hello { asked: true } => 7,
-        SessionKind::Refuse(Refusal::Version) => 8,
-        SessionKind::Refuse(Refusal::Classes) => 9,
-        SessionKind::Refuse(Refusal::Window) => 10,
-        SessionKind::Refuse(Refusal::Mtu) => 11,
-        SessionKind::Refuse(Refusal::Seal) => 12,
-        SessionKind::Refuse(Refusal::Deactivated) => 13,
+        SessionKind::Refuse(SessionRefusal::Version) => 8,
+        SessionKind::Refuse(SessionRefusal::Classes) => 9,
+        SessionKind::Refuse(SessionRefusal::Window) => 10,
+        SessionKind::Refuse(SessionRefusal::Mtu) => 11,
+        SessionKind::Refuse(SessionRefusal::Seal) => 12,
+        SessionKind::Refuse(SessionRefusal::Deactivated) => 13,
     }
 }
 
@@ -229,7 +236,9 @@ impl Expected {
         out.put("eth.src", HERE);
         out.put("hitless.kind", code(header.kind()));
         out.put("hitless.epoch", header.epoch().number());
-        if let Kind::Data(class, seq) | Kind::Retransmission(class, seq) | Kind::Dummy(class, seq) = header.kind() {
+        if let FrameKind::Data(class, seq) | FrameKind::Retransmission(class, seq) | FrameKind::Dummy(class, seq) =
+            header.kind()
+        {
             out.put("hitless.class", class as u8);
             out.put_seq("hitless.seq", "hitless.era", seq);
         }
@@ -258,7 +267,7 @@ impl Expected {
 
     fn put_feedback(&mut self, feedback: &Feedback) {
         self.put_seq("hitless.ack.latest", "hitless.ack.era", feedback.latest);
-        self.put("hitless.ack.hold", u8::from(feedback.wish == Wish::Hold));
+        self.put("hitless.ack.hold", u8::from(feedback.wish == FlowControl::Hold));
         self.put("hitless.ack.class", feedback.class as u8);
         self.put("hitless.ack.gaps", feedback.gaps().len());
         for gap in feedback.gaps() {
@@ -268,8 +277,8 @@ impl Expected {
         }
     }
 
-    fn put_session(&mut self, session: &Session) {
-        let Agreement { version, classes, protects, seal, window, mtu } = session.agreement;
+    fn put_session(&mut self, session: &SessionMessage) {
+        let LinkAgreement { version, classes, protects, seal, window, mtu } = session.agreement;
         self.put("hitless.session.kind", session_code(session.kind));
         self.put("hitless.session.version", version);
         self.put("hitless.session.classes", format!("{classes:#04x}"));
@@ -502,7 +511,7 @@ fn greetings() -> Vec<Vec<u8>> {
     let mut pass = |from: &mut Framing, to: &mut Framing| {
         while let Some(emitted) = from.greet() {
             sent.push(emitted.head[..emitted.head_len].to_vec());
-            assert_eq!(to.parse(&emitted.head[..emitted.head_len]), Err(Rejected::Greeting));
+            assert_eq!(to.parse(&emitted.head[..emitted.head_len]), Err(FrameRejection::Greeting));
         }
     };
     // The first Hello is lost, so that the second end alone asks.
@@ -557,11 +566,11 @@ fn is_malformed(frame: &[u8], sealed: Sealed) -> bool {
         let shortest = if ethernet[12..] == WHOLE.to_be_bytes() { ETHERNET } else { 2 };
         return rest.len() < 1 + sealed.size() + shortest;
     }
-    let Ok((_, len)) = Header::parse(rest) else { return true };
+    let Ok((_, len)) = LinkHeader::parse(rest) else { return true };
     let Some(unsealed) = rest.get(len + sealed.size()..) else { return true };
     let unsealed = [ethernet, &rest[..len], unsealed].concat();
     let stranger = Mac([2, 9, 9, 9, 9, 9]);
-    Framing::new(stranger, None, Seal::None).parse(&unsealed) == Err(Rejected::Malformed)
+    Framing::new(stranger, None, Seal::None).parse(&unsealed) == Err(FrameRejection::Malformed)
 }
 
 #[test]
@@ -598,8 +607,8 @@ fn a_link_over_a_link_is_followed_but_not_without_end() {
     let nested = |levels: u16, from| {
         let mut framing = Framing::new(from, Some(THERE), Seal::None);
         (0..levels).rev().fold(Inside::Tcp(HERE).bytes(), |body, level| {
-            let kind = Kind::Data(Class::Ordered, Seq::new(level, false));
-            on_wire(&mut framing, &Header::new(Epoch::default(), kind, None), &body)
+            let kind = FrameKind::Data(Class::Ordered, Seq::new(level, false));
+            on_wire(&mut framing, &LinkHeader::new(Epoch::default(), kind, None), &body)
         })
     };
     let frames = [nested(2, HERE), nested(3, ELSEWHERE), nested(10_000, HERE), nested(3_000, ELSEWHERE)];

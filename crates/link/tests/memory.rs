@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use faults::Random;
 use guard::auto::Level;
-use guard::{Command, Params, State};
-use link::backend::{Host, Outgoing, Wire};
-use link::datapath::{InitAction, Link, News, Setup};
+use guard::{EndpointCommand, Params, SessionState};
+use link::backend::{Host, Wire, WireFrame};
+use link::datapath::{DatapathSetup, InitAction, Link, LinkEvent};
 use link::frame::{Framing, Mac};
-use link::pool::Pool;
+use link::pool::FramePool;
 use link::seal::Seal;
 use linux::offload::VnetHeader;
 use machine::Machine;
@@ -74,7 +74,7 @@ impl Wire for MemoryWire {
         Ok(count)
     }
 
-    fn send(&mut self, frames: &[Outgoing], pool: &Pool) -> io::Result<usize> {
+    fn send(&mut self, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize> {
         self.leaves.borrow_mut().extend(frames.iter().map(|frame| frame.parts(pool).concat()));
         Ok(frames.len())
     }
@@ -99,12 +99,12 @@ struct End {
 const MACS: [Mac; 2] = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
 const LONGEST: u32 = 1_522;
 
-fn end(number: usize, seal: Seal, mode: Class, change: impl Fn(&mut Setup)) -> End {
+fn end(number: usize, seal: Seal, mode: Class, change: impl Fn(&mut DatapathSetup)) -> End {
     let [sends, got, arrives, leaves] = std::array::from_fn(|_| Frames::default());
     let framing = Framing::new(MACS[number], None, seal);
     let mut params = Params::host(LONGEST, mode, 2, 256, Span::from_ms(50));
     params.seal = framing.seal_code();
-    let mut setup = Setup {
+    let mut setup = DatapathSetup {
         params,
         longest: LONGEST as usize,
         framing,
@@ -153,10 +153,10 @@ impl Pair {
     }
 
     fn activate(&mut self) {
-        self.ends[0].link.command(self.now, Command::Activate);
+        self.ends[0].link.command(self.now, EndpointCommand::Activate);
     }
 
-    fn states(&self) -> [State; 2] {
+    fn states(&self) -> [SessionState; 2] {
         [0, 1].map(|end| self.ends[end].link.endpoint().state())
     }
 }
@@ -184,7 +184,7 @@ fn frames_of_both_ways_arrive_once_in_order_and_unaltered_over_a_lossy_wire() {
         let mut pair = Pair::alike(seal, Class::Ordered);
         pair.activate();
         pair.run(Span::from_ms(5), &mut |_| true);
-        assert_eq!(pair.states(), [State::Active; 2]);
+        assert_eq!(pair.states(), [SessionState::Active; 2]);
         let sent: [Vec<Vec<u8>>; 2] =
             [0, 1].map(|from| (0..3_000).map(|n| frame(from, n, 40 + n as usize % 1_400)).collect());
         for chunk in 0..300 {
@@ -266,12 +266,12 @@ fn a_dormant_link_passes_frames_until_either_end_is_told_of_a_loss_and_then_both
         let mut pair = Pair::new(ends);
         pair.ends[0].sends.borrow_mut().extend((0..5).map(|n| frame(0, n, 60)));
         pair.run(Span::from_ms(2), &mut |_| true);
-        assert_eq!((pair.states(), pair.ends[1].got.borrow().len()), ([State::Dormant; 2], 5));
-        pair.ends[told].link.command(pair.now, Command::Expect(Prob::literal(0.02)));
-        assert_eq!(pair.states(), [State::Dormant; 2]);
-        pair.ends[told].link.command(pair.now, Command::Activate);
+        assert_eq!((pair.states(), pair.ends[1].got.borrow().len()), ([SessionState::Dormant; 2], 5));
+        pair.ends[told].link.command(pair.now, EndpointCommand::Expect(Prob::literal(0.02)));
+        assert_eq!(pair.states(), [SessionState::Dormant; 2]);
+        pair.ends[told].link.command(pair.now, EndpointCommand::Activate);
         pair.run(Span::from_ms(5), &mut |_| true);
-        assert_eq!(pair.states(), [State::Active; 2]);
+        assert_eq!(pair.states(), [SessionState::Active; 2]);
         // Eq. 2: 0.02 to the power of five is below 1e-8. The other end still has what it was made with.
         assert_eq!(pair.ends[told].link.endpoint().copies(), (4, None));
         assert_eq!(pair.ends[1 - told].link.endpoint().copies(), (2, None));
@@ -280,16 +280,16 @@ fn a_dormant_link_passes_frames_until_either_end_is_told_of_a_loss_and_then_both
 
 #[test]
 fn where_the_mode_is_automatic_a_measured_loss_decides_it_before_the_first_frame() {
-    let automatic = |setup: &mut Setup| {
+    let automatic = |setup: &mut DatapathSetup| {
         setup.params = setup.params.clone().automatic_up_to(Prob::literal(0.02), Prob::literal(1e-8));
         setup.target = None;
     };
     for (loss, level, copies) in [(1e-3, Level::Ordered, 2), (0.05, Level::NonBlocking, 6)] {
         let mut pair = Pair::new([0, 1].map(|number| end(number, Seal::None, Class::Ordered, automatic)));
-        pair.ends[0].link.command(pair.now, Command::Expect(Prob::literal(loss)));
+        pair.ends[0].link.command(pair.now, EndpointCommand::Expect(Prob::literal(loss)));
         pair.activate();
         pair.run(Span::from_ms(5), &mut |_| true);
-        assert_eq!(pair.states(), [State::Active; 2]);
+        assert_eq!(pair.states(), [SessionState::Active; 2]);
         assert_eq!(pair.ends[0].link.endpoint().copies(), (copies, Some(level)));
     }
 }
@@ -307,7 +307,7 @@ fn until_the_peer_answers_frames_pass_wait_or_are_dropped_as_asked() {
         pair.run(Span::from_ms(2), &mut |frame| frame[12..14] != [0x88, 0xb5]);
         assert_eq!(pair.ends[1].got.borrow().len(), before, "{init:?}");
         pair.run(Span::from_ms(200), &mut |_| true);
-        assert_eq!(pair.states(), [State::Active; 2]);
+        assert_eq!(pair.states(), [SessionState::Active; 2]);
         assert_eq!(pair.ends[1].got.borrow().len(), after, "{init:?}");
     }
 }
@@ -330,7 +330,7 @@ fn a_link_that_starts_over_at_time_zero_loses_no_memory_and_carries_on() {
     pair.run(Span::from_ms(5), &mut |_| true);
     pair.ends[0].sends.borrow_mut().extend((60..70).map(|n| frame(0, n, 100)));
     pair.run(Span::from_ms(5), &mut |_| true);
-    assert_eq!(pair.states(), [State::Active; 2]);
+    assert_eq!(pair.states(), [SessionState::Active; 2]);
     assert_eq!(pair.ends[1].got.borrow().back(), Some(&frame(0, 69, 100)));
 }
 
@@ -353,20 +353,20 @@ fn on_a_slow_wire_too_a_lone_frame_that_is_lost_is_noticed() {
 
 #[test]
 fn two_ends_that_do_not_agree_say_why_and_go_on_unprotected() {
-    type Change = fn(&mut Setup);
-    let cases: [(Change, wire::link::Refusal); 3] = [
-        (|setup| setup.params.mtu = 1_000, wire::link::Refusal::Mtu),
-        (|setup| setup.params.classes = vec![Class::NonBlocking], wire::link::Refusal::Classes),
-        (|setup| setup.params.seal = 1, wire::link::Refusal::Seal),
+    type Change = fn(&mut DatapathSetup);
+    let cases: [(Change, wire::link::SessionRefusal); 3] = [
+        (|setup| setup.params.mtu = 1_000, wire::link::SessionRefusal::Mtu),
+        (|setup| setup.params.classes = vec![Class::NonBlocking], wire::link::SessionRefusal::Classes),
+        (|setup| setup.params.seal = 1, wire::link::SessionRefusal::Seal),
     ];
     for (change, reason) in cases {
         let there = end(1, Seal::None, Class::Ordered, change);
         let mut pair = Pair::new([end(0, Seal::None, Class::Ordered, |_| ()), there]);
         pair.activate();
         pair.run(Span::from_ms(5), &mut |_| true);
-        assert_eq!(pair.states(), [State::Dormant; 2]);
+        assert_eq!(pair.states(), [SessionState::Dormant; 2]);
         for end in &mut pair.ends {
-            let refused = News::Endpoint(guard::Event::Refused(reason));
+            let refused = LinkEvent::Endpoint(guard::EndpointEvent::Refused(reason));
             assert!(end.link.news().contains(&refused), "{reason:?}");
         }
         pair.ends[0].sends.borrow_mut().push_back(frame(0, 1, 60));
@@ -384,25 +384,25 @@ fn a_daemon_that_restarts_does_not_undo_its_peers_deactivation() {
     };
     let mut pair = Pair::new([blocking(0, 10), blocking(1, 11)]);
     for end in &mut pair.ends {
-        end.link.command(pair.now, Command::Offer);
+        end.link.command(pair.now, EndpointCommand::Offer);
     }
     pair.run(Span::from_ms(5), &mut |_| true);
-    assert_eq!(pair.states(), [State::Active; 2]);
-    pair.ends[0].link.command(pair.now, Command::Deactivate);
+    assert_eq!(pair.states(), [SessionState::Active; 2]);
+    pair.ends[0].link.command(pair.now, EndpointCommand::Deactivate);
     pair.run(Span::from_ms(20), &mut |_| true);
     pair.ends[1] = blocking(1, 99);
-    pair.ends[1].link.command(pair.now, Command::Offer);
+    pair.ends[1].link.command(pair.now, EndpointCommand::Offer);
     pair.ends[1].sends.borrow_mut().push_back(frame(1, 1, 60));
     pair.run(Span::from_ms(1_500), &mut |_| true);
-    assert_eq!(pair.states(), [State::Dormant; 2]);
+    assert_eq!(pair.states(), [SessionState::Dormant; 2]);
     // It was told no: there is nothing to wait for.
     assert!(!pair.ends[1].link.wants_protection());
     assert_eq!(pair.ends[0].got.borrow().len(), 1);
-    let declined = News::Endpoint(guard::Event::Refused(wire::link::Refusal::Deactivated));
+    let declined = LinkEvent::Endpoint(guard::EndpointEvent::Refused(wire::link::SessionRefusal::Deactivated));
     assert_eq!(pair.ends[1].link.news(), [declined], "once, though it keeps offering");
-    pair.ends[1].link.command(pair.now, Command::Activate);
+    pair.ends[1].link.command(pair.now, EndpointCommand::Activate);
     pair.run(Span::from_ms(5), &mut |_| true);
-    assert_eq!(pair.states(), [State::Active; 2]);
+    assert_eq!(pair.states(), [SessionState::Active; 2]);
 }
 
 #[test]
@@ -433,9 +433,9 @@ fn any_bytes_off_the_wire_are_survived_and_no_memory_is_lost() {
         }
         // Whatever they made of it, they protect again.
         pair.run(Span::from_ms(2_000), &mut |_| true);
-        assert_eq!(pair.states(), [State::Active; 2]);
+        assert_eq!(pair.states(), [SessionState::Active; 2]);
         for end in &mut pair.ends {
-            end.link.command(pair.now, Command::Deactivate);
+            end.link.command(pair.now, EndpointCommand::Deactivate);
         }
         pair.run(Span::from_ms(10_000), &mut |_| true);
         for end in &pair.ends {
@@ -449,7 +449,7 @@ fn any_bytes_off_the_wire_are_survived_and_no_memory_is_lost() {
 fn frames_of_full_size_with_two_tags_pass_protected_and_those_of_the_wires_full_size_unprotected() {
     // A wire of MTU 1,600 under a stand-in of MTU 1,500; `frame` adds 18 bytes.
     let (wires, hosts) = (1_600 + 22, 1_500 + 22);
-    let wide = |setup: &mut Setup| {
+    let wide = |setup: &mut DatapathSetup| {
         setup.params.second_tag = 4;
         setup.longest = wires;
     };
@@ -459,7 +459,7 @@ fn frames_of_full_size_with_two_tags_pass_protected_and_those_of_the_wires_full_
     pair.run(Span::from_ms(1), &mut |_| true);
     pair.activate();
     pair.run(Span::from_ms(5), &mut |_| true);
-    assert_eq!(pair.states(), [State::Active; 2]);
+    assert_eq!(pair.states(), [SessionState::Active; 2]);
     let tagged = frame(0, 2, hosts - 18);
     pair.ends[0].sends.borrow_mut().push_back(tagged.clone());
     pair.run(Span::from_ms(5), &mut |_| true);

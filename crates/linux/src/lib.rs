@@ -20,4 +20,4 @@ pub mod serve;
 pub mod socket;
 mod trouble;
 
-pub use trouble::{Trouble, no_permission};
+pub use trouble::{LinkError, no_permission};

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::serve::{self, Protocol};
+use crate::serve::{self, ServeProtocol};
 
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
@@ -22,14 +22,14 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct MetricsPage {
     /// As in HTTP: `200 OK`.
     pub code: &'static str,
     pub kind: &'static str,
     pub body: String,
 }
 
-impl Page {
+impl MetricsPage {
     pub fn metrics(body: String) -> Self {
         Self { code: "200 OK", kind: "application/openmetrics-text; version=1.0.0; charset=utf-8", body }
     }
@@ -40,14 +40,18 @@ impl Page {
 }
 
 /// Answers with the page of each path asked for, until `stop` has something to read or is closed, or there is no page.
-pub fn serve(listener: &TcpListener, stop: &PipeReader, page: impl FnMut(&str) -> Option<Page>) -> io::Result<()> {
+pub fn serve(
+    listener: &TcpListener,
+    stop: &PipeReader,
+    page: impl FnMut(&str) -> Option<MetricsPage>,
+) -> io::Result<()> {
     serve::serve(listener, stop, serve::PATIENCE, &mut Http(page))
 }
 
 /// HTTP, as far as a GET needs it.
 struct Http<F>(F);
 
-impl<F: FnMut(&str) -> Option<Page>> Protocol for Http<F> {
+impl<F: FnMut(&str) -> Option<MetricsPage>> ServeProtocol for Http<F> {
     const LONGEST: usize = 8_192;
 
     fn is_whole(request: &[u8]) -> bool {
@@ -57,9 +61,9 @@ impl<F: FnMut(&str) -> Option<Page>> Protocol for Http<F> {
     fn answer(&mut self, request: &[u8]) -> Option<Vec<u8>> {
         let text = String::from_utf8_lossy(request);
         let path = text.strip_prefix("GET ").and_then(|rest| rest.split([' ', '?', '\r', '\n']).next());
-        let Page { code, kind, body } = match path {
+        let MetricsPage { code, kind, body } = match path {
             Some(path) => (self.0)(path)?,
-            None => Page::text("405 Method Not Allowed", "expected GET\n"),
+            None => MetricsPage::text("405 Method Not Allowed", "expected GET\n"),
         };
         let length = body.len();
         let answer = format!(
@@ -71,16 +75,16 @@ impl<F: FnMut(&str) -> Option<Page>> Protocol for Http<F> {
 
 /// One label, whatever its name.
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
-struct Label(&'static str, String);
+struct MetricLabel(&'static str, String);
 
-impl EncodeLabelSet for Label {
+impl EncodeLabelSet for MetricLabel {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
         (self.0, self.1.as_str()).encode(encoder.encode_label())
     }
 }
 
-type Gauges = Family<Label, Gauge<f64, AtomicU64>>;
-type Counters = Family<Label, Counter>;
+type GaugeFamily = Family<MetricLabel, Gauge<f64, AtomicU64>>;
+type CounterFamily = Family<MetricLabel, Counter>;
 
 /// A registry as Prometheus reads it.
 pub fn written(registry: &Registry) -> String {
@@ -92,10 +96,10 @@ pub fn written(registry: &Registry) -> String {
     text
 }
 
-fn family(label: &'static str, values: &[(&str, f64)]) -> Gauges {
-    let family = Gauges::default();
+fn family(label: &'static str, values: &[(&str, f64)]) -> GaugeFamily {
+    let family = GaugeFamily::default();
     for (value, number) in values {
-        family.get_or_create(&Label(label, (*value).to_owned())).set(*number);
+        family.get_or_create(&MetricLabel(label, (*value).to_owned())).set(*number);
     }
     family
 }
@@ -110,9 +114,9 @@ pub fn delays(registry: &mut Registry, name: &str, help: &str, label: &'static s
 }
 
 pub fn counters(registry: &mut Registry, name: &str, help: &str, label: &'static str, values: &[(&str, u64)]) {
-    let family = Counters::default();
+    let family = CounterFamily::default();
     for (value, number) in values {
-        family.get_or_create(&Label(label, (*value).to_owned())).inc_by(*number);
+        family.get_or_create(&MetricLabel(label, (*value).to_owned())).inc_by(*number);
     }
     registry.register(name, help, family);
 }
@@ -143,7 +147,9 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let (stop, stopper) = io::pipe().unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| serve(&listener, &stop, |path| Some(Page::text("200 OK", format!("you want {path}\n")))));
+            scope.spawn(|| {
+                serve(&listener, &stop, |path| Some(MetricsPage::text("200 OK", format!("you want {path}\n"))))
+            });
             let get = |pieces: &[&str]| {
                 let mut stream = TcpStream::connect(address).unwrap();
                 for piece in pieces {

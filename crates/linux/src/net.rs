@@ -31,30 +31,30 @@ mod stats;
 mod sys;
 mod tc;
 
-pub use address::{Address, Moved, Route};
+pub use address::{InterfaceAddress, MovedAddresses, UnicastRoute};
 pub use ethtool::Offload;
-pub use link::{Link, Statistics};
-pub use namespace::{Namespace, Standing, become_root_of_own_namespaces};
+pub use link::{InterfaceInfo, InterfaceStatistics};
+pub use namespace::{Namespace, NetworkPrivilege, become_root_of_own_namespaces};
 pub use netlink::Netlink;
 pub use port::PortSetting;
-pub use rule::Rule;
-pub use stats::{Ethtool, Port, Standard};
-pub use tc::{Direction, Filter, Instruction, Qdisc, QdiscStatistics, Then};
+pub use rule::PolicyRule;
+pub use stats::{EthtoolSocket, PortInfo, StandardStatistics};
+pub use tc::{BpfInstruction, Filter, FilterAction, FilterDirection, Qdisc, QdiscStatistics};
 
 use std::{fmt, io};
 
 /// What was attempted and how the kernel refused it, in one line.
 #[derive(Debug)]
-pub struct Error {
+pub struct NetError {
     pub what: String,
     pub source: io::Error,
     /// The kernel's own words, where it gave some.
     pub detail: Option<String>,
 }
 
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = std::result::Result<T, NetError>;
 
-impl Error {
+impl NetError {
     fn new(what: impl Into<String>, source: io::Error) -> Self {
         Self { what: what.into(), source, detail: None }
     }
@@ -73,7 +73,7 @@ impl Error {
 }
 
 /// `add veth w0: File exists`; the error number, which says nothing to a reader, is left out.
-impl fmt::Display for Error {
+impl fmt::Display for NetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut source = self.source.to_string();
         if let Some(number) = source.find(" (os error ") {
@@ -84,10 +84,10 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for NetError {}
 
-impl From<Error> for io::Error {
-    fn from(error: Error) -> Self {
+impl From<NetError> for io::Error {
+    fn from(error: NetError) -> Self {
         Self::new(error.kind(), error)
     }
 }

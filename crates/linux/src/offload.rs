@@ -20,9 +20,9 @@ mod pieces;
 mod segment;
 mod tunnel;
 
-pub use coalesce::{Batch, Coalescer, MOST_JOINED, Part};
+pub use coalesce::{Coalescer, FramePart, HostWrite, MOST_JOINED};
 pub use pieces::Pieces;
-pub use segment::{Malformed, Segmented, Sink, segment};
+pub use segment::{FrameSink, MalformedSuperFrame, SegmentCounts, segment};
 
 use wire::checksum::Sum;
 use wire::ip;
@@ -179,7 +179,7 @@ fn put_len(bytes: &mut [u8], at: usize, len: usize) {
 /// Frames to test with, and the plain ways to check what became of them.
 #[cfg(test)]
 mod sample {
-    use super::{IpVersion, Segmented, Sink, VnetHeader};
+    use super::{FrameSink, IpVersion, SegmentCounts, VnetHeader};
 
     /// Numbers as good as random, the same in every run.
     pub(crate) struct Lcg(u64);
@@ -343,7 +343,7 @@ mod sample {
         pub(crate) fn segments(&self) -> Vec<Vec<u8>> {
             let mut frames = Frames::default();
             let segmented = super::segment(&self.vnet(), &self.frame(), &mut frames);
-            assert_eq!(segmented, Ok(Segmented { frames: frames.0.len() as u32, dropped: 0 }));
+            assert_eq!(segmented, Ok(SegmentCounts { frames: frames.0.len() as u32, dropped: 0 }));
             frames.0
         }
     }
@@ -357,7 +357,7 @@ mod sample {
     #[derive(Default)]
     pub(crate) struct Frames(pub Vec<Vec<u8>>);
 
-    impl Sink for Frames {
+    impl FrameSink for Frames {
         fn next(&mut self, len: usize) -> Option<&mut [u8]> {
             self.0.push(vec![0xee; len]);
             self.0.last_mut().map(Vec::as_mut_slice)

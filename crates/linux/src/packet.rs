@@ -17,7 +17,7 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use self::ring::Ring;
+use self::ring::PacketRing;
 use crate::offload::VnetHeader;
 use crate::socket::{self, get, set, take_error};
 
@@ -32,7 +32,7 @@ const LONGEST_COPY: usize = 65_536 + 64;
 
 /// What to open.
 #[derive(Clone, Copy, Debug)]
-pub struct Opened {
+pub struct PacketSocketOptions {
     /// Frames carry a vnet header, both ways.
     pub vnet: bool,
     /// The longest frame to receive, vnet header not counted.
@@ -51,7 +51,7 @@ pub struct Opened {
 #[derive(Debug)]
 pub struct PacketSocket {
     fd: OwnedFd,
-    ring: Ring,
+    ring: PacketRing,
     vnet: bool,
     scratch: Vec<u8>,
     /// The beginning of a frame is all that is wanted.
@@ -64,7 +64,7 @@ pub struct PacketSocket {
 
 /// A frame in the ring.
 #[derive(Clone, Copy, Debug)]
-pub struct InRing<'a> {
+pub struct RingFrame<'a> {
     pub vnet: VnetHeader,
     pub bytes: &'a [u8],
     /// As long as it was, which may be more than there is of it here.
@@ -76,7 +76,7 @@ pub struct InRing<'a> {
 }
 
 impl PacketSocket {
-    pub fn open(interface: u32, opened: &Opened) -> io::Result<Self> {
+    pub fn open(interface: u32, opened: &PacketSocketOptions) -> io::Result<Self> {
         let fd = socket::raw(libc::AF_PACKET)?;
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         set(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
@@ -85,7 +85,7 @@ impl PacketSocket {
             set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1)?;
         }
         set_buffer(&fd, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, opened.send_buffer)?;
-        let ring = Ring::map(&fd, opened)?;
+        let ring = PacketRing::map(&fd, opened)?;
         if opened.promiscuous {
             socket::set_promiscuous(&fd, interface)?;
         }
@@ -117,7 +117,7 @@ impl PacketSocket {
     }
 
     /// Up to `most` frames out of the ring.
-    pub fn receive(&mut self, most: usize, mut each: impl FnMut(InRing<'_>)) -> usize {
+    pub fn receive(&mut self, most: usize, mut each: impl FnMut(RingFrame<'_>)) -> usize {
         let mut received = 0;
         while received < most {
             let Some(slot) = self.ring.next() else { break };

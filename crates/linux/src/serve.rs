@@ -52,7 +52,7 @@ impl Listener for UnixListener {
 }
 
 /// How a conversation goes.
-pub trait Protocol {
+pub trait ServeProtocol {
     /// Longer than any question that makes sense; what is longer is answered as it stands.
     const LONGEST: usize;
 
@@ -68,10 +68,10 @@ pub fn serve<L: Listener>(
     listener: &L,
     stop: &PipeReader,
     patience: Duration,
-    protocol: &mut impl Protocol,
+    protocol: &mut impl ServeProtocol,
 ) -> io::Result<()> {
     let clock = Clock::start();
-    let mut clients: Vec<Client<L::Stream>> = Vec::new();
+    let mut clients: Vec<ServedClient<L::Stream>> = Vec::new();
     loop {
         let now = clock.elapsed();
         clients.retain(|client| client.deadline > now);
@@ -105,20 +105,24 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }
 
-fn welcome<S>(clients: &mut Vec<Client<S>>, stream: S, deadline: Duration) {
+fn welcome<S>(clients: &mut Vec<ServedClient<S>>, stream: S, deadline: Duration) {
     if clients.len() >= MOST_CLIENTS {
         // They are in the order in which they came.
         clients.remove(0);
     }
-    clients.push(Client { stream, deadline, question: Vec::new(), answer: None });
+    clients.push(ServedClient { stream, deadline, question: Vec::new(), answer: None });
 }
 
-fn descriptors<L: Listener>(listener: &L, stop: &PipeReader, clients: &[Client<L::Stream>]) -> Vec<(RawFd, bool)> {
+fn descriptors<L: Listener>(
+    listener: &L,
+    stop: &PipeReader,
+    clients: &[ServedClient<L::Stream>],
+) -> Vec<(RawFd, bool)> {
     let own = [(listener.as_raw_fd(), false), (stop.as_raw_fd(), false)];
     own.into_iter().chain(clients.iter().map(|client| (client.stream.as_raw_fd(), client.answer.is_some()))).collect()
 }
 
-struct Client<S> {
+struct ServedClient<S> {
     stream: S,
     deadline: Duration,
     question: Vec<u8>,
@@ -126,9 +130,9 @@ struct Client<S> {
     answer: Option<Vec<u8>>,
 }
 
-impl<S: Read + Write> Client<S> {
+impl<S: Read + Write> ServedClient<S> {
     /// Does what can be done now. False when the conversation is over.
-    fn go_on<P: Protocol>(&mut self, protocol: &mut P, ended: &mut bool) -> bool {
+    fn go_on<P: ServeProtocol>(&mut self, protocol: &mut P, ended: &mut bool) -> bool {
         if self.answer.is_none() {
             match self.listen::<P>() {
                 Ok(false) => return true,
@@ -142,7 +146,7 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// True once the question has come whole.
-    fn listen<P: Protocol>(&mut self) -> io::Result<bool> {
+    fn listen<P: ServeProtocol>(&mut self) -> io::Result<bool> {
         let mut piece = [0; 1_024];
         loop {
             match self.stream.read(&mut piece) {
@@ -181,7 +185,7 @@ mod tests {
     /// Says a line back.
     struct Echo;
 
-    impl Protocol for Echo {
+    impl ServeProtocol for Echo {
         const LONGEST: usize = 64;
 
         fn is_whole(question: &[u8]) -> bool {

@@ -6,18 +6,18 @@ use crate::net;
 
 /// Why a link cannot be had, in one line with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble(pub String);
+pub struct LinkError(pub String);
 
-impl fmt::Display for Trouble {
+impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for LinkError {}
 
-impl From<net::Error> for Trouble {
-    fn from(error: net::Error) -> Self {
+impl From<net::NetError> for LinkError {
+    fn from(error: net::NetError) -> Self {
         match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => no_permission(&error),
             _ => Self(error.to_string()),
@@ -26,6 +26,6 @@ impl From<net::Error> for Trouble {
 }
 
 /// The same line wherever permission is missing.
-pub fn no_permission(error: &dyn fmt::Display) -> Trouble {
-    Trouble(format!("{error}; this needs CAP_NET_ADMIN and CAP_NET_RAW: run it as root, or with sudo"))
+pub fn no_permission(error: &dyn fmt::Display) -> LinkError {
+    LinkError(format!("{error}; this needs CAP_NET_ADMIN and CAP_NET_RAW: run it as root, or with sudo"))
 }

@@ -25,7 +25,7 @@ pub struct Port(pub u8);
 
 /// Which of the queues above a machine a frame comes from or goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lane(pub u8);
+pub struct QueueId(pub u8);
 
 /// What a pull came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,11 +78,11 @@ pub trait Out<M: Machine + ?Sized> {
     fn wake(&mut self, port: Port);
 
     /// Whether the queue above has a frame to take.
-    fn waiting(&self, lane: Lane) -> bool;
+    fn waiting(&self, lane: QueueId) -> bool;
 
     /// The next frame of the queue above. Taken only when it goes on the wire at once, so that the
     /// queue, with its depth and its marking, stays its owner's.
-    fn take(&mut self, lane: Lane) -> Option<M::Inner>;
+    fn take(&mut self, lane: QueueId) -> Option<M::Inner>;
 
     /// A second handle on a frame, to send again later: what is written into the first one
     /// downstream never shows in the second.
@@ -92,7 +92,7 @@ pub trait Out<M: Machine + ?Sized> {
     fn release(&mut self, inner: M::Inner);
 
     /// Hands a frame up.
-    fn deliver(&mut self, lane: Lane, inner: M::Inner);
+    fn deliver(&mut self, lane: QueueId, inner: M::Inner);
 
     /// Sets a timer, or moves one that is set.
     fn arm(&mut self, key: M::Timer, at: Time);

@@ -6,19 +6,19 @@
 //! identification matters, a super-frame that starts with zero is therefore not cut, but counted as missed.
 
 use linux::offload::{Pieces, VnetHeader};
-use linux::packet::InRing;
+use linux::packet::RingFrame;
 use wire::layers::{IpVersion, Layers};
 
 /// Room for the segments of one super-frame, kept from one to the next.
 #[derive(Debug, Default)]
-pub(crate) struct Cut {
+pub(crate) struct SegmentCutter {
     pieces: Pieces,
     any: bool,
 }
 
-impl Cut {
+impl SegmentCutter {
     /// `longest` is the longest frame that the interface carries.
-    pub(crate) fn is_super_frame(frame: &InRing<'_>, longest: usize) -> bool {
+    pub(crate) fn is_super_frame(frame: &RingFrame<'_>, longest: usize) -> bool {
         frame.vnet.gso_type != VnetHeader::GSO_NONE || frame.len > longest
     }
 
@@ -28,7 +28,7 @@ impl Cut {
     }
 
     /// The frames on the wire; `None` if that cannot be told.
-    pub(crate) fn cut(&mut self, frame: &InRing<'_>, with_ip_id: bool) -> Option<impl Iterator<Item = &[u8]>> {
+    pub(crate) fn cut(&mut self, frame: &RingFrame<'_>, with_ip_id: bool) -> Option<impl Iterator<Item = &[u8]>> {
         self.any = true;
         let is_whole = frame.bytes.len() == frame.len;
         if !is_whole || frame.vnet.gso_type == VnetHeader::GSO_NONE || (with_ip_id && is_ambiguous(frame)) {
@@ -39,7 +39,7 @@ impl Cut {
 }
 
 /// Joined on arrival, with an identification of zero.
-fn is_ambiguous(frame: &InRing<'_>) -> bool {
+fn is_ambiguous(frame: &RingFrame<'_>) -> bool {
     let ip = Layers::of(frame.bytes).and_then(|layers| layers.ip).filter(|ip| ip.version == IpVersion::V4);
     !frame.outgoing && ip.is_some_and(|ip| frame.bytes[ip.at + 4..ip.at + 6] == [0, 0])
 }
@@ -61,7 +61,7 @@ mod tests {
         frame
     }
 
-    fn in_ring(bytes: &[u8], outgoing: bool) -> InRing<'_> {
+    fn in_ring(bytes: &[u8], outgoing: bool) -> RingFrame<'_> {
         let vnet = VnetHeader {
             flags: VnetHeader::NEEDS_CSUM,
             gso_type: VnetHeader::GSO_TCPV4,
@@ -70,13 +70,13 @@ mod tests {
             csum_start: 34,
             csum_offset: 16,
         };
-        InRing { vnet, bytes, len: bytes.len(), at: Duration::ZERO, outgoing }
+        RingFrame { vnet, bytes, len: bytes.len(), at: Duration::ZERO, outgoing }
     }
 
     #[test]
     fn identification_and_sequence_advance_as_on_the_wire() {
         let bytes = super_frame(700, 2_500);
-        let mut cut = Cut::default();
+        let mut cut = SegmentCutter::default();
         let pieces: Vec<Vec<u8>> = cut.cut(&in_ring(&bytes, true), true).unwrap().map(<[u8]>::to_vec).collect();
         let of = |piece: &Vec<u8>| {
             let half = |at: usize| u16::from_be_bytes([piece[at], piece[at + 1]]);
@@ -89,13 +89,13 @@ mod tests {
     #[test]
     fn what_cannot_be_known_is_not_guessed() {
         let zero = super_frame(0, 2_500);
-        let mut cut = Cut::default();
+        let mut cut = SegmentCutter::default();
         assert!(cut.cut(&in_ring(&zero, false), true).is_none(), "all zero, or counted from zero?");
         assert!(cut.cut(&in_ring(&zero, false), false).is_some());
         assert!(cut.cut(&in_ring(&zero, true), true).is_some(), "what we send counts");
-        let beginning = InRing { len: 9_000, ..in_ring(&zero, true) };
+        let beginning = RingFrame { len: 9_000, ..in_ring(&zero, true) };
         assert!(cut.cut(&beginning, true).is_none());
-        let jumbo = InRing { vnet: VnetHeader::default(), ..in_ring(&zero, true) };
-        assert!(Cut::is_super_frame(&jumbo, 1_518) && cut.cut(&jumbo, true).is_none());
+        let jumbo = RingFrame { vnet: VnetHeader::default(), ..in_ring(&zero, true) };
+        assert!(SegmentCutter::is_super_frame(&jumbo, 1_518) && cut.cut(&jumbo, true).is_none());
     }
 }

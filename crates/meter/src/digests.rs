@@ -7,7 +7,7 @@
 //!
 //! What a report says is not looked at here. Each has the meter's `life`, a number that no other run of a meter has, and
 //! its place in that life, so a report that comes twice is given once, and those that did not come are counted in
-//! [`Received::missing`].
+//! [`ReceivedReport::missing`].
 //!
 //! | file | what it is |
 //! | --- | --- |
@@ -36,33 +36,33 @@ use std::fmt;
 use std::path::Path;
 
 use bus::BusError;
-use bus::redis::address::Address;
+use bus::redis::address::RedisAddress;
 
 pub use collector::Collector;
 pub use frame::LONGEST;
-pub use inlet::Inlet;
-pub use post::{Outlet, Post, Sent, post};
-pub use queue::{Queue, Received, Reports, queue};
+pub use inlet::ReportReceiver;
+pub use post::{ReportCounts, ReportQueue, ReportSender, post};
+pub use queue::{CollectorQueue, CollectorReports, ReceivedReport, queue};
 
 /// Where reports meet, as a user writes it.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum CollectorAddress {
     /// A collector that listens there.
     Tcp(String),
-    Redis(Box<RedisPlace>),
+    Redis(Box<RedisCollectorAddress>),
 }
 
 /// A Redis server, and what reports are kept under there.
 #[derive(Clone, Debug)]
-pub struct RedisPlace(Address);
+pub struct RedisCollectorAddress(RedisAddress);
 
-impl fmt::Display for RedisPlace {
+impl fmt::Display for RedisCollectorAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for CollectorAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => f.write_str(address),
@@ -71,7 +71,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl std::str::FromStr for Place {
+impl std::str::FromStr for CollectorAddress {
     type Err = BusError;
 
     fn from_str(text: &str) -> Result<Self, BusError> {
@@ -79,11 +79,11 @@ impl std::str::FromStr for Place {
     }
 }
 
-impl Place {
+impl CollectorAddress {
     /// `HOST:PORT`, or `redis://…` as for the monitor's bus; with a certificate authority to trust in PEM.
     pub fn parse(text: &str, ca: Option<&Path>) -> Result<Self, BusError> {
         if text.contains("://") {
-            return Ok(Self::Redis(Box::new(RedisPlace(Address::parse(text, ca)?))));
+            return Ok(Self::Redis(Box::new(RedisCollectorAddress(RedisAddress::parse(text, ca)?))));
         }
         if let Some(ca) = ca {
             return Err(BusError::Address(format!("bus-ca {}: only a rediss:// bus has certificates", ca.display())));
@@ -111,8 +111,9 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_people_write_it() {
-        let shown =
-            |text: &str| text.parse::<Place>().map_or_else(|error| error.to_string(), |place| place.to_string());
+        let shown = |text: &str| {
+            text.parse::<CollectorAddress>().map_or_else(|error| error.to_string(), |place| place.to_string())
+        };
         assert_eq!(shown("collector.example:7878"), "collector.example:7878");
         assert_eq!(shown("[::1]:7878"), "[::1]:7878");
         assert_eq!(shown("redis://10.0.0.1?prefix=lab"), "redis://10.0.0.1:6379/0");

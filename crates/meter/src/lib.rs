@@ -27,18 +27,18 @@ use std::io::{self, PipeReader};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use radar::digest::{Digest, Shape};
+use radar::digest::{Digest, DigestShape};
 use radar::meter::Meter;
 use radar::packet::Packet;
 use radar::read::{self, LinkType};
-use radar::segment::Report;
+use radar::segment::MeterReport;
 use radar::signature::Signature;
 
-use cut::Cut;
-use linux::Trouble;
+use cut::SegmentCutter;
+use linux::LinkError;
 use linux::clock::{Clock, time_of_day};
 use linux::net::{Netlink, Offload};
-use linux::packet::{InRing, Opened, PacketSocket};
+use linux::packet::{PacketSocket, PacketSocketOptions, RingFrame};
 use linux::poll;
 use wire::ethernet::{ETHERNET, TAG};
 
@@ -65,7 +65,7 @@ pub struct MeterConfig {
     /// How long a batch lasts.
     pub batch: Duration,
     /// Of the digests of what leaves and of what arrives.
-    pub shapes: [Shape; 2],
+    pub shapes: [DigestShape; 2],
     /// Also frames for other hosts.
     pub promiscuous: bool,
     /// A number that no other run of a meter has.
@@ -74,7 +74,7 @@ pub struct MeterConfig {
 
 /// What a meter has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct MeterCounters {
     /// IP packets that left, and that arrived.
     pub packets: [u64; 2],
     /// Frames that carry no IP packet.
@@ -95,7 +95,7 @@ pub struct LiveMeter {
     socket: PacketSocket,
     /// Super-frames come: whole frames are needed.
     whole: bool,
-    state: State,
+    state: MeterState,
 }
 
 impl std::fmt::Debug for LiveMeter {
@@ -105,26 +105,26 @@ impl std::fmt::Debug for LiveMeter {
 }
 
 /// What frames change.
-struct State {
+struct MeterState {
     length: u64,
     longest: usize,
-    shapes: [Shape; 2],
+    shapes: [DigestShape; 2],
     meters: [Meter; 2],
     /// Numbers of the link's, each way.
-    numbers: [tag::Numbers; 2],
+    numbers: [tag::BatchNumbers; 2],
     /// The first batch that is open.
     next: u64,
     /// Missed, and not told yet.
     untold: u64,
     /// Batches up to this one may miss packets.
     doubted: u64,
-    cut: Cut,
-    seen: Seen,
+    cut: SegmentCutter,
+    seen: MeterCounters,
 }
 
 /// What is worth telling a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum MeterNotice {
     /// Super-frames come, because an offload is on.
     SuperFrames,
     /// The clock was set; what passed meanwhile is not judged.
@@ -134,27 +134,27 @@ pub enum Notice {
 
 impl LiveMeter {
     /// In the network namespace of the calling thread.
-    pub fn open(config: MeterConfig) -> Result<Self, Trouble> {
+    pub fn open(config: MeterConfig) -> Result<Self, LinkError> {
         let netlink = Netlink::open()?;
         let name = &config.interface;
         let link = netlink.link(name)?;
         let link =
-            link.ok_or_else(|| Trouble(format!("there is no interface {name}; `ip link` shows which there are")))?;
+            link.ok_or_else(|| LinkError(format!("there is no interface {name}; `ip link` shows which there are")))?;
         // Whoever is asked and does not answer has none.
         let whole = [Offload::Tso, Offload::Gro].iter().any(|offload| netlink.offload(name, *offload).unwrap_or(false));
         let socket = open_socket(&config, link.index, whole)?;
         let length = config.batch.as_nanos() as u64;
-        let state = State {
+        let state = MeterState {
             length,
             longest: link.mtu as usize + ETHERNET + TAG,
             shapes: config.shapes,
             meters: config.shapes.map(Meter::new),
-            numbers: [tag::Numbers::default(); 2],
+            numbers: [tag::BatchNumbers::default(); 2],
             next: now() / length,
             untold: 0,
             doubted: 0,
-            cut: Cut::default(),
-            seen: Seen::default(),
+            cut: SegmentCutter::default(),
+            seen: MeterCounters::default(),
         };
         Ok(Self { config, index: link.index, mtu: link.mtu, socket, whole, state })
     }
@@ -164,7 +164,7 @@ impl LiveMeter {
         self.whole
     }
 
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> MeterCounters {
         self.state.seen
     }
 
@@ -177,20 +177,20 @@ impl LiveMeter {
         &mut self,
         stop: &PipeReader,
         until: Option<Duration>,
-        report: &mut dyn FnMut(&Report),
-        notice: &mut dyn FnMut(Notice),
-    ) -> Result<Seen, Trouble> {
+        report: &mut dyn FnMut(&MeterReport),
+        notice: &mut dyn FnMut(MeterNotice),
+    ) -> Result<MeterCounters, LinkError> {
         let clock = Clock::start();
         let mut told_of_super_frames = false;
         loop {
             let took = self.look(report);
             if self.state.cut.any() && !std::mem::replace(&mut told_of_super_frames, true) {
-                notice(Notice::SuperFrames);
+                notice(MeterNotice::SuperFrames);
                 self.take_whole_frames()?;
             }
             // What is still in the ring belongs to batches that must stay open for it.
             if took < AT_A_TIME && self.close(report) {
-                notice(Notice::ClockWasSet);
+                notice(MeterNotice::ClockWasSet);
             }
             if until.is_some_and(|until| clock.elapsed() >= until) || self.wait(took, stop, notice)? {
                 return Ok(self.state.seen);
@@ -199,7 +199,7 @@ impl LiveMeter {
     }
 
     /// Takes what is in the ring, or much of it; how many frames that was.
-    fn look(&mut self, report: &mut dyn FnMut(&Report)) -> usize {
+    fn look(&mut self, report: &mut dyn FnMut(&MeterReport)) -> usize {
         let Self { config, socket, state, .. } = self;
         state.note_missed(socket.overflowed());
         socket.receive(AT_A_TIME, |frame| {
@@ -213,7 +213,7 @@ impl LiveMeter {
     }
 
     /// Reports the batches that are over. True if the clock was set.
-    fn close(&mut self, report: &mut dyn FnMut(&Report)) -> bool {
+    fn close(&mut self, report: &mut dyn FnMut(&MeterReport)) -> bool {
         let batch = now() / self.state.length;
         self.state.note_missed(self.socket.overflowed());
         if batch.abs_diff(self.state.next) > clock_was_set(self.state.length) {
@@ -228,8 +228,8 @@ impl LiveMeter {
     }
 
     /// True if it is time to end.
-    fn wait(&mut self, took: usize, stop: &PipeReader, notice: &mut dyn FnMut(Notice)) -> Result<bool, Trouble> {
-        let failed = |error: io::Error| Trouble(error.to_string());
+    fn wait(&mut self, took: usize, stop: &PipeReader, notice: &mut dyn FnMut(MeterNotice)) -> Result<bool, LinkError> {
+        let failed = |error: io::Error| LinkError(error.to_string());
         let to_close = Duration::from_nanos(self.state.length - now() % self.state.length);
         // A ring that fills is left alone for a moment; one that is empty is waited for.
         let (most, ring) = match took {
@@ -244,15 +244,15 @@ impl LiveMeter {
         {
             let link = Netlink::open()?.link(&self.config.interface)?;
             if link.is_none_or(|link| link.index != self.index) {
-                return Err(Trouble(format!("{} is gone: {error}", self.config.interface)));
+                return Err(LinkError(format!("{} is gone: {error}", self.config.interface)));
             }
-            notice(Notice::InterfaceDown);
+            notice(MeterNotice::InterfaceDown);
         }
         Ok(stopped != poll::Readiness::Nothing)
     }
 
     /// From beginnings to whole frames. What is in the old ring is not looked at any more.
-    fn take_whole_frames(&mut self) -> Result<(), Trouble> {
+    fn take_whole_frames(&mut self) -> Result<(), LinkError> {
         if !std::mem::replace(&mut self.whole, true) {
             self.socket = open_socket(&self.config, self.index, true)?;
             self.state.note_missed(1);
@@ -266,7 +266,7 @@ pub fn packet(frame: &[u8]) -> Option<Packet> {
     read_packet(frame, tag::inside(frame, frame.len()).as_ref())
 }
 
-fn read_packet(frame: &[u8], tagged: Option<&tag::Tagged<'_>>) -> Option<Packet> {
+fn read_packet(frame: &[u8], tagged: Option<&tag::TaggedFrame<'_>>) -> Option<Packet> {
     match tagged {
         None => read::packet(frame, LinkType::Ethernet, read::DEPTH),
         Some(tagged) => read::packet(tagged.packet?, LinkType::Ip, read::DEPTH),
@@ -282,25 +282,31 @@ fn now() -> u64 {
     time_of_day().as_nanos() as u64
 }
 
-fn open_socket(config: &MeterConfig, index: u32, whole: bool) -> Result<PacketSocket, Trouble> {
+fn open_socket(config: &MeterConfig, index: u32, whole: bool) -> Result<PacketSocket, LinkError> {
     let (longest, frames) = if whole { (LONGEST_SUPER_FRAME, SUPER_FRAMES) } else { (SNAP, BEGINNINGS) };
-    let options =
-        Opened { vnet: true, longest, frames, send_buffer: 4_096, promiscuous: config.promiscuous, outgoing_too: true };
+    let options = PacketSocketOptions {
+        vnet: true,
+        longest,
+        frames,
+        send_buffer: 4_096,
+        promiscuous: config.promiscuous,
+        outgoing_too: true,
+    };
     match PacketSocket::open(index, &options) {
         Ok(socket) if whole => Ok(socket),
         Ok(socket) => Ok(socket.only_beginnings()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Trouble(format!(
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(LinkError(format!(
             "{}: {error}; a meter needs root, sudo or the capability CAP_NET_RAW",
             config.interface
         ))),
-        Err(error) => Err(Trouble(format!("packet socket on {}: {error}", config.interface))),
+        Err(error) => Err(LinkError(format!("packet socket on {}: {error}", config.interface))),
     }
 }
 
-impl State {
-    fn on_frame(&mut self, batch: u64, frame: &InRing<'_>) {
+impl MeterState {
+    fn on_frame(&mut self, batch: u64, frame: &RingFrame<'_>) {
         let way = usize::from(!frame.outgoing);
-        if !Cut::is_super_frame(frame, self.longest) {
+        if !SegmentCutter::is_super_frame(frame, self.longest) {
             return self.on_bytes(batch, way, frame.bytes, frame.len);
         }
         self.seen.super_frames += 1;
@@ -345,7 +351,7 @@ impl State {
     }
 
     /// The first batch that is open is over.
-    fn over(&mut self, config: &MeterConfig, report: &mut dyn FnMut(&Report)) {
+    fn over(&mut self, config: &MeterConfig, report: &mut dyn FnMut(&MeterReport)) {
         let batch = self.next;
         self.next += 1;
         self.seen.batches += 1;
@@ -357,7 +363,7 @@ impl State {
             let closed = self.meters[way].close(batch + 1).pop();
             closed.map_or_else(|| Digest::new(self.shapes[way]), |closed| closed.digest)
         });
-        let told = Report {
+        let told = MeterReport {
             segment: config.segment.clone(),
             end: config.end.clone(),
             life: config.life,

@@ -5,22 +5,22 @@
 
 use wire::ethernet::{ETHERNET, TYPE};
 use wire::layers::Layers;
-use wire::link::{Class, Epoch, Header, Kind, OWN, SEALED_BARE, WHOLE};
+use wire::link::{Class, Epoch, FrameKind, LinkHeader, OWN, SEALED_BARE, WHOLE};
 
 /// Lengths of the seals that there are.
 const SEALS: [usize; 3] = [0, 4, 16];
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Tagged<'a> {
+pub(crate) struct TaggedFrame<'a> {
     /// Of a frame that is sent in the order of its numbers; not of one that is sent again.
-    pub number: Option<Number>,
+    pub number: Option<FrameNumber>,
     /// From the IP header on; `None` if the frame carries no IP packet.
     pub packet: Option<&'a [u8]>,
 }
 
 /// A place in the sequence of one class, in one life of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Number {
+pub(crate) struct FrameNumber {
     class: Class,
     epoch: Epoch,
     /// The number and its era.
@@ -28,7 +28,7 @@ pub(crate) struct Number {
 }
 
 /// `None` for a frame that is no protected link's. `len` is how long it was, of which `bytes` may be the beginning.
-pub(crate) fn inside(bytes: &[u8], len: usize) -> Option<Tagged<'_>> {
+pub(crate) fn inside(bytes: &[u8], len: usize) -> Option<TaggedFrame<'_>> {
     let kind = u16::from_be_bytes(*bytes.get(12..)?.first_chunk()?);
     if kind != OWN && kind != WHOLE {
         return None;
@@ -36,19 +36,24 @@ pub(crate) fn inside(bytes: &[u8], len: usize) -> Option<Tagged<'_>> {
     let rest = &bytes[ETHERNET..];
     let cut = len.saturating_sub(bytes.len());
     if rest.first() == Some(&SEALED_BARE) {
-        return Some(Tagged { number: None, packet: packet(kind, rest, 17, cut) });
+        return Some(TaggedFrame { number: None, packet: packet(kind, rest, 17, cut) });
     }
-    let (header, at) = Header::parse(rest).ok()?;
+    let (header, at) = LinkHeader::parse(rest).ok()?;
     let number = match header.kind() {
-        Kind::Data(class, seq) | Kind::Dummy(class, seq) => {
+        FrameKind::Data(class, seq) | FrameKind::Dummy(class, seq) => {
             let value = u32::from(seq.number()) | u32::from(seq.era()) << 16;
-            Some(Number { class, epoch: header.epoch(), value })
+            Some(FrameNumber { class, epoch: header.epoch(), value })
         }
-        Kind::Retransmission(..) | Kind::Plain | Kind::Ack | Kind::Notice | Kind::Session | Kind::Bare => None,
+        FrameKind::Retransmission(..)
+        | FrameKind::Plain
+        | FrameKind::Ack
+        | FrameKind::Notice
+        | FrameKind::Session
+        | FrameKind::Bare => None,
     };
     let mut places = SEALS.iter().map(|seal| packet(kind, rest, at + seal, cut));
     let packet = if header.has_body() { places.find_map(|found| found) } else { None };
-    Some(Tagged { number, packet })
+    Some(TaggedFrame { number, packet })
 }
 
 /// The IP packet of a frame that would begin there; `None` if there is none.
@@ -61,16 +66,16 @@ fn packet(kind: u16, rest: &[u8], at: usize, cut: usize) -> Option<&[u8]> {
 /// The latest numbers of the two batches that are open. A frame of the second may be looked at before the first is over, and
 /// its number does not belong there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Numbers {
-    first: Latest,
-    second: Option<Latest>,
+pub(crate) struct BatchNumbers {
+    first: LatestNumber,
+    second: Option<LatestNumber>,
 }
 
-impl Numbers {
+impl BatchNumbers {
     /// Of the second batch if `is_second`, else of the first.
-    pub(crate) fn of(&mut self, is_second: bool) -> &mut Latest {
+    pub(crate) fn of(&mut self, is_second: bool) -> &mut LatestNumber {
         let Self { first, second } = self;
-        if is_second { second.get_or_insert(Latest { broken: false, ..*first }) } else { first }
+        if is_second { second.get_or_insert(LatestNumber { broken: false, ..*first }) } else { first }
     }
 
     /// The first is over: what it ends with.
@@ -84,15 +89,15 @@ impl Numbers {
 /// The latest number that passed, as long as it speaks for every packet before it: a packet without one, or one that is
 /// sent again, may still be on its way when the number has arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Latest {
-    number: Option<Number>,
+pub(crate) struct LatestNumber {
+    number: Option<FrameNumber>,
     /// Numbers began anew in this batch, by another life or another class.
     broken: bool,
 }
 
-impl Latest {
-    pub(crate) fn on_number(&mut self, number: Number) {
-        let is_next = |before: Number| (before.class, before.epoch) == (number.class, number.epoch);
+impl LatestNumber {
+    pub(crate) fn on_number(&mut self, number: FrameNumber) {
+        let is_next = |before: FrameNumber| (before.class, before.epoch) == (number.class, number.epoch);
         self.broken |= !self.number.is_none_or(is_next);
         self.number = Some(number);
     }
@@ -120,12 +125,12 @@ mod tests {
     const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
     const THERE: Mac = Mac([2, 0, 0, 0, 0, 2]);
 
-    fn header(kind: Kind) -> Header {
-        Header::new(Epoch::new(1), kind, None)
+    fn header(kind: FrameKind) -> LinkHeader {
+        LinkHeader::new(Epoch::new(1), kind, None)
     }
 
-    fn data(number: u16) -> Kind {
-        Kind::Data(Class::Ordered, Seq::new(number, false))
+    fn data(number: u16) -> FrameKind {
+        FrameKind::Data(Class::Ordered, Seq::new(number, false))
     }
 
     /// An IPv4 packet in a frame, with an identification of its own.
@@ -134,7 +139,7 @@ mod tests {
         [&THERE.0[..], &from.0, &[8, 0], &packet.concat()].concat()
     }
 
-    fn on_wire(seal: Seal, kind: Kind, body: &[u8]) -> Vec<u8> {
+    fn on_wire(seal: Seal, kind: FrameKind, body: &[u8]) -> Vec<u8> {
         let emitted = Framing::new(HERE, Some(THERE), seal).emit(&header(kind), Some(body));
         [&emitted.head[..emitted.head_len], &body[emitted.skip..], &vec![0; emitted.padding]].concat()
     }
@@ -152,7 +157,7 @@ mod tests {
                 }
             }
         }
-        let bare = on_wire(Seal::keyed([3; 16], 1), Kind::Bare, &frame(HERE));
+        let bare = on_wire(Seal::keyed([3; 16], 1), FrameKind::Bare, &frame(HERE));
         assert_eq!(inside(&bare, bare.len()).unwrap().packet.unwrap()[..20], frame(HERE)[14..34]);
     }
 
@@ -167,8 +172,8 @@ mod tests {
 
     #[test]
     fn a_number_belongs_to_its_batch_though_the_one_before_is_still_open() {
-        let number = |value| Number { class: Class::Ordered, epoch: Epoch::new(1), value };
-        let mut numbers = Numbers::default();
+        let number = |value| FrameNumber { class: Class::Ordered, epoch: Epoch::new(1), value };
+        let mut numbers = BatchNumbers::default();
         numbers.of(false).on_number(number(5));
         numbers.of(true).on_number(number(6));
         assert_eq!([(); 3].map(|()| numbers.over()), [Some(5), Some(6), Some(6)]);
@@ -178,8 +183,8 @@ mod tests {
 
     #[test]
     fn a_number_speaks_only_for_what_came_before_it_in_the_same_life() {
-        let mut latest = Latest::default();
-        let number = |epoch, value| Number { class: Class::Ordered, epoch: Epoch::new(epoch), value };
+        let mut latest = LatestNumber::default();
+        let number = |epoch, value| FrameNumber { class: Class::Ordered, epoch: Epoch::new(epoch), value };
         latest.on_number(number(1, 5));
         assert_eq!((latest.of_batch(), latest.of_batch()), (Some(5), Some(5)), "a quiet batch repeats it");
         latest.on_other();

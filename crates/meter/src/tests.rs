@@ -8,7 +8,7 @@ use radar::signature::Fields;
 use super::*;
 use lab::stage;
 use linux::net::testing::in_namespaces;
-use linux::net::{Address, Namespace};
+use linux::net::{InterfaceAddress, Namespace};
 
 fn config(interface: &str) -> MeterConfig {
     MeterConfig {
@@ -16,7 +16,7 @@ fn config(interface: &str) -> MeterConfig {
         segment: "cable".to_owned(),
         end: interface.to_owned(),
         batch: Duration::from_millis(10),
-        shapes: [Shape::new(600, 1, Fields::ALL); 2],
+        shapes: [DigestShape::new(600, 1, Fields::ALL); 2],
         promiscuous: false,
         life: 1,
     }
@@ -39,7 +39,7 @@ fn cable(ends: &[Namespace; 2], offloads: bool) {
                 let _ = netlink.no_ipv6_autoconf(index);
                 netlink.set_offloads(stage::plug(end), offloads).unwrap();
                 netlink.set_up(index, true).unwrap();
-                netlink.add_address(index, &Address::new(stage::address(end), 24)).unwrap();
+                netlink.add_address(index, &InterfaceAddress::new(stage::address(end), 24)).unwrap();
             })
             .unwrap();
     }
@@ -53,7 +53,7 @@ fn cable(ends: &[Namespace; 2], offloads: bool) {
 }
 
 /// Meters both ends of a cable while a story is told; what each saw, and each way's difference in the end.
-fn metered(ends: &[Namespace; 2], story: impl FnOnce()) -> ([Seen; 2], [Digest; 2]) {
+fn metered(ends: &[Namespace; 2], story: impl FnOnce()) -> ([MeterCounters; 2], [Digest; 2]) {
     std::thread::scope(|scope| {
         let (stop, stopper) = io::pipe().unwrap();
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -63,9 +63,9 @@ fn metered(ends: &[Namespace; 2], story: impl FnOnce()) -> ([Seen; 2], [Digest; 
                 ends[end].enter().unwrap();
                 let mut meter = LiveMeter::open(config(stage::plug(end))).unwrap();
                 ready.send(()).unwrap();
-                let mut sums = [0, 1].map(|_| Digest::new(Shape::new(600, 1, Fields::ALL)));
+                let mut sums = [0, 1].map(|_| Digest::new(DigestShape::new(600, 1, Fields::ALL)));
                 let mut batches = Vec::new();
-                let report = &mut |report: &Report| {
+                let report = &mut |report: &MeterReport| {
                     sums[0].merge(&report.out).unwrap();
                     sums[1].merge(&report.came).unwrap();
                     batches.push(report.batch);
@@ -106,7 +106,7 @@ fn what_leaves_by_one_end_arrives_by_the_other() {
         assert_eq!(seen.map(|seen| seen.packets), [[200, 1], [1, 200]]);
         assert_eq!(seen.map(|seen| seen.missed + seen.super_frames), [0, 0]);
         for mut way in ways {
-            assert_eq!(way.decode(), radar::digest::Decoded::default());
+            assert_eq!(way.decode(), radar::digest::DecodedDigest::default());
         }
     });
 }
@@ -135,7 +135,7 @@ fn super_frames_count_as_the_packets_that_they_stand_for() {
         // 1,448 bytes each: far more than there were frames.
         assert!(seen[0].packets[0] >= bytes as u64 / 1_448, "{seen:?}");
         for mut way in ways {
-            assert_eq!(way.decode(), radar::digest::Decoded::default());
+            assert_eq!(way.decode(), radar::digest::DecodedDigest::default());
         }
     });
 }

@@ -8,24 +8,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bus::key::Key;
-use meter::digests::{Inlet, LONGEST, Place, Received, Reports, post, queue};
+use bus::key::OrderKey;
+use meter::digests::{CollectorAddress, CollectorReports, LONGEST, ReceivedReport, ReportReceiver, post, queue};
 use redis_server::{Keeps, RedisServer};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn inlet(server: &RedisServer) -> (Place, Inlet) {
-    let place: Place = format!("{}?prefix=lab", server.url()).parse().unwrap();
-    let Place::Redis(redis) = place.clone() else { panic!("{place} is no Redis") };
-    (place, Inlet::Redis(redis))
+fn inlet(server: &RedisServer) -> (CollectorAddress, ReportReceiver) {
+    let place: CollectorAddress = format!("{}?prefix=lab", server.url()).parse().unwrap();
+    let CollectorAddress::Redis(redis) = place.clone() else { panic!("{place} is no Redis") };
+    (place, ReportReceiver::Redis(redis))
 }
 
-fn next(received: &Reports) -> Received {
+fn next(received: &CollectorReports) -> ReceivedReport {
     received.recv_timeout(PATIENCE).unwrap()
 }
 
-fn came(report: &[u8]) -> Received {
-    Received { life: 7, missing: 0, report: report.to_vec() }
+fn came(report: &[u8]) -> ReceivedReport {
+    ReceivedReport { life: 7, missing: 0, report: report.to_vec() }
 }
 
 /// The stream has to be looked at once before reports are sent: what was there before is not read.
@@ -94,7 +94,7 @@ fn an_entry_of_somebody_else_is_told_and_passed_over() {
 #[test]
 fn with_a_key_only_sealed_reports_are_heard_and_long_entries_stay_in_redis() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
-    let key = Key::new([7; 16]);
+    let key = OrderKey::new([7; 16]);
     let (place, inlet) = inlet(&server);
     let (mut sealed, sealing) = post(place.clone(), 7, Some(key.clone()));
     let (mut forged, forging) = post(place, 7, None);

@@ -30,14 +30,14 @@ use guard::copies_for;
 use units::{Moment, Prob};
 
 use self::hearing::Refusals;
-use crate::detect::Pattern;
-use crate::journal::{Deed, Entry, Outcome};
-use bus::Seen;
-use bus::key::Key;
+use crate::detect::NamePattern;
+use crate::journal::{ActionKind, ActionOutcome, JournalEntry};
+use bus::Deduplicator;
+use bus::key::OrderKey;
 use bus::message::{Condition, Order, PortId, PortState};
 
-pub use executor::{Daemon, Executor, ThisHost};
-pub use memory::{Kept, Memory, Obeyed, Protection};
+pub use executor::{DaemonInfo, Executor, ThisHost};
+pub use memory::{ActiveProtection, ActorMemory, ObeyedOrder, StoredMemory};
 
 /// How long a port that was corrupting may be unknown before it counts as a reason no longer.
 const UNWATCHED: Duration = Duration::from_secs(3_600);
@@ -45,7 +45,7 @@ const UNWATCHED: Duration = Duration::from_secs(3_600);
 const TARGET: Prob = Prob::literal(1e-8);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Action {
+pub enum PortAction {
     /// Observe only: everything is computed and told, nothing is done.
     #[default]
     None,
@@ -64,31 +64,31 @@ pub struct PortRule {
 
 /// Who acts on what.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct ActionRules {
     pub host: String,
-    pub action: Action,
+    pub action: PortAction,
     /// Whether a planner's orders are obeyed.
     pub obey: bool,
     /// Ports of this host that may be off by order at a time.
     pub most_off: u32,
     /// What orders must be signed with, if anything.
-    pub order_key: Option<Key>,
+    pub order_key: Option<OrderKey>,
     /// The bus has many hosts on it: whoever sends acts.
     pub sender_acts: bool,
     /// Ports that were named in the configuration.
     pub ports: BTreeMap<String, PortRule>,
     /// Patterns of ports to watch; all of them if there are none.
     pub watched: Vec<String>,
-    pub excluded: Vec<Pattern>,
+    pub excluded: Vec<NamePattern>,
 }
 
 /// The one who acts.
 #[derive(Debug)]
-pub struct Actor<E> {
-    rules: Rules,
+pub struct PortActor<E> {
+    rules: ActionRules,
     executor: E,
-    kept: Kept,
-    seen: Seen,
+    kept: StoredMemory,
+    seen: Deduplicator,
     states: BTreeMap<PortId, PortState>,
     /// Since when a port is unknown that was not before.
     unknown_since: BTreeMap<PortId, Moment>,
@@ -99,19 +99,19 @@ pub struct Actor<E> {
     /// Protection of ours that was seen in force in this life.
     in_force: BTreeSet<String>,
     /// What was told last about a port, so that it is told once.
-    told: BTreeMap<(String, Deed), (Outcome, String)>,
+    told: BTreeMap<(String, ActionKind), (ActionOutcome, String)>,
     /// What was refused before it was taken note of, of late.
     refusals: Refusals,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
 }
 
-impl<E: Executor> Actor<E> {
-    pub fn new(rules: Rules, executor: E, kept: Kept) -> Self {
+impl<E: Executor> PortActor<E> {
+    pub fn new(rules: ActionRules, executor: E, kept: StoredMemory) -> Self {
         Self {
             rules,
             executor,
             kept,
-            seen: Seen::new(),
+            seen: Deduplicator::new(),
             states: BTreeMap::new(),
             unknown_since: BTreeMap::new(),
             orders: BTreeMap::new(),
@@ -128,7 +128,7 @@ impl<E: Executor> Actor<E> {
     }
 
     /// What a monitor protects on this host at the moment.
-    pub fn protected(&self) -> &BTreeMap<String, Protection> {
+    pub fn protected(&self) -> &BTreeMap<String, ActiveProtection> {
         &self.kept.memory.protected
     }
 
@@ -138,7 +138,7 @@ impl<E: Executor> Actor<E> {
     }
 
     /// Does what is to be done; what was done, and what was not.
-    pub fn tick(&mut self, now: Moment) -> Vec<Entry> {
+    pub fn tick(&mut self, now: Moment) -> Vec<JournalEntry> {
         for port in self.ports() {
             self.keep_reasons(now, &port);
             if self.kept.memory.protected.contains_key(&port) {
@@ -152,7 +152,7 @@ impl<E: Executor> Actor<E> {
     }
 
     /// Ends what a monitor protected, whatever the reasons for it.
-    pub(crate) fn end_all(&mut self, now: Moment) -> Vec<Entry> {
+    pub(crate) fn end_all(&mut self, now: Moment) -> Vec<JournalEntry> {
         for port in self.kept.memory.protected.keys().cloned().collect::<Vec<_>>() {
             self.unprotect(now, &port, "the monitor ends, and was asked to leave nothing behind");
         }
@@ -160,7 +160,7 @@ impl<E: Executor> Actor<E> {
     }
 
     pub(crate) fn acts(&self) -> bool {
-        self.rules.action == Action::Protect
+        self.rules.action == PortAction::Protect
     }
 
     pub(crate) fn id(&self, port: &str) -> PortId {
@@ -250,7 +250,7 @@ impl<E: Executor> Actor<E> {
                 self.forget(port);
                 self.overruled.insert(port.to_owned());
                 let why = "somebody ended its protection; it stays so until nothing corrupts any more";
-                self.say(now, port, Deed::Protect, Outcome::Left, why, None);
+                self.say(now, port, ActionKind::Protect, ActionOutcome::Left, why, None);
             }
             // Started anew since, or never activated: as if nothing had been done yet.
             Ok(Some(_)) => {
@@ -259,9 +259,9 @@ impl<E: Executor> Actor<E> {
             }
             Ok(None) => {
                 let why = format!("{} is gone; protection follows when it is back", protection.link);
-                self.say(now, port, Deed::Protect, Outcome::Failed, &why, None);
+                self.say(now, port, ActionKind::Protect, ActionOutcome::Failed, &why, None);
             }
-            Err(why) => self.say(now, port, Deed::Protect, Outcome::Failed, &why, None),
+            Err(why) => self.say(now, port, ActionKind::Protect, ActionOutcome::Failed, &why, None),
         }
     }
 
@@ -271,44 +271,44 @@ impl<E: Executor> Actor<E> {
             return;
         }
         if let Some(why) = self.objection(port).or_else(|| self.miscabled(port, &trigger)) {
-            return self.say(now, port, Deed::Protect, Outcome::Refused, &why, Some(&trigger));
+            return self.say(now, port, ActionKind::Protect, ActionOutcome::Refused, &why, Some(&trigger));
         }
         let loss = Prob::new(trigger.evidence.loss).unwrap_or(Prob::literal(1.0));
         if !self.acts() {
             let copies = copies_for(loss, TARGET).map_or("no number of copies".to_owned(), |(n, _)| copies(n.max(1)));
             let why = format!("{} is corrupting, {:.1e}: {copies} for {TARGET}", trigger.id, loss.get());
             self.remember(now, port, "", 0);
-            return self.say(now, port, Deed::Protect, Outcome::Would, &why, Some(&trigger));
+            return self.say(now, port, ActionKind::Protect, ActionOutcome::Would, &why, Some(&trigger));
         }
         let link = self.rules.ports.get(port).and_then(|rule| rule.link.clone());
         match self.executor.daemon(port, link.as_deref()) {
             Ok(Some(daemon)) if daemon.wanted => {
                 let why = format!("{} is protected already, and not by this monitor", daemon.link);
-                self.say(now, port, Deed::Protect, Outcome::Left, &why, Some(&trigger));
+                self.say(now, port, ActionKind::Protect, ActionOutcome::Left, &why, Some(&trigger));
             }
             Ok(Some(daemon)) => self.protect(now, port, &daemon, loss, &trigger),
             Ok(None) => {
                 let what = link.map_or(format!("no link stands in for {port}"), |link| format!("{link} is not up"));
                 let why = format!("{what}; `hitless link up {port} --dormant` makes one");
-                self.say(now, port, Deed::Protect, Outcome::Failed, &why, Some(&trigger));
+                self.say(now, port, ActionKind::Protect, ActionOutcome::Failed, &why, Some(&trigger));
             }
-            Err(why) => self.say(now, port, Deed::Protect, Outcome::Failed, &why, Some(&trigger)),
+            Err(why) => self.say(now, port, ActionKind::Protect, ActionOutcome::Failed, &why, Some(&trigger)),
         }
     }
 
-    fn protect(&mut self, now: Moment, port: &str, daemon: &Daemon, loss: Prob, trigger: &PortState) {
+    fn protect(&mut self, now: Moment, port: &str, daemon: &DaemonInfo, loss: Prob, trigger: &PortState) {
         // Written down first: killed in between, the next life still knows whose it is.
         self.remember(now, port, &daemon.link, daemon.pid);
         if let Err(why) = self.executor.protect(&daemon.link, loss) {
             // It may have been done all the same, and only the answer been lost: the next look tells.
-            return self.say(now, port, Deed::Protect, Outcome::Failed, &why, Some(trigger));
+            return self.say(now, port, ActionKind::Protect, ActionOutcome::Failed, &why, Some(trigger));
         }
         let number = match self.executor.daemon(port, Some(&daemon.link)) {
             Ok(Some(after)) => format!(", {} of a retransmission", copies(after.copies)),
             _ => String::new(),
         };
         let why = format!("{} is corrupting, {:.1e}{number}", trigger.id, loss.get());
-        self.say(now, port, Deed::Protect, Outcome::Done, &why, Some(trigger));
+        self.say(now, port, ActionKind::Protect, ActionOutcome::Done, &why, Some(trigger));
     }
 
     fn unprotect(&mut self, now: Moment, port: &str, reason: &str) {
@@ -318,21 +318,23 @@ impl<E: Executor> Actor<E> {
         let (outcome, why) = if self.acts() {
             match self.executor.daemon(port, Some(&protection.link)) {
                 Ok(Some(daemon)) if daemon.pid != protection.pid => {
-                    (Outcome::Left, format!("{} was started anew since; {reason}", protection.link))
+                    (ActionOutcome::Left, format!("{} was started anew since; {reason}", protection.link))
                 }
-                Ok(Some(daemon)) if !daemon.wanted => (Outcome::Left, format!("somebody ended it before; {reason}")),
+                Ok(Some(daemon)) if !daemon.wanted => {
+                    (ActionOutcome::Left, format!("somebody ended it before; {reason}"))
+                }
                 Ok(Some(_)) => match self.executor.unprotect(&protection.link) {
-                    Ok(()) => (Outcome::Done, reason.to_owned()),
-                    Err(why) => (Outcome::Failed, why),
+                    Ok(()) => (ActionOutcome::Done, reason.to_owned()),
+                    Err(why) => (ActionOutcome::Failed, why),
                 },
-                Ok(None) => (Outcome::Left, format!("{} is gone; {reason}", protection.link)),
-                Err(why) => (Outcome::Failed, why),
+                Ok(None) => (ActionOutcome::Left, format!("{} is gone; {reason}", protection.link)),
+                Err(why) => (ActionOutcome::Failed, why),
             }
         } else {
-            (Outcome::Would, reason.to_owned())
+            (ActionOutcome::Would, reason.to_owned())
         };
-        self.say(now, port, Deed::Unprotect, outcome, &why, state.as_ref());
-        if outcome != Outcome::Failed {
+        self.say(now, port, ActionKind::Unprotect, outcome, &why, state.as_ref());
+        if outcome != ActionOutcome::Failed {
             self.forget(port);
             self.told.retain(|(about, _), _| about != port);
         }
@@ -340,7 +342,7 @@ impl<E: Executor> Actor<E> {
 
     fn remember(&mut self, now: Moment, port: &str, link: &str, pid: u32) {
         let reasons = self.corrupting(port).map(|state| state.id.clone()).collect();
-        let protection = Protection { link: link.to_owned(), pid, since: now, reasons };
+        let protection = ActiveProtection { link: link.to_owned(), pid, since: now, reasons };
         self.kept.memory.protected.insert(port.to_owned(), protection);
         self.in_force.remove(port);
         self.kept.save();
@@ -353,10 +355,18 @@ impl<E: Executor> Actor<E> {
     }
 
     /// Puts it down unless that was the last thing said about it.
-    fn say(&mut self, now: Moment, port: &str, deed: Deed, outcome: Outcome, why: &str, about: Option<&PortState>) {
+    fn say(
+        &mut self,
+        now: Moment,
+        port: &str,
+        deed: ActionKind,
+        outcome: ActionOutcome,
+        why: &str,
+        about: Option<&PortState>,
+    ) {
         let told = self.told.insert((port.to_owned(), deed), (outcome, why.to_owned()));
         let repeats = match (outcome, told) {
-            (Outcome::Done, _) | (_, None) => false,
+            (ActionOutcome::Done, _) | (_, None) => false,
             (_, Some((before, text))) => before == outcome && text == why,
         };
         if repeats {
@@ -364,11 +374,11 @@ impl<E: Executor> Actor<E> {
         }
         let link = self.kept.memory.protected.get(port).map(|protection| protection.link.clone());
         let link = link.or_else(|| self.rules.ports.get(port).and_then(|rule| rule.link.clone()));
-        self.entries.push(Entry {
+        self.entries.push(JournalEntry {
             link: link.filter(|link| !link.is_empty()),
             about: about.map(|state| state.id.clone()),
             evidence: about.map(|state| state.evidence),
-            ..Entry::new(now, deed, outcome, why).on(self.id(port))
+            ..JournalEntry::new(now, deed, outcome, why).on(self.id(port))
         });
     }
 }

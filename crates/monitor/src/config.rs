@@ -24,10 +24,10 @@ use std::time::Duration;
 
 use units::{ParseError, nearest};
 
-use crate::act::{Action, PortRule, Rules};
-use crate::detect::{Limits, Pattern};
+use crate::act::{ActionRules, PortAction, PortRule};
+use crate::detect::{Limits, NamePattern};
 use crate::source::Selection;
-use bus::key::Key;
+use bus::key::OrderKey;
 
 pub use options::{MonitorOptions, PortOptions, TextOrNumber};
 
@@ -66,7 +66,7 @@ impl FromStr for SourceKind {
     }
 }
 
-impl FromStr for Action {
+impl FromStr for PortAction {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
@@ -79,24 +79,24 @@ impl FromStr for Action {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct MonitorConfig {
     pub host: String,
     pub sources: Vec<SourceKind>,
     pub sysfs: PathBuf,
     pub interval: Duration,
     /// Ports to watch; those that are physical if there are none.
     pub ports: Vec<String>,
-    pub exclude: Vec<Pattern>,
+    pub exclude: Vec<NamePattern>,
     /// What is known about single ports. They are watched whatever they are.
     pub rules: BTreeMap<String, PortRule>,
     pub limits: Limits,
     pub bus: String,
-    pub action: Action,
+    pub action: PortAction,
     pub obey: bool,
     /// Ports that may be off by order at a time.
     pub most_off: u32,
     /// Where the key is that orders must be signed with, and the key.
-    pub order_key: Option<(PathBuf, Key)>,
+    pub order_key: Option<(PathBuf, OrderKey)>,
     /// The certificate authority of a bus with TLS.
     pub bus_ca: Option<PathBuf>,
     pub unprotect_on_exit: bool,
@@ -108,7 +108,7 @@ pub struct Config {
     pub state: PathBuf,
 }
 
-impl Config {
+impl MonitorConfig {
     /// With every default; `run_directory` is where this host keeps such things.
     pub fn new(host: impl Into<String>, run_directory: &std::path::Path) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Config {
             rules: BTreeMap::new(),
             limits: Limits::default(),
             bus: LOCAL.to_owned(),
-            action: Action::None,
+            action: PortAction::None,
             obey: false,
             most_off: 1,
             order_key: None,
@@ -165,8 +165,8 @@ impl Config {
         self.sources.iter().any(|source| matches!(source, SourceKind::Samples(_)))
     }
 
-    pub fn rules(&self) -> Rules {
-        Rules {
+    pub fn rules(&self) -> ActionRules {
+        ActionRules {
             host: self.host.clone(),
             action: self.action,
             obey: self.obey,

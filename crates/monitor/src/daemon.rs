@@ -33,20 +33,20 @@ use link::control::RunDirectory;
 use linux::poll::{self, Readiness};
 use units::Moment;
 
-use crate::act::{Action, Actor, Executor, Kept};
-use crate::config::{Config, SourceKind};
-use crate::journal::{Deed, Entry, Journal, Outcome};
-use crate::metrics::{Board, Place};
-use crate::source::{self, Mode, Source};
+use crate::act::{Executor, PortAction, PortActor, StoredMemory};
+use crate::config::{MonitorConfig, SourceKind};
+use crate::journal::{ActionKind, ActionOutcome, Journal, JournalEntry};
+use crate::metrics::{ErrorOrigin, MonitorMetrics};
+use crate::source::{self, SampleTiming, Source};
 use bus::Bus;
 use bus::message::{Condition, Message, PortState};
 
-pub use control::{Control, ask_to_clear};
-pub use once::{Looked, look_once};
-pub use watch::{Polled, Watch};
+pub use control::{MonitorControl, ask_to_clear};
+pub use once::{PortAssessment, look_once};
+pub use watch::{PollOutput, PortPoller};
 
 use bus_side::{Publisher, receive};
-use control::Request;
+use control::ControlRequest;
 
 /// How often the watchdog hears that ports are being looked at, however long the interval.
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ const ALIVE_EVERY: Duration = Duration::from_secs(10);
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 /// The edge of the program.
-pub trait Clock: Sync {
+pub trait MonitorClock: Sync {
     /// By a clock that is not set back.
     fn now(&self) -> Moment;
     /// The time of day, for people.
@@ -75,7 +75,7 @@ fn moment(since: Duration) -> Moment {
     Moment::ZERO.after(since)
 }
 
-impl Clock for SystemClock {
+impl MonitorClock for SystemClock {
     fn now(&self) -> Moment {
         moment(self.0.elapsed())
     }
@@ -86,7 +86,11 @@ impl Clock for SystemClock {
 }
 
 /// The sources that a configuration asks for; files of samples are replayed, or followed as they grow.
-pub fn open_sources(config: &Config, directory: &RunDirectory, mode: Mode) -> Result<Vec<Box<dyn Source>>, String> {
+pub fn open_sources(
+    config: &MonitorConfig,
+    directory: &RunDirectory,
+    mode: SampleTiming,
+) -> Result<Vec<Box<dyn Source>>, String> {
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     for kind in &config.sources {
         match kind {
@@ -111,22 +115,22 @@ pub fn open_sources(config: &Config, directory: &RunDirectory, mode: Mode) -> Re
 
 /// What a monitor is made of.
 #[derive(Debug)]
-pub struct Parts {
-    pub config: Config,
+pub struct MonitorParts {
+    pub config: MonitorConfig,
     pub sources: Vec<Box<dyn Source>>,
     pub bus: Box<dyn Bus>,
     pub executor: Box<dyn Executor>,
     pub journal: Journal,
     pub metrics: Option<TcpListener>,
-    pub control: Option<Control>,
+    pub control: Option<MonitorControl>,
 }
 
 /// What all threads share.
-struct Shared<'a> {
-    clock: &'a dyn Clock,
+struct MonitorShared<'a> {
+    clock: &'a dyn MonitorClock,
     tell: &'a (dyn Fn(&str) + Sync),
     journal: Mutex<Journal>,
-    board: Mutex<Board>,
+    board: Mutex<MonitorMetrics>,
     ended: AtomicBool,
 }
 
@@ -134,36 +138,39 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared<'_> {
+impl MonitorShared<'_> {
     /// Puts entries down, tells people, counts.
-    fn enter(&self, entries: &[Entry]) {
+    fn enter(&self, entries: &[JournalEntry]) {
         let mut failed = None;
         for entry in entries {
             failed = lock(&self.journal).write(entry).err().or(failed);
             if !entry.is_quiet {
                 (self.tell)(&entry.to_string());
             }
-            if !matches!(entry.deed, Deed::State | Deed::Health) {
+            if !matches!(entry.deed, ActionKind::State | ActionKind::Health) {
                 *lock(&self.board).actions.entry((entry.deed, entry.outcome)).or_default() += 1;
             }
         }
         // Not journaled, for obvious reasons.
         if let Some(error) = failed {
             let trouble = format!("the journal cannot be written: {error}");
-            let (news, _) = lock(&self.board).set_troubles(Place::Journal, [trouble].into());
+            let (news, _) = lock(&self.board).set_troubles(ErrorOrigin::Journal, [trouble].into());
             news.iter().for_each(|line| (self.tell)(line));
         } else if !entries.is_empty() {
-            lock(&self.board).set_troubles(Place::Journal, BTreeSet::new());
+            lock(&self.board).set_troubles(ErrorOrigin::Journal, BTreeSet::new());
         }
     }
 
     /// What is wrong at one place now; what is new about that goes into the journal.
-    fn troubles(&self, place: Place, now: impl IntoIterator<Item = String>) {
+    fn troubles(&self, place: ErrorOrigin, now: impl IntoIterator<Item = String>) {
         let (news, over) = lock(&self.board).set_troubles(place, now.into_iter().collect());
         let at = self.clock.time_of_day();
-        let degraded =
-            news.iter().map(|line| Entry::new(at, Deed::Health, Outcome::Failed, format!("degraded: {line}")));
-        let well = over.iter().map(|line| Entry::new(at, Deed::Health, Outcome::Seen, format!("over: {line}")));
+        let degraded = news
+            .iter()
+            .map(|line| JournalEntry::new(at, ActionKind::Health, ActionOutcome::Failed, format!("degraded: {line}")));
+        let well = over
+            .iter()
+            .map(|line| JournalEntry::new(at, ActionKind::Health, ActionOutcome::Seen, format!("over: {line}")));
         self.enter(&degraded.chain(well).collect::<Vec<_>>());
     }
 
@@ -173,16 +180,16 @@ impl Shared<'_> {
 
     /// A thread that fails takes the others with it: a monitor that does half its work looks like one that does all.
     fn ends_with(&self, thread: impl FnOnce()) {
-        let end = End(&self.ended);
+        let end = EndSignal(&self.ended);
         thread();
         std::mem::forget(end);
     }
 }
 
 /// Says that it has ended when it goes, in whatever way.
-struct End<'a>(&'a AtomicBool);
+struct EndSignal<'a>(&'a AtomicBool);
 
-impl Drop for End<'_> {
+impl Drop for EndSignal<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -191,19 +198,30 @@ impl Drop for End<'_> {
 /// Until `stop` has something to read or is closed at its other end. `tell` hears what happens, a line each.
 ///
 /// An error is one before anything was begun; after that, what goes wrong is told and lived with.
-pub fn run(parts: Parts, clock: &dyn Clock, stop: &PipeReader, tell: &(dyn Fn(&str) + Sync)) -> io::Result<Board> {
-    let Parts { config, sources, bus, executor, journal, metrics, control } = parts;
-    let watch = Watch::new(&config, sources, clock.time_of_day().as_ms())?;
-    let kept = if config.action == Action::Protect { Kept::open(&config.state) } else { Kept::nowhere() };
+pub fn run(
+    parts: MonitorParts,
+    clock: &dyn MonitorClock,
+    stop: &PipeReader,
+    tell: &(dyn Fn(&str) + Sync),
+) -> io::Result<MonitorMetrics> {
+    let MonitorParts { config, sources, bus, executor, journal, metrics, control } = parts;
+    let watch = PortPoller::new(&config, sources, clock.time_of_day().as_ms())?;
+    let kept =
+        if config.action == PortAction::Protect { StoredMemory::open(&config.state) } else { StoredMemory::nowhere() };
     let alarms = kept.memory.alarms.values().cloned().collect();
-    let actor = Actor::new(config.rules(), executor, kept);
-    let shared =
-        Shared { clock, tell, journal: Mutex::new(journal), board: Mutex::default(), ended: AtomicBool::new(false) };
+    let actor = PortActor::new(config.rules(), executor, kept);
+    let shared = MonitorShared {
+        clock,
+        tell,
+        journal: Mutex::new(journal),
+        board: Mutex::default(),
+        ended: AtomicBool::new(false),
+    };
     let [for_metrics, for_control] = [stop.try_clone()?, stop.try_clone()?];
     let (requests, requested) = control::requests()?;
     thread::scope(|scope| {
         let shared = &shared;
-        let _end = End(&shared.ended);
+        let _end = EndSignal(&shared.ended);
         let (to_actor, from_all) = mpsc::channel();
         let (to_publisher, from_poll) = mpsc::channel();
         let (to_poll, recalled) = mpsc::channel();
@@ -222,8 +240,8 @@ pub fn run(parts: Parts, clock: &dyn Clock, stop: &PipeReader, tell: &(dyn Fn(&s
         if let Some(control) = &control {
             scope.spawn(move || control.serve(&requests, &for_control));
         }
-        let told = Told { publisher: to_publisher, actor: to_actor };
-        let mut poll = Poll { watch, told, recalled, requested, shared };
+        let told = ChangeListeners { publisher: to_publisher, actor: to_actor };
+        let mut poll = PollLoop { watch, told, recalled, requested, shared };
         poll.take_over(alarms);
         poll.run(config.interval, stop);
     });
@@ -231,7 +249,7 @@ pub fn run(parts: Parts, clock: &dyn Clock, stop: &PipeReader, tell: &(dyn Fn(&s
 }
 
 /// Those who hear of every change.
-struct Told {
+struct ChangeListeners {
     publisher: Sender<ToPublisher>,
     actor: Sender<ToActor>,
 }
@@ -247,7 +265,7 @@ enum ToActor {
     End,
 }
 
-impl Told {
+impl ChangeListeners {
     /// They end after us, so they listen.
     fn tell(&self, message: Message) {
         let _ = self.actor.send(ToActor::Message(message.clone()));
@@ -255,15 +273,15 @@ impl Told {
     }
 }
 
-struct Poll<'a> {
-    watch: Watch,
-    told: Told,
+struct PollLoop<'a> {
+    watch: PortPoller,
+    told: ChangeListeners,
     recalled: Receiver<Vec<PortState>>,
-    requested: control::Requests,
-    shared: &'a Shared<'a>,
+    requested: control::ControlRequests,
+    shared: &'a MonitorShared<'a>,
 }
 
-impl Poll<'_> {
+impl PollLoop<'_> {
     fn run(&mut self, interval: Duration, stop: &PipeReader) {
         let mut next = self.shared.clock.now();
         tell_systemd(sd_notify::NotifyState::Ready);
@@ -311,8 +329,8 @@ impl Poll<'_> {
         });
         let entry = |state: &PortState| {
             let why = format!("corrupting since a former life of this monitor: {}", state.why);
-            let entry = Entry::new(at, Deed::State, Outcome::Seen, why).on(state.id.clone());
-            Entry { about: Some(state.id.clone()), evidence: Some(state.evidence), ..entry }
+            let entry = JournalEntry::new(at, ActionKind::State, ActionOutcome::Seen, why).on(state.id.clone());
+            JournalEntry { about: Some(state.id.clone()), evidence: Some(state.evidence), ..entry }
         };
         self.shared.enter(&corrupting.map(entry).collect::<Vec<_>>());
         messages.into_iter().for_each(|message| self.told.tell(message));
@@ -321,10 +339,10 @@ impl Poll<'_> {
     fn look(&mut self, now: Moment) {
         let polled = self.watch.poll(now, self.shared.clock.time_of_day());
         self.publish(polled);
-        self.shared.troubles(Place::Sources, self.watch.troubles().iter().cloned());
+        self.shared.troubles(ErrorOrigin::Sources, self.watch.troubles().iter().cloned());
     }
 
-    fn publish(&mut self, polled: Polled) {
+    fn publish(&mut self, polled: PollOutput) {
         self.shared.enter(&polled.entries);
         polled.messages.into_iter().for_each(|message| self.told.tell(message));
         let mut board = lock(&self.shared.board);
@@ -338,7 +356,7 @@ impl Poll<'_> {
         while let Ok(request) = self.requested.queue.try_recv() {
             // One byte was written for each request.
             let _ = self.requested.wake.read(&mut [0]);
-            let Request::Clear { port, answer } = request;
+            let ControlRequest::Clear { port, answer } = request;
             let cleared = self.watch.clear(&port, self.shared.clock.time_of_day());
             // Whoever asked may have gone away since.
             let _ = answer.send(cleared.map(|polled| self.publish(polled)));
@@ -359,7 +377,12 @@ fn after_now(last: Moment, interval: Duration, now: Moment) -> Moment {
 }
 
 /// Hears of everything, and does what is to be done about it.
-fn act(mut actor: Actor<Box<dyn Executor>>, from_all: &Receiver<ToActor>, leave_nothing: bool, shared: &Shared<'_>) {
+fn act(
+    mut actor: PortActor<Box<dyn Executor>>,
+    from_all: &Receiver<ToActor>,
+    leave_nothing: bool,
+    shared: &MonitorShared<'_>,
+) {
     loop {
         let ended = match from_all.recv_timeout(LOOK_AFTER) {
             Ok(ToActor::Message(message)) => hear(&mut actor, &message, from_all, shared),
@@ -371,15 +394,15 @@ fn act(mut actor: Actor<Box<dyn Executor>>, from_all: &Receiver<ToActor>, leave_
         }
         let entries = actor.tick(shared.clock.time_of_day());
         shared.enter(&entries);
-        shared.troubles(Place::Memory, actor.trouble().map(str::to_owned));
+        shared.troubles(ErrorOrigin::Memory, actor.trouble().map(str::to_owned));
     }
     let at = shared.clock.time_of_day();
     if leave_nothing {
         shared.enter(&actor.end_all(at));
     } else {
-        let stays = |(port, protection): (&String, &crate::act::Protection)| {
+        let stays = |(port, protection): (&String, &crate::act::ActiveProtection)| {
             let why = format!("the monitor ends; {} stays protected", protection.link);
-            Entry::new(at, Deed::Health, Outcome::Seen, why).on(actor.id(port))
+            JournalEntry::new(at, ActionKind::Health, ActionOutcome::Seen, why).on(actor.id(port))
         };
         let acts = actor.acts();
         shared.enter(&actor.protected().iter().filter(|_| acts).map(stays).collect::<Vec<_>>());
@@ -388,10 +411,10 @@ fn act(mut actor: Actor<Box<dyn Executor>>, from_all: &Receiver<ToActor>, leave_
 
 /// Takes note of all that waits, so that what is over is not acted upon. True if it is time to end.
 fn hear(
-    actor: &mut Actor<Box<dyn Executor>>,
+    actor: &mut PortActor<Box<dyn Executor>>,
     first: &Message,
     from_all: &Receiver<ToActor>,
-    shared: &Shared<'_>,
+    shared: &MonitorShared<'_>,
 ) -> bool {
     actor.hear(shared.clock.time_of_day(), first);
     while let Ok(next) = from_all.try_recv() {

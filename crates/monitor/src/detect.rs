@@ -6,7 +6,7 @@
 //! ratio but how sure one can be of it: an alarm is raised when the lower end of the 95 % interval is above the
 //! threshold, and cleared when the upper end is below it.
 //!
-//! No clock and no I/O: [`Reading`](crate::Reading)s come in, [`Change`]s go out, time is what the readings say.
+//! No clock and no I/O: [`Reading`](crate::Reading)s come in, [`PortChange`]s go out, time is what the readings say.
 //!
 //! | file | what it is |
 //! | --- | --- |
@@ -33,10 +33,10 @@ mod pattern;
 mod ports;
 mod window;
 
-pub use change::{Change, Kind, Note, Verdict};
+pub use change::{ChangeKind, DetectorVerdict, PortChange, ReadingNote};
 pub use counters::Oddities;
 pub use detector::Detector;
 pub use limits::{BadLimits, Damping, Flaps, Limits};
-pub use pattern::{BadPattern, Pattern};
-pub use ports::{Poll, Ports, Row};
-pub use window::{Tally, Window};
+pub use pattern::{BadPattern, NamePattern};
+pub use ports::{MonitoredPorts, PollResult, PortRow};
+pub use window::{FrameCounts, LossWindow};

@@ -16,7 +16,7 @@ use bus::message::{Evidence, PortId};
 /// What an entry is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Deed {
+pub enum ActionKind {
     /// The state of a port changed, or something about it is worth knowing.
     State,
     Protect,
@@ -32,7 +32,7 @@ pub enum Deed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum ActionOutcome {
     /// Found, not done.
     Seen,
     Done,
@@ -66,17 +66,17 @@ macro_rules! named {
     };
 }
 
-named!(Deed, State => "state", Protect => "protect", Unprotect => "unprotect", Disable => "disable",
+named!(ActionKind, State => "state", Protect => "protect", Unprotect => "unprotect", Disable => "disable",
     Enable => "enable", Clear => "clear", Health => "health",);
-named!(Outcome, Seen => "seen", Done => "done", Would => "would", Left => "left", Refused => "refused",
+named!(ActionOutcome, Seen => "seen", Done => "done", Would => "would", Left => "left", Refused => "refused",
     Failed => "failed",);
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Entry {
+pub struct JournalEntry {
     /// By the wall clock.
     pub at: Moment,
-    pub deed: Deed,
-    pub outcome: Outcome,
+    pub deed: ActionKind,
+    pub outcome: ActionOutcome,
     /// The port of this host that it is done to, or that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<PortId>,
@@ -94,8 +94,8 @@ pub struct Entry {
     pub is_quiet: bool,
 }
 
-impl Entry {
-    pub fn new(at: Moment, deed: Deed, outcome: Outcome, why: impl Into<String>) -> Self {
+impl JournalEntry {
+    pub fn new(at: Moment, deed: ActionKind, outcome: ActionOutcome, why: impl Into<String>) -> Self {
         let why = why.into();
         Self { at, deed, outcome, port: None, link: None, about: None, evidence: None, why, is_quiet: false }
     }
@@ -111,13 +111,13 @@ impl Entry {
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for JournalEntry {
     /// One line, as a log has it; the reader's log has the time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.deed, self.outcome) {
-            (Deed::State | Deed::Health, _) => {}
-            (deed, Outcome::Would) => write!(f, "would {deed} ")?,
-            (deed, Outcome::Done) => write!(f, "{deed} ")?,
+            (ActionKind::State | ActionKind::Health, _) => {}
+            (deed, ActionOutcome::Would) => write!(f, "would {deed} ")?,
+            (deed, ActionOutcome::Done) => write!(f, "{deed} ")?,
             (deed, outcome) => write!(f, "{deed} {outcome}: ")?,
         }
         if let Some(port) = &self.port {
@@ -155,7 +155,7 @@ impl Journal {
     }
 
     /// A whole line at once, so that two writers do not mix theirs.
-    pub fn write(&mut self, entry: &Entry) -> io::Result<()> {
+    pub fn write(&mut self, entry: &JournalEntry) -> io::Result<()> {
         let mut line = serde_json::to_string(entry)?;
         line.push('\n');
         self.0.write_all(line.as_bytes())?;
@@ -169,8 +169,13 @@ mod tests {
 
     #[test]
     fn an_entry_is_a_line_for_machines_and_one_for_people() {
-        let mut entry = Entry::new(Moment::from_ms(7), Deed::Protect, Outcome::Would, "leaf3/eth7 is corrupting")
-            .on(PortId::new("leaf1", "eth1"));
+        let mut entry = JournalEntry::new(
+            Moment::from_ms(7),
+            ActionKind::Protect,
+            ActionOutcome::Would,
+            "leaf3/eth7 is corrupting",
+        )
+        .on(PortId::new("leaf1", "eth1"));
         entry.link = Some("hit0".to_owned());
         assert_eq!(entry.to_string(), "would protect eth1 (hit0): leaf3/eth7 is corrupting");
         assert_eq!(
@@ -181,10 +186,10 @@ mod tests {
 
     #[test]
     fn names_in_metrics_and_in_json_are_the_same() {
-        for deed in Deed::ALL {
+        for deed in ActionKind::ALL {
             assert_eq!(serde_json::to_string(deed).unwrap(), format!("\"{deed}\""));
         }
-        for outcome in Outcome::ALL {
+        for outcome in ActionOutcome::ALL {
             assert_eq!(serde_json::to_string(outcome).unwrap(), format!("\"{outcome}\""));
         }
     }

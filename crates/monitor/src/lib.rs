@@ -23,4 +23,4 @@ pub mod metrics;
 mod reading;
 pub mod source;
 
-pub use reading::{Carrier, Frames, Phy, Reading};
+pub use reading::{CarrierState, Phy, Reading, ReceivedFrames};

@@ -13,34 +13,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linux::metrics::{Page, counter, counters, gauge, gauges, written};
+use linux::metrics::{MetricsPage, counter, counters, gauge, gauges, written};
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use crate::detect::Row;
-use crate::journal::{Deed, Outcome};
-use crate::reading::Frames;
-use bus::Status;
+use crate::detect::PortRow;
+use crate::journal::{ActionKind, ActionOutcome};
+use crate::reading::ReceivedFrames;
+use bus::OutboxStatus;
 use bus::message::Condition;
 
 /// All that can be asked about a running monitor.
 #[derive(Clone, Debug, Default)]
-pub struct Board {
-    pub rows: Vec<Row>,
+pub struct MonitorMetrics {
+    pub rows: Vec<PortRow>,
     /// Counters as their devices have them.
-    pub totals: BTreeMap<String, Frames>,
+    pub totals: BTreeMap<String, ReceivedFrames>,
     pub polls: u64,
     pub source_errors: BTreeMap<String, u64>,
-    pub outbox: Status,
-    pub actions: BTreeMap<(Deed, Outcome), u64>,
+    pub outbox: OutboxStatus,
+    pub actions: BTreeMap<(ActionKind, ActionOutcome), u64>,
     /// What is wrong with the monitor itself, in one line each, by where it was noticed.
-    pub troubles: BTreeMap<Place, BTreeSet<String>>,
+    pub troubles: BTreeMap<ErrorOrigin, BTreeSet<String>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum ErrorOrigin {
     Sources,
     /// What is told to others.
     Publishing,
@@ -52,9 +52,9 @@ pub enum Place {
     Journal,
 }
 
-impl Board {
+impl MonitorMetrics {
     /// What is wrong at one place now; nothing if there is nothing. What is new since the last time, and what is over.
-    pub(crate) fn set_troubles(&mut self, place: Place, now: BTreeSet<String>) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn set_troubles(&mut self, place: ErrorOrigin, now: BTreeSet<String>) -> (Vec<String>, Vec<String>) {
         let before = self.troubles.remove(&place).unwrap_or_default();
         let news = now.difference(&before).cloned().collect();
         let over = before.difference(&now).cloned().collect();
@@ -73,19 +73,19 @@ impl Board {
     }
 
     fn is_bus_up(&self) -> bool {
-        ![Place::Publishing, Place::Receiving].iter().any(|place| self.troubles.contains_key(place))
+        ![ErrorOrigin::Publishing, ErrorOrigin::Receiving].iter().any(|place| self.troubles.contains_key(place))
     }
 
     /// What a path leads to.
-    pub fn page(&self, path: &str) -> Page {
+    pub fn page(&self, path: &str) -> MetricsPage {
         match path {
-            "/metrics" | "/" => Page::metrics(self.metrics()),
+            "/metrics" | "/" => MetricsPage::metrics(self.metrics()),
             "/healthz" if self.is_degraded() => {
                 let reasons: Vec<&str> = self.degraded().collect();
-                Page::text("503 Service Unavailable", format!("{}\n", reasons.join("\n")))
+                MetricsPage::text("503 Service Unavailable", format!("{}\n", reasons.join("\n")))
             }
-            "/healthz" => Page::text("200 OK", "ok\n"),
-            _ => Page::text("404 Not Found", "see /metrics and /healthz\n"),
+            "/healthz" => MetricsPage::text("200 OK", "ok\n"),
+            _ => MetricsPage::text("404 Not Found", "see /metrics and /healthz\n"),
         }
     }
 
@@ -104,8 +104,8 @@ impl Board {
         counter(bus, "published", "Messages that the bus took", self.outbox.published);
         let actions = Family::<ActionLabels, Counter>::default();
         // From the start, or the first of them would not show as an increase.
-        for outcome in [Outcome::Failed, Outcome::Refused] {
-            actions.get_or_create(&ActionLabels(Deed::Protect, outcome)).inc_by(0);
+        for outcome in [ActionOutcome::Failed, ActionOutcome::Refused] {
+            actions.get_or_create(&ActionLabels(ActionKind::Protect, outcome)).inc_by(0);
         }
         for ((deed, outcome), count) in &self.actions {
             actions.get_or_create(&ActionLabels(*deed, *outcome)).inc_by(*count);
@@ -115,14 +115,14 @@ impl Board {
     }
 
     fn register_ports(&self, registry: &mut Registry) {
-        let of = |value: fn(&Row) -> f64| -> Vec<(&str, f64)> {
+        let of = |value: fn(&PortRow) -> f64| -> Vec<(&str, f64)> {
             self.rows.iter().map(|row| (row.port.as_str(), value(row))).collect()
         };
         let corrupting = of(|row| f64::from(u8::from(row.condition == Condition::Corrupting)));
         gauges(registry, "corrupting", "1 while the port is corrupting", "port", &corrupting);
         gauges(registry, "loss_ratio", "Bad frames by all in the window", "port", &of(|row| row.evidence.loss));
         gauges(registry, "loss_low_ratio", "The least that the loss can be", "port", &of(|row| row.evidence.low));
-        let totals = |value: fn(&Frames) -> u64| -> Vec<(&str, u64)> {
+        let totals = |value: fn(&ReceivedFrames) -> u64| -> Vec<(&str, u64)> {
             self.totals.iter().map(|(port, frames)| (port.as_str(), value(frames))).collect()
         };
         counters(registry, "frames", "Frames received, as the device counts", "port", &totals(|frames| frames.all));
@@ -131,7 +131,7 @@ impl Board {
 }
 
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-struct ActionLabels(Deed, Outcome);
+struct ActionLabels(ActionKind, ActionOutcome);
 
 impl EncodeLabelSet for ActionLabels {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
@@ -145,9 +145,9 @@ mod tests {
     use super::*;
     use bus::message::Evidence;
 
-    fn board() -> Board {
+    fn board() -> MonitorMetrics {
         let evidence = Evidence { frames: 1_000, bad: 10, loss: 1e-2, low: 5e-3, high: 2e-2, seconds: 1.0 };
-        let row = Row {
+        let row = PortRow {
             port: "eth1".into(),
             condition: Condition::Corrupting,
             sticky: false,
@@ -155,20 +155,20 @@ mod tests {
             note: String::new(),
             why: String::new(),
         };
-        Board {
+        MonitorMetrics {
             rows: vec![row],
-            totals: [("eth1".to_owned(), Frames { all: 5_000, bad: 12, bits: 64 })].into(),
+            totals: [("eth1".to_owned(), ReceivedFrames { all: 5_000, bad: 12, bits: 64 })].into(),
             polls: 7,
             source_errors: [("sysfs".to_owned(), 3)].into(),
-            outbox: Status { published: 4, waiting: 2, ..Status::default() },
-            actions: [((Deed::Protect, Outcome::Done), 1)].into(),
+            outbox: OutboxStatus { published: 4, waiting: 2, ..OutboxStatus::default() },
+            actions: [((ActionKind::Protect, ActionOutcome::Done), 1)].into(),
             troubles: BTreeMap::new(),
         }
     }
 
     #[test]
     fn every_metric_of_the_table_is_there_with_its_value() {
-        let Page { code, body, .. } = board().page("/metrics");
+        let MetricsPage { code, body, .. } = board().page("/metrics");
         assert_eq!(code, "200 OK");
         for wanted in [
             "hitless_port_corrupting{port=\"eth1\"} 1.0",
@@ -209,19 +209,19 @@ mod tests {
     #[test]
     fn health_is_one_line_or_all_the_reasons() {
         let mut board = board();
-        assert_eq!(board.page("/healthz"), Page::text("200 OK", "ok\n"));
+        assert_eq!(board.page("/healthz"), MetricsPage::text("200 OK", "ok\n"));
         let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<_>>();
-        board.set_troubles(Place::Publishing, lines(&["redis is away"]));
-        let (news, over) = board.set_troubles(Place::Sources, lines(&["sysfs: gone", "sysfs: strange"]));
+        board.set_troubles(ErrorOrigin::Publishing, lines(&["redis is away"]));
+        let (news, over) = board.set_troubles(ErrorOrigin::Sources, lines(&["sysfs: gone", "sysfs: strange"]));
         assert_eq!((news.len(), over.len()), (2, 0));
         let page = board.page("/healthz");
-        assert_eq!(page, Page::text("503 Service Unavailable", "sysfs: gone\nsysfs: strange\nredis is away\n"));
+        assert_eq!(page, MetricsPage::text("503 Service Unavailable", "sysfs: gone\nsysfs: strange\nredis is away\n"));
         let metrics = board.page("/metrics").body;
         assert!(metrics.contains("hitless_bus_up 0.0") && metrics.contains("hitless_monitor_degraded 1.0"));
-        let (news, over) = board.set_troubles(Place::Sources, lines(&["sysfs: gone"]));
+        let (news, over) = board.set_troubles(ErrorOrigin::Sources, lines(&["sysfs: gone"]));
         assert_eq!((news.len(), over.len()), (0, 1));
-        board.set_troubles(Place::Sources, lines(&[]));
-        board.set_troubles(Place::Publishing, lines(&[]));
+        board.set_troubles(ErrorOrigin::Sources, lines(&[]));
+        board.set_troubles(ErrorOrigin::Publishing, lines(&[]));
         assert_eq!(board.page("/healthz").code, "200 OK");
         assert_eq!(board.page("/other").code, "404 Not Found");
     }

@@ -12,14 +12,14 @@ pub struct Reading {
     pub identity: u64,
     /// By a clock that is not set back; only differences count.
     pub at: Moment,
-    pub carrier: Carrier,
+    pub carrier: CarrierState,
     /// `None` if nothing counts them.
-    pub frames: Option<Frames>,
+    pub frames: Option<ReceivedFrames>,
     pub phy: Phy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
+pub enum CarrierState {
     Up,
     /// Meant to be up, but without a signal.
     Lost,
@@ -29,7 +29,7 @@ pub enum Carrier {
 
 /// Frames received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frames {
+pub struct ReceivedFrames {
     /// Good and bad together.
     pub all: u64,
     /// Those that failed their check.

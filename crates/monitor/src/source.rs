@@ -27,11 +27,11 @@ use units::Moment;
 
 use crate::reading::Reading;
 
-pub use drivers::{Counters, Drivers, Misfit, parse_ethtool};
-pub(crate) use kernel::Kernel;
-pub use links::Links;
+pub use drivers::{DriverCounters, DriverError, Drivers, parse_ethtool};
+pub(crate) use kernel::KernelSource;
+pub use links::LinkSource;
 pub(crate) use samples::Samples;
-pub use samples::{Mode, Recorder};
+pub use samples::{ReadingRecorder, SampleTiming};
 pub use selection::Selection;
 pub(crate) use sysfs::Sysfs;
 
@@ -52,8 +52,8 @@ pub trait Source: fmt::Debug + Send {
 }
 
 /// The ports of the network namespace in which this is called, by the best counters that each has.
-pub fn kernel(selection: Selection) -> io::Result<Kernel> {
-    Kernel::open(selection)
+pub fn kernel(selection: Selection) -> io::Result<KernelSource> {
+    KernelSource::open(selection)
 }
 
 /// What `/sys/class/net`, or a directory that looks like it, says.
@@ -62,12 +62,12 @@ pub fn sysfs(root: impl AsRef<Path>, selection: Selection) -> Sysfs {
 }
 
 /// The wires of protected links, as the links themselves count.
-pub fn links(run_directory: RunDirectory) -> Links {
-    Links::new(run_directory)
+pub fn links(run_directory: RunDirectory) -> LinkSource {
+    LinkSource::new(run_directory)
 }
 
 /// A file, FIFO or, as `-`, standard input with samples in it.
-pub fn samples(path: impl AsRef<Path>, mode: Mode) -> io::Result<Samples> {
+pub fn samples(path: impl AsRef<Path>, mode: SampleTiming) -> io::Result<Samples> {
     Samples::open(path.as_ref(), mode)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bus::{Condition, Message, Order, OrderKind, PortId};
 use daemon_words::{Host, Mood, Moody, a_while, wait_for};
-use monitor::daemon::{Control, ask_to_clear};
+use monitor::daemon::{MonitorControl, ask_to_clear};
 use units::Moment;
 
 #[test]
@@ -116,7 +116,7 @@ fn a_person_clears_a_port_through_the_socket() {
         ask_to_clear(&directory, "eth1").unwrap();
         wait_for("the end of protection", || !host.links.is_protected("eth1"));
         assert_eq!(ask_to_clear(&directory, "eth1").unwrap_err(), "eth1 has no alarm");
-        assert_eq!(Control::bind(&directory).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+        assert_eq!(MonitorControl::bind(&directory).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
     });
     assert!(host.deeds().contains(&"clear done".to_owned()));
     assert!(ask_to_clear(&host.directory(), "eth1").unwrap_err().contains("no monitor runs here"));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bus::{Condition, Evidence, PortId, PortState};
 use faults::Random;
-use monitor::detect::{Damping, Detector, Flaps, Kind, Limits, Ports, Window};
-use monitor::{Carrier, Frames, Phy, Reading};
+use monitor::detect::{ChangeKind, Damping, Detector, Flaps, Limits, LossWindow, MonitoredPorts};
+use monitor::{CarrierState, Phy, Reading, ReceivedFrames};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use units::{Moment, Prob};
@@ -23,10 +23,10 @@ fn number() -> impl Strategy<Value = u64> {
 }
 
 fn reading() -> impl Strategy<Value = Reading> {
-    let carrier = prop_oneof![8 => Just(Carrier::Up), 1 => Just(Carrier::Lost), 1 => Just(Carrier::Off)];
+    let carrier = prop_oneof![8 => Just(CarrierState::Up), 1 => Just(CarrierState::Lost), 1 => Just(CarrierState::Off)];
     let bits = prop_oneof![4 => Just(64), 4 => Just(32), 1 => any::<u32>()];
     let frames = proptest::option::weighted(0.9, (number(), number(), bits));
-    let frames = frames.prop_map(|frames| frames.map(|(all, bad, bits)| Frames { all, bad, bits }));
+    let frames = frames.prop_map(|frames| frames.map(|(all, bad, bits)| ReceivedFrames { all, bad, bits }));
     let at = prop_oneof![0..10_000_u64, 0..100_000_000_u64, any::<u64>()];
     ("[a-d]", 0..4_u64, at, carrier, frames).prop_map(|(port, identity, at, carrier, frames)| Reading {
         port,
@@ -50,8 +50,8 @@ fn life() -> impl Strategy<Value = Vec<Reading>> {
                 port: "a".to_owned(),
                 identity: 1,
                 at: Moment::from_ms(at),
-                carrier: Carrier::Up,
-                frames: Some(Frames { all, bad, bits: 64 }),
+                carrier: CarrierState::Up,
+                frames: Some(ReceivedFrames { all, bad, bits: 64 }),
                 phy: Phy::default(),
             })
         };
@@ -105,7 +105,7 @@ proptest! {
         limits in limits(),
         polls in proptest::collection::vec(proptest::collection::vec(reading(), 0..6), 0..60),
     ) {
-        let mut ports = Ports::new(limits, vec!["d".parse().unwrap()]);
+        let mut ports = MonitoredPorts::new(limits, vec!["d".parse().unwrap()]);
         for (n, readings) in polls.iter().enumerate() {
             let told = ports.on_poll(Moment::from_ms(n as u64 * 1_000), readings);
             for (name, change) in &told.changes {
@@ -117,7 +117,7 @@ proptest! {
             }
         }
         prop_assert!(ports.rows().iter().all(|row| makes_sense(row.evidence)));
-        prop_assert!(ports.iter().all(|(_, detector)| detector.window().buckets() <= Window::MOST));
+        prop_assert!(ports.iter().all(|(_, detector)| detector.window().buckets() <= LossWindow::MOST));
         prop_assert!(ports.iter().count() <= 3);
     }
 
@@ -140,7 +140,7 @@ proptest! {
         for reading in &life {
             let verdict = detector.on_reading(reading);
             prop_assert!(verdict.change.is_none_or(|change| makes_sense(change.evidence)));
-            prop_assert!(detector.window().buckets() <= Window::MOST);
+            prop_assert!(detector.window().buckets() <= LossWindow::MOST);
         }
     }
 
@@ -172,7 +172,7 @@ proptest! {
     ) {
         const FRAMES: u64 = 100_000;
         const TIME: u64 = 1_000;
-        let mut window = Window::new(FRAMES, Duration::from_millis(TIME));
+        let mut window = LossWindow::new(FRAMES, Duration::from_millis(TIME));
         let mut now = 0;
         for (n, (frames, bad, ms)) in polls.iter().enumerate() {
             window.push(Moment::from_ms(now), Moment::from_ms(now + ms), *frames, *bad);
@@ -212,8 +212,8 @@ impl Port {
             port: "eth1".to_owned(),
             identity: 1,
             at: Moment::ZERO,
-            carrier: Carrier::Up,
-            frames: Some(Frames { all: 0, bad: 0, bits: 64 }),
+            carrier: CarrierState::Up,
+            frames: Some(ReceivedFrames { all: 0, bad: 0, bits: 64 }),
             phy: Phy::default(),
         };
         Self { random, loss, rate, next_bad, reading }
@@ -241,7 +241,7 @@ fn polls_until_raised(seed: u64, loss: f64, rate: u64, most: u32) -> Option<u32>
     let mut port = Port::new(seed, loss, rate);
     let mut detector = Detector::new(Limits::default());
     detector.on_reading(port.poll());
-    (1..=most).find(|_| detector.on_reading(port.poll()).change.is_some_and(|change| change.kind == Kind::Raised))
+    (1..=most).find(|_| detector.on_reading(port.poll()).change.is_some_and(|change| change.kind == ChangeKind::Raised))
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn false_alarms(seed: u64, loss: f64, polls: u32) -> usize {
     let mut detector = Detector::new(Limits::default());
     let raised = (0..polls).filter(|_| {
         let change = detector.on_reading(port.poll()).change;
-        change.is_some_and(|change| change.kind == Kind::Raised)
+        change.is_some_and(|change| change.kind == ChangeKind::Raised)
     });
     raised.count()
 }

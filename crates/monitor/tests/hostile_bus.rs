@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use bus::key::Key;
-use bus::{Bus, Redis, Seen, Told};
+use bus::key::OrderKey;
+use bus::{Bus, Deduplicator, PublishResult, RedisBus};
 use bus::{Message, Order, OrderKind, PortId};
 use bus_words::{corrupting, healthy};
-use monitor::act::{Action, Actor, Daemon, Executor, Kept, Memory, Obeyed, PortRule, Rules};
-use monitor::journal::{Entry, Outcome};
+use monitor::act::{
+    ActionRules, ActorMemory, DaemonInfo, Executor, ObeyedOrder, PortAction, PortActor, PortRule, StoredMemory,
+};
+use monitor::journal::{ActionOutcome, JournalEntry};
 use redis_server::{Keeps, RedisServer};
 use units::{Moment, Prob};
 
@@ -27,7 +29,7 @@ const DAY: u64 = 86_400_000;
 struct Switches(Vec<String>);
 
 impl Executor for Switches {
-    fn daemon(&mut self, _: &str, _: Option<&str>) -> Result<Option<Daemon>, String> {
+    fn daemon(&mut self, _: &str, _: Option<&str>) -> Result<Option<DaemonInfo>, String> {
         Ok(None)
     }
 
@@ -50,11 +52,11 @@ impl Executor for Switches {
 }
 
 /// A monitor that obeys, of a host with four ports that are named in its configuration.
-fn obedient(most_off: u32, order_key: Option<Key>, memory: Memory) -> Actor<Switches> {
+fn obedient(most_off: u32, order_key: Option<OrderKey>, memory: ActorMemory) -> PortActor<Switches> {
     let ports = (1..=4).map(|nth| (format!("eth{nth}"), PortRule::default())).collect();
-    let rules = Rules {
+    let rules = ActionRules {
         host: "leaf1".to_owned(),
-        action: Action::Protect,
+        action: PortAction::Protect,
         obey: true,
         most_off,
         order_key,
@@ -63,9 +65,9 @@ fn obedient(most_off: u32, order_key: Option<Key>, memory: Memory) -> Actor<Swit
         watched: Vec::new(),
         excluded: Vec::new(),
     };
-    let mut kept = Kept::nowhere();
+    let mut kept = StoredMemory::nowhere();
     kept.memory = memory;
-    Actor::new(rules, Switches::default(), kept)
+    PortActor::new(rules, Switches::default(), kept)
 }
 
 fn order(port: &str, life: u64, number: u64, kind: OrderKind) -> Order {
@@ -81,18 +83,18 @@ fn enable(port: &str, life: u64, number: u64) -> Order {
     order(port, life, number, OrderKind::Enable)
 }
 
-fn give(actor: &mut Actor<Switches>, orders: &[Order]) -> Vec<Entry> {
+fn give(actor: &mut PortActor<Switches>, orders: &[Order]) -> Vec<JournalEntry> {
     orders.iter().for_each(|order| actor.hear(Moment::from_ms(NOW), &Message::Order(order.clone())));
     actor.tick(Moment::from_ms(NOW))
 }
 
-fn refusals(entries: &[Entry]) -> Vec<&str> {
-    entries.iter().filter(|entry| entry.outcome == Outcome::Refused).map(|entry| entry.why.as_str()).collect()
+fn refusals(entries: &[JournalEntry]) -> Vec<&str> {
+    entries.iter().filter(|entry| entry.outcome == ActionOutcome::Refused).map(|entry| entry.why.as_str()).collect()
 }
 
 #[test]
 fn orders_switch_off_no_more_ports_than_the_host_allows() {
-    let mut actor = obedient(1, None, Memory::default());
+    let mut actor = obedient(1, None, ActorMemory::default());
     let all: Vec<Order> = (1..=4).map(|nth| disable(&format!("eth{nth}"), NOW, nth)).collect();
     let said = give(&mut actor, &all);
     assert_eq!(actor.executor().0, ["eth1 off"]);
@@ -104,19 +106,21 @@ fn orders_switch_off_no_more_ports_than_the_host_allows() {
     give(&mut actor, &[enable("eth1", NOW, 9)]);
     give(&mut actor, &[]);
     assert_eq!(actor.executor().0, ["eth1 off", "eth1 on", "eth2 off"]);
-    let mut actor = obedient(3, None, Memory::default());
+    let mut actor = obedient(3, None, ActorMemory::default());
     give(&mut actor, &all);
     assert_eq!(actor.executor().0.len(), 3);
     assert!(
-        give(&mut obedient(0, None, Memory::default()), &all).iter().all(|entry| entry.outcome == Outcome::Refused)
+        give(&mut obedient(0, None, ActorMemory::default()), &all)
+            .iter()
+            .all(|entry| entry.outcome == ActionOutcome::Refused)
     );
 }
 
 /// One that is restarted knows what is off.
 #[test]
 fn a_restart_does_not_give_the_limit_anew() {
-    let off = |life| Obeyed { life, number: 1, off: true };
-    let memory = Memory { orders: BTreeMap::from([("eth1".to_owned(), off(NOW))]), ..Memory::default() };
+    let off = |life| ObeyedOrder { life, number: 1, off: true };
+    let memory = ActorMemory { orders: BTreeMap::from([("eth1".to_owned(), off(NOW))]), ..ActorMemory::default() };
     let mut actor = obedient(1, None, memory);
     assert_eq!(refusals(&give(&mut actor, &[disable("eth2", NOW, 2)])).len(), 1);
     assert!(actor.executor().0.is_empty());
@@ -124,7 +128,7 @@ fn a_restart_does_not_give_the_limit_anew() {
 
 #[test]
 fn a_life_from_the_future_is_refused_in_the_journal_and_not_remembered() {
-    let mut actor = obedient(4, None, Memory::default());
+    let mut actor = obedient(4, None, ActorMemory::default());
     let said = give(&mut actor, &[disable("eth1", u64::MAX, u64::MAX), disable("eth2", NOW + 2 * DAY, 1)]);
     assert_eq!(refusals(&said).len(), 2);
     assert!(refusals(&said)[0].contains("a life more than a day ahead of this host's clock"), "{said:?}");
@@ -137,8 +141,8 @@ fn a_life_from_the_future_is_refused_in_the_journal_and_not_remembered() {
 /// An earlier version obeyed such orders, and remembered them.
 #[test]
 fn a_state_file_that_remembers_a_life_from_the_future_does_not_silence_the_planner() {
-    let forged = Obeyed { life: u64::MAX, number: u64::MAX, off: true };
-    let memory = Memory { orders: BTreeMap::from([("eth1".to_owned(), forged)]), ..Memory::default() };
+    let forged = ObeyedOrder { life: u64::MAX, number: u64::MAX, off: true };
+    let memory = ActorMemory { orders: BTreeMap::from([("eth1".to_owned(), forged)]), ..ActorMemory::default() };
     let mut actor = obedient(1, None, memory);
     give(&mut actor, &[enable("eth1", NOW, 1)]);
     assert_eq!(actor.executor().0, ["eth1 on"]);
@@ -146,10 +150,10 @@ fn a_state_file_that_remembers_a_life_from_the_future_does_not_silence_the_plann
 
 #[test]
 fn with_an_order_key_unsigned_and_changed_orders_are_refused() {
-    let key = Key::new([7; 16]);
-    let mut actor = obedient(4, Some(key.clone()), Memory::default());
+    let key = OrderKey::new([7; 16]);
+    let mut actor = obedient(4, Some(key.clone()), ActorMemory::default());
     let moved = Order { id: PortId::new("leaf1", "eth2"), ..disable("eth1", NOW, 1).signed(&key) };
-    let other = disable("eth3", NOW, 1).signed(&Key::new([8; 16]));
+    let other = disable("eth3", NOW, 1).signed(&OrderKey::new([8; 16]));
     let said = give(&mut actor, &[disable("eth1", NOW, 1), moved, other]);
     assert_eq!(refusals(&said).len(), 3, "{said:?}");
     assert!(refusals(&said)[0].contains("not signed with this host's order-key"), "{said:?}");
@@ -161,8 +165,8 @@ fn with_an_order_key_unsigned_and_changed_orders_are_refused() {
 /// An order that is refused must not make the genuine one old.
 #[test]
 fn an_unsigned_order_does_not_outdate_the_one_that_is_signed() {
-    let key = Key::new([7; 16]);
-    let mut actor = obedient(4, Some(key.clone()), Memory::default());
+    let key = OrderKey::new([7; 16]);
+    let mut actor = obedient(4, Some(key.clone()), ActorMemory::default());
     give(&mut actor, &[disable("eth1", NOW + DAY / 2, u64::MAX)]);
     give(&mut actor, &[disable("eth1", NOW, 2).signed(&key)]);
     assert_eq!(actor.executor().0, ["eth1 off"]);
@@ -170,7 +174,7 @@ fn an_unsigned_order_does_not_outdate_the_one_that_is_signed() {
 
 #[test]
 fn names_without_end_take_no_more_memory_and_no_more_lines() {
-    let mut actor = obedient(1, None, Memory::default());
+    let mut actor = obedient(1, None, ActorMemory::default());
     let mut lines = 0;
     for nth in 0..60_000 {
         let invented = format!("x{nth}");
@@ -180,14 +184,14 @@ fn names_without_end_take_no_more_memory_and_no_more_lines() {
     }
     lines += actor.tick(Moment::from_ms(NOW)).len();
     assert!(lines < 5_000, "{lines} lines");
-    let mut seen = Seen::new();
+    let mut seen = Deduplicator::new();
     let news = (0..60_000).filter(|nth| seen.is_news(&healthy("leaf1", &format!("x{nth}"), 1, 1))).count();
     assert!(news < 20_000 && seen.is_full(), "{news}");
     assert!(seen.is_news(&healthy("leaf1", "x1", 1, 2)), "what is known goes on");
 }
 
-fn open(server: &RedisServer) -> Redis {
-    Redis::open(&server.url()).unwrap().with_patience(Duration::from_secs(60))
+fn open(server: &RedisServer) -> RedisBus {
+    RedisBus::open(&server.url()).unwrap().with_patience(Duration::from_secs(60))
 }
 
 #[test]
@@ -202,7 +206,7 @@ fn a_last_number_that_is_none_does_not_degrade_everybodys_bus() {
         &["SET", "hitless:last", "1:18446744073709551615"],
     ]) {
         server.ask(poison);
-        assert_eq!(bus.publish(&corrupting("a", "1", 1, number)), Ok(Told::Now), "{poison:?}");
+        assert_eq!(bus.publish(&corrupting("a", "1", 1, number)), Ok(PublishResult::Now), "{poison:?}");
         assert!(open(&server).catch_up().is_ok(), "{poison:?}");
         let heard = hears.receive(Duration::from_millis(50)).unwrap();
         assert!(heard.contains(&corrupting("a", "1", 1, number)), "{poison:?}: {heard:?}");
@@ -212,7 +216,7 @@ fn a_last_number_that_is_none_does_not_degrade_everybodys_bus() {
     let mut late = open(&server);
     assert!(late.catch_up().is_ok());
     assert!(late.foreign()[0].contains("`hitless:last` is not a number of ours"));
-    assert_eq!(bus.publish(&corrupting("a", "1", 1, 9)), Ok(Told::Now), "a list there is no obstacle either");
+    assert_eq!(bus.publish(&corrupting("a", "1", 1, 9)), Ok(PublishResult::Now), "a list there is no obstacle either");
 }
 
 #[test]
@@ -222,7 +226,7 @@ fn a_message_from_the_future_is_overwritten_by_the_next_one() {
     let forged = serde_json::to_string(&healthy("a", "1", u64::MAX, u64::MAX)).unwrap();
     server.ask(&["SET", "hitless:port:a/1", &forged]);
     assert_eq!(bus.latest(&["port:a/1".to_owned()]).unwrap(), [None], "whoever told something else tells it again");
-    assert_eq!(bus.publish(&corrupting("a", "1", NOW, 1)), Ok(Told::Now));
+    assert_eq!(bus.publish(&corrupting("a", "1", NOW, 1)), Ok(PublishResult::Now));
     assert_eq!(bus.catch_up().unwrap(), [corrupting("a", "1", NOW, 1)]);
     assert!(bus.foreign().iter().any(|line| line.contains("a life from the future")));
 }
@@ -288,14 +292,14 @@ fn a_bus_with_tls_is_spoken_to_and_an_authority_that_is_not_trusted_is_not() {
     };
     let url = format!("rediss://127.0.0.1:{free}");
     let patience = Duration::from_secs(60);
-    let mut bus = Redis::open_with_ca(&url, Some(Path::new(&ca))).unwrap().with_patience(patience);
-    assert_eq!(bus.publish(&corrupting("a", "1", 1, 1)), Ok(Told::Now));
+    let mut bus = RedisBus::open_with_ca(&url, Some(Path::new(&ca))).unwrap().with_patience(patience);
+    assert_eq!(bus.publish(&corrupting("a", "1", 1, 1)), Ok(PublishResult::Now));
     assert_eq!(bus.catch_up().unwrap(), [corrupting("a", "1", 1, 1)]);
     assert_eq!(server.ask(&["EXISTS", "hitless:port:a/1"]), ":1", "it is that server");
-    let stranger = Redis::open(&url).unwrap().with_patience(patience).catch_up().unwrap_err().to_string();
+    let stranger = RedisBus::open(&url).unwrap().with_patience(patience).catch_up().unwrap_err().to_string();
     assert!(stranger.contains("rediss://127.0.0.1"), "{stranger}");
     let plain = format!("rediss://127.0.0.1:{}", server.port());
-    assert!(Redis::open_with_ca(&plain, Some(Path::new(&ca))).unwrap().catch_up().is_err(), "no TLS there");
+    assert!(RedisBus::open_with_ca(&plain, Some(Path::new(&ca))).unwrap().catch_up().is_err(), "no TLS there");
 }
 
 /// A connection that is taken and never answered, in the middle of a handshake.
@@ -306,7 +310,7 @@ fn a_tls_server_that_does_not_answer_is_not_waited_for_without_end() {
     let (done, ended) = std::sync::mpsc::channel();
     #[expect(clippy::disallowed_methods, reason = "a server of the test, beside it")]
     std::thread::spawn(move || {
-        let mut bus = Redis::open(&url).unwrap().with_patience(Duration::from_millis(200));
+        let mut bus = RedisBus::open(&url).unwrap().with_patience(Duration::from_millis(200));
         let _ = done.send(bus.catch_up().is_err());
     });
     assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));

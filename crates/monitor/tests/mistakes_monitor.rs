@@ -6,18 +6,18 @@ mod redis_server;
 
 use std::path::Path;
 
-use bus::{Bus, Redis};
+use bus::{Bus, RedisBus};
 use bus::{Condition, Evidence, Message, PortId, PortState};
 use daemon_words::{Host, Mood, Moody, a_while, wait_for};
-use monitor::Carrier;
-use monitor::config::{Config, MonitorOptions};
+use monitor::CarrierState;
+use monitor::config::{MonitorConfig, MonitorOptions};
 use monitor::daemon::ask_to_clear;
 use redis_server::{Keeps, RedisServer};
 use units::Moment;
 
-fn checked(text: &str) -> Result<Config, String> {
+fn checked(text: &str) -> Result<MonitorConfig, String> {
     let options = MonitorOptions::parse(text).map_err(|(line, why)| format!("line {line}: {why}"))?;
-    options.check(Config::new("leaf1", Path::new("/run/hitless")))
+    options.check(MonitorConfig::new("leaf1", Path::new("/run/hitless")))
 }
 
 fn said(id: PortId, peer: Option<PortId>, condition: Condition, number: u64) -> Message {
@@ -213,7 +213,7 @@ fn ports_down_by_design_raise_alarms() {
     let host = Host::new("leaf1", "action = \"protect\"");
     let bus = Moody::new();
     host.ports.receive("eth1", 100);
-    host.ports.switch("eth1", Carrier::Off);
+    host.ports.switch("eth1", CarrierState::Off);
     host.run(bus.end(), |running| {
         a_while();
         assert!(running.get("/metrics").contains("hitless_port_corrupting{port=\"eth1\"} 0.0"));
@@ -260,8 +260,8 @@ fn foreign_data_on_the_bus_is_acted_upon() {
     server.ask(&["SET", "hitless:port:leaf3/eth7", "{\"port\":\"corrupting\",\"protect\":\"all\"}"]);
     let host = Host::new("leaf1", &format!("bus = \"{}\"\naction = \"protect\"", server.url()));
     host.ports.receive("eth1", 0);
-    let mut others = Redis::open(&server.url()).unwrap();
-    host.run(Box::new(Redis::open(&server.url()).unwrap()), |running| {
+    let mut others = RedisBus::open(&server.url()).unwrap();
+    host.run(Box::new(RedisBus::open(&server.url()).unwrap()), |running| {
         wait_for("degradation", || running.get("/healthz").contains("leaf3/eth7"));
         others.publish(&said(PortId::new("leaf4", "eth7"), None, Condition::Corrupting, 1)).unwrap();
         wait_for("what is ours to be told all the same", || {
@@ -280,11 +280,11 @@ fn redis_unreachable_ends_the_monitor() {
     let host = Host::new("leaf1", &format!("bus = \"{}\"", server.url()));
     host.ports.receive("eth1", 0);
     let url = server.url();
-    let mut others = Redis::open(&url).unwrap();
+    let mut others = RedisBus::open(&url).unwrap();
     let mut knows = move |condition: Condition| {
         others.recall("leaf1").is_ok_and(|states| states.iter().any(|state| state.condition == condition))
     };
-    host.run(Box::new(Redis::open(&url).unwrap()), |running| {
+    host.run(Box::new(RedisBus::open(&url).unwrap()), |running| {
         wait_for("a verdict", || knows(Condition::Healthy));
         server.kill();
         wait_for("degradation", || running.get("/healthz").starts_with("HTTP/1.1 503"));

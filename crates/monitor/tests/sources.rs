@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use emulator::LaneCounters;
+use emulator::DirectionCounters;
 use lab::stage::{self, Stage};
 use link::config::LinkConfig;
 use link::control::{ControlSocket, RunDirectory};
-use link::run::Handle;
+use link::run::LinkHandle;
 use linux::net::{Namespace, Netlink};
-use monitor::source::{self, Drivers, Misfit, Mode, Selection, Source};
-use monitor::{Carrier, Frames, Phy, Reading};
+use monitor::source::{self, DriverError, Drivers, SampleTiming, Selection, Source};
+use monitor::{CarrierState, Phy, Reading, ReceivedFrames};
 use proptest::collection;
 use proptest::prelude::*;
 use units::{Moment, Prob};
@@ -63,12 +63,12 @@ fn append(path: &Path, text: &str) {
 
 const HEADER: &str = "time_ms,port,all,bad\n";
 
-fn counted(all: u64, bad: u64) -> Frames {
-    Frames { all, bad, bits: 64 }
+fn counted(all: u64, bad: u64) -> ReceivedFrames {
+    ReceivedFrames { all, bad, bits: 64 }
 }
 
-fn in_32_bits(all: u64, bad: u64) -> Frames {
-    Frames { all, bad, bits: 32 }
+fn in_32_bits(all: u64, bad: u64) -> ReceivedFrames {
+    ReceivedFrames { all, bad, bits: 32 }
 }
 
 fn phy(symbol_errors: Option<u64>, corrected: Option<u64>, uncorrectable: Option<u64>) -> Phy {
@@ -76,7 +76,7 @@ fn phy(symbol_errors: Option<u64>, corrected: Option<u64>, uncorrectable: Option
 }
 
 /// What each fixture comes to: a driver's `ethtool -S`, named after the driver and, behind a dot, its version.
-fn expected() -> Vec<(&'static str, Frames, Phy)> {
+fn expected() -> Vec<(&'static str, ReceivedFrames, Phy)> {
     let none = Phy::default();
     vec![
         ("mlx5_core", counted(81_245_523_625, 3_518), phy(Some(17), Some(918_233_411), None)),
@@ -117,7 +117,7 @@ fn the_counters_of_every_driver_come_to_the_same_terms() {
         assert_eq!((counters.frames, counters.phy), (frames, phy), "{name}");
     }
     for name in COUNT_NOTHING {
-        assert!(matches!(drivers.normalise(name, &fixture(name)), Err(Misfit::CountsNothing(_))), "{name}");
+        assert!(matches!(drivers.normalise(name, &fixture(name)), Err(DriverError::CountsNothing(_))), "{name}");
     }
 }
 
@@ -136,7 +136,7 @@ fn a_replay_gives_one_time_step_a_read_and_then_is_over() {
     let path = folder.0.join("incident.csv");
     let lines = "1000,eth0,10,0\n1000,eth1,20,1\n\n2000,eth0,11,1\n# a remark\n2000,eth1,21,2\n3000,eth0,12,2";
     fs::write(&path, format!("\u{feff}{HEADER}{}", lines.replace('\n', "\r\n"))).unwrap();
-    let mut source = source::samples(&path, Mode::Replay).unwrap();
+    let mut source = source::samples(&path, SampleTiming::Replay).unwrap();
     assert_eq!(source.name(), path.display().to_string());
     assert_eq!(samples(&mut source), [sample(1_000, "eth0", 0), sample(1_000, "eth1", 1)]);
     assert_eq!(samples(&mut source), [sample(2_000, "eth0", 1), sample(2_000, "eth1", 2)]);
@@ -153,12 +153,12 @@ fn a_replay_longer_than_any_buffer_loses_nothing() {
     const STEPS: u64 = 30_000;
     let lines: String = (0..STEPS).map(|step| format!("{step},eth0,{},{step}\n", 2 * step)).collect();
     fs::write(&path, format!("{HEADER}{lines}")).unwrap();
-    let mut source = source::samples(&path, Mode::Replay).unwrap();
+    let mut source = source::samples(&path, SampleTiming::Replay).unwrap();
     for step in 0..STEPS {
         assert_eq!(samples(&mut source), [sample(step, "eth0", step)]);
     }
     assert!(source.is_over());
-    assert_eq!(samples(&mut source::samples(&path, Mode::Follow).unwrap()).len() as u64, STEPS);
+    assert_eq!(samples(&mut source::samples(&path, SampleTiming::Follow).unwrap()).len() as u64, STEPS);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn samples_that_go_backwards_are_refused_and_told() {
     let folder = Folder::new("backwards");
     let path = folder.0.join("samples.csv");
     fs::write(&path, format!("{HEADER}2000,eth0,10,0\n1000,eth0,9,0\n1000,eth1,5,0\n2000,eth0,10,0\n")).unwrap();
-    let (readings, troubles) = read(&mut source::samples(&path, Mode::Follow).unwrap());
+    let (readings, troubles) = read(&mut source::samples(&path, SampleTiming::Follow).unwrap());
     assert_eq!(troubles, ["line 3: time goes backwards for eth0: 1000 ms after 2000 ms; skipped"]);
     let kept: Vec<_> = readings.iter().map(|reading| (reading.at.as_ms(), reading.port.as_str())).collect();
     assert_eq!(kept, [(2_000, "eth0"), (1_000, "eth1"), (2_000, "eth0")]);
@@ -181,7 +181,7 @@ fn a_file_of_nonsense_is_told_in_a_few_lines_and_the_rest_is_read() {
     bytes.extend(vec![b'7'; 500_000]);
     bytes.extend(b"\n5000,eth0,10,1\n");
     fs::write(&path, bytes).unwrap();
-    let (readings, troubles) = read(&mut source::samples(&path, Mode::Follow).unwrap());
+    let (readings, troubles) = read(&mut source::samples(&path, SampleTiming::Follow).unwrap());
     assert_eq!(readings.len(), 1);
     assert_eq!(troubles[0], "line 2: 1 fields, but the header has 4; skipped");
     assert_eq!((troubles.len(), troubles.last().unwrap().as_str()), (17, "986 more lines skipped"));
@@ -192,7 +192,7 @@ fn a_growing_file_gives_what_was_appended_and_keeps_half_a_line_for_later() {
     let folder = Folder::new("grows");
     let path = folder.0.join("samples.csv");
     fs::write(&path, format!("{HEADER}1000,eth0,10,0\n1500,eth0,11,0\n")).unwrap();
-    let mut source = source::samples(&path, Mode::Follow).unwrap();
+    let mut source = source::samples(&path, SampleTiming::Follow).unwrap();
     assert_eq!(samples(&mut source), [sample(1_000, "eth0", 0), sample(1_500, "eth0", 0)]);
     assert_eq!(samples(&mut source), []);
     append(&path, "2000,eth0,2");
@@ -207,7 +207,7 @@ fn a_file_that_is_replaced_or_cut_short_is_read_from_its_beginning() {
     let folder = Folder::new("replaced");
     let path = folder.0.join("samples.csv");
     fs::write(&path, format!("{HEADER}1000,eth0,10,0\n")).unwrap();
-    let mut source = source::samples(&path, Mode::Follow).unwrap();
+    let mut source = source::samples(&path, SampleTiming::Follow).unwrap();
     assert_eq!(samples(&mut source).len(), 1);
     append(&path, "2000,eth0,11,1\n");
     fs::rename(&path, folder.0.join("samples.csv.1")).unwrap();
@@ -245,12 +245,12 @@ proptest! {
         let bytes = [HEADER.as_bytes(), &lines.join(&b'\n'), b"\n"].concat();
         let (whole, grown) = (folder.0.join("whole"), folder.0.join("grown"));
         fs::write(&whole, &bytes).unwrap();
-        let (at_once, mut all_troubles) = read(&mut source::samples(&whole, Mode::Follow).unwrap());
+        let (at_once, mut all_troubles) = read(&mut source::samples(&whole, SampleTiming::Follow).unwrap());
         // Those that are many are told in short.
         all_troubles.truncate(16);
 
         fs::write(&grown, []).unwrap();
-        let mut source = source::samples(&grown, Mode::Follow).unwrap();
+        let mut source = source::samples(&grown, SampleTiming::Follow).unwrap();
         let (mut came, mut troubles, mut rest) = (Vec::new(), Vec::new(), &bytes[..]);
         for cut in cuts.iter().cycle() {
             let (piece, tail) = rest.split_at(rest.len().min(*cut));
@@ -273,7 +273,7 @@ proptest! {
         let folder = Folder::new("same");
         let path = folder.0.join("samples");
         fs::write(&path, [HEADER.as_bytes(), &lines.join(&b'\n')].concat()).unwrap();
-        let mut replay = source::samples(&path, Mode::Replay).unwrap();
+        let mut replay = source::samples(&path, SampleTiming::Replay).unwrap();
         let mut replayed = Vec::new();
         while !replay.is_over() {
             let step = read(&mut replay).0;
@@ -281,7 +281,7 @@ proptest! {
             replayed.extend(step);
         }
         append(&path, "\n");
-        prop_assert_eq!(replayed, read(&mut source::samples(&path, Mode::Follow).unwrap()).0);
+        prop_assert_eq!(replayed, read(&mut source::samples(&path, SampleTiming::Follow).unwrap()).0);
     }
 
     #[test]
@@ -293,9 +293,9 @@ proptest! {
 
 #[test]
 fn what_cannot_be_read_is_named_at_once() {
-    let missing = source::samples("/nonexistent/samples.csv", Mode::Follow).unwrap_err();
+    let missing = source::samples("/nonexistent/samples.csv", SampleTiming::Follow).unwrap_err();
     assert!(missing.to_string().starts_with("/nonexistent/samples.csv: No such file"), "{missing}");
-    let folder = source::samples(env::temp_dir(), Mode::Replay).unwrap_err();
+    let folder = source::samples(env::temp_dir(), SampleTiming::Replay).unwrap_err();
     assert_eq!(folder.kind(), io::ErrorKind::IsADirectory);
 }
 
@@ -313,7 +313,7 @@ fn fifo(folder: &Folder) -> Option<PathBuf> {
 fn a_fifo_never_keeps_the_monitor_waiting() {
     let folder = Folder::new("fifo");
     let Some(path) = fifo(&folder) else { return };
-    let mut source = source::samples(&path, Mode::Follow).unwrap();
+    let mut source = source::samples(&path, SampleTiming::Follow).unwrap();
     assert_eq!(samples(&mut source), [], "nobody writes");
     let mut writer = File::options().write(true).open(&path).unwrap();
     assert_eq!(samples(&mut source), [], "somebody has opened it and says nothing");
@@ -333,7 +333,7 @@ fn a_fifo_never_keeps_the_monitor_waiting() {
 fn a_replay_through_a_fifo_waits_for_the_whole_step_and_ends_with_the_writer() {
     let folder = Folder::new("fifo-replay");
     let Some(path) = fifo(&folder) else { return };
-    let mut source = source::samples(&path, Mode::Replay).unwrap();
+    let mut source = source::samples(&path, SampleTiming::Replay).unwrap();
     assert_eq!((samples(&mut source), source.is_over()), (vec![], false));
     let mut writer = File::options().write(true).open(&path).unwrap();
     writeln!(writer, "{HEADER}1000,eth0,10,1").unwrap();
@@ -362,7 +362,7 @@ fn assert_passed(child: std::process::Child) {
 #[test]
 fn standard_input_is_a_source_too() {
     if env::var_os(CHILD).is_some() {
-        let mut source = source::samples("-", Mode::Replay).unwrap();
+        let mut source = source::samples("-", SampleTiming::Replay).unwrap();
         assert_eq!(source.name(), "standard input");
         let mut came = Vec::new();
         // Ends with whoever started this.
@@ -385,14 +385,19 @@ fn standard_input_is_a_source_too() {
 #[test]
 fn what_a_wire_counts_is_read_as_it_wrote_it() {
     let folder = Folder::new("wire");
-    let lane = |passed, dropped| LaneCounters { passed, dropped, offered: passed + dropped, ..LaneCounters::default() };
+    let lane = |passed, dropped| DirectionCounters {
+        passed,
+        dropped,
+        offered: passed + dropped,
+        ..DirectionCounters::default()
+    };
     emulator::keep_counters(&folder.0, &["a1", "b1"], &[lane(900, 100), lane(50, 0)]).unwrap();
     let (readings, troubles) = read(&mut source::sysfs(&folder.0, Selection::physical()));
     let port = |port: &str, frames| Reading {
         port: port.to_owned(),
         identity: 0,
         at: NOW,
-        carrier: Carrier::Up,
+        carrier: CarrierState::Up,
         frames: Some(frames),
         phy: Phy::default(),
     };
@@ -427,7 +432,7 @@ fn the_kernel_counts_no_bad_frames_on_a_veth_and_is_asked_about_neither_that_nor
     let mut named = open(Selection::named(["w1", "w7"]));
     let (readings, troubles) = read(&mut named);
     let index = ends[1].with(|| Netlink::open().unwrap().existing_link("w1").unwrap().index).unwrap();
-    assert_eq!((readings.len(), readings[0].port.as_str(), readings[0].carrier), (1, "w1", Carrier::Up));
+    assert_eq!((readings.len(), readings[0].port.as_str(), readings[0].carrier), (1, "w1", CarrierState::Up));
     assert_eq!(readings[0].identity & 0xffff_ffff, u64::from(index));
     assert_eq!((readings[0].frames, readings[0].phy), (None, Phy::default()), "nothing counted is not zero");
     let why = "w1: driver veth counts no bad frames: no cable that could corrupt anything";
@@ -457,11 +462,11 @@ fn a_port_that_is_switched_off_and_one_whose_far_end_is_are_told_apart() {
         switched.unwrap().unwrap();
     };
     let mut carrier = || read(&mut source).0[0].carrier;
-    assert_eq!(carrier(), Carrier::Up);
+    assert_eq!(carrier(), CarrierState::Up);
     switch(0, false);
-    assert_eq!(carrier(), Carrier::Lost);
+    assert_eq!(carrier(), CarrierState::Lost);
     switch(1, false);
-    assert_eq!(carrier(), Carrier::Off);
+    assert_eq!(carrier(), CarrierState::Off);
 }
 
 /// The files of a namespace are seen only where they are mounted from inside it, so that is done in a process that has
@@ -475,7 +480,7 @@ fn the_files_of_a_veth_are_read_where_asked_for() {
         let (readings, _) = read(&mut source::sysfs(&root, Selection::named(["w1"])));
         let frames = readings[0].frames.unwrap();
         assert!(frames.all >= 100 && frames.bad == 0, "{frames:?}");
-        assert_eq!(readings[0].carrier, Carrier::Up);
+        assert_eq!(readings[0].carrier, CarrierState::Up);
         assert!(readings[0].identity > 1);
         return;
     }
@@ -507,7 +512,7 @@ fn the_files_of_a_veth_are_read_where_asked_for() {
 }
 
 /// Serves a link's control socket as its daemon would, until `stop` is closed.
-fn serve(directory: &RunDirectory, link: &Handle, stop: &PipeReader) {
+fn serve(directory: &RunDirectory, link: &LinkHandle, stop: &PipeReader) {
     ControlSocket::bind(directory, "hit0").unwrap().serve(link, stop).unwrap();
 }
 
@@ -526,7 +531,7 @@ fn a_protected_link_tells_what_its_wire_lost() {
         let handle = links[1].handle.another().unwrap();
         let directory = &directory;
         scope.spawn(move || serve(directory, &handle, &stop));
-        let wire = |source: &mut source::Links| read(source).0.into_iter().find(|reading| reading.port == "w1");
+        let wire = |source: &mut source::LinkSource| read(source).0.into_iter().find(|reading| reading.port == "w1");
         wait_for("protection", || wire(&mut source).is_some_and(|reading| reading.frames.is_some()));
 
         stage.set_loss(Prob::literal(0.05)).unwrap();
@@ -540,7 +545,10 @@ fn a_protected_link_tells_what_its_wire_lost() {
         let frames = reading.frames.unwrap();
         let lost = frames.bad as f64 / frames.all as f64;
         assert!((0.005..0.2).contains(&lost), "{frames:?}");
-        assert_eq!((reading.identity, reading.carrier, frames.bits), (u64::from(std::process::id()), Carrier::Up, 64));
+        assert_eq!(
+            (reading.identity, reading.carrier, frames.bits),
+            (u64::from(std::process::id()), CarrierState::Up, 64)
+        );
         drop((stopper, links));
     });
     assert_eq!(read(&mut source), (vec![], vec![]), "the link is down");

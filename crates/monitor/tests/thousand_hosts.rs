@@ -16,8 +16,8 @@ use std::thread;
 use std::time::Duration;
 
 use bus::Message;
-use bus::outbox::Settings;
-use bus::{Bus, Outbox, Redis, Status};
+use bus::outbox::OutboxSettings;
+use bus::{Bus, Outbox, OutboxStatus, RedisBus};
 use bus_words::{clock, corrupting, healthy, now};
 use redis_server::{Keeps, RedisServer};
 use units::Moment;
@@ -70,8 +70,8 @@ fn name(host: usize) -> String {
 
 impl Host {
     fn new(url: &str, host: usize) -> Self {
-        let settings = Settings { check: Duration::from_secs(1), ..Settings::default() };
-        let mut outbox = Outbox::with_settings(Box::new(Redis::open(url).unwrap()), settings);
+        let settings = OutboxSettings { check: Duration::from_secs(1), ..OutboxSettings::default() };
+        let mut outbox = Outbox::with_settings(Box::new(RedisBus::open(url).unwrap()), settings);
         outbox.alive(name(host), Duration::from_secs(5));
         Self { name: name(host), outbox, round: 0, next: Moment::ZERO }
     }
@@ -95,7 +95,7 @@ impl Host {
 }
 
 /// One thread's share of the hosts, until it is over and all has been told.
-fn work(url: &str, share: std::ops::Range<usize>, stage: &Stage) -> Vec<Status> {
+fn work(url: &str, share: std::ops::Range<usize>, stage: &Stage) -> Vec<OutboxStatus> {
     let mut hosts: Vec<Host> = share.map(|host| Host::new(url, host)).collect();
     let is_over = || stage.over.load(Ordering::Relaxed);
     while !(is_over() && (stage.failed.load(Ordering::Relaxed) || hosts.iter().all(Host::is_done))) {
@@ -106,7 +106,7 @@ fn work(url: &str, share: std::ops::Range<usize>, stage: &Stage) -> Vec<Status> 
 }
 
 /// Listens until everything that was ever said was heard.
-fn listen(mut bus: Redis, mut missing: BTreeSet<(String, (u64, u64))>) -> (Vec<String>, usize) {
+fn listen(mut bus: RedisBus, mut missing: BTreeSet<(String, (u64, u64))>) -> (Vec<String>, usize) {
     let (start, mut repeated) = (clock(), 0);
     while !missing.is_empty() {
         assert!(start.elapsed() < PATIENCE, "{} messages are missing: {:?}", missing.len(), missing.first());
@@ -165,7 +165,7 @@ fn a_thousand_hosts(keeps: Keeps) {
     let everything = (0..HOSTS).flat_map(|host| (1..=ROUNDS).flat_map(move |round| says(&name(host), round)));
     let everything: BTreeSet<_> = everything.map(|message| (message.key(), message.version())).collect();
     let all = everything.len() as u64;
-    let mut hears = Redis::open(&url).unwrap();
+    let mut hears = RedisBus::open(&url).unwrap();
     hears.catch_up().unwrap();
 
     let (statuses, (gaps, repeated)) = thread::scope(|scope| {
@@ -189,11 +189,11 @@ fn a_thousand_hosts(keeps: Keeps) {
         stage.round.store(3, Ordering::Relaxed);
         let heard = listener.join().unwrap();
         drop(curtain);
-        let statuses: Vec<Status> = workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect();
+        let statuses: Vec<OutboxStatus> = workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect();
         (statuses, heard)
     });
 
-    let sum = |of: fn(&Status) -> u64| statuses.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&OutboxStatus) -> u64| statuses.iter().map(of).sum::<u64>();
     let (published, republished) = (sum(|status| status.published), sum(|status| status.republished));
     eprintln!(
         "{keeps:?} kept: {published} published, {republished} again, {} failed attempts, {repeated} heard twice, {:?}",
@@ -202,7 +202,7 @@ fn a_thousand_hosts(keeps: Keeps) {
     );
     assert_eq!((published, sum(|status| status.coalesced), sum(|status| status.outdated)), (all, 0, 0));
     assert!(sum(|status| status.failed_attempts) > 0, "nobody noticed that Redis was away");
-    let mut late = Redis::open(&url).unwrap();
+    let mut late = RedisBus::open(&url).unwrap();
     let last: Vec<Message> = (0..HOSTS).flat_map(|host| says(&name(host), ROUNDS).into_iter().skip(1)).collect();
     let keys: Vec<String> = last.iter().map(Message::key).collect();
     assert_eq!(late.latest(&keys).unwrap(), last.into_iter().map(Some).collect::<Vec<_>>());

@@ -1,8 +1,8 @@
 //! What a meter pays for a packet, and a collector for a loss.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use radar::digest::{Digest, Shape};
-use radar::packet::{Flow, Packet, Segment};
+use radar::digest::{Digest, DigestShape};
+use radar::packet::{Flow, Packet, TcpFields};
 use radar::read::{self, LinkType};
 use radar::signature::{Fields, Signature};
 use std::hint::black_box;
@@ -14,7 +14,7 @@ fn packet(nth: u32, is_v6: bool) -> Packet {
         if is_v6 { std::net::Ipv6Addr::from(u128::from(nth) << 64 | 1).into() } else { [10, 0, 0, nth as u8].into() };
     let dst = if is_v6 { std::net::Ipv6Addr::from(7u128 << 96).into() } else { [10, 1, 0, 1].into() };
     let flow = Flow { src, dst, protocol: 6, src_port: nth as u16, dst_port: 80 };
-    let tcp = Some(Segment { seq: nth.wrapping_mul(1_448), len: 1_448, syn: false });
+    let tcp = Some(TcpFields { seq: nth.wrapping_mul(1_448), len: 1_448, syn: false });
     Packet { flow, ip_id: Some(0), fragment: 0, tcp, ttl: 64, content: u64::from(nth) }
 }
 
@@ -33,13 +33,13 @@ fn insertion(c: &mut Criterion) {
     group.throughput(Throughput::Elements(u64::from(PACKETS)));
     for (name, is_v6) in [("ipv4", false), ("ipv6", true)] {
         let packets: Vec<Packet> = (0..PACKETS).map(|nth| packet(nth, is_v6)).collect();
-        let mut digest = Digest::new(Shape::new(1_536, 1, Fields::ALL));
+        let mut digest = Digest::new(DigestShape::new(1_536, 1, Fields::ALL));
         group.bench_function(name, |b| {
             b.iter(|| packets.iter().for_each(|packet| digest.insert(&Signature::new(black_box(packet), Fields::ALL))));
         });
     }
     let frames: Vec<Vec<u8>> = (0..PACKETS).map(frame).collect();
-    let mut digest = Digest::new(Shape::new(1_536, 1, Fields::ALL));
+    let mut digest = Digest::new(DigestShape::new(1_536, 1, Fields::ALL));
     group.bench_function("from a frame", |b| {
         b.iter(|| {
             for frame in &frames {
@@ -55,7 +55,7 @@ fn decoding(c: &mut Criterion) {
     let mut group = c.benchmark_group("decode");
     let losses = 1_000;
     group.throughput(Throughput::Elements(u64::from(losses)));
-    let mut digest = Digest::new(Shape::new(1_536, 1, Fields::ALL));
+    let mut digest = Digest::new(DigestShape::new(1_536, 1, Fields::ALL));
     (0..losses).for_each(|nth| digest.insert(&Signature::new(&packet(nth, false), Fields::ALL)));
     group.bench_function("1000 losses", |b| {
         b.iter_batched(|| digest.clone(), |mut digest| digest.decode(), BatchSize::SmallInput);

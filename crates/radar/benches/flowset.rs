@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use radar::flowset::sizing::Decoder;
-use radar::flowset::{FlowKey, Flowset, Shape};
+use radar::flowset::sizing::DecoderKind;
+use radar::flowset::{FlowKey, Flowset, FlowsetShape};
 use radar::packet::Flow;
 use units::Prob;
 
@@ -21,7 +21,8 @@ fn keys() -> Vec<FlowKey> {
 fn flowsets(criterion: &mut Criterion) {
     let keys = keys();
     for rows in [3, 4] {
-        let mut flowset = Flowset::new(Shape::for_flows(FLOWS.into(), Prob::literal(0.99), rows, Decoder::Single, 1));
+        let mut flowset =
+            Flowset::new(FlowsetShape::for_flows(FLOWS.into(), Prob::literal(0.99), rows, DecoderKind::Single, 1));
         keys.iter().for_each(|key| flowset.insert(key));
         let mut group = criterion.benchmark_group(format!("flowset of {rows} rows"));
         group.sample_size(20).throughput(Throughput::Elements(FLOWS.into()));

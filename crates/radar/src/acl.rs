@@ -7,7 +7,7 @@
 //! - (b) what an *accept* rule matches has changed, and packets that it should let pass fall through to a deny rule;
 //! - (c) the action of an accept rule has changed.
 //!
-//! [`Table::candidates`] says which rules it may have been, given what was lost. The rule that was corrupted is always
+//! [`RuleTable::candidates`] says which rules it may have been, given what was lost. The rule that was corrupted is always
 //! among them as long as it was one bit of one rule. Others are, too, if one bit of them explains the same losses.
 //!
 //! A table answers "which rule decides on this packet" and "which deny rules would match it but for one bit" without looking
@@ -21,16 +21,16 @@ mod text;
 
 use std::net::IpAddr;
 
-pub use candidates::{Candidate, Case};
+pub use candidates::{CandidateCase, CandidateRule};
 pub use flip::{Bit, Flip};
 pub use generate::{Mix, generate, traffic};
-pub use table::{Decision, Table};
+pub use table::{AclDecision, RuleTable};
 pub use text::AclError;
 
 use crate::packet::Flow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum AclAction {
     Accept,
     Deny,
 }
@@ -65,12 +65,12 @@ impl Ternary {
 
 /// From and to, both included; nothing if they are the wrong way round, as a flipped bit may leave them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ports {
+pub struct PortRange {
     pub low: u16,
     pub high: u16,
 }
 
-impl Ports {
+impl PortRange {
     pub const ANY: Self = Self { low: 0, high: u16::MAX };
 
     #[inline]
@@ -81,24 +81,24 @@ impl Ports {
 
 /// One line of an access list. Which comes first decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct AclRule {
     pub src: Ternary,
     pub dst: Ternary,
-    pub src_ports: Ports,
-    pub dst_ports: Ports,
+    pub src_ports: PortRange,
+    pub dst_ports: PortRange,
     /// In the lowest 8 bits.
     pub protocol: Ternary,
-    pub action: Action,
+    pub action: AclAction,
 }
 
-impl Rule {
+impl AclRule {
     /// Every packet.
-    pub const fn any(action: Action) -> Self {
+    pub const fn any(action: AclAction) -> Self {
         Self {
             src: Ternary::ANY,
             dst: Ternary::ANY,
-            src_ports: Ports::ANY,
-            dst_ports: Ports::ANY,
+            src_ports: PortRange::ANY,
+            dst_ports: PortRange::ANY,
             protocol: Ternary::ANY,
             action,
         }
@@ -106,11 +106,11 @@ impl Rule {
 
     /// Rules speak of IPv4 alone.
     pub fn matches(&self, flow: &Flow) -> bool {
-        Key::of(flow).is_some_and(|key| self.takes(&key))
+        RuleKey::of(flow).is_some_and(|key| self.takes(&key))
     }
 
     #[inline]
-    fn takes(&self, key: &Key) -> bool {
+    fn takes(&self, key: &RuleKey) -> bool {
         self.src.matches(key.src)
             && self.dst.matches(key.dst)
             && self.dst_ports.matches(key.dst_port)
@@ -121,7 +121,7 @@ impl Rule {
 
 /// What rules look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct RuleKey {
     src: u32,
     dst: u32,
     src_port: u16,
@@ -129,7 +129,7 @@ struct Key {
     protocol: u32,
 }
 
-impl Key {
+impl RuleKey {
     fn of(flow: &Flow) -> Option<Self> {
         let Flow { src: IpAddr::V4(src), dst: IpAddr::V4(dst), protocol, src_port, dst_port } = *flow else {
             return None;

@@ -17,18 +17,18 @@ use std::io::{self, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::packet::Stamp;
+use crate::packet::Timestamp;
 use crate::read::LinkType;
 use blocks::Blocks;
 use buffer::Buffer;
 use classic::Classic;
 
-pub use write::Writer;
+pub use write::CaptureWriter;
 
 /// A frame as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
-    pub at: Stamp,
+pub struct CaptureRecord<'a> {
+    pub at: Timestamp,
     /// As long as it was on the wire, as far as the capture says.
     pub len: u32,
     /// What was kept of it.
@@ -83,8 +83,8 @@ impl fmt::Display for CaptureError {
 impl std::error::Error for CaptureError {}
 
 /// A frame in the buffer: between these bytes of what has not been passed yet.
-struct Found {
-    at: Stamp,
+struct FrameSpan {
+    at: Timestamp,
     len: u32,
     link_number: u32,
     link: Option<LinkType>,
@@ -94,27 +94,27 @@ struct Found {
     record: usize,
 }
 
-enum Format {
+enum CaptureFormat {
     Classic(Classic),
     Blocks(Blocks),
 }
 
 /// Reads one capture from its beginning to its end.
-pub struct Reader<'a> {
+pub struct CaptureReader<'a> {
     buffer: Buffer<'a>,
-    format: Format,
+    format: CaptureFormat,
     packets: u64,
     /// The last record, passed when the next one is asked for.
     passed: usize,
 }
 
-impl fmt::Debug for Reader<'_> {
+impl fmt::Debug for CaptureReader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reader").field("packets", &self.packets).field("byte", &self.buffer.offset()).finish()
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CaptureReader<'a> {
     pub fn new(source: impl Read + 'a) -> Result<Self, CaptureError> {
         let mut buffer = Buffer::new(unpacked(source).map_err(CaptureError::Read)?);
         let begins = match buffer.has(4) {
@@ -124,9 +124,9 @@ impl<'a> Reader<'a> {
             Err(error) => return Err(stopped(error, 0, 0)),
         };
         let format = if begins == blocks::MAGIC {
-            Format::Blocks(Blocks::default())
-        } else if let Some(kind) = classic::Kind::of(begins) {
-            Format::Classic(Classic::new(kind, &mut buffer)?)
+            CaptureFormat::Blocks(Blocks::default())
+        } else if let Some(kind) = classic::PcapMagic::of(begins) {
+            CaptureFormat::Classic(Classic::new(kind, &mut buffer)?)
         } else {
             // More of it tells text from noise better.
             let _ = buffer.has(64);
@@ -143,18 +143,18 @@ impl<'a> Reader<'a> {
     /// The next frame; `None` behind the last one.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "a frame is lent, not given")]
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
+    pub fn next(&mut self) -> Result<Option<CaptureRecord<'_>>, CaptureError> {
         self.buffer.pass(self.passed);
         self.passed = 0;
         let found = match &mut self.format {
-            Format::Classic(classic) => classic.next(&mut self.buffer),
-            Format::Blocks(blocks) => blocks.next(&mut self.buffer),
+            CaptureFormat::Classic(classic) => classic.next(&mut self.buffer),
+            CaptureFormat::Blocks(blocks) => blocks.next(&mut self.buffer),
         };
         match found {
-            Ok(Some(Found { at, len, link_number, link, from, until, record })) => {
+            Ok(Some(FrameSpan { at, len, link_number, link, from, until, record })) => {
                 self.passed = record;
                 self.packets += 1;
-                Ok(Some(Record { at, len, bytes: &self.buffer.ahead()[from..until], link_number, link }))
+                Ok(Some(CaptureRecord { at, len, bytes: &self.buffer.ahead()[from..until], link_number, link }))
             }
             Ok(None) => Ok(None),
             Err(stop) => Err(stop.told(self.buffer.offset(), self.packets)),
@@ -163,19 +163,19 @@ impl<'a> Reader<'a> {
 }
 
 /// What ends the reading of a record, before it is known where that was.
-enum Stop {
+enum ReadStop {
     Read(io::Error),
     Short,
     Damage(String),
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for ReadStop {
     fn from(error: io::Error) -> Self {
         Self::Read(error)
     }
 }
 
-impl Stop {
+impl ReadStop {
     #[cold]
     fn told(self, byte: u64, packets: u64) -> CaptureError {
         match self {

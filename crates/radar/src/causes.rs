@@ -13,7 +13,7 @@
 //! judged in `consecutive`.
 //!
 //! Four things are added to the thesis. A single loss fills all of its one bin, so it would be random; here fewer than
-//! [`Thresholds::few`] wait for more. A flow that is known to be in a blackhole stays there while all it sends is lost, however
+//! [`CauseThresholds::few`] wait for more. A flow that is known to be in a blackhole stays there while all it sends is lost, however
 //! little that is. Losses are not random while congestion takes more than they are: principle 3
 //! again. And a burst is cut where it passes the length of a batch, not where a batch happens to end: one that two batches
 //! share is whole.
@@ -21,7 +21,7 @@
 //! Invariants: every loss is judged once; what becomes of it does not depend on how losses were divided into batches.
 //!
 //! Losses that are expected (denied by an access list, probes of traceroute) are left out beforehand: see
-//! `classify_unless` and [`acl::Table`](crate::acl::Table).
+//! `classify_unless` and [`acl::RuleTable`](crate::acl::Table).
 
 mod consecutive;
 mod culprits;
@@ -29,42 +29,42 @@ mod thresholds;
 
 use std::collections::BTreeMap;
 
-use consecutive::{Order, Track};
-pub use culprits::{Culprit, Summary, culprits};
-pub use thresholds::{ThresholdError, Thresholds};
+use consecutive::{FlowLossTrack, SequenceOrder};
+pub use culprits::{CauseCounts, Culprit, culprits};
+pub use thresholds::{CauseThresholds, ThresholdError};
 
-use crate::loss::{Cause, Loss};
-use crate::packet::{Flow, Stamp};
+use crate::loss::{Loss, LossCause};
+use crate::packet::{Flow, Timestamp};
 use crate::rolling::map_bytes;
 
 /// A loss with its cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Judged {
+pub struct JudgedLoss {
     /// How many losses had been given before it.
     pub nth: usize,
     pub loss: Loss,
-    pub cause: Cause,
+    pub cause: LossCause,
 }
 
 /// The causes of all losses of a capture, in the order of the losses.
-pub fn classify(losses: &[Loss], thresholds: &Thresholds) -> Vec<Cause> {
+pub fn classify(losses: &[Loss], thresholds: &CauseThresholds) -> Vec<LossCause> {
     classify_unless(losses, thresholds, |_| false).into_iter().flatten().collect()
 }
 
 /// The same where some losses are expected: those have no cause, and no part in the pattern of the others.
 pub(crate) fn classify_unless(
     losses: &[Loss],
-    thresholds: &Thresholds,
+    thresholds: &CauseThresholds,
     expected: impl Fn(&Loss) -> bool,
-) -> Vec<Option<Cause>> {
+) -> Vec<Option<LossCause>> {
     let mut causes = vec![None; losses.len()];
     let mut unexpected: Vec<usize> = (0..losses.len()).filter(|at| !expected(&losses[*at])).collect();
     unexpected.sort_by_key(|at| losses[*at].at);
     let batch: Vec<Loss> = unexpected.iter().map(|at| losses[*at]).collect();
-    let mut analyzer = Analyzer::new(*thresholds);
-    let mut judged = analyzer.feed(&batch, Stamp::default());
+    let mut analyzer = CauseAnalyzer::new(*thresholds);
+    let mut judged = analyzer.feed(&batch, Timestamp::default());
     judged.extend(analyzer.finish());
-    for Judged { nth, cause, .. } in judged {
+    for JudgedLoss { nth, cause, .. } in judged {
         causes[unexpected[nth]] = Some(cause);
     }
     causes
@@ -72,22 +72,22 @@ pub(crate) fn classify_unless(
 
 /// Losses at one place, judged as they come.
 #[derive(Debug)]
-pub struct Analyzer {
-    thresholds: Thresholds,
+pub struct CauseAnalyzer {
+    thresholds: CauseThresholds,
     fed: usize,
     /// No more will come, so the interval may have been cut short.
     is_last: bool,
     /// When the first interval began.
-    origin: Option<Stamp>,
+    origin: Option<Timestamp>,
     /// The latest losses, as long as the gaps between them are small.
     run: Vec<Numbered>,
-    interval: Interval,
+    interval: LossInterval,
     /// Too few so far.
-    waiting: Pool,
+    waiting: LossPool,
     /// What was judged last by how it is spread, to judge the very last by.
-    spread: Pool,
+    spread: LossPool,
     /// Flows that lose all they send, with their losses so far.
-    holes: BTreeMap<Flow, Track>,
+    holes: BTreeMap<Flow, FlowLossTrack>,
 }
 
 /// More than these are not remembered, so that memory has a bound: they are found again.
@@ -96,7 +96,7 @@ const MOST_HOLES: usize = 1 << 16;
 type Numbered = (usize, Loss);
 
 #[derive(Debug, Default)]
-struct Interval {
+struct LossInterval {
     nth: u64,
     /// In bursts: they only tell of flows.
     judged: Vec<Loss>,
@@ -107,7 +107,7 @@ struct Interval {
 
 /// Losses that are judged together by how they are spread.
 #[derive(Clone, Debug, Default)]
-struct Pool {
+struct LossPool {
     /// The interval in which it begins.
     since: u64,
     losses: Vec<Numbered>,
@@ -115,7 +115,7 @@ struct Pool {
     congested: usize,
 }
 
-impl Pool {
+impl LossPool {
     /// With what came after it.
     fn with(mut self, later: Self) -> Self {
         if self.losses.is_empty() {
@@ -127,24 +127,24 @@ impl Pool {
     }
 }
 
-impl Analyzer {
-    pub fn new(thresholds: Thresholds) -> Self {
+impl CauseAnalyzer {
+    pub fn new(thresholds: CauseThresholds) -> Self {
         Self {
             thresholds,
             fed: 0,
             is_last: false,
             origin: None,
             run: Vec::new(),
-            interval: Interval::default(),
-            waiting: Pool::default(),
-            spread: Pool::default(),
+            interval: LossInterval::default(),
+            waiting: LossPool::default(),
+            spread: LossPool::default(),
             holes: BTreeMap::new(),
         }
     }
 
     /// Losses of the next batch, none of which was lost after `until`, nor any of later batches before. Bursts are judged at
     /// once, the others when their interval has ended.
-    pub fn feed(&mut self, batch: &[Loss], until: Stamp) -> Vec<Judged> {
+    pub fn feed(&mut self, batch: &[Loss], until: Timestamp) -> Vec<JudgedLoss> {
         let mut out = Vec::new();
         let first = self.fed;
         self.fed += batch.len();
@@ -152,7 +152,7 @@ impl Analyzer {
         batch.sort_by_key(|(_, loss)| loss.at);
         for (nth, loss) in batch {
             if loss.expired {
-                out.push(Judged { nth, loss, cause: Cause::Loop });
+                out.push(JudgedLoss { nth, loss, cause: LossCause::Loop });
                 continue;
             }
             if self.is_run_over(loss.at) {
@@ -170,7 +170,7 @@ impl Analyzer {
     }
 
     /// There are no more: judges the rest.
-    pub fn finish(mut self) -> Vec<Judged> {
+    pub fn finish(mut self) -> Vec<JudgedLoss> {
         let mut out = Vec::new();
         self.end_run(&mut out);
         self.is_last = true;
@@ -188,23 +188,23 @@ impl Analyzer {
         let Self { run, interval, waiting, spread, holes, .. } = self;
         let numbered = [run, &interval.open, &waiting.losses, &spread.losses].map(Vec::capacity).iter().sum::<usize>();
         let judged = interval.judged.capacity() * size_of::<Loss>();
-        numbered * size_of::<Numbered>() + judged + map_bytes::<Flow, Track>(holes.len())
+        numbered * size_of::<Numbered>() + judged + map_bytes::<Flow, FlowLossTrack>(holes.len())
     }
 
-    fn is_run_over(&self, now: Stamp) -> bool {
+    fn is_run_over(&self, now: Timestamp) -> bool {
         let (Some((_, first)), Some((_, last))) = (self.run.first(), self.run.last()) else { return false };
-        let Thresholds { gap, batch, .. } = self.thresholds;
+        let CauseThresholds { gap, batch, .. } = self.thresholds;
         now.since(last.at) >= thresholds::ns(gap) || now.since(first.at) >= thresholds::ns(batch)
     }
 
-    fn interval_of(&self, at: Stamp) -> u64 {
+    fn interval_of(&self, at: Timestamp) -> u64 {
         let since = at.since(self.origin.unwrap_or(at)) / thresholds::ns(self.thresholds.interval);
         // What comes late belongs to the interval that is open.
         since.max(self.interval.nth)
     }
 
     /// A run belongs to the interval in which it began.
-    fn end_run(&mut self, out: &mut Vec<Judged>) {
+    fn end_run(&mut self, out: &mut Vec<JudgedLoss>) {
         let run = std::mem::take(&mut self.run);
         let Some((_, first)) = run.first() else { return };
         self.origin.get_or_insert(first.at);
@@ -218,33 +218,33 @@ impl Analyzer {
             return;
         }
         let causes = self.burst(&run);
-        self.interval.congested += causes.iter().filter(|cause| **cause == Cause::Congestion).count();
+        self.interval.congested += causes.iter().filter(|cause| **cause == LossCause::Congestion).count();
         self.interval.judged.extend(run.iter().map(|(_, loss)| *loss));
         out.extend(run.iter().zip(causes).map(|((nth, loss), cause)| judged(*nth, loss, cause)));
     }
 
     /// Algorithm 10, *classify_burst*.
-    fn burst(&mut self, run: &[Numbered]) -> Vec<Cause> {
-        let mut causes = vec![Cause::Congestion; run.len()];
+    fn burst(&mut self, run: &[Numbered]) -> Vec<LossCause> {
+        let mut causes = vec![LossCause::Congestion; run.len()];
         let mut is_congested = false;
         let mut deep = Vec::new();
         for (flow, at) in by_flow(run.iter().map(|(_, loss)| loss)) {
             let losses = || at.iter().map(|at| &run[*at].1);
             if self.stays_in_hole(&flow, losses()) {
-                at.iter().for_each(|at| causes[*at] = Cause::Blackhole);
+                at.iter().for_each(|at| causes[*at] = LossCause::Blackhole);
                 continue;
             }
-            let track = Track::of(losses());
+            let track = FlowLossTrack::of(losses());
             match track.order() {
-                Order::Apart => is_congested = true,
-                Order::Consecutive if track.evidence() > self.thresholds.bursty_blackhole => {
+                SequenceOrder::Apart => is_congested = true,
+                SequenceOrder::Consecutive if track.evidence() > self.thresholds.bursty_blackhole => {
                     deep.push((flow, at, track))
                 }
-                Order::Consecutive | Order::Untold => {}
+                SequenceOrder::Consecutive | SequenceOrder::Untold => {}
             }
         }
         for (flow, at, track) in deep.into_iter().filter(|_| !is_congested) {
-            at.iter().for_each(|at| causes[*at] = Cause::Blackhole);
+            at.iter().for_each(|at| causes[*at] = LossCause::Blackhole);
             self.remember(flow, track);
         }
         causes
@@ -254,14 +254,14 @@ impl Analyzer {
     fn stays_in_hole<'a>(&mut self, flow: &Flow, losses: impl Iterator<Item = &'a Loss>) -> bool {
         let Some(track) = self.holes.get_mut(flow) else { return false };
         losses.for_each(|loss| track.push(loss));
-        let stays = track.order() == Order::Consecutive;
+        let stays = track.order() == SequenceOrder::Consecutive;
         if !stays {
             self.holes.remove(flow);
         }
         stays
     }
 
-    fn remember(&mut self, flow: Flow, track: Track) {
+    fn remember(&mut self, flow: Flow, track: FlowLossTrack) {
         if self.holes.len() >= MOST_HOLES {
             self.holes.clear();
         }
@@ -269,8 +269,8 @@ impl Analyzer {
     }
 
     /// Algorithm 11 over what is not yet judged of an interval and those before it.
-    fn end_interval(&mut self, out: &mut Vec<Judged>) {
-        let Interval { nth, judged: in_bursts, congested, open } = std::mem::take(&mut self.interval);
+    fn end_interval(&mut self, out: &mut Vec<JudgedLoss>) {
+        let LossInterval { nth, judged: in_bursts, congested, open } = std::mem::take(&mut self.interval);
         self.interval.nth = nth;
         let waiting = std::mem::take(&mut self.waiting);
         let old = waiting.losses.len();
@@ -279,13 +279,13 @@ impl Analyzer {
         let mut rest = [Vec::new(), Vec::new()];
         for (at, (number, loss)) in all.into_iter().enumerate() {
             match in_holes[at] {
-                true => out.push(judged(number, &loss, Cause::Blackhole)),
+                true => out.push(judged(number, &loss, LossCause::Blackhole)),
                 false => rest[usize::from(at >= old)].push((number, loss)),
             }
         }
         let [old, new] = rest;
-        let old = Pool { losses: old, ..waiting };
-        self.rest_of_interval(old, Pool { since: nth, losses: new, congested }, out);
+        let old = LossPool { losses: old, ..waiting };
+        self.rest_of_interval(old, LossPool { since: nth, losses: new, congested }, out);
     }
 
     /// Which of the losses belong to flows that lost all they sent.
@@ -297,9 +297,9 @@ impl Analyzer {
             if !self.stays_in_hole(&flow, losses.iter().copied()) {
                 losses.extend(bursts.get(&flow).into_iter().flatten().map(|at| &in_bursts[*at]));
                 losses.sort_by_key(|loss| loss.at);
-                let track = Track::of(losses.into_iter());
+                let track = FlowLossTrack::of(losses.into_iter());
                 let enough = at.len().min(track.evidence()) >= self.thresholds.blackhole;
-                if !enough || track.order() != Order::Consecutive {
+                if !enough || track.order() != SequenceOrder::Consecutive {
                     continue;
                 }
                 self.remember(flow, track);
@@ -311,7 +311,7 @@ impl Analyzer {
 
     /// What is left, older and from this interval: an interval with enough of its own is judged by itself, so that what waited
     /// does not blur it.
-    fn rest_of_interval(&mut self, old: Pool, new: Pool, out: &mut Vec<Judged>) {
+    fn rest_of_interval(&mut self, old: LossPool, new: LossPool, out: &mut Vec<JudgedLoss>) {
         let (count, until) = (old.losses.len(), new.since);
         let stands_alone = new.losses.len() >= self.thresholds.few;
         let all = old.with(new.clone());
@@ -329,30 +329,31 @@ impl Analyzer {
     }
 
     /// Algorithm 11 from line 5, over the intervals of the pool up to the one given.
-    fn by_spread(&self, Pool { since, losses, congested }: &Pool, until: u64) -> Vec<Cause> {
-        let Thresholds { syn, blackhole, .. } = self.thresholds;
+    fn by_spread(&self, LossPool { since, losses, congested }: &LossPool, until: u64) -> Vec<LossCause> {
+        let CauseThresholds { syn, blackhole, .. } = self.thresholds;
         let is_syn = |loss: &Loss| loss.tcp.is_some_and(|tcp| tcp.syn);
         let syns = losses.iter().filter(|(_, loss)| is_syn(loss)).count();
         let unborn = syns >= blackhole && syns as f64 > syn.get() * losses.len() as f64;
         let is_unborn = |loss: &Loss| unborn && is_syn(loss);
-        let others: Vec<Stamp> = losses.iter().filter(|(_, loss)| !is_unborn(loss)).map(|(_, loss)| loss.at).collect();
+        let others: Vec<Timestamp> =
+            losses.iter().filter(|(_, loss)| !is_unborn(loss)).map(|(_, loss)| loss.at).collect();
         // A queue that often overflows has many small overflows, too, spread over time like random drops.
         let is_random = others.len() >= *congested && self.is_even(&others, *since, until);
-        let other = if is_random { Cause::Random } else { Cause::Unknown };
-        losses.iter().map(|(_, loss)| if is_unborn(loss) { Cause::Blackhole } else { other }).collect()
+        let other = if is_random { LossCause::Random } else { LossCause::Unknown };
+        losses.iter().map(|(_, loss)| if is_unborn(loss) { LossCause::Blackhole } else { other }).collect()
     }
 
     /// Algorithm 11, *random_distribution*: as many bins as losses, and more than p_rand of them with one.
-    fn is_even(&self, times: &[Stamp], since: u64, until: u64) -> bool {
+    fn is_even(&self, times: &[Timestamp], since: u64, until: u64) -> bool {
         let Some(last) = times.iter().max().filter(|_| times.len() >= self.thresholds.few) else { return false };
         let interval = thresholds::ns(self.thresholds.interval);
         let begin = self.origin.unwrap_or_default().0.saturating_add(interval.saturating_mul(since));
         let whole = (until + 1 - since).saturating_mul(interval);
         // Where the last interval was cut short, half of it is enough.
         let least = if self.is_last { whole - interval / 2 } else { whole };
-        let length = last.since(Stamp(begin)).saturating_add(1).clamp(least, whole);
+        let length = last.since(Timestamp(begin)).saturating_add(1).clamp(least, whole);
         let bins = times.len() as u128;
-        let bin = |at: &Stamp| (u128::from(at.since(Stamp(begin))) * bins / u128::from(length)).min(bins - 1);
+        let bin = |at: &Timestamp| (u128::from(at.since(Timestamp(begin))) * bins / u128::from(length)).min(bins - 1);
         let mut filled: Vec<u128> = times.iter().map(bin).collect();
         filled.sort_unstable();
         filled.dedup();
@@ -360,8 +361,8 @@ impl Analyzer {
     }
 }
 
-fn judged(nth: usize, loss: &Loss, cause: Cause) -> Judged {
-    Judged { nth, loss: *loss, cause }
+fn judged(nth: usize, loss: &Loss, cause: LossCause) -> JudgedLoss {
+    JudgedLoss { nth, loss: *loss, cause }
 }
 
 /// The places of each flow's losses in a list.

@@ -28,14 +28,14 @@ mod side;
 use std::fmt;
 use std::io::{self, Read};
 
-use crate::capture::{CaptureError, Reader, Record};
+use crate::capture::{CaptureError, CaptureReader, CaptureRecord};
 use crate::loss::Loss;
 use crate::packet::Flow;
 use crate::read::DEPTH;
 use crate::signature::Fields;
-use details::Details;
-use merge::Merged;
-use side::{Side, Stop};
+use details::LossDetails;
+use merge::MergeResult;
+use side::{AttemptStop, CaptureSide};
 
 /// A run of packets at either end of UP that are all missing, and longer than both of these, is outside of DOWN's
 /// capture and not lost, unless DOWN has frames of that time. Whatever is shorter is lost.
@@ -49,24 +49,24 @@ pub struct LongRun {
 
 /// A capture that can be read from its beginning several times.
 #[derive(Clone, Copy)]
-pub struct Input<'a> {
+pub struct CaptureInput<'a> {
     pub open: &'a dyn Fn() -> io::Result<Box<dyn Read>>,
 }
 
-impl fmt::Debug for Input<'_> {
+impl fmt::Debug for CaptureInput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Input")
     }
 }
 
-impl Input<'_> {
-    fn read(&self) -> Result<Reader<'static>, CaptureError> {
-        Reader::new((self.open)().map_err(CaptureError::Read)?)
+impl CaptureInput<'_> {
+    fn read(&self) -> Result<CaptureReader<'static>, CaptureError> {
+        CaptureReader::new((self.open)().map_err(CaptureError::Read)?)
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct CompareOptions {
     pub fields: Fields,
     /// Packet by packet, without digests and without a bound on memory.
     pub exact: bool,
@@ -78,21 +78,21 @@ pub struct Options {
     pub ttl: u8,
 }
 
-impl Default for Options {
+impl Default for CompareOptions {
     fn default() -> Self {
         Self { fields: Fields::ALL, exact: false, memory: 256_000_000, whole: false, ttl: 1 }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum CaptureRole {
     Up,
     Down,
 }
 
 /// What is in one capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Contents {
+pub struct CaptureContents {
     /// IP packets that are compared.
     pub packets: u64,
     /// Packets that no router forwards: never compared.
@@ -111,7 +111,7 @@ pub struct Contents {
     pub span: Option<(u64, u64)>,
 }
 
-impl Contents {
+impl CaptureContents {
     /// The times of its first and last frame as the comparison counts them.
     fn first(&self) -> i64 {
         self.span.map_or(0, |(first, _)| i64::try_from(first).unwrap_or(i64::MAX))
@@ -124,12 +124,12 @@ impl Contents {
 
 /// Packets of UP that were not judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outside {
+pub struct OutsideCounts {
     pub before: u64,
     pub after: u64,
 }
 
-impl Outside {
+impl OutsideCounts {
     pub fn packets(&self) -> u64 {
         self.before + self.after
     }
@@ -137,7 +137,7 @@ impl Outside {
 
 /// A packet of UP that DOWN does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct MissingPacket {
     pub loss: Loss,
     /// Its number among the frames of UP, from 0.
     pub frame: u64,
@@ -156,17 +156,17 @@ pub struct FlowLosses {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    pub up: Contents,
-    pub down: Contents,
+    pub up: CaptureContents,
+    pub down: CaptureContents,
     /// In the order of UP.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<MissingPacket>,
     /// Their flows, those with most losses first.
     pub flows: Vec<FlowLosses>,
     /// Lost packets beyond those: more than there was memory for. About, if `only_down` is not zero.
     pub unnamed: u64,
-    pub outside: Outside,
+    pub outside: OutsideCounts,
     /// Lost packets at the very ends of UP, too few to be outside: perhaps DOWN began later or ended earlier.
-    pub at_edges: Outside,
+    pub at_edges: OutsideCounts,
     /// Packets of DOWN that UP does not have, of the time in which UP was taken.
     pub only_down: u64,
     /// Packets of DOWN from before or after UP's capture.
@@ -203,9 +203,9 @@ impl Comparison {
 /// Why there is no result.
 #[derive(Debug)]
 pub enum CompareError {
-    Capture(Which, CaptureError),
+    Capture(CaptureRole, CaptureError),
     /// There is nothing to compare.
-    NoPackets(Which, Contents),
+    NoPackets(CaptureRole, CaptureContents),
     /// Not one packet is in both.
     NothingInCommon(Box<Comparison>),
     /// UP lacks packets that DOWN has, and not the other way round.
@@ -230,22 +230,22 @@ impl fmt::Display for CompareError {
 impl std::error::Error for CompareError {}
 
 /// What is not said of both captures alone.
-struct Session<'a> {
-    up: Input<'a>,
-    down: Input<'a>,
-    options: Options,
+struct ComparisonContext<'a> {
+    up: CaptureInput<'a>,
+    down: CaptureInput<'a>,
+    options: CompareOptions,
     /// False ends it.
     go_on: &'a dyn Fn() -> bool,
 }
 
 /// Compares; `go_on` is asked now and then, and ends it with false.
 pub fn compare<'a>(
-    up: Input<'a>,
-    down: Input<'a>,
-    options: &Options,
+    up: CaptureInput<'a>,
+    down: CaptureInput<'a>,
+    options: &CompareOptions,
     go_on: &'a dyn Fn() -> bool,
 ) -> Result<Comparison, CompareError> {
-    let session = Session { up, down, options: *options, go_on };
+    let session = ComparisonContext { up, down, options: *options, go_on };
     let mut depth = DEPTH;
     let mut with_digest = !options.exact;
     let mut cuts = 0;
@@ -253,28 +253,28 @@ pub fn compare<'a>(
         match session.attempt(depth, with_digest) {
             Ok(comparison) => return judged(comparison, options),
             // Captures are cut at one length, as a rule, and their first packets tell.
-            Err(Stop::Cut(kept)) => {
+            Err(AttemptStop::Cut(kept)) => {
                 cuts += 1;
                 depth = if cuts < 3 { kept } else { session.shallowest()? };
             }
-            Err(Stop::Stuck) => with_digest = false,
-            Err(Stop::Capture(which, error)) => return Err(CompareError::Capture(which, error)),
-            Err(Stop::Interrupted) => return Err(CompareError::Interrupted),
+            Err(AttemptStop::Stuck) => with_digest = false,
+            Err(AttemptStop::Capture(which, error)) => return Err(CompareError::Capture(which, error)),
+            Err(AttemptStop::Interrupted) => return Err(CompareError::Interrupted),
         }
     }
 }
 
 /// Results that are no list of losses.
-fn judged(comparison: Comparison, options: &Options) -> Result<Comparison, CompareError> {
+fn judged(comparison: Comparison, options: &CompareOptions) -> Result<Comparison, CompareError> {
     let Comparison { up, down, only_down, .. } = comparison;
     if up.packets == 0 {
-        return Err(CompareError::NoPackets(Which::Up, up));
+        return Err(CompareError::NoPackets(CaptureRole::Up, up));
     }
     if options.whole {
         return Ok(comparison);
     }
     if down.packets == 0 {
-        return Err(CompareError::NoPackets(Which::Down, down));
+        return Err(CompareError::NoPackets(CaptureRole::Down, down));
     }
     let losses = comparison.losses();
     if !comparison.share_packets {
@@ -294,17 +294,17 @@ fn judged(comparison: Comparison, options: &Options) -> Result<Comparison, Compa
     Ok(comparison)
 }
 
-impl<'a> Session<'a> {
-    fn side(&self, which: Which, depth: usize) -> Result<Side<'a>, Stop> {
+impl<'a> ComparisonContext<'a> {
+    fn side(&self, which: CaptureRole, depth: usize) -> Result<CaptureSide<'a>, AttemptStop> {
         let input = match which {
-            Which::Up => self.up,
-            Which::Down => self.down,
+            CaptureRole::Up => self.up,
+            CaptureRole::Down => self.down,
         };
-        let reader = input.read().map_err(|error| Stop::Capture(which, error))?;
-        Ok(Side::new(reader, which, depth, self.go_on))
+        let reader = input.read().map_err(|error| AttemptStop::Capture(which, error))?;
+        Ok(CaptureSide::new(reader, which, depth, self.go_on))
     }
 
-    fn attempt(&self, depth: usize, with_digest: bool) -> Result<Comparison, Stop> {
+    fn attempt(&self, depth: usize, with_digest: bool) -> Result<Comparison, AttemptStop> {
         let skips = !self.options.exact && !self.options.whole;
         let mut merged = self.merge(depth, with_digest, skips)?;
         if merged.is_doubtful() {
@@ -314,12 +314,20 @@ impl<'a> Session<'a> {
         Ok(self.told(merged, details, depth))
     }
 
-    fn told(&self, merged: Merged, details: Details, depth: usize) -> Comparison {
+    fn told(&self, merged: MergeResult, details: LossDetails, depth: usize) -> Comparison {
         let outside = edges::outside(&merged, &details, self.options.whole);
         let scale = merged.missing.scale();
         let all = merged.losses(details.only_down_named);
-        let Details {
-            mut lost, mut directions, flow_packets, only_down, down_outside, up_lacks, both_ways, alike, ..
+        let LossDetails {
+            mut lost,
+            mut directions,
+            flow_packets,
+            only_down,
+            down_outside,
+            up_lacks,
+            both_ways,
+            alike,
+            ..
         } = details;
         let after = lost.split_off(lost.len() - outside.named_after);
         for beyond in lost.drain(..outside.named_before).chain(after) {
@@ -327,7 +335,7 @@ impl<'a> Session<'a> {
         }
         let flows = flow_packets.flows(&lost);
         let judged = all.saturating_sub((outside.named_before + outside.named_after) as u64 * scale);
-        let Merged { up, down, clock, down_skipped, .. } = merged;
+        let MergeResult { up, down, clock, down_skipped, .. } = merged;
         Comparison {
             up,
             down,
@@ -352,9 +360,9 @@ impl<'a> Session<'a> {
     /// What is kept of every packet, of either capture.
     fn shallowest(&self) -> Result<usize, CompareError> {
         let mut depth = DEPTH;
-        for which in [Which::Up, Which::Down] {
+        for which in [CaptureRole::Up, CaptureRole::Down] {
             let told = |stop| match stop {
-                Stop::Capture(which, error) => CompareError::Capture(which, error),
+                AttemptStop::Capture(which, error) => CompareError::Capture(which, error),
                 _ => CompareError::Interrupted,
             };
             let mut side = self.side(which, 0).map_err(told)?;
@@ -367,9 +375,9 @@ impl<'a> Session<'a> {
 
 /// Hands out the frames with these numbers, which must rise.
 pub fn frames<E>(
-    input: Input<'_>,
+    input: CaptureInput<'_>,
     numbers: impl IntoIterator<Item = u64>,
-    mut take: impl FnMut(&Record<'_>) -> Result<(), E>,
+    mut take: impl FnMut(&CaptureRecord<'_>) -> Result<(), E>,
 ) -> Result<Result<(), E>, CaptureError> {
     let mut reader = input.read()?;
     for number in numbers {

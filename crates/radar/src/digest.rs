@@ -13,7 +13,7 @@
 //! same: a cell with `n` packets that are all alike has `n` times their lanes, so they can be told, and told how many.
 //!
 //! Invariants: what is decoded is what one meter saw and the other did not, and each signature is there once; if that is not
-//! all, [`Decoded::left`] says how many packets are missing; subtracting and merging commute.
+//! all, [`DecodedDigest::left`] says how many packets are missing; subtracting and merging commute.
 
 mod form;
 mod sizing;
@@ -23,7 +23,7 @@ use std::fmt;
 use crate::signature::{Fields, LANE_BITS, LANES, Signature, fold};
 
 pub use crate::form::FormError;
-pub use form::Packed;
+pub use form::PackedDigest;
 
 /// Cells that a packet goes into (the thesis's k).
 pub(crate) const PLACES: usize = 3;
@@ -32,13 +32,13 @@ const MOST_ALIKE: i64 = 127;
 
 /// What two digests must share to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct DigestShape {
     cells: u32,
     pub seed: u64,
     pub fields: Fields,
 }
 
-impl Shape {
+impl DigestShape {
     /// With so many cells, but no fewer than a packet needs.
     pub fn new(cells: usize, seed: u64, fields: Fields) -> Self {
         Self { cells: cells.clamp(PLACES, Self::MOST_CELLS) as u32, seed, fields }
@@ -53,7 +53,7 @@ impl Shape {
 
     /// What a digest of this shape takes in memory.
     pub fn bytes(&self) -> usize {
-        self.cells() * size_of::<Cell>()
+        self.cells() * size_of::<DigestCell>()
     }
 
     /// Three cells, none of them twice.
@@ -80,13 +80,13 @@ fn check(hash: u64) -> u64 {
 /// Sums over the packets in it. What IPv4 needs fits in the first 64 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(32))]
-pub(crate) struct Cell {
+pub(crate) struct DigestCell {
     count: i64,
     check: u64,
     lanes: [u64; LANES],
 }
 
-impl Cell {
+impl DigestCell {
     #[inline]
     fn add(&mut self, signature: &Signature, check: u64, times: i64) {
         self.count = self.count.wrapping_add(times);
@@ -130,20 +130,20 @@ impl Cell {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    shape: Shape,
-    cells: Vec<Cell>,
+    shape: DigestShape,
+    cells: Vec<DigestCell>,
     /// Packets put in, less those taken out.
     packets: i64,
 }
 
 /// Two digests that have nothing to do with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mismatch {
-    pub ours: Shape,
-    pub theirs: Shape,
+pub struct DigestMismatch {
+    pub ours: DigestShape,
+    pub theirs: DigestShape,
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for DigestMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ours, theirs } = self;
         let what = if ours.cells != theirs.cells {
@@ -157,22 +157,22 @@ impl fmt::Display for Mismatch {
     }
 }
 
-impl std::error::Error for Mismatch {}
+impl std::error::Error for DigestMismatch {}
 
 /// What a difference has in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decoded {
+pub struct DecodedDigest {
     /// Packets that the first digest has more of: lost, or not yet arrived.
     pub lost: Vec<(Signature, u32)>,
     /// Packets that the second has more of.
     pub extra: Vec<(Signature, u32)>,
     /// What could not be decoded, if anything.
-    pub left: Option<Left>,
+    pub left: Option<UndecodedPackets>,
 }
 
 /// Packets whose names are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct UndecodedPackets {
     /// How many more of them the first digest has: exactly.
     pub net: i64,
     /// The first digest has at least so many that the second has not, and the other way round.
@@ -181,11 +181,11 @@ pub struct Left {
 }
 
 impl Digest {
-    pub fn new(shape: Shape) -> Self {
-        Self { shape, cells: vec![Cell::default(); shape.cells()], packets: 0 }
+    pub fn new(shape: DigestShape) -> Self {
+        Self { shape, cells: vec![DigestCell::default(); shape.cells()], packets: 0 }
     }
 
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> DigestShape {
         self.shape
     }
 
@@ -195,7 +195,7 @@ impl Digest {
     }
 
     pub fn clear(&mut self) {
-        self.cells.fill(Cell::default());
+        self.cells.fill(DigestCell::default());
         self.packets = 0;
     }
 
@@ -225,17 +225,17 @@ impl Digest {
         }
     }
 
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+    pub fn merge(&mut self, other: &Self) -> Result<(), DigestMismatch> {
         self.combine(other, 1)
     }
 
-    pub fn subtract(&mut self, other: &Self) -> Result<(), Mismatch> {
+    pub fn subtract(&mut self, other: &Self) -> Result<(), DigestMismatch> {
         self.combine(other, u64::MAX)
     }
 
-    fn combine(&mut self, other: &Self, sign: u64) -> Result<(), Mismatch> {
+    fn combine(&mut self, other: &Self, sign: u64) -> Result<(), DigestMismatch> {
         if self.shape != other.shape {
-            return Err(Mismatch { ours: self.shape, theirs: other.shape });
+            return Err(DigestMismatch { ours: self.shape, theirs: other.shape });
         }
         for (cell, theirs) in self.cells.iter_mut().zip(&other.cells) {
             cell.combine(theirs, sign);
@@ -245,17 +245,17 @@ impl Digest {
     }
 
     /// As [`merge`](Self::merge), with one that is still as it was sent: costs what is written of it.
-    pub(crate) fn merge_packed(&mut self, other: &Packed) -> Result<(), Mismatch> {
+    pub(crate) fn merge_packed(&mut self, other: &PackedDigest) -> Result<(), DigestMismatch> {
         self.combine_packed(other, 1)
     }
 
-    pub(crate) fn subtract_packed(&mut self, other: &Packed) -> Result<(), Mismatch> {
+    pub(crate) fn subtract_packed(&mut self, other: &PackedDigest) -> Result<(), DigestMismatch> {
         self.combine_packed(other, u64::MAX)
     }
 
-    fn combine_packed(&mut self, other: &Packed, sign: u64) -> Result<(), Mismatch> {
+    fn combine_packed(&mut self, other: &PackedDigest, sign: u64) -> Result<(), DigestMismatch> {
         if self.shape != other.shape() {
-            return Err(Mismatch { ours: self.shape, theirs: other.shape() });
+            return Err(DigestMismatch { ours: self.shape, theirs: other.shape() });
         }
         for (place, theirs) in other.cells() {
             self.cells[place].combine(&theirs, sign);
@@ -270,8 +270,8 @@ impl Digest {
     }
 
     /// Takes out whatever can be told; what cannot stays.
-    pub fn decode(&mut self) -> Decoded {
-        let mut decoded = Decoded::default();
+    pub fn decode(&mut self) -> DecodedDigest {
+        let mut decoded = DecodedDigest::default();
         let mut candidates: Vec<usize> = (0..self.cells.len()).collect();
         // A digest of packets has fewer than its cells. One that somebody made up must come to an end too.
         let mut most = self.cells.len();
@@ -293,15 +293,15 @@ impl Digest {
 
     /// What is still in it. A packet is in three cells, where it may hide behind one of the other digest's: so there are at
     /// least a third of what is seen.
-    fn left(&self) -> Option<Left> {
-        if self.cells.iter().all(Cell::is_empty) {
+    fn left(&self) -> Option<UndecodedPackets> {
+        if self.cells.iter().all(DigestCell::is_empty) {
             return None;
         }
         let least = |sign: i64| {
-            let of = |cell: &Cell| cell.count.saturating_mul(sign).max(0) as u64;
+            let of = |cell: &DigestCell| cell.count.saturating_mul(sign).max(0) as u64;
             self.cells.iter().map(of).fold(0, u64::saturating_add).div_ceil(PLACES as u64)
         };
-        Some(Left { net: self.packets, lost: least(1), extra: least(-1) })
+        Some(UndecodedPackets { net: self.packets, lost: least(1), extra: least(-1) })
     }
 
     /// Packets in a difference, about: going by how many cells are empty.

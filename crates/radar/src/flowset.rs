@@ -30,8 +30,8 @@ mod table;
 
 pub use crate::form::FormError;
 pub use key::FlowKey;
-pub use shape::{Mismatch, Shape};
-pub use single::Decoded;
+pub use shape::{FlowsetMismatch, FlowsetShape};
+pub use single::DecodedFlowset;
 
 use key::{WORDS, WORDS_V4};
 use shape::Hashing;
@@ -57,7 +57,7 @@ pub struct Flowset {
 }
 
 impl Flowset {
-    pub fn new(shape: Shape) -> Self {
+    pub fn new(shape: FlowsetShape) -> Self {
         let cells = shape.cells();
         Self {
             hashing: Hashing::new(shape),
@@ -73,7 +73,7 @@ impl Flowset {
         }
     }
 
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &FlowsetShape {
         self.hashing.shape()
     }
 
@@ -152,9 +152,9 @@ impl Flowset {
 
     /// Takes in what another meter saw, of flows that none of both shares: those of another port of the same switch. A flow
     /// that both saw cannot be decoded any more, and whoever decodes is told that something is left.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+    pub fn merge(&mut self, other: &Self) -> Result<(), FlowsetMismatch> {
         if self.hashing != other.hashing {
-            return Err(Mismatch { ours: *self.shape(), theirs: *other.shape() });
+            return Err(FlowsetMismatch { ours: *self.shape(), theirs: *other.shape() });
         }
         if self.high.is_empty() && !other.high.is_empty() {
             self.high = vec![High::default(); self.shape().cells()];

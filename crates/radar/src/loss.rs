@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::packet::{Flow, Segment, Stamp};
+use crate::packet::{Flow, TcpFields, Timestamp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// When it passed the upstream meter.
-    pub at: Stamp,
+    pub at: Timestamp,
     pub flow: Flow,
     pub ip_id: Option<u16>,
-    pub tcp: Option<Segment>,
+    pub tcp: Option<TcpFields>,
     /// Its time to live was used up: nobody downstream would have forwarded it.
     pub expired: bool,
     /// Its place among the packets of its flow, where whoever saw them counted.
@@ -22,7 +22,7 @@ pub struct Loss {
 /// Why a packet was lost, as far as the pattern of losses tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Cause {
+pub enum LossCause {
     Congestion,
     Blackhole,
     Random,
@@ -31,11 +31,11 @@ pub enum Cause {
     Unknown,
 }
 
-impl Cause {
+impl LossCause {
     pub const ALL: [Self; 5] = [Self::Congestion, Self::Blackhole, Self::Random, Self::Loop, Self::Unknown];
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for LossCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Congestion => "congestion",

@@ -10,12 +10,12 @@
 //! clock (§5.8). Two batches are open, since a batch lasts longer than a packet takes from meter to meter. What comes for a
 //! batch that is over is counted and not put anywhere: it would be taken for a loss.
 
-use crate::digest::{Digest, Shape};
+use crate::digest::{Digest, DigestShape};
 use crate::signature::Signature;
 
 #[derive(Debug)]
 pub struct Meter {
-    shape: Shape,
+    shape: DigestShape,
     /// The newest batch, and the one before it; cleared and used again.
     open: [Option<Batch>; 2],
     /// Batches below this one are over.
@@ -32,7 +32,7 @@ pub struct Batch {
 }
 
 impl Meter {
-    pub fn new(shape: Shape) -> Self {
+    pub fn new(shape: DigestShape) -> Self {
         Self { shape, open: [None, None], from: 0, late: 0, spare: Vec::new() }
     }
 
@@ -93,7 +93,7 @@ impl Meter {
 
     /// Memory of its cells.
     pub fn memory(&self) -> usize {
-        2 * self.shape.cells() * size_of::<crate::digest::Cell>()
+        2 * self.shape.cells() * size_of::<crate::digest::DigestCell>()
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use crate::signature::Fields;
 
     fn meter() -> Meter {
-        Meter::new(Shape::new(90, 1, Fields::ALL))
+        Meter::new(DigestShape::new(90, 1, Fields::ALL))
     }
 
     fn signature(nth: u32) -> Signature {

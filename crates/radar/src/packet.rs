@@ -10,9 +10,9 @@ use serde::Serialize;
 
 /// Nanoseconds since 1970, or since the beginning of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Stamp(pub u64);
+pub struct Timestamp(pub u64);
 
-impl Stamp {
+impl Timestamp {
     /// Nanoseconds since an earlier time; zero if that is later.
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
@@ -48,7 +48,7 @@ impl fmt::Display for Flow {
 
 /// The part of TCP's header that tells a segment's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Segment {
+pub struct TcpFields {
     pub seq: u32,
     /// Sequence numbers that it takes up: payload, and one each for SYN and FIN.
     pub len: u16,
@@ -64,7 +64,7 @@ pub struct Packet {
     /// Offset of a fragment in units of 8 bytes, the highest bit set if more follow, and what IPv6 identifies fragments by;
     /// zero for what is whole.
     pub fragment: u64,
-    pub tcp: Option<Segment>,
+    pub tcp: Option<TcpFields>,
     /// What is left of the time to live.
     pub ttl: u8,
     /// A hash of what else a packet has that nobody on its way changes: the transport header but for ports and checksum,

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::layers::{Fragment, IpLayer, IpVersion, Layers};
 use wire::{ethernet, ip};
 
-use crate::packet::{Flow, Packet, Segment};
+use crate::packet::{Flow, Packet, TcpFields};
 use crate::signature::fold;
 
 /// What a captured frame begins with.
@@ -123,13 +123,13 @@ fn fragment_number(version: IpVersion, fragment: Fragment) -> u64 {
 
 /// The place of a segment of `len` bytes, header included, of which `inside` is the beginning.
 #[inline]
-fn segment(inside: &[u8], len: usize) -> Option<Segment> {
+fn segment(inside: &[u8], len: usize) -> Option<TcpFields> {
     let head: &[u8; 14] = inside.first_chunk()?;
     let header = usize::from(head[12] >> 4) * 4;
     let (fin, syn) = (head[13] & 1 != 0, head[13] & 2 != 0);
     let payload = len.saturating_sub(header) as u16;
     let len = payload.wrapping_add(u16::from(fin)).wrapping_add(u16::from(syn));
-    Some(Segment { seq: u32::from_be_bytes([head[4], head[5], head[6], head[7]]), len, syn })
+    Some(TcpFields { seq: u32::from_be_bytes([head[4], head[5], head[6], head[7]]), len, syn })
 }
 
 #[inline]

@@ -14,30 +14,30 @@
 
 use std::collections::BTreeMap;
 
-use crate::digest::{Digest, Left, Mismatch, Packed, Shape};
+use crate::digest::{Digest, DigestMismatch, DigestShape, PackedDigest, UndecodedPackets};
 use crate::signature::Signature;
 
 #[derive(Debug)]
-pub(crate) struct Rolling {
-    shape: Shape,
+pub(crate) struct RollingDifference {
+    shape: DigestShape,
     /// There once anything has passed.
     difference: Option<Digest>,
     /// It is not as the last look left it.
     is_changed: bool,
-    waiting: BTreeMap<Signature, Waiting>,
+    waiting: BTreeMap<Signature, PendingPacket>,
     /// When what is left in the difference was first found not to decode.
     stuck: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct PendingPacket {
     times: i64,
     since: u64,
 }
 
 /// A packet that one meter saw more often than the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct PacketDifference {
     pub signature: Signature,
     pub times: u32,
     /// The look that found it.
@@ -46,22 +46,22 @@ pub(crate) struct Found {
 
 /// What has waited long enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Settled {
-    pub lost: Vec<Found>,
-    pub extra: Vec<Found>,
+pub(crate) struct SettledDifference {
+    pub lost: Vec<PacketDifference>,
+    pub extra: Vec<PacketDifference>,
     /// What never decoded. What was on its way is among it.
-    pub unnamed: Option<Unnamed>,
+    pub unnamed: Option<UnnamedDifference>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unnamed {
-    pub left: Left,
+pub(crate) struct UnnamedDifference {
+    pub left: UndecodedPackets,
     /// The first look that could not decode it.
     pub since: u64,
 }
 
-impl Rolling {
-    pub(crate) fn new(shape: Shape) -> Self {
+impl RollingDifference {
+    pub(crate) fn new(shape: DigestShape) -> Self {
         Self { shape, difference: None, is_changed: false, waiting: BTreeMap::new(), stuck: None }
     }
 
@@ -71,27 +71,27 @@ impl Rolling {
         self.difference.get_or_insert_with(|| Digest::new(self.shape))
     }
 
-    pub(crate) fn upstream(&mut self, digest: &Packed) -> Result<(), Mismatch> {
+    pub(crate) fn upstream(&mut self, digest: &PackedDigest) -> Result<(), DigestMismatch> {
         if self.is_nothing(digest)? { Ok(()) } else { self.difference().merge_packed(digest) }
     }
 
-    pub(crate) fn downstream(&mut self, digest: &Packed) -> Result<(), Mismatch> {
+    pub(crate) fn downstream(&mut self, digest: &PackedDigest) -> Result<(), DigestMismatch> {
         if self.is_nothing(digest)? { Ok(()) } else { self.difference().subtract_packed(digest) }
     }
 
     /// An idle batch takes neither room nor time.
-    fn is_nothing(&self, digest: &Packed) -> Result<bool, Mismatch> {
+    fn is_nothing(&self, digest: &PackedDigest) -> Result<bool, DigestMismatch> {
         if digest.shape() == self.shape {
             Ok(digest.is_empty())
         } else {
-            Err(Mismatch { ours: self.shape, theirs: digest.shape() })
+            Err(DigestMismatch { ours: self.shape, theirs: digest.shape() })
         }
     }
 
     /// What it takes in memory, about.
     pub(crate) fn bytes(&self) -> usize {
         let difference = self.difference.as_ref().map_or(0, Digest::bytes);
-        difference + map_bytes::<Signature, Waiting>(self.waiting.len())
+        difference + map_bytes::<Signature, PendingPacket>(self.waiting.len())
     }
 
     /// Packets that wait for a counterpart.
@@ -109,7 +109,7 @@ impl Rolling {
         let lost = decoded.lost.into_iter().map(|(signature, times)| (signature, i64::from(times)));
         let extra = decoded.extra.into_iter().map(|(signature, times)| (signature, -i64::from(times)));
         for (signature, times) in lost.chain(extra) {
-            let waiting = self.waiting.entry(signature).or_insert(Waiting { times: 0, since: now });
+            let waiting = self.waiting.entry(signature).or_insert(PendingPacket { times: 0, since: now });
             waiting.times += times;
             if waiting.times == 0 {
                 self.waiting.remove(&signature);
@@ -121,19 +121,23 @@ impl Rolling {
 
     /// What was found before `before` and still has no counterpart, or before `passed` if it was sent: sooner, if it is
     /// known to be on its way no more. What has not decoded since then is given up.
-    pub(crate) fn settle(&mut self, before: u64, passed: u64) -> Settled {
-        let mut settled = Settled::default();
-        let over = |_: &Signature, waiting: &mut Waiting| {
+    pub(crate) fn settle(&mut self, before: u64, passed: u64) -> SettledDifference {
+        let mut settled = SettledDifference::default();
+        let over = |_: &Signature, waiting: &mut PendingPacket| {
             waiting.since < if waiting.times > 0 { before.max(passed) } else { before }
         };
         let over = self.waiting.extract_if(.., over);
-        for (signature, Waiting { times, since }) in over {
+        for (signature, PendingPacket { times, since }) in over {
             let list = if times > 0 { &mut settled.lost } else { &mut settled.extra };
-            list.push(Found { signature, times: times.unsigned_abs().min(u64::from(u32::MAX)) as u32, since });
+            list.push(PacketDifference {
+                signature,
+                times: times.unsigned_abs().min(u64::from(u32::MAX)) as u32,
+                since,
+            });
         }
         if let Some(since) = self.stuck.take_if(|stuck| *stuck < before) {
             let left = self.difference.take().and_then(|mut difference| difference.decode().left);
-            settled.unnamed = left.map(|left| Unnamed { left, since });
+            settled.unnamed = left.map(|left| UnnamedDifference { left, since });
         }
         settled
     }
@@ -154,8 +158,8 @@ mod tests {
         Signature::new(&packet(nth), Fields::ALL)
     }
 
-    fn rolling() -> Rolling {
-        Rolling::new(Shape::new(60, 1, Fields::ALL))
+    fn rolling() -> RollingDifference {
+        RollingDifference::new(DigestShape::new(60, 1, Fields::ALL))
     }
 
     #[test]
@@ -164,11 +168,11 @@ mod tests {
         (0..4).for_each(|nth| rolling.difference().insert(&signature(nth)));
         [0, 1].iter().for_each(|nth| rolling.difference().remove(&signature(*nth)));
         assert!(rolling.look(7));
-        assert_eq!((rolling.settle(7, 7), rolling.waiting()), (Settled::default(), 2));
+        assert_eq!((rolling.settle(7, 7), rolling.waiting()), (SettledDifference::default(), 2));
         rolling.difference().remove(&signature(3));
         assert!(rolling.look(8));
         let settled = rolling.settle(8, 8);
-        assert_eq!(settled.lost, [Found { signature: signature(2), times: 1, since: 7 }]);
+        assert_eq!(settled.lost, [PacketDifference { signature: signature(2), times: 1, since: 7 }]);
         assert_eq!((settled.extra, rolling.waiting()), (vec![], 0));
     }
 
@@ -177,10 +181,10 @@ mod tests {
         let mut rolling = rolling();
         rolling.difference().remove(&signature(1));
         rolling.look(7);
-        assert_eq!(rolling.settle(6, 8), Settled::default());
+        assert_eq!(rolling.settle(6, 8), SettledDifference::default());
         rolling.difference().insert(&signature(1));
         rolling.look(8);
-        assert_eq!((rolling.settle(9, 9), rolling.waiting()), (Settled::default(), 0));
+        assert_eq!((rolling.settle(9, 9), rolling.waiting()), (SettledDifference::default(), 0));
     }
 
     #[test]
@@ -197,12 +201,12 @@ mod tests {
 
     #[test]
     fn an_idle_wire_takes_no_room_whatever_its_shape() {
-        let mut rolling = Rolling::new(Shape::new(8_192, 1, Fields::ALL));
-        let idle = Packed::from(&Digest::new(Shape::new(8_192, 1, Fields::ALL)));
+        let mut rolling = RollingDifference::new(DigestShape::new(8_192, 1, Fields::ALL));
+        let idle = PackedDigest::from(&Digest::new(DigestShape::new(8_192, 1, Fields::ALL)));
         assert!(rolling.upstream(&idle).is_ok() && rolling.downstream(&idle).is_ok());
         assert!(rolling.look(1));
         assert_eq!((rolling.bytes(), idle.bytes() < 200), (0, true));
-        let other = Packed::from(&Digest::new(Shape::new(60, 1, Fields::ALL)));
+        let other = PackedDigest::from(&Digest::new(DigestShape::new(60, 1, Fields::ALL)));
         assert!(rolling.upstream(&other).is_err());
     }
 

@@ -6,7 +6,7 @@
 //!
 //! A packet is lost if it is still missing a batch later; where packets carry a number of the link's, as soon as the far
 //! end has seen one as late. Invariant: what a meter missed, and what passed while not all of them were listening, is never
-//! called lost. Memory is what [`Segment::bytes`] says; reports are kept as they were sent until they are compared, and a gap
+//! called lost. Memory is what [`MeteredSegment::bytes`] says; reports are kept as they were sent until they are compared, and a gap
 //! between two of them costs the same whatever its length.
 
 mod form;
@@ -14,16 +14,16 @@ mod refused;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::digest::{Digest, Mismatch, Packed, Shape};
-use crate::rolling::{Found, Rolling, Settled, Unnamed, map_bytes};
+use crate::digest::{Digest, DigestMismatch, DigestShape, PackedDigest};
+use crate::rolling::{PacketDifference, RollingDifference, SettledDifference, UnnamedDifference, map_bytes};
 use crate::signature::Signature;
 
 pub use form::ReportError;
-pub use refused::Refused;
+pub use refused::ReportRefusal;
 
-/// What a meter saw in one batch: with digests that it fills, or [`Packed`] ones that came from elsewhere.
+/// What a meter saw in one batch: with digests that it fills, or [`PackedDigest`] ones that came from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report<D = Digest> {
+pub struct MeterReport<D = Digest> {
     pub segment: String,
     pub end: String,
     /// Which life of the meter this is: changes when it starts anew.
@@ -42,18 +42,18 @@ pub struct Report<D = Digest> {
     pub came_number: Option<u32>,
 }
 
-impl From<Report> for Report<Packed> {
-    fn from(report: Report) -> Self {
-        let Report { segment, end, life, batch, length, missed, out, out_number, came, came_number } = report;
-        let (out, came) = (Packed::from(&out), Packed::from(&came));
+impl From<MeterReport> for MeterReport<PackedDigest> {
+    fn from(report: MeterReport) -> Self {
+        let MeterReport { segment, end, life, batch, length, missed, out, out_number, came, came_number } = report;
+        let (out, came) = (PackedDigest::from(&out), PackedDigest::from(&came));
         Self { segment, end, life, batch, length, missed, out, out_number, came, came_number }
     }
 }
 
 /// What came of comparing some batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Finding {
-    pub losses: Vec<Lost>,
+pub struct SegmentFinding {
+    pub losses: Vec<LostSignature>,
     /// Missing, but a meter missed packets at that time.
     pub unsure: u64,
     /// Lost, and nobody knows what.
@@ -67,7 +67,7 @@ pub struct Finding {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostSignature {
     pub signature: Signature,
     pub times: u32,
     /// The batch that it was found in; it passed in this one or the one before.
@@ -80,19 +80,19 @@ pub struct Lost {
 const MOST_HELD: usize = 512;
 
 #[derive(Debug)]
-pub struct Segment {
+pub struct MeteredSegment {
     /// How many ends it has.
     expected: usize,
     /// Batches that a packet may be on its way; more where clocks differ by more.
     patience: u64,
     /// Of what goes out by the first end and what comes in by it, and how long batches last.
-    agreed: Option<([Shape; 2], u64)>,
-    ends: Vec<End>,
+    agreed: Option<([DigestShape; 2], u64)>,
+    ends: Vec<SegmentEnd>,
     /// The first batch to be compared, once every end has spoken.
     next: Option<u64>,
     /// Nothing before this one is judged.
     judged_from: u64,
-    ways: Vec<Way>,
+    ways: Vec<SegmentPath>,
     /// Batches in which a meter missed packets, in order.
     doubtful: VecDeque<u64>,
     /// What held reports take in memory.
@@ -100,24 +100,24 @@ pub struct Segment {
 }
 
 #[derive(Debug)]
-struct End {
+struct SegmentEnd {
     name: String,
     life: u64,
     latest: u64,
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, WaitingReport>,
 }
 
 /// A report that waits for those of the other ends.
 #[derive(Debug)]
-struct Held {
+struct WaitingReport {
     missed: u64,
-    out: Packed,
+    out: PackedDigest,
     out_number: Option<u32>,
-    came: Packed,
+    came: PackedDigest,
     came_number: Option<u32>,
 }
 
-impl Held {
+impl WaitingReport {
     fn bytes(&self) -> usize {
         self.out.bytes() + self.came.bytes() + map_bytes::<u64, Self>(1)
     }
@@ -125,9 +125,9 @@ impl Held {
 
 /// One way through the segment.
 #[derive(Debug)]
-struct Way {
+struct SegmentPath {
     from: Option<usize>,
-    rolling: Rolling,
+    rolling: RollingDifference,
     /// What was called lost of late, with its batch.
     called: BTreeMap<Signature, u64>,
 }
@@ -137,7 +137,7 @@ const REMEMBERED: u64 = 1_000;
 /// Packets of each way that are remembered as lost. Of more, those that come after all are extra instead of late.
 const MOST_CALLED: usize = 1 << 16;
 
-impl Segment {
+impl MeteredSegment {
     pub fn new(expected: usize, patience: u64) -> Self {
         Self {
             expected: expected.max(2),
@@ -154,8 +154,8 @@ impl Segment {
 
     /// What it takes in memory, about.
     pub fn bytes(&self) -> usize {
-        let of_way = |way: &Way| way.rolling.bytes() + map_bytes::<Signature, u64>(way.called.len());
-        let of_end = |end: &End| size_of::<End>() + end.name.len();
+        let of_way = |way: &SegmentPath| way.rolling.bytes() + map_bytes::<Signature, u64>(way.called.len());
+        let of_end = |end: &SegmentEnd| size_of::<SegmentEnd>() + end.name.len();
         let ways: usize = self.ways.iter().map(of_way).sum();
         let ends: usize = self.ends.iter().map(of_end).sum();
         size_of::<Self>() + ways + ends + self.held + self.doubtful.capacity() * size_of::<u64>()
@@ -166,7 +166,7 @@ impl Segment {
         self.ends.iter().map(|end| (end.name.as_str(), end.latest))
     }
 
-    pub fn on_report(&mut self, report: impl Into<Report<Packed>>) -> Result<Finding, Refused> {
+    pub fn on_report(&mut self, report: impl Into<MeterReport<PackedDigest>>) -> Result<SegmentFinding, ReportRefusal> {
         let report = report.into();
         let at = self.end(&report)?;
         let end = &mut self.ends[at];
@@ -175,8 +175,8 @@ impl Segment {
         if is_new {
             self.begin_anew();
         } else if self.next.is_some_and(|next| report.batch >= next) {
-            let Report { batch, missed, out, out_number, came, came_number, .. } = report;
-            let held = Held { missed, out, out_number, came, came_number };
+            let MeterReport { batch, missed, out, out_number, came, came_number, .. } = report;
+            let held = WaitingReport { missed, out, out_number, came, came_number };
             self.held += held.bytes();
             end.held.insert(batch, held);
         }
@@ -191,7 +191,7 @@ impl Segment {
         if !cfg!(debug_assertions) {
             return;
         }
-        let held = |end: &End| end.held.values().map(Held::bytes).sum::<usize>();
+        let held = |end: &SegmentEnd| end.held.values().map(WaitingReport::bytes).sum::<usize>();
         assert_eq!(self.held, self.ends.iter().map(held).sum(), "bytes of held reports");
         assert!(self.ends.len() <= self.expected, "more ends than there are");
         assert!(self.next.is_none() || self.ends.len() == self.expected, "compared while not every end was listening");
@@ -206,11 +206,11 @@ impl Segment {
     }
 
     /// The number of the end that reports, if it fits.
-    fn end(&mut self, report: &Report<Packed>) -> Result<usize, Refused> {
+    fn end(&mut self, report: &MeterReport<PackedDigest>) -> Result<usize, ReportRefusal> {
         let end = || report.end.clone();
         let shapes = [report.out.shape(), report.came.shape()];
         if self.expected > 2 && shapes[0] != shapes[1] {
-            return Err(Refused::Ways { end: end() });
+            return Err(ReportRefusal::Ways { end: end() });
         }
         let (agreed, length) = *self.agreed.get_or_insert((shapes, report.length));
         // What leaves by one end of a link arrives by the other, and headers may be rewritten another way on each way.
@@ -218,20 +218,23 @@ impl Segment {
         let [out, came] = agreed;
         for (ours, theirs) in (if is_far { [came, out] } else { [out, came] }).into_iter().zip(shapes) {
             if ours != theirs {
-                return Err(Refused::Shape { end: end(), mismatch: Mismatch { ours, theirs } });
+                return Err(ReportRefusal::Shape { end: end(), mismatch: DigestMismatch { ours, theirs } });
             }
         }
         if length != report.length {
-            return Err(Refused::Length { end: end(), ours: length, theirs: report.length });
+            return Err(ReportRefusal::Length { end: end(), ours: length, theirs: report.length });
         }
         if let Some(at) = self.ends.iter().position(|known| known.name == report.end) {
             return Ok(at);
         }
         if self.ends.len() == self.expected {
-            return Err(Refused::Ends { end: end(), known: self.ends.iter().map(|end| end.name.clone()).collect() });
+            return Err(ReportRefusal::Ends {
+                end: end(),
+                known: self.ends.iter().map(|end| end.name.clone()).collect(),
+            });
         }
         // As if it had spoken in another life before: what it says now begins a new one.
-        self.ends.push(End { name: end(), life: !report.life, latest: 0, held: BTreeMap::new() });
+        self.ends.push(SegmentEnd { name: end(), life: !report.life, latest: 0, held: BTreeMap::new() });
         Ok(self.ends.len() - 1)
     }
 
@@ -250,14 +253,14 @@ impl Segment {
         self.next = Some(next);
         // What was sent just before arrives in a batch of now, and clocks may differ.
         self.judged_from = next.saturating_add(self.patience);
-        let way = |from, shape| Way { from, rolling: Rolling::new(shape), called: BTreeMap::new() };
+        let way = |from, shape| SegmentPath { from, rolling: RollingDifference::new(shape), called: BTreeMap::new() };
         let is_link = self.expected == 2;
         self.ways = if is_link { vec![way(Some(0), out), way(Some(1), came)] } else { vec![way(None, out)] };
     }
 
     /// Compares every batch that all ends have reported.
-    fn compare(&mut self) -> Finding {
-        let mut finding = Finding::default();
+    fn compare(&mut self) -> SegmentFinding {
+        let mut finding = SegmentFinding::default();
         let first = self.next;
         while let Some(batch) = self.next {
             let all_there = self.ends.iter().all(|end| end.latest >= batch);
@@ -272,8 +275,8 @@ impl Segment {
                 continue;
             }
             self.next = Some(batch + 1);
-            let reports: Vec<Held> = self.ends.iter_mut().filter_map(|end| end.held.remove(&batch)).collect();
-            self.held -= reports.iter().map(Held::bytes).sum::<usize>();
+            let reports: Vec<WaitingReport> = self.ends.iter_mut().filter_map(|end| end.held.remove(&batch)).collect();
+            self.held -= reports.iter().map(WaitingReport::bytes).sum::<usize>();
             if reports.len() == self.expected {
                 self.put(batch, &reports);
                 self.settle(batch, &reports, &mut finding);
@@ -300,7 +303,7 @@ impl Segment {
 
     /// Batches that no end has reported. After the first few nothing waits any more, and of doubts only the last matter:
     /// what is in between need not be looked at one by one.
-    fn skip(&mut self, from: u64, to: u64, finding: &mut Finding) {
+    fn skip(&mut self, from: u64, to: u64, finding: &mut SegmentFinding) {
         finding.skipped += to - from;
         let settled = to.min(from.saturating_add(self.patience));
         for batch in from..settled {
@@ -322,7 +325,7 @@ impl Segment {
     }
 
     /// Adds what all ends have reported of a batch to what is compared.
-    fn put(&mut self, batch: u64, reports: &[Held]) {
+    fn put(&mut self, batch: u64, reports: &[WaitingReport]) {
         if reports.iter().any(|report| report.missed > 0) {
             self.doubt(batch);
         }
@@ -342,7 +345,7 @@ impl Segment {
     }
 
     /// Judges what has waited long enough.
-    fn settle(&mut self, batch: u64, reports: &[Held], finding: &mut Finding) {
+    fn settle(&mut self, batch: u64, reports: &[WaitingReport], finding: &mut SegmentFinding) {
         let mut gave_up = false;
         for way in &mut self.ways {
             let far = |from: usize| Some((reports.get(from)?.out_number, reports.get(1 - from)?.came_number));
@@ -365,24 +368,30 @@ impl Segment {
     }
 }
 
-impl Way {
-    fn judge(&mut self, settled: Settled, from: u64, in_doubt: impl Fn(u64) -> bool, finding: &mut Finding) {
+impl SegmentPath {
+    fn judge(
+        &mut self,
+        settled: SettledDifference,
+        from: u64,
+        in_doubt: impl Fn(u64) -> bool,
+        finding: &mut SegmentFinding,
+    ) {
         for found in settled.lost.into_iter().filter(|found| found.since >= from) {
-            let Found { signature, times, since: batch } = found;
+            let PacketDifference { signature, times, since: batch } = found;
             if in_doubt(batch) {
                 finding.unsure += u64::from(times);
             } else {
                 if self.called.len() < MOST_CALLED {
                     self.called.insert(signature, batch);
                 }
-                finding.losses.push(Lost { signature, times, batch, from: self.from });
+                finding.losses.push(LostSignature { signature, times, batch, from: self.from });
             }
         }
-        for Found { signature, times, .. } in settled.extra {
+        for PacketDifference { signature, times, .. } in settled.extra {
             let was_called = self.called.remove(&signature).is_some();
             *(if was_called { &mut finding.late } else { &mut finding.extra }) += u64::from(times);
         }
-        if let Some(Unnamed { left, since }) = settled.unnamed.filter(|unnamed| unnamed.since >= from) {
+        if let Some(UnnamedDifference { left, since }) = settled.unnamed.filter(|unnamed| unnamed.since >= from) {
             *(if in_doubt(since) { &mut finding.unsure } else { &mut finding.unnamed }) += left.lost;
         }
     }

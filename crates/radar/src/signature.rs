@@ -21,7 +21,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::loss::Loss;
-use crate::packet::{Flow, Packet, Segment, Stamp};
+use crate::packet::{Flow, Packet, TcpFields, Timestamp};
 
 pub(crate) const LANES: usize = 10;
 /// Those that IPv4 needs.
@@ -91,7 +91,7 @@ impl Signature {
         }
         marks |= if src.is_ipv6() { IS_V6 } else { 0 };
         if fields.tcp
-            && let Some(Segment { seq, len, syn }) = packet.tcp
+            && let Some(TcpFields { seq, len, syn }) = packet.tcp
         {
             marks |= IS_TCP | if syn { IS_SYN } else { 0 };
             lanes[2] = u64::from(seq) << 24 | u64::from(len) << 8;
@@ -108,7 +108,7 @@ impl Signature {
     /// With what the packet itself carries from the upstream meter: when it passed there, and whether it could live on.
     #[must_use]
     #[inline]
-    pub fn carrying(mut self, at: Stamp, expired: bool) -> Self {
+    pub fn carrying(mut self, at: Timestamp, expired: bool) -> Self {
         self.0[4] = at.0 & LANE;
         self.0[1] |= if expired { u64::from(IS_EXPIRED) } else { 0 };
         self
@@ -167,16 +167,19 @@ impl Signature {
         (self.marks() & IS_V6 == 0).then_some(self.0[3] as u16)
     }
 
-    pub fn tcp(&self) -> Option<Segment> {
-        let segment =
-            || Segment { seq: (self.0[2] >> 24) as u32, len: (self.0[2] >> 8) as u16, syn: self.marks() & IS_SYN != 0 };
+    pub fn tcp(&self) -> Option<TcpFields> {
+        let segment = || TcpFields {
+            seq: (self.0[2] >> 24) as u32,
+            len: (self.0[2] >> 8) as u16,
+            syn: self.marks() & IS_SYN != 0,
+        };
         (self.marks() & IS_TCP != 0).then(segment)
     }
 
     /// The loss of a packet that carried its time; of one that did not, `at` says.
-    pub fn loss(&self, at: Option<Stamp>) -> Loss {
+    pub fn loss(&self, at: Option<Timestamp>) -> Loss {
         Loss {
-            at: at.unwrap_or(Stamp(self.0[4])),
+            at: at.unwrap_or(Timestamp(self.0[4])),
             flow: self.flow(),
             ip_id: self.ip_id(),
             tcp: self.tcp(),
@@ -228,16 +231,16 @@ mod tests {
         let flow =
             Flow { src: src.parse().unwrap(), dst: dst.parse().unwrap(), protocol: 6, src_port: 40_000, dst_port: 443 };
         let ip_id = src.contains('.').then_some(0xabcd);
-        let tcp = Some(Segment { seq: 0xdead_beef, len: 1_448, syn: true });
+        let tcp = Some(TcpFields { seq: 0xdead_beef, len: 1_448, syn: true });
         Packet { flow, ip_id, fragment: 3, tcp, ttl: 64, content: 0xff_1234_5678_9abc }
     }
 
     #[test]
     fn what_goes_in_can_be_read_again() {
         for packet in [packet("10.0.0.1", "10.0.0.2"), packet("2001:db8::1:2:3", "fe80::ffff:ffff:ffff:ffff")] {
-            let loss = Signature::new(&packet, Fields::ALL).carrying(Stamp(77), true).loss(None);
+            let loss = Signature::new(&packet, Fields::ALL).carrying(Timestamp(77), true).loss(None);
             assert_eq!((loss.flow, loss.ip_id, loss.tcp), (packet.flow, packet.ip_id, packet.tcp));
-            assert_eq!((loss.at, loss.expired), (Stamp(77), true));
+            assert_eq!((loss.at, loss.expired), (Timestamp(77), true));
         }
     }
 
@@ -260,7 +263,7 @@ mod tests {
             |packet| packet.flow.dst_port += 1,
             |packet| packet.fragment += 1,
             |packet| packet.content += 1,
-            |packet| packet.tcp = packet.tcp.map(|tcp| Segment { seq: tcp.seq + 1, ..tcp }),
+            |packet| packet.tcp = packet.tcp.map(|tcp| TcpFields { seq: tcp.seq + 1, ..tcp }),
         ];
         for change in changes {
             let mut other = whole;

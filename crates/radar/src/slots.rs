@@ -3,11 +3,11 @@
 //! Memory is that of one flowset, however many flows pass and for how long. A slot with more flows than that can tell says
 //! how many are missing.
 
-use crate::flowset::{FlowKey, Flowset, Shape};
-use crate::packet::{Flow, Stamp};
+use crate::flowset::{FlowKey, Flowset, FlowsetShape};
+use crate::packet::{Flow, Timestamp};
 
 #[derive(Debug)]
-pub struct Slots {
+pub struct FlowsetSlots {
     /// Nanoseconds.
     length: u64,
     number: Option<u64>,
@@ -16,8 +16,8 @@ pub struct Slots {
 
 /// What passed in one slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slot {
-    pub begin: Stamp,
+pub struct FlowsetSlot {
+    pub begin: Timestamp,
     pub packets: u64,
     /// Each flow with its packets, the largest first.
     pub flows: Vec<(Flow, u32)>,
@@ -27,13 +27,13 @@ pub struct Slot {
     pub overcounted: bool,
 }
 
-impl Slots {
-    pub fn new(length: u64, shape: Shape) -> Self {
+impl FlowsetSlots {
+    pub fn new(length: u64, shape: FlowsetShape) -> Self {
         Self { length: length.max(1), number: None, flowset: Flowset::new(shape) }
     }
 
     /// A packet passes. The slot that is over because of it, if one is. What comes late counts in the slot that is open.
-    pub fn insert(&mut self, at: Stamp, flow: Flow) -> Option<Slot> {
+    pub fn insert(&mut self, at: Timestamp, flow: Flow) -> Option<FlowsetSlot> {
         let number = at.0 / self.length;
         let over = if self.number.is_some_and(|open| open < number) { self.finish() } else { None };
         self.number.get_or_insert(number);
@@ -42,13 +42,13 @@ impl Slots {
     }
 
     /// The slot that is open, if any packet was in it.
-    pub fn finish(&mut self) -> Option<Slot> {
+    pub fn finish(&mut self) -> Option<FlowsetSlot> {
         let number = self.number.take()?;
         let decoded = self.flowset.decode();
         let mut flows: Vec<(Flow, u32)> = decoded.flows.iter().map(|(key, packets)| (key.flow(), *packets)).collect();
         flows.sort_unstable_by_key(|(flow, packets)| (std::cmp::Reverse(*packets), *flow));
-        let slot = Slot {
-            begin: Stamp(number * self.length),
+        let slot = FlowsetSlot {
+            begin: Timestamp(number * self.length),
             packets: self.flowset.packets(),
             flows,
             left: decoded.left,
@@ -64,20 +64,20 @@ mod tests {
     use super::*;
     use crate::digest::tests::packet;
 
-    fn slots() -> Slots {
-        Slots::new(10, Shape::new(3, 60, 8, 4_096, 1))
+    fn slots() -> FlowsetSlots {
+        FlowsetSlots::new(10, FlowsetShape::new(3, 60, 8, 4_096, 1))
     }
 
     #[test]
     fn every_slot_has_its_own_counters() {
         let [a, b] = [1, 2].map(|nth| packet(nth).flow);
         let mut slots = slots();
-        assert_eq!([(3, a), (4, a), (9, b)].map(|(at, flow)| slots.insert(Stamp(at), flow)), [None, None, None]);
-        let first = slots.insert(Stamp(25), b).unwrap();
-        assert_eq!((first.begin, first.packets, first.left), (Stamp(0), 3, 0));
+        assert_eq!([(3, a), (4, a), (9, b)].map(|(at, flow)| slots.insert(Timestamp(at), flow)), [None, None, None]);
+        let first = slots.insert(Timestamp(25), b).unwrap();
+        assert_eq!((first.begin, first.packets, first.left), (Timestamp(0), 3, 0));
         assert_eq!(first.flows, [(a, 2), (b, 1)]);
         // Late, but not lost.
-        assert_eq!(slots.insert(Stamp(19), b), None);
+        assert_eq!(slots.insert(Timestamp(19), b), None);
         assert_eq!(slots.finish().unwrap().flows, [(b, 2)]);
         assert_eq!(slots.finish(), None);
     }
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn more_flows_than_fit_are_counted() {
         let mut slots = slots();
-        (0..500).for_each(|nth| drop(slots.insert(Stamp(1), packet(nth).flow)));
+        (0..500).for_each(|nth| drop(slots.insert(Timestamp(1), packet(nth).flow)));
         let slot = slots.finish().unwrap();
         assert_eq!(slot.packets, 500);
         assert!(slot.left > 0 && slot.flows.len() as u64 + slot.left <= 500, "{} {}", slot.flows.len(), slot.left);

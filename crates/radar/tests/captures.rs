@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use proptest::prelude::*;
-use radar::capture::{Reader, Record, Writer};
-use radar::compare::{CompareError, Comparison, Input, Options, compare};
-use radar::packet::Stamp;
+use radar::capture::{CaptureReader, CaptureRecord, CaptureWriter};
+use radar::compare::{CaptureInput, CompareError, CompareOptions, Comparison, compare};
+use radar::packet::Timestamp;
 
 const START: u64 = 1_700_000_000_123_456_000;
 
@@ -22,10 +22,12 @@ fn udp(number: u32) -> Vec<u8> {
 }
 
 fn capture(numbers: impl IntoIterator<Item = u32>) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new()).unwrap();
+    let mut writer = CaptureWriter::new(Vec::new()).unwrap();
     for number in numbers {
-        let (bytes, at) = (udp(number), Stamp(START + u64::from(number) * 1_001_000));
-        writer.write(&Record { at, len: bytes.len() as u32, bytes: &bytes, link_number: 1, link: None }).unwrap();
+        let (bytes, at) = (udp(number), Timestamp(START + u64::from(number) * 1_001_000));
+        writer
+            .write(&CaptureRecord { at, len: bytes.len() as u32, bytes: &bytes, link_number: 1, link: None })
+            .unwrap();
     }
     writer.into_inner()
 }
@@ -34,12 +36,12 @@ fn compared(up: &[u8], down: &[u8]) -> Result<Comparison, CompareError> {
     let [up, down] = [up.to_vec(), down.to_vec()];
     let open_up = || Ok(Box::new(Cursor::new(up.clone())) as Box<dyn Read>);
     let open_down = || Ok(Box::new(Cursor::new(down.clone())) as Box<dyn Read>);
-    compare(Input { open: &open_up }, Input { open: &open_down }, &Options::default(), &|| true)
+    compare(CaptureInput { open: &open_up }, CaptureInput { open: &open_down }, &CompareOptions::default(), &|| true)
 }
 
 /// Times and lengths as they are read here.
 fn ours(path: &Path) -> Vec<(u64, u32)> {
-    let mut reader = Reader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let mut reader = CaptureReader::new(std::fs::File::open(path).unwrap()).unwrap();
     let mut found = Vec::new();
     while let Some(record) = reader.next().unwrap() {
         found.push((record.at.0, record.len));
@@ -122,8 +124,8 @@ impl Read for Endless {
 
 #[test]
 fn a_stream_without_an_end_is_no_capture_at_once() {
-    assert!(Reader::new(Endless(vec![0], 0)).is_err());
-    assert!(Reader::new(Endless(b"text\n".to_vec(), 0)).is_err());
+    assert!(CaptureReader::new(Endless(vec![0], 0)).is_err());
+    assert!(CaptureReader::new(Endless(b"text\n".to_vec(), 0)).is_err());
 }
 
 proptest! {

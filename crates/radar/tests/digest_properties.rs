@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use radar::digest::{Decoded, Digest, Shape};
-use radar::packet::{Flow, Packet, Segment, Stamp};
+use radar::digest::{DecodedDigest, Digest, DigestShape};
+use radar::packet::{Flow, Packet, TcpFields, Timestamp};
 use radar::signature::{Fields, Signature};
 
 /// Few values for each field, so that packets are often alike, in all or in what the fields say.
@@ -16,7 +16,7 @@ fn packet() -> impl Strategy<Value = Packet> {
         1 => (0..4u128).prop_map(|n| IpAddr::V6(Ipv6Addr::from(0x2001_0db8 << 96 | n << 64 | n))),
     ];
     let tcp = proptest::option::of((0..4u32, any::<bool>()))
-        .prop_map(|tcp| tcp.map(|(n, syn)| Segment { seq: n.wrapping_sub(2), len: 1_448, syn }));
+        .prop_map(|tcp| tcp.map(|(n, syn)| TcpFields { seq: n.wrapping_sub(2), len: 1_448, syn }));
     (address, 0..3u16, tcp, 0..3u16, 0..6u64).prop_map(|(src, port, tcp, id, content)| {
         let dst = if src.is_ipv4() { [10, 9, 9, 9].into() } else { Ipv6Addr::LOCALHOST.into() };
         let protocol = if tcp.is_some() { 6 } else { 17 };
@@ -36,8 +36,8 @@ fn fields() -> impl Strategy<Value = Fields> {
     })
 }
 
-fn shape() -> impl Strategy<Value = Shape> {
-    (3..120usize, any::<u64>(), fields()).prop_map(|(cells, seed, fields)| Shape::new(cells, seed, fields))
+fn shape() -> impl Strategy<Value = DigestShape> {
+    (3..120usize, any::<u64>(), fields()).prop_map(|(cells, seed, fields)| DigestShape::new(cells, seed, fields))
 }
 
 /// Packets with how often each passed.
@@ -52,13 +52,13 @@ fn traffic(packets: usize) -> impl Strategy<Value = Traffic> {
 fn signature(packet: &Packet, fields: Fields) -> Signature {
     let signature = Signature::new(packet, fields);
     if packet.content & 1 == 1 {
-        signature.carrying(Stamp(1 << 60 | packet.content), packet.ttl == 1)
+        signature.carrying(Timestamp(1 << 60 | packet.content), packet.ttl == 1)
     } else {
         signature
     }
 }
 
-fn digest(shape: Shape, traffic: &Traffic) -> Digest {
+fn digest(shape: DigestShape, traffic: &Traffic) -> Digest {
     let mut digest = Digest::new(shape);
     for (packet, times) in traffic {
         (0..*times).for_each(|_| digest.insert(&signature(packet, shape.fields)));
@@ -91,7 +91,7 @@ fn counted(fields: Fields, up: &Traffic, down: &Traffic) -> BTreeMap<Signature, 
 }
 
 /// What was decoded, as counts; nothing may be named twice.
-fn named(decoded: &Decoded) -> BTreeMap<Signature, i64> {
+fn named(decoded: &DecodedDigest) -> BTreeMap<Signature, i64> {
     let mut named = BTreeMap::new();
     for (list, sign) in [(&decoded.lost, 1), (&decoded.extra, -1)] {
         for (signature, times) in list {

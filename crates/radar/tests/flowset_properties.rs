@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use radar::flowset::network::{Network, Ways};
-use radar::flowset::{FlowKey, Flowset, Shape};
+use radar::flowset::network::{CandidateSwitches, FlowsetNetwork};
+use radar::flowset::{FlowKey, Flowset, FlowsetShape};
 use radar::packet::Flow;
 
 fn address() -> impl Strategy<Value = IpAddr> {
@@ -27,12 +27,12 @@ fn traffic(most: usize) -> impl Strategy<Value = BTreeMap<Flow, u32>> {
     btree_map(flow(), 1..2_000_u32, 0..most)
 }
 
-fn shape() -> impl Strategy<Value = Shape> {
+fn shape() -> impl Strategy<Value = FlowsetShape> {
     let sizes = (3..=4_u8, 1..120_usize, 1..=24_u8, 64..4_000_u64, any::<u64>());
-    sizes.prop_map(|(rows, cells, hashes, bits, seed)| Shape::new(rows, cells, hashes, bits, seed))
+    sizes.prop_map(|(rows, cells, hashes, bits, seed)| FlowsetShape::new(rows, cells, hashes, bits, seed))
 }
 
-fn flowset(shape: Shape, traffic: &BTreeMap<Flow, u32>) -> Flowset {
+fn flowset(shape: FlowsetShape, traffic: &BTreeMap<Flow, u32>) -> Flowset {
     let mut flowset = Flowset::new(shape);
     traffic.iter().for_each(|(flow, packets)| flowset.add(&FlowKey::from(flow), *packets));
     flowset
@@ -75,7 +75,7 @@ proptest! {
         traffic in traffic(200),
         losses in vec(vec(prop_oneof![4 => Just(0_u32), 1 => 1..3_u32, 1 => Just(u32::MAX)], 0..200), 4),
     ) {
-        let shapes: Vec<Shape> = (0..).zip(shapes).map(|(seed, shape)| shape.with_seed(seed)).collect();
+        let shapes: Vec<FlowsetShape> = (0..).zip(shapes).map(|(seed, shape)| shape.with_seed(seed)).collect();
         let mut hops = vec![traffic];
         for losses in &losses[..shapes.len() - 1] {
             hops.push(at_hop(&hops[hops.len() - 1], losses));
@@ -85,7 +85,7 @@ proptest! {
             flowsets.iter().zip(&hops).map(|(set, traffic)| set.flows() == traffic.len() as u64).collect();
         let near = |at: usize| (0..shapes.len()).filter(|other| other.abs_diff(at) == 1).collect();
         let neighbours: Vec<Vec<usize>> = (0..shapes.len()).map(near).collect();
-        let switches = Network::new(flowsets, Ways::Neighbours(&neighbours)).unwrap().decode();
+        let switches = FlowsetNetwork::new(flowsets, CandidateSwitches::Neighbours(&neighbours)).unwrap().decode();
         for ((switch, traffic), is_certain) in switches.iter().zip(&hops).zip(is_certain) {
             let told: BTreeMap<Flow, Option<u32>> =
                 switch.flows.iter().map(|(key, packets)| (key.flow(), *packets)).collect();
@@ -143,7 +143,7 @@ proptest! {
         made_up.decode();
         made_up.to_bytes();
         let neighbours = [vec![1], vec![0]];
-        Network::new(vec![honest, made_up], Ways::Neighbours(&neighbours)).unwrap().decode();
+        FlowsetNetwork::new(vec![honest, made_up], CandidateSwitches::Neighbours(&neighbours)).unwrap().decode();
     }
 
     #[test]

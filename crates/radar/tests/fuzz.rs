@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use radar::digest::{Decoded, Digest};
+use radar::digest::{DecodedDigest, Digest};
 use testkit::fuzz;
 
 /// What can be read is written so that it is the same again, and comes to an end when it is decoded.
@@ -19,7 +19,7 @@ fn decode(mut digest: Digest) {
     let cells = digest.shape().cells();
     let estimate = digest.estimate();
     assert!(estimate.is_finite() && estimate >= 0.0, "{estimate}");
-    let Decoded { lost, extra, left } = digest.decode();
+    let DecodedDigest { lost, extra, left } = digest.decode();
     assert!(lost.len() + extra.len() <= cells);
     for (signature, _) in lost.iter().chain(&extra) {
         let loss = signature.loss(None);
@@ -50,7 +50,7 @@ fn cells(bytes: &[u8]) {
     if let Ok(mut digest) = read {
         let other = digest.clone();
         digest.subtract(&other).unwrap();
-        assert_eq!(digest.decode(), Decoded::default(), "less itself it is empty");
+        assert_eq!(digest.decode(), DecodedDigest::default(), "less itself it is empty");
         decode(other);
     }
 }

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use chart::table::{Align, Table, thousands};
-use radar::acl::{Case, Table as AccessList};
-use radar::loss::Cause;
+use radar::acl::{CandidateCase, RuleTable as AccessList};
+use radar::loss::LossCause;
 use radar::packet::Flow;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub struct LostFlows {
 }
 
 #[derive(Deserialize)]
-struct LostPacket {
+struct AclLoss {
     src: Option<IpAddr>,
     dst: Option<IpAddr>,
     proto: u8,
@@ -30,13 +30,13 @@ struct LostPacket {
 
 /// One document.
 #[derive(Deserialize)]
-struct Comparison {
-    lost: Vec<LostPacket>,
+struct AclComparison {
+    lost: Vec<AclLoss>,
 }
 
 /// One of many lines; those that are no loss have none of its fields.
 #[derive(Deserialize)]
-struct Line {
+struct AclLine {
     kind: String,
 }
 
@@ -44,8 +44,8 @@ impl LostFlows {
     /// Of blackholes, or of every cause. A collector's lines give none, and all count.
     pub fn parse(text: &str, every_cause: bool) -> Result<Self, String> {
         let mut flows = Self::default();
-        let document = match serde_json::from_str::<Comparison>(text) {
-            Ok(Comparison { lost }) => lost,
+        let document = match serde_json::from_str::<AclComparison>(text) {
+            Ok(AclComparison { lost }) => lost,
             Err(_) => lines(text)?,
         };
         document.into_iter().for_each(|lost| flows.add(lost, every_cause));
@@ -54,9 +54,9 @@ impl LostFlows {
         Ok(flows)
     }
 
-    fn add(&mut self, lost: LostPacket, every_cause: bool) {
-        let LostPacket { src, dst, proto, src_port, dst_port, cause } = lost;
-        let is_other = cause.is_some_and(|cause| cause != Cause::Blackhole.to_string());
+    fn add(&mut self, lost: AclLoss, every_cause: bool) {
+        let AclLoss { src, dst, proto, src_port, dst_port, cause } = lost;
+        let is_other = cause.is_some_and(|cause| cause != LossCause::Blackhole.to_string());
         match (src, dst, src_port, dst_port) {
             _ if is_other && !every_cause => self.other_causes += 1,
             (Some(src), Some(dst), Some(src_port), Some(dst_port)) => {
@@ -67,11 +67,11 @@ impl LostFlows {
     }
 }
 
-fn lines(text: &str) -> Result<Vec<LostPacket>, String> {
+fn lines(text: &str) -> Result<Vec<AclLoss>, String> {
     let wrong = |line: usize, error: serde_json::Error| format!("line {line}: {error}");
     let mut lost = Vec::new();
     for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
-        let Line { kind } = serde_json::from_str(line).map_err(|error| wrong(number, error))?;
+        let AclLine { kind } = serde_json::from_str(line).map_err(|error| wrong(number, error))?;
         if kind == "loss" {
             lost.push(serde_json::from_str(line).map_err(|error| wrong(number, error))?);
         }
@@ -105,8 +105,8 @@ impl AclAnswer {
             number: number + 1,
             rule: list.rules()[number].to_string().replace('\t', " "),
             suspicion: match case {
-                Case::Denies => "may deny more than it says",
-                Case::Accepts => "may no longer accept what it says",
+                CandidateCase::Denies => "may deny more than it says",
+                CandidateCase::Accepts => "may no longer accept what it says",
             },
         };
         let candidates = list.candidates(&lost.flows);
@@ -148,7 +148,7 @@ impl AclAnswer {
 
 #[cfg(test)]
 mod tests {
-    use radar::acl::Action;
+    use radar::acl::AclAction;
 
     use super::*;
 
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_rule_that_one_bit_separates_from_what_was_lost_is_suspected() {
-        let list = AccessList::parse(RULES, Action::Deny).unwrap();
+        let list = AccessList::parse(RULES, AclAction::Deny).unwrap();
         let text = [packet("10.1.0.1", ""), "{\"kind\": \"trouble\"}".into(), packet("10.9.0.1", "")].join("\n");
         let answer = AclAnswer::new(&list, &LostFlows::parse(&text, false).unwrap());
         assert_eq!((answer.flows, answer.denied_as_meant), (2, 1));

@@ -17,7 +17,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use band::Band;
-pub use result::{ClaimResult, Measured, PointResult, Verdict, number, table};
+pub use result::{ClaimResult, MeasuredValue, PointResult, Verdict, number, table};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +41,7 @@ pub struct Claim {
     pub notes: Vec<String>,
     /// The measure of the points that name none.
     pub measure: Option<String>,
-    pub point: Vec<Point>,
+    pub point: Vec<ClaimPoint>,
     /// Network: the scenario's file, in the same folder.
     #[serde(default)]
     pub scenario: String,
@@ -61,7 +61,7 @@ pub struct Claim {
 /// One value of a claim.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Point {
+pub struct ClaimPoint {
     /// Extends the claim's id.
     pub id: String,
     /// The claim's if not given, or else the point's id.
@@ -177,7 +177,7 @@ pub enum ChartKind {
 
 /// How much stands behind each value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum RunScale {
     /// A few minutes on two cores for everything.
     Quick,
     /// The papers' numbers of trials; of what is rare, enough to count. Hours.
@@ -219,14 +219,14 @@ impl Claim {
         })
     }
 
-    pub fn measure<'a>(&'a self, point: &'a Point) -> &'a str {
+    pub fn measure<'a>(&'a self, point: &'a ClaimPoint) -> &'a str {
         point.measure.as_ref().or(self.measure.as_ref()).unwrap_or(&point.id)
     }
 
-    pub fn amount(&self, scale: Scale) -> &Amount {
+    pub fn amount(&self, scale: RunScale) -> &Amount {
         match scale {
-            Scale::Quick => &self.quick,
-            Scale::Full => &self.full,
+            RunScale::Quick => &self.quick,
+            RunScale::Full => &self.full,
         }
     }
 
@@ -259,7 +259,7 @@ impl Claim {
     }
 }
 
-impl Point {
+impl ClaimPoint {
     fn check(&self) -> Result<(), ClaimError> {
         match (self.kind, &self.paper, self.band) {
             (PointKind::Claim, PaperValue::Number(paper), Some(band)) if !band.contains(*paper) => {
@@ -305,7 +305,7 @@ impl fmt::Display for PaperValue {
     }
 }
 
-impl fmt::Display for Scale {
+impl fmt::Display for RunScale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Quick => "quick",

@@ -3,16 +3,16 @@
 //! All on the same simulated link with the same losses, on the `ideal` profile: nothing of a particular
 //! switch in it but the 400 ns that a pipeline takes.
 
-use faults::{Model, Schedule};
+use faults::{FaultSchedule, LossModel};
 use serde::Serialize;
-use sim::link::{Config, ConfigError, Mode, Watch, run};
+use sim::link::{ConfigError, LinkSimConfig, LinkSimMode, Watch, run};
 use units::{Prob, Rate};
 
 use crate::parallel;
 use crate::table::{Align, Table, thousands};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct ComparisonRow {
     pub rate: String,
     pub loss: f64,
     pub mode: &'static str,
@@ -30,8 +30,8 @@ pub struct Row {
     pub retransmissions_per_loss: f64,
 }
 
-const MODES: [(&str, Mode); 3] =
-    [("ordered", Mode::Ordered), ("nonblocking", Mode::NonBlocking), ("uec-llr", Mode::UecLlr)];
+const MODES: [(&str, LinkSimMode); 3] =
+    [("ordered", LinkSimMode::Ordered), ("nonblocking", LinkSimMode::NonBlocking), ("uec-llr", LinkSimMode::UecLlr)];
 
 /// Each rate with each loss and each protocol, about `events` losses at each. Fewer rows if `watch` ended a
 /// run early.
@@ -42,7 +42,7 @@ pub fn link_protocols(
     jobs: usize,
     seed: u64,
     watch: &(dyn Watch + Sync),
-) -> Result<Vec<Row>, ConfigError> {
+) -> Result<Vec<ComparisonRow>, ConfigError> {
     let mut points = Vec::new();
     for rate in rates {
         for loss in losses {
@@ -51,13 +51,13 @@ pub fn link_protocols(
     }
     watch.expect_runs(points.len());
     let rows = parallel::map(&points, jobs, |(rate, loss, name, mode)| {
-        let config = Config {
+        let config = LinkSimConfig {
             rate: *rate,
             mode: *mode,
-            forward: Schedule::always(Model::PerFrame(*loss)),
+            forward: FaultSchedule::always(LossModel::PerFrame(*loss)),
             frames: (events as f64 / loss.get()) as u64,
             seed,
-            ..Config::default()
+            ..LinkSimConfig::default()
         };
         let outcome = run(&config, watch);
         watch.run_done();
@@ -65,7 +65,7 @@ pub fn link_protocols(
         let Some(transit) = outcome.transit_us.filter(|_| !outcome.interrupted) else { return Ok(None) };
         let (low, high) = units::poisson(outcome.frames_lost);
         let offered = outcome.frames_offered as f64;
-        Ok(Some(Row {
+        Ok(Some(ComparisonRow {
             rate: rate.to_string(),
             loss: loss.get(),
             mode: name,
@@ -84,7 +84,7 @@ pub fn link_protocols(
     rows.into_iter().filter_map(Result::transpose).collect()
 }
 
-pub fn table(rows: &[Row]) -> Table {
+pub fn table(rows: &[ComparisonRow]) -> Table {
     let mut table = Table::new(&[
         ("rate", Align::Right),
         ("loss", Align::Right),

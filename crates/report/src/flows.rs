@@ -1,7 +1,7 @@
 //! Simulated networks: flows as rows, and what they add up to.
 //!
-//! A run is one point of a scenario with one seed. [`write_run`] puts what came of it into files, [`Digest`] keeps what
-//! is needed of it to say something about all seeds together: a [`Summary`] for programs, [`tables`] for people.
+//! A run is one point of a scenario with one seed. [`write_run`] puts what came of it into files, [`RunDigest`] keeps what
+//! is needed of it to say something about all seeds together: a [`FlowSummary`] for programs, [`tables`] for people.
 //!
 //! | file of a run | what is in it |
 //! | --- | --- |
@@ -21,8 +21,8 @@ mod percentiles;
 mod summary;
 mod tables;
 
-pub use digest::Digest;
+pub use digest::RunDigest;
 pub use files::{file_name, whole_file, write_run};
 pub use percentiles::Percentiles;
-pub use summary::{Origin, RunResult, Summary, summarize};
+pub use summary::{FlowSummary, RunResult, SummaryOrigin, summarize};
 pub use tables::tables;

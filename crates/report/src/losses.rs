@@ -10,7 +10,7 @@ pub use answer::LossAnswer;
 pub use notes::refusal;
 
 use radar::compare::Comparison;
-use radar::loss::Cause;
+use radar::loss::LossCause;
 
 /// The two captures as a user named them, and what the user said about them.
 #[derive(Clone, Debug, Default)]
@@ -29,14 +29,14 @@ pub struct Captures {
 pub struct LossReport {
     captures: Captures,
     comparison: Comparison,
-    causes: Vec<Cause>,
+    causes: Vec<LossCause>,
     notes: Vec<String>,
     seconds: f64,
 }
 
 impl LossReport {
     /// With a cause for each loss, and the seconds that it took.
-    pub fn new(captures: Captures, comparison: Comparison, causes: Vec<Cause>, seconds: f64) -> Self {
+    pub fn new(captures: Captures, comparison: Comparison, causes: Vec<LossCause>, seconds: f64) -> Self {
         let notes = notes::notes(&comparison, &captures);
         Self { captures, comparison, causes, notes, seconds }
     }

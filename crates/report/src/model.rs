@@ -7,17 +7,17 @@ pub use answer::RdmaAnswer;
 pub use text::rdma_text;
 
 use serde::Serialize;
-use transport::roce::melo::Account;
-use transport::roce::model::{Advice, Goal, Model, Setting, Timing};
+use transport::roce::melo::ChipMemory;
+use transport::roce::model::{Advice, Goal, PenaltyTiming, TimeoutModel, TimeoutSetting};
 
-use crate::claim::Measured;
+use crate::claim::MeasuredValue;
 
 /// What was asked, in the model's words.
 #[derive(Debug)]
 pub struct RdmaQuestion {
-    pub model: Model,
-    pub setting: Setting,
-    pub timing: Timing,
+    pub model: TimeoutModel,
+    pub setting: TimeoutSetting,
+    pub timing: PenaltyTiming,
     pub goal: Option<Goal>,
 }
 
@@ -31,8 +31,8 @@ impl RdmaQuestion {
 /// Shares of flows that timed out, without help and with it.
 #[derive(Debug)]
 pub struct TimeoutShares {
-    pub without: Measured,
-    pub with: Measured,
+    pub without: MeasuredValue,
+    pub with: MeasuredValue,
 }
 
 /// What `--json` prints of MELO's memory.
@@ -58,8 +58,8 @@ pub struct MeloAnswer {
     share_of_context: f64,
 }
 
-impl From<&Account> for MeloAnswer {
-    fn from(account: &Account) -> Self {
+impl From<&ChipMemory> for MeloAnswer {
+    fn from(account: &ChipMemory) -> Self {
         Self {
             connections: account.connections,
             bdp_bytes: account.bdp.get(),

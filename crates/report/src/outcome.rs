@@ -1,11 +1,11 @@
 //! One simulated link, for people.
 
-use sim::link::{DelayUs, Outcome};
+use sim::link::{DelayUs, LinkOutcome};
 
 use crate::table::{Align, Table, thousands};
 
 /// The outcome as a table of name and value.
-pub fn table(outcome: &Outcome) -> Table {
+pub fn table(outcome: &LinkOutcome) -> Table {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
     let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
     let offered = outcome.frames_offered.max(1) as f64;

@@ -6,12 +6,12 @@
 mod section;
 mod verdict;
 
-use verdict::Tally;
+use verdict::VerdictCounts;
 
 use crate::claim::ClaimResult;
 use crate::svg::escape;
 use chart::Palette;
-use chart::page::{Frame, command};
+use chart::page::{PageFrame, command};
 
 const FOOTER: &str = "<p>A value matches if it lies within the band that its experiment’s file gives, or if too few \
                       trials were run to tell it apart from that band.</p>\n";
@@ -33,12 +33,12 @@ impl Page {
         let mut palette = Palette::default();
         let claims = self.claims.iter().enumerate();
         let main: String = claims.map(|(at, claim)| claim.html(at + 1, &mut palette)).collect();
-        Frame { title: &self.title, css: "", header: &self.header(), main: &main, footer: FOOTER }.html()
+        PageFrame { title: &self.title, css: "", header: &self.header(), main: &main, footer: FOOTER }.html()
     }
 
     fn header(&self) -> String {
         let command = if self.command.is_empty() { String::new() } else { command(&self.command) };
-        let tally = Tally::of(self.claims.iter().flat_map(|claim| &claim.points));
+        let tally = VerdictCounts::of(self.claims.iter().flat_map(|claim| &claim.points));
         format!(
             "<p class=\"lead\">{}</p>\n{}{command}{}{}",
             escape(&self.lead),

@@ -5,9 +5,9 @@
 
 mod page;
 
-pub use page::About;
+pub use page::PageInfo;
 
-use crate::claim::files::{self, File};
+use crate::claim::files::{self, EmbeddedFile};
 use crate::claim::{Claim, ClaimError, ClaimResult, PointResult};
 use crate::runner::{self, Computations, Effort};
 use crate::{flowradar, linkguardian, lossradar, melo, rdma_corruption};
@@ -68,7 +68,7 @@ impl Paper {
 
 impl Claims {
     /// The claims among a paper's files.
-    fn read(paper: Paper, files: &[File]) -> Result<Self, ClaimError> {
+    fn read(paper: Paper, files: &[EmbeddedFile]) -> Result<Self, ClaimError> {
         let claims = files::claims(files)?;
         claims.iter().try_for_each(|claim| runner::check(claim, paper.computations))?;
         Ok(Self { paper, claims })

@@ -12,14 +12,14 @@ use std::fmt;
 
 use sim::link::Watch;
 
-pub use computed::{Computations, Compute, Computed};
+pub use computed::{Computations, Compute, ComputedValues};
 
-use crate::claim::{Claim, ClaimError, ClaimResult, Runner, Scale};
+use crate::claim::{Claim, ClaimError, ClaimResult, RunScale, Runner};
 
 /// How claims are run.
 #[derive(Clone, Copy)]
 pub struct Effort<'a> {
-    pub scale: Scale,
+    pub scale: RunScale,
     /// Runs at the same time; no result depends on it.
     pub jobs: usize,
     pub seed: u64,

@@ -15,12 +15,12 @@ use parquet::schema::types::Type;
 /// A named column and how its cell is taken from a row.
 pub struct Column<'a, R> {
     name: String,
-    cell: Cell<'a, R>,
+    cell: TableCell<'a, R>,
 }
 
 type Get<'a, R, T> = Box<dyn Fn(&R) -> T + 'a>;
 
-enum Cell<'a, R> {
+enum TableCell<'a, R> {
     Text(Get<'a, R, String>),
     Whole(Get<'a, R, u64>),
     /// In CSV with as many digits as it takes.
@@ -40,42 +40,42 @@ pub struct ParquetLayout {
 
 impl<'a, R> Column<'a, R> {
     pub fn text(name: impl Into<String>, get: impl Fn(&R) -> String + 'a) -> Self {
-        Self { name: name.into(), cell: Cell::Text(Box::new(get)) }
+        Self { name: name.into(), cell: TableCell::Text(Box::new(get)) }
     }
 
     pub fn whole(name: impl Into<String>, get: impl Fn(&R) -> u64 + 'a) -> Self {
-        Self { name: name.into(), cell: Cell::Whole(Box::new(get)) }
+        Self { name: name.into(), cell: TableCell::Whole(Box::new(get)) }
     }
 
     pub fn real(name: impl Into<String>, get: impl Fn(&R) -> f64 + 'a) -> Self {
-        Self { name: name.into(), cell: Cell::Real(Box::new(get)) }
+        Self { name: name.into(), cell: TableCell::Real(Box::new(get)) }
     }
 
     pub fn optional(name: impl Into<String>, get: impl Fn(&R) -> Option<f64> + 'a) -> Self {
-        Self { name: name.into(), cell: Cell::Optional(Box::new(get)) }
+        Self { name: name.into(), cell: TableCell::Optional(Box::new(get)) }
     }
 
     pub fn flag(name: impl Into<String>, get: impl Fn(&R) -> bool + 'a) -> Self {
-        Self { name: name.into(), cell: Cell::Flag(Box::new(get)) }
+        Self { name: name.into(), cell: TableCell::Flag(Box::new(get)) }
     }
 
     fn csv(&self, row: &R) -> String {
         match &self.cell {
-            Cell::Text(get) => quoted(&get(row)),
-            Cell::Whole(get) => get(row).to_string(),
-            Cell::Real(get) => get(row).to_string(),
-            Cell::Optional(get) => get(row).map_or_else(String::new, |number| format!("{number:.6}")),
-            Cell::Flag(get) => get(row).to_string(),
+            TableCell::Text(get) => quoted(&get(row)),
+            TableCell::Whole(get) => get(row).to_string(),
+            TableCell::Real(get) => get(row).to_string(),
+            TableCell::Optional(get) => get(row).map_or_else(String::new, |number| format!("{number:.6}")),
+            TableCell::Flag(get) => get(row).to_string(),
         }
     }
 
     fn schema(&self) -> Result<Type> {
         let (physical, logical, repetition) = match self.cell {
-            Cell::Text(_) => (Physical::BYTE_ARRAY, ConvertedType::UTF8, Repetition::REQUIRED),
-            Cell::Whole(_) => (Physical::INT64, ConvertedType::NONE, Repetition::REQUIRED),
-            Cell::Real(_) => (Physical::DOUBLE, ConvertedType::NONE, Repetition::REQUIRED),
-            Cell::Optional(_) => (Physical::DOUBLE, ConvertedType::NONE, Repetition::OPTIONAL),
-            Cell::Flag(_) => (Physical::BOOLEAN, ConvertedType::NONE, Repetition::REQUIRED),
+            TableCell::Text(_) => (Physical::BYTE_ARRAY, ConvertedType::UTF8, Repetition::REQUIRED),
+            TableCell::Whole(_) => (Physical::INT64, ConvertedType::NONE, Repetition::REQUIRED),
+            TableCell::Real(_) => (Physical::DOUBLE, ConvertedType::NONE, Repetition::REQUIRED),
+            TableCell::Optional(_) => (Physical::DOUBLE, ConvertedType::NONE, Repetition::OPTIONAL),
+            TableCell::Flag(_) => (Physical::BOOLEAN, ConvertedType::NONE, Repetition::REQUIRED),
         };
         let built = Type::primitive_type_builder(&self.name, physical);
         built.with_converted_type(logical).with_repetition(repetition).build()
@@ -83,24 +83,24 @@ impl<'a, R> Column<'a, R> {
 
     fn fill(&self, column: &mut ColumnWriter<'_>, rows: &[R]) -> Result<()> {
         match (column, &self.cell) {
-            (ColumnWriter::ByteArrayColumnWriter(column), Cell::Text(get)) => {
+            (ColumnWriter::ByteArrayColumnWriter(column), TableCell::Text(get)) => {
                 let texts: Vec<ByteArray> = rows.iter().map(|row| get(row).into_bytes().into()).collect();
                 column.write_batch(&texts, None, None)?;
             }
-            (ColumnWriter::Int64ColumnWriter(column), Cell::Whole(get)) => {
+            (ColumnWriter::Int64ColumnWriter(column), TableCell::Whole(get)) => {
                 let numbers: Vec<i64> = rows.iter().map(|row| get(row).cast_signed()).collect();
                 column.write_batch(&numbers, None, None)?;
             }
-            (ColumnWriter::DoubleColumnWriter(column), Cell::Real(get)) => {
+            (ColumnWriter::DoubleColumnWriter(column), TableCell::Real(get)) => {
                 column.write_batch(&rows.iter().map(get).collect::<Vec<f64>>(), None, None)?;
             }
-            (ColumnWriter::DoubleColumnWriter(column), Cell::Optional(get)) => {
+            (ColumnWriter::DoubleColumnWriter(column), TableCell::Optional(get)) => {
                 let cells: Vec<Option<f64>> = rows.iter().map(get).collect();
                 let present: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
                 let numbers: Vec<f64> = cells.into_iter().flatten().collect();
                 column.write_batch(&numbers, Some(&present), None)?;
             }
-            (ColumnWriter::BoolColumnWriter(column), Cell::Flag(get)) => {
+            (ColumnWriter::BoolColumnWriter(column), TableCell::Flag(get)) => {
                 column.write_batch(&rows.iter().map(get).collect::<Vec<bool>>(), None, None)?;
             }
             _ => return Err(ParquetError::General("a column of another type than its cells".to_owned())),

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sim::engine::Queue;
+use sim::engine::EventQueue;
 use units::{Span, Time};
 
 const EVENTS: u64 = 10_000;
@@ -19,7 +19,7 @@ fn hold(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(EVENTS));
     for pending in [8u64, 1_024, 16_384, 131_072, 1_048_576] {
         group.bench_with_input(BenchmarkId::from_parameter(pending), &pending, |bencher, &pending| {
-            let (mut queue, mut state) = (Queue::default(), 1);
+            let (mut queue, mut state) = (EventQueue::default(), 1);
             (0..pending).for_each(|n| queue.schedule(Time::ZERO + gap(&mut state), n));
             bencher.iter(|| {
                 for _ in 0..EVENTS {

@@ -3,7 +3,7 @@
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sim::bench::CASES;
 use sim::link::Unwatched;
-use sim::net::{self, Setup};
+use sim::net::{self, NetworkSetup};
 
 /// A fiftieth of what `hitless bench sim` runs.
 const SHRINK: u64 = 50;
@@ -16,7 +16,7 @@ fn networks(criterion: &mut Criterion) {
         let hops = net::run(setup.clone(), &Unwatched).expect("hosts that are connected").packet_hops;
         group.throughput(Throughput::Elements(hops));
         group.bench_with_input(BenchmarkId::from_parameter(case.name), &setup, |bencher, setup| {
-            let run = |setup: Setup| net::run(setup, &Unwatched).map(|outcome| outcome.events);
+            let run = |setup: NetworkSetup| net::run(setup, &Unwatched).map(|outcome| outcome.events);
             bencher.iter_batched(|| setup.clone(), run, BatchSize::LargeInput);
         });
     }

@@ -5,89 +5,96 @@ use faults::Random;
 use transport::tcp::{self, cc::Algorithm};
 use units::{Bytes, Rate, Span, Time};
 
-use crate::net::{Marking, Setup, Traffic, TransportSetup};
+use crate::net::{Marking, NetworkSetup, TrafficSetup, TransportSetup};
 use crate::topology::{NodeId, Topology, TopologyError};
-use crate::workload::{Flows, Poisson, Stop, Trace, Workload, WorkloadError};
+use crate::workload::{ArrivalStop, FlowSchedule, Poisson, SizeTrace, Workload, WorkloadError};
 
 /// A network with its traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct SimBenchCase {
     pub name: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
     k: u32,
-    work: Work,
+    work: SimBenchWork,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
+enum SimBenchWork {
     /// Every host sends so much to another, no two to the same.
     Permutation(u64),
     /// So many flows of WebSearch at half of the hosts' capacity.
     WebSearch(u64),
 }
 
-pub const CASES: [Case; 3] = [
-    Case {
+pub const CASES: [SimBenchCase; 3] = [
+    SimBenchCase {
         name: "k8-permutation",
         about: "fat-tree of 128 hosts at 100G, 10 MB from each to another, DCTCP",
         k: 8,
-        work: Work::Permutation(10_000_000),
+        work: SimBenchWork::Permutation(10_000_000),
     },
-    Case { name: "k8-websearch", about: "the same, WebSearch at 50 % load, DCTCP", k: 8, work: Work::WebSearch(2_000) },
-    Case {
+    SimBenchCase {
+        name: "k8-websearch",
+        about: "the same, WebSearch at 50 % load, DCTCP",
+        k: 8,
+        work: SimBenchWork::WebSearch(2_000),
+    },
+    SimBenchCase {
         name: "k16-permutation",
         about: "fat-tree of 1,024 hosts at 100G, 10 MB from each to another, DCTCP",
         k: 16,
-        work: Work::Permutation(10_000_000),
+        work: SimBenchWork::Permutation(10_000_000),
     },
 ];
 
 /// Cannot happen for the cases above; they are built as any scenario is.
 #[derive(Debug)]
-pub enum CaseError {
+pub enum SimBenchError {
     Topology(TopologyError),
     Workload(WorkloadError),
 }
 
-impl From<TopologyError> for CaseError {
+impl From<TopologyError> for SimBenchError {
     fn from(error: TopologyError) -> Self {
         Self::Topology(error)
     }
 }
 
-impl From<WorkloadError> for CaseError {
+impl From<WorkloadError> for SimBenchError {
     fn from(error: WorkloadError) -> Self {
         Self::Workload(error)
     }
 }
 
-impl Case {
+impl SimBenchCase {
     /// The network; of the traffic, one part in `shrink`.
-    pub fn setup(&self, shrink: u64) -> Result<Setup, CaseError> {
+    pub fn setup(&self, shrink: u64) -> Result<NetworkSetup, SimBenchError> {
         let rate = Rate::gbps(100);
         let topology = Topology::fat_tree(self.k, rate, Span::from_us(1))?;
         let hosts: Vec<NodeId> = topology.hosts().collect();
         let mut random = Random::new(1, 0);
         let flows = match self.work {
-            Work::Permutation(bytes) => Flows::permutation(&hosts, bytes / shrink, Time::ZERO, &mut random)?,
-            Work::WebSearch(flows) => Flows::poisson(
+            SimBenchWork::Permutation(bytes) => {
+                FlowSchedule::permutation(&hosts, bytes / shrink, Time::ZERO, &mut random)?
+            }
+            SimBenchWork::WebSearch(flows) => FlowSchedule::poisson(
                 Poisson {
                     load: 0.5,
                     rate,
-                    sizes: Trace::WebSearch.sizes(),
+                    sizes: SizeTrace::WebSearch.sizes(),
                     senders: hosts.clone(),
                     receivers: hosts,
                     matched: false,
-                    stop: Stop::After(flows / shrink),
+                    stop: ArrivalStop::After(flows / shrink),
                 },
                 random,
             )?,
         };
-        let mut setup = Setup::new(topology);
+        let mut setup = NetworkSetup::new(topology);
         setup.marking = Some(Marking::step(Bytes::new(100_000)));
-        let config = tcp::Config { algorithm: Algorithm::Dctcp, ..tcp::Config::default() };
-        setup.traffic.push(Traffic {
+        let config = tcp::TcpConfig { algorithm: Algorithm::Dctcp, ..tcp::TcpConfig::default() };
+        setup.traffic.push(TrafficSetup {
             name: self.name.into(),
             transport: TransportSetup::Tcp(config),
             work: Workload::Open(flows),

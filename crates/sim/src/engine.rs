@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 
 use units::Time;
 
-pub use timers::{Ring, Timers};
+pub use timers::{TimerFiring, Timers};
 
 /// Width of a bucket as a power of two of picoseconds: 33 ns, a third of a full frame at 100G.
 const WIDTH: u32 = 15;
@@ -23,13 +23,13 @@ const BUCKETS: u64 = 8_192;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry<E> {
+struct QueueEntry<E> {
     at: Time,
     order: u64,
     event: E,
 }
 
-impl<E> Entry<E> {
+impl<E> QueueEntry<E> {
     /// Time and order as one number: one comparison.
     #[inline]
     fn key(&self) -> u128 {
@@ -42,21 +42,21 @@ impl<E> Entry<E> {
     }
 }
 
-impl<E> PartialEq for Entry<E> {
+impl<E> PartialEq for QueueEntry<E> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl<E> Eq for Entry<E> {}
+impl<E> Eq for QueueEntry<E> {}
 
-impl<E> PartialOrd for Entry<E> {
+impl<E> PartialOrd for QueueEntry<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<E> Ord for Entry<E> {
+impl<E> Ord for QueueEntry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
@@ -64,7 +64,7 @@ impl<E> Ord for Entry<E> {
 
 /// An event in its bucket's list. Not an entry and a number, because padding between them would make it a quarter larger.
 #[derive(Clone, Copy, Debug)]
-struct Node<E> {
+struct BucketNode<E> {
     at: Time,
     order: u64,
     event: E,
@@ -72,24 +72,24 @@ struct Node<E> {
 }
 
 #[derive(Debug)]
-pub struct Queue<E> {
+pub struct EventQueue<E> {
     now: Time,
     scheduled: u64,
     /// The bucket whose turn it is.
     turn: u64,
     /// Its events, the next one last.
-    current: Vec<Entry<E>>,
+    current: Vec<QueueEntry<E>>,
     /// The first event of each bucket from the one behind `turn` on, once around.
     heads: Vec<u32>,
     /// A bit for each bucket that has any.
     occupied: Vec<u64>,
-    nodes: Vec<Node<E>>,
+    nodes: Vec<BucketNode<E>>,
     free: u32,
     in_wheel: usize,
-    far: BinaryHeap<Reverse<Entry<E>>>,
+    far: BinaryHeap<Reverse<QueueEntry<E>>>,
 }
 
-impl<E: Copy> Default for Queue<E> {
+impl<E: Copy> Default for EventQueue<E> {
     fn default() -> Self {
         Self {
             now: Time::ZERO,
@@ -106,7 +106,7 @@ impl<E: Copy> Default for Queue<E> {
     }
 }
 
-impl<E: Copy> Queue<E> {
+impl<E: Copy> EventQueue<E> {
     pub fn now(&self) -> Time {
         self.now
     }
@@ -125,7 +125,7 @@ impl<E: Copy> Queue<E> {
     pub fn schedule(&mut self, at: Time, event: E) {
         assert!(at >= self.now, "scheduled in the past");
         self.scheduled += 1;
-        let entry = Entry { at, order: self.scheduled, event };
+        let entry = QueueEntry { at, order: self.scheduled, event };
         let bucket = entry.bucket();
         if bucket <= self.turn {
             let place = self.current.partition_point(|other| other.key() > entry.key());
@@ -138,10 +138,10 @@ impl<E: Copy> Queue<E> {
     }
 
     #[inline]
-    fn put(&mut self, bucket: u64, entry: Entry<E>) {
+    fn put(&mut self, bucket: u64, entry: QueueEntry<E>) {
         let slot = (bucket % BUCKETS) as usize;
-        let Entry { at, order, event } = entry;
-        let node = Node { at, order, event, next: self.heads[slot] };
+        let QueueEntry { at, order, event } = entry;
+        let node = BucketNode { at, order, event, next: self.heads[slot] };
         self.heads[slot] = match self.free {
             NONE => {
                 grow_by_a_quarter(&mut self.nodes);
@@ -164,7 +164,7 @@ impl<E: Copy> Queue<E> {
         if self.current.is_empty() {
             self.turn_to_next();
         }
-        let Entry { at, event, .. } = self.current.pop()?;
+        let QueueEntry { at, event, .. } = self.current.pop()?;
         self.now = at;
         Some((at, event))
     }
@@ -213,7 +213,7 @@ impl<E: Copy> Queue<E> {
         self.occupied[slot / 64] &= !(1 << (slot % 64));
         while at != NONE {
             let node = &mut self.nodes[at as usize];
-            self.current.push(Entry { at: node.at, order: node.order, event: node.event });
+            self.current.push(QueueEntry { at: node.at, order: node.order, event: node.event });
             let next = std::mem::replace(&mut node.next, self.free);
             self.free = at;
             at = next;
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn events_come_by_time_and_equal_ones_as_scheduled() {
-        let mut queue = Queue::default();
+        let mut queue = EventQueue::default();
         for (at, name) in [(5, 'a'), (3, 'b'), (5, 'c'), (1, 'd'), (3, 'e')] {
             queue.schedule(Time::from_ps(at), name);
         }
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_long_shuffled_list_comes_out_sorted() {
-        let mut queue = Queue::default();
+        let mut queue = EventQueue::default();
         let mut x = 1u64;
         for n in 0..10_000 {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -260,7 +260,7 @@ mod tests {
     /// Gaps from nothing to far behind the wheel, in and out at random: as a heap would have it.
     #[test]
     fn near_and_far_events_come_in_the_order_of_a_heap() {
-        let (mut queue, mut heap, mut x) = (Queue::default(), BinaryHeap::new(), 7u64);
+        let (mut queue, mut heap, mut x) = (EventQueue::default(), BinaryHeap::new(), 7u64);
         let mut draw = move || {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             x >> 33
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "scheduled in the past")]
     fn time_does_not_run_backwards() {
-        let mut queue = Queue::default();
+        let mut queue = EventQueue::default();
         queue.schedule(Time::from_ps(5), ());
         queue.take();
         queue.schedule(Time::from_ps(4), ());

@@ -9,10 +9,10 @@
 use std::collections::VecDeque;
 
 use faults::Random;
-use guard::Path;
+use guard::LinkTiming;
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
-use wire::link::{DATA_HEADER, Wish};
+use wire::link::{DATA_HEADER, FlowControl};
 
 /// Latencies beyond those of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
-    pub(crate) fn tofino(path: &Path, copies: u8) -> Self {
+    pub(crate) fn tofino(path: &LinkTiming, copies: u8) -> Self {
         let fast = path.rate >= Rate::gbps(100);
         let slowest_recovery = if fast { Span::from_ns(5_500) } else { Span::from_us(6) };
         let slowest_resume = if fast { Span::from_ns(1_600) } else { Span::from_ns(1_900) };
@@ -51,12 +51,12 @@ impl Hardware {
 
 /// Copies on their way through a switch to the port, with the time of their arrival there.
 #[derive(Debug)]
-pub(crate) struct Copies<F> {
+pub(crate) struct CopiesInFlight<F> {
     coming: VecDeque<(Time, F)>,
     last: Option<((u8, u16), Time)>,
 }
 
-impl<F> Copies<F> {
+impl<F> CopiesInFlight<F> {
     pub(crate) fn new() -> Self {
         Self { coming: VecDeque::new(), last: None }
     }
@@ -97,23 +97,23 @@ impl<F> Copies<F> {
 
 /// When what arrives takes effect: PFC is slow, and holds up what comes behind it.
 #[derive(Debug)]
-pub(crate) struct Reaction {
-    last: Wish,
+pub(crate) struct PauseReaction {
+    last: FlowControl,
     until: Time,
 }
 
-impl Reaction {
+impl PauseReaction {
     pub(crate) fn new() -> Self {
-        Self { last: Wish::Flow, until: Time::ZERO }
+        Self { last: FlowControl::Flow, until: Time::ZERO }
     }
 
-    pub(crate) fn acts_at(&mut self, now: Time, hardware: &Hardware, wish: Option<Wish>) -> Time {
+    pub(crate) fn acts_at(&mut self, now: Time, hardware: &Hardware, wish: Option<FlowControl>) -> Time {
         let mut at = now;
         if let Some(wish) = wish
             && wish != self.last
         {
             self.last = wish;
-            at += if wish == Wish::Hold { hardware.pause } else { hardware.resume };
+            at += if wish == FlowControl::Hold { hardware.pause } else { hardware.resume };
         }
         self.until = at.max(self.until);
         self.until

@@ -1,7 +1,7 @@
 //! Two nodes and the link between them.
 //!
-//! [`Config`] says what is simulated; [`run`] simulates it. Traffic flows from node A to node B (and,
-//! if asked for, back); the link protocol at both ends is one of [`Mode`].
+//! [`LinkSimConfig`] says what is simulated; [`run`] simulates it. Traffic flows from node A to node B (and,
+//! if asked for, back); the link protocol at both ends is one of [`LinkSimMode`].
 //!
 //! Scope: the nodes are ports with a queue above each; what happens before and behind them is not
 //! modelled. A frame is stored and forwarded: it counts as arrived when its last bit has, plus the
@@ -15,11 +15,11 @@ mod shortcut;
 mod source;
 mod world;
 
-pub use config::{Config, ConfigError, Load, Mode, Profile, Sizes};
-pub use outcome::{DelayUs, LevelBytes, Outcome};
+pub use config::{ConfigError, FrameSizes, HardwareProfile, LinkSimConfig, LinkSimMode, OfferedLoad};
+pub use outcome::{DelayUs, LevelBytes, LinkOutcome};
 
 use guard::{Endpoint, llr};
-use source::Frame;
+use source::SimFrame;
 use units::Time;
 use world::World;
 
@@ -50,22 +50,22 @@ impl Watch for Unwatched {
 }
 
 /// Simulates one configuration.
-pub fn run(config: &Config, watch: &dyn Watch) -> Result<Outcome, ConfigError> {
+pub fn run(config: &LinkSimConfig, watch: &dyn Watch) -> Result<LinkOutcome, ConfigError> {
     config.check()?;
     Ok(match config.mode {
-        Mode::UecLlr => {
-            let profile = llr::Profile::for_path(&config.path());
-            World::new(config, |_| llr::Endpoint::<Frame>::new(profile)).run(watch)
+        LinkSimMode::UecLlr => {
+            let profile = llr::LlrProfile::for_path(&config.path());
+            World::new(config, |_| llr::LlrEndpoint::<SimFrame>::new(profile)).run(watch)
         }
-        Mode::None => {
+        LinkSimMode::None => {
             let params = config.params();
-            World::new(config, |node| Endpoint::<Frame>::new(params.clone(), node.instance())).run(watch)
+            World::new(config, |node| Endpoint::<SimFrame>::new(params.clone(), node.instance())).run(watch)
         }
-        Mode::Ordered | Mode::NonBlocking | Mode::Both | Mode::Auto => {
+        LinkSimMode::Ordered | LinkSimMode::NonBlocking | LinkSimMode::Both | LinkSimMode::Auto => {
             let [sender, receiver] = config.both_params();
             World::new(config, |node| {
                 let params = if node.sends() { &sender } else { &receiver };
-                Endpoint::<Frame>::established(params.clone(), node.instance(), node.peer().instance())
+                Endpoint::<SimFrame>::established(params.clone(), node.instance(), node.peer().instance())
             })
             .run(watch)
         }

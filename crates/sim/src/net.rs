@@ -1,6 +1,6 @@
 //! Hosts, switches and links; what they carry, and what becomes of it.
 //!
-//! [`Setup`] says what is simulated, [`run`] simulates it, [`Outcome`] says what was found. Routes are computed before the
+//! [`NetworkSetup`] says what is simulated, [`run`] simulates it, [`NetworkOutcome`] says what was found. Routes are computed before the
 //! run: a packet carries its position in a list of hops, and forwarding it is one look at that list.
 //!
 //! A packet's way, in the order of the files:
@@ -50,20 +50,20 @@ mod world;
 
 pub use end::FlowCounters;
 pub use index::{ConnectionId, EndId, HostId, PacketId, SwitchId, TrafficId};
-pub use outcome::{Captured, FlowRow, Outcome, PoolUse, PortSample, Sample};
-pub use packet::{Packet, RoutePosition};
+pub use outcome::{FlowRow, NetworkOutcome, NetworkSample, PoolUse, PortCapture, PortSample};
+pub use packet::{RoutePosition, SimPacket};
 pub use port::{Marking, PortCounters};
-pub use programs::{Plain, counting, metering};
+pub use programs::{NoProgram, counting, metering};
 pub use protected::LinkTally;
 pub use rules::{FaultyAction, FaultyRule};
-pub use setup::{Latency, LinkSetup, Sampling, Setup, Traffic};
+pub use setup::{HostLatency, LinkSetup, NetworkSetup, Sampling, TrafficSetup};
 pub use switch::{Pfc, SwitchSettings};
 pub use transports::{
     Body, DATAGRAM_HEADERS, DatagramConfig, Handshake, HeaderWriter, IrnSetup, MeloSetup, TCP_HEADERS, TransportSetup,
 };
 
-pub(crate) use packet::Handle;
-pub(crate) use protected::{Pair, ProtectContext};
+pub(crate) use packet::PacketHandle;
+pub(crate) use protected::{EndpointPair, ProtectContext};
 
 use machine::SwitchProgram;
 use world::Network;
@@ -73,18 +73,18 @@ pub use crate::protocols::{GuardSetup, LlrSetup, Protection};
 use crate::topology::Unreachable;
 
 /// Simulates a network whose switches run what the setup asks for.
-pub fn run(setup: Setup, watch: &dyn Watch) -> Result<Outcome, Unreachable> {
-    let Some(mut programs) = programs::of(&setup) else { return run_with(setup, &mut Plain, watch) };
+pub fn run(setup: NetworkSetup, watch: &dyn Watch) -> Result<NetworkOutcome, Unreachable> {
+    let Some(mut programs) = programs::of(&setup) else { return run_with(setup, &mut NoProgram, watch) };
     let mut outcome = run_with(setup, &mut programs, watch)?;
     programs::conclude(programs, &mut outcome);
     Ok(outcome)
 }
 
 /// Simulates a network whose switches all run a program; what the setup asks of switches besides is up to the program.
-pub fn run_with<P: SwitchProgram<Frame = Packet>>(
-    setup: Setup,
+pub fn run_with<P: SwitchProgram<Frame = SimPacket>>(
+    setup: NetworkSetup,
     program: &mut P,
     watch: &dyn Watch,
-) -> Result<Outcome, Unreachable> {
+) -> Result<NetworkOutcome, Unreachable> {
     Network::new(setup, program).run(watch)
 }

@@ -8,17 +8,17 @@ mod fec;
 mod guard;
 mod llr;
 
-use ::guard::pool::Share;
-use ::guard::{Body, Counters, Note};
+use ::guard::pool::PoolShare;
+use ::guard::{Counters, EndpointNote, FrameBody};
 use faults::Random;
 use machine::{Machine, Out};
 use units::{Bytes, Span, Time};
-use wire::link::Wish;
+use wire::link::FlowControl;
 
-use crate::link::{Config, Mode};
-use crate::net::{Handle, LinkSetup, Pair};
-use crate::scenario::{Keys, Read, Reader};
-use crate::topology::{Link, LinkId};
+use crate::link::{LinkSimConfig, LinkSimMode};
+use crate::net::{EndpointPair, LinkSetup, PacketHandle};
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
+use crate::topology::{TopologyLink, TopologyLinkId};
 
 pub use guard::GuardSetup;
 pub use llr::LlrSetup;
@@ -26,7 +26,7 @@ pub use llr::LlrSetup;
 /// A frame on the wire.
 pub(crate) trait OnWire {
     /// A frame of the layer above.
-    type Body: Body;
+    type Body: FrameBody;
     /// Wire time it takes, in bytes.
     fn wire_bytes(&self) -> u32;
     /// Bytes that an error can hit.
@@ -36,7 +36,7 @@ pub(crate) trait OnWire {
         None
     }
 
-    fn wish(&self) -> Option<Wish> {
+    fn wish(&self) -> Option<FlowControl> {
         None
     }
 
@@ -54,12 +54,12 @@ pub(crate) trait OnWire {
     /// Its length; 0 if there is none.
     #[inline]
     fn body_bytes(&self) -> u32 {
-        self.body().map_or(0, Body::len)
+        self.body().map_or(0, FrameBody::len)
     }
 }
 
 /// What an event loop must know of a link protocol's machine.
-pub(crate) trait LinkMachine: Machine<Note = Note, Frame: OnWire<Body = Self::Inner>> {
+pub(crate) trait LinkMachine: Machine<Note = EndpointNote, Frame: OnWire<Body = Self::Inner>> {
     fn is_calm(&self) -> bool;
     /// Equal for two calm states that will treat the next frame alike.
     fn fingerprint(&self, now: Time) -> u64;
@@ -69,7 +69,7 @@ pub(crate) trait LinkMachine: Machine<Note = Note, Frame: OnWire<Body = Self::In
     fn rx_peak(&self) -> Bytes;
     fn tx_buffered(&self) -> Bytes;
     fn rx_held(&self) -> Bytes;
-    fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O);
+    fn limit_reorder<O: Out<Self>>(&mut self, share: PoolShare, out: &mut O);
 }
 
 /// Methods that a machine has under the same name.
@@ -89,7 +89,7 @@ use its_own;
 /// A link protocol as a setup has it.
 pub(crate) trait LinkProtocol: Sized {
     /// What runs at each end.
-    type Machine: LinkMachine<Inner = Handle>;
+    type Machine: LinkMachine<Inner = PacketHandle>;
 
     /// What a scenario calls it: `protect = …`.
     const NAMES: &'static [&'static str];
@@ -98,10 +98,10 @@ pub(crate) trait LinkProtocol: Sized {
 
     /// Reads what a scenario says about it. `path` has what every protocol must know of the link; when protection begins
     /// goes to the link's setup.
-    fn read(table: &Reader<'_>, name: &str, path: Config, link: &mut LinkSetup) -> Read<Self>;
+    fn read(table: &ScenarioReader<'_>, name: &str, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<Self>;
 
     /// Both ends of a link.
-    fn pair(&self, site: LinkSite) -> Pair<Self::Machine>;
+    fn pair(&self, site: LinkSite) -> EndpointPair<Self::Machine>;
 
     /// What switches it on, if it was not on from the start.
     fn activation() -> Option<<Self::Machine as Machine>::Command> {
@@ -112,8 +112,8 @@ pub(crate) trait LinkProtocol: Sized {
 /// A link that is to be protected.
 #[derive(Debug)]
 pub(crate) struct LinkSite {
-    pub id: LinkId,
-    pub link: Link,
+    pub id: TopologyLinkId,
+    pub link: TopologyLink,
     /// From the last bit of a frame to the node's acting on it.
     pub pipeline: Span,
     /// Whether protection begins later.
@@ -124,7 +124,7 @@ pub(crate) struct LinkSite {
 /// A name that a scenario knows, and how the rest is read.
 struct ListedProtocol {
     names: &'static [&'static str],
-    read: fn(&Reader<'_>, &str, Config, &mut LinkSetup) -> Read<Protection>,
+    read: fn(&ScenarioReader<'_>, &str, LinkSimConfig, &mut LinkSetup) -> ReadResult<Protection>,
 }
 
 macro_rules! link_protocols {
@@ -140,7 +140,7 @@ macro_rules! link_protocols {
         #[derive(Debug)]
         #[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
         pub(crate) enum Protected {
-            $($name(Pair<<$setup as LinkProtocol>::Machine>),)*
+            $($name(EndpointPair<<$setup as LinkProtocol>::Machine>),)*
         }
 
         impl Protection {
@@ -188,16 +188,16 @@ macro_rules! link_protocols {
 
 impl Protection {
     /// As `sim link` has it: mode, profile and parameters are taken from this, the rest from the network.
-    pub fn of(config: Config) -> Self {
+    pub fn of(config: LinkSimConfig) -> Self {
         match config.mode {
-            Mode::UecLlr => Self::Llr(LlrSetup(Box::new(config))),
+            LinkSimMode::UecLlr => Self::Llr(LlrSetup(Box::new(config))),
             _ => Self::Guard(GuardSetup(Box::new(config))),
         }
     }
 }
 
 /// Reads the `protect` of a `[[link]]`, with all that can be set about it, into the link's setup.
-pub(crate) fn read(table: &Reader<'_>, path: Config, link: &mut LinkSetup) -> Read<()> {
+pub(crate) fn read(table: &ScenarioReader<'_>, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<()> {
     let names = LISTED.iter().flat_map(|one| one.names.iter().map(move |name| (*name, Some((one, *name)))));
     let names: Vec<_> = std::iter::once(("none", None)).chain(names).collect();
     if let Some((listed, name)) = table.choice("protect", &names)?.flatten() {
@@ -209,5 +209,5 @@ pub(crate) fn read(table: &Reader<'_>, path: Config, link: &mut LinkSetup) -> Re
 link_protocols! { ($)
     Guard(GuardSetup),
     Llr(LlrSetup),
-    Fec(::guard::fec::Config),
+    Fec(::guard::fec::FecConfig),
 }

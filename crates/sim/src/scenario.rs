@@ -28,7 +28,7 @@
 //! | `keys` | which keys there are; unknown ones are answered with the nearest |
 //! | `sweep` | lists to points |
 //! | `reader` | values to types; which keys had an effect |
-//! | `fabric`, `links`, `faulty`, `meters`, `traffic`, `work`, `plan` | tables to a [`Setup`] |
+//! | `fabric`, `links`, `faulty`, `meters`, `traffic`, `work`, `plan` | tables to a [`NetworkSetup`] |
 //!
 //! What is particular to a transport or a link protocol is read in its own file: `net::transports`, `protocols`.
 //!
@@ -61,43 +61,43 @@ use serde::Serialize;
 use units::{Span, Time};
 use wire::ethernet::MIN_FRAME;
 
-pub(crate) use keys::{Keys, Shape};
-pub(crate) use reader::{Read, Reader};
+pub(crate) use keys::{KeyShape, Keys};
+pub(crate) use reader::{ReadResult, ScenarioReader};
 
-pub use config::Config;
-pub use error::{Place, ScenarioError};
+pub use config::ScenarioConfig;
+pub use error::{ScenarioError, SourceLocation};
 pub use seeds::Seeds;
 
-use crate::net::{FaultyRule, Sampling, Setup, metering, transports};
+use crate::net::{FaultyRule, NetworkSetup, Sampling, metering, transports};
 use crate::topology::{DirectedLink, Topology};
-use reader::Used;
-use tree::{Node, Value};
+use reader::UsedKeys;
+use tree::{TreeNode, Value};
 
 /// Everything that one file asks for.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub name: String,
     /// In the order of the file; the last list of a sweep changes fastest.
-    pub points: Vec<Point>,
+    pub points: Vec<SweepPoint>,
 }
 
 /// One combination of a sweep's values, or the only one.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct SweepPoint {
     /// Its place among the scenario's, from 1.
     pub number: usize,
     /// `protect=ordered loss=1e-3`; empty if the file has no lists.
     pub label: String,
     pub seeds: Seeds,
-    config: Node,
+    config: TreeNode,
     /// All that no seed changes.
-    frame: Setup,
-    traffic: Vec<traffic::Kind>,
+    frame: NetworkSetup,
+    traffic: Vec<traffic::TrafficTemplate>,
 }
 
 /// What traffic must know of the rest.
 #[derive(Debug)]
-struct Around<'a> {
+struct TrafficContext<'a> {
     topology: &'a Topology,
     until: Span,
     until_given: bool,
@@ -117,15 +117,15 @@ impl Scenario {
     /// Reads a file's text and what the command line says instead of it; finds everything that is wrong with them.
     pub fn parse(file: &str, text: &str, sets: &[String]) -> Result<Self, ScenarioError> {
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-        let scenario = Node::parse(text).and_then(|root| read(root, sets, folder));
+        let scenario = TreeNode::parse(text).and_then(|root| read(root, sets, folder));
         scenario.map_err(|wrong| ScenarioError { file: file.to_owned(), wrong })
     }
 
     /// The same for scenarios that are not written as TOML: their points, one after the other.
-    pub fn of_configs(file: &str, configs: Vec<Config>, sets: &[String]) -> Result<Self, ScenarioError> {
+    pub fn of_configs(file: &str, configs: Vec<ScenarioConfig>, sets: &[String]) -> Result<Self, ScenarioError> {
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         let mut all = Self { name: String::new(), points: Vec::new() };
-        for Config(root) in configs {
+        for ScenarioConfig(root) in configs {
             let scenario = read(root, sets, folder);
             let Self { name, points } = scenario.map_err(|wrong| ScenarioError { file: file.to_owned(), wrong })?;
             all.name = name;
@@ -136,7 +136,7 @@ impl Scenario {
     }
 }
 
-fn read(mut root: Node, sets: &[String], folder: &Path) -> Read<Scenario> {
+fn read(mut root: TreeNode, sets: &[String], folder: &Path) -> ReadResult<Scenario> {
     // Before what the command line says, so that a mistake in the file is not blamed on it.
     keys::check(&root, keys::SCENARIO, "")?;
     for argument in sets {
@@ -148,8 +148,8 @@ fn read(mut root: Node, sets: &[String], folder: &Path) -> Read<Scenario> {
     let (mut points, mut trees) = (Vec::new(), Vec::new());
     let mut name = None;
     for sweep::Combination { label, tree } in combinations {
-        let used_here = Used::default();
-        let reader = Reader::new(&tree, &used_here);
+        let used_here = UsedKeys::default();
+        let reader = ScenarioReader::new(&tree, &used_here);
         name = reader.text("name")?;
         let label = [reader.text("label")?, Some(label)].into_iter().flatten().filter(|part| !part.is_empty());
         let label = label.collect::<Vec<_>>().join(" ");
@@ -167,7 +167,7 @@ fn read(mut root: Node, sets: &[String], folder: &Path) -> Read<Scenario> {
     }
 }
 
-fn point(reader: &Reader<'_>, number: usize, label: String, folder: &Path) -> Read<Point> {
+fn point(reader: &ScenarioReader<'_>, number: usize, label: String, folder: &Path) -> ReadResult<SweepPoint> {
     let mut topology = fabric::topology(&reader.table("topology"))?;
     let link_tables = reader.tables("link");
     let mut placed = Vec::new();
@@ -190,7 +190,7 @@ fn point(reader: &Reader<'_>, number: usize, label: String, folder: &Path) -> Re
     let captured = captured(&measure, &topology)?;
     let host = reader.table("host");
     let radar = meters::read(reader.inner("radar").as_ref(), &topology, until)?;
-    let frame = Setup {
+    let frame = NetworkSetup {
         switches: switches.settings,
         marking: switches.marking,
         repeat: switches.repeat,
@@ -203,13 +203,13 @@ fn point(reader: &Reader<'_>, number: usize, label: String, folder: &Path) -> Re
         until: Time::ZERO + until,
         sampling: sampling(&measure, &topology, until)?,
         capture: captured,
-        ..Setup::new(topology)
+        ..NetworkSetup::new(topology)
     };
-    Ok(Point { number, label, seeds: seeds(&run)?, config: Node::empty(), frame, traffic })
+    Ok(SweepPoint { number, label, seeds: seeds(&run)?, config: TreeNode::empty(), frame, traffic })
 }
 
 /// Blackholes and detours; of two that concern the same packets, the first counts.
-fn rules(reader: &Reader<'_>, topology: &Topology) -> Read<Vec<FaultyRule>> {
+fn rules(reader: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Vec<FaultyRule>> {
     let holes = reader.tables("blackhole");
     let holes = holes.iter().map(|table| faulty::blackhole(table, topology));
     let detours = reader.tables("detour");
@@ -217,13 +217,17 @@ fn rules(reader: &Reader<'_>, topology: &Topology) -> Read<Vec<FaultyRule>> {
 }
 
 fn traffic_of(
-    reader: &Reader<'_>,
+    reader: &ScenarioReader<'_>,
     topology: &Topology,
     until: Option<Span>,
     folder: &Path,
-) -> Read<Vec<traffic::Kind>> {
-    let around =
-        Around { topology, until: until.unwrap_or(LONGEST_WITHOUT_UNTIL), until_given: until.is_some(), folder };
+) -> ReadResult<Vec<traffic::TrafficTemplate>> {
+    let around = TrafficContext {
+        topology,
+        until: until.unwrap_or(LONGEST_WITHOUT_UNTIL),
+        until_given: until.is_some(),
+        folder,
+    };
     let tables = reader.tables("traffic");
     if tables.is_empty() {
         return Err(reader.wrong("traffic", "missing: expected at least one [[traffic]]"));
@@ -239,13 +243,13 @@ fn traffic_of(
     Ok(kinds)
 }
 
-fn seeds(run: &Reader<'_>) -> Read<Seeds> {
+fn seeds(run: &ScenarioReader<'_>) -> ReadResult<Seeds> {
     let Some(seeds) = run.several("seeds")? else { return Ok(Seeds::default()) };
     let text = seeds.join(",");
     text.parse().map_err(|error| run.wrong("seeds", format_args!("'{text}': {error}")))
 }
 
-fn sampling(measure: &Reader<'_>, topology: &Topology, until: Span) -> Read<Option<Sampling>> {
+fn sampling(measure: &ScenarioReader<'_>, topology: &Topology, until: Span) -> ReadResult<Option<Sampling>> {
     let every = measure.span("sample", Span::from_ps(1)..=LONGEST)?;
     let ports = ports(measure, "watch", topology)?;
     let Some(every) = every else {
@@ -260,21 +264,21 @@ fn sampling(measure: &Reader<'_>, topology: &Topology, until: Span) -> Read<Opti
 }
 
 /// Both directions of every link whose packets are kept.
-fn captured(measure: &Reader<'_>, topology: &Topology) -> Read<Vec<DirectedLink>> {
+fn captured(measure: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Vec<DirectedLink>> {
     let ports = ports(measure, "pcap", topology)?;
     Ok(ports.into_iter().flat_map(|port| [port, port.reversed()]).collect())
 }
 
-fn ports(measure: &Reader<'_>, key: &str, topology: &Topology) -> Read<Vec<DirectedLink>> {
+fn ports(measure: &ScenarioReader<'_>, key: &str, topology: &Topology) -> ReadResult<Vec<DirectedLink>> {
     let port = |[from, to]: [String; 2]| topology.link_between(&from, &to).map_err(|error| measure.wrong(key, error));
     measure.pairs(key)?.into_iter().map(port).collect()
 }
 
-impl Point {
+impl SweepPoint {
     /// What to simulate with this seed.
-    pub fn setup(&self, seed: u64) -> Setup {
+    pub fn setup(&self, seed: u64) -> NetworkSetup {
         let traffic = self.traffic.iter().enumerate().map(|(number, kind)| kind.traffic(number, seed));
-        Setup { traffic: traffic.collect(), seed, ..self.frame.clone() }
+        NetworkSetup { traffic: traffic.collect(), seed, ..self.frame.clone() }
     }
 
     pub fn topology(&self) -> &Topology {
@@ -302,7 +306,7 @@ impl Point {
     }
 
     /// Meters, if there are any.
-    pub fn radar(&self) -> Option<&metering::Config> {
+    pub fn radar(&self) -> Option<&metering::MeteringConfig> {
         self.frame.radar.as_ref()
     }
 

@@ -1,14 +1,14 @@
 //! Whole networks: what goes in comes out, queues behave, protocols on links do what they promise.
 
-use faults::{Model, Random, Schedule, Step};
+use faults::{FaultSchedule, FaultStep, LossModel, Random};
 use machine::{Forward, SwitchPort, SwitchProgram, Visit};
-use sim::link::{self, Mode, Profile, Unwatched};
+use sim::link::{self, HardwareProfile, LinkSimMode, Unwatched};
 use sim::net::{
-    self, DatagramConfig, Latency, LinkSetup, Marking, Outcome, Packet, Pfc, Protection, Sampling, Setup,
-    SwitchSettings, Traffic, TransportSetup,
+    self, DatagramConfig, HostLatency, LinkSetup, Marking, NetworkOutcome, NetworkSetup, Pfc, Protection, Sampling,
+    SimPacket, SwitchSettings, TrafficSetup, TransportSetup,
 };
 use sim::topology::{NodeId, Topology};
-use sim::workload::{Flow, Flows, Workload};
+use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
 use transport::roce;
 use transport::tcp::{self, cc::Algorithm};
 use units::{Bytes, Prob, Rate, Span, Time};
@@ -21,34 +21,34 @@ fn datagrams(rate: Option<Rate>) -> TransportSetup {
 
 fn dctcp() -> TransportSetup {
     // Without ticks, at which timers of all hosts go off at once.
-    let profile = tcp::Profile::Rfc { rto_min: Span::from_ms(5), max_ack_delay: Span::from_ms(1) };
-    TransportSetup::Tcp(tcp::Config { algorithm: Algorithm::Dctcp, profile, ..tcp::Config::default() })
+    let profile = tcp::TimerProfile::Rfc { rto_min: Span::from_ms(5), max_ack_delay: Span::from_ms(1) };
+    TransportSetup::Tcp(tcp::TcpConfig { algorithm: Algorithm::Dctcp, profile, ..tcp::TcpConfig::default() })
 }
 
-fn traffic(transport: TransportSetup, flows: Vec<Flow>) -> Traffic {
-    let work = Workload::Open(Flows::list(flows));
-    Traffic { name: "t".into(), transport, work, reply: 0, class: 0, queue_pairs: None }
+fn traffic(transport: TransportSetup, flows: Vec<WorkloadFlow>) -> TrafficSetup {
+    let work = Workload::Open(FlowSchedule::list(flows));
+    TrafficSetup { name: "t".into(), transport, work, reply: 0, class: 0, queue_pairs: None }
 }
 
-fn flow(topology: &Topology, from: &str, to: &str, bytes: u64) -> Flow {
+fn flow(topology: &Topology, from: &str, to: &str, bytes: u64) -> WorkloadFlow {
     let [src, dst] = [from, to].map(|name| topology.node(name).unwrap());
-    Flow { start: Time::ZERO, src, dst, bytes, group: 0 }
+    WorkloadFlow { start: Time::ZERO, src, dst, bytes, group: 0 }
 }
 
 /// So many hosts at one switch that all send to the first.
-fn many_to_one(senders: u32, bytes: u64) -> Setup {
+fn many_to_one(senders: u32, bytes: u64) -> NetworkSetup {
     let topology = Topology::single_switch(senders + 1, Rate::gbps(100), Span::from_us(1)).unwrap();
     let flows = (1..=senders).map(|n| flow(&topology, &format!("h{n}"), "h0", bytes)).collect();
-    let mut setup = Setup::new(topology);
+    let mut setup = NetworkSetup::new(topology);
     setup.traffic.push(traffic(datagrams(None), flows));
     setup
 }
 
-fn run(setup: Setup) -> Outcome {
+fn run(setup: NetworkSetup) -> NetworkOutcome {
     net::run(setup, &Unwatched).unwrap()
 }
 
-fn total(outcome: &Outcome, what: impl Fn(&net::PortCounters) -> u64) -> u64 {
+fn total(outcome: &NetworkOutcome, what: impl Fn(&net::PortCounters) -> u64) -> u64 {
     outcome.ports.iter().map(what).sum()
 }
 
@@ -57,8 +57,8 @@ fn a_flow_alone_takes_its_ideal_time() {
     let topology = Topology::fat_tree(4, Rate::gbps(100), Span::from_us(1)).unwrap();
     let hosts: Vec<NodeId> = topology.hosts().collect();
     for (dst, hops) in [(hosts[1], 2), (hosts[2], 4), (hosts[15], 6)] {
-        let mut setup = Setup::new(topology.clone());
-        let flow = Flow { start: Time::ZERO, src: hosts[0], dst, bytes: 1_000_000, group: 0 };
+        let mut setup = NetworkSetup::new(topology.clone());
+        let flow = WorkloadFlow { start: Time::ZERO, src: hosts[0], dst, bytes: 1_000_000, group: 0 };
         setup.traffic.push(traffic(datagrams(None), vec![flow]));
         let outcome = run(setup);
         let row = outcome.flows[0];
@@ -100,8 +100,8 @@ fn a_higher_class_waits_for_no_lower_one() {
     let urgent = flow(&setup.topology, "h3", "h0", 100_000);
     let bulk = setup.traffic.remove(0);
     let Workload::Open(flows) = bulk.work else { unreachable!() };
-    let flows: Vec<Flow> = flows.filter(|flow| flow.src != urgent.src).collect();
-    setup.traffic.push(Traffic { class: 5, ..traffic(datagrams(None), flows) });
+    let flows: Vec<WorkloadFlow> = flows.filter(|flow| flow.src != urgent.src).collect();
+    setup.traffic.push(TrafficSetup { class: 5, ..traffic(datagrams(None), flows) });
     setup.traffic.push(traffic(datagrams(None), vec![urgent]));
     let outcome = run(setup);
     let urgent = outcome.flows.iter().find(|flow| flow.traffic == 1).unwrap();
@@ -122,10 +122,10 @@ fn express_ports_change_nothing() {
         let flows = (0..300).map(|_| {
             let [src, dst] = [0; 2].map(|_| hosts[random.below(16) as usize]);
             let start = Time::from_ps(random.below(50_000_000));
-            Flow { start, src, dst, bytes: 1 + random.below(60_000), group: 0 }
+            WorkloadFlow { start, src, dst, bytes: 1 + random.below(60_000), group: 0 }
         });
-        let flows: Vec<Flow> = flows.filter(|flow| flow.src != flow.dst).collect();
-        let mut setup = Setup::new(topology);
+        let flows: Vec<WorkloadFlow> = flows.filter(|flow| flow.src != flow.dst).collect();
+        let mut setup = NetworkSetup::new(topology);
         setup.traffic.push(traffic(dctcp(), flows));
         setup.switches = SwitchSettings { buffer: Bytes::new(60_000), ..SwitchSettings::default() };
         setup.marking = Some(Marking::step(Bytes::new(20_000)));
@@ -137,9 +137,10 @@ fn express_ports_change_nothing() {
     assert!(total(express, |port| port.marked) > 100);
     assert!(express.events < queued.events);
     // Of the last acknowledgements, which nobody waits for, one counts when it joins the queue, one when it leaves.
-    let seen = |outcome: &Outcome| outcome.ports.iter().map(|port| (port.dropped, port.marked)).collect::<Vec<_>>();
+    let seen =
+        |outcome: &NetworkOutcome| outcome.ports.iter().map(|port| (port.dropped, port.marked)).collect::<Vec<_>>();
     assert_eq!(seen(express), seen(queued));
-    let rows = |outcome: &Outcome| {
+    let rows = |outcome: &NetworkOutcome| {
         let mut rows: Vec<_> = outcome.flows.iter().map(|flow| (flow.start, flow.finish, flow.received)).collect();
         rows.sort_unstable();
         rows
@@ -147,22 +148,22 @@ fn express_ports_change_nothing() {
     assert_eq!(rows(express), rows(queued));
 }
 
-fn corrupting(protection: Protection, loss: f64) -> Setup {
+fn corrupting(protection: Protection, loss: f64) -> NetworkSetup {
     let topology = Topology::testbed(Rate::gbps(100));
     let flow = flow(&topology, "h4", "h8", 30_000_000);
     let link = topology.link_between("sw2", "sw6").unwrap().link();
-    let mut setup = Setup::new(topology);
+    let mut setup = NetworkSetup::new(topology);
     setup.switch_latency = Span::from_ns(400);
     setup.traffic.push(traffic(datagrams(Some(Rate::gbps(80))), vec![flow]));
-    let forward = Schedule::always(Model::PerFrame(Prob::literal(loss)));
-    setup.links.push(LinkSetup { link, forward, reverse: Schedule::default(), protection, activate_at: None });
+    let forward = FaultSchedule::always(LossModel::PerFrame(Prob::literal(loss)));
+    setup.links.push(LinkSetup { link, forward, reverse: FaultSchedule::default(), protection, activate_at: None });
     setup.until = Time::ZERO + Span::from_ms(20);
     setup
 }
 
-fn protection(mode: Mode, profile: Profile) -> Protection {
-    let forward = Schedule::always(Model::PerFrame(Prob::literal(1e-3)));
-    Protection::of(link::Config { mode, profile, forward, ..link::Config::default() })
+fn protection(mode: LinkSimMode, profile: HardwareProfile) -> Protection {
+    let forward = FaultSchedule::always(LossModel::PerFrame(Prob::literal(1e-3)));
+    Protection::of(link::LinkSimConfig { mode, profile, forward, ..link::LinkSimConfig::default() })
 }
 
 #[test]
@@ -172,10 +173,10 @@ fn what_a_corrupting_link_loses_every_protocol_recovers() {
     assert!((5..50).contains(&lost), "{lost}");
     assert_eq!(bare.flows[0].finish, None);
     for protection in [
-        protection(Mode::Ordered, Profile::Tofino),
-        protection(Mode::Ordered, Profile::Ideal),
-        protection(Mode::NonBlocking, Profile::Tofino),
-        protection(Mode::UecLlr, Profile::Ideal),
+        protection(LinkSimMode::Ordered, HardwareProfile::Tofino),
+        protection(LinkSimMode::Ordered, HardwareProfile::Ideal),
+        protection(LinkSimMode::NonBlocking, HardwareProfile::Tofino),
+        protection(LinkSimMode::UecLlr, HardwareProfile::Ideal),
     ] {
         let outcome = run(corrupting(protection.clone(), 1e-3));
         assert!(outcome.flows[0].finish.is_some(), "{protection:?}");
@@ -185,7 +186,7 @@ fn what_a_corrupting_link_loses_every_protocol_recovers() {
 
 #[test]
 fn protection_begins_when_it_is_told_to() {
-    let mut setup = corrupting(protection(Mode::Ordered, Profile::Tofino), 1e-2);
+    let mut setup = corrupting(protection(LinkSimMode::Ordered, HardwareProfile::Tofino), 1e-2);
     setup.links[0].activate_at = Some(Span::from_ms(1));
     let watched = setup.topology.link_between("sw2", "sw6").unwrap();
     setup.sampling = Some(Sampling { every: Span::from_us(500), ports: vec![watched] });
@@ -204,9 +205,9 @@ fn protection_begins_when_it_is_told_to() {
 fn an_rdma_write_alone_takes_its_ideal_time_and_counts_as_received() {
     let topology = Topology::testbed(Rate::gbps(100));
     for bytes in [100, 1_024, 24_387] {
-        let mut setup = Setup::new(topology.clone());
+        let mut setup = NetworkSetup::new(topology.clone());
         let flow = flow(&topology, "h4", "h8", bytes);
-        setup.traffic.push(traffic(TransportSetup::Roce(roce::Config::default()), vec![flow]));
+        setup.traffic.push(traffic(TransportSetup::Roce(roce::RoceConfig::default()), vec![flow]));
         let row = run(setup).flows[0];
         assert_eq!(row.received, bytes);
         let slowdown = row.slowdown().unwrap();
@@ -216,14 +217,16 @@ fn an_rdma_write_alone_takes_its_ideal_time_and_counts_as_received() {
 
 #[test]
 fn tcp_gets_everything_across_whatever_the_link_does() {
-    for protection in
-        [Protection::None, protection(Mode::NonBlocking, Profile::Tofino), protection(Mode::Ordered, Profile::Ideal)]
-    {
+    for protection in [
+        Protection::None,
+        protection(LinkSimMode::NonBlocking, HardwareProfile::Tofino),
+        protection(LinkSimMode::Ordered, HardwareProfile::Ideal),
+    ] {
         let mut setup = corrupting(protection, 1e-2);
         setup.until = Time::NEVER;
         let flows = (0..20).map(|_| flow(&setup.topology, "h4", "h8", 300_000)).collect();
-        setup.traffic = vec![Traffic { reply: 1_000, ..traffic(dctcp(), flows) }];
-        setup.host_latency = Latency::LogNormal { median: Span::from_us(10), sigma: 0.5 };
+        setup.traffic = vec![TrafficSetup { reply: 1_000, ..traffic(dctcp(), flows) }];
+        setup.host_latency = HostLatency::LogNormal { median: Span::from_us(10), sigma: 0.5 };
         let outcome = run(setup);
         assert_eq!(outcome.flows.len(), 20);
         assert!(outcome.flows.iter().all(|flow| flow.finish.is_some() && flow.received == 300_000));
@@ -232,7 +235,7 @@ fn tcp_gets_everything_across_whatever_the_link_does() {
 
 #[test]
 fn packets_of_a_protected_link_are_captured_in_the_order_of_their_departure() {
-    let mut setup = corrupting(protection(Mode::Ordered, Profile::Tofino), 1e-2);
+    let mut setup = corrupting(protection(LinkSimMode::Ordered, HardwareProfile::Tofino), 1e-2);
     let port = setup.topology.link_between("sw2", "sw6").unwrap();
     setup.capture = vec![port, port.reversed()];
     setup.until = Time::ZERO + Span::from_us(200);
@@ -246,13 +249,13 @@ fn packets_of_a_protected_link_are_captured_in_the_order_of_their_departure() {
 fn several_corrupting_links_on_one_path_are_each_made_whole() {
     let topology = Topology::chain(4, Rate::gbps(100), Span::from_ns(50)).unwrap();
     let hosts: Vec<NodeId> = topology.hosts().collect();
-    let mut setup = Setup::new(topology);
+    let mut setup = NetworkSetup::new(topology);
     for link in setup.topology.link_ids() {
-        let forward = Schedule::always(Model::PerFrame(Prob::literal(1e-2)));
-        let protection = protection(Mode::Ordered, Profile::Ideal);
-        setup.links.push(LinkSetup { link, forward, reverse: Schedule::default(), protection, activate_at: None });
+        let forward = FaultSchedule::always(LossModel::PerFrame(Prob::literal(1e-2)));
+        let protection = protection(LinkSimMode::Ordered, HardwareProfile::Ideal);
+        setup.links.push(LinkSetup { link, forward, reverse: FaultSchedule::default(), protection, activate_at: None });
     }
-    let flow = Flow { start: Time::ZERO, src: hosts[0], dst: hosts[1], bytes: 10_000_000, group: 0 };
+    let flow = WorkloadFlow { start: Time::ZERO, src: hosts[0], dst: hosts[1], bytes: 10_000_000, group: 0 };
     setup.traffic.push(traffic(datagrams(Some(Rate::gbps(50))), vec![flow]));
     setup.until = Time::ZERO + Span::from_ms(20);
     let outcome = run(setup);
@@ -264,9 +267,9 @@ fn several_corrupting_links_on_one_path_are_each_made_whole() {
 fn hosts_take_their_time() {
     let topology = Topology::pair(Rate::gbps(100), Span::from_us(1));
     let hosts: Vec<NodeId> = topology.hosts().collect();
-    let mut setup = Setup::new(topology);
-    setup.host_latency = Latency::Fixed(Span::from_us(20));
-    let flow = Flow { start: Time::ZERO, src: hosts[0], dst: hosts[1], bytes: 1_000, group: 0 };
+    let mut setup = NetworkSetup::new(topology);
+    setup.host_latency = HostLatency::Fixed(Span::from_us(20));
+    let flow = WorkloadFlow { start: Time::ZERO, src: hosts[0], dst: hosts[1], bytes: 1_000, group: 0 };
     setup.traffic.push(traffic(datagrams(None), vec![flow]));
     let row = run(setup).flows[0];
     assert_eq!(row.fct(), Some(row.ideal + Span::from_us(20)));
@@ -275,7 +278,7 @@ fn hosts_take_their_time() {
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_does_not() {
     let fct = |seed| {
-        let mut setup = corrupting(protection(Mode::Ordered, Profile::Tofino), 1e-3);
+        let mut setup = corrupting(protection(LinkSimMode::Ordered, HardwareProfile::Tofino), 1e-3);
         setup.seed = seed;
         let outcome = run(setup);
         (outcome.flows[0].fct(), outcome.events)
@@ -291,19 +294,19 @@ struct Tenth {
 }
 
 impl SwitchProgram for Tenth {
-    type Frame = Packet;
+    type Frame = SimPacket;
     type Tag = ();
 
     fn watches_departures(&self) -> bool {
         true
     }
 
-    fn on_route(&mut self, _now: Time, _at: Visit, _frame: &mut Packet, _tag: &mut ()) -> Forward {
+    fn on_route(&mut self, _now: Time, _at: Visit, _frame: &mut SimPacket, _tag: &mut ()) -> Forward {
         self.routed += 1;
         if self.routed.is_multiple_of(10) { Forward::Drop } else { Forward::Pass }
     }
 
-    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut Packet, _tag: &mut ()) {
+    fn on_departure(&mut self, _now: Time, _at: SwitchPort, _left: u64, _frame: &mut SimPacket, _tag: &mut ()) {
         self.departed += 1;
     }
 }
@@ -322,7 +325,8 @@ fn a_switch_program_sees_every_packet_and_may_drop_it() {
 fn a_handshake_takes_a_round_trip_and_a_syn_that_is_lost_a_second() {
     let fct = |handshakes, lost: Vec<u64>| {
         let mut setup = corrupting(Protection::None, 0.0);
-        setup.links[0].forward = Schedule::from_steps(&[Step { frames: Some(lost), ..Step::default() }]).unwrap();
+        setup.links[0].forward =
+            FaultSchedule::from_steps(&[FaultStep { frames: Some(lost), ..FaultStep::default() }]).unwrap();
         setup.until = Time::NEVER;
         setup.handshakes = handshakes;
         setup.traffic = vec![traffic(dctcp(), vec![flow(&setup.topology, "h4", "h8", 1_000)])];

@@ -2,43 +2,44 @@
 
 use std::collections::BTreeMap;
 
-use faults::{Model, Schedule};
+use faults::{FaultSchedule, LossModel};
 use machine::{Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 use sim::link::Unwatched;
 use sim::net::{
-    self, DatagramConfig, LinkSetup, Outcome, Packet, Protection, Setup, Traffic, TransportSetup, metering,
+    self, DatagramConfig, LinkSetup, NetworkOutcome, NetworkSetup, Protection, SimPacket, TrafficSetup, TransportSetup,
+    metering,
 };
-use sim::topology::{LinkId, Topology};
-use sim::workload::{Flow, Flows, Workload};
+use sim::topology::{Topology, TopologyLinkId};
+use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
 use transport::roce::{self, repeat};
 use units::{Prob, Rate, Span, Time};
 
 const PAYLOAD: u32 = 1_000;
 
 /// Two hosts on two switches, and `packets` datagrams from one to the other.
-fn setup(packets: u64) -> Setup {
+fn setup(packets: u64) -> NetworkSetup {
     let rate = Rate::gbps(10);
     let topology = Topology::dumbbell(1, rate, rate, Span::from_us(1)).unwrap();
     let [src, dst] = ["h0", "h1"].map(|name| topology.node(name).unwrap());
-    let flow = Flow { start: Time::ZERO, src, dst, bytes: packets * u64::from(PAYLOAD), group: 0 };
+    let flow = WorkloadFlow { start: Time::ZERO, src, dst, bytes: packets * u64::from(PAYLOAD), group: 0 };
     let config = DatagramConfig { payload: PAYLOAD, rate: Some(Rate::gbps(1)) };
-    let traffic = Traffic {
+    let traffic = TrafficSetup {
         name: "datagrams".to_owned(),
         transport: TransportSetup::Datagrams(config),
-        work: Workload::Open(Flows::list(vec![flow])),
+        work: Workload::Open(FlowSchedule::list(vec![flow])),
         reply: 0,
         class: 0,
         queue_pairs: None,
     };
-    Setup { traffic: vec![traffic], until: Time::ZERO + Span::from_ms(10), ..Setup::new(topology) }
+    NetworkSetup { traffic: vec![traffic], until: Time::ZERO + Span::from_ms(10), ..NetworkSetup::new(topology) }
 }
 
-fn run(setup: Setup, program: &mut impl SwitchProgram<Frame = Packet>) -> Outcome {
+fn run(setup: NetworkSetup, program: &mut impl SwitchProgram<Frame = SimPacket>) -> NetworkOutcome {
     net::run_with(setup, program, &Unwatched).unwrap()
 }
 
 /// Frames that left the second switch for the receiver, and the first for the sender.
-fn frames(outcome: &Outcome) -> [u64; 2] {
+fn frames(outcome: &NetworkOutcome) -> [u64; 2] {
     let topology = setup(1).topology;
     let port = |from, to| topology.link_between(from, to).unwrap().index();
     [outcome.ports[port("right", "h1")].frames, outcome.ports[port("left", "h0")].frames]
@@ -52,10 +53,10 @@ struct Returning {
 }
 
 impl SwitchProgram for Returning {
-    type Frame = Packet;
+    type Frame = SimPacket;
     type Tag = bool;
 
-    fn on_route(&mut self, _now: Time, at: Visit, _frame: &mut Packet, returned: &mut bool) -> Forward {
+    fn on_route(&mut self, _now: Time, at: Visit, _frame: &mut SimPacket, returned: &mut bool) -> Forward {
         if at.at.switch != 0 {
             return Forward::Pass;
         }
@@ -64,7 +65,7 @@ impl SwitchProgram for Returning {
         if *returned { Forward::Back } else { Forward::Pass }
     }
 
-    fn on_sent(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Packet, returned: &mut bool) {
+    fn on_sent(&mut self, _now: Time, _at: SwitchPort, _frame: &mut SimPacket, returned: &mut bool) {
         self.seen_again += u64::from(*returned);
     }
 }
@@ -84,10 +85,10 @@ struct Holding {
 }
 
 impl SwitchProgram for Holding {
-    type Frame = Packet;
+    type Frame = SimPacket;
     type Tag = ();
 
-    fn on_route(&mut self, now: Time, at: Visit, _frame: &mut Packet, _tag: &mut ()) -> Forward {
+    fn on_route(&mut self, now: Time, at: Visit, _frame: &mut SimPacket, _tag: &mut ()) -> Forward {
         if at.at.switch != 0 {
             return Forward::Pass;
         }
@@ -99,7 +100,7 @@ impl SwitchProgram for Holding {
         self.held.values().copied().min().unwrap_or(Time::NEVER)
     }
 
-    fn on_wake<O: SwitchOut<Packet>>(&mut self, now: Time, out: &mut O) {
+    fn on_wake<O: SwitchOut<SimPacket>>(&mut self, now: Time, out: &mut O) {
         self.held.retain(|ticket, until| {
             if *until <= now {
                 assert_eq!(out.held(*ticket).class, 0, "the frame can be read, and written");
@@ -121,15 +122,15 @@ fn a_frame_can_be_held_and_released_at_a_time_of_the_programs_own() {
 
 /// Sends a copy of the first packet that it sees, some time later.
 struct Echoing {
-    copy: Option<(Time, SwitchPort, Packet)>,
+    copy: Option<(Time, SwitchPort, SimPacket)>,
     done: bool,
 }
 
 impl SwitchProgram for Echoing {
-    type Frame = Packet;
+    type Frame = SimPacket;
     type Tag = ();
 
-    fn on_route(&mut self, now: Time, at: Visit, frame: &mut Packet, _tag: &mut ()) -> Forward {
+    fn on_route(&mut self, now: Time, at: Visit, frame: &mut SimPacket, _tag: &mut ()) -> Forward {
         if at.at.switch == 0 && !self.done {
             (self.copy, self.done) = (Some((now + Span::from_us(5), at.at, *frame)), true);
         }
@@ -140,7 +141,7 @@ impl SwitchProgram for Echoing {
         self.copy.as_ref().map_or(Time::NEVER, |(at, ..)| *at)
     }
 
-    fn on_wake<O: SwitchOut<Packet>>(&mut self, _now: Time, out: &mut O) {
+    fn on_wake<O: SwitchOut<SimPacket>>(&mut self, _now: Time, out: &mut O) {
         if let Some((_, at, frame)) = self.copy.take() {
             out.send(at, frame);
         }
@@ -163,19 +164,26 @@ struct Timing {
 }
 
 impl SwitchProgram for Timing {
-    type Frame = Packet;
+    type Frame = SimPacket;
     type Tag = Option<Time>;
 
     fn watches_departures(&self) -> bool {
         true
     }
 
-    fn on_route(&mut self, now: Time, _at: Visit, _frame: &mut Packet, left: &mut Option<Time>) -> Forward {
+    fn on_route(&mut self, now: Time, _at: Visit, _frame: &mut SimPacket, left: &mut Option<Time>) -> Forward {
         self.took.extend(left.map(|left| now.since(left)));
         Forward::Pass
     }
 
-    fn on_departure(&mut self, now: Time, _at: SwitchPort, _bytes: u64, _frame: &mut Packet, left: &mut Option<Time>) {
+    fn on_departure(
+        &mut self,
+        now: Time,
+        _at: SwitchPort,
+        _bytes: u64,
+        _frame: &mut SimPacket,
+        left: &mut Option<Time>,
+    ) {
         *left = Some(now);
     }
 }
@@ -205,22 +213,23 @@ fn programs_run_together_each_with_its_own_tags_and_times() {
 #[test]
 fn meters_beside_repeaters_find_what_was_lost_and_nothing_else() {
     let mut setup = setup(1);
-    let loss = || Schedule::always(Model::PerFrame(Prob::literal(0.02)));
+    let loss = || FaultSchedule::always(LossModel::PerFrame(Prob::literal(0.02)));
     let link = LinkSetup {
-        link: LinkId(setup.topology.link_between("left", "right").unwrap().link().0),
+        link: TopologyLinkId(setup.topology.link_between("left", "right").unwrap().link().0),
         forward: loss(),
         reverse: loss(),
         protection: Protection::None,
         activate_at: None,
     };
     setup.links.push(link);
-    setup.repeat = Some(repeat::Config::new(2, 2));
-    setup.radar = Some(metering::Config { batch: Span::from_ms(1), timeout: Span::from_us(500), ..Default::default() });
+    setup.repeat = Some(repeat::RepeaterConfig::new(2, 2));
+    setup.radar =
+        Some(metering::MeteringConfig { batch: Span::from_ms(1), timeout: Span::from_us(500), ..Default::default() });
     setup.traffic[0].transport =
-        TransportSetup::Roce(roce::Config { timeout: Span::from_us(200), ..Default::default() });
+        TransportSetup::Roce(roce::RoceConfig { timeout: Span::from_us(200), ..Default::default() });
     let (src, dst) = (setup.topology.node("h0").unwrap(), setup.topology.node("h1").unwrap());
-    let flow = Flow { start: Time::ZERO, src, dst, bytes: 3_000_000, group: 0 };
-    setup.traffic[0].work = Workload::Open(Flows::list(vec![flow]));
+    let flow = WorkloadFlow { start: Time::ZERO, src, dst, bytes: 3_000_000, group: 0 };
+    setup.traffic[0].work = Workload::Open(FlowSchedule::list(vec![flow]));
     let outcome = net::run(setup, &Unwatched).unwrap();
     let found = outcome.radar.expect("there are meters");
     assert!(outcome.repeated.naks > 0 && outcome.repeated.naked > 0, "{:?}", outcome.repeated);

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use faults::{Model, Random, Schedule};
+use faults::{FaultSchedule, LossModel, Random};
 use machine::DropReason;
-use radar::causes::Thresholds;
-use radar::flowset::{FlowKey, Flowset, Shape};
-use radar::loss::Cause;
-use sim::link::{self, Mode, Unwatched};
-use sim::net::counting::{self, Counting};
-use sim::net::metering::{Config, Dropped, Found};
+use radar::causes::CauseThresholds;
+use radar::flowset::{FlowKey, Flowset, FlowsetShape};
+use radar::loss::LossCause;
+use sim::link::{self, LinkSimMode, Unwatched};
+use sim::net::counting::{self, CountingProgram};
+use sim::net::metering::{MeteringConfig, MeteringResult, TrueDrop};
 use sim::net::{
-    self, DatagramConfig, FaultyAction, FaultyRule, LinkSetup, Marking, Outcome, Pfc, Protection, Setup,
-    SwitchSettings, Traffic, TransportSetup,
+    self, DatagramConfig, FaultyAction, FaultyRule, LinkSetup, Marking, NetworkOutcome, NetworkSetup, Pfc, Protection,
+    SwitchSettings, TrafficSetup, TransportSetup,
 };
 use sim::topology::{NodeId, Topology};
-use sim::workload::{Flow, Flows, Incast, Pace, Poisson, Stop, Trace, Workload};
+use sim::workload::{ArrivalStop, BurstPace, FlowSchedule, Incast, Poisson, SizeTrace, Workload, WorkloadFlow};
 use transport::roce;
 use transport::tcp::{self, cc::Algorithm};
 use units::{Bytes, Prob, Rate, Span, Time};
@@ -27,12 +27,12 @@ fn dctcp() -> TransportSetup {
 }
 
 fn tcp_with(rto_min: Span) -> TransportSetup {
-    let profile = tcp::Profile::Rfc { rto_min, max_ack_delay: MS };
-    TransportSetup::Tcp(tcp::Config { algorithm: Algorithm::Dctcp, profile, ..tcp::Config::default() })
+    let profile = tcp::TimerProfile::Rfc { rto_min, max_ack_delay: MS };
+    TransportSetup::Tcp(tcp::TcpConfig { algorithm: Algorithm::Dctcp, profile, ..tcp::TcpConfig::default() })
 }
 
-fn traffic(transport: TransportSetup, flows: Flows) -> Traffic {
-    Traffic { name: "t".into(), transport, work: Workload::Open(flows), reply: 0, class: 0, queue_pairs: None }
+fn traffic(transport: TransportSetup, flows: FlowSchedule) -> TrafficSetup {
+    TrafficSetup { name: "t".into(), transport, work: Workload::Open(flows), reply: 0, class: 0, queue_pairs: None }
 }
 
 fn at(ms: u64) -> Time {
@@ -40,11 +40,11 @@ fn at(ms: u64) -> Time {
 }
 
 /// A fat-tree of 16 hosts in which everybody sends to somebody for 20 ms, with meters everywhere.
-fn fat_tree() -> Setup {
+fn fat_tree() -> NetworkSetup {
     let topology = Topology::fat_tree(4, Rate::gbps(10), Span::from_us(1)).unwrap();
     let hosts: Vec<NodeId> = topology.hosts().collect();
-    let flows = Flows::permutation(&hosts, 50_000_000, Time::ZERO, &mut Random::new(5, 0)).unwrap();
-    let mut setup = Setup::new(topology);
+    let flows = FlowSchedule::permutation(&hosts, 50_000_000, Time::ZERO, &mut Random::new(5, 0)).unwrap();
+    let mut setup = NetworkSetup::new(topology);
     setup.traffic.push(traffic(dctcp(), flows));
     setup.marking = Some(Marking::step(Bytes::new(60_000)));
     setup.until = at(20);
@@ -52,14 +52,14 @@ fn fat_tree() -> Setup {
     setup
 }
 
-fn meters() -> Config {
-    Config { batch: Span::from_ms(2), timeout: MS, cells: 1_200, keep_truth: true, ..Config::default() }
+fn meters() -> MeteringConfig {
+    MeteringConfig { batch: Span::from_ms(2), timeout: MS, cells: 1_200, keep_truth: true, ..MeteringConfig::default() }
 }
 
 /// A link that loses this share of packets both ways.
-fn lossy(setup: &mut Setup, between: [&str; 2], share: f64) -> [u32; 2] {
+fn lossy(setup: &mut NetworkSetup, between: [&str; 2], share: f64) -> [u32; 2] {
     let link = setup.topology.link_between(between[0], between[1]).unwrap();
-    let schedule = || Schedule::always(Model::PerFrame(Prob::literal(share)));
+    let schedule = || FaultSchedule::always(LossModel::PerFrame(Prob::literal(share)));
     setup.links.push(LinkSetup {
         link: link.link(),
         forward: schedule(),
@@ -70,29 +70,29 @@ fn lossy(setup: &mut Setup, between: [&str; 2], share: f64) -> [u32; 2] {
     [link.0, link.reversed().0]
 }
 
-fn rule(setup: &mut Setup, switch: &str, to: &str, from: Time, action: FaultyAction) {
+fn rule(setup: &mut NetworkSetup, switch: &str, to: &str, from: Time, action: FaultyAction) {
     let [switch, to] = [switch, to].map(|name| setup.topology.node(name).unwrap());
     setup.rules.push(FaultyRule { switch, to, from, until: Time::NEVER, action });
 }
 
-fn run(setup: Setup) -> (Outcome, Found) {
+fn run(setup: NetworkSetup) -> (NetworkOutcome, MeteringResult) {
     let mut outcome = net::run(setup, &Unwatched).unwrap();
     let found = outcome.radar.take().unwrap();
     (outcome, found)
 }
 
 /// What was really lost, of the batches that were looked at.
-fn looked_at(found: &Found) -> impl Iterator<Item = &Dropped> {
+fn looked_at(found: &MeteringResult) -> impl Iterator<Item = &TrueDrop> {
     found.truth.dropped.iter().filter(|dropped| dropped.signature.loss(None).at.0 * 1_000 < found.until.as_ps())
 }
 
 /// That the meters found what was lost in the batches that they looked at, no more and no less; how much that was.
-fn assert_exact(found: &Found) -> usize {
+fn assert_exact(found: &MeteringResult) -> usize {
     let mut said: Vec<String> = found.losses.iter().map(|lost| format!("{lost:?}")).collect();
     let mut true_losses: Vec<String> = looked_at(found)
         .map(|dropped| {
             let (segment, batch, loss) = (dropped.segment, dropped.batch, dropped.signature.loss(None));
-            format!("{:?}", net::metering::Lost { segment, batch, loss })
+            format!("{:?}", net::metering::SegmentLoss { segment, batch, loss })
         })
         .collect();
     said.sort_unstable();
@@ -102,7 +102,7 @@ fn assert_exact(found: &Found) -> usize {
     said.len()
 }
 
-fn segments(found: &Found) -> Vec<u32> {
+fn segments(found: &MeteringResult) -> Vec<u32> {
     let mut segments: Vec<u32> = found.losses.iter().map(|lost| lost.segment).collect();
     segments.sort_unstable();
     segments.dedup();
@@ -127,8 +127,9 @@ fn random_losses_are_found_on_their_links() {
 fn what_a_full_buffer_drops_is_lost_on_the_segment_that_begins_there() {
     let mut setup = fat_tree();
     let hosts: Vec<NodeId> = setup.topology.hosts().collect();
-    let to_one = hosts[1..].iter().map(|src| Flow { start: at(3), src: *src, dst: hosts[0], bytes: 200_000, group: 0 });
-    setup.traffic.push(traffic(dctcp(), Flows::list(to_one.collect())));
+    let to_one =
+        hosts[1..].iter().map(|src| WorkloadFlow { start: at(3), src: *src, dst: hosts[0], bytes: 200_000, group: 0 });
+    setup.traffic.push(traffic(dctcp(), FlowSchedule::list(to_one.collect())));
     setup.switches.port_limit = Some(Bytes::new(100_000));
     let last_hop = setup.topology.link_between("edge0-0", "h0").unwrap().0;
     let (outcome, found) = run(setup);
@@ -187,16 +188,16 @@ fn priorities_and_pauses_do_not_confuse_meters() {
     let mut setup = fat_tree();
     let hosts: Vec<NodeId> = setup.topology.hosts().collect();
     let to_one =
-        hosts[1..8].iter().map(|src| Flow { start: at(3), src: *src, dst: hosts[0], bytes: 300_000, group: 0 });
-    let rdma = TransportSetup::Roce(roce::Config::default());
+        hosts[1..8].iter().map(|src| WorkloadFlow { start: at(3), src: *src, dst: hosts[0], bytes: 300_000, group: 0 });
+    let rdma = TransportSetup::Roce(roce::RoceConfig::default());
     setup.traffic[0].class = 3;
-    setup.traffic.push(traffic(rdma, Flows::list(to_one.collect())));
+    setup.traffic.push(traffic(rdma, FlowSchedule::list(to_one.collect())));
     let pfc = Pfc { alpha: 0.125, headroom: Bytes::new(60_000), hysteresis: Bytes::new(3_000) };
     setup.switches = SwitchSettings { buffer: Bytes::new(1_000_000), pfc: Some(pfc), ..SwitchSettings::default() };
     let mut links = lossy(&mut setup, ["edge0-0", "agg0-0"], 0.002).to_vec();
     links.extend(lossy(&mut setup, ["edge0-0", "agg0-1"], 0.002));
     // Who is paused, or not urgent, waits longer.
-    setup.radar = Some(Config { batch: Span::from_ms(4), timeout: Span::from_ms(4), ..meters() });
+    setup.radar = Some(MeteringConfig { batch: Span::from_ms(4), timeout: Span::from_ms(4), ..meters() });
     let (outcome, found) = run(setup);
     assert!(outcome.pfc_pauses > 0);
     assert_eq!(found.late, 0);
@@ -209,17 +210,17 @@ fn priorities_and_pauses_do_not_confuse_meters() {
 }
 
 /// One flow of datagrams at half of the rate, over a link that loses one frame in a hundred.
-fn over_one_link(protection: impl FnOnce(Schedule) -> Protection) -> (Outcome, Found) {
+fn over_one_link(protection: impl FnOnce(FaultSchedule) -> Protection) -> (NetworkOutcome, MeteringResult) {
     let topology = Topology::testbed(Rate::gbps(10));
     let link = topology.link_between("sw2", "sw6").unwrap().link();
     let [src, dst] = ["h4", "h8"].map(|name| topology.node(name).unwrap());
-    let mut setup = Setup::new(topology);
+    let mut setup = NetworkSetup::new(topology);
     let config = DatagramConfig { payload: 1_472, rate: Some(Rate::gbps(5)) };
-    let flow = Flow { start: Time::ZERO, src, dst, bytes: 8_000_000, group: 0 };
-    setup.traffic.push(traffic(TransportSetup::Datagrams(config), Flows::list(vec![flow])));
-    let forward = Schedule::always(Model::PerFrame(Prob::literal(0.01)));
+    let flow = WorkloadFlow { start: Time::ZERO, src, dst, bytes: 8_000_000, group: 0 };
+    setup.traffic.push(traffic(TransportSetup::Datagrams(config), FlowSchedule::list(vec![flow])));
+    let forward = FaultSchedule::always(LossModel::PerFrame(Prob::literal(0.01)));
     let protection = protection(forward.clone());
-    setup.links.push(LinkSetup { link, forward, reverse: Schedule::default(), protection, activate_at: None });
+    setup.links.push(LinkSetup { link, forward, reverse: FaultSchedule::default(), protection, activate_at: None });
     setup.until = at(20);
     setup.radar = Some(meters());
     run(setup)
@@ -229,17 +230,17 @@ fn over_one_link(protection: impl FnOnce(Schedule) -> Protection) -> (Outcome, F
 fn what_a_protected_link_recovers_is_not_lost_and_what_it_gives_up_is() {
     let guarded = |mode, copies| {
         move |forward| {
-            let config = link::Config { mode, copies, forward, ..link::Config::default() };
+            let config = link::LinkSimConfig { mode, copies, forward, ..link::LinkSimConfig::default() };
             Protection::of(config)
         }
     };
-    for mode in [Mode::Ordered, Mode::NonBlocking, Mode::UecLlr] {
+    for mode in [LinkSimMode::Ordered, LinkSimMode::NonBlocking, LinkSimMode::UecLlr] {
         let (outcome, found) = over_one_link(guarded(mode, None));
         assert!(outcome.ports.iter().map(|port| port.corrupted).sum::<u64>() > 40);
         let given_up: u64 = outcome.links[0].1.counters.iter().map(|counters| counters.given_up).sum();
         assert_eq!((found.losses.len() as u64, found.extra, found.late), (given_up, 0, 0), "{mode:?}");
     }
-    let (outcome, found) = over_one_link(guarded(Mode::Ordered, Some(1)));
+    let (outcome, found) = over_one_link(guarded(LinkSimMode::Ordered, Some(1)));
     let given_up: u64 = outcome.links[0].1.counters.iter().map(|counters| counters.given_up).sum();
     assert_eq!((found.losses.len() as u64, found.extra), (given_up, 0));
 }
@@ -249,7 +250,7 @@ fn behind_a_black_box_losses_are_found_where_they_entered_it() {
     let mut setup = fat_tree();
     let black: Vec<NodeId> =
         setup.topology.switches().filter(|node| setup.topology.name(*node).starts_with("agg")).collect();
-    setup.radar = Some(Config { black_boxes: black.clone(), ..meters() });
+    setup.radar = Some(MeteringConfig { black_boxes: black.clone(), ..meters() });
     lossy(&mut setup, ["agg1-0", "core1"], 0.002);
     rule(&mut setup, "agg0-1", "h1", at(4), FaultyAction::Drop);
     let topology = setup.topology.clone();
@@ -286,7 +287,7 @@ fn a_loop_ends_where_packets_have_lived_too_long_and_says_so() {
 fn a_digest_that_is_too_small_still_counts() {
     let mut setup = fat_tree();
     let links = lossy(&mut setup, ["agg1-0", "core1"], 0.05);
-    setup.radar = Some(Config { cells: 12, ..meters() });
+    setup.radar = Some(MeteringConfig { cells: 12, ..meters() });
     let (_, found) = run(setup);
     assert!(!found.unnamed.is_empty());
     for link in links {
@@ -298,32 +299,32 @@ fn a_digest_that_is_too_small_still_counts() {
 }
 
 /// Three links that drop at random, three switches that drop all for a host, and congestion beside them.
-fn six_problems() -> Setup {
+fn six_problems() -> NetworkSetup {
     let topology = Topology::fat_tree(4, Rate::gbps(10), Span::from_us(1)).unwrap();
     let hosts: Vec<NodeId> = topology.hosts().collect();
-    let mut setup = Setup::new(topology);
-    let stop = Stop::At(at(500));
+    let mut setup = NetworkSetup::new(topology);
+    let stop = ArrivalStop::At(at(500));
     let poisson = Poisson {
         load: 0.4,
         rate: Rate::gbps(10),
-        sizes: Trace::WebSearch.sizes(),
+        sizes: SizeTrace::WebSearch.sizes(),
         senders: hosts.clone(),
         receivers: hosts.clone(),
         matched: false,
         stop,
     };
-    let pace = Pace::Every(Span::from_ms(8));
+    let pace = BurstPace::Every(Span::from_ms(8));
     let incast = Incast { fan_in: 10, bytes: 50_000, hosts, receiver: None, pace, stop };
     // As Linux has it; what is sent again more often than that looks like losses at random.
     let transport = tcp_with(Span::from_ms(200));
-    setup.traffic.push(traffic(transport.clone(), Flows::poisson(poisson, Random::new(1, 0)).unwrap()));
-    setup.traffic.push(traffic(transport, Flows::incast(incast, Random::new(2, 0)).unwrap()));
+    setup.traffic.push(traffic(transport.clone(), FlowSchedule::poisson(poisson, Random::new(1, 0)).unwrap()));
+    setup.traffic.push(traffic(transport, FlowSchedule::incast(incast, Random::new(2, 0)).unwrap()));
     setup.marking = Some(Marking::step(Bytes::new(97_500)));
     setup.switches.port_limit = Some(Bytes::new(150_000));
     setup.switch_latency = Span::from_us(5);
     setup.handshakes = true;
     setup.until = at(500);
-    setup.radar = Some(Config { keep_truth: true, ..Config::default() });
+    setup.radar = Some(MeteringConfig { keep_truth: true, ..MeteringConfig::default() });
     for between in [["h5", "edge1-0"], ["edge2-1", "agg2-0"], ["agg3-1", "core2"]] {
         lossy(&mut setup, between, 0.01);
     }
@@ -338,8 +339,8 @@ fn three_lossy_links_and_three_blackholes_are_found_and_nobody_else_is_accused()
     let setup = six_problems();
     let topology = setup.topology.clone();
     let (_, found) = run(setup);
-    let verdict = found.judge(&topology, &Thresholds::default());
-    let congested = verdict.causes.iter().filter(|cause| **cause == Cause::Congestion).count();
+    let verdict = found.judge(&topology, &CauseThresholds::default());
+    let congested = verdict.causes.iter().filter(|cause| **cause == LossCause::Congestion).count();
     assert!(congested > 100, "{congested}");
     let mut accused: Vec<String> = verdict
         .accused
@@ -348,7 +349,7 @@ fn three_lossy_links_and_three_blackholes_are_found_and_nobody_else_is_accused()
             let link = sim::topology::DirectedLink(culprit.segment);
             let [from, to] = [topology.from(link), topology.to(link)].map(|node| topology.name(node));
             match culprit.cause {
-                Cause::Random => format!(
+                LossCause::Random => format!(
                     "{} {}",
                     culprit.cause,
                     if from < to { format!("{from}-{to}") } else { format!("{to}-{from}") }
@@ -375,16 +376,16 @@ fn three_lossy_links_and_three_blackholes_are_found_and_nobody_else_is_accused()
 /// Packets of each flow that each node counted in each slot.
 type Counts = Vec<Vec<BTreeMap<FlowKey, u32>>>;
 
-fn count(setup: Setup) -> (Counts, Vec<counting::Dropped>) {
+fn count(setup: NetworkSetup) -> (Counts, Vec<counting::DroppedPacket>) {
     let mut counts: Counts = Vec::new();
-    let shape = Shape::new(3, 600, 7, 8_000, 1);
+    let shape = FlowsetShape::new(3, 600, 7, 8_000, 1);
     let topology = setup.topology.clone();
     let of = |flowset: &Flowset| {
         let decoded = flowset.decode();
         assert!(decoded.is_complete());
         decoded.flows.into_iter().collect()
     };
-    let mut program = Counting::new(&topology, Span::from_ms(10), shape, |slot| {
+    let mut program = CountingProgram::new(&topology, Span::from_ms(10), shape, |slot| {
         assert_eq!(slot.number as usize, counts.len());
         counts.push(slot.flowsets.iter().map(of).collect());
     });
@@ -394,17 +395,23 @@ fn count(setup: Setup) -> (Counts, Vec<counting::Dropped>) {
 }
 
 /// Every host sends a packet to every other one every 5 ms, as in li-thesis §4.6.1.
-fn persistent() -> Setup {
+fn persistent() -> NetworkSetup {
     let mut setup = fat_tree();
     setup.radar = None;
     setup.until = at(60);
     let hosts: Vec<NodeId> = setup.topology.hosts().collect();
     // 625 bytes on the wire, which take 5 ms at the lowest rate that there is.
     let payload = 559;
-    let flow = |src: &NodeId, dst: &NodeId| Flow { start: Time::ZERO, src: *src, dst: *dst, bytes: 559 * 12, group: 0 };
+    let flow = |src: &NodeId, dst: &NodeId| WorkloadFlow {
+        start: Time::ZERO,
+        src: *src,
+        dst: *dst,
+        bytes: 559 * 12,
+        group: 0,
+    };
     let pairs = hosts.iter().flat_map(|src| hosts.iter().filter(move |dst| *dst != src).map(move |dst| flow(src, dst)));
     let transport = TransportSetup::Datagrams(DatagramConfig { payload, rate: Some("1M".parse().unwrap()) });
-    setup.traffic = vec![traffic(transport, Flows::list(pairs.collect()))];
+    setup.traffic = vec![traffic(transport, FlowSchedule::list(pairs.collect()))];
     setup
 }
 

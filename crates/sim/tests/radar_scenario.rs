@@ -1,6 +1,6 @@
 //! `[radar]`, `[[blackhole]]` and `[[detour]]` in scenarios: what is refused, and what comes of one that is not.
 
-use radar::causes::Thresholds;
+use radar::causes::CauseThresholds;
 use sim::link::Unwatched;
 use sim::net;
 use sim::scenario::Scenario;
@@ -73,7 +73,7 @@ fn losses_of_the_example_are_these() {
         let of = found.losses.iter().filter(|lost| lost.segment == segment).count();
         lines.push(format!("{:22} {packets:5} {why:?}, {of} found on the segment", name(topology, segment)));
     }
-    let verdict = found.judge(topology, &Thresholds { again: 1, ..Thresholds::default() });
+    let verdict = found.judge(topology, &CauseThresholds { again: 1, ..CauseThresholds::default() });
     for culprit in &verdict.accused {
         let (segment, cause) = (name(topology, culprit.segment), culprit.cause);
         lines.push(format!("accused: {segment}, {cause}, {} losses", culprit.losses));

@@ -1,54 +1,56 @@
 //! RDMA over networks that corrupt: mechanisms against timeouts, shared queue pairs, answers.
 
-use faults::{Model, Schedule};
+use faults::{FaultSchedule, LossModel};
 use sim::link::Unwatched;
-use sim::net::{IrnSetup, LinkSetup, MeloSetup, Outcome, Protection, Setup, Traffic, TransportSetup};
-use sim::topology::{LinkId, Topology};
-use sim::workload::{Flow, Flows, Series, Workload};
+use sim::net::{
+    IrnSetup, LinkSetup, MeloSetup, NetworkOutcome, NetworkSetup, Protection, TrafficSetup, TransportSetup,
+};
+use sim::topology::{Topology, TopologyLinkId};
+use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
 use transport::roce::{self, irn, melo, repeat, selective};
 use units::{Prob, Rate, Span, Time};
 
 const RTO: Span = Span::from_ms(1);
 
 /// h0 and h1 at two switches with one link between them.
-fn two_switches(faults: [Model; 2]) -> Setup {
+fn two_switches(faults: [LossModel; 2]) -> NetworkSetup {
     let topology = Topology::leaf_spine(2, 1, 1, Rate::gbps(100), Rate::gbps(100), Span::from_ns(500)).unwrap();
-    let mut setup = Setup::new(topology);
+    let mut setup = NetworkSetup::new(topology);
     let between =
         setup.topology.links.iter().position(|link| !setup.topology.is_host(link.a) && !setup.topology.is_host(link.b));
-    let [forward, reverse] = faults.map(Schedule::always);
-    let link = LinkId(between.unwrap() as u32);
+    let [forward, reverse] = faults.map(FaultSchedule::always);
+    let link = TopologyLinkId(between.unwrap() as u32);
     setup.links.push(LinkSetup { link, forward, reverse, protection: Protection::None, activate_at: None });
     setup
 }
 
-fn traffic(setup: &Setup, config: roce::Config, work: impl Fn(&Topology) -> Workload) -> Traffic {
-    let transport = TransportSetup::Roce(roce::Config { timeout: RTO, ..config });
-    Traffic { name: "t".into(), transport, work: work(&setup.topology), reply: 0, class: 0, queue_pairs: None }
+fn traffic(setup: &NetworkSetup, config: roce::RoceConfig, work: impl Fn(&Topology) -> Workload) -> TrafficSetup {
+    let transport = TransportSetup::Roce(roce::RoceConfig { timeout: RTO, ..config });
+    TrafficSetup { name: "t".into(), transport, work: work(&setup.topology), reply: 0, class: 0, queue_pairs: None }
 }
 
 fn series(topology: &Topology, bytes: u64, count: u64) -> Workload {
     let mut hosts = topology.hosts();
     let (src, dst) = (hosts.next().unwrap(), hosts.next().unwrap());
-    Workload::Series(Series { src, dst, bytes, count, gap: Span::ZERO, group: 0 })
+    Workload::Series(FlowSeries { src, dst, bytes, count, gap: Span::ZERO, group: 0 })
 }
 
-fn run(setup: Setup) -> Outcome {
+fn run(setup: NetworkSetup) -> NetworkOutcome {
     sim::net::run(setup, &Unwatched).unwrap()
 }
 
-fn timeouts(outcome: &Outcome) -> u32 {
+fn timeouts(outcome: &NetworkOutcome) -> u32 {
     outcome.flows.iter().map(|flow| flow.tally.timeouts).sum()
 }
 
-fn one_in(frames: u32) -> Model {
-    Model::PerFrame(Prob::literal(1.0 / f64::from(frames)))
+fn one_in(frames: u32) -> LossModel {
+    LossModel::PerFrame(Prob::literal(1.0 / f64::from(frames)))
 }
 
 #[test]
 fn a_switch_repeats_naks_and_what_they_ask_for() {
-    let config = roce::Config { dummies: 2, ..roce::Config::default() };
-    let outcomes = [None, Some(repeat::Config::new(1, 2))].map(|repeat| {
+    let config = roce::RoceConfig { dummies: 2, ..roce::RoceConfig::default() };
+    let outcomes = [None, Some(repeat::RepeaterConfig::new(1, 2))].map(|repeat| {
         let mut setup = two_switches([one_in(20), one_in(20)]);
         setup.repeat = repeat;
         setup.traffic.push(traffic(&setup, config, |topology| series(topology, 10_000, 4_000)));
@@ -67,8 +69,8 @@ fn a_switch_repeats_naks_and_what_they_ask_for() {
 #[test]
 fn dummies_find_lost_tails() {
     let [without, with] = [0, 1].map(|dummies| {
-        let mut setup = two_switches([one_in(10), Model::None]);
-        let config = roce::Config { dummies, ..roce::Config::default() };
+        let mut setup = two_switches([one_in(10), LossModel::None]);
+        let config = roce::RoceConfig { dummies, ..roce::RoceConfig::default() };
         setup.traffic.push(traffic(&setup, config, |topology| series(topology, 1_000, 2_000)));
         run(setup)
     });
@@ -81,14 +83,14 @@ fn dummies_find_lost_tails() {
 fn on_a_shared_queue_pair_the_next_flow_finds_a_lost_tail_long_before_the_timeout() {
     let gap = Span::from_us(40);
     let outcomes = [None, Some(1)].map(|queue_pairs| {
-        let mut setup = two_switches([Model::Script(vec![5]), Model::None]);
+        let mut setup = two_switches([LossModel::Script(vec![5]), LossModel::None]);
         let flows = |topology: &Topology| {
             let mut hosts = topology.hosts();
             let (src, dst) = (hosts.next().unwrap(), hosts.next().unwrap());
-            let flow = |n: u64| Flow { start: Time::ZERO + gap * n, src, dst, bytes: 1_000, group: 0 };
-            Workload::Open(Flows::list((0..10).map(flow).collect()))
+            let flow = |n: u64| WorkloadFlow { start: Time::ZERO + gap * n, src, dst, bytes: 1_000, group: 0 };
+            Workload::Open(FlowSchedule::list((0..10).map(flow).collect()))
         };
-        setup.traffic.push(Traffic { queue_pairs, ..traffic(&setup, roce::Config::default(), flows) });
+        setup.traffic.push(TrafficSetup { queue_pairs, ..traffic(&setup, roce::RoceConfig::default(), flows) });
         run(setup)
     });
     let slowest = outcomes.each_ref().map(|outcome| outcome.flows.iter().filter_map(|flow| flow.fct()).max().unwrap());
@@ -104,10 +106,11 @@ fn flows_that_share_a_queue_pair_complete_in_turn_and_each_once() {
     let flows = |topology: &Topology| {
         let mut hosts = topology.hosts();
         let (src, dst) = (hosts.next().unwrap(), hosts.next().unwrap());
-        let flow = |n: u64| Flow { start: Time::ZERO + Span::from_us(n), src, dst, bytes: 1 + n * 37, group: 0 };
-        Workload::Open(Flows::list((0..500).map(flow).collect()))
+        let flow =
+            |n: u64| WorkloadFlow { start: Time::ZERO + Span::from_us(n), src, dst, bytes: 1 + n * 37, group: 0 };
+        Workload::Open(FlowSchedule::list((0..500).map(flow).collect()))
     };
-    setup.traffic.push(Traffic { queue_pairs: Some(3), ..traffic(&setup, roce::Config::default(), flows) });
+    setup.traffic.push(TrafficSetup { queue_pairs: Some(3), ..traffic(&setup, roce::RoceConfig::default(), flows) });
     let outcome = run(setup);
     let mut sizes: Vec<u64> = outcome.flows.iter().map(|flow| flow.bytes).collect();
     sizes.sort_unstable();
@@ -118,9 +121,9 @@ fn flows_that_share_a_queue_pair_complete_in_turn_and_each_once() {
 #[test]
 fn a_ping_pong_is_over_when_the_answer_is_there() {
     let rounds = |reply, queue_pairs| {
-        let mut setup = two_switches([Model::None, Model::None]);
+        let mut setup = two_switches([LossModel::None, LossModel::None]);
         let work = |topology: &Topology| series(topology, 1_024, 100);
-        setup.traffic.push(Traffic { reply, queue_pairs, ..traffic(&setup, roce::Config::default(), work) });
+        setup.traffic.push(TrafficSetup { reply, queue_pairs, ..traffic(&setup, roce::RoceConfig::default(), work) });
         let outcome = run(setup);
         assert_eq!(outcome.flows.len(), 100);
         outcome.flows[50].fct().unwrap()
@@ -137,16 +140,16 @@ fn a_ping_pong_is_over_when_the_answer_is_there() {
 
 #[test]
 fn a_queue_pair_that_fails_takes_its_flows_along_and_the_next_begins_anew() {
-    let mut setup = two_switches([Model::Script((0..60).collect()), Model::None]);
-    let config = roce::Config { retry_count: 1, ..roce::Config::default() };
+    let mut setup = two_switches([LossModel::Script((0..60).collect()), LossModel::None]);
+    let config = roce::RoceConfig { retry_count: 1, ..roce::RoceConfig::default() };
     let flows = |topology: &Topology| {
         let mut hosts = topology.hosts();
         let (src, dst) = (hosts.next().unwrap(), hosts.next().unwrap());
         let starts = [0, 1, 2, 300_000, 300_001].map(Span::from_us);
-        let flow = |start: Span| Flow { start: Time::ZERO + start, src, dst, bytes: 10_000, group: 0 };
-        Workload::Open(Flows::list(starts.map(flow).to_vec()))
+        let flow = |start: Span| WorkloadFlow { start: Time::ZERO + start, src, dst, bytes: 10_000, group: 0 };
+        Workload::Open(FlowSchedule::list(starts.map(flow).to_vec()))
     };
-    setup.traffic.push(Traffic { queue_pairs: Some(1), ..traffic(&setup, config, flows) });
+    setup.traffic.push(TrafficSetup { queue_pairs: Some(1), ..traffic(&setup, config, flows) });
     let outcome = run(setup);
     let failed: Vec<bool> = outcome.flows.iter().map(|flow| flow.failed).collect();
     assert_eq!(failed, [true, true, true, false, false]);
@@ -156,12 +159,12 @@ fn melo(memory: melo::PoolConfig) -> TransportSetup {
     TransportSetup::Melo(MeloSetup { config: selective_config(), memory })
 }
 
-fn selective_config() -> selective::Config {
-    selective::Config { timeout: Span::from_us(30), ..selective::Config::default() }
+fn selective_config() -> selective::SelectiveConfig {
+    selective::SelectiveConfig { timeout: Span::from_us(30), ..selective::SelectiveConfig::default() }
 }
 
-fn selective(setup: &Setup, transport: TransportSetup, work: impl Fn(&Topology) -> Workload) -> Traffic {
-    Traffic { transport, ..traffic(setup, roce::Config::default(), work) }
+fn selective(setup: &NetworkSetup, transport: TransportSetup, work: impl Fn(&Topology) -> Workload) -> TrafficSetup {
+    TrafficSetup { transport, ..traffic(setup, roce::RoceConfig::default(), work) }
 }
 
 #[test]
@@ -170,7 +173,7 @@ fn selective_retransmission_sends_again_what_was_lost_and_little_else() {
     let transports = [(melo(melo::PoolConfig::default()), true), (TransportSetup::Irn(irn), false)];
     let work = |topology: &Topology| series(topology, 10_000_000, 1);
     for (transport, shared) in transports {
-        let mut setup = two_switches([one_in(1_000), Model::None]);
+        let mut setup = two_switches([one_in(1_000), LossModel::None]);
         setup.traffic.push(selective(&setup, transport, work));
         let outcome = run(setup);
         let (flow, lost) = (outcome.flows[0], outcome.ports.iter().map(|port| port.corrupted).sum::<u64>());
@@ -179,8 +182,8 @@ fn selective_retransmission_sends_again_what_was_lost_and_little_else() {
         assert!(flow.slowdown().unwrap() < 1.2, "{:?}", flow.slowdown());
         assert_eq!(outcome.pools.iter().any(|used| used.receive_peak > 0 && used.size == 1_024), shared);
     }
-    let mut setup = two_switches([one_in(1_000), Model::None]);
-    setup.traffic.push(traffic(&setup, roce::Config::default(), work));
+    let mut setup = two_switches([one_in(1_000), LossModel::None]);
+    setup.traffic.push(traffic(&setup, roce::RoceConfig::default(), work));
     let outcome = run(setup);
     assert!(outcome.flows[0].tally.retransmitted > 200, "go-back-N: {:?}", outcome.flows[0].tally);
 }

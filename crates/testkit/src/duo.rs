@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use machine::{Lane, Machine, Port, Pull};
+use machine::{Machine, Port, Pull, QueueId};
 use units::{Span, Time};
 
-use crate::recorder::{Act, Recorder};
+use crate::recorder::{RecordedAction, Recorder};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -38,12 +38,12 @@ pub struct Duo<M: Machine> {
     pub now: Time,
     slot: Span,
     delay: Span,
-    ends: [End<M>; 2],
+    ends: [DuoEnd<M>; 2],
     flying: BTreeMap<(Time, u64), (Side, M::Frame)>,
     sent: u64,
 }
 
-struct End<M: Machine> {
+struct DuoEnd<M: Machine> {
     machine: M,
     out: Recorder<M>,
     free_at: Time,
@@ -65,7 +65,7 @@ where
     M::Inner: Clone,
 {
     pub fn new(left: M, right: M, slot: Span, delay: Span) -> Self {
-        let end = |machine| End {
+        let end = |machine| DuoEnd {
             machine,
             out: Recorder::default(),
             free_at: Time::ZERO,
@@ -89,7 +89,7 @@ where
         end.pull_at = Some(self.now);
     }
 
-    pub fn send(&mut self, side: Side, lane: Lane, inner: M::Inner) {
+    pub fn send(&mut self, side: Side, lane: QueueId, inner: M::Inner) {
         let end = &mut self.ends[side as usize];
         end.out.above[usize::from(lane.0)].push_back(inner);
         end.pull_at = Some(self.now);
@@ -205,11 +205,11 @@ where
         let mut frames = Vec::new();
         for act in end.out.acts() {
             match act {
-                Act::Transmit(frame) => frames.push(frame),
-                Act::Wake => end.pull_at = Some(now),
-                Act::Deliver(inner) => end.delivered.push(inner),
-                Act::Complete(done) => end.events.push(done),
-                Act::Note(note) => end.notes.push(note),
+                RecordedAction::Transmit(frame) => frames.push(frame),
+                RecordedAction::Wake => end.pull_at = Some(now),
+                RecordedAction::Deliver(inner) => end.delivered.push(inner),
+                RecordedAction::Complete(done) => end.events.push(done),
+                RecordedAction::Note(note) => end.notes.push(note),
             }
         }
         frames

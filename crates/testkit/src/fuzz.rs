@@ -18,7 +18,7 @@ pub fn fuzz(corpus: &Path, longest: usize, rounds: u64, target: fn(&[u8])) {
     let files = files(corpus);
     files.iter().for_each(|bytes| target(bytes));
     let rounds = env::var("HITLESS_FUZZ_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(rounds);
-    let mut random = Random(rounds);
+    let mut random = FuzzRandom(rounds);
     for _ in 0..rounds {
         let bytes = change(&mut random, &files, longest);
         if panic::catch_unwind(|| target(&bytes)).is_err() {
@@ -36,9 +36,9 @@ fn files(corpus: &Path) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).expect("a file of the corpus")).collect()
 }
 
-struct Random(u64);
+struct FuzzRandom(u64);
 
-impl Random {
+impl FuzzRandom {
     /// Zero if there is nothing to choose from.
     fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -46,7 +46,7 @@ impl Random {
     }
 }
 
-fn change(random: &mut Random, files: &[Vec<u8>], longest: usize) -> Vec<u8> {
+fn change(random: &mut FuzzRandom, files: &[Vec<u8>], longest: usize) -> Vec<u8> {
     let mut bytes = files[random.below(files.len())].clone();
     for _ in 0..1 + random.below(6) {
         let at = random.below(bytes.len());

@@ -13,5 +13,5 @@ mod skip;
 
 pub use duo::{Duo, Fate, Side};
 pub use fuzz::fuzz;
-pub use recorder::{Act, ActOf, Recorder};
+pub use recorder::{RecordedAction, RecordedActionOf, Recorder};
 pub use skip::{installed, missing, permitted, report, rootless_namespaces, skip, skip_part};

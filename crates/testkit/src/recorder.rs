@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use machine::{Lane, Machine, Out, Port};
+use machine::{Machine, Out, Port, QueueId};
 use units::Time;
 
 /// One thing that a machine did.
 #[derive(Debug, PartialEq)]
-pub enum Act<F, I, D, N> {
+pub enum RecordedAction<F, I, D, N> {
     Transmit(F),
     Wake,
     Deliver(I),
@@ -15,11 +15,12 @@ pub enum Act<F, I, D, N> {
     Note(N),
 }
 
-pub type ActOf<M> = Act<<M as Machine>::Frame, <M as Machine>::Inner, <M as Machine>::Done, <M as Machine>::Note>;
+pub type RecordedActionOf<M> =
+    RecordedAction<<M as Machine>::Frame, <M as Machine>::Inner, <M as Machine>::Done, <M as Machine>::Note>;
 
 /// Writes down every action in order; keeps the queues above and the timers as a driver would.
 pub struct Recorder<M: Machine> {
-    pub acts: Vec<ActOf<M>>,
+    pub acts: Vec<RecordedActionOf<M>>,
     /// The queues above, by lane.
     pub above: [VecDeque<M::Inner>; 2],
     /// Deadlines by timer.
@@ -40,7 +41,7 @@ impl<M: Machine> Default for Recorder<M> {
 
 impl<M: Machine> Recorder<M> {
     /// What happened since the last call.
-    pub fn acts(&mut self) -> Vec<ActOf<M>> {
+    pub fn acts(&mut self) -> Vec<RecordedActionOf<M>> {
         std::mem::take(&mut self.acts)
     }
 
@@ -64,20 +65,20 @@ where
     M::Inner: Clone,
 {
     fn transmit(&mut self, _port: Port, frame: M::Frame) {
-        self.acts.push(Act::Transmit(frame));
+        self.acts.push(RecordedAction::Transmit(frame));
     }
 
     fn wake(&mut self, _port: Port) {
-        if !matches!(self.acts.last(), Some(Act::Wake)) {
-            self.acts.push(Act::Wake);
+        if !matches!(self.acts.last(), Some(RecordedAction::Wake)) {
+            self.acts.push(RecordedAction::Wake);
         }
     }
 
-    fn waiting(&self, lane: Lane) -> bool {
+    fn waiting(&self, lane: QueueId) -> bool {
         !self.above[usize::from(lane.0)].is_empty()
     }
 
-    fn take(&mut self, lane: Lane) -> Option<M::Inner> {
+    fn take(&mut self, lane: QueueId) -> Option<M::Inner> {
         self.above[usize::from(lane.0)].pop_front()
     }
 
@@ -87,8 +88,8 @@ where
 
     fn release(&mut self, _inner: M::Inner) {}
 
-    fn deliver(&mut self, _lane: Lane, inner: M::Inner) {
-        self.acts.push(Act::Deliver(inner));
+    fn deliver(&mut self, _lane: QueueId, inner: M::Inner) {
+        self.acts.push(RecordedAction::Deliver(inner));
     }
 
     fn arm(&mut self, key: M::Timer, at: Time) {
@@ -101,10 +102,10 @@ where
     }
 
     fn complete(&mut self, done: M::Done) {
-        self.acts.push(Act::Complete(done));
+        self.acts.push(RecordedAction::Complete(done));
     }
 
     fn note(&mut self, note: M::Note) {
-        self.acts.push(Act::Note(note));
+        self.acts.push(RecordedAction::Note(note));
     }
 }

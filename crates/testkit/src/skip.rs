@@ -140,9 +140,9 @@ pub fn report() -> ExitCode {
     if env::args().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
-    let run = Run::of_parent();
+    let run = ParentProcess::of_parent();
     remove_ended(&run);
-    let tally = Tally::read(&run);
+    let tally = SkipCounts::read(&run);
     // A reader that has gone is no reason to fail.
     let _ = writeln!(io::stdout(), "\n{tally}");
     ExitCode::from(u8::from(must_run_all() && !tally.0.is_empty()))
@@ -160,7 +160,7 @@ fn must_run_all() -> bool {
 fn record(extent: Extent, reason: &str) {
     let (test, reason) = (test_name(), reason.replace(['\n', '\t'], " "));
     let line = [extent.name(), &binary_name(), &test, &reason].join("\t") + "\n";
-    Run::of_parent().append(&line);
+    ParentProcess::of_parent().append(&line);
     assert!(!must_run_all(), "{}, which {VARIABLE}=all forbids: {reason}", extent.name());
     // Not by a macro: the test harness captures what those print, and drops it if the test passes.
     let _ = writeln!(io::stderr(), "{}: {test}: {reason}", extent.name());
@@ -199,12 +199,12 @@ fn without_number(error: &io::Error) -> String {
 
 /// The process that started the test binaries: its id, and when it started, since ids are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct ParentProcess {
     process: u32,
     started: u64,
 }
 
-impl Run {
+impl ParentProcess {
     fn of_parent() -> Self {
         let process = parent_id();
         Self { process, started: started(process).unwrap_or(0) }
@@ -249,11 +249,11 @@ fn folders() -> Vec<PathBuf> {
 }
 
 /// Files of runs that are over.
-fn remove_ended(current: &Run) {
+fn remove_ended(current: &ParentProcess) {
     for folder in folders() {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in entries.flatten() {
-            let run = entry.file_name().to_str().and_then(Run::of_file);
+            let run = entry.file_name().to_str().and_then(ParentProcess::of_file);
             if run.is_some_and(|run| run != *current && started(run.process) != Some(run.started)) {
                 let _ = fs::remove_file(entry.path());
             }
@@ -263,10 +263,10 @@ fn remove_ended(current: &Run) {
 
 /// What was skipped in a run: reason, then test binary, then tests.
 #[derive(Debug, Default)]
-struct Tally(BTreeMap<(Extent, String), BTreeMap<String, Vec<String>>>);
+struct SkipCounts(BTreeMap<(Extent, String), BTreeMap<String, Vec<String>>>);
 
-impl Tally {
-    fn read(run: &Run) -> Self {
+impl SkipCounts {
+    fn read(run: &ParentProcess) -> Self {
         let read = |folder: PathBuf| fs::read_to_string(folder.join(run.file())).unwrap_or_default();
         Self::parse(&folders().into_iter().map(read).collect::<String>())
     }
@@ -306,7 +306,7 @@ impl Tally {
     }
 }
 
-impl Display for Tally {
+impl Display for SkipCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return writeln!(f, "no test was skipped");
@@ -337,7 +337,7 @@ mod tests {
     fn skips_are_counted_by_reason_and_a_test_only_once() {
         let lines = "skipped\tlive\ta\tno tshark\nskipped\tlive\tb\tno tshark\nskipped\tlive\ta\tno tshark\n\
                      skipped\tbus\tc\tno redis\nskipped\tlive\tb\tno redis\nskipped in part\tsoak\td\tno iperf3\nbroken\n";
-        let tally = Tally::parse(lines);
+        let tally = SkipCounts::parse(lines);
         assert_eq!(Extent::BOTH.map(|extent| tally.count(extent)), [3, 1]);
         let expected = [
             "3 tests skipped (HITLESS_TESTS=all makes that a failure):",
@@ -352,20 +352,20 @@ mod tests {
     #[test]
     fn tests_without_a_name_are_all_counted() {
         let line = format!("skipped\tlive\t{UNKNOWN}\tno tshark\n");
-        assert_eq!(Tally::parse(&line.repeat(3)).count(Extent::Whole), 3);
+        assert_eq!(SkipCounts::parse(&line.repeat(3)).count(Extent::Whole), 3);
     }
 
     #[test]
     fn nothing_skipped_says_so() {
-        assert_eq!(Tally::default().to_string(), "no test was skipped\n");
+        assert_eq!(SkipCounts::default().to_string(), "no test was skipped\n");
     }
 
     #[test]
     fn the_file_of_a_run_names_its_process_and_when_that_started() {
-        let run = Run::of_parent();
+        let run = ParentProcess::of_parent();
         assert_eq!(run.process, parent_id());
-        assert_eq!(Run::of_file(&run.file()), Some(run));
-        assert_eq!(Run::of_file("hitless-skipped-x-1"), None);
+        assert_eq!(ParentProcess::of_file(&run.file()), Some(run));
+        assert_eq!(ParentProcess::of_file("hitless-skipped-x-1"), None);
         assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
     }
 

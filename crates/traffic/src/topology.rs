@@ -24,27 +24,27 @@ pub struct NodeId(pub u32);
 
 /// A link, by its place in [`Topology::links`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub u32);
+pub struct TopologyLinkId(pub u32);
 
 /// One direction of a link, and equally the port that sends in that direction: twice the link, plus one from b to a.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirectedLink(pub u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     Host,
     Switch,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct TopologyNode {
     pub name: String,
-    pub kind: Kind,
+    pub kind: NodeKind,
 }
 
 /// Full duplex: both directions have the whole rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct TopologyLink {
     pub a: NodeId,
     pub b: NodeId,
     pub rate: Rate,
@@ -53,8 +53,8 @@ pub struct Link {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    pub nodes: Vec<Node>,
-    pub links: Vec<Link>,
+    pub nodes: Vec<TopologyNode>,
+    pub links: Vec<TopologyLink>,
 }
 
 impl NodeId {
@@ -63,7 +63,7 @@ impl NodeId {
     }
 }
 
-impl LinkId {
+impl TopologyLinkId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -84,8 +84,8 @@ impl DirectedLink {
         self.0 as usize
     }
 
-    pub const fn link(self) -> LinkId {
-        LinkId(self.0 / 2)
+    pub const fn link(self) -> TopologyLinkId {
+        TopologyLinkId(self.0 / 2)
     }
 
     /// The same link, the other way.
@@ -105,7 +105,7 @@ impl DirectedLink {
 
 impl Topology {
     /// Checks what the builders guarantee.
-    pub fn new(nodes: Vec<Node>, links: Vec<Link>) -> Result<Self, TopologyError> {
+    pub fn new(nodes: Vec<TopologyNode>, links: Vec<TopologyLink>) -> Result<Self, TopologyError> {
         let topology = Self { nodes, links };
         topology.check_size()?;
         topology.check_names()?;
@@ -139,7 +139,7 @@ impl Topology {
     }
 
     pub fn is_host(&self, node: NodeId) -> bool {
-        self.nodes[node.index()].kind == Kind::Host
+        self.nodes[node.index()].kind == NodeKind::Host
     }
 
     pub fn hosts(&self) -> impl Iterator<Item = NodeId> + '_ {
@@ -150,12 +150,12 @@ impl Topology {
         self.node_ids().filter(|node| !self.is_host(*node))
     }
 
-    pub fn link(&self, id: LinkId) -> &Link {
+    pub fn link(&self, id: TopologyLinkId) -> &TopologyLink {
         &self.links[id.index()]
     }
 
-    pub fn link_ids(&self) -> impl Iterator<Item = LinkId> + use<> {
-        (0..self.links.len() as u32).map(LinkId)
+    pub fn link_ids(&self) -> impl Iterator<Item = TopologyLinkId> + use<> {
+        (0..self.links.len() as u32).map(TopologyLinkId)
     }
 
     /// Both directions of every link, by number.
@@ -194,7 +194,7 @@ impl Topology {
     }
 
     fn check_size(&self) -> Result<(), TopologyError> {
-        let hosts = self.nodes.iter().filter(|node| node.kind == Kind::Host).count();
+        let hosts = self.nodes.iter().filter(|node| node.kind == NodeKind::Host).count();
         match self.nodes.len() {
             0 => Err(TopologyError::Empty),
             nodes => error::check_size(hosts as u128, (nodes - hosts) as u128, self.links.len() as u128),
@@ -250,19 +250,19 @@ impl Topology {
 mod tests {
     use super::*;
 
-    fn host(name: &str) -> Node {
-        Node { name: name.to_string(), kind: Kind::Host }
+    fn host(name: &str) -> TopologyNode {
+        TopologyNode { name: name.to_string(), kind: NodeKind::Host }
     }
 
-    fn switch(name: &str) -> Node {
-        Node { name: name.to_string(), kind: Kind::Switch }
+    fn switch(name: &str) -> TopologyNode {
+        TopologyNode { name: name.to_string(), kind: NodeKind::Switch }
     }
 
-    fn link(a: u32, b: u32) -> Link {
-        Link { a: NodeId(a), b: NodeId(b), rate: Rate::gbps(100), delay: Span::from_us(1) }
+    fn link(a: u32, b: u32) -> TopologyLink {
+        TopologyLink { a: NodeId(a), b: NodeId(b), rate: Rate::gbps(100), delay: Span::from_us(1) }
     }
 
-    fn refusal(nodes: Vec<Node>, links: Vec<Link>) -> String {
+    fn refusal(nodes: Vec<TopologyNode>, links: Vec<TopologyLink>) -> String {
         Topology::new(nodes, links).unwrap_err().to_string()
     }
 

@@ -5,7 +5,7 @@
 //!
 //! | part | here |
 //! | --- | --- |
-//! | packets and their lengths | [`Packet`], [`Opcode`], [`Psn`] |
+//! | packets and their lengths | [`RocePacket`], [`RoceOperation`], [`Psn`] |
 //! | messages into packets, window and pace, timeout and retry | `send_queue` |
 //! | ACKs, NAKs, go-back-N, READs | `requester` |
 //! | dummies and copies behind a tail | `tail` |
@@ -40,8 +40,8 @@ mod tail;
 use machine::{Machine, Out, Port, Pull};
 use units::Time;
 
-pub use config::{Config, MAX_MESSAGE, MAX_OUTSTANDING};
-pub use packet::{ACK_LEN, HEADERS, Opcode, Packet, Part, RETH, Syndrome};
+pub use config::{MAX_MESSAGE, MAX_OUTSTANDING, RoceConfig};
+pub use packet::{ACK_LEN, AckSyndrome, HEADERS, MessagePart, RETH, RoceOperation, RocePacket};
 pub use psn::Psn;
 
 use requester::Requester;
@@ -58,13 +58,13 @@ pub enum Verb {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum RoceCommand {
     /// A work request of at most [`MAX_MESSAGE`] bytes and [`MAX_OUTSTANDING`] packets.
     Post { verb: Verb, bytes: u64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum RoceCompletion {
     /// How many of the work requests posted here are complete, in the order of posting.
     Completed(u64),
     /// How many SENDs and WRITEs of the peer have been placed here, in order and without gaps. It does not know yet.
@@ -75,7 +75,7 @@ pub enum Done {
 
 /// Why packets are sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum RoceRetransmitCause {
     Nak,
     /// An answer from behind a READ response that did not come.
     ImpliedNak,
@@ -83,13 +83,13 @@ pub enum Cause {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum RoceNote {
     NakSent,
     NakReceived,
     /// Go-back-N went back by this many PSNs; a READ counts with all its responses. Selective retransmission sends this many
     /// packets again now.
     Retransmitted {
-        cause: Cause,
+        cause: RoceRetransmitCause,
         packets: u64,
     },
     Timeout,
@@ -111,13 +111,13 @@ pub enum Note {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerKey {
+pub enum RoceTimer {
     Retransmission,
     Dummies,
 }
 
-impl From<TimerKey> for usize {
-    fn from(key: TimerKey) -> usize {
+impl From<RoceTimer> for usize {
+    fn from(key: RoceTimer) -> usize {
         key as usize
     }
 }
@@ -133,7 +133,7 @@ pub struct Qp {
 impl Qp {
     /// # Panics
     /// If the MTU is zero.
-    pub fn new(mut config: Config) -> Self {
+    pub fn new(mut config: RoceConfig) -> Self {
         assert!(config.mtu > 0, "a packet must be able to carry something");
         // Without room for one, a READ would wait for ever.
         config.max_reads = config.max_reads.max(1);
@@ -162,7 +162,7 @@ impl Qp {
         self.responder.owes_acknowledge() || self.has_data()
     }
 
-    fn next_data<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Option<Packet> {
+    fn next_data<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Option<RocePacket> {
         let again = self.requester.queue.is_behind() && self.requester.may_send();
         if self.responder.has_reply() && !again {
             Some(self.responder.next_reply())
@@ -171,7 +171,7 @@ impl Qp {
         }
     }
 
-    fn transmit<O: Out<Self>>(&self, packet: Packet, out: &mut O) -> Pull {
+    fn transmit<O: Out<Self>>(&self, packet: RocePacket, out: &mut O) -> Pull {
         out.transmit(WIRE, packet);
         if self.wants_to_send() { Pull::Sent } else { Pull::Last }
     }
@@ -179,37 +179,37 @@ impl Qp {
     fn fail<O: Out<Self>>(&mut self, out: &mut O) {
         self.failed = true;
         self.requester.flush(out);
-        out.complete(Done::Failed);
+        out.complete(RoceCompletion::Failed);
     }
 }
 
 impl Machine for Qp {
-    type Frame = Packet;
+    type Frame = RocePacket;
     type Inner = ();
-    type Timer = TimerKey;
-    type Command = Command;
-    type Done = Done;
-    type Note = Note;
+    type Timer = RoceTimer;
+    type Command = RoceCommand;
+    type Done = RoceCompletion;
+    type Note = RoceNote;
 
-    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: Packet, out: &mut O) {
+    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: RocePacket, out: &mut O) {
         if self.failed {
             return;
         }
         match packet.opcode {
-            Opcode::Send(part) | Opcode::Write(part) => self.responder.on_message(&packet, part, out),
-            Opcode::ReadRequest => self.responder.on_read(&packet, out),
-            Opcode::ReadResponse(_) => self.requester.on_read_response(now, packet.psn, out),
-            Opcode::Acknowledge(syndrome) => self.requester.on_acknowledge(now, packet.psn, syndrome, out),
+            RoceOperation::Send(part) | RoceOperation::Write(part) => self.responder.on_message(&packet, part, out),
+            RoceOperation::ReadRequest => self.responder.on_read(&packet, out),
+            RoceOperation::ReadResponse(_) => self.requester.on_read_response(now, packet.psn, out),
+            RoceOperation::Acknowledge(syndrome) => self.requester.on_acknowledge(now, packet.psn, syndrome, out),
         }
         if self.wants_to_send() {
             out.wake(WIRE);
         }
     }
 
-    fn on_timer<O: Out<Self>>(&mut self, now: Time, key: TimerKey, out: &mut O) {
+    fn on_timer<O: Out<Self>>(&mut self, now: Time, key: RoceTimer, out: &mut O) {
         let goes_on = match key {
-            TimerKey::Retransmission => self.requester.on_timer(now, out),
-            TimerKey::Dummies => {
+            RoceTimer::Retransmission => self.requester.on_timer(now, out),
+            RoceTimer::Dummies => {
                 self.requester.attend_tail(now, out);
                 true
             }
@@ -221,10 +221,10 @@ impl Machine for Qp {
         }
     }
 
-    fn on_command<O: Out<Self>>(&mut self, now: Time, command: Command, out: &mut O) {
-        let Command::Post { verb, bytes } = command;
+    fn on_command<O: Out<Self>>(&mut self, now: Time, command: RoceCommand, out: &mut O) {
+        let RoceCommand::Post { verb, bytes } = command;
         if self.failed {
-            return out.complete(Done::Failed);
+            return out.complete(RoceCompletion::Failed);
         }
         self.requester.post(now, verb, bytes);
         out.wake(WIRE);

@@ -1,6 +1,6 @@
 //! TCP: a reliable stream each way, as hosts of a datacenter run it.
 //!
-//! A [`Connection`] is established from the start; the same type stands at both ends. Time and segments come in,
+//! A [`TcpConnection`] is established from the start; the same type stands at both ends. Time and segments come in,
 //! segments go out when the wire pulls. Which file has what:
 //!
 //! | | after |
@@ -16,7 +16,7 @@
 //! | `delivery`, `pacer` | what BBR needs: rate of delivery, pacing |
 //! | [`cc`] | congestion control |
 //!
-//! [`Profile`] chooses between the timers of the documents and those of Linux 5.4, which tick.
+//! [`TimerProfile`] chooses between the timers of the documents and those of Linux 5.4, which tick.
 //!
 //! Deliberately absent: handshake and close, Nagle's algorithm, window scaling and zero-window probes (the receiver
 //! consumes at once), PAWS, compression of SACKs, F-RTO (timestamps tell the same), proportional rate reduction after a
@@ -40,7 +40,7 @@ mod sender;
 mod timing;
 mod undo;
 
-pub use config::{Config, Profile, Reordering};
-pub use connection::{Cause, Command, Connection, Done, Note, Timer};
-pub use segment::{MAX_SACKS, Sack, Segment};
+pub use config::{Reordering, TcpConfig, TimerProfile};
+pub use connection::{TcpCommand, TcpConnection, TcpNote, TcpProgress, TcpRetransmitCause, TcpTimer};
+pub use segment::{MAX_SACKS, Sack, TcpSegment};
 pub use sender::Phase;

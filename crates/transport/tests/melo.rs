@@ -1,27 +1,27 @@
 //! The rules of MELO's receiver and sender, one story each, on a pool of eight blocks of four bits.
 
 use transport::roce::Psn;
-use transport::roce::melo::{Pool, PoolConfig, Resend, Seen, Track};
+use transport::roce::melo::{ArrivalPosition, BlockPool, PoolConfig, ReceiveTrack, Resend};
 
-const AHEAD: Seen = Seen::Ahead { hole: false };
-const HOLE: Seen = Seen::Ahead { hole: true };
-const IN_ORDER: Seen = Seen::Next { passed: 1, filled: false };
+const AHEAD: ArrivalPosition = ArrivalPosition::Ahead { hole: false };
+const HOLE: ArrivalPosition = ArrivalPosition::Ahead { hole: true };
+const IN_ORDER: ArrivalPosition = ArrivalPosition::Next { passed: 1, filled: false };
 
-fn filled(passed: u32) -> Seen {
-    Seen::Next { passed, filled: true }
+fn filled(passed: u32) -> ArrivalPosition {
+    ArrivalPosition::Next { passed, filled: true }
 }
 
 struct Receiver {
-    pool: Pool<u8>,
-    track: Track<u8>,
+    pool: BlockPool<u8>,
+    track: ReceiveTrack<u8>,
 }
 
 impl Receiver {
     fn new() -> Self {
-        Self { pool: Pool::new(PoolConfig { bits: 32, block: 4 }).unwrap(), track: Track::new(Psn::new(0)) }
+        Self { pool: BlockPool::new(PoolConfig { bits: 32, block: 4 }).unwrap(), track: ReceiveTrack::new(Psn::new(0)) }
     }
 
-    fn arrive<const N: usize>(&mut self, psns: [u32; N]) -> [Seen; N] {
+    fn arrive<const N: usize>(&mut self, psns: [u32; N]) -> [ArrivalPosition; N] {
         psns.map(|psn| self.track.arrive(&mut self.pool, Psn::new(psn)))
     }
 
@@ -82,18 +82,21 @@ fn a_hole_that_is_filled_from_its_front_gets_shorter() {
 fn a_fill_in_the_middle_is_dropped_until_it_is_the_next() {
     let mut receiver = Receiver::new();
     receiver.arrive([1, 3]);
-    assert_eq!(receiver.arrive([2, 1]), [Seen::Middle, Seen::Middle]);
+    assert_eq!(receiver.arrive([2, 1]), [ArrivalPosition::Middle, ArrivalPosition::Middle]);
     assert_eq!(receiver.arrive([0, 2]), [filled(2), filled(2)]);
-    assert_eq!(receiver.arrive([2]), [Seen::Behind]);
+    assert_eq!(receiver.arrive([2]), [ArrivalPosition::Behind]);
 }
 
 #[test]
 fn without_bits_a_packet_is_dropped_and_later_one_makes_a_hole_of_it() {
     let mut receiver = Receiver::new();
-    let mut other = Track::new(Psn::new(0));
+    let mut other = ReceiveTrack::new(Psn::new(0));
     assert_eq!(other.arrive(&mut receiver.pool, Psn::new(27)), HOLE);
     assert_eq!(receiver.used(), 7);
-    assert_eq!(receiver.arrive([1, 2, 3, 4, 5]), [HOLE, AHEAD, AHEAD, Seen::NoBits, Seen::NoBits]);
+    assert_eq!(
+        receiver.arrive([1, 2, 3, 4, 5]),
+        [HOLE, AHEAD, AHEAD, ArrivalPosition::NoBits, ArrivalPosition::NoBits]
+    );
     assert_eq!(receiver.pool.usage().refusals, 2);
     assert_eq!(receiver.arrive([0, 6]), [filled(4), HOLE]);
     assert_eq!(receiver.holes(), [(4, 2)]);
@@ -102,7 +105,7 @@ fn without_bits_a_packet_is_dropped_and_later_one_makes_a_hole_of_it() {
 #[test]
 fn a_gap_that_needs_more_blocks_than_there_are_takes_none() {
     let mut receiver = Receiver::new();
-    assert_eq!(receiver.arrive([32]), [Seen::NoBits]);
+    assert_eq!(receiver.arrive([32]), [ArrivalPosition::NoBits]);
     assert_eq!((receiver.used(), receiver.holes()), (0, vec![]));
     assert_eq!(receiver.arrive([31]), [HOLE]);
     assert_eq!(receiver.used(), 8);
@@ -110,9 +113,9 @@ fn a_gap_that_needs_more_blocks_than_there_are_takes_none() {
 
 #[test]
 fn a_hole_reaches_no_further_than_its_two_bytes() {
-    let mut pool = Pool::<u16>::new(PoolConfig { bits: 1 << 20, block: 64 }).unwrap();
-    let mut track = Track::new(Psn::new(0));
-    assert_eq!(track.arrive(&mut pool, Psn::new(1 << 15)), Seen::NoBits);
+    let mut pool = BlockPool::<u16>::new(PoolConfig { bits: 1 << 20, block: 64 }).unwrap();
+    let mut track = ReceiveTrack::new(Psn::new(0));
+    assert_eq!(track.arrive(&mut pool, Psn::new(1 << 15)), ArrivalPosition::NoBits);
     assert_eq!(track.arrive(&mut pool, Psn::new((1 << 15) - 1)), HOLE);
     assert_eq!(track.holes().iter().map(|hole| hole.len).collect::<Vec<_>>(), [(1 << 15) - 1]);
 }
@@ -133,16 +136,16 @@ fn a_connection_that_finds_no_room_again_forgets_what_was_out_of_order() {
     let mut receiver = Receiver::new();
     receiver.arrive([0, 2, 3]);
     let off = receiver.track.swap_out(&mut receiver.pool);
-    let mut other = Track::new(Psn::new(0));
+    let mut other = ReceiveTrack::new(Psn::new(0));
     assert_eq!(other.arrive(&mut receiver.pool, Psn::new(31)), HOLE);
     assert!(!receiver.track.swap_in(&mut receiver.pool, off));
     assert_eq!((receiver.track.next(), receiver.track.high()), (Psn::new(1), Psn::new(1)));
-    assert_eq!(receiver.arrive([2, 1, 2]), [Seen::NoBits, IN_ORDER, IN_ORDER]);
+    assert_eq!(receiver.arrive([2, 1, 2]), [ArrivalPosition::NoBits, IN_ORDER, IN_ORDER]);
 }
 
 #[test]
 fn a_sender_takes_what_is_missing_from_front_to_end_and_appends_what_is_newer() {
-    let mut pool = Pool::<u8>::new(PoolConfig { bits: 32, block: 4 }).unwrap();
+    let mut pool = BlockPool::<u8>::new(PoolConfig { bits: 32, block: 4 }).unwrap();
     let mut resend = Resend::new(Psn::new(0));
     assert!(resend.learn(&mut pool, Psn::new(2), 2) && resend.learn(&mut pool, Psn::new(9), 1));
     assert_eq!(pool.usage().used, 3);
@@ -161,7 +164,7 @@ fn a_sender_takes_what_is_missing_from_front_to_end_and_appends_what_is_newer() 
 
 #[test]
 fn a_sender_does_not_send_again_what_was_acknowledged_meanwhile() {
-    let mut pool = Pool::<u8>::new(PoolConfig { bits: 32, block: 4 }).unwrap();
+    let mut pool = BlockPool::<u8>::new(PoolConfig { bits: 32, block: 4 }).unwrap();
     let mut resend = Resend::new(Psn::new(0));
     assert!(resend.learn(&mut pool, Psn::new(2), 2) && resend.learn(&mut pool, Psn::new(9), 1));
     resend.acknowledged(&mut pool, Psn::new(3));
@@ -174,7 +177,7 @@ fn a_sender_does_not_send_again_what_was_acknowledged_meanwhile() {
 
 #[test]
 fn a_sender_without_bits_keeps_what_it_had() {
-    let mut pool = Pool::<u8>::new(PoolConfig { bits: 8, block: 4 }).unwrap();
+    let mut pool = BlockPool::<u8>::new(PoolConfig { bits: 8, block: 4 }).unwrap();
     let mut resend = Resend::new(Psn::new(0));
     assert!(resend.learn(&mut pool, Psn::new(1), 1));
     assert!(!resend.learn(&mut pool, Psn::new(8), 1));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use transport::roce::Psn;
-use transport::roce::melo::{OffChip, Pool, PoolConfig, Resend, Seen, Slot, Track};
+use transport::roce::melo::{ArrivalPosition, BlockPointer, BlockPool, OffChip, PoolConfig, ReceiveTrack, Resend};
 use transport::roce::selective::Hole;
 
 /// A bitmap with all the room it wants, that drops fills in the middle as MELO does. Places instead of PSNs.
@@ -23,18 +23,18 @@ impl Naive {
         Self { first, next: 0, high: 0, arrived: BTreeSet::new() }
     }
 
-    fn arrive(&mut self, place: u64) -> Seen {
+    fn arrive(&mut self, place: u64) -> ArrivalPosition {
         if place < self.next {
-            return Seen::Behind;
+            return ArrivalPosition::Behind;
         }
         if place > self.next && place < self.high {
-            return Seen::Middle;
+            return ArrivalPosition::Middle;
         }
         if place > self.next {
             let hole = place > self.high;
             self.arrived.insert(place);
             self.high = place + 1;
-            return Seen::Ahead { hole };
+            return ArrivalPosition::Ahead { hole };
         }
         let filled = self.high > self.next;
         let before = self.next;
@@ -43,7 +43,7 @@ impl Naive {
             self.next += 1;
         }
         self.high = self.high.max(self.next);
-        Seen::Next { passed: (self.next - before) as u32, filled }
+        ArrivalPosition::Next { passed: (self.next - before) as u32, filled }
     }
 
     /// The three latest gaps.
@@ -107,21 +107,21 @@ fn block() -> impl Strategy<Value = u32> {
     (0..7u32).prop_map(|power| 1 << power)
 }
 
-fn holes<S: Slot>(track: &Track<S>) -> Vec<Hole> {
+fn holes<S: BlockPointer>(track: &ReceiveTrack<S>) -> Vec<Hole> {
     track.holes().iter().collect()
 }
 
 /// One connection of many, at the receiver.
 #[derive(Debug)]
 struct Seat {
-    track: Track<u8>,
+    track: ReceiveTrack<u8>,
     naive: Naive,
     away: Option<OffChip>,
 }
 
 impl Seat {
     fn new(first: Psn) -> Self {
-        Self { track: Track::new(first), naive: Naive::new(first), away: None }
+        Self { track: ReceiveTrack::new(first), naive: Naive::new(first), away: None }
     }
 
     /// Blocks that it holds.
@@ -129,7 +129,7 @@ impl Seat {
         if self.away.is_some() { 0 } else { self.naive.span(self.naive.next, self.naive.high, block) }
     }
 
-    fn swap_in(&mut self, pool: &mut Pool<u8>, block: u64) {
+    fn swap_in(&mut self, pool: &mut BlockPool<u8>, block: u64) {
         let Some(off) = self.away.take() else { return };
         let fits = self.naive.span(self.naive.next, self.naive.high, block) <= pool.free_slots().len() as u64;
         assert_eq!(self.track.swap_in(pool, off), fits);
@@ -153,7 +153,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// Every block is free or in one of these lists, once.
-fn assert_whole(pool: &Pool<u8>, taken: impl Iterator<Item = u8>) {
+fn assert_whole(pool: &BlockPool<u8>, taken: impl Iterator<Item = u8>) {
     let taken: Vec<u8> = taken.collect();
     assert_eq!(taken.len() as u32, pool.usage().used, "leaked or shared");
     pool.check_invariants(taken.into_iter());
@@ -168,8 +168,8 @@ proptest! {
         block in block(),
         arrivals in proptest::collection::vec(place(), 0..200),
     ) {
-        let mut pool = Pool::<u16>::new(PoolConfig { bits: 1 << 16, block }).unwrap();
-        let (mut track, mut naive) = (Track::new(first), Naive::new(first));
+        let mut pool = BlockPool::<u16>::new(PoolConfig { bits: 1 << 16, block }).unwrap();
+        let (mut track, mut naive) = (ReceiveTrack::new(first), Naive::new(first));
         for arrival in arrivals {
             let place = arrival.place(&naive);
             if place >= naive.next + (1 << 15) {
@@ -192,7 +192,7 @@ proptest! {
         blocks in 1..40u32,
         ops in proptest::collection::vec((0..4usize, op()), 0..200),
     ) {
-        let mut pool = Pool::<u8>::new(PoolConfig { bits: blocks * block, block }).unwrap();
+        let mut pool = BlockPool::<u8>::new(PoolConfig { bits: blocks * block, block }).unwrap();
         let block = u64::from(block);
         let mut seats: Vec<Seat> = (0..4).map(|_| Seat::new(first)).collect();
         for (which, op) in ops {
@@ -206,7 +206,7 @@ proptest! {
                     let fits = place <= seat.naive.next || place < seat.naive.high || needed <= room;
                     let refusals = pool.usage().refusals;
                     let seen = seat.track.arrive(&mut pool, seat.naive.psn(place));
-                    prop_assert_eq!(seen == Seen::NoBits, !fits);
+                    prop_assert_eq!(seen == ArrivalPosition::NoBits, !fits);
                     prop_assert_eq!(pool.usage().refusals, refusals + u64::from(!fits));
                     if fits {
                         prop_assert_eq!(seen, seat.naive.arrive(place));
@@ -235,7 +235,7 @@ proptest! {
         blocks in 1..40u32,
         ops in proptest::collection::vec(sending(), 0..300),
     ) {
-        let mut pool = Pool::<u8>::new(PoolConfig { bits: blocks * block, block }).unwrap();
+        let mut pool = BlockPool::<u8>::new(PoolConfig { bits: blocks * block, block }).unwrap();
         let mut resend = Resend::new(first);
         let psn = |place: u64| first.plus(place);
         let (mut una, mut known, mut missing) = (0u64, 0u64, BTreeSet::new());

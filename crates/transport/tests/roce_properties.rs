@@ -5,7 +5,9 @@ use std::cell::RefCell;
 
 use proptest::prelude::*;
 use testkit::{Duo, Fate, Side};
-use transport::roce::{Command, Config, Done, Opcode, Packet, Part, Psn, Qp, Syndrome, Verb};
+use transport::roce::{
+    AckSyndrome, MessagePart, Psn, Qp, RoceCommand, RoceCompletion, RoceConfig, RoceOperation, RocePacket, Verb,
+};
 use units::{Rate, Span, Time};
 use wire::ip::Ecn;
 
@@ -35,12 +37,12 @@ fn verb() -> impl Strategy<Value = Verb> {
     prop_oneof![Just(Verb::Send), Just(Verb::Write), Just(Verb::Read)]
 }
 
-fn config() -> impl Strategy<Value = Config> {
+fn config() -> impl Strategy<Value = RoceConfig> {
     let window = prop_oneof![Just(1), Just(2), 3..40u32];
     let rate = prop_oneof![Just(None), Just(Some(Rate::gbps(20)))];
     let tail = (0..4u32, 0..3u32, prop_oneof![Just(Span::ZERO), Just(Span::from_us(5))]);
     (window, 1..4u32, 1..10u32, any::<bool>(), rate, (1u32 << 24) - 60..1 << 24, tail).prop_map(
-        |(max_outstanding, max_reads, ack_every, obey_nak_copies, rate, first, tail)| Config {
+        |(max_outstanding, max_reads, ack_every, obey_nak_copies, rate, first, tail)| RoceConfig {
             mtu: 1_000,
             dummies: tail.0,
             tail_copies: tail.1,
@@ -53,7 +55,7 @@ fn config() -> impl Strategy<Value = Config> {
             timeout: Span::from_us(50),
             retry_count: u32::MAX,
             first_psn: Psn::new(first),
-            ..Config::default()
+            ..RoceConfig::default()
         },
     )
 }
@@ -76,12 +78,12 @@ impl Ledger {
         for side in Side::BOTH {
             for event in duo.events(side) {
                 match event {
-                    Done::Completed(so_far) => self.complete(side, so_far, posts),
-                    Done::Received(so_far) => {
+                    RoceCompletion::Completed(so_far) => self.complete(side, so_far, posts),
+                    RoceCompletion::Received(so_far) => {
                         assert_eq!(so_far, self.received[side as usize] + 1, "one message at a time");
                         self.received[side as usize] = so_far;
                     }
-                    Done::Failed => panic!("failed with endless retries"),
+                    RoceCompletion::Failed => panic!("failed with endless retries"),
                 }
             }
         }
@@ -125,12 +127,12 @@ proptest! {
         let mut later = posts.clone().map(|posts| posts.into_iter());
         for side in Side::BOTH {
             for (verb, bytes) in later[side as usize].by_ref().take(if pause == 0 { 8 } else { 2 }) {
-                duo.command(side, Command::Post { verb, bytes });
+                duo.command(side, RoceCommand::Post { verb, bytes });
             }
         }
         let mut steps = 0;
         let (mut whims, copies) = (whims.into_iter(), RefCell::new(Vec::new()));
-        let mut channel = |side: Side, packet: &Packet| match whims.next().unwrap_or(Whim::Passes) {
+        let mut channel = |side: Side, packet: &RocePacket| match whims.next().unwrap_or(Whim::Passes) {
             Whim::Passes => Fate::Arrives,
             Whim::Drops => Fate::Lost,
             Whim::Delays(slots) => Fate::Late(SLOT * u64::from(slots)),
@@ -146,7 +148,7 @@ proptest! {
             if !goes_on || (pause > 0 && steps % pause == 0) {
                 for side in Side::BOTH {
                     if let Some((verb, bytes)) = later[side as usize].next() {
-                        duo.command(side, Command::Post { verb, bytes });
+                        duo.command(side, RoceCommand::Post { verb, bytes });
                     }
                 }
             }
@@ -168,7 +170,7 @@ proptest! {
     ) {
         let mut duo = Duo::new(Qp::new(config), Qp::new(config), SLOT, FLIGHT);
         for (verb, bytes) in posted {
-            duo.command(Side::Left, Command::Post { verb, bytes });
+            duo.command(Side::Left, RoceCommand::Post { verb, bytes });
         }
         for (packet, steps) in garbage {
             duo.inject(Side::Left, packet);
@@ -181,19 +183,24 @@ proptest! {
 }
 
 /// Packets of any kind whose numbers are mostly close to what is expected.
-fn garbage() -> impl Strategy<Value = Packet> {
-    let part = prop_oneof![Just(Part::First), Just(Part::Middle), Just(Part::Last), Just(Part::Only)];
+fn garbage() -> impl Strategy<Value = RocePacket> {
+    let part = prop_oneof![
+        Just(MessagePart::First),
+        Just(MessagePart::Middle),
+        Just(MessagePart::Last),
+        Just(MessagePart::Only)
+    ];
     let opcode = (0..6u8, part).prop_map(|(kind, part)| match kind {
-        0 => Opcode::Send(part),
-        1 => Opcode::Write(part),
-        2 => Opcode::ReadRequest,
-        3 => Opcode::ReadResponse(part),
-        4 => Opcode::Acknowledge(Syndrome::Ack),
-        _ => Opcode::Acknowledge(Syndrome::SequenceError),
+        0 => RoceOperation::Send(part),
+        1 => RoceOperation::Write(part),
+        2 => RoceOperation::ReadRequest,
+        3 => RoceOperation::ReadResponse(part),
+        4 => RoceOperation::Acknowledge(AckSyndrome::Ack),
+        _ => RoceOperation::Acknowledge(AckSyndrome::SequenceError),
     });
     let psn = prop_oneof![8 => (1u32 << 24) - 70..(1 << 24) + 70, 1 => any::<u32>()];
     let len = prop_oneof![4 => 0..20_000u32, 1 => any::<u32>()];
-    (opcode, psn, len, any::<bool>()).prop_map(|(opcode, psn, dma_len, ack_request)| Packet {
+    (opcode, psn, len, any::<bool>()).prop_map(|(opcode, psn, dma_len, ack_request)| RocePacket {
         opcode,
         psn: Psn::new(psn),
         payload: 1_000,

@@ -16,9 +16,12 @@
 use std::collections::VecDeque;
 
 use machine::{Machine, Port, Pull};
-use testkit::{Act, Recorder};
-use transport::tcp::cc::{Algorithm, Control};
-use transport::tcp::{Cause, Command, Config, Connection, Note, Phase, Profile, Reordering, Sack, Segment};
+use testkit::{RecordedAction, Recorder};
+use transport::tcp::cc::{Algorithm, CongestionControl};
+use transport::tcp::{
+    Phase, Reordering, Sack, TcpCommand, TcpConfig, TcpConnection, TcpNote, TcpRetransmitCause, TcpSegment,
+    TimerProfile,
+};
 use units::{Span, Time};
 use wire::ip::Ecn;
 
@@ -57,8 +60,8 @@ scripts! {
 }
 
 struct Script {
-    connection: Connection,
-    out: Recorder<Connection>,
+    connection: TcpConnection,
+    out: Recorder<TcpConnection>,
     now: Time,
     left: VecDeque<(Time, String)>,
     /// The timestamp that left last.
@@ -76,7 +79,7 @@ impl Script {
         });
         let (_, first) = lines.next().expect("a script configures first");
         let mut script = Self {
-            connection: Connection::new(&config(first), Time::ZERO),
+            connection: TcpConnection::new(&config(first), Time::ZERO),
             out: Recorder::default(),
             now: Time::ZERO,
             left: VecDeque::new(),
@@ -98,7 +101,7 @@ impl Script {
         let words = rest.split_whitespace().collect::<Vec<_>>();
         match verb {
             "write" => {
-                self.connection.on_command(at, Command::Send(number(words[0])), &mut self.out);
+                self.connection.on_command(at, TcpCommand::Send(number(words[0])), &mut self.out);
                 self.pull();
             }
             "<" => {
@@ -155,7 +158,7 @@ impl Script {
     }
 
     fn pull(&mut self) {
-        self.spurious += self.out.acts().iter().filter(|act| **act == Act::Note(Note::Undone)).count();
+        self.spurious += self.out.acts().iter().filter(|act| **act == RecordedAction::Note(TcpNote::Undone)).count();
         self.pull_at = None;
         let mut more = false;
         loop {
@@ -163,14 +166,14 @@ impl Script {
             let mut why = "";
             for act in self.out.acts() {
                 match act {
-                    Act::Note(Note::Retransmitted { cause, .. }) => {
+                    RecordedAction::Note(TcpNote::Retransmitted { cause, .. }) => {
                         why = match cause {
-                            Cause::Sack => " (sack)",
-                            Cause::Probe => " (probe)",
-                            Cause::Timeout => " (timeout)",
+                            TcpRetransmitCause::Sack => " (sack)",
+                            TcpRetransmitCause::Probe => " (probe)",
+                            TcpRetransmitCause::Timeout => " (timeout)",
                         };
                     }
-                    Act::Transmit(segment) => {
+                    RecordedAction::Transmit(segment) => {
                         self.stamp = segment.timestamp;
                         self.left.push_back((self.now, print(&segment) + why));
                     }
@@ -227,7 +230,7 @@ fn expand(words: &[&str]) -> Vec<String> {
     }
 }
 
-fn print(segment: &Segment) -> String {
+fn print(segment: &TcpSegment) -> String {
     let mut text = String::new();
     if segment.len > 0 {
         text += &format!("{}:{} ", segment.seq, segment.seq + u64::from(segment.len));
@@ -245,8 +248,8 @@ fn print(segment: &Segment) -> String {
     text
 }
 
-fn parse(words: &[&str], stamp: u32, now: Time) -> Segment {
-    let mut segment = Segment { window: 1 << 30, echo: stamp, ..Segment::default() };
+fn parse(words: &[&str], stamp: u32, now: Time) -> TcpSegment {
+    let mut segment = TcpSegment { window: 1 << 30, echo: stamp, ..TcpSegment::default() };
     segment.timestamp = (now.as_ps() / 1_000_000) as u32;
     let mut words = words.iter().peekable();
     if let Some(range) = words.next_if(|word| word.contains(':')) {
@@ -280,8 +283,9 @@ fn push(sack: &mut Sack, ack: u64, from: u64, to: u64) {
     assert!(sack.push(offset(from), offset(to)), "too many blocks");
 }
 
-fn config(line: &str) -> Config {
-    let mut config = Config { mss: 1_000, algorithm: Algorithm::Reno, profile: Profile::rfc(), ..Config::default() };
+fn config(line: &str) -> TcpConfig {
+    let mut config =
+        TcpConfig { mss: 1_000, algorithm: Algorithm::Reno, profile: TimerProfile::rfc(), ..TcpConfig::default() };
     let mut words = line.split_whitespace();
     assert_eq!(words.next(), Some("config"), "a script configures first");
     for word in words {
@@ -290,8 +294,8 @@ fn config(line: &str) -> Config {
             "mss" => config.mss = number(value) as u32,
             "window" => config.initial_window = number(value) as u32,
             "algorithm" => config.algorithm = value.parse().expect("an algorithm"),
-            "profile" if value == "linux" => config.profile = Profile::linux(),
-            "profile" if value == "rfc" => config.profile = Profile::rfc(),
+            "profile" if value == "linux" => config.profile = TimerProfile::linux(),
+            "profile" if value == "rfc" => config.profile = TimerProfile::rfc(),
             "rto_min" | "ack_delay" | "phase" => tune(&mut config.profile, key, span(value)),
             "handshake" => config.handshake_rtt = Some(span(value)),
             "ecn" => config.ecn = value == "on",
@@ -302,11 +306,11 @@ fn config(line: &str) -> Config {
     config
 }
 
-fn tune(profile: &mut Profile, key: &str, value: Span) {
+fn tune(profile: &mut TimerProfile, key: &str, value: Span) {
     match (profile, key) {
-        (Profile::Linux { rto_min, .. } | Profile::Rfc { rto_min, .. }, "rto_min") => *rto_min = value,
-        (Profile::Linux { phase, .. }, "phase") => *phase = value,
-        (Profile::Rfc { max_ack_delay, .. }, "ack_delay") => *max_ack_delay = value,
+        (TimerProfile::Linux { rto_min, .. } | TimerProfile::Rfc { rto_min, .. }, "rto_min") => *rto_min = value,
+        (TimerProfile::Linux { phase, .. }, "phase") => *phase = value,
+        (TimerProfile::Rfc { max_ack_delay, .. }, "ack_delay") => *max_ack_delay = value,
         (profile, key) => panic!("{profile:?} has no {key}"),
     }
 }

@@ -8,13 +8,14 @@ use std::cell::RefCell;
 
 use machine::{Machine, Pull};
 use proptest::prelude::*;
-use testkit::{Act, Duo, Fate, Recorder, Side};
+use testkit::{Duo, Fate, RecordedAction, Recorder, Side};
 use transport::roce::irn::{Irn, Timeouts};
-use transport::roce::melo::{Melo, Nic, PoolConfig, Usage};
+use transport::roce::melo::{Melo, Nic, PoolConfig, PoolUsage};
 use transport::roce::selective::{
-    Cause, Command, Config, Connection, Done, Gaps, Hole, Holes, Kind, Note, Packet, Recovery, TimerKey,
+    Gaps, Hole, Holes, LossRecovery, RoceCompletion, RoceNote, RoceRetransmitCause, RoceTimer, SelectiveCommand,
+    SelectiveConfig, SelectiveConnection, SelectivePacket, SelectivePacketKind,
 };
-use transport::roce::{self, Part, Psn, WIRE};
+use transport::roce::{self, MessagePart, Psn, WIRE};
 use units::{Rate, Span, Time};
 use wire::ip::Ecn;
 
@@ -22,8 +23,8 @@ const SLOT: Span = Span::from_ns(100);
 const FLIGHT: Span = Span::from_us(1);
 const TIMEOUT: Span = Span::from_us(100);
 
-fn config() -> Config {
-    Config { mtu: 1_000, timeout: TIMEOUT, ..Config::default() }
+fn config() -> SelectiveConfig {
+    SelectiveConfig { mtu: 1_000, timeout: TIMEOUT, ..SelectiveConfig::default() }
 }
 
 fn nic(bits: u32) -> Nic<u8> {
@@ -31,31 +32,31 @@ fn nic(bits: u32) -> Nic<u8> {
 }
 
 /// A connection and what passes over it.
-struct Story<R: Recovery> {
-    duo: Duo<Connection<R>>,
+struct Story<R: LossRecovery> {
+    duo: Duo<SelectiveConnection<R>>,
     wire: Vec<String>,
 }
 
-fn melo(config: Config) -> Story<Melo<u8>> {
+fn melo(config: SelectiveConfig) -> Story<Melo<u8>> {
     melo_with(config, &nic(1_024), &nic(1_024))
 }
 
-fn melo_with(config: Config, left: &Nic<u8>, right: &Nic<u8>) -> Story<Melo<u8>> {
-    Story::new(Connection::melo(config, left), Connection::melo(config, right))
+fn melo_with(config: SelectiveConfig, left: &Nic<u8>, right: &Nic<u8>) -> Story<Melo<u8>> {
+    Story::new(SelectiveConnection::melo(config, left), SelectiveConnection::melo(config, right))
 }
 
-fn irn(config: Config) -> Story<Irn> {
-    let end = || Connection::irn(config, Timeouts { low: Span::from_us(20), few: 3 });
+fn irn(config: SelectiveConfig) -> Story<Irn> {
+    let end = || SelectiveConnection::irn(config, Timeouts { low: Span::from_us(20), few: 3 });
     Story::new(end(), end())
 }
 
-impl<R: Recovery> Story<R> {
-    fn new(left: Connection<R>, right: Connection<R>) -> Self {
+impl<R: LossRecovery> Story<R> {
+    fn new(left: SelectiveConnection<R>, right: SelectiveConnection<R>) -> Self {
         Self { duo: Duo::new(left, right, SLOT, FLIGHT), wire: Vec::new() }
     }
 
     fn post(&mut self, bytes: u64) {
-        self.duo.command(Side::Left, Command::Post { bytes });
+        self.duo.command(Side::Left, SelectiveCommand::Post { bytes });
     }
 
     /// Runs until quiet; the packets listed are lost, each once for each time it is listed.
@@ -91,15 +92,15 @@ impl<R: Recovery> Story<R> {
         std::mem::take(&mut self.wire)
     }
 
-    fn completed(&mut self) -> Vec<Done> {
+    fn completed(&mut self) -> Vec<RoceCompletion> {
         self.duo.events(Side::Left)
     }
 
-    fn received(&mut self) -> Vec<Done> {
+    fn received(&mut self) -> Vec<RoceCompletion> {
         self.duo.events(Side::Right)
     }
 
-    fn notes(&mut self) -> [Vec<Note>; 2] {
+    fn notes(&mut self) -> [Vec<RoceNote>; 2] {
         Side::BOTH.map(|side| self.duo.notes(side))
     }
 
@@ -108,21 +109,21 @@ impl<R: Recovery> Story<R> {
     }
 }
 
-fn describe(packet: &Packet) -> String {
+fn describe(packet: &SelectivePacket) -> String {
     let psn = packet.psn.number();
     match packet.kind {
-        Kind::Data { ack_request, .. } => format!("{psn}{}", if ack_request { "!" } else { "" }),
-        Kind::Ack => format!("ack {psn}"),
-        Kind::Nack(Gaps::Holes(holes)) => format!("nack {psn} {holes:?}"),
-        Kind::Nack(Gaps::Sacked(sacked)) => format!("nack {psn} sacks {}", sacked.number()),
+        SelectivePacketKind::Data { ack_request, .. } => format!("{psn}{}", if ack_request { "!" } else { "" }),
+        SelectivePacketKind::Ack => format!("ack {psn}"),
+        SelectivePacketKind::Nack(Gaps::Holes(holes)) => format!("nack {psn} {holes:?}"),
+        SelectivePacketKind::Nack(Gaps::Sacked(sacked)) => format!("nack {psn} sacks {}", sacked.number()),
     }
 }
 
-fn again(cause: Cause) -> Note {
-    Note::Retransmitted { cause, packets: 1 }
+fn again(cause: RoceRetransmitCause) -> RoceNote {
+    RoceNote::Retransmitted { cause, packets: 1 }
 }
 
-fn count(notes: &[Note], note: Note) -> usize {
+fn count(notes: &[RoceNote], note: RoceNote) -> usize {
     notes.iter().filter(|other| **other == note).count()
 }
 
@@ -133,9 +134,12 @@ fn without_loss_a_message_is_acknowledged_once_and_takes_no_bits() {
     story.post(3_500);
     story.losing(&[]);
     assert_eq!(story.wire(), ["> 0", "> 1", "> 2", "> 3!", "< ack 3"]);
-    assert_eq!((story.completed(), story.received()), (vec![Done::Completed(1)], vec![Done::Received(1)]));
+    assert_eq!(
+        (story.completed(), story.received()),
+        (vec![RoceCompletion::Completed(1)], vec![RoceCompletion::Received(1)])
+    );
     assert_eq!(story.notes(), [vec![], vec![]]);
-    let unused = Usage { blocks: 128, used: 0, peak: 0, refusals: 0 };
+    let unused = PoolUsage { blocks: 128, used: 0, peak: 0, refusals: 0 };
     assert_eq!([left.send().usage(), right.receive().usage()], [unused; 2]);
 }
 
@@ -145,10 +149,13 @@ fn a_lost_packet_costs_one_nack_and_one_packet() {
     story.post(5_000);
     story.losing(&["> 1"]);
     assert_eq!(story.wire(), ["> 0", "> 1 lost", "> 2", "> 3", "> 4!", "< nack 1 [1+1]", "> 1!", "< ack 4"]);
-    assert_eq!((story.completed(), story.received()), (vec![Done::Completed(1)], vec![Done::Received(1)]));
+    assert_eq!(
+        (story.completed(), story.received()),
+        (vec![RoceCompletion::Completed(1)], vec![RoceCompletion::Received(1)])
+    );
     let [left, right] = story.notes();
-    assert_eq!(left, [Note::NakReceived, again(Cause::Nak)]);
-    assert_eq!(right, [Note::OutOfOrder, Note::NakSent, Note::OutOfOrder, Note::OutOfOrder]);
+    assert_eq!(left, [RoceNote::NakReceived, again(RoceRetransmitCause::Nak)]);
+    assert_eq!(right, [RoceNote::OutOfOrder, RoceNote::NakSent, RoceNote::OutOfOrder, RoceNote::OutOfOrder]);
 }
 
 #[test]
@@ -156,8 +163,8 @@ fn a_message_behind_a_hole_is_announced_only_when_the_hole_is_filled() {
     let mut story = melo(config());
     (0..4).for_each(|_| story.post(1_000));
     story.losing(&["> 0", "> 2"]);
-    assert_eq!(story.received(), [Done::Received(2), Done::Received(4)]);
-    assert_eq!(story.completed().last(), Some(&Done::Completed(4)));
+    assert_eq!(story.received(), [RoceCompletion::Received(2), RoceCompletion::Received(4)]);
+    assert_eq!(story.completed().last(), Some(&RoceCompletion::Completed(4)));
 }
 
 #[test]
@@ -177,7 +184,7 @@ fn a_hole_that_is_told_twice_is_filled_once() {
     story.losing(&["> 1", "> 4"]);
     let wire = story.wire();
     assert_eq!(wire.iter().filter(|text| *text == "> 1!").count(), 1, "{wire:?}");
-    assert_eq!(count(&story.notes()[0], again(Cause::Nak)), 2);
+    assert_eq!(count(&story.notes()[0], again(RoceRetransmitCause::Nak)), 2);
 }
 
 #[test]
@@ -190,20 +197,20 @@ fn a_packet_lost_twice_waits_for_the_timeout() {
     let from = wire.iter().position(|text| text == "> 6!").unwrap();
     assert_eq!(wire[from + 1], "> 1");
     let [left, right] = story.notes();
-    assert_eq!(count(&left, Note::Timeout), 1);
-    assert!(count(&right, Note::Dropped) >= 1);
-    assert_eq!(story.completed(), [Done::Completed(1)]);
+    assert_eq!(count(&left, RoceNote::Timeout), 1);
+    assert!(count(&right, RoceNote::Dropped) >= 1);
+    assert_eq!(story.completed(), [RoceCompletion::Completed(1)]);
 }
 
 #[test]
 fn going_back_after_a_timeout_steps_over_what_is_acknowledged_meanwhile() {
-    let mut story = melo(Config { ack_every: 1, ..config() });
+    let mut story = melo(SelectiveConfig { ack_every: 1, ..config() });
     story.post(200_000);
     story.losing(&["> 1", "> 1"]);
     let [left, _] = story.notes();
-    let resent = count(&left, again(Cause::Timeout));
+    let resent = count(&left, again(RoceRetransmitCause::Timeout));
     assert!((1..40).contains(&resent), "{resent} of 199");
-    assert_eq!(story.completed(), [Done::Completed(1)]);
+    assert_eq!(story.completed(), [RoceCompletion::Completed(1)]);
 }
 
 #[test]
@@ -222,7 +229,7 @@ fn a_lost_acknowledgement_is_given_again_when_the_timeout_asks() {
     story.post(1_000);
     story.losing(&["< ack 0"]);
     assert_eq!(story.wire(), ["> 0!", "< ack 0 lost", "> 0!", "< ack 0"]);
-    assert_eq!(story.notes()[1], [Note::Duplicate]);
+    assert_eq!(story.notes()[1], [RoceNote::Duplicate]);
 }
 
 #[test]
@@ -236,7 +243,7 @@ fn a_receiver_without_bits_asks_to_go_back_once() {
         story.wire(),
         ["> 0", "> 1 lost", "> 2", "> 3", "> 4!", "< nack 1 []", "> 1", "> 2", "> 3", "> 4!", "< ack 4"]
     );
-    assert_eq!(count(&story.notes()[1], Note::Dropped), 3);
+    assert_eq!(count(&story.notes()[1], RoceNote::Dropped), 3);
     assert_eq!(right.receive().usage().refusals, 3);
 }
 
@@ -250,7 +257,7 @@ fn what_a_full_pool_dropped_is_a_hole_for_the_next_packet_that_finds_room() {
     let holes: Vec<_> = wire.iter().filter(|text| text.starts_with("< nack")).collect();
     assert_eq!(holes[0], "< nack 1 [1+1]");
     assert!(holes.len() > 1 && story.took() < TIMEOUT, "{wire:?}");
-    assert_eq!(story.completed(), [Done::Completed(1)]);
+    assert_eq!(story.completed(), [RoceCompletion::Completed(1)]);
 }
 
 #[test]
@@ -265,57 +272,62 @@ fn a_sender_without_bits_goes_back_to_the_first_hole_it_cannot_keep() {
     assert_eq!(from_there.take(4).collect::<Vec<_>>(), ["> 1!", "> 2!", "> 9", "> 10"]);
     assert_eq!(left.send().usage().refusals, 1);
     assert!(story.took() < TIMEOUT);
-    assert_eq!(story.completed(), [Done::Completed(1)]);
+    assert_eq!(story.completed(), [RoceCompletion::Completed(1)]);
 }
 
 #[test]
 fn a_connection_that_ends_gives_its_blocks_to_the_others() {
     let right = nic(1_024);
     let mut story = melo_with(config(), &nic(1_024), &right);
-    story.duo.inject(Side::Right, data(40, Part::Middle));
+    story.duo.inject(Side::Right, data(40, MessagePart::Middle));
     assert_eq!(right.receive().usage().used, 6);
     drop(story);
-    assert_eq!(right.receive().usage(), Usage { blocks: 128, used: 0, peak: 6, refusals: 0 });
+    assert_eq!(right.receive().usage(), PoolUsage { blocks: 128, used: 0, peak: 6, refusals: 0 });
 }
 
 #[test]
 fn a_connection_that_is_swapped_out_goes_on_where_it_was() {
     let right = nic(1_024);
     let mut story = melo_with(config(), &nic(1_024), &right);
-    story.duo.inject(Side::Right, data(1, Part::Last));
+    story.duo.inject(Side::Right, data(1, MessagePart::Last));
     story.after(1);
     assert_eq!(right.receive().usage().used, 1);
     story.duo.act(Side::Right, |end, _, _| end.swap_out());
     assert_eq!(right.receive().usage().used, 0);
-    story.duo.inject(Side::Right, data(0, Part::First));
-    assert_eq!(story.received(), [Done::Received(1)]);
+    story.duo.inject(Side::Right, data(0, MessagePart::First));
+    assert_eq!(story.received(), [RoceCompletion::Received(1)]);
 }
 
 #[test]
 fn a_connection_that_finds_no_room_when_it_comes_back_asks_to_go_back() {
     let right = nic(8);
     let mut story = melo_with(config(), &nic(1_024), &right);
-    let mut other = Connection::melo(config(), &right);
+    let mut other = SelectiveConnection::melo(config(), &right);
     story.post(4_000);
     story.wire.clear();
     // 0 is lost, 1 arrives.
-    story.duo.inject(Side::Right, data(1, Part::Middle));
+    story.duo.inject(Side::Right, data(1, MessagePart::Middle));
     story.duo.act(Side::Right, |end, _, _| end.swap_out());
-    other.on_frame(Time::ZERO, WIRE, data(7, Part::Middle), &mut Recorder::default());
+    other.on_frame(Time::ZERO, WIRE, data(7, MessagePart::Middle), &mut Recorder::default());
     assert_eq!(right.receive().usage().used, 1);
     story.losing(&[]);
     let wire = story.wire();
     assert!(wire.contains(&"< nack 0 []".to_string()), "{wire:?}");
-    assert_eq!((story.completed(), story.received()), (vec![Done::Completed(1)], vec![Done::Received(1)]));
+    assert_eq!(
+        (story.completed(), story.received()),
+        (vec![RoceCompletion::Completed(1)], vec![RoceCompletion::Received(1)])
+    );
 }
 
 #[test]
 fn a_receiver_that_forgot_everything_says_so_even_if_it_has_room_again() {
     let right = nic(8);
-    let mut end = Connection::melo(config(), &right);
-    let mut other = Connection::melo(config(), &right);
+    let mut end = SelectiveConnection::melo(config(), &right);
+    let mut other = SelectiveConnection::melo(config(), &right);
     let mut out = Recorder::default();
-    let mut arrives = |end: &mut Connection<_>, psn| end.on_frame(Time::ZERO, WIRE, data(psn, Part::Middle), &mut out);
+    let mut arrives = |end: &mut SelectiveConnection<_>, psn| {
+        end.on_frame(Time::ZERO, WIRE, data(psn, MessagePart::Middle), &mut out)
+    };
     arrives(&mut end, 1);
     arrives(&mut end, 2);
     end.swap_out();
@@ -327,56 +339,59 @@ fn a_receiver_that_forgot_everything_says_so_even_if_it_has_room_again() {
     arrives(&mut end, 5);
     assert_eq!(end.recovery().track().holes().iter().count(), 1);
     end.pull(Time::ZERO, WIRE, &mut out);
-    let sent = out.acts().into_iter().find_map(|act| if let Act::Transmit(packet) = act { Some(packet) } else { None });
+    let sent = out
+        .acts()
+        .into_iter()
+        .find_map(|act| if let RecordedAction::Transmit(packet) = act { Some(packet) } else { None });
     assert_eq!(describe(&sent.expect("a NACK is due")), "nack 0 []");
 }
 
 #[test]
 fn a_connection_that_fails_gives_its_blocks_back() {
     let nic = nic(1_024);
-    let mut end = Connection::melo(Config { retry_count: 0, ..config() }, &nic);
+    let mut end = SelectiveConnection::melo(SelectiveConfig { retry_count: 0, ..config() }, &nic);
     let mut out = Recorder::default();
-    end.on_command(Time::ZERO, Command::Post { bytes: 10_000 }, &mut out);
+    end.on_command(Time::ZERO, SelectiveCommand::Post { bytes: 10_000 }, &mut out);
     (0..10).for_each(|_| _ = end.pull(Time::ZERO, WIRE, &mut out));
     // The wire takes nothing from here on, so that what the NACK asks for is not sent again.
-    end.on_frame(Time::ZERO, WIRE, data(40, Part::Middle), &mut out);
+    end.on_frame(Time::ZERO, WIRE, data(40, MessagePart::Middle), &mut out);
     let mut holes = Holes::none();
     holes.push(Hole { start: 4, len: 1 });
-    end.on_frame(Time::ZERO, WIRE, packet(Kind::Nack(Gaps::Holes(holes)), 0), &mut out);
+    end.on_frame(Time::ZERO, WIRE, packet(SelectivePacketKind::Nack(Gaps::Holes(holes)), 0), &mut out);
     let used = || [nic.receive().usage().used, nic.send().usage().used];
     assert_eq!(used(), [6, 1]);
-    end.on_timer(Time::ZERO + TIMEOUT, TimerKey::Retransmission, &mut out);
+    end.on_timer(Time::ZERO + TIMEOUT, RoceTimer::Retransmission, &mut out);
     assert!(end.has_failed());
     assert_eq!(used(), [0, 0]);
 }
 
 #[test]
 fn a_peer_that_stays_silent_fails_the_connection() {
-    let mut story = melo(Config { retry_count: 2, ..config() });
+    let mut story = melo(SelectiveConfig { retry_count: 2, ..config() });
     story.post(1_000);
     story.duo.run(Time::ZERO + Span::from_ms(1), &mut |_, _| Fate::Lost);
-    assert_eq!(story.completed(), [Done::Failed]);
+    assert_eq!(story.completed(), [RoceCompletion::Failed]);
     assert!(story.duo.machine(Side::Left).has_failed());
     story.post(1_000);
-    assert_eq!(story.completed(), [Done::Failed]);
+    assert_eq!(story.completed(), [RoceCompletion::Failed]);
 }
 
 #[test]
 fn data_is_paced_and_acknowledgements_are_not() {
     let nic = nic(1_024);
-    let mut end = Connection::melo(Config { rate: Some(Rate::gbps(10)), ..config() }, &nic);
+    let mut end = SelectiveConnection::melo(SelectiveConfig { rate: Some(Rate::gbps(10)), ..config() }, &nic);
     let mut out = Recorder::default();
-    end.on_command(Time::ZERO, Command::Post { bytes: 2_000 }, &mut out);
+    end.on_command(Time::ZERO, SelectiveCommand::Post { bytes: 2_000 }, &mut out);
     assert_eq!(end.pull(Time::ZERO, WIRE, &mut out), Pull::Sent);
     // 1,078 bytes and 20 of gap and preamble.
     assert_eq!(end.pull(Time::ZERO, WIRE, &mut out), Pull::NotBefore(Time::ZERO + Span::from_ps(878_400)));
-    end.on_frame(Time::ZERO, WIRE, data(0, Part::Only), &mut out);
+    end.on_frame(Time::ZERO, WIRE, data(0, MessagePart::Only), &mut out);
     assert_eq!(end.pull(Time::ZERO, WIRE, &mut out), Pull::Sent);
 }
 
 #[test]
 fn a_queue_pairs_settings_serve_here_too() {
-    let config = Config::from(roce::Config { mtu: 4_096, ..roce::Config::default() });
+    let config = SelectiveConfig::from(roce::RoceConfig { mtu: 4_096, ..roce::RoceConfig::default() });
     assert_eq!((config.mtu, config.max_outstanding), (4_096, 1 << 15));
 }
 
@@ -387,7 +402,7 @@ fn irn_sends_what_was_lost_once_and_accepts_it_in_any_order() {
     story.losing(&["> 1", "> 4"]);
     let wire = story.wire();
     assert_eq!(wire.iter().filter(|text| text.starts_with("< nack")).count(), 5, "one for each out of order: {wire:?}");
-    assert_eq!(count(&story.notes()[0], again(Cause::Nak)), 2);
+    assert_eq!(count(&story.notes()[0], again(RoceRetransmitCause::Nak)), 2);
     assert!(story.took() < Span::from_us(20));
 }
 
@@ -397,10 +412,10 @@ fn irn_accepts_a_fill_in_the_middle_where_melo_drops_it() {
     story.post(9_000);
     story.losing(&["> 1", "> 1", "> 6"]);
     let [left, right] = story.notes();
-    assert_eq!(count(&right, Note::Dropped), 0);
+    assert_eq!(count(&right, RoceNote::Dropped), 0);
     // By the timeout only 1 is missing, and nothing else is sent.
-    assert_eq!((count(&left, Note::Timeout), count(&left, again(Cause::Timeout))), (1, 1));
-    assert_eq!(story.completed(), [Done::Completed(1)]);
+    assert_eq!((count(&left, RoceNote::Timeout), count(&left, again(RoceRetransmitCause::Timeout))), (1, 1));
+    assert_eq!(story.completed(), [RoceCompletion::Completed(1)]);
 }
 
 #[test]
@@ -417,7 +432,7 @@ fn irn_waits_less_when_hardly_anything_is_outstanding() {
 
 #[test]
 fn irn_waits_less_again_once_most_is_acknowledged() {
-    let mut story = irn(Config { ack_every: 1, ..config() });
+    let mut story = irn(SelectiveConfig { ack_every: 1, ..config() });
     story.post(9_000);
     story.losing(&["> 8"]);
     assert!(story.took() < Span::from_us(30), "{:?}", story.took());
@@ -425,41 +440,41 @@ fn irn_waits_less_again_once_most_is_acknowledged() {
 
 /// How a long message fares when every so many-th packet of data is lost, whether new or sent again, over a wire of
 /// 40 Gbit/s with a round trip of 16 µs. Returns how long it took, and the sender's notes.
-fn long_transfer<R: Recovery>(end: impl Fn() -> Connection<R>, lost_every: u64) -> (Span, Vec<Note>) {
+fn long_transfer<R: LossRecovery>(end: impl Fn() -> SelectiveConnection<R>, lost_every: u64) -> (Span, Vec<RoceNote>) {
     let mut duo = Duo::new(end(), end(), Span::from_ns(200), Span::from_us(8));
-    duo.command(Side::Left, Command::Post { bytes: 20_000_000 });
+    duo.command(Side::Left, SelectiveCommand::Post { bytes: 20_000_000 });
     let mut sent = 0;
     let quiet = duo.run(Time::ZERO + Span::from_ms(50), &mut |_, packet| {
         sent += u64::from(packet.is_data());
         if packet.is_data() && sent.is_multiple_of(lost_every) { Fate::Lost } else { Fate::Arrives }
     });
-    assert!(quiet && duo.events(Side::Left) == [Done::Completed(1)]);
+    assert!(quiet && duo.events(Side::Left) == [RoceCompletion::Completed(1)]);
     (duo.now.since(Time::ZERO), duo.notes(Side::Left))
 }
 
 #[test]
 fn at_one_percent_both_ways_send_little_more_than_what_was_lost() {
-    let config = Config { max_outstanding: 160, timeout: Span::from_us(25), ack_every: 4, ..config() };
+    let config = SelectiveConfig { max_outstanding: 160, timeout: Span::from_us(25), ack_every: 4, ..config() };
     let nic = nic(1_024);
     let whole = Span::from_ns(200) * 20_000;
-    let (melo, notes) = long_transfer(|| Connection::melo(config, &nic), 101);
-    let resent = [Cause::Nak, Cause::Timeout].map(|cause| count(&notes, again(cause)));
+    let (melo, notes) = long_transfer(|| SelectiveConnection::melo(config, &nic), 101);
+    let resent = [RoceRetransmitCause::Nak, RoceRetransmitCause::Timeout].map(|cause| count(&notes, again(cause)));
     assert!(melo < whole * 105 / 100, "{melo} instead of {whole}");
     assert!((198..=230).contains(&(resent[0] + resent[1])), "{resent:?}");
     assert!(nic.receive().usage().peak < 64 && nic.receive().usage().refusals == 0);
 
-    let (irn, notes) = long_transfer(|| Connection::irn(config, Timeouts::default()), 101);
+    let (irn, notes) = long_transfer(|| SelectiveConnection::irn(config, Timeouts::default()), 101);
     assert!(irn < whole * 105 / 100, "{irn} instead of {whole}");
-    let resent = count(&notes, again(Cause::Nak));
+    let resent = count(&notes, again(RoceRetransmitCause::Nak));
     assert_eq!(resent, 199, "as many as were lost");
 }
 
-fn data(psn: u32, part: Part) -> Packet {
-    packet(Kind::Data { part, payload: 1_000, ack_request: true }, psn)
+fn data(psn: u32, part: MessagePart) -> SelectivePacket {
+    packet(SelectivePacketKind::Data { part, payload: 1_000, ack_request: true }, psn)
 }
 
-fn packet(kind: Kind, psn: u32) -> Packet {
-    Packet { kind, psn: Psn::new(psn), ecn: Ecn::NotCapable }
+fn packet(kind: SelectivePacketKind, psn: u32) -> SelectivePacket {
+    SelectivePacket { kind, psn: Psn::new(psn), ecn: Ecn::NotCapable }
 }
 
 /// What the channel does to one packet, or somebody to an end.
@@ -484,11 +499,11 @@ fn whim() -> impl Strategy<Value = Whim> {
     ]
 }
 
-fn any_config() -> impl Strategy<Value = Config> {
+fn any_config() -> impl Strategy<Value = SelectiveConfig> {
     let window = prop_oneof![Just(1), Just(2), 3..60u32];
     let rate = prop_oneof![Just(None), Just(Some(Rate::gbps(20)))];
     (window, 1..10u32, rate, prop_oneof![(1u32 << 24) - 60..1 << 24, 0xFFC0..0x1_0000u32]).prop_map(
-        |(max_outstanding, ack_every, rate, first)| Config {
+        |(max_outstanding, ack_every, rate, first)| SelectiveConfig {
             mtu: 1_000,
             max_outstanding,
             ack_every,
@@ -496,7 +511,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             timeout: Span::from_us(50),
             retry_count: u32::MAX,
             first_psn: Psn::new(first),
-            ..Config::default()
+            ..SelectiveConfig::default()
         },
     )
 }
@@ -518,17 +533,17 @@ fn posts() -> impl Strategy<Value = [Vec<u64>; 2]> {
 }
 
 /// Lets both ends post and the channel do what it likes; everything completes once and in order.
-fn transfer<R: Recovery>(
-    mut duo: Duo<Connection<R>>,
+fn transfer<R: LossRecovery>(
+    mut duo: Duo<SelectiveConnection<R>>,
     posts: &[Vec<u64>; 2],
     whims: Vec<Whim>,
-    swap_out: fn(&mut Connection<R>),
+    swap_out: fn(&mut SelectiveConnection<R>),
 ) {
     for side in Side::BOTH {
-        posts[side as usize].iter().for_each(|&bytes| duo.command(side, Command::Post { bytes }));
+        posts[side as usize].iter().for_each(|&bytes| duo.command(side, SelectiveCommand::Post { bytes }));
     }
     let (mut whims, copies, swapped) = (whims.into_iter(), RefCell::new(Vec::new()), RefCell::new(Vec::new()));
-    let mut channel = |side: Side, packet: &Packet| match whims.next().unwrap_or(Whim::Passes) {
+    let mut channel = |side: Side, packet: &SelectivePacket| match whims.next().unwrap_or(Whim::Passes) {
         Whim::Passes => Fate::Arrives,
         Whim::Drops => Fate::Lost,
         Whim::Delays(slots) => Fate::Late(SLOT * u64::from(slots)),
@@ -548,9 +563,9 @@ fn transfer<R: Recovery>(
         for side in Side::BOTH {
             for event in duo.events(side) {
                 let (before, now) = match event {
-                    Done::Completed(now) => (&mut completed[side as usize], now),
-                    Done::Received(now) => (&mut received[side as usize], now),
-                    Done::Failed => panic!("failed with endless retries"),
+                    RoceCompletion::Completed(now) => (&mut completed[side as usize], now),
+                    RoceCompletion::Received(now) => (&mut received[side as usize], now),
+                    RoceCompletion::Failed => panic!("failed with endless retries"),
                 };
                 assert!(now > *before, "counts up");
                 *before = now;
@@ -577,8 +592,8 @@ proptest! {
     ) {
         // Both ends share a NIC, so that they take bits from each other.
         let nic = Nic::<u8>::new(pool).unwrap();
-        let duo = Duo::new(Connection::melo(config, &nic), Connection::melo(config, &nic), SLOT, FLIGHT);
-        transfer(duo, &posts, whims, Connection::swap_out);
+        let duo = Duo::new(SelectiveConnection::melo(config, &nic), SelectiveConnection::melo(config, &nic), SLOT, FLIGHT);
+        transfer(duo, &posts, whims, SelectiveConnection::swap_out);
         prop_assert_eq!((nic.receive().usage().used, nic.send().usage().used), (0, 0));
     }
 
@@ -588,7 +603,7 @@ proptest! {
         posts in posts(),
         whims in proptest::collection::vec(whim(), 0..200),
     ) {
-        let end = || Connection::irn(config, Timeouts { low: Span::from_us(10), few: 3 });
+        let end = || SelectiveConnection::irn(config, Timeouts { low: Span::from_us(10), few: 3 });
         transfer(Duo::new(end(), end(), SLOT, FLIGHT), &posts, whims, |_| ());
     }
 
@@ -600,16 +615,16 @@ proptest! {
         garbage in proptest::collection::vec((garbage(), 0..8usize), 0..200),
     ) {
         let nic = Nic::<u8>::new(pool).unwrap();
-        let melo = Duo::new(Connection::melo(config, &nic), Connection::melo(config, &nic), SLOT, FLIGHT);
+        let melo = Duo::new(SelectiveConnection::melo(config, &nic), SelectiveConnection::melo(config, &nic), SLOT, FLIGHT);
         survive(melo, &posts[0], &garbage);
         prop_assert_eq!((nic.receive().usage().used, nic.send().usage().used), (0, 0), "with its connections gone");
-        let end = || Connection::irn(config, Timeouts::default());
+        let end = || SelectiveConnection::irn(config, Timeouts::default());
         survive(Duo::new(end(), end(), SLOT, FLIGHT), &posts[0], &garbage);
     }
 }
 
-fn survive<R: Recovery>(mut duo: Duo<Connection<R>>, posts: &[u64], garbage: &[(Packet, usize)]) {
-    posts.iter().for_each(|&bytes| duo.command(Side::Left, Command::Post { bytes }));
+fn survive<R: LossRecovery>(mut duo: Duo<SelectiveConnection<R>>, posts: &[u64], garbage: &[(SelectivePacket, usize)]) {
+    posts.iter().for_each(|&bytes| duo.command(Side::Left, SelectiveCommand::Post { bytes }));
     for (packet, steps) in garbage {
         duo.inject(Side::Left, *packet);
         for _ in 0..*steps {
@@ -620,20 +635,29 @@ fn survive<R: Recovery>(mut duo: Duo<Connection<R>>, posts: &[u64], garbage: &[(
 }
 
 /// Packets of any kind whose numbers are mostly close to what is expected.
-fn garbage() -> impl Strategy<Value = Packet> {
+fn garbage() -> impl Strategy<Value = SelectivePacket> {
     let near = || prop_oneof![8 => (1u32 << 24) - 70..(1 << 24) + 70, 1 => any::<u32>()];
-    let part = prop_oneof![Just(Part::First), Just(Part::Middle), Just(Part::Last), Just(Part::Only)];
+    let part = prop_oneof![
+        Just(MessagePart::First),
+        Just(MessagePart::Middle),
+        Just(MessagePart::Last),
+        Just(MessagePart::Only)
+    ];
     let hole = (near(), prop_oneof![0..20u16, any::<u16>()]).prop_map(|(psn, len)| Hole { start: psn as u16, len });
     let holes = proptest::collection::vec(hole, 0..4).prop_map(|list| {
         let mut holes = Holes::none();
         list.into_iter().for_each(|hole| holes.push(hole));
-        Kind::Nack(Gaps::Holes(holes))
+        SelectivePacketKind::Nack(Gaps::Holes(holes))
     });
     let kind = prop_oneof![
-        (part, any::<bool>()).prop_map(|(part, ack_request)| Kind::Data { part, payload: 1_000, ack_request }),
-        Just(Kind::Ack),
+        (part, any::<bool>()).prop_map(|(part, ack_request)| SelectivePacketKind::Data {
+            part,
+            payload: 1_000,
+            ack_request
+        }),
+        Just(SelectivePacketKind::Ack),
         holes,
-        near().prop_map(|psn| Kind::Nack(Gaps::Sacked(Psn::new(psn)))),
+        near().prop_map(|psn| SelectivePacketKind::Nack(Gaps::Sacked(Psn::new(psn)))),
     ];
     (kind, near()).prop_map(|(kind, psn)| packet(kind, psn))
 }

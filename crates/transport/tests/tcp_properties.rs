@@ -4,7 +4,7 @@ use machine::{Machine, Port, Pull};
 use proptest::prelude::*;
 use testkit::{Duo, Fate, Recorder, Side};
 use transport::tcp::cc::Algorithm;
-use transport::tcp::{Command, Config, Connection, Done, Profile, Reordering, Sack, Segment};
+use transport::tcp::{Reordering, Sack, TcpCommand, TcpConfig, TcpConnection, TcpProgress, TcpSegment, TimerProfile};
 use units::{Span, Time};
 use wire::ip::Ecn;
 
@@ -28,18 +28,22 @@ fn luck() -> impl Strategy<Value = Luck> {
     ]
 }
 
-fn profile() -> impl Strategy<Value = Profile> {
+fn profile() -> impl Strategy<Value = TimerProfile> {
     prop_oneof![
-        (0u64..1_000).prop_map(|us| Profile::Linux { hz: 1_000, rto_min: Span::from_ms(1), phase: Span::from_us(us) }),
-        Just(Profile::linux()),
-        Just(Profile::rfc()),
-        Just(Profile::Rfc { rto_min: Span::from_us(200), max_ack_delay: Span::from_us(100) }),
+        (0u64..1_000).prop_map(|us| TimerProfile::Linux {
+            hz: 1_000,
+            rto_min: Span::from_ms(1),
+            phase: Span::from_us(us)
+        }),
+        Just(TimerProfile::linux()),
+        Just(TimerProfile::rfc()),
+        Just(TimerProfile::Rfc { rto_min: Span::from_us(200), max_ack_delay: Span::from_us(100) }),
     ]
 }
 
-fn config() -> impl Strategy<Value = Config> {
+fn config() -> impl Strategy<Value = TcpConfig> {
     (profile(), 0usize..4, any::<bool>(), any::<bool>(), 1u32..12, prop::option::of(10u64..100), 2_000u64..200_000)
-        .prop_map(|(profile, algorithm, ecn, fixed, initial_window, handshake, receive_buffer)| Config {
+        .prop_map(|(profile, algorithm, ecn, fixed, initial_window, handshake, receive_buffer)| TcpConfig {
             mss: 1_000,
             initial_window,
             algorithm: Algorithm::ALL[algorithm],
@@ -48,18 +52,18 @@ fn config() -> impl Strategy<Value = Config> {
             reordering: if fixed { Reordering::Fixed } else { Reordering::Adaptive },
             receive_buffer,
             handshake_rtt: handshake.map(Span::from_us),
-            ..Config::default()
+            ..TcpConfig::default()
         })
 }
 
 /// The last of each kind that an end was told.
-fn totals(events: &[Done]) -> (u64, u64) {
+fn totals(events: &[TcpProgress]) -> (u64, u64) {
     events.iter().fold((0, 0), |(acknowledged, delivered), done| match *done {
-        Done::Acknowledged(to) => {
+        TcpProgress::Acknowledged(to) => {
             assert!(to > acknowledged, "acknowledged twice");
             (to, delivered)
         }
-        Done::Delivered(to) => {
+        TcpProgress::Delivered(to) => {
             assert!(to > delivered, "delivered twice");
             (acknowledged, to)
         }
@@ -67,9 +71,9 @@ fn totals(events: &[Done]) -> (u64, u64) {
 }
 
 /// Runs until nothing happens any more; the channel is kind once its luck is used up.
-fn run(config: &Config, writes: [&[u16]; 2], lucks: &[Luck]) {
+fn run(config: &TcpConfig, writes: [&[u16]; 2], lucks: &[Luck]) {
     let now = Time::ZERO;
-    let ends = [Connection::new(config, now), Connection::new(config, now)];
+    let ends = [TcpConnection::new(config, now), TcpConnection::new(config, now)];
     let [left, right] = ends;
     let mut duo = Duo::new(left, right, Span::from_ns(100), Span::from_us(10));
     let mut lucks = lucks.iter().copied();
@@ -78,7 +82,7 @@ fn run(config: &Config, writes: [&[u16]; 2], lucks: &[Luck]) {
     for turn in 0..longest {
         for (side, writes) in Side::BOTH.into_iter().zip(writes) {
             if let Some(bytes) = writes.get(turn) {
-                duo.command(side, Command::Send(u64::from(*bytes)));
+                duo.command(side, TcpCommand::Send(u64::from(*bytes)));
             }
         }
         let pause = duo.now + Span::from_us(25);
@@ -102,7 +106,7 @@ fn run(config: &Config, writes: [&[u16]; 2], lucks: &[Luck]) {
     }
 }
 
-fn step(duo: &mut Duo<Connection>, lucks: &mut impl Iterator<Item = Luck>, copies: &mut Vec<(Side, Segment)>) {
+fn step(duo: &mut Duo<TcpConnection>, lucks: &mut impl Iterator<Item = Luck>, copies: &mut Vec<(Side, TcpSegment)>) {
     duo.step(&mut |side, segment| match lucks.next().unwrap_or(Luck::Passes) {
         Luck::Passes => Fate::Arrives,
         Luck::Lost => Fate::Lost,
@@ -112,7 +116,7 @@ fn step(duo: &mut Duo<Connection>, lucks: &mut impl Iterator<Item = Luck>, copie
             Fate::Arrives
         }
         Luck::Marked => {
-            let marked = Segment { ecn: segment.ecn.marked(), ..*segment };
+            let marked = TcpSegment { ecn: segment.ecn.marked(), ..*segment };
             copies.push((side.other(), marked));
             Fate::Lost
         }
@@ -122,7 +126,7 @@ fn step(duo: &mut Duo<Connection>, lucks: &mut impl Iterator<Item = Luck>, copie
     }
 }
 
-fn segment() -> impl Strategy<Value = Segment> {
+fn segment() -> impl Strategy<Value = TcpSegment> {
     let near = || prop_oneof![0u64..30_000, any::<u64>()];
     let block = || (any::<i16>(), any::<i16>(), any::<bool>());
     let blocks = prop::collection::vec(block(), 0..4);
@@ -137,7 +141,7 @@ fn segment() -> impl Strategy<Value = Segment> {
                 }
             }
             let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Experienced][usize::from(ecn)];
-            Segment { seq, ack, len, window, timestamp, echo, sack, ecn, ece, cwr }
+            TcpSegment { seq, ack, len, window, timestamp, echo, sack, ecn, ece, cwr }
         },
     )
 }
@@ -162,9 +166,9 @@ proptest! {
         segments in prop::collection::vec((segment(), 0u64..3_000, 0u8..6), 1..80),
     ) {
         let mut now = Time::ZERO;
-        let mut connection = Connection::new(&config, now);
+        let mut connection = TcpConnection::new(&config, now);
         let mut out = Recorder::default();
-        connection.on_command(now, Command::Send(written), &mut out);
+        connection.on_command(now, TcpCommand::Send(written), &mut out);
         for (segment, us, pulls) in segments {
             now += Span::from_us(us);
             while let Some(timer) = out.due(now) {

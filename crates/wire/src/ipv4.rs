@@ -7,7 +7,7 @@ pub use crate::ip::{TCP, UDP};
 
 /// An Ethernet header and an IPv4 header without options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct Ipv4Header {
     /// Source addresses.
     pub from: Station,
     /// Destination addresses.
@@ -29,7 +29,7 @@ pub struct Station {
     pub ip: [u8; 4],
 }
 
-impl Header {
+impl Ipv4Header {
     /// Length of both headers.
     pub const LEN: usize = 14 + 20;
 
@@ -71,8 +71,8 @@ mod tests {
         let from = Station { mac: [2, 0, 0, 0, 0, 1], ip: [10, 0, 0, 1] };
         let to = Station { mac: [2, 0, 0, 0, 0, 2], ip: [10, 0, 0, 2] };
         let mut out = Vec::new();
-        Header { from, to, protocol: UDP, ecn: Ecn::Experienced, payload: 100 }.emit(&mut out);
-        assert_eq!(out.len(), Header::LEN);
+        Ipv4Header { from, to, protocol: UDP, ecn: Ecn::Experienced, payload: 100 }.emit(&mut out);
+        assert_eq!(out.len(), Ipv4Header::LEN);
         assert!(Sum::of(&out[14..]).verifies());
         assert_eq!(out[12..18], [8, 0, 0x45, 3, 0, 120]);
     }

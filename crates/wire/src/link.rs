@@ -10,16 +10,16 @@
 //!   gap       first:16  era:1 round:7  frames:8
 //! ```
 //!
-//! [`Header::parse`] accepts exactly what [`Header::emit`] writes and nothing else: a reserved bit that
-//! is set, a gap of no frames, an unknown kind are all [`Malformed`]. Numbers are big-endian.
+//! [`LinkHeader::parse`] accepts exactly what [`LinkHeader::emit`] writes and nothing else: a reserved bit that
+//! is set, a gap of no frames, an unknown kind are all [`MalformedHeader`]. Numbers are big-endian.
 
 use crate::Seq;
 
 mod header;
 mod session;
 
-pub use header::{Header, Malformed};
-pub use session::{Agreement, Refusal, Session, SessionKind};
+pub use header::{LinkHeader, MalformedHeader};
+pub use session::{LinkAgreement, SessionKind, SessionMessage, SessionRefusal};
 
 /// EtherType of a protected frame: its own addresses lie outside.
 pub const OWN: u16 = 0x88b5;
@@ -78,7 +78,7 @@ impl Epoch {
 
 /// What the receiver wants of the sender's new frames: a level that every acknowledgement repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Wish {
+pub enum FlowControl {
     /// Send them.
     #[default]
     Flow,
@@ -137,7 +137,7 @@ pub struct Feedback {
     /// The latest number received.
     pub latest: Seq,
     /// Whether new frames are wanted.
-    pub wish: Wish,
+    pub wish: FlowControl,
     gaps: Option<Box<GapList>>,
 }
 
@@ -151,7 +151,7 @@ struct GapList {
 impl Feedback {
     /// Without gaps.
     #[inline]
-    pub fn new(class: Class, latest: Seq, wish: Wish) -> Self {
+    pub fn new(class: Class, latest: Seq, wish: FlowControl) -> Self {
         Self { class, latest, wish, gaps: None }
     }
 
@@ -187,7 +187,7 @@ impl Feedback {
 
 /// What a frame on a protected link is. In the order of the codes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// A frame that is not protected, with an acknowledgement riding on it.
     Plain,
     /// A protected frame, sent for the first time.

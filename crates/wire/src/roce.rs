@@ -5,12 +5,12 @@
 //!                                                      └──────── Header ────────┘
 //! ```
 //!
-//! [`Header`] is what is emitted and what is parsed: the base transport header (BTH) of a reliable connection, and of
+//! [`RoceHeader`] is what is emitted and what is parsed: the base transport header (BTH) of a reliable connection, and of
 //! what some opcodes have behind it the parts that mean something on the way: how much is written or read (RETH), and
 //! how an answer turns out (AETH). Addresses, keys, operands and immediate data mean something to the hosts alone; they
 //! are emitted as zeros and skipped when parsing.
 //!
-//! [`parse`] takes a frame to what it is: something else, RoCEv2, or [`Malformed`]. [`icrc_is_valid`] looks at the
+//! [`parse`] takes a frame to what it is: something else, RoCEv2, or [`MalformedRoce`]. [`icrc_is_valid`] looks at the
 //! invariant CRC, which no switch does, and which covers everything that no switch may change.
 
 mod icrc;
@@ -19,7 +19,7 @@ mod parse;
 
 pub use icrc::{append_icrc, icrc_is_valid};
 pub use opcode::Opcode;
-pub use parse::{Malformed, Parsed, parse};
+pub use parse::{MalformedRoce, ParsedRoce, parse};
 
 /// The UDP port that says what follows.
 pub const PORT: u16 = 4_791;
@@ -31,7 +31,7 @@ const ACK: usize = 4;
 
 /// Base transport header of a reliable connection, and what extends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct RoceHeader {
     /// What the packet does.
     pub opcode: Opcode,
     /// Of the receiver; 24 bits.
@@ -43,13 +43,13 @@ pub struct Header {
     /// Bytes behind the payload that make it whole words: 0 to 3.
     pub pad: u8,
     /// The extended header that the opcode demands.
-    pub extended: Option<Extended>,
+    pub extended: Option<ExtensionHeader>,
 }
 
 /// What some opcodes have behind the base header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
-pub enum Extended {
+pub enum ExtensionHeader {
     /// RETH: how much is written or read.
     Rdma { len: u32 },
     /// AETH: whether all is well, and messages completed, 24 bits.
@@ -70,7 +70,7 @@ impl Syndrome {
 /// Whatever partition: the default one.
 const PARTITION: [u8; 2] = [0xff, 0xff];
 
-impl Header {
+impl RoceHeader {
     /// The invariant CRC behind the payload.
     pub const CHECK: usize = 4;
 
@@ -78,8 +78,8 @@ impl Header {
     pub fn size(&self) -> usize {
         let extended = match self.extended {
             None => 0,
-            Some(Extended::Rdma { .. }) => RDMA,
-            Some(Extended::Ack { .. }) => ACK,
+            Some(ExtensionHeader::Rdma { .. }) => RDMA,
+            Some(ExtensionHeader::Ack { .. }) => ACK,
         };
         BASE + extended + self.opcode.operands()
     }
@@ -92,11 +92,11 @@ impl Header {
         out.extend((u32::from(self.ack_request) << 31 | self.psn & 0xff_ffff).to_be_bytes());
         match self.extended {
             None => {}
-            Some(Extended::Rdma { len }) => {
+            Some(ExtensionHeader::Rdma { len }) => {
                 out.extend([0; RDMA - 4]);
                 out.extend(len.to_be_bytes());
             }
-            Some(Extended::Ack { syndrome, msn }) => {
+            Some(ExtensionHeader::Ack { syndrome, msn }) => {
                 out.extend((u32::from(syndrome.0) << 24 | msn & 0xff_ffff).to_be_bytes());
             }
         }

@@ -5,7 +5,7 @@ use crate::ipv4;
 
 /// A header; the payload behind it is zeros, so that the checksum needs no look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header<'a> {
+pub struct TcpHeader<'a> {
     /// Source port.
     pub source: u16,
     /// Destination port.
@@ -32,7 +32,7 @@ pub struct Header<'a> {
 
 const MOST_BLOCKS: usize = 3;
 
-impl Header<'_> {
+impl TcpHeader<'_> {
     /// Length with options.
     pub fn size(&self) -> usize {
         let blocks = self.blocks().len();
@@ -44,7 +44,7 @@ impl Header<'_> {
     }
 
     /// Appends the header of a segment that `ip` carries.
-    pub fn emit(&self, ip: &ipv4::Header, out: &mut Vec<u8>) {
+    pub fn emit(&self, ip: &ipv4::Ipv4Header, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend(self.source.to_be_bytes());
         out.extend(self.destination.to_be_bytes());

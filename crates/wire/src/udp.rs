@@ -6,7 +6,7 @@ use crate::layers::{IpVersion, Layers};
 
 /// A header; the payload behind it is zeros, so that the checksum needs no look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct UdpHeader {
     /// Source port.
     pub source: u16,
     /// Destination port.
@@ -15,12 +15,12 @@ pub struct Header {
     pub checked: bool,
 }
 
-impl Header {
+impl UdpHeader {
     /// Length of a header in bytes.
     pub const LEN: usize = 8;
 
     /// Appends the header of a datagram that `ip` carries.
-    pub fn emit(&self, ip: &ipv4::Header, out: &mut Vec<u8>) {
+    pub fn emit(&self, ip: &ipv4::Ipv4Header, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend(self.source.to_be_bytes());
         out.extend(self.destination.to_be_bytes());
@@ -35,7 +35,7 @@ impl Header {
 
 /// A datagram in an Ethernet frame, by what its headers say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Datagram<'a> {
+pub struct UdpDatagram<'a> {
     /// Source port.
     pub source: u16,
     /// Destination port.
@@ -55,16 +55,16 @@ pub struct Datagram<'a> {
 /// The datagram in a frame, behind at most two VLAN tags and IPv4 or IPv6 without extension headers. Lengths and
 /// checksums are told, not judged.
 #[inline]
-pub fn find(frame: &[u8]) -> Option<Datagram<'_>> {
+pub fn find(frame: &[u8]) -> Option<UdpDatagram<'_>> {
     let ip = Layers::of(frame)?.ip?;
     let has_extensions = ip.version == IpVersion::V6 && !ip.is_plain();
     if ip.protocol != ipv4::UDP || ip.is_later_fragment() || has_extensions {
         return None;
     }
-    let head: &[u8; Header::LEN] = ip.inside(frame).first_chunk()?;
+    let head: &[u8; UdpHeader::LEN] = ip.inside(frame).first_chunk()?;
     let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let end = ip.end().min(frame.len());
-    Some(Datagram {
+    Some(UdpDatagram {
         source: half(0),
         destination: half(2),
         len: usize::from(half(4)),

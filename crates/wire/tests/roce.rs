@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use roce_frames::{Around, Shape, around, carries, frame, header, malformed, pad};
-use wire::roce::{Malformed, Opcode, Parsed, icrc_is_valid, parse};
+use wire::roce::{MalformedRoce, Opcode, ParsedRoce, icrc_is_valid, parse};
 
 fn any_shape() -> impl Strategy<Value = Shape> {
     let around = prop_oneof![Just(Around::Ipv4), Just(Around::Ipv4WithOptions), Just(Around::Ipv6)];
@@ -23,12 +23,12 @@ fn holds(bytes: &[u8]) {
     let parsed = parse(bytes);
     let check = icrc_is_valid(bytes);
     match parsed {
-        Ok(Parsed::Foreign) => assert_eq!(check, None),
-        Ok(Parsed::Reliable { header, payload }) => {
+        Ok(ParsedRoce::Foreign) => assert_eq!(check, None),
+        Ok(ParsedRoce::Reliable { header, payload }) => {
             assert!(14 + 20 + 8 + header.size() + payload <= bytes.len());
             assert!(header.psn < 1 << 24 && header.queue_pair < 1 << 24 && header.pad < 4);
         }
-        Ok(Parsed::Other { opcode }) => assert_eq!(Opcode::from_code(opcode), None),
+        Ok(ParsedRoce::Other { opcode }) => assert_eq!(Opcode::from_code(opcode), None),
         Err(malformed) => assert!(!malformed.to_string().is_empty()),
     }
 }
@@ -39,7 +39,7 @@ proptest! {
         let payload = if carries(opcode) { payload } else { 0 };
         let header = header(opcode, psn, pad(payload));
         let frame = frame(shape, &header, payload);
-        prop_assert_eq!(parse(&frame), Ok(Parsed::Reliable { header, payload }));
+        prop_assert_eq!(parse(&frame), Ok(ParsedRoce::Reliable { header, payload }));
         prop_assert_eq!(icrc_is_valid(&frame), Some(true));
     }
 
@@ -48,7 +48,7 @@ proptest! {
         let header = header(opcode, 77, 0);
         let mut frame = frame(shape, &header, 0);
         frame.resize(frame.len() + filler, 0xee);
-        prop_assert_eq!(parse(&frame), Ok(Parsed::Reliable { header, payload: 0 }));
+        prop_assert_eq!(parse(&frame), Ok(ParsedRoce::Reliable { header, payload: 0 }));
         prop_assert_eq!(icrc_is_valid(&frame), Some(true));
     }
 
@@ -56,7 +56,7 @@ proptest! {
     fn no_part_of_a_frame_is_a_packet(shape in any_shape(), opcode in any_opcode(), payload in 0..64_usize, len in any::<prop::sample::Index>()) {
         let frame = frame(shape, &header(opcode, 5, pad(payload)), payload);
         let cut = &frame[..len.index(frame.len())];
-        prop_assert!(matches!(parse(cut), Ok(Parsed::Foreign) | Err(Malformed::Cut { .. })), "{:?}", parse(cut));
+        prop_assert!(matches!(parse(cut), Ok(ParsedRoce::Foreign) | Err(MalformedRoce::Cut { .. })), "{:?}", parse(cut));
     }
 
     #[test]
@@ -67,7 +67,7 @@ proptest! {
     #[test]
     fn any_bytes_behind_headers_that_lead_to_the_port(shape in any_shape(), bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let frame = around(shape, &bytes);
-        prop_assert_ne!(parse(&frame), Ok(Parsed::Foreign));
+        prop_assert_ne!(parse(&frame), Ok(ParsedRoce::Foreign));
         holds(&frame);
     }
 
@@ -109,11 +109,13 @@ fn frames_in_the_corpus_are_what_their_names_say() {
         holds(bytes);
         let (parsed, check) = (parse(bytes), icrc_is_valid(bytes));
         match name.split('-').next() {
-            Some("foreign") => assert_eq!(parsed, Ok(Parsed::Foreign), "{name}"),
+            Some("foreign") => assert_eq!(parsed, Ok(ParsedRoce::Foreign), "{name}"),
             Some("malformed") => assert!(parsed.is_err(), "{name}: {parsed:?}"),
-            Some("other") => assert!(matches!(parsed, Ok(Parsed::Other { .. })) && check == Some(true), "{name}"),
-            Some("fragment") => assert!(matches!(parsed, Ok(Parsed::Reliable { .. })) && check.is_none(), "{name}"),
-            _ => assert!(matches!(parsed, Ok(Parsed::Reliable { .. })) && check == Some(true), "{name}: {parsed:?}"),
+            Some("other") => assert!(matches!(parsed, Ok(ParsedRoce::Other { .. })) && check == Some(true), "{name}"),
+            Some("fragment") => assert!(matches!(parsed, Ok(ParsedRoce::Reliable { .. })) && check.is_none(), "{name}"),
+            _ => {
+                assert!(matches!(parsed, Ok(ParsedRoce::Reliable { .. })) && check == Some(true), "{name}: {parsed:?}")
+            }
         }
     }
     assert!(corpus.len() > 40, "{}", corpus.len());
@@ -128,17 +130,17 @@ fn what_is_wrong_is_said() {
         assert_eq!(
             errors,
             [
-                Malformed::Cut { missing: 30 },
-                Malformed::Cut { missing: whole - shape.udp() - 13 },
-                Malformed::UdpLength { claimed: there + 9, there },
-                Malformed::UdpLength { claimed: there - 9, there },
-                Malformed::UdpLength { claimed: 4, there },
-                Malformed::Short { needed: 16, there: 4 },
-                Malformed::Short { needed: 16, there: 11 },
-                Malformed::Short { needed: 32, there: 24 },
-                Malformed::Short { needed: 20, there: 16 },
-                Malformed::Pad { pad: 3, there: 0 },
-                Malformed::Version(1),
+                MalformedRoce::Cut { missing: 30 },
+                MalformedRoce::Cut { missing: whole - shape.udp() - 13 },
+                MalformedRoce::UdpLength { claimed: there + 9, there },
+                MalformedRoce::UdpLength { claimed: there - 9, there },
+                MalformedRoce::UdpLength { claimed: 4, there },
+                MalformedRoce::Short { needed: 16, there: 4 },
+                MalformedRoce::Short { needed: 16, there: 11 },
+                MalformedRoce::Short { needed: 32, there: 24 },
+                MalformedRoce::Short { needed: 20, there: 16 },
+                MalformedRoce::Pad { pad: 3, there: 0 },
+                MalformedRoce::Version(1),
             ],
             "{shape:?}"
         );
@@ -152,14 +154,14 @@ fn of_fragments_only_the_first_counts() {
     let mut first = whole[..14 + 20 + 8 + 12 + 100].to_vec();
     first[16..18].copy_from_slice(&(20_u16 + 8 + 12 + 100).to_be_bytes());
     first[20] = 0x20;
-    assert_eq!(parse(&first), Ok(Parsed::Reliable { header, payload: 100 }));
+    assert_eq!(parse(&first), Ok(ParsedRoce::Reliable { header, payload: 100 }));
     assert_eq!(icrc_is_valid(&first), None);
     let mut later = first.clone();
     later[21] = 15;
-    assert_eq!(parse(&later), Ok(Parsed::Foreign));
+    assert_eq!(parse(&later), Ok(ParsedRoce::Foreign));
     // A datagram that ends within its first fragment has no more fragments.
     first[38..40].copy_from_slice(&120_u16.to_be_bytes());
-    assert!(matches!(parse(&first), Err(Malformed::UdpLength { .. })));
+    assert!(matches!(parse(&first), Err(MalformedRoce::UdpLength { .. })));
 }
 
 #[test]
@@ -168,12 +170,12 @@ fn other_transports_and_other_protocols_are_told_apart() {
     header(Opcode::SendOnly, 1, 0).emit(&mut bytes);
     for code in (0..=u8::MAX).filter(|code| Opcode::from_code(*code).is_none()) {
         bytes[0] = code;
-        assert_eq!(parse(&around(Shape::PLAIN, &bytes)), Ok(Parsed::Other { opcode: code }));
+        assert_eq!(parse(&around(Shape::PLAIN, &bytes)), Ok(ParsedRoce::Other { opcode: code }));
     }
     let roce = frame(Shape::PLAIN, &header(Opcode::SendOnly, 1, 0), 8);
     for (at, to) in [(13, 6), (14, 0x55), (14, 0x43), (23, 6), (36, 0), (37, 0)] {
         let mut frame = roce.clone();
         frame[at] = to;
-        assert_eq!(parse(&frame), Ok(Parsed::Foreign), "byte {at}");
+        assert_eq!(parse(&frame), Ok(ParsedRoce::Foreign), "byte {at}");
     }
 }

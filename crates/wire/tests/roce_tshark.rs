@@ -9,7 +9,7 @@ use std::{env, fs, process};
 
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use roce_frames::{Shape, around, carries, frame, header, malformed, pad};
-use wire::roce::{Extended, Header, Opcode, Parsed, Syndrome, parse};
+use wire::roce::{ExtensionHeader, Opcode, ParsedRoce, RoceHeader, Syndrome, parse};
 
 const FIELDS: [&str; 11] = [
     "infiniband.bth.opcode",
@@ -81,8 +81,8 @@ fn well_formed() -> Vec<Vec<u8>> {
         }
     }
     for syndrome in 0..=u8::MAX {
-        let extended = Some(Extended::Ack { syndrome: Syndrome(syndrome), msn: 0xfe_dcba });
-        let answer = Header { extended, ..header(Opcode::Acknowledge, u32::from(syndrome) << 16, 0) };
+        let extended = Some(ExtensionHeader::Ack { syndrome: Syndrome(syndrome), msn: 0xfe_dcba });
+        let answer = RoceHeader { extended, ..header(Opcode::Acknowledge, u32::from(syndrome) << 16, 0) };
         frames.push(frame(Shape::PLAIN, &answer, 0));
     }
     frames
@@ -90,16 +90,16 @@ fn well_formed() -> Vec<Vec<u8>> {
 
 /// What our parser says, as tshark would print it.
 fn row(frame: &[u8]) -> Vec<String> {
-    let Ok(Parsed::Reliable { header, payload }) = parse(frame) else { panic!("{:?}", parse(frame)) };
+    let Ok(ParsedRoce::Reliable { header, payload }) = parse(frame) else { panic!("{:?}", parse(frame)) };
     let (mut syndrome, mut msn, mut len) = Default::default();
     match header.extended {
-        Some(Extended::Ack { syndrome: Syndrome(code), msn: number }) => {
+        Some(ExtensionHeader::Ack { syndrome: Syndrome(code), msn: number }) => {
             (syndrome, msn) = (code.to_string(), number.to_string());
         }
-        Some(Extended::Rdma { len: bytes }) => len = bytes.to_string(),
+        Some(ExtensionHeader::Rdma { len: bytes }) => len = bytes.to_string(),
         None => {}
     }
-    let udp = 8 + header.size() + payload + usize::from(header.pad) + Header::CHECK;
+    let udp = 8 + header.size() + payload + usize::from(header.pad) + RoceHeader::CHECK;
     let check = u32::from_be_bytes(*frame.last_chunk().unwrap());
     vec![
         (header.opcode as u8).to_string(),
@@ -174,7 +174,7 @@ fn other_transports_are_other_to_tshark_too() {
         })
         .collect();
     for ((code, frame), seen) in codes.iter().zip(&frames).zip(folder.dissect(&frames, &FIELDS[..1])) {
-        assert_eq!(parse(frame), Ok(Parsed::Other { opcode: *code }));
+        assert_eq!(parse(frame), Ok(ParsedRoce::Other { opcode: *code }));
         assert_eq!(seen, [code.to_string()]);
     }
 }

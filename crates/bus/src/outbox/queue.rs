@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::message::Message;
 
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct QueuedMessage {
     pub key: String,
     pub message: Message,
     pub attempts: u32,
@@ -15,17 +15,17 @@ pub(super) struct Waiting {
 
 /// First in, first out, with a count of how many wait for each key.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    waiting: VecDeque<Waiting>,
+pub(super) struct OutboxQueue {
+    waiting: VecDeque<QueuedMessage>,
     of_key: BTreeMap<String, usize>,
 }
 
-impl Queue {
+impl OutboxQueue {
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &QueuedMessage> {
         self.waiting.iter()
     }
 
@@ -46,13 +46,13 @@ impl Queue {
     }
 
     /// What is at this place, one attempt richer.
-    pub(crate) fn attempt(&mut self, place: usize) -> Option<&Waiting> {
+    pub(crate) fn attempt(&mut self, place: usize) -> Option<&QueuedMessage> {
         let waiting = self.waiting.get_mut(place)?;
         waiting.attempts = waiting.attempts.saturating_add(1);
         Some(waiting)
     }
 
-    pub(crate) fn remove(&mut self, place: usize) -> Option<Waiting> {
+    pub(crate) fn remove(&mut self, place: usize) -> Option<QueuedMessage> {
         let waiting = self.waiting.remove(place)?;
         if let Some(count) = self.of_key.get_mut(&waiting.key) {
             *count -= 1;
@@ -68,15 +68,15 @@ impl Queue {
         if self.of_key.len() == self.waiting.len() {
             return false;
         }
-        let outlived = |waiting: &Waiting| self.of_key.get(&waiting.key).is_some_and(|&count| count > 1);
+        let outlived = |waiting: &QueuedMessage| self.of_key.get(&waiting.key).is_some_and(|&count| count > 1);
         let Some(place) = self.waiting.iter().position(outlived) else { return false };
         self.remove(place).is_some()
     }
 
-    fn enter(&mut self, message: Message, repeated: bool) -> Waiting {
+    fn enter(&mut self, message: Message, repeated: bool) -> QueuedMessage {
         let key = message.key();
         *self.of_key.entry(key.clone()).or_default() += 1;
-        Waiting { key, message, attempts: 0, repeated }
+        QueuedMessage { key, message, attempts: 0, repeated }
     }
     /// Panics if the counts are wrong, something new waits before what is repeated, or more than `room` messages wait though
     /// some are outlived.

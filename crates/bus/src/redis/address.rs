@@ -13,7 +13,7 @@ use crate::BusError;
 const HISTORY: usize = 100_000;
 
 #[derive(Clone, Debug)]
-pub struct Address {
+pub struct RedisAddress {
     pub info: ConnectionInfo,
     pub prefix: String,
     pub history: usize,
@@ -23,13 +23,13 @@ pub struct Address {
     shown: String,
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
 }
 
-impl Address {
+impl RedisAddress {
     pub fn parse(text: &str, ca: Option<&Path>) -> Result<Self, BusError> {
         let mut address = Self::read(text).map_err(|why| {
             BusError::Address(format!(
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        match Address::parse(text, None) {
+        match RedisAddress::parse(text, None) {
             Ok(address) => format!("{address} {} {}", address.prefix, address.history),
             Err(error) => error.to_string(),
         }
@@ -149,16 +149,16 @@ mod tests {
         assert_eq!(shown("redis://[::1]:7000/3"), "redis://[::1]:7000/3 hitless 100000");
         assert_eq!(shown("valkey://bus.example?prefix=lab&history=5"), "redis://bus.example:6379/0 lab 5");
         assert_eq!(shown("rediss://h"), "rediss://h:6379/0 hitless 100000");
-        assert!(Address::parse("rediss://h", None).unwrap().has_tls());
+        assert!(RedisAddress::parse("rediss://h", None).unwrap().has_tls());
         assert_eq!(shown("redis://h?prefix={hitless}"), "redis://h:6379/0 {hitless} 100000");
-        let file = Address::parse("redis+unix:///run/redis.sock?prefix=lab", None).unwrap();
+        let file = RedisAddress::parse("redis+unix:///run/redis.sock?prefix=lab", None).unwrap();
         assert_eq!(file.info.addr(), &ConnectionAddr::Unix("/run/redis.sock".into()));
         assert_eq!(file.prefix, "lab");
     }
 
     #[test]
     fn user_and_password_are_used_and_never_shown() {
-        let address = Address::parse("redis://fleet:s%40cret@h:1/2", None).unwrap();
+        let address = RedisAddress::parse("redis://fleet:s%40cret@h:1/2", None).unwrap();
         let settings = address.info.redis_settings();
         assert_eq!((settings.username(), settings.password(), settings.db()), (Some("fleet"), Some("s@cret"), 2));
         for text in ["redis://fleet:s@cret@h:1/x", "fleet:s@cret@h", "http://:s@cret@h"] {
@@ -188,7 +188,7 @@ mod tests {
             ("redis://h?prefix=", "prefix `` should be"),
             ("redis://h?history=0", "history `0` should be"),
         ] {
-            let error = Address::parse(text, None).unwrap_err();
+            let error = RedisAddress::parse(text, None).unwrap_err();
             assert!(error.to_string().contains(why), "{text}: {error}");
             assert!(error.to_string().contains("expected redis://"), "{error}");
         }
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn an_authority_is_a_certificate_in_a_file_and_only_for_tls() {
         let path = std::env::temp_dir().join(format!("hitless-ca-{}", std::process::id()));
-        let parsed = |url: &str| Address::parse(url, Some(&path)).map_err(|error| error.to_string());
+        let parsed = |url: &str| RedisAddress::parse(url, Some(&path)).map_err(|error| error.to_string());
         assert!(parsed("rediss://h").unwrap_err().contains("No such file"));
         std::fs::write(&path, "nonsense").unwrap();
         assert!(parsed("rediss://h").unwrap_err().contains("expected a certificate in PEM"));

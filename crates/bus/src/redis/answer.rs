@@ -12,12 +12,12 @@ pub(super) const LONGEST: usize = 65_536;
 /// Which entry of which history: written `HISTORY:COUNT`, the microsecond in which it began and a count from 1 without
 /// gaps. Zeros where there is no history yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Number {
+pub(super) struct EntryNumber {
     pub history: u64,
     pub count: u64,
 }
 
-impl Number {
+impl EntryNumber {
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let (history, count) = std::str::from_utf8(text).ok()?.split_once(':')?;
         let number = Self { history: history.parse().ok()?, count: count.parse().ok()? };
@@ -25,7 +25,7 @@ impl Number {
     }
 }
 
-impl fmt::Display for Number {
+impl fmt::Display for EntryNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.history, self.count)
     }
@@ -33,17 +33,17 @@ impl fmt::Display for Number {
 
 /// An entry of the history.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct HistoryEntry {
     pub id: String,
     /// `None` if it is not ours.
-    pub number: Option<Number>,
+    pub number: Option<EntryNumber>,
     /// Or why it cannot be read.
     pub message: Result<Message, String>,
 }
 
 /// What a script did.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ScriptResult {
     Told,
     /// Something else was there than was believed.
     There(Option<Vec<u8>>),
@@ -115,7 +115,7 @@ pub(super) fn scanned(value: &Value) -> Option<(u64, Vec<String>)> {
 }
 
 /// `[[stream, [entry, …]]]`, or nothing if there is nothing new.
-pub(super) fn read(value: &Value) -> Option<Vec<Entry>> {
+pub(super) fn read(value: &Value) -> Option<Vec<HistoryEntry>> {
     match value {
         Value::Nil => Some(Vec::new()),
         _ => match list(value)? {
@@ -126,11 +126,11 @@ pub(super) fn read(value: &Value) -> Option<Vec<Entry>> {
 }
 
 /// `[[id, [field, value, …]], …]`.
-pub(super) fn entries(value: &Value) -> Option<Vec<Entry>> {
+pub(super) fn entries(value: &Value) -> Option<Vec<HistoryEntry>> {
     list(value)?.iter().map(entry).collect()
 }
 
-fn entry(value: &Value) -> Option<Entry> {
+fn entry(value: &Value) -> Option<HistoryEntry> {
     let [id, fields] = list(value)? else { return None };
     let fields = match fields {
         // Deleted while it was read.
@@ -144,17 +144,17 @@ fn entry(value: &Value) -> Option<Entry> {
         Some(text) => decode_any(text),
         None => Err("has no field `message`".to_owned()),
     };
-    let number = field("number").and_then(Number::parse);
-    Some(Entry { id: text(id)?, number, message })
+    let number = field("number").and_then(EntryNumber::parse);
+    Some(HistoryEntry { id: text(id)?, number, message })
 }
 
-pub(super) fn outcome(value: &Value) -> Option<Outcome> {
+pub(super) fn outcome(value: &Value) -> Option<ScriptResult> {
     let values = list(value)?;
     match (bytes(values.first()?)?, &values[1..]) {
-        (b"told", []) => Some(Outcome::Told),
-        (b"there", [Value::Nil]) => Some(Outcome::There(None)),
-        (b"there", [there]) => Some(Outcome::There(Some(bytes(there)?.to_vec()))),
-        (b"foreign", [key, what]) => Some(Outcome::Foreign { key: text(key)?, what: text(what)? }),
+        (b"told", []) => Some(ScriptResult::Told),
+        (b"there", [Value::Nil]) => Some(ScriptResult::There(None)),
+        (b"there", [there]) => Some(ScriptResult::There(Some(bytes(there)?.to_vec()))),
+        (b"foreign", [key, what]) => Some(ScriptResult::Foreign { key: text(key)?, what: text(what)? }),
         _ => None,
     }
 }
@@ -189,7 +189,7 @@ mod tests {
         #[test]
         fn an_answer_of_any_shape_is_taken_apart_or_refused(value in anything()) {
             let told = Value::Array(vec![Value::BulkString(b"told".to_vec())]);
-            prop_assert_eq!(outcome(&value) == Some(Outcome::Told), value == told);
+            prop_assert_eq!(outcome(&value) == Some(ScriptResult::Told), value == told);
             for entry in read(&value).into_iter().chain(entries(&value)).flatten() {
                 prop_assert!(entry.message.is_err(), "that was no message");
             }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use redis::{Value, cmd, pipe};
 
-use super::Redis;
-use super::answer::{self, Entry, Number};
+use super::RedisBus;
+use super::answer::{self, EntryNumber, HistoryEntry};
 use crate::message::Message;
 use crate::{Bus, BusError};
 
@@ -20,14 +20,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// How far the history was read: up to this entry, with this number.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct HistoryPosition {
     id: String,
-    number: Number,
+    number: EntryNumber,
 }
 
 /// When a subscriber may try again after a failure. One that calls `receive` in a loop would otherwise spin.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct RetryTimer {
     failures: u32,
     next: Option<(Instant, BusError)>,
 }
@@ -37,7 +37,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-impl Turn {
+impl RetryTimer {
     /// Waits for it up to `patience`, and returns what is left of that; the last error again if it has not come.
     pub(crate) fn wait(&mut self, patience: Duration) -> Result<Duration, BusError> {
         let Some((at, error)) = &self.next else { return Ok(patience) };
@@ -58,9 +58,9 @@ impl Turn {
     }
 }
 
-impl Redis {
+impl RedisBus {
     /// The end of the history.
-    pub(super) fn end_of_history(&mut self) -> Result<Place, BusError> {
+    pub(super) fn end_of_history(&mut self) -> Result<HistoryPosition, BusError> {
         // In this order: what is told in between would otherwise be taken for what was read.
         let told = self.last_number()?;
         let events = self.name("events");
@@ -70,21 +70,21 @@ impl Redis {
         let answer = self.line.ask(&doing, &last, Duration::ZERO)?;
         let Some(entries) = answer::entries(&answer) else { return Err(self.line.nonsense(&doing, &answer)) };
         Ok(match entries.into_iter().next() {
-            Some(Entry { id, number, .. }) => Place { id, number: number.unwrap_or(told) },
-            None => Place { id: "0-0".to_owned(), number: told },
+            Some(HistoryEntry { id, number, .. }) => HistoryPosition { id, number: number.unwrap_or(told) },
+            None => HistoryPosition { id: "0-0".to_owned(), number: told },
         })
     }
 
-    fn last_number(&mut self) -> Result<Number, BusError> {
+    fn last_number(&mut self) -> Result<EntryNumber, BusError> {
         let name = self.name("last");
         let mut question = pipe();
         question.cmd("GET").arg(&name);
         let answer = self.line.ask_all(&format!("reading `{name}`"), &mut question)?.into_iter().next().flatten();
         if answer == Some(Value::Nil) {
-            return Ok(Number::default());
+            return Ok(EntryNumber::default());
         }
         // Not a number, or not even a text: as if it were not there. The next message begins a new history.
-        let number = answer.as_ref().and_then(answer::bytes).and_then(Number::parse);
+        let number = answer.as_ref().and_then(answer::bytes).and_then(EntryNumber::parse);
         if number.is_none() {
             self.foreign.add(format!("`{name}` is not a number of ours; the next message begins a new history"));
         }
@@ -92,7 +92,7 @@ impl Redis {
     }
 
     /// What comes after a place in the history.
-    fn after(&mut self, place: &Place, patience: Duration) -> Result<Vec<Entry>, BusError> {
+    fn after(&mut self, place: &HistoryPosition, patience: Duration) -> Result<Vec<HistoryEntry>, BusError> {
         let events = self.name("events");
         let doing = format!("reading `{events}`");
         let mut read = cmd("XREAD");
@@ -131,9 +131,9 @@ impl Redis {
     }
 
     /// Takes entries in, and notices where some are missing.
-    fn news(&mut self, mut place: Place, entries: Vec<Entry>) -> Vec<Message> {
+    fn news(&mut self, mut place: HistoryPosition, entries: Vec<HistoryEntry>) -> Vec<Message> {
         let mut messages = Vec::with_capacity(entries.len());
-        for Entry { id, number, message } in entries {
+        for HistoryEntry { id, number, message } in entries {
             if let Some(number) = number {
                 if let Some(gap) = gap(place.number, number) {
                     self.gaps.add(format!("`{}`: {gap}; starting over from the keys", self.name("events")));
@@ -153,7 +153,7 @@ impl Redis {
     }
 
     /// Nothing new is fine if nothing was told; otherwise it was told where we do not see it.
-    fn look_around(&mut self, place: &Place) -> Result<Vec<Message>, BusError> {
+    fn look_around(&mut self, place: &HistoryPosition) -> Result<Vec<Message>, BusError> {
         let last = self.last_number()?;
         if last == place.number {
             return Ok(Vec::new());
@@ -170,8 +170,8 @@ impl Redis {
 }
 
 /// What is missing between two entries that follow each other, if anything is.
-fn gap(last: Number, next: Number) -> Option<String> {
-    let new = last == Number::default();
+fn gap(last: EntryNumber, next: EntryNumber) -> Option<String> {
+    let new = last == EntryNumber::default();
     if last.history != next.history && !new {
         return Some(format!("after {last} comes {next}: Redis lost its data"));
     }

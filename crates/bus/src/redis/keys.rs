@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{cmd, pipe};
 
-use super::Redis;
+use super::RedisBus;
 use super::answer::{self, LONGEST};
 use crate::BusError;
 use crate::message::Message;
@@ -16,7 +16,7 @@ const READ: usize = 500;
 /// Steps of a scan after which something is wrong.
 const STEPS: usize = 1_000_000;
 
-impl Redis {
+impl RedisBus {
     /// All keys that begin like this, without the prefix.
     pub(super) fn scan(&mut self, start: &str) -> Result<BTreeSet<String>, BusError> {
         let prefix = self.name("");

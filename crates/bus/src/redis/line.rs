@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Client, Cmd, Connection, ConnectionLike, Pipeline, RedisError, RedisResult, TlsCertificates, Value};
 
-use super::address::Address;
+use super::address::RedisAddress;
 use crate::BusError;
 
 /// How long to wait for a connection, and for an answer that does not wait for others, unless said otherwise.
@@ -12,13 +12,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Connects when first asked something, and again after every error: an answer that comes too late would otherwise be
 /// taken for that of the next question.
-pub struct Line {
-    address: Address,
+pub struct RedisConnection {
+    address: RedisAddress,
     patience: Duration,
     connection: Option<Connection>,
 }
 
-impl std::fmt::Debug for Line {
+impl std::fmt::Debug for RedisConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Line")
             .field("address", &self.address)
@@ -27,8 +27,8 @@ impl std::fmt::Debug for Line {
     }
 }
 
-impl Line {
-    pub fn new(address: Address) -> Self {
+impl RedisConnection {
+    pub fn new(address: RedisAddress) -> Self {
         Self { address, patience: PATIENCE, connection: None }
     }
 
@@ -42,7 +42,7 @@ impl Line {
         self.connection = None;
     }
 
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &RedisAddress {
         &self.address
     }
 
@@ -103,7 +103,7 @@ impl Line {
     }
 }
 
-fn connect(address: &Address, patience: Duration) -> Result<Connection, RedisError> {
+fn connect(address: &RedisAddress, patience: Duration) -> Result<Connection, RedisError> {
     let client = if address.has_tls() {
         // A second time it is there already.
         let _ = rustls::crypto::ring::default_provider().install_default();

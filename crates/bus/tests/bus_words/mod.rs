@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use bus::{Bus, BusError, Local, Told};
+use bus::{Bus, BusError, LocalBus, PublishResult};
 use bus::{Condition, Evidence, Message, PortId, PortState};
 use units::Moment;
 
@@ -71,12 +71,12 @@ pub(crate) struct Inner {
     pub taken: BTreeSet<String>,
     /// Everything that it was ever told, in order, also what it forgot since.
     pub heard: Vec<Message>,
-    local: Local,
+    local: LocalBus,
 }
 
 impl Flaky {
     pub(crate) fn new() -> Self {
-        let inner = Inner { mood: Mood::Fine, taken: BTreeSet::new(), heard: Vec::new(), local: Local::new() };
+        let inner = Inner { mood: Mood::Fine, taken: BTreeSet::new(), heard: Vec::new(), local: LocalBus::new() };
         Self(Arc::new(Mutex::new(inner)))
     }
 
@@ -90,7 +90,7 @@ impl Flaky {
 
     /// Restarts without its data.
     pub(crate) fn forget(&self) {
-        self.lock().local = Local::new();
+        self.lock().local = LocalBus::new();
     }
 
     /// What it has now.
@@ -114,14 +114,14 @@ impl Flaky {
 }
 
 impl Bus for Flaky {
-    fn publish(&mut self, message: &Message) -> Result<Told, BusError> {
+    fn publish(&mut self, message: &Message) -> Result<PublishResult, BusError> {
         self.call(|inner| {
             let key = message.key();
             if inner.taken.contains(&key) {
                 return Err(BusError::Key { key, why: "is not ours".to_owned() });
             }
             let told = inner.local.publish(message)?;
-            if told == Told::Now {
+            if told == PublishResult::Now {
                 inner.heard.push(message.clone());
             }
             Ok(told)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use fleet::paths::Constraint;
-use fleet::trace::Repair;
-use fleet::upgrade::Order;
+use fleet::trace::RepairTime;
+use fleet::upgrade::UpgradeOrder;
 use sim::scenario::Seeds;
 use units::{ParseError, Prob, whole_within};
 
@@ -76,7 +76,7 @@ pub(crate) struct YearArgs {
 
     /// How long repairs take and how many do: times with weights.
     #[arg(long, value_name = "TIME:WEIGHT,…", default_value = "2d:80,4d:20")]
-    pub repair: Repairs,
+    pub repair: RepairTimes,
 
     /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
     #[arg(long, value_name = "N", value_parser = whole_within::<u16>(1..))]
@@ -138,7 +138,7 @@ pub(crate) struct SimulateArgs {
 
     /// In which order switches were upgraded: greedy, pods, top-pods, planes, random, or levels such as levels:1-0-2.
     #[arg(long, value_name = "ORDER", default_value = "pods")]
-    pub upgrade_order: Order,
+    pub upgrade_order: UpgradeOrder,
 
     /// Write the state after every event: FILE.csv, FILE.parquet, or a folder for both of every seed.
     #[arg(long, value_name = "FILE|DIR")]
@@ -239,7 +239,7 @@ pub(crate) struct UpgradeArgs {
 
     /// Orders to compare, separated by commas; all if not given.
     #[arg(long, value_name = "ORDER", value_delimiter = ',')]
-    pub orders: Vec<Order>,
+    pub orders: Vec<UpgradeOrder>,
 
     /// Write the curves as CSV.
     #[arg(long, value_name = "FILE")]
@@ -302,9 +302,9 @@ const MOST_HOURS: f64 = 8_766_000.0;
 
 /// How long repairs take: `2d:80,4d:20`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Repairs(pub Vec<Repair>);
+pub(crate) struct RepairTimes(pub Vec<RepairTime>);
 
-impl FromStr for Repairs {
+impl FromStr for RepairTimes {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
@@ -313,7 +313,7 @@ impl FromStr for Repairs {
             let (takes, weight) = part.split_once(':').unwrap_or((part, "1"));
             let takes = takes.parse::<Hours>().map_err(|_| EXPECTED)?;
             let weight = weight.parse().map_err(|_| EXPECTED)?;
-            Ok(Repair { takes: Duration::from_secs_f64(takes.0 * 3_600.0), weight })
+            Ok(RepairTime { takes: Duration::from_secs_f64(takes.0 * 3_600.0), weight })
         };
         text.split(',').map(repair).collect::<Result<_, _>>().map(Self)
     }
@@ -331,9 +331,9 @@ mod tests {
         for text in ["", "h", "2w", "-1h", "1e99d", "nan", "infh"] {
             assert!(text.parse::<Hours>().is_err(), "{text}");
         }
-        let Repairs(repairs) = "2d:80,4d:20".parse().unwrap();
+        let RepairTimes(repairs) = "2d:80,4d:20".parse().unwrap();
         assert_eq!(repairs.iter().map(|repair| repair.takes.as_secs() / 3_600).collect::<Vec<_>>(), [48, 96]);
-        assert!("2d:".parse::<Repairs>().is_err() && "".parse::<Repairs>().is_err());
+        assert!("2d:".parse::<RepairTimes>().is_err() && "".parse::<RepairTimes>().is_err());
         assert_eq!(constraint("75%"), Ok(Constraint::new(0.75).unwrap()));
         assert!(constraint("1.5").is_err() && constraint("-0.1").is_err());
     }

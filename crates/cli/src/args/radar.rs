@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use radar::causes::{ThresholdError, Thresholds};
+use radar::causes::{CauseThresholds, ThresholdError};
 use units::{Bytes, Count, Prob, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
@@ -194,9 +194,9 @@ pub(crate) struct CauseArgs {
 }
 
 impl CauseArgs {
-    pub(crate) fn thresholds(&self) -> Result<Thresholds, ThresholdError> {
+    pub(crate) fn thresholds(&self) -> Result<CauseThresholds, ThresholdError> {
         let Self { burst_gap, burst, bursty_blackhole, blackhole, syn, random, interval } = *self;
-        Thresholds {
+        CauseThresholds {
             gap: burst_gap,
             burst,
             bursty_blackhole,
@@ -204,7 +204,7 @@ impl CauseArgs {
             syn,
             random,
             interval,
-            ..Thresholds::default()
+            ..CauseThresholds::default()
         }
         .checked()
     }

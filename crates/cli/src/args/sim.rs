@@ -85,7 +85,7 @@ pub(crate) enum ReorderArg {
 
 /// `1518`, or sizes with weights: `64:3,1518:1`.
 #[derive(Clone, Debug)]
-pub(crate) struct SizesArg(pub sim::link::Sizes);
+pub(crate) struct SizesArg(pub sim::link::FrameSizes);
 
 impl FromStr for SizesArg {
     type Err = ParseError;
@@ -98,7 +98,7 @@ impl FromStr for SizesArg {
             _ => Err(EXPECTED),
         };
         if !text.contains([':', ',']) {
-            return len(text).map(|len| Self(sim::link::Sizes::Fixed(len)));
+            return len(text).map(|len| Self(sim::link::FrameSizes::Fixed(len)));
         }
         let parts: Result<Vec<(u32, f64)>, ParseError> = text
             .split(',')
@@ -108,7 +108,7 @@ impl FromStr for SizesArg {
                 if weight > 0.0 && weight.is_finite() { Ok((len(size)?, weight)) } else { Err(EXPECTED) }
             })
             .collect();
-        parts.map(|parts| Self(sim::link::Sizes::Mix(parts)))
+        parts.map(|parts| Self(sim::link::FrameSizes::Mix(parts)))
     }
 }
 

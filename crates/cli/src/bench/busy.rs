@@ -3,17 +3,17 @@
 use std::sync::atomic::Ordering;
 
 use chart::table::{Align, Table, thousands};
-use lab::bench::busy::{self, Datagrams, Plan, Results};
+use lab::bench::busy::{self, BusyPlan, BusyResults, DatagramResults};
 use linux::net::become_root_of_own_namespaces;
 
 use crate::args::BenchBusyArgs;
 use crate::demo::check_seconds;
-use crate::output::{Done, Failure, print, say};
+use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::stop_on_ctrl_c;
 
-pub(super) fn run(args: &BenchBusyArgs, json: bool) -> Done {
+pub(super) fn run(args: &BenchBusyArgs, json: bool) -> CommandResult {
     let program = std::env::current_exe().map_err(|error| Failure::Outside(format!("find this program: {error}")))?;
-    let plan = Plan { rounds: args.rounds, lasts: check_seconds(args.seconds)?, program };
+    let plan = BusyPlan { rounds: args.rounds, lasts: check_seconds(args.seconds)?, program };
     become_root_of_own_namespaces(args.rootless).map_err(|error| Failure::Outside(error.to_string()))?;
     let stop = stop_on_ctrl_c();
     let begin = |round: u32, name: &str| say(&format!("round {round} of {}: {name}", plan.rounds));
@@ -23,7 +23,7 @@ pub(super) fn run(args: &BenchBusyArgs, json: bool) -> Done {
     if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-fn text(results: &Results) -> String {
+fn text(results: &BusyResults) -> String {
     let mut table = Table::new(&[
         ("datagrams of 64 bytes", Align::Left),
         ("a second", Align::Right),
@@ -32,7 +32,7 @@ fn text(results: &Results) -> String {
         ("share", Align::Right),
         ("unseen", Align::Right),
     ]);
-    for Datagrams { name, sent, per_second, lost, unseen, .. } in &results.datagrams {
+    for DatagramResults { name, sent, per_second, lost, unseen, .. } in &results.datagrams {
         let share = 100.0 * *lost as f64 / (*sent).max(1) as f64;
         table.row(vec![
             (*name).to_owned(),

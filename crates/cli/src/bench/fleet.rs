@@ -10,12 +10,12 @@ use bus::{Condition, Evidence, Message, PortId, PortState};
 use chart::table::{Align, Table, thousands};
 use faults::Random;
 use fleet::fabric::Facebook;
-use fleet::ledger::Terms;
+use fleet::ledger::LedgerTerms;
 use fleet::paths::{Constraint, Paths};
 use fleet::plan;
-use fleet::protection::Table as Protections;
-use fleet::simulate::{Policy, Sample, Setup, simulate};
-use fleet::trace::{Corruption, Model};
+use fleet::protection::ProtectionTable as Protections;
+use fleet::simulate::{FleetSample, FleetSetup, Policy, simulate};
+use fleet::trace::{CorruptionEvent, TraceModel};
 use fleet::watch::{PROMPT, Watcher, repaired};
 use fleet::{Fabric, LinkId};
 use serde::Serialize;
@@ -23,7 +23,7 @@ use units::Moment;
 
 use crate::args::BenchFleetArgs;
 use crate::fleet::{MOST_DAYS, PORTS_PER_PIPE, terms};
-use crate::output::{Done, Failure, print, say};
+use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::{now, stop_on_ctrl_c};
 
 const CONSTRAINTS: [f64; 2] = [0.5, 0.75];
@@ -32,18 +32,18 @@ const POLICIES: [Policy; 2] = [Policy::CorrOpt, Policy::CorrOptGuard];
 const WATCHED_DAYS: f64 = 60.0;
 
 #[derive(Debug, Serialize)]
-struct Answer {
+struct FleetBenchResult {
     links: usize,
     days: f64,
-    years: Vec<Year>,
-    checks: Vec<Check>,
-    replans: Vec<Replan>,
+    years: Vec<YearTiming>,
+    checks: Vec<FastCheckTiming>,
+    replans: Vec<ReplanTiming>,
     peak_rss_bytes: u64,
 }
 
 /// A simulated year.
 #[derive(Debug, Serialize)]
-struct Year {
+struct YearTiming {
     constraint: f64,
     policy: String,
     events: u64,
@@ -54,7 +54,7 @@ struct Year {
 
 /// One fast check.
 #[derive(Debug, Serialize)]
-struct Check {
+struct FastCheckTiming {
     what: &'static str,
     /// Median over batches.
     nanoseconds: f64,
@@ -62,7 +62,7 @@ struct Check {
 
 /// One event of the loop: from a message to decisions.
 #[derive(Debug, Serialize)]
-struct Replan {
+struct ReplanTiming {
     what: &'static str,
     constraint: f64,
     events: usize,
@@ -73,16 +73,16 @@ struct Replan {
     unsure: usize,
 }
 
-pub(super) fn run(args: &BenchFleetArgs, json: bool) -> Done {
+pub(super) fn run(args: &BenchFleetArgs, json: bool) -> CommandResult {
     if !(args.days > 0.0 && args.days <= MOST_DAYS) {
         return Err(Failure::Usage(format!("--days {}: expected more than 0, at most {}", args.days, MOST_DAYS)));
     }
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let fabric = Fabric::facebook(&Facebook::pods(args.pods)).map_err(|error| usage(&error))?;
     let until = Moment::from_hours(args.days * 24.0);
-    let trace = Model::default().generate(&fabric, until, 1).map_err(|error| usage(&error))?;
+    let trace = TraceModel::default().generate(&fabric, until, 1).map_err(|error| usage(&error))?;
     let stop = stop_on_ctrl_c();
-    let mut answer = Answer {
+    let mut answer = FleetBenchResult {
         links: fabric.links().len(),
         days: args.days,
         years: Vec::new(),
@@ -93,9 +93,16 @@ pub(super) fn run(args: &BenchFleetArgs, json: bool) -> Done {
     let protections = Protections::measured();
     for (share, policy) in CONSTRAINTS.into_iter().flat_map(|share| POLICIES.map(|policy| (share, policy))) {
         say(&format!("a year at {} % under {policy}", share * 100.0));
-        let terms = Terms { constraint: constraint(share), healthy_loss: 1e-18, ports_per_pipe: PORTS_PER_PIPE };
-        let setup =
-            Setup { fabric: &fabric, trace: &trace, until, policy, terms, protection: &protections, capable: None };
+        let terms = LedgerTerms { constraint: constraint(share), healthy_loss: 1e-18, ports_per_pipe: PORTS_PER_PIPE };
+        let setup = FleetSetup {
+            fabric: &fabric,
+            trace: &trace,
+            until,
+            policy,
+            terms,
+            protection: &protections,
+            capable: None,
+        };
         answer.years.extend(year(&setup, args.rounds, &stop));
     }
     answer.peak_rss_bytes = crate::bench::memory::peak();
@@ -119,12 +126,12 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 /// `None` if it was called off.
-fn year(setup: &Setup<'_>, rounds: u32, stop: &AtomicBool) -> Option<Year> {
+fn year(setup: &FleetSetup<'_>, rounds: u32, stop: &AtomicBool) -> Option<YearTiming> {
     let mut seconds = Vec::new();
     let mut last = None;
     for _ in 0..rounds {
         let begun = now();
-        let outcome = simulate(setup, |_: &Sample| match stop.load(Ordering::Relaxed) {
+        let outcome = simulate(setup, |_: &FleetSample| match stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         });
@@ -135,7 +142,7 @@ fn year(setup: &Setup<'_>, rounds: u32, stop: &AtomicBool) -> Option<Year> {
         last = Some(outcome);
     }
     let outcome = last?;
-    Some(Year {
+    Some(YearTiming {
         constraint: setup.terms.constraint.share(),
         policy: setup.policy.to_string(),
         events: outcome.events,
@@ -145,7 +152,7 @@ fn year(setup: &Setup<'_>, rounds: u32, stop: &AtomicBool) -> Option<Year> {
 }
 
 /// Of links of a ToR, and of links higher up, which concern a whole pod; in any order, so that little is in a cache.
-fn checks(fabric: &Fabric) -> Vec<Check> {
+fn checks(fabric: &Fabric) -> Vec<FastCheckTiming> {
     const BATCH: usize = 1_000;
     const BATCHES: usize = 201;
     let mut paths = Paths::new(fabric, constraint(0.75));
@@ -168,15 +175,15 @@ fn checks(fabric: &Fabric) -> Vec<Check> {
                 }
                 begun.elapsed().as_nanos() as f64 / BATCH as f64
             });
-            Some(Check { what, nanoseconds: median(batches.collect())? })
+            Some(FastCheckTiming { what, nanoseconds: median(batches.collect())? })
         })
         .collect()
 }
 
 /// Every corruption and repair of some weeks as messages to a watcher that acts. `None` if it was called off.
-fn replans(fabric: &Fabric, trace: &[Corruption], share: f64, stop: &AtomicBool) -> Option<Replan> {
+fn replans(fabric: &Fabric, trace: &[CorruptionEvent], share: f64, stop: &AtomicBool) -> Option<ReplanTiming> {
     let protections = Protections::measured();
-    let terms = plan::Terms { budget: PROMPT, ..terms(constraint(share), &protections, None) };
+    let terms = plan::PlanTerms { budget: PROMPT, ..terms(constraint(share), &protections, None) };
     let mut watcher = Watcher::acting(fabric, terms, 1);
     let mut repairs: BinaryHeap<Reverse<(Moment, LinkId)>> = BinaryHeap::new();
     let (mut times, mut unsure) = (Vec::new(), 0);
@@ -209,9 +216,9 @@ fn replans(fabric: &Fabric, trace: &[Corruption], share: f64, stop: &AtomicBool)
 }
 
 /// Every link of a pod begins to corrupt, and none may go. `None` if it was called off.
-fn storm(fabric: &Fabric, share: f64, stop: &AtomicBool) -> Option<Replan> {
+fn storm(fabric: &Fabric, share: f64, stop: &AtomicBool) -> Option<ReplanTiming> {
     let protections = Protections::measured();
-    let terms = plan::Terms { budget: PROMPT, ..terms(constraint(share), &protections, None) };
+    let terms = plan::PlanTerms { budget: PROMPT, ..terms(constraint(share), &protections, None) };
     let mut watcher = Watcher::new(fabric, terms);
     let mut random = Random::new(1, 0);
     let mut links: Vec<LinkId> = fabric.segments()[0].links.clone().map(LinkId).collect();
@@ -221,7 +228,7 @@ fn storm(fabric: &Fabric, share: f64, stop: &AtomicBool) -> Option<Replan> {
     let (mut times, mut unsure) = (Vec::new(), 0);
     for (number, link) in (1..).zip(links) {
         let loss = 10f64.powf(-8.0 + 6.0 * random.unit());
-        let corruption = Corruption { at: Moment::ZERO, link, loss, repair: std::time::Duration::ZERO };
+        let corruption = CorruptionEvent { at: Moment::ZERO, link, loss, repair: std::time::Duration::ZERO };
         let message = report(fabric, &corruption, number);
         let begun = now();
         let decisions = watcher.on_message(Moment::ZERO, &message).unwrap_or_default();
@@ -234,11 +241,11 @@ fn storm(fabric: &Fabric, share: f64, stop: &AtomicBool) -> Option<Replan> {
     summary("every link of a pod", share, times, unsure)
 }
 
-fn summary(what: &'static str, constraint: f64, mut milliseconds: Vec<f64>, unsure: usize) -> Option<Replan> {
+fn summary(what: &'static str, constraint: f64, mut milliseconds: Vec<f64>, unsure: usize) -> Option<ReplanTiming> {
     milliseconds.sort_by(f64::total_cmp);
     let last = milliseconds.len().checked_sub(1)? as f64;
     let at = |share: f64| milliseconds.get((share * last) as usize).copied();
-    Some(Replan {
+    Some(ReplanTiming {
         what,
         constraint,
         events: milliseconds.len(),
@@ -250,7 +257,7 @@ fn summary(what: &'static str, constraint: f64, mut milliseconds: Vec<f64>, unsu
 }
 
 /// What the monitor of the lower switch would publish.
-fn report(fabric: &Fabric, corruption: &Corruption, number: u64) -> Message {
+fn report(fabric: &Fabric, corruption: &CorruptionEvent, number: u64) -> Message {
     let link = fabric.link(corruption.link);
     let [lower, upper] = [link.lower, link.upper].map(|end| fabric.switch(end).name.clone());
     let name = corruption.link.0;
@@ -267,7 +274,7 @@ fn report(fabric: &Fabric, corruption: &Corruption, number: u64) -> Message {
     })
 }
 
-fn describe(answer: &Answer) -> String {
+fn describe(answer: &FleetBenchResult) -> String {
     let mut years = Table::new(&[
         ("constraint", Align::Left),
         ("policy", Align::Left),

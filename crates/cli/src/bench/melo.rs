@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 
 use chart::table::{Align, Table};
 use serde::Serialize;
-use transport::roce::melo::bench::Arrivals;
+use transport::roce::melo::bench::LossyArrivals;
 
 use crate::args::BenchMeloArgs;
-use crate::output::{Done, Failure, print};
+use crate::output::{CommandResult, Failure, print};
 use crate::terminal::{now, stop_on_ctrl_c};
 
 const TARGET_NS: f64 = 20.0;
@@ -18,15 +18,15 @@ const TARGET_NS: f64 = 20.0;
 const LOSS_EVERY: [u64; 4] = [0, 1_000, 100, 10];
 
 #[derive(Debug, Serialize)]
-struct Answer {
+struct MeloBenchResult {
     packets: u64,
     rounds: u32,
     target_ns: f64,
-    rows: Vec<Row>,
+    rows: Vec<MeloBenchRow>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct MeloBenchRow {
     loss: f64,
     /// Median over the rounds.
     ns_per_packet: f64,
@@ -37,7 +37,7 @@ struct Row {
     nacks: u64,
 }
 
-pub(super) fn run(args: &BenchMeloArgs, json: bool) -> Done {
+pub(super) fn run(args: &BenchMeloArgs, json: bool) -> CommandResult {
     let stop = stop_on_ctrl_c();
     let packets = args.packets.0.max(1);
     let mut rows = Vec::new();
@@ -47,16 +47,16 @@ pub(super) fn run(args: &BenchMeloArgs, json: bool) -> Done {
         }
         rows.extend(measure(loss_every, packets, args.rounds));
     }
-    let answer = Answer { packets, rounds: args.rounds, target_ns: TARGET_NS, rows };
+    let answer = MeloBenchResult { packets, rounds: args.rounds, target_ns: TARGET_NS, rows };
     print(json, &answer, || describe(&answer))?;
     if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-fn measure(loss_every: u64, packets: u64, rounds: u32) -> Option<Row> {
+fn measure(loss_every: u64, packets: u64, rounds: u32) -> Option<MeloBenchRow> {
     let mut nacks = 0;
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {
-            let mut arrivals = Arrivals::new(black_box(loss_every));
+            let mut arrivals = LossyArrivals::new(black_box(loss_every));
             let begun = now();
             black_box(arrivals.run(packets));
             let time = begun.elapsed();
@@ -65,7 +65,7 @@ fn measure(loss_every: u64, packets: u64, rounds: u32) -> Option<Row> {
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    Some(Row {
+    Some(MeloBenchRow {
         loss: if loss_every == 0 { 0.0 } else { (loss_every as f64).recip() },
         ns_per_packet: times[times.len() / 2],
         best_ns: *times.first()?,
@@ -74,7 +74,7 @@ fn measure(loss_every: u64, packets: u64, rounds: u32) -> Option<Row> {
     })
 }
 
-fn describe(answer: &Answer) -> String {
+fn describe(answer: &MeloBenchResult) -> String {
     let mut table = Table::new(&[
         ("loss", Align::Right),
         ("ns per packet", Align::Right),
@@ -91,6 +91,6 @@ fn describe(answer: &Answer) -> String {
             if row.ns_per_packet < answer.target_ns { String::new() } else { "above the target".into() },
         ]);
     }
-    let Answer { packets, rounds, target_ns, .. } = answer;
+    let MeloBenchResult { packets, rounds, target_ns, .. } = answer;
     format!("{packets} packets, medians of {rounds} rounds, target below {target_ns} ns\n\n{table}")
 }

@@ -9,17 +9,17 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chart::table::{Align, Table, thousands};
-use radar::compare::{self, CompareError, Input, Options};
-use radar::digest::{Digest, Shape};
+use radar::compare::{self, CaptureInput, CompareError, CompareOptions};
+use radar::digest::{Digest, DigestShape};
 use radar::read::{self, DEPTH, LinkType};
 use radar::signature::{Fields, Signature};
 use serde::Serialize;
 
 use super::memory;
 use crate::args::BenchRadarArgs;
-use crate::output::{Done, Failure, print};
+use crate::output::{CommandResult, Failure, print};
 use crate::terminal::{now, stop_on_ctrl_c};
-use captures::{Captures, frame};
+use captures::{BenchCaptures, frame};
 
 /// Signatures that are put in over and over: as many as stay in a cache.
 const SIGNATURES: u64 = 1 << 12;
@@ -31,7 +31,7 @@ const DECODED: u64 = 10_000;
 const CELLS_EACH: f64 = 1.3;
 
 #[derive(Debug, Serialize)]
-struct Answer {
+struct RadarBenchResult {
     packets: u64,
     loss: f64,
     rounds: u32,
@@ -39,12 +39,12 @@ struct Answer {
     /// From the bytes of a frame to its signature.
     read_ns: f64,
     decode_ns_per_loss: f64,
-    rows: Vec<Row>,
+    rows: Vec<RadarBenchRow>,
 }
 
 /// One way of comparing the two captures.
 #[derive(Debug, Serialize)]
-struct Row {
+struct RadarBenchRow {
     name: &'static str,
     /// Medians over the rounds.
     seconds: f64,
@@ -56,7 +56,7 @@ struct Row {
     memory: u64,
 }
 
-pub(super) fn run(args: &BenchRadarArgs, json: bool) -> Done {
+pub(super) fn run(args: &BenchRadarArgs, json: bool) -> CommandResult {
     let stop = stop_on_ctrl_c();
     let packets = args.packets.0.max(1_000);
     let signatures: Vec<Signature> = (0..SIGNATURES).map(signature).collect();
@@ -65,17 +65,17 @@ pub(super) fn run(args: &BenchRadarArgs, json: bool) -> Done {
     let decode_ns_per_loss = median(args.rounds, decode);
     let folder = args.folder.clone().unwrap_or_else(std::env::temp_dir);
     let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", folder.display()));
-    let Some(captures) = Captures::write(&folder, packets, args.loss.get(), &stop).map_err(outside)? else {
+    let Some(captures) = BenchCaptures::write(&folder, packets, args.loss.get(), &stop).map_err(outside)? else {
         return Err(Failure::Interrupted);
     };
     let mut rows = Vec::new();
-    let digests = Options::default();
-    for (name, options) in [("digests", digests), ("--exact", Options { exact: true, ..digests })] {
+    let digests = CompareOptions::default();
+    for (name, options) in [("digests", digests), ("--exact", CompareOptions { exact: true, ..digests })] {
         let Some(row) = measure(name, &options, &captures, args.rounds, &stop)? else { break };
         rows.push(row);
     }
     let loss = args.loss.get();
-    let answer = Answer { packets, loss, rounds: args.rounds, insert_ns, read_ns, decode_ns_per_loss, rows };
+    let answer = RadarBenchResult { packets, loss, rounds: args.rounds, insert_ns, read_ns, decode_ns_per_loss, rows };
     print(json, &answer, || describe(&answer))?;
     if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
 }
@@ -87,7 +87,7 @@ fn signature(number: u64) -> Signature {
 }
 
 fn insert(signatures: &[Signature]) -> f64 {
-    let mut digest = Digest::new(Shape::new(CELLS, 1, Fields::ALL));
+    let mut digest = Digest::new(DigestShape::new(CELLS, 1, Fields::ALL));
     let begun = now();
     for _ in 0..INSERTED / SIGNATURES {
         signatures.iter().for_each(|signature| digest.insert(black_box(signature)));
@@ -110,7 +110,7 @@ fn read() -> f64 {
 }
 
 fn decode() -> f64 {
-    let mut digest = Digest::new(Shape::new((DECODED as f64 * CELLS_EACH) as usize, 1, Fields::ALL));
+    let mut digest = Digest::new(DigestShape::new((DECODED as f64 * CELLS_EACH) as usize, 1, Fields::ALL));
     (0..DECODED).map(signature).for_each(|signature| digest.insert(&signature));
     let begun = now();
     black_box(digest.decode());
@@ -125,18 +125,18 @@ fn median(rounds: u32, mut measure: impl FnMut() -> f64) -> f64 {
 
 fn measure(
     name: &'static str,
-    options: &Options,
-    captures: &Captures,
+    options: &CompareOptions,
+    captures: &BenchCaptures,
     rounds: u32,
     stop: &AtomicBool,
-) -> Result<Option<Row>, Failure> {
+) -> Result<Option<RadarBenchRow>, Failure> {
     let (up, down) = (|| captures.open("up"), || captures.open("down"));
     let (mut seconds, mut last) = (Vec::new(), None);
     let before = memory::reset_peak();
     for _ in 0..rounds {
         let begun = now();
         let go_on = || !stop.load(Ordering::SeqCst);
-        match compare::compare(Input { open: &up }, Input { open: &down }, options, &go_on) {
+        match compare::compare(CaptureInput { open: &up }, CaptureInput { open: &down }, options, &go_on) {
             Ok(comparison) => last = Some((comparison.losses(), comparison.lost.len() as u64)),
             Err(CompareError::Interrupted) => return Ok(None),
             Err(error) => return Err(Failure::Outside(error.to_string())),
@@ -147,10 +147,10 @@ fn measure(
     let median = seconds[seconds.len() / 2];
     let memory = memory::peak().saturating_sub(before);
     let packets_per_second = captures.packets as f64 / median;
-    Ok(last.map(|(lost, named)| Row { name, seconds: median, packets_per_second, lost, named, memory }))
+    Ok(last.map(|(lost, named)| RadarBenchRow { name, seconds: median, packets_per_second, lost, named, memory }))
 }
 
-fn describe(answer: &Answer) -> String {
+fn describe(answer: &RadarBenchResult) -> String {
     let mut table = Table::new(&[
         ("two captures compared", Align::Left),
         ("seconds", Align::Right),
@@ -169,7 +169,7 @@ fn describe(answer: &Answer) -> String {
             format!("{:.1} MB", row.memory as f64 / 1e6),
         ]);
     }
-    let Answer { packets, loss, rounds, insert_ns, read_ns, decode_ns_per_loss, .. } = answer;
+    let RadarBenchResult { packets, loss, rounds, insert_ns, read_ns, decode_ns_per_loss, .. } = answer;
     format!(
         "a packet put into a digest: {insert_ns:.1} ns (target below 25)\n\
          a frame read, to its signature: {read_ns:.1} ns\n\

@@ -4,13 +4,13 @@ use std::sync::atomic::Ordering;
 
 use chart::table::{Align, Table, thousands};
 use serde::Serialize;
-use sim::bench::{CASES, Case};
+use sim::bench::{CASES, SimBenchCase};
 use sim::link::Watch;
-use sim::net::Outcome;
+use sim::net::NetworkOutcome;
 
 use super::memory;
 use crate::args::BenchSimArgs;
-use crate::output::{Done, Failure, print, say};
+use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::{now, stop_on_ctrl_c};
 
 /// Part of the traffic that is next to none.
@@ -18,7 +18,7 @@ const IDLE: u64 = 1_000;
 
 /// One network, simulated so many times.
 #[derive(Debug, Serialize)]
-struct Row {
+struct SimBenchRow {
     name: &'static str,
     /// Medians over the rounds.
     packet_hops_per_second: f64,
@@ -33,9 +33,9 @@ struct Row {
     seconds: f64,
 }
 
-pub(super) fn run(args: &BenchSimArgs, json: bool) -> Done {
+pub(super) fn run(args: &BenchSimArgs, json: bool) -> CommandResult {
     let stop = stop_on_ctrl_c();
-    let watch = lab::Stopper(&stop);
+    let watch = lab::StopCheck(&stop);
     let mut rows = Vec::new();
     for case in CASES.iter().filter(|case| args.only.as_ref().is_none_or(|only| case.name == only.as_str())) {
         say(&format!("{}: {}", case.name, case.about));
@@ -53,7 +53,7 @@ pub(super) fn run(args: &BenchSimArgs, json: bool) -> Done {
 }
 
 /// `None` if it was called off.
-fn measure(case: &Case, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option<Row>, Failure> {
+fn measure(case: &SimBenchCase, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option<SimBenchRow>, Failure> {
     // With hardly any traffic first: what counts is what packets add to a network that is there.
     simulate(case, IDLE, watch)?;
     let before = memory::reset_peak();
@@ -71,7 +71,7 @@ fn measure(case: &Case, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option
     seconds.sort_by(f64::total_cmp);
     let median = seconds[seconds.len() / 2];
     let peak = memory::peak();
-    Ok(last.map(|outcome| Row {
+    Ok(last.map(|outcome| SimBenchRow {
         name: case.name,
         packet_hops_per_second: outcome.packet_hops as f64 / median,
         events_per_second: outcome.events as f64 / median,
@@ -85,12 +85,12 @@ fn measure(case: &Case, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option
 }
 
 /// Of the case's traffic, one part in so many.
-fn simulate(case: &Case, shrink: u64, watch: &dyn Watch) -> Result<Outcome, Failure> {
+fn simulate(case: &SimBenchCase, shrink: u64, watch: &dyn Watch) -> Result<NetworkOutcome, Failure> {
     let setup = case.setup(shrink).map_err(|error| Failure::Outside(format!("{error:?}")))?;
     sim::net::run(setup, watch).map_err(|error| Failure::Outside(error.to_string()))
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[SimBenchRow]) -> String {
     let mut table = Table::new(&[
         ("", Align::Left),
         ("packet-hops/s", Align::Right),

@@ -3,20 +3,20 @@
 use std::io::Read;
 use std::path::Path;
 
-use fleet::corrupting::{self, Situation};
-use fleet::fabric::Names;
+use fleet::corrupting::{self, FaultyLinks};
+use fleet::fabric::SwitchNames;
 use fleet::plan::plan;
-use fleet::protection::Table as Protections;
+use fleet::protection::ProtectionTable as Protections;
 
 use crate::args::PlanArgs;
-use crate::output::{Done, Failure, print};
+use crate::output::{CommandResult, Failure, print};
 
 /// More than all ports of a large datacenter have to say.
 const LONGEST_INPUT: u64 = 1 << 30;
 
-pub(super) fn run(args: &PlanArgs, json: bool) -> Done {
+pub(super) fn run(args: &PlanArgs, json: bool) -> CommandResult {
     let fabric = super::load(&args.topology)?;
-    let names = Names::of(&fabric);
+    let names = SwitchNames::of(&fabric);
     let situation = situation(&args.corrupting, &names)?;
     let capable = super::capable(args.capable.as_deref(), &names)?;
     let protections = Protections::measured();
@@ -25,7 +25,7 @@ pub(super) fn run(args: &PlanArgs, json: bool) -> Done {
     print(json, &plan, || report::fleet::plan_text(&plan, args.explain))
 }
 
-fn situation(path: &Path, names: &Names<'_>) -> Result<Situation, Failure> {
+fn situation(path: &Path, names: &SwitchNames<'_>) -> Result<FaultyLinks, Failure> {
     let read = if path == Path::new("-") {
         let mut text = String::new();
         let read = std::io::stdin().lock().take(LONGEST_INPUT).read_to_string(&mut text);

@@ -1,40 +1,40 @@
 //! `hitless fleet repaired`: how a repair is reported.
 
 use bus::Message;
-use bus::{Bus, BusError, Told};
-use fleet::corrupting::{Reports, Trouble};
-use fleet::fabric::End;
+use bus::{Bus, BusError, PublishResult};
+use fleet::corrupting::{LinkFault, PortReports};
+use fleet::fabric::LinkEnd;
 use fleet::watch::repaired;
 use linux::clock::time_of_day;
 use serde::Serialize;
 use units::Moment;
 
 use crate::args::RepairedArgs;
-use crate::output::{Done, Failure, print};
+use crate::output::{CommandResult, Failure, print};
 
 /// How often somebody else may be faster.
 const TRIES: usize = 5;
 
 #[derive(Serialize)]
-struct Answer {
+struct RepairedResult {
     link: String,
     /// Who was told.
     ports: Vec<String>,
     was_disabled: bool,
 }
 
-pub(super) fn run(args: &RepairedArgs, json: bool) -> Done {
+pub(super) fn run(args: &RepairedArgs, json: bool) -> CommandResult {
     let fabric = super::load(&args.topology)?;
     let bus = bus::open_with_ca(&args.bus, args.bus_ca.as_deref());
     let mut bus = bus.map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
-    let mut reports = Reports::new(&fabric).with_key(super::order_key(args.order_key.as_deref())?);
+    let mut reports = PortReports::new(&fabric).with_key(super::order_key(args.order_key.as_deref())?);
     let link = reports.names().link(&args.link).map_err(|error| Failure::Usage(error.to_string()))?;
     let outside = |error: BusError| Failure::Outside(error.to_string());
     for _ in 0..TRIES {
         let now = Moment::from_ms(u64::try_from(time_of_day().as_millis()).unwrap_or(u64::MAX));
         let messages = known(&mut *bus, &reports, link).map_err(outside)?;
-        reports.hear_all(&Reports::possible(now, &messages).0);
-        let was_disabled = matches!(reports.trouble(link), Some(Trouble::Disabled { .. }));
+        reports.hear_all(&PortReports::possible(now, &messages).0);
+        let was_disabled = matches!(reports.trouble(link), Some(LinkFault::Disabled { .. }));
         let orders = repaired(&reports, link, now, now.as_ms(), "repaired");
         if orders.is_empty() {
             return Err(Failure::Usage(format!(
@@ -46,12 +46,12 @@ pub(super) fn run(args: &RepairedArgs, json: bool) -> Done {
         for order in orders {
             let id = order.id.to_string();
             match bus.publish(&Message::Order(order)).map_err(outside)? {
-                Told::Now | Told::Before => ports.push(id),
-                Told::Outdated => break,
+                PublishResult::Now | PublishResult::Before => ports.push(id),
+                PublishResult::Outdated => break,
             }
         }
         if ports.len() == reports.ports(link).iter().flatten().count() {
-            let answer = Answer { link: fabric.name(link).to_string(), ports, was_disabled };
+            let answer = RepairedResult { link: fabric.name(link).to_string(), ports, was_disabled };
             return print(json, &answer, || describe(&answer));
         }
     }
@@ -59,8 +59,8 @@ pub(super) fn run(args: &RepairedArgs, json: bool) -> Done {
 }
 
 /// What the bus has about the ports of a link; about all ports, where it is not known which these are.
-fn known(bus: &mut dyn Bus, reports: &Reports<'_>, link: fleet::LinkId) -> Result<Vec<Message>, BusError> {
-    let ports = End::BOTH.map(|end| reports.names().fabric().port_at(link, end));
+fn known(bus: &mut dyn Bus, reports: &PortReports<'_>, link: fleet::LinkId) -> Result<Vec<Message>, BusError> {
+    let ports = LinkEnd::BOTH.map(|end| reports.names().fabric().port_at(link, end));
     if ports.contains(&None) {
         return bus.catch_up();
     }
@@ -69,7 +69,7 @@ fn known(bus: &mut dyn Bus, reports: &Reports<'_>, link: fleet::LinkId) -> Resul
     Ok(bus.latest(&keys)?.into_iter().flatten().collect())
 }
 
-fn describe(answer: &Answer) -> String {
+fn describe(answer: &RepairedResult) -> String {
     let ports = answer.ports.join(" and ");
     let note = if answer.was_disabled { "" } else { "; it had not been ordered out of it" };
     format!("{}: {ports} ordered back into service{note}", answer.link)

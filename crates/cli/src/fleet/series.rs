@@ -4,43 +4,43 @@ use std::io;
 use std::path::Path;
 
 use fleet::Fabric;
-use fleet::simulate::{Happened, Sample};
+use fleet::simulate::{FleetEvent, FleetSample};
 use report::flows::whole_file;
 use report::table_file::{Column, ParquetLayout, write_csv, write_parquet};
 
 const EVENTS: ParquetLayout = ParquetLayout { record: "event", rows_per_group: 1 << 16 };
 
-fn columns(fabric: &Fabric) -> Vec<Column<'_, Sample>> {
-    type Samples<'a> = Column<'a, Sample>;
+fn columns(fabric: &Fabric) -> Vec<Column<'_, FleetSample>> {
+    type SeriesColumns<'a> = Column<'a, FleetSample>;
     vec![
-        Samples::real("hours", |sample| sample.at.as_hours()),
-        Samples::text("event", |sample| event(sample.happened).to_owned()),
-        Samples::text("link", |sample| fabric.name(sample.link).to_string()),
-        Samples::real("penalty", |sample| sample.totals.penalty.as_f64()),
-        Samples::whole("least_paths", |sample| sample.totals.least_paths),
-        Samples::real("least_share", |sample| sample.totals.least_share),
-        Samples::real("least_capacity", |sample| sample.totals.least_capacity),
-        Samples::whole("disabled", |sample| sample.totals.disabled.into()),
-        Samples::whole("corrupting", |sample| sample.totals.corrupting.into()),
-        Samples::whole("protected", |sample| sample.totals.protected.into()),
-        Samples::whole("most_in_a_pipe", |sample| sample.totals.most_in_a_pipe.into()),
+        SeriesColumns::real("hours", |sample| sample.at.as_hours()),
+        SeriesColumns::text("event", |sample| event(sample.happened).to_owned()),
+        SeriesColumns::text("link", |sample| fabric.name(sample.link).to_string()),
+        SeriesColumns::real("penalty", |sample| sample.totals.penalty.as_f64()),
+        SeriesColumns::whole("least_paths", |sample| sample.totals.least_paths),
+        SeriesColumns::real("least_share", |sample| sample.totals.least_share),
+        SeriesColumns::real("least_capacity", |sample| sample.totals.least_capacity),
+        SeriesColumns::whole("disabled", |sample| sample.totals.disabled.into()),
+        SeriesColumns::whole("corrupting", |sample| sample.totals.corrupting.into()),
+        SeriesColumns::whole("protected", |sample| sample.totals.protected.into()),
+        SeriesColumns::whole("most_in_a_pipe", |sample| sample.totals.most_in_a_pipe.into()),
     ]
 }
 
-fn event(happened: Happened) -> &'static str {
+fn event(happened: FleetEvent) -> &'static str {
     match happened {
-        Happened::Corrupted => "corrupted",
-        Happened::Repaired => "repaired",
+        FleetEvent::Corrupted => "corrupted",
+        FleetEvent::Repaired => "repaired",
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum SeriesFormat {
     Csv,
     Parquet,
 }
 
-impl Format {
+impl SeriesFormat {
     /// As the name of a file says, if it is one of these.
     pub(super) fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
@@ -51,17 +51,17 @@ impl Format {
     }
 }
 
-pub(super) fn write(path: &Path, format: Format, fabric: &Fabric, samples: &[Sample]) -> io::Result<()> {
+pub(super) fn write(path: &Path, format: SeriesFormat, fabric: &Fabric, samples: &[FleetSample]) -> io::Result<()> {
     whole_file(path, |out| match format {
-        Format::Csv => write_csv(&columns(fabric), samples, out),
-        Format::Parquet => write_parquet(EVENTS, &columns(fabric), samples, out),
+        SeriesFormat::Csv => write_csv(&columns(fabric), samples, out),
+        SeriesFormat::Parquet => write_parquet(EVENTS, &columns(fabric), samples, out),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use fleet::LinkId;
-    use fleet::ledger::{Ledger, Terms};
+    use fleet::ledger::{Ledger, LedgerTerms};
     use fleet::paths::Constraint;
     use units::{Moment, Rate};
 
@@ -71,14 +71,15 @@ mod tests {
     fn an_event_is_a_row_in_either_format() {
         let fabric = Fabric::leaf_spine(2, 2, Rate::gbps(100)).unwrap();
         let constraint = Constraint::new(0.5).unwrap();
-        let mut ledger = Ledger::new(&fabric, Terms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 });
+        let mut ledger = Ledger::new(&fabric, LedgerTerms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 });
         ledger.corrupt(LinkId(1), 1e-3, None);
         let totals = ledger.totals();
-        let sample = Sample { at: Moment::from_hours(1.5), happened: Happened::Corrupted, link: LinkId(1), totals };
+        let sample =
+            FleetSample { at: Moment::from_hours(1.5), happened: FleetEvent::Corrupted, link: LinkId(1), totals };
         let path = |end: &str| std::env::temp_dir().join(format!("hitless-series-{}.{end}", std::process::id()));
         let [csv, parquet] = ["csv", "parquet"].map(|end| {
             let path = path(end);
-            write(&path, Format::of(&path).unwrap(), &fabric, &[sample]).unwrap();
+            write(&path, SeriesFormat::of(&path).unwrap(), &fabric, &[sample]).unwrap();
             let bytes = std::fs::read(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
             bytes

@@ -5,38 +5,38 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use fleet::Fabric;
-use fleet::fabric::Names;
-use fleet::ledger::Terms;
-use fleet::protection::Table as Protections;
-use fleet::simulate::{Outcome, Policy, Sample, Setup, simulate};
-use fleet::trace::{self, Corruption, Model};
-use fleet::upgrade::{Exposure, Order, capable};
+use fleet::fabric::SwitchNames;
+use fleet::ledger::LedgerTerms;
+use fleet::protection::ProtectionTable as Protections;
+use fleet::simulate::{FleetOutcome, FleetSample, FleetSetup, Policy, simulate};
+use fleet::trace::{self, CorruptionEvent, TraceModel};
+use fleet::upgrade::{Exposure, UpgradeOrder, capable};
 use report::fleet::{YearRun, YearRuns};
 use report::flows::whole_file;
 use report::parallel;
 use sim::link::Watch;
 use units::Moment;
 
-use super::series::{self, Format};
+use super::series::{self, SeriesFormat};
 use crate::args::{PolicyArg, SimulateArgs};
-use crate::output::{Done, Failure, print};
-use crate::terminal::{Terminal, jobs, now};
+use crate::output::{CommandResult, Failure, print};
+use crate::terminal::{TerminalProgress, jobs, now};
 
 /// What all runs share.
-struct Common<'a> {
+struct SimulationContext<'a> {
     args: &'a SimulateArgs,
     fabric: &'a Fabric,
-    model: Model,
+    model: TraceModel,
     until: Moment,
     protections: Protections,
     /// From a file, for all runs.
-    trace: Option<Vec<Corruption>>,
-    terminal: &'a Terminal,
+    trace: Option<Vec<CorruptionEvent>>,
+    terminal: &'a TerminalProgress,
     /// Whether progress is told in days of the only run, or in runs.
     alone: bool,
 }
 
-pub(super) fn run(args: &SimulateArgs, json: bool) -> Done {
+pub(super) fn run(args: &SimulateArgs, json: bool) -> CommandResult {
     let fabric = super::fabric(&args.fabric)?;
     let (model, until) = super::year(&args.year)?;
     let seeds: Vec<Option<u64>> = match (&args.seeds, &args.trace) {
@@ -45,20 +45,24 @@ pub(super) fn run(args: &SimulateArgs, json: bool) -> Done {
         (None, None) => vec![Some(args.seed)],
     };
     check_out(args.out.as_deref(), seeds.len())?;
-    if let Order::Levels(_) = args.upgrade_order {
+    if let UpgradeOrder::Levels(_) = args.upgrade_order {
         upgrade_order(&args.upgrade_order, &fabric, &Exposure::even(&fabric), 0)?;
     }
     let trace = match &args.trace {
-        Some(path) => Some(trace::load(path, &Names::of(&fabric)).map_err(|error| Failure::Usage(error.to_string()))?),
+        Some(path) => {
+            Some(trace::load(path, &SwitchNames::of(&fabric)).map_err(|error| Failure::Usage(error.to_string()))?)
+        }
         None => None,
     };
     let alone = seeds.len() == 1;
-    let terminal = if alone { Terminal::counting(args.year.days as u64, "days") } else { Terminal::of_runs() };
+    let terminal =
+        if alone { TerminalProgress::counting(args.year.days as u64, "days") } else { TerminalProgress::of_runs() };
     if !alone {
         terminal.expect_runs(seeds.len());
     }
     let protections = Protections::measured();
-    let common = Common { args, fabric: &fabric, model, until, protections, trace, terminal: &terminal, alone };
+    let common =
+        SimulationContext { args, fabric: &fabric, model, until, protections, trace, terminal: &terminal, alone };
     let runs = parallel::map(&seeds, jobs(args.year.jobs), |seed| common.carry_out(*seed));
     terminal.finish();
     let runs: Vec<YearRun> = runs.into_iter().filter_map(Result::transpose).collect::<Result<_, Failure>>()?;
@@ -74,7 +78,7 @@ pub(super) fn run(args: &SimulateArgs, json: bool) -> Done {
 /// One file is for one run.
 fn check_out(out: Option<&Path>, runs: usize) -> Result<(), Failure> {
     let Some(out) = out else { return Ok(()) };
-    match Format::of(out) {
+    match SeriesFormat::of(out) {
         Some(_) if runs == 1 => Ok(()),
         Some(_) => Err(Failure::Usage(format!("--out {}: expected a folder, for {runs} runs", out.display()))),
         None if out.extension().is_some() && !out.is_dir() => Err(Failure::Usage(format!(
@@ -88,7 +92,7 @@ fn check_out(out: Option<&Path>, runs: usize) -> Result<(), Failure> {
 }
 
 fn upgrade_order(
-    order: &Order,
+    order: &UpgradeOrder,
     fabric: &Fabric,
     exposure: &Exposure,
     seed: u64,
@@ -97,7 +101,7 @@ fn upgrade_order(
     order.switches(fabric, exposure, seed).map_err(wrong)
 }
 
-impl Common<'_> {
+impl SimulationContext<'_> {
     /// `None` if it was called off before it began.
     fn carry_out(&self, seed: Option<u64>) -> Result<Option<YearRun>, Failure> {
         if self.terminal.stopped() {
@@ -124,7 +128,7 @@ impl Common<'_> {
         Ok(Some(YearRun::new(seed, &setup, &outcome, seconds, crate::bench::memory::peak())))
     }
 
-    fn trace(&self, seed: Option<u64>) -> Result<Cow<'_, [Corruption]>, Failure> {
+    fn trace(&self, seed: Option<u64>) -> Result<Cow<'_, [CorruptionEvent]>, Failure> {
         match (&self.trace, seed) {
             (Some(trace), _) => Ok(Cow::Borrowed(trace)),
             (None, seed) => {
@@ -135,13 +139,13 @@ impl Common<'_> {
     }
 
     /// By switch, whether it can protect; all can if there is no list.
-    fn capable(&self, trace: &[Corruption], seed: Option<u64>) -> Result<Option<Vec<bool>>, Failure> {
+    fn capable(&self, trace: &[CorruptionEvent], seed: Option<u64>) -> Result<Option<Vec<bool>>, Failure> {
         let (share, order) = (self.args.upgraded.get(), &self.args.upgrade_order);
         if share >= 1.0 {
             return Ok(None);
         }
         let exposure = match order {
-            Order::Greedy => Exposure::record(&self.setup(trace, None), |_| !self.terminal.stopped()),
+            UpgradeOrder::Greedy => Exposure::record(&self.setup(trace, None), |_| !self.terminal.stopped()),
             _ => None,
         };
         let exposure = exposure.unwrap_or_else(|| Exposure::even(self.fabric));
@@ -149,8 +153,8 @@ impl Common<'_> {
         Ok(Some(capable(self.fabric, &switches, share)))
     }
 
-    fn setup<'a>(&'a self, trace: &'a [Corruption], capable: Option<&'a [bool]>) -> Setup<'a> {
-        Setup {
+    fn setup<'a>(&'a self, trace: &'a [CorruptionEvent], capable: Option<&'a [bool]>) -> FleetSetup<'a> {
+        FleetSetup {
             fabric: self.fabric,
             trace,
             until: self.until,
@@ -160,7 +164,7 @@ impl Common<'_> {
                 PolicyArg::GuardOnly => Policy::GuardOnly,
                 PolicyArg::None => Policy::None,
             },
-            terms: Terms {
+            terms: LedgerTerms {
                 constraint: self.args.year.constraint,
                 healthy_loss: self.args.healthy_loss.get(),
                 ports_per_pipe: self.args.ports_per_pipe,
@@ -170,11 +174,11 @@ impl Common<'_> {
         }
     }
 
-    fn simulate(&self, setup: &Setup<'_>, samples: &mut Vec<Sample>) -> Outcome {
+    fn simulate(&self, setup: &FleetSetup<'_>, samples: &mut Vec<FleetSample>) -> FleetOutcome {
         /// Events between two looks at the clock.
         const LOOK: u64 = 256;
         let mut events: u64 = 0;
-        simulate(setup, |sample: &Sample| {
+        simulate(setup, |sample: &FleetSample| {
             if self.args.out.is_some() {
                 samples.push(*sample);
             }
@@ -186,13 +190,13 @@ impl Common<'_> {
         })
     }
 
-    fn files(&self, seed: Option<u64>) -> Vec<(PathBuf, Format)> {
+    fn files(&self, seed: Option<u64>) -> Vec<(PathBuf, SeriesFormat)> {
         let Some(out) = &self.args.out else { return Vec::new() };
-        if let Some(format) = Format::of(out) {
+        if let Some(format) = SeriesFormat::of(out) {
             return vec![(out.clone(), format)];
         }
         let name = seed.map_or("trace".to_owned(), |seed| format!("seed-{seed}"));
-        [(Format::Csv, "csv"), (Format::Parquet, "parquet")]
+        [(SeriesFormat::Csv, "csv"), (SeriesFormat::Parquet, "parquet")]
             .map(|(format, end)| (out.join(format!("{name}.{end}")), format))
             .to_vec()
     }

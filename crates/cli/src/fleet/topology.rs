@@ -9,17 +9,17 @@ use report::flows::whole_file;
 use serde::Serialize;
 
 use crate::args::TopologyArgs;
-use crate::output::{Done, Failure, print};
+use crate::output::{CommandResult, Failure, print};
 
 #[derive(Serialize)]
-struct Written {
+struct TopologyResult {
     file: String,
     switches: usize,
     links: usize,
     segments: usize,
 }
 
-pub(super) fn run(args: &TopologyArgs, json: bool) -> Done {
+pub(super) fn run(args: &TopologyArgs, json: bool) -> CommandResult {
     let fabric = super::fabric(&args.fabric)?;
     check(&fabric)?;
     if args.write == Path::new("-") {
@@ -34,20 +34,20 @@ pub(super) fn run(args: &TopologyArgs, json: bool) -> Done {
         return Err(Failure::Usage(format!("--write {file}: expected a file whose name ends in .csv")));
     }
     whole_file(&args.write, |out| fabric.write_csv(out)).map_err(|error| Failure::Outside(error.to_string()))?;
-    let written = Written {
+    let written = TopologyResult {
         file,
         switches: fabric.switches().len(),
         links: fabric.links().len(),
         segments: fabric.segments().len(),
     };
     print(json, &written, || {
-        let Written { file, switches, links, segments } = &written;
+        let TopologyResult { file, switches, links, segments } = &written;
         format!("{file}: {switches} switches and {links} links in {segments} segments")
     })
 }
 
 /// What the links alone do not tell would be lost: a ToR or a top that was declared.
-fn check(fabric: &Fabric) -> Done {
+fn check(fabric: &Fabric) -> CommandResult {
     let mut text = Vec::new();
     fabric.write_csv(&mut text).map_err(|error| Failure::Outside(error.to_string()))?;
     match Fabric::parse("topology.csv", &String::from_utf8_lossy(&text)) {

@@ -1,34 +1,35 @@
 //! `hitless fleet upgrade`: which switches first.
 
-use fleet::ledger::Terms;
-use fleet::protection::Table as Protections;
-use fleet::simulate::{Policy, Setup};
-use fleet::upgrade::{Curve, Exposure, Order, curve};
+use fleet::ledger::LedgerTerms;
+use fleet::protection::ProtectionTable as Protections;
+use fleet::simulate::{FleetSetup, Policy};
+use fleet::upgrade::{Exposure, UpgradeCurve, UpgradeOrder, curve};
 use report::fleet::{UPGRADE_STEPS, UpgradeAnswer};
 use report::flows::whole_file;
 use report::parallel;
 use sim::link::Watch;
 
 use crate::args::UpgradeArgs;
-use crate::output::{Done, Failure, print};
-use crate::terminal::{Terminal, jobs};
+use crate::output::{CommandResult, Failure, print};
+use crate::terminal::{TerminalProgress, jobs};
 
-pub(super) fn run(args: &UpgradeArgs, json: bool) -> Done {
+pub(super) fn run(args: &UpgradeArgs, json: bool) -> CommandResult {
     let fabric = super::fabric(&args.fabric)?;
     let (model, until) = super::year(&args.year)?;
-    let orders = if args.orders.is_empty() { Order::all(&fabric) } else { args.orders.clone() };
-    let wrong = |order: &Order, error| Failure::Usage(format!("--orders {order}: {error}"));
-    for order in orders.iter().filter(|order| **order != Order::Greedy) {
+    let orders = if args.orders.is_empty() { UpgradeOrder::all(&fabric) } else { args.orders.clone() };
+    let wrong = |order: &UpgradeOrder, error| Failure::Usage(format!("--orders {order}: {error}"));
+    for order in orders.iter().filter(|order| **order != UpgradeOrder::Greedy) {
         order.switches(&fabric, &Exposure::even(&fabric), 0).map_err(|error| wrong(order, error))?;
     }
     let seeds: Vec<u64> = args.seeds.iter().collect();
-    let terminal = Terminal::of_runs();
+    let terminal = TerminalProgress::of_runs();
     terminal.expect_runs(seeds.len());
     let protections = Protections::measured();
-    let terms = Terms { constraint: args.year.constraint, healthy_loss: 0.0, ports_per_pipe: super::PORTS_PER_PIPE };
+    let terms =
+        LedgerTerms { constraint: args.year.constraint, healthy_loss: 0.0, ports_per_pipe: super::PORTS_PER_PIPE };
     let exposures = parallel::map(&seeds, jobs(args.year.jobs), |seed| {
         let made = model.generate(&fabric, until, *seed).map_err(|error| Failure::Usage(error.to_string()))?;
-        let setup = Setup {
+        let setup = FleetSetup {
             fabric: &fabric,
             trace: &made,
             until,
@@ -47,11 +48,11 @@ pub(super) fn run(args: &UpgradeArgs, json: bool) -> Done {
     let mut exposures = exposures.into_iter().map(|(_, exposure)| exposure);
     let Some(mut exposure) = exposures.next() else { return Err(Failure::Interrupted) };
     exposures.for_each(|other| exposure.add(&other));
-    let curve = |order: &Order| {
+    let curve = |order: &UpgradeOrder| {
         let switches = order.switches(&fabric, &exposure, seeds[0]).map_err(|error| wrong(order, error))?;
         Ok(curve(&fabric, &exposure, &order.to_string(), &switches, UPGRADE_STEPS))
     };
-    let mut curves: Vec<Curve> = orders.iter().map(curve).collect::<Result<_, Failure>>()?;
+    let mut curves: Vec<UpgradeCurve> = orders.iter().map(curve).collect::<Result<_, Failure>>()?;
     curves.sort_by(|one, other| one.area.total_cmp(&other.area));
     let answer = UpgradeAnswer {
         links: fabric.links().len(),

@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chart::table::thousands;
-use fleet::fabric::Names;
-use fleet::plan::Terms;
-use fleet::protection::Table as Protections;
-use fleet::watch::{Decision, Event, Follower, Notice, PROMPT, Verdict, Watcher};
+use fleet::fabric::SwitchNames;
+use fleet::plan::PlanTerms;
+use fleet::protection::ProtectionTable as Protections;
+use fleet::watch::{FollowEvent, Follower, HostNotice, LinkDecision, LinkVerdict, PROMPT, Watcher};
 use linux::clock::time_of_day;
 use serde::Serialize;
 use units::Moment;
 
 use crate::args::FleetWatchArgs;
-use crate::output::{Done, Failure, say};
+use crate::output::{CommandResult, Failure, say};
 use crate::terminal::stop_on_ctrl_c;
 
 /// How long to wait for messages before looking at the keyboard.
@@ -24,21 +24,21 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What happened, with its time.
 #[derive(Serialize)]
-struct Line<'a> {
+struct WatchLine<'a> {
     at: Moment,
     #[serde(flatten)]
-    event: &'a Event,
+    event: &'a FollowEvent,
 }
 
-pub(super) fn run(args: &FleetWatchArgs, json: bool) -> Done {
+pub(super) fn run(args: &FleetWatchArgs, json: bool) -> CommandResult {
     let fabric = super::load(&args.topology)?;
-    let capable = super::capable(args.capable.as_deref(), &Names::of(&fabric))?;
+    let capable = super::capable(args.capable.as_deref(), &SwitchNames::of(&fabric))?;
     let bus = bus::open_with_ca(&args.bus, args.bus_ca.as_deref());
     let bus = bus.map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
     let key = super::order_key(args.order_key.as_deref())?;
     let mut journal = args.journal.as_deref().map(append).transpose()?;
     let protections = Protections::measured();
-    let terms = Terms { budget: PROMPT, ..super::terms(args.constraint, &protections, capable.as_deref()) };
+    let terms = PlanTerms { budget: PROMPT, ..super::terms(args.constraint, &protections, capable.as_deref()) };
     let watcher = if args.act { Watcher::acting(&fabric, terms, time().as_ms()) } else { Watcher::new(&fabric, terms) };
     let stop = stop_on_ctrl_c();
     let mode = if args.act { "acts" } else { "observes only" };
@@ -47,11 +47,11 @@ pub(super) fn run(args: &FleetWatchArgs, json: bool) -> Done {
     while !stop.load(Ordering::SeqCst) {
         let now = time();
         for event in follower.step(now, PATIENCE) {
-            if matches!(event, Event::Degraded(_)) && stop.load(Ordering::SeqCst) {
+            if matches!(event, FollowEvent::Degraded(_)) && stop.load(Ordering::SeqCst) {
                 // A wait that Ctrl-C ended is no failure of the bus.
                 continue;
             }
-            let line = Line { at: now, event: &event };
+            let line = WatchLine { at: now, event: &event };
             if let Some(journal) = &mut journal {
                 write(journal, &line).map_err(|error| Failure::Outside(format!("--journal: {error}")))?;
             }
@@ -85,7 +85,7 @@ fn append(path: &Path) -> Result<File, Failure> {
 }
 
 /// A whole line at once, so that two writers do not mix theirs.
-fn write(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
+fn write(out: &mut impl Write, line: &WatchLine<'_>) -> io::Result<()> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
     out.write_all(text.as_bytes())?;
@@ -93,36 +93,38 @@ fn write(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
 }
 
 /// Decisions to standard output, everything else to standard error.
-fn tell(event: &Event, acts: bool) -> io::Result<()> {
+fn tell(event: &FollowEvent, acts: bool) -> io::Result<()> {
     let text = match event {
-        Event::Decision(decision) => return writeln!(io::stdout(), "{}", describe(decision, acts)),
-        Event::Ordered(port) => format!("{port}: the order is on the bus"),
-        Event::Overruled(port) => format!("{port}: somebody gave it a newer order, which counts"),
-        Event::Host(Notice::Silent { host }) => format!("{host}: fell silent; what it said last still counts"),
-        Event::Host(Notice::Back { host }) => format!("{host}: is heard again"),
-        Event::Ignored(what) => format!("ignored: {what}"),
-        Event::Gap(what) => what.clone(),
-        Event::Degraded(why) => format!("degraded: {why}; keeps trying"),
-        Event::Recovered => "recovered: the bus is back".to_owned(),
+        FollowEvent::Decision(decision) => return writeln!(io::stdout(), "{}", describe(decision, acts)),
+        FollowEvent::Ordered(port) => format!("{port}: the order is on the bus"),
+        FollowEvent::Overruled(port) => format!("{port}: somebody gave it a newer order, which counts"),
+        FollowEvent::Host(HostNotice::Silent { host }) => {
+            format!("{host}: fell silent; what it said last still counts")
+        }
+        FollowEvent::Host(HostNotice::Back { host }) => format!("{host}: is heard again"),
+        FollowEvent::Ignored(what) => format!("ignored: {what}"),
+        FollowEvent::Gap(what) => what.clone(),
+        FollowEvent::Degraded(why) => format!("degraded: {why}; keeps trying"),
+        FollowEvent::Recovered => "recovered: the bus is back".to_owned(),
     };
     say(&text);
     Ok(())
 }
 
-fn describe(decision: &Decision, acts: bool) -> String {
-    let Decision { link, why, .. } = decision;
+fn describe(decision: &LinkDecision, acts: bool) -> String {
+    let LinkDecision { link, why, .. } = decision;
     let lost = decision.loss.map_or_else(String::new, |lost| format!(" ({})", report::fleet::loss(lost)));
     let what = match decision.verdict {
-        Verdict::Disable if acts && !decision.ordered.is_empty() => "disable".to_owned(),
-        Verdict::Disable => "would disable".to_owned(),
-        Verdict::Protect => {
+        LinkVerdict::Disable if acts && !decision.ordered.is_empty() => "disable".to_owned(),
+        LinkVerdict::Disable => "would disable".to_owned(),
+        LinkVerdict::Protect => {
             let copies = decision.protection.map_or(0, |protection| protection.copies);
             format!("protect with {copies} copies")
         }
-        Verdict::Exposed => "keep as it is".to_owned(),
-        Verdict::Disabled => "out of service".to_owned(),
-        Verdict::Clear => "clear".to_owned(),
-        Verdict::Enabled => "back in service".to_owned(),
+        LinkVerdict::Exposed => "keep as it is".to_owned(),
+        LinkVerdict::Disabled => "out of service".to_owned(),
+        LinkVerdict::Clear => "clear".to_owned(),
+        LinkVerdict::Enabled => "back in service".to_owned(),
     };
     format!("{link}{lost}: {what}: {why}")
 }

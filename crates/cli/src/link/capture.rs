@@ -13,9 +13,9 @@ use linux::packet::PacketSocket;
 use linux::poll;
 
 use crate::args::CaptureArgs;
-use crate::output::{Done, Failure, say};
+use crate::output::{CommandResult, Failure, say};
 
-pub(super) fn run(args: &CaptureArgs) -> Done {
+pub(super) fn run(args: &CaptureArgs) -> CommandResult {
     let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", args.interface));
     let link = Netlink::open().and_then(|netlink| netlink.existing_link(&args.interface));
     let link = link.map_err(|error| Failure::Usage(error.to_string()))?;
@@ -25,7 +25,7 @@ pub(super) fn run(args: &CaptureArgs) -> Done {
             link.name
         )));
     }
-    let both_ways = linux::packet::Opened { outgoing_too: true, ..wire_socket(link.mtu, 4_096) };
+    let both_ways = linux::packet::PacketSocketOptions { outgoing_too: true, ..wire_socket(link.mtu, 4_096) };
     let mut socket = PacketSocket::open(link.index, &both_ways).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => Failure::Outside(format!("{error}; capturing needs root, or sudo")),
         _ => outside(error),

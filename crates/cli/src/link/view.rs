@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use link::status::Status;
+use link::status::LinkStatus;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
@@ -14,20 +14,20 @@ use ratatui::widgets::{Block, Paragraph, Sparkline};
 
 use super::{describe, status};
 use crate::args::WatchArgs;
-use crate::output::{Done, Failure, print};
+use crate::output::{CommandResult, Failure, print};
 
 /// Looks that the charts remember.
 const REMEMBERED: usize = 240;
 
 struct View {
-    status: Status,
+    status: LinkStatus,
     /// Megabits per second over the wire, both ways together.
     throughput: VecDeque<u64>,
     /// Frames recovered between two looks.
     recovered: VecDeque<u64>,
 }
 
-pub(super) fn run(args: &WatchArgs, json: bool) -> Done {
+pub(super) fn run(args: &WatchArgs, json: bool) -> CommandResult {
     let every = Duration::from_nanos((args.every.as_ps() / 1_000).max(50_000_000));
     let first = status(args.name.as_deref())?;
     // Without a terminal there is nothing to refresh.
@@ -66,7 +66,7 @@ fn wants_to_leave(every: Duration) -> std::io::Result<bool> {
 }
 
 impl View {
-    fn update(&mut self, status: Status) {
+    fn update(&mut self, status: LinkStatus) {
         let both = (status.tx_bits_per_second + status.rx_bits_per_second) / 1e6;
         remember(&mut self.throughput, both as u64);
         remember(&mut self.recovered, status.recovered.saturating_sub(self.status.recovered));

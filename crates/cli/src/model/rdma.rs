@@ -3,17 +3,20 @@
 use std::fs::File;
 use std::io::Read;
 
-use faults::Model as Fault;
+use faults::LossModel as Fault;
 use report::model::{RdmaAnswer, RdmaQuestion, TimeoutShares};
 use report::rdma_corruption::Trial;
-use sim::workload::{Sizes, Trace};
-use transport::roce::model::{Corruption, Flows, Goal, Lengths, Model, Path, Setting, Tail, Timing, gap_between_flows};
+use sim::workload::{FlowSizes, SizeTrace};
+use transport::roce::model::{
+    CorruptionSeverity, FlowLengths, FlowPath, FrameLengths, Goal, PenaltyTiming, TailProtection, TimeoutModel,
+    TimeoutSetting, gap_between_flows,
+};
 use transport::roce::{MAX_MESSAGE, MAX_OUTSTANDING};
 use units::{Bytes, Prob, Span};
 
 use crate::args::RdmaArgs;
-use crate::output::{Done, Failure, print};
-use crate::terminal::{Terminal, jobs};
+use crate::output::{CommandResult, Failure, print};
+use crate::terminal::{TerminalProgress, jobs};
 
 /// Sizes that stand for a distribution where its means are not enough.
 const SAMPLES: u32 = 512;
@@ -24,7 +27,7 @@ const LARGEST_SIMULATED_MTU: u64 = 4_096;
 /// A terabyte: what is larger is a mistake.
 const LARGEST_FLOW: u64 = 1_000_000_000_000;
 
-pub(super) fn run(args: &RdmaArgs, json: bool) -> Done {
+pub(super) fn run(args: &RdmaArgs, json: bool) -> CommandResult {
     let question = question(args)?;
     let simulated = simulate(args, &question)?;
     let answer = RdmaAnswer::new(&question, simulated.as_ref());
@@ -42,7 +45,7 @@ fn simulate(args: &RdmaArgs, question: &RdmaQuestion) -> Result<Option<TimeoutSh
     }
     let model = &question.model;
     let fault = match (model.corruption, model.corruption.bit_errors(&model.lengths)) {
-        (Corruption::Drops(share), _) => Fault::PerFrame(share),
+        (CorruptionSeverity::Drops(share), _) => Fault::PerFrame(share),
         (_, bits) => Fault::PerBit(bits.unwrap_or_default()),
     };
     let trial = Trial {
@@ -50,18 +53,19 @@ fn simulate(args: &RdmaArgs, question: &RdmaQuestion) -> Result<Option<TimeoutSh
         mtu: args.mtu.get() as u32,
         fault,
         path: model.path,
-        setting: Setting::NONE,
+        setting: TimeoutSetting::NONE,
         rto: args.rto,
         wait: args.wait,
         flows: flows.0,
         seed: args.seed,
     };
-    let terminal = Terminal::of_runs();
+    let terminal = TerminalProgress::of_runs();
     let run = |setting| {
         let measured = Trial { setting, ..trial.clone() }.run(jobs(args.jobs), &terminal);
         measured.map_err(|error| Failure::Outside(error.to_string()))?.ok_or(Failure::Interrupted)
     };
-    let found = run(Setting::NONE).and_then(|without| Ok(TimeoutShares { without, with: run(question.setting)? }));
+    let found =
+        run(TimeoutSetting::NONE).and_then(|without| Ok(TimeoutShares { without, with: run(question.setting)? }));
     terminal.finish();
     found.map(Some)
 }
@@ -75,25 +79,29 @@ fn question(args: &RdmaArgs) -> Result<RdmaQuestion, Failure> {
     }
     let sizes = sizes(args)?;
     let mean_packets = sizes.mean_packets(args.mtu);
-    let lengths = Lengths::of_mtu(args.mtu);
+    let lengths = FrameLengths::of_mtu(args.mtu);
     // All packets of a flow but one are full: the tail has the rest.
     let tail = sizes.mean() - args.mtu.get() as f64 * (mean_packets - 1.0);
-    let lengths = Lengths { tail: lengths.header + Bytes::new(tail.round() as u64), ..lengths };
+    let lengths = FrameLengths { tail: lengths.header + Bytes::new(tail.round() as u64), ..lengths };
     Ok(RdmaQuestion {
-        model: Model {
+        model: TimeoutModel {
             lengths,
             corruption: match (args.bit_errors, args.drops) {
-                (Some(rate), _) => Corruption::Bits(rate),
-                (None, Some(share)) => Corruption::Drops(share),
-                (None, None) => Corruption::Packets(args.corruption),
+                (Some(rate), _) => CorruptionSeverity::Bits(rate),
+                (None, Some(share)) => CorruptionSeverity::Drops(share),
+                (None, None) => CorruptionSeverity::Packets(args.corruption),
             },
-            path: Path { links: args.links, corrupting: args.corrupting },
+            path: FlowPath { links: args.links, corrupting: args.corrupting },
             flows: flows(&sizes, args.mtu, mean_packets),
         },
-        setting: Setting {
+        setting: TimeoutSetting {
             naks: args.naks,
             naked: args.naked,
-            tail: if args.tail_repeat > 0 { Tail::Repeat(args.tail_repeat) } else { Tail::Dummies(args.dummies) },
+            tail: if args.tail_repeat > 0 {
+                TailProtection::Repeat(args.tail_repeat)
+            } else {
+                TailProtection::Dummies(args.dummies)
+            },
             obeys_copies: args.obeys_copies,
         },
         timing: timing(args, &sizes)?,
@@ -101,16 +109,16 @@ fn question(args: &RdmaArgs) -> Result<RdmaQuestion, Failure> {
     })
 }
 
-fn flows(sizes: &Sizes, mtu: Bytes, mean_packets: f64) -> Flows {
+fn flows(sizes: &FlowSizes, mtu: Bytes, mean_packets: f64) -> FlowLengths {
     let share = |at: u32| Prob::literal((f64::from(at) + 0.5) / f64::from(SAMPLES));
     let packets = |at: u32| sizes.quantile(share(at)).div_ceil(mtu.get());
-    Flows::new(mean_packets, sizes.mean_inverse_packets(mtu), (0..SAMPLES).map(packets))
+    FlowLengths::new(mean_packets, sizes.mean_inverse_packets(mtu), (0..SAMPLES).map(packets))
 }
 
-fn sizes(args: &RdmaArgs) -> Result<Sizes, Failure> {
+fn sizes(args: &RdmaArgs) -> Result<FlowSizes, Failure> {
     let sizes = match args.size {
         Some(Bytes::ZERO) => return Err(Failure::Usage("--size 0: expected at least one byte".into())),
-        Some(size) => Sizes::fixed(size.get()),
+        Some(size) => FlowSizes::fixed(size.get()),
         None => workload(&args.workload)?,
     };
     let largest = sizes.quantile(Prob::literal(1.0));
@@ -121,13 +129,13 @@ fn sizes(args: &RdmaArgs) -> Result<Sizes, Failure> {
 }
 
 /// A trace by its name, or a file.
-fn workload(name: &str) -> Result<Sizes, Failure> {
+fn workload(name: &str) -> Result<FlowSizes, Failure> {
     let wrong = |what: &dyn std::fmt::Display| Failure::Usage(format!("--workload {name}: {what}"));
-    match name.parse::<Trace>() {
+    match name.parse::<SizeTrace>() {
         Ok(trace) => Ok(trace.sizes()),
         Err(_) if name.contains(['.', '/']) => {
             let text = read(name).map_err(|error| wrong(&error))?;
-            Sizes::parse(&text).map_err(|error| wrong(&error))
+            FlowSizes::parse(&text).map_err(|error| wrong(&error))
         }
         Err(error) => Err(wrong(&error)),
     }
@@ -140,7 +148,7 @@ fn read(path: &str) -> std::io::Result<String> {
     if read as u64 > LONGEST { Err(std::io::Error::other("expected at most 16 MiB")) } else { Ok(text) }
 }
 
-fn timing(args: &RdmaArgs, sizes: &Sizes) -> Result<Timing, Failure> {
+fn timing(args: &RdmaArgs, sizes: &FlowSizes) -> Result<PenaltyTiming, Failure> {
     let gap = match args.queue_pairs {
         Some(_) if args.load.is_zero() => {
             return Err(Failure::Usage("--load 0: expected more than 0 and at most 1".into()));
@@ -148,7 +156,7 @@ fn timing(args: &RdmaArgs, sizes: &Sizes) -> Result<Timing, Failure> {
         Some(pairs) => Some(gap_between_flows(Bytes::new(sizes.mean().round() as u64), args.rate, args.load, pairs)),
         None => None,
     };
-    Ok(Timing { rto: args.rto, rtt: args.rtt, gap, wait: args.wait })
+    Ok(PenaltyTiming { rto: args.rto, rtt: args.rtt, gap, wait: args.wait })
 }
 
 fn goal(args: &RdmaArgs) -> Result<Option<Goal>, Failure> {

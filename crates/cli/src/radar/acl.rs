@@ -3,19 +3,19 @@
 use std::fs;
 use std::path::Path;
 
-use radar::acl::{Action, Table};
+use radar::acl::{AclAction, RuleTable};
 use report::acl::{AclAnswer, LostFlows};
 
 use crate::args::{AclArgs, OtherwiseArg};
-use crate::output::{Done, Failure, print};
+use crate::output::{CommandResult, Failure, print};
 
-pub(super) fn run(args: &AclArgs, json: bool) -> Done {
+pub(super) fn run(args: &AclArgs, json: bool) -> CommandResult {
     let otherwise = match args.otherwise {
-        OtherwiseArg::Accept => Action::Accept,
-        OtherwiseArg::Deny => Action::Deny,
+        OtherwiseArg::Accept => AclAction::Accept,
+        OtherwiseArg::Deny => AclAction::Deny,
     };
     let wrong = |path: &Path, error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", path.display()));
-    let list = Table::parse(&read(&args.rules)?, otherwise).map_err(|error| wrong(&args.rules, &error))?;
+    let list = RuleTable::parse(&read(&args.rules)?, otherwise).map_err(|error| wrong(&args.rules, &error))?;
     let lost = LostFlows::parse(&read(&args.losses)?, args.all).map_err(|error| wrong(&args.losses, &error))?;
     let answer = AclAnswer::new(&list, &lost);
     print(json, &answer, || answer.text())

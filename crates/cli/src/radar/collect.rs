@@ -10,13 +10,13 @@ use std::time::Duration;
 use linux::clock::{Clock, time_of_day};
 use linux::poll::{self, Readiness};
 use meter::digests::collector::text::{json_loss, json_summary, json_trouble, loss_line, summary_text};
-use meter::digests::collector::{News, Summary};
-use meter::digests::{Collector, Inlet, Place, Reports, queue};
-use radar::packet::Stamp;
+use meter::digests::collector::{CollectorEvent, CollectorSummary};
+use meter::digests::{Collector, CollectorAddress, CollectorReports, ReportReceiver, queue};
+use radar::packet::Timestamp;
 use units::Bytes;
 
 use crate::args::CollectArgs;
-use crate::output::{Done, Failure, put, say};
+use crate::output::{CommandResult, Failure, put, say};
 
 /// With less, a few meters with many cells would find no room.
 const LEAST_MEMORY: Bytes = Bytes::new(64_000_000);
@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often it is looked whether it is time to end.
 const TICK: Duration = Duration::from_millis(20);
 
-pub(super) fn run(args: &CollectArgs, json: bool) -> Done {
+pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
     let until = super::seconds(args.seconds)?;
     let key = super::key(args.key.as_deref())?;
     let memory = memory(args)?;
@@ -33,7 +33,7 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> Done {
         let opened = OpenOptions::new().create(true).append(true).open(path);
         opened.map_err(|error| Failure::Usage(format!("--log {}: {error}", path.display())))
     });
-    let mut out = Out { json, log: log.transpose()? };
+    let mut out = CollectOutput { json, log: log.transpose()? };
     let stop = super::stop_on_signal()?;
     say(&format!("waiting for meters at {inlet}; Ctrl-C ends it"));
     let ending = AtomicBool::new(false);
@@ -57,27 +57,29 @@ fn memory(args: &CollectArgs) -> Result<usize, Failure> {
     Ok(usize::try_from(args.memory.get()).unwrap_or(usize::MAX))
 }
 
-fn inlet(args: &CollectArgs) -> Result<Inlet, Failure> {
+fn inlet(args: &CollectArgs) -> Result<ReportReceiver, Failure> {
     if let Some(from) = &args.from {
         return match super::place(from, args.bus_ca.as_deref()) {
-            Ok(Place::Redis(place)) => Ok(Inlet::Redis(place)),
-            Ok(Place::Tcp(text)) => Err(Failure::Usage(format!("--from {text}: expected redis://HOST[:PORT]"))),
+            Ok(CollectorAddress::Redis(place)) => Ok(ReportReceiver::Redis(place)),
+            Ok(CollectorAddress::Tcp(text)) => {
+                Err(Failure::Usage(format!("--from {text}: expected redis://HOST[:PORT]")))
+            }
             Err(why) => Err(Failure::Usage(format!("--from {why}"))),
         };
     }
     let text = args.listen.as_deref().unwrap_or_default();
     let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--listen {text}: {why}"));
     let address = link::config::parse_address(text).ok_or_else(|| wrong(&"expected ADDRESS:PORT, or a port"))?;
-    Inlet::listen(address).map_err(|error| Failure::Outside(format!("--listen {text}: {error}")))
+    ReportReceiver::listen(address).map_err(|error| Failure::Outside(format!("--listen {text}: {error}")))
 }
 
 fn compare(
     mut collector: Collector,
-    received: &Reports,
+    received: &CollectorReports,
     stop: &io::PipeReader,
     until: Option<Duration>,
-    out: &mut Out,
-) -> Result<Vec<Summary>, Failure> {
+    out: &mut CollectOutput,
+) -> Result<Vec<CollectorSummary>, Failure> {
     let clock = Clock::start();
     let mut next_look = LOOK_EVERY;
     loop {
@@ -99,42 +101,42 @@ fn compare(
     }
 }
 
-fn now() -> Stamp {
-    Stamp(time_of_day().as_nanos() as u64)
+fn now() -> Timestamp {
+    Timestamp(time_of_day().as_nanos() as u64)
 }
 
 /// Where lines go.
-struct Out {
+struct CollectOutput {
     json: bool,
     log: Option<File>,
 }
 
-impl Out {
-    fn news(&mut self, news: Vec<News>) -> Done {
+impl CollectOutput {
+    fn news(&mut self, news: Vec<CollectorEvent>) -> CommandResult {
         for news in news {
             match news {
-                News::Lost(lost) => {
+                CollectorEvent::Lost(lost) => {
                     let json = json_loss(&lost);
                     if let Some(log) = &mut self.log {
                         writeln!(log, "{json}").map_err(|error| Failure::Outside(format!("--log: {error}")))?;
                     }
                     put(&if self.json { json } else { loss_line(&lost) })?;
                 }
-                News::Heard { segment, end } => say(&format!("{segment}: {end} reports")),
-                News::Silent { segment, end } => self.trouble(&format!("{segment}: {end} is silent"))?,
-                News::Back { segment, end } => self.trouble(&format!("{segment}: {end} reports again"))?,
-                News::Trouble(text) => self.trouble(&text)?,
+                CollectorEvent::Heard { segment, end } => say(&format!("{segment}: {end} reports")),
+                CollectorEvent::Silent { segment, end } => self.trouble(&format!("{segment}: {end} is silent"))?,
+                CollectorEvent::Back { segment, end } => self.trouble(&format!("{segment}: {end} reports again"))?,
+                CollectorEvent::Trouble(text) => self.trouble(&text)?,
             }
         }
         Ok(())
     }
 
-    fn trouble(&self, text: &str) -> Done {
+    fn trouble(&self, text: &str) -> CommandResult {
         say(text);
         if self.json { put(&json_trouble(text)) } else { Ok(()) }
     }
 
-    fn summaries(&self, summaries: &[Summary], top: usize) -> Done {
+    fn summaries(&self, summaries: &[CollectorSummary], top: usize) -> CommandResult {
         if self.json {
             return summaries.iter().try_for_each(|summary| put(&json_summary(summary)));
         }

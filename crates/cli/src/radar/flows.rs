@@ -11,33 +11,33 @@ use chart::table::{Align, Table, thousands};
 use link::standin::wire_socket;
 use linux::clock::Clock;
 use linux::net::Netlink;
-use linux::packet::{Opened, PacketSocket};
+use linux::packet::{PacketSocket, PacketSocketOptions};
 use linux::poll;
-use radar::capture::{CaptureError, Reader};
-use radar::flowset::Shape;
-use radar::flowset::sizing::Decoder;
-use radar::packet::{Flow, Stamp};
+use radar::capture::{CaptureError, CaptureReader};
+use radar::flowset::FlowsetShape;
+use radar::flowset::sizing::DecoderKind;
+use radar::packet::{Flow, Timestamp};
 use radar::read::{self, LinkType};
-use radar::slots::{Slot, Slots};
+use radar::slots::{FlowsetSlot, FlowsetSlots};
 use serde::Serialize;
 use units::Prob;
 
 use crate::args::FlowsArgs;
-use crate::output::{Done, Failure, print, print_line, say};
+use crate::output::{CommandResult, Failure, print, print_line, say};
 
 /// Enough of a frame for its 5-tuple, whatever comes before.
 const SNAP: usize = 192;
 /// Chance that a slot of as many flows as expected can be told in full.
 const SUCCESS: Prob = Prob::literal(0.99);
 
-pub(super) fn run(args: &FlowsArgs, json: bool) -> Done {
-    let shape = Shape::for_flows(args.flows.0, SUCCESS, 3, Decoder::Single, 1);
+pub(super) fn run(args: &FlowsArgs, json: bool) -> CommandResult {
+    let shape = FlowsetShape::for_flows(args.flows.0, SUCCESS, 3, DecoderKind::Single, 1);
     let length = args.slot.as_ps() / 1_000;
     if length == 0 {
         return Err(Failure::Usage(format!("--slot {}: expected at least a nanosecond", args.slot)));
     }
-    let mut told = Told::new(args, json)?;
-    let mut slots = Slots::new(length, shape);
+    let mut told = FlowsWriter::new(args, json)?;
+    let mut slots = FlowsetSlots::new(length, shape);
     let ended = match (&args.capture, &args.interface) {
         (Some(path), None) => from_capture(path, &mut slots, &mut told),
         (None, Some(name)) => from_interface(name, super::seconds(args.seconds)?, &mut slots, &mut told),
@@ -53,11 +53,11 @@ pub(super) fn run(args: &FlowsArgs, json: bool) -> Done {
     ended
 }
 
-fn from_capture(path: &Path, slots: &mut Slots, told: &mut Told) -> Done {
+fn from_capture(path: &Path, slots: &mut FlowsetSlots, told: &mut FlowsWriter) -> CommandResult {
     let wrong = |error: CaptureError| Failure::Usage(format!("{}: {error}", path.display()));
     let file = File::open(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let stop = crate::terminal::stop_on_ctrl_c();
-    let mut reader = Reader::new(file).map_err(wrong)?;
+    let mut reader = CaptureReader::new(file).map_err(wrong)?;
     loop {
         let record = match reader.next() {
             Ok(Some(record)) => record,
@@ -81,11 +81,16 @@ fn from_capture(path: &Path, slots: &mut Slots, told: &mut Told) -> Done {
     }
 }
 
-fn from_interface(name: &str, until: Option<Duration>, slots: &mut Slots, told: &mut Told) -> Done {
+fn from_interface(
+    name: &str,
+    until: Option<Duration>,
+    slots: &mut FlowsetSlots,
+    told: &mut FlowsWriter,
+) -> CommandResult {
     let outside = |error: std::io::Error| Failure::Outside(format!("{name}: {error}"));
     let link = Netlink::open().and_then(|netlink| netlink.existing_link(name));
     let link = link.map_err(|error| Failure::Usage(error.to_string()))?;
-    let opened = Opened { outgoing_too: true, longest: SNAP, ..wire_socket(link.mtu, 16_384) };
+    let opened = PacketSocketOptions { outgoing_too: true, longest: SNAP, ..wire_socket(link.mtu, 16_384) };
     let socket = PacketSocket::open(link.index, &opened).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => Failure::Outside(format!("{error}; counting flows needs root, or sudo")),
         _ => outside(error),
@@ -100,7 +105,7 @@ fn from_interface(name: &str, until: Option<Duration>, slots: &mut Slots, told: 
             let packet = read::packet(frame.bytes, LinkType::Ethernet, read::DEPTH);
             told.frame(packet.is_some());
             if let Some(packet) = packet {
-                over.extend(slots.insert(Stamp(frame.at.as_nanos() as u64), packet.flow));
+                over.extend(slots.insert(Timestamp(frame.at.as_nanos() as u64), packet.flow));
             }
         });
         told.missed += socket.overflowed();
@@ -115,10 +120,10 @@ fn from_interface(name: &str, until: Option<Duration>, slots: &mut Slots, told: 
 }
 
 /// What was told so far.
-struct Told {
+struct FlowsWriter {
     json: bool,
     csv: Option<BufWriter<File>>,
-    flows: BTreeMap<Flow, Total>,
+    flows: BTreeMap<Flow, FlowsTotal>,
     slots: u64,
     packets: u64,
     incomplete: u64,
@@ -129,7 +134,7 @@ struct Told {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Total {
+struct FlowsTotal {
     packets: u64,
     slots: u64,
     most: u32,
@@ -143,11 +148,11 @@ struct SlotLine {
     /// Whether the flows are all, and their counters right.
     complete: bool,
     unnamed: u64,
-    flows: Vec<FlowLine>,
+    flows: Vec<FlowCountLine>,
 }
 
 #[derive(Serialize)]
-struct FlowLine {
+struct FlowCountLine {
     src: String,
     dst: String,
     proto: u8,
@@ -156,7 +161,7 @@ struct FlowLine {
     packets: u32,
 }
 
-impl Told {
+impl FlowsWriter {
     fn new(args: &FlowsArgs, json: bool) -> Result<Self, Failure> {
         let mut csv = None;
         if let Some(path) = &args.csv {
@@ -182,7 +187,7 @@ impl Told {
         self.not_ip += u64::from(!is_ip);
     }
 
-    fn slot(&mut self, slot: &Slot) -> Done {
+    fn slot(&mut self, slot: &FlowsetSlot) -> CommandResult {
         let complete = slot.left == 0 && !slot.overcounted;
         self.slots += 1;
         self.packets += slot.packets;
@@ -211,7 +216,7 @@ impl Told {
         Ok(())
     }
 
-    fn conclude(&mut self, args: &FlowsArgs) -> Done {
+    fn conclude(&mut self, args: &FlowsArgs) -> CommandResult {
         if let Some(csv) = &mut self.csv {
             csv.flush().map_err(wrong_csv)?;
         }
@@ -234,7 +239,7 @@ impl Told {
     }
 
     fn table(&self, args: &FlowsArgs) -> String {
-        let mut flows: Vec<(&Flow, &Total)> = self.flows.iter().collect();
+        let mut flows: Vec<(&Flow, &FlowsTotal)> = self.flows.iter().collect();
         flows.sort_by_key(|(flow, total)| (std::cmp::Reverse(total.packets), **flow));
         let mut table = Table::new(&[
             ("flow", Align::Left),
@@ -268,8 +273,8 @@ impl Told {
     }
 }
 
-fn flow_line((flow, packets): &(Flow, u32)) -> FlowLine {
-    FlowLine {
+fn flow_line((flow, packets): &(Flow, u32)) -> FlowCountLine {
+    FlowCountLine {
         src: flow.src.to_string(),
         dst: flow.dst.to_string(),
         proto: flow.protocol,

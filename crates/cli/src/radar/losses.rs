@@ -6,28 +6,28 @@ mod source;
 use std::fs;
 use std::path::Path;
 
-use radar::capture::Writer;
+use radar::capture::CaptureWriter;
 use radar::causes::classify;
-use radar::compare::{self, CompareError, Comparison, Input, Options};
+use radar::compare::{self, CaptureInput, CompareError, CompareOptions, Comparison};
 use radar::loss::Loss;
 use radar::signature::Fields;
 use report::flows::whole_file;
 use report::losses::{Captures, LossReport, refusal};
 
 use crate::args::{FieldArg, LossesArgs, NatArg};
-use crate::output::{Done, Failure, print};
-use progress::Progress;
-use source::Source;
+use crate::output::{CommandResult, Failure, print};
+use progress::ReadProgress;
+use source::CaptureSource;
 
-pub(super) fn run(args: &LossesArgs, json: bool) -> Done {
+pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
     let thresholds = args.causes.thresholds().map_err(|error| Failure::Usage(error.to_string()))?;
     let options = options(args)?;
     check_outputs(args)?;
-    let progress = Progress::new();
+    let progress = ReadProgress::new();
     let [up, down] = sources(args, &progress)?;
     progress.expect(2 * up.len() + down.len());
     let (open_up, open_down) = (|| up.open(), || down.open());
-    let inputs = [Input { open: &open_up }, Input { open: &open_down }];
+    let inputs = [CaptureInput { open: &open_up }, CaptureInput { open: &open_down }];
     let compared = compare::compare(inputs[0], inputs[1], &options, &|| progress.go_on());
     let seconds = progress.seconds();
     progress.finish();
@@ -46,7 +46,7 @@ pub(super) fn run(args: &LossesArgs, json: bool) -> Done {
     print(json, &report.answer(), || report.text(args.top))
 }
 
-fn options(args: &LossesArgs) -> Result<Options, Failure> {
+fn options(args: &LossesArgs) -> Result<CompareOptions, Failure> {
     let none = Fields { source: false, destination: false, ip_id: false, tcp: false, content: false };
     let mut fields = if args.fields.is_empty() { Fields::ALL } else { none };
     for field in &args.fields {
@@ -66,7 +66,7 @@ fn options(args: &LossesArgs) -> Result<Options, Failure> {
             "--fields: addresses and ports alone do not tell the packets of a flow apart; add ip-id, tcp or content";
         return Err(Failure::Usage(what.into()));
     }
-    Ok(Options { fields, exact: args.exact, memory: args.memory.get(), whole: args.whole, ttl: args.ttl })
+    Ok(CompareOptions { fields, exact: args.exact, memory: args.memory.get(), whole: args.whole, ttl: args.ttl })
 }
 
 fn captures(args: &LossesArgs) -> Captures {
@@ -80,15 +80,15 @@ fn captures(args: &LossesArgs) -> Captures {
     }
 }
 
-fn sources(args: &LossesArgs, progress: &Progress) -> Result<[Source; 2], Failure> {
+fn sources(args: &LossesArgs, progress: &ReadProgress) -> Result<[CaptureSource; 2], Failure> {
     if [&args.up, &args.down].iter().all(|path| path.as_os_str() == "-") {
         return Err(Failure::Usage("UP and DOWN cannot both be standard input".into()));
     }
-    Ok([Source::new(&args.up, progress)?, Source::new(&args.down, progress)?])
+    Ok([CaptureSource::new(&args.up, progress)?, CaptureSource::new(&args.down, progress)?])
 }
 
 /// Results must not replace what they come from.
-fn check_outputs(args: &LossesArgs) -> Done {
+fn check_outputs(args: &LossesArgs) -> CommandResult {
     let same = |one: &Path, other: &Path| {
         fs::canonicalize(one).ok().is_some_and(|one| fs::canonicalize(other).ok() == Some(one))
     };
@@ -105,11 +105,11 @@ fn check_outputs(args: &LossesArgs) -> Done {
     Ok(())
 }
 
-fn write(path: &Path, up: Input<'_>, comparison: &Comparison, progress: &Progress) -> Done {
+fn write(path: &Path, up: CaptureInput<'_>, comparison: &Comparison, progress: &ReadProgress) -> CommandResult {
     let numbers = comparison.lost.iter().map(|lost| lost.frame);
     let mut interrupted = false;
     let written = whole_file(path, |out| {
-        let mut writer = Writer::new(out)?;
+        let mut writer = CaptureWriter::new(out)?;
         let frames = compare::frames(up, numbers, |record| {
             interrupted = !progress.go_on();
             if interrupted { Err(std::io::Error::other("interrupted")) } else { writer.write(record) }

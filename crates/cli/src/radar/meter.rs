@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use chart::table::thousands;
 use linux::clock::{Clock, instance};
-use meter::digests::{self, Outlet, Place, Sent};
-use meter::{LiveMeter, MeterConfig, Notice, Seen, cost};
-use radar::digest::Shape;
+use meter::digests::{self, CollectorAddress, ReportCounts, ReportQueue};
+use meter::{LiveMeter, MeterConfig, MeterCounters, MeterNotice, cost};
+use radar::digest::DigestShape;
 use radar::signature::Fields;
 use serde::Serialize;
 use units::Span;
 
 use crate::args::{FieldArg, MeterArgs, NatArg};
-use crate::output::{Done, Failure, print, say};
+use crate::output::{CommandResult, Failure, print, say};
 
 /// All meters of a segment must have the same.
 const SEED: u64 = 0x6869_746c_6573_7301;
@@ -22,7 +22,7 @@ const LONGEST_BATCH: Span = Span::from_ms(60_000);
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct MeterResult {
     interface: String,
     seconds: f64,
     packets_out: u64,
@@ -37,7 +37,7 @@ struct Outcome {
     cpu_seconds: f64,
 }
 
-pub(super) fn run(args: &MeterArgs, json: bool) -> Done {
+pub(super) fn run(args: &MeterArgs, json: bool) -> CommandResult {
     let place = super::place(&args.to, args.bus_ca.as_deref()).map_err(|why| Failure::Usage(format!("--to {why}")))?;
     let key = super::key(args.key.as_deref())?;
     let until = super::seconds(args.seconds)?;
@@ -62,20 +62,20 @@ pub(super) fn run(args: &MeterArgs, json: bool) -> Done {
 
 fn watch(
     meter: &mut LiveMeter,
-    mut outlet: Outlet,
+    mut outlet: ReportQueue,
     config: &MeterConfig,
     stop: &io::PipeReader,
     until: Option<Duration>,
     clock: &Clock,
-) -> Result<Seen, linux::Trouble> {
+) -> Result<MeterCounters, linux::LinkError> {
     let shows_status = io::stderr().is_terminal();
-    let mut status = Status { packets: 0, cpu: Duration::ZERO, next: STATUS_EVERY };
+    let mut status = MeterStatusLine { packets: 0, cpu: Duration::ZERO, next: STATUS_EVERY };
     let notice = &mut |notice| match notice {
-        Notice::SuperFrames => say(&advice(&config.interface, "come")),
-        Notice::ClockWasSet => say("the clock was set; starting anew"),
-        Notice::InterfaceDown => say(&format!("{} is down; waiting for it", config.interface)),
+        MeterNotice::SuperFrames => say(&advice(&config.interface, "come")),
+        MeterNotice::ClockWasSet => say("the clock was set; starting anew"),
+        MeterNotice::InterfaceDown => say(&format!("{} is down; waiting for it", config.interface)),
     };
-    let report = &mut |report: &radar::segment::Report| {
+    let report = &mut |report: &radar::segment::MeterReport| {
         status.packets += [&report.out, &report.came].iter().map(|digest| digest.packets().unsigned_abs()).sum::<u64>();
         outlet.put(report.to_bytes());
         if shows_status && clock.elapsed() >= status.next {
@@ -86,14 +86,14 @@ fn watch(
 }
 
 /// What has changed since the last line.
-struct Status {
+struct MeterStatusLine {
     packets: u64,
     cpu: Duration,
     next: Duration,
 }
 
-impl Status {
-    fn line(&mut self, config: &MeterConfig, sent: &Sent, now: Duration) -> String {
+impl MeterStatusLine {
+    fn line(&mut self, config: &MeterConfig, sent: &ReportCounts, now: Duration) -> String {
         let cpu = cost::cpu_time();
         let over = (now + STATUS_EVERY).saturating_sub(self.next).as_secs_f64();
         let busy = (cpu - self.cpu).as_secs_f64() / over * 100.0;
@@ -119,7 +119,7 @@ fn config(args: &MeterArgs) -> Result<MeterConfig, Failure> {
             return Err(Failure::Usage(format!("{option} {name:?}: expected a name of 1 to 255 characters")));
         }
     }
-    let shape = |fields| Shape::new(args.cells as usize, SEED, fields);
+    let shape = |fields| DigestShape::new(args.cells as usize, SEED, fields);
     Ok(MeterConfig {
         interface: args.interface.clone(),
         segment: args.segment.clone(),
@@ -151,7 +151,7 @@ fn fields(nat: Option<NatArg>, only: &[FieldArg]) -> [Fields; 2] {
     }
 }
 
-fn greeting(config: &MeterConfig, place: &Place) -> String {
+fn greeting(config: &MeterConfig, place: &CollectorAddress) -> String {
     let MeterConfig { interface, segment, end, batch, shapes, .. } = config;
     let cells = shapes[0].cells();
     format!("metering {interface} as end {end} of {segment}: {cells} cells every {batch:?} to {place}; Ctrl-C ends it")
@@ -164,8 +164,8 @@ fn advice(interface: &str, why: &str) -> String {
     )
 }
 
-fn outcome(interface: &str, seen: Seen, sent: Sent, elapsed: Duration) -> Outcome {
-    Outcome {
+fn outcome(interface: &str, seen: MeterCounters, sent: ReportCounts, elapsed: Duration) -> MeterResult {
+    MeterResult {
         interface: interface.to_owned(),
         seconds: elapsed.as_secs_f64(),
         packets_out: seen.packets[0],
@@ -181,8 +181,8 @@ fn outcome(interface: &str, seen: Seen, sent: Sent, elapsed: Duration) -> Outcom
     }
 }
 
-fn in_words(outcome: &Outcome) -> String {
-    let Outcome { interface, seconds, packets_out, packets_in, missed, reports, report_bytes, .. } = outcome;
+fn in_words(outcome: &MeterResult) -> String {
+    let MeterResult { interface, seconds, packets_out, packets_in, missed, reports, report_bytes, .. } = outcome;
     let packets = packets_out + packets_in;
     let each = if packets > 0 {
         format!(", {:.0} ns a packet", outcome.cpu_seconds * 1e9 / packets as f64)

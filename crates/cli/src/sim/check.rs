@@ -6,10 +6,10 @@ use lab::reality::{self, CheckPlan};
 use linux::net::become_root_of_own_namespaces;
 
 use crate::args::SimCheckArgs;
-use crate::output::{Done, Failure, print, say};
+use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::stop_on_ctrl_c;
 
-pub(super) fn run(args: &SimCheckArgs, json: bool) -> Done {
+pub(super) fn run(args: &SimCheckArgs, json: bool) -> CommandResult {
     become_root_of_own_namespaces(args.rootless).map_err(|error| Failure::Outside(error.to_string()))?;
     let stop = stop_on_ctrl_c();
     let plan = CheckPlan {

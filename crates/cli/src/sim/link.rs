@@ -1,18 +1,18 @@
 //! `hitless sim link`.
 
-use faults::{Model, Schedule};
-use guard::reorder::Build;
-use sim::link::{Config, Load, Mode, Profile, Sizes};
+use faults::{FaultSchedule, LossModel};
+use guard::reorder::ReorderBuild;
+use sim::link::{FrameSizes, HardwareProfile, LinkSimConfig, LinkSimMode, OfferedLoad};
 use wire::Seq;
 
 use crate::args::{LinkArgs, ModeArg, ProfileArg, ReorderArg};
-use crate::output::{Done, Failure, print};
-use crate::terminal::Terminal;
+use crate::output::{CommandResult, Failure, print};
+use crate::terminal::TerminalProgress;
 use crate::wire::corruption;
 
-pub(super) fn run(args: &LinkArgs, json: bool) -> Done {
+pub(super) fn run(args: &LinkArgs, json: bool) -> CommandResult {
     let config = config(args)?;
-    let terminal = Terminal::of_frames(config.frames.saturating_mul(u64::from(config.links)));
+    let terminal = TerminalProgress::of_frames(config.frames.saturating_mul(u64::from(config.links)));
     let outcome = sim::link::run(&config, &terminal);
     terminal.finish();
     let mut outcome = outcome.map_err(|error| Failure::Usage(error.to_string()))?;
@@ -24,26 +24,26 @@ pub(super) fn run(args: &LinkArgs, json: bool) -> Done {
     if outcome.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-fn config(args: &LinkArgs) -> Result<Config, Failure> {
+fn config(args: &LinkArgs) -> Result<LinkSimConfig, Failure> {
     let (forward, reverse) = schedules(args)?;
     let load = match args.load {
-        None => Load::Saturated,
-        Some(share) => Load::Poisson(share.get()),
+        None => OfferedLoad::Saturated,
+        Some(share) => OfferedLoad::Poisson(share.get()),
     };
-    Ok(Config {
+    Ok(LinkSimConfig {
         rate: args.rate,
         delay: args.delay,
         profile: match args.profile {
-            ProfileArg::Tofino => Profile::Tofino,
-            ProfileArg::Ideal => Profile::Ideal,
+            ProfileArg::Tofino => HardwareProfile::Tofino,
+            ProfileArg::Ideal => HardwareProfile::Ideal,
         },
         mode: match args.mode {
-            ModeArg::Ordered => Mode::Ordered,
-            ModeArg::Nonblocking => Mode::NonBlocking,
-            ModeArg::Both => Mode::Both,
-            ModeArg::Auto => Mode::Auto,
-            ModeArg::UecLlr => Mode::UecLlr,
-            ModeArg::None => Mode::None,
+            ModeArg::Ordered => LinkSimMode::Ordered,
+            ModeArg::Nonblocking => LinkSimMode::NonBlocking,
+            ModeArg::Both => LinkSimMode::Both,
+            ModeArg::Auto => LinkSimMode::Auto,
+            ModeArg::UecLlr => LinkSimMode::UecLlr,
+            ModeArg::None => LinkSimMode::None,
         },
         sizes: args.size.0.clone(),
         frames: args.frames.0,
@@ -62,33 +62,33 @@ fn config(args: &LinkArgs) -> Result<Config, Failure> {
         endless_dummies: args.endless_dummies,
         max_consecutive: args.max_consecutive,
         reorder: args.reorder.map(|reorder| match reorder {
-            ReorderArg::Sorted => Build::Sorted,
-            ReorderArg::Rotating => Build::TOFINO,
+            ReorderArg::Sorted => ReorderBuild::Sorted,
+            ReorderArg::Rotating => ReorderBuild::TOFINO,
         }),
         first_seq: Seq::new(args.first_seq, false),
         links: args.links,
         shared_reorder: args.shared_reorder,
         exact: args.exact,
         seed: args.seed,
-        ..Config::default()
+        ..LinkSimConfig::default()
     })
 }
 
-fn schedules(args: &LinkArgs) -> Result<(Schedule, Schedule), Failure> {
+fn schedules(args: &LinkArgs) -> Result<(FaultSchedule, FaultSchedule), Failure> {
     if let Some(path) = &args.faults {
         let file = corruption::file(path)?;
         return Ok((file.forward, file.reverse));
     }
     let forward = corruption::model(args.loss, args.burst, args.bit_errors)?;
     let reverse = if args.reverse_loss.is_zero() {
-        Schedule::default()
+        FaultSchedule::default()
     } else {
-        Schedule::always(Model::PerFrame(args.reverse_loss))
+        FaultSchedule::always(LossModel::PerFrame(args.reverse_loss))
     };
-    Ok((Schedule::always(forward), reverse))
+    Ok((FaultSchedule::always(forward), reverse))
 }
 
-fn describe(args: &LinkArgs, config: &Config) -> String {
+fn describe(args: &LinkArgs, config: &LinkSimConfig) -> String {
     let mode =
         clap::ValueEnum::to_possible_value(&args.mode).map_or_else(String::new, |value| value.get_name().to_owned());
     let profile = match args.profile {
@@ -102,12 +102,12 @@ fn describe(args: &LinkArgs, config: &Config) -> String {
         (None, None, None) => format!("loss {}", args.loss),
     };
     let size = match &config.sizes {
-        Sizes::Fixed(len) => format!("{len} B frames"),
-        Sizes::Mix(_) => "mixed frames".into(),
+        FrameSizes::Fixed(len) => format!("{len} B frames"),
+        FrameSizes::Mix(_) => "mixed frames".into(),
     };
     let load = match config.load {
-        Load::Saturated => "at line rate".into(),
-        Load::Poisson(share) => format!("at random, filling {:.0} %", share * 100.0),
+        OfferedLoad::Saturated => "at line rate".into(),
+        OfferedLoad::Poisson(share) => format!("at random, filling {:.0} %", share * 100.0),
     };
     format!("{}, {size} {load}, {loss}, {mode}, {profile} profile, seed {}", config.rate, config.seed)
 }

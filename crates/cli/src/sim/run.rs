@@ -9,24 +9,24 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-use report::flows::{self, Origin, RunResult, Summary, summarize};
+use report::flows::{self, FlowSummary, RunResult, SummaryOrigin, summarize};
 use report::parallel;
 use serde::{Deserialize, Serialize};
-use sim::scenario::{Config, Point, Scenario};
+use sim::scenario::{Scenario, ScenarioConfig, SweepPoint};
 
 use crate::args::RunArgs;
-use crate::output::{Done, Failure, print};
-use crate::terminal::{Terminal, jobs};
-use runs::{Run, Runs};
+use crate::output::{CommandResult, Failure, print};
+use crate::terminal::{TerminalProgress, jobs};
+use runs::{PointRun, RunSet};
 
 /// A scenario is written by hand; anything longer is not one.
 const LONGEST_FILE: u64 = 1 << 20;
 /// What takes longer than anybody waits should not fill the memory first.
 const MOST_RUNS: usize = 1_000_000;
 
-pub(super) fn run(args: &RunArgs, json: bool) -> Done {
+pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
     let scenario = read(&args.file, &args.set)?;
-    let all: Vec<Run<'_>> =
+    let all: Vec<PointRun<'_>> =
         scenario.points.iter().flat_map(|point| of_point(point, args)).take(MOST_RUNS + 1).collect();
     if all.len() > MOST_RUNS {
         return Err(Failure::Usage(format!("expected at most {MOST_RUNS} runs, points times seeds")));
@@ -35,16 +35,16 @@ pub(super) fn run(args: &RunArgs, json: bool) -> Done {
         let wrong = |error| Failure::Usage(format!("--out {}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(wrong)?;
     }
-    let terminal = Terminal::of_shares();
-    let runs = Runs::new(&terminal, args.out.as_deref(), all.len());
+    let terminal = TerminalProgress::of_shares();
+    let runs = RunSet::new(&terminal, args.out.as_deref(), all.len());
     let results = parallel::map(&all, jobs(args.jobs), |run| runs.carry_out(run));
     terminal.finish();
     runs.failure()?;
     let command = command(args);
-    let origin = Origin { version: env!("CARGO_PKG_VERSION"), command: &command };
+    let origin = SummaryOrigin { version: env!("CARGO_PKG_VERSION"), command: &command };
     let mut results = results.into_iter();
     let mut summary = |point| {
-        let of_run = |run: Run<'_>| (run.seed, results.next().unwrap_or(RunResult::Missing));
+        let of_run = |run: PointRun<'_>| (run.seed, results.next().unwrap_or(RunResult::Missing));
         summarize(point, of_point(point, args).into_iter().map(of_run).collect(), origin)
     };
     let summaries: Vec<_> = scenario.points.iter().map(&mut summary).collect();
@@ -74,19 +74,19 @@ fn read(path: &Path, sets: &[String]) -> Result<Scenario, Failure> {
 }
 
 /// A scenario in JSON, or the results of an earlier run, each of which says what it came from. `None` for TOML.
-fn configs(text: &str) -> Option<Result<Vec<Config>, serde_json::Error>> {
+fn configs(text: &str) -> Option<Result<Vec<ScenarioConfig>, serde_json::Error>> {
     #[derive(Deserialize)]
-    struct Earlier {
-        config: Config,
+    struct EarlierRun {
+        config: ScenarioConfig,
     }
     let inside = text.trim_start().strip_prefix('[').map(str::trim_start);
     if inside.is_some_and(|inside| inside.starts_with('{')) {
-        let earlier = serde_json::from_str::<Vec<Earlier>>(text);
+        let earlier = serde_json::from_str::<Vec<EarlierRun>>(text);
         return Some(earlier.map(|points| points.into_iter().map(|point| point.config).collect()));
     }
     text.trim_start().starts_with('{').then(|| {
-        let alone = serde_json::from_str::<Earlier>(text).map(|earlier| earlier.config);
-        alone.or_else(|_| serde_json::from_str::<Config>(text)).map(|config| vec![config])
+        let alone = serde_json::from_str::<EarlierRun>(text).map(|earlier| earlier.config);
+        alone.or_else(|_| serde_json::from_str::<ScenarioConfig>(text)).map(|config| vec![config])
     })
 }
 
@@ -111,12 +111,12 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-fn of_point<'a>(point: &'a Point, args: &RunArgs) -> Vec<Run<'a>> {
+fn of_point<'a>(point: &'a SweepPoint, args: &RunArgs) -> Vec<PointRun<'a>> {
     let seeds = args.seeds.as_ref().unwrap_or(&point.seeds);
-    seeds.iter().map(|seed| Run { point, seed }).collect()
+    seeds.iter().map(|seed| PointRun { point, seed }).collect()
 }
 
-fn write_summary(folder: &Path, summaries: &[impl Serialize]) -> Done {
+fn write_summary(folder: &Path, summaries: &[impl Serialize]) -> CommandResult {
     let write = |out: &mut BufWriter<File>| {
         serde_json::to_writer_pretty(&mut *out, summaries)?;
         out.write_all(b"\n")
@@ -124,13 +124,17 @@ fn write_summary(folder: &Path, summaries: &[impl Serialize]) -> Done {
     flows::whole_file(&folder.join("summary.json"), write).map_err(|error| Failure::Outside(error.to_string()))
 }
 
-fn describe<C: Serialize>(scenario: &Scenario, summaries: &[Summary<'_, C>], terminal: &Terminal) -> String {
+fn describe<C: Serialize>(
+    scenario: &Scenario,
+    summaries: &[FlowSummary<'_, C>],
+    terminal: &TerminalProgress,
+) -> String {
     let mut text = match scenario.name.as_str() {
         "" => String::new(),
         name => format!("{name}\n\n"),
     };
-    let is_known = |point: &&Summary<'_, C>| !(point.seeds.is_empty() && point.partial_seeds.is_empty());
-    let known: Vec<&Summary<'_, C>> = summaries.iter().filter(is_known).collect();
+    let is_known = |point: &&FlowSummary<'_, C>| !(point.seeds.is_empty() && point.partial_seeds.is_empty());
+    let known: Vec<&FlowSummary<'_, C>> = summaries.iter().filter(is_known).collect();
     if !known.is_empty() {
         text += &flows::tables(&known);
     }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chart::table::{Align, Table, thousands};
-use lab::soak::faults::{Fault, FaultBench, FaultPlan, FaultReport, FaultWatch, Kind};
+use lab::soak::faults::{FaultBench, FaultKind, FaultObserver, FaultPlan, FaultReport, PlannedFault};
 use units::Span;
 
-use super::Progress;
+use super::SoakProgress;
 use crate::args::SoakArgs;
-use crate::output::{Done, Failure, print};
+use crate::output::{CommandResult, Failure, print};
 
-pub(super) fn run(args: &SoakArgs, json: bool) -> Done {
+pub(super) fn run(args: &SoakArgs, json: bool) -> CommandResult {
     let plan = plan(args)?;
     let (standing, stop) = super::begin(args)?;
-    let progress = Progress::new(plan.duration);
+    let progress = SoakProgress::new(plan.duration);
     let bench = lab::soak::faults::run(&plan, standing, &stop, &progress);
     progress.bar.finish_and_clear();
     let Some(bench) = bench.map_err(|trouble| Failure::Outside(trouble.0))? else {
@@ -30,7 +30,7 @@ pub(super) fn run(args: &SoakArgs, json: bool) -> Done {
 
 fn plan(args: &SoakArgs) -> Result<FaultPlan, Failure> {
     let outside = |what: String| move |error: std::io::Error| Failure::Outside(format!("{what}: {error}"));
-    let kinds: Result<Vec<Kind>, String> = args.kinds.iter().map(|name| name.trim().parse()).collect();
+    let kinds: Result<Vec<FaultKind>, String> = args.kinds.iter().map(|name| name.trim().parse()).collect();
     let kinds = kinds.map_err(|error| Failure::Usage(format!("--kinds {error}")))?;
     let host = args.backend.parse().map_err(|error| Failure::Usage(format!("--backend {}: {error}", args.backend)))?;
     let duration = super::duration(args, Duration::from_mins(10))?;
@@ -45,7 +45,7 @@ fn plan(args: &SoakArgs) -> Result<FaultPlan, Failure> {
     Ok(FaultPlan {
         duration,
         seed: args.seed,
-        kinds: if kinds.is_empty() { Kind::ALL.to_vec() } else { kinds },
+        kinds: if kinds.is_empty() { FaultKind::ALL.to_vec() } else { kinds },
         lasting,
         program: std::env::current_exe().map_err(outside("find this program".to_owned()))?,
         host,
@@ -61,12 +61,12 @@ fn lasting(given: Span) -> Result<Duration, Failure> {
     }
 }
 
-impl FaultWatch for Progress {
+impl FaultObserver for SoakProgress {
     fn tick(&self, elapsed: Duration) {
         self.advance(elapsed);
     }
 
-    fn fault(&self, number: usize, fault: &Fault) {
+    fn fault(&self, number: usize, fault: &PlannedFault) {
         let side = ["left", "right"][fault.end];
         self.bar.set_message(format!("fault {number}: {} on the {side}", fault.kind));
     }

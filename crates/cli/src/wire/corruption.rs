@@ -4,17 +4,17 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use faults::{FaultFile, Model};
+use faults::{FaultFile, LossModel};
 use units::Prob;
 
 use crate::output::Failure;
 
 /// One direction's loss model.
-pub(crate) fn model(loss: Prob, burst: Option<f64>, bit_errors: Option<Prob>) -> Result<Model, Failure> {
+pub(crate) fn model(loss: Prob, burst: Option<f64>, bit_errors: Option<Prob>) -> Result<LossModel, Failure> {
     match (bit_errors, burst) {
-        (Some(rate), _) => Ok(Model::PerBit(rate)),
-        (None, None) => Ok(Model::PerFrame(loss)),
-        (None, Some(length)) => Model::bursts(loss, length).ok_or_else(|| {
+        (Some(rate), _) => Ok(LossModel::PerBit(rate)),
+        (None, None) => Ok(LossModel::PerFrame(loss)),
+        (None, Some(length)) => LossModel::bursts(loss, length).ok_or_else(|| {
             Failure::Usage(format!(
                 "--burst {length}: expected a mean of at least 1 frame, with room between bursts at --loss {loss}"
             ))

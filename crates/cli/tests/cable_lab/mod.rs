@@ -14,9 +14,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use lab::load;
-use link::control::{Answer, Ask, RunDirectory};
-use link::status::Status;
-use linux::net::{Address, Namespace, Netlink};
+use link::control::{LinkReply, LinkRequest, RunDirectory};
+use link::status::LinkStatus;
+use linux::net::{InterfaceAddress, Namespace, Netlink};
 
 /// The interface at each end.
 pub const PLUGS: [&str; 2] = ["w0", "w1"];
@@ -83,7 +83,7 @@ impl Lab {
     pub fn give_address(&self, end: usize, interface: &str) {
         self.with(end, |netlink| {
             let index = netlink.existing_link(interface).unwrap().index;
-            netlink.add_address(index, &Address::new(address(end), 24)).unwrap();
+            netlink.add_address(index, &InterfaceAddress::new(address(end), 24)).unwrap();
         });
     }
 
@@ -123,9 +123,9 @@ impl Lab {
         fs::read_to_string(self.folder.join(format!("said-{end}"))).unwrap()
     }
 
-    pub fn status(&self, end: usize) -> Option<Status> {
-        match self.directory(end).ask("hit0", Ask::Status) {
-            Ok(Answer::Status(status)) => Some(*status),
+    pub fn status(&self, end: usize) -> Option<LinkStatus> {
+        match self.directory(end).ask("hit0", LinkRequest::Status) {
+            Ok(LinkReply::Status(status)) => Some(*status),
             _ => None,
         }
     }

@@ -79,7 +79,7 @@ fn wait_waits_for_an_interface_that_is_absent_or_down_or_goes_away() {
     at(&lab, 0, |netlink| {
         make_spare(netlink);
         let index = netlink.existing_link("s0").unwrap().index;
-        netlink.add_address(index, &Address::new("192.0.2.7".parse().unwrap(), 24)).unwrap();
+        netlink.add_address(index, &InterfaceAddress::new("192.0.2.7".parse().unwrap(), 24)).unwrap();
     });
     assert!(said.any(|line| line.contains("hit0 stands in for s0")));
     assert_eq!(at(&lab, 0, |netlink| addresses(netlink, "hit0")), ["192.0.2.7/24"]);
@@ -151,14 +151,14 @@ fn a_client_that_hangs_holds_up_neither_scrapes_nor_the_end() {
 #[test]
 fn addresses_and_routes_that_came_later_are_carried_back() {
     let Some(lab) = Lab::new() else { return };
-    let later = || Route::new("198.51.100.0".parse().unwrap(), 24, Some(stage::address(1)));
+    let later = || UnicastRoute::new("198.51.100.0".parse().unwrap(), 24, Some(stage::address(1)));
     for killed in [false, true] {
         lab.stage.address(0, "w0").unwrap();
         let before = at(&lab, 0, |netlink| addresses(netlink, "w0"));
         let mut daemon = lab.up(0, &["--take-over"]);
         at(&lab, 0, |netlink| {
             let index = netlink.existing_link("hit0").unwrap().index;
-            netlink.add_address(index, &Address::new("192.0.2.9".parse().unwrap(), 24)).unwrap();
+            netlink.add_address(index, &InterfaceAddress::new("192.0.2.9".parse().unwrap(), 24)).unwrap();
             netlink.add_route(index, &later()).unwrap();
         });
         if killed {
@@ -357,7 +357,7 @@ fn a_crash_at_any_system_call_is_put_right_by_the_next_up_and_down() {
     lab.stage.address(0, "w0").unwrap();
     at(&lab, 0, |netlink| {
         let index = netlink.existing_link("w0").unwrap().index;
-        let route = Route::new("192.0.2.0".parse().unwrap(), 24, Some(stage::address(1)));
+        let route = UnicastRoute::new("192.0.2.0".parse().unwrap(), 24, Some(stage::address(1)));
         netlink.add_route(index, &route).unwrap();
     });
     let state = || {

@@ -23,12 +23,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use emulator::{Lane, LaneCounters, Medium, MediumConfig, Rewrite};
-use faults::{Model, Schedule};
+use emulator::{DirectionConfig, DirectionCounters, Medium, MediumConfig, Rewrite};
+use faults::{FaultSchedule, LossModel};
 use link::standin::wire_socket;
 use linux::capture::Capture;
-use linux::net::{Address, Namespace, Netlink};
-use linux::packet::{Opened, PacketSocket};
+use linux::net::{InterfaceAddress, Namespace, Netlink};
+use linux::packet::{PacketSocket, PacketSocketOptions};
 use units::{Bytes, Prob};
 
 pub use traffic::Traffic;
@@ -121,7 +121,7 @@ impl Lab {
                     let netlink = Netlink::open().unwrap();
                     let index = netlink.existing_link(name).unwrap().index;
                     let ip = Ipv4Addr::new(10, 78, 0, 1 + end as u8);
-                    netlink.add_address(index, &Address::new(ip.into(), 24)).unwrap();
+                    netlink.add_address(index, &InterfaceAddress::new(ip.into(), 24)).unwrap();
                 })
                 .unwrap();
         }
@@ -141,7 +141,7 @@ impl Lab {
                 netlink.set_loopback_up().unwrap();
                 let link = netlink.existing_link(interface).unwrap();
                 netlink.set_mac(link.index, mac(end)).unwrap();
-                netlink.add_address(link.index, &Address::new(address(end).into(), 24)).unwrap();
+                netlink.add_address(link.index, &InterfaceAddress::new(address(end).into(), 24)).unwrap();
                 let neighbours: &[Ipv4Addr] = if end == 0 { &[address(1)] } else { &[address(0), OUTSIDE] };
                 for neighbour in neighbours {
                     netlink.add_neighbour(link.index, IpAddr::V4(*neighbour), mac(1 - end)).unwrap();
@@ -153,15 +153,19 @@ impl Lab {
 
     /// The wire of an experiment, with its log.
     pub fn wire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, setup: &Setup, log: &Path) -> Hop<'scope> {
-        let lane = Lane { faults: Schedule::always(Model::PerFrame(setup.loss)), ..Lane::default() };
+        let lane = DirectionConfig {
+            faults: FaultSchedule::always(LossModel::PerFrame(setup.loss)),
+            ..DirectionConfig::default()
+        };
         Hop::start(scope, &self.middle, ["x0", "x1"], lane, setup.seed, Some(log), setup.rewrite)
     }
 
     /// Where the kernels of the hosts leave the identification zero.
     pub fn zeroing<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Vec<Hop<'scope>> {
         let rewrite = Rewrite { no_ip_id: true, ..Rewrite::default() };
-        let start =
-            |end: usize| Hop::start(scope, &self.ends[end], ["g", plug(end)], Lane::default(), 1, None, rewrite);
+        let start = |end: usize| {
+            Hop::start(scope, &self.ends[end], ["g", plug(end)], DirectionConfig::default(), 1, None, rewrite)
+        };
         if self.hosts.is_some() { vec![start(0), start(1)] } else { Vec::new() }
     }
 
@@ -176,7 +180,7 @@ impl Lab {
         scope.spawn(move || {
             self.ends[end].enter().unwrap();
             let index = Netlink::open().unwrap().existing_link(plug(end)).unwrap().index;
-            let both_ways = Opened { outgoing_too: true, ..wire_socket(MTU, RING) };
+            let both_ways = PacketSocketOptions { outgoing_too: true, ..wire_socket(MTU, RING) };
             let mut socket = PacketSocket::open(index, &both_ways).unwrap();
             let mut captures = files.map(|file| Capture::create(&file, &[plug(end)]).unwrap());
             loop {
@@ -237,7 +241,7 @@ fn cable(near: (&Namespace, &str), far: (&Namespace, &str)) {
 /// Something that carries frames between two interfaces, on a thread. Ends when stopped.
 pub struct Hop<'scope> {
     stopper: PipeWriter,
-    thread: ScopedJoinHandle<'scope, [LaneCounters; 2]>,
+    thread: ScopedJoinHandle<'scope, [DirectionCounters; 2]>,
 }
 
 impl<'scope> Hop<'scope> {
@@ -245,7 +249,7 @@ impl<'scope> Hop<'scope> {
         scope: &'scope Scope<'scope, '_>,
         namespace: &'scope Namespace,
         names: [&'static str; 2],
-        lane: Lane,
+        lane: DirectionConfig,
         seed: u64,
         log: Option<&Path>,
         rewrite: Rewrite,
@@ -264,7 +268,7 @@ impl<'scope> Hop<'scope> {
         let thread = scope.spawn(move || {
             namespace.enter().unwrap();
             let netlink = Netlink::open().unwrap();
-            let options = Opened { send_buffer: 4 << 20, ..wire_socket(MTU, RING) };
+            let options = PacketSocketOptions { send_buffer: 4 << 20, ..wire_socket(MTU, RING) };
             let open = |name| PacketSocket::open(netlink.existing_link(name).unwrap().index, &options).unwrap();
             let medium = Medium::new(config, names.map(open), MTU as usize + 18).unwrap();
             ready.send(()).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use link::control::{Answer, Ask, RunDirectory};
+use link::control::{LinkReply, LinkRequest, RunDirectory};
 use linux::clock::time_of_day;
 use linux::net::Namespace;
 use serde_json::Value;
@@ -91,7 +91,7 @@ impl Protected {
     }
 
     pub fn is_active(lab: &Lab, end: usize) -> bool {
-        matches!(directory(lab, end).ask("hit0", Ask::Status), Ok(Answer::Status(status)) if status.is_active())
+        matches!(directory(lab, end).ask("hit0", LinkRequest::Status), Ok(LinkReply::Status(status)) if status.is_active())
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use radar::capture::Reader;
+use radar::capture::CaptureReader;
 use radar::packet::Packet;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ fn name(flow: [Option<String>; 4], protocol: u64, seq: Option<u64>, ip_id: Optio
 /// What the wire dropped, without frames that are no IP.
 pub fn dropped(log: &Path, unknown: [Unknown; 2]) -> Named {
     let mut named = Named::new();
-    let mut reader = Reader::new(File::open(log).unwrap()).unwrap();
+    let mut reader = CaptureReader::new(File::open(log).unwrap()).unwrap();
     while let Some(record) = reader.next().unwrap() {
         let at = Duration::from_nanos(record.at.0);
         if let Some(packet) = meter::packet(record.bytes) {

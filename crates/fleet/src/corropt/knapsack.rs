@@ -4,32 +4,32 @@
 //! switches with the same number of ways are alike, so the worst of them go first, and what is decided is how many of each
 //! kind. The bound is Dantzig's: what is left of the room filled by worth for size, the last link cut to fit.
 
-use crate::corropt::Candidate;
+use crate::corropt::CandidateLink;
 use crate::fabric::SwitchId;
 use crate::paths::Paths;
 use crate::penalty::Penalty;
 
 #[derive(Debug)]
-pub(crate) struct Tor {
+pub(crate) struct KnapsackTor {
     switch: SwitchId,
     /// Candidates among its links, with the switch above each. The worst first.
-    candidates: Vec<(Candidate, SwitchId)>,
+    candidates: Vec<(CandidateLink, SwitchId)>,
     /// By kind, and within a kind the worst first.
-    items: Vec<Item>,
+    items: Vec<KnapsackItem>,
     best: Penalty,
-    best_links: Vec<Candidate>,
-    trial: Vec<Candidate>,
+    best_links: Vec<CandidateLink>,
+    trial: Vec<CandidateLink>,
     /// The greatest bound among what the budget did not allow to look into.
     skipped: Penalty,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Item {
+struct KnapsackItem {
     ways: u64,
-    candidate: Candidate,
+    candidate: CandidateLink,
 }
 
-impl Item {
+impl KnapsackItem {
     /// Worth for size; links that take no paths come before all others.
     fn value(&self) -> f64 {
         self.candidate.penalty.as_f64() / self.ways as f64
@@ -38,17 +38,17 @@ impl Item {
 
 /// What a ToR's own links come to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Best {
+pub(crate) struct KnapsackResult {
     pub found: Penalty,
     /// No choice removes more; as much as found, unless the budget ended.
     pub bound: Penalty,
 }
 
-impl Tor {
+impl KnapsackTor {
     /// One for each ToR that has candidates among its own links.
-    pub(crate) fn all(paths: &Paths<'_>, own: &[Candidate]) -> Vec<Self> {
+    pub(crate) fn all(paths: &Paths<'_>, own: &[CandidateLink]) -> Vec<Self> {
         let fabric = paths.fabric();
-        let mut own: Vec<(SwitchId, Candidate)> = own.iter().map(|c| (fabric.link(c.link).lower, *c)).collect();
+        let mut own: Vec<(SwitchId, CandidateLink)> = own.iter().map(|c| (fabric.link(c.link).lower, *c)).collect();
         own.sort_by_key(|(tor, candidate)| (*tor, std::cmp::Reverse(candidate.penalty), candidate.link));
         own.chunk_by(|a, b| a.0 == b.0)
             .map(|links| Self {
@@ -68,13 +68,15 @@ impl Tor {
     }
 
     /// The most that disabling links of this ToR can remove as things are; none if it lacks paths even so.
-    pub(crate) fn best(&mut self, paths: &Paths<'_>, budget: &mut u64) -> Option<Best> {
+    pub(crate) fn best(&mut self, paths: &Paths<'_>, budget: &mut u64) -> Option<KnapsackResult> {
         let spare = paths.ways(self.switch).checked_sub(paths.need(self.switch))?;
         (self.best, self.skipped) = (Penalty::ZERO, Penalty::ZERO);
         self.best_links.clear();
         let mut items = std::mem::take(&mut self.items);
         items.clear();
-        items.extend(self.candidates.iter().map(|&(candidate, upper)| Item { ways: paths.ways(upper), candidate }));
+        items.extend(
+            self.candidates.iter().map(|&(candidate, upper)| KnapsackItem { ways: paths.ways(upper), candidate }),
+        );
         if items.iter().map(|item| item.ways).sum::<u64>() <= spare {
             self.best_links.extend(items.iter().map(|item| item.candidate));
             self.best = items.iter().map(|item| item.candidate.penalty).sum();
@@ -84,21 +86,21 @@ impl Tor {
             self.fill(&items, spare, Penalty::ZERO, budget);
         }
         self.items = items;
-        Some(Best { found: self.best, bound: self.best.max(self.skipped) })
+        Some(KnapsackResult { found: self.best, bound: self.best.max(self.skipped) })
     }
 
     /// Of what the last [`best`](Self::best) found.
-    pub(crate) fn chosen(&self) -> impl Iterator<Item = Candidate> {
+    pub(crate) fn chosen(&self) -> impl Iterator<Item = CandidateLink> {
         self.best_links.iter().copied()
     }
 
     /// Tries every number of the first kind, and for each what the other kinds can add.
-    fn fill(&mut self, items: &[Item], spare: u64, removed: Penalty, budget: &mut u64) {
+    fn fill(&mut self, items: &[KnapsackItem], spare: u64, removed: Penalty, budget: &mut u64) {
         if removed > self.best || self.best_links.is_empty() {
             self.best = removed;
             self.best_links.clone_from(&self.trial);
         }
-        let Some(&Item { ways, .. }) = items.first() else { return };
+        let Some(&KnapsackItem { ways, .. }) = items.first() else { return };
         let bound = removed + relaxed(items, spare);
         if bound <= self.best {
             return;
@@ -128,9 +130,9 @@ impl Tor {
 }
 
 /// The most that fits if links could be cut, rounded up.
-fn relaxed(items: &[Item], spare: u64) -> Penalty {
+fn relaxed(items: &[KnapsackItem], spare: u64) -> Penalty {
     const ROUNDING: f64 = 1.0 + 1e-9;
-    let mut by_value: Vec<&Item> = items.iter().collect();
+    let mut by_value: Vec<&KnapsackItem> = items.iter().collect();
     by_value.sort_by(|one, other| other.value().total_cmp(&one.value()));
     let (mut whole, mut spare) = (Penalty::ZERO, spare);
     for item in by_value {

@@ -20,73 +20,75 @@ use serde::de::IgnoredAny;
 use serde_json::{Deserializer, Value};
 use units::Prob;
 
-use super::{Reports, Situation, Trouble};
-use crate::fabric::table::{Row, Table, Wrong, read, unknown};
-use crate::fabric::{FileError, Names};
+use super::{FaultyLinks, LinkFault, PortReports};
+use crate::fabric::table::{LineError, TableRow, TextTable, read, unknown};
+use crate::fabric::{FileError, SwitchNames};
 
 const COLUMNS: [&str; 3] = ["link", "loss", "state"];
 const STATES: [&str; 3] = ["corrupting", "protected", "disabled"];
 
-pub fn load(path: &Path, names: &Names<'_>) -> Result<Situation, FileError> {
+pub fn load(path: &Path, names: &SwitchNames<'_>) -> Result<FaultyLinks, FileError> {
     let (file, text) = read(path)?;
     parse(&file, &text, names)
 }
 
 /// From the text of a file, JSON or CSV as it looks.
-pub fn parse(file: &str, text: &str, names: &Names<'_>) -> Result<Situation, FileError> {
+pub fn parse(file: &str, text: &str, names: &SwitchNames<'_>) -> Result<FaultyLinks, FileError> {
     let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
     let read = if is_json { json(text, names) } else { csv(text, names) };
     read.map_err(|wrong| wrong.in_file(file))
 }
 
-fn csv(text: &str, names: &Names<'_>) -> Result<Situation, Wrong> {
-    let mut situation = Situation::default();
+fn csv(text: &str, names: &SwitchNames<'_>) -> Result<FaultyLinks, LineError> {
+    let mut situation = FaultyLinks::default();
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Ok(situation);
     }
-    let table = Table::parse(text, &COLUMNS, 2)?;
+    let table = TextTable::parse(text, &COLUMNS, 2)?;
     for row in table.rows() {
-        let name = table.cell(row, 0).ok_or_else(|| Wrong::new(row.line, "no link"))?;
-        let link = names.link(name).map_err(|unknown| Wrong::new(row.line, unknown))?;
+        let name = table.cell(row, 0).ok_or_else(|| LineError::new(row.line, "no link"))?;
+        let link = names.link(name).map_err(|unknown| LineError::new(row.line, unknown))?;
         situation.add(link, trouble(&table, row)?);
     }
     Ok(situation)
 }
 
-fn trouble(table: &Table<'_>, row: &Row<'_>) -> Result<Trouble, Wrong> {
+fn trouble(table: &TextTable<'_>, row: &TableRow<'_>) -> Result<LinkFault, LineError> {
     let loss = match table.cell(row, 1) {
         None => None,
         Some(text) => match text.parse::<Prob>() {
             Ok(loss) if !loss.is_zero() => Some(loss.get()),
             _ => {
                 let expected = "expected a share of frames above 0 and at most 1, such as 1e-4";
-                return Err(Wrong::new(row.line, format_args!("loss '{text}': {expected}")));
+                return Err(LineError::new(row.line, format_args!("loss '{text}': {expected}")));
             }
         },
     };
     match (table.cell(row, 2).unwrap_or("corrupting"), loss) {
-        ("disabled", loss) => Ok(Trouble::Disabled { loss }),
-        ("corrupting", Some(loss)) => Ok(Trouble::Corrupting { loss, protected: false }),
-        ("protected", Some(loss)) => Ok(Trouble::Corrupting { loss, protected: true }),
-        (state @ ("corrupting" | "protected"), None) => Err(Wrong::new(row.line, format_args!("{state}, but no loss"))),
-        (state, _) => Err(Wrong::new(row.line, unknown("state", state, &STATES))),
+        ("disabled", loss) => Ok(LinkFault::Disabled { loss }),
+        ("corrupting", Some(loss)) => Ok(LinkFault::Corrupting { loss, protected: false }),
+        ("protected", Some(loss)) => Ok(LinkFault::Corrupting { loss, protected: true }),
+        (state @ ("corrupting" | "protected"), None) => {
+            Err(LineError::new(row.line, format_args!("{state}, but no loss")))
+        }
+        (state, _) => Err(LineError::new(row.line, unknown("state", state, &STATES))),
     }
 }
 
-fn json(text: &str, names: &Names<'_>) -> Result<Situation, Wrong> {
+fn json(text: &str, names: &SwitchNames<'_>) -> Result<FaultyLinks, LineError> {
     let messages = values(text)?.into_iter().map(|(line, value)| Ok((line, message(line, value)?)));
-    let mut messages: Vec<(usize, Message)> = messages.collect::<Result<_, Wrong>>()?;
+    let mut messages: Vec<(usize, Message)> = messages.collect::<Result<_, LineError>>()?;
     // Reports first, since they may say to which link a port belongs that an order is about.
     messages.sort_by_key(|(_, message)| matches!(message, Message::Order(_)));
-    let mut reports = Reports::new(names.fabric());
+    let mut reports = PortReports::new(names.fabric());
     for (line, message) in &messages {
-        reports.hear(message).map_err(|nonsense| Wrong::new(*line, nonsense))?;
+        reports.hear(message).map_err(|nonsense| LineError::new(*line, nonsense))?;
     }
     Ok(reports.situation())
 }
 
 /// Values one after another, or those of a list, each with the line in which it begins.
-fn values(text: &str) -> Result<Vec<(usize, Value)>, Wrong> {
+fn values(text: &str) -> Result<Vec<(usize, Value)>, LineError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut values = Vec::new();
     let (mut at, mut line) = (0, 1);
@@ -115,12 +117,12 @@ fn values(text: &str) -> Result<Vec<(usize, Value)>, Wrong> {
 }
 
 /// In a text that begins in this line.
-fn no_json(line: usize, error: &serde_json::Error) -> Wrong {
+fn no_json(line: usize, error: &serde_json::Error) -> LineError {
     let text = error.to_string();
     // Its own place is one within that text.
     let what = text.split(" at line ").next().unwrap_or_default();
     let line = if error.is_eof() { line } else { line + error.line().saturating_sub(1) };
-    Wrong::new(line, format_args!("no JSON: {what}"))
+    LineError::new(line, format_args!("no JSON: {what}"))
 }
 
 fn is_between(letter: char, is_list: bool) -> bool {
@@ -128,7 +130,7 @@ fn is_between(letter: char, is_list: bool) -> bool {
 }
 
 /// As published, or without the envelope that says what it is.
-fn message(line: usize, value: Value) -> Result<Message, Wrong> {
+fn message(line: usize, value: Value) -> Result<Message, LineError> {
     const EXPECTED: &str = "expected what a monitor publishes";
     let has = |key| value.get(key).is_some();
     let read = if has("port") || has("order") {
@@ -138,5 +140,5 @@ fn message(line: usize, value: Value) -> Result<Message, Wrong> {
     } else {
         serde_json::from_value::<PortState>(value).map(Message::Port)
     };
-    read.map_err(|error| Wrong::new(line, format_args!("{EXPECTED}: {error}")))
+    read.map_err(|error| LineError::new(line, format_args!("{EXPECTED}: {error}")))
 }

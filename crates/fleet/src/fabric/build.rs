@@ -7,7 +7,7 @@ use units::Rate;
 
 use super::error::{MOST_LINKS, MOST_PATHS, MOST_SWITCHES};
 use super::segments::segments;
-use super::{Adjacency, Fabric, FabricError, Link, LinkId, Switch, SwitchId};
+use super::{Adjacency, Fabric, FabricError, FabricLink, LinkId, Switch, SwitchId};
 
 /// What a switch is declared to be. What is not declared follows from the wires: ToRs are those with nothing below
 /// them, tops those with nothing above them.
@@ -32,24 +32,24 @@ impl fmt::Display for Role {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct FabricNode {
     pub name: String,
     pub role: Option<Role>,
 }
 
-impl Node {
+impl FabricNode {
     pub fn new(name: impl Into<String>, role: Option<Role>) -> Self {
         Self { name: name.into(), role }
     }
 }
 
-impl From<String> for Node {
+impl From<String> for FabricNode {
     fn from(name: String) -> Self {
         Self { name, role: None }
     }
 }
 
-impl From<&str> for Node {
+impl From<&str> for FabricNode {
     fn from(name: &str) -> Self {
         name.to_owned().into()
     }
@@ -57,14 +57,14 @@ impl From<&str> for Node {
 
 /// A link before it has its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wire {
+pub struct FabricWire {
     pub lower: SwitchId,
     pub upper: SwitchId,
     pub rate: Rate,
     pub ports: Option<[Box<str>; 2]>,
 }
 
-impl Wire {
+impl FabricWire {
     /// 100G, ports not known.
     pub const fn new(lower: SwitchId, upper: SwitchId) -> Self {
         Self { lower, upper, rate: Rate::gbps(100), ports: None }
@@ -85,12 +85,12 @@ impl Wire {
 impl Fabric {
     /// Switches keep their order, links theirs within a segment. Segments are in the order of their first switches.
     pub fn new(
-        nodes: impl IntoIterator<Item = impl Into<Node>>,
-        wires: impl IntoIterator<Item = Wire>,
+        nodes: impl IntoIterator<Item = impl Into<FabricNode>>,
+        wires: impl IntoIterator<Item = FabricWire>,
     ) -> Result<Self, FabricError> {
-        let nodes: Vec<Node> = nodes.into_iter().map(Into::into).collect();
-        let wires: Vec<Wire> = wires.into_iter().collect();
-        let fabric = Draft::new(&nodes, &wires)?.finish(nodes, wires);
+        let nodes: Vec<FabricNode> = nodes.into_iter().map(Into::into).collect();
+        let wires: Vec<FabricWire> = wires.into_iter().collect();
+        let fabric = FabricDraft::new(&nodes, &wires)?.finish(nodes, wires);
         match fabric.ways().iter().position(|ways| *ways > MOST_PATHS) {
             Some(switch) => Err(FabricError::TooManyPaths(fabric.switches[switch].name.clone())),
             None => Ok(fabric),
@@ -99,7 +99,7 @@ impl Fabric {
 }
 
 /// Which switches belong together, and what each is.
-struct Draft {
+struct FabricDraft {
     levels: Vec<u8>,
     tors: Vec<bool>,
     /// None for a top.
@@ -107,14 +107,14 @@ struct Draft {
     count: u32,
 }
 
-impl Draft {
-    fn new(nodes: &[Node], wires: &[Wire]) -> Result<Self, FabricError> {
+impl FabricDraft {
+    fn new(nodes: &[FabricNode], wires: &[FabricWire]) -> Result<Self, FabricError> {
         check_size(nodes, wires)?;
         check_names(nodes)?;
         check_ends(nodes, wires)?;
         let up = Adjacency::new(nodes.len(), wires.iter().map(|wire| wire.lower));
         let down = Adjacency::new(nodes.len(), wires.iter().map(|wire| wire.upper));
-        let around = Around { nodes, wires, up, down };
+        let around = WireGraph { nodes, wires, up, down };
         around.check_duplicates()?;
         around.check_ports()?;
         let levels = around.levels()?;
@@ -124,11 +124,17 @@ impl Draft {
         Ok(Self { levels, tors, segments, count })
     }
 
-    fn finish(self, nodes: Vec<Node>, wires: Vec<Wire>) -> Fabric {
+    fn finish(self, nodes: Vec<FabricNode>, wires: Vec<FabricWire>) -> Fabric {
         let segment_of = |lower: SwitchId| self.segments[lower.index()].unwrap_or_default();
-        let mut links: Vec<Link> = wires
+        let mut links: Vec<FabricLink> = wires
             .into_iter()
-            .map(|Wire { lower, upper, rate, ports }| Link { lower, upper, rate, segment: segment_of(lower), ports })
+            .map(|FabricWire { lower, upper, rate, ports }| FabricLink {
+                lower,
+                upper,
+                rate,
+                segment: segment_of(lower),
+                ports,
+            })
             .collect();
         links.sort_by_key(|link| link.segment);
         let up = Adjacency::new(nodes.len(), links.iter().map(|link| link.lower));
@@ -143,7 +149,7 @@ impl Draft {
     }
 }
 
-fn check_size(nodes: &[Node], wires: &[Wire]) -> Result<(), FabricError> {
+fn check_size(nodes: &[FabricNode], wires: &[FabricWire]) -> Result<(), FabricError> {
     let [switches, links] = [nodes.len() as u64, wires.len() as u64];
     match links {
         0 => Err(FabricError::NoLinks),
@@ -158,7 +164,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.trim() == name && !name.starts_with('#') && !name.contains(strange)
 }
 
-fn check_names(nodes: &[Node]) -> Result<(), FabricError> {
+fn check_names(nodes: &[FabricNode]) -> Result<(), FabricError> {
     let mut names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
     if let Some(bad) = names.iter().find(|name| !is_name(name)) {
         return Err(FabricError::BadName((*bad).to_owned()));
@@ -170,7 +176,7 @@ fn check_names(nodes: &[Node]) -> Result<(), FabricError> {
     }
 }
 
-fn check_ends(nodes: &[Node], wires: &[Wire]) -> Result<(), FabricError> {
+fn check_ends(nodes: &[FabricNode], wires: &[FabricWire]) -> Result<(), FabricError> {
     for (number, wire) in wires.iter().enumerate() {
         if let Some(end) = [wire.lower, wire.upper].into_iter().find(|end| end.index() >= nodes.len()) {
             return Err(FabricError::NoSuchSwitch { wire: number, number: end.0 });
@@ -187,14 +193,14 @@ fn check_ends(nodes: &[Node], wires: &[Wire]) -> Result<(), FabricError> {
 }
 
 /// Switches and wires with both ways to look at them; links are numbered as the wires are.
-struct Around<'a> {
-    nodes: &'a [Node],
-    wires: &'a [Wire],
+struct WireGraph<'a> {
+    nodes: &'a [FabricNode],
+    wires: &'a [FabricWire],
     up: Adjacency,
     down: Adjacency,
 }
 
-impl Around<'_> {
+impl WireGraph<'_> {
     fn ids(&self) -> impl DoubleEndedIterator<Item = SwitchId> + use<> {
         (0..self.nodes.len() as u32).map(SwitchId)
     }
@@ -280,7 +286,7 @@ impl Around<'_> {
             next = down_from(switch);
         }
         way.reverse();
-        let is_part = |wire: &Wire| way.contains(&wire.lower) && way.contains(&wire.upper);
+        let is_part = |wire: &FabricWire| way.contains(&wire.lower) && way.contains(&wire.upper);
         let wire = self.wires.iter().rposition(is_part).unwrap_or_default();
         FabricError::Cycle { wire, switches: way.into_iter().map(|switch| self.name(switch)).collect() }
     }

@@ -3,7 +3,7 @@
 use units::Rate;
 
 use super::error::{MOST_LINKS, MOST_SWITCHES};
-use super::{Fabric, FabricError, Node, SwitchId, Wire};
+use super::{Fabric, FabricError, FabricNode, FabricWire, SwitchId};
 
 /// Facebook's fabric (Andreyev, 2014), as in LinkGuardian (SIGCOMM'23) Fig. 4: pods of ToRs and fabric switches, every
 /// ToR linked to every fabric switch of its pod. Fabric switch f of every pod is linked to all spines of plane f.
@@ -35,7 +35,7 @@ impl Fabric {
             "at least one pod, one ToR and one fabric switch per pod, and one spine per plane",
         )?;
         let names =
-            Tiers { names: ["pod", "/tor", "/fabric"], top: |plane, spine| format!("plane{plane}/spine{spine}") };
+            FabricTiers { names: ["pod", "/tor", "/fabric"], top: |plane, spine| format!("plane{plane}/spine{spine}") };
         names.build(pods, tors, fabrics, spines, rate)
     }
 
@@ -44,8 +44,10 @@ impl Fabric {
     pub fn fat_tree(k: u32, rate: Rate) -> Result<Self, FabricError> {
         expect(k >= 2 && k.is_multiple_of(2), "an even number of ports per switch, at least 2")?;
         let half = k / 2;
-        let names =
-            Tiers { names: ["pod", "/edge", "/agg"], top: move |group, core| format!("core{}", group * half + core) };
+        let names = FabricTiers {
+            names: ["pod", "/edge", "/agg"],
+            top: move |group, core| format!("core{}", group * half + core),
+        };
         names.build(k, half, half, half, rate)
     }
 
@@ -55,9 +57,9 @@ impl Fabric {
         let [l, s] = [leaves, spines].map(u128::from);
         fits(l + s, l * s)?;
         let leaf_names = (0..leaves).map(|leaf| format!("leaf{leaf}"));
-        let names = leaf_names.chain((0..spines).map(|spine| format!("spine{spine}"))).map(Node::from);
+        let names = leaf_names.chain((0..spines).map(|spine| format!("spine{spine}"))).map(FabricNode::from);
         let wires = (0..leaves).flat_map(|leaf| {
-            (0..spines).map(move |spine| Wire::new(SwitchId(leaf), SwitchId(leaves + spine)).with_rate(rate))
+            (0..spines).map(move |spine| FabricWire::new(SwitchId(leaf), SwitchId(leaves + spine)).with_rate(rate))
         });
         Self::new(names, wires)
     }
@@ -77,14 +79,14 @@ fn fits(switches: u128, links: u128) -> Result<(), FabricError> {
 
 /// Three tiers: within a pod every lower switch is linked to every upper one; the n-th upper switch of every pod is
 /// linked to the n-th group of tops.
-struct Tiers<Top> {
+struct FabricTiers<Top> {
     /// Of a pod, a lower switch in it, an upper switch in it.
     names: [&'static str; 3],
     /// Of a top switch, by its group and its place there.
     top: Top,
 }
 
-impl<Top: Fn(u32, u32) -> String> Tiers<Top> {
+impl<Top: Fn(u32, u32) -> String> FabricTiers<Top> {
     fn build(&self, pods: u32, lower: u32, upper: u32, tops: u32, rate: Rate) -> Result<Fabric, FabricError> {
         // No product of three 32-bit numbers overflows here.
         let [p, l, u, t] = [pods, lower, upper, tops].map(u128::from);
@@ -92,15 +94,15 @@ impl<Top: Fn(u32, u32) -> String> Tiers<Top> {
         let [pod_name, low_name, up_name] = self.names;
         let mut names = Vec::new();
         for pod in 0..pods {
-            names.extend((0..lower).map(|number| Node::from(format!("{pod_name}{pod}{low_name}{number}"))));
-            names.extend((0..upper).map(|number| Node::from(format!("{pod_name}{pod}{up_name}{number}"))));
+            names.extend((0..lower).map(|number| FabricNode::from(format!("{pod_name}{pod}{low_name}{number}"))));
+            names.extend((0..upper).map(|number| FabricNode::from(format!("{pod_name}{pod}{up_name}{number}"))));
         }
         let first_top = names.len() as u32;
         for group in 0..upper {
-            names.extend((0..tops).map(|number| Node::from((self.top)(group, number))));
+            names.extend((0..tops).map(|number| FabricNode::from((self.top)(group, number))));
         }
         let mut wires = Vec::with_capacity((pods * upper * (lower + tops)) as usize);
-        let mut wire = |low, up| wires.push(Wire::new(SwitchId(low), SwitchId(up)).with_rate(rate));
+        let mut wire = |low, up| wires.push(FabricWire::new(SwitchId(low), SwitchId(up)).with_rate(rate));
         for pod in 0..pods {
             let first_low = pod * (lower + upper);
             let first_up = first_low + lower;

@@ -18,8 +18,8 @@ use std::path::Path;
 
 use units::{Rate, nearest};
 
-use super::table::{FileError, Table, Wrong, read};
-use super::{Fabric, FabricError, LinkId, Node, Role, SwitchId, Wire, toml};
+use super::table::{FileError, LineError, TextTable, read};
+use super::{Fabric, FabricError, FabricNode, FabricWire, LinkId, Role, SwitchId, toml};
 
 const COLUMNS: [&str; 5] = ["lower", "upper", "lower_port", "upper_port", "rate"];
 
@@ -56,11 +56,11 @@ impl Fabric {
     }
 }
 
-fn csv(text: &str) -> Result<Fabric, Wrong> {
-    let table = Table::parse(text, &COLUMNS, 2)?;
-    let mut draft = Draft::default();
+fn csv(text: &str) -> Result<Fabric, LineError> {
+    let table = TextTable::parse(text, &COLUMNS, 2)?;
+    let mut draft = FileDraft::default();
     for row in table.rows() {
-        let wrong = |problem: String| Wrong { line: row.line, problem };
+        let wrong = |problem: String| LineError { line: row.line, problem };
         let cell = |column| table.cell(row, column);
         let end = |column: usize| cell(column).ok_or_else(|| wrong(format!("no {} switch", COLUMNS[column])));
         let [lower, upper] = [end(0)?, end(1)?].map(|name| draft.switch(name, row.line));
@@ -73,22 +73,22 @@ fn csv(text: &str) -> Result<Fabric, Wrong> {
             Some(text) => text.parse().map_err(|error| wrong(format!("rate: '{text}': {error}")))?,
             None => DEFAULT_RATE,
         };
-        draft.wire(Wire { lower, upper, rate, ports }, row.line);
+        draft.wire(FabricWire { lower, upper, rate, ports }, row.line);
     }
     draft.finish()
 }
 
 /// What has been read of a file so far, and where.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
-    nodes: Vec<Node>,
+pub(super) struct FileDraft {
+    nodes: Vec<FabricNode>,
     node_lines: Vec<usize>,
     numbers: HashMap<String, SwitchId>,
-    wires: Vec<Wire>,
+    wires: Vec<FabricWire>,
     wire_lines: Vec<usize>,
 }
 
-impl Draft {
+impl FileDraft {
     /// A switch by its name, which may be new.
     pub(crate) fn switch(&mut self, name: &str, line: usize) -> SwitchId {
         if let Some(known) = self.numbers.get(name) {
@@ -102,10 +102,10 @@ impl Draft {
     }
 
     /// A switch that must have been declared.
-    pub(crate) fn declared(&self, name: &str, line: usize) -> Result<SwitchId, Wrong> {
+    pub(crate) fn declared(&self, name: &str, line: usize) -> Result<SwitchId, LineError> {
         self.numbers.get(name).copied().ok_or_else(|| {
             let none = format!("no switch is called '{name}'");
-            Wrong::new(
+            LineError::new(
                 line,
                 match nearest(name, self.nodes.iter().map(|node| node.name.as_str())) {
                     Some(nearest) => format!("{none}: did you mean '{nearest}'?"),
@@ -116,29 +116,29 @@ impl Draft {
     }
 
     /// Declares a switch.
-    pub(crate) fn declare(&mut self, name: &str, line: usize) -> Result<SwitchId, Wrong> {
+    pub(crate) fn declare(&mut self, name: &str, line: usize) -> Result<SwitchId, LineError> {
         match self.numbers.get(name) {
-            Some(_) => Err(Wrong::new(line, FabricError::DuplicateName(name.to_owned()))),
+            Some(_) => Err(LineError::new(line, FabricError::DuplicateName(name.to_owned()))),
             None => Ok(self.switch(name, line)),
         }
     }
 
-    pub(crate) fn set_role(&mut self, switch: SwitchId, role: Role, line: usize) -> Result<(), Wrong> {
+    pub(crate) fn set_role(&mut self, switch: SwitchId, role: Role, line: usize) -> Result<(), LineError> {
         let node = &mut self.nodes[switch.index()];
         match node.role.replace(role) {
             Some(other) if other != role => {
-                Err(Wrong::new(line, format_args!("'{}' is said to be a {other} as well as a {role}", node.name)))
+                Err(LineError::new(line, format_args!("'{}' is said to be a {other} as well as a {role}", node.name)))
             }
             _ => Ok(()),
         }
     }
 
-    pub(crate) fn wire(&mut self, wire: Wire, line: usize) {
+    pub(crate) fn wire(&mut self, wire: FabricWire, line: usize) {
         self.wires.push(wire);
         self.wire_lines.push(line);
     }
 
-    pub(crate) fn finish(self) -> Result<Fabric, Wrong> {
+    pub(crate) fn finish(self) -> Result<Fabric, LineError> {
         let Self { nodes, node_lines, numbers, wires, wire_lines } = self;
         let line_of = |name: &str| numbers.get(name).map_or(1, |switch| node_lines[switch.index()]);
         let tops_declared = nodes.iter().any(|node| node.role == Some(Role::Top));
@@ -148,9 +148,9 @@ impl Draft {
                 _ => error.switch().map_or(1, line_of),
             };
             let first = error.wires().1.map(|first| format!(" (line {})", wire_lines[first]));
-            Wrong::new(line, format_args!("{error}{}", first.unwrap_or_default()))
+            LineError::new(line, format_args!("{error}{}", first.unwrap_or_default()))
         })?;
-        let wrong = |switch: SwitchId, problem: String| Wrong::new(line_of(&fabric.switch(switch).name), problem);
+        let wrong = |switch: SwitchId, problem: String| LineError::new(line_of(&fabric.switch(switch).name), problem);
         check_whole(&fabric).map_err(|(switch, problem)| wrong(switch, problem))?;
         if !tops_declared {
             check_tops(&fabric).map_err(|(switch, problem)| wrong(switch, problem))?;

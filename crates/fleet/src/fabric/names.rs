@@ -8,45 +8,45 @@ use std::fmt;
 use bus::PortId;
 use units::nearest;
 
-use super::{Fabric, Link, LinkId, SwitchId};
+use super::{Fabric, FabricLink, LinkId, SwitchId};
 
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum End {
+pub enum LinkEnd {
     Lower,
     Upper,
 }
 
-impl End {
+impl LinkEnd {
     pub const BOTH: [Self; 2] = [Self::Lower, Self::Upper];
 }
 
 impl Fabric {
-    pub(crate) fn switch_at(&self, link: LinkId, end: End) -> SwitchId {
-        let Link { lower, upper, .. } = *self.link(link);
+    pub(crate) fn switch_at(&self, link: LinkId, end: LinkEnd) -> SwitchId {
+        let FabricLink { lower, upper, .. } = *self.link(link);
         match end {
-            End::Lower => lower,
-            End::Upper => upper,
+            LinkEnd::Lower => lower,
+            LinkEnd::Upper => upper,
         }
     }
 
     /// The port at one end of a link, if it is known.
-    pub fn port_at(&self, link: LinkId, end: End) -> Option<PortId> {
+    pub fn port_at(&self, link: LinkId, end: LinkEnd) -> Option<PortId> {
         let port = self.interface_at(link, end)?;
         Some(PortId::new(self.switch(self.switch_at(link, end)).name.clone(), port))
     }
 
-    fn interface_at(&self, link: LinkId, end: End) -> Option<&str> {
+    fn interface_at(&self, link: LinkId, end: LinkEnd) -> Option<&str> {
         self.link(link).ports.as_ref().map(|[lower, upper]| match end {
-            End::Lower => &**lower,
-            End::Upper => &**upper,
+            LinkEnd::Lower => &**lower,
+            LinkEnd::Upper => &**upper,
         })
     }
 }
 
 /// The switches of a fabric, sorted by name. All else is found from there: a switch has few links.
 #[derive(Clone, Debug)]
-pub struct Names<'a> {
+pub struct SwitchNames<'a> {
     fabric: &'a Fabric,
     sorted: Vec<SwitchId>,
 }
@@ -72,7 +72,7 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-impl<'a> Names<'a> {
+impl<'a> SwitchNames<'a> {
     pub fn of(fabric: &'a Fabric) -> Self {
         let mut sorted: Vec<SwitchId> = (0..fabric.switches().len() as u32).map(SwitchId).collect();
         sorted.sort_unstable_by_key(|switch| fabric.switch(*switch).name.as_str());
@@ -142,7 +142,7 @@ impl<'a> Names<'a> {
     }
 
     /// The link at a port, and which end of it the port is.
-    pub fn port(&self, id: &PortId) -> Result<(LinkId, End), UnknownName> {
+    pub fn port(&self, id: &PortId) -> Result<(LinkId, LinkEnd), UnknownName> {
         let switch = self.switch(&id.host)?;
         self.ports_of(switch).find(|(_, _, port)| *port == id.port).map(|(link, end, _)| (link, end)).ok_or_else(|| {
             let nearest = nearest(&id.port, self.ports_of(switch).map(|(_, _, port)| port));
@@ -154,9 +154,13 @@ impl<'a> Names<'a> {
         })
     }
 
-    fn ports_of(&self, switch: SwitchId) -> impl Iterator<Item = (LinkId, End, &'a str)> {
+    fn ports_of(&self, switch: SwitchId) -> impl Iterator<Item = (LinkId, LinkEnd, &'a str)> {
         let fabric = self.fabric;
         let at = move |end| move |link: &LinkId| fabric.interface_at(*link, end).map(|port| (*link, end, port));
-        fabric.up(switch).iter().filter_map(at(End::Lower)).chain(fabric.down(switch).iter().filter_map(at(End::Upper)))
+        fabric
+            .up(switch)
+            .iter()
+            .filter_map(at(LinkEnd::Lower))
+            .chain(fabric.down(switch).iter().filter_map(at(LinkEnd::Upper)))
     }
 }

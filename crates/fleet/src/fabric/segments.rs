@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::{Link, Segment, Switch, SwitchId};
+use super::{FabricLink, FabricSegment, Switch, SwitchId};
 
 /// Every switch and every link says which it belongs to; links are sorted by that.
-pub(super) fn segments(switches: &[Switch], links: &[Link], tors: &[bool], count: u32) -> Vec<Segment> {
-    let empty = |_| Segment { name: String::new(), links: 0..0, tors: Vec::new(), switches: Vec::new() };
-    let mut segments: Vec<Segment> = (0..count).map(empty).collect();
+pub(super) fn segments(switches: &[Switch], links: &[FabricLink], tors: &[bool], count: u32) -> Vec<FabricSegment> {
+    let empty = |_| FabricSegment { name: String::new(), links: 0..0, tors: Vec::new(), switches: Vec::new() };
+    let mut segments: Vec<FabricSegment> = (0..count).map(empty).collect();
     for (id, switch) in (0..).map(SwitchId).zip(switches) {
         let Some(number) = switch.segment else { continue };
         segments[number as usize].switches.push(id);
@@ -29,7 +29,7 @@ pub(super) fn segments(switches: &[Switch], links: &[Link], tors: &[bool], count
 
 /// After what the names of all its switches begin with (`pod3` of `pod3/tor1` and `pod3/fabric0`), if that is no
 /// other's; numbered otherwise.
-fn name_segments(segments: &mut [Segment], switches: &[Switch]) {
+fn name_segments(segments: &mut [FabricSegment], switches: &[Switch]) {
     let names: Vec<&str> = segments.iter().map(|segment| common_name(segment, switches)).collect();
     let mut times: HashMap<&str, u32> = HashMap::new();
     for name in &names {
@@ -41,7 +41,7 @@ fn name_segments(segments: &mut [Segment], switches: &[Switch]) {
     }
 }
 
-fn common_name<'a>(segment: &Segment, switches: &'a [Switch]) -> &'a str {
+fn common_name<'a>(segment: &FabricSegment, switches: &'a [Switch]) -> &'a str {
     let mut names = segment.switches.iter().map(|switch| switches[switch.index()].name.as_str());
     let first = names.next().unwrap_or_default();
     let shared = |name: &str| first.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();

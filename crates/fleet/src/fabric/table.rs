@@ -30,12 +30,12 @@ impl std::error::Error for FileError {}
 
 /// The same, by those who need not know the file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct LineError {
     pub line: usize,
     pub problem: String,
 }
 
-impl Wrong {
+impl LineError {
     pub(crate) fn new(line: usize, problem: impl fmt::Display) -> Self {
         Self { line, problem: problem.to_string() }
     }
@@ -55,58 +55,58 @@ pub(crate) fn read(path: &Path) -> Result<(String, String), FileError> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Table<'a> {
+pub(crate) struct TextTable<'a> {
     /// For each column that may be there, its place in a row.
     places: Vec<Option<usize>>,
     header: Vec<&'a str>,
-    rows: Vec<Row<'a>>,
+    rows: Vec<TableRow<'a>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Row<'a> {
+pub(crate) struct TableRow<'a> {
     pub line: usize,
     cells: Vec<&'a str>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> TextTable<'a> {
     /// The first `required` columns must be there, the others may; in any order.
-    pub(crate) fn parse(text: &'a str, columns: &[&str], required: usize) -> Result<Self, Wrong> {
+    pub(crate) fn parse(text: &'a str, columns: &[&str], required: usize) -> Result<Self, LineError> {
         let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
         let mut rows = lines.map(|(index, line)| (index + 1, line.trim()));
         let mut rows = rows.by_ref().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let expected = || format!("expected a header such as {}", columns.join(","));
-        let Some((line, header)) = rows.next() else { return Err(Wrong::new(1, expected())) };
+        let Some((line, header)) = rows.next() else { return Err(LineError::new(1, expected())) };
         let header = cells(header);
         let mut places = vec![None; columns.len()];
         for (place, name) in header.iter().enumerate() {
             let Some(column) = columns.iter().position(|column| column == name) else {
-                return Err(Wrong::new(line, unknown("column", name, columns)));
+                return Err(LineError::new(line, unknown("column", name, columns)));
             };
             if places[column].replace(place).is_some() {
-                return Err(Wrong::new(line, format_args!("column '{name}' is there twice")));
+                return Err(LineError::new(line, format_args!("column '{name}' is there twice")));
             }
         }
         if let Some(missing) = places[..required].iter().position(Option::is_none) {
-            return Err(Wrong::new(line, format_args!("no column '{}': {}", columns[missing], expected())));
+            return Err(LineError::new(line, format_args!("no column '{}': {}", columns[missing], expected())));
         }
         let mut table = Self { places, header, rows: Vec::new() };
         for (line, row) in rows {
             let cells = cells(row);
             if cells.len() != table.header.len() {
                 let problem = format!("expected {}, found '{row}'", table.header.join(","));
-                return Err(Wrong::new(line, problem));
+                return Err(LineError::new(line, problem));
             }
-            table.rows.push(Row { line, cells });
+            table.rows.push(TableRow { line, cells });
         }
         Ok(table)
     }
 
-    pub(crate) fn rows(&self) -> &[Row<'a>] {
+    pub(crate) fn rows(&self) -> &[TableRow<'a>] {
         &self.rows
     }
 
     /// What a row says in a column, if anything.
-    pub(crate) fn cell(&self, row: &Row<'a>, column: usize) -> Option<&'a str> {
+    pub(crate) fn cell(&self, row: &TableRow<'a>, column: usize) -> Option<&'a str> {
         self.places[column].map(|place| row.cells[place]).filter(|cell| !cell.is_empty())
     }
 }

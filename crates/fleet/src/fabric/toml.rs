@@ -24,9 +24,9 @@ use ::toml::Spanned;
 use ::toml::de::{DeTable, DeValue};
 use units::Rate;
 
-use super::file::{DEFAULT_RATE, Draft};
-use super::table::{Wrong, unknown};
-use super::{Fabric, FabricError, Facebook, Role, Wire};
+use super::file::{DEFAULT_RATE, FileDraft};
+use super::table::{LineError, unknown};
+use super::{Fabric, FabricError, FabricWire, Facebook, Role};
 
 const FILE: [&str; 4] = ["fabric", "link", "switch", "tors"];
 const LINK: [&str; 4] = ["lower", "upper", "ports", "rate"];
@@ -37,24 +37,24 @@ const FAT_TREE: [&str; 3] = ["kind", "k", "rate"];
 const LEAF_SPINE: [&str; 4] = ["kind", "leaves", "spines", "rate"];
 const ROLES: [(&str, Role); 3] = [("tor", Role::Tor), ("inner", Role::Inner), ("top", Role::Top)];
 
-pub(super) fn read(text: &str) -> Result<Fabric, Wrong> {
-    let lines = Lines::of(text);
+pub(super) fn read(text: &str) -> Result<Fabric, LineError> {
+    let lines = LineIndex::of(text);
     let root = DeTable::parse(text).map_err(|error| {
-        Wrong::new(error.span().map_or(1, |span| lines.at(span.start)), error.message().replace('\n', " "))
+        LineError::new(error.span().map_or(1, |span| lines.at(span.start)), error.message().replace('\n', " "))
     })?;
-    let root = Entries { table: root.get_ref(), line: 1, lines: &lines };
+    let root = TomlEntries { table: root.get_ref(), line: 1, lines: &lines };
     root.check(&FILE)?;
     match (root.table("fabric")?, root.get("link"), root.get("switch").or(root.get("tors"))) {
         (Some(fabric), None, None) => known(&fabric),
         (Some(_), Some((_, line)), _) | (Some(_), _, Some((_, line))) => {
-            Err(Wrong::new(line, "expected either [fabric] or links and switches, not both"))
+            Err(LineError::new(line, "expected either [fabric] or links and switches, not both"))
         }
         (None, ..) => listed(&root),
     }
 }
 
 /// A fabric of a kind.
-fn known(fabric: &Entries<'_>) -> Result<Fabric, Wrong> {
+fn known(fabric: &TomlEntries<'_>) -> Result<Fabric, LineError> {
     let (kind, line) = fabric.required("kind")?;
     let rate = |known: &[&str]| fabric.check(known).and_then(|()| fabric.rate("rate"));
     let whole = |key| fabric.whole(key);
@@ -78,21 +78,21 @@ fn known(fabric: &Entries<'_>) -> Result<Fabric, Wrong> {
             let rate = rate(&LEAF_SPINE)?;
             Fabric::leaf_spine(fabric.required_whole("leaves")?, fabric.required_whole("spines")?, rate)
         }
-        _ => return Err(Wrong::new(line, unknown("kind of fabric", kind, &KINDS))),
+        _ => return Err(LineError::new(line, unknown("kind of fabric", kind, &KINDS))),
     };
-    built.map_err(|error| Wrong::new(fabric.line, error))
+    built.map_err(|error| LineError::new(fabric.line, error))
 }
 
-fn listed(root: &Entries<'_>) -> Result<Fabric, Wrong> {
+fn listed(root: &TomlEntries<'_>) -> Result<Fabric, LineError> {
     let [switches, links] = [root.tables("switch")?, root.tables("link")?];
-    let mut draft = Draft::default();
+    let mut draft = FileDraft::default();
     for switch in &switches {
         switch.check(&SWITCH)?;
         let (name, line) = switch.required("name")?;
         let number = draft.declare(name, line)?;
         if let Some((text, line)) = switch.text("role")? {
             let Some((_, role)) = ROLES.iter().find(|(name, _)| *name == text) else {
-                return Err(Wrong::new(line, unknown("role", text, &ROLES.map(|(name, _)| name))));
+                return Err(LineError::new(line, unknown("role", text, &ROLES.map(|(name, _)| name))));
             };
             draft.set_role(number, *role, line)?;
         }
@@ -114,18 +114,18 @@ fn listed(root: &Entries<'_>) -> Result<Fabric, Wrong> {
             Some([(lower, _), (upper, _)]) => Some([Box::from(*lower), Box::from(*upper)]),
             Some(_) => return Err(link.wrong("ports", "expected two: at the lower and at the upper switch")),
         };
-        draft.wire(Wire { lower, upper, rate: link.rate("rate")?, ports }, link.line);
+        draft.wire(FabricWire { lower, upper, rate: link.rate("rate")?, ports }, link.line);
     }
     if links.is_empty() && switches.is_empty() {
-        return Err(Wrong::new(1, format_args!("{}: [[link]], or a [fabric] of some kind", FabricError::NoLinks)));
+        return Err(LineError::new(1, format_args!("{}: [[link]], or a [fabric] of some kind", FabricError::NoLinks)));
     }
     draft.finish()
 }
 
 /// Where each line ends.
-struct Lines(Vec<usize>);
+struct LineIndex(Vec<usize>);
 
-impl Lines {
+impl LineIndex {
     fn of(text: &str) -> Self {
         Self(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect())
     }
@@ -137,36 +137,36 @@ impl Lines {
 }
 
 /// A table, and the line in which it begins.
-struct Entries<'a> {
+struct TomlEntries<'a> {
     table: &'a DeTable<'a>,
     line: usize,
-    lines: &'a Lines,
+    lines: &'a LineIndex,
 }
 
-type Found<T> = Result<T, Wrong>;
+type LineResult<T> = Result<T, LineError>;
 
-impl<'a> Entries<'a> {
+impl<'a> TomlEntries<'a> {
     fn get(&self, key: &str) -> Option<(&'a DeValue<'a>, usize)> {
         let value = self.table.get(key)?;
         Some((value.get_ref(), self.lines.at(value.span().start)))
     }
 
-    fn wrong(&self, key: &str, problem: &str) -> Wrong {
-        Wrong::new(self.get(key).map_or(self.line, |(_, line)| line), format_args!("{key}: {problem}"))
+    fn wrong(&self, key: &str, problem: &str) -> LineError {
+        LineError::new(self.get(key).map_or(self.line, |(_, line)| line), format_args!("{key}: {problem}"))
     }
 
     /// That there are no other keys.
-    fn check(&self, known: &[&str]) -> Found<()> {
+    fn check(&self, known: &[&str]) -> LineResult<()> {
         // The order of a table is not that of the file.
         let mut keys: Vec<_> = self.table.keys().collect();
         keys.sort_by_key(|key| key.span().start);
         match keys.into_iter().find(|key| !known.contains(&key.get_ref().as_ref())) {
-            Some(key) => Err(Wrong::new(self.lines.at(key.span().start), unknown("key", key.get_ref(), known))),
+            Some(key) => Err(LineError::new(self.lines.at(key.span().start), unknown("key", key.get_ref(), known))),
             None => Ok(()),
         }
     }
 
-    fn text(&self, key: &str) -> Found<Option<(&'a str, usize)>> {
+    fn text(&self, key: &str) -> LineResult<Option<(&'a str, usize)>> {
         match self.get(key) {
             None => Ok(None),
             Some((DeValue::String(text), line)) => Ok(Some((text.as_ref(), line))),
@@ -174,17 +174,17 @@ impl<'a> Entries<'a> {
         }
     }
 
-    fn required(&self, key: &str) -> Found<(&'a str, usize)> {
+    fn required(&self, key: &str) -> LineResult<(&'a str, usize)> {
         self.text(key)?.ok_or_else(|| self.wrong(key, "missing"))
     }
 
-    fn rate(&self, key: &str) -> Found<Rate> {
+    fn rate(&self, key: &str) -> LineResult<Rate> {
         let Some((text, _)) = self.text(key)? else { return Ok(DEFAULT_RATE) };
         text.parse().map_err(|error| self.wrong(key, &format!("'{text}': {error}")))
     }
 
     /// A number of something.
-    fn whole(&self, key: &str) -> Found<Option<u32>> {
+    fn whole(&self, key: &str) -> LineResult<Option<u32>> {
         let number = match self.get(key) {
             None => return Ok(None),
             Some((DeValue::Integer(number), _)) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
@@ -194,11 +194,11 @@ impl<'a> Entries<'a> {
         number.filter(|number| *number > 0).map(Some).ok_or_else(expected)
     }
 
-    fn required_whole(&self, key: &str) -> Found<u32> {
+    fn required_whole(&self, key: &str) -> LineResult<u32> {
         self.whole(key)?.ok_or_else(|| self.wrong(key, "missing"))
     }
 
-    fn texts(&self, key: &str) -> Found<Option<Vec<(&'a str, usize)>>> {
+    fn texts(&self, key: &str) -> LineResult<Option<Vec<(&'a str, usize)>>> {
         let wrong = || self.wrong(key, "expected a list of texts in quotes");
         let items = match self.get(key) {
             None => return Ok(None),
@@ -209,18 +209,18 @@ impl<'a> Entries<'a> {
             DeValue::String(text) => Ok((text.as_ref(), self.lines.at(item.span().start))),
             _ => Err(wrong()),
         };
-        items.iter().map(text).collect::<Found<_>>().map(Some)
+        items.iter().map(text).collect::<LineResult<_>>().map(Some)
     }
 
-    fn table(&self, key: &str) -> Found<Option<Self>> {
+    fn table(&self, key: &str) -> LineResult<Option<Self>> {
         match self.get(key) {
             None => Ok(None),
-            Some((DeValue::Table(table), line)) => Ok(Some(Entries { table, line, lines: self.lines })),
+            Some((DeValue::Table(table), line)) => Ok(Some(TomlEntries { table, line, lines: self.lines })),
             Some(_) => Err(self.wrong(key, &format!("expected a table: [{key}]"))),
         }
     }
 
-    fn tables(&self, key: &str) -> Found<Vec<Self>> {
+    fn tables(&self, key: &str) -> LineResult<Vec<Self>> {
         let wrong = || self.wrong(key, &format!("expected a list of tables: [[{key}]]"));
         let items = match self.get(key) {
             None => return Ok(Vec::new()),
@@ -228,7 +228,9 @@ impl<'a> Entries<'a> {
             Some(_) => return Err(wrong()),
         };
         let entries = |item: &'a Spanned<DeValue<'a>>| match item.get_ref() {
-            DeValue::Table(table) => Ok(Entries { table, line: self.lines.at(item.span().start), lines: self.lines }),
+            DeValue::Table(table) => {
+                Ok(TomlEntries { table, line: self.lines.at(item.span().start), lines: self.lines })
+            }
             _ => Err(wrong()),
         };
         items.iter().map(entries).collect()

@@ -1,6 +1,6 @@
 //! The books added up anew: what must be true of a ledger after any change.
 
-use super::{Capacity, Ledger, State, least_paths, protection, speed};
+use super::{Capacity, Ledger, LinkState, least_paths, protection, speed};
 use crate::fabric::LinkId;
 use crate::penalty::Penalty;
 
@@ -13,7 +13,7 @@ impl Ledger<'_> {
         self.paths.check_invariants();
         let links = (0..self.states.len() as u32).map(LinkId);
         for link in links.clone() {
-            let disabled = self.state(link) == State::Disabled;
+            let disabled = self.state(link) == LinkState::Disabled;
             assert_ne!(self.paths.is_enabled(link), disabled, "{link:?}: paths and state differ");
         }
         let penalty: Penalty = self.states.iter().map(|state| self.penalty(*state)).sum();
@@ -24,9 +24,9 @@ impl Ledger<'_> {
     }
 
     fn check_counts(&self, links: impl Iterator<Item = LinkId> + Clone) {
-        let count = |is: fn(State) -> bool| self.states.iter().filter(|state| is(**state)).count() as u32;
-        assert_eq!(self.totals.disabled, count(|state| state == State::Disabled), "disabled links");
-        let corrupting = count(|state| matches!(state, State::Corrupting { .. }));
+        let count = |is: fn(LinkState) -> bool| self.states.iter().filter(|state| is(**state)).count() as u32;
+        assert_eq!(self.totals.disabled, count(|state| state == LinkState::Disabled), "disabled links");
+        let corrupting = count(|state| matches!(state, LinkState::Corrupting { .. }));
         assert_eq!(self.totals.corrupting, corrupting, "corrupting links");
         assert_eq!(self.totals.protected, count(|state| protection(state).is_some()), "protected links");
         let mut listed: Vec<(usize, LinkId)> = Vec::new();
@@ -34,7 +34,7 @@ impl Ledger<'_> {
             listed.extend(corrupting.iter().map(|link| (segment, *link)));
         }
         listed.sort_unstable_by_key(|(_, link)| link.index());
-        let is_corrupting = |link: &LinkId| matches!(self.state(*link), State::Corrupting { .. });
+        let is_corrupting = |link: &LinkId| matches!(self.state(*link), LinkState::Corrupting { .. });
         let segment = |link: LinkId| (self.fabric().link(link).segment as usize, link);
         assert!(links.clone().filter(is_corrupting).map(segment).eq(listed), "lists of corrupting links");
         let mut protected = vec![0; self.pipes.protected.len()];

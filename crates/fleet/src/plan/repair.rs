@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::corropt::{self, Candidate};
+use crate::corropt::{self, CandidateLink};
 use crate::fabric::LinkId;
 use crate::paths::Paths;
 use crate::penalty::Penalty;
@@ -21,7 +21,7 @@ const MOST_SEARCHES: usize = 20_000;
 
 /// A repair, and what can go once it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct RepairStep {
     pub link: LinkId,
     /// What it lost, if that is known.
     loss: Option<Penalty>,
@@ -32,7 +32,7 @@ pub(crate) struct Step {
     pub unlocked: Penalty,
 }
 
-impl Step {
+impl RepairStep {
     /// Greater comes first.
     fn worth(&self) -> (bool, Penalty, Option<Penalty>, Reverse<LinkId>) {
         (self.can_go, self.unlocked, self.loss, Reverse(self.link))
@@ -41,25 +41,25 @@ impl Step {
 
 /// Links of one segment: out of service, and corrupting but not able to go.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct RepairQueue {
     pub out: BTreeMap<LinkId, Option<Penalty>>,
-    pub stay: Vec<Candidate>,
+    pub stay: Vec<CandidateLink>,
 }
 
 /// All segments' repairs. `paths` has the links of `out` disabled, and is as before afterwards.
-pub(crate) fn order(paths: &mut Paths<'_>, segments: Vec<Queue>) -> Vec<Step> {
+pub(crate) fn order(paths: &mut Paths<'_>, segments: Vec<RepairQueue>) -> Vec<RepairStep> {
     let mut searches = MOST_SEARCHES;
-    let mut orders: Vec<VecDeque<Step>> =
+    let mut orders: Vec<VecDeque<RepairStep>> =
         segments.into_iter().map(|queue| of_segment(paths, queue, &mut searches)).collect();
     let mut all = Vec::new();
     loop {
         orders.retain(|steps| !steps.is_empty());
-        let Some(next) = orders.iter_mut().max_by_key(|steps| steps.front().map(Step::worth)) else { return all };
+        let Some(next) = orders.iter_mut().max_by_key(|steps| steps.front().map(RepairStep::worth)) else { return all };
         all.extend(next.pop_front());
     }
 }
 
-fn of_segment(paths: &mut Paths<'_>, mut queue: Queue, searches: &mut usize) -> VecDeque<Step> {
+fn of_segment(paths: &mut Paths<'_>, mut queue: RepairQueue, searches: &mut usize) -> VecDeque<RepairStep> {
     let before: Vec<LinkId> = queue.out.keys().copied().collect();
     let mut steps = VecDeque::new();
     while let Some(step) = next(paths, &queue, searches) {
@@ -67,14 +67,14 @@ fn of_segment(paths: &mut Paths<'_>, mut queue: Queue, searches: &mut usize) -> 
         paths.enable(step.link);
         let (go, stay) = queue.stay.iter().partition(|candidate| step.unlocks.binary_search(&candidate.link).is_ok());
         queue.stay = stay;
-        for Candidate { link, penalty } in go {
+        for CandidateLink { link, penalty } in go {
             paths.disable(link);
             queue.out.insert(link, Some(penalty));
         }
         steps.push_back(step);
     }
     queue.stay.sort_by_key(|candidate| (Reverse(candidate.penalty), candidate.link));
-    steps.extend(queue.stay.iter().map(|&Candidate { link, penalty }| Step {
+    steps.extend(queue.stay.iter().map(|&CandidateLink { link, penalty }| RepairStep {
         link,
         loss: Some(penalty),
         can_go: false,
@@ -86,19 +86,19 @@ fn of_segment(paths: &mut Paths<'_>, mut queue: Queue, searches: &mut usize) -> 
     steps
 }
 
-fn next(paths: &mut Paths<'_>, queue: &Queue, searches: &mut usize) -> Option<Step> {
+fn next(paths: &mut Paths<'_>, queue: &RepairQueue, searches: &mut usize) -> Option<RepairStep> {
     if queue.stay.is_empty() || queue.out.len() > *searches {
         let (&link, &loss) = queue.out.iter().max_by_key(|&(link, loss)| (*loss, Reverse(*link)))?;
         return Some(repaired(paths, queue, link, loss));
     }
     *searches -= queue.out.len();
-    queue.out.iter().map(|(&link, &loss)| repaired(paths, queue, link, loss)).max_by_key(Step::worth)
+    queue.out.iter().map(|(&link, &loss)| repaired(paths, queue, link, loss)).max_by_key(RepairStep::worth)
 }
 
 /// What could go if this link came back.
-fn repaired(paths: &mut Paths<'_>, queue: &Queue, link: LinkId, loss: Option<Penalty>) -> Step {
+fn repaired(paths: &mut Paths<'_>, queue: &RepairQueue, link: LinkId, loss: Option<Penalty>) -> RepairStep {
     paths.enable(link);
     let choice = corropt::choose(paths, &queue.stay, BUDGET);
     paths.disable(link);
-    Step { link, loss, can_go: true, unlocks: choice.links, unlocked: choice.removed }
+    RepairStep { link, loss, can_go: true, unlocks: choice.links, unlocked: choice.removed }
 }

@@ -2,23 +2,23 @@
 
 use crate::fabric::{Fabric, LinkId};
 
-use super::When;
-use super::why::{Obstacle, Room};
+use super::DisableTime;
+use super::why::{DisableObstacle, PathMargin};
 
 /// Links named in one sentence; the others are counted.
 const NAMED: usize = 4;
 
-pub(crate) fn goes(tightest: Option<&Room>) -> String {
+pub(crate) fn goes(tightest: Option<&PathMargin>) -> String {
     match tightest {
-        Some(Room { tor, paths, of, required }) => {
+        Some(PathMargin { tor, paths, of, required }) => {
             format!("goes: below it ToR {tor} is tightest and keeps {paths} of {of} paths, {required} are required")
         }
         None => "goes: no ToR would have a path over it".to_owned(),
     }
 }
 
-pub(crate) fn stays(fabric: &Fabric, obstacle: &Obstacle, goes_now: impl Fn(LinkId) -> bool) -> String {
-    let Room { tor, paths, of, required } = &obstacle.room;
+pub(crate) fn stays(fabric: &Fabric, obstacle: &DisableObstacle, goes_now: impl Fn(LinkId) -> bool) -> String {
+    let PathMargin { tor, paths, of, required } = &obstacle.room;
     let fact = format!("stays: without it ToR {tor} would keep {paths} of {of} paths, {required} are required");
     let (now, before): (Vec<LinkId>, Vec<LinkId>) = obstacle.out.iter().partition(|link| goes_now(**link));
     let mut reasons = Vec::new();
@@ -36,10 +36,12 @@ pub(crate) fn stays(fabric: &Fabric, obstacle: &Obstacle, goes_now: impl Fn(Link
     }
 }
 
-pub(super) fn repair(when: When, unlocks: &[String], unlocked: f64, after: Option<&str>) -> String {
+pub(super) fn repair(when: DisableTime, unlocks: &[String], unlocked: f64, after: Option<&str>) -> String {
     let begin = match (when, after) {
-        (When::NeedsWindow, _) => return "cannot go even with all others back: needs a maintenance window".to_owned(),
-        (When::Later, Some(after)) => format!("goes when {after} is back; "),
+        (DisableTime::NeedsWindow, _) => {
+            return "cannot go even with all others back: needs a maintenance window".to_owned();
+        }
+        (DisableTime::Later, Some(after)) => format!("goes when {after} is back; "),
         _ => String::new(),
     };
     match unlocks.len() {

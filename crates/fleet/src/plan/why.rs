@@ -9,7 +9,7 @@ use crate::paths::Paths;
 
 /// The paths of a ToR to the top.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Room {
+pub struct PathMargin {
     pub tor: String,
     /// How many it has, or would have.
     pub paths: u64,
@@ -18,7 +18,7 @@ pub struct Room {
     pub required: u64,
 }
 
-impl Room {
+impl PathMargin {
     fn at(paths: &Paths<'_>, tor: SwitchId) -> Self {
         Self {
             tor: paths.fabric().switch(tor).name.clone(),
@@ -31,33 +31,33 @@ impl Room {
 
 /// What is in the way of a link that stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
+pub struct DisableObstacle {
     /// As it would be if the link went.
-    pub room: Room,
+    pub room: PathMargin,
     /// Links out of service for want of which this ToR has fewer paths than it could.
     pub out: Vec<LinkId>,
 }
 
 /// Of the ToRs that would have paths over a link that is out of service, the one nearest to its constraint. None if there
 /// is no such ToR.
-pub fn tightest(paths: &Paths<'_>, link: LinkId) -> Option<Room> {
+pub fn tightest(paths: &Paths<'_>, link: LinkId) -> Option<PathMargin> {
     let leads_up = paths.ways(paths.fabric().link(link).upper) > 0;
-    tightest_tor(paths, link).filter(|_| leads_up).map(|tor| Room::at(paths, tor))
+    tightest_tor(paths, link).filter(|_| leads_up).map(|tor| PathMargin::at(paths, tor))
 }
 
 /// Why an enabled link cannot go as things are. None if it can.
-pub fn obstacle(paths: &mut Paths<'_>, link: LinkId) -> Option<Obstacle> {
+pub fn obstacle(paths: &mut Paths<'_>, link: LinkId) -> Option<DisableObstacle> {
     paths.disable(link);
     let tor = tightest_tor(paths, link).filter(|tor| !paths.is_satisfied(*tor));
-    let found = tor.map(|tor| Obstacle { room: Room::at(paths, tor), out: out_above(paths, tor, link) });
+    let found = tor.map(|tor| DisableObstacle { room: PathMargin::at(paths, tor), out: out_above(paths, tor, link) });
     paths.enable(link);
     found
 }
 
 /// ToRs that lack paths as things are.
-pub(crate) fn lacking(paths: &Paths<'_>) -> Vec<Room> {
+pub(crate) fn lacking(paths: &Paths<'_>) -> Vec<PathMargin> {
     let tors = paths.fabric().segments().iter().flat_map(|segment| &segment.tors);
-    tors.filter(|tor| !paths.is_satisfied(**tor)).map(|tor| Room::at(paths, *tor)).collect()
+    tors.filter(|tor| !paths.is_satisfied(**tor)).map(|tor| PathMargin::at(paths, *tor)).collect()
 }
 
 fn tightest_tor(paths: &Paths<'_>, link: LinkId) -> Option<SwitchId> {

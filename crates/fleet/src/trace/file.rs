@@ -17,40 +17,40 @@ use std::time::Duration;
 
 use units::{Moment, Prob};
 
-use super::{Corruption, DAY, sort};
-use crate::fabric::table::{Table, Wrong, read};
-use crate::fabric::{Fabric, FileError, LinkId, Names};
+use super::{CorruptionEvent, DAY, sort};
+use crate::fabric::table::{LineError, TextTable, read};
+use crate::fabric::{Fabric, FileError, LinkId, SwitchNames};
 
 const COLUMNS: [&str; 4] = ["hours", "link", "loss", "repair_hours"];
 
 /// A thousand years.
 const MOST_HOURS: f64 = 8_766_000.0;
 
-pub fn load(path: &Path, names: &Names<'_>) -> Result<Vec<Corruption>, FileError> {
+pub fn load(path: &Path, names: &SwitchNames<'_>) -> Result<Vec<CorruptionEvent>, FileError> {
     let (file, text) = read(path)?;
     parse(&file, &text, names)
 }
 
 /// From the text of a file.
-pub fn parse(file: &str, text: &str, names: &Names<'_>) -> Result<Vec<Corruption>, FileError> {
+pub fn parse(file: &str, text: &str, names: &SwitchNames<'_>) -> Result<Vec<CorruptionEvent>, FileError> {
     rows(text, names).map_err(|wrong| wrong.in_file(file))
 }
 
 /// As CSV, with links by name.
-pub fn write_csv(trace: &[Corruption], fabric: &Fabric, out: &mut impl io::Write) -> io::Result<()> {
+pub fn write_csv(trace: &[CorruptionEvent], fabric: &Fabric, out: &mut impl io::Write) -> io::Result<()> {
     writeln!(out, "{}", COLUMNS.join(","))?;
-    for Corruption { at, link, loss, repair } in trace {
+    for CorruptionEvent { at, link, loss, repair } in trace {
         let repair = repair.as_secs_f64() / 3_600.0;
         writeln!(out, "{},{},{loss:e},{repair}", at.as_hours(), fabric.name(*link))?;
     }
     Ok(())
 }
 
-fn rows(text: &str, names: &Names<'_>) -> Result<Vec<Corruption>, Wrong> {
-    let table = Table::parse(text, &COLUMNS, 3)?;
+fn rows(text: &str, names: &SwitchNames<'_>) -> Result<Vec<CorruptionEvent>, LineError> {
+    let table = TextTable::parse(text, &COLUMNS, 3)?;
     let mut trace = Vec::with_capacity(table.rows().len());
     for row in table.rows() {
-        let wrong = |problem: String| Wrong { line: row.line, problem };
+        let wrong = |problem: String| LineError { line: row.line, problem };
         let cell = |column: usize| {
             let missing = || wrong(format!("no {}", COLUMNS[column]));
             table.cell(row, column).ok_or_else(missing)
@@ -62,7 +62,7 @@ fn rows(text: &str, names: &Names<'_>) -> Result<Vec<Corruption>, Wrong> {
             Some(text) => hours(text).map_err(|problem| wrong(format!("repair_hours: {problem}")))?,
             None => DAY.saturating_mul(2),
         };
-        trace.push(Corruption { at: Moment::ZERO.after(at), link, loss, repair });
+        trace.push(CorruptionEvent { at: Moment::ZERO.after(at), link, loss, repair });
     }
     sort(&mut trace);
     Ok(trace)
@@ -78,7 +78,7 @@ fn hours(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn link(text: &str, names: &Names<'_>) -> Result<LinkId, String> {
+fn link(text: &str, names: &SwitchNames<'_>) -> Result<LinkId, String> {
     let links = names.fabric().links().len();
     match text.parse::<usize>() {
         Ok(number) if number < links => Ok(LinkId(number as u32)),

@@ -7,7 +7,7 @@ use units::Moment;
 
 use crate::fabric::{Fabric, LinkId};
 use crate::protection::Protect;
-use crate::simulate::{Observer, Policy, Sample, Setup, simulate};
+use crate::simulate::{FleetSample, FleetSetup, Observer, Policy, simulate};
 
 /// By link, its loss added up over the hours in which it corrupted and was in service: as it is, and under protection.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,8 +26,8 @@ impl Exposure {
 
     /// Simulates the trace of `setup` under CorrOpt; what it says of policy and capable switches does not matter. `None`
     /// if `go_on`, which gets the time of every event, ends it.
-    pub fn record(setup: &Setup<'_>, go_on: impl FnMut(Moment) -> bool) -> Option<Self> {
-        let setup = Setup { policy: Policy::CorrOpt, capable: None, ..*setup };
+    pub fn record(setup: &FleetSetup<'_>, go_on: impl FnMut(Moment) -> bool) -> Option<Self> {
+        let setup = FleetSetup { policy: Policy::CorrOpt, capable: None, ..*setup };
         let mut recorder = ExposureRecorder::new(&setup, go_on);
         simulate(&setup, &mut recorder);
         recorder.end(setup.until)
@@ -43,7 +43,7 @@ impl Exposure {
 
     /// Averaged over time, with protection where both ends are capable. Of corrupting links alone.
     pub fn mean_penalty(&self, fabric: &Fabric, capable: &[bool]) -> f64 {
-        let of_link = |(index, link): (usize, &crate::fabric::Link)| {
+        let of_link = |(index, link): (usize, &crate::fabric::FabricLink)| {
             let guarded = capable[link.lower.index()] && capable[link.upper.index()];
             if guarded { self.guarded[index] } else { self.bare[index] }
         };
@@ -54,7 +54,8 @@ impl Exposure {
     /// What protection of each link is expected to gain: the mean of all links between the same levels, because which of
     /// them corrupts next year is not known.
     pub(super) fn expected_gains(&self, fabric: &Fabric) -> Vec<f64> {
-        let class = |link: &crate::fabric::Link| (fabric.switch(link.lower).level, fabric.switch(link.upper).level);
+        let class =
+            |link: &crate::fabric::FabricLink| (fabric.switch(link.lower).level, fabric.switch(link.upper).level);
         let mut classes: BTreeMap<(u8, u8), (f64, u32)> = BTreeMap::new();
         for (index, link) in fabric.links().iter().enumerate() {
             let (sum, count) = classes.entry(class(link)).or_default();
@@ -77,7 +78,7 @@ struct ExposureRecorder<'a, G> {
 }
 
 impl<'a, G> ExposureRecorder<'a, G> {
-    fn new(setup: &Setup<'a>, go_on: G) -> Self {
+    fn new(setup: &FleetSetup<'a>, go_on: G) -> Self {
         let links = setup.fabric.links().len();
         Self {
             protection: setup.protection,
@@ -114,7 +115,7 @@ impl<G: FnMut(Moment) -> bool> Observer for &mut ExposureRecorder<'_, G> {
         self.settle(at, link.index());
     }
 
-    fn sampled(&mut self, sample: &Sample) -> ControlFlow<()> {
+    fn sampled(&mut self, sample: &FleetSample) -> ControlFlow<()> {
         self.ended = !(self.go_on)(sample.at);
         if self.ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

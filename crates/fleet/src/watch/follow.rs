@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use bus::{Bus, BusError, Told};
+use bus::{Bus, BusError, PublishResult};
 use bus::{Message, Order, PortId};
 use serde::Serialize;
 use units::Moment;
 
-use super::{Decision, Notice, Watcher};
+use super::{HostNotice, LinkDecision, Watcher};
 
 /// The wait after a failure, doubled by each further one up to the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -26,13 +26,13 @@ const GRACE: Duration = Duration::from_secs(30);
 /// What is worth telling.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Event {
-    Decision(Decision),
+pub enum FollowEvent {
+    Decision(LinkDecision),
     /// The bus has taken an order.
     Ordered(PortId),
     /// Somebody else gave this port a newer order, which counts.
     Overruled(PortId),
-    Host(Notice),
+    Host(HostNotice),
     /// What is not ours or makes no sense; nothing came of it.
     Ignored(String),
     /// The history of the bus did not reach back to where we were. The state is complete all the same.
@@ -93,7 +93,7 @@ impl<'f> Follower<'f> {
     }
 
     /// Gets on with it: waits up to `patience` for messages if the bus is there.
-    pub fn step(&mut self, now: Moment, patience: Duration) -> Vec<Event> {
+    pub fn step(&mut self, now: Moment, patience: Duration) -> Vec<FollowEvent> {
         // A clock that was set back must not stop us for longer than a failure would.
         self.not_before = self.not_before.min(now.after(LONGEST_WAIT));
         self.look_at = self.look_at.min(now.after(LOOK_EVERY));
@@ -105,17 +105,17 @@ impl<'f> Follower<'f> {
             Ok(()) => {
                 self.failures = 0;
                 if self.degraded.take().is_some() {
-                    events.push(Event::Recovered);
+                    events.push(FollowEvent::Recovered);
                 }
             }
             Err(error) => self.failed(now, &error, &mut events),
         }
         self.bus.foreign().into_iter().for_each(|what| self.ignore(what, &mut events));
-        events.extend(self.bus.gaps().into_iter().map(Event::Gap));
+        events.extend(self.bus.gaps().into_iter().map(FollowEvent::Gap));
         events
     }
 
-    fn progress(&mut self, now: Moment, patience: Duration, events: &mut Vec<Event>) -> Result<(), BusError> {
+    fn progress(&mut self, now: Moment, patience: Duration, events: &mut Vec<FollowEvent>) -> Result<(), BusError> {
         let messages = if self.caught_up {
             self.tell(now, events)?;
             if now >= self.look_at {
@@ -133,23 +133,23 @@ impl<'f> Follower<'f> {
         self.tell(now, events)
     }
 
-    fn hear(&mut self, now: Moment, messages: &[Message], events: &mut Vec<Event>) {
+    fn hear(&mut self, now: Moment, messages: &[Message], events: &mut Vec<FollowEvent>) {
         let (decisions, nonsense) = self.watcher.on_messages(now, messages);
         self.waiting.extend(self.watcher.take_orders());
-        events.extend(decisions.into_iter().map(Event::Decision));
+        events.extend(decisions.into_iter().map(FollowEvent::Decision));
         nonsense.into_iter().for_each(|what| self.ignore(what.to_string(), events));
     }
 
-    fn ignore(&mut self, what: String, events: &mut Vec<Event>) {
+    fn ignore(&mut self, what: String, events: &mut Vec<FollowEvent>) {
         /// Whoever fills the bus with nonsense must not fill the memory.
         const MOST: usize = 1_000;
         if self.ignored.len() < MOST && self.ignored.insert(what.clone()) {
-            events.push(Event::Ignored(what));
+            events.push(FollowEvent::Ignored(what));
         }
     }
 
     /// Tells the orders that wait.
-    fn tell(&mut self, now: Moment, events: &mut Vec<Event>) -> Result<(), BusError> {
+    fn tell(&mut self, now: Moment, events: &mut Vec<FollowEvent>) -> Result<(), BusError> {
         let mut later = VecDeque::new();
         while let Some(order) = self.waiting.pop_front() {
             if self.refused.get(&order.id).is_some_and(|again| now < *again) {
@@ -160,8 +160,8 @@ impl<'f> Follower<'f> {
                 Ok(told) => {
                     self.refused.remove(&order.id);
                     events.push(match told {
-                        Told::Now | Told::Before => Event::Ordered(order.id),
-                        Told::Outdated => Event::Overruled(order.id),
+                        PublishResult::Now | PublishResult::Before => FollowEvent::Ordered(order.id),
+                        PublishResult::Outdated => FollowEvent::Overruled(order.id),
                     });
                 }
                 Err(error @ BusError::Key { .. }) => {
@@ -182,10 +182,10 @@ impl<'f> Follower<'f> {
     }
 
     /// Looks who is alive, and whether the bus still has the orders.
-    fn look(&mut self, now: Moment, events: &mut Vec<Event>) -> Result<(), BusError> {
+    fn look(&mut self, now: Moment, events: &mut Vec<FollowEvent>) -> Result<(), BusError> {
         let hosts = self.bus.hosts()?;
         if now >= self.judge_hosts_at {
-            events.extend(self.watcher.on_hosts(&hosts).into_iter().map(Event::Host));
+            events.extend(self.watcher.on_hosts(&hosts).into_iter().map(FollowEvent::Host));
         }
         if self.watcher.acts() {
             let orders: Vec<Order> = self.watcher.reports().orders().cloned().collect();
@@ -202,7 +202,7 @@ impl<'f> Follower<'f> {
         Ok(())
     }
 
-    fn failed(&mut self, now: Moment, error: &BusError, events: &mut Vec<Event>) {
+    fn failed(&mut self, now: Moment, error: &BusError, events: &mut Vec<FollowEvent>) {
         self.caught_up = false;
         let wait = FIRST_WAIT * 2u32.pow(self.failures.min(10));
         self.failures = self.failures.saturating_add(1);
@@ -210,7 +210,7 @@ impl<'f> Follower<'f> {
         self.judge_hosts_at = now.after(GRACE);
         let why = error.to_string();
         if self.degraded.as_ref() != Some(&why) {
-            events.push(Event::Degraded(why.clone()));
+            events.push(FollowEvent::Degraded(why.clone()));
         }
         self.degraded = Some(why);
     }

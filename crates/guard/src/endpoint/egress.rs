@@ -1,43 +1,49 @@
 //! What goes on the wire next, strictly by priority.
 
-use machine::{Lane, Out, Pull};
+use machine::{Out, Pull, QueueId};
 use units::Time;
-use wire::link::{Class, Feedback, Header, Kind};
+use wire::link::{Class, Feedback, FrameKind, LinkHeader};
 
-use super::{Endpoint, Event, Line, WIRE, lane};
+use super::{ClassPair, Endpoint, EndpointEvent, WIRE, lane};
 use crate::auto::{Auto, Level};
-use crate::packet::{Body, Packet};
-use crate::session::State;
+use crate::packet::{FrameBody, LinkPacket};
+use crate::session::SessionState;
 
-impl<B: Body> Endpoint<B> {
+impl<B: FrameBody> Endpoint<B> {
     pub(super) fn level(&self) -> Option<Level> {
         self.auto.as_ref().map(Auto::level)
     }
 
     /// The queue that feeds a class now; none if its frames go another way.
-    pub(super) fn feed(&self, class: Class) -> Option<Lane> {
-        if self.life.state() != State::Active || !self.params.protects {
+    pub(super) fn feed(&self, class: Class) -> Option<QueueId> {
+        if self.life.state() != SessionState::Active || !self.params.protects {
             return None;
         }
         match self.level() {
             None => Some(lane(class)),
-            Some(Level::Ordered) => (class == Class::Ordered).then_some(Lane(0)),
-            Some(Level::NonBlocking) => (class == Class::NonBlocking).then_some(Lane(0)),
+            Some(Level::Ordered) => (class == Class::Ordered).then_some(QueueId(0)),
+            Some(Level::NonBlocking) => (class == Class::NonBlocking).then_some(QueueId(0)),
             Some(Level::Off) => None,
         }
     }
 
     pub(super) fn passes_plain(&self) -> bool {
         match self.life.state() {
-            State::Dormant | State::Asking | State::Answering => true,
-            State::Active => !self.params.protects || self.level() == Some(Level::Off),
-            State::Closing => false,
+            SessionState::Dormant | SessionState::Asking | SessionState::Answering => true,
+            SessionState::Active => !self.params.protects || self.level() == Some(Level::Off),
+            SessionState::Closing => false,
         }
     }
 
     #[inline]
-    pub(super) fn transmit<O: Out<Self>>(&self, kind: Kind, feedback: Option<Feedback>, body: Option<B>, out: &mut O) {
-        out.transmit(WIRE, Packet::new(self.life.epoch(), kind, feedback, body));
+    pub(super) fn transmit<O: Out<Self>>(
+        &self,
+        kind: FrameKind,
+        feedback: Option<Feedback>,
+        body: Option<B>,
+        out: &mut O,
+    ) {
+        out.transmit(WIRE, LinkPacket::new(self.life.epoch(), kind, feedback, body));
     }
 
     /// The acknowledgement that is due, to ride on a frame.
@@ -61,13 +67,13 @@ impl<B: Body> Endpoint<B> {
         if self.life.has_message()
             && let Some(message) = self.life.next_message()
         {
-            out.transmit(WIRE, Packet { header: Header::session(self.life.epoch(), message), body: None });
+            out.transmit(WIRE, LinkPacket { header: LinkHeader::session(self.life.epoch(), message), body: None });
             return true;
         }
         let Some(line) = self.lines.iter_mut().find(|line| line.rx.owes_notice()) else { return false };
         let feedback = line.rx.notify();
         self.counters.tx_nack += 1;
-        self.transmit(Kind::Notice, Some(feedback), None, out);
+        self.transmit(FrameKind::Notice, Some(feedback), None, out);
         true
     }
 
@@ -84,7 +90,7 @@ impl<B: Body> Endpoint<B> {
             if let Some((seq, body)) = line.tx.next_copy(copies, out) {
                 self.copy_turn = if at + 1 < self.lines.len() { at + 1 } else { 0 };
                 self.counters.tx_replay += 1;
-                self.transmit(Kind::Retransmission(class, seq), None, Some(body), out);
+                self.transmit(FrameKind::Retransmission(class, seq), None, Some(body), out);
                 return true;
             }
         }
@@ -95,11 +101,12 @@ impl<B: Body> Endpoint<B> {
     /// as long as the other fills the wire.
     #[inline]
     pub(super) fn pull_announcement<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> bool {
-        if self.lines.len() < 2 || !matches!(self.life.state(), State::Active | State::Closing) {
+        if self.lines.len() < 2 || !matches!(self.life.state(), SessionState::Active | SessionState::Closing) {
             return false;
         }
-        let due =
-            |line: &Line<B>| line.tx.dummies.worth_announcing() <= now && line.tx.is_dry(self.feed(line.class), out);
+        let due = |line: &ClassPair<B>| {
+            line.tx.dummies.worth_announcing() <= now && line.tx.is_dry(self.feed(line.class), out)
+        };
         let Some(at) = self.lines.iter().position(due) else { return false };
         self.send_dummy(now, at, out);
         true
@@ -122,20 +129,20 @@ impl<B: Body> Endpoint<B> {
         self.turn = if at + 1 < self.lines.len() { at + 1 } else { 0 };
         self.counters.tx_ok += 1;
         let feedback = self.due_feedback().or_else(|| self.eager_feedback());
-        self.transmit(Kind::Data(class, seq), feedback, Some(body), out);
+        self.transmit(FrameKind::Data(class, seq), feedback, Some(body), out);
         self.count_for_auto(out);
         true
     }
 
     pub(super) fn pull_plain<O: Out<Self>>(&mut self, out: &mut O) -> bool {
         let first = self.plain_turn;
-        let taken = [first, 1 - first].into_iter().find_map(|lane| Some((lane, out.take(Lane(lane))?)));
+        let taken = [first, 1 - first].into_iter().find_map(|lane| Some((lane, out.take(QueueId(lane))?)));
         let Some((lane, body)) = taken else { return false };
         self.plain_turn = 1 - lane;
         self.counters.tx_plain += 1;
         match self.due_feedback() {
-            Some(feedback) => self.transmit(Kind::Plain, Some(feedback), Some(body), out),
-            None => out.transmit(WIRE, Packet::bare(body)),
+            Some(feedback) => self.transmit(FrameKind::Plain, Some(feedback), Some(body), out),
+            None => out.transmit(WIRE, LinkPacket::bare(body)),
         }
         self.count_for_auto(out);
         true
@@ -146,7 +153,7 @@ impl<B: Body> Endpoint<B> {
         if let Some(auto) = &mut self.auto
             && auto.on_sent()
         {
-            out.complete(Event::Level(auto.level()));
+            out.complete(EndpointEvent::Level(auto.level()));
         }
     }
 
@@ -154,18 +161,18 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn pull_ack<O: Out<Self>>(&mut self, out: &mut O) -> bool {
         let Some(feedback) = self.due_feedback() else { return false };
         self.counters.tx_ack += 1;
-        self.transmit(Kind::Ack, Some(feedback), None, out);
+        self.transmit(FrameKind::Ack, Some(feedback), None, out);
         true
     }
 
     /// Whether anything is left to send after an explicit acknowledgement, which goes after all else.
     pub(super) fn has_more<O: Out<Self>>(&self, out: &O) -> bool {
-        let wants = |line: &Line<B>| line.rx.owes_ack() || line.tx.is_dry(self.feed(line.class), out);
+        let wants = |line: &ClassPair<B>| line.rx.owes_ack() || line.tx.is_dry(self.feed(line.class), out);
         self.lines.iter().any(wants)
     }
 
     pub(super) fn pull_dummy<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Pull {
-        if !matches!(self.life.state(), State::Active | State::Closing) {
+        if !matches!(self.life.state(), SessionState::Active | SessionState::Closing) {
             return Pull::Idle;
         }
         let mut earliest: Option<Time> = None;
@@ -189,7 +196,7 @@ impl<B: Body> Endpoint<B> {
         let feedback = self.due_feedback();
         let line = &mut self.lines[at];
         line.tx.dummies.sent(now);
-        let kind = Kind::Dummy(line.class, line.tx.latest_sent());
+        let kind = FrameKind::Dummy(line.class, line.tx.latest_sent());
         self.counters.tx_dummy += 1;
         self.transmit(kind, feedback, None, out);
         self.notice_silence(now, out);

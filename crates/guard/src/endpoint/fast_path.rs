@@ -3,18 +3,18 @@
 //! The same decisions as in `ingress` and `egress`, with everything that cannot apply left out; whatever
 //! is not the next frame, its acknowledgement or a new frame goes the long way.
 
-use machine::{Lane, Out, Pull};
+use machine::{Out, Pull, QueueId};
 use units::Time;
-use wire::link::Kind;
+use wire::link::FrameKind;
 
-use super::{Endpoint, Line, WIRE, lane};
-use crate::packet::{Body, Packet};
-use crate::session::State;
+use super::{ClassPair, Endpoint, WIRE, lane};
+use crate::packet::{FrameBody, LinkPacket};
+use crate::session::SessionState;
 
-impl<B: Body> Endpoint<B> {
+impl<B: FrameBody> Endpoint<B> {
     pub(super) fn is_smooth(&self) -> bool {
-        let urgent = |line: &Line<B>| line.rx.owes_notice() || line.tx.has_requests();
-        self.life.state() == State::Active
+        let urgent = |line: &ClassPair<B>| line.rx.owes_notice() || line.tx.has_requests();
+        self.life.state() == SessionState::Active
             && self.lines.len() == 1
             && self.auto.is_none()
             && !self.life.has_message()
@@ -28,9 +28,9 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn on_frame_smoothly<O: Out<Self>>(
         &mut self,
         now: Time,
-        packet: Packet<B>,
+        packet: LinkPacket<B>,
         out: &mut O,
-    ) -> Option<Packet<B>> {
+    ) -> Option<LinkPacket<B>> {
         let epoch = self.life.epoch();
         let line = &mut self.lines[0];
         if let Some(seq) = packet.header.as_data(epoch, line.class) {
@@ -69,17 +69,17 @@ impl<B: Body> Endpoint<B> {
                 let seq = line.tx.push(out.keep(&body));
                 self.counters.tx_ok += 1;
                 let feedback = (line.rx.owes_ack() || line.rx.may_ack()).then(|| line.rx.acknowledge());
-                out.transmit(WIRE, Packet::new(epoch, Kind::Data(line.class, seq), feedback, Some(body)));
+                out.transmit(WIRE, LinkPacket::new(epoch, FrameKind::Data(line.class, seq), feedback, Some(body)));
                 return Some(Pull::Sent);
             }
-        } else if out.waiting(Lane(0)) || out.waiting(Lane(1)) {
+        } else if out.waiting(QueueId(0)) || out.waiting(QueueId(1)) {
             return None;
         }
         if !line.rx.owes_ack() {
             return (!line.tx.wants_dummies()).then_some(Pull::Idle);
         }
         self.counters.tx_ack += 1;
-        out.transmit(WIRE, Packet::new(epoch, Kind::Ack, Some(line.rx.acknowledge()), None));
+        out.transmit(WIRE, LinkPacket::new(epoch, FrameKind::Ack, Some(line.rx.acknowledge()), None));
         Some(if line.tx.wants_dummies() { Pull::Sent } else { Pull::Last })
     }
 }

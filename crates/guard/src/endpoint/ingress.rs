@@ -1,24 +1,24 @@
 //! What comes off the wire, and what the life cycle makes of it.
 
-use machine::{Lane, Machine, Out};
+use machine::{Machine, Out, QueueId};
 use units::{Bytes, Time};
-use wire::link::{Feedback, Header, Kind};
+use wire::link::{Feedback, FrameKind, LinkHeader};
 
-use super::{Endpoint, Event, TimerKey, WIRE, lines};
-use crate::packet::{Body, Packet};
-use crate::session::{State, Step};
+use super::{Endpoint, EndpointEvent, EndpointTimer, WIRE, lines};
+use crate::packet::{FrameBody, LinkPacket};
+use crate::session::{SessionState, SessionStep};
 
-impl<B: Body> Endpoint<B> {
+impl<B: FrameBody> Endpoint<B> {
     /// Bytes off the wire, from our header on: what they are a frame of is acted upon, what they are not
     /// is dropped and counted. `body` makes a handle of the frame that follows the header.
     pub fn on_bytes<O>(&mut self, now: Time, bytes: &[u8], body: impl FnOnce(&[u8]) -> B, out: &mut O)
     where
         O: Out<Self>,
     {
-        match Header::parse(bytes) {
+        match LinkHeader::parse(bytes) {
             Ok((header, len)) => {
                 let body = header.has_body().then(|| body(&bytes[len..]));
-                self.on_frame(now, WIRE, Packet { header, body }, out);
+                self.on_frame(now, WIRE, LinkPacket { header, body }, out);
             }
             Err(_) => self.counters.rx_bad += 1,
         }
@@ -26,9 +26,9 @@ impl<B: Body> Endpoint<B> {
 
     /// Any packet at all.
     #[inline(never)]
-    pub(super) fn on_packet<O: Out<Self>>(&mut self, now: Time, packet: Packet<B>, out: &mut O) {
+    pub(super) fn on_packet<O: Out<Self>>(&mut self, now: Time, packet: LinkPacket<B>, out: &mut O) {
         self.smooth = false;
-        if packet.header.kind() == Kind::Bare {
+        if packet.header.kind() == FrameKind::Bare {
             return match packet.body {
                 Some(body) => self.on_bare(body, out),
                 None => self.counters.rx_bad += 1,
@@ -72,12 +72,12 @@ impl<B: Body> Endpoint<B> {
     }
 
     #[inline]
-    pub(super) fn on_header<O: Out<Self>>(&mut self, now: Time, header: &Header, body: Option<B>, out: &mut O) {
+    pub(super) fn on_header<O: Out<Self>>(&mut self, now: Time, header: &LinkHeader, body: Option<B>, out: &mut O) {
         let kind = header.kind();
-        if !self.life.accepts(header.epoch()) || kind == Kind::Session {
+        if !self.life.accepts(header.epoch()) || kind == FrameKind::Session {
             return self.on_other(now, header, body, out);
         }
-        if self.life.state() == State::Answering {
+        if self.life.state() == SessionState::Answering {
             let step = self.life.on_frame_of_epoch();
             self.follow(now, step, out);
         }
@@ -89,7 +89,7 @@ impl<B: Body> Endpoint<B> {
 
     /// Life-cycle messages, and frames of another epoch.
     #[cold]
-    pub(super) fn on_other<O: Out<Self>>(&mut self, now: Time, header: &Header, body: Option<B>, out: &mut O) {
+    pub(super) fn on_other<O: Out<Self>>(&mut self, now: Time, header: &LinkHeader, body: Option<B>, out: &mut O) {
         if let Some(message) = header.message() {
             let before = self.life.state();
             let heard = self.lines.iter().any(|line| line.tx.is_answered() || line.rx.has_heard());
@@ -105,25 +105,25 @@ impl<B: Body> Endpoint<B> {
         self.life.on_strange_frame(now, header.epoch());
         match (header.kind(), body) {
             // Never protected, so it belongs to no epoch.
-            (Kind::Plain, Some(body)) => self.pass_up(body, out),
+            (FrameKind::Plain, Some(body)) => self.pass_up(body, out),
             (_, Some(body)) => out.release(body),
             (_, None) => {}
         }
     }
 
     #[inline]
-    pub(super) fn on_kind<O: Out<Self>>(&mut self, now: Time, kind: Kind, body: Option<B>, out: &mut O) {
+    pub(super) fn on_kind<O: Out<Self>>(&mut self, now: Time, kind: FrameKind, body: Option<B>, out: &mut O) {
         match (kind, body) {
-            (Kind::Data(class, seq) | Kind::Retransmission(class, seq), Some(body)) => {
+            (FrameKind::Data(class, seq) | FrameKind::Retransmission(class, seq), Some(body)) => {
                 let Some(line) = self.lines.iter_mut().find(|line| line.class == class) else {
                     self.counters.rx_bad += 1;
                     return out.release(body);
                 };
                 self.counters.rx_ok += 1;
-                self.counters.rx_replay += u64::from(matches!(kind, Kind::Retransmission(..)));
+                self.counters.rx_replay += u64::from(matches!(kind, FrameKind::Retransmission(..)));
                 line.rx.on_data(now, seq, body, &mut self.counters, out);
             }
-            (Kind::Dummy(class, seq), None) => {
+            (FrameKind::Dummy(class, seq), None) => {
                 let Some(line) = self.lines.iter_mut().find(|line| line.class == class) else {
                     self.counters.rx_bad += 1;
                     return;
@@ -131,8 +131,8 @@ impl<B: Body> Endpoint<B> {
                 self.counters.rx_dummy += 1;
                 line.rx.on_dummy(now, seq, &mut self.counters, out);
             }
-            (Kind::Plain, Some(body)) => self.pass_up(body, out),
-            (Kind::Ack | Kind::Notice, None) => {}
+            (FrameKind::Plain, Some(body)) => self.pass_up(body, out),
+            (FrameKind::Ack | FrameKind::Notice, None) => {}
             (_, body) => {
                 self.counters.rx_bad += 1;
                 body.into_iter().for_each(|body| out.release(body));
@@ -142,12 +142,12 @@ impl<B: Body> Endpoint<B> {
 
     pub(super) fn pass_up<O: Out<Self>>(&mut self, body: B, out: &mut O) {
         self.counters.rx_plain += 1;
-        out.deliver(Lane(0), body);
+        out.deliver(QueueId(0), body);
     }
 
     #[inline]
-    pub(super) fn on_feedback<O: Out<Self>>(&mut self, feedback: &Feedback, kind: Kind, out: &mut O) {
-        if matches!(kind, Kind::Notice) {
+    pub(super) fn on_feedback<O: Out<Self>>(&mut self, feedback: &Feedback, kind: FrameKind, out: &mut O) {
+        if matches!(kind, FrameKind::Notice) {
             self.counters.rx_nack += 1;
         } else {
             self.counters.rx_ack += 1;
@@ -172,32 +172,32 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Does what the life cycle decided.
-    pub(super) fn follow<O: Out<Self>>(&mut self, now: Time, step: Step, out: &mut O) {
+    pub(super) fn follow<O: Out<Self>>(&mut self, now: Time, step: SessionStep, out: &mut O) {
         match step {
-            Step::Nothing => {}
-            Step::Bogus => self.counters.rx_bad += 1,
-            Step::Begin => self.begin(out),
-            Step::BeginAgain => {
+            SessionStep::Nothing => {}
+            SessionStep::Bogus => self.counters.rx_bad += 1,
+            SessionStep::Begin => self.begin(out),
+            SessionStep::BeginAgain => {
                 self.begin(out);
-                out.complete(Event::PeerLost);
+                out.complete(EndpointEvent::PeerLost);
             }
-            Step::BeginActive => {
+            SessionStep::BeginActive => {
                 self.begin(out);
-                out.complete(Event::Activated);
+                out.complete(EndpointEvent::Activated);
             }
-            Step::Agreed => out.complete(Event::Activated),
-            Step::Refused(reason) => out.complete(Event::Refused(reason)),
-            Step::Forgotten | Step::Contradicted => {
-                self.counters.rx_bad += u64::from(step == Step::Contradicted);
+            SessionStep::Agreed => out.complete(EndpointEvent::Activated),
+            SessionStep::Refused(reason) => out.complete(EndpointEvent::Refused(reason)),
+            SessionStep::Forgotten | SessionStep::Contradicted => {
+                self.counters.rx_bad += u64::from(step == SessionStep::Contradicted);
                 self.begin(out);
-                out.complete(Event::PeerLost);
+                out.complete(EndpointEvent::PeerLost);
             }
-            Step::Closed => {
+            SessionStep::Closed => {
                 self.begin(out);
-                out.complete(Event::Deactivated);
+                out.complete(EndpointEvent::Deactivated);
             }
         }
-        if !matches!(step, Step::Nothing | Step::Bogus) {
+        if !matches!(step, SessionStep::Nothing | SessionStep::Bogus) {
             self.set_session_timer(now, out);
             out.wake(WIRE);
         }
@@ -219,15 +219,15 @@ impl<B: Body> Endpoint<B> {
 
     pub(super) fn set_session_timer<O: Out<Self>>(&self, now: Time, out: &mut O) {
         match self.life.retry_at(now) {
-            Some(at) => out.arm(TimerKey::Session, at),
-            None => out.disarm(TimerKey::Session),
+            Some(at) => out.arm(EndpointTimer::Session, at),
+            None => out.disarm(EndpointTimer::Session),
         }
     }
 
     /// After anything that may let a closing link close.
     #[inline]
     pub(super) fn try_to_close<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
-        if self.life.state() == State::Closing {
+        if self.life.state() == SessionState::Closing {
             let step = self.life.try_to_close(self.is_drained(), self.is_empty());
             self.follow(now, step, out);
             self.wake_if_urgent(out);

@@ -8,19 +8,19 @@
 //!                  ▲ next            ▲ frames of the block still to come
 //! ```
 
-use machine::{Lane, Out};
+use machine::{Out, QueueId};
 use units::{Bytes, Time};
 use wire::link::Class;
 
-use super::number::Number;
-use super::parameters::Config;
-use super::{Endpoint, Parity, Place, TimerKey};
+use super::number::FecNumber;
+use super::parameters::FecConfig;
+use super::{BlockPosition, FecEndpoint, FecTimer, ParityFrame};
 use crate::counters::Counters;
-use crate::endpoint::Note;
-use crate::packet::Body;
+use crate::endpoint::EndpointNote;
+use crate::packet::FrameBody;
 
 #[derive(Debug)]
-enum Slot<B> {
+enum BlockSlot<B> {
     /// Handed up, or given up.
     Done,
     Missing {
@@ -30,11 +30,11 @@ enum Slot<B> {
 }
 
 #[derive(Debug)]
-pub(super) struct Decoder<B> {
-    config: Config,
+pub(super) struct FecDecoder<B> {
+    config: FecConfig,
     /// Number of the block's first frame.
-    block: Number,
-    slots: Vec<Slot<B>>,
+    block: FecNumber,
+    slots: Vec<BlockSlot<B>>,
     next: usize,
     missing: u32,
     /// A bit for each parity frame that arrived.
@@ -43,11 +43,11 @@ pub(super) struct Decoder<B> {
     peak: Bytes,
 }
 
-impl<B: Body> Decoder<B> {
-    pub(crate) fn new(config: Config) -> Self {
+impl<B: FrameBody> FecDecoder<B> {
+    pub(crate) fn new(config: FecConfig) -> Self {
         Self {
             config,
-            block: Number::default(),
+            block: FecNumber::default(),
             slots: Vec::with_capacity(usize::from(config.k)),
             next: 0,
             missing: 0,
@@ -75,10 +75,10 @@ impl<B: Body> Decoder<B> {
     }
 
     #[inline]
-    pub(crate) fn on_body<O: Out<Endpoint<B>>>(
+    pub(crate) fn on_body<O: Out<FecEndpoint<B>>>(
         &mut self,
         now: Time,
-        place: Place,
+        place: BlockPosition,
         body: B,
         counters: &mut Counters,
         out: &mut O,
@@ -90,7 +90,7 @@ impl<B: Body> Decoder<B> {
         counters.rx_ok += 1;
         let index = usize::from(place.index);
         let is_new = self.enter(place.block, counters, out)
-            && self.slots.get(index).is_none_or(|slot| matches!(slot, Slot::Missing { .. }));
+            && self.slots.get(index).is_none_or(|slot| matches!(slot, BlockSlot::Missing { .. }));
         if !is_new {
             counters.rx_duplicate_seq += 1;
             return out.release(body);
@@ -106,14 +106,14 @@ impl<B: Body> Decoder<B> {
         self.hand_up(out);
     }
 
-    pub(crate) fn on_parity<O: Out<Endpoint<B>>>(
+    pub(crate) fn on_parity<O: Out<FecEndpoint<B>>>(
         &mut self,
         now: Time,
-        parity: Parity<B>,
+        parity: ParityFrame<B>,
         counters: &mut Counters,
         out: &mut O,
     ) {
-        let Parity { place: Place { block, index }, frames, .. } = parity;
+        let ParityFrame { place: BlockPosition { block, index }, frames, .. } = parity;
         if index >= self.config.h || frames.is_empty() || frames.len() > usize::from(self.config.k) {
             counters.rx_bad += 1;
             return frames.into_iter().for_each(|body| out.release(body));
@@ -126,7 +126,7 @@ impl<B: Body> Decoder<B> {
         self.parity |= 1 << index;
         let enough = self.missing <= self.parity.count_ones();
         for (at, body) in frames.into_iter().enumerate() {
-            if enough && matches!(self.slots[at], Slot::Missing { .. }) {
+            if enough && matches!(self.slots[at], BlockSlot::Missing { .. }) {
                 self.recover(now, at, body, counters, out);
             } else {
                 out.release(body);
@@ -140,7 +140,7 @@ impl<B: Body> Decoder<B> {
 
     /// Goes on to a block; false if it is over.
     #[inline]
-    fn enter<O: Out<Endpoint<B>>>(&mut self, block: Number, counters: &mut Counters, out: &mut O) -> bool {
+    fn enter<O: Out<FecEndpoint<B>>>(&mut self, block: FecNumber, counters: &mut Counters, out: &mut O) -> bool {
         if block == self.block {
             return true;
         }
@@ -153,8 +153,8 @@ impl<B: Body> Decoder<B> {
             let (class, frames) = (Class::Ordered, unseen as u32);
             counters.rx_missing_seq += u64::from(frames);
             counters.given_up += u64::from(frames);
-            out.note(Note::Missing { class, frames });
-            out.note(Note::GivenUp { class, frames });
+            out.note(EndpointNote::Missing { class, frames });
+            out.note(EndpointNote::GivenUp { class, frames });
         }
         self.block = block;
         self.slots.clear();
@@ -164,71 +164,71 @@ impl<B: Body> Decoder<B> {
 
     /// The block has `len` frames at least; those not seen are missing.
     #[inline]
-    fn miss_before<O: Out<Endpoint<B>>>(&mut self, now: Time, len: usize, counters: &mut Counters, out: &mut O) {
+    fn miss_before<O: Out<FecEndpoint<B>>>(&mut self, now: Time, len: usize, counters: &mut Counters, out: &mut O) {
         let frames = (len - self.slots.len()) as u32;
         if frames == 0 {
             return;
         }
         counters.rx_missing_seq += u64::from(frames);
-        out.note(Note::Missing { class: Class::Ordered, frames });
+        out.note(EndpointNote::Missing { class: Class::Ordered, frames });
         if self.missing == 0 {
-            out.arm(TimerKey::GiveUp, now + self.config.give_up_after);
+            out.arm(FecTimer::GiveUp, now + self.config.give_up_after);
         }
         self.missing += frames;
-        self.slots.resize_with(len, || Slot::Missing { since: now });
+        self.slots.resize_with(len, || BlockSlot::Missing { since: now });
     }
 
-    /// Holds a frame back if it has to be; [`Decoder::hand_up`] lets go of it as soon as nothing before it is missing.
+    /// Holds a frame back if it has to be; [`FecDecoder::hand_up`] lets go of it as soon as nothing before it is missing.
     #[inline]
-    fn hold<O: Out<Endpoint<B>>>(&mut self, body: B, out: &mut O) -> Slot<B> {
+    fn hold<O: Out<FecEndpoint<B>>>(&mut self, body: B, out: &mut O) -> BlockSlot<B> {
         if self.missing == 0 || !self.config.ordered {
-            out.deliver(Lane(0), body);
-            return Slot::Done;
+            out.deliver(QueueId(0), body);
+            return BlockSlot::Done;
         }
         self.held += Bytes::new(u64::from(body.len()));
         self.peak = self.peak.max(self.held);
-        Slot::Held(body)
+        BlockSlot::Held(body)
     }
 
     /// A missing frame is here after all.
-    fn recover<O: Out<Endpoint<B>>>(&mut self, now: Time, at: usize, body: B, counters: &mut Counters, out: &mut O) {
-        if let Slot::Missing { since } = self.slots[at] {
+    fn recover<O: Out<FecEndpoint<B>>>(&mut self, now: Time, at: usize, body: B, counters: &mut Counters, out: &mut O) {
+        if let BlockSlot::Missing { since } = self.slots[at] {
             counters.recovered += 1;
-            out.note(Note::Recovered { class: Class::Ordered, after: now.since(since) });
+            out.note(EndpointNote::Recovered { class: Class::Ordered, after: now.since(since) });
         }
         self.slots[at] = self.hold(body, out);
         self.missing -= 1;
         if self.missing == 0 {
-            out.disarm(TimerKey::GiveUp);
+            out.disarm(FecTimer::GiveUp);
         }
     }
 
     /// Waits no longer for what is missing.
-    pub(crate) fn give_up<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
+    pub(crate) fn give_up<O: Out<FecEndpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
         if self.missing == 0 {
             return;
         }
         counters.given_up += u64::from(self.missing);
-        out.note(Note::GivenUp { class: Class::Ordered, frames: self.missing });
-        out.disarm(TimerKey::GiveUp);
+        out.note(EndpointNote::GivenUp { class: Class::Ordered, frames: self.missing });
+        out.disarm(FecTimer::GiveUp);
         self.missing = 0;
-        for slot in self.slots.iter_mut().filter(|slot| matches!(slot, Slot::Missing { .. })) {
-            *slot = Slot::Done;
+        for slot in self.slots.iter_mut().filter(|slot| matches!(slot, BlockSlot::Missing { .. })) {
+            *slot = BlockSlot::Done;
         }
         self.hand_up(out);
     }
 
     /// Hands up what no missing frame stands before.
     #[inline]
-    fn hand_up<O: Out<Endpoint<B>>>(&mut self, out: &mut O) {
+    fn hand_up<O: Out<FecEndpoint<B>>>(&mut self, out: &mut O) {
         while let Some(slot) = self.slots.get_mut(self.next) {
-            match std::mem::replace(slot, Slot::Done) {
-                Slot::Done => {}
-                Slot::Held(body) => {
+            match std::mem::replace(slot, BlockSlot::Done) {
+                BlockSlot::Done => {}
+                BlockSlot::Held(body) => {
                     self.held -= Bytes::new(u64::from(body.len()));
-                    out.deliver(Lane(0), body);
+                    out.deliver(QueueId(0), body);
                 }
-                missing @ Slot::Missing { .. } => {
+                missing @ BlockSlot::Missing { .. } => {
                     *slot = missing;
                     return;
                 }
@@ -242,32 +242,34 @@ impl<B: Body> Decoder<B> {
 mod tests {
     use machine::Machine;
     use proptest::prelude::*;
-    use testkit::{Act, Recorder};
+    use testkit::{RecordedAction, Recorder};
     use units::Span;
 
     use super::*;
     use crate::endpoint::WIRE;
-    use crate::fec::{Content, Packet};
+    use crate::fec::{FecContent, FecPacket};
 
     const K: u16 = 4;
     const H: u16 = 2;
 
-    fn end() -> Endpoint<Vec<u8>> {
+    fn end() -> FecEndpoint<Vec<u8>> {
         let (close_after, give_up_after) = (Span::from_us(5), Span::from_us(9));
-        Endpoint::new(Config { k: K, h: H, close_after, give_up_after, ordered: true })
+        FecEndpoint::new(FecConfig { k: K, h: H, close_after, give_up_after, ordered: true })
     }
 
-    fn packet(block: u32, index: u16, frames: Option<u16>) -> Packet<Vec<u8>> {
-        let place = Place { block: Number(block), index };
+    fn packet(block: u32, index: u16, frames: Option<u16>) -> FecPacket<Vec<u8>> {
+        let place = BlockPosition { block: FecNumber(block), index };
         let content = match frames {
-            None => Content::Frame { place, body: vec![block as u8, index as u8] },
-            Some(frames) => Content::Parity(Parity { place, longest: 2, frames: vec![vec![0]; usize::from(frames)] }),
+            None => FecContent::Frame { place, body: vec![block as u8, index as u8] },
+            Some(frames) => {
+                FecContent::Parity(ParityFrame { place, longest: 2, frames: vec![vec![0]; usize::from(frames)] })
+            }
         };
-        Packet { content }
+        FecPacket { content }
     }
 
     /// Any packet, mostly of blocks close to each other across the wrap of numbers.
-    fn any_packet() -> impl Strategy<Value = Packet<Vec<u8>>> {
+    fn any_packet() -> impl Strategy<Value = FecPacket<Vec<u8>>> {
         let block = prop_oneof![9 => (0..30u32).prop_map(|at| at.wrapping_sub(15)), 1 => any::<u32>()];
         (block, 0..K + 2, proptest::option::of(0..K + 2))
             .prop_map(|(block, index, frames)| packet(block, index, frames))
@@ -301,7 +303,7 @@ mod tests {
         assert_eq!(end.counters().recovered, 0);
         end.on_frame(Time::ZERO, WIRE, packet(0, 1, Some(K)), &mut out);
         assert_eq!(end.counters().recovered, 2);
-        let delivered = out.acts().into_iter().filter(|act| matches!(act, Act::Deliver(_))).count();
+        let delivered = out.acts().into_iter().filter(|act| matches!(act, RecordedAction::Deliver(_))).count();
         assert_eq!(delivered, usize::from(K));
     }
 }

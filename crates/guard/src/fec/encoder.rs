@@ -1,19 +1,19 @@
 //! The sending half: frames as they come, then the parity of their block.
 
-use machine::{Lane, Out};
+use machine::{Out, QueueId};
 use units::{Bytes, Time};
 
-use super::number::Number;
-use super::parameters::Config;
-use super::{Content, Endpoint, Packet, Parity, Place, TimerKey};
+use super::number::FecNumber;
+use super::parameters::FecConfig;
+use super::{BlockPosition, FecContent, FecEndpoint, FecPacket, FecTimer, ParityFrame};
 use crate::counters::Counters;
-use crate::packet::Body;
+use crate::packet::FrameBody;
 
 #[derive(Debug)]
-pub(super) struct Encoder<B> {
-    config: Config,
+pub(super) struct FecEncoder<B> {
+    config: FecConfig,
     /// Number of the block's first frame.
-    block: Number,
+    block: FecNumber,
     /// The block so far.
     frames: Vec<B>,
     longest: u32,
@@ -23,11 +23,11 @@ pub(super) struct Encoder<B> {
     parity_sent: Option<u16>,
 }
 
-impl<B: Body> Encoder<B> {
-    pub(crate) fn new(config: Config) -> Self {
+impl<B: FrameBody> FecEncoder<B> {
+    pub(crate) fn new(config: FecConfig) -> Self {
         Self {
             config,
-            block: Number::default(),
+            block: FecNumber::default(),
             frames: Vec::new(),
             longest: 0,
             bytes: Bytes::ZERO,
@@ -60,26 +60,31 @@ impl<B: Body> Encoder<B> {
     }
 
     #[inline]
-    pub(crate) fn next<O: Out<Endpoint<B>>>(
+    pub(crate) fn next<O: Out<FecEndpoint<B>>>(
         &mut self,
         now: Time,
         counters: &mut Counters,
         out: &mut O,
-    ) -> Option<Packet<B>> {
+    ) -> Option<FecPacket<B>> {
         let content = match self.parity_sent {
-            Some(index) => Content::Parity(self.parity(index, counters, out)),
+            Some(index) => FecContent::Parity(self.parity(index, counters, out)),
             None => self.frame(now, counters, out)?,
         };
-        Some(Packet { content })
+        Some(FecPacket { content })
     }
 
     #[inline]
-    fn frame<O: Out<Endpoint<B>>>(&mut self, now: Time, counters: &mut Counters, out: &mut O) -> Option<Content<B>> {
-        let body = out.take(Lane(0))?;
-        let place = Place { block: self.block, index: self.frames.len() as u16 };
+    fn frame<O: Out<FecEndpoint<B>>>(
+        &mut self,
+        now: Time,
+        counters: &mut Counters,
+        out: &mut O,
+    ) -> Option<FecContent<B>> {
+        let body = out.take(QueueId(0))?;
+        let place = BlockPosition { block: self.block, index: self.frames.len() as u16 };
         if self.frames.is_empty() {
             self.frames.reserve(usize::from(self.config.k));
-            out.arm(TimerKey::Close, now + self.config.close_after);
+            out.arm(FecTimer::Close, now + self.config.close_after);
         }
         counters.tx_ok += 1;
         self.longest = self.longest.max(body.len());
@@ -87,24 +92,24 @@ impl<B: Body> Encoder<B> {
         self.peak = self.peak.max(self.bytes);
         self.frames.push(out.keep(&body));
         if self.frames.len() == usize::from(self.config.k) {
-            out.disarm(TimerKey::Close);
+            out.disarm(FecTimer::Close);
             self.close();
         }
-        Some(Content::Frame { place, body })
+        Some(FecContent::Frame { place, body })
     }
 
     /// The last one takes the block with it, and the next may begin.
-    fn parity<O: Out<Endpoint<B>>>(&mut self, index: u16, counters: &mut Counters, out: &mut O) -> Parity<B> {
+    fn parity<O: Out<FecEndpoint<B>>>(&mut self, index: u16, counters: &mut Counters, out: &mut O) -> ParityFrame<B> {
         counters.tx_replay += 1;
-        let (place, longest) = (Place { block: self.block, index }, self.longest);
+        let (place, longest) = (BlockPosition { block: self.block, index }, self.longest);
         if index + 1 < self.config.h {
             self.parity_sent = Some(index + 1);
             let frames = self.frames.iter().map(|body| out.keep(body)).collect();
-            return Parity { place, longest, frames };
+            return ParityFrame { place, longest, frames };
         }
         let frames = std::mem::take(&mut self.frames);
         self.block = self.block.plus(frames.len() as u32);
         (self.longest, self.bytes, self.parity_sent) = (0, Bytes::ZERO, None);
-        Parity { place, longest, frames }
+        ParityFrame { place, longest, frames }
     }
 }

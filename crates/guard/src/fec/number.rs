@@ -1,9 +1,9 @@
-//! Frame numbers on a circle of 32 bits. Without `Ord`: ask [`Number::offset_from`].
+//! Frame numbers on a circle of 32 bits. Without `Ord`: ask [`FecNumber::offset_from`].
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Number(pub u32);
+pub(super) struct FecNumber(pub u32);
 
-impl Number {
+impl FecNumber {
     pub(crate) fn plus(self, frames: u32) -> Self {
         Self(self.0.wrapping_add(frames))
     }
@@ -20,8 +20,8 @@ mod tests {
 
     #[test]
     fn numbers_wrap() {
-        let last = Number(u32::MAX);
-        assert_eq!(last.plus(1), Number(0));
+        let last = FecNumber(u32::MAX);
+        assert_eq!(last.plus(1), FecNumber(0));
         assert_eq!(last.plus(6).offset_from(last), 6);
         assert_eq!(last.offset_from(last.plus(6)), -6);
     }

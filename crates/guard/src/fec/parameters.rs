@@ -4,14 +4,14 @@ use units::{Bytes, Prob, Span};
 use wire::ethernet::on_wire;
 
 use super::PARITY_HEADER;
-use crate::params::Path;
+use crate::params::LinkTiming;
 
 /// The same at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct FecConfig {
     /// Frames of a full block.
     pub k: u16,
-    /// Parity frames of every block; at most [`Config::MAX_PARITY`].
+    /// Parity frames of every block; at most [`FecConfig::MAX_PARITY`].
     pub h: u16,
     /// A block is closed this long after its first frame, however few it has.
     pub close_after: Span,
@@ -21,12 +21,12 @@ pub struct Config {
     pub ordered: bool,
 }
 
-impl Config {
+impl FecConfig {
     /// The most parity frames of a block.
     pub const MAX_PARITY: u16 = 32;
 
     /// A block has the time in which twice as many frames would leave, so that it fills up from half load on.
-    pub fn for_path(path: &Path, k: u16, h: u16) -> Self {
+    pub fn for_path(path: &LinkTiming, k: u16, h: u16) -> Self {
         let frame = path.rate.span_of(Bytes::new(u64::from(on_wire(path.mtu + PARITY_HEADER))));
         let close_after = frame * (2 * u64::from(k));
         let give_up_after = close_after + frame * u64::from(2 * h + 2);
@@ -101,8 +101,9 @@ mod tests {
 
     #[test]
     fn a_block_at_line_rate_is_full_before_it_is_closed() {
-        let path = Path { rate: Rate::gbps(10), delay: Span::from_ns(100), pipeline: Span::ZERO, mtu: 1_518, burst: 1 };
-        let config = Config::for_path(&path, 25, 1);
+        let path =
+            LinkTiming { rate: Rate::gbps(10), delay: Span::from_ns(100), pipeline: Span::ZERO, mtu: 1_518, burst: 1 };
+        let config = FecConfig::for_path(&path, 25, 1);
         assert!(config.close_after > path.rate.span_of(Bytes::new(1_538)) * 25);
         assert!(config.give_up_after > config.close_after);
     }

@@ -7,15 +7,15 @@ use wire::link::Gap;
 
 use super::Receiver;
 use crate::counters::Counters;
-use crate::endpoint::{Endpoint, Note, TimerKey};
-use crate::losses::Run;
-use crate::packet::Body;
+use crate::endpoint::{Endpoint, EndpointNote, EndpointTimer};
+use crate::losses::MissingRun;
+use crate::packet::FrameBody;
 
-impl<B: Body> Receiver<B> {
+impl<B: FrameBody> Receiver<B> {
     /// The next `frames` expected are missing.
     pub(super) fn miss<O: Out<Endpoint<B>>>(&mut self, now: Time, frames: u32, counters: &mut Counters, out: &mut O) {
         counters.rx_missing_seq += u64::from(frames);
-        out.note(Note::Missing { class: self.class, frames });
+        out.note(EndpointNote::Missing { class: self.class, frames });
         let asked = self.max_consecutive.map_or(frames, |most| frames.min(most));
         self.open_loss(now, self.expected, asked, None, out);
         if asked < frames {
@@ -24,14 +24,14 @@ impl<B: Body> Receiver<B> {
     }
 
     /// `before` if it was missing, and arrived, and could not be held.
-    fn open_loss<O>(&mut self, now: Time, first: Seq, frames: u32, before: Option<Run>, out: &mut O)
+    fn open_loss<O>(&mut self, now: Time, first: Seq, frames: u32, before: Option<MissingRun>, out: &mut O)
     where
         O: Out<Endpoint<B>>,
     {
         let deadline = self.deadline(now, frames);
         let (round, waits) = before.map_or((0, 0), |run| (run.round + 1, run.waits + 1));
         let ask_at = now + self.round_trip.wait(round);
-        self.losses.open(Run { first, frames, since: now, deadline, ask_at, round, waits, unheard: 0 });
+        self.losses.open(MissingRun { first, frames, since: now, deadline, ask_at, round, waits, unheard: 0 });
         self.notices = self.control_copies;
         self.set_timer(out);
     }
@@ -45,7 +45,7 @@ impl<B: Body> Receiver<B> {
 
     fn give_up<O: Out<Endpoint<B>>>(&mut self, first: Seq, frames: u32, counters: &mut Counters, out: &mut O) {
         counters.given_up += u64::from(frames);
-        out.note(Note::GivenUp { class: self.class, frames });
+        out.note(EndpointNote::GivenUp { class: self.class, frames });
         if let Some(order) = &mut self.order {
             order.step_over(first, frames);
         }
@@ -56,7 +56,7 @@ impl<B: Body> Receiver<B> {
         &mut self,
         now: Time,
         seq: Seq,
-        run: Option<Run>,
+        run: Option<MissingRun>,
         counters: &mut Counters,
         out: &mut O,
     ) where
@@ -88,8 +88,8 @@ impl<B: Body> Receiver<B> {
 
     pub(super) fn set_timer<O: Out<Endpoint<B>>>(&self, out: &mut O) {
         match self.losses.earliest_deadline() {
-            Some(at) => out.arm(TimerKey::Timeout(self.class), at),
-            None => out.disarm(TimerKey::Timeout(self.class)),
+            Some(at) => out.arm(EndpointTimer::Timeout(self.class), at),
+            None => out.disarm(EndpointTimer::Timeout(self.class)),
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use units::Time;
 use wire::Seq;
-use wire::link::{Agreement, Epoch, Refusal, Session, SessionKind};
+use wire::link::{Epoch, LinkAgreement, SessionKind, SessionMessage, SessionRefusal};
 
 use super::epoch::{self, is_after, is_before};
-use super::{Lifecycle, State, Step, Will};
+use super::{Lifecycle, OwnerIntent, SessionState, SessionStep};
 
 impl Lifecycle {
     /// `heard` says whether the peer has acknowledged or sent any frame of this epoch.
-    pub fn on_message(&mut self, now: Time, message: &Session, heard: bool) -> Step {
+    pub fn on_message(&mut self, now: Time, message: &SessionMessage, heard: bool) -> SessionStep {
         let looped = message.instance == self.instance;
         if looped || message.instance == 0 {
-            return Step::Bogus;
+            return SessionStep::Bogus;
         }
         self.theirs = Some(message.agreement);
         let to_us = message.heard == self.instance;
@@ -20,179 +20,185 @@ impl Lifecycle {
         match (self.state, message.kind) {
             (_, SessionKind::Hello { asked }) => self.on_hello(now, message, asked, heard),
             (_, SessionKind::Welcome) => self.on_welcome(message, heard),
-            (State::Answering, SessionKind::Confirm) if ours => self.confirmed(),
-            (State::Active, SessionKind::Confirm) if ours && to_us => {
+            (SessionState::Answering, SessionKind::Confirm) if ours => self.confirmed(),
+            (SessionState::Active, SessionKind::Confirm) if ours && to_us => {
                 self.quiet = 0;
-                Step::Nothing
+                SessionStep::Nothing
             }
-            (State::Active, SessionKind::Confirm) if !self.is_stale(message) => self.contradicted(),
-            (State::Dormant, SessionKind::Confirm) => {
+            (SessionState::Active, SessionKind::Confirm) if !self.is_stale(message) => self.contradicted(),
+            (SessionState::Dormant, SessionKind::Confirm) => {
                 self.say_unknown(now, message.epoch);
-                Step::Nothing
+                SessionStep::Nothing
             }
             (_, SessionKind::Refuse(reason)) if to_us => self.on_refusal(reason),
-            (State::Active, SessionKind::Unknown) if Epoch::new(message.epoch) == self.epoch() => {
+            (SessionState::Active, SessionKind::Unknown) if Epoch::new(message.epoch) == self.epoch() => {
                 self.ask();
-                Step::Forgotten
+                SessionStep::Forgotten
             }
-            (State::Active, SessionKind::Gone) if ours => {
+            (SessionState::Active, SessionKind::Gone) if ours => {
                 self.ask();
-                Step::Forgotten
+                SessionStep::Forgotten
             }
-            (State::Closing, SessionKind::Unknown | SessionKind::Gone) if Epoch::new(message.epoch) == self.epoch() => {
+            (SessionState::Closing, SessionKind::Unknown | SessionKind::Gone)
+                if Epoch::new(message.epoch) == self.epoch() =>
+            {
                 self.heard_bye = true;
                 self.peer_is_empty = true;
-                Step::Nothing
+                SessionStep::Nothing
             }
-            (State::Active | State::Answering | State::Closing, SessionKind::Bye { rx_empty }) if ours => {
+            (SessionState::Active | SessionState::Answering | SessionState::Closing, SessionKind::Bye { rx_empty })
+                if ours =>
+            {
                 self.heard_bye = true;
                 self.peer_is_empty |= rx_empty;
-                if self.state != State::Closing {
+                if self.state != SessionState::Closing {
                     self.close(now);
                 }
-                Step::Nothing
+                SessionStep::Nothing
             }
             // It is over here, or never began; whoever takes leave need not wait.
-            (State::Dormant | State::Active, SessionKind::Bye { .. }) => {
+            (SessionState::Dormant | SessionState::Active, SessionKind::Bye { .. }) => {
                 self.say_to(SessionKind::Gone, message.instance, message.epoch);
-                Step::Nothing
+                SessionStep::Nothing
             }
             // Late or repeated: the answer has been given, or the question withdrawn.
-            _ => Step::Nothing,
+            _ => SessionStep::Nothing,
         }
     }
 
     /// Of an epoch with us that is over.
-    fn is_stale(&self, message: &Session) -> bool {
+    fn is_stale(&self, message: &SessionMessage) -> bool {
         message.instance == self.peer && message.heard == self.instance && is_before(message.epoch, self.epoch)
     }
 
     /// The peer believes in another epoch, or in another peer: whoever is right, start over.
-    fn contradicted(&mut self) -> Step {
+    fn contradicted(&mut self) -> SessionStep {
         self.ask();
-        Step::Contradicted
+        SessionStep::Contradicted
     }
 
-    fn on_hello(&mut self, now: Time, hello: &Session, asked: bool, heard: bool) -> Step {
+    fn on_hello(&mut self, now: Time, hello: &SessionMessage, asked: bool, heard: bool) -> SessionStep {
         let again = hello.instance == self.peer && !is_after(hello.epoch, self.epoch);
         match self.state {
             // It has not heard our Welcome; if it is merely late, the answer does no harm. But a peer that was heard
             // of in this epoch and asks for it again has lost its place.
-            State::Answering | State::Active if again && !heard => {
+            SessionState::Answering | SessionState::Active if again && !heard => {
                 self.say(SessionKind::Welcome);
-                return Step::Nothing;
+                return SessionStep::Nothing;
             }
-            State::Closing if again => return Step::Nothing,
+            SessionState::Closing if again => return SessionStep::Nothing,
             // Both asked at once: one must answer.
-            State::Asking if hello.instance < self.instance => return Step::Nothing,
-            State::Dormant if self.will == Will::Rest && !asked => {
-                self.say_to(SessionKind::Refuse(Refusal::Deactivated), hello.instance, self.epoch);
-                return Step::Nothing;
+            SessionState::Asking if hello.instance < self.instance => return SessionStep::Nothing,
+            SessionState::Dormant if self.will == OwnerIntent::Rest && !asked => {
+                self.say_to(SessionKind::Refuse(SessionRefusal::Deactivated), hello.instance, self.epoch);
+                return SessionStep::Nothing;
             }
             _ => {}
         }
         if let Err(reason) = check(&self.agreement, &hello.agreement) {
             self.say_to(SessionKind::Refuse(reason), hello.instance, self.epoch);
-            let asks = matches!(self.state, State::Dormant | State::Asking);
+            let asks = matches!(self.state, SessionState::Dormant | SessionState::Asking);
             // Who is protected stays so: it may be anybody's Hello.
-            return if asks { Step::Refused(reason) } else { Step::Bogus };
+            return if asks { SessionStep::Refused(reason) } else { SessionStep::Bogus };
         }
-        if self.state == State::Closing {
+        if self.state == SessionState::Closing {
             // The peer we were taking leave of is no more; its next life may ask again.
-            self.state = State::Dormant;
-            return Step::Closed;
+            self.state = SessionState::Dormant;
+            return SessionStep::Closed;
         }
-        let restarted = self.state == State::Active;
-        if self.will == Will::Rest {
-            self.will = Will::Follow;
+        let restarted = self.state == SessionState::Active;
+        if self.will == OwnerIntent::Rest {
+            self.will = OwnerIntent::Follow;
         }
         self.begin(hello.instance, epoch::following(self.epoch, hello.epoch), hello.agreement.window);
-        self.state = State::Answering;
+        self.state = SessionState::Answering;
         self.until = now + self.timing.linger;
         self.say(SessionKind::Welcome);
-        if restarted { Step::BeginAgain } else { Step::Begin }
+        if restarted { SessionStep::BeginAgain } else { SessionStep::Begin }
     }
 
-    fn on_welcome(&mut self, welcome: &Session, heard: bool) -> Step {
+    fn on_welcome(&mut self, welcome: &SessionMessage, heard: bool) -> SessionStep {
         let to_us = welcome.heard == self.instance;
         let from_peer = welcome.instance == self.peer;
         match self.state {
-            State::Asking | State::Dormant
+            SessionState::Asking | SessionState::Dormant
                 if to_us && self.has_greeted() && !is_before(welcome.epoch, self.epoch.wrapping_add(1)) =>
             {
                 if !epoch::is_near(self.epoch, welcome.epoch) {
                     // We approach it, and ask again.
                     self.epoch = self.epoch.wrapping_add(epoch::FARTHEST);
                     self.greet();
-                    return Step::Nothing;
+                    return SessionStep::Nothing;
                 }
                 self.accept(welcome)
             }
             // Both answered each other at once; the later epoch counts.
-            State::Answering if to_us && from_peer && welcome.epoch == self.epoch => {
+            SessionState::Answering if to_us && from_peer && welcome.epoch == self.epoch => {
                 let step = self.confirmed();
                 self.say(SessionKind::Confirm);
                 step
             }
-            State::Answering if to_us && from_peer && is_after(welcome.epoch, self.epoch) => {
-                if epoch::is_near(self.epoch, welcome.epoch) { self.accept(welcome) } else { Step::Nothing }
+            SessionState::Answering if to_us && from_peer && is_after(welcome.epoch, self.epoch) => {
+                if epoch::is_near(self.epoch, welcome.epoch) { self.accept(welcome) } else { SessionStep::Nothing }
             }
-            State::Active | State::Closing if from_peer && welcome.epoch == self.epoch && !heard => {
+            SessionState::Active | SessionState::Closing if from_peer && welcome.epoch == self.epoch && !heard => {
                 self.say(SessionKind::Confirm);
-                Step::Nothing
+                SessionStep::Nothing
             }
-            State::Active if !self.is_stale(welcome) => self.contradicted(),
-            _ => Step::Nothing,
+            SessionState::Active if !self.is_stale(welcome) => self.contradicted(),
+            _ => SessionStep::Nothing,
         }
     }
 
     /// Whether a Hello of ours may be on its way.
     fn has_greeted(&self) -> bool {
-        self.state == State::Asking || self.will == Will::Protect && self.timing.heartbeat.is_some()
+        self.state == SessionState::Asking || self.will == OwnerIntent::Protect && self.timing.heartbeat.is_some()
     }
 
-    fn accept(&mut self, welcome: &Session) -> Step {
+    fn accept(&mut self, welcome: &SessionMessage) -> SessionStep {
         if let Err(reason) = check(&self.agreement, &welcome.agreement) {
             self.say_to(SessionKind::Refuse(reason), welcome.instance, self.epoch);
-            self.state = State::Dormant;
-            return Step::Refused(reason);
+            self.state = SessionState::Dormant;
+            return SessionStep::Refused(reason);
         }
         self.begin(welcome.instance, welcome.epoch, welcome.agreement.window);
-        self.state = State::Active;
+        self.state = SessionState::Active;
         self.asked = false;
         self.say(SessionKind::Confirm);
-        Step::BeginActive
+        SessionStep::BeginActive
     }
 
-    fn on_refusal(&mut self, reason: Refusal) -> Step {
+    fn on_refusal(&mut self, reason: SessionRefusal) -> SessionStep {
         match self.state {
-            State::Asking | State::Answering => {
-                self.state = State::Dormant;
+            SessionState::Asking | SessionState::Answering => {
+                self.state = SessionState::Dormant;
                 self.pending = None;
-                Step::Refused(reason)
+                SessionStep::Refused(reason)
             }
             // Tried by itself, and the peer still rests: nothing new.
-            State::Dormant if self.has_greeted() && reason != Refusal::Deactivated => Step::Refused(reason),
-            State::Dormant | State::Active | State::Closing => Step::Nothing,
+            SessionState::Dormant if self.has_greeted() && reason != SessionRefusal::Deactivated => {
+                SessionStep::Refused(reason)
+            }
+            SessionState::Dormant | SessionState::Active | SessionState::Closing => SessionStep::Nothing,
         }
     }
 }
 
-fn check(mine: &Agreement, theirs: &Agreement) -> Result<(), Refusal> {
+fn check(mine: &LinkAgreement, theirs: &LinkAgreement) -> Result<(), SessionRefusal> {
     if theirs.version != mine.version {
-        return Err(Refusal::Version);
+        return Err(SessionRefusal::Version);
     }
     if theirs.classes != mine.classes {
-        return Err(Refusal::Classes);
+        return Err(SessionRefusal::Classes);
     }
     if theirs.window == 0 || u32::from(theirs.window) > Seq::MAX_WINDOW {
-        return Err(Refusal::Window);
+        return Err(SessionRefusal::Window);
     }
     if theirs.mtu != mine.mtu {
-        return Err(Refusal::Mtu);
+        return Err(SessionRefusal::Mtu);
     }
     if theirs.seal != mine.seal {
-        return Err(Refusal::Seal);
+        return Err(SessionRefusal::Seal);
     }
     Ok(())
 }

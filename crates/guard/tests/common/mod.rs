@@ -2,16 +2,16 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use guard::{Body, Endpoint, Packet, Params, Path};
-use machine::Lane;
+use guard::{Endpoint, FrameBody, LinkPacket, LinkTiming, Params};
+use machine::QueueId;
 use testkit::{Duo, Fate, Side};
 use units::{Rate, Span, Time};
-use wire::link::{Class, Kind};
+use wire::link::{Class, FrameKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Numbered(pub u32);
 
-impl Body for Numbered {
+impl FrameBody for Numbered {
     fn len(&self) -> u32 {
         1_000
     }
@@ -23,16 +23,16 @@ pub(crate) type Link = Duo<End>;
 pub(crate) const SLOT: Span = Span::from_ns(100);
 pub(crate) const FLIGHT: Span = Span::from_ns(300);
 
-pub(crate) fn path() -> Path {
-    Path { rate: Rate::gbps(100), delay: FLIGHT, pipeline: Span::ZERO, mtu: 1_518, burst: 5 }
+pub(crate) fn path() -> LinkTiming {
+    LinkTiming { rate: Rate::gbps(100), delay: FLIGHT, pipeline: Span::ZERO, mtu: 1_518, burst: 5 }
 }
 
 pub(crate) fn params(class: Class) -> Params {
     Params { timeout: Span::from_us(5), dummies: dummies(), ..Params::ideal(&path(), class, 1) }
 }
 
-fn dummies() -> guard::dummies::Pace {
-    guard::dummies::Pace { copies: 1, after: Span::ZERO, every: Span::from_us(1), endless: false }
+fn dummies() -> guard::dummies::DummyPace {
+    guard::dummies::DummyPace { copies: 1, after: Span::ZERO, every: Span::from_us(1), endless: false }
 }
 
 pub(crate) fn established(params: &Params) -> Link {
@@ -41,7 +41,7 @@ pub(crate) fn established(params: &Params) -> Link {
 
 pub(crate) fn send(link: &mut Link, side: Side, class: Class, numbers: std::ops::Range<u32>) {
     for number in numbers {
-        link.send(side, Lane(class as u8), Numbered(number));
+        link.send(side, QueueId(class as u8), Numbered(number));
     }
 }
 
@@ -54,13 +54,13 @@ pub(crate) fn settle(link: &mut Link) {
     run(link, &mut |_, _| Fate::Arrives);
 }
 
-pub(crate) fn run(link: &mut Link, fate: &mut impl FnMut(Side, &Packet<Numbered>) -> Fate) {
+pub(crate) fn run(link: &mut Link, fate: &mut impl FnMut(Side, &LinkPacket<Numbered>) -> Fate) {
     let deadline = link.now + Span::from_ms(20);
     assert!(link.run(deadline, fate), "the link never falls quiet");
 }
 
 /// Loses the frames of one side whose place among those sent is listed.
-pub(crate) fn lose(side: Side, places: &'static [usize]) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
+pub(crate) fn lose(side: Side, places: &'static [usize]) -> impl FnMut(Side, &LinkPacket<Numbered>) -> Fate {
     let mut count = 0;
     move |from, _| {
         if from != side {
@@ -72,7 +72,7 @@ pub(crate) fn lose(side: Side, places: &'static [usize]) -> impl FnMut(Side, &Pa
 }
 
 /// Loses the first `n` frames of a kind, from either side.
-pub(crate) fn lose_first(n: usize, is: fn(&Kind) -> bool) -> impl FnMut(Side, &Packet<Numbered>) -> Fate {
+pub(crate) fn lose_first(n: usize, is: fn(&FrameKind) -> bool) -> impl FnMut(Side, &LinkPacket<Numbered>) -> Fate {
     let mut left = n;
     move |_, packet| {
         let hit = is(&packet.header.kind());

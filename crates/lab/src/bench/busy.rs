@@ -14,12 +14,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::demo::median;
-use crate::load::{self, Bulk, Congestion, witness};
+use crate::load::{self, Bulk, KernelCongestion, witness};
 use crate::soak::Workshop;
-use crate::soak::faults::{Counted, Supervisor};
+use crate::soak::faults::{AccountCounts, Supervisor};
 use crate::stage;
 use link::control::RunDirectory;
-use linux::Trouble;
+use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::Namespace;
 
@@ -33,7 +33,7 @@ const FIRST: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct BusyPlan {
     pub rounds: u32,
     /// Of each measurement.
     pub lasts: Duration,
@@ -43,7 +43,7 @@ pub struct Plan {
 
 /// What became of the datagrams of all rounds.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Datagrams {
+pub struct DatagramResults {
     pub name: &'static str,
     pub sent: u64,
     pub per_second: f64,
@@ -55,13 +55,13 @@ pub struct Datagrams {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Results {
+pub struct BusyResults {
     pub rounds: u32,
     /// Busy loops, one for each processor.
     pub hogs: usize,
     /// Of the daemons.
     pub nice: i32,
-    pub datagrams: [Datagrams; 3],
+    pub datagrams: [DatagramResults; 3],
     /// Medians.
     pub bulk_gbps: f64,
     pub bulk_beside_hogs_gbps: f64,
@@ -72,7 +72,7 @@ pub struct Results {
 const NAMES: [&str; 3] = ["plain cable, hogs", "hitless", "hitless, hogs"];
 
 /// Runs it in namespaces that are ours already; `None` if it was stopped before one round was complete.
-pub fn run(plan: &Plan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<Option<Results>, Trouble> {
+pub fn run(plan: &BusyPlan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<Option<BusyResults>, LinkError> {
     let shop = Workshop::new()?;
     let (plain, ends) = (stage::cable(1_500)?, stage::cable(1_600)?);
     for end in 0..2 {
@@ -88,10 +88,10 @@ pub fn run(plan: &Plan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<
             scope.spawn(|| daemon.supervise(&over));
             scope.spawn(|| daemon.poll(&over));
         }
-        let bench = Bench { plan, plain: &plain, ends: &ends, daemons: &daemons, stop, clock };
+        let bench = BusyBench { plan, plain: &plain, ends: &ends, daemons: &daemons, stop, clock };
         if !bench.wait_until_active() {
             let why = "the two ends did not find each other within half a minute";
-            return if bench.is_stopped() { Ok(None) } else { Err(Trouble(why.to_owned())) };
+            return if bench.is_stopped() { Ok(None) } else { Err(LinkError(why.to_owned())) };
         }
         stage::serve(&ends[1], scope, &over)?;
         let results = bench.rounds(begin);
@@ -109,15 +109,15 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-fn daemon<'a>(plan: &Plan, namespace: &'a Namespace, end: usize, shop: &Workshop, clock: Clock) -> Supervisor<'a> {
+fn daemon<'a>(plan: &BusyPlan, namespace: &'a Namespace, end: usize, shop: &Workshop, clock: Clock) -> Supervisor<'a> {
     let arguments = ["link", "up", stage::plug(end), "--mtu", "1500", "--take-over"].map(OsString::from).into();
     let directory = RunDirectory::at(shop.path().join(end.to_string()));
     let log = shop.path().join(format!("{end}.log"));
     Supervisor::new(end, namespace, directory, plan.program.clone(), arguments, log, clock)
 }
 
-struct Bench<'a> {
-    plan: &'a Plan,
+struct BusyBench<'a> {
+    plan: &'a BusyPlan,
     plain: &'a [Namespace; 2],
     ends: &'a [Namespace; 2],
     daemons: &'a [Supervisor<'a>; 2],
@@ -125,7 +125,7 @@ struct Bench<'a> {
     clock: Clock,
 }
 
-impl Bench<'_> {
+impl BusyBench<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -158,8 +158,8 @@ impl Bench<'_> {
         }
     }
 
-    fn rounds(&self, begin: &dyn Fn(u32, &str)) -> Result<Option<Results>, Trouble> {
-        let mut datagrams = NAMES.map(|name| Datagrams { name, ..Datagrams::default() });
+    fn rounds(&self, begin: &dyn Fn(u32, &str)) -> Result<Option<BusyResults>, LinkError> {
+        let mut datagrams = NAMES.map(|name| DatagramResults { name, ..DatagramResults::default() });
         let (mut alone, mut beside, mut rounds) = (Vec::new(), Vec::new(), 0);
         'rounds: for round in 1..=self.plan.rounds {
             let paths = [(self.plain, true), (self.ends, false), (self.ends, true)];
@@ -185,7 +185,7 @@ impl Bench<'_> {
             return Ok(None);
         }
         let ratios = beside.iter().zip(&alone).map(|(beside, alone)| beside / alone).collect();
-        Ok(Some(Results {
+        Ok(Some(BusyResults {
             rounds,
             hogs: processors(),
             nice: self.daemons[0].nice(),
@@ -208,15 +208,15 @@ impl Bench<'_> {
     }
 
     /// From the left to the right.
-    fn datagrams(&self, ends: &[Namespace; 2]) -> Result<Datagrams, Trouble> {
-        let trouble = |error: std::io::Error| Trouble(error.to_string());
+    fn datagrams(&self, ends: &[Namespace; 2]) -> Result<DatagramResults, LinkError> {
+        let trouble = |error: std::io::Error| LinkError(error.to_string());
         let socket = ends[1].with(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))?.map_err(trouble)?;
         let (sending, receiving) = (AtomicBool::new(false), AtomicBool::new(false));
         let before = self.counters();
         let (sent, report) = std::thread::scope(|scope| {
             let _over = [SetOnDrop(&sending), SetOnDrop(&receiving)];
             let receiver = scope.spawn(|| witness::receive(&socket, &receiving));
-            let sender = scope.spawn(|| -> Result<u64, Trouble> {
+            let sender = scope.spawn(|| -> Result<u64, LinkError> {
                 ends[0].enter()?;
                 let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(trouble)?;
                 let to = SocketAddr::new(stage::address(1), PORT);
@@ -224,22 +224,22 @@ impl Bench<'_> {
             });
             self.wait_until(self.plan.lasts, || false);
             sending.store(true, Ordering::Relaxed);
-            let panicked = |_| Trouble("a witness panicked".to_owned());
+            let panicked = |_| LinkError("a witness panicked".to_owned());
             let sent = sender.join().map_err(panicked)??;
             self.wait_until(SETTLE, || false);
             receiving.store(true, Ordering::Relaxed);
-            Ok::<_, Trouble>((sent, receiver.join().map_err(panicked)?.map_err(trouble)?))
+            Ok::<_, LinkError>((sent, receiver.join().map_err(panicked)?.map_err(trouble)?))
         })?;
         // What the witness's own socket lost was delivered.
         let lost = report.missing(sent).saturating_sub(report.overrun);
-        let seen = Counted::between(&before, &self.counters(), 0).sum();
-        Ok(Datagrams {
+        let seen = AccountCounts::between(&before, &self.counters(), 0).sum();
+        Ok(DatagramResults {
             sent,
             lost,
             unseen: lost.saturating_sub(seen),
             duplicated: report.duplicates,
             reordered: report.out_of_order,
-            ..Datagrams::default()
+            ..DatagramResults::default()
         })
     }
 
@@ -250,15 +250,15 @@ impl Bench<'_> {
         [self.daemons[0].counters(), self.daemons[1].counters()]
     }
 
-    fn bulk(&self) -> Result<f64, Trouble> {
+    fn bulk(&self) -> Result<f64, LinkError> {
         let to = SocketAddr::new(stage::address(1), stage::PORT);
-        let plan = Bulk { duration: self.plan.lasts, warmup: self.plan.lasts / 5, congestion: Congestion::Cubic };
+        let plan = Bulk { duration: self.plan.lasts, warmup: self.plan.lasts / 5, congestion: KernelCongestion::Cubic };
         let measured = self.ends[0].with(|| load::bulk::run(to, &plan, self.stop, &|_| ()))?;
-        Ok(measured.map_err(|error| Trouble(error.to_string()))?.bits_per_second() as f64 / 1e9)
+        Ok(measured.map_err(|error| LinkError(error.to_string()))?.bits_per_second() as f64 / 1e9)
     }
 }
 
-impl Datagrams {
+impl DatagramResults {
     fn add(&mut self, more: Self, lasted: Duration) {
         self.sent += more.sent;
         self.per_second = self.sent as f64 / lasted.as_secs_f64();

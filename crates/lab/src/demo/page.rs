@@ -2,16 +2,16 @@
 
 mod charts;
 
-use chart::page::Frame;
+use chart::page::PageFrame;
 use chart::svg::escape;
 use chart::table::{micros as us, thousands};
 use chart::{Data, NOTHING, Palette};
-use link::config::{HostBackend, Mode, WireBackend};
+use link::config::{HostBackend, LinkMode, WireBackend};
 
 use super::text::{conclusions, gbps};
-use super::{Case, Plan, Recovery, Round, Story};
+use super::{DemoCase, DemoPlan, DemoRecovery, DemoResult, DemoRound};
 
-pub fn page(story: &Story, plan: &Plan) -> String {
+pub fn page(story: &DemoResult, plan: &DemoPlan) -> String {
     let header = format!("<p class=\"lead\">{}</p>\n{}", escape(&summary(story, plan)), conclusion(story));
     let main = [
         section("charts", "Charts", &charts(story, plan)),
@@ -20,7 +20,7 @@ pub fn page(story: &Story, plan: &Plan) -> String {
         section("again", "Run it again", &chart::page::command(&command(story, plan))),
     ]
     .concat();
-    Frame {
+    PageFrame {
         title: "A corrupting wire, with and without hitless",
         css: include_str!("page/page.css"),
         header: &header,
@@ -34,14 +34,14 @@ fn section(id: &str, heading: &str, body: &str) -> String {
     format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n{body}</section>\n")
 }
 
-fn charts(story: &Story, plan: &Plan) -> String {
+fn charts(story: &DemoResult, plan: &DemoPlan) -> String {
     let mut palette = Palette::default();
     let tail = charts::tail(story).figure("chart-tail", &mut palette);
     let throughput = charts::throughput(story, plan).figure("chart-throughput", &mut palette);
     [tail, throughput, charts::rounds(story, &mut palette)].concat()
 }
 
-fn conclusion(story: &Story) -> String {
+fn conclusion(story: &DemoResult) -> String {
     let lines = conclusions(story).into_iter().filter(|line| is_told(line));
     let lines: String = lines.map(|line| format!("<li>{}</li>\n", escape(&line))).collect();
     format!("<ul class=\"conclusions\">\n{lines}</ul>\n")
@@ -52,7 +52,7 @@ fn is_told(line: &str) -> bool {
     line.split_whitespace().all(|word| word.parse::<f64>().map_or(true, f64::is_finite))
 }
 
-fn summary(story: &Story, plan: &Plan) -> String {
+fn summary(story: &DemoResult, plan: &DemoPlan) -> String {
     let what = if story.simulated { "Simulated TCP" } else { "This machine's kernel TCP" };
     let rate = story.rate_gbps.map_or("without a rate limit".to_owned(), |rate| format!("of {rate} Gbit/s"));
     let rounds = match (story.completed, plan.rounds) {
@@ -73,7 +73,7 @@ fn summary(story: &Story, plan: &Plan) -> String {
 }
 
 /// What to type for the same again.
-fn command(story: &Story, plan: &Plan) -> String {
+fn command(story: &DemoResult, plan: &DemoPlan) -> String {
     let rate = plan.rate.map_or("none".to_owned(), |rate| rate.to_string());
     let mut command = format!(
         "hitless demo --loss {} --rate {rate} --rounds {} --requests {} --seconds {}",
@@ -82,7 +82,7 @@ fn command(story: &Story, plan: &Plan) -> String {
         plan.round_trips,
         plan.bulk.as_secs_f64()
     );
-    if plan.mode != Mode::Ordered {
+    if plan.mode != LinkMode::Ordered {
         command += &format!(" --mode {}", plan.mode);
     }
     if plan.host != HostBackend::Auto {
@@ -100,10 +100,10 @@ fn command(story: &Story, plan: &Plan) -> String {
 }
 
 /// A line of the table of medians, a column of the table of rounds.
-type Row<Of> = (&'static str, fn(&Of) -> String);
+type DemoTableRow<Of> = (&'static str, fn(&Of) -> String);
 
-fn rows(story: &Story) -> Vec<Row<Round>> {
-    let mut rows: Vec<Row<Round>> = vec![
+fn rows(story: &DemoResult) -> Vec<DemoTableRow<DemoRound>> {
+    let mut rows: Vec<DemoTableRow<DemoRound>> = vec![
         ("bulk throughput", |round| told(round.throughput_gbps, gbps)),
         ("bulk throughput at a loss of 1e-2", |round| optional(round.throughput_at_1e2_gbps, gbps)),
         ("p50 of requests", |round| told(round.pingpong_p50_us, us)),
@@ -130,14 +130,14 @@ fn optional(value: Option<f64>, write: fn(f64) -> String) -> String {
     value.map_or(NOTHING.to_owned(), |value| told(value, write))
 }
 
-fn medians(story: &Story) -> Data {
-    let recoveries: [Row<Recovery>; 4] = [
+fn medians(story: &DemoResult) -> Data {
+    let recoveries: [DemoTableRow<DemoRecovery>; 4] = [
         ("frames recovered", |recovery| thousands(recovery.recovered)),
         ("frames given up", |recovery| thousands(recovery.given_up)),
         ("p50 of a recovery", |recovery| optional(recovery.recovery_p50_us, us)),
         ("p99 of a recovery", |recovery| optional(recovery.recovery_p99_us, us)),
     ];
-    let all = Case::ALL.map(|case| story.figures(case));
+    let all = DemoCase::ALL.map(|case| story.figures(case));
     let rows = rows(story).into_iter().map(|(name, of)| (name, all.map(|figures| of(&figures.median))));
     let recoveries = recoveries
         .into_iter()
@@ -145,12 +145,12 @@ fn medians(story: &Story) -> Data {
     Data {
         caption: "Medians over rounds, sums of counts".into(),
         names: vec![String::new()],
-        values: Case::ALL.map(|case| case.title().to_owned()).to_vec(),
+        values: DemoCase::ALL.map(|case| case.title().to_owned()).to_vec(),
         rows: rows.chain(recoveries).map(|(name, cells)| (vec![name.to_owned()], cells.to_vec())).collect(),
     }
 }
 
-fn rounds(story: &Story) -> Data {
+fn rounds(story: &DemoResult) -> Data {
     let columns = rows(story);
     let mut data = Data {
         caption: "Figures of each round".into(),
@@ -159,7 +159,7 @@ fn rounds(story: &Story) -> Data {
         rows: Vec::new(),
     };
     for number in 0..story.completed as usize {
-        for case in Case::ALL {
+        for case in DemoCase::ALL {
             let Some(round) = story.figures(case).rounds.get(number) else { continue };
             let names = vec![(number + 1).to_string(), case.title().to_owned()];
             data.rows.push((names, columns.iter().map(|(_, of)| of(round)).collect()));
@@ -168,7 +168,7 @@ fn rounds(story: &Story) -> Data {
     data
 }
 
-fn notes(story: &Story) -> String {
+fn notes(story: &DemoResult) -> String {
     let counters = if story.simulated {
         "The simulator's own count of the frames of requests and responses. TCP is simulated by its two rules that matter \
          here, its retransmission timer and CUBIC's window, and a bulk transfer comes out alike in every round."
@@ -179,11 +179,11 @@ fn notes(story: &Story) -> String {
     };
     let unprotected = "TCP straight on the wire. Lost requests wait for its retransmission timer, 200 ms and more.";
     let notes = [
-        (Case::Clean.title(), "The same wire without loss: the best that there is to reach."),
-        (Case::Corrupting.title(), unprotected),
-        (Case::Protected.title(), "The same losses; hitless recovers frames before TCP notices."),
+        (DemoCase::Clean.title(), "The same wire without loss: the best that there is to reach."),
+        (DemoCase::Corrupting.title(), unprotected),
+        (DemoCase::Protected.title(), "The same losses; hitless recovers frames before TCP notices."),
         (
-            Case::CleanChain.title(),
+            DemoCase::CleanChain.title(),
             "Called clean_chain in the JSON output: nothing is lost, and frames still go through hitless. What differs from \
              the clean wire with plain TCP is what protection itself costs on this machine.",
         ),

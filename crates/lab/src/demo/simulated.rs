@@ -4,31 +4,31 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use faults::{Model, Schedule};
-use sim::link::{Config, Mode};
-use sim::net::{Latency, LinkSetup, Outcome, Protection, Setup, Traffic, TransportSetup};
-use sim::topology::{LinkId, NodeId, Topology};
-use sim::workload::{Flow, Flows, Series, Workload};
-use transport::tcp::{self, Profile};
+use faults::{FaultSchedule, LossModel};
+use sim::link::{LinkSimConfig, LinkSimMode};
+use sim::net::{HostLatency, LinkSetup, NetworkOutcome, NetworkSetup, Protection, TrafficSetup, TransportSetup};
+use sim::topology::{NodeId, Topology, TopologyLinkId};
+use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
+use transport::tcp::{self, TimerProfile};
 use units::{Prob, Rate, Span, Time};
 
-use super::{Case, Figures, Plan, Recovery, Round, Story};
-use crate::Stopper;
+use super::{DemoCase, DemoFigures, DemoPlan, DemoRecovery, DemoResult, DemoRound};
+use crate::StopCheck;
 use crate::load::RoundTrips;
 use crate::stage::WireCount;
 
 /// Bytes of a request and of its answer.
 const REQUEST: u64 = 64;
 /// A host's way through its stack, each time.
-const STACK: Latency = Latency::LogNormal { median: Span::from_us(10), sigma: 0.3 };
+const STACK: HostLatency = HostLatency::LogNormal { median: Span::from_us(10), sigma: 0.3 };
 /// Of the bulk flow; and of requests beside it, which are many more in the same time.
 const BULK: Span = Span::from_ms(2_000);
 const BESIDE: Span = Span::from_ms(100);
 /// A kernel as distributions build it.
-const LINUX: Profile = Profile::Linux { hz: 250, rto_min: Span::from_ms(200), phase: Span::ZERO };
+const LINUX: TimerProfile = TimerProfile::Linux { hz: 250, rto_min: Span::from_ms(200), phase: Span::ZERO };
 
 /// One case of the story, in one round.
-struct Scene<'a> {
+struct SimulatedCase<'a> {
     rate: Rate,
     loss: Prob,
     protected: bool,
@@ -37,31 +37,31 @@ struct Scene<'a> {
 }
 
 /// `None` if it was stopped.
-pub fn run(plan: &Plan, stop: &AtomicBool) -> Option<Story> {
+pub fn run(plan: &DemoPlan, stop: &AtomicBool) -> Option<DemoResult> {
     let rate = plan.rate.unwrap_or(Rate::gbps(10));
-    let figures = |case: Case| {
+    let figures = |case: DemoCase| {
         let (loss, protected) = match case {
-            Case::Clean => (None, false),
-            Case::Corrupting => (Some(plan.loss), false),
-            Case::Protected => (Some(plan.loss), true),
-            Case::CleanChain => (None, true),
+            DemoCase::Clean => (None, false),
+            DemoCase::Corrupting => (Some(plan.loss), false),
+            DemoCase::Protected => (Some(plan.loss), true),
+            DemoCase::CleanChain => (None, true),
         };
-        let mut recovered = Recovered::default();
+        let mut recovered = SimulatedRecovery::default();
         let mut rounds = Vec::new();
         for round in 0..plan.rounds {
             let seed = u64::from(round) + 1;
-            let scene = Scene { rate, loss: loss.unwrap_or(Prob::literal(0.0)), protected, seed, stop };
-            let heavy = loss.map(|_| Scene { loss: plan.heavy_loss, ..scene });
+            let scene = SimulatedCase { rate, loss: loss.unwrap_or(Prob::literal(0.0)), protected, seed, stop };
+            let heavy = loss.map(|_| SimulatedCase { loss: plan.heavy_loss, ..scene });
             rounds.push(scene.round(plan.round_trips, heavy.as_ref(), &mut recovered)?);
         }
-        let recovery = (case == Case::Protected).then(|| recovered.summary());
-        Some(Figures { recovery, ..Figures::of(rounds) })
+        let recovery = (case == DemoCase::Protected).then(|| recovered.summary());
+        Some(DemoFigures { recovery, ..DemoFigures::of(rounds) })
     };
-    Some(Story {
-        clean: figures(Case::Clean)?,
-        corrupting: figures(Case::Corrupting)?,
-        protected: figures(Case::Protected)?,
-        clean_chain: figures(Case::CleanChain)?,
+    Some(DemoResult {
+        clean: figures(DemoCase::Clean)?,
+        corrupting: figures(DemoCase::Corrupting)?,
+        protected: figures(DemoCase::Protected)?,
+        clean_chain: figures(DemoCase::CleanChain)?,
         simulated: true,
         backend: "simulator".to_owned(),
         rootless: true,
@@ -73,14 +73,14 @@ pub fn run(plan: &Plan, stop: &AtomicBool) -> Option<Story> {
 
 /// What the link's ends recovered, and how fast.
 #[derive(Default)]
-struct Recovered {
+struct SimulatedRecovery {
     recovered: u64,
     given_up: u64,
     delays: Vec<Span>,
 }
 
-impl Recovered {
-    fn add(&mut self, outcome: &Outcome) {
+impl SimulatedRecovery {
+    fn add(&mut self, outcome: &NetworkOutcome) {
         for (_, link) in &outcome.links {
             self.recovered += link.counters.iter().map(|counters| counters.recovered).sum::<u64>();
             self.given_up += link.counters.iter().map(|counters| counters.given_up).sum::<u64>();
@@ -88,16 +88,21 @@ impl Recovered {
         }
     }
 
-    fn summary(mut self) -> Recovery {
+    fn summary(mut self) -> DemoRecovery {
         self.delays.sort_unstable();
         let at = |share: f64| self.delays.get((self.delays.len() as f64 * share) as usize).map(|delay| delay.as_us());
         let (recovery_p50_us, recovery_p99_us) = (at(0.5), at(0.99));
-        Recovery { recovered: self.recovered, given_up: self.given_up, recovery_p50_us, recovery_p99_us }
+        DemoRecovery { recovered: self.recovered, given_up: self.given_up, recovery_p50_us, recovery_p99_us }
     }
 }
 
-impl Scene<'_> {
-    fn round(&self, count: u32, heavy: Option<&Self>, recovered: &mut Recovered) -> Option<(Round, RoundTrips)> {
+impl SimulatedCase<'_> {
+    fn round(
+        &self,
+        count: u32,
+        heavy: Option<&Self>,
+        recovered: &mut SimulatedRecovery,
+    ) -> Option<(DemoRound, RoundTrips)> {
         let requests = self.simulate(vec![request_series(u64::from(count))], Time::NEVER)?;
         let bulk = self.simulate(vec![bulk_flow()], Time::ZERO + BULK)?;
         let both = self.simulate(vec![request_series(u64::MAX), bulk_flow()], Time::ZERO + BESIDE)?;
@@ -108,7 +113,7 @@ impl Scene<'_> {
         [&requests, &bulk].into_iter().chain(&heavy).for_each(|outcome| recovered.add(outcome));
         let trips = round_trips(&requests);
         let us = |delay: Duration| delay.as_nanos() as f64 / 1e3;
-        let round = Round {
+        let round = DemoRound {
             throughput_gbps: gbps(&bulk),
             throughput_at_1e2_gbps: heavy.as_ref().map(gbps),
             pingpong_p50_us: us(trips.p50()),
@@ -124,49 +129,54 @@ impl Scene<'_> {
     }
 
     /// `None` if it was stopped.
-    fn simulate(&self, traffic: Vec<Traffic>, until: Time) -> Option<Outcome> {
-        let faults = Schedule::always(Model::PerFrame(self.loss));
-        let config = Config {
-            mode: Mode::Ordered,
+    fn simulate(&self, traffic: Vec<TrafficSetup>, until: Time) -> Option<NetworkOutcome> {
+        let faults = FaultSchedule::always(LossModel::PerFrame(self.loss));
+        let config = LinkSimConfig {
+            mode: LinkSimMode::Ordered,
             forward: faults.clone(),
             reverse: faults.clone(),
             protect_reverse: true,
             asks: 3,
-            ..Config::default()
+            ..LinkSimConfig::default()
         };
         let protection = if self.protected { Protection::of(config) } else { Protection::None };
-        let link =
-            LinkSetup { link: LinkId(0), forward: faults.clone(), reverse: faults, protection, activate_at: None };
-        let setup = Setup {
+        let link = LinkSetup {
+            link: TopologyLinkId(0),
+            forward: faults.clone(),
+            reverse: faults,
+            protection,
+            activate_at: None,
+        };
+        let setup = NetworkSetup {
             host_latency: STACK,
             links: vec![link],
             traffic,
             until,
             seed: self.seed,
-            ..Setup::new(Topology::pair(self.rate, Span::from_ns(100)))
+            ..NetworkSetup::new(Topology::pair(self.rate, Span::from_ns(100)))
         };
-        let outcome = sim::net::run(setup, &Stopper(self.stop)).ok()?;
+        let outcome = sim::net::run(setup, &StopCheck(self.stop)).ok()?;
         (!self.stop.load(Ordering::Relaxed)).then_some(outcome)
     }
 }
 
-fn traffic(name: &str, work: Workload, reply: u64) -> Traffic {
-    let transport = TransportSetup::Tcp(tcp::Config { profile: LINUX, ..tcp::Config::default() });
-    Traffic { name: name.into(), transport, work, reply, class: 0, queue_pairs: None }
+fn traffic(name: &str, work: Workload, reply: u64) -> TrafficSetup {
+    let transport = TransportSetup::Tcp(tcp::TcpConfig { profile: LINUX, ..tcp::TcpConfig::default() });
+    TrafficSetup { name: name.into(), transport, work, reply, class: 0, queue_pairs: None }
 }
 
-fn request_series(count: u64) -> Traffic {
+fn request_series(count: u64) -> TrafficSetup {
     let (src, dst) = (NodeId(0), NodeId(1));
-    let series = Series { src, dst, bytes: REQUEST, count, gap: Span::ZERO, group: 0 };
+    let series = FlowSeries { src, dst, bytes: REQUEST, count, gap: Span::ZERO, group: 0 };
     traffic("requests", Workload::Series(series), REQUEST)
 }
 
-fn bulk_flow() -> Traffic {
-    let flow = Flow { start: Time::ZERO, src: NodeId(0), dst: NodeId(1), bytes: 1 << 40, group: 0 };
-    traffic("bulk", Workload::Open(Flows::list(vec![flow])), 0)
+fn bulk_flow() -> TrafficSetup {
+    let flow = WorkloadFlow { start: Time::ZERO, src: NodeId(0), dst: NodeId(1), bytes: 1 << 40, group: 0 };
+    traffic("bulk", Workload::Open(FlowSchedule::list(vec![flow])), 0)
 }
 
-fn round_trips(outcome: &Outcome) -> RoundTrips {
+fn round_trips(outcome: &NetworkOutcome) -> RoundTrips {
     let mut trips = RoundTrips::default();
     for fct in outcome.flows.iter().filter_map(|flow| flow.fct()) {
         trips.record(Duration::from_nanos(fct.as_ps() / 1_000));
@@ -174,12 +184,12 @@ fn round_trips(outcome: &Outcome) -> RoundTrips {
     trips
 }
 
-fn gbps(bulk: &Outcome) -> f64 {
+fn gbps(bulk: &NetworkOutcome) -> f64 {
     let bits: u64 = bulk.flows.iter().map(|flow| flow.received * 8).sum();
     bits as f64 / BULK.as_secs() / 1e9
 }
 
-fn wire(outcome: &Outcome) -> WireCount {
+fn wire(outcome: &NetworkOutcome) -> WireCount {
     let sum = |what: fn(&sim::net::PortCounters) -> u64| outcome.ports.iter().map(what).sum();
     WireCount { offered: sum(|port| port.frames), dropped: sum(|port| port.corrupted) }
 }
@@ -190,14 +200,14 @@ mod tests {
 
     #[test]
     fn the_simulated_story_ends_as_the_real_one_does() {
-        let plan = Plan {
+        let plan = DemoPlan {
             loss: Prob::literal(1e-3),
             heavy_loss: Prob::literal(1e-2),
             rate: Some(Rate::gbps(1)),
             rounds: 2,
             round_trips: 20_000,
             bulk: Duration::from_secs(1),
-            mode: link::config::Mode::Ordered,
+            mode: link::config::LinkMode::Ordered,
             host: link::config::HostBackend::Auto,
             wire: link::config::WireBackend::Auto,
         };

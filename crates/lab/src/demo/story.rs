@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use link::config::{HostBackend, Mode, WireBackend};
+use link::config::{HostBackend, LinkMode, WireBackend};
 use serde::Serialize;
 use units::{Prob, Rate};
 
@@ -10,7 +10,7 @@ use crate::load::RoundTrips;
 use crate::stage::WireCount;
 
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct DemoPlan {
     pub loss: Prob,
     /// Where the kernel's congestion control collapses.
     pub heavy_loss: Prob,
@@ -18,20 +18,20 @@ pub struct Plan {
     pub rounds: u32,
     pub round_trips: u32,
     pub bulk: Duration,
-    pub mode: Mode,
+    pub mode: LinkMode,
     pub host: HostBackend,
     pub wire: WireBackend,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Case {
+pub enum DemoCase {
     Clean,
     Corrupting,
     Protected,
     CleanChain,
 }
 
-impl Case {
+impl DemoCase {
     pub const ALL: [Self; 4] = [Self::Clean, Self::Corrupting, Self::Protected, Self::CleanChain];
 
     pub(super) fn is_protected(self) -> bool {
@@ -64,7 +64,7 @@ impl Case {
 
 /// What one case came to in one round.
 #[derive(Clone, Debug, Serialize)]
-pub struct Round {
+pub struct DemoRound {
     pub throughput_gbps: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput_at_1e2_gbps: Option<f64>,
@@ -82,19 +82,19 @@ pub struct Round {
 
 /// What one case came to: medians over rounds, sums of what is counted.
 #[derive(Clone, Debug, Serialize)]
-pub struct Figures {
+pub struct DemoFigures {
     #[serde(flatten)]
-    pub median: Round,
+    pub median: DemoRound,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub recovery: Option<Recovery>,
-    pub rounds: Vec<Round>,
+    pub recovery: Option<DemoRecovery>,
+    pub rounds: Vec<DemoRound>,
     /// All round trips, for a chart.
     #[serde(skip)]
     pub round_trips: RoundTrips,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Recovery {
+pub struct DemoRecovery {
     pub recovered: u64,
     pub given_up: u64,
     /// Of the frames of requests and responses.
@@ -103,11 +103,11 @@ pub struct Recovery {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Story {
-    pub clean: Figures,
-    pub corrupting: Figures,
-    pub protected: Figures,
-    pub clean_chain: Figures,
+pub struct DemoResult {
+    pub clean: DemoFigures,
+    pub corrupting: DemoFigures,
+    pub protected: DemoFigures,
+    pub clean_chain: DemoFigures,
     pub simulated: bool,
     pub backend: String,
     pub rootless: bool,
@@ -117,25 +117,25 @@ pub struct Story {
     pub completed: u32,
 }
 
-impl Story {
-    pub fn figures(&self, case: Case) -> &Figures {
+impl DemoResult {
+    pub fn figures(&self, case: DemoCase) -> &DemoFigures {
         match case {
-            Case::Clean => &self.clean,
-            Case::Corrupting => &self.corrupting,
-            Case::Protected => &self.protected,
-            Case::CleanChain => &self.clean_chain,
+            DemoCase::Clean => &self.clean,
+            DemoCase::Corrupting => &self.corrupting,
+            DemoCase::Protected => &self.protected,
+            DemoCase::CleanChain => &self.clean_chain,
         }
     }
 }
 
-impl Figures {
+impl DemoFigures {
     /// Of at least one round.
-    pub fn of(rounds: Vec<(Round, RoundTrips)>) -> Self {
+    pub fn of(rounds: Vec<(DemoRound, RoundTrips)>) -> Self {
         let mut round_trips = RoundTrips::default();
         rounds.iter().for_each(|(_, trips)| round_trips.merge(trips));
-        let rounds: Vec<Round> = rounds.into_iter().map(|(round, _)| round).collect();
-        let middle = |value: fn(&Round) -> f64| median(rounds.iter().map(value).collect());
-        let median = Round {
+        let rounds: Vec<DemoRound> = rounds.into_iter().map(|(round, _)| round).collect();
+        let middle = |value: fn(&DemoRound) -> f64| median(rounds.iter().map(value).collect());
+        let median = DemoRound {
             throughput_gbps: middle(|round| round.throughput_gbps),
             throughput_at_1e2_gbps: rounds[0]
                 .throughput_at_1e2_gbps

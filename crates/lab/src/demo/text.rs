@@ -2,9 +2,9 @@
 
 use chart::table::{Align, Table, micros as us, thousands};
 
-use super::{Case, Plan, Story};
+use super::{DemoCase, DemoPlan, DemoResult};
 
-pub fn text(story: &Story, plan: &Plan) -> String {
+pub fn text(story: &DemoResult, plan: &DemoPlan) -> String {
     let rate = plan.rate.map_or("no rate limit".to_owned(), |rate| format!("{rate}bit/s"));
     let where_ = match (story.simulated, story.rootless) {
         (true, _) => "simulated".to_owned(),
@@ -14,7 +14,7 @@ pub fn text(story: &Story, plan: &Plan) -> String {
     let rounds = if story.completed == 1 { "1 round".to_owned() } else { format!("{} rounds", story.completed) };
     let mut text = format!("loss {} each way, {rate}, {rounds}, {where_}\n\n{}\n", plan.loss, table(story));
     text += "round trips of requests, on a logarithmic scale from 10 µs to 1 s:\n";
-    for case in Case::ALL {
+    for case in DemoCase::ALL {
         text += &bar(story, case);
     }
     text += "\n";
@@ -24,7 +24,7 @@ pub fn text(story: &Story, plan: &Plan) -> String {
     text
 }
 
-fn table(story: &Story) -> Table {
+fn table(story: &DemoResult) -> Table {
     let mut table = Table::new(&[
         ("", Align::Left),
         ("bulk", Align::Right),
@@ -36,7 +36,7 @@ fn table(story: &Story) -> Table {
         ("p50 beside bulk", Align::Right),
         ("frames lost on the wire", Align::Right),
     ]);
-    for case in Case::ALL {
+    for case in DemoCase::ALL {
         let round = &story.figures(case).median;
         table.row(vec![
             case.title().to_owned(),
@@ -54,7 +54,7 @@ fn table(story: &Story) -> Table {
 }
 
 /// Where the median, the 99th and the 99.9th percentile lie: `o`, `+` and `#`.
-fn bar(story: &Story, case: Case) -> String {
+fn bar(story: &DemoResult, case: DemoCase) -> String {
     const WIDTH: usize = 50;
     let round = &story.figures(case).median;
     let place = |us: f64| (((us / 10.0).log10() / 5.0).clamp(0.0, 1.0) * (WIDTH - 1) as f64) as usize;
@@ -74,7 +74,7 @@ pub(super) fn gbps(rate: f64) -> String {
 }
 
 /// How the story ends, in one line for each claim that it makes.
-pub(super) fn conclusions(story: &Story) -> Vec<String> {
+pub(super) fn conclusions(story: &DemoResult) -> Vec<String> {
     let (corrupting, protected) = (&story.corrupting.median, &story.protected.median);
     let mut lines = vec![format!(
         "p99.9 of requests: {} without protection, {} with it: {:.0} times lower",

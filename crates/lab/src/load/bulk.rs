@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::tcp::{Congestion, Connection, End, Request};
-use super::{Pattern, context, interrupted, now, stopped};
+use super::tcp::{KernelCongestion, LoadConnection, LoadRequest, MessageRead};
+use super::{BytePattern, context, interrupted, now, stopped};
 
 /// Large enough that system calls cost little beside the copying.
 const BLOCK: usize = 256 * 1024;
@@ -33,18 +33,18 @@ pub struct Bulk {
     /// What is measured, after the warm-up.
     pub duration: Duration,
     pub warmup: Duration,
-    pub congestion: Congestion,
+    pub congestion: KernelCongestion,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Throughput {
+pub struct BulkThroughput {
     pub bytes: u64,
     pub elapsed: Duration,
     /// Segments that the sender sent again, warm-up included.
     pub retransmitted: u64,
 }
 
-impl Throughput {
+impl BulkThroughput {
     /// TCP payload only; zero when no time was measured.
     pub fn bits_per_second(&self) -> u64 {
         let bits = u128::from(self.bytes) * 8 * 1_000_000_000;
@@ -54,12 +54,12 @@ impl Throughput {
 
 /// What the sink had received, and when by its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sample {
+struct BulkSample {
     at: Duration,
     bytes: u64,
 }
 
-impl Sample {
+impl BulkSample {
     const SIZE: usize = 16;
 
     fn encode(self) -> [u8; Self::SIZE] {
@@ -74,14 +74,14 @@ impl Sample {
 
 /// The part of a flow that is measured: from the first sample after the warm-up to the latest.
 #[derive(Debug)]
-struct Window {
+struct BulkWindow {
     warmup: Duration,
     duration: Duration,
-    ends: Option<(Sample, Sample)>,
+    ends: Option<(BulkSample, BulkSample)>,
 }
 
-impl Window {
-    fn take(&mut self, sample: Sample) {
+impl BulkWindow {
+    fn take(&mut self, sample: BulkSample) {
         match &mut self.ends {
             Some((_, last)) => *last = sample,
             None if sample.at >= self.warmup => self.ends = Some((sample, sample)),
@@ -105,16 +105,16 @@ impl Window {
     /// sample instead would hide the silence.
     fn extend_over_silence(&mut self) {
         let (first, last) = self.ends.unwrap_or_else(|| {
-            let nothing = Sample { at: self.warmup, bytes: 0 };
+            let nothing = BulkSample { at: self.warmup, bytes: 0 };
             (nothing, nothing)
         });
-        self.ends = Some((first, Sample { at: first.at + self.duration, bytes: last.bytes }));
+        self.ends = Some((first, BulkSample { at: first.at + self.duration, bytes: last.bytes }));
     }
 }
 
 /// Fills the link for `warmup + duration`. `progress` hears how many bytes have arrived, about every 50 ms.
-pub fn run(to: SocketAddr, plan: &Bulk, stop: &AtomicBool, progress: &dyn Fn(u64)) -> io::Result<Throughput> {
-    let connection = Connection::open(to, Request::Bulk, plan.congestion, &|| stopped(stop))?;
+pub fn run(to: SocketAddr, plan: &Bulk, stop: &AtomicBool, progress: &dyn Fn(u64)) -> io::Result<BulkThroughput> {
+    let connection = LoadConnection::open(to, LoadRequest::Bulk, plan.congestion, &|| stopped(stop))?;
     connection.discard_on_close()?;
     let enough = AtomicBool::new(false);
     let window = thread::scope(|scope| {
@@ -124,24 +124,29 @@ pub fn run(to: SocketAddr, plan: &Bulk, stop: &AtomicBool, progress: &dyn Fn(u64
         window
     })
     .map_err(context(format_args!("bulk flow to {to}")))?;
-    Ok(Throughput { bytes: window.bytes(), elapsed: window.elapsed(), retransmitted: connection.retransmitted()? })
+    Ok(BulkThroughput { bytes: window.bytes(), elapsed: window.elapsed(), retransmitted: connection.retransmitted()? })
 }
 
 /// An error ends the connection, and [`watch`], which reads from it, is the one to tell of it.
-fn pump(connection: &Connection, over: &dyn Fn() -> bool) {
+fn pump(connection: &LoadConnection, over: &dyn Fn() -> bool) {
     let block = vec![0x5a; BLOCK];
     while !over() && matches!(connection.write_whole(&block, over), Ok(true)) {}
 }
 
-fn watch(connection: &Connection, plan: &Bulk, stop: &AtomicBool, progress: &dyn Fn(u64)) -> io::Result<Window> {
+fn watch(
+    connection: &LoadConnection,
+    plan: &Bulk,
+    stop: &AtomicBool,
+    progress: &dyn Fn(u64),
+) -> io::Result<BulkWindow> {
     let deadline = now() + plan.warmup + plan.duration + GRACE;
     let over = || stopped(stop) || now() >= deadline;
-    let mut window = Window { warmup: plan.warmup, duration: plan.duration, ends: None };
-    let mut encoded = [0; Sample::SIZE];
+    let mut window = BulkWindow { warmup: plan.warmup, duration: plan.duration, ends: None };
+    let mut encoded = [0; BulkSample::SIZE];
     while !window.is_complete() && !over() {
         match connection.read_whole(&mut encoded, &over) {
-            Ok(End::Whole) => {
-                let sample = Sample::decode(encoded);
+            Ok(MessageRead::Whole) => {
+                let sample = BulkSample::decode(encoded);
                 window.take(sample);
                 progress(sample.bytes);
             }
@@ -160,7 +165,7 @@ fn watch(connection: &Connection, plan: &Bulk, stop: &AtomicBool, progress: &dyn
 }
 
 /// Takes in everything, and says every so often how much that was: also when nothing comes.
-pub(super) fn sink(connection: &Connection, over: &dyn Fn() -> bool, total: &AtomicU64) -> io::Result<()> {
+pub(super) fn sink(connection: &LoadConnection, over: &dyn Fn() -> bool, total: &AtomicU64) -> io::Result<()> {
     let start = now();
     let mut due = SAMPLE_EVERY;
     let mut bytes = 0;
@@ -176,7 +181,7 @@ pub(super) fn sink(connection: &Connection, over: &dyn Fn() -> bool, total: &Ato
         }
         let at = now() - start;
         if at >= due {
-            connection.write_whole(&Sample { at, bytes }.encode(), over)?;
+            connection.write_whole(&BulkSample { at, bytes }.encode(), over)?;
             due = at + SAMPLE_EVERY;
         }
     }
@@ -185,7 +190,7 @@ pub(super) fn sink(connection: &Connection, over: &dyn Fn() -> bool, total: &Ato
 
 /// What the far end of a checked transfer found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct TransferCheck {
     pub received: u64,
     /// Bytes that were not what the sender sent.
     pub differing: u64,
@@ -193,7 +198,7 @@ pub struct Verdict {
     pub first_difference: Option<u64>,
 }
 
-impl Verdict {
+impl TransferCheck {
     const SIZE: usize = 24;
 
     pub fn is_intact(&self) -> bool {
@@ -226,10 +231,10 @@ impl Verdict {
 }
 
 /// Sends `bytes` bytes made from `seed` and returns what the far end thought of them.
-pub fn transfer(to: SocketAddr, bytes: u64, seed: u64, stop: &AtomicBool) -> io::Result<Verdict> {
+pub fn transfer(to: SocketAddr, bytes: u64, seed: u64, stop: &AtomicBool) -> io::Result<TransferCheck> {
     let over = || stopped(stop);
-    let request = Request::Check { bytes, seed };
-    let connection = Connection::open(to, request, Congestion::default(), &over)?;
+    let request = LoadRequest::Check { bytes, seed };
+    let connection = LoadConnection::open(to, request, KernelCongestion::default(), &over)?;
     let verdict = send_pattern(&connection, bytes, seed, &over);
     match verdict.map_err(context(format_args!("checked transfer to {to}"))) {
         Err(_) if over() => Err(interrupted("checked transfer: stopped before its end")),
@@ -237,8 +242,13 @@ pub fn transfer(to: SocketAddr, bytes: u64, seed: u64, stop: &AtomicBool) -> io:
     }
 }
 
-fn send_pattern(connection: &Connection, bytes: u64, seed: u64, over: &dyn Fn() -> bool) -> io::Result<Verdict> {
-    let mut pattern = Pattern::new(seed);
+fn send_pattern(
+    connection: &LoadConnection,
+    bytes: u64,
+    seed: u64,
+    over: &dyn Fn() -> bool,
+) -> io::Result<TransferCheck> {
+    let mut pattern = BytePattern::new(seed);
     let mut block = vec![0; BLOCK];
     for length in blocks(bytes) {
         pattern.fill(&mut block[..length]);
@@ -246,27 +256,27 @@ fn send_pattern(connection: &Connection, bytes: u64, seed: u64, over: &dyn Fn() 
             return Err(interrupted("stopped"));
         }
     }
-    let mut encoded = [0; Verdict::SIZE];
+    let mut encoded = [0; TransferCheck::SIZE];
     match connection.read_whole(&mut encoded, over)? {
-        End::Whole => Ok(Verdict::decode(encoded)),
-        End::Closed => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "closed without a verdict")),
-        End::Over => Err(interrupted("stopped")),
+        MessageRead::Whole => Ok(TransferCheck::decode(encoded)),
+        MessageRead::Closed => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "closed without a verdict")),
+        MessageRead::Over => Err(interrupted("stopped")),
     }
 }
 
 pub(super) fn check(
-    connection: &Connection,
+    connection: &LoadConnection,
     bytes: u64,
     seed: u64,
     over: &dyn Fn() -> bool,
     total: &AtomicU64,
 ) -> io::Result<()> {
-    let mut pattern = Pattern::new(seed);
+    let mut pattern = BytePattern::new(seed);
     let (mut expected, mut found) = (vec![0; BLOCK], vec![0; BLOCK]);
-    let mut verdict = Verdict { received: 0, differing: 0, first_difference: None };
+    let mut verdict = TransferCheck { received: 0, differing: 0, first_difference: None };
     for length in blocks(bytes) {
         let (expected, found) = (&mut expected[..length], &mut found[..length]);
-        if over() || connection.read_whole(found, over)? != End::Whole {
+        if over() || connection.read_whole(found, over)? != MessageRead::Whole {
             return Ok(());
         }
         pattern.fill(expected);
@@ -290,8 +300,11 @@ mod tests {
     use super::super::tests::beside_a_server;
     use super::*;
 
-    const BRIEF: Bulk =
-        Bulk { duration: Duration::from_millis(200), warmup: Duration::from_millis(60), congestion: Congestion::Cubic };
+    const BRIEF: Bulk = Bulk {
+        duration: Duration::from_millis(200),
+        warmup: Duration::from_millis(60),
+        congestion: KernelCongestion::Cubic,
+    };
 
     #[test]
     fn a_bulk_flow_is_measured_where_it_arrives() {
@@ -334,7 +347,7 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let (stream, _) = listener.accept().expect("a client");
-                drop(Connection::accept(stream, &|| false).expect("a request"));
+                drop(LoadConnection::accept(stream, &|| false).expect("a request"));
             });
             let error = run(to, &BRIEF, &stop, &|_| {}).expect_err("nothing measured").to_string();
             assert!(error.starts_with(&format!("bulk flow to {to}")), "{error}");
@@ -344,9 +357,9 @@ mod tests {
     #[test]
     fn silence_at_the_end_counts_as_time() {
         let ms = Duration::from_millis;
-        let mut window = Window { warmup: ms(100), duration: ms(1_000), ends: None };
+        let mut window = BulkWindow { warmup: ms(100), duration: ms(1_000), ends: None };
         for (at, bytes) in [(50, 500), (100, 1_000), (150, 1_500), (200, 2_000)] {
-            window.take(Sample { at: ms(at), bytes });
+            window.take(BulkSample { at: ms(at), bytes });
         }
         assert_eq!((window.bytes(), window.elapsed(), window.is_complete()), (1_000, ms(100), false));
         window.extend_over_silence();
@@ -359,7 +372,7 @@ mod tests {
         let ((), served) = beside_a_server(|to, stop| {
             for (seed, bytes) in lengths.into_iter().enumerate() {
                 let verdict = transfer(to, bytes, seed as u64, stop).expect("a verdict");
-                assert_eq!(verdict, Verdict { received: bytes, differing: 0, first_difference: None });
+                assert_eq!(verdict, TransferCheck { received: bytes, differing: 0, first_difference: None });
             }
         });
         assert_eq!((served.bytes, served.failed), (lengths.iter().sum(), 0));
@@ -369,18 +382,19 @@ mod tests {
     fn two_corrupted_bytes_are_found_and_the_first_is_placed() {
         let (length, seed) = (BLOCK + 1_000, 42);
         let (verdict, _) = beside_a_server(|to, _| {
-            let request = Request::Check { bytes: length as u64, seed };
-            let connection = Connection::open(to, request, Congestion::Cubic, &|| false).expect("a connection");
+            let request = LoadRequest::Check { bytes: length as u64, seed };
+            let connection =
+                LoadConnection::open(to, request, KernelCongestion::Cubic, &|| false).expect("a connection");
             let mut bytes = vec![0; length];
-            Pattern::new(seed).fill(&mut bytes);
+            BytePattern::new(seed).fill(&mut bytes);
             bytes[BLOCK + 7] ^= 0x10;
             bytes[BLOCK + 900] ^= 0x01;
             assert!(connection.write_whole(&bytes, &|| false).expect("a transfer"));
-            let mut encoded = [0; Verdict::SIZE];
-            assert_eq!(connection.read_whole(&mut encoded, &|| false).expect("a verdict"), End::Whole);
-            Verdict::decode(encoded)
+            let mut encoded = [0; TransferCheck::SIZE];
+            assert_eq!(connection.read_whole(&mut encoded, &|| false).expect("a verdict"), MessageRead::Whole);
+            TransferCheck::decode(encoded)
         });
-        let found = Verdict { received: length as u64, differing: 2, first_difference: Some(BLOCK as u64 + 7) };
+        let found = TransferCheck { received: length as u64, differing: 2, first_difference: Some(BLOCK as u64 + 7) };
         assert_eq!(verdict, found);
         assert!(!verdict.is_intact());
     }

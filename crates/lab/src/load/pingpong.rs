@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::tcp::{Congestion, Connection, End, LARGEST_MESSAGE, Request};
+use super::tcp::{KernelCongestion, LARGEST_MESSAGE, LoadConnection, LoadRequest, MessageRead};
 use super::{context, now, stopped};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +18,14 @@ pub struct PingPong {
     pub count: u32,
     /// Bytes of a message, in each direction.
     pub size: usize,
-    pub congestion: Congestion,
+    pub congestion: KernelCongestion,
     /// The run ends after this long, however many round trips it has made.
     pub within: Duration,
 }
 
 impl Default for PingPong {
     fn default() -> Self {
-        Self { count: 10_000, size: 64, congestion: Congestion::default(), within: Duration::from_secs(60) }
+        Self { count: 10_000, size: 64, congestion: KernelCongestion::default(), within: Duration::from_secs(60) }
     }
 }
 
@@ -106,7 +106,7 @@ pub fn run(to: SocketAddr, plan: &PingPong, stop: &AtomicBool, progress: &dyn Fn
 pub(crate) fn run_until(
     to: SocketAddr,
     size: usize,
-    congestion: Congestion,
+    congestion: KernelCongestion,
     until: &AtomicBool,
     stop: &AtomicBool,
     progress: &dyn Fn(u64),
@@ -118,7 +118,7 @@ pub(crate) fn run_until(
 fn exchange(
     to: SocketAddr,
     size: usize,
-    congestion: Congestion,
+    congestion: KernelCongestion,
     count: u64,
     over: &dyn Fn() -> bool,
     progress: &dyn Fn(u64),
@@ -127,7 +127,7 @@ fn exchange(
         let message = format!("a message of {size} bytes: expected 1 to {LARGEST_MESSAGE}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
-    let connection = Connection::open(to, Request::PingPong { size }, congestion, over)?;
+    let connection = LoadConnection::open(to, LoadRequest::PingPong { size }, congestion, over)?;
     let failed = |error| context(format_args!("ping-pong with {to}"))(error);
     let mut trips = RoundTrips::default();
     let (mut message, mut echo) = (vec![0; size], vec![0; size]);
@@ -147,8 +147,13 @@ fn exchange(
     Ok(trips)
 }
 
-fn round_trip(connection: &Connection, message: &[u8], echo: &mut [u8], over: &dyn Fn() -> bool) -> io::Result<bool> {
-    if !connection.write_whole(message, over)? || connection.read_whole(echo, over)? != End::Whole {
+fn round_trip(
+    connection: &LoadConnection,
+    message: &[u8],
+    echo: &mut [u8],
+    over: &dyn Fn() -> bool,
+) -> io::Result<bool> {
+    if !connection.write_whole(message, over)? || connection.read_whole(echo, over)? != MessageRead::Whole {
         return Ok(false);
     }
     if echo != message {
@@ -163,9 +168,14 @@ fn number(message: &mut [u8], number: u64) {
     }
 }
 
-pub(super) fn echo(connection: &Connection, size: usize, over: &dyn Fn() -> bool, bytes: &AtomicU64) -> io::Result<()> {
+pub(super) fn echo(
+    connection: &LoadConnection,
+    size: usize,
+    over: &dyn Fn() -> bool,
+    bytes: &AtomicU64,
+) -> io::Result<()> {
     let mut message = vec![0; size];
-    while connection.read_whole(&mut message, over)? == End::Whole && !over() {
+    while connection.read_whole(&mut message, over)? == MessageRead::Whole && !over() {
         bytes.fetch_add(size as u64, Ordering::Relaxed);
         if !connection.write_whole(&message, over)? {
             break;
@@ -207,7 +217,8 @@ mod tests {
     fn an_open_ended_run_ends_with_the_flow_beside_it() {
         let until = AtomicBool::new(false);
         let progress = |done| until.store(done >= 20, Ordering::Release);
-        let (trips, _) = beside_a_server(|to, stop| run_until(to, 64, Congestion::Cubic, &until, stop, &progress));
+        let (trips, _) =
+            beside_a_server(|to, stop| run_until(to, 64, KernelCongestion::Cubic, &until, stop, &progress));
         assert_eq!(trips.expect("a run").count(), 20);
     }
 
@@ -227,9 +238,9 @@ mod tests {
         let trips = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (stream, _) = mute.accept().expect("a client");
-                let accepted = Connection::accept(stream, &|| false).expect("a request");
+                let accepted = LoadConnection::accept(stream, &|| false).expect("a request");
                 let (connection, _) = accepted.expect("not over");
-                assert_eq!(connection.read_whole(&mut [0; 64], &|| false).expect("a message"), End::Whole);
+                assert_eq!(connection.read_whole(&mut [0; 64], &|| false).expect("a message"), MessageRead::Whole);
                 stop.store(true, Ordering::Release);
                 _ = connection.read_whole(&mut [0; 1], &|| false);
             });

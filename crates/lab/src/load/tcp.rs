@@ -30,14 +30,14 @@ pub(super) const LARGEST_MESSAGE: usize = 1 << 20;
 
 /// The kernel's congestion controls that runs compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Congestion {
+pub enum KernelCongestion {
     #[default]
     Cubic,
     Bbr,
     Reno,
 }
 
-impl Congestion {
+impl KernelCongestion {
     pub const ALL: [Self; 3] = [Self::Cubic, Self::Bbr, Self::Reno];
 
     /// The kernel's name for it.
@@ -50,13 +50,13 @@ impl Congestion {
     }
 }
 
-impl fmt::Display for Congestion {
+impl fmt::Display for KernelCongestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Congestion {
+impl FromStr for KernelCongestion {
     type Err = io::Error;
 
     fn from_str(name: &str) -> io::Result<Self> {
@@ -70,17 +70,17 @@ impl FromStr for Congestion {
 
 /// What a client asks of the server for the rest of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum LoadRequest {
     PingPong { size: usize },
     Bulk,
     Check { bytes: u64, seed: u64 },
 }
 
-fn encode(request: Request, congestion: Congestion) -> [u8; PREAMBLE] {
+fn encode(request: LoadRequest, congestion: KernelCongestion) -> [u8; PREAMBLE] {
     let (kind, amount, seed) = match request {
-        Request::PingPong { size } => (1_u32, size as u64, 0),
-        Request::Bulk => (2, 0, 0),
-        Request::Check { bytes, seed } => (3, bytes, seed),
+        LoadRequest::PingPong { size } => (1_u32, size as u64, 0),
+        LoadRequest::Bulk => (2, 0, 0),
+        LoadRequest::Check { bytes, seed } => (3, bytes, seed),
     };
     let mut preamble = [0; PREAMBLE];
     preamble[..4].copy_from_slice(&MAGIC);
@@ -91,7 +91,7 @@ fn encode(request: Request, congestion: Congestion) -> [u8; PREAMBLE] {
     preamble
 }
 
-fn decode(preamble: &[u8; PREAMBLE]) -> io::Result<(Request, Congestion)> {
+fn decode(preamble: &[u8; PREAMBLE]) -> io::Result<(LoadRequest, KernelCongestion)> {
     let refused = |why| io::Error::new(io::ErrorKind::InvalidData, why);
     let word = |at: usize| u64::from_be_bytes(preamble[at..at + 8].try_into().expect("eight bytes"));
     if preamble[..4] != MAGIC {
@@ -99,11 +99,11 @@ fn decode(preamble: &[u8; PREAMBLE]) -> io::Result<(Request, Congestion)> {
     }
     let request = match u32::from_be_bytes(preamble[4..8].try_into().expect("four bytes")) {
         1 => match usize::try_from(word(24)) {
-            Ok(size @ 1..=LARGEST_MESSAGE) => Request::PingPong { size },
+            Ok(size @ 1..=LARGEST_MESSAGE) => LoadRequest::PingPong { size },
             Ok(_) | Err(_) => return Err(refused("a message size out of range")),
         },
-        2 => Request::Bulk,
-        3 => Request::Check { bytes: word(24), seed: word(32) },
+        2 => LoadRequest::Bulk,
+        3 => LoadRequest::Check { bytes: word(24), seed: word(32) },
         _ => return Err(refused("an unknown kind of traffic")),
     };
     let name = preamble[8..24].split(|&byte| byte == 0).next().unwrap_or_default();
@@ -112,7 +112,7 @@ fn decode(preamble: &[u8; PREAMBLE]) -> io::Result<(Request, Congestion)> {
 
 /// How a read of a whole message ended, errors aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum MessageRead {
     Whole,
     /// The peer closed between two messages.
     Closed,
@@ -121,16 +121,16 @@ pub(super) enum End {
 }
 
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct LoadConnection {
     stream: TcpStream,
 }
 
-impl Connection {
+impl LoadConnection {
     /// Connects and waits until the far end is ready, or until `over`.
     pub(super) fn open(
         to: SocketAddr,
-        request: Request,
-        congestion: Congestion,
+        request: LoadRequest,
+        congestion: KernelCongestion,
         over: &dyn Fn() -> bool,
     ) -> io::Result<Self> {
         let deadline = now() + CONNECT_WITHIN;
@@ -144,8 +144,8 @@ impl Connection {
 
     fn establish(
         to: SocketAddr,
-        request: Request,
-        congestion: Congestion,
+        request: LoadRequest,
+        congestion: KernelCongestion,
         late: &dyn Fn() -> bool,
     ) -> io::Result<Self> {
         let connection = Self::prepare(connect(to, late)?)?;
@@ -154,12 +154,12 @@ impl Connection {
             .map_err(context(format_args!("cannot set TCP congestion control {congestion}")))?;
         let mut errno = [0; 4];
         let asked = connection.write_whole(&encode(request, congestion), late)?;
-        match if asked { connection.read_whole(&mut errno, late)? } else { End::Over } {
-            End::Whole => {}
-            End::Closed => {
+        match if asked { connection.read_whole(&mut errno, late)? } else { MessageRead::Over } {
+            MessageRead::Whole => {}
+            MessageRead::Closed => {
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{to} refused the request")));
             }
-            End::Over => return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{to} did not answer"))),
+            MessageRead::Over => return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{to} did not answer"))),
         }
         match i32::from_be_bytes(errno) {
             0 => Ok(connection),
@@ -170,11 +170,11 @@ impl Connection {
         }
     }
 
-    /// The server's half of [`Connection::open`]. `None` when the client left, or time was over, before it asked.
-    pub(super) fn accept(stream: TcpStream, over: &dyn Fn() -> bool) -> io::Result<Option<(Self, Request)>> {
+    /// The server's half of [`LoadConnection::open`]. `None` when the client left, or time was over, before it asked.
+    pub(super) fn accept(stream: TcpStream, over: &dyn Fn() -> bool) -> io::Result<Option<(Self, LoadRequest)>> {
         let connection = Self::prepare(stream)?;
         let mut preamble = [0; PREAMBLE];
-        if connection.read_whole(&mut preamble, over)? != End::Whole {
+        if connection.read_whole(&mut preamble, over)? != MessageRead::Whole {
             return Ok(None);
         }
         let (request, congestion) = decode(&preamble)?;
@@ -192,7 +192,7 @@ impl Connection {
         Ok(Self { stream })
     }
 
-    fn set_congestion(&self, congestion: Congestion) -> io::Result<()> {
+    fn set_congestion(&self, congestion: KernelCongestion) -> io::Result<()> {
         set_option(self.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, congestion.name().as_bytes())
     }
 
@@ -217,19 +217,19 @@ impl Connection {
         or_tick((&self.stream).read(buffer))
     }
 
-    pub(super) fn read_whole(&self, message: &mut [u8], over: &dyn Fn() -> bool) -> io::Result<End> {
+    pub(super) fn read_whole(&self, message: &mut [u8], over: &dyn Fn() -> bool) -> io::Result<MessageRead> {
         let mut filled = 0;
         while filled < message.len() {
             match self.read(&mut message[filled..])? {
-                Some(0) if filled == 0 => return Ok(End::Closed),
+                Some(0) if filled == 0 => return Ok(MessageRead::Closed),
                 Some(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "closed in mid-message")),
                 progress => filled += progress.unwrap_or(0),
             }
             if filled < message.len() && over() {
-                return Ok(End::Over);
+                return Ok(MessageRead::Over);
             }
         }
-        Ok(End::Whole)
+        Ok(MessageRead::Whole)
     }
 
     /// False when time was over before the kernel took every byte.
@@ -292,10 +292,13 @@ mod tests {
 
     #[test]
     fn every_request_survives_the_wire() {
-        let requests =
-            [Request::PingPong { size: 64 }, Request::Bulk, Request::Check { bytes: 1 << 40, seed: 0xfeed_beef }];
+        let requests = [
+            LoadRequest::PingPong { size: 64 },
+            LoadRequest::Bulk,
+            LoadRequest::Check { bytes: 1 << 40, seed: 0xfeed_beef },
+        ];
         for request in requests {
-            for congestion in Congestion::ALL {
+            for congestion in KernelCongestion::ALL {
                 assert_eq!(decode(&encode(request, congestion)).expect("a request"), (request, congestion));
             }
         }
@@ -304,14 +307,14 @@ mod tests {
     #[test]
     fn a_request_that_would_fill_the_memory_is_refused() {
         for size in [0, LARGEST_MESSAGE + 1] {
-            let error = decode(&encode(Request::PingPong { size }, Congestion::Reno)).expect_err("a refusal");
+            let error = decode(&encode(LoadRequest::PingPong { size }, KernelCongestion::Reno)).expect_err("a refusal");
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         }
     }
 
     #[test]
     fn an_unknown_congestion_control_is_named_with_the_known_ones() {
-        let error = "vegas".parse::<Congestion>().expect_err("a refusal").to_string();
+        let error = "vegas".parse::<KernelCongestion>().expect_err("a refusal").to_string();
         assert!(error.contains("vegas") && error.contains("cubic, bbr, reno"), "{error}");
     }
 
@@ -325,7 +328,8 @@ mod tests {
                 stream.read_exact(&mut [0; PREAMBLE]).expect("a request");
                 stream.write_all(&libc::ENOENT.to_be_bytes()).expect("room for four bytes");
             });
-            Connection::open(to, Request::Bulk, Congestion::Cubic, &|| false).expect_err("no such algorithm")
+            LoadConnection::open(to, LoadRequest::Bulk, KernelCongestion::Cubic, &|| false)
+                .expect_err("no such algorithm")
         });
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(error.to_string().contains("cannot use TCP congestion control cubic"), "{error}");
@@ -335,7 +339,7 @@ mod tests {
     fn both_ends_use_the_algorithm_that_was_asked_for() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on the loopback");
         let to = listener.local_addr().expect("the port's number");
-        let used = |connection: &Connection| {
+        let used = |connection: &LoadConnection| {
             let mut name = [0; 16];
             get_option(connection.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name).expect("a name");
             String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned()
@@ -343,11 +347,12 @@ mod tests {
         std::thread::scope(|scope| {
             let server = scope.spawn(|| {
                 let (stream, _) = listener.accept().expect("a client");
-                let (connection, _) = Connection::accept(stream, &|| false).expect("a request").expect("not over");
+                let (connection, _) = LoadConnection::accept(stream, &|| false).expect("a request").expect("not over");
                 used(&connection)
             });
             // Reno is built into every kernel and open to every user, and is nowhere the default.
-            let client = Connection::open(to, Request::Bulk, Congestion::Reno, &|| false).expect("a connection");
+            let client =
+                LoadConnection::open(to, LoadRequest::Bulk, KernelCongestion::Reno, &|| false).expect("a connection");
             assert_eq!(used(&client), "reno");
             assert_eq!(server.join().expect("no panic"), "reno");
         });

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::tcp::{get_option, or_tick, set_option};
-use super::{Pattern, TICK, context, now, stopped};
+use super::{BytePattern, TICK, context, now, stopped};
 
 const HEADER: usize = 16;
 
@@ -147,7 +147,7 @@ pub(crate) fn receive_each(
     socket.set_read_timeout(Some(TICK)).map_err(context("cannot limit the wait for a datagram"))?;
     let overrun_before = overruns(socket)?;
     let start = now();
-    let mut tally = Tally::default();
+    let mut tally = WitnessCounters::default();
     let mut buffer = vec![0; LARGEST];
     let mut take = || -> io::Result<bool> {
         let arrived = or_tick(socket.recv(&mut buffer)).map_err(context("cannot receive"))?;
@@ -194,9 +194,9 @@ fn inscribe(datagram: &mut [u8], number: u64, at: Duration) {
     pattern_of(number, at, length).fill(&mut datagram[HEADER..]);
 }
 
-fn pattern_of(number: u64, at: u64, length: usize) -> Pattern {
+fn pattern_of(number: u64, at: u64, length: usize) -> BytePattern {
     let seed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ at.rotate_left(32) ^ (length as u64).rotate_right(16);
-    Pattern::new(seed)
+    BytePattern::new(seed)
 }
 
 /// The number and the time of a datagram that is as it was sent.
@@ -213,16 +213,16 @@ fn decipher(datagram: &[u8], scratch: &mut Vec<u8>) -> Option<(u64, u64)> {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct WitnessCounters {
     report: WitnessReport,
-    seen: Seen,
+    seen: NumberBitmap,
     last_arrival: Option<Duration>,
     /// Fastest and slowest transit in ns, both off by the same unknown difference of the two clocks' starts.
     transits: Option<(i128, i128)>,
     scratch: Vec<u8>,
 }
 
-impl Tally {
+impl WitnessCounters {
     /// The number of a datagram that is whole.
     fn take(&mut self, datagram: &[u8], at: Duration) -> Option<u64> {
         let Some((number, sent)) = decipher(datagram, &mut self.scratch) else {
@@ -233,13 +233,13 @@ impl Tally {
         self.report.longest_silence = self.report.longest_silence.max(silence);
         self.last_arrival = Some(at);
         match self.seen.admit(number) {
-            Arrival::Newest => self.receive(at, sent),
-            Arrival::Late => {
+            ArrivalKind::Newest => self.receive(at, sent),
+            ArrivalKind::Late => {
                 self.report.out_of_order += 1;
                 self.receive(at, sent);
             }
-            Arrival::Again => self.report.duplicates += 1,
-            Arrival::TooOld => self.report.too_old += 1,
+            ArrivalKind::Again => self.report.duplicates += 1,
+            ArrivalKind::TooOld => self.report.too_old += 1,
         }
         Some(number)
     }
@@ -255,7 +255,7 @@ impl Tally {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arrival {
+enum ArrivalKind {
     Newest,
     Late,
     Again,
@@ -264,28 +264,28 @@ enum Arrival {
 
 /// Which of the last [`WINDOW`] numbers have come: a ring of bits that ends at the highest.
 #[derive(Debug)]
-struct Seen {
+struct NumberBitmap {
     bits: Vec<u64>,
     highest: Option<u64>,
 }
 
-impl Default for Seen {
+impl Default for NumberBitmap {
     fn default() -> Self {
         Self { bits: vec![0; (WINDOW / 64) as usize], highest: None }
     }
 }
 
-impl Seen {
-    fn admit(&mut self, number: u64) -> Arrival {
+impl NumberBitmap {
+    fn admit(&mut self, number: u64) -> ArrivalKind {
         let arrival = match self.highest {
-            Some(highest) if number <= highest && highest - number >= WINDOW => return Arrival::TooOld,
-            Some(highest) if number <= highest && self.contains(number) => Arrival::Again,
-            Some(highest) if number <= highest => Arrival::Late,
+            Some(highest) if number <= highest && highest - number >= WINDOW => return ArrivalKind::TooOld,
+            Some(highest) if number <= highest && self.contains(number) => ArrivalKind::Again,
+            Some(highest) if number <= highest => ArrivalKind::Late,
             Some(highest) => {
                 self.slide(highest, number);
-                Arrival::Newest
+                ArrivalKind::Newest
             }
-            None => Arrival::Newest,
+            None => ArrivalKind::Newest,
         };
         self.highest = self.highest.max(Some(number));
         let (word, bit) = Self::place(number);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     fn tally(numbers: impl IntoIterator<Item = u64>) -> WitnessReport {
-        let mut tally = Tally::default();
+        let mut tally = WitnessCounters::default();
         for number in numbers {
             assert_eq!(tally.take(&datagram(number, Duration::ZERO), Duration::ZERO), Some(number));
         }
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn the_longest_silence_and_the_spread_of_delays_are_those_of_the_arrivals() {
         let ms = Duration::from_millis;
-        let mut tally = Tally::default();
+        let mut tally = WitnessCounters::default();
         for (number, sent, arrived) in [(0, 100, 7), (1, 101, 8), (2, 102, 14), (3, 103, 14), (3, 103, 15)] {
             let _ = tally.take(&datagram(number, ms(sent)), ms(arrived));
         }

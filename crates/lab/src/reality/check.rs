@@ -4,19 +4,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chart::table::{Align, Table, micros as us};
-use faults::{Model, Schedule};
-use linux::Trouble;
+use faults::{FaultSchedule, LossModel};
+use linux::LinkError;
 use serde::Serialize;
 use sim::link::Watch;
-use sim::net::{Latency, LinkSetup, Outcome, Protection, Setup, SwitchSettings, Traffic, TransportSetup};
-use sim::topology::{Kind, Link, Node, NodeId, Topology};
-use sim::workload::{Flow, Flows, Series, Workload};
-use transport::tcp::{self, Profile, cc::Algorithm};
+use sim::net::{
+    HostLatency, LinkSetup, NetworkOutcome, NetworkSetup, Protection, SwitchSettings, TrafficSetup, TransportSetup,
+};
+use sim::topology::{NodeId, NodeKind, Topology, TopologyLink, TopologyNode};
+use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
+use transport::tcp::{self, TimerProfile, cc::Algorithm};
 use units::{Prob, Rate, Span, Time};
 
-use super::{Case, Seen};
-use crate::Stopper;
-use crate::load::Congestion;
+use super::{SimCheckCase, SimCheckMeasurement};
+use crate::StopCheck;
+use crate::load::KernelCongestion;
 
 /// What is to be compared.
 #[derive(Clone, Debug)]
@@ -34,17 +36,17 @@ pub struct CheckPlan {
 
 /// One wire and one congestion control, in reality and simulated.
 #[derive(Debug, Serialize)]
-struct Row {
+struct SimCheckRow {
     congestion: &'static str,
     loss: f64,
-    live: Figures,
-    simulated: Figures,
+    live: SimCheckFigures,
+    simulated: SimCheckFigures,
     /// Simulated over live.
     throughput_ratio: f64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Figures {
+struct SimCheckFigures {
     throughput_gbps: f64,
     request_p50_us: f64,
     request_p99_us: f64,
@@ -52,12 +54,12 @@ struct Figures {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Check {
+pub struct SimCheckReport {
     rate_gbps: f64,
     /// What a host takes to deal with a packet, from the round trips over a clean wire.
     host_latency_us: f64,
     rounds: u32,
-    rows: Vec<Row>,
+    rows: Vec<SimCheckRow>,
 }
 
 /// Of the simulated flow: long enough for its throughput to settle.
@@ -65,30 +67,41 @@ const SIMULATED: Span = Span::from_ms(20_000);
 const SIMULATED_REQUESTS: u64 = 50_000;
 
 /// `None` if it was stopped.
-pub fn check(plan: &CheckPlan, stop: &AtomicBool, say: &dyn Fn(&str)) -> Result<Option<Check>, Trouble> {
+pub fn check(plan: &CheckPlan, stop: &AtomicBool, say: &dyn Fn(&str)) -> Result<Option<SimCheckReport>, LinkError> {
     say("a clean wire, to see what the hosts take");
-    let Some(clean) = live(plan, Prob::literal(0.0), Congestion::Cubic, stop)? else { return Ok(None) };
+    let Some(clean) = live(plan, Prob::literal(0.0), KernelCongestion::Cubic, stop)? else { return Ok(None) };
     let latency = host_latency(plan.rate, clean.request_p50_us);
     let mut rows = Vec::new();
-    for congestion in [Congestion::Cubic, Congestion::Bbr] {
+    for congestion in [KernelCongestion::Cubic, KernelCongestion::Bbr] {
         for loss in &plan.losses {
             say(&format!("{}, loss {loss}", congestion.name()));
             let Some(live) = live(plan, *loss, congestion, stop)? else { return Ok(None) };
             let Some(simulated) = simulated(plan, *loss, congestion, latency, stop)? else { return Ok(None) };
             let throughput_ratio = simulated.throughput_gbps / live.throughput_gbps;
-            rows.push(Row { congestion: congestion.name(), loss: loss.get(), live, simulated, throughput_ratio });
+            rows.push(SimCheckRow {
+                congestion: congestion.name(),
+                loss: loss.get(),
+                live,
+                simulated,
+                throughput_ratio,
+            });
         }
     }
     let rate_gbps = plan.rate.bits_per_second() as f64 / 1e9;
-    Ok(Some(Check { rate_gbps, host_latency_us: latency.as_us(), rounds: plan.rounds, rows }))
+    Ok(Some(SimCheckReport { rate_gbps, host_latency_us: latency.as_us(), rounds: plan.rounds, rows }))
 }
 
 /// Medians over the rounds; the round trips of all of them together.
-fn live(plan: &CheckPlan, loss: Prob, congestion: Congestion, stop: &AtomicBool) -> Result<Option<Figures>, Trouble> {
+fn live(
+    plan: &CheckPlan,
+    loss: Prob,
+    congestion: KernelCongestion,
+    stop: &AtomicBool,
+) -> Result<Option<SimCheckFigures>, LinkError> {
     let bulk = plan.bulk;
     let requests = plan.requests;
-    let case = Case { rate: plan.rate, loss, congestion, bulk, requests };
-    let mut rounds: Vec<Seen> = Vec::new();
+    let case = SimCheckCase { rate: plan.rate, loss, congestion, bulk, requests };
+    let mut rounds: Vec<SimCheckMeasurement> = Vec::new();
     for _ in 0..plan.rounds {
         let seen = super::run(&case, stop)?;
         let Some(seen) = seen else { return Ok(None) };
@@ -98,7 +111,12 @@ fn live(plan: &CheckPlan, loss: Prob, congestion: Congestion, stop: &AtomicBool)
     let mut trips = crate::load::RoundTrips::default();
     rounds.iter().for_each(|round| trips.merge(&round.round_trips));
     let at = |share| trips.quantile(share).as_nanos() as f64 / 1e3;
-    Ok(Some(Figures { throughput_gbps, request_p50_us: at(0.5), request_p99_us: at(0.99), request_p999_us: at(0.999) }))
+    Ok(Some(SimCheckFigures {
+        throughput_gbps,
+        request_p50_us: at(0.5),
+        request_p99_us: at(0.99),
+        request_p999_us: at(0.999),
+    }))
 }
 
 /// Half of what a round trip takes besides the wire.
@@ -110,29 +128,29 @@ fn host_latency(rate: Rate, round_trip_us: f64) -> Span {
 fn simulated(
     plan: &CheckPlan,
     loss: Prob,
-    congestion: Congestion,
+    congestion: KernelCongestion,
     latency: Span,
     stop: &AtomicBool,
-) -> Result<Option<Figures>, Trouble> {
-    let watch = Stopper(stop);
+) -> Result<Option<SimCheckFigures>, LinkError> {
+    let watch = StopCheck(stop);
     let run = |work, reply, until| {
         let outcome = sim::net::run(setup(plan, loss, congestion, latency, work, reply, until), &watch as &dyn Watch);
-        outcome.map_err(|error| Trouble(error.to_string()))
+        outcome.map_err(|error| LinkError(error.to_string()))
     };
     let (src, dst) = (NodeId(0), NodeId(1));
-    let flow = Flow { start: Time::ZERO, src, dst, bytes: plan.rate.bytes_in(SIMULATED).get(), group: 0 };
-    let bulk = run(Workload::Open(Flows::list(vec![flow])), 0, Time::ZERO + SIMULATED)?;
-    let series = Series { src, dst, bytes: 64, count: SIMULATED_REQUESTS, gap: Span::ZERO, group: 0 };
+    let flow = WorkloadFlow { start: Time::ZERO, src, dst, bytes: plan.rate.bytes_in(SIMULATED).get(), group: 0 };
+    let bulk = run(Workload::Open(FlowSchedule::list(vec![flow])), 0, Time::ZERO + SIMULATED)?;
+    let series = FlowSeries { src, dst, bytes: 64, count: SIMULATED_REQUESTS, gap: Span::ZERO, group: 0 };
     let requests = run(Workload::Series(series), 64, Time::NEVER)?;
     Ok((!stop.load(Ordering::SeqCst)).then(|| figures(&bulk, &requests)))
 }
 
-fn figures(bulk: &Outcome, requests: &Outcome) -> Figures {
+fn figures(bulk: &NetworkOutcome, requests: &NetworkOutcome) -> SimCheckFigures {
     let mut times: Vec<f64> = requests.flows.iter().filter_map(|flow| flow.fct()).map(|fct| fct.as_us()).collect();
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
     let bits: u64 = bulk.flows.iter().map(|flow| flow.received * 8).sum();
-    Figures {
+    SimCheckFigures {
         throughput_gbps: bits as f64 / SIMULATED.as_secs() / 1e9,
         request_p50_us: at(0.5),
         request_p99_us: at(0.99),
@@ -144,41 +162,41 @@ fn figures(bulk: &Outcome, requests: &Outcome) -> Figures {
 fn setup(
     plan: &CheckPlan,
     loss: Prob,
-    congestion: Congestion,
+    congestion: KernelCongestion,
     latency: Span,
     work: Workload,
     reply: u64,
     until: Time,
-) -> Setup {
-    let node = |name: &str, kind| Node { name: name.into(), kind };
-    let link = |a, b, rate| Link { a: NodeId(a), b: NodeId(b), rate, delay: Span::ZERO };
-    let nodes = vec![node("left", Kind::Host), node("right", Kind::Host), node("wire", Kind::Switch)];
+) -> NetworkSetup {
+    let node = |name: &str, kind| TopologyNode { name: name.into(), kind };
+    let link = |a, b, rate| TopologyLink { a: NodeId(a), b: NodeId(b), rate, delay: Span::ZERO };
+    let nodes = vec![node("left", NodeKind::Host), node("right", NodeKind::Host), node("wire", NodeKind::Switch)];
     let links = vec![link(0, 2, Rate::gbps(1_000)), link(2, 1, plan.rate)];
-    let faults = || Schedule::always(Model::PerFrame(loss));
+    let faults = || FaultSchedule::always(LossModel::PerFrame(loss));
     let algorithm = match congestion {
-        Congestion::Cubic => Algorithm::Cubic,
-        Congestion::Bbr => Algorithm::Bbr,
-        Congestion::Reno => Algorithm::Reno,
+        KernelCongestion::Cubic => Algorithm::Cubic,
+        KernelCongestion::Bbr => Algorithm::Bbr,
+        KernelCongestion::Reno => Algorithm::Reno,
     };
-    let profile = Profile::Linux { hz: plan.hz, rto_min: Span::from_ms(200), phase: Span::ZERO };
-    let transport = TransportSetup::Tcp(tcp::Config { algorithm, profile, ..tcp::Config::default() });
-    Setup {
+    let profile = TimerProfile::Linux { hz: plan.hz, rto_min: Span::from_ms(200), phase: Span::ZERO };
+    let transport = TransportSetup::Tcp(tcp::TcpConfig { algorithm, profile, ..tcp::TcpConfig::default() });
+    NetworkSetup {
         switches: SwitchSettings { port_limit: Some(crate::stage::queue_of(plan.rate)), ..SwitchSettings::default() },
-        host_latency: Latency::LogNormal { median: latency, sigma: 0.3 },
+        host_latency: HostLatency::LogNormal { median: latency, sigma: 0.3 },
         links: vec![LinkSetup {
-            link: sim::topology::LinkId(1),
+            link: sim::topology::TopologyLinkId(1),
             forward: faults(),
             reverse: faults(),
             protection: Protection::None,
             activate_at: None,
         }],
-        traffic: vec![Traffic { name: "check".into(), transport, work, reply, class: 0, queue_pairs: None }],
+        traffic: vec![TrafficSetup { name: "check".into(), transport, work, reply, class: 0, queue_pairs: None }],
         until,
-        ..Setup::new(Topology { nodes, links })
+        ..NetworkSetup::new(Topology { nodes, links })
     }
 }
 
-impl Check {
+impl SimCheckReport {
     pub fn text(&self) -> String {
         let mut table = Table::new(&[
             ("", Align::Left),
@@ -193,8 +211,9 @@ impl Check {
             ("p99.9", Align::Right),
         ]);
         for row in &self.rows {
-            let tail =
-                |figures: &Figures| [figures.request_p50_us, figures.request_p99_us, figures.request_p999_us].map(us);
+            let tail = |figures: &SimCheckFigures| {
+                [figures.request_p50_us, figures.request_p99_us, figures.request_p999_us].map(us)
+            };
             let head = vec![
                 format!("{}, loss {}", row.congestion, Prob::literal(row.loss)),
                 format!("{:.3}", row.live.throughput_gbps),

@@ -44,20 +44,20 @@ use super::programs::Workshop;
 use crate::stage::{self, Stage};
 use link::config::HostBackend;
 use link::control::RunDirectory;
-use linux::Trouble;
+use linux::LinkError;
 use linux::clock::Clock;
-use linux::net::Standing;
+use linux::net::NetworkPrivilege;
 
-use actions::{Bench, METRICS, MTU};
-use ledger::{Counters, Episode, Interval, Journal, Settled};
-use outcome::Inflicted;
+use actions::{FaultTargets, METRICS, MTU};
+use ledger::{EndCounters, Episode, EpisodeResult, TimeInterval, WitnessJournal};
+use outcome::InflictedFault;
 use plan::Deck;
 use supervisor::Launch;
-use traffic::Pulse;
+use traffic::TrafficPulse;
 
-pub(crate) use ledger::Counted;
+pub(crate) use ledger::AccountCounts;
 pub use outcome::{FaultBench, FaultReport};
-pub use plan::{Fault, Kind};
+pub use plan::{FaultKind, PlannedFault};
 pub(crate) use supervisor::Supervisor;
 
 /// What to do.
@@ -65,7 +65,7 @@ pub(crate) use supervisor::Supervisor;
 pub struct FaultPlan {
     pub duration: Duration,
     pub seed: u64,
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<FaultKind>,
     /// How long each fault lasts, of those that last at all; at random if not given.
     pub lasting: Option<Duration>,
     /// The hitless program, whose daemons are tried.
@@ -76,11 +76,11 @@ pub struct FaultPlan {
 }
 
 /// Who watches.
-pub trait FaultWatch: Sync {
+pub trait FaultObserver: Sync {
     /// Every now and then, in the course of the whole run.
     fn tick(&self, elapsed: Duration);
     /// A fault is about to come; the number counts from one.
-    fn fault(&self, number: usize, fault: &Fault);
+    fn fault(&self, number: usize, fault: &PlannedFault);
     fn remark(&self, text: &str);
 }
 
@@ -109,20 +109,21 @@ fn side(end: usize) -> &'static str {
 /// Runs it in namespaces that are ours already. `None` if it was stopped before the first fault.
 pub fn run(
     plan: &FaultPlan,
-    standing: Standing,
+    standing: NetworkPrivilege,
     stop: &AtomicBool,
-    watch: &dyn FaultWatch,
-) -> Result<Option<FaultBench>, Trouble> {
+    watch: &dyn FaultObserver,
+) -> Result<Option<FaultBench>, LinkError> {
     let clock = Clock::start();
     let waits = knows_wait(&plan.program)?;
     let acts = plan.acts();
-    let mut bench = FaultBench { seed: plan.seed, rootless: standing == Standing::Rootless, ..FaultBench::default() };
+    let mut bench =
+        FaultBench { seed: plan.seed, rootless: standing == NetworkPrivilege::Rootless, ..FaultBench::default() };
     for number in 0..acts {
         if stop.load(Ordering::Relaxed) {
             break;
         }
         let (keyed, until) = (plan.is_keyed(number), plan.duration * (number + 1) / acts);
-        let act = Act { plan, number, keyed, waits, until, clock, stop, watch, before: bench.faults.len() };
+        let act = FaultAct { plan, number, keyed, waits, until, clock, stop, watch, before: bench.faults.len() };
         bench.append(act.play()?);
     }
     bench.complete = !stop.load(Ordering::Relaxed);
@@ -145,14 +146,14 @@ impl FaultPlan {
 }
 
 /// Whether `link up` can wait for an interface that is down or absent, as the unit wants it to.
-fn knows_wait(program: &Path) -> Result<bool, Trouble> {
+fn knows_wait(program: &Path) -> Result<bool, LinkError> {
     let output = Command::new(program).args(["link", "up", "--help"]).output();
-    let output = output.map_err(|error| Trouble(format!("start {}: {error}", program.display())))?;
+    let output = output.map_err(|error| LinkError(format!("start {}: {error}", program.display())))?;
     Ok(String::from_utf8_lossy(&output.stdout).contains("--wait"))
 }
 
 /// One act: two hosts, from their making to what is left of them.
-struct Act<'a> {
+struct FaultAct<'a> {
     plan: &'a FaultPlan,
     number: u32,
     keyed: bool,
@@ -161,24 +162,24 @@ struct Act<'a> {
     until: Duration,
     clock: Clock,
     stop: &'a AtomicBool,
-    watch: &'a dyn FaultWatch,
+    watch: &'a dyn FaultObserver,
     /// Faults of earlier acts.
     before: usize,
 }
 
 /// Ends threads, however their scope is left.
 #[derive(Debug, Default)]
-struct Over(AtomicBool);
+struct StopFlag(AtomicBool);
 
-impl Over {
+impl StopFlag {
     fn set(&self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
-struct OnDrop<'a>([&'a Over; 3]);
+struct StopOnDrop<'a>([&'a StopFlag; 3]);
 
-impl Drop for OnDrop<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.iter().for_each(|over| over.set());
     }
@@ -186,18 +187,18 @@ impl Drop for OnDrop<'_> {
 
 /// What happened in an act.
 #[derive(Default)]
-struct Story {
+struct ActRecord {
     /// The first and the last are quiet.
     episodes: Vec<Episode>,
     /// What came in each.
-    faults: Vec<Option<Inflicted>>,
+    faults: Vec<Option<InflictedFault>>,
     /// Which counters rose in each, at both ends.
-    rose: Vec<[Counters; 2]>,
+    rose: Vec<[EndCounters; 2]>,
     problems: Vec<String>,
 }
 
-impl Act<'_> {
-    fn play(&self) -> Result<FaultBench, Trouble> {
+impl FaultAct<'_> {
+    fn play(&self) -> Result<FaultBench, LinkError> {
         let shop = Workshop::new()?;
         let stage = Stage::new(MTU)?;
         for end in 0..2 {
@@ -205,8 +206,8 @@ impl Act<'_> {
         }
         let clock = Clock::start();
         let ends = [self.daemon(0, &stage, &shop, clock)?, self.daemon(1, &stage, &shop, clock)?];
-        let pulse = Pulse::default();
-        let bench = Bench {
+        let pulse = TrafficPulse::default();
+        let bench = FaultTargets {
             stage: &stage,
             ends: &ends,
             pulse: &pulse,
@@ -215,9 +216,9 @@ impl Act<'_> {
             keyed: self.keyed,
             recorded: [Vec::new(), Vec::new()],
         };
-        let (sending, receiving, daemons) = (Over::default(), Over::default(), Over::default());
+        let (sending, receiving, daemons) = (StopFlag::default(), StopFlag::default(), StopFlag::default());
         let (story, journals) = std::thread::scope(|scope| {
-            let _over = OnDrop([&sending, &receiving, &daemons]);
+            let _over = StopOnDrop([&sending, &receiving, &daemons]);
             for daemon in &ends {
                 scope.spawn(|| self.report(daemon.supervise(&daemons.0)));
                 scope.spawn(|| self.report(daemon.poll(&daemons.0)));
@@ -228,7 +229,7 @@ impl Act<'_> {
     }
 
     /// A thread that cannot go on: what follows from it is told too, but this is why.
-    fn report(&self, ended: Result<(), Trouble>) {
+    fn report(&self, ended: Result<(), LinkError>) {
         if let Err(trouble) = ended {
             self.watch.remark(&trouble.0);
         }
@@ -240,8 +241,8 @@ impl Act<'_> {
         stage: &'s Stage,
         shop: &Workshop,
         clock: Clock,
-    ) -> Result<Supervisor<'s>, Trouble> {
-        let failed = |error: std::io::Error| Trouble(format!("{}: {error}", shop.path().display()));
+    ) -> Result<Supervisor<'s>, LinkError> {
+        let failed = |error: std::io::Error| LinkError(format!("{}: {error}", shop.path().display()));
         let metrics = format!("127.0.0.1:{METRICS}");
         let mut arguments: Vec<OsString> =
             ["link", "up", stage::plug(end), "--mtu", "1500", "--take-over", "--metrics", &metrics]
@@ -266,16 +267,16 @@ impl Act<'_> {
     fn with_traffic<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        mut bench: Bench<'scope>,
-        [sending, receiving]: [&'scope Over; 2],
-    ) -> Result<(Story, [Journal; 2]), Trouble> {
+        mut bench: FaultTargets<'scope>,
+        [sending, receiving]: [&'scope StopFlag; 2],
+    ) -> Result<(ActRecord, [WitnessJournal; 2]), LinkError> {
         let (stage, pulse, clock) = (bench.stage, bench.pulse, bench.clock);
-        let mut story = Story::default();
-        let protected = |bench: &Bench<'_>| bench.ends.iter().all(|daemon| is_active(daemon, Duration::ZERO));
+        let mut story = ActRecord::default();
+        let protected = |bench: &FaultTargets<'_>| bench.ends.iter().all(|daemon| is_active(daemon, Duration::ZERO));
         if !bench.wait_until(FIRST, || protected(&bench)) && !bench.is_stopped() {
             let problems: Vec<String> = bench.ends.iter().flat_map(Supervisor::take_problems).collect();
             let why = problems.first().cloned().unwrap_or_else(|| states(bench.ends));
-            return Err(Trouble(format!("the two ends did not find each other within half a minute: {why}")));
+            return Err(LinkError(format!("the two ends did not find each other within half a minute: {why}")));
         }
         stage.serve(scope, &receiving.0)?;
         let receivers = [0, 1].map(|from| {
@@ -299,14 +300,14 @@ impl Act<'_> {
         }
         receiving.set();
         let ([sent_left, sent_right], [left, right]) = (sent, receivers.map(join));
-        let journals = [Journal { sent: sent_left, ..left? }, Journal { sent: sent_right, ..right? }];
+        let journals = [WitnessJournal { sent: sent_left, ..left? }, WitnessJournal { sent: sent_right, ..right? }];
         open.close(&bench, &mut story, None, Vec::new());
         self.finish(&bench, &mut story);
         Ok((story, journals))
     }
 
     /// Both daemons end in an orderly way.
-    fn finish(&self, bench: &Bench<'_>, story: &mut Story) {
+    fn finish(&self, bench: &FaultTargets<'_>, story: &mut ActRecord) {
         bench.ends.iter().for_each(Supervisor::finish);
         let clock = Clock::start();
         while !bench.ends.iter().all(Supervisor::is_gone) && clock.elapsed() < FIRST {
@@ -316,12 +317,12 @@ impl Act<'_> {
     }
 
     /// The episode after the last fault is still open: datagrams are sent in it.
-    fn faults(&self, bench: &mut Bench<'_>, story: &mut Story) -> Result<Opened, Trouble> {
+    fn faults(&self, bench: &mut FaultTargets<'_>, story: &mut ActRecord) -> Result<OpenEpisode, LinkError> {
         let deck = Deck::new(self.plan.seed, u64::from(self.number), &self.plan.kinds, self.keyed);
         let mut deck = deck.lasting(self.plan.lasting);
         let one_fault = ONE_FAULT + self.plan.lasting.unwrap_or_default();
         // The counters before the first datagram were next to nothing.
-        let mut open = Opened { counters: Default::default(), ..Opened::new(bench, Duration::ZERO) };
+        let mut open = OpenEpisode { counters: Default::default(), ..OpenEpisode::new(bench, Duration::ZERO) };
         bench.wait(SETTLE);
         open = open.close(bench, story, None, Vec::new());
         while !bench.is_stopped() && self.clock.elapsed() + one_fault < self.until {
@@ -336,24 +337,24 @@ impl Act<'_> {
                 self.repair(bench, story, &fault)?;
             }
             let protected_after = bench.clock.elapsed() - ended;
-            if fault.kind == Kind::Forged {
+            if fault.kind == FaultKind::Forged {
                 // Until it is protected again, what the forger did lasts.
                 allowed.iter_mut().for_each(|interval| interval.to = bench.clock.elapsed());
             }
             bench.wait(SETTLE);
-            open = open.close(bench, story, Some(Inflicted { fault, at, protected_after }), allowed);
+            open = open.close(bench, story, Some(InflictedFault { fault, at, protected_after }), allowed);
         }
         Ok(open)
     }
 
     /// Waits until both ends are protected and datagrams flow; true also if the run is stopped.
-    fn recover(&self, bench: &Bench<'_>, since: Duration) -> bool {
+    fn recover(&self, bench: &FaultTargets<'_>, since: Duration) -> bool {
         let well = || bench.ends.iter().all(|daemon| is_active(daemon, since)) && bench.pulse.beats_since(since);
         bench.wait_until(RECOVERY, well) || bench.is_stopped()
     }
 
     /// The link did not come back by itself: that is a problem. Both daemons are restarted so that the run can go on.
-    fn repair(&self, bench: &Bench<'_>, story: &mut Story, fault: &Fault) -> Result<(), Trouble> {
+    fn repair(&self, bench: &FaultTargets<'_>, story: &mut ActRecord, fault: &PlannedFault) -> Result<(), LinkError> {
         let (number, kind, end) = (self.before + story.episodes.len(), fault.kind, side(fault.end));
         let seconds = RECOVERY.as_secs();
         let problem = format!(
@@ -368,14 +369,14 @@ impl Act<'_> {
         if bench.wait_until(REPAIR, well) || bench.is_stopped() {
             return Ok(());
         }
-        Err(Trouble(format!("after {kind} the link is not protected even after both ends were restarted")))
+        Err(LinkError(format!("after {kind} the link is not protected even after both ends were restarted")))
     }
 
     fn conclude(
         &self,
-        story: Story,
-        journals: &[Journal; 2],
-        pulse: &Pulse,
+        story: ActRecord,
+        journals: &[WitnessJournal; 2],
+        pulse: &TrafficPulse,
         left_behind: Vec<String>,
         clock: Clock,
     ) -> FaultBench {
@@ -405,19 +406,25 @@ impl Act<'_> {
 }
 
 /// An episode that goes on.
-struct Opened {
+struct OpenEpisode {
     from: Duration,
-    counters: [Counters; 2],
+    counters: [EndCounters; 2],
     starts: u64,
 }
 
-impl Opened {
-    fn new(bench: &Bench<'_>, from: Duration) -> Self {
+impl OpenEpisode {
+    fn new(bench: &FaultTargets<'_>, from: Duration) -> Self {
         Self { from, counters: counters(bench), starts: starts(bench) }
     }
 
     /// Ends it at a quiet moment; the next begins there.
-    fn close(self, bench: &Bench<'_>, story: &mut Story, fault: Option<Inflicted>, mut allowed: Vec<Interval>) -> Self {
+    fn close(
+        self,
+        bench: &FaultTargets<'_>,
+        story: &mut ActRecord,
+        fault: Option<InflictedFault>,
+        mut allowed: Vec<TimeInterval>,
+    ) -> Self {
         let now = bench.clock.elapsed();
         // The counters of now, not of a moment ago; without an answer, the last that are known.
         let clock = Clock::start();
@@ -425,9 +432,9 @@ impl Opened {
             std::thread::sleep(Duration::from_millis(5));
         }
         let next = Self::new(bench, now);
-        let counted = [0, 1].map(|sender| Counted::between(&self.counters, &next.counters, sender));
+        let counted = [0, 1].map(|sender| AccountCounts::between(&self.counters, &next.counters, sender));
         allowed.extend(bench.ends.iter().flat_map(Supervisor::take_outages));
-        let allowed = allowed.into_iter().map(Interval::widened).collect();
+        let allowed = allowed.into_iter().map(TimeInterval::widened).collect();
         let restarts = next.starts - self.starts;
         story.problems.extend(bench.ends.iter().flat_map(Supervisor::take_problems));
         story.rose.push([0, 1].map(|end| ledger::risen(&self.counters[end], &next.counters[end])));
@@ -437,11 +444,11 @@ impl Opened {
     }
 }
 
-fn counters(bench: &Bench<'_>) -> [Counters; 2] {
+fn counters(bench: &FaultTargets<'_>) -> [EndCounters; 2] {
     [bench.ends[0].counters(), bench.ends[1].counters()]
 }
 
-fn starts(bench: &Bench<'_>) -> u64 {
+fn starts(bench: &FaultTargets<'_>) -> u64 {
     bench.ends.iter().map(Supervisor::starts).sum()
 }
 
@@ -463,12 +470,12 @@ fn states(ends: &[Supervisor<'_>; 2]) -> String {
 }
 
 /// What is wrong in an episode, with the counters that may help to find out why.
-fn unclean(fault: Option<(usize, &FaultReport)>, settled: &Settled, rose: &[Counters; 2]) -> String {
+fn unclean(fault: Option<(usize, &FaultReport)>, settled: &EpisodeResult, rose: &[EndCounters; 2]) -> String {
     let name = fault.map_or("while nothing happened".to_owned(), |(number, fault)| {
         let key = if fault.keyed { ", with a key" } else { "" };
         format!("fault {number}, {} on the {}{key}, at {:.1} s", fault.kind, fault.end, fault.at_s)
     });
-    let Settled { lost, unaccounted, duplicated, reordered, .. } = settled;
+    let EpisodeResult { lost, unaccounted, duplicated, reordered, .. } = settled;
     let odd = settled.first_odd.map_or(String::new(), |odd| {
         let (from, number, ms) = (side(odd.sender), odd.number, |at: Duration| at.as_secs_f64() * 1e3);
         format!(
@@ -488,6 +495,6 @@ fn unclean(fault: Option<(usize, &FaultReport)>, settled: &Settled, rose: &[Coun
     )
 }
 
-fn join<T>(thread: ScopedJoinHandle<'_, Result<T, Trouble>>) -> Result<T, Trouble> {
-    thread.join().map_err(|_| Trouble("a witness panicked".to_owned()))?
+fn join<T>(thread: ScopedJoinHandle<'_, Result<T, LinkError>>) -> Result<T, LinkError> {
+    thread.join().map_err(|_| LinkError("a witness panicked".to_owned()))?
 }

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use super::verdict::{self, Memory, Verdict};
-use super::{Plan, Tallies, Traffic};
+use super::verdict::{self, MemoryUse, SoakVerdict};
+use super::{SoakPlan, TrafficCounters, TrafficTotals};
 use crate::stage::WireCount;
-use link::status::Status;
-use linux::net::Standing;
+use link::status::LinkStatus;
+use linux::net::NetworkPrivilege;
 
 /// How things stand at a moment; counts since the start, of both ends together.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Look {
+pub struct SoakSnapshot {
     pub at_seconds: f64,
     /// Memory of this program: both daemons, a wire that is not in the kernel, and the clients.
     pub resident_bytes: u64,
@@ -37,7 +37,7 @@ pub struct Soak {
     pub rootless: bool,
     /// Programs that are not installed.
     pub missing: Vec<&'static str>,
-    pub traffic: Vec<Traffic>,
+    pub traffic: Vec<TrafficTotals>,
     pub wire: WireCount,
     /// Frames that found no room before the wire.
     pub wire_overflowed: u64,
@@ -54,11 +54,11 @@ pub struct Soak {
     pub ring_overflow: u64,
     /// Frames of the hosts' that found the queue before the link full: congestion, which TCP has to deal with.
     pub queue_dropped: u64,
-    pub memory: Memory,
+    pub memory: MemoryUse,
     /// The last status on the left and on the right.
-    pub ends: [Status; 2],
-    pub looks: Vec<Look>,
-    pub verdicts: Vec<Verdict>,
+    pub ends: [LinkStatus; 2],
+    pub looks: Vec<SoakSnapshot>,
+    pub verdicts: Vec<SoakVerdict>,
 }
 
 impl Soak {
@@ -68,32 +68,32 @@ impl Soak {
 }
 
 /// What a soak brought to light.
-pub(super) struct Played {
+pub(super) struct SoakRecord {
     pub complete: bool,
     pub backend: String,
     pub missing: Vec<&'static str>,
-    pub looks: Vec<Look>,
+    pub looks: Vec<SoakSnapshot>,
     pub wire_overflowed: u64,
-    pub ends: [Status; 2],
+    pub ends: [LinkStatus; 2],
 }
 
-fn counter(status: &Status, name: &str) -> u64 {
+fn counter(status: &LinkStatus, name: &str) -> u64 {
     status.counters.get(name).copied().unwrap_or(0)
 }
 
 /// Protected frames that arrived or should have.
-pub(super) fn frames(status: &Status) -> u64 {
+pub(super) fn frames(status: &LinkStatus) -> u64 {
     counter(status, "rx_expected_seq_good") + counter(status, "rx_missing_seq")
 }
 
-impl Played {
-    pub(super) fn conclude(self, plan: &Plan, standing: Standing, tallies: &Tallies) -> Soak {
-        let Tallies { transfers, memcached, http, iperf3 } = tallies;
+impl SoakRecord {
+    pub(super) fn conclude(self, plan: &SoakPlan, standing: NetworkPrivilege, tallies: &TrafficCounters) -> Soak {
+        let TrafficCounters { transfers, memcached, http, iperf3 } = tallies;
         let traffic = [(transfers, ""), (memcached, "memcached"), (http, "python3"), (iperf3, "iperf3")];
         let used = traffic.iter().filter(|(_, program)| !self.missing.contains(program));
         let [left, right] = &self.ends;
-        let both = |of: fn(&Status) -> u64| of(left) + of(right);
-        let slower = |of: fn(&Status) -> Option<f64>| of(left).into_iter().chain(of(right)).reduce(f64::max);
+        let both = |of: fn(&LinkStatus) -> u64| of(left) + of(right);
+        let slower = |of: fn(&LinkStatus) -> Option<f64>| of(left).into_iter().chain(of(right)).reduce(f64::max);
         let last = self.looks.last().cloned().unwrap_or_default();
         let loss = plan.loss.get();
         let mut soak = Soak {
@@ -104,7 +104,7 @@ impl Played {
             rate_gbps: plan.rate.map(|rate| rate.bits_per_second() as f64 / 1e9),
             mode: left.mode.clone(),
             backend: self.backend,
-            rootless: standing == Standing::Rootless,
+            rootless: standing == NetworkPrivilege::Rootless,
             traffic: used.map(|(tally, _)| tally.traffic()).collect(),
             missing: self.missing,
             wire: last.wire,
@@ -119,7 +119,7 @@ impl Played {
             recovery_max_us: slower(|status| status.recovery_max_us),
             ring_overflow: both(|status| counter(status, "ring_overflow")),
             queue_dropped: both(|status| counter(status, "queue_dropped") + counter(status, "host_overflow")),
-            memory: Memory::of(&self.looks),
+            memory: MemoryUse::of(&self.looks),
             ends: self.ends.clone(),
             looks: self.looks,
             verdicts: Vec::new(),

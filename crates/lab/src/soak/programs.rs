@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linux::Trouble;
+use linux::LinkError;
 use linux::clock::{Clock, instance};
 use linux::net::Namespace;
 
@@ -21,10 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Workshop(PathBuf);
 
 impl Workshop {
-    pub(crate) fn new() -> Result<Self, Trouble> {
+    pub(crate) fn new() -> Result<Self, LinkError> {
         let path = std::env::temp_dir().join(format!("hitless-soak-{}-{:08x}", std::process::id(), instance()));
         let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| Trouble(format!("make {}: {error}", path.display())))?;
+        made.map_err(|error| LinkError(format!("make {}: {error}", path.display())))?;
         Ok(Self(path))
     }
 
@@ -42,13 +42,13 @@ impl Drop for Workshop {
 
 /// A running program. It ends when dropped.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct RunningProgram {
     pub name: &'static str,
     pub child: Child,
     output: PathBuf,
 }
 
-impl Program {
+impl RunningProgram {
     /// `None` if it is not installed. What it says goes to a file `output`: a pipe that nobody reads may fill up.
     pub(crate) fn start(
         name: &'static str,
@@ -56,8 +56,8 @@ impl Program {
         output: &str,
         place: &Namespace,
         shop: &Workshop,
-    ) -> Result<Option<Self>, Trouble> {
-        let failed = |error: io::Error| Trouble(format!("start {name}: {error}"));
+    ) -> Result<Option<Self>, LinkError> {
+        let failed = |error: io::Error| LinkError(format!("start {name}: {error}"));
         let output = shop.path().join(output);
         let file = File::create(&output).map_err(failed)?;
         let mut command = Command::new(name);
@@ -78,18 +78,18 @@ impl Program {
         port: u16,
         place: &Namespace,
         stop: &AtomicBool,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, LinkError> {
         let clock = Clock::start();
         while !place.with(|| is_listening(port))? {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(Trouble(format!("{} ended at once, {status}: {}", self.name, self.last_words())));
+                return Err(LinkError(format!("{} ended at once, {status}: {}", self.name, self.last_words())));
             }
             if clock.elapsed() > PATIENCE {
                 let waited = PATIENCE.as_secs();
-                return Err(Trouble(format!("{} does not listen on port {port} after {waited} s", self.name)));
+                return Err(LinkError(format!("{} does not listen on port {port} after {waited} s", self.name)));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -105,7 +105,7 @@ impl Program {
     }
 }
 
-impl Drop for Program {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         // Fails only if it has ended already.
         let _ = self.child.kill();

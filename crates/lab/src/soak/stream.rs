@@ -14,13 +14,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_LINE: usize = 8 << 10;
 
 #[derive(Debug)]
-pub(crate) struct Stream<'a> {
+pub(crate) struct SoakStream<'a> {
     socket: BufReader<TcpStream>,
     over: &'a AtomicBool,
     asked: Clock,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> SoakStream<'a> {
     /// From the namespace of the calling thread.
     pub(crate) fn open(to: SocketAddr, over: &'a AtomicBool) -> io::Result<Self> {
         let asked = Clock::start();
@@ -31,7 +31,7 @@ impl<'a> Stream<'a> {
         Ok(Self { socket: BufReader::with_capacity(64 << 10, socket), over, asked })
     }
 
-    /// Since the last [`Stream::ask`], or since it was opened.
+    /// Since the last [`SoakStream::ask`], or since it was opened.
     pub(crate) fn waited(&self) -> Duration {
         self.asked.elapsed()
     }

@@ -12,10 +12,10 @@ use faults::Random;
 use serde::Serialize;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::programs::{Program, Workshop};
-use super::stream::{Stream, strange};
+use super::programs::{RunningProgram, Workshop};
+use super::stream::{SoakStream, strange};
 use crate::load::{self, RoundTrips};
-use linux::Trouble;
+use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::Namespace;
 
@@ -24,7 +24,7 @@ pub(crate) const SLOW: Duration = Duration::from_secs(1);
 
 /// What one kind of traffic came to.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Traffic {
+pub struct TrafficTotals {
     pub name: &'static str,
     /// Requests, files, transfers or runs that were completed.
     pub completed: u64,
@@ -47,21 +47,21 @@ pub struct Traffic {
 
 /// Counts one kind of traffic while it flows.
 #[derive(Debug)]
-pub(crate) struct Tally(Mutex<(Traffic, RoundTrips)>);
+pub(crate) struct TrafficCounter(Mutex<(TrafficTotals, RoundTrips)>);
 
-impl Tally {
+impl TrafficCounter {
     pub(crate) fn new(name: &'static str) -> Self {
-        Self(Mutex::new((Traffic { name, ..Traffic::default() }, RoundTrips::default())))
+        Self(Mutex::new((TrafficTotals { name, ..TrafficTotals::default() }, RoundTrips::default())))
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Traffic, RoundTrips)> {
+    fn lock(&self) -> MutexGuard<'_, (TrafficTotals, RoundTrips)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, outcome: io::Result<Compared>) -> io::Result<()> {
+    fn count(&self, outcome: io::Result<RequestCheck>) -> io::Result<()> {
         let (traffic, _) = &mut *self.lock();
         match outcome {
-            Ok(Compared { bytes, equal }) => {
+            Ok(RequestCheck { bytes, equal }) => {
                 traffic.completed += 1;
                 traffic.bytes += bytes;
                 traffic.compared_bytes += bytes;
@@ -88,10 +88,10 @@ impl Tally {
         }
     }
 
-    pub(crate) fn traffic(&self) -> Traffic {
+    pub(crate) fn traffic(&self) -> TrafficTotals {
         let (traffic, delays) = &*self.lock();
         let us = |delay: Duration| (delays.count() > 0).then(|| delay.as_nanos() as f64 / 1e3);
-        Traffic {
+        TrafficTotals {
             p50_us: us(delays.p50()),
             p999_us: us(delays.p999()),
             slowest_us: us(delays.max()),
@@ -101,7 +101,7 @@ impl Tally {
     }
 }
 
-impl Traffic {
+impl TrafficTotals {
     fn fail(&mut self, why: String) {
         self.failed += 1;
         self.first_failure.get_or_insert(why);
@@ -109,7 +109,7 @@ impl Traffic {
 }
 
 /// A completed request: its bytes, and whether they were those that were sent.
-struct Compared {
+struct RequestCheck {
     bytes: u64,
     equal: bool,
 }
@@ -135,14 +135,14 @@ fn blob(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// Our own transfers, whose every byte the far end compares.
-pub(crate) fn transfers(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
+pub(crate) fn transfers(to: SocketAddr, over: &AtomicBool, tally: &TrafficCounter) {
     const SIZES: [u64; 4] = [10_000, 300_000, 3_000_000, 30_000_000];
     let mut number = 0;
     while !over.load(Ordering::Relaxed) {
         let size = SIZES[number as usize % SIZES.len()];
         let found = load::transfer(to, size, number, over).map(|verdict| {
             let equal = verdict.is_intact() && verdict.received == size;
-            Compared { bytes: verdict.received, equal }
+            RequestCheck { bytes: verdict.received, equal }
         });
         number += 1;
         let pause = if tally.count(found).is_ok() { Duration::from_millis(100) } else { AFTER_FAILURE };
@@ -151,12 +151,12 @@ pub(crate) fn transfers(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
 }
 
 /// What a key was last set to.
-type Kept = Option<(u64, usize)>;
+type StoredKeys = Option<(u64, usize)>;
 
 /// Random values set and got again.
-pub(crate) fn memcached(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
+pub(crate) fn memcached(to: SocketAddr, over: &AtomicBool, tally: &TrafficCounter) {
     const KEYS: usize = 256;
-    let (mut random, mut kept) = (Random::new(1, 3), vec![Kept::None; KEYS]);
+    let (mut random, mut kept) = (Random::new(1, 3), vec![StoredKeys::None; KEYS]);
     while !over.load(Ordering::Relaxed) {
         // Only a failure ends a conversation before all is over, and it has been counted.
         let _ = converse_with_memcached(to, over, tally, &mut random, &mut kept);
@@ -167,12 +167,12 @@ pub(crate) fn memcached(to: SocketAddr, over: &AtomicBool, tally: &Tally) {
 fn converse_with_memcached(
     to: SocketAddr,
     over: &AtomicBool,
-    tally: &Tally,
+    tally: &TrafficCounter,
     random: &mut Random,
-    kept: &mut [Kept],
+    kept: &mut [StoredKeys],
 ) -> io::Result<()> {
     const LONGEST: u64 = 16 << 10;
-    let opened = Stream::open(to, over).map_err(|error| tally.count(Err(error)));
+    let opened = SoakStream::open(to, over).map_err(|error| tally.count(Err(error)));
     let Ok(mut stream) = opened else { return Ok(()) };
     while !over.load(Ordering::Relaxed) {
         let key = random.below(kept.len() as u64) as usize;
@@ -195,22 +195,22 @@ fn converse_with_memcached(
     Ok(())
 }
 
-fn set(stream: &mut Stream<'_>, key: usize, (seed, len): (u64, usize)) -> io::Result<Compared> {
+fn set(stream: &mut SoakStream<'_>, key: usize, (seed, len): (u64, usize)) -> io::Result<RequestCheck> {
     let mut request = format!("set k{key} 0 0 {len}\r\n").into_bytes();
     request.extend(blob(seed, len));
     request.extend(b"\r\n");
     stream.ask(&request)?;
     match stream.line()?.as_str() {
-        "STORED" => Ok(Compared { bytes: len as u64, equal: true }),
+        "STORED" => Ok(RequestCheck { bytes: len as u64, equal: true }),
         answer => Err(strange(format!("memcached answered {answer:?} to set"))),
     }
 }
 
-fn get(stream: &mut Stream<'_>, key: usize, (seed, len): (u64, usize)) -> io::Result<Compared> {
+fn get(stream: &mut SoakStream<'_>, key: usize, (seed, len): (u64, usize)) -> io::Result<RequestCheck> {
     stream.ask(format!("get k{key}\r\n").as_bytes())?;
     let head = stream.line()?;
     if head == "END" {
-        return Ok(Compared { bytes: 0, equal: false });
+        return Ok(RequestCheck { bytes: 0, equal: false });
     }
     let length = head.strip_prefix(&format!("VALUE k{key} 0 ")).and_then(|length| length.parse::<u64>().ok());
     let length = length.ok_or_else(|| strange(format!("memcached answered {head:?} to get")))?;
@@ -220,28 +220,28 @@ fn get(stream: &mut Stream<'_>, key: usize, (seed, len): (u64, usize)) -> io::Re
     if (ends.0.as_str(), ends.1.as_str()) != ("", "END") {
         return Err(strange(format!("memcached ended a value with {ends:?}")));
     }
-    Ok(Compared { bytes: length, equal: value == blob(seed, len) })
+    Ok(RequestCheck { bytes: length, equal: value == blob(seed, len) })
 }
 
 /// A file that is served, and the hash of what was written to it.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServedFile {
     path: String,
     len: u64,
     hash: u128,
 }
 
 /// Writes files of random bytes to be served.
-pub(crate) fn write_files(directory: &Path) -> Result<Vec<Served>, Trouble> {
+pub(crate) fn write_files(directory: &Path) -> Result<Vec<ServedFile>, LinkError> {
     const SIZES: [usize; 8] = [0, 1, 1_500, 20_000, 200_000, 1_000_000, 3_000_000, 10_000_000];
     let write = |(number, len): (usize, usize)| {
         let bytes = blob(number as u64, len);
         let path = format!("file{number}");
         let hash = hash([bytes.as_slice()]);
-        std::fs::write(directory.join(&path), bytes).map(|()| Served { path, len: len as u64, hash })
+        std::fs::write(directory.join(&path), bytes).map(|()| ServedFile { path, len: len as u64, hash })
     };
     let written: io::Result<_> = SIZES.into_iter().enumerate().map(write).collect();
-    written.map_err(|error| Trouble(format!("write to {}: {error}", directory.display())))
+    written.map_err(|error| LinkError(format!("write to {}: {error}", directory.display())))
 }
 
 fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u128 {
@@ -251,7 +251,7 @@ fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u128 {
 }
 
 /// Files fetched and compared by hash.
-pub(crate) fn http(to: SocketAddr, files: &[Served], over: &AtomicBool, tally: &Tally) {
+pub(crate) fn http(to: SocketAddr, files: &[ServedFile], over: &AtomicBool, tally: &TrafficCounter) {
     let mut random = Random::new(1, 4);
     while !over.load(Ordering::Relaxed) {
         let file = &files[random.below(files.len() as u64) as usize];
@@ -263,9 +263,9 @@ pub(crate) fn http(to: SocketAddr, files: &[Served], over: &AtomicBool, tally: &
     }
 }
 
-fn fetch(to: SocketAddr, file: &Served, over: &AtomicBool, tally: &Tally) -> io::Result<Compared> {
+fn fetch(to: SocketAddr, file: &ServedFile, over: &AtomicBool, tally: &TrafficCounter) -> io::Result<RequestCheck> {
     let asked = Clock::start();
-    let mut stream = Stream::open(to, over)?;
+    let mut stream = SoakStream::open(to, over)?;
     stream.ask(format!("GET /{} HTTP/1.0\r\nHost: {to}\r\n\r\n", file.path).as_bytes())?;
     let status = stream.line().inspect_err(|_| tally.called_off(asked.elapsed()))?;
     tally.answered(asked.elapsed());
@@ -285,7 +285,7 @@ fn fetch(to: SocketAddr, file: &Served, over: &AtomicBool, tally: &Tally) -> io:
     let mut hasher = SipHasher13::new();
     stream.take(length, |piece| hasher.write(piece))?;
     let equal = length == file.len && hasher.finish128().as_u128() == file.hash;
-    Ok(Compared { bytes: length, equal })
+    Ok(RequestCheck { bytes: length, equal })
 }
 
 /// Where and how long iperf3 runs.
@@ -298,7 +298,7 @@ pub(crate) struct Iperf<'a> {
 }
 
 /// Runs of iperf3 of up to ten seconds, one after the other.
-pub(crate) fn iperf3(iperf: Iperf<'_>, over: &AtomicBool, stop: &AtomicBool, tally: &Tally) {
+pub(crate) fn iperf3(iperf: Iperf<'_>, over: &AtomicBool, stop: &AtomicBool, tally: &TrafficCounter) {
     const LONGEST: u64 = 10;
     /// What a run takes beside the time it is told.
     const AROUND: Duration = Duration::from_millis(500);
@@ -325,21 +325,26 @@ pub(crate) fn iperf3(iperf: Iperf<'_>, over: &AtomicBool, stop: &AtomicBool, tal
     }
 }
 
-struct Run {
+struct IperfRun {
     bytes: u64,
     retransmitted: u64,
 }
 
 /// `None` if it was called off.
-fn one_run(iperf: Iperf<'_>, seconds: u64, over: &AtomicBool, stop: &AtomicBool) -> Result<Option<Run>, Trouble> {
+fn one_run(
+    iperf: Iperf<'_>,
+    seconds: u64,
+    over: &AtomicBool,
+    stop: &AtomicBool,
+) -> Result<Option<IperfRun>, LinkError> {
     /// A run that ends a little after the soak does is still worth knowing.
     const GRACE: Duration = Duration::from_secs(3);
     /// What a run is given beside its time; more means that it hangs.
     const PATIENCE: Duration = Duration::from_secs(60);
-    let failed = |what: &dyn std::fmt::Display| Trouble(format!("iperf3: {what}"));
+    let failed = |what: &dyn std::fmt::Display| LinkError(format!("iperf3: {what}"));
     let (ip, port, seconds) = (iperf.server.ip().to_string(), iperf.server.port().to_string(), seconds.to_string());
     let args = ["-c", &ip, "-p", &port, "-t", &seconds, "-i", "0", "-C", "cubic", "-J"];
-    let started = Program::start("iperf3", &args, "iperf3-run.json", iperf.place, iperf.shop)?;
+    let started = RunningProgram::start("iperf3", &args, "iperf3-run.json", iperf.place, iperf.shop)?;
     let Some(mut run) = started else { return Err(failed(&"it is gone")) };
     let (begun, mut ended) = (Clock::start(), None);
     let status = loop {
@@ -360,7 +365,7 @@ fn one_run(iperf: Iperf<'_>, seconds: u64, over: &AtomicBool, stop: &AtomicBool)
     let number = |path: &str| said.pointer(path).and_then(serde_json::Value::as_u64);
     match (number("/end/sum_received/bytes"), said["error"].as_str()) {
         (Some(bytes), None) if status.success() => {
-            Ok(Some(Run { bytes, retransmitted: number("/end/sum_sent/retransmits").unwrap_or(0) }))
+            Ok(Some(IperfRun { bytes, retransmitted: number("/end/sum_sent/retransmits").unwrap_or(0) }))
         }
         (_, Some(error)) => Err(failed(&error)),
         _ => Err(failed(&format_args!("{status}: {}", run.last_words()))),

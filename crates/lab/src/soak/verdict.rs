@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::traffic::Traffic;
-use super::{Look, Soak};
+use super::traffic::TrafficTotals;
+use super::{Soak, SoakSnapshot};
 
 /// By how much the program may grow after the first quarter.
 pub(crate) const MOST_GROWTH: u64 = 8 << 20;
@@ -11,7 +11,7 @@ pub(crate) const MOST_GROWTH: u64 = 8 << 20;
 const SURE: f64 = 0.999;
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Verdict {
+pub struct SoakVerdict {
     pub name: &'static str,
     pub holds: bool,
     pub because: String,
@@ -19,15 +19,15 @@ pub struct Verdict {
 
 /// Memory that the program holds, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Memory {
+pub struct MemoryUse {
     /// The most in the first quarter, in which buffers come to their size.
     pub first_quarter: u64,
     pub end: u64,
     pub growth: i64,
 }
 
-impl Memory {
-    pub fn of(looks: &[Look]) -> Self {
+impl MemoryUse {
+    pub fn of(looks: &[SoakSnapshot]) -> Self {
         let end = looks.last();
         let quarter = end.map_or(0.0, |end| end.at_seconds / 4.0);
         let early = looks.iter().filter(|look| look.at_seconds <= quarter);
@@ -39,8 +39,8 @@ impl Memory {
 
 /// LinkGuardian's Eq. 1: a frame and all N copies of it are lost with chance loss^(N+1), if losses are independent.
 /// N may change on the way.
-pub(crate) fn predicted(looks: &[Look], loss: f64) -> f64 {
-    let between = |pair: &[Look]| {
+pub(crate) fn predicted(looks: &[SoakSnapshot], loss: f64) -> f64 {
+    let between = |pair: &[SoakSnapshot]| {
         let copies = pair[0].copies.min(pair[1].copies);
         (pair[1].frames - pair[0].frames) as f64 * loss.powi(i32::from(copies) + 1)
     };
@@ -59,13 +59,13 @@ fn most(mean: f64) -> u64 {
     count
 }
 
-pub(crate) fn verdicts(soak: &Soak) -> Vec<Verdict> {
+pub(crate) fn verdicts(soak: &Soak) -> Vec<SoakVerdict> {
     vec![equal(soak), quick(&soak.traffic), kept_up(soak), protected(&soak.looks), flat(&soak.memory)]
 }
 
-fn equal(soak: &Soak) -> Verdict {
+fn equal(soak: &Soak) -> SoakVerdict {
     let traffic = &soak.traffic;
-    let sum = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&TrafficTotals) -> u64| traffic.iter().map(of).sum::<u64>();
     let (differing, failed) = (sum(|traffic| traffic.differing), sum(|traffic| traffic.failed));
     let compared = traffic.iter().filter(|traffic| traffic.compared_bytes > 0);
     let counts: Vec<String> = compared.map(|traffic| format!("{} {}", traffic.completed, what(traffic.name))).collect();
@@ -82,7 +82,7 @@ fn equal(soak: &Soak) -> Verdict {
             format!("{}: {megabytes} MB compared, all equal", counts.join(", "))
         }
     };
-    Verdict { name: "equal", holds: differing + failed == 0 && idle.is_empty(), because }
+    SoakVerdict { name: "equal", holds: differing + failed == 0 && idle.is_empty(), because }
 }
 
 /// What is counted of it.
@@ -95,7 +95,7 @@ pub fn what(name: &str) -> &'static str {
     }
 }
 
-fn quick(traffic: &[Traffic]) -> Verdict {
+fn quick(traffic: &[TrafficTotals]) -> SoakVerdict {
     let slow: u64 = traffic.iter().map(|traffic| traffic.over_1s).sum();
     let slowest = traffic.iter().filter_map(|traffic| traffic.slowest_us).reduce(f64::max).map(|us| us / 1e3);
     let because = match (slow, slowest) {
@@ -103,10 +103,10 @@ fn quick(traffic: &[Traffic]) -> Verdict {
         (0, Some(ms)) => format!("no request took over 1 s; the slowest took {ms:.1} ms"),
         (_, Some(ms)) => format!("requests that took over 1 s: {slow}; the slowest took {ms:.0} ms"),
     };
-    Verdict { name: "quick", holds: slow == 0, because }
+    SoakVerdict { name: "quick", holds: slow == 0, because }
 }
 
-fn kept_up(soak: &Soak) -> Verdict {
+fn kept_up(soak: &Soak) -> SoakVerdict {
     let given_up = soak.given_up;
     let (most, why) = match soak.given_up_predicted {
         Some(mean) => {
@@ -123,19 +123,19 @@ fn kept_up(soak: &Soak) -> Verdict {
             (0, why)
         }
     };
-    Verdict { name: "given_up", holds: given_up <= most, because: format!("given up {given_up}: {why}") }
+    SoakVerdict { name: "given_up", holds: given_up <= most, because: format!("given up {given_up}: {why}") }
 }
 
-fn protected(looks: &[Look]) -> Verdict {
+fn protected(looks: &[SoakSnapshot]) -> SoakVerdict {
     let bare = looks.iter().filter(|look| !look.active).count();
     let because = match bare {
         0 => "the link was protected at each look".to_owned(),
         _ => format!("the link was not protected at {bare} of {} looks", looks.len()),
     };
-    Verdict { name: "protected", holds: bare == 0, because }
+    SoakVerdict { name: "protected", holds: bare == 0, because }
 }
 
-fn flat(memory: &Memory) -> Verdict {
+fn flat(memory: &MemoryUse) -> SoakVerdict {
     let mb = |bytes: f64| bytes / f64::from(1 << 20);
     let because = format!(
         "the program held {:.1} MB in the first quarter and {:.1} MB at the end; up to {:.0} MB more are allowed",
@@ -143,22 +143,22 @@ fn flat(memory: &Memory) -> Verdict {
         mb(memory.end as f64),
         mb(MOST_GROWTH as f64)
     );
-    Verdict { name: "memory", holds: memory.growth <= MOST_GROWTH as i64, because }
+    SoakVerdict { name: "memory", holds: memory.growth <= MOST_GROWTH as i64, because }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn look(at_seconds: f64, resident_bytes: u64, frames: u64, copies: u8) -> Look {
-        Look { at_seconds, resident_bytes, frames, copies, ..Look::default() }
+    fn look(at_seconds: f64, resident_bytes: u64, frames: u64, copies: u8) -> SoakSnapshot {
+        SoakSnapshot { at_seconds, resident_bytes, frames, copies, ..SoakSnapshot::default() }
     }
 
     #[test]
     fn memory_is_held_against_the_first_quarter() {
         let looks = [look(0.0, 10, 0, 1), look(10.0, 50, 0, 1), look(20.0, 70, 0, 1), look(40.0, 80, 0, 1)];
-        assert_eq!(Memory::of(&looks), Memory { first_quarter: 50, end: 80, growth: 30 });
-        assert_eq!(Memory::of(&[]).growth, 0);
+        assert_eq!(MemoryUse::of(&looks), MemoryUse { first_quarter: 50, end: 80, growth: 30 });
+        assert_eq!(MemoryUse::of(&[]).growth, 0);
     }
 
     #[test]

@@ -8,11 +8,11 @@ use std::time::Duration;
 use units::{Bytes, Span};
 
 use super::queue_of;
-use emulator::{Lane, LaneCounters, Medium, MediumConfig};
+use emulator::{DirectionConfig, DirectionCounters, Medium, MediumConfig};
 use link::standin::wire_socket;
-use linux::Trouble;
+use linux::LinkError;
 use linux::net::Namespace;
-use linux::packet::{Opened, PacketSocket};
+use linux::packet::{PacketSocket, PacketSocketOptions};
 
 /// Who asks for the counters waits so long at most.
 const LOOK_EVERY: Span = Span::from_ms(10);
@@ -21,30 +21,30 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a medium has done so far.
 #[derive(Debug, Default)]
-pub(super) struct Carried {
-    last: Mutex<Look>,
+pub(super) struct CarrierCounts {
+    last: Mutex<CarrierSnapshot>,
     looked: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Look {
-    lanes: [LaneCounters; 2],
+struct CarrierSnapshot {
+    lanes: [DirectionCounters; 2],
     number: u64,
     running: bool,
 }
 
-impl Carried {
-    fn publish(&self, lanes: [LaneCounters; 2], running: bool) {
+impl CarrierCounts {
+    fn publish(&self, lanes: [DirectionCounters; 2], running: bool) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = Look { lanes, number: last.number + 1, running };
+        *last = CarrierSnapshot { lanes, number: last.number + 1, running };
         self.looked.notify_all();
     }
 
     /// As of now: waits for the medium's next look.
-    pub(crate) fn lanes(&self) -> [LaneCounters; 2] {
+    pub(crate) fn lanes(&self) -> [DirectionCounters; 2] {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.number;
-        let stale = |look: &mut Look| look.running && look.number == before;
+        let stale = |look: &mut CarrierSnapshot| look.running && look.number == before;
         let looked = self.looked.wait_timeout_while(last, PATIENCE, stale);
         looked.unwrap_or_else(PoisonError::into_inner).0.lanes
     }
@@ -52,20 +52,20 @@ impl Carried {
 
 /// A medium at work. It ends when dropped, once nothing is on its way.
 #[derive(Debug)]
-pub struct Carrier<'scope> {
+pub struct EmulatedWire<'scope> {
     stopper: Option<PipeWriter>,
-    thread: ScopedJoinHandle<'scope, Result<(), Trouble>>,
+    thread: ScopedJoinHandle<'scope, Result<(), LinkError>>,
 }
 
-impl Carrier<'_> {
-    /// False if it failed; [`Carrier::stop`] tells why.
+impl EmulatedWire<'_> {
+    /// False if it failed; [`EmulatedWire::stop`] tells why.
     pub(crate) fn is_running(&self) -> bool {
         !self.thread.is_finished()
     }
 
-    pub fn stop(mut self) -> Result<(), Trouble> {
+    pub fn stop(mut self) -> Result<(), LinkError> {
         drop(self.stopper.take());
-        self.thread.join().unwrap_or_else(|_| Err(Trouble("the wire panicked".to_owned())))
+        self.thread.join().unwrap_or_else(|_| Err(LinkError("the wire panicked".to_owned())))
     }
 }
 
@@ -74,10 +74,10 @@ pub(super) fn start<'scope>(
     between: &'scope Namespace,
     ends: [u32; 2],
     mtu: u32,
-    carried: &'scope Carried,
-    lane: &Lane,
+    carried: &'scope CarrierCounts,
+    lane: &DirectionConfig,
     seed: u64,
-) -> Result<Carrier<'scope>, Trouble> {
+) -> Result<EmulatedWire<'scope>, LinkError> {
     let config = MediumConfig {
         names: ["x0", "x1"].map(str::to_owned),
         lanes: [lane.clone(), lane.clone()],
@@ -90,7 +90,7 @@ pub(super) fn start<'scope>(
     let (stop, stopper) = io::pipe().map_err(failed)?;
     let (ready, is_ready) = mpsc::channel();
     let thread = scope.spawn(move || {
-        let mut medium = match between.enter().map_err(Trouble::from).and_then(|()| open(config, ends, mtu)) {
+        let mut medium = match between.enter().map_err(LinkError::from).and_then(|()| open(config, ends, mtu)) {
             Ok(medium) => medium,
             Err(trouble) => {
                 let _ = ready.send(Err(trouble.clone()));
@@ -104,29 +104,29 @@ pub(super) fn start<'scope>(
         ended.map(drop).map_err(failed)
     });
     match is_ready.recv() {
-        Ok(Ok(())) => Ok(Carrier { stopper: Some(stopper), thread }),
+        Ok(Ok(())) => Ok(EmulatedWire { stopper: Some(stopper), thread }),
         Ok(Err(trouble)) => Err(trouble),
-        Err(_) => Err(Trouble("the wire ended before it began".to_owned())),
+        Err(_) => Err(LinkError("the wire ended before it began".to_owned())),
     }
 }
 
 /// In the namespace of the calling thread.
-fn open(config: MediumConfig, ends: [u32; 2], mtu: u32) -> Result<Medium, Trouble> {
-    let socket = Opened { send_buffer: 4 << 20, ..wire_socket(mtu, 4_096) };
+fn open(config: MediumConfig, ends: [u32; 2], mtu: u32) -> Result<Medium, LinkError> {
+    let socket = PacketSocketOptions { send_buffer: 4 << 20, ..wire_socket(mtu, 4_096) };
     let open = |index| PacketSocket::open(index, &socket).map_err(failed);
     let medium = Medium::new(config, [open(ends[0])?, open(ends[1])?], mtu as usize + 18);
     Ok(medium.map_err(failed)?.look_every(LOOK_EVERY))
 }
 
-fn failed(error: io::Error) -> Trouble {
-    Trouble(format!("the wire: {error}"))
+fn failed(error: io::Error) -> LinkError {
+    LinkError(format!("the wire: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::{SocketAddr, UdpSocket};
 
-    use faults::{Model, Schedule};
+    use faults::{FaultSchedule, LossModel};
 
     use super::*;
     use crate::stage::{Stage, WireCount, address, plug};
@@ -136,9 +136,10 @@ mod tests {
     fn a_medium_on_a_stage_loses_what_it_should_and_counts_it() {
         let Some(_) = testkit::permitted(Namespace::new()) else { return };
         let stage = Stage::unjoined(1_500).expect("a stage");
-        let faults = Schedule::always(Model::Script(vec![0, 3, 4]));
+        let faults = FaultSchedule::always(LossModel::Script(vec![0, 3, 4]));
         std::thread::scope(|scope| {
-            let wire = stage.carry(scope, &Lane { faults, ..Lane::default() }, 1).expect("a wire");
+            let wire =
+                stage.carry(scope, &DirectionConfig { faults, ..DirectionConfig::default() }, 1).expect("a wire");
             let open = |end: usize| {
                 stage.address(end, plug(end)).expect("an address");
                 let open = || UdpSocket::bind(SocketAddr::new(address(end), 7_000));

@@ -8,8 +8,8 @@ use std::os::fd::RawFd;
 use linux::offload::{Pieces, VnetHeader};
 use linux::packet::{FINISHED, PacketSocket, is_full};
 
-use super::{Host, Outgoing, Wire};
-use crate::pool::Pool;
+use super::{Host, Wire, WireFrame};
+use crate::pool::FramePool;
 
 /// The wire side on a packet socket.
 ///
@@ -49,7 +49,7 @@ impl Wire for PacketWire {
         }))
     }
 
-    fn send(&mut self, frames: &[Outgoing], pool: &Pool) -> io::Result<usize> {
+    fn send(&mut self, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize> {
         match self.batch.send(self.socket.fd(), frames, pool) {
             Err(error) if is_full(&error) => Ok(0),
             sent => sent,
@@ -123,7 +123,7 @@ impl std::fmt::Debug for SendBatch {
 }
 
 impl SendBatch {
-    fn send(&mut self, fd: RawFd, frames: &[Outgoing], pool: &Pool) -> io::Result<usize> {
+    fn send(&mut self, fd: RawFd, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize> {
         self.parts.clear();
         self.messages.clear();
         let before = usize::from(self.vnet);

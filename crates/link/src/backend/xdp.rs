@@ -17,7 +17,7 @@
 //! - An interface that goes down is noticed when something is sent, not before, and these frames leave when it is up
 //!   again.
 //!
-//! Invariants: a frame for sending is free (a bit in [`Sending::free`]), or it is the kernel's: from when it is put
+//! Invariants: a frame for sending is free (a bit in [`XdpSender::free`]), or it is the kernel's: from when it is put
 //! into the TX ring until the completion ring returns it. How far the kernel has read the TX ring does not count,
 //! since it says so only some time later.
 
@@ -32,10 +32,10 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use libc::{c_int, xdp_desc};
 
-use self::program::Program;
-use self::umem::{FromKernel, Place, ToKernel, Umem};
-use super::{Outgoing, Wire};
-use crate::pool::Pool;
+use self::program::XdpProgram;
+use self::umem::{FromKernel, RingLocation, ToKernel, Umem};
+use super::{Wire, WireFrame};
+use crate::pool::FramePool;
 use linux::net::{self, Netlink};
 use linux::socket::{self, get, set, take_error};
 
@@ -58,12 +58,12 @@ const FRAME_SIZES: [u32; 2] = [2_048, 4_096];
 #[derive(Debug)]
 pub(crate) struct XdpWire {
     /// First, so that the kernel has its frames back before the socket closes.
-    _program: Program,
+    _program: XdpProgram,
     fd: OwnedFd,
     umem: Umem,
     fill: ToKernel<u64>,
     rx: FromKernel<xdp_desc>,
-    sending: Sending,
+    sending: XdpSender,
     overflowed: u64,
     /// Keeps the interface promiscuous.
     _membership: OwnedFd,
@@ -85,14 +85,14 @@ impl XdpWire {
         rings.fill.publish();
         bind(&fd, index).map_err(|error| failed(&format!("bind to {}", link.name), error))?;
         // Last, so that nothing arrives before there is a frame to put it into.
-        let program = Program::attach(&link, &fd)?;
+        let program = XdpProgram::attach(&link, &fd)?;
         Ok(Self {
             _program: program,
             fd,
             umem,
             fill: rings.fill,
             rx: rings.rx,
-            sending: Sending { tx: rings.tx, completion: rings.completion, free: u128::MAX, waiting: false },
+            sending: XdpSender { tx: rings.tx, completion: rings.completion, free: u128::MAX, waiting: false },
             overflowed: 0,
             _membership: membership,
         })
@@ -126,7 +126,7 @@ impl Wire for XdpWire {
         Ok(received)
     }
 
-    fn send(&mut self, frames: &[Outgoing], pool: &Pool) -> io::Result<usize> {
+    fn send(&mut self, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize> {
         if frames.iter().any(|frame| frame.bytes() > self.umem.frame_size() as usize) {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
         }
@@ -155,7 +155,7 @@ impl Wire for XdpWire {
 
 /// The frames for sending, behind those for receiving.
 #[derive(Debug)]
-struct Sending {
+struct XdpSender {
     tx: ToKernel<xdp_desc>,
     completion: FromKernel<u64>,
     /// A bit for each frame that is ours to write to.
@@ -164,7 +164,7 @@ struct Sending {
     waiting: bool,
 }
 
-impl Sending {
+impl XdpSender {
     fn bit(umem: &Umem, address: u64) -> u128 {
         1 << (umem.frame(address) - RECEIVING)
     }
@@ -178,7 +178,7 @@ impl Sending {
     }
 
     /// Copies frames into the TX ring, as long as there are free ones; how many there were.
-    fn queue(&mut self, umem: &mut Umem, frames: &[Outgoing], pool: &Pool) -> usize {
+    fn queue(&mut self, umem: &mut Umem, frames: &[WireFrame], pool: &FramePool) -> usize {
         let mut queued = 0;
         for frame in frames {
             let slot = self.free.trailing_zeros();
@@ -225,7 +225,7 @@ impl Sending {
 }
 
 fn failed(what: &str, source: io::Error) -> io::Error {
-    net::Error { what: what.to_owned(), source, detail: None }.into()
+    net::NetError { what: what.to_owned(), source, detail: None }.into()
 }
 
 /// The kernel calls memory that may not be locked a lack of buffers.
@@ -233,7 +233,7 @@ fn no_locked_memory(source: io::Error) -> io::Error {
     let is_limit = source.raw_os_error() == Some(libc::ENOBUFS);
     let advice =
         "its frames are locked in memory: this needs CAP_IPC_LOCK, or LimitMEMLOCK=64M in the unit (`ulimit -l 65536`)";
-    net::Error { what: "make the rings".to_owned(), source, detail: is_limit.then(|| advice.to_owned()) }.into()
+    net::NetError { what: "make the rings".to_owned(), source, detail: is_limit.then(|| advice.to_owned()) }.into()
 }
 
 fn frame_size(mtu: u32) -> io::Result<u32> {
@@ -263,7 +263,7 @@ impl Rings {
         set(fd, libc::SOL_XDP, libc::XDP_TX_RING, &TX_RING)?;
         // SAFETY: offsets are plain numbers.
         let offsets: libc::xdp_mmap_offsets = unsafe { get(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)? };
-        let place = |page, offsets, entries| Place { page, offsets, entries };
+        let place = |page, offsets, entries| RingLocation { page, offsets, entries };
         let (fill, completion) = (libc::XDP_UMEM_PGOFF_FILL_RING, libc::XDP_UMEM_PGOFF_COMPLETION_RING);
         Ok(Self {
             fill: ToKernel::map(fd, place(fill as libc::off_t, offsets.fr, RECEIVING))?,
@@ -365,19 +365,19 @@ mod tests {
     }
 
     /// In pieces, as the link would: a head, the rest of a frame, and zeros behind some.
-    fn outgoing(pool: &mut Pool, bytes: &[u8]) -> Outgoing {
+    fn outgoing(pool: &mut FramePool, bytes: &[u8]) -> WireFrame {
         let padding = bytes.iter().rev().take(64).take_while(|byte| **byte == 0).count();
         let body = &bytes[..bytes.len() - padding];
         let frame = pool.claim(body.len()).unwrap();
         pool.get_mut(&frame).copy_from_slice(body);
         let mut head = [0; LONGEST_HEAD];
         head[..14].copy_from_slice(&bytes[..14]);
-        Outgoing { head, head_len: 14, frame: Some(frame), skip: 14, padding }
+        WireFrame { head, head_len: 14, frame: Some(frame), skip: 14, padding }
     }
 
     fn send_some(wire: &mut dyn Wire, frames: &[Vec<u8>]) -> io::Result<usize> {
         let longest = frames.iter().map(Vec::len).max().unwrap_or(0);
-        let mut pool = Pool::new(frames.len() as u32, longest);
+        let mut pool = FramePool::new(frames.len() as u32, longest);
         let frames: Vec<_> = frames.iter().map(|bytes| outgoing(&mut pool, bytes)).collect();
         wire.send(&frames, &pool)
     }
@@ -540,7 +540,7 @@ mod tests {
             let wire = XdpWire::open(here, MTU)?;
             let error = XdpWire::open(here, MTU).unwrap_err();
             assert_eq!(error.to_string(), "bind to w0: Device or resource busy");
-            let error = Program::attach(&netlink.existing_link("w0")?, &wire.fd).unwrap_err();
+            let error = XdpProgram::attach(&netlink.existing_link("w0")?, &wire.fd).unwrap_err();
             assert!(error.to_string().starts_with("attach the XDP program to w0: "), "{error}");
             assert!(error.to_string().contains("it has one already"), "{error}");
             let (mut plain, mut peer) = (packet(here), packet(there));

@@ -5,7 +5,7 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use crate::backend::Host;
 use crate::context::LinkContext;
-use crate::pool::{Frame, Pool};
+use crate::pool::{FramePool, PoolFrame};
 use crate::tally::Tally;
 use linux::offload::{self, Coalescer, segment};
 
@@ -84,7 +84,7 @@ impl HostSide {
         written
     }
 
-    fn write_ready(&mut self, delivered: &[Frame], pool: &Pool, tally: &mut Tally) -> io::Result<()> {
+    fn write_ready(&mut self, delivered: &[PoolFrame], pool: &FramePool, tally: &mut Tally) -> io::Result<()> {
         while let Some(batch) = self.coalescer.pop() {
             let mut slices = [io::IoSlice::new(&[]); 1 + offload::MOST_JOINED];
             slices[0] = io::IoSlice::new(batch.prefix());

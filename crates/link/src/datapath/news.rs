@@ -1,21 +1,21 @@
 //! What a link reports to its owner.
 
-use guard::{Event, State};
+use guard::{EndpointEvent, SessionState};
 
 use crate::context::LinkContext;
-use crate::frame::{Mac, Rejected};
-use crate::seal::Broken;
+use crate::frame::{FrameRejection, Mac};
+use crate::seal::SealError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
-    Endpoint(Event),
+pub enum LinkEvent {
+    Endpoint(EndpointEvent),
     /// Frames were dropped, so many since this was last reported, and the owner should know why.
-    Trouble(Trouble, u64),
+    Trouble(FrameFault, u64),
 }
 
 /// Why frames were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum FrameFault {
     /// Frames that drive the link come from here, and this is not the peer.
     Stranger(Mac),
     /// Frames come without the seal that the key demands.
@@ -28,7 +28,7 @@ pub enum Trouble {
     KeyMissing,
 }
 
-impl Trouble {
+impl FrameFault {
     const KINDS: usize = 5;
 
     fn place(self) -> usize {
@@ -44,26 +44,30 @@ impl Trouble {
 
 /// Trouble since it was last reported: however many frames cause it, one piece of news for each kind.
 #[derive(Debug, Default)]
-pub(crate) struct Troubles([Option<(Trouble, u64)>; Trouble::KINDS]);
+pub(crate) struct FrameFaults([Option<(FrameFault, u64)>; FrameFault::KINDS]);
 
-impl Troubles {
+impl FrameFaults {
     /// Counts a frame that was not acted upon.
-    pub(crate) fn note(&mut self, reason: Rejected, state: State, context: &mut LinkContext) {
+    pub(crate) fn note(&mut self, reason: FrameRejection, state: SessionState, context: &mut LinkContext) {
         let tally = &mut context.tally;
         let (counter, trouble) = match reason {
-            Rejected::Malformed => (&mut tally.rx_malformed, None),
-            Rejected::Looped => (&mut tally.rx_looped, None),
-            Rejected::Unsealed => (&mut tally.rx_unsealed, None),
-            Rejected::Greeting => (&mut tally.rx_greetings, None),
-            Rejected::KeyMissing => (&mut tally.rx_malformed, Some(Trouble::KeyMissing)),
-            Rejected::Stranger(from) => (&mut tally.rx_stranger, Some(Trouble::Stranger(from))),
-            Rejected::Broken(Broken::Early) => (&mut tally.rx_early, None),
+            FrameRejection::Malformed => (&mut tally.rx_malformed, None),
+            FrameRejection::Looped => (&mut tally.rx_looped, None),
+            FrameRejection::Unsealed => (&mut tally.rx_unsealed, None),
+            FrameRejection::Greeting => (&mut tally.rx_greetings, None),
+            FrameRejection::KeyMissing => (&mut tally.rx_malformed, Some(FrameFault::KeyMissing)),
+            FrameRejection::Stranger(from) => (&mut tally.rx_stranger, Some(FrameFault::Stranger(from))),
+            FrameRejection::Broken(SealError::Early) => (&mut tally.rx_early, None),
             // A protected link is there to see some; before that, it is the greetings that do not fit.
-            Rejected::Broken(Broken::Corrupted) if state == State::Active => (&mut tally.rx_corrupted, None),
-            Rejected::Broken(Broken::Corrupted) => (&mut tally.rx_corrupted, Some(Trouble::Unchecked)),
-            Rejected::Broken(Broken::Replayed) if state == State::Active => (&mut tally.rx_replayed, None),
-            Rejected::Broken(Broken::Replayed) => (&mut tally.rx_replayed, Some(Trouble::Replayed)),
-            Rejected::Broken(Broken::Forged) => (&mut tally.rx_forged, Some(Trouble::Forged)),
+            FrameRejection::Broken(SealError::Corrupted) if state == SessionState::Active => {
+                (&mut tally.rx_corrupted, None)
+            }
+            FrameRejection::Broken(SealError::Corrupted) => (&mut tally.rx_corrupted, Some(FrameFault::Unchecked)),
+            FrameRejection::Broken(SealError::Replayed) if state == SessionState::Active => {
+                (&mut tally.rx_replayed, None)
+            }
+            FrameRejection::Broken(SealError::Replayed) => (&mut tally.rx_replayed, Some(FrameFault::Replayed)),
+            FrameRejection::Broken(SealError::Forged) => (&mut tally.rx_forged, Some(FrameFault::Forged)),
         };
         *counter += 1;
         if let Some(trouble) = trouble {
@@ -72,7 +76,7 @@ impl Troubles {
         }
     }
 
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = News> {
-        std::mem::take(&mut self.0).into_iter().flatten().map(|(trouble, frames)| News::Trouble(trouble, frames))
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = LinkEvent> {
+        std::mem::take(&mut self.0).into_iter().flatten().map(|(trouble, frames)| LinkEvent::Trouble(trouble, frames))
     }
 }

@@ -3,16 +3,16 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use guard::{Endpoint, Packet, State, WIRE};
+use guard::{Endpoint, LinkPacket, SessionState, WIRE};
 use machine::Machine;
 use units::{Span, Time};
-use wire::link::Kind;
+use wire::link::FrameKind;
 
 use super::BATCH;
-use super::news::Troubles;
+use super::news::FrameFaults;
 use crate::backend::Wire;
 use crate::context::LinkContext;
-use crate::pool::Frame;
+use crate::pool::PoolFrame;
 
 /// How often to try before a frame that the wire has no room for is let go: about a tenth of a second.
 const MOST_TRIES: u32 = 1_000;
@@ -68,9 +68,9 @@ impl WireSide {
     pub(super) fn receive(
         &mut self,
         now: Time,
-        endpoint: &mut Endpoint<Frame>,
+        endpoint: &mut Endpoint<PoolFrame>,
         context: &mut LinkContext,
-        troubles: &mut Troubles,
+        troubles: &mut FrameFaults,
     ) -> io::Result<bool> {
         let received = self.wire.receive(BATCH, &mut |bytes| {
             context.tally.wire_rx_frames += 1;
@@ -84,10 +84,10 @@ impl WireSide {
                             None => return,
                         },
                     };
-                    let session = arrived.header.kind() == Kind::Session;
-                    endpoint.on_frame(now, WIRE, Packet { header: arrived.header, body }, context);
+                    let session = arrived.header.kind() == FrameKind::Session;
+                    endpoint.on_frame(now, WIRE, LinkPacket { header: arrived.header, body }, context);
                     // Who greets is the peer once an epoch has begun with it, and not before: anybody can greet.
-                    if session && matches!(endpoint.state(), State::Dormant | State::Asking) {
+                    if session && matches!(endpoint.state(), SessionState::Dormant | SessionState::Asking) {
                         context.framing.forget_peer();
                     }
                 }

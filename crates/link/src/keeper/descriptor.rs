@@ -10,10 +10,10 @@ use std::ptr;
 
 /// Room for one descriptor with its header, aligned as the header wants it.
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct ControlBuffer([u8; 64]);
 
 /// A message of one byte with room for a descriptor beside it.
-fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
+fn message(byte: &mut libc::iovec, control: &mut ControlBuffer) -> libc::msghdr {
     // SAFETY: all zeros is an empty message.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = ptr::from_mut(byte);
@@ -26,7 +26,7 @@ fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
 pub(crate) fn send(stream: &UnixStream, descriptor: BorrowedFd<'_>) -> io::Result<()> {
     let mut byte = [0u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-    let mut control = Control([0; 64]);
+    let mut control = ControlBuffer([0; 64]);
     let mut message = message(&mut part, &mut control);
     // SAFETY: `CMSG_SPACE` computes; `message` points to `control`, which is aligned and has room for a header and one
     // descriptor, so that the first header and its data lie within; the kernel only reads what `message` points to.
@@ -46,7 +46,7 @@ pub(crate) fn send(stream: &UnixStream, descriptor: BorrowedFd<'_>) -> io::Resul
 pub(crate) fn receive(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut byte = [0u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-    let mut control = Control([0; 64]);
+    let mut control = ControlBuffer([0; 64]);
     let mut message = message(&mut part, &mut control);
     // SAFETY: the kernel writes a byte to `byte` and no more than its length to `control`.
     let received = unsafe { libc::recvmsg(stream.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) };

@@ -52,7 +52,7 @@ impl Offer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum GreetingKind {
     /// Has no session.
     Hello = 1,
     /// Answers a Hello: shows whether the other end lives and did send it.
@@ -63,26 +63,26 @@ pub enum Kind {
     Done = 4,
 }
 
-impl Kind {
+impl GreetingKind {
     pub const ALL: [Self; 4] = [Self::Hello, Self::Challenge, Self::Proof, Self::Done];
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    pub kind: Kind,
+pub struct GreetingMessage {
+    pub kind: GreetingKind,
     pub own: Offer,
     /// The receiver's offer, as the sender heard it.
     pub echo: Offer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Session {
+pub struct SealSession {
     pub own: Offer,
     pub peer: Offer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum GreetingState {
     Asking,
     Proving,
     Settled,
@@ -91,20 +91,20 @@ enum State {
 
 /// What a message did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum GreetingStep {
     Nothing,
     /// A new session is in force.
-    Adopted(Session),
+    Adopted(SealSession),
     /// It belongs to the session in force.
     Confirmed,
 }
 
 #[derive(Clone, Debug)]
 pub struct Greeting {
-    state: State,
+    state: GreetingState,
     /// For the next session.
     offer: Offer,
-    session: Option<Session>,
+    session: Option<SealSession>,
     /// When the state began.
     since: Time,
     repeat_at: Time,
@@ -118,7 +118,7 @@ impl Greeting {
     /// `life` is random, from a source that never repeats itself.
     pub fn new(life: u128) -> Self {
         Self {
-            state: State::Asking,
+            state: GreetingState::Asking,
             offer: Offer(life.max(1)),
             session: None,
             since: Time::ZERO,
@@ -137,85 +137,85 @@ impl Greeting {
         }
     }
 
-    pub fn session(&self) -> Option<Session> {
+    pub fn session(&self) -> Option<SealSession> {
         self.session
     }
 
     /// Whether the two ends may still be about to agree, so that frames which do not open are no surprise.
     pub(crate) fn is_under_way(&self, now: Time) -> bool {
-        matches!(self.state, State::Asking | State::Proving) && now.since(self.since) < GRACE
+        matches!(self.state, GreetingState::Asking | GreetingState::Proving) && now.since(self.since) < GRACE
     }
 
-    pub fn on_message(&mut self, now: Time, message: &Message) -> Step {
-        let Message { kind, own, echo } = *message;
-        let of_session = self.session == Some(Session { own: echo, peer: own });
+    pub fn on_message(&mut self, now: Time, message: &GreetingMessage) -> GreetingStep {
+        let GreetingMessage { kind, own, echo } = *message;
+        let of_session = self.session == Some(SealSession { own: echo, peer: own });
         match kind {
-            Kind::Hello => {
+            GreetingKind::Hello => {
                 self.on_hello(now, own);
-                Step::Nothing
+                GreetingStep::Nothing
             }
-            Kind::Challenge if self.state == State::Asking && echo == self.offer => {
+            GreetingKind::Challenge if self.state == GreetingState::Asking && echo == self.offer => {
                 let session = self.adopt(own);
-                (self.state, self.since, self.repeat_at) = (State::Proving, now, now);
-                Step::Adopted(session)
+                (self.state, self.since, self.repeat_at) = (GreetingState::Proving, now, now);
+                GreetingStep::Adopted(session)
             }
-            Kind::Proof if of_session => {
+            GreetingKind::Proof if of_session => {
                 self.settle();
                 self.done = true;
-                Step::Confirmed
+                GreetingStep::Confirmed
             }
-            Kind::Proof if echo == self.offer => {
+            GreetingKind::Proof if echo == self.offer => {
                 let session = self.adopt(own);
                 self.settle();
                 self.done = true;
-                Step::Adopted(session)
+                GreetingStep::Adopted(session)
             }
-            Kind::Done if of_session => {
+            GreetingKind::Done if of_session => {
                 self.settle();
-                Step::Confirmed
+                GreetingStep::Confirmed
             }
             // The peer may be in another session, or somebody plays it again.
-            Kind::Proof => {
+            GreetingKind::Proof => {
                 self.doubt(now);
-                Step::Nothing
+                GreetingStep::Nothing
             }
-            Kind::Challenge | Kind::Done => Step::Nothing,
+            GreetingKind::Challenge | GreetingKind::Done => GreetingStep::Nothing,
         }
     }
 
     fn on_hello(&mut self, now: Time, from: Offer) {
         match self.session {
             // It has not heard our Proof.
-            Some(session) if session.peer == from && self.state == State::Proving => self.repeat_at = now,
+            Some(session) if session.peer == from && self.state == GreetingState::Proving => self.repeat_at = now,
             Some(session) if session.peer == from => {}
             _ if self.challenges.len() < MOST_ANSWERS && !self.challenges.contains(&from) => self.challenges.push(from),
             _ => {}
         }
     }
 
-    fn adopt(&mut self, peer: Offer) -> Session {
-        let session = Session { own: self.offer, peer };
+    fn adopt(&mut self, peer: Offer) -> SealSession {
+        let session = SealSession { own: self.offer, peer };
         self.session = Some(session);
         self.offer = self.offer.next();
         session
     }
 
     fn settle(&mut self) {
-        (self.state, self.repeat_at) = (State::Settled, Time::NEVER);
+        (self.state, self.repeat_at) = (GreetingState::Settled, Time::NEVER);
     }
 
     /// A frame of the session came, with a valid seal and for the first time.
     #[inline]
     pub(crate) fn on_opened(&mut self) {
-        if self.state != State::Settled {
+        if self.state != GreetingState::Settled {
             self.settle();
         }
     }
 
     /// A frame came that does not open, or that came before.
     pub fn doubt(&mut self, now: Time) {
-        if self.state == State::Settled && self.doubt_from <= now {
-            (self.state, self.repeat_at) = (State::Doubting { enquiries: 0 }, now);
+        if self.state == GreetingState::Settled && self.doubt_from <= now {
+            (self.state, self.repeat_at) = (GreetingState::Doubting { enquiries: 0 }, now);
             self.doubt_from = now + DOUBT_EVERY;
         }
     }
@@ -227,29 +227,33 @@ impl Greeting {
     }
 
     /// The next message to send.
-    pub fn next(&mut self, now: Time) -> Option<Message> {
+    pub fn next(&mut self, now: Time) -> Option<GreetingMessage> {
         if let Some(session) = self.session.filter(|_| std::mem::take(&mut self.done)) {
-            return Some(Message { kind: Kind::Done, own: session.own, echo: session.peer });
+            return Some(GreetingMessage { kind: GreetingKind::Done, own: session.own, echo: session.peer });
         }
         if !self.challenges.is_empty() {
-            return Some(Message { kind: Kind::Challenge, own: self.offer, echo: self.challenges.remove(0) });
+            return Some(GreetingMessage {
+                kind: GreetingKind::Challenge,
+                own: self.offer,
+                echo: self.challenges.remove(0),
+            });
         }
         if self.repeat_at > now {
             return None;
         }
-        if let State::Doubting { enquiries } = &mut self.state {
+        if let GreetingState::Doubting { enquiries } = &mut self.state {
             *enquiries += 1;
             if *enquiries > ENQUIRIES {
-                (self.state, self.since) = (State::Asking, now);
+                (self.state, self.since) = (GreetingState::Asking, now);
             }
         }
-        let is_early = now.since(self.since) < GRACE && !matches!(self.state, State::Doubting { .. });
+        let is_early = now.since(self.since) < GRACE && !matches!(self.state, GreetingState::Doubting { .. });
         self.repeat_at = now + if is_early { RETRY } else { LATER };
         match (self.state, self.session) {
-            (State::Proving | State::Doubting { .. }, Some(session)) => {
-                Some(Message { kind: Kind::Proof, own: session.own, echo: session.peer })
+            (GreetingState::Proving | GreetingState::Doubting { .. }, Some(session)) => {
+                Some(GreetingMessage { kind: GreetingKind::Proof, own: session.own, echo: session.peer })
             }
-            _ => Some(Message { kind: Kind::Hello, own: self.offer, echo: Offer::NONE }),
+            _ => Some(GreetingMessage { kind: GreetingKind::Hello, own: self.offer, echo: Offer::NONE }),
         }
     }
 }
@@ -265,10 +269,10 @@ mod tests {
     /// Two ends, a wire that keeps order, and everything that ever was on it.
     struct Pair {
         ends: [Greeting; 2],
-        wire: [VecDeque<Message>; 2],
-        recorded: Vec<Message>,
+        wire: [VecDeque<GreetingMessage>; 2],
+        recorded: Vec<GreetingMessage>,
         /// Every session that was ever adopted, by either end.
-        adopted: [Vec<Session>; 2],
+        adopted: [Vec<SealSession>; 2],
         lives: u128,
         now: Time,
     }
@@ -296,8 +300,8 @@ mod tests {
             self.ends[end].since = self.now;
         }
 
-        fn hear(&mut self, end: usize, message: Message) {
-            if let Step::Adopted(session) = self.ends[end].on_message(self.now, &message) {
+        fn hear(&mut self, end: usize, message: GreetingMessage) {
+            if let GreetingStep::Adopted(session) = self.ends[end].on_message(self.now, &message) {
                 assert!(!self.adopted[end].contains(&session), "a session was accepted twice");
                 self.adopted[end].push(session);
             }
@@ -326,11 +330,11 @@ mod tests {
         }
 
         fn is_settled(&self) -> bool {
-            let [a, b] = self.ends.each_ref().map(|end| end.session.filter(|_| end.state == State::Settled));
-            a.is_some() && a == b.map(|session| Session { own: session.peer, peer: session.own })
+            let [a, b] = self.ends.each_ref().map(|end| end.session.filter(|_| end.state == GreetingState::Settled));
+            a.is_some() && a == b.map(|session| SealSession { own: session.peer, peer: session.own })
         }
 
-        fn kinds(&self) -> Vec<Kind> {
+        fn kinds(&self) -> Vec<GreetingKind> {
             self.recorded.iter().map(|message| message.kind).collect()
         }
     }
@@ -346,7 +350,10 @@ mod tests {
         pair.run(10);
         assert!(pair.is_settled());
         assert_ne!(pair.ends[0].session, before);
-        assert_eq!(pair.kinds(), [Kind::Hello, Kind::Challenge, Kind::Proof, Kind::Done]);
+        assert_eq!(
+            pair.kinds(),
+            [GreetingKind::Hello, GreetingKind::Challenge, GreetingKind::Proof, GreetingKind::Done]
+        );
         pair.recorded.clear();
         pair.run(10_000);
         assert!(pair.recorded.is_empty(), "a settled pair is silent");
@@ -456,7 +463,7 @@ mod tests {
             let now = pair.now;
             pair.ends[0].next(now);
         }
-        assert_eq!((pair.ends[0].state, pair.ends[0].session), (State::Asking, session));
+        assert_eq!((pair.ends[0].state, pair.ends[0].session), (GreetingState::Asking, session));
         pair.ends[0].on_opened();
         assert!(pair.is_settled());
     }

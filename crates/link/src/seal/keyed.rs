@@ -20,8 +20,8 @@ use siphasher::sip128;
 use siphasher::sip128::Hasher128;
 use units::Time;
 
-use super::greeting::{GRACE, Greeting, Kind, Message, Offer, Session, Step};
-use super::{Broken, Opening};
+use super::greeting::{GRACE, Greeting, GreetingKind, GreetingMessage, GreetingStep, Offer, SealSession};
+use super::{SealError, SealReadiness};
 use crate::frame::{ETHERNET, GREETING, Mac};
 
 /// A greeting on the wire, with its addresses.
@@ -29,41 +29,41 @@ pub const GREETING_LEN: usize = ETHERNET + 1 + 2 * OFFER + 8 + TAG;
 const OFFER: usize = 16;
 const TAG: usize = 8;
 
-type Key = [u8; 16];
+type SealKey = [u8; 16];
 
 #[derive(Clone)]
-pub struct Keyed {
-    key: Key,
-    for_greetings: Key,
+pub struct KeyedSeal {
+    key: SealKey,
+    for_greetings: SealKey,
     greeting: Greeting,
-    keys: Option<Directions>,
+    keys: Option<DirectionKeys>,
     sent: u64,
-    seen: Window,
+    seen: ReplayWindow,
     now: Time,
 }
 
 /// The keys of a session.
 #[derive(Clone)]
-struct Directions {
-    send: Key,
-    receive: Key,
+struct DirectionKeys {
+    send: SealKey,
+    receive: SealKey,
 }
 
-impl std::fmt::Debug for Keyed {
+impl std::fmt::Debug for KeyedSeal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Keyed").field("greeting", &self.greeting).finish_non_exhaustive()
     }
 }
 
-impl Keyed {
-    pub fn new(key: Key, life: u128) -> Self {
+impl KeyedSeal {
+    pub fn new(key: SealKey, life: u128) -> Self {
         Self {
             key,
             for_greetings: derive(&key, &[b"greeting"]),
             greeting: Greeting::new(life),
             keys: None,
             sent: 0,
-            seen: Window::default(),
+            seen: ReplayWindow::default(),
             now: Time::ZERO,
         }
     }
@@ -77,11 +77,11 @@ impl Keyed {
         self.greeting.start_over();
     }
 
-    pub fn opening(&self) -> Opening {
+    pub fn opening(&self) -> SealReadiness {
         match self.keys {
-            Some(_) => Opening::Open,
-            None if self.now.since(Time::ZERO) < GRACE => Opening::Soon,
-            None => Opening::Alone,
+            Some(_) => SealReadiness::Open,
+            None if self.now.since(Time::ZERO) < GRACE => SealReadiness::Soon,
+            None => SealReadiness::Alone,
         }
     }
 
@@ -99,7 +99,7 @@ impl Keyed {
     }
 
     #[inline]
-    pub fn check(&mut self, seal: &[u8], parts: &[&[u8]]) -> Result<(), Broken> {
+    pub fn check(&mut self, seal: &[u8], parts: &[&[u8]]) -> Result<(), SealError> {
         let checked = self.open(seal, parts);
         match checked {
             Ok(()) => self.greeting.on_opened(),
@@ -108,24 +108,24 @@ impl Keyed {
         checked
     }
 
-    fn open(&mut self, seal: &[u8], parts: &[&[u8]]) -> Result<(), Broken> {
+    fn open(&mut self, seal: &[u8], parts: &[&[u8]]) -> Result<(), SealError> {
         let (Some(keys), Some((counter, given))) = (&self.keys, split(seal)) else { return Err(self.unopened()) };
         // Of two registers: the time it takes does not depend on where they differ.
         if given != tag(&keys.receive, counter, parts) {
             return Err(self.unopened());
         }
-        if self.seen.accept(counter) { Ok(()) } else { Err(Broken::Replayed) }
+        if self.seen.accept(counter) { Ok(()) } else { Err(SealError::Replayed) }
     }
 
     /// What a frame is that does not open.
-    fn unopened(&self) -> Broken {
-        if self.greeting.is_under_way(self.now) { Broken::Early } else { Broken::Forged }
+    fn unopened(&self) -> SealError {
+        if self.greeting.is_under_way(self.now) { SealError::Early } else { SealError::Forged }
     }
 
     /// The next greeting to send, if there is one.
     pub fn greet(&mut self, from: Mac, to: Mac) -> Option<[u8; GREETING_LEN]> {
-        let Message { kind, own, echo } = self.greeting.next(self.now)?;
-        let is_of_session = self.greeting.session() == Some(Session { own, peer: echo });
+        let GreetingMessage { kind, own, echo } = self.greeting.next(self.now)?;
+        let is_of_session = self.greeting.session() == Some(SealSession { own, peer: echo });
         let latest = if is_of_session { self.seen.latest } else { 0 };
         let mut frame = [0; GREETING_LEN];
         let mut rest = &mut frame[..];
@@ -148,44 +148,44 @@ impl Keyed {
     }
 
     /// A greeting came.
-    pub(crate) fn on_greeting(&mut self, frame: &[u8; GREETING_LEN], from: Mac, own: Mac) -> Result<(), Broken> {
+    pub(crate) fn on_greeting(&mut self, frame: &[u8; GREETING_LEN], from: Mac, own: Mac) -> Result<(), SealError> {
         let (head, given) = frame.split_at(GREETING_LEN - TAG);
         if given.first_chunk().map(|given| u64::from_be_bytes(*given)) != Some(tag(&self.for_greetings, 0, &[head])) {
             self.greeting.doubt(self.now);
-            return Err(Broken::Forged);
+            return Err(SealError::Forged);
         }
-        let Some((message, latest)) = parse(&head[ETHERNET..]) else { return Err(Broken::Forged) };
+        let Some((message, latest)) = parse(&head[ETHERNET..]) else { return Err(SealError::Forged) };
         match self.greeting.on_message(self.now, &message) {
-            Step::Nothing => {}
-            Step::Adopted(session) => self.begin(session, from, own),
-            Step::Confirmed => self.sent = self.sent.max(latest),
+            GreetingStep::Nothing => {}
+            GreetingStep::Adopted(session) => self.begin(session, from, own),
+            GreetingStep::Confirmed => self.sent = self.sent.max(latest),
         }
         Ok(())
     }
 
-    fn begin(&mut self, session: Session, peer: Mac, own: Mac) {
+    fn begin(&mut self, session: SealSession, peer: Mac, own: Mac) {
         let [here, there] = [session.own, session.peer].map(|offer| offer.0.to_be_bytes());
-        self.keys = Some(Directions {
+        self.keys = Some(DirectionKeys {
             send: derive(&self.key, &[b"frames", &here, &there, &own.0, &peer.0]),
             receive: derive(&self.key, &[b"frames", &there, &here, &peer.0, &own.0]),
         });
-        (self.sent, self.seen) = (0, Window::default());
+        (self.sent, self.seen) = (0, ReplayWindow::default());
     }
 }
 
 /// The kinds that a greeting's first byte can say.
-pub(crate) fn greeting_kind(first: u8) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|kind| GREETING | *kind as u8 == first)
+pub(crate) fn greeting_kind(first: u8) -> Option<GreetingKind> {
+    GreetingKind::ALL.into_iter().find(|kind| GREETING | *kind as u8 == first)
 }
 
 /// A greeting from its kind on.
-fn parse(bytes: &[u8]) -> Option<(Message, u64)> {
+fn parse(bytes: &[u8]) -> Option<(GreetingMessage, u64)> {
     let (first, rest) = bytes.split_first()?;
     let (own, rest) = rest.split_first_chunk::<OFFER>()?;
     let (echo, rest) = rest.split_first_chunk::<OFFER>()?;
     let latest = u64::from_be_bytes(*rest.first_chunk()?);
     let [own, echo] = [own, echo].map(|offer| Offer(u128::from_be_bytes(*offer)));
-    Some((Message { kind: greeting_kind(*first)?, own, echo }, latest))
+    Some((GreetingMessage { kind: greeting_kind(*first)?, own, echo }, latest))
 }
 
 /// Counter and tag.
@@ -195,7 +195,7 @@ fn split(seal: &[u8]) -> Option<(u64, u64)> {
 }
 
 #[inline]
-fn tag(key: &Key, counter: u64, parts: &[&[u8]]) -> u64 {
+fn tag(key: &SealKey, counter: u64, parts: &[&[u8]]) -> u64 {
     let mut hasher = SipHasher24::new_with_key(key);
     hasher.write_u64(counter);
     parts.iter().for_each(|part| hasher.write(part));
@@ -203,7 +203,7 @@ fn tag(key: &Key, counter: u64, parts: &[&[u8]]) -> u64 {
 }
 
 /// A key for one purpose. The parts after the first have fixed lengths for each purpose, so no two inputs are alike.
-fn derive(key: &Key, parts: &[&[u8]]) -> Key {
+fn derive(key: &SealKey, parts: &[&[u8]]) -> SealKey {
     let mut hasher = sip128::SipHasher24::new_with_key(key);
     parts.iter().for_each(|part| hasher.write(part));
     hasher.finish128().as_bytes()
@@ -211,13 +211,13 @@ fn derive(key: &Key, parts: &[&[u8]]) -> Key {
 
 /// Which of the latest numbers have been seen.
 #[derive(Clone, Debug, Default)]
-struct Window {
+struct ReplayWindow {
     latest: u64,
     /// Bit n: `latest - n` was seen.
     seen: u64,
 }
 
-impl Window {
+impl ReplayWindow {
     fn accept(&mut self, number: u64) -> bool {
         if number > self.latest {
             let ahead = number - self.latest;

@@ -11,14 +11,14 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Trouble, offloads, uppers};
+use super::{LinkError, offloads, uppers};
 use crate::directory::RunDirectory;
 use crate::keeper;
-use linux::net::{self, Address, Moved, Netlink, Offload, PortSetting, Route};
+use linux::net::{self, InterfaceAddress, MovedAddresses, Netlink, Offload, PortSetting, UnicastRoute};
 
 /// Something that is changed and can be put back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Change {
+pub(crate) enum InterfaceChange {
     Made {
         name: String,
     },
@@ -73,8 +73,8 @@ fn done() -> bool {
     true
 }
 
-impl Change {
-    pub(crate) fn took_over(from: &str, to: &str, moved: &Moved, done: bool) -> Self {
+impl InterfaceChange {
+    pub(crate) fn took_over(from: &str, to: &str, moved: &MovedAddresses, done: bool) -> Self {
         Self::TookOver {
             from: from.to_owned(),
             to: to.to_owned(),
@@ -126,18 +126,18 @@ impl Change {
 }
 
 /// What was written down of a move, between no particular interfaces.
-fn noted(addresses: &[Vec<u8>], routes: &[Vec<u8>]) -> Moved {
-    Moved {
+fn noted(addresses: &[Vec<u8>], routes: &[Vec<u8>]) -> MovedAddresses {
+    MovedAddresses {
         from: 0,
         to: 0,
-        addresses: addresses.iter().cloned().filter_map(Address::from_bytes).collect(),
-        routes: routes.iter().cloned().filter_map(Route::from_bytes).collect(),
+        addresses: addresses.iter().cloned().filter_map(InterfaceAddress::from_bytes).collect(),
+        routes: routes.iter().cloned().filter_map(UnicastRoute::from_bytes).collect(),
     }
 }
 
 /// Moves everything that the stand-in has to the interface it stands in for, also what came later. What was noted counts only
 /// where the stand-in itself cannot tell: it is gone, or the move was never finished.
-fn give_back(netlink: &Netlink, wire: &str, stand_in: &str, noted: &Moved, done: bool) -> net::Result<()> {
+fn give_back(netlink: &Netlink, wire: &str, stand_in: &str, noted: &MovedAddresses, done: bool) -> net::Result<()> {
     let Some(wire) = netlink.link(wire)? else { return Ok(()) };
     let mut back = match netlink.link(stand_in)? {
         Some(stand_in) => {
@@ -151,7 +151,7 @@ fn give_back(netlink: &Netlink, wire: &str, stand_in: &str, noted: &Moved, done:
             }
             back
         }
-        None => Moved { to: wire.index, ..noted.clone() },
+        None => MovedAddresses { to: wire.index, ..noted.clone() },
     };
     if !wire.up {
         // As with any interface that is down: it has addresses, and no routes.
@@ -162,21 +162,21 @@ fn give_back(netlink: &Netlink, wire: &str, stand_in: &str, noted: &Moved, done:
 
 /// What is changed for a link, kept in a file while it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Notes {
-    pub changes: Vec<Change>,
+pub(crate) struct ChangeNotes {
+    pub changes: Vec<InterfaceChange>,
 }
 
-impl Notes {
+impl ChangeNotes {
     /// What an earlier daemon wrote down; nothing if there was none.
-    pub(crate) fn read(directory: &RunDirectory, name: &str) -> Result<Self, Trouble> {
+    pub(crate) fn read(directory: &RunDirectory, name: &str) -> Result<Self, LinkError> {
         let path = directory.notes(name);
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(Trouble(format!("{}: {error}", path.display()))),
+            Err(error) => return Err(LinkError(format!("{}: {error}", path.display()))),
         };
         serde_json::from_slice(&text).map_err(|error| {
-            Trouble(format!(
+            LinkError(format!(
                 "{}: not the notes of a link ({error}); put back by hand what `ip address` and `ip route` show of {name}, \
                  then remove the file",
                 path.display()
@@ -198,12 +198,12 @@ impl Notes {
         fs::rename(next, path)
     }
 
-    pub(crate) fn has(&self, matches: impl Fn(&Change) -> bool) -> bool {
+    pub(crate) fn has(&self, matches: impl Fn(&InterfaceChange) -> bool) -> bool {
         self.changes.iter().any(matches)
     }
 
     /// Notes a change in place of what was noted of its kind, and otherwise as the latest.
-    pub(crate) fn put(&mut self, change: Change) {
+    pub(crate) fn put(&mut self, change: InterfaceChange) {
         match self.changes.iter_mut().find(|noted| noted.is_kind_of(&change)) {
             Some(noted) => *noted = change,
             None => self.changes.push(change),
@@ -211,9 +211,9 @@ impl Notes {
     }
 
     /// What was taken over, and whether all of it was.
-    pub(crate) fn taken_over(&self) -> Option<(Moved, bool)> {
+    pub(crate) fn taken_over(&self) -> Option<(MovedAddresses, bool)> {
         self.changes.iter().find_map(|change| match change {
-            Change::TookOver { addresses, routes, done, .. } => Some((noted(addresses, routes), *done)),
+            InterfaceChange::TookOver { addresses, routes, done, .. } => Some((noted(addresses, routes), *done)),
             _ => None,
         })
     }
@@ -221,12 +221,14 @@ impl Notes {
     /// The interface that was protected, where that can be told.
     pub(crate) fn wire(&self) -> Option<&str> {
         self.changes.iter().find_map(|change| match change {
-            Change::Filtered { interface, .. } | Change::SwitchedOffGro { interface } => Some(interface.as_str()),
-            Change::TookOver { from, .. } | Change::MovedPort { from, .. } => Some(from.as_str()),
-            Change::FailedOpen { interface, .. }
-            | Change::CopiedNeighbours { interface, .. }
-            | Change::SwitchedOffFeatures { interface, .. } => Some(interface.as_str()),
-            Change::Made { .. } | Change::CopiedRules { .. } => None,
+            InterfaceChange::Filtered { interface, .. } | InterfaceChange::SwitchedOffGro { interface } => {
+                Some(interface.as_str())
+            }
+            InterfaceChange::TookOver { from, .. } | InterfaceChange::MovedPort { from, .. } => Some(from.as_str()),
+            InterfaceChange::FailedOpen { interface, .. }
+            | InterfaceChange::CopiedNeighbours { interface, .. }
+            | InterfaceChange::SwitchedOffFeatures { interface, .. } => Some(interface.as_str()),
+            InterfaceChange::Made { .. } | InterfaceChange::CopiedRules { .. } => None,
         })
     }
 
@@ -236,7 +238,7 @@ impl Notes {
         let mut failed = Vec::new();
         for at in (kept..self.changes.len()).rev() {
             // What could not be moved off it would go with it.
-            if !failed.is_empty() && matches!(self.changes[at], Change::Made { .. }) {
+            if !failed.is_empty() && matches!(self.changes[at], InterfaceChange::Made { .. }) {
                 continue;
             }
             match self.changes[at].undo(netlink) {
@@ -249,13 +251,13 @@ impl Notes {
 }
 
 /// Takes down what a daemon that is gone left behind. False if there is nothing.
-pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {
-    let mut notes = Notes::read(directory, name)?;
+pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, LinkError> {
+    let mut notes = ChangeNotes::read(directory, name)?;
     if notes.changes.is_empty() {
         return Ok(false);
     }
     keeper::relieve(directory, name);
     let failed = notes.undo(&Netlink::open()?, 0);
-    notes.write(directory, name).map_err(|error| Trouble(error.to_string()))?;
-    if failed.is_empty() { Ok(true) } else { Err(Trouble(failed.join("; "))) }
+    notes.write(directory, name).map_err(|error| LinkError(error.to_string()))?;
+    if failed.is_empty() { Ok(true) } else { Err(LinkError(failed.join("; "))) }
 }

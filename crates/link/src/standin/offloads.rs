@@ -10,8 +10,8 @@
 //! On the wire it is the other way around: a card that joins frames on arrival (LRO, GRO in hardware) hands over what
 //! never was on the wire. Where that cannot be switched off, the backend cuts such frames.
 
-use super::notes::Change;
-use super::{LARGEST_RECEIVED, StandIn, Trouble, far_end};
+use super::notes::InterfaceChange;
+use super::{LARGEST_RECEIVED, LinkError, StandIn, far_end};
 use crate::frame;
 use linux::net::{self, Netlink};
 
@@ -39,11 +39,11 @@ const BEYOND_VNET: [&str; 15] = [
 const JOINED_BY_CARD: [&str; 2] = ["rx-lro", "rx-gro-hw"];
 
 /// The stand-in is taken down with its link, so nothing need be put back.
-pub(crate) fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Result<(), Trouble> {
+pub(crate) fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Result<(), LinkError> {
     let still_on = netlink.set_features(stand_in, &BEYOND_VNET, false)?;
     match still_on.as_slice() {
         [] => Ok(()),
-        fixed => Err(Trouble(format!(
+        fixed => Err(LinkError(format!(
             "{stand_in} cannot switch off {}: tunnels over it would lose frames; use --backend tap",
             fixed.join(", ")
         ))),
@@ -52,19 +52,22 @@ pub(crate) fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Resu
 
 impl StandIn {
     /// Lets the card hand over frames as they were on the wire, as far as it can.
-    pub(super) fn no_joining_by_card(&mut self, interface: &str) -> Result<(), Trouble> {
+    pub(super) fn no_joining_by_card(&mut self, interface: &str) -> Result<(), LinkError> {
         let features = self.netlink.features_on(interface, &JOINED_BY_CARD).unwrap_or_default();
         if features.is_empty() {
             return Ok(());
         }
-        self.note(Change::SwitchedOffFeatures { interface: interface.to_owned(), features: features.clone() })?;
+        self.note(InterfaceChange::SwitchedOffFeatures {
+            interface: interface.to_owned(),
+            features: features.clone(),
+        })?;
         self.netlink.set_features(interface, &features, false)?;
         Ok(())
     }
 
     /// A veth receives nothing that exceeds its own MTU, but unprotected frames may be as long as the wire's. A TAP does
     /// not mind.
-    pub(super) fn take_long_frames(&mut self, index: u32) -> Result<(), Trouble> {
+    pub(super) fn take_long_frames(&mut self, index: u32) -> Result<(), LinkError> {
         let far = self.netlink.existing_link(&far_end(&self.name))?.index;
         let longest = frame::longest_on(self.wire_mtu.min(LARGEST_RECEIVED)) as u32;
         self.netlink.set_mtu(far, longest - frame::ETHERNET as u32)?;

@@ -10,8 +10,8 @@
 
 use std::time::Duration;
 
-use super::notes::{Change, Notes};
-use super::{StandIn, Trouble};
+use super::notes::{ChangeNotes, InterfaceChange};
+use super::{LinkError, StandIn};
 use crate::directory::RunDirectory;
 use linux::net::Netlink;
 
@@ -19,28 +19,28 @@ use linux::net::Netlink;
 const SETTLES: Duration = Duration::from_millis(5);
 
 /// Passes frames between the interfaces of a link whose daemon is gone. False if there is no such link.
-pub(crate) fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, Trouble> {
-    let mut notes = Notes::read(directory, name)?;
+pub(crate) fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, LinkError> {
+    let mut notes = ChangeNotes::read(directory, name)?;
     let netlink = Netlink::open()?;
     // Where nothing but the stand-in was changed, it says itself what it stands in for.
     let stand_in = netlink.link(name)?;
     let alias = stand_in.as_ref().and_then(super::stands_in_for);
     let Some(interface) = notes.wire().or(alias).map(str::to_owned) else { return Ok(false) };
-    notes.put(Change::FailedOpen { name: name.to_owned(), interface: interface.clone() });
-    notes.write(directory, name).map_err(|error| Trouble(error.to_string()))?;
+    notes.put(InterfaceChange::FailedOpen { name: name.to_owned(), interface: interface.clone() });
+    notes.write(directory, name).map_err(|error| LinkError(error.to_string()))?;
     pass(&netlink, &notes, name, &interface)
 }
 
 /// What the kernel's own stack receives at the wire it goes on receiving.
-fn pass(netlink: &Netlink, notes: &Notes, name: &str, interface: &str) -> Result<bool, Trouble> {
+fn pass(netlink: &Netlink, notes: &ChangeNotes, name: &str, interface: &str) -> Result<bool, LinkError> {
     let (Some(stand_in), Some(wire)) = (netlink.link(name)?, netlink.link(interface)?) else { return Ok(false) };
-    let wire_too = !notes.has(|change| matches!(change, Change::Filtered { .. }));
+    let wire_too = !notes.has(|change| matches!(change, InterfaceChange::Filtered { .. }));
     netlink.pass_to_each_other(stand_in.index, wire.index, wire_too)?;
     Ok(true)
 }
 
-fn is_open(change: &Change) -> bool {
-    matches!(change, Change::FailedOpen { .. })
+fn is_open(change: &InterfaceChange) -> bool {
+    matches!(change, InterfaceChange::FailedOpen { .. })
 }
 
 impl StandIn {
@@ -51,11 +51,11 @@ impl StandIn {
 
     /// A daemon serves the link again. What arrives was kept from the kernel before the wire was opened: a frame may be
     /// lost in between, none comes twice.
-    pub(super) fn close_again(&mut self, interface: &str) -> Result<(), Trouble> {
+    pub(super) fn close_again(&mut self, interface: &str) -> Result<(), LinkError> {
         if !self.is_failing_open() {
             return Ok(());
         }
-        if !self.notes.has(|change| matches!(change, Change::Filtered { .. })) {
+        if !self.notes.has(|change| matches!(change, InterfaceChange::Filtered { .. })) {
             self.netlink.accept_on_ingress(self.netlink.existing_link(interface)?.index, false)?;
         }
         self.netlink.keep_to_itself(self.netlink.existing_link(&self.name)?.index)?;

@@ -7,32 +7,37 @@
 
 use std::net::IpAddr;
 
-use super::notes::Change;
-use super::{StandIn, Trouble, is_link_local};
+use super::notes::InterfaceChange;
+use super::{LinkError, StandIn, is_link_local};
 use crate::config::LinkConfig;
-use linux::net::{self, Link, Netlink, PortSetting, Rule};
+use linux::net::{self, InterfaceInfo, Netlink, PolicyRule, PortSetting};
 
 /// The least MTU of an interface that speaks IPv6 (RFC 8200 §5). The kernel takes IPv6 off one that has less.
 const LEAST_FOR_IPV6: u32 = 1_280;
 
 /// Refuses an interface that others depend on in a way that a stand-in cannot serve. `mtu` is what the stand-in will have.
-pub(crate) fn check(netlink: &Netlink, config: &LinkConfig, wire: &Link, mtu: u32) -> Result<(), Trouble> {
+pub(crate) fn check(netlink: &Netlink, config: &LinkConfig, wire: &InterfaceInfo, mtu: u32) -> Result<(), LinkError> {
     check_relatives(config, &netlink.links()?, wire, mtu)?;
     check_ipv6(netlink, config, wire, mtu)
 }
 
 /// Those above and beside it, of all interfaces there are.
-fn check_relatives(config: &LinkConfig, links: &[Link], wire: &Link, mtu: u32) -> Result<(), Trouble> {
-    let named = |link: &Link| match &link.kind {
+fn check_relatives(
+    config: &LinkConfig,
+    links: &[InterfaceInfo],
+    wire: &InterfaceInfo,
+    mtu: u32,
+) -> Result<(), LinkError> {
+    let named = |link: &InterfaceInfo| match &link.kind {
         Some(kind) => format!("{} ({kind})", link.name),
         None => link.name.clone(),
     };
     // The other end of a veth is no upper of it.
-    let is_upper = |link: &&Link| link.lower == Some(wire.index) && link.kind.as_deref() != Some("veth");
+    let is_upper = |link: &&InterfaceInfo| link.lower == Some(wire.index) && link.kind.as_deref() != Some("veth");
     let uppers: Vec<String> = links.iter().filter(is_upper).map(named).collect();
     let (interface, name) = (&config.interface, &config.name);
     if !uppers.is_empty() {
-        return Err(Trouble(format!(
+        return Err(LinkError(format!(
             "{interface} carries {}, which would be cut off; delete it, protect {interface}, then make it anew on {name} \
              (`ip link add link {name} ...`)",
             uppers.join(", ")
@@ -40,10 +45,12 @@ fn check_relatives(config: &LinkConfig, links: &[Link], wire: &Link, mtu: u32) -
     }
     let Some(master) = wire.master else { return Ok(()) };
     let Some(master) = links.iter().find(|link| link.index == master) else {
-        return Err(Trouble(format!("{interface} is part of an interface of another namespace; take it out of there")));
+        return Err(LinkError(format!(
+            "{interface} is part of an interface of another namespace; take it out of there"
+        )));
     };
     if master.kind.as_deref() != Some("bridge") {
-        return Err(Trouble(format!(
+        return Err(LinkError(format!(
             "{interface} is part of {}, which would be cut off; `ip link set dev {interface} nomaster`, protect \
              {interface}, then `ip link set dev {name} master {}`",
             named(master),
@@ -53,16 +60,22 @@ fn check_relatives(config: &LinkConfig, links: &[Link], wire: &Link, mtu: u32) -
     check_port(config, links, wire, master, mtu)
 }
 
-fn check_port(config: &LinkConfig, links: &[Link], wire: &Link, bridge: &Link, mtu: u32) -> Result<(), Trouble> {
+fn check_port(
+    config: &LinkConfig,
+    links: &[InterfaceInfo],
+    wire: &InterfaceInfo,
+    bridge: &InterfaceInfo,
+    mtu: u32,
+) -> Result<(), LinkError> {
     let (interface, name, bridge_name) = (&config.interface, &config.name, &bridge.name);
     if !config.take_over {
-        return Err(Trouble(format!(
+        return Err(LinkError(format!(
             "{interface} is a port of the bridge {bridge_name}, which would be cut off; --take-over makes {name} the port \
              instead"
         )));
     }
     if bridge.filters_vlans {
-        return Err(Trouble(format!(
+        return Err(LinkError(format!(
             "{interface} is a port of the bridge {bridge_name}, which filters VLANs: hitless does not carry those of a port \
              over; `ip link set dev {interface} nomaster`, protect {interface}, then make {name} the port and give it its VLANs \
              (`bridge vlan add dev {name} ...`)"
@@ -73,7 +86,7 @@ fn check_port(config: &LinkConfig, links: &[Link], wire: &Link, bridge: &Link, m
     let needed = others.map(|port| port.mtu.min(wire.mtu)).max().unwrap_or(0);
     if mtu < needed {
         let wanted = needed + (wire.mtu.saturating_sub(mtu));
-        return Err(Trouble(format!(
+        return Err(LinkError(format!(
             "{name} would have MTU {mtu} and drop what the other ports of {bridge_name} send, which have {needed}; \
              `ip link set dev {interface} mtu {wanted}` at both ends first"
         )));
@@ -82,14 +95,14 @@ fn check_port(config: &LinkConfig, links: &[Link], wire: &Link, bridge: &Link, m
 }
 
 /// Addresses that the kernel would not put on the stand-in.
-fn check_ipv6(netlink: &Netlink, config: &LinkConfig, wire: &Link, mtu: u32) -> Result<(), Trouble> {
+fn check_ipv6(netlink: &Netlink, config: &LinkConfig, wire: &InterfaceInfo, mtu: u32) -> Result<(), LinkError> {
     if mtu >= LEAST_FOR_IPV6 || !config.take_over {
         return Ok(());
     }
     let addresses = netlink.addresses(wire.index)?;
     match addresses.iter().find(|address| address.ip().is_ipv6() && !is_link_local(address)) {
         None => Ok(()),
-        Some(address) => Err(Trouble(format!(
+        Some(address) => Err(LinkError(format!(
             "{} has the address {}, and {} would have MTU {mtu}, less than the {LEAST_FOR_IPV6} that IPv6 needs; {}",
             config.interface,
             address.ip(),
@@ -121,7 +134,7 @@ impl StandIn {
 
     /// Gives the stand-in, of this index, the interface's place in its bridge, and the rules and neighbours that name it. Call
     /// it before addresses are taken over. What an earlier daemon noted and did not finish is done again.
-    pub(super) fn take_place(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
+    pub(super) fn take_place(&mut self, config: &LinkConfig, index: u32) -> Result<(), LinkError> {
         if !config.take_over {
             return Ok(());
         }
@@ -132,21 +145,23 @@ impl StandIn {
     }
 
     /// Takes the interface out of its bridge, if it is in one. Not both at once: the bridge would be a loop.
-    fn leave_bridge(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
+    fn leave_bridge(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
         let wire = self.netlink.existing_link(&config.interface)?;
         let Some(bridge) = wire.master else { return Ok(()) };
         let settings = self.netlink.port_settings(self.wire_index)?;
         let bridge = self.netlink.links()?.into_iter().find(|link| link.index == bridge);
-        let Some(bridge) = bridge else { return Err(Trouble(format!("the bridge of {} is gone", wire.name))) };
+        let Some(bridge) = bridge else { return Err(LinkError(format!("the bridge of {} is gone", wire.name))) };
         let (from, to) = (wire.name, self.name.clone());
-        self.note(Change::MovedPort { from, to, bridge: bridge.name, settings, done: false })?;
+        self.note(InterfaceChange::MovedPort { from, to, bridge: bridge.name, settings, done: false })?;
         Ok(self.netlink.set_master(self.wire_index, None)?)
     }
 
     /// Makes the stand-in the port that is noted, unless it is that already or somebody has given it another place since.
-    fn become_port(&mut self, index: u32) -> Result<(), Trouble> {
-        let noted = self.notes.changes.iter().find(|change| matches!(change, Change::MovedPort { .. }));
-        let Some(Change::MovedPort { from, to, bridge, settings, done }) = noted.cloned() else { return Ok(()) };
+    fn become_port(&mut self, index: u32) -> Result<(), LinkError> {
+        let noted = self.notes.changes.iter().find(|change| matches!(change, InterfaceChange::MovedPort { .. }));
+        let Some(InterfaceChange::MovedPort { from, to, bridge, settings, done }) = noted.cloned() else {
+            return Ok(());
+        };
         let Some(place) = self.netlink.link(&bridge)? else { return Ok(()) };
         let master = self.netlink.existing_link(&to)?.master;
         if master.is_some_and(|master| done || master != place.index) {
@@ -154,13 +169,13 @@ impl StandIn {
         }
         self.netlink.make_port(index, place.index, &settings)?;
         self.remarks.push(format!("{to} is the port of {bridge} instead of {from}"));
-        self.note(Change::MovedPort { from, to, bridge, settings, done: true })
+        self.note(InterfaceChange::MovedPort { from, to, bridge, settings, done: true })
     }
 
     /// Rules go by names: they stay even if the stand-in has to be made anew.
-    fn copy_rules(&mut self, config: &LinkConfig) -> Result<(), Trouble> {
+    fn copy_rules(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
         let noted = self.notes.changes.iter().find_map(|change| match change {
-            Change::CopiedRules { rules, done } => Some((rules.clone(), *done)),
+            InterfaceChange::CopiedRules { rules, done } => Some((rules.clone(), *done)),
             _ => None,
         });
         let rules = match noted {
@@ -174,16 +189,16 @@ impl StandIn {
         if rules.is_empty() {
             return Ok(());
         }
-        self.note(Change::CopiedRules { rules: rules.clone(), done: false })?;
+        self.note(InterfaceChange::CopiedRules { rules: rules.clone(), done: false })?;
         parsed(&rules).try_for_each(|rule| self.netlink.add_rule(&rule))?;
-        self.note(Change::CopiedRules { rules, done: true })
+        self.note(InterfaceChange::CopiedRules { rules, done: true })
     }
 
     /// Noted, because an interface forgets them all when its last address is taken away. A stand-in that has none lost them,
     /// or was made anew; one that has some may have better ones by now.
-    fn copy_neighbours(&mut self, config: &LinkConfig, index: u32) -> Result<(), Trouble> {
+    fn copy_neighbours(&mut self, config: &LinkConfig, index: u32) -> Result<(), LinkError> {
         let noted = self.notes.changes.iter().find_map(|change| match change {
-            Change::CopiedNeighbours { neighbours, done, .. } => Some((neighbours.clone(), *done)),
+            InterfaceChange::CopiedNeighbours { neighbours, done, .. } => Some((neighbours.clone(), *done)),
             _ => None,
         });
         let neighbours = match noted {
@@ -195,8 +210,11 @@ impl StandIn {
             return Ok(());
         }
         let interface = &config.interface;
-        let change =
-            |done| Change::CopiedNeighbours { interface: interface.clone(), neighbours: neighbours.clone(), done };
+        let change = |done| InterfaceChange::CopiedNeighbours {
+            interface: interface.clone(),
+            neighbours: neighbours.clone(),
+            done,
+        };
         self.note(change(false))?;
         neighbours.iter().try_for_each(|(ip, mac)| self.netlink.add_neighbour(index, *ip, *mac))?;
         self.note(change(true))
@@ -238,16 +256,16 @@ pub(crate) fn delete_rules(netlink: &Netlink, rules: &[Vec<u8>]) -> net::Result<
 }
 
 /// Rules as they were noted.
-fn parsed(rules: &[Vec<u8>]) -> impl Iterator<Item = Rule> {
-    rules.iter().cloned().filter_map(Rule::from_bytes)
+fn parsed(rules: &[Vec<u8>]) -> impl Iterator<Item = PolicyRule> {
+    rules.iter().cloned().filter_map(PolicyRule::from_bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn link(index: u32, name: &str, kind: Option<&str>) -> Link {
-        Link {
+    fn link(index: u32, name: &str, kind: Option<&str>) -> InterfaceInfo {
+        InterfaceInfo {
             index,
             name: name.to_owned(),
             mac: [2, 0, 0, 0, 0, index as u8],
@@ -266,14 +284,14 @@ mod tests {
         }
     }
 
-    fn refusal(config: &LinkConfig, links: &[Link]) -> String {
+    fn refusal(config: &LinkConfig, links: &[InterfaceInfo]) -> String {
         check_relatives(config, links, &links[0], 1_444).map_or_else(|trouble| trouble.0, |()| String::new())
     }
 
     #[test]
     fn members_of_bonds_teams_and_vrfs_are_refused_with_what_to_do() {
         for kind in ["bond", "team", "vrf", "openvswitch"] {
-            let wire = Link { master: Some(9), ..link(2, "eth1", None) };
+            let wire = InterfaceInfo { master: Some(9), ..link(2, "eth1", None) };
             let taking_over = LinkConfig { take_over: true, ..LinkConfig::new("eth1") };
             for config in [LinkConfig::new("eth1"), taking_over] {
                 let said = refusal(&config, &[wire.clone(), link(9, "up0", Some(kind))]);
@@ -286,7 +304,7 @@ mod tests {
     #[test]
     fn parents_of_vlans_macvlans_ipvlans_and_tunnels_are_refused_with_what_to_do() {
         for kind in ["vlan", "macvlan", "macvtap", "ipvlan", "macsec", "gre", "vxlan"] {
-            let upper = Link { lower: Some(2), ..link(9, "eth1.5", Some(kind)) };
+            let upper = InterfaceInfo { lower: Some(2), ..link(9, "eth1.5", Some(kind)) };
             let said = refusal(&LinkConfig::new("eth1"), &[link(2, "eth1", None), upper]);
             assert!(said.contains(&format!("eth1 carries eth1.5 ({kind})")), "{said}");
             assert!(said.contains("`ip link add link hit0 ...`"), "{said}");
@@ -296,25 +314,25 @@ mod tests {
     #[test]
     fn the_other_end_of_a_veth_is_no_upper() {
         let ends = [
-            Link { lower: Some(3), ..link(2, "w0", Some("veth")) },
-            Link { lower: Some(2), ..link(3, "x0", Some("veth")) },
+            InterfaceInfo { lower: Some(3), ..link(2, "w0", Some("veth")) },
+            InterfaceInfo { lower: Some(2), ..link(3, "x0", Some("veth")) },
         ];
         assert_eq!(refusal(&LinkConfig::new("w0"), &ends), "");
     }
 
     #[test]
     fn a_port_is_taken_over_only_where_the_bridge_goes_on_as_before() {
-        let wire = Link { master: Some(9), ..link(2, "eth1", None) };
+        let wire = InterfaceInfo { master: Some(9), ..link(2, "eth1", None) };
         let bridge = link(9, "br0", Some("bridge"));
-        let small = Link { master: Some(9), mtu: 1_400, ..link(3, "guest", Some("tun")) };
+        let small = InterfaceInfo { master: Some(9), mtu: 1_400, ..link(3, "guest", Some("tun")) };
         let taking_over = LinkConfig { take_over: true, ..LinkConfig::new("eth1") };
         assert_eq!(refusal(&taking_over, &[wire.clone(), bridge.clone(), small.clone()]), "");
         let said = refusal(&LinkConfig::new("eth1"), &[wire.clone(), bridge.clone(), small.clone()]);
         assert!(said.contains("--take-over makes hit0 the port instead"), "{said}");
-        let filtering = Link { filters_vlans: true, ..bridge.clone() };
+        let filtering = InterfaceInfo { filters_vlans: true, ..bridge.clone() };
         let said = refusal(&taking_over, &[wire.clone(), filtering, small.clone()]);
         assert!(said.contains("filters VLANs") && said.contains("bridge vlan add dev hit0"), "{said}");
-        let said = refusal(&taking_over, &[wire, bridge, Link { mtu: 9_000, ..small }]);
+        let said = refusal(&taking_over, &[wire, bridge, InterfaceInfo { mtu: 9_000, ..small }]);
         assert!(said.contains("`ip link set dev eth1 mtu 1556` at both ends"), "{said}");
     }
 }

@@ -59,7 +59,7 @@ fn a_restart_with_the_clock_set_back_is_no_outage() {
             pair.run(Span::from_ms(5), &mut |_| true);
             pair.restart(restarts, Seal::keyed(KEY, (now - HOUR).into()));
             if protected {
-                pair.ends[restarts].link.command(pair.now, Command::Activate);
+                pair.ends[restarts].link.command(pair.now, EndpointCommand::Activate);
             }
             // As soon as the ends have greeted each other; protection may take longer.
             pair.run(Span::from_ms(1), &mut |_| true);
@@ -70,7 +70,7 @@ fn a_restart_with_the_clock_set_back_is_no_outage() {
                 assert_eq!(pair.got(to), (0..20).collect::<Vec<u32>>(), "end {restarts} restarted, towards {to}");
             }
             if protected {
-                assert_eq!(pair.states(), [State::Active; 2]);
+                assert_eq!(pair.states(), [SessionState::Active; 2]);
             }
         }
     }
@@ -92,7 +92,7 @@ fn nothing_recorded_is_accepted_after_a_restart() {
             for at in restarted {
                 pair.restart(*at, keyed());
                 if protected {
-                    pair.ends[*at].link.command(pair.now, Command::Activate);
+                    pair.ends[*at].link.command(pair.now, EndpointCommand::Activate);
                 }
             }
             // Before the peer has said anything, in the middle of the greetings, and after them.
@@ -125,14 +125,14 @@ fn the_same_key_on_another_link_opens_nothing() {
     for pair in [&mut one, &mut other] {
         pair.activate();
         recorded.extend(pair.record(Span::from_ms(5)));
-        assert_eq!(pair.states(), [State::Active; 2]);
+        assert_eq!(pair.states(), [SessionState::Active; 2]);
     }
     one.send(0, 0..50);
     recorded.extend(one.record(Span::from_ms(5)));
     other.play(&recorded);
     other.run(Span::from_ms(5), &mut |_| true);
     assert_eq!([0, 1].map(|to| other.got(to).len()), [0, 0]);
-    assert_eq!(other.states(), [State::Active; 2]);
+    assert_eq!(other.states(), [SessionState::Active; 2]);
     other.send(0, 0..10);
     other.run(Span::from_ms(5), &mut |_| true);
     assert_eq!(other.got(1), (0..10).collect::<Vec<u32>>());
@@ -159,7 +159,7 @@ fn greetings_are_repeated_until_they_arrive() {
         pair.activate();
         pair.run(Span::from_ms(600), &mut |_| random.unit() >= 0.5);
         pair.run(Span::from_ms(300), &mut |_| true);
-        assert_eq!(pair.states(), [State::Active; 2]);
+        assert_eq!(pair.states(), [SessionState::Active; 2]);
     }
 }
 
@@ -199,7 +199,7 @@ fn a_link_that_starts_over_keeps_its_session() {
     pair.run(Span::from_ms(5), &mut |_| true);
     pair.send(0, 0..10);
     pair.run(Span::from_ms(5), &mut |_| true);
-    assert_eq!((pair.states(), pair.got(1).len()), ([State::Active; 2], 10));
+    assert_eq!((pair.states(), pair.got(1).len()), ([SessionState::Active; 2], 10));
     assert_eq!(pair.ends[0].link.context().tally.rx_greetings, 0);
 }
 
@@ -214,7 +214,7 @@ fn on_a_keyed_link_a_hundred_thousand_forged_frames_do_nothing_but_count() {
     seen.extend(pair.record(Span::from_ms(1)));
     pair.activate();
     seen.extend(pair.record(Span::from_ms(5)));
-    assert_eq!(pair.states(), [State::Active; 2]);
+    assert_eq!(pair.states(), [SessionState::Active; 2]);
     pair.ends.iter_mut().for_each(|end| drop(end.link.news()));
     let (mut strange, mut sent) = (0, 0);
     while strange < STRANGE {
@@ -243,13 +243,16 @@ fn on_a_keyed_link_a_hundred_thousand_forged_frames_do_nothing_but_count() {
             }
             true
         });
-        assert_eq!(pair.states(), [State::Active; 2]);
+        assert_eq!(pair.states(), [SessionState::Active; 2]);
     }
     pair.run(Span::from_ms(100), &mut |_| true);
     for to in 0..2 {
         let got = pair.got(to);
         let end = &mut pair.ends[to];
-        assert!(end.link.news().iter().all(|news| !matches!(news, News::Endpoint(_))), "the session was disturbed");
+        assert!(
+            end.link.news().iter().all(|news| !matches!(news, LinkEvent::Endpoint(_))),
+            "the session was disturbed"
+        );
         let tally = end.link.context().tally;
         assert!(tally.rx_forged > 1_000 && tally.rx_replayed > 1_000 && tally.rx_stranger > 0, "{tally:?}");
         let counters = end.link.endpoint().counters();

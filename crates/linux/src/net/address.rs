@@ -16,26 +16,26 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Result;
-use super::netlink::{KEPT_HOP_FLAGS, Netlink, Request, attribute, attributes, exchange_hops};
+use super::netlink::{KEPT_HOP_FLAGS, Netlink, NetlinkRequest, attribute, attributes, exchange_hops};
 use super::netlink::{family, masked, octets, push, text, to_ip, u32_at};
 
 /// An address with its prefix, flags, label and whatever else belongs to it, on no particular interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address(Vec<u8>);
+pub struct InterfaceAddress(Vec<u8>);
 
 /// A unicast route of any table but the kernel's own (`local`), through no particular interface.
 ///
 /// One that uses a nexthop object is kept as the plain route that it amounts to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route(Vec<u8>);
+pub struct UnicastRoute(Vec<u8>);
 
 /// What [`Netlink::take_over`] moved, in the order in which the kernel listed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct MovedAddresses {
     pub from: u32,
     pub to: u32,
-    pub addresses: Vec<Address>,
-    pub routes: Vec<Route>,
+    pub addresses: Vec<InterfaceAddress>,
+    pub routes: Vec<UnicastRoute>,
 }
 
 /// Length of `ifaddrmsg`.
@@ -46,7 +46,7 @@ const NEXTHOP_OBJECT: u16 = 30;
 /// What duplicate address detection says of an address at the moment.
 const DETECTION_STATE: u32 = libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED;
 
-impl Address {
+impl InterfaceAddress {
     pub fn new(ip: IpAddr, prefix: u8) -> Self {
         let mut message = vec![family(ip), prefix, 0, 0, 0, 0, 0, 0];
         push(&mut message, libc::IFA_LOCAL, &octets(ip));
@@ -100,10 +100,10 @@ impl Address {
         flags.unwrap_or_else(|| u32::from(self.0[2]))
     }
 
-    fn request(&self, kind: u16, flags: i32, index: u32, address_flags: u32) -> Request {
+    fn request(&self, kind: u16, flags: i32, index: u32, address_flags: u32) -> NetlinkRequest {
         let mut header = self.0[..ADDRESS_HEADER].to_vec();
         header[4..].copy_from_slice(&index.to_ne_bytes());
-        let request = Request::new(kind, flags, &header).number(libc::IFA_FLAGS, address_flags);
+        let request = NetlinkRequest::new(kind, flags, &header).number(libc::IFA_FLAGS, address_flags);
         attributes(&self.0[ADDRESS_HEADER..])
             .filter(|(kind, _)| *kind != libc::IFA_FLAGS)
             .fold(request, |request, (kind, value)| request.attribute(kind, value))
@@ -125,13 +125,13 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for InterfaceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.ip(), self.prefix())
     }
 }
 
-impl Route {
+impl UnicastRoute {
     /// A static route; without a gateway the destination is on the link.
     pub fn new(destination: IpAddr, prefix: u8, gateway: Option<IpAddr>) -> Self {
         let on_link = gateway.is_none() && destination.is_ipv4();
@@ -175,14 +175,14 @@ impl Route {
     }
 
     /// Network managers mark routes as the kernel's that they add for addresses without such a route.
-    fn follows_from(&self, addresses: &[Address]) -> bool {
+    fn follows_from(&self, addresses: &[InterfaceAddress]) -> bool {
         self.0[5] == libc::RTPROT_KERNEL
             && !addresses.iter().any(|address| address.is_without_route() && address.network() == self.destination())
     }
 
     /// Whether a move can leave the route to the kernel. Where IPv6 addresses in one network differ in
     /// metric, it loses some of its own routes and forgets others.
-    fn goes_along_with(&self, addresses: &[Address]) -> bool {
+    fn goes_along_with(&self, addresses: &[InterfaceAddress]) -> bool {
         let loses_count = matches!(self.destination().0, IpAddr::V6(network) if !network.is_unicast_link_local());
         self.follows_from(addresses) && !loses_count
     }
@@ -221,8 +221,8 @@ impl Route {
         (ours && through_index).then_some(Self(message))
     }
 
-    fn request(&self, kind: u16, flags: i32, index: u32) -> Request {
-        let mut request = Request::new(kind, flags, &self.0[..ROUTE_HEADER]);
+    fn request(&self, kind: u16, flags: i32, index: u32) -> NetlinkRequest {
+        let mut request = NetlinkRequest::new(kind, flags, &self.0[..ROUTE_HEADER]);
         for (kind, value) in attributes(&self.0[ROUTE_HEADER..]) {
             request = match kind {
                 libc::RTA_MULTIPATH => request.attribute(kind, &exchange_hops(value, 0, index)),
@@ -233,7 +233,7 @@ impl Route {
     }
 }
 
-impl fmt::Display for Route {
+impl fmt::Display for UnicastRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (destination, prefix) = self.destination();
         write!(f, "{destination}/{prefix}")?;
@@ -242,18 +242,18 @@ impl fmt::Display for Route {
 }
 
 #[derive(Clone, Copy)]
-enum Change {
+enum AddressChange {
     Add,
     Delete,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
-    Address(Change, u32, &'a Address),
-    Route(Change, u32, &'a Route),
+enum MoveStep<'a> {
+    Address(AddressChange, u32, &'a InterfaceAddress),
+    Route(AddressChange, u32, &'a UnicastRoute),
 }
 
-impl Step<'_> {
+impl MoveStep<'_> {
     fn index(self) -> u32 {
         match self {
             Self::Address(_, index, _) | Self::Route(_, index, _) => index,
@@ -262,8 +262,8 @@ impl Step<'_> {
 
     fn inverse(self) -> Self {
         let turn = |change| match change {
-            Change::Add => Change::Delete,
-            Change::Delete => Change::Add,
+            AddressChange::Add => AddressChange::Delete,
+            AddressChange::Delete => AddressChange::Add,
         };
         match self {
             Self::Address(change, index, address) => Self::Address(turn(change), index, address),
@@ -272,14 +272,14 @@ impl Step<'_> {
     }
 }
 
-impl Moved {
+impl MovedAddresses {
     /// Moves everything. What is there already, or is gone with its interface, is no error.
     pub fn perform(&self, netlink: &Netlink) -> Result<()> {
         netlink.perform(&self.steps(self.from, self.to))
     }
 
     /// With what these other addresses and routes are, each once.
-    pub fn joined(mut self, addresses: Vec<Address>, routes: Vec<Route>) -> Self {
+    pub fn joined(mut self, addresses: Vec<InterfaceAddress>, routes: Vec<UnicastRoute>) -> Self {
         for address in addresses {
             if !self.addresses.iter().any(|known| (known.ip(), known.prefix()) == (address.ip(), address.prefix())) {
                 self.addresses.push(address);
@@ -298,41 +298,44 @@ impl Moved {
         netlink.perform(&self.steps(self.to, self.from))
     }
 
-    fn steps(&self, from: u32, to: u32) -> Vec<Step<'_>> {
-        let aged: Vec<&Address> = self.addresses_by_age().collect();
-        let mut steps: Vec<_> = aged.iter().map(|address| Step::Address(Change::Add, to, address)).collect();
+    fn steps(&self, from: u32, to: u32) -> Vec<MoveStep<'_>> {
+        let aged: Vec<&InterfaceAddress> = self.addresses_by_age().collect();
+        let mut steps: Vec<_> = aged.iter().map(|address| MoveStep::Address(AddressChange::Add, to, address)).collect();
         for needs_others in [false, true] {
             for route in self.routes.iter().filter(|route| route.needs_others() == needs_others) {
-                let (add, delete) = (Step::Route(Change::Add, to, route), Step::Route(Change::Delete, from, route));
+                let (add, delete) = (
+                    MoveStep::Route(AddressChange::Add, to, route),
+                    MoveStep::Route(AddressChange::Delete, from, route),
+                );
                 let merges = route.is_v6() && route.has_several_hops();
                 steps.extend(if merges { [delete, add] } else { [add, delete] });
             }
         }
         // The youngest first: with a primary address its secondaries would go too.
-        steps.extend(aged.iter().rev().map(|address| Step::Address(Change::Delete, from, address)));
+        steps.extend(aged.iter().rev().map(|address| MoveStep::Address(AddressChange::Delete, from, address)));
         steps
     }
 
     /// The kernel lists IPv4 addresses oldest first and IPv6 addresses youngest first.
-    fn addresses_by_age(&self) -> impl Iterator<Item = &Address> {
+    fn addresses_by_age(&self) -> impl Iterator<Item = &InterfaceAddress> {
         let v4 = self.addresses.iter().filter(|address| address.ip().is_ipv4());
         v4.chain(self.addresses.iter().rev().filter(|address| address.ip().is_ipv6()))
     }
 }
 
 impl Netlink {
-    pub fn addresses(&self, index: u32) -> Result<Vec<Address>> {
+    pub fn addresses(&self, index: u32) -> Result<Vec<InterfaceAddress>> {
         let name = self.name_of(index);
         let mut header = [0; ADDRESS_HEADER];
         header[4..].copy_from_slice(&index.to_ne_bytes());
-        let request = Request::new(libc::RTM_GETADDR, libc::NLM_F_DUMP, &header);
+        let request = NetlinkRequest::new(libc::RTM_GETADDR, libc::NLM_F_DUMP, &header);
         let answers = self.execute(format_args!("list the addresses of {name}"), request)?;
         let on_it = answers.iter().filter(|message| u32_at(message, 4) == Some(index));
-        Ok(on_it.filter_map(|message| Address::neutral(message, &name)).collect())
+        Ok(on_it.filter_map(|message| InterfaceAddress::neutral(message, &name)).collect())
     }
 
     /// The address can be used at once: IPv6 does not first ask whether somebody else has it.
-    pub fn add_address(&self, index: u32, address: &Address) -> Result<()> {
+    pub fn add_address(&self, index: u32, address: &InterfaceAddress) -> Result<()> {
         let what = format_args!("add {address} to");
         let (flags, quiet) = (address.flags(), address.flags() | libc::IFA_F_NODAD);
         let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
@@ -344,59 +347,60 @@ impl Netlink {
         self.execute_on(index, what, address.request(libc::RTM_NEWADDR, libc::NLM_F_REPLACE, index, flags))
     }
 
-    pub fn delete_address(&self, index: u32, address: &Address) -> Result<()> {
+    pub fn delete_address(&self, index: u32, address: &InterfaceAddress) -> Result<()> {
         let request = address.request(libc::RTM_DELADDR, 0, index, address.flags());
         self.execute_on(index, format_args!("delete {address} from"), request)
     }
 
     /// Unicast routes, without those that the kernel makes for addresses.
-    pub fn routes(&self, index: u32) -> Result<Vec<Route>> {
+    pub fn routes(&self, index: u32) -> Result<Vec<UnicastRoute>> {
         let addresses = self.addresses(index)?;
         let mut routes = self.all_routes(index)?;
         routes.retain(|route| !route.follows_from(&addresses));
         Ok(routes)
     }
 
-    fn all_routes(&self, index: u32) -> Result<Vec<Route>> {
+    fn all_routes(&self, index: u32) -> Result<Vec<UnicastRoute>> {
         let mut routes = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
             let mut header = [0; ROUTE_HEADER];
             header[0] = family as u8;
-            let request = Request::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP, &header).number(libc::RTA_OIF, index);
+            let request =
+                NetlinkRequest::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP, &header).number(libc::RTA_OIF, index);
             let answers = self.execute(format_args!("list the routes of interface {index}"), request)?;
-            routes.extend(answers.iter().filter_map(|message| Route::neutral(message, index)));
+            routes.extend(answers.iter().filter_map(|message| UnicastRoute::neutral(message, index)));
         }
         Ok(routes)
     }
 
-    pub fn add_route(&self, index: u32, route: &Route) -> Result<()> {
+    pub fn add_route(&self, index: u32, route: &UnicastRoute) -> Result<()> {
         // Not exclusive: while it moves, the route is on two interfaces.
         let request = route.request(libc::RTM_NEWROUTE, libc::NLM_F_CREATE, index);
         self.execute_on(index, format_args!("add route {route} through"), request)
     }
 
-    pub(crate) fn delete_route(&self, index: u32, route: &Route) -> Result<()> {
+    pub(crate) fn delete_route(&self, index: u32, route: &UnicastRoute) -> Result<()> {
         let request = route.request(libc::RTM_DELROUTE, 0, index);
         self.execute_on(index, format_args!("delete route {route} through"), request)
     }
 
     /// Moves all addresses and routes, but for IPv6 link-local ones, from one interface to another, which
     /// must be up. All or nothing.
-    pub fn take_over(&self, from: u32, to: u32) -> Result<Moved> {
+    pub fn take_over(&self, from: u32, to: u32) -> Result<MovedAddresses> {
         let moved = self.movable(from, to)?;
         moved.perform(self)?;
         Ok(moved)
     }
 
     /// What [`Netlink::take_over`] would move now.
-    pub fn movable(&self, from: u32, to: u32) -> Result<Moved> {
+    pub fn movable(&self, from: u32, to: u32) -> Result<MovedAddresses> {
         let (mut addresses, mut routes) = (self.addresses(from)?, self.all_routes(from)?);
         routes.retain(|route| !route.goes_along_with(&addresses));
         addresses.retain(|address| !address.belongs_to_link());
-        Ok(Moved { from, to, addresses, routes })
+        Ok(MovedAddresses { from, to, addresses, routes })
     }
 
-    fn perform(&self, steps: &[Step<'_>]) -> Result<()> {
+    fn perform(&self, steps: &[MoveStep<'_>]) -> Result<()> {
         for (position, step) in steps.iter().enumerate() {
             // From an interface that is gone nothing need be taken; asked about interface 0, the kernel takes it from any.
             if step.index() == 0 {
@@ -419,13 +423,15 @@ impl Netlink {
     }
 
     /// What is there, or gone, already is as it should be.
-    fn apply(&self, step: Step<'_>) -> Result<()> {
+    fn apply(&self, step: MoveStep<'_>) -> Result<()> {
         const GONE: [i32; 3] = [libc::ENODEV, libc::ESRCH, libc::EADDRNOTAVAIL];
         let (result, harmless): (_, &[i32]) = match step {
-            Step::Address(Change::Add, index, address) => (self.add_address(index, address), &[libc::EEXIST]),
-            Step::Route(Change::Add, index, route) => (self.add_route(index, route), &[libc::EEXIST]),
-            Step::Address(Change::Delete, index, address) => (self.delete_address(index, address), &GONE),
-            Step::Route(Change::Delete, index, route) => (self.delete_route(index, route), &GONE),
+            MoveStep::Address(AddressChange::Add, index, address) => {
+                (self.add_address(index, address), &[libc::EEXIST])
+            }
+            MoveStep::Route(AddressChange::Add, index, route) => (self.add_route(index, route), &[libc::EEXIST]),
+            MoveStep::Address(AddressChange::Delete, index, address) => (self.delete_address(index, address), &GONE),
+            MoveStep::Route(AddressChange::Delete, index, route) => (self.delete_route(index, route), &GONE),
         };
         result.or_else(|error| if error.is_any_of(harmless) { Ok(()) } else { Err(error) })
     }
@@ -444,23 +450,26 @@ mod tests {
     /// Two addresses in one subnet, one of them with a label and a broadcast address, and two of IPv6; a
     /// gateway that is itself behind a route, with a metric; a default route; and one of IPv6.
     fn furnish(netlink: &Netlink, index: u32) {
-        let labelled = with(Address::new(ip("10.1.0.2"), 24).0, libc::IFA_LABEL, b"old:1\0");
-        let labelled = Address::from_bytes(with(labelled, libc::IFA_BROADCAST, &[10, 1, 0, 255])).unwrap();
+        let labelled = with(InterfaceAddress::new(ip("10.1.0.2"), 24).0, libc::IFA_LABEL, b"old:1\0");
+        let labelled = InterfaceAddress::from_bytes(with(labelled, libc::IFA_BROADCAST, &[10, 1, 0, 255])).unwrap();
         let addresses = ["10.1.0.1/24", "192.168.7.7/32", "2001:db8::1/64", "2001:db8::2/64", "fd00::1/48"];
         for (address, prefix) in addresses.map(|text| text.split_once('/').unwrap()) {
-            netlink.add_address(index, &Address::new(ip(address), prefix.parse().unwrap())).unwrap();
+            netlink.add_address(index, &InterfaceAddress::new(ip(address), prefix.parse().unwrap())).unwrap();
         }
         netlink.add_address(index, &labelled).unwrap();
-        netlink.add_address(index, &Address::from_bytes(link_local()).unwrap()).unwrap();
-        let through_another =
-            with(Route::new(ip("10.9.0.0"), 16, Some(ip("172.16.0.1"))).0, libc::RTA_PRIORITY, &77_u32.to_ne_bytes());
+        netlink.add_address(index, &InterfaceAddress::from_bytes(link_local()).unwrap()).unwrap();
+        let through_another = with(
+            UnicastRoute::new(ip("10.9.0.0"), 16, Some(ip("172.16.0.1"))).0,
+            libc::RTA_PRIORITY,
+            &77_u32.to_ne_bytes(),
+        );
         let routes = [
-            Route::new(ip("172.16.0.1"), 32, None),
-            Route::from_bytes(with(through_another, libc::RTA_PREFSRC, &[10, 1, 0, 2])).unwrap(),
-            Route::new(ip("0.0.0.0"), 0, Some(ip("10.1.0.254"))),
-            Route::new(ip("::"), 0, Some(ip("fe80::1"))),
-            Route::new(ip("2001:db8:1::"), 48, Some(ip("2001:db8::fe"))),
-            Route::new(ip("2001:db8:2::"), 48, None),
+            UnicastRoute::new(ip("172.16.0.1"), 32, None),
+            UnicastRoute::from_bytes(with(through_another, libc::RTA_PREFSRC, &[10, 1, 0, 2])).unwrap(),
+            UnicastRoute::new(ip("0.0.0.0"), 0, Some(ip("10.1.0.254"))),
+            UnicastRoute::new(ip("::"), 0, Some(ip("fe80::1"))),
+            UnicastRoute::new(ip("2001:db8:1::"), 48, Some(ip("2001:db8::fe"))),
+            UnicastRoute::new(ip("2001:db8:2::"), 48, None),
         ];
         routes.iter().for_each(|route| netlink.add_route(index, route).unwrap());
     }
@@ -469,12 +478,12 @@ mod tests {
     const RT_PRIORITY: u16 = 9;
 
     fn link_local() -> Vec<u8> {
-        let mut bytes = Address::new(ip("fe80::99"), 64).0;
+        let mut bytes = InterfaceAddress::new(ip("fe80::99"), 64).0;
         bytes[3] = libc::RT_SCOPE_LINK;
         bytes
     }
 
-    type Dump = (Vec<Address>, Vec<Route>);
+    type Dump = (Vec<InterfaceAddress>, Vec<UnicastRoute>);
 
     /// The kernel's own routes too: they must follow the addresses.
     fn dump(netlink: &Netlink, index: u32) -> Dump {
@@ -532,9 +541,13 @@ mod tests {
             let before = dump(netlink, old);
             let moved = netlink.take_over(old, new).unwrap();
             netlink.delete_link(new).unwrap();
-            let stored = Moved {
-                addresses: moved.addresses.iter().map(|kept| Address::from_bytes(kept.0.clone()).unwrap()).collect(),
-                routes: moved.routes.iter().map(|kept| Route::from_bytes(kept.0.clone()).unwrap()).collect(),
+            let stored = MovedAddresses {
+                addresses: moved
+                    .addresses
+                    .iter()
+                    .map(|kept| InterfaceAddress::from_bytes(kept.0.clone()).unwrap())
+                    .collect(),
+                routes: moved.routes.iter().map(|kept| UnicastRoute::from_bytes(kept.0.clone()).unwrap()).collect(),
                 ..moved
             };
             stored.restore(netlink).unwrap();
@@ -547,10 +560,10 @@ mod tests {
         in_own_namespace(|netlink| {
             let ([old, _], [new, _]) = (quiet_pair(netlink, "old", "o"), quiet_pair(netlink, "new", "n"));
             let flags = libc::IFA_F_NOPREFIXROUTE.to_ne_bytes();
-            let managed = Address(with(Address::new(ip("10.1.0.1"), 24).0, libc::IFA_FLAGS, &flags));
+            let managed = InterfaceAddress(with(InterfaceAddress::new(ip("10.1.0.1"), 24).0, libc::IFA_FLAGS, &flags));
             netlink.add_address(old, &managed).unwrap();
-            netlink.add_address(old, &Address::new(ip("10.2.0.1"), 24)).unwrap();
-            let mut route = Route::new(ip("10.1.0.0"), 24, None);
+            netlink.add_address(old, &InterfaceAddress::new(ip("10.2.0.1"), 24)).unwrap();
+            let mut route = UnicastRoute::new(ip("10.1.0.0"), 24, None);
             route.0[5] = libc::RTPROT_KERNEL;
             netlink.add_route(old, &route).unwrap();
             let before = dump(netlink, old);
@@ -568,8 +581,8 @@ mod tests {
             let ([old, _], [new, _]) = (quiet_pair(netlink, "old", "o"), quiet_pair(netlink, "new", "n"));
             let flags = libc::IFA_F_NODAD.to_ne_bytes();
             for (address, metric) in [("2001:db8::1", 300_u32), ("2001:db8::2", 99), ("2001:db8::3", 700)] {
-                let address = with(Address::new(ip(address), 64).0, RT_PRIORITY, &metric.to_ne_bytes());
-                netlink.add_address(old, &Address(with(address, libc::IFA_FLAGS, &flags))).unwrap();
+                let address = with(InterfaceAddress::new(ip(address), 64).0, RT_PRIORITY, &metric.to_ne_bytes());
+                netlink.add_address(old, &InterfaceAddress(with(address, libc::IFA_FLAGS, &flags))).unwrap();
             }
             let before = dump(netlink, old);
             assert_eq!((before.1.len(), netlink.routes(old).unwrap()), (3, vec![]));
@@ -580,13 +593,13 @@ mod tests {
         });
     }
 
-    fn two_hops(destination: &str, prefix: u8, hops: [(u32, &str); 2]) -> Route {
+    fn two_hops(destination: &str, prefix: u8, hops: [(u32, &str); 2]) -> UnicastRoute {
         let hops = hops.map(|(index, gateway)| {
             let attributes = with(Vec::new(), libc::RTA_GATEWAY, &octets(ip(gateway)));
             let len = (8 + attributes.len()) as u16;
             [&len.to_ne_bytes()[..], &[0, 0], &index.to_ne_bytes(), &attributes].concat()
         });
-        Route(with(Route::new(ip(destination), prefix, None).0, libc::RTA_MULTIPATH, &hops.concat()))
+        UnicastRoute(with(UnicastRoute::new(ip(destination), prefix, None).0, libc::RTA_MULTIPATH, &hops.concat()))
     }
 
     #[test]
@@ -595,8 +608,8 @@ mod tests {
             let ([old, _], [new, _]) = (quiet_pair(netlink, "old", "o"), quiet_pair(netlink, "new", "n"));
             let [third, _] = quiet_pair(netlink, "third", "t");
             for (index, v4, v6) in [(old, "10.1.0.1", "2001:db8:1::1"), (third, "10.2.0.1", "2001:db8:2::1")] {
-                netlink.add_address(index, &Address::new(ip(v4), 24)).unwrap();
-                netlink.add_address(index, &Address::new(ip(v6), 64)).unwrap();
+                netlink.add_address(index, &InterfaceAddress::new(ip(v4), 24)).unwrap();
+                netlink.add_address(index, &InterfaceAddress::new(ip(v6), 64)).unwrap();
             }
             let mut v4 = two_hops("10.9.0.0", 16, [(0, "10.1.0.254"), (third, "10.2.0.254")]);
             v4.0[6] = libc::RT_SCOPE_UNIVERSE;
@@ -616,8 +629,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_address_or_route_are_refused() {
-        assert_eq!(Address::from_bytes(vec![0; 8]), None);
-        assert_eq!(Address::from_bytes(Address::new(ip("10.0.0.1"), 8).0[..15].to_vec()), None);
-        assert_eq!(Route::from_bytes(vec![0; 11]), None);
+        assert_eq!(InterfaceAddress::from_bytes(vec![0; 8]), None);
+        assert_eq!(InterfaceAddress::from_bytes(InterfaceAddress::new(ip("10.0.0.1"), 8).0[..15].to_vec()), None);
+        assert_eq!(UnicastRoute::from_bytes(vec![0; 11]), None);
     }
 }

@@ -8,7 +8,7 @@ use std::io;
 
 use super::netlink::{Netlink, text};
 use super::sys::{self, EthtoolNumber, StringSet};
-use super::{Error, Result};
+use super::{NetError, Result};
 
 /// Work that an interface may do in the kernel's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,9 @@ const ATTEMPTS: usize = 4;
 impl Netlink {
     pub fn offload(&self, name: &str, offload: Offload) -> Result<bool> {
         let value = sys::ethtool_number(self.socket(), name, offload.commands().0, 0);
-        value.map(|value| value != 0).map_err(|error| Error::new(format!("read offload {offload:?} of {name}"), error))
+        value
+            .map(|value| value != 0)
+            .map_err(|error| NetError::new(format!("read offload {offload:?} of {name}"), error))
     }
 
     /// An interface that cannot switch the offload is no error if it is as wanted already.
@@ -72,7 +74,7 @@ impl Netlink {
             return Ok(());
         }
         let state = if on { "on" } else { "off" };
-        Err(Error::new(format!("turn offload {offload:?} of {name} {state}"), error))
+        Err(NetError::new(format!("turn offload {offload:?} of {name} {state}"), error))
     }
 
     /// Switches all offloads, as far as the interface has them.
@@ -116,7 +118,7 @@ impl Netlink {
         }
         if blocks.iter().any(|[valid, _]| *valid != 0) {
             let set = sys::ethtool_set_features(self.socket(), name, &blocks);
-            set.map_err(|error| Error::new(format!("change the features of {name}"), error))?;
+            set.map_err(|error| NetError::new(format!("change the features of {name}"), error))?;
         }
         Ok(differ(self.features(name)?).into_iter().map(|feature| feature.name).collect())
     }
@@ -135,7 +137,7 @@ impl Netlink {
             };
             Ok(names.iter().enumerate().map(feature).collect())
         };
-        read().map_err(|error| Error::new(format!("read the features of {name}"), error))
+        read().map_err(|error| NetError::new(format!("read the features of {name}"), error))
     }
 
     /// Mbit/s; none while the link is down, or if it has no speed.
@@ -144,13 +146,13 @@ impl Netlink {
             Ok(0 | UNKNOWN) => Ok(None),
             Ok(speed) => Ok(Some(u64::from(speed))),
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
-            Err(error) => Err(Error::new(format!("read the speed of {name}"), error)),
+            Err(error) => Err(NetError::new(format!("read the speed of {name}"), error)),
         }
     }
 
     pub fn driver(&self, name: &str) -> Result<String> {
         let driver = sys::ethtool_driver(self.socket(), name);
-        driver.map(|driver| text(&driver)).map_err(|error| Error::new(format!("read the driver of {name}"), error))
+        driver.map(|driver| text(&driver)).map_err(|error| NetError::new(format!("read the driver of {name}"), error))
     }
 
     /// What `ethtool -S` shows: the driver's own counters under the driver's own names, which some pad with blanks. None
@@ -163,11 +165,11 @@ impl Netlink {
                 Ok(None) => {}
                 Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {}
                 Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(Vec::new()),
-                Err(error) => return Err(Error::new(format!("read the statistics of {name}"), error)),
+                Err(error) => return Err(NetError::new(format!("read the statistics of {name}"), error)),
             }
         }
         let changing = io::Error::new(io::ErrorKind::ResourceBusy, "they keep changing");
-        Err(Error::new(format!("read the statistics of {name}"), changing))
+        Err(NetError::new(format!("read the statistics of {name}"), changing))
     }
 
     /// Names and numbers are asked for one after the other; none if they do not belong together.

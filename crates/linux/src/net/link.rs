@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use std::{io, thread};
 
-use super::netlink::{Netlink, Request, attribute, family, octets, text, u32_at, u64_at};
-use super::{Error, Result};
+use super::netlink::{Netlink, NetlinkRequest, attribute, family, octets, text, u32_at, u64_at};
+use super::{NetError, Result};
 
 /// An interface as the kernel described it when asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct InterfaceInfo {
     pub index: u32,
     pub name: String,
     /// Zeros if its address is not six bytes long.
@@ -37,7 +37,7 @@ pub struct Link {
 
 /// An interface's counters since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct InterfaceStatistics {
     pub rx_packets: u64,
     pub tx_packets: u64,
     pub rx_bytes: u64,
@@ -66,7 +66,7 @@ pub(super) fn header(index: u32, flags: u32, change: u32) -> [u8; HEADER] {
     header
 }
 
-impl Link {
+impl InterfaceInfo {
     fn parse(message: &[u8]) -> Option<Self> {
         let (flags, rest) = (u32_at(message, 8)?, message.get(HEADER..)?);
         let number = |kind| attribute(rest, kind).and_then(|value| u32_at(value, 0));
@@ -96,7 +96,7 @@ impl Link {
     }
 }
 
-impl Statistics {
+impl InterfaceStatistics {
     fn parse(counters: &[u8]) -> Self {
         let counter = |position: usize| u64_at(counters, 8 * position).unwrap_or(0);
         Self {
@@ -114,7 +114,7 @@ impl Statistics {
 
 impl Netlink {
     /// The interface of this name, if there is one.
-    pub fn link(&self, name: &str) -> Result<Option<Link>> {
+    pub fn link(&self, name: &str) -> Result<Option<InterfaceInfo>> {
         match self.existing_link(name) {
             Ok(link) => Ok(Some(link)),
             Err(error) if error.is_any_of(&[libc::ENODEV]) => Ok(None),
@@ -123,22 +123,22 @@ impl Netlink {
     }
 
     /// The interface of this name, which must exist.
-    pub fn existing_link(&self, name: &str) -> Result<Link> {
-        let request = Request::new(libc::RTM_GETLINK, 0, &header(0, 0, 0)).string(libc::IFLA_IFNAME, name);
+    pub fn existing_link(&self, name: &str) -> Result<InterfaceInfo> {
+        let request = NetlinkRequest::new(libc::RTM_GETLINK, 0, &header(0, 0, 0)).string(libc::IFLA_IFNAME, name);
         let answers = self.execute(format_args!("interface {name}"), request)?;
-        let missing = || Error::new(format!("interface {name}"), io::Error::from_raw_os_error(libc::ENODEV));
-        answers.first().and_then(|message| Link::parse(message)).ok_or_else(missing)
+        let missing = || NetError::new(format!("interface {name}"), io::Error::from_raw_os_error(libc::ENODEV));
+        answers.first().and_then(|message| InterfaceInfo::parse(message)).ok_or_else(missing)
     }
 
-    pub fn links(&self) -> Result<Vec<Link>> {
-        let request = Request::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &header(0, 0, 0));
+    pub fn links(&self) -> Result<Vec<InterfaceInfo>> {
+        let request = NetlinkRequest::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &header(0, 0, 0));
         let answers = self.execute(format_args!("list interfaces"), request)?;
-        Ok(answers.iter().filter_map(|message| Link::parse(message)).collect())
+        Ok(answers.iter().filter_map(|message| InterfaceInfo::parse(message)).collect())
     }
 
     /// Makes two interfaces that are each other's wire.
     pub fn add_veth(&self, name: &str, peer: &str) -> Result<()> {
-        let request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &header(0, 0, 0))
+        let request = NetlinkRequest::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &header(0, 0, 0))
             .string(libc::IFLA_IFNAME, name)
             .nested(libc::IFLA_LINKINFO, |info| {
                 info.string(libc::IFLA_INFO_KIND, "veth").nested(libc::IFLA_INFO_DATA, |data| {
@@ -149,12 +149,12 @@ impl Netlink {
     }
 
     pub fn delete_link(&self, index: u32) -> Result<()> {
-        self.execute_on(index, format_args!("delete"), Request::new(libc::RTM_DELLINK, 0, &header(index, 0, 0)))
+        self.execute_on(index, format_args!("delete"), NetlinkRequest::new(libc::RTM_DELLINK, 0, &header(index, 0, 0)))
     }
 
     pub fn set_up(&self, index: u32, up: bool) -> Result<()> {
         let flag = libc::IFF_UP as u32;
-        let request = Request::new(libc::RTM_SETLINK, 0, &header(index, if up { flag } else { 0 }, flag));
+        let request = NetlinkRequest::new(libc::RTM_SETLINK, 0, &header(index, if up { flag } else { 0 }, flag));
         self.execute_on(index, format_args!("set {}", if up { "up" } else { "down" }), request)
     }
 
@@ -163,12 +163,12 @@ impl Netlink {
     pub fn wait_until_running(&self, index: u32) -> Result<()> {
         const ATTEMPTS: usize = 10_000;
         for _ in 0..ATTEMPTS {
-            if Link::parse(&self.describe(index)?).is_some_and(|link| link.running) {
+            if InterfaceInfo::parse(&self.describe(index)?).is_some_and(|link| link.running) {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(1));
         }
-        Err(Error::new(format!("wait for {}", self.name_of(index)), io::ErrorKind::TimedOut.into()))
+        Err(NetError::new(format!("wait for {}", self.name_of(index)), io::ErrorKind::TimedOut.into()))
     }
 
     /// In a new namespace the loopback interface is down.
@@ -220,39 +220,39 @@ impl Netlink {
         header[0] = family(ip);
         header[4..8].copy_from_slice(&index.to_ne_bytes());
         header[8..10].copy_from_slice(&libc::NUD_PERMANENT.to_ne_bytes());
-        let request = Request::new(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &header)
+        let request = NetlinkRequest::new(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &header)
             .attribute(libc::NDA_DST, &octets(ip))
             .attribute(libc::NDA_LLADDR, &mac);
         self.execute_on(index, format_args!("add neighbour {ip} to"), request)
     }
 
-    pub fn statistics(&self, index: u32) -> Result<Statistics> {
+    pub fn statistics(&self, index: u32) -> Result<InterfaceStatistics> {
         let message = self.describe(index)?;
         let counters = attribute(message.get(HEADER..).unwrap_or_default(), libc::IFLA_STATS64);
-        Ok(counters.map(Statistics::parse).unwrap_or_default())
+        Ok(counters.map(InterfaceStatistics::parse).unwrap_or_default())
     }
 
     /// For error messages: the name, if the interface still has one.
     pub(super) fn name_of(&self, index: u32) -> String {
-        let found = self.describe(index).ok().and_then(|message| Link::parse(&message));
+        let found = self.describe(index).ok().and_then(|message| InterfaceInfo::parse(&message));
         found.map_or_else(|| format!("interface {index}"), |link| link.name)
     }
 
     pub(super) fn describe(&self, index: u32) -> Result<Vec<u8>> {
-        let request = Request::new(libc::RTM_GETLINK, 0, &header(index, 0, 0));
+        let request = NetlinkRequest::new(libc::RTM_GETLINK, 0, &header(index, 0, 0));
         let answers = self.execute(format_args!("interface {index}"), request)?;
         Ok(answers.into_iter().next().unwrap_or_default())
     }
 }
 
-fn change(index: u32) -> Request {
-    Request::new(libc::RTM_SETLINK, 0, &header(index, 0, 0))
+fn change(index: u32) -> NetlinkRequest {
+    NetlinkRequest::new(libc::RTM_SETLINK, 0, &header(index, 0, 0))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::net::testing::{in_namespaces, in_own_namespace};
-    use crate::net::{Error, Namespace, Netlink, Result, sys};
+    use crate::net::{Namespace, NetError, Netlink, Result, sys};
 
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x2a];
 
@@ -315,7 +315,7 @@ mod tests {
     fn without_privilege_nothing_is_made_and_the_reason_is_clear() {
         in_own_namespace(|_| {
             sys::drop_capabilities().unwrap();
-            let refused: Error = Netlink::open().unwrap().add_veth("w0", "x0").unwrap_err();
+            let refused: NetError = Netlink::open().unwrap().add_veth("w0", "x0").unwrap_err();
             assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
             assert_eq!(refused.to_string(), "add veth w0 with peer x0: Operation not permitted");
         });

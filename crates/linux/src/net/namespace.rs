@@ -11,7 +11,7 @@ use std::panic;
 use std::process::Command;
 use std::thread;
 
-use super::{Error, Result, sys};
+use super::{NetError, Result, sys};
 
 /// A network namespace, kept alive by this descriptor.
 #[derive(Debug)]
@@ -33,20 +33,20 @@ impl Namespace {
     /// The calling thread's.
     pub fn current() -> Result<Self> {
         let path = "/proc/thread-self/ns/net";
-        File::open(path).map(|file| Self(file.into())).map_err(|error| Error::new(format!("open {path}"), error))
+        File::open(path).map(|file| Self(file.into())).map_err(|error| NetError::new(format!("open {path}"), error))
     }
 
     /// A new one; the calling thread stays where it is.
     pub fn new() -> Result<Self> {
         on_a_thread(|| {
-            sys::unshare(libc::CLONE_NEWNET).map_err(|error| Error::new("make a network namespace", error))?;
+            sys::unshare(libc::CLONE_NEWNET).map_err(|error| NetError::new("make a network namespace", error))?;
             Self::current()
         })
     }
 
     /// Moves the calling thread into it; sockets that are open already stay where they are.
     pub fn enter(&self) -> Result<()> {
-        sys::enter_network(self).map_err(|error| Error::new("enter a network namespace", error))
+        sys::enter_network(self).map_err(|error| NetError::new("enter a network namespace", error))
     }
 
     /// Runs `f` on a thread inside the namespace and returns what it returned.
@@ -56,7 +56,7 @@ impl Namespace {
 
     /// Lets `command`, when it is spawned, start inside the namespace.
     pub fn prepare(&self, command: &mut Command) -> Result<()> {
-        let descriptor = self.0.try_clone().map_err(|error| Error::new("keep a network namespace open", error))?;
+        let descriptor = self.0.try_clone().map_err(|error| NetError::new("keep a network namespace open", error))?;
         sys::start_in_network(command, descriptor);
         Ok(())
     }
@@ -65,14 +65,14 @@ impl Namespace {
 fn on_a_thread<T: Send>(f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("namespace".to_owned()).spawn_scoped(scope, f);
-        let thread = thread.map_err(|error| Error::new("start a thread", error))?;
+        let thread = thread.map_err(|error| NetError::new("start a thread", error))?;
         thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload))
     })
 }
 
 /// By what right a process may change its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum NetworkPrivilege {
     /// It was root, and now has a network of its own.
     Root,
     /// It is root only of its own user namespace and of the network in it.
@@ -84,23 +84,24 @@ pub enum Standing {
 /// Call it first: without root it works only before a second thread exists, and for root only the
 /// calling thread and those that it starts later are moved. `force_rootless` lets root see what an
 /// ordinary user would see.
-pub fn become_root_of_own_namespaces(force_rootless: bool) -> Result<Standing> {
+pub fn become_root_of_own_namespaces(force_rootless: bool) -> Result<NetworkPrivilege> {
     let status = fs::read_to_string("/proc/thread-self/status");
-    let status = status.map_err(|error| Error::new("read /proc/thread-self/status", error))?;
+    let status = status.map_err(|error| NetError::new("read /proc/thread-self/status", error))?;
     if !force_rootless && may_change_networks(&status) {
-        sys::unshare(libc::CLONE_NEWNET).map_err(|error| Error::new("make a network namespace", error))?;
-        return Ok(Standing::Root);
+        sys::unshare(libc::CLONE_NEWNET).map_err(|error| NetError::new("make a network namespace", error))?;
+        return Ok(NetworkPrivilege::Root);
     }
-    sys::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET).map_err(|error| Error::new(why_forbidden(&error), error))?;
+    sys::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET)
+        .map_err(|error| NetError::new(why_forbidden(&error), error))?;
     // A group map is accepted only from a process that has given up changing its groups.
     write("/proc/thread-self/setgroups", "deny")?;
     write("/proc/thread-self/uid_map", &format!("0 {} 1", effective_id(&status, "Uid:")))?;
     write("/proc/thread-self/gid_map", &format!("0 {} 1", effective_id(&status, "Gid:")))?;
-    Ok(Standing::Rootless)
+    Ok(NetworkPrivilege::Rootless)
 }
 
 fn write(path: &str, text: &str) -> Result<()> {
-    fs::write(path, text).map_err(|error| Error::new(format!("write {text:?} to {path}"), error))
+    fs::write(path, text).map_err(|error| NetError::new(format!("write {text:?} to {path}"), error))
 }
 
 fn field<'a>(status: &'a str, name: &str) -> impl Iterator<Item = &'a str> {

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Error, Result, sys};
+use super::{NetError, Result, sys};
 
 /// A connection to the kernel's network configuration in one namespace.
 #[derive(Debug)]
@@ -45,12 +45,12 @@ pub(super) const KEPT_HOP_FLAGS: u8 = 2 | 4;
 const DUMP_ATTEMPTS: usize = 16;
 
 /// The kernel's answer to a request that it did not carry out.
-struct Refusal {
+struct NetlinkRefusal {
     source: io::Error,
     detail: Option<String>,
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for NetlinkRefusal {
     fn from(source: io::Error) -> Self {
         Self { source, detail: None }
     }
@@ -64,7 +64,7 @@ impl Netlink {
 
     /// [`Netlink::open`] for another of the kernel's subsystems.
     pub(super) fn open_for(protocol: i32) -> Result<Self> {
-        let socket = sys::netlink_socket(protocol).map_err(|error| Error::new("open a netlink socket", error))?;
+        let socket = sys::netlink_socket(protocol).map_err(|error| NetError::new("open a netlink socket", error))?;
         for option in [libc::NETLINK_EXT_ACK, libc::NETLINK_CAP_ACK, libc::NETLINK_GET_STRICT_CHK] {
             // Each only makes answers better or shorter; kernels before 4.20 lack some.
             let _ = sys::set_netlink_option(&socket, option);
@@ -78,8 +78,8 @@ impl Netlink {
     }
 
     /// Sends a request and returns what came before its acknowledgement or end, without headers.
-    pub(super) fn execute(&self, what: fmt::Arguments<'_>, request: Request) -> Result<Vec<Vec<u8>>> {
-        self.transact(request).map_err(|refusal| Error {
+    pub(super) fn execute(&self, what: fmt::Arguments<'_>, request: NetlinkRequest) -> Result<Vec<Vec<u8>>> {
+        self.transact(request).map_err(|refusal| NetError {
             what: what.to_string(),
             source: refusal.source,
             detail: refusal.detail,
@@ -87,8 +87,8 @@ impl Netlink {
     }
 
     /// [`Netlink::execute`] for a change to one interface, whose name ends the error's first half.
-    pub(super) fn execute_on(&self, index: u32, what: fmt::Arguments<'_>, request: Request) -> Result<()> {
-        self.transact(request).map(drop).map_err(|refusal| Error {
+    pub(super) fn execute_on(&self, index: u32, what: fmt::Arguments<'_>, request: NetlinkRequest) -> Result<()> {
+        self.transact(request).map(drop).map_err(|refusal| NetError {
             what: format!("{what} {}", self.name_of(index)),
             source: refusal.source,
             detail: refusal.detail,
@@ -97,7 +97,7 @@ impl Netlink {
 
     /// The number of a generic family, over a socket that was opened for such; none if the kernel does not have it.
     pub(super) fn family(&self, name: &str) -> Result<Option<u16>> {
-        let request = Request::generic(libc::GENL_ID_CTRL as u16, libc::CTRL_CMD_GETFAMILY as u8, 1)
+        let request = NetlinkRequest::generic(libc::GENL_ID_CTRL as u16, libc::CTRL_CMD_GETFAMILY as u8, 1)
             .string(libc::CTRL_ATTR_FAMILY_NAME as u16, name);
         match self.execute(format_args!("find the netlink family {name}"), request) {
             Ok(answers) => Ok(answers.first().and_then(|message| {
@@ -108,7 +108,7 @@ impl Netlink {
         }
     }
 
-    fn transact(&self, mut request: Request) -> std::result::Result<Vec<Vec<u8>>, Refusal> {
+    fn transact(&self, mut request: NetlinkRequest) -> std::result::Result<Vec<Vec<u8>>, NetlinkRefusal> {
         for _ in 0..DUMP_ATTEMPTS {
             let sequence = self.sequence.get().wrapping_add(1);
             self.sequence.set(sequence);
@@ -121,7 +121,7 @@ impl Netlink {
     }
 
     /// The answers to one request; none if the kernel's state changed while it was dumped.
-    fn collect(&self, sequence: u32) -> std::result::Result<Option<Vec<Vec<u8>>>, Refusal> {
+    fn collect(&self, sequence: u32) -> std::result::Result<Option<Vec<Vec<u8>>>, NetlinkRefusal> {
         let mut buffer = vec![0; BUFFER];
         let (mut answers, mut consistent) = (Vec::new(), true);
         loop {
@@ -129,7 +129,7 @@ impl Netlink {
             let mut rest = &buffer[..len];
             while !rest.is_empty() {
                 let (message, tail) =
-                    Message::split(rest).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+                    NetlinkMessage::split(rest).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
                 rest = tail;
                 if message.sequence != sequence {
                     continue;
@@ -157,14 +157,14 @@ fn read(mut socket: &File, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-struct Message<'a> {
+struct NetlinkMessage<'a> {
     kind: u16,
     flags: u16,
     sequence: u32,
     body: &'a [u8],
 }
 
-impl<'a> Message<'a> {
+impl<'a> NetlinkMessage<'a> {
     fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let len = u32_at(bytes, 0)? as usize;
         let body = bytes.get(HEADER..len)?;
@@ -173,13 +173,13 @@ impl<'a> Message<'a> {
     }
 
     /// What an acknowledgement or the end of a dump says: zero is success.
-    fn verdict(&self) -> std::result::Result<(), Refusal> {
+    fn verdict(&self) -> std::result::Result<(), NetlinkRefusal> {
         let code = u32_at(self.body, 0).unwrap_or(0) as i32;
         if code == 0 {
             return Ok(());
         }
         let detail = attributes(self.verdict_attributes()).find(|(kind, _)| *kind == ERROR_SENTENCE);
-        Err(Refusal {
+        Err(NetlinkRefusal {
             source: io::Error::from_raw_os_error(code.saturating_neg()),
             detail: detail.map(|(_, sentence)| text(sentence)),
         })
@@ -197,9 +197,9 @@ impl<'a> Message<'a> {
 }
 
 /// A request under construction; attributes are appended in order.
-pub(super) struct Request(Vec<u8>);
+pub(super) struct NetlinkRequest(Vec<u8>);
 
-impl Request {
+impl NetlinkRequest {
     /// `header` is the fixed part that follows the netlink header (`ifinfomsg`, `tcmsg`, …).
     pub(crate) fn new(kind: u16, flags: i32, header: &[u8]) -> Self {
         let mut flags = flags as u16 | libc::NLM_F_REQUEST as u16;
@@ -343,11 +343,11 @@ mod tests {
 
     #[test]
     fn nested_attributes_are_read_as_they_were_written() {
-        let mut request = Request::new(16, 0, &[7; 3])
+        let mut request = NetlinkRequest::new(16, 0, &[7; 3])
             .string(1, "veth")
             .nested(2, |inner| inner.number(3, 42).nested(4, |deepest| deepest.attribute(5, b"x")));
         let bytes = request.finish(9);
-        let (message, rest) = Message::split(bytes).unwrap();
+        let (message, rest) = NetlinkMessage::split(bytes).unwrap();
         assert_eq!((message.kind, message.sequence, rest.len()), (16, 9, 0));
         let body = &message.body[4..];
         assert_eq!(text(attribute(body, 1).unwrap()), "veth");
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn attributes_that_are_cut_short_end_the_list_and_never_panic() {
-        let whole = Request::new(16, 0, &[]).number(1, 1).number(2, 2).0.split_off(HEADER);
+        let whole = NetlinkRequest::new(16, 0, &[]).number(1, 1).number(2, 2).0.split_off(HEADER);
         for len in 0..whole.len() {
             assert_eq!(attributes(&whole[..len]).count(), len / 8);
         }
@@ -374,13 +374,17 @@ mod tests {
 
     #[test]
     fn a_refusal_carries_the_kernels_sentence_with_and_without_the_request() {
-        let sentence = Request::new(0, 0, &[]).string(ERROR_SENTENCE, "no such thing").0.split_off(HEADER);
+        let sentence = NetlinkRequest::new(0, 0, &[]).string(ERROR_SENTENCE, "no such thing").0.split_off(HEADER);
         let mut echo = [0; 20];
         echo[..4].copy_from_slice(&20_u32.to_ne_bytes());
         for (flags, echoed) in [(CAPPED, &echo[..HEADER]), (0, &echo[..])] {
             let body = [&(-libc::EINVAL).to_ne_bytes(), echoed, &sentence].concat();
-            let message =
-                Message { kind: libc::NLMSG_ERROR as u16, flags: flags | HAS_ATTRIBUTES, sequence: 1, body: &body };
+            let message = NetlinkMessage {
+                kind: libc::NLMSG_ERROR as u16,
+                flags: flags | HAS_ATTRIBUTES,
+                sequence: 1,
+                body: &body,
+            };
             let refusal = message.verdict().err().unwrap();
             assert_eq!(refusal.source.raw_os_error(), Some(libc::EINVAL));
             assert_eq!(refusal.detail.as_deref(), Some("no such thing"));

@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::link::header;
-use super::netlink::{Netlink, Request, attribute, attributes, text};
+use super::netlink::{Netlink, NetlinkRequest, attribute, attributes, text};
 
 /// What somebody may have set on a port, by its `IFLA_BRPORT` number; the rest tells what the bridge found out.
 const SETTINGS: [u16; 21] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 25, 27, 28, 29, 30, 31, 32, 33, 39, 40];
@@ -28,7 +28,7 @@ impl Netlink {
         self.set_master(index, Some(bridge))?;
         for (kind, value) in settings {
             let request =
-                Request::new(libc::RTM_NEWLINK, 0, &header(index, 0, 0)).nested(libc::IFLA_LINKINFO, |info| {
+                NetlinkRequest::new(libc::RTM_NEWLINK, 0, &header(index, 0, 0)).nested(libc::IFLA_LINKINFO, |info| {
                     info.string(libc::IFLA_INFO_SLAVE_KIND, "bridge")
                         .nested(libc::IFLA_INFO_SLAVE_DATA, |data| data.attribute(*kind, value))
                 });
@@ -53,7 +53,7 @@ mod tests {
 
     fn bridge(netlink: &Netlink) -> u32 {
         let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-        let request = Request::new(libc::RTM_NEWLINK, flags, &header(0, 0, 0))
+        let request = NetlinkRequest::new(libc::RTM_NEWLINK, flags, &header(0, 0, 0))
             .string(libc::IFLA_IFNAME, "br0")
             .nested(libc::IFLA_LINKINFO, |info| info.string(libc::IFLA_INFO_KIND, "bridge"));
         netlink.execute(format_args!("add bridge br0"), request).unwrap();

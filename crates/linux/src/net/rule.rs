@@ -7,11 +7,11 @@
 use std::net::IpAddr;
 
 use super::Result;
-use super::netlink::{Netlink, Request, attribute, attributes, push, text, to_ip, u16_at, u32_at};
+use super::netlink::{Netlink, NetlinkRequest, attribute, attributes, push, text, to_ip, u16_at, u32_at};
 
 /// A policy rule (`ip rule`), as the kernel's own message: attributes that are not known here come along.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule(Vec<u8>);
+pub struct PolicyRule(Vec<u8>);
 
 /// Length of `fib_rule_hdr`, and where its flags are.
 const HEADER: usize = 12;
@@ -23,12 +23,12 @@ const OUTGOING_NAME: u16 = 17;
 /// `ndmsg`.
 const NEIGHBOUR_HEADER: usize = 12;
 
-impl Rule {
+impl PolicyRule {
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// From what [`Rule::as_bytes`] gave.
+    /// From what [`PolicyRule::as_bytes`] gave.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
         (bytes.len() >= HEADER).then_some(Self(bytes))
     }
@@ -49,31 +49,31 @@ impl Rule {
         named.then_some(Self(message))
     }
 
-    fn request(&self, kind: u16, flags: i32) -> Request {
-        Request::new(kind, flags, &self.0)
+    fn request(&self, kind: u16, flags: i32) -> NetlinkRequest {
+        NetlinkRequest::new(kind, flags, &self.0)
     }
 }
 
 impl Netlink {
     /// The rules that name an interface, as they would be for another.
-    pub fn rules_renamed(&self, from: &str, to: &str) -> Result<Vec<Rule>> {
+    pub fn rules_renamed(&self, from: &str, to: &str) -> Result<Vec<PolicyRule>> {
         let mut rules = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
             let mut header = [0; HEADER];
             header[0] = family as u8;
-            let request = Request::new(libc::RTM_GETRULE, libc::NLM_F_DUMP, &header);
+            let request = NetlinkRequest::new(libc::RTM_GETRULE, libc::NLM_F_DUMP, &header);
             let answers = match self.execute(format_args!("list the policy rules"), request) {
                 // A kernel without policy rules has none.
                 Err(error) if error.is_any_of(&[libc::EOPNOTSUPP, libc::EAFNOSUPPORT]) => continue,
                 answers => answers?,
             };
-            rules.extend(answers.iter().filter_map(|message| Rule::renamed(message, from, to)));
+            rules.extend(answers.iter().filter_map(|message| PolicyRule::renamed(message, from, to)));
         }
         Ok(rules)
     }
 
     /// A rule that is there already is no error.
-    pub fn add_rule(&self, rule: &Rule) -> Result<()> {
+    pub fn add_rule(&self, rule: &PolicyRule) -> Result<()> {
         let request = rule.request(libc::RTM_NEWRULE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
         match self.execute(format_args!("add a policy rule"), request) {
             Err(error) if error.is_any_of(&[libc::EEXIST]) => Ok(()),
@@ -82,7 +82,7 @@ impl Netlink {
     }
 
     /// A rule that is gone already is no error.
-    pub fn delete_rule(&self, rule: &Rule) -> Result<()> {
+    pub fn delete_rule(&self, rule: &PolicyRule) -> Result<()> {
         match self.execute(format_args!("delete a policy rule"), rule.request(libc::RTM_DELRULE, 0)) {
             Err(error) if error.is_any_of(&[libc::ENOENT]) => Ok(()),
             deleted => deleted.map(drop),
@@ -91,7 +91,7 @@ impl Netlink {
 
     /// The neighbours of an interface that are not found out by asking: somebody wrote them down.
     pub fn static_neighbours(&self, index: u32) -> Result<Vec<(IpAddr, [u8; 6])>> {
-        let request = Request::new(libc::RTM_GETNEIGH, libc::NLM_F_DUMP, &[0; NEIGHBOUR_HEADER]);
+        let request = NetlinkRequest::new(libc::RTM_GETNEIGH, libc::NLM_F_DUMP, &[0; NEIGHBOUR_HEADER]);
         let answers = self.execute(format_args!("list the neighbours of interface {index}"), request)?;
         let neighbour = |message: &Vec<u8>| {
             let is_wanted = u32_at(message, 4)? == index && u16_at(message, 8)? & libc::NUD_PERMANENT != 0;
@@ -115,7 +115,7 @@ mod tests {
             let mut rule = vec![libc::AF_INET as u8, 0, 0, 0, 100, 0, 0, 1, 0, 0, 0, 0];
             push(&mut rule, INCOMING_NAME, b"w0\0");
             push(&mut rule, 6, &500_u32.to_ne_bytes());
-            netlink.add_rule(&Rule::from_bytes(rule).unwrap()).unwrap();
+            netlink.add_rule(&PolicyRule::from_bytes(rule).unwrap()).unwrap();
             assert_eq!(netlink.rules_renamed("x0", "hit0").unwrap(), []);
             let copies = netlink.rules_renamed("w0", "hit0").unwrap();
             assert_eq!(copies.len(), 1);

@@ -5,11 +5,11 @@
 //! apart from asking, so that it can be tried on any bytes.
 
 use super::Result;
-use super::netlink::{GENERIC_HEADER, Netlink, Request, attribute, attributes, text, u16_at, u32_at, u64_at};
+use super::netlink::{GENERIC_HEADER, Netlink, NetlinkRequest, attribute, attributes, text, u16_at, u32_at, u64_at};
 
 /// Standard statistics of one port, as far as its driver keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standard {
+pub struct StandardStatistics {
     /// aFramesReceivedOK: good ones alone.
     pub frames_received_ok: Option<u64>,
     /// aFrameCheckSequenceErrors.
@@ -23,7 +23,7 @@ pub struct Standard {
 
 /// A connection to the kernel's `ethtool` family, in the namespace in which it was opened.
 #[derive(Debug)]
-pub struct Ethtool {
+pub struct EthtoolSocket {
     connection: Netlink,
     family: u16,
 }
@@ -63,33 +63,33 @@ const FEC_STATISTICS: u16 = 5;
 const FEC_CORRECTED: u16 = 2;
 const FEC_UNCORRECTABLE: u16 = 3;
 
-impl Ethtool {
+impl EthtoolSocket {
     /// None where the kernel is older than the family, which came with Linux 5.6.
     pub fn open() -> Result<Option<Self>> {
         let connection = Netlink::open_for(libc::NETLINK_GENERIC)?;
         Ok(connection.family("ethtool")?.map(|family| Self { connection, family }))
     }
 
-    pub fn standard(&self, index: u32) -> Result<Standard> {
+    pub fn standard(&self, index: u32) -> Result<StandardStatistics> {
         let groups = self.request(GET_STATISTICS, STATISTICS_HEADER, index, 0).nested(GROUPS, |set| {
             set.attribute(BITSET_NO_MASK, &[])
                 .number(BITSET_SIZE, ALL_GROUPS.ilog2() + 1)
                 .number(BITSET_VALUE, ALL_GROUPS)
         });
         let fec = self.request(GET_FEC, FEC_HEADER, index, WITH_STATISTICS);
-        let mut standard = Standard::default();
+        let mut standard = StandardStatistics::default();
         self.answers(index, groups)?.iter().for_each(|answer| standard.add_groups(answer));
         self.answers(index, fec)?.iter().for_each(|answer| standard.add_fec(answer));
         Ok(standard)
     }
 
-    fn request(&self, command: u8, header: u16, index: u32, flags: u32) -> Request {
-        Request::generic(self.family, command, VERSION)
+    fn request(&self, command: u8, header: u16, index: u32, flags: u32) -> NetlinkRequest {
+        NetlinkRequest::generic(self.family, command, VERSION)
             .nested(header, |header| header.number(HEADER_INDEX, index).number(HEADER_FLAGS, flags))
     }
 
     /// An interface, or a kernel, that cannot say this has said nothing.
-    fn answers(&self, index: u32, request: Request) -> Result<Vec<Vec<u8>>> {
+    fn answers(&self, index: u32, request: NetlinkRequest) -> Result<Vec<Vec<u8>>> {
         match self.connection.execute(format_args!("read the statistics of interface {index}"), request) {
             Err(error) if error.is_any_of(&[libc::EOPNOTSUPP]) => Ok(Vec::new()),
             result => result,
@@ -97,7 +97,7 @@ impl Ethtool {
     }
 }
 
-impl Standard {
+impl StandardStatistics {
     /// Takes in an answer to a request for groups of statistics, without its netlink header.
     fn add_groups(&mut self, answer: &[u8]) {
         let groups = attributes(answer.get(GENERIC_HEADER..).unwrap_or_default()).filter(|(kind, _)| *kind == GROUP);
@@ -130,7 +130,7 @@ impl Standard {
 
 /// An interface as one who watches ports wants to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Port {
+pub struct PortInfo {
     pub index: u32,
     pub name: String,
     /// Whether frames go in and out through a connector of its own: no loopback, no bridge, no tunnel, no veth.
@@ -151,14 +151,14 @@ const RX_CRC_ERRORS: usize = 12;
 
 impl Netlink {
     /// All interfaces, with what every interface counts.
-    pub fn ports(&self) -> Result<Vec<Port>> {
-        let request = Request::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &[0; LINK_HEADER]);
+    pub fn ports(&self) -> Result<Vec<PortInfo>> {
+        let request = NetlinkRequest::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &[0; LINK_HEADER]);
         let answers = self.execute(format_args!("list interfaces"), request)?;
-        Ok(answers.iter().filter_map(|message| Port::parse(message)).collect())
+        Ok(answers.iter().filter_map(|message| PortInfo::parse(message)).collect())
     }
 }
 
-impl Port {
+impl PortInfo {
     fn parse(message: &[u8]) -> Option<Self> {
         let (hardware, flags, rest) = (u16_at(message, 2)?, u32_at(message, 8)?, message.get(LINK_HEADER..)?);
         let info = attribute(rest, libc::IFLA_LINKINFO).unwrap_or_default();
@@ -229,10 +229,10 @@ mod tests {
 
     #[test]
     fn every_counter_of_a_full_answer_finds_its_place() {
-        let mut standard = Standard::default();
+        let mut standard = StandardStatistics::default();
         standard.add_groups(&full());
         standard.add_fec(&fec());
-        let expected = Standard {
+        let expected = StandardStatistics {
             frames_received_ok: Some(123_456_789_012),
             frame_check_sequence_errors: Some(42),
             symbol_errors_during_carrier: Some(7),
@@ -244,36 +244,39 @@ mod tests {
 
     #[test]
     fn a_counter_that_is_left_out_is_none_and_not_zero() {
-        let mut standard = Standard::default();
+        let mut standard = StandardStatistics::default();
         let mac = group(ETH_MAC, &[counter(MAC_FRAME_CHECK_SEQUENCE_ERRORS, 0)]);
         standard.add_groups(&answer(GET_STATISTICS, &[group(ETH_PHY, &[]), mac]));
         standard.add_fec(&answer(GET_FEC, &[(FEC_HEADER, header())]));
-        assert_eq!(standard, Standard { frame_check_sequence_errors: Some(0), ..Standard::default() });
+        assert_eq!(
+            standard,
+            StandardStatistics { frame_check_sequence_errors: Some(0), ..StandardStatistics::default() }
+        );
     }
 
     #[test]
     fn an_answer_cut_short_anywhere_never_panics_and_invents_nothing() {
         let (full, fec) = (full(), fec());
         for len in 0..full.len().max(fec.len()) {
-            let mut standard = Standard::default();
+            let mut standard = StandardStatistics::default();
             standard.add_groups(&full[..len.min(full.len())]);
             standard.add_fec(&fec[..len.min(fec.len())]);
             assert!(standard.frames_received_ok.is_none_or(|frames| frames == 123_456_789_012));
             assert!(standard.fec_corrected.is_none_or(|blocks| blocks == 30));
         }
-        let mut standard = Standard::default();
+        let mut standard = StandardStatistics::default();
         standard.add_groups(&[0xff; 64]);
         standard.add_fec(&[0xff; 64]);
-        assert_eq!(standard, Standard::default());
+        assert_eq!(standard, StandardStatistics::default());
     }
 
     #[test]
     fn a_veth_keeps_no_standard_statistics_and_a_missing_interface_is_an_error() {
         in_own_namespace(|netlink| {
             netlink.add_veth("w0", "x0").unwrap();
-            let ethtool = Ethtool::open().unwrap().expect("the family ethtool, which kernels since 5.6 have");
+            let ethtool = EthtoolSocket::open().unwrap().expect("the family ethtool, which kernels since 5.6 have");
             let index = netlink.existing_link("w0").unwrap().index;
-            assert_eq!(ethtool.standard(index).unwrap(), Standard::default());
+            assert_eq!(ethtool.standard(index).unwrap(), StandardStatistics::default());
             assert_eq!(ethtool.standard(77).unwrap_err().raw_os_error(), Some(libc::ENODEV));
         });
     }
@@ -306,7 +309,7 @@ mod tests {
             header[8..12].copy_from_slice(&(flags as u32).to_ne_bytes());
             let info = kind.map(|kind| (libc::IFLA_LINKINFO, nested(&[(libc::IFLA_INFO_KIND, kind.into())])));
             let parts = [vec![(libc::IFLA_IFNAME, b"p1\0".to_vec())], info.into_iter().collect()].concat();
-            Port::parse(&[header.to_vec(), nested(&parts)].concat()).unwrap()
+            PortInfo::parse(&[header.to_vec(), nested(&parts)].concat()).unwrap()
         };
         let ether = libc::ARPHRD_ETHER;
         assert!(message(ether, libc::IFF_UP, None).physical);

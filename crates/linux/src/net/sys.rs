@@ -149,7 +149,7 @@ pub(crate) fn ethtool_strings(
     set: StringSet,
     count: usize,
 ) -> io::Result<Vec<[u8; STRING]>> {
-    let mut answer = Guarded::new(STRINGS_HEADER + STRING * count)?;
+    let mut answer = GuardedMemory::new(STRINGS_HEADER + STRING * count)?;
     let words = [GET_STRINGS, set as u32, count as u32].map(u32::to_ne_bytes);
     answer.bytes_mut()[..STRINGS_HEADER].copy_from_slice(words.as_flattened());
     // SAFETY: the kernel writes a string for each name of the set, and where they are more than there is room for, the
@@ -161,7 +161,7 @@ pub(crate) fn ethtool_strings(
 
 /// The driver's statistics, in the order of their names. Fails with `EFAULT` if there are more than `count`.
 pub(crate) fn ethtool_statistics(socket: &File, name: &str, count: usize) -> io::Result<Vec<u64>> {
-    let mut answer = Guarded::new(STATISTICS_HEADER + 8 * count)?;
+    let mut answer = GuardedMemory::new(STATISTICS_HEADER + 8 * count)?;
     let words = [GET_STATISTICS, count as u32].map(u32::to_ne_bytes);
     answer.bytes_mut()[..STATISTICS_HEADER].copy_from_slice(words.as_flattened());
     // SAFETY: as above, with a number for each statistic.
@@ -202,7 +202,7 @@ fn u32_of(bytes: &[u8], at: usize) -> usize {
 
 /// Memory with a page behind it that nobody may touch. For answers whose length the kernel alone decides: one that is
 /// longer than it was a moment ago fails, instead of being written over something else.
-struct Guarded {
+struct GuardedMemory {
     mapping: *mut u8,
     /// Of the mapping, with the page behind it.
     whole: usize,
@@ -210,7 +210,7 @@ struct Guarded {
     len: usize,
 }
 
-impl Guarded {
+impl GuardedMemory {
     fn new(len: usize) -> io::Result<Self> {
         // SAFETY: no pointer is passed.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4_096) as usize;
@@ -243,7 +243,7 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours alone and nothing refers to it any more.
         unsafe { libc::munmap(self.mapping.cast(), self.whole) };

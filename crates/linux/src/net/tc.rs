@@ -14,21 +14,21 @@
 //! either end sees a frame before that end's own ingress filters do.
 
 use super::Result;
-use super::netlink::{Netlink, Request, attribute, u32_at, u64_at};
+use super::netlink::{Netlink, NetlinkRequest, attribute, u32_at, u64_at};
 
 /// One classic-BPF instruction: code, jump if true, jump if false, operand.
-pub type Instruction = (u16, u8, u8, u32);
+pub type BpfInstruction = (u16, u8, u8, u32);
 
 /// On which way through the interface a filter sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum FilterDirection {
     Ingress,
     Egress,
 }
 
 /// What follows from a filter's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum FilterAction {
     /// Its result is the verdict: "direct action".
     AsReturned,
     /// A packet that it matches leaves through the interface of this index.
@@ -42,11 +42,11 @@ pub enum Then {
 /// A classic-BPF filter. The filter with this priority and handle is replaced at once if there is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Filter<'a> {
-    pub direction: Direction,
+    pub direction: FilterDirection,
     pub priority: u16,
     pub handle: u32,
-    pub program: &'a [Instruction],
-    pub then: Then,
+    pub program: &'a [BpfInstruction],
+    pub then: FilterAction,
 }
 
 /// Which of an interface's queueing disciplines.
@@ -109,10 +109,10 @@ const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
 /// Loading from here gives a random word.
 const RANDOM: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
-const ALWAYS_DROP: [Instruction; 1] = [(RETURN, 0, 0, ACT_SHOT)];
-const ALL: [Instruction; 1] = [(RETURN, 0, 0, u32::MAX)];
+const ALWAYS_DROP: [BpfInstruction; 1] = [(RETURN, 0, 0, ACT_SHOT)];
+const ALL: [BpfInstruction; 1] = [(RETURN, 0, 0, u32::MAX)];
 
-const GO_ON: [Instruction; 1] = [(RETURN, 0, 0, ACT_UNSPEC)];
+const GO_ON: [BpfInstruction; 1] = [(RETURN, 0, 0, ACT_UNSPEC)];
 
 /// The priorities of a wire's filters. The last only marks clsact as made for the wire: nothing comes past `FORWARD`.
 const CORRUPT: u16 = 1;
@@ -125,7 +125,7 @@ const DROP_ALL_HANDLE: u32 = 0x6869_746c;
 
 const CREATE: i32 = libc::NLM_F_CREATE;
 
-impl Direction {
+impl FilterDirection {
     fn parent(self) -> u32 {
         match self {
             Self::Ingress => CLSACT_INGRESS,
@@ -138,7 +138,7 @@ impl Netlink {
     /// Makes room for filters; false if it was there before.
     pub(crate) fn add_clsact(&self, index: u32) -> Result<bool> {
         let header = header(index, CLSACT_HANDLE, CLSACT, 0);
-        let request = Request::new(libc::RTM_NEWQDISC, CREATE | libc::NLM_F_EXCL, &header);
+        let request = NetlinkRequest::new(libc::RTM_NEWQDISC, CREATE | libc::NLM_F_EXCL, &header);
         match self.execute_on(index, format_args!("add clsact to"), request.string(libc::TCA_KIND, "clsact")) {
             Err(error) if error.is_any_of(&[libc::EEXIST]) => Ok(false),
             result => result.map(|()| true),
@@ -147,14 +147,14 @@ impl Netlink {
 
     /// Also deletes all filters.
     pub(crate) fn delete_clsact(&self, index: u32) -> Result<()> {
-        let request = Request::new(libc::RTM_DELQDISC, 0, &header(index, CLSACT_HANDLE, CLSACT, 0));
+        let request = NetlinkRequest::new(libc::RTM_DELQDISC, 0, &header(index, CLSACT_HANDLE, CLSACT, 0));
         self.execute_on(index, format_args!("delete clsact from"), request)
     }
 
     /// Needs [`Netlink::add_clsact`] before.
     pub(crate) fn set_filter(&self, index: u32, filter: Filter<'_>) -> Result<()> {
         let header = filter_header(index, filter.direction, filter.priority, filter.handle);
-        let request = Request::new(libc::RTM_NEWTFILTER, CREATE, &header)
+        let request = NetlinkRequest::new(libc::RTM_NEWTFILTER, CREATE, &header)
             .string(libc::TCA_KIND, "bpf")
             .nested(libc::TCA_OPTIONS, |options| filter.options(options));
         self.execute_on(index, format_args!("add a filter to"), request)
@@ -164,12 +164,12 @@ impl Netlink {
     pub(crate) fn delete_filter(
         &self,
         index: u32,
-        direction: Direction,
+        direction: FilterDirection,
         priority: u16,
         handle: Option<u32>,
     ) -> Result<()> {
         let header = filter_header(index, direction, priority, handle.unwrap_or(0));
-        let request = Request::new(libc::RTM_DELTFILTER, 0, &header).string(libc::TCA_KIND, "bpf");
+        let request = NetlinkRequest::new(libc::RTM_DELTFILTER, 0, &header).string(libc::TCA_KIND, "bpf");
         self.execute_on(index, format_args!("delete a filter from"), request)
     }
 
@@ -178,11 +178,11 @@ impl Netlink {
     pub fn drop_all_on_ingress(&self, index: u32) -> Result<bool> {
         let created = self.add_clsact(index)?;
         let filter = Filter {
-            direction: Direction::Ingress,
+            direction: FilterDirection::Ingress,
             priority: 1,
             handle: DROP_ALL_HANDLE,
             program: &ALWAYS_DROP,
-            then: Then::AsReturned,
+            then: FilterAction::AsReturned,
         };
         match self.set_filter(index, filter) {
             Err(error) if created => {
@@ -197,7 +197,7 @@ impl Netlink {
     pub fn accept_on_ingress(&self, index: u32, delete_clsact: bool) -> Result<()> {
         let undone = match delete_clsact {
             true => self.delete_clsact(index),
-            false => self.delete_filter(index, Direction::Ingress, 1, Some(DROP_ALL_HANDLE)),
+            false => self.delete_filter(index, FilterDirection::Ingress, 1, Some(DROP_ALL_HANDLE)),
         };
         or_not_there(undone)
     }
@@ -208,14 +208,14 @@ impl Netlink {
         self.add_clsact(wire)?;
         self.add_clsact(stand_in)?;
         let filter = |direction, then| Filter { direction, priority: 1, handle: DROP_ALL_HANDLE, program: &ALL, then };
-        let arrive = if wire_too { Then::AlsoArriveAt(stand_in) } else { Then::ArriveAt(stand_in) };
-        self.set_filter(wire, filter(Direction::Ingress, arrive))?;
-        self.set_filter(stand_in, filter(Direction::Egress, Then::Redirect(wire)))
+        let arrive = if wire_too { FilterAction::AlsoArriveAt(stand_in) } else { FilterAction::ArriveAt(stand_in) };
+        self.set_filter(wire, filter(FilterDirection::Ingress, arrive))?;
+        self.set_filter(stand_in, filter(FilterDirection::Egress, FilterAction::Redirect(wire)))
     }
 
     /// What `stand_in` sends is its reader's again.
     pub fn keep_to_itself(&self, stand_in: u32) -> Result<()> {
-        or_not_there(self.delete_filter(stand_in, Direction::Egress, 1, Some(DROP_ALL_HANDLE)))
+        or_not_there(self.delete_filter(stand_in, FilterDirection::Egress, 1, Some(DROP_ALL_HANDLE)))
     }
 
     /// Drops each arriving frame with this probability, independently; 0 takes the filter away.
@@ -228,18 +228,18 @@ impl Netlink {
             (RETURN, 0, 0, ACT_UNSPEC),
             (RETURN, 0, 0, ACT_SHOT),
         ];
-        let program: &[Instruction] = match threshold {
+        let program: &[BpfInstruction] = match threshold {
             0 => return self.delete_of_wire(index, CORRUPT).map(drop),
             u32::MAX => &ALWAYS_DROP,
             _ => &random,
         };
-        self.set_filter(index, of_wire(CORRUPT, program, Then::AsReturned))
+        self.set_filter(index, of_wire(CORRUPT, program, FilterAction::AsReturned))
     }
 
     /// Sends what arrives, and was not dropped, out of `to`.
     pub fn forward(&self, index: u32, to: u32) -> Result<()> {
         self.add_clsact(index)?;
-        self.set_filter(index, of_wire(FORWARD, &ALL, Then::Redirect(to)))
+        self.set_filter(index, of_wire(FORWARD, &ALL, FilterAction::Redirect(to)))
     }
 
     /// Lets frames of these lengths that leave `index` arrive on `to`, its other end, although they are too long for it:
@@ -253,14 +253,14 @@ impl Netlink {
             (RETURN, 0, 0, u32::MAX),
             (RETURN, 0, 0, 0),
         ];
-        let (direction, then) = (Direction::Egress, Then::ArriveAt(to));
+        let (direction, then) = (FilterDirection::Egress, FilterAction::ArriveAt(to));
         self.set_filter(index, Filter { direction, priority: FORWARD, handle: HANDLE, program: &program, then })
     }
 
     /// Makes room for a wire's filters that [`Netlink::take_up_wire`] takes away together with them.
     pub fn make_room_for_wire(&self, index: u32) -> Result<()> {
         if self.add_clsact(index)? {
-            self.set_filter(index, of_wire(ROOM, &GO_ON, Then::AsReturned))?;
+            self.set_filter(index, of_wire(ROOM, &GO_ON, FilterAction::AsReturned))?;
         }
         Ok(())
     }
@@ -282,21 +282,21 @@ impl Netlink {
 
     /// False if it is not there.
     fn delete_of_wire(&self, index: u32, priority: u16) -> Result<bool> {
-        was_there(self.delete_filter(index, Direction::Ingress, priority, Some(WIRE_HANDLE)))
+        was_there(self.delete_filter(index, FilterDirection::Ingress, priority, Some(WIRE_HANDLE)))
     }
 
     /// False if the root is another's: the kernel compares handle and kind.
     fn delete_tbf(&self, index: u32) -> Result<bool> {
-        let request = Request::new(libc::RTM_DELQDISC, 0, &header(index, TBF_HANDLE, ROOT, 0));
+        let request = NetlinkRequest::new(libc::RTM_DELQDISC, 0, &header(index, TBF_HANDLE, ROOT, 0));
         let request = request.string(libc::TCA_KIND, "tbf");
         was_there(self.execute_on(index, format_args!("delete the rate limit of"), request))
     }
 
     /// Whether anybody has a filter in an interface's clsact.
     fn has_filters(&self, index: u32) -> Result<bool> {
-        for direction in [Direction::Ingress, Direction::Egress] {
+        for direction in [FilterDirection::Ingress, FilterDirection::Egress] {
             let header = header(index, 0, direction.parent(), 0);
-            let request = Request::new(libc::RTM_GETTFILTER, libc::NLM_F_DUMP, &header);
+            let request = NetlinkRequest::new(libc::RTM_GETTFILTER, libc::NLM_F_DUMP, &header);
             if !self.execute(format_args!("list the filters of interface {index}"), request)?.is_empty() {
                 return Ok(true);
             }
@@ -327,7 +327,7 @@ impl Netlink {
 
     /// Back to the kernel's default queue.
     pub fn delete_root(&self, index: u32) -> Result<()> {
-        let request = Request::new(libc::RTM_DELQDISC, 0, &header(index, 0, ROOT, 0));
+        let request = NetlinkRequest::new(libc::RTM_DELQDISC, 0, &header(index, 0, ROOT, 0));
         self.execute_on(index, format_args!("delete the queue of"), request)
     }
 
@@ -335,7 +335,7 @@ impl Netlink {
     /// discipline is answered to everybody who listens for changes.
     pub fn qdisc_statistics(&self, index: u32, qdisc: Qdisc) -> Result<Option<QdiscStatistics>> {
         let parent = if qdisc == Qdisc::Clsact { CLSACT } else { ROOT };
-        let request = Request::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &header(index, 0, 0, 0));
+        let request = NetlinkRequest::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &header(index, 0, 0, 0));
         let answers = self.execute(format_args!("read the counters of interface {index}"), request)?;
         let wanted = |message: &[u8]| u32_at(message, 4) == Some(index) && u32_at(message, 12) == Some(parent);
         Ok(answers.iter().find(|message| wanted(message)).map(|message| QdiscStatistics::parse(message)))
@@ -356,8 +356,8 @@ fn was_there(undone: Result<()>) -> Result<bool> {
 }
 
 /// A filter of the wire on what arrives.
-fn of_wire(priority: u16, program: &[Instruction], then: Then) -> Filter<'_> {
-    Filter { direction: Direction::Ingress, priority, handle: WIRE_HANDLE, program, then }
+fn of_wire(priority: u16, program: &[BpfInstruction], then: FilterAction) -> Filter<'_> {
+    Filter { direction: FilterDirection::Ingress, priority, handle: WIRE_HANDLE, program, then }
 }
 
 /// `tcmsg`.
@@ -369,34 +369,34 @@ fn header(index: u32, handle: u32, parent: u32, info: u32) -> [u8; 20] {
     header
 }
 
-fn filter_header(index: u32, direction: Direction, priority: u16, handle: u32) -> [u8; 20] {
+fn filter_header(index: u32, direction: FilterDirection, priority: u16, handle: u32) -> [u8; 20] {
     let all_protocols = (libc::ETH_P_ALL as u16).to_be();
     header(index, handle, direction.parent(), u32::from(priority) << 16 | u32::from(all_protocols))
 }
 
-fn new_root(index: u32, handle: u32) -> Request {
-    Request::new(libc::RTM_NEWQDISC, CREATE | libc::NLM_F_REPLACE, &header(index, handle, ROOT, 0))
+fn new_root(index: u32, handle: u32) -> NetlinkRequest {
+    NetlinkRequest::new(libc::RTM_NEWQDISC, CREATE | libc::NLM_F_REPLACE, &header(index, handle, ROOT, 0))
 }
 
 impl Filter<'_> {
-    fn options(&self, options: Request) -> Request {
+    fn options(&self, options: NetlinkRequest) -> NetlinkRequest {
         let program: Vec<u8> = self.program.iter().flat_map(encode).collect();
         let options = match self.then {
-            Then::AsReturned => options.number(BPF_FLAGS, BPF_FLAG_DIRECT_ACTION),
-            Then::Redirect(to) => options.mirred(EGRESS_REDIRECT, ACT_STOLEN, to),
-            Then::ArriveAt(to) => options.mirred(INGRESS_REDIRECT, ACT_STOLEN, to),
-            Then::AlsoArriveAt(to) => options.mirred(INGRESS_MIRROR, ACT_PIPE, to),
+            FilterAction::AsReturned => options.number(BPF_FLAGS, BPF_FLAG_DIRECT_ACTION),
+            FilterAction::Redirect(to) => options.mirred(EGRESS_REDIRECT, ACT_STOLEN, to),
+            FilterAction::ArriveAt(to) => options.mirred(INGRESS_REDIRECT, ACT_STOLEN, to),
+            FilterAction::AlsoArriveAt(to) => options.mirred(INGRESS_MIRROR, ACT_PIPE, to),
         };
         options.attribute(BPF_PROGRAM_LEN, &(self.program.len() as u16).to_ne_bytes()).attribute(BPF_PROGRAM, &program)
     }
 }
 
-fn encode(&(code, jump_true, jump_false, operand): &Instruction) -> [u8; 8] {
+fn encode(&(code, jump_true, jump_false, operand): &BpfInstruction) -> [u8; 8] {
     let ([a, b], [c, d, e, f]) = (code.to_ne_bytes(), operand.to_ne_bytes());
     [a, b, jump_true, jump_false, c, d, e, f]
 }
 
-impl Request {
+impl NetlinkRequest {
     /// A filter's action: the packet, or a copy of it, goes on at another interface.
     fn mirred(self, what: u32, verdict: u32, to: u32) -> Self {
         // `tc_mirred`: index, capabilities, verdict, two reference counts, what to do, where.
@@ -449,7 +449,7 @@ mod tests {
 
     use super::*;
     use crate::net::testing::{in_namespaces, in_own_namespace, ip, quiet_pair};
-    use crate::net::{Address, Namespace};
+    use crate::net::{InterfaceAddress, Namespace};
 
     /// Two hosts and the wire between them, each in a namespace: w0 ═ x0 → x1 ═ w1.
     struct Wire {
@@ -509,7 +509,7 @@ mod tests {
         netlink.set_mac(index, MACS[side]).unwrap();
         netlink.set_up(index, true).unwrap();
         netlink.wait_until_running(index).unwrap();
-        netlink.add_address(index, &Address::new(ip(HOSTS[side]), 24)).unwrap();
+        netlink.add_address(index, &InterfaceAddress::new(ip(HOSTS[side]), 24)).unwrap();
         netlink.add_neighbour(index, ip(HOSTS[1 - side]), MACS[1 - side]).unwrap();
         let socket = UdpSocket::bind((HOSTS[side], 7_000)).unwrap();
         socket.connect((HOSTS[1 - side], 7_000)).unwrap();
@@ -602,8 +602,8 @@ mod tests {
             assert!(!netlink.drop_all_on_ingress(index).unwrap());
             netlink.accept_on_ingress(index, false).unwrap();
             assert!(netlink.qdisc_statistics(index, Qdisc::Clsact).unwrap().is_some());
-            netlink.delete_filter(index, Direction::Ingress, CORRUPT, None).unwrap();
-            let gone = netlink.delete_filter(index, Direction::Ingress, CORRUPT, None).unwrap_err();
+            netlink.delete_filter(index, FilterDirection::Ingress, CORRUPT, None).unwrap();
+            let gone = netlink.delete_filter(index, FilterDirection::Ingress, CORRUPT, None).unwrap_err();
             assert!(gone.to_string().starts_with("delete a filter from w0: "), "{gone}");
         });
     }
@@ -624,8 +624,9 @@ mod tests {
             assert!(netlink.take_up_wire(index).unwrap() && !has_clsact());
             assert!(netlink.delete_root(index).is_err(), "the rate limit is gone");
 
-            let theirs = |direction| Filter { direction, handle: HANDLE, ..of_wire(CORRUPT, &GO_ON, Then::AsReturned) };
-            for direction in [Direction::Ingress, Direction::Egress] {
+            let theirs =
+                |direction| Filter { direction, handle: HANDLE, ..of_wire(CORRUPT, &GO_ON, FilterAction::AsReturned) };
+            for direction in [FilterDirection::Ingress, FilterDirection::Egress] {
                 lay();
                 netlink.set_filter(index, theirs(direction)).unwrap();
                 netlink.set_fifo(index, 100).unwrap();

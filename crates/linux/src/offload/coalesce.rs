@@ -1,7 +1,7 @@
 //! From frames off the wire to super-frames for the host, without copying payload (`tcp_gro_receive`).
 //!
 //! [`Coalescer::push`] takes frames in order; [`Coalescer::pop`] gives what is ready; [`Coalescer::flush`]
-//! makes ready what still waits for more, and belongs at the end of every burst. A [`Batch`] is written
+//! makes ready what still waits for more, and belongs at the end of every burst. A [`HostWrite`] is written
 //! with one `writev`: its prefix, then its parts out of the buffers that their handles name.
 //!
 //! A segment joins the open batch of its flow if the headers say the same but for lengths, checksums, IP
@@ -33,13 +33,13 @@ const PREFIX: usize = VnetHeader::LEN + 22 + 40 + 60;
 
 /// Bytes of one frame that go to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part<F> {
+pub struct FramePart<F> {
     pub handle: F,
     pub offset: u32,
     pub len: u32,
 }
 
-impl<F> Part<F> {
+impl<F> FramePart<F> {
     /// The part, of the frame that the handle names.
     pub fn of<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         &frame[self.offset as usize..][..self.len as usize]
@@ -48,13 +48,13 @@ impl<F> Part<F> {
 
 /// One write to the host: a super-frame, or a frame as it came.
 #[derive(Debug)]
-pub struct Batch<F> {
+pub struct HostWrite<F> {
     prefix: [u8; PREFIX],
     prefix_len: usize,
-    parts: Vec<Part<F>>,
+    parts: Vec<FramePart<F>>,
 }
 
-impl<F> Batch<F> {
+impl<F> HostWrite<F> {
     /// What is written first: the vnet header and, if frames were merged, the headers that they now share.
     pub fn prefix(&self) -> &[u8] {
         &self.prefix[..self.prefix_len]
@@ -62,7 +62,7 @@ impl<F> Batch<F> {
 
     /// What is written next, in order. Every frame of the batch has one part, so these are also the
     /// handles to release.
-    pub fn parts(&self) -> &[Part<F>] {
+    pub fn parts(&self) -> &[FramePart<F>] {
         &self.parts
     }
 
@@ -72,7 +72,7 @@ impl<F> Batch<F> {
 
     fn start(&mut self, handle: F, len: usize) {
         self.parts.clear();
-        self.parts.push(Part { handle, offset: 0, len: len as u32 });
+        self.parts.push(FramePart { handle, offset: 0, len: len as u32 });
     }
 
     /// Ends a batch of one frame.
@@ -86,11 +86,11 @@ impl<F> Batch<F> {
 #[derive(Debug)]
 pub struct Coalescer<F> {
     /// In the order in which they were opened.
-    open: Vec<Open>,
+    open: Vec<OpenBatch>,
     /// In the order in which they leave.
     ready: VecDeque<usize>,
     /// Batches, open, ready or unused, are named by their place here; they are used again, never freed.
-    batches: Vec<Batch<F>>,
+    batches: Vec<HostWrite<F>>,
     unused: Vec<usize>,
 }
 
@@ -104,18 +104,18 @@ impl<F: Copy> Coalescer<F> {
     /// Takes the next frame off the wire. Pop what is ready before the next: a caller that does not makes
     /// the queue grow.
     pub fn push(&mut self, handle: F, frame: &[u8]) {
-        match Frame::read(frame) {
-            Frame::Other => self.pass(handle, frame, false),
-            Frame::Obscure => {
+        match CoalesceFrame::read(frame) {
+            CoalesceFrame::Other => self.pass(handle, frame, false),
+            CoalesceFrame::Obscure => {
                 self.flush();
                 self.pass(handle, frame, false);
             }
-            Frame::Tcp(segment) => self.push_segment(handle, frame, &segment),
+            CoalesceFrame::Tcp(segment) => self.push_segment(handle, frame, &segment),
         }
     }
 
     /// The next batch to write. It is forgotten with the next call.
-    pub fn pop(&mut self) -> Option<&Batch<F>> {
+    pub fn pop(&mut self) -> Option<&HostWrite<F>> {
         let slot = self.ready.pop_front()?;
         self.unused.push(slot);
         Some(&self.batches[slot])
@@ -128,7 +128,7 @@ impl<F: Copy> Coalescer<F> {
         }
     }
 
-    fn push_segment(&mut self, handle: F, frame: &[u8], segment: &Segment) {
+    fn push_segment(&mut self, handle: F, frame: &[u8], segment: &GsoSegment) {
         let verified = segment.layout.tcp_verifies(frame, segment.end);
         if let Some(at) = self.open.iter().position(|open| open.segment.flow == segment.flow) {
             let open = &mut self.open[at];
@@ -149,7 +149,7 @@ impl<F: Copy> Coalescer<F> {
         }
     }
 
-    fn open(&mut self, handle: F, frame: &[u8], segment: Segment) {
+    fn open(&mut self, handle: F, frame: &[u8], segment: GsoSegment) {
         if self.open.len() == FLOWS {
             self.close(0);
         }
@@ -157,7 +157,7 @@ impl<F: Copy> Coalescer<F> {
         let batch = &mut self.batches[slot];
         batch.start(handle, frame.len());
         put(&mut batch.prefix, VnetHeader::LEN, &frame[..segment.layout.payload]);
-        self.open.push(Open::new(slot, segment));
+        self.open.push(OpenBatch::new(slot, segment));
     }
 
     fn close(&mut self, at: usize) {
@@ -181,7 +181,7 @@ impl<F: Copy> Coalescer<F> {
 
     fn slot(&mut self) -> usize {
         self.unused.pop().unwrap_or_else(|| {
-            self.batches.push(Batch { prefix: [0; PREFIX], prefix_len: 0, parts: Vec::with_capacity(MOST_JOINED) });
+            self.batches.push(HostWrite { prefix: [0; PREFIX], prefix_len: 0, parts: Vec::with_capacity(MOST_JOINED) });
             self.batches.len() - 1
         })
     }
@@ -189,10 +189,10 @@ impl<F: Copy> Coalescer<F> {
 
 /// A batch that waits for the segments that continue it.
 #[derive(Debug)]
-struct Open {
+struct OpenBatch {
     slot: usize,
     /// The first.
-    segment: Segment,
+    segment: GsoSegment,
     next_seq: u32,
     /// Length of the frame that it has become.
     len: usize,
@@ -201,13 +201,13 @@ struct Open {
     last_only: u8,
 }
 
-impl Open {
-    fn new(slot: usize, segment: Segment) -> Self {
+impl OpenBatch {
+    fn new(slot: usize, segment: GsoSegment) -> Self {
         let next_seq = segment.seq.wrapping_add(segment.payload_len() as u32);
         Self { slot, segment, next_seq, len: segment.end, fixed_id: false, last_only: 0 }
     }
 
-    fn accepts<F>(&self, segment: &Segment, frame: &[u8], batch: &Batch<F>) -> bool {
+    fn accepts<F>(&self, segment: &GsoSegment, frame: &[u8], batch: &HostWrite<F>) -> bool {
         let headers = &batch.prefix[VnetHeader::LEN..];
         batch.parts.len() < MOST_JOINED
             && segment.may_merge()
@@ -219,7 +219,7 @@ impl Open {
             && shared(&segment.layout).into_iter().all(|range| headers[range.clone()] == frame[range])
     }
 
-    fn continues_id(&self, segment: &Segment, frames: usize) -> bool {
+    fn continues_id(&self, segment: &GsoSegment, frames: usize) -> bool {
         let ahead = segment.id.wrapping_sub(self.segment.id);
         match frames {
             1 if segment.dont_fragment && ahead == 0 => true,
@@ -228,17 +228,17 @@ impl Open {
         }
     }
 
-    fn join<F>(&mut self, segment: &Segment, handle: F, batch: &mut Batch<F>) {
+    fn join<F>(&mut self, segment: &GsoSegment, handle: F, batch: &mut HostWrite<F>) {
         let len = segment.payload_len();
         self.fixed_id = segment.id == self.segment.id;
-        batch.parts.push(Part { handle, offset: segment.layout.payload as u32, len: len as u32 });
+        batch.parts.push(FramePart { handle, offset: segment.layout.payload as u32, len: len as u32 });
         self.next_seq = self.next_seq.wrapping_add(len as u32);
         self.len += len;
         self.last_only |= segment.flags & (TCP_PSH | TCP_FIN);
     }
 
     /// Ends a batch of several frames: the headers in the prefix become those of the super-frame.
-    fn seal<F>(&self, batch: &mut Batch<F>) {
+    fn seal<F>(&self, batch: &mut HostWrite<F>) {
         let layout = &self.segment.layout;
         let Layout { version, network, transport, payload } = *layout;
         let first = &mut batch.parts[0];
@@ -266,15 +266,15 @@ impl Open {
 }
 
 /// What a frame is to the coalescer.
-enum Frame {
+enum CoalesceFrame {
     /// No TCP: no batch has to do with it.
     Other,
     /// Perhaps TCP, and then of no flow that could be told: every batch may have to do with it.
     Obscure,
-    Tcp(Segment),
+    Tcp(GsoSegment),
 }
 
-impl Frame {
+impl CoalesceFrame {
     fn read(frame: &[u8]) -> Self {
         match Layers::of(frame) {
             Some(Layers { ip: Some(ip), .. }) => Self::read_ip(frame, &ip),
@@ -289,7 +289,7 @@ impl Frame {
         const EXTENSIONS: [u8; 8] = [0, 43, 44, 51, 60, 135, 139, 140];
         let is_regular = ip.is_plain() && ip.fragment.is_none() && ip.end() <= frame.len();
         match (ip.protocol, ip.payload(frame)) {
-            (ip::TCP, Some(payload)) if is_regular => Self::Tcp(Segment::read(frame, ip, payload)),
+            (ip::TCP, Some(payload)) if is_regular => Self::Tcp(GsoSegment::read(frame, ip, payload)),
             (ip::TCP, _) => Self::Obscure,
             (next, _) if ip.version == IpVersion::V6 && EXTENSIONS.contains(&next) => Self::Obscure,
             _ => Self::Other,
@@ -298,8 +298,8 @@ impl Frame {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Segment {
-    flow: Flow,
+struct GsoSegment {
+    flow: TcpFlow,
     layout: Layout,
     /// Where the payload ends; a short frame is padded behind it.
     end: usize,
@@ -310,7 +310,7 @@ struct Segment {
     flags: u8,
 }
 
-impl Segment {
+impl GsoSegment {
     #[inline]
     fn read(frame: &[u8], ip: &IpLayer, payload: usize) -> Self {
         let layout = Layout::new(ip, payload);
@@ -319,7 +319,7 @@ impl Segment {
             IpVersion::V4 => (be16(frame, ip.at + 4), frame[ip.at + 6] & IPV4_DONT_FRAGMENT != 0),
             IpVersion::V6 => (0, true),
         };
-        let flow = Flow::read(frame, &layout);
+        let flow = TcpFlow::read(frame, &layout);
         Self { flow, layout, end: ip.end(), id, dont_fragment, seq: be32(header, 4), flags: header[13] }
     }
 
@@ -340,13 +340,13 @@ impl Segment {
 /// Which connection, and which direction. IPv4 and IPv6 are not told apart: a batch that is closed for want
 /// of that is merely shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Flow {
+struct TcpFlow {
     ports: u32,
     source: u128,
     destination: u128,
 }
 
-impl Flow {
+impl TcpFlow {
     fn read(frame: &[u8], layout: &Layout) -> Self {
         let addresses = layout.addresses(frame);
         let (source, destination) = addresses.split_at(addresses.len() / 2);
@@ -425,7 +425,9 @@ mod tests {
     fn patched(sample: &Super, frame: &[u8], at: usize, byte: u8) -> Vec<u8> {
         let mut frame = frame.to_vec();
         frame[at] = byte;
-        let Frame::Tcp(Segment { layout, end, .. }) = Frame::read(&frame) else { panic!("no longer TCP") };
+        let CoalesceFrame::Tcp(GsoSegment { layout, end, .. }) = CoalesceFrame::read(&frame) else {
+            panic!("no longer TCP")
+        };
         layout.put_packet_len(&mut frame, end - layout.network);
         put(&mut frame, layout.transport + TCP_CHECKSUM, &[0, 0]);
         let pseudo = Sum::pseudo_header(layout.addresses(&frame), ip::TCP, end - layout.transport);

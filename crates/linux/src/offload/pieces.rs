@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Malformed, Sink, VnetHeader, segment};
+use super::{FrameSink, MalformedSuperFrame, VnetHeader, segment};
 
 #[derive(Debug, Default)]
 pub struct Pieces {
@@ -12,7 +12,7 @@ pub struct Pieces {
 
 impl Pieces {
     /// What `frame` stands for: as many frames as it must be cut into, with complete checksums.
-    pub fn of(&mut self, vnet: &VnetHeader, frame: &[u8]) -> Result<impl Iterator<Item = &[u8]>, Malformed> {
+    pub fn of(&mut self, vnet: &VnetHeader, frame: &[u8]) -> Result<impl Iterator<Item = &[u8]>, MalformedSuperFrame> {
         self.bytes.clear();
         self.pieces.clear();
         segment(vnet, frame, self)?;
@@ -20,7 +20,7 @@ impl Pieces {
     }
 }
 
-impl Sink for Pieces {
+impl FrameSink for Pieces {
     fn next(&mut self, len: usize) -> Option<&mut [u8]> {
         let start = self.bytes.len();
         self.bytes.resize(start + len, 0);

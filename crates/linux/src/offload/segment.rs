@@ -21,21 +21,21 @@ use super::{
 };
 
 /// Where frames are written to.
-pub trait Sink {
+pub trait FrameSink {
     /// A buffer of exactly `len` bytes for the next frame, which ends the one before; `None` if there is no room.
     fn next(&mut self, len: usize) -> Option<&mut [u8]>;
 }
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segmented {
+pub struct SegmentCounts {
     pub frames: u32,
     /// Those at its end for which there was no room.
     pub dropped: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum MalformedSuperFrame {
     /// The frame ends before its checksum.
     Truncated,
     /// A header is not what another says it is, or does not fit.
@@ -45,25 +45,29 @@ pub enum Malformed {
 }
 
 /// Writes what `frame` stands for to `out`, as frames with complete checksums.
-pub fn segment(vnet: &VnetHeader, frame: &[u8], out: &mut impl Sink) -> Result<Segmented, Malformed> {
+pub fn segment(
+    vnet: &VnetHeader,
+    frame: &[u8],
+    out: &mut impl FrameSink,
+) -> Result<SegmentCounts, MalformedSuperFrame> {
     const TCPV4_ECN: u8 = VnetHeader::GSO_TCPV4 | VnetHeader::GSO_ECN;
     const TCPV6_ECN: u8 = VnetHeader::GSO_TCPV6 | VnetHeader::GSO_ECN;
     let transport = match vnet.gso_type {
         VnetHeader::GSO_NONE => return whole(vnet, frame, out),
-        VnetHeader::GSO_TCPV4 | TCPV4_ECN | VnetHeader::GSO_TCPV6 | TCPV6_ECN => Transport::Tcp,
-        VnetHeader::GSO_UDP_L4 => Transport::Udp,
-        _ => return Err(Malformed::Unsupported),
+        VnetHeader::GSO_TCPV4 | TCPV4_ECN | VnetHeader::GSO_TCPV6 | TCPV6_ECN => SegmentTransport::Tcp,
+        VnetHeader::GSO_UDP_L4 => SegmentTransport::Udp,
+        _ => return Err(MalformedSuperFrame::Unsupported),
     };
     Ok(SuperFrame::read(vnet, frame, transport)?.split(out))
 }
 
-fn whole(vnet: &VnetHeader, frame: &[u8], out: &mut impl Sink) -> Result<Segmented, Malformed> {
+fn whole(vnet: &VnetHeader, frame: &[u8], out: &mut impl FrameSink) -> Result<SegmentCounts, MalformedSuperFrame> {
     let start = usize::from(vnet.csum_start);
     let field = start + usize::from(vnet.csum_offset);
     if vnet.needs_csum() && field + 2 > frame.len() {
-        return Err(Malformed::Truncated);
+        return Err(MalformedSuperFrame::Truncated);
     }
-    let Some(buffer) = out.next(frame.len()) else { return Ok(Segmented { frames: 0, dropped: 1 }) };
+    let Some(buffer) = out.next(frame.len()) else { return Ok(SegmentCounts { frames: 0, dropped: 1 }) };
     buffer.copy_from_slice(frame);
     if vnet.needs_csum() && is_sctp(vnet, frame) {
         put(buffer, field, &[0; 4]);
@@ -73,7 +77,7 @@ fn whole(vnet: &VnetHeader, frame: &[u8], out: &mut impl Sink) -> Result<Segment
         let checksum = Sum::of(&buffer[start..]).checksum_or_ones();
         put(buffer, field, &checksum);
     }
-    Ok(Segmented { frames: 1, dropped: 0 })
+    Ok(SegmentCounts { frames: 1, dropped: 0 })
 }
 
 /// The vnet header says where a checksum goes, not which one it is; of those that hosts leave undone, all but that of SCTP
@@ -85,23 +89,23 @@ fn is_sctp(vnet: &VnetHeader, frame: &[u8]) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Transport {
+enum SegmentTransport {
     Tcp,
     Udp,
 }
 
-impl Transport {
+impl SegmentTransport {
     fn protocol(self) -> u8 {
         match self {
-            Transport::Tcp => ip::TCP,
-            Transport::Udp => ip::UDP,
+            SegmentTransport::Tcp => ip::TCP,
+            SegmentTransport::Udp => ip::UDP,
         }
     }
 
     fn checksum(self) -> usize {
         match self {
-            Transport::Tcp => TCP_CHECKSUM,
-            Transport::Udp => UDP_CHECKSUM,
+            SegmentTransport::Tcp => TCP_CHECKSUM,
+            SegmentTransport::Udp => UDP_CHECKSUM,
         }
     }
 }
@@ -110,7 +114,7 @@ impl Transport {
 struct SuperFrame<'a> {
     bytes: &'a [u8],
     layout: Layout,
-    transport: Transport,
+    transport: SegmentTransport,
     /// Payload of every segment but the last.
     size: usize,
     /// The pseudo-header without the length, which is each segment's own.
@@ -122,14 +126,14 @@ struct SuperFrame<'a> {
 }
 
 impl<'a> SuperFrame<'a> {
-    fn read(vnet: &VnetHeader, bytes: &'a [u8], transport: Transport) -> Result<Self, Malformed> {
+    fn read(vnet: &VnetHeader, bytes: &'a [u8], transport: SegmentTransport) -> Result<Self, MalformedSuperFrame> {
         if vnet.gso_size == 0 {
-            return Err(Malformed::Contradictory);
+            return Err(MalformedSuperFrame::Contradictory);
         }
         let ecn = vnet.gso_type & VnetHeader::GSO_ECN != 0;
         let (ip, outer) = Outer::find(vnet, bytes, transport.protocol()).unzip();
         let ip = ip.map_or_else(|| only_layer(vnet, bytes, transport), Ok)?;
-        let layout = Layout::new(&ip, ip.payload(bytes).ok_or(Malformed::Contradictory)?);
+        let layout = Layout::new(&ip, ip.payload(bytes).ok_or(MalformedSuperFrame::Contradictory)?);
         Ok(Self {
             bytes,
             layout,
@@ -141,14 +145,14 @@ impl<'a> SuperFrame<'a> {
         })
     }
 
-    fn split(&self, out: &mut impl Sink) -> Segmented {
+    fn split(&self, out: &mut impl FrameSink) -> SegmentCounts {
         let (headers, payload) = self.bytes.split_at(self.layout.payload);
         let count = payload.len().div_ceil(self.size).max(1);
         for index in 0..count {
             let start = index * self.size;
             let piece = &payload[start..payload.len().min(start + self.size)];
             let Some(buffer) = out.next(headers.len() + piece.len()) else {
-                return Segmented { frames: index as u32, dropped: (count - index) as u32 };
+                return SegmentCounts { frames: index as u32, dropped: (count - index) as u32 };
             };
             put(buffer, 0, headers);
             put(buffer, headers.len(), piece);
@@ -158,7 +162,7 @@ impl<'a> SuperFrame<'a> {
                 outer.patch(buffer, index);
             }
         }
-        Segmented { frames: count as u32, dropped: 0 }
+        SegmentCounts { frames: count as u32, dropped: 0 }
     }
 
     fn patch_network(&self, frame: &mut [u8], index: usize) {
@@ -172,14 +176,14 @@ impl<'a> SuperFrame<'a> {
 
     fn patch_transport(&self, segment: &mut [u8], start: usize, last: bool) {
         match self.transport {
-            Transport::Tcp => {
+            SegmentTransport::Tcp => {
                 let seq = be32(segment, 4).wrapping_add(start as u32);
                 put(segment, 4, &seq.to_be_bytes());
                 let first_only = if start > 0 { self.first_only } else { 0 };
                 let last_only = if last { 0 } else { TCP_FIN | TCP_PSH };
                 segment[13] &= !(first_only | last_only);
             }
-            Transport::Udp => put_len(segment, 4, segment.len()),
+            SegmentTransport::Udp => put_len(segment, 4, segment.len()),
         }
         put(segment, self.transport.checksum(), &[0, 0]);
         let sum = self.pseudo.and(Sum::of_number(segment.len())).and(Sum::of(segment));
@@ -188,10 +192,10 @@ impl<'a> SuperFrame<'a> {
 }
 
 /// The packet of a frame without a tunnel, which is whole and of the type that the vnet header says.
-fn only_layer(vnet: &VnetHeader, bytes: &[u8], transport: Transport) -> Result<IpLayer, Malformed> {
-    let ip = Layers::of(bytes).and_then(|layers| layers.ip).ok_or(Malformed::Contradictory)?;
+fn only_layer(vnet: &VnetHeader, bytes: &[u8], transport: SegmentTransport) -> Result<IpLayer, MalformedSuperFrame> {
+    let ip = Layers::of(bytes).and_then(|layers| layers.ip).ok_or(MalformedSuperFrame::Contradictory)?;
     let is_of_type = versions(vnet).contains(&ip.version) && ip.protocol == transport.protocol();
-    if is_of_type && ip.is_whole(bytes) { Ok(ip) } else { Err(Malformed::Contradictory) }
+    if is_of_type && ip.is_whole(bytes) { Ok(ip) } else { Err(MalformedSuperFrame::Contradictory) }
 }
 
 /// What the packets of a super-frame may be.
@@ -203,13 +207,18 @@ pub(super) fn versions(vnet: &VnetHeader) -> &'static [IpVersion] {
     }
 }
 
-fn pseudo_header(vnet: &VnetHeader, bytes: &[u8], layout: &Layout, transport: Transport) -> Result<Sum, Malformed> {
+fn pseudo_header(
+    vnet: &VnetHeader,
+    bytes: &[u8],
+    layout: &Layout,
+    transport: SegmentTransport,
+) -> Result<Sum, MalformedSuperFrame> {
     if !vnet.needs_csum() {
         return Ok(Sum::pseudo_header(layout.addresses(bytes), transport.protocol(), 0));
     }
     let said = (usize::from(vnet.csum_start), usize::from(vnet.csum_offset));
     if said != (layout.transport, transport.checksum()) {
-        return Err(Malformed::Contradictory);
+        return Err(MalformedSuperFrame::Contradictory);
     }
     let segment = &bytes[layout.transport..];
     let summed = Sum::of(&segment[transport.checksum()..][..2]);
@@ -305,7 +314,10 @@ mod tests {
     fn a_frame_that_needs_nothing_is_copied() {
         for frame in [&b"not even a frame"[..], &[]] {
             let mut frames = Frames::default();
-            assert_eq!(segment(&VnetHeader::default(), frame, &mut frames), Ok(Segmented { frames: 1, dropped: 0 }));
+            assert_eq!(
+                segment(&VnetHeader::default(), frame, &mut frames),
+                Ok(SegmentCounts { frames: 1, dropped: 0 })
+            );
             assert_eq!(frames.0, [frame]);
         }
     }
@@ -352,7 +364,7 @@ mod tests {
     #[test]
     fn a_full_sink_ends_it_and_the_rest_is_counted() {
         struct Room(usize, Vec<u8>);
-        impl Sink for Room {
+        impl FrameSink for Room {
             fn next(&mut self, len: usize) -> Option<&mut [u8]> {
                 self.0 = self.0.checked_sub(1)?;
                 Some(&mut self.1[..len])
@@ -360,16 +372,16 @@ mod tests {
         }
         let sample = Super::tcp(IpVersion::V4, 1_000, 100);
         let of = |room| segment(&sample.vnet(), &sample.frame(), &mut Room(room, vec![0; 2_000])).unwrap();
-        assert_eq!(of(0), Segmented { frames: 0, dropped: 10 });
-        assert_eq!(of(4), Segmented { frames: 4, dropped: 6 });
-        assert_eq!(of(10), Segmented { frames: 10, dropped: 0 });
+        assert_eq!(of(0), SegmentCounts { frames: 0, dropped: 10 });
+        assert_eq!(of(4), SegmentCounts { frames: 4, dropped: 6 });
+        assert_eq!(of(10), SegmentCounts { frames: 10, dropped: 0 });
         let none = segment(&VnetHeader::default(), &[0; 60], &mut Room(0, vec![]));
-        assert_eq!(none, Ok(Segmented { frames: 0, dropped: 1 }));
+        assert_eq!(none, Ok(SegmentCounts { frames: 0, dropped: 1 }));
     }
 
     #[test]
     fn contradictions_are_found_before_anything_is_written() {
-        use Malformed::{Contradictory, Truncated, Unsupported};
+        use MalformedSuperFrame::{Contradictory, Truncated, Unsupported};
         let sample = Super::tcp(IpVersion::V4, 3_000, 1_000);
         let (vnet, frame) = (sample.vnet(), sample.frame());
         let fragment = Super { id: 1, ..sample.clone() }.frame();
@@ -403,7 +415,7 @@ mod tests {
     /// Writes everything over the same bytes.
     struct Void(Vec<u8>);
 
-    impl Sink for Void {
+    impl FrameSink for Void {
         fn next(&mut self, len: usize) -> Option<&mut [u8]> {
             self.0.get_mut(..len)
         }

@@ -21,7 +21,7 @@ const GRE_CHECKSUM: u16 = 0x8000;
 const GRE_SEQUENCE: u16 = 0x1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TunnelKind {
     Udp { checksum: bool },
     Gre { checksum: bool },
     Ip,
@@ -32,7 +32,7 @@ enum Kind {
 pub(crate) struct Outer {
     /// Its payload is what the tunnel carries, from the tunnel's own header on.
     layout: Layout,
-    kind: Kind,
+    kind: TunnelKind,
 }
 
 impl Outer {
@@ -61,11 +61,11 @@ impl Outer {
         }
         let rest = ip.inside(frame);
         let (kind, own) = match ip.protocol {
-            ip::UDP if rest.len() >= 8 => (Kind::Udp { checksum: be16(rest, UDP_CHECKSUM) != 0 }, 8),
+            ip::UDP if rest.len() >= 8 => (TunnelKind::Udp { checksum: be16(rest, UDP_CHECKSUM) != 0 }, 8),
             IPPROTO_GRE if rest.len() >= 8 && be16(rest, 0) & GRE_SEQUENCE == 0 => {
-                (Kind::Gre { checksum: be16(rest, 0) & GRE_CHECKSUM != 0 }, 4)
+                (TunnelKind::Gre { checksum: be16(rest, 0) & GRE_CHECKSUM != 0 }, 4)
             }
-            IPPROTO_IPV4 | IPPROTO_IPV6 => (Kind::Ip, 0),
+            IPPROTO_IPV4 | IPPROTO_IPV6 => (TunnelKind::Ip, 0),
             _ => return None,
         };
         Some(Self { layout: Layout::new(&ip, ip.transport + own), kind })
@@ -81,7 +81,7 @@ impl Outer {
         self.layout.put_packet_len(frame, frame.len() - network);
         let len = frame.len() - transport;
         match self.kind {
-            Kind::Udp { checksum } => {
+            TunnelKind::Udp { checksum } => {
                 put_len(frame, transport + 4, len);
                 if checksum {
                     put(frame, transport + UDP_CHECKSUM, &[0, 0]);
@@ -90,12 +90,12 @@ impl Outer {
                     put(frame, transport + UDP_CHECKSUM, &sum);
                 }
             }
-            Kind::Gre { checksum: true } => {
+            TunnelKind::Gre { checksum: true } => {
                 put(frame, transport + 4, &[0, 0]);
                 let sum = Sum::of(&frame[transport..]).checksum();
                 put(frame, transport + 4, &sum);
             }
-            Kind::Gre { checksum: false } | Kind::Ip => {}
+            TunnelKind::Gre { checksum: false } | TunnelKind::Ip => {}
         }
     }
 }

@@ -7,13 +7,13 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::{InRing, Opened};
+use super::{PacketSocketOptions, RingFrame};
 use crate::offload::VnetHeader;
 use crate::socket::set;
 
 /// Memory shared with the kernel: frames of one size, owned by either side as their status says.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct PacketRing {
     memory: NonNull<u8>,
     len: usize,
     frame_size: usize,
@@ -23,8 +23,8 @@ pub(crate) struct Ring {
     next: usize,
 }
 
-impl Ring {
-    pub(crate) fn map(fd: &OwnedFd, opened: &Opened) -> io::Result<Self> {
+impl PacketRing {
+    pub(crate) fn map(fd: &OwnedFd, opened: &PacketSocketOptions) -> io::Result<Self> {
         const PAGE: usize = 4_096;
         let head = size_of::<libc::tpacket2_hdr>() + size_of::<libc::sockaddr_ll>() + VnetHeader::LEN + 64;
         let frame_size = (head + opened.longest).next_multiple_of(256);
@@ -64,12 +64,12 @@ impl Ring {
     }
 
     /// The next slot that the kernel has filled.
-    pub(crate) fn next(&self) -> Option<Slot<'_>> {
+    pub(crate) fn next(&self) -> Option<RingSlot<'_>> {
         if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
         }
         // SAFETY: the status says that the slot is ours until we give it back, and `&self` outlives the slice.
-        Some(Slot(unsafe { std::slice::from_raw_parts(self.slot().as_ptr(), self.frame_size) }))
+        Some(RingSlot(unsafe { std::slice::from_raw_parts(self.slot().as_ptr(), self.frame_size) }))
     }
 
     pub(crate) fn give_back(&mut self) {
@@ -78,7 +78,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for PacketRing {
     fn drop(&mut self) {
         // SAFETY: this is the mapping made in `map`, and nothing borrowed from it outlives `self`.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.len) };
@@ -90,9 +90,9 @@ const PACKET_TYPE: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc
     + std::mem::offset_of!(libc::sockaddr_ll, sll_pkttype);
 
 /// A filled slot: a tpacket2_hdr, then the frame where it says.
-pub(crate) struct Slot<'a>(&'a [u8]);
+pub(crate) struct RingSlot<'a>(&'a [u8]);
 
-impl<'a> Slot<'a> {
+impl<'a> RingSlot<'a> {
     fn word(&self, at: usize) -> u32 {
         u32::from_ne_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
     }
@@ -121,7 +121,7 @@ impl<'a> Slot<'a> {
         beginnings: bool,
         copy: Option<&'a [u8]>,
         scratch: &'a mut Vec<u8>,
-    ) -> Option<InRing<'a>> {
+    ) -> Option<RingFrame<'a>> {
         let (status, len) = (self.word(0), self.word(4) as usize);
         let (mut vnet, mut bytes) = (VnetHeader::default(), copy.or_else(|| self.stored(has_vnet))?);
         if has_vnet {
@@ -132,7 +132,7 @@ impl<'a> Slot<'a> {
             return None;
         }
         let frame =
-            InRing { vnet, bytes, len, at: self.time(), outgoing: self.0[PACKET_TYPE] == libc::PACKET_OUTGOING };
+            RingFrame { vnet, bytes, len, at: self.time(), outgoing: self.0[PACKET_TYPE] == libc::PACKET_OUTGOING };
         if status & libc::TP_STATUS_VLAN_VALID == 0 || bytes.len() < 12 {
             return Some(frame);
         }
@@ -144,7 +144,7 @@ impl<'a> Slot<'a> {
         scratch.extend_from_slice(&tag.to_be_bytes());
         scratch.extend_from_slice(&bytes[12..]);
         vnet.shift(4);
-        Some(InRing { vnet, bytes: scratch, len: len + 4, ..frame })
+        Some(RingFrame { vnet, bytes: scratch, len: len + 4, ..frame })
     }
 
     fn time(&self) -> Duration {

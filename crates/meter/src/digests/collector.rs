@@ -21,14 +21,14 @@ mod watched;
 
 use std::collections::BTreeMap;
 
-use radar::causes::Summary as Causes;
-use radar::digest::Packed;
-use radar::packet::{Flow, Stamp};
-use radar::segment::{Report, ReportError};
+use radar::causes::CauseCounts as Causes;
+use radar::digest::PackedDigest;
+use radar::packet::{Flow, Timestamp};
+use radar::segment::{MeterReport, ReportError};
 
-use news::Unlisted;
-pub use news::{LostPacket, News};
-use watched::Watched;
+use news::UnlistedEvents;
+pub use news::{CollectorEvent, LostPacket};
+use watched::CollectedSegment;
 
 /// Segments at a time.
 const MOST_SEGMENTS: usize = 1_024;
@@ -43,11 +43,11 @@ const MOST_CELLS: usize = 8_192;
 
 /// What became of a segment's packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct CollectorSummary {
     pub segment: String,
     pub ends: Vec<EndSummary>,
     /// Everything up to here has been compared.
-    pub until: Stamp,
+    pub until: Timestamp,
     /// Packets that went in, by any end.
     pub packets: u64,
     pub lost: u64,
@@ -87,7 +87,7 @@ pub struct Collector {
     patience: u64,
     /// Bytes that all segments may take together.
     memory: usize,
-    segments: BTreeMap<String, Watched>,
+    segments: BTreeMap<String, CollectedSegment>,
     /// Bytes that they take.
     held: usize,
     /// Segments that were forgotten because they took too much, and the largest of those since the last look.
@@ -95,7 +95,7 @@ pub struct Collector {
     largest: Option<(usize, String)>,
     /// Reports that could not be used, since the last look.
     refused: u64,
-    unlisted: Unlisted,
+    unlisted: UnlistedEvents,
 }
 
 impl Collector {
@@ -110,7 +110,7 @@ impl Collector {
             dropped: 0,
             largest: None,
             refused: 0,
-            unlisted: Unlisted::default(),
+            unlisted: UnlistedEvents::default(),
         }
     }
 
@@ -125,8 +125,8 @@ impl Collector {
     }
 
     /// A report has come, at `now`, and so many before it have not.
-    pub fn on_report(&mut self, now: Stamp, missing: u64, bytes: &[u8]) -> Vec<News> {
-        let report = match Report::packed(bytes) {
+    pub fn on_report(&mut self, now: Timestamp, missing: u64, bytes: &[u8]) -> Vec<CollectorEvent> {
+        let report = match MeterReport::packed(bytes) {
             Ok(report) => report,
             Err(error) => return self.refuse(&error_text(error)),
         };
@@ -137,7 +137,7 @@ impl Collector {
         if !self.segments.contains_key(&name) && !self.make_room(now) {
             return self.refuse(&format!("segment {name}: {MOST_SEGMENTS} others are watched already"));
         }
-        let new = || Watched::new(name.clone(), self.ends, self.patience);
+        let new = || CollectedSegment::new(name.clone(), self.ends, self.patience);
         let watched = self.segments.entry(name.clone()).or_insert_with(new);
         let before = watched.accounted;
         let outcome = watched.on_report(now, missing, report, &mut self.unlisted);
@@ -148,29 +148,29 @@ impl Collector {
     }
 
     /// To be called now and then: who is silent, and what could not be compared.
-    pub fn look(&mut self, now: Stamp) -> Vec<News> {
-        let mut news: Vec<News> = self.segments.values_mut().flat_map(|watched| watched.look(now)).collect();
+    pub fn look(&mut self, now: Timestamp) -> Vec<CollectorEvent> {
+        let mut news: Vec<CollectorEvent> = self.segments.values_mut().flat_map(|watched| watched.look(now)).collect();
         if let Some((bytes, segment)) = self.largest.take() {
             let (kb, memory, dropped) = (bytes / 1_000, self.memory / 1_000_000, self.dropped);
-            news.push(News::Trouble(format!(
+            news.push(CollectorEvent::Trouble(format!(
                 "the memory for segments ({memory} MB) is full: the segments that held most were forgotten, {dropped} so far, \
                  the largest of them {segment} with {kb} kB; give more --memory, or a --key if these are not your meters"
             )));
         }
         if let more @ 1.. = std::mem::take(&mut self.refused).saturating_sub(1) {
-            news.push(News::Trouble(format!("{more} more reports could not be used")));
+            news.push(CollectorEvent::Trouble(format!("{more} more reports could not be used")));
         }
         news.extend(self.unlisted.take());
         news
     }
 
     /// There is no more to come.
-    pub fn finish(self) -> Vec<Summary> {
-        self.segments.into_values().map(Watched::finish).collect()
+    pub fn finish(self) -> Vec<CollectorSummary> {
+        self.segments.into_values().map(CollectedSegment::finish).collect()
     }
 
     /// Room for one more segment: one of which not all ends report any longer, or ever did, may go for it.
-    fn make_room(&mut self, now: Stamp) -> bool {
+    fn make_room(&mut self, now: Timestamp) -> bool {
         if self.segments.len() < MOST_SEGMENTS {
             return true;
         }
@@ -200,9 +200,9 @@ impl Collector {
     }
 
     /// Told once between two looks: whoever sends nonsense sends a hundred a second of it.
-    fn refuse(&mut self, why: &str) -> Vec<News> {
+    fn refuse(&mut self, why: &str) -> Vec<CollectorEvent> {
         self.refused += 1;
-        if self.refused == 1 { vec![News::Trouble(why.to_owned())] } else { Vec::new() }
+        if self.refused == 1 { vec![CollectorEvent::Trouble(why.to_owned())] } else { Vec::new() }
     }
 }
 
@@ -210,7 +210,7 @@ fn error_text(error: ReportError) -> String {
     format!("a report that cannot be used: {error}")
 }
 
-fn check(now: Stamp, report: &Report<Packed>) -> Result<(), String> {
+fn check(now: Timestamp, report: &MeterReport<PackedDigest>) -> Result<(), String> {
     if !LENGTHS.contains(&report.length) {
         return Err(format!("batches of {} ns; expected 1 ms to 60 s", report.length));
     }

@@ -14,7 +14,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 
 use super::Envelope;
-use super::seal::{Session, TAG};
+use super::seal::{ReportSession, TAG};
 
 const GREETING: [u8; 8] = *b"HLRM\x01\0\0\0";
 const HEAD: usize = 16;
@@ -23,7 +23,7 @@ pub const LONGEST: usize = 2 << 20;
 
 /// Why a peer is not listened to any longer.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum PeerError {
     /// It does not greet like one of ours; what it said instead.
     Foreign([u8; 8]),
     Version(u8),
@@ -36,7 +36,7 @@ pub(crate) enum Broken {
     Io(io::Error),
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for PeerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Foreign(said) => write!(f, "speaks something else: it began with `{}`", said.escape_ascii()),
@@ -52,7 +52,7 @@ impl fmt::Display for Broken {
     }
 }
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for PeerError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -65,18 +65,18 @@ pub(crate) fn greeting(is_sealed: bool) -> [u8; 8] {
     greeting
 }
 
-pub(crate) fn check_greeting(said: [u8; 8], is_sealed: bool) -> Result<(), Broken> {
+pub(crate) fn check_greeting(said: [u8; 8], is_sealed: bool) -> Result<(), PeerError> {
     if said[..4] != GREETING[..4] {
-        return Err(Broken::Foreign(said));
+        return Err(PeerError::Foreign(said));
     }
     if said[4] != GREETING[4] {
-        return Err(Broken::Version(said[4]));
+        return Err(PeerError::Version(said[4]));
     }
     let theirs = said[5] != 0;
-    if theirs == is_sealed { Ok(()) } else { Err(Broken::Sealed(theirs)) }
+    if theirs == is_sealed { Ok(()) } else { Err(PeerError::Sealed(theirs)) }
 }
 
-pub(crate) fn write(to: &mut impl Write, envelope: &Envelope, session: Option<&mut Session>) -> io::Result<()> {
+pub(crate) fn write(to: &mut impl Write, envelope: &Envelope, session: Option<&mut ReportSession>) -> io::Result<()> {
     let Envelope { life, number, report } = envelope;
     let mut bytes = vec![0; 4];
     bytes.extend(life.to_le_bytes());
@@ -92,7 +92,7 @@ pub(crate) fn write(to: &mut impl Write, envelope: &Envelope, session: Option<&m
 }
 
 /// The length of what follows; `None` where the peer has ended between two reports.
-pub(crate) fn read_length(from: &mut impl Read, is_sealed: bool) -> Result<Option<usize>, Broken> {
+pub(crate) fn read_length(from: &mut impl Read, is_sealed: bool) -> Result<Option<usize>, PeerError> {
     let mut length = [0; 4];
     match from.read_exact(&mut length[..1]) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -102,11 +102,15 @@ pub(crate) fn read_length(from: &mut impl Read, is_sealed: bool) -> Result<Optio
     let length = u32::from_le_bytes(length);
     let least = HEAD + if is_sealed { TAG } else { 0 };
     let fits = (least..=least + LONGEST).contains(&(length as usize));
-    if fits { Ok(Some(length as usize)) } else { Err(Broken::Length(length)) }
+    if fits { Ok(Some(length as usize)) } else { Err(PeerError::Length(length)) }
 }
 
 /// The report behind its length. Memory grows with what arrives, not with what is announced.
-pub(crate) fn read(from: &mut impl Read, length: usize, session: Option<&mut Session>) -> Result<Envelope, Broken> {
+pub(crate) fn read(
+    from: &mut impl Read,
+    length: usize,
+    session: Option<&mut ReportSession>,
+) -> Result<Envelope, PeerError> {
     let mut bytes = Vec::new();
     if from.by_ref().take(length as u64).read_to_end(&mut bytes)? < length {
         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
@@ -114,7 +118,7 @@ pub(crate) fn read(from: &mut impl Read, length: usize, session: Option<&mut Ses
     if let Some(session) = session {
         let said = bytes.split_off(length.saturating_sub(TAG));
         if said != session.tag(&bytes) {
-            return Err(Broken::Forged);
+            return Err(PeerError::Forged);
         }
     }
     let word = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_le_bytes(*word));
@@ -129,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    fn envelopes(mut bytes: &[u8]) -> (Vec<Envelope>, Option<Broken>) {
+    fn envelopes(mut bytes: &[u8]) -> (Vec<Envelope>, Option<PeerError>) {
         let mut found = Vec::new();
         loop {
             match read_length(&mut bytes, false)
@@ -153,36 +157,36 @@ mod tests {
         assert!(found == sent && broken.is_none());
         for cut in [1, 3, 4, 19, 21] {
             let (found, broken) = envelopes(&bytes[..bytes.len() - cut]);
-            assert!(found == sent[..2] && matches!(broken, Some(Broken::Io(_))), "{cut}: {broken:?}");
+            assert!(found == sent[..2] && matches!(broken, Some(PeerError::Io(_))), "{cut}: {broken:?}");
         }
     }
 
     #[test]
     fn a_peer_that_announces_too_much_is_not_believed() {
         for length in [0, 15, (LONGEST + HEAD + 1) as u32, u32::MAX] {
-            assert!(matches!(envelopes(&length.to_le_bytes()).1, Some(Broken::Length(said)) if said == length));
+            assert!(matches!(envelopes(&length.to_le_bytes()).1, Some(PeerError::Length(said)) if said == length));
         }
     }
 
     #[test]
     fn who_greets_otherwise_is_told_apart_from_an_older_program() {
         assert!([true, false].into_iter().all(|is_sealed| check_greeting(greeting(is_sealed), is_sealed).is_ok()));
-        assert!(matches!(check_greeting(greeting(true), false), Err(Broken::Sealed(true))));
-        assert!(matches!(check_greeting(*b"HLRM\x02\0\0\0", false), Err(Broken::Version(2))));
+        assert!(matches!(check_greeting(greeting(true), false), Err(PeerError::Sealed(true))));
+        assert!(matches!(check_greeting(*b"HLRM\x02\0\0\0", false), Err(PeerError::Version(2))));
         let foreign = check_greeting(*b"GET / HT", false).unwrap_err().to_string();
         assert!(foreign.contains("`GET / HT`"), "{foreign}");
     }
 
     #[test]
     fn with_a_key_nothing_that_was_changed_moved_or_played_again_is_taken() {
-        let key = bus::key::Key::new([7; 16]);
-        let session = || Session::new(&key, [1; 16], [2; 16]);
+        let key = bus::key::OrderKey::new([7; 16]);
+        let session = || ReportSession::new(&key, [1; 16], [2; 16]);
         let sent: Vec<Envelope> = (0..3).map(|number| Envelope { life: 7, number, report: vec![9; 5] }).collect();
         let mut bytes = Vec::new();
         let mut sender = session();
         sent.iter().for_each(|envelope| write(&mut bytes, envelope, Some(&mut sender)).unwrap());
         let frames: Vec<&[u8]> = bytes.chunks(bytes.len() / 3).collect();
-        let hear = |frames: &[&[u8]], mut session: Session| -> Result<Vec<Envelope>, Broken> {
+        let hear = |frames: &[&[u8]], mut session: ReportSession| -> Result<Vec<Envelope>, PeerError> {
             let bytes = frames.concat();
             let (mut bytes, mut heard) = (&bytes[..], Vec::new());
             while let Some(length) = read_length(&mut bytes, true)? {
@@ -193,14 +197,14 @@ mod tests {
         assert_eq!(hear(&frames, session()).unwrap(), sent);
         let [one, two, three] = frames[..] else { panic!("three frames") };
         for wrong in [vec![one, one], vec![one, three], vec![two, one, three]] {
-            assert!(matches!(hear(&wrong, session()), Err(Broken::Forged)));
+            assert!(matches!(hear(&wrong, session()), Err(PeerError::Forged)));
         }
-        let later = Session::new(&key, [3; 16], [2; 16]);
-        assert!(matches!(hear(&frames, later), Err(Broken::Forged)), "recorded on another connection");
+        let later = ReportSession::new(&key, [3; 16], [2; 16]);
+        assert!(matches!(hear(&frames, later), Err(PeerError::Forged)), "recorded on another connection");
         for bit in 4 * 8..one.len() * 8 {
             let mut changed = one.to_vec();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(matches!(hear(&[&changed], session()), Err(Broken::Forged)), "bit {bit}");
+            assert!(matches!(hear(&[&changed], session()), Err(PeerError::Forged)), "bit {bit}");
         }
     }
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use linux::clock::Clock;
 
-use super::queue::{Queue, Received, Taken};
+use super::queue::{BudgetShare, CollectorQueue, ReceivedReport};
 use super::squeeze::is_squeezed;
-use super::{Envelope, RedisPlace, listen, redis};
-use bus::key::Key;
+use super::{Envelope, RedisCollectorAddress, listen, redis};
+use bus::key::OrderKey;
 
 /// Meters' lives that are remembered; the one that was silent longest is forgotten first.
 const MOST_LIVES: usize = 4_096;
@@ -23,12 +23,12 @@ const LINES_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where a collector takes reports from.
 #[derive(Debug)]
-pub enum Inlet {
+pub enum ReportReceiver {
     Tcp(TcpListener),
-    Redis(Box<RedisPlace>),
+    Redis(Box<RedisCollectorAddress>),
 }
 
-impl Inlet {
+impl ReportReceiver {
     pub fn listen(address: SocketAddr) -> io::Result<Self> {
         TcpListener::bind(address).map(Self::Tcp)
     }
@@ -37,13 +37,20 @@ impl Inlet {
     /// strangers and of failures.
     pub fn run(
         &self,
-        key: Option<&Key>,
-        out: &Queue,
+        key: Option<&OrderKey>,
+        out: &CollectorQueue,
         stop: &AtomicBool,
         tell: &(dyn Fn(&str) + Sync),
     ) -> io::Result<()> {
-        let gate =
-            Gate { key, out, stop, tell, clock: Clock::start(), lives: Mutex::default(), lines: Mutex::default() };
+        let gate = ReportGate {
+            key,
+            out,
+            stop,
+            tell,
+            clock: Clock::start(),
+            lives: Mutex::default(),
+            lines: Mutex::default(),
+        };
         match self {
             Self::Tcp(listener) => listen::listen(listener, &gate),
             Self::Redis(place) => {
@@ -55,7 +62,7 @@ impl Inlet {
 }
 
 /// Where it is, for people.
-impl fmt::Display for Inlet {
+impl fmt::Display for ReportReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(listener) => match listener.local_addr() {
@@ -68,17 +75,17 @@ impl fmt::Display for Inlet {
 }
 
 /// What every report passes on its way in, by whichever connection it comes.
-pub(super) struct Gate<'a> {
-    pub key: Option<&'a Key>,
-    out: &'a Queue,
+pub(super) struct ReportGate<'a> {
+    pub key: Option<&'a OrderKey>,
+    out: &'a CollectorQueue,
     stop: &'a AtomicBool,
     tell: &'a (dyn Fn(&str) + Sync),
     clock: Clock,
-    lives: Mutex<Lives>,
-    lines: Mutex<Lines>,
+    lives: Mutex<MeterIncarnations>,
+    lines: Mutex<LogBudget>,
 }
 
-impl Gate<'_> {
+impl ReportGate<'_> {
     pub(crate) fn is_closed(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -99,12 +106,12 @@ impl Gate<'_> {
     }
 
     /// Room for so many bytes of a report that are about to be read; `None` once it is time to end.
-    pub(crate) fn take(&self, bytes: usize) -> Option<Taken> {
+    pub(crate) fn take(&self, bytes: usize) -> Option<BudgetShare> {
         self.out.take(bytes, self.stop)
     }
 
     /// False once nobody wants more. Waits for room, and so lets the meter wait.
-    pub(crate) fn pass(&self, envelope: Envelope, taken: Option<Taken>) -> bool {
+    pub(crate) fn pass(&self, envelope: Envelope, taken: Option<BudgetShare>) -> bool {
         let Envelope { life, number, report } = envelope;
         if !is_squeezed(&report) {
             self.tell("a report that nobody squeezed like that; ignored");
@@ -114,21 +121,21 @@ impl Gate<'_> {
         // Held while it is put into the queue: two connections of one meter must not overtake each other.
         let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
         match lives.place(life, number) {
-            Place::Repeated => true,
-            Place::After(missing) => self.out.put(Received { life, missing, report }, taken),
+            ReportSequence::Repeated => true,
+            ReportSequence::After(missing) => self.out.put(ReceivedReport { life, missing, report }, taken),
         }
     }
 }
 
 /// How much was said of late.
 #[derive(Debug, Default)]
-struct Lines {
+struct LogBudget {
     since: Duration,
     said: u32,
     left_out: u64,
 }
 
-impl Lines {
+impl LogBudget {
     /// How many lines were left out before this one, if it may be said.
     fn next(&mut self, now: Duration) -> Option<u64> {
         if now.saturating_sub(self.since) >= LINES_WITHIN {
@@ -145,21 +152,21 @@ impl Lines {
 
 /// How far each meter has told.
 #[derive(Debug, Default)]
-struct Lives {
+struct MeterIncarnations {
     /// The next number of a life, and when it was last heard of.
     next: BTreeMap<u64, (u64, u64)>,
     heard: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum ReportSequence {
     Repeated,
     /// So many are missing before it.
     After(u64),
 }
 
-impl Lives {
-    fn place(&mut self, life: u64, number: u64) -> Place {
+impl MeterIncarnations {
+    fn place(&mut self, life: u64, number: u64) -> ReportSequence {
         self.heard += 1;
         if self.next.len() >= MOST_LIVES
             && !self.next.contains_key(&life)
@@ -171,11 +178,11 @@ impl Lives {
         let (next, heard) = self.next.entry(life).or_insert((number, 0));
         *heard = self.heard;
         if number < *next {
-            return Place::Repeated;
+            return ReportSequence::Repeated;
         }
         let missing = number - *next;
         *next = number.saturating_add(1);
-        Place::After(missing)
+        ReportSequence::After(missing)
     }
 }
 
@@ -185,11 +192,11 @@ mod tests {
 
     #[test]
     fn what_comes_twice_counts_once_and_what_does_not_come_is_missing() {
-        let mut lives = Lives::default();
-        let places: Vec<Place> = [(1, 40), (1, 41), (1, 41), (2, 0), (1, 45), (1, 44), (2, 1)]
+        let mut lives = MeterIncarnations::default();
+        let places: Vec<ReportSequence> = [(1, 40), (1, 41), (1, 41), (2, 0), (1, 45), (1, 44), (2, 1)]
             .map(|(life, number)| lives.place(life, number))
             .into();
-        use Place::{After, Repeated};
+        use ReportSequence::{After, Repeated};
         assert_eq!(places, [After(0), After(0), Repeated, After(0), After(3), Repeated, After(0)]);
         assert_eq!(lives.place(3, u64::MAX), After(0));
         assert_eq!(lives.place(3, 0), Repeated);
@@ -197,18 +204,18 @@ mod tests {
 
     #[test]
     fn lives_without_end_take_no_more_memory() {
-        let mut lives = Lives::default();
+        let mut lives = MeterIncarnations::default();
         for life in 0..2 * MOST_LIVES as u64 {
             lives.place(life, 0);
         }
         assert_eq!(lives.next.len(), MOST_LIVES);
-        assert_eq!(lives.place(2 * MOST_LIVES as u64 - 1, 1), Place::After(0), "the latest are kept");
+        assert_eq!(lives.place(2 * MOST_LIVES as u64 - 1, 1), ReportSequence::After(0), "the latest are kept");
     }
 
     #[test]
     fn strangers_cannot_fill_the_log() {
-        let mut lines = Lines::default();
-        let said = |lines: &mut Lines, second| lines.next(Duration::from_secs(second));
+        let mut lines = LogBudget::default();
+        let said = |lines: &mut LogBudget, second| lines.next(Duration::from_secs(second));
         let first: Vec<_> = (0..1_000).filter_map(|_| said(&mut lines, 1)).collect();
         assert_eq!(first, [0; MOST_LINES as usize]);
         assert_eq!((said(&mut lines, 12), said(&mut lines, 12)), (Some(990), Some(0)));

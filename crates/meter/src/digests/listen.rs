@@ -12,9 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::frame::{self, Broken};
-use super::inlet::Gate;
-use super::seal::{NONCE, Session, TAG};
+use super::frame::{self, PeerError};
+use super::inlet::ReportGate;
+use super::seal::{NONCE, ReportSession, TAG};
 use super::tcp::is_timeout;
 use bus::key::nonce;
 
@@ -37,9 +37,9 @@ const MOST_OF_ADDRESS: usize = 64;
 const SHORT: usize = 32 << 10;
 
 /// Takes connections until told to end, each on a thread of its own.
-pub(crate) fn listen(listener: &TcpListener, gate: &Gate<'_>) -> io::Result<()> {
+pub(crate) fn listen(listener: &TcpListener, gate: &ReportGate<'_>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let (guests, threads) = (&Mutex::new(Guests::default()), &AtomicUsize::new(0));
+    let (guests, threads) = (&Mutex::new(ConnectedMeters::default()), &AtomicUsize::new(0));
     thread::scope(|scope| {
         while !gate.is_closed() {
             // Whoever was let go may take a moment to end.
@@ -66,7 +66,9 @@ pub(crate) fn listen(listener: &TcpListener, gate: &Gate<'_>) -> io::Result<()> 
                 match serve(stream, gate, heard) {
                     Ok(()) => {}
                     Err(_) if gate.is_closed() || !lock(guests).all.contains_key(&number) => {}
-                    Err(Broken::Io(error)) if is_timeout(&error) => gate.tell(&format!("{peer}: silent, and let go")),
+                    Err(PeerError::Io(error)) if is_timeout(&error) => {
+                        gate.tell(&format!("{peer}: silent, and let go"))
+                    }
                     Err(broken) => gate.tell(&format!("{peer}: {broken}; let go")),
                 }
                 lock(guests).all.remove(&number);
@@ -77,19 +79,19 @@ pub(crate) fn listen(listener: &TcpListener, gate: &Gate<'_>) -> io::Result<()> 
     Ok(())
 }
 
-fn lock<'a>(guests: &'a Mutex<Guests>) -> MutexGuard<'a, Guests> {
+fn lock<'a>(guests: &'a Mutex<ConnectedMeters>) -> MutexGuard<'a, ConnectedMeters> {
     guests.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Who is connected, by numbers that are not given twice.
 #[derive(Debug, Default)]
-struct Guests {
-    all: BTreeMap<u64, Guest>,
+struct ConnectedMeters {
+    all: BTreeMap<u64, ConnectedMeter>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Guest {
+struct ConnectedMeter {
     peer: SocketAddr,
     /// To end it with.
     stream: Option<TcpStream>,
@@ -99,7 +101,7 @@ struct Guest {
     heard: Duration,
 }
 
-impl Guests {
+impl ConnectedMeters {
     /// The number of the new one, with a line for each that had to go for it; or why it finds no place.
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr, now: Duration) -> Result<(u64, Vec<String>), String> {
         let mut let_go = Vec::new();
@@ -114,7 +116,7 @@ impl Guests {
         }
         let number = self.next;
         self.next += 1;
-        self.all.insert(number, Guest { peer, stream: Some(stream), is_meter: false, heard: now });
+        self.all.insert(number, ConnectedMeter { peer, stream: Some(stream), is_meter: false, heard: now });
         Ok((number, let_go))
     }
 
@@ -129,8 +131,8 @@ impl Guests {
     }
 
     /// The one that can best be done without among these, if any can.
-    fn let_one_go(&mut self, now: Duration, among: impl Fn(&Guest) -> bool) -> Option<String> {
-        let can_go = |guest: &Guest| !guest.is_meter || now.saturating_sub(guest.heard) >= IDLE;
+    fn let_one_go(&mut self, now: Duration, among: impl Fn(&ConnectedMeter) -> bool) -> Option<String> {
+        let can_go = |guest: &ConnectedMeter| !guest.is_meter || now.saturating_sub(guest.heard) >= IDLE;
         let candidates = self.all.iter().filter(|(_, guest)| among(guest) && can_go(guest));
         let number = candidates.min_by_key(|(_, guest)| (guest.is_meter, guest.heard)).map(|(number, _)| *number)?;
         let guest = self.all.remove(&number)?;
@@ -142,12 +144,12 @@ impl Guests {
     }
 }
 
-fn serve(mut stream: TcpStream, gate: &Gate<'_>, heard: impl Fn()) -> Result<(), Broken> {
+fn serve(mut stream: TcpStream, gate: &ReportGate<'_>, heard: impl Fn()) -> Result<(), PeerError> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(LOOK_EVERY))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let deadline = gate.now() + FIRST_REPORT;
-    let mut patient = Patient { stream: &mut stream, gate, until: deadline };
+    let mut patient = DeadlineReader { stream: &mut stream, gate, until: deadline };
     let mut session = greet(&mut patient)?;
     let mut is_first = true;
     loop {
@@ -171,7 +173,7 @@ fn serve(mut stream: TcpStream, gate: &Gate<'_>, heard: impl Fn()) -> Result<(),
 }
 
 /// Says who we are, hears who they are, and where there is a key, whether they have it.
-fn greet(patient: &mut Patient<'_>) -> Result<Option<Session>, Broken> {
+fn greet(patient: &mut DeadlineReader<'_>) -> Result<Option<ReportSession>, PeerError> {
     let key = patient.gate.key;
     let ours = nonce()?;
     patient.stream.write_all(&frame::greeting(key.is_some()))?;
@@ -185,22 +187,22 @@ fn greet(patient: &mut Patient<'_>) -> Result<Option<Session>, Broken> {
     let (mut theirs, mut proof) = ([0; NONCE], [0; TAG]);
     patient.read_exact(&mut theirs)?;
     patient.read_exact(&mut proof)?;
-    let session = Session::new(key, ours, theirs);
+    let session = ReportSession::new(key, ours, theirs);
     if proof != session.meter_proof() {
-        return Err(Broken::Forged);
+        return Err(PeerError::Forged);
     }
     patient.stream.write_all(&session.collector_proof())?;
     Ok(Some(session))
 }
 
 /// Waits for bytes, but not beyond a time, and not longer than the collector runs.
-struct Patient<'a> {
+struct DeadlineReader<'a> {
     stream: &'a mut TcpStream,
-    gate: &'a Gate<'a>,
+    gate: &'a ReportGate<'a>,
     until: Duration,
 }
 
-impl Patient<'_> {
+impl DeadlineReader<'_> {
     /// Waits for the next byte; false if there are no more.
     fn has_more(&mut self) -> io::Result<bool> {
         self.wait(|stream| stream.peek(&mut [0])).map(|bytes| bytes > 0)
@@ -223,7 +225,7 @@ impl Patient<'_> {
     }
 }
 
-impl Read for Patient<'_> {
+impl Read for DeadlineReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.wait(|stream| stream.read(buffer))
     }
@@ -233,18 +235,18 @@ impl Read for Patient<'_> {
 mod tests {
     use super::*;
 
-    fn guests(of: impl IntoIterator<Item = (u8, bool, u64)>) -> Guests {
-        let guest = |(host, is_meter, heard)| Guest {
+    fn guests(of: impl IntoIterator<Item = (u8, bool, u64)>) -> ConnectedMeters {
+        let guest = |(host, is_meter, heard)| ConnectedMeter {
             peer: SocketAddr::from(([10, 0, 0, host], 7)),
             stream: None,
             is_meter,
             heard: Duration::from_secs(heard),
         };
-        let all: BTreeMap<u64, Guest> = (0..).zip(of.into_iter().map(guest)).collect();
-        Guests { next: all.len() as u64, all }
+        let all: BTreeMap<u64, ConnectedMeter> = (0..).zip(of.into_iter().map(guest)).collect();
+        ConnectedMeters { next: all.len() as u64, all }
     }
 
-    fn admit(guests: &mut Guests, host: u8, second: u64) -> Result<(u64, Vec<String>), String> {
+    fn admit(guests: &mut ConnectedMeters, host: u8, second: u64) -> Result<(u64, Vec<String>), String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         guests.admit(stream, SocketAddr::from(([10, 0, 0, host], 9)), Duration::from_secs(second))

@@ -6,11 +6,11 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError
 use std::thread;
 use std::time::Duration;
 
-use super::redis::RedisOut;
+use super::redis::RedisTransport;
 use super::squeeze::squeeze;
-use super::tcp::TcpOut;
-use super::{Envelope, Place};
-use bus::key::Key;
+use super::tcp::TcpTransport;
+use super::{CollectorAddress, Envelope};
+use bus::key::OrderKey;
 
 /// Reports that may wait: a second or more of them.
 const ROOM: usize = 256;
@@ -24,15 +24,15 @@ const LAST_ATTEMPTS: u32 = 3;
 
 /// Where the meter puts its reports.
 #[derive(Debug)]
-pub struct Outlet {
+pub struct ReportQueue {
     queue: SyncSender<Envelope>,
     life: u64,
     number: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SendShared>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SendShared {
     /// The meter has ended.
     closing: AtomicBool,
     sent: AtomicU64,
@@ -42,7 +42,7 @@ struct Shared {
 
 /// What became of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct ReportCounts {
     pub reports: u64,
     pub bytes: u64,
     /// Found no room, because the other side was away or too slow.
@@ -51,28 +51,28 @@ pub struct Sent {
 
 /// Takes them to their place. To be run on a thread.
 #[derive(Debug)]
-pub struct Post {
-    place: Place,
-    key: Option<Key>,
+pub struct ReportSender {
+    place: CollectorAddress,
+    key: Option<OrderKey>,
     queue: Receiver<Envelope>,
-    shared: Arc<Shared>,
+    shared: Arc<SendShared>,
 }
 
 /// One way to the collector.
-pub(super) trait Way {
+pub(super) trait ReportTransport {
     /// On an error it may or may not have arrived; sending it again does no harm.
     fn send(&mut self, envelope: &Envelope) -> Result<(), String>;
 }
 
 /// `life` is a number that no other run of a meter has; with a key, reports are sealed with it.
-pub fn post(place: Place, life: u64, key: Option<Key>) -> (Outlet, Post) {
+pub fn post(place: CollectorAddress, life: u64, key: Option<OrderKey>) -> (ReportQueue, ReportSender) {
     let (queue, waiting) = mpsc::sync_channel(ROOM);
-    let shared = Arc::new(Shared::default());
-    let outlet = Outlet { queue, life, number: 0, shared: Arc::clone(&shared) };
-    (outlet, Post { place, key, queue: waiting, shared })
+    let shared = Arc::new(SendShared::default());
+    let outlet = ReportQueue { queue, life, number: 0, shared: Arc::clone(&shared) };
+    (outlet, ReportSender { place, key, queue: waiting, shared })
 }
 
-impl Outlet {
+impl ReportQueue {
     /// False if there was no room: the collector will miss it.
     pub fn put(&mut self, report: Vec<u8>) -> bool {
         let envelope = Envelope { life: self.life, number: self.number, report };
@@ -86,36 +86,36 @@ impl Outlet {
         }
     }
 
-    pub fn sent(&self) -> Sent {
+    pub fn sent(&self) -> ReportCounts {
         self.shared.sent()
     }
 }
 
-impl Drop for Outlet {
+impl Drop for ReportQueue {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Relaxed);
     }
 }
 
-impl Shared {
-    fn sent(&self) -> Sent {
+impl SendShared {
+    fn sent(&self) -> ReportCounts {
         let [reports, bytes, dropped] =
             [&self.sent, &self.bytes, &self.dropped].map(|counter| counter.load(Ordering::Relaxed));
-        Sent { reports, bytes, dropped }
+        ReportCounts { reports, bytes, dropped }
     }
 }
 
-impl Post {
+impl ReportSender {
     /// Until the outlet is dropped and what waited has been sent, or cannot be. `tell` hears when the other side goes away
     /// and when it is back.
-    pub fn run(self, tell: &dyn Fn(&str)) -> Sent {
+    pub fn run(self, tell: &dyn Fn(&str)) -> ReportCounts {
         match &self.place {
-            Place::Tcp(address) => self.carry(&mut TcpOut::new(address, self.key.clone()), tell),
-            Place::Redis(place) => self.carry(&mut RedisOut::new(&place.0, self.key.clone()), tell),
+            CollectorAddress::Tcp(address) => self.carry(&mut TcpTransport::new(address, self.key.clone()), tell),
+            CollectorAddress::Redis(place) => self.carry(&mut RedisTransport::new(&place.0, self.key.clone()), tell),
         }
     }
 
-    fn carry(&self, way: &mut dyn Way, tell: &dyn Fn(&str)) -> Sent {
+    fn carry(&self, way: &mut dyn ReportTransport, tell: &dyn Fn(&str)) -> ReportCounts {
         let mut said = false;
         loop {
             let envelope = match self.queue.recv_timeout(LOOK_EVERY) {

@@ -17,7 +17,7 @@ const EACH: usize = 128;
 
 /// What came of a meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedReport {
     /// Of the meter's run.
     pub life: u64,
     /// Reports that it had sent before and that did not come.
@@ -27,51 +27,51 @@ pub struct Received {
 
 /// Where reports are put in.
 #[derive(Clone, Debug)]
-pub struct Queue {
-    out: Sender<(Received, usize)>,
-    room: Arc<Room>,
+pub struct CollectorQueue {
+    out: Sender<(ReceivedReport, usize)>,
+    room: Arc<QueueBudget>,
 }
 
 /// Where they are taken out.
 #[derive(Debug)]
-pub struct Reports {
-    queue: Receiver<(Received, usize)>,
-    room: Arc<Room>,
+pub struct CollectorReports {
+    queue: Receiver<(ReceivedReport, usize)>,
+    room: Arc<QueueBudget>,
 }
 
 #[derive(Debug)]
-struct Room {
+struct QueueBudget {
     most: usize,
     used: Mutex<usize>,
 }
 
 /// With room for so many bytes of reports; one that is longer passes alone.
-pub fn queue(bytes: usize) -> (Queue, Reports) {
+pub fn queue(bytes: usize) -> (CollectorQueue, CollectorReports) {
     let (out, queue) = mpsc::channel();
-    let room = Arc::new(Room { most: bytes, used: Mutex::default() });
-    (Queue { out, room: Arc::clone(&room) }, Reports { queue, room })
+    let room = Arc::new(QueueBudget { most: bytes, used: Mutex::default() });
+    (CollectorQueue { out, room: Arc::clone(&room) }, CollectorReports { queue, room })
 }
 
 /// Room that was taken and is given back, unless a report goes into the queue with it.
 #[derive(Debug)]
-pub(super) struct Taken {
-    room: Arc<Room>,
+pub(super) struct BudgetShare {
+    room: Arc<QueueBudget>,
     bytes: usize,
 }
 
-impl Drop for Taken {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.room.give(self.bytes);
     }
 }
 
-impl Room {
-    fn try_take(self: &Arc<Self>, bytes: usize) -> Option<Taken> {
+impl QueueBudget {
+    fn try_take(self: &Arc<Self>, bytes: usize) -> Option<BudgetShare> {
         let bytes = (bytes + EACH).min(self.most);
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         (*used + bytes <= self.most).then(|| {
             *used += bytes;
-            Taken { room: Arc::clone(self), bytes }
+            BudgetShare { room: Arc::clone(self), bytes }
         })
     }
 
@@ -80,9 +80,9 @@ impl Room {
     }
 }
 
-impl Queue {
+impl CollectorQueue {
     /// Waits for room; `None` once it is time to end.
-    pub(super) fn take(&self, bytes: usize, stop: &AtomicBool) -> Option<Taken> {
+    pub(super) fn take(&self, bytes: usize, stop: &AtomicBool) -> Option<BudgetShare> {
         loop {
             if let Some(taken) = self.room.try_take(bytes) {
                 return Some(taken);
@@ -95,7 +95,7 @@ impl Queue {
     }
 
     /// Puts in a report that is still squeezed. False once nobody wants more.
-    pub(super) fn put(&self, received: Received, mut taken: Taken) -> bool {
+    pub(super) fn put(&self, received: ReceivedReport, mut taken: BudgetShare) -> bool {
         debug_assert!(is_squeezed(&received.report), "was looked at before");
         let bytes = std::mem::take(&mut taken.bytes);
         let is_wanted = self.out.send((received, bytes)).is_ok();
@@ -106,12 +106,12 @@ impl Queue {
     }
 }
 
-impl Reports {
-    pub fn recv_timeout(&self, most: Duration) -> Result<Received, RecvTimeoutError> {
+impl CollectorReports {
+    pub fn recv_timeout(&self, most: Duration) -> Result<ReceivedReport, RecvTimeoutError> {
         let (received, bytes) = self.queue.recv_timeout(most)?;
         self.room.give(bytes);
         let report = unsqueeze(&received.report).unwrap_or_default();
-        Ok(Received { report, ..received })
+        Ok(ReceivedReport { report, ..received })
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
         let zeros = squeeze(&vec![0; 1 << 20]);
         let put = |report: &[u8]| {
             let taken = queue.take(report.len(), &stop)?;
-            Some(queue.put(Received { life: 1, missing: 0, report: report.to_vec() }, taken))
+            Some(queue.put(ReceivedReport { life: 1, missing: 0, report: report.to_vec() }, taken))
         };
         let kept = (0..100).take_while(|_| put(&zeros).is_some()).count();
         assert_eq!(kept, 1_000 / (EACH + zeros.len()));

@@ -9,14 +9,14 @@ use std::{cmp, thread};
 
 use redis::{Value, cmd};
 
-use super::inlet::Gate;
-use super::post::Way;
+use super::inlet::ReportGate;
+use super::post::ReportTransport;
 use super::seal::entry_tag;
 use super::{Envelope, LONGEST};
 use bus::BusError;
-use bus::key::Key;
-use bus::redis::address::Address;
-use bus::redis::line::Line;
+use bus::key::OrderKey;
+use bus::redis::address::RedisAddress;
+use bus::redis::line::RedisConnection;
 
 const READ: &str = include_str!("redis/read.lua");
 const LAST: &str = include_str!("redis/last.lua");
@@ -32,26 +32,26 @@ const WAIT: Duration = Duration::from_millis(50);
 /// Looks before a failure is tried again.
 const TRY_AGAIN: usize = 20;
 
-fn stream(address: &Address) -> String {
+fn stream(address: &RedisAddress) -> String {
     format!("{}:digests", address.prefix)
 }
 
 #[derive(Debug)]
-pub(crate) struct RedisOut {
-    line: Line,
+pub(crate) struct RedisTransport {
+    line: RedisConnection,
     stream: String,
     kept: usize,
-    key: Option<Key>,
+    key: Option<OrderKey>,
 }
 
-impl RedisOut {
-    pub(crate) fn new(address: &Address, key: Option<Key>) -> Self {
+impl RedisTransport {
+    pub(crate) fn new(address: &RedisAddress, key: Option<OrderKey>) -> Self {
         let kept = cmp::min(address.history, KEPT);
-        Self { stream: stream(address), line: Line::new(address.clone()), kept, key }
+        Self { stream: stream(address), line: RedisConnection::new(address.clone()), kept, key }
     }
 }
 
-impl Way for RedisOut {
+impl ReportTransport for RedisTransport {
     fn send(&mut self, envelope: &Envelope) -> Result<(), String> {
         let Envelope { life, number, report } = envelope;
         let mut add = cmd("XADD");
@@ -65,9 +65,9 @@ impl Way for RedisOut {
 }
 
 /// Reads until told to end.
-pub(crate) fn follow(address: &Address, gate: &Gate<'_>) {
-    let (line, stream) = (Line::new(address.clone()), stream(address));
-    let mut reader = Reader { line, stream, place: None, key: gate.key };
+pub(crate) fn follow(address: &RedisAddress, gate: &ReportGate<'_>) {
+    let (line, stream) = (RedisConnection::new(address.clone()), stream(address));
+    let mut reader = StreamReader { line, stream, place: None, key: gate.key };
     let mut said: Option<String> = None;
     while !gate.is_closed() {
         match reader.read() {
@@ -103,23 +103,23 @@ pub(crate) fn follow(address: &Address, gate: &Gate<'_>) {
     }
 }
 
-struct Reader<'a> {
-    line: Line,
+struct StreamReader<'a> {
+    line: RedisConnection,
     stream: String,
     /// The last entry read; the end of the stream when it was first looked at.
     place: Option<String>,
-    key: Option<&'a Key>,
+    key: Option<&'a OrderKey>,
 }
 
 /// Why an entry is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unfit {
+enum EntryError {
     Foreign,
     /// There is a key, and it does not carry its tag.
     Forged,
 }
 
-impl Unfit {
+impl EntryError {
     fn in_words(self) -> &'static str {
         match self {
             Self::Foreign => "is no report of ours",
@@ -128,8 +128,8 @@ impl Unfit {
     }
 }
 
-impl Reader<'_> {
-    fn read(&mut self) -> Result<Vec<Result<Envelope, Unfit>>, BusError> {
+impl StreamReader<'_> {
+    fn read(&mut self) -> Result<Vec<Result<Envelope, EntryError>>, BusError> {
         let doing = format!("reading `{}`", self.stream);
         let place = match self.place.clone() {
             Some(place) => place,
@@ -154,21 +154,21 @@ impl Reader<'_> {
     }
 }
 
-type Entry = (String, Result<Envelope, Unfit>);
+type StreamEntry = (String, Result<Envelope, EntryError>);
 
 /// `[[id, [field, value, …]], …]`.
-fn read_answer(value: &Value, key: Option<&Key>) -> Option<Vec<Entry>> {
+fn read_answer(value: &Value, key: Option<&OrderKey>) -> Option<Vec<StreamEntry>> {
     list(value)?.iter().map(|value| entry(value, key)).collect()
 }
 
-fn entry(value: &Value, key: Option<&Key>) -> Option<Entry> {
+fn entry(value: &Value, key: Option<&OrderKey>) -> Option<StreamEntry> {
     let [id, fields] = list(value)? else { return None };
     let (envelope, tag) = match list(fields).and_then(envelope) {
         Some(found) => found,
-        None => return Some((text(id)?, Err(Unfit::Foreign))),
+        None => return Some((text(id)?, Err(EntryError::Foreign))),
     };
     let is_sealed = key.is_none_or(|key| tag == Some(entry_tag(key, envelope.life, envelope.number, &envelope.report)));
-    Some((text(id)?, if is_sealed { Ok(envelope) } else { Err(Unfit::Forged) }))
+    Some((text(id)?, if is_sealed { Ok(envelope) } else { Err(EntryError::Forged) }))
 }
 
 /// What it says, and its tag if it has one.
@@ -211,7 +211,7 @@ mod tests {
         Value::Array(vec![bulk("1-1"), Value::Array(fields.iter().map(|field| bulk(field)).collect())])
     }
 
-    fn found(entries: Vec<Value>, key: Option<&Key>) -> Vec<Result<Envelope, Unfit>> {
+    fn found(entries: Vec<Value>, key: Option<&OrderKey>) -> Vec<Result<Envelope, EntryError>> {
         let found = read_answer(&Value::Array(entries), key).unwrap();
         found.into_iter().map(|(_, envelope)| envelope).collect()
     }
@@ -223,7 +223,7 @@ mod tests {
         let strange = entry(&["life", "7", "number", "three", "report", "x"]);
         let long = entry(&[]);
         let all = found(vec![fine, strange, entry(&["message", "{}"]), long], None);
-        assert_eq!(all, [Ok(ours), Err(Unfit::Foreign), Err(Unfit::Foreign), Err(Unfit::Foreign)]);
+        assert_eq!(all, [Ok(ours), Err(EntryError::Foreign), Err(EntryError::Foreign), Err(EntryError::Foreign)]);
         assert_eq!(read_answer(&Value::Array(Vec::new()), None), Some(Vec::new()));
         assert_eq!(read_answer(&Value::Okay, None), None);
         assert_eq!(read_answer(&Value::Array(vec![Value::Int(3)]), None), None);
@@ -231,13 +231,13 @@ mod tests {
 
     #[test]
     fn with_a_key_an_entry_needs_the_tag_of_its_life_and_number() {
-        let key = Key::new([7; 16]);
+        let key = OrderKey::new([7; 16]);
         let tag = entry_tag(&key, 7, 3, b"x").to_string();
         let sealed = entry(&["life", "7", "number", "3", "report", "x", "tag", &tag]);
         let renumbered = entry(&["life", "7", "number", "4", "report", "x", "tag", &tag]);
         let bare = entry(&["life", "7", "number", "3", "report", "x"]);
         let all = found(vec![sealed, renumbered, bare], Some(&key));
         assert!(all[0].is_ok());
-        assert_eq!(all[1..], [Err(Unfit::Forged), Err(Unfit::Forged)]);
+        assert_eq!(all[1..], [Err(EntryError::Forged), Err(EntryError::Forged)]);
     }
 }

@@ -7,21 +7,21 @@
 //! **Over Redis** a tag covers the life of the meter and the number of the report in it. The collector takes each number of a
 //! life once, and no report of a batch that was more than a minute ago.
 
-use bus::key::Key;
+use bus::key::OrderKey;
 
 pub(crate) const NONCE: usize = 16;
 pub(crate) const TAG: usize = 8;
 
 /// One connection, as each of its ends knows it.
 #[derive(Debug)]
-pub(crate) struct Session {
-    key: Key,
+pub(crate) struct ReportSession {
+    key: OrderKey,
     nonces: [u8; 2 * NONCE],
     count: u64,
 }
 
-impl Session {
-    pub(crate) fn new(key: &Key, collector: [u8; NONCE], meter: [u8; NONCE]) -> Self {
+impl ReportSession {
+    pub(crate) fn new(key: &OrderKey, collector: [u8; NONCE], meter: [u8; NONCE]) -> Self {
         let mut nonces = [0; 2 * NONCE];
         nonces[..NONCE].copy_from_slice(&collector);
         nonces[NONCE..].copy_from_slice(&meter);
@@ -45,7 +45,7 @@ impl Session {
 }
 
 /// Of an entry in Redis.
-pub(crate) fn entry_tag(key: &Key, life: u64, number: u64, report: &[u8]) -> u64 {
+pub(crate) fn entry_tag(key: &OrderKey, life: u64, number: u64, report: &[u8]) -> u64 {
     key.tag("radar entry", &[&life.to_le_bytes(), &number.to_le_bytes(), report])
 }
 
@@ -55,14 +55,14 @@ mod tests {
 
     #[test]
     fn what_was_recorded_fits_no_other_connection_and_no_other_place() {
-        let key = Key::new([7; 16]);
-        let session = || Session::new(&key, [1; NONCE], [2; NONCE]);
+        let key = OrderKey::new([7; 16]);
+        let session = || ReportSession::new(&key, [1; NONCE], [2; NONCE]);
         let (mut ours, mut theirs) = (session(), session());
         let tags = [ours.tag(b"report"), ours.tag(b"report")];
         assert_eq!([theirs.tag(b"report"), theirs.tag(b"report")], tags);
         assert_ne!(tags[0], tags[1]);
-        assert_ne!(Session::new(&key, [3; NONCE], [2; NONCE]).tag(b"report"), tags[0]);
-        assert_ne!(Session::new(&key, [1; NONCE], [3; NONCE]).tag(b"report"), tags[0]);
+        assert_ne!(ReportSession::new(&key, [3; NONCE], [2; NONCE]).tag(b"report"), tags[0]);
+        assert_ne!(ReportSession::new(&key, [1; NONCE], [3; NONCE]).tag(b"report"), tags[0]);
         assert_ne!(ours.meter_proof(), ours.collector_proof(), "a proof cannot be handed back");
         let entries =
             [entry_tag(&key, 1, 2, b"report"), entry_tag(&key, 1, 3, b"report"), entry_tag(&key, 2, 2, b"report")];

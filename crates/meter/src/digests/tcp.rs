@@ -5,41 +5,41 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use super::Envelope;
-use super::frame::{self, Broken};
-use super::post::Way;
-use super::seal::{NONCE, Session, TAG};
-use bus::key::{Key, nonce};
+use super::frame::{self, PeerError};
+use super::post::ReportTransport;
+use super::seal::{NONCE, ReportSession, TAG};
+use bus::key::{OrderKey, nonce};
 
 /// How long to wait for a connection, for a greeting, and for room on a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A connection that is there when it is needed.
 #[derive(Debug)]
-pub(crate) struct TcpOut {
+pub(crate) struct TcpTransport {
     address: String,
-    key: Option<Key>,
-    connected: Option<(TcpStream, Option<Session>)>,
+    key: Option<OrderKey>,
+    connected: Option<(TcpStream, Option<ReportSession>)>,
 }
 
-impl TcpOut {
-    pub(crate) fn new(address: &str, key: Option<Key>) -> Self {
+impl TcpTransport {
+    pub(crate) fn new(address: &str, key: Option<OrderKey>) -> Self {
         Self { address: address.to_owned(), key, connected: None }
     }
 
-    fn connect(&self) -> Result<(TcpStream, Option<Session>), String> {
+    fn connect(&self) -> Result<(TcpStream, Option<ReportSession>), String> {
         let resolved = self.address.to_socket_addrs().map_err(|error| error.to_string())?;
         let mut last = "no such host".to_owned();
         for address in resolved {
             match greet(&address, self.key.as_ref()) {
                 Ok(connected) => return Ok(connected),
-                Err(Broken::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => {
+                Err(PeerError::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => {
                     last = "connection refused: is `hitless radar collect` running there?".to_owned();
                 }
-                Err(Broken::Io(error)) if is_timeout(&error) => last = "no answer in time".to_owned(),
-                Err(Broken::Io(error)) if self.key.is_some() && error.kind() == ErrorKind::UnexpectedEof => {
+                Err(PeerError::Io(error)) if is_timeout(&error) => last = "no answer in time".to_owned(),
+                Err(PeerError::Io(error)) if self.key.is_some() && error.kind() == ErrorKind::UnexpectedEof => {
                     last = "the collector does not take our key: give both the same --key".to_owned();
                 }
-                Err(broken @ (Broken::Sealed(_) | Broken::Forged)) => last = format!("the collector {broken}"),
+                Err(broken @ (PeerError::Sealed(_) | PeerError::Forged)) => last = format!("the collector {broken}"),
                 Err(broken) => last = format!("what listens there is no collector of ours: it {broken}"),
             }
         }
@@ -47,7 +47,7 @@ impl TcpOut {
     }
 }
 
-impl Way for TcpOut {
+impl ReportTransport for TcpTransport {
     fn send(&mut self, envelope: &Envelope) -> Result<(), String> {
         let (mut stream, mut session) = match self.connected.take() {
             Some((stream, session)) if !has_ended(&stream) => (stream, session),
@@ -59,7 +59,7 @@ impl Way for TcpOut {
     }
 }
 
-fn greet(address: &SocketAddr, key: Option<&Key>) -> Result<(TcpStream, Option<Session>), Broken> {
+fn greet(address: &SocketAddr, key: Option<&OrderKey>) -> Result<(TcpStream, Option<ReportSession>), PeerError> {
     let mut stream = TcpStream::connect_timeout(address, PATIENCE)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -71,11 +71,11 @@ fn greet(address: &SocketAddr, key: Option<&Key>) -> Result<(TcpStream, Option<S
     let Some(key) = key else { return Ok((stream, None)) };
     let (ours, mut theirs, mut proof) = (nonce()?, [0; NONCE], [0; TAG]);
     stream.read_exact(&mut theirs)?;
-    let session = Session::new(key, theirs, ours);
+    let session = ReportSession::new(key, theirs, ours);
     stream.write_all(&ours)?;
     stream.write_all(&session.meter_proof())?;
     stream.read_exact(&mut proof)?;
-    if proof == session.collector_proof() { Ok((stream, Some(session))) } else { Err(Broken::Forged) }
+    if proof == session.collector_proof() { Ok((stream, Some(session))) } else { Err(PeerError::Forged) }
 }
 
 /// The collector says nothing after its greeting, so there is only one thing that can be read: that it has gone.
@@ -102,12 +102,12 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::digests::{Inlet, Place, Received, Reports, post, queue};
+    use crate::digests::{CollectorAddress, CollectorReports, ReceivedReport, ReportReceiver, post, queue};
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
     /// A collector on a free port, for as long as a story lasts; what it had to say.
-    fn with_collector(key: Option<&Key>, story: impl FnOnce(SocketAddr, &Reports)) -> String {
+    fn with_collector(key: Option<&OrderKey>, story: impl FnOnce(SocketAddr, &CollectorReports)) -> String {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
@@ -115,7 +115,7 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let tell = |line: &str| said.lock().unwrap().push_str(line);
-                Inlet::Tcp(listener).run(key, &put, &stop, &tell).unwrap();
+                ReportReceiver::Tcp(listener).run(key, &put, &stop, &tell).unwrap();
             });
             story(address, &received);
             stop.store(true, Ordering::Relaxed);
@@ -123,18 +123,18 @@ mod tests {
         said.into_inner().unwrap()
     }
 
-    fn next(received: &Reports) -> Received {
+    fn next(received: &CollectorReports) -> ReceivedReport {
         received.recv_timeout(PATIENCE).unwrap()
     }
 
-    fn came(life: u64, report: &[u8]) -> Received {
-        Received { life, missing: 0, report: report.to_vec() }
+    fn came(life: u64, report: &[u8]) -> ReceivedReport {
+        ReceivedReport { life, missing: 0, report: report.to_vec() }
     }
 
     #[test]
     fn reports_come_in_order_and_nothing_is_said() {
         let said = with_collector(None, |address, received| {
-            let (mut outlet, post) = post(Place::Tcp(address.to_string()), 7, None);
+            let (mut outlet, post) = post(CollectorAddress::Tcp(address.to_string()), 7, None);
             let reports: Vec<Vec<u8>> = (0..20).map(|nth| vec![nth; 1_000]).collect();
             thread::scope(|scope| {
                 let sending = scope.spawn(|| post.run(&|line| panic!("{line}")));
@@ -155,19 +155,19 @@ mod tests {
         // Nobody listens there now, and nobody else will be given the port while this socket has it.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (mut outlet, post) = post(Place::Tcp(address.to_string()), 7, None);
+        let (mut outlet, post) = post(CollectorAddress::Tcp(address.to_string()), 7, None);
         let kept = (0..400).filter(|nth| outlet.put(vec![*nth as u8])).count() as u64;
         assert!(kept < 400);
         let (put, received) = queue(1 << 20);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let sending = scope.spawn(|| post.run(&|_| ()));
-            scope.spawn(|| Inlet::Tcp(listener).run(None, &put, &stop, &|_| ()).unwrap());
+            scope.spawn(|| ReportReceiver::Tcp(listener).run(None, &put, &stop, &|_| ()).unwrap());
             for nth in 0..kept {
                 assert_eq!(next(&received), came(7, &[nth as u8]));
             }
             outlet.put(b"last".to_vec());
-            assert_eq!(next(&received), Received { missing: 400 - kept, ..came(7, b"last") });
+            assert_eq!(next(&received), ReceivedReport { missing: 400 - kept, ..came(7, b"last") });
             drop(outlet);
             assert_eq!(sending.join().unwrap().dropped, 400 - kept);
             stop.store(true, Ordering::Relaxed);
@@ -188,7 +188,7 @@ mod tests {
             liar.set_read_timeout(Some(PATIENCE)).unwrap();
             liar.write_all(&[&frame::greeting(false)[..], &u32::MAX.to_le_bytes()].concat()).unwrap();
             let _ = liar.read_to_end(&mut Vec::new());
-            let mut way = TcpOut::new(&address.to_string(), None);
+            let mut way = TcpTransport::new(&address.to_string(), None);
             let report = crate::digests::squeeze::squeeze(b"fine");
             way.send(&Envelope { life: 1, number: 0, report }).unwrap();
             assert_eq!(next(received), came(1, b"fine"));
@@ -203,13 +203,13 @@ mod tests {
             listener.local_addr().unwrap().to_string()
         };
         let envelope = Envelope { life: 1, number: 0, report: Vec::new() };
-        let refused = TcpOut::new(&closed, None).send(&envelope).unwrap_err();
+        let refused = TcpTransport::new(&closed, None).send(&envelope).unwrap_err();
         assert!(refused.contains("is `hitless radar collect` running there?"), "{refused}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         thread::scope(|scope| {
             scope.spawn(|| listener.accept().unwrap().0.write_all(b"220 mail.example ready\r\n").unwrap());
-            let foreign = TcpOut::new(&address, None).send(&envelope).unwrap_err();
+            let foreign = TcpTransport::new(&address, None).send(&envelope).unwrap_err();
             assert!(foreign.contains("no collector of ours") && foreign.contains("`220 mail`"), "{foreign}");
         });
     }
@@ -220,20 +220,20 @@ mod tests {
 
     #[test]
     fn with_a_key_only_those_who_have_it_are_heard() {
-        let key = Key::new([7; 16]);
+        let key = OrderKey::new([7; 16]);
         let said = with_collector(Some(&key), |address, received| {
             let address = address.to_string();
-            let refused = |key| TcpOut::new(&address, key).send(&fine()).unwrap_err();
+            let refused = |key| TcpTransport::new(&address, key).send(&fine()).unwrap_err();
             let without = refused(None);
             assert!(without.contains("has a key and we have none"), "{without}");
-            let wrong = refused(Some(Key::new([8; 16])));
+            let wrong = refused(Some(OrderKey::new([8; 16])));
             assert!(wrong.contains("does not take our key"), "{wrong}");
-            TcpOut::new(&address, Some(key.clone())).send(&fine()).unwrap();
+            TcpTransport::new(&address, Some(key.clone())).send(&fine()).unwrap();
             assert_eq!(next(received), came(1, b"fine"));
         });
         assert!(said.contains("does not have our key"), "{said}");
         with_collector(None, |address, _| {
-            let refused = TcpOut::new(&address.to_string(), Some(key.clone())).send(&fine()).unwrap_err();
+            let refused = TcpTransport::new(&address.to_string(), Some(key.clone())).send(&fine()).unwrap_err();
             assert!(refused.contains("has no key and we have one"), "{refused}");
         });
     }
@@ -241,7 +241,7 @@ mod tests {
     /// All that a meter ever said to one collector, played to it again on a connection of its own.
     #[test]
     fn a_recorded_connection_played_again_is_refused() {
-        let key = Key::new([7; 16]);
+        let key = OrderKey::new([7; 16]);
         let said = with_collector(Some(&key), |address, received| {
             let tap = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let tapped = tap.local_addr().unwrap().to_string();
@@ -264,7 +264,7 @@ mod tests {
                     recorded.extend(rest);
                     recorded
                 });
-                TcpOut::new(&tapped, Some(key.clone())).send(&fine()).unwrap();
+                TcpTransport::new(&tapped, Some(key.clone())).send(&fine()).unwrap();
                 relay.join().unwrap()
             });
             assert_eq!(next(received), came(1, b"fine"), "as recorded, it was fine");
@@ -272,7 +272,7 @@ mod tests {
             again.set_read_timeout(Some(PATIENCE)).unwrap();
             again.write_all(&recorded).unwrap();
             let _ = again.read_to_end(&mut Vec::new());
-            TcpOut::new(&address.to_string(), Some(key.clone())).send(&Envelope { number: 1, ..fine() }).unwrap();
+            TcpTransport::new(&address.to_string(), Some(key.clone())).send(&Envelope { number: 1, ..fine() }).unwrap();
             assert_eq!(next(received), came(1, b"fine"), "and nothing came in between");
         });
         assert!(said.contains("does not have our key"), "{said}");
@@ -283,7 +283,7 @@ mod tests {
     fn silent_connections_do_not_shut_out_a_meter() {
         with_collector(None, |address, received| {
             let silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
-            let mut way = TcpOut::new(&address.to_string(), None);
+            let mut way = TcpTransport::new(&address.to_string(), None);
             let mut tries = 0;
             while let Err(why) = way.send(&fine()) {
                 tries += 1;

@@ -5,13 +5,13 @@ use std::fmt;
 use std::fs;
 use std::io;
 
-use link::control::{Answer, Ask, RunDirectory};
+use link::control::{LinkReply, LinkRequest, RunDirectory};
 use linux::net::Netlink;
 use units::Prob;
 
 /// A protected link's daemon, as far as it matters whether to act.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Daemon {
+pub struct DaemonInfo {
     pub link: String,
     /// Tells a daemon from one that was started later under the same name.
     pub pid: u32,
@@ -24,7 +24,7 @@ pub struct Daemon {
 /// Errors are one line for people.
 pub trait Executor: fmt::Debug + Send {
     /// The daemon that stands in for `port`; of this name, where one is given.
-    fn daemon(&mut self, port: &str, link: Option<&str>) -> Result<Option<Daemon>, String>;
+    fn daemon(&mut self, port: &str, link: Option<&str>) -> Result<Option<DaemonInfo>, String>;
 
     /// Asks for protection, having measured `loss`.
     fn protect(&mut self, link: &str, loss: Prob) -> Result<(), String>;
@@ -39,7 +39,7 @@ pub trait Executor: fmt::Debug + Send {
 }
 
 impl<E: Executor + ?Sized> Executor for Box<E> {
-    fn daemon(&mut self, port: &str, link: Option<&str>) -> Result<Option<Daemon>, String> {
+    fn daemon(&mut self, port: &str, link: Option<&str>) -> Result<Option<DaemonInfo>, String> {
         (**self).daemon(port, link)
     }
 
@@ -71,26 +71,26 @@ impl ThisHost {
         Self { directory }
     }
 
-    fn ask(&self, link: &str, ask: Ask) -> Result<(), String> {
+    fn ask(&self, link: &str, ask: LinkRequest) -> Result<(), String> {
         match self.directory.ask(link, ask) {
-            Ok(Answer::Refused(why)) => Err(format!("{link} refused: {why}")),
-            Ok(Answer::Done | Answer::Status(_)) => Ok(()),
+            Ok(LinkReply::Refused(why)) => Err(format!("{link} refused: {why}")),
+            Ok(LinkReply::Done | LinkReply::Status(_)) => Ok(()),
             Err(error) => Err(format!("{link}: {error} ({})", self.directory.socket(link).display())),
         }
     }
 
     /// `None` if there is no such daemon, or it stands in for another interface.
-    fn status(&self, link: &str, port: Option<&str>) -> Result<Option<Daemon>, String> {
+    fn status(&self, link: &str, port: Option<&str>) -> Result<Option<DaemonInfo>, String> {
         use io::ErrorKind::{ConnectionRefused, NotFound};
-        match self.directory.ask(link, Ask::Status) {
-            Ok(Answer::Status(status)) => {
+        match self.directory.ask(link, LinkRequest::Status) {
+            Ok(LinkReply::Status(status)) => {
                 let fits = port.is_none_or(|port| status.interface == port);
                 let daemon =
-                    Daemon { link: link.to_owned(), pid: status.pid, wanted: status.wanted, copies: status.copies };
+                    DaemonInfo { link: link.to_owned(), pid: status.pid, wanted: status.wanted, copies: status.copies };
                 Ok(fits.then_some(daemon))
             }
-            Ok(Answer::Refused(why)) => Err(format!("{link} refused: {why}")),
-            Ok(Answer::Done) => Err(format!("{link} gave no status")),
+            Ok(LinkReply::Refused(why)) => Err(format!("{link} refused: {why}")),
+            Ok(LinkReply::Done) => Err(format!("{link} gave no status")),
             Err(error) if matches!(error.kind(), NotFound | ConnectionRefused) => Ok(None),
             Err(error) => Err(format!("{link}: {error} ({})", self.directory.socket(link).display())),
         }
@@ -98,7 +98,7 @@ impl ThisHost {
 }
 
 impl Executor for ThisHost {
-    fn daemon(&mut self, port: &str, link: Option<&str>) -> Result<Option<Daemon>, String> {
+    fn daemon(&mut self, port: &str, link: Option<&str>) -> Result<Option<DaemonInfo>, String> {
         // One that is named may stand in for an interface that the counters know by another name.
         if let Some(link) = link {
             return self.status(link, None);
@@ -116,11 +116,11 @@ impl Executor for ThisHost {
     }
 
     fn protect(&mut self, link: &str, loss: Prob) -> Result<(), String> {
-        self.ask(link, Ask::Protect { loss: loss.get() })
+        self.ask(link, LinkRequest::Protect { loss: loss.get() })
     }
 
     fn unprotect(&mut self, link: &str) -> Result<(), String> {
-        self.ask(link, Ask::Deactivate)
+        self.ask(link, LinkRequest::Deactivate)
     }
 
     fn switch(&mut self, port: &str, on: bool) -> Result<(), String> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use units::Moment;
 
-use super::{Actor, Executor};
-use crate::journal::{Deed, Entry, Outcome};
+use super::{Executor, PortActor};
+use crate::journal::{ActionKind, ActionOutcome, JournalEntry};
 use bus::message::{Condition, Message, OrderKind, PortId, PortState};
 
 /// Ports whose state is kept, and orders that wait: more than a host has. Others are left out, and that is told.
@@ -20,12 +20,12 @@ const TOLD_FOR: Duration = Duration::from_secs(3_600);
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     since: Moment,
-    told: BTreeSet<(String, Deed, &'static str)>,
+    told: BTreeSet<(String, ActionKind, &'static str)>,
 }
 
 impl Refusals {
     /// Whether it is worth a line. Of ports beyond the first few there is one for all: names can be invented.
-    fn is_new(&mut self, now: Moment, port: &str, deed: Deed, why: &'static str) -> bool {
+    fn is_new(&mut self, now: Moment, port: &str, deed: ActionKind, why: &'static str) -> bool {
         if now.since(self.since) >= TOLD_FOR {
             (self.since, self.told) = (now, BTreeSet::new());
         }
@@ -35,7 +35,7 @@ impl Refusals {
     }
 }
 
-impl<E: Executor> Actor<E> {
+impl<E: Executor> PortActor<E> {
     /// Takes note; [`tick`](Self::tick) acts. What was heard before, or is older, changes nothing.
     pub fn hear(&mut self, now: Moment, message: &Message) {
         // Before it is remembered: what is refused must not stand in the way of what is not.
@@ -75,11 +75,11 @@ impl<E: Executor> Actor<E> {
         let (full, deed) = match message {
             Message::Order(order) => {
                 let waits = self.orders.contains_key(&order.id.port);
-                let deed = if order.kind == OrderKind::Disable { Deed::Disable } else { Deed::Enable };
+                let deed = if order.kind == OrderKind::Disable { ActionKind::Disable } else { ActionKind::Enable };
                 (!waits && self.orders.len() >= MOST_ORDERS, deed)
             }
             Message::Port(state) => {
-                (!self.states.contains_key(&state.id) && self.states.len() >= MOST_STATES, Deed::State)
+                (!self.states.contains_key(&state.id) && self.states.len() >= MOST_STATES, ActionKind::State)
             }
         };
         let why = if message.is_from_the_future(now) {
@@ -92,8 +92,8 @@ impl<E: Executor> Actor<E> {
             return false;
         };
         if self.refusals.is_new(now, &message.id().port, deed, why) {
-            let entry = Entry::new(now, deed, Outcome::Refused, why);
-            self.entries.push(Entry { about: Some(message.id().clone()), ..entry });
+            let entry = JournalEntry::new(now, deed, ActionOutcome::Refused, why);
+            self.entries.push(JournalEntry { about: Some(message.id().clone()), ..entry });
         }
         true
     }

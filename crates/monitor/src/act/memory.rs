@@ -14,18 +14,18 @@ use bus::message::{PortId, PortState};
 /// By the name of the port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Memory {
-    pub protected: BTreeMap<String, Protection>,
+pub struct ActorMemory {
+    pub protected: BTreeMap<String, ActiveProtection>,
     /// Ports of this host that were corrupting when last heard of: an alarm does not end because somebody restarts
     /// the monitor, and not every bus remembers.
     pub alarms: BTreeMap<String, PortState>,
-    pub orders: BTreeMap<String, Obeyed>,
+    pub orders: BTreeMap<String, ObeyedOrder>,
 }
 
 /// A link that a monitor activated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Protection {
+pub struct ActiveProtection {
     pub link: String,
     /// The daemon that was asked: another one's protection is somebody else's.
     pub pid: u32,
@@ -37,14 +37,14 @@ pub struct Protection {
 /// The last order that was obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Obeyed {
+pub struct ObeyedOrder {
     pub life: u64,
     pub number: u64,
     /// The port was switched off by it.
     pub off: bool,
 }
 
-impl Memory {
+impl ActorMemory {
     /// Empty if there is no such file.
     pub fn read(path: &Path) -> io::Result<Self> {
         match fs::read_to_string(path) {
@@ -64,20 +64,20 @@ impl Memory {
 
 /// A memory and where it is kept, if it is to outlive the program.
 #[derive(Debug)]
-pub struct Kept {
-    pub memory: Memory,
+pub struct StoredMemory {
+    pub memory: ActorMemory,
     path: Option<PathBuf>,
     trouble: Option<String>,
 }
 
-impl Kept {
+impl StoredMemory {
     pub fn nowhere() -> Self {
-        Self { memory: Memory::default(), path: None, trouble: None }
+        Self { memory: ActorMemory::default(), path: None, trouble: None }
     }
 
     /// A file that makes no sense is put aside: what it knew is left as it is, and somebody is told.
     pub fn open(path: &Path) -> Self {
-        let (memory, trouble) = match Memory::read(path) {
+        let (memory, trouble) = match ActorMemory::read(path) {
             Ok(memory) => (memory, None),
             Err(error) => {
                 let aside = path.with_extension("bad");
@@ -87,7 +87,7 @@ impl Kept {
                     "{}: {error}{where_to}: links that a monitor protected before will not be un-protected",
                     path.display()
                 );
-                (Memory::default(), Some(what))
+                (ActorMemory::default(), Some(what))
             }
         };
         let mut kept = Self { memory, path: Some(path.to_owned()), trouble };
@@ -119,24 +119,24 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("hitless-memory-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("monitor.state");
-        let mut kept = Kept::open(&path);
-        assert_eq!((kept.trouble(), &kept.memory), (None, &Memory::default()));
-        let protection = Protection {
+        let mut kept = StoredMemory::open(&path);
+        assert_eq!((kept.trouble(), &kept.memory), (None, &ActorMemory::default()));
+        let protection = ActiveProtection {
             link: "hit0".to_owned(),
             pid: 7,
             since: Moment::from_ms(5),
             reasons: [PortId::new("leaf3", "eth7")].into(),
         };
         kept.memory.protected.insert("eth1".to_owned(), protection);
-        kept.memory.orders.insert("eth2".to_owned(), Obeyed { life: 1, number: 2, off: true });
+        kept.memory.orders.insert("eth2".to_owned(), ObeyedOrder { life: 1, number: 2, off: true });
         kept.save();
-        assert_eq!(Kept::open(&path).memory, kept.memory);
+        assert_eq!(StoredMemory::open(&path).memory, kept.memory);
         fs::write(&path, "{\"protected\": 3}").unwrap();
-        let again = Kept::open(&path);
+        let again = StoredMemory::open(&path);
         assert!(again.trouble().unwrap().contains("kept as"), "{:?}", again.trouble());
-        assert_eq!(again.memory, Memory::default());
+        assert_eq!(again.memory, ActorMemory::default());
         assert_eq!(fs::read_to_string(path.with_extension("bad")).unwrap(), "{\"protected\": 3}");
         fs::remove_dir_all(&folder).unwrap();
-        assert!(Kept::open(&path).trouble().unwrap().contains("will not know"));
+        assert!(StoredMemory::open(&path).trouble().unwrap().contains("will not know"));
     }
 }

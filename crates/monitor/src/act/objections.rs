@@ -2,12 +2,12 @@
 
 use units::Moment;
 
-use super::{Actor, Executor};
-use crate::journal::{Deed, Outcome};
+use super::{Executor, PortActor};
+use crate::journal::{ActionKind, ActionOutcome};
 use crate::source::Selection;
 use bus::message::{Condition, PortState};
 
-impl<E: Executor> Actor<E> {
+impl<E: Executor> PortActor<E> {
     /// Why a port must not be touched, whatever it does.
     pub(super) fn objection(&mut self, port: &str) -> Option<String> {
         let named = self.rules.ports.get(port);
@@ -57,7 +57,7 @@ impl<E: Executor> Actor<E> {
         if state.condition == Condition::Corrupting && state.peer.is_none() {
             let why =
                 "who sends to it is not known here; set `peer` in its [[port]], and its peer's monitor can protect it";
-            self.say(now, port, Deed::Protect, Outcome::Left, why, Some(&state));
+            self.say(now, port, ActionKind::Protect, ActionOutcome::Left, why, Some(&state));
         }
     }
 }

@@ -6,11 +6,11 @@
 use units::Moment;
 
 use super::hearing::MOST_ORDERS;
-use super::{Actor, Executor, Obeyed};
-use crate::journal::{Deed, Outcome};
+use super::{Executor, ObeyedOrder, PortActor};
+use crate::journal::{ActionKind, ActionOutcome};
 use bus::message::{Message, Order, OrderKind};
 
-impl<E: Executor> Actor<E> {
+impl<E: Executor> PortActor<E> {
     pub(super) fn look_at_orders(&mut self, now: Moment) {
         for (port, order) in std::mem::take(&mut self.orders) {
             if !self.settle(now, &port, &order) {
@@ -22,8 +22,8 @@ impl<E: Executor> Actor<E> {
     /// False if it is to be tried again.
     fn settle(&mut self, now: Moment, port: &str, order: &Order) -> bool {
         let (deed, on) = match order.kind {
-            OrderKind::Disable => (Deed::Disable, false),
-            OrderKind::Enable => (Deed::Enable, true),
+            OrderKind::Disable => (ActionKind::Disable, false),
+            OrderKind::Enable => (ActionKind::Enable, true),
         };
         let obeyed = self.obeyed(now, port);
         // The bus keeps the latest order; a restarted monitor hears again what it did before.
@@ -33,45 +33,46 @@ impl<E: Executor> Actor<E> {
         if let Some(why) = self.order_refused(port, on, obeyed) {
             if !self.rules.obey && self.has_room_for(port) {
                 // Should orders be obeyed one day, then those given from then on.
-                let refused = Obeyed { life: order.life, number: order.number, off: obeyed.is_some_and(|was| was.off) };
+                let refused =
+                    ObeyedOrder { life: order.life, number: order.number, off: obeyed.is_some_and(|was| was.off) };
                 self.kept.memory.orders.insert(port.to_owned(), refused);
                 self.kept.save();
             }
-            self.say(now, port, deed, Outcome::Refused, &format!("{why} (ordered because {})", order.why), None);
+            self.say(now, port, deed, ActionOutcome::Refused, &format!("{why} (ordered because {})", order.why), None);
             return true;
         }
         if !on && !self.rules.ports.contains_key(port) && !self.states.contains_key(&self.id(port)) {
             // At the start it may not have been read yet.
             let why = format!("nothing was ever read of it here (ordered because {})", order.why);
-            self.say(now, port, deed, Outcome::Refused, &why, None);
+            self.say(now, port, deed, ActionOutcome::Refused, &why, None);
             return false;
         }
         if let Some(why) = self.too_many_off(port).filter(|_| !on) {
-            self.say(now, port, deed, Outcome::Refused, &format!("{why} (ordered because {})", order.why), None);
+            self.say(now, port, deed, ActionOutcome::Refused, &format!("{why} (ordered because {})", order.why), None);
             // When another is on again.
             return false;
         }
         if !self.acts() {
-            self.say(now, port, deed, Outcome::Would, &order.why, None);
+            self.say(now, port, deed, ActionOutcome::Would, &order.why, None);
             return true;
         }
         if let Err(why) = self.executor.switch(port, on) {
-            self.say(now, port, deed, Outcome::Failed, &why, None);
+            self.say(now, port, deed, ActionOutcome::Failed, &why, None);
             return false;
         }
-        let obeyed = Obeyed { life: order.life, number: order.number, off: !on };
+        let obeyed = ObeyedOrder { life: order.life, number: order.number, off: !on };
         self.kept.memory.orders.insert(port.to_owned(), obeyed);
         self.kept.save();
-        self.say(now, port, deed, Outcome::Done, &order.why, None);
+        self.say(now, port, deed, ActionOutcome::Done, &order.why, None);
         true
     }
 
     /// The last order that was obeyed. One with a life from the future, which an earlier version took, must not keep others
     /// from being heard; that it switched the port off is still true.
-    fn obeyed(&self, now: Moment, port: &str) -> Option<Obeyed> {
+    fn obeyed(&self, now: Moment, port: &str) -> Option<ObeyedOrder> {
         let obeyed = self.kept.memory.orders.get(port).copied()?;
         let is_possible = obeyed.life <= Message::latest_life(now);
-        Some(if is_possible { obeyed } else { Obeyed { life: 0, number: 0, ..obeyed } })
+        Some(if is_possible { obeyed } else { ObeyedOrder { life: 0, number: 0, ..obeyed } })
     }
 
     fn has_room_for(&self, port: &str) -> bool {
@@ -86,7 +87,7 @@ impl<E: Executor> Actor<E> {
             .then(|| format!("{ports} off by order already, and most-off = {} allows no more", self.rules.most_off))
     }
 
-    fn order_refused(&mut self, port: &str, on: bool, obeyed: Option<Obeyed>) -> Option<String> {
+    fn order_refused(&mut self, port: &str, on: bool, obeyed: Option<ObeyedOrder>) -> Option<String> {
         if !self.rules.obey {
             return Some("orders are not obeyed here; `obey = true` in the configuration changes that".to_owned());
         }

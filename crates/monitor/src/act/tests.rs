@@ -10,7 +10,7 @@ use bus::message::{Evidence, Message, OrderKind};
 #[derive(Debug, Default)]
 struct Hands {
     /// By port.
-    daemons: BTreeMap<String, Daemon>,
+    daemons: BTreeMap<String, DaemonInfo>,
     routes: BTreeSet<String>,
     broken: Option<String>,
     /// Does what it is asked to and answers too late.
@@ -20,11 +20,11 @@ struct Hands {
 
 impl Hands {
     fn with(port: &str, link: &str) -> Self {
-        let daemon = Daemon { link: link.to_owned(), pid: 7, wanted: false, copies: 2 };
+        let daemon = DaemonInfo { link: link.to_owned(), pid: 7, wanted: false, copies: 2 };
         Self { daemons: [(port.to_owned(), daemon)].into(), ..Self::default() }
     }
 
-    fn named(&mut self, link: &str) -> Option<&mut Daemon> {
+    fn named(&mut self, link: &str) -> Option<&mut DaemonInfo> {
         self.daemons.values_mut().find(|daemon| daemon.link == link)
     }
 
@@ -39,7 +39,7 @@ impl Hands {
 }
 
 impl Executor for Hands {
-    fn daemon(&mut self, port: &str, link: Option<&str>) -> Result<Option<Daemon>, String> {
+    fn daemon(&mut self, port: &str, link: Option<&str>) -> Result<Option<DaemonInfo>, String> {
         Ok(match link {
             Some(link) => self.named(link).cloned(),
             None => self.daemons.get(port).cloned(),
@@ -64,8 +64,8 @@ impl Executor for Hands {
     }
 }
 
-fn rules(action: Action) -> Rules {
-    Rules {
+fn rules(action: PortAction) -> ActionRules {
+    ActionRules {
         host: "leaf1".to_owned(),
         action,
         obey: false,
@@ -80,18 +80,18 @@ fn rules(action: Action) -> Rules {
 
 /// A monitor and the messages that reach it, numbered.
 struct Story {
-    actor: Actor<Hands>,
+    actor: PortActor<Hands>,
     number: u64,
     now: Moment,
 }
 
 impl Story {
-    fn new(rules: Rules, hands: Hands) -> Self {
-        Self { actor: Actor::new(rules, hands, Kept::nowhere()), number: 0, now: Moment::from_ms(1_000) }
+    fn new(rules: ActionRules, hands: Hands) -> Self {
+        Self { actor: PortActor::new(rules, hands, StoredMemory::nowhere()), number: 0, now: Moment::from_ms(1_000) }
     }
 
     /// The sender's monitor, with a dormant link at eth1; the other end of its cable is leaf3/eth7.
-    fn sender(action: Action) -> Self {
+    fn sender(action: PortAction) -> Self {
         Self::new(rules(action), Hands::with("eth1", "hit0"))
     }
 
@@ -146,16 +146,16 @@ impl Story {
 
     /// The monitor is started again, and knows what it wrote down; links live on.
     fn restart(&mut self) {
-        let mut kept = Kept::nowhere();
+        let mut kept = StoredMemory::nowhere();
         kept.memory.clone_from(&self.actor.kept.memory);
         let hands = std::mem::take(&mut self.actor.executor);
-        self.actor = Actor::new(self.actor.rules.clone(), hands, kept);
+        self.actor = PortActor::new(self.actor.rules.clone(), hands, kept);
     }
 }
 
 #[test]
 fn the_sending_host_protects_with_the_loss_that_was_measured_and_ends_it_when_that_is_over() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     assert!(story.tick().is_empty());
     story.far_end(Condition::Corrupting);
     assert_eq!(story.tick(), ["protect done"]);
@@ -171,7 +171,7 @@ fn the_sending_host_protects_with_the_loss_that_was_measured_and_ends_it_when_th
 
 #[test]
 fn every_entry_has_its_evidence() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.far_end(Condition::Corrupting);
     let entries = story.actor.tick(story.now);
     assert_eq!(entries[0].about, Some(PortId::new("leaf3", "eth7")));
@@ -185,7 +185,7 @@ fn every_entry_has_its_evidence() {
 
 #[test]
 fn on_a_bus_of_many_hosts_the_receiver_leaves_it_to_the_sender() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.near_end(Condition::Corrupting);
     assert!(story.tick().is_empty());
     assert!(story.done().is_empty());
@@ -193,7 +193,8 @@ fn on_a_bus_of_many_hosts_the_receiver_leaves_it_to_the_sender() {
 
 #[test]
 fn without_such_a_bus_the_receiver_asks_its_own_link() {
-    let mut story = Story::new(Rules { sender_acts: false, ..rules(Action::Protect) }, Hands::with("eth1", "hit0"));
+    let mut story =
+        Story::new(ActionRules { sender_acts: false, ..rules(PortAction::Protect) }, Hands::with("eth1", "hit0"));
     story.near_end(Condition::Corrupting);
     assert_eq!(story.tick(), ["protect done"]);
     story.near_end(Condition::Healthy);
@@ -202,7 +203,7 @@ fn without_such_a_bus_the_receiver_asks_its_own_link() {
 
 #[test]
 fn observe_only_tells_everything_and_does_nothing() {
-    let mut story = Story::new(Rules { obey: true, ..rules(Action::None) }, Hands::with("eth1", "hit0"));
+    let mut story = Story::new(ActionRules { obey: true, ..rules(PortAction::None) }, Hands::with("eth1", "hit0"));
     story.far_end(Condition::Corrupting);
     assert_eq!(story.tick(), ["protect would"]);
     assert!(story.tick().is_empty());
@@ -220,7 +221,7 @@ fn observe_only_tells_everything_and_does_nothing() {
 
 #[test]
 fn while_the_other_direction_corrupts_protection_stays() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.far_end(Condition::Corrupting);
     story.near_end(Condition::Corrupting);
     assert_eq!(story.tick(), ["protect done"]);
@@ -236,7 +237,7 @@ fn while_the_other_direction_corrupts_protection_stays() {
 
 #[test]
 fn a_restarted_monitor_ends_what_its_former_life_protected() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.far_end(Condition::Corrupting);
     story.tick();
     story.restart();
@@ -247,7 +248,7 @@ fn a_restarted_monitor_ends_what_its_former_life_protected() {
 
 #[test]
 fn what_a_person_protected_is_left_alone() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.actor.executor.named("hit0").unwrap().wanted = true;
     story.far_end(Condition::Corrupting);
     assert_eq!(story.tick(), ["protect left"]);
@@ -259,7 +260,7 @@ fn what_a_person_protected_is_left_alone() {
 
 #[test]
 fn what_a_person_ended_stays_so_until_the_next_alarm() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.far_end(Condition::Corrupting);
     story.tick();
     story.tick();
@@ -274,7 +275,7 @@ fn what_a_person_ended_stays_so_until_the_next_alarm() {
 
 #[test]
 fn a_link_that_was_started_anew_is_protected_again() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.far_end(Condition::Corrupting);
     story.tick();
     story.tick();
@@ -286,7 +287,7 @@ fn a_link_that_was_started_anew_is_protected_again() {
 
 #[test]
 fn what_fails_is_told_once_and_tried_again() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.actor.executor.broken = Some("no answer".to_owned());
     story.far_end(Condition::Corrupting);
     assert_eq!(story.tick(), ["protect failed"]);
@@ -306,7 +307,7 @@ fn what_fails_is_told_once_and_tried_again() {
 
 #[test]
 fn an_answer_that_is_lost_leaves_no_protection_behind() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.actor.executor.late = true;
     story.far_end(Condition::Corrupting);
     assert_eq!(story.tick(), ["protect failed"]);
@@ -319,7 +320,7 @@ fn an_answer_that_is_lost_leaves_no_protection_behind() {
 
 #[test]
 fn an_order_that_was_refused_is_not_obeyed_later() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.near_end(Condition::Healthy);
     story.order("leaf1/eth1", OrderKind::Disable);
     assert_eq!(story.tick(), ["disable refused"]);
@@ -331,7 +332,7 @@ fn an_order_that_was_refused_is_not_obeyed_later() {
 
 #[test]
 fn a_port_without_a_link_is_told_of() {
-    let mut story = Story::new(rules(Action::Protect), Hands::default());
+    let mut story = Story::new(rules(PortAction::Protect), Hands::default());
     story.far_end(Condition::Corrupting);
     let entries = story.actor.tick(story.now);
     assert!(entries[0].why.contains("hitless link up eth1 --dormant"), "{}", entries[0].why);
@@ -339,7 +340,7 @@ fn a_port_without_a_link_is_told_of() {
 
 #[test]
 fn a_port_with_the_default_route_is_refused_unless_it_is_named() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.actor.executor.routes.insert("eth1".to_owned());
     story.far_end(Condition::Corrupting);
     assert_eq!(story.tick(), ["protect refused"]);
@@ -353,8 +354,8 @@ fn a_port_with_the_default_route_is_refused_unless_it_is_named() {
 
 #[test]
 fn a_port_that_is_excluded_or_not_watched_is_refused() {
-    let excluded = Rules { excluded: vec!["eth?".parse().unwrap()], ..rules(Action::Protect) };
-    let unwatched = Rules { watched: vec!["swp*".to_owned()], ..rules(Action::Protect) };
+    let excluded = ActionRules { excluded: vec!["eth?".parse().unwrap()], ..rules(PortAction::Protect) };
+    let unwatched = ActionRules { watched: vec!["swp*".to_owned()], ..rules(PortAction::Protect) };
     for rules in [excluded, unwatched] {
         let mut story = Story::new(rules, Hands::with("eth1", "hit0"));
         story.far_end(Condition::Corrupting);
@@ -364,7 +365,7 @@ fn a_port_that_is_excluded_or_not_watched_is_refused() {
 
 #[test]
 fn ends_that_do_not_agree_on_the_cable_are_refused() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     let rule = PortRule { peer: Some("leaf9/eth9".parse().unwrap()), link: None };
     story.actor.rules.ports.insert("eth1".to_owned(), rule);
     story.far_end(Condition::Corrupting);
@@ -373,7 +374,7 @@ fn ends_that_do_not_agree_on_the_cable_are_refused() {
 
 #[test]
 fn it_is_enough_that_one_end_knows_the_cable() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     let rule = PortRule { peer: Some("leaf3/eth7".parse().unwrap()), link: None };
     story.actor.rules.ports.insert("eth1".to_owned(), rule);
     story.hear("leaf3/eth7", None, Condition::Corrupting);
@@ -382,7 +383,7 @@ fn it_is_enough_that_one_end_knows_the_cable() {
 
 #[test]
 fn a_corrupting_port_whose_sender_nobody_knows_is_told_of() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.hear("leaf1/eth1", None, Condition::Corrupting);
     assert_eq!(story.tick(), ["protect left"]);
     assert!(story.tick().is_empty());
@@ -390,7 +391,7 @@ fn a_corrupting_port_whose_sender_nobody_knows_is_told_of() {
 
 #[test]
 fn protection_that_nobody_watches_any_more_ends_after_an_hour() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.far_end(Condition::Corrupting);
     story.tick();
     story.far_end(Condition::Unknown);
@@ -403,7 +404,7 @@ fn protection_that_nobody_watches_any_more_ends_after_an_hour() {
 
 #[test]
 fn a_cable_that_was_plugged_in_elsewhere_is_no_reason_any_more() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.far_end(Condition::Corrupting);
     assert_eq!(story.tick(), ["protect done"]);
     story.hear("leaf3/eth7", Some("leaf2/eth4"), Condition::Corrupting);
@@ -412,7 +413,7 @@ fn a_cable_that_was_plugged_in_elsewhere_is_no_reason_any_more() {
 
 #[test]
 fn messages_that_are_old_or_about_others_change_nothing() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.hear("leaf3/eth8", Some("leaf2/eth1"), Condition::Corrupting);
     story.far_end(Condition::Corrupting);
     let number = story.number;
@@ -426,10 +427,10 @@ fn messages_that_are_old_or_about_others_change_nothing() {
 
 #[test]
 fn orders_are_obeyed_only_where_that_was_asked_for() {
-    let mut story = Story::sender(Action::Protect);
+    let mut story = Story::sender(PortAction::Protect);
     story.order("leaf1/eth1", OrderKind::Disable);
     assert_eq!(story.tick(), ["disable refused"]);
-    let mut story = Story::new(Rules { obey: true, ..rules(Action::Protect) }, Hands::with("eth1", "hit0"));
+    let mut story = Story::new(ActionRules { obey: true, ..rules(PortAction::Protect) }, Hands::with("eth1", "hit0"));
     story.actor.executor.routes.insert("eth0".to_owned());
     story.hear("leaf1/eth0", None, Condition::Healthy);
     story.near_end(Condition::Healthy);
@@ -459,7 +460,7 @@ fn orders_are_obeyed_only_where_that_was_asked_for() {
 
 #[test]
 fn a_port_that_a_person_switched_off_is_not_switched_on_by_an_order() {
-    let mut story = Story::new(Rules { obey: true, ..rules(Action::Protect) }, Hands::with("eth1", "hit0"));
+    let mut story = Story::new(ActionRules { obey: true, ..rules(PortAction::Protect) }, Hands::with("eth1", "hit0"));
     story.order("leaf1/eth1", OrderKind::Enable);
     assert_eq!(story.tick(), ["enable refused"]);
     assert!(story.done().is_empty());
@@ -467,8 +468,8 @@ fn a_port_that_a_person_switched_off_is_not_switched_on_by_an_order() {
 
 #[test]
 fn asked_to_leave_nothing_behind_it_ends_what_it_protected_and_only_that() {
-    let mut story = Story::sender(Action::Protect);
-    let daemon = Daemon { link: "hit1".to_owned(), pid: 9, wanted: true, copies: 2 };
+    let mut story = Story::sender(PortAction::Protect);
+    let daemon = DaemonInfo { link: "hit1".to_owned(), pid: 9, wanted: true, copies: 2 };
     story.actor.executor.daemons.insert("eth2".to_owned(), daemon);
     story.far_end(Condition::Corrupting);
     story.hear("leaf4/eth7", Some("leaf1/eth2"), Condition::Corrupting);

@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use units::{Count, ParseError, Span, nearest};
 
-use super::{Config, SourceKind};
+use super::{MonitorConfig, SourceKind};
 use crate::act::PortRule;
 use crate::detect::Flaps;
-use bus::key::Key;
+use bus::key::OrderKey;
 use bus::message::PortId;
 
 /// A value as somebody wrote it: with quotation marks or, if it is a number, without.
@@ -26,8 +26,8 @@ impl From<String> for TextOrNumber {
 
 impl<'de> Deserialize<'de> for TextOrNumber {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl Visitor<'_> for Any {
+        struct AnyScalar;
+        impl Visitor<'_> for AnyScalar {
             type Value = TextOrNumber;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,7 +46,7 @@ impl<'de> Deserialize<'de> for TextOrNumber {
                 Ok(TextOrNumber(number.to_string()))
             }
         }
-        from.deserialize_any(Any)
+        from.deserialize_any(AnyScalar)
     }
 }
 
@@ -240,7 +240,7 @@ impl MonitorOptions {
 
     /// The configuration that they make; an error is one line that names the key and what it accepts. What they say
     /// nothing of stays as it is in `config`.
-    pub fn check(self, mut config: Config) -> Result<Config, String> {
+    pub fn check(self, mut config: MonitorConfig) -> Result<MonitorConfig, String> {
         config.host = self.host.clone().unwrap_or(config.host);
         if config.host.is_empty() || config.host.chars().any(char::is_whitespace) {
             return Err(format!("host: '{}': expected a name without spaces", config.host));
@@ -252,7 +252,7 @@ impl MonitorOptions {
         config.bus_ca = self.bus_ca.or(config.bus_ca);
         bus::open_with_ca(&config.bus, config.bus_ca.as_deref()).map_err(|error| format!("bus: {error}"))?;
         if let Some(path) = self.order_key {
-            let key = Key::read(&path).map_err(|error| format!("order-key: {error}"))?;
+            let key = OrderKey::read(&path).map_err(|error| format!("order-key: {error}"))?;
             config.order_key = Some((path, key));
         }
         config.most_off = self.most_off.unwrap_or(config.most_off);
@@ -275,7 +275,7 @@ impl MonitorOptions {
         Ok(config)
     }
 
-    fn check_sources(&self, config: &mut Config) -> Result<(), String> {
+    fn check_sources(&self, config: &mut MonitorConfig) -> Result<(), String> {
         if let Some(root) = &self.sysfs {
             (config.sysfs, config.sources) = (root.clone(), vec![SourceKind::Sysfs]);
         }
@@ -309,7 +309,7 @@ impl MonitorOptions {
         ports
     }
 
-    fn check_ports(&self, config: &mut Config) -> Result<(), String> {
+    fn check_ports(&self, config: &mut MonitorConfig) -> Result<(), String> {
         config.ports = self.ports.clone().unwrap_or_default();
         for pattern in self.exclude.iter().flatten() {
             config.exclude.push(pattern.parse().map_err(|error| format!("exclude: {error}"))?);
@@ -342,7 +342,7 @@ impl MonitorOptions {
         Ok(())
     }
 
-    fn check_limits(&self, config: &mut Config) -> Result<(), String> {
+    fn check_limits(&self, config: &mut MonitorConfig) -> Result<(), String> {
         let limits = &mut config.limits;
         if let Some(TextOrNumber(text)) = &self.threshold {
             limits.threshold = text.parse().map_err(|error| format!("threshold: '{text}': {error}"))?;

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Config, SourceKind};
-use crate::act::Action;
+use super::{MonitorConfig, SourceKind};
+use crate::act::PortAction;
 
-impl fmt::Display for Config {
+impl fmt::Display for MonitorConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limits = &self.limits;
         writeln!(f, "host = {:?}", self.host)?;
@@ -34,8 +34,8 @@ impl fmt::Display for Config {
         writeln!(f, "gone-after = {}\nkeep = {:?}", limits.gone_after, time(limits.keep))?;
         writeln!(f, "bus = {:?}", without_password(&self.bus))?;
         match self.action {
-            Action::None => writeln!(f, "action = \"none\"  # observe only")?,
-            Action::Protect => writeln!(f, "action = \"protect\"")?,
+            PortAction::None => writeln!(f, "action = \"none\"  # observe only")?,
+            PortAction::Protect => writeln!(f, "action = \"protect\"")?,
         }
         writeln!(f, "obey = {}\nmost-off = {}", self.obey, self.most_off)?;
         for (key, path) in

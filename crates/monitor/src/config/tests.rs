@@ -3,11 +3,11 @@ use std::path::Path;
 use super::*;
 use crate::detect::Flaps;
 
-fn defaults() -> Config {
-    Config::new("leaf1", Path::new("/run/hitless"))
+fn defaults() -> MonitorConfig {
+    MonitorConfig::new("leaf1", Path::new("/run/hitless"))
 }
 
-fn checked(text: &str) -> Result<Config, String> {
+fn checked(text: &str) -> Result<MonitorConfig, String> {
     MonitorOptions::parse(text).map_err(|(line, why)| format!("line {line}: {why}"))?.check(defaults())
 }
 
@@ -15,7 +15,7 @@ fn checked(text: &str) -> Result<Config, String> {
 fn nothing_said_means_the_defaults_and_they_only_observe() {
     let config = checked("").unwrap();
     assert_eq!(config, defaults());
-    assert_eq!((config.action, config.obey, config.interval), (Action::None, false, Duration::from_secs(1)));
+    assert_eq!((config.action, config.obey, config.interval), (PortAction::None, false, Duration::from_secs(1)));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn the_command_line_goes_before_the_file_also_for_single_ports() {
     let line =
         MonitorOptions { interval: Some(TextOrNumber("2s".into())), port: vec![port], ..MonitorOptions::default() };
     let config = line.or(file).check(defaults()).unwrap();
-    assert_eq!((config.interval, config.action), (Duration::from_secs(2), Action::Protect));
+    assert_eq!((config.interval, config.action), (Duration::from_secs(2), PortAction::Protect));
     assert_eq!(config.rules["e"], PortRule { peer: Some("a/b".parse().unwrap()), link: Some("hit3".into()) });
 }
 
@@ -139,6 +139,6 @@ fn a_port_that_is_configured_is_watched_besides_those_that_are_physical() {
 
 #[test]
 fn a_password_is_not_shown() {
-    let shown = Config { bus: "redis://user:secret@host:1/2".into(), ..defaults() }.to_string();
+    let shown = MonitorConfig { bus: "redis://user:secret@host:1/2".into(), ..defaults() }.to_string();
     assert!(shown.contains("redis://***@host:1/2") && !shown.contains("secret"), "{shown}");
 }

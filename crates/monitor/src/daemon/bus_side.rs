@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use units::Moment;
 
-use super::{Shared, ToActor, ToPublisher, lock};
-use crate::config::Config;
-use crate::metrics::Place;
+use super::{MonitorShared, ToActor, ToPublisher, lock};
+use crate::config::MonitorConfig;
+use crate::metrics::ErrorOrigin;
 use bus::message::{Condition, Message, PortState};
 use bus::{Bus, Outbox};
 
@@ -29,7 +29,7 @@ pub(super) struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) fn new(bus: Box<dyn Bus>, config: &Config) -> Self {
+    pub(crate) fn new(bus: Box<dyn Bus>, config: &MonitorConfig) -> Self {
         let mut outbox = Outbox::new(bus);
         outbox.alive(config.host.clone(), HEARTBEAT);
         Self { outbox, host: config.host.clone() }
@@ -39,7 +39,7 @@ impl Publisher {
         mut self,
         from_poll: &Receiver<ToPublisher>,
         to_poll: &Sender<Vec<PortState>>,
-        shared: &Shared<'_>,
+        shared: &MonitorShared<'_>,
     ) {
         if self.recall(from_poll, to_poll, shared) {
             self.tell(from_poll, shared);
@@ -53,7 +53,7 @@ impl Publisher {
         &mut self,
         from_poll: &Receiver<ToPublisher>,
         to_poll: &Sender<Vec<PortState>>,
-        shared: &Shared<'_>,
+        shared: &MonitorShared<'_>,
     ) -> bool {
         let mut held: Vec<Message> = Vec::new();
         let mut alarms = None;
@@ -63,10 +63,10 @@ impl Publisher {
                     Ok(states) => {
                         let corrupting = states.iter().filter(|state| state.condition == Condition::Corrupting);
                         alarms = Some(corrupting.map(|state| state.id.clone()).collect::<BTreeSet<_>>());
-                        shared.troubles(Place::Publishing, None);
+                        shared.troubles(ErrorOrigin::Publishing, None);
                         let _ = to_poll.send(states);
                     }
-                    Err(error) => shared.troubles(Place::Publishing, [format!("bus: {error}")]),
+                    Err(error) => shared.troubles(ErrorOrigin::Publishing, [format!("bus: {error}")]),
                 }
             }
             match from_poll.recv_timeout(ASK_AGAIN) {
@@ -86,7 +86,7 @@ impl Publisher {
         true
     }
 
-    fn tell(&mut self, from_poll: &Receiver<ToPublisher>, shared: &Shared<'_>) {
+    fn tell(&mut self, from_poll: &Receiver<ToPublisher>, shared: &MonitorShared<'_>) {
         loop {
             let now = shared.clock.now();
             let next = self.outbox.step(now);
@@ -109,15 +109,15 @@ impl Publisher {
         }
     }
 
-    fn report(&self, shared: &Shared<'_>) {
+    fn report(&self, shared: &MonitorShared<'_>) {
         let status = self.outbox.status();
         let wrong = status.degraded.as_deref().map(|why| format!("bus: {}", without_counts(why)));
         lock(&shared.board).outbox = status;
-        shared.troubles(Place::Publishing, wrong);
+        shared.troubles(ErrorOrigin::Publishing, wrong);
     }
 
     /// What the bus has not taken is told to people, so that it is not lost without a word.
-    fn say_farewell(&mut self, shared: &Shared<'_>) {
+    fn say_farewell(&mut self, shared: &MonitorShared<'_>) {
         let until = shared.clock.now().after(FAREWELL);
         while self.outbox.unsent().next().is_some() && shared.clock.now() < until {
             let now = shared.clock.now();
@@ -140,16 +140,16 @@ fn without_counts(why: &str) -> &str {
 }
 
 /// Passes on what others say, and tells what is on the bus that is not ours.
-pub(super) fn receive(mut bus: Box<dyn Bus>, heard: &Sender<ToActor>, shared: &Shared<'_>) {
+pub(super) fn receive(mut bus: Box<dyn Bus>, heard: &Sender<ToActor>, shared: &MonitorShared<'_>) {
     let mut foreign: BTreeMap<String, Moment> = BTreeMap::new();
     while !shared.has_ended() {
         match bus.receive(LISTEN) {
             Ok(messages) => {
-                shared.troubles(Place::Receiving, None);
+                shared.troubles(ErrorOrigin::Receiving, None);
                 messages.into_iter().for_each(|message| drop(heard.send(ToActor::Message(message))));
             }
             Err(error) => {
-                shared.troubles(Place::Receiving, [format!("bus: {error}")]);
+                shared.troubles(ErrorOrigin::Receiving, [format!("bus: {error}")]);
                 // It may have said so at once.
                 std::thread::sleep(LISTEN);
             }
@@ -157,7 +157,7 @@ pub(super) fn receive(mut bus: Box<dyn Bus>, heard: &Sender<ToActor>, shared: &S
         let now = shared.clock.now();
         foreign.extend(bus.foreign().into_iter().map(|line| (line, now)));
         foreign.retain(|_, met| now.since(*met) < FOREIGN);
-        shared.troubles(Place::Foreign, foreign.keys().map(|line| format!("bus: {line}")));
+        shared.troubles(ErrorOrigin::Foreign, foreign.keys().map(|line| format!("bus: {line}")));
         for gap in bus.gaps() {
             (shared.tell)(&format!("bus: {gap}"));
         }

@@ -19,44 +19,45 @@ const ANSWER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Ask {
+enum MonitorRequest {
     /// A person says that a port is healthy.
     Clear(String),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Answer {
+enum MonitorReply {
     Done,
     Refused(String),
 }
 
-pub(super) enum Request {
+pub(super) enum ControlRequest {
     Clear { port: String, answer: Sender<Result<(), String>> },
 }
 
 /// The way to ask something of the loop.
-pub(super) struct Asker {
-    queue: Sender<Request>,
+pub(super) struct ControlClient {
+    queue: Sender<ControlRequest>,
     wake: PipeWriter,
 }
 
 /// Its receiving end.
-pub(super) struct Requests {
-    pub queue: Receiver<Request>,
+pub(super) struct ControlRequests {
+    pub queue: Receiver<ControlRequest>,
     pub wake: PipeReader,
 }
 
-pub(super) fn requests() -> io::Result<(Asker, Requests)> {
+pub(super) fn requests() -> io::Result<(ControlClient, ControlRequests)> {
     let (queue, asked) = mpsc::channel();
     let (reader, writer) = io::pipe()?;
-    Ok((Asker { queue, wake: writer }, Requests { queue: asked, wake: reader }))
+    Ok((ControlClient { queue, wake: writer }, ControlRequests { queue: asked, wake: reader }))
 }
 
-impl Asker {
+impl ControlClient {
     fn clear(&self, port: String) -> Result<(), String> {
         let (answer, answered) = mpsc::channel();
-        let asked = self.queue.send(Request::Clear { port, answer }).is_ok() && (&self.wake).write_all(&[1]).is_ok();
+        let asked =
+            self.queue.send(ControlRequest::Clear { port, answer }).is_ok() && (&self.wake).write_all(&[1]).is_ok();
         let ended = || "the monitor ends".to_owned();
         if asked { answered.recv_timeout(ANSWER).map_err(|_| ended())? } else { Err(ended()) }
     }
@@ -68,9 +69,9 @@ fn path(directory: &RunDirectory) -> PathBuf {
 
 /// The socket.
 #[derive(Debug)]
-pub struct Control(ControlSocket);
+pub struct MonitorControl(ControlSocket);
 
-impl Control {
+impl MonitorControl {
     /// An error of kind `AddrInUse` means that a monitor runs already.
     pub fn bind(directory: &RunDirectory) -> io::Result<Self> {
         directory.make()?;
@@ -78,34 +79,36 @@ impl Control {
     }
 
     /// Answers until `stop` has something to read or is closed.
-    pub(super) fn serve(&self, asker: &Asker, stop: &PipeReader) {
+    pub(super) fn serve(&self, asker: &ControlClient, stop: &PipeReader) {
         // Without it a monitor still does its work.
         let _ = self.0.listen(stop, |line| serde_json::to_string(&answer(line, asker)));
     }
 }
 
-fn answer(line: &str, asker: &Asker) -> Answer {
+fn answer(line: &str, asker: &ControlClient) -> MonitorReply {
     match serde_json::from_str(line) {
-        Ok(Ask::Clear(port)) => asker.clear(port).map_or_else(Answer::Refused, |()| Answer::Done),
-        Err(error) => Answer::Refused(format!("not a request: {error}")),
+        Ok(MonitorRequest::Clear(port)) => {
+            asker.clear(port).map_or_else(MonitorReply::Refused, |()| MonitorReply::Done)
+        }
+        Err(error) => MonitorReply::Refused(format!("not a request: {error}")),
     }
 }
 
 /// Tells the monitor of this host that a port is healthy. An error is one line for people.
 pub fn ask_to_clear(directory: &RunDirectory, port: &str) -> Result<(), String> {
     let path = path(directory);
-    let asked = || -> io::Result<Answer> {
+    let asked = || -> io::Result<MonitorReply> {
         let mut stream = UnixStream::connect(&path)?;
         stream.set_read_timeout(Some(ANSWER + PATIENCE))?;
-        writeln!(stream, "{}", serde_json::to_string(&Ask::Clear(port.to_owned()))?)?;
+        writeln!(stream, "{}", serde_json::to_string(&MonitorRequest::Clear(port.to_owned()))?)?;
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line)?;
         Ok(serde_json::from_str(&line)?)
     };
     use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
     match asked() {
-        Ok(Answer::Done) => Ok(()),
-        Ok(Answer::Refused(why)) => Err(why),
+        Ok(MonitorReply::Done) => Ok(()),
+        Ok(MonitorReply::Refused(why)) => Err(why),
         Err(error) => Err(match error.kind() {
             NotFound | ConnectionRefused => format!("no monitor runs here ({})", path.display()),
             PermissionDenied => format!("permission denied; ask as root, or with sudo ({})", path.display()),

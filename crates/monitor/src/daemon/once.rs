@@ -11,16 +11,16 @@ use std::time::Duration;
 use serde::Serialize;
 use units::{Moment, poisson};
 
-use super::watch::Watch;
-use crate::config::Config;
-use crate::detect::{Limits, Row};
-use crate::reading::Frames;
+use super::watch::PortPoller;
+use crate::config::MonitorConfig;
+use crate::detect::{Limits, PortRow};
+use crate::reading::ReceivedFrames;
 use crate::source::Source;
 use bus::message::{Condition, Evidence};
 
 /// A port and what can be said about it at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Looked {
+pub struct PortAssessment {
     pub port: String,
     pub condition: Condition,
     pub sticky: bool,
@@ -36,18 +36,18 @@ const SHOWN: f64 = 10.0;
 
 /// Every port, and what went wrong, a line each. `now` tells the time and `wait` lets some of it pass.
 pub fn look_once(
-    config: &Config,
+    config: &MonitorConfig,
     sources: Vec<Box<dyn Source>>,
     now: impl Fn() -> Moment,
     wait: impl Fn(Duration),
-) -> io::Result<(Vec<Looked>, Vec<String>)> {
+) -> io::Result<(Vec<PortAssessment>, Vec<String>)> {
     let replays = config.replays();
     let mut config = config.clone();
     if !replays {
         // There is one difference to judge by.
         config.limits.raise_after = 1;
     }
-    let mut watch = Watch::new(&config, sources, 0)?;
+    let mut watch = PortPoller::new(&config, sources, 0)?;
     let mut troubles: Vec<String> = Vec::new();
     loop {
         watch.poll(now(), now());
@@ -60,7 +60,7 @@ pub fn look_once(
             wait(config.interval);
         }
     }
-    let looked = |row: Row| {
+    let looked = |row: PortRow| {
         let total = watch.totals().get(&row.port).filter(|_| watch.polls() <= 2).copied();
         judge(row, total, &config.limits)
     };
@@ -68,26 +68,26 @@ pub fn look_once(
 }
 
 /// What the interval says, and what all that was ever counted does.
-fn judge(row: Row, total: Option<Frames>, limits: &Limits) -> Looked {
-    let Row { port, condition, sticky, evidence, mut note, why } = row;
+fn judge(row: PortRow, total: Option<ReceivedFrames>, limits: &Limits) -> PortAssessment {
+    let PortRow { port, condition, sticky, evidence, mut note, why } = row;
     if condition == Condition::Corrupting && evidence.frames == 0 {
         // Nothing counted now; what was seen before is why.
         note = [note, why].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
     }
-    let now = Looked { port, condition, sticky, evidence, since_boot: false, note };
+    let now = PortAssessment { port, condition, sticky, evidence, since_boot: false, note };
     let Some(total) = total.filter(|total| total.all > 0 && condition != Condition::Corrupting) else { return now };
     let boot = since_boot(total);
     let exceeds = boot.bad >= limits.least_bad && boot.low > limits.threshold.get();
     let is_over = evidence.bad == 0 && evidence.frames as f64 * boot.loss >= SHOWN;
     if exceeds && is_over {
         let note = format!("{} bad frames since boot, but none now", boot.bad);
-        return Looked { condition: Condition::Healthy, note, ..now };
+        return PortAssessment { condition: Condition::Healthy, note, ..now };
     }
     let condition = if exceeds { Condition::Corrupting } else { Condition::Healthy };
-    Looked { condition, evidence: boot, since_boot: true, ..now }
+    PortAssessment { condition, evidence: boot, since_boot: true, ..now }
 }
 
-fn since_boot(total: Frames) -> Evidence {
+fn since_boot(total: ReceivedFrames) -> Evidence {
     let all = total.all as f64;
     let (low, high) = poisson(total.bad);
     Evidence {
@@ -104,14 +104,14 @@ fn since_boot(total: Frames) -> Evidence {
 mod tests {
     use super::*;
 
-    fn row(condition: Condition, frames: u64, bad: u64) -> Row {
+    fn row(condition: Condition, frames: u64, bad: u64) -> PortRow {
         let loss = if frames == 0 { 0.0 } else { bad as f64 / frames as f64 };
         let evidence = Evidence { frames, bad, loss, low: 0.0, high: 1.0, seconds: 1.0 };
-        Row { port: "eth1".into(), condition, sticky: false, evidence, note: String::new(), why: String::new() }
+        PortRow { port: "eth1".into(), condition, sticky: false, evidence, note: String::new(), why: String::new() }
     }
 
     fn verdict(condition: Condition, moment: (u64, u64), boot: (u64, u64)) -> (Condition, bool) {
-        let total = Frames { all: boot.0, bad: boot.1, bits: 64 };
+        let total = ReceivedFrames { all: boot.0, bad: boot.1, bits: 64 };
         let looked = judge(row(condition, moment.0, moment.1), Some(total), &Limits::default());
         (looked.condition, looked.since_boot)
     }

@@ -10,29 +10,29 @@ use std::io;
 use units::Moment;
 
 use crate::act::PortRule;
-use crate::config::Config;
-use crate::detect::{Change, Kind, Note, Ports, Row};
-use crate::journal::{Deed, Entry, Outcome};
-use crate::reading::{Frames, Reading};
-use crate::source::{Recorder, Selection, Source};
+use crate::config::MonitorConfig;
+use crate::detect::{ChangeKind, MonitoredPorts, PortChange, PortRow, ReadingNote};
+use crate::journal::{ActionKind, ActionOutcome, JournalEntry};
+use crate::reading::{Reading, ReceivedFrames};
+use crate::source::{ReadingRecorder, Selection, Source};
 use bus::message::{Condition, Message, PortId, PortState};
 use bus::outbox::{next_life, withdrawal};
 
 /// Polls after which a port that a former life spoke of, and nothing is known of in this one, is told unknown.
 const WITHDRAW_AFTER: u64 = 5;
 
-pub struct Watch {
+pub struct PortPoller {
     host: String,
     rules: BTreeMap<String, PortRule>,
     /// Not all sources can be told what to leave out.
     wanted: Selection,
     sources: Vec<Box<dyn Source>>,
     reads_samples: bool,
-    recorder: Option<Recorder<File>>,
-    ports: Ports,
+    recorder: Option<ReadingRecorder<File>>,
+    ports: MonitoredPorts,
     /// Which source speaks for a port, by its place: counters of another one would make no sense beside.
     speaker: BTreeMap<String, usize>,
-    totals: BTreeMap<String, Frames>,
+    totals: BTreeMap<String, ReceivedFrames>,
     life: u64,
     number: u64,
     /// The latest that was said of each port in this life.
@@ -47,7 +47,7 @@ pub struct Watch {
     troubles: Vec<String>,
 }
 
-impl std::fmt::Debug for Watch {
+impl std::fmt::Debug for PortPoller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watch").field("host", &self.host).field("polls", &self.polls).finish_non_exhaustive()
     }
@@ -55,22 +55,22 @@ impl std::fmt::Debug for Watch {
 
 /// What is to be told, to others and to the journal.
 #[derive(Debug, Default)]
-pub struct Polled {
+pub struct PollOutput {
     pub messages: Vec<Message>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
 }
 
-impl Watch {
+impl PortPoller {
     /// `life` should grow from one start of the program to the next, as the time of day does.
-    pub fn new(config: &Config, sources: Vec<Box<dyn Source>>, life: u64) -> io::Result<Self> {
+    pub fn new(config: &MonitorConfig, sources: Vec<Box<dyn Source>>, life: u64) -> io::Result<Self> {
         Ok(Self {
             host: config.host.clone(),
             rules: config.rules.clone(),
             wanted: config.wanted(),
             sources,
             reads_samples: config.replays(),
-            recorder: config.record.as_deref().map(Recorder::create).transpose()?,
-            ports: Ports::new(config.limits.clone(), config.exclude.clone()),
+            recorder: config.record.as_deref().map(ReadingRecorder::create).transpose()?,
+            ports: MonitoredPorts::new(config.limits.clone(), config.exclude.clone()),
             speaker: BTreeMap::new(),
             totals: BTreeMap::new(),
             life,
@@ -117,8 +117,8 @@ impl Watch {
     }
 
     /// Looks at every port once. `now` is by a clock that is not set back, `at` by the wall clock.
-    pub fn poll(&mut self, now: Moment, at: Moment) -> Polled {
-        let mut polled = Polled::default();
+    pub fn poll(&mut self, now: Moment, at: Moment) -> PollOutput {
+        let mut polled = PollOutput::default();
         let readings = self.read(now);
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.record(&readings)
@@ -135,9 +135,11 @@ impl Watch {
         for (port, change) in poll.changes {
             self.follow(&port, change, at, &mut polled);
         }
-        for (port, note) in poll.notes.into_iter().filter(|(_, note)| *note != Note::Wrapped) {
+        for (port, note) in poll.notes.into_iter().filter(|(_, note)| *note != ReadingNote::Wrapped) {
             let id = PortId::new(&self.host, port);
-            polled.entries.push(Entry::new(at, Deed::State, Outcome::Seen, note.to_string()).on(id).quiet());
+            polled
+                .entries
+                .push(JournalEntry::new(at, ActionKind::State, ActionOutcome::Seen, note.to_string()).on(id).quiet());
         }
         self.withdraw(at, &mut polled.messages);
         if self.ports.iter().next().is_none() {
@@ -147,26 +149,28 @@ impl Watch {
     }
 
     /// A person says that a port is healthy. The error is one line.
-    pub fn clear(&mut self, port: &str, at: Moment) -> Result<Polled, String> {
+    pub fn clear(&mut self, port: &str, at: Moment) -> Result<PollOutput, String> {
         if self.ports.get(port).is_none() {
             let meant = units::nearest(port, self.ports.iter().map(|(name, _)| name));
             let hint = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
             return Err(format!("{port} is not watched{hint}"));
         }
         let change = self.ports.clear_by_hand(port).ok_or(format!("{port} has no alarm"))?;
-        let mut polled = Polled::default();
+        let mut polled = PollOutput::default();
         let id = PortId::new(&self.host, port);
-        polled.entries.push(Entry::new(at, Deed::Clear, Outcome::Done, "asked for by a person").on(id));
+        polled
+            .entries
+            .push(JournalEntry::new(at, ActionKind::Clear, ActionOutcome::Done, "asked for by a person").on(id));
         self.follow(port, change, at, &mut polled);
         Ok(polled)
     }
 
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<PortRow> {
         self.ports.rows()
     }
 
     /// The counters of each port as they were read last.
-    pub fn totals(&self) -> &BTreeMap<String, Frames> {
+    pub fn totals(&self) -> &BTreeMap<String, ReceivedFrames> {
         &self.totals
     }
 
@@ -230,13 +234,18 @@ impl Watch {
         }
     }
 
-    fn follow(&mut self, port: &str, change: Change, at: Moment, polled: &mut Polled) {
-        let Change { kind, condition, sticky, evidence, why } = change;
+    fn follow(&mut self, port: &str, change: PortChange, at: Moment, polled: &mut PollOutput) {
+        let PortChange { kind, condition, sticky, evidence, why } = change;
         self.former.remove(port);
         let text = format!("{kind}: {why}");
-        let entry = Entry::new(at, Deed::State, Outcome::Seen, text).on(PortId::new(&self.host, port));
-        let entry = Entry { about: entry.port.clone(), evidence: Some(evidence), ..entry };
-        polled.entries.push(if matches!(kind, Kind::Healthy | Kind::Unknown) { entry.quiet() } else { entry });
+        let entry =
+            JournalEntry::new(at, ActionKind::State, ActionOutcome::Seen, text).on(PortId::new(&self.host, port));
+        let entry = JournalEntry { about: entry.port.clone(), evidence: Some(evidence), ..entry };
+        polled.entries.push(if matches!(kind, ChangeKind::Healthy | ChangeKind::Unknown) {
+            entry.quiet()
+        } else {
+            entry
+        });
         polled.messages.push(self.say(port, at, |said| {
             (said.condition, said.sticky, said.evidence, said.why) = (condition, sticky, evidence, why);
         }));
@@ -288,16 +297,16 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::reading::{Carrier, Phy};
+    use crate::reading::{CarrierState, Phy};
     use bus::message::Evidence;
 
     /// Ports whose counters the test moves.
     #[derive(Clone, Debug, Default)]
-    struct Desk(Arc<Mutex<BTreeMap<String, Option<Frames>>>>);
+    struct Desk(Arc<Mutex<BTreeMap<String, Option<ReceivedFrames>>>>);
 
     impl Desk {
         fn set(&self, port: &str, all: u64, bad: u64) {
-            self.0.lock().unwrap().insert(port.to_owned(), Some(Frames { all, bad, bits: 64 }));
+            self.0.lock().unwrap().insert(port.to_owned(), Some(ReceivedFrames { all, bad, bits: 64 }));
         }
     }
 
@@ -312,7 +321,7 @@ mod tests {
                 if frames.is_none() {
                     troubles.push(format!("{port}: nothing counts its frames"));
                 }
-                let carrier = Carrier::Up;
+                let carrier = CarrierState::Up;
                 readings.push(Reading { port, identity: 1, at: now, carrier, frames: *frames, phy: Phy::default() });
             }
             Ok(())
@@ -320,7 +329,7 @@ mod tests {
     }
 
     struct Story {
-        watch: Watch,
+        watch: PortPoller,
         desk: Desk,
         second: u64,
         frames: u64,
@@ -330,9 +339,9 @@ mod tests {
     impl Story {
         fn new(text: &str) -> Self {
             let config = crate::config::MonitorOptions::parse(text).unwrap();
-            let config = config.check(Config::new("leaf1", Path::new("/run/hitless"))).unwrap();
+            let config = config.check(MonitorConfig::new("leaf1", Path::new("/run/hitless"))).unwrap();
             let desk = Desk::default();
-            let watch = Watch::new(&config, vec![Box::new(desk.clone())], 100).unwrap();
+            let watch = PortPoller::new(&config, vec![Box::new(desk.clone())], 100).unwrap();
             Self { watch, desk, second: 0, frames: 0, bad: 0 }
         }
 
@@ -431,13 +440,13 @@ mod tests {
 
     #[test]
     fn where_two_sources_know_a_port_the_one_that_counts_speaks_and_goes_on_to() {
-        let config = Config::new("leaf1", Path::new("/run/hitless"));
+        let config = MonitorConfig::new("leaf1", Path::new("/run/hitless"));
         let (blind, seeing, other) = (Desk::default(), Desk::default(), Desk::default());
         blind.0.lock().unwrap().insert("eth1".to_owned(), None);
         seeing.set("eth1", 10, 0);
         other.set("eth1", 1_000_000, 999);
         let sources: Vec<Box<dyn Source>> = vec![Box::new(blind), Box::new(seeing.clone()), Box::new(other)];
-        let mut watch = Watch::new(&config, sources, 1).unwrap();
+        let mut watch = PortPoller::new(&config, sources, 1).unwrap();
         watch.poll(Moment::from_ms(1), Moment::ZERO);
         seeing.set("eth1", 20, 0);
         watch.poll(Moment::from_ms(1_001), Moment::ZERO);

@@ -14,19 +14,19 @@
 use units::Moment;
 
 use super::limits::Limits;
-use super::window::Tally;
+use super::window::FrameCounts;
 
 /// Bad frames that the loss would have shown: with ten expected, none at all has a chance of 1 in 22,000.
 const SHOWN: f64 = 10.0;
 
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct CleanRun {
     since: Moment,
     frames: u64,
     bad: u64,
 }
 
-impl Run {
+impl CleanRun {
     fn start(since: Moment) -> Self {
         Self { since, frames: 0, bad: 0 }
     }
@@ -36,8 +36,8 @@ impl Run {
         self.bad = self.bad.saturating_add(bad);
     }
 
-    fn tally(self, now: Moment) -> Tally {
-        Tally { frames: self.frames, bad: self.bad, lapse: now.since(self.since) }
+    fn tally(self, now: Moment) -> FrameCounts {
+        FrameCounts { frames: self.frames, bad: self.bad, lapse: now.since(self.since) }
     }
 }
 
@@ -49,23 +49,23 @@ pub(super) struct Alarm {
     told: f64,
     /// Seen by this detector on this device, not taken over.
     confirmed: bool,
-    recent: Run,
-    clean: Run,
+    recent: CleanRun,
+    clean: CleanRun,
     /// Polls in a row in which the recent run was below the threshold.
     below: u32,
 }
 
 /// How an alarm ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum End {
-    Sure(Tally),
+pub(super) enum AlarmEnd {
+    Sure(FrameCounts),
     /// With the loss that would have shown.
-    Quiet(Tally, f64),
+    Quiet(FrameCounts, f64),
 }
 
 impl Alarm {
     pub(super) fn new(now: Moment, loss: f64) -> Self {
-        let run = Run::start(now);
+        let run = CleanRun::start(now);
         Self { loss, told: loss, confirmed: true, recent: run, clean: run, below: 0 }
     }
 
@@ -78,7 +78,7 @@ impl Alarm {
 
     /// What is counted from here on has nothing to do with what was: the port was down.
     pub(super) fn start_over(&mut self, now: Moment) {
-        (self.recent, self.clean, self.below) = (Run::start(now), Run::start(now), 0);
+        (self.recent, self.clean, self.below) = (CleanRun::start(now), CleanRun::start(now), 0);
     }
 
     /// As [`start_over`](Self::start_over), on a device that may never have been bad.
@@ -89,19 +89,19 @@ impl Alarm {
 
     /// Bad frames were seen, though not how many of how many.
     pub(super) fn on_bad(&mut self, now: Moment) {
-        self.clean = Run::start(now);
+        self.clean = CleanRun::start(now);
     }
 
-    pub(super) fn on_poll(&mut self, now: Moment, frames: u64, bad: u64, window: Tally, limits: &Limits) {
+    pub(super) fn on_poll(&mut self, now: Moment, frames: u64, bad: u64, window: FrameCounts, limits: &Limits) {
         if frames == 0 {
             return;
         }
         self.recent.count(frames, bad);
         if bad > 0 {
-            self.clean = Run::start(now);
+            self.clean = CleanRun::start(now);
             self.loss = self.loss.min(window.loss());
             if limits.exceeded(self.recent.tally(now)) {
-                self.recent = Run::start(now);
+                self.recent = CleanRun::start(now);
             }
         } else {
             self.clean.count(frames, 0);
@@ -111,7 +111,7 @@ impl Alarm {
     }
 
     /// True once: an alarm that was taken over is now this detector's own.
-    pub(super) fn confirm(&mut self, window: Tally) -> bool {
+    pub(super) fn confirm(&mut self, window: FrameCounts) -> bool {
         if self.confirmed {
             return false;
         }
@@ -120,25 +120,25 @@ impl Alarm {
     }
 
     /// What was told before, if it is twice as bad now, so that it is told a few times and not with every poll.
-    pub(super) fn worse(&mut self, window: Tally) -> Option<f64> {
+    pub(super) fn worse(&mut self, window: FrameCounts) -> Option<f64> {
         let worse = self.confirmed && window.low() > 2.0 * self.told;
         worse.then(|| std::mem::replace(&mut self.told, window.loss()))
     }
 
-    pub(super) fn end(&self, now: Moment, limits: &Limits) -> Option<End> {
+    pub(super) fn end(&self, now: Moment, limits: &Limits) -> Option<AlarmEnd> {
         if self.below >= limits.clear_after.max(1) {
-            return Some(End::Sure(self.recent.tally(now)));
+            return Some(AlarmEnd::Sure(self.recent.tally(now)));
         }
         let clean = self.clean.tally(now);
         let shown = clean.frames as f64 * self.loss >= SHOWN;
         let quiet = limits.quiet.is_some_and(|quiet| clean.lapse >= quiet);
-        (shown && quiet).then_some(End::Quiet(clean, self.loss))
+        (shown && quiet).then_some(AlarmEnd::Quiet(clean, self.loss))
     }
 }
 
 impl Limits {
     /// True if a loss above the threshold is all but certain.
-    pub(super) fn exceeded(&self, tally: Tally) -> bool {
+    pub(super) fn exceeded(&self, tally: FrameCounts) -> bool {
         tally.bad >= self.least_bad.max(1) && tally.low() > self.threshold.get()
     }
 }

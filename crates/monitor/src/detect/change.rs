@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use units::Prob;
 
-use super::window::Tally;
+use super::window::FrameCounts;
 use bus::message::{Condition, Evidence};
 
 /// What came of a reading.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct DetectorVerdict {
     /// Worth telling others.
-    pub change: Option<Change>,
+    pub change: Option<PortChange>,
     /// Worth a line in a log.
-    pub note: Option<Note>,
+    pub note: Option<ReadingNote>,
 }
 
 /// The condition of a port changed, or what is known about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    pub kind: Kind,
+pub struct PortChange {
+    pub kind: ChangeKind,
     /// What the port is now.
     pub condition: Condition,
     /// Stays corrupting until a person clears it.
@@ -31,7 +31,7 @@ pub struct Change {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChangeKind {
     /// Corrupting from now on.
     Raised,
     /// Corrupting from now on, and once too often: only a person clears it.
@@ -50,7 +50,7 @@ pub enum Kind {
     Moved,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ChangeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Raised => "raised",
@@ -67,7 +67,7 @@ impl fmt::Display for Kind {
 
 /// What was odd about a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum ReadingNote {
     Wrapped,
     StartedOver,
     Jumped,
@@ -79,7 +79,7 @@ pub enum Note {
     OtherDevice,
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for ReadingNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Wrapped => "counters wrapped; counted on",
@@ -97,14 +97,14 @@ impl fmt::Display for Note {
 
 /// Why nothing can be said about a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Absence {
+pub(super) enum AbsenceReason {
     Off,
     Lost,
     Uncounted,
     Gone,
 }
 
-impl fmt::Display for Absence {
+impl fmt::Display for AbsenceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Off => "switched off",
@@ -115,64 +115,64 @@ impl fmt::Display for Absence {
     }
 }
 
-impl Change {
-    pub(super) fn raised(window: Tally, threshold: Prob, polls: u32, sticky: Option<(usize, Duration)>) -> Self {
+impl PortChange {
+    pub(super) fn raised(window: FrameCounts, threshold: Prob, polls: u32, sticky: Option<(usize, Duration)>) -> Self {
         let mut why = format!("{}, above {threshold} in {}", lost(window), counted(polls, "poll"));
         if let Some((flaps, within)) = sticky {
             let within = span(within);
             why += &format!("; raised {} within {within}, so a person has to clear it", counted(flaps as u32, "time"));
         }
-        let kind = if sticky.is_some() { Kind::Stuck } else { Kind::Raised };
+        let kind = if sticky.is_some() { ChangeKind::Stuck } else { ChangeKind::Raised };
         Self::corrupting(kind, sticky.is_some(), window, why)
     }
 
-    pub(super) fn confirmed(window: Tally, threshold: Prob, polls: u32, sticky: bool) -> Self {
+    pub(super) fn confirmed(window: FrameCounts, threshold: Prob, polls: u32, sticky: bool) -> Self {
         let why = format!("{}, still above {threshold} in {}", lost(window), counted(polls, "poll"));
-        Self::corrupting(Kind::Confirmed, sticky, window, why)
+        Self::corrupting(ChangeKind::Confirmed, sticky, window, why)
     }
 
-    pub(super) fn worse(window: Tally, told: f64, sticky: bool) -> Self {
-        Self::corrupting(Kind::Worse, sticky, window, format!("{}, up from {told:.1e}", lost(window)))
+    pub(super) fn worse(window: FrameCounts, told: f64, sticky: bool) -> Self {
+        Self::corrupting(ChangeKind::Worse, sticky, window, format!("{}, up from {told:.1e}", lost(window)))
     }
 
-    fn corrupting(kind: Kind, sticky: bool, window: Tally, why: String) -> Self {
+    fn corrupting(kind: ChangeKind, sticky: bool, window: FrameCounts, why: String) -> Self {
         Self { kind, condition: Condition::Corrupting, sticky, evidence: window.into(), why }
     }
 
     /// By the interval: the loss is known to be below the threshold.
-    pub(super) fn cleared(recent: Tally, threshold: Prob, polls: u32) -> Self {
+    pub(super) fn cleared(recent: FrameCounts, threshold: Prob, polls: u32) -> Self {
         let why = format!("{}, below {threshold} in {}", lost(recent), counted(polls, "poll"));
-        Self::healthy(Kind::Cleared, recent, why)
+        Self::healthy(ChangeKind::Cleared, recent, why)
     }
 
     /// By quiet: the loss that raised the alarm would have shown.
-    pub(super) fn quiet(clean: Tally, loss: f64) -> Self {
+    pub(super) fn quiet(clean: FrameCounts, loss: f64) -> Self {
         let (frames, lapse, shown) = (thousands(clean.frames), span(clean.lapse), clean.frames as f64 * loss);
         let why =
             format!("none bad of {frames} frames in {lapse}; a loss of {loss:.1e} as before would show {shown:.0}");
-        Self::healthy(Kind::Cleared, clean, why)
+        Self::healthy(ChangeKind::Cleared, clean, why)
     }
 
     pub(super) fn by_hand() -> Self {
-        Self::healthy(Kind::Cleared, Tally::default(), "cleared by hand; counts start afresh".to_owned())
+        Self::healthy(ChangeKind::Cleared, FrameCounts::default(), "cleared by hand; counts start afresh".to_owned())
     }
 
-    pub(super) fn found_healthy(window: Tally) -> Self {
-        Self::healthy(Kind::Healthy, window, lost(window))
+    pub(super) fn found_healthy(window: FrameCounts) -> Self {
+        Self::healthy(ChangeKind::Healthy, window, lost(window))
     }
 
-    fn healthy(kind: Kind, tally: Tally, why: String) -> Self {
+    fn healthy(kind: ChangeKind, tally: FrameCounts, why: String) -> Self {
         Self { kind, condition: Condition::Healthy, sticky: false, evidence: tally.into(), why }
     }
 
     pub(super) fn unknown(why: impl Into<String>) -> Self {
-        let evidence = Tally::default().into();
-        Self { kind: Kind::Unknown, condition: Condition::Unknown, sticky: false, evidence, why: why.into() }
+        let evidence = FrameCounts::default().into();
+        Self { kind: ChangeKind::Unknown, condition: Condition::Unknown, sticky: false, evidence, why: why.into() }
     }
 }
 
 /// `lost 37 of 1,204,331 frames in 12 s: 3.1e-5, 95 % 2.2e-5 to 4.2e-5`
-fn lost(tally: Tally) -> String {
+fn lost(tally: FrameCounts) -> String {
     let (bad, frames, lapse) = (thousands(tally.bad), thousands(tally.frames), span(tally.lapse));
     let (loss, low, high) = (tally.loss(), tally.low(), tally.high());
     let counts = format!("lost {bad} of {frames} frames in {lapse}");
@@ -224,21 +224,21 @@ mod tests {
 
     #[test]
     fn sentences_have_the_numbers_that_decided() {
-        let lossy = Tally { frames: 1_204_331, bad: 37, lapse: Duration::from_secs(12) };
+        let lossy = FrameCounts { frames: 1_204_331, bad: 37, lapse: Duration::from_secs(12) };
         assert_eq!(
-            Change::raised(lossy, THRESHOLD, 2, None).why,
+            PortChange::raised(lossy, THRESHOLD, 2, None).why,
             "lost 37 of 1,204,331 frames in 12 s: 3.1e-5, 95 % 2.2e-5 to 4.2e-5, above 1e-8 in 2 polls"
         );
-        let stuck = Change::raised(lossy, THRESHOLD, 1, Some((3, Duration::from_secs(7_200))));
+        let stuck = PortChange::raised(lossy, THRESHOLD, 1, Some((3, Duration::from_secs(7_200))));
         assert!(stuck.why.ends_with("above 1e-8 in 1 poll; raised 3 times within 2 h, so a person has to clear it"));
-        let clean = Tally { frames: 400_000_000, bad: 0, lapse: Duration::from_secs(50) };
+        let clean = FrameCounts { frames: 400_000_000, bad: 0, lapse: Duration::from_secs(50) };
         assert_eq!(
-            Change::cleared(clean, THRESHOLD, 3).why,
+            PortChange::cleared(clean, THRESHOLD, 3).why,
             "lost 0 of 400,000,000 frames in 50 s: at most 9.2e-9, below 1e-8 in 3 polls"
         );
-        let quiet = Tally { frames: 1_000_000, bad: 0, lapse: Duration::from_secs(3_660) };
+        let quiet = FrameCounts { frames: 1_000_000, bad: 0, lapse: Duration::from_secs(3_660) };
         assert_eq!(
-            Change::quiet(quiet, 3.1e-5).why,
+            PortChange::quiet(quiet, 3.1e-5).why,
             "none bad of 1,000,000 frames in 1 h 1 min; a loss of 3.1e-5 as before would show 31"
         );
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use units::Moment;
 
-use crate::reading::Frames;
+use crate::reading::ReceivedFrames;
 
 /// Frames that no port receives in a millisecond: 800G in frames of 64 bytes is 1.2 M.
 const MOST_PER_MS: u64 = 1_500_000;
@@ -48,7 +48,7 @@ pub struct Oddities {
 
 /// The time between readings, in which the rest of the detector lives: it never goes backwards.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct ReadingClock {
     latest: Option<Moment>,
     age: Moment,
     /// The latest of the readings that were too early, and how many of them came in order.
@@ -65,7 +65,7 @@ pub(super) enum Tick {
     SetBack,
 }
 
-impl Clock {
+impl ReadingClock {
     pub(super) fn tick(&mut self, at: Moment) -> Tick {
         let Some(latest) = self.latest else {
             self.latest = Some(at);
@@ -101,14 +101,14 @@ impl Clock {
 
 /// The counters of a port as last read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counters {
-    last: Option<Frames>,
+pub(super) struct PortBaseline {
+    last: Option<ReceivedFrames>,
     /// The most that was received in a millisecond, on average between two readings.
     fastest: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum CounterStep {
     /// Nothing to compare with yet.
     First,
     Counted {
@@ -128,7 +128,7 @@ pub(super) enum Step {
     Nonsense,
 }
 
-impl Counters {
+impl PortBaseline {
     /// The next reading is the first one.
     pub(super) fn forget(&mut self) {
         self.last = None;
@@ -136,23 +136,23 @@ impl Counters {
 
     /// Whatever comes of it, the next difference is taken from `now`: counters that jumped once would otherwise be
     /// found plausible as soon as the rest has caught up with them.
-    pub(super) fn step(&mut self, now: Frames, passed: Duration) -> Step {
-        let Some(before) = self.last.replace(now) else { return Step::First };
+    pub(super) fn step(&mut self, now: ReceivedFrames, passed: Duration) -> CounterStep {
+        let Some(before) = self.last.replace(now) else { return CounterStep::First };
         let ms = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX).max(1);
         let step = self.difference(before, now, ms);
-        if let Step::Counted { frames, .. } = step {
+        if let CounterStep::Counted { frames, .. } = step {
             self.fastest = self.fastest.max(frames / ms);
         }
         step
     }
 
-    fn difference(&self, before: Frames, now: Frames, ms: u64) -> Step {
-        let over = Step::StartedOver { bad: now.bad > 0 };
+    fn difference(&self, before: ReceivedFrames, now: ReceivedFrames, ms: u64) -> CounterStep {
+        let over = CounterStep::StartedOver { bad: now.bad > 0 };
         if before.bits != now.bits {
             return over;
         }
         if now.bits < 64 && self.fastest.saturating_mul(ms) >> now.bits > 0 {
-            return Step::TooLong;
+            return CounterStep::TooLong;
         }
         let allowed = ms.saturating_add(SLACK_MS);
         let most = allowed.saturating_mul(MOST_PER_MS).min(MOST);
@@ -160,11 +160,11 @@ impl Counters {
         let Some((frames, frames_wrapped)) = difference(before.all, now.all, now.bits, wrap) else { return over };
         let Some((bad, bad_wrapped)) = difference(before.bad, now.bad, now.bits, frames) else { return over };
         if frames > most {
-            Step::Jumped
+            CounterStep::Jumped
         } else if bad > frames {
-            Step::Nonsense
+            CounterStep::Nonsense
         } else {
-            Step::Counted { frames, bad, wrapped: frames_wrapped || bad_wrapped }
+            CounterStep::Counted { frames, bad, wrapped: frames_wrapped || bad_wrapped }
         }
     }
 }
@@ -189,19 +189,19 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn frames(all: u64, bad: u64, bits: u32) -> Frames {
-        Frames { all, bad, bits }
+    fn frames(all: u64, bad: u64, bits: u32) -> ReceivedFrames {
+        ReceivedFrames { all, bad, bits }
     }
 
-    fn step(before: Frames, now: Frames) -> Step {
-        let mut counters = Counters::default();
-        assert_eq!(counters.step(before, SECOND), Step::First);
+    fn step(before: ReceivedFrames, now: ReceivedFrames) -> CounterStep {
+        let mut counters = PortBaseline::default();
+        assert_eq!(counters.step(before, SECOND), CounterStep::First);
         counters.step(now, SECOND)
     }
 
     #[test]
     fn counters_of_32_and_64_bits_are_counted_on_when_they_wrap() {
-        let wrapped = Step::Counted { frames: 1_100, bad: 3, wrapped: true };
+        let wrapped = CounterStep::Counted { frames: 1_100, bad: 3, wrapped: true };
         assert_eq!(step(frames((1 << 32) - 100, 5, 32), frames(1_000, 8, 32)), wrapped);
         assert_eq!(step(frames(u64::MAX - 99, 5, 64), frames(1_000, 8, 64)), wrapped);
         assert_eq!(step(frames(500, (1 << 32) - 1, 32), frames(1_600, 2, 32)), wrapped, "the bad ones alone");
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn counters_that_start_over_are_not_taken_for_wrapped() {
-        let over = |bad| Step::StartedOver { bad };
+        let over = |bad| CounterStep::StartedOver { bad };
         assert_eq!(step(frames(3_000_000_000, 0, 32), frames(100, 0, 32)), over(false));
         assert_eq!(step(frames(3_000_000_000, 17, 64), frames(100, 2, 64)), over(true));
         assert_eq!(step(frames(4_000, 17, 64), frames(5_000, 2, 64)), over(true), "it overtook what it was");
@@ -218,38 +218,38 @@ mod tests {
 
     #[test]
     fn a_busy_port_may_wrap_by_more_than_a_quiet_one() {
-        let mut counters = Counters::default();
+        let mut counters = PortBaseline::default();
         let wrapping = |by: u64| frames(by, 0, 32);
         counters.step(wrapping((1 << 32) - 150_000_000), SECOND);
         counters.step(wrapping((1 << 32) - 10_000_000), SECOND);
-        let counted = Step::Counted { frames: 150_000_000, bad: 0, wrapped: true };
+        let counted = CounterStep::Counted { frames: 150_000_000, bad: 0, wrapped: true };
         assert_eq!(counters.step(wrapping(140_000_000), SECOND), counted);
     }
 
     #[test]
     fn narrow_counters_tell_nothing_after_a_long_silence() {
-        let mut counters = Counters::default();
+        let mut counters = PortBaseline::default();
         counters.step(frames(0, 0, 32), SECOND);
         counters.step(frames(100_000_000, 0, 32), SECOND);
-        assert_eq!(counters.step(frames(200_000_000, 0, 32), 60 * SECOND), Step::TooLong);
-        let counted = Step::Counted { frames: 1_000, bad: 0, wrapped: false };
+        assert_eq!(counters.step(frames(200_000_000, 0, 32), 60 * SECOND), CounterStep::TooLong);
+        let counted = CounterStep::Counted { frames: 1_000, bad: 0, wrapped: false };
         assert_eq!(counters.step(frames(200_001_000, 0, 32), SECOND), counted);
     }
 
     #[test]
     fn what_cannot_be_is_refused_and_does_not_become_plausible_later() {
-        assert_eq!(step(frames(0, 0, 64), frames(1 << 50, 0, 64)), Step::Jumped);
-        let mut counters = Counters::default();
+        assert_eq!(step(frames(0, 0, 64), frames(1 << 50, 0, 64)), CounterStep::Jumped);
+        let mut counters = PortBaseline::default();
         counters.step(frames(1_000, 0, 64), SECOND);
-        assert_eq!(counters.step(frames(2_000, 5_000, 64), SECOND), Step::Nonsense);
-        let counted = Step::Counted { frames: 4_000, bad: 0, wrapped: false };
+        assert_eq!(counters.step(frames(2_000, 5_000, 64), SECOND), CounterStep::Nonsense);
+        let counted = CounterStep::Counted { frames: 4_000, bad: 0, wrapped: false };
         assert_eq!(counters.step(frames(6_000, 5_000, 64), SECOND), counted);
     }
 
     #[test]
     fn time_that_stands_still_or_goes_back_is_refused_until_it_is_plain_that_the_clock_was_set() {
         let at = |s: u64| Moment::from_ms(s * 1_000);
-        let mut clock = Clock::default();
+        let mut clock = ReadingClock::default();
         assert_eq!(
             [100, 101, 101, 50].map(|s| clock.tick(at(s))),
             [Tick::First, Tick::Passed(SECOND), Tick::Duplicate, Tick::Backwards]

@@ -22,7 +22,7 @@ use super::limits::{Damping, Limits};
 const MOST_FLAPS: usize = 100;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Record {
+pub(super) struct FlapRecord {
     penalty: f64,
     /// When the penalty was that.
     at: Moment,
@@ -31,7 +31,7 @@ pub(super) struct Record {
     raised: Vec<Moment>,
 }
 
-impl Record {
+impl FlapRecord {
     /// An alarm was raised. True if it was one too many: the port is sticky.
     pub(super) fn on_raise(&mut self, now: Moment, limits: &Limits) -> bool {
         let held = self.held(now, &limits.damping).is_some();
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn one_raise_is_forgiven_and_two_in_a_row_are_held_until_the_penalty_has_decayed() {
-        let (mut record, limits) = (Record::default(), Limits::default());
+        let (mut record, limits) = (FlapRecord::default(), Limits::default());
         assert!(!record.on_raise(minute(0), &limits));
         assert_eq!(record.held(minute(1), &limits.damping), None);
         assert!(!record.on_raise(minute(40), &limits));
@@ -96,7 +96,7 @@ mod tests {
     fn the_third_raise_within_two_hours_is_one_too_many() {
         let limits = Limits::default();
         let raises = |minutes: [u64; 3]| {
-            let mut record = Record::default();
+            let mut record = FlapRecord::default();
             minutes.map(|at| record.on_raise(minute(at), &limits))
         };
         assert_eq!(raises([0, 60, 120]), [false, false, true]);
@@ -109,7 +109,7 @@ mod tests {
             flaps: Some(Flaps { count: u32::MAX, within: Duration::from_secs(1 << 40) }),
             ..Limits::default()
         };
-        let mut record = Record::default();
+        let mut record = FlapRecord::default();
         let sticky = (0..1_000).filter(|n| record.on_raise(minute(*n), &limits)).count();
         assert_eq!((sticky, record.flaps()), (901, 100));
     }

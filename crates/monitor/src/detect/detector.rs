@@ -25,17 +25,17 @@ use std::time::Duration;
 
 use units::Moment;
 
-use super::alarm::{Alarm, End};
-use super::change::{Absence, Change, Kind, Note, Verdict, span};
-use super::counters::{Clock, Counters, Oddities, Step, Tick};
-use super::damping::Record;
+use super::alarm::{Alarm, AlarmEnd};
+use super::change::{AbsenceReason, ChangeKind, DetectorVerdict, PortChange, ReadingNote, span};
+use super::counters::{CounterStep, Oddities, PortBaseline, ReadingClock, Tick};
+use super::damping::FlapRecord;
 use super::limits::Limits;
-use super::window::{Tally, Window};
-use crate::reading::{Carrier, Reading};
+use super::window::{FrameCounts, LossWindow};
+use crate::reading::{CarrierState, Reading};
 use bus::message::{Condition, PortState};
 
 #[derive(Clone, Debug)]
-enum State {
+enum DetectorState {
     Unknown,
     Healthy,
     Corrupting(Alarm),
@@ -50,33 +50,33 @@ enum State {
 pub struct Detector {
     limits: Arc<Limits>,
     identity: Option<u64>,
-    clock: Clock,
-    counters: Counters,
-    window: Window,
-    state: State,
-    record: Record,
+    clock: ReadingClock,
+    counters: PortBaseline,
+    window: LossWindow,
+    state: DetectorState,
+    record: FlapRecord,
     /// Polls with frames since counts started.
     polls: u32,
     /// Polls that brought bad frames, since the window is above the threshold.
     bad_polls: u32,
-    absence: Option<Absence>,
+    absence: Option<AbsenceReason>,
     /// What was odd last, and when.
-    note: Option<(Note, Moment)>,
+    note: Option<(ReadingNote, Moment)>,
     oddities: Oddities,
-    told: Option<Change>,
+    told: Option<PortChange>,
 }
 
 impl Detector {
     pub fn new(limits: impl Into<Arc<Limits>>) -> Self {
         let limits = limits.into();
         Self {
-            window: Window::new(limits.frames, limits.time),
+            window: LossWindow::new(limits.frames, limits.time),
             limits,
             identity: None,
-            clock: Clock::default(),
-            counters: Counters::default(),
-            state: State::Unknown,
-            record: Record::default(),
+            clock: ReadingClock::default(),
+            counters: PortBaseline::default(),
+            state: DetectorState::Unknown,
+            record: FlapRecord::default(),
             polls: 0,
             bad_polls: 0,
             absence: None,
@@ -89,16 +89,16 @@ impl Detector {
     /// Takes over an alarm that was told before, by a monitor that is no more. It counts as a raise, and ends as any
     /// other. That a port was healthy is not taken over: it takes no time to see that again.
     pub fn adopt(&mut self, said: &PortState) {
-        let (State::Unknown | State::Healthy) = self.state else { return };
+        let (DetectorState::Unknown | DetectorState::Healthy) = self.state else { return };
         if said.condition != Condition::Corrupting {
             return;
         }
         let now = self.clock.age();
         let alarm = Alarm::adopted(now, said.evidence.loss, &self.limits);
         self.record.on_raise(now, &self.limits);
-        self.state = if said.sticky { State::Sticky(alarm) } else { State::Corrupting(alarm) };
-        self.told = Some(Change {
-            kind: if said.sticky { Kind::Stuck } else { Kind::Raised },
+        self.state = if said.sticky { DetectorState::Sticky(alarm) } else { DetectorState::Corrupting(alarm) };
+        self.told = Some(PortChange {
+            kind: if said.sticky { ChangeKind::Stuck } else { ChangeKind::Raised },
             condition: said.condition,
             sticky: said.sticky,
             evidence: said.evidence,
@@ -106,73 +106,73 @@ impl Detector {
         });
     }
 
-    pub fn on_reading(&mut self, reading: &Reading) -> Verdict {
+    pub fn on_reading(&mut self, reading: &Reading) -> DetectorVerdict {
         let before = self.clock.age();
         let (passed, mut note) = match self.clock.tick(reading.at) {
             Tick::First => (Duration::ZERO, None),
             Tick::Passed(passed) => (passed, None),
             Tick::SetBack => {
                 self.counters.forget();
-                (Duration::ZERO, Some(Note::SetBack))
+                (Duration::ZERO, Some(ReadingNote::SetBack))
             }
-            Tick::Duplicate => return Verdict { change: None, note: self.remark(Note::Duplicate) },
-            Tick::Backwards => return Verdict { change: None, note: self.remark(Note::Backwards) },
+            Tick::Duplicate => return DetectorVerdict { change: None, note: self.remark(ReadingNote::Duplicate) },
+            Tick::Backwards => return DetectorVerdict { change: None, note: self.remark(ReadingNote::Backwards) },
         };
         let mut renewed = None;
         if self.is_other_device(reading.identity) {
             renewed = self.start_over_on_other_device();
-            note = Some(Note::OtherDevice);
+            note = Some(ReadingNote::OtherDevice);
         }
         let change = match (reading.carrier, reading.frames) {
-            (Carrier::Up, Some(frames)) => {
+            (CarrierState::Up, Some(frames)) => {
                 self.absence = None;
                 let step = self.counters.step(frames, passed);
                 note = oddity(step).or(note);
                 self.on_step(step, before)
             }
-            (Carrier::Up, None) => self.down(Absence::Uncounted),
-            (Carrier::Lost, _) => self.down(Absence::Lost),
-            (Carrier::Off, _) => self.down(Absence::Off),
+            (CarrierState::Up, None) => self.down(AbsenceReason::Uncounted),
+            (CarrierState::Lost, _) => self.down(AbsenceReason::Lost),
+            (CarrierState::Off, _) => self.down(AbsenceReason::Off),
         };
-        Verdict { change: change.or(renewed), note: note.and_then(|note| self.remark(note)) }
+        DetectorVerdict { change: change.or(renewed), note: note.and_then(|note| self.remark(note)) }
     }
 
     /// The port is no longer there.
-    pub(crate) fn on_absence(&mut self) -> Option<Change> {
-        self.down(Absence::Gone)
+    pub(crate) fn on_absence(&mut self) -> Option<PortChange> {
+        self.down(AbsenceReason::Gone)
     }
 
     /// A person says that the port is healthy. Everything starts afresh, so it is raised again if it is not.
-    pub fn clear_by_hand(&mut self) -> Option<Change> {
+    pub fn clear_by_hand(&mut self) -> Option<PortChange> {
         match self.state {
-            State::Unknown | State::Healthy => None,
-            State::Corrupting(_) | State::Sticky(_) => {
-                self.record = Record::default();
+            DetectorState::Unknown | DetectorState::Healthy => None,
+            DetectorState::Corrupting(_) | DetectorState::Sticky(_) => {
+                self.record = FlapRecord::default();
                 self.become_healthy();
-                Some(self.tell(Change::by_hand()))
+                Some(self.tell(PortChange::by_hand()))
             }
         }
     }
 
     pub fn condition(&self) -> Condition {
         match self.state {
-            State::Unknown => Condition::Unknown,
-            State::Healthy => Condition::Healthy,
-            State::Corrupting(_) | State::Sticky(_) => Condition::Corrupting,
+            DetectorState::Unknown => Condition::Unknown,
+            DetectorState::Healthy => Condition::Healthy,
+            DetectorState::Corrupting(_) | DetectorState::Sticky(_) => Condition::Corrupting,
         }
     }
 
     pub fn is_sticky(&self) -> bool {
-        matches!(self.state, State::Sticky(_))
+        matches!(self.state, DetectorState::Sticky(_))
     }
 
     /// What is in the window now.
-    pub fn window(&self) -> &Window {
+    pub fn window(&self) -> &LossWindow {
         &self.window
     }
 
     /// The change that was told last, or taken over.
-    pub fn told(&self) -> Option<&Change> {
+    pub fn told(&self) -> Option<&PortChange> {
         self.told.as_ref()
     }
 
@@ -196,8 +196,8 @@ impl Detector {
         let held = self.record.held(now, &self.limits.damping);
         match (self.absence, &self.state, held) {
             (Some(absence), _, _) => absence.to_string(),
-            (None, State::Sticky(_), _) => "flapped too often; a person has to clear it".to_owned(),
-            (None, State::Corrupting(_), Some(held)) => format!("flapped; held for another {}", span(held)),
+            (None, DetectorState::Sticky(_), _) => "flapped too often; a person has to clear it".to_owned(),
+            (None, DetectorState::Corrupting(_), Some(held)) => format!("flapped; held for another {}", span(held)),
             (None, _, _) => match self.note {
                 Some((note, at)) if now.since(at) < self.limits.time => note.to_string(),
                 _ => String::new(),
@@ -205,12 +205,14 @@ impl Detector {
         }
     }
 
-    fn remark(&mut self, note: Note) -> Option<Note> {
+    fn remark(&mut self, note: ReadingNote) -> Option<ReadingNote> {
         let counter = match note {
-            Note::Wrapped => &mut self.oddities.wraps,
-            Note::StartedOver | Note::Jumped | Note::TooLong | Note::SetBack => &mut self.oddities.resets,
-            Note::OtherDevice => &mut self.oddities.devices,
-            Note::Nonsense | Note::Duplicate | Note::Backwards => &mut self.oddities.refused,
+            ReadingNote::Wrapped => &mut self.oddities.wraps,
+            ReadingNote::StartedOver | ReadingNote::Jumped | ReadingNote::TooLong | ReadingNote::SetBack => {
+                &mut self.oddities.resets
+            }
+            ReadingNote::OtherDevice => &mut self.oddities.devices,
+            ReadingNote::Nonsense | ReadingNote::Duplicate | ReadingNote::Backwards => &mut self.oddities.refused,
         };
         *counter += 1;
         self.note = Some((note, self.clock.age()));
@@ -225,14 +227,14 @@ impl Detector {
         self.identity.replace(identity).is_some_and(|before| before != identity)
     }
 
-    fn start_over_on_other_device(&mut self) -> Option<Change> {
-        self.counters = Counters::default();
+    fn start_over_on_other_device(&mut self) -> Option<PortChange> {
+        self.counters = PortBaseline::default();
         self.start_counts_over();
         let now = self.clock.age();
         match &mut self.state {
-            State::Unknown => None,
-            State::Healthy => Some(self.become_unknown(Note::OtherDevice.to_string())),
-            State::Corrupting(alarm) | State::Sticky(alarm) => {
+            DetectorState::Unknown => None,
+            DetectorState::Healthy => Some(self.become_unknown(ReadingNote::OtherDevice.to_string())),
+            DetectorState::Corrupting(alarm) | DetectorState::Sticky(alarm) => {
                 alarm.move_to_other_device(now);
                 None
             }
@@ -244,22 +246,32 @@ impl Detector {
         (self.polls, self.bad_polls) = (0, 0);
     }
 
-    fn on_step(&mut self, step: Step, before: Moment) -> Option<Change> {
+    fn on_step(&mut self, step: CounterStep, before: Moment) -> Option<PortChange> {
         let now = self.clock.age();
         match (step, &mut self.state) {
-            (Step::Counted { frames, bad, .. }, _) => {
+            (CounterStep::Counted { frames, bad, .. }, _) => {
                 self.window.push(before, now, frames, bad);
                 self.on_poll(now, frames, bad)
             }
-            (Step::StartedOver { bad: true }, State::Corrupting(alarm) | State::Sticky(alarm)) => {
+            (
+                CounterStep::StartedOver { bad: true },
+                DetectorState::Corrupting(alarm) | DetectorState::Sticky(alarm),
+            ) => {
                 alarm.on_bad(now);
                 None
             }
-            (Step::First | Step::StartedOver { .. } | Step::Jumped | Step::TooLong | Step::Nonsense, _) => None,
+            (
+                CounterStep::First
+                | CounterStep::StartedOver { .. }
+                | CounterStep::Jumped
+                | CounterStep::TooLong
+                | CounterStep::Nonsense,
+                _,
+            ) => None,
         }
     }
 
-    fn on_poll(&mut self, now: Moment, frames: u64, bad: u64) -> Option<Change> {
+    fn on_poll(&mut self, now: Moment, frames: u64, bad: u64) -> Option<PortChange> {
         let window = self.window.tally();
         let exceeded = self.limits.exceeded(window);
         self.polls = self.polls.saturating_add(u32::from(frames > 0));
@@ -268,18 +280,18 @@ impl Detector {
         let proven = bad > 0 && self.bad_polls >= enough;
         let sticky = self.is_sticky();
         let change = match &mut self.state {
-            State::Unknown | State::Healthy if proven => Some(self.raise(now, window)),
-            State::Unknown if self.polls >= enough && !exceeded => {
-                self.state = State::Healthy;
-                Some(Change::found_healthy(window))
+            DetectorState::Unknown | DetectorState::Healthy if proven => Some(self.raise(now, window)),
+            DetectorState::Unknown if self.polls >= enough && !exceeded => {
+                self.state = DetectorState::Healthy;
+                Some(PortChange::found_healthy(window))
             }
-            State::Unknown | State::Healthy => None,
-            State::Corrupting(alarm) | State::Sticky(alarm) => {
+            DetectorState::Unknown | DetectorState::Healthy => None,
+            DetectorState::Corrupting(alarm) | DetectorState::Sticky(alarm) => {
                 alarm.on_poll(now, frames, bad, window, &self.limits);
                 if proven && alarm.confirm(window) {
-                    Some(Change::confirmed(window, self.limits.threshold, self.bad_polls, sticky))
+                    Some(PortChange::confirmed(window, self.limits.threshold, self.bad_polls, sticky))
                 } else if let Some(told) = alarm.worse(window) {
-                    Some(Change::worse(window, told, sticky))
+                    Some(PortChange::worse(window, told, sticky))
                 } else {
                     self.end(now)
                 }
@@ -288,68 +300,68 @@ impl Detector {
         change.map(|change| self.tell(change))
     }
 
-    fn raise(&mut self, now: Moment, window: Tally) -> Change {
+    fn raise(&mut self, now: Moment, window: FrameCounts) -> PortChange {
         let alarm = Alarm::new(now, window.loss());
         let stuck = self.record.on_raise(now, &self.limits);
-        self.state = if stuck { State::Sticky(alarm) } else { State::Corrupting(alarm) };
+        self.state = if stuck { DetectorState::Sticky(alarm) } else { DetectorState::Corrupting(alarm) };
         let flaps = self.limits.flaps.filter(|_| stuck).map(|flaps| (self.record.flaps(), flaps.within));
-        Change::raised(window, self.limits.threshold, self.bad_polls, flaps)
+        PortChange::raised(window, self.limits.threshold, self.bad_polls, flaps)
     }
 
-    fn end(&mut self, now: Moment) -> Option<Change> {
+    fn end(&mut self, now: Moment) -> Option<PortChange> {
         let end = match &self.state {
-            State::Unknown | State::Healthy | State::Sticky(_) => None,
-            State::Corrupting(alarm) => alarm.end(now, &self.limits),
+            DetectorState::Unknown | DetectorState::Healthy | DetectorState::Sticky(_) => None,
+            DetectorState::Corrupting(alarm) => alarm.end(now, &self.limits),
         }?;
         if self.record.held(now, &self.limits.damping).is_some() {
             return None;
         }
         self.become_healthy();
         Some(match end {
-            End::Sure(recent) => Change::cleared(recent, self.limits.threshold, self.limits.clear_after),
-            End::Quiet(clean, loss) => Change::quiet(clean, loss),
+            AlarmEnd::Sure(recent) => PortChange::cleared(recent, self.limits.threshold, self.limits.clear_after),
+            AlarmEnd::Quiet(clean, loss) => PortChange::quiet(clean, loss),
         })
     }
 
     /// What raised an alarm must not raise the next.
     fn become_healthy(&mut self) {
         self.start_counts_over();
-        self.state = State::Healthy;
+        self.state = DetectorState::Healthy;
     }
 
-    fn become_unknown(&mut self, why: String) -> Change {
-        self.state = State::Unknown;
-        self.tell(Change::unknown(why))
+    fn become_unknown(&mut self, why: String) -> PortChange {
+        self.state = DetectorState::Unknown;
+        self.tell(PortChange::unknown(why))
     }
 
-    fn down(&mut self, absence: Absence) -> Option<Change> {
+    fn down(&mut self, absence: AbsenceReason) -> Option<PortChange> {
         self.absence = Some(absence);
         self.counters.forget();
         self.start_counts_over();
         let now = self.clock.age();
         match &mut self.state {
-            State::Unknown => None,
-            State::Healthy => Some(self.become_unknown(absence.to_string())),
-            State::Corrupting(alarm) | State::Sticky(alarm) => {
+            DetectorState::Unknown => None,
+            DetectorState::Healthy => Some(self.become_unknown(absence.to_string())),
+            DetectorState::Corrupting(alarm) | DetectorState::Sticky(alarm) => {
                 alarm.start_over(now);
                 None
             }
         }
     }
 
-    fn tell(&mut self, change: Change) -> Change {
+    fn tell(&mut self, change: PortChange) -> PortChange {
         self.told = Some(change.clone());
         change
     }
 }
 
-fn oddity(step: Step) -> Option<Note> {
+fn oddity(step: CounterStep) -> Option<ReadingNote> {
     match step {
-        Step::First | Step::Counted { wrapped: false, .. } => None,
-        Step::Counted { wrapped: true, .. } => Some(Note::Wrapped),
-        Step::StartedOver { .. } => Some(Note::StartedOver),
-        Step::Jumped => Some(Note::Jumped),
-        Step::TooLong => Some(Note::TooLong),
-        Step::Nonsense => Some(Note::Nonsense),
+        CounterStep::First | CounterStep::Counted { wrapped: false, .. } => None,
+        CounterStep::Counted { wrapped: true, .. } => Some(ReadingNote::Wrapped),
+        CounterStep::StartedOver { .. } => Some(ReadingNote::StartedOver),
+        CounterStep::Jumped => Some(ReadingNote::Jumped),
+        CounterStep::TooLong => Some(ReadingNote::TooLong),
+        CounterStep::Nonsense => Some(ReadingNote::Nonsense),
     }
 }

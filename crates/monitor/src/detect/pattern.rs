@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// `*` stands for any characters, `?` for any one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(Vec<char>);
+pub struct NamePattern(Vec<char>);
 
 /// An empty pattern matches no port, so whoever wrote it meant something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl fmt::Display for BadPattern {
 
 impl std::error::Error for BadPattern {}
 
-impl FromStr for Pattern {
+impl FromStr for NamePattern {
     type Err = BadPattern;
 
     fn from_str(text: &str) -> Result<Self, BadPattern> {
@@ -28,13 +28,13 @@ impl FromStr for Pattern {
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for NamePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0.iter().collect::<String>())
     }
 }
 
-impl Pattern {
+impl NamePattern {
     /// Goes back to the last star only: what an earlier one took need never be taken back.
     pub fn matches(&self, name: &str) -> bool {
         let (pattern, name) = (&self.0, name.chars().collect::<Vec<_>>());
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn stars_and_question_marks_match_what_people_expect() {
-        let matches = |pattern: &str, name| pattern.parse::<Pattern>().unwrap().matches(name);
+        let matches = |pattern: &str, name| pattern.parse::<NamePattern>().unwrap().matches(name);
         for (pattern, name) in [
             ("eth0", "eth0"),
             ("mgmt*", "mgmt"),
@@ -85,12 +85,12 @@ mod tests {
 
     #[test]
     fn many_stars_take_no_long_time() {
-        let pattern: Pattern = "*a".repeat(50).parse().unwrap();
+        let pattern: NamePattern = "*a".repeat(50).parse().unwrap();
         assert!(!pattern.matches(&"a".repeat(49).replace('a', "ab")));
     }
 
     #[test]
     fn nothing_is_no_pattern() {
-        assert_eq!(" ".parse::<Pattern>(), Err(BadPattern));
+        assert_eq!(" ".parse::<NamePattern>(), Err(BadPattern));
     }
 }

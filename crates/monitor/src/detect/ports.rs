@@ -14,18 +14,18 @@ use std::sync::Arc;
 
 use units::Moment;
 
-use super::change::{Change, Kind, Note, span};
+use super::change::{ChangeKind, PortChange, ReadingNote, span};
 use super::detector::Detector;
 use super::limits::Limits;
-use super::pattern::Pattern;
+use super::pattern::NamePattern;
 use crate::reading::Reading;
 use bus::message::{Condition, Evidence, PortState};
 
 #[derive(Debug)]
-pub struct Ports {
+pub struct MonitoredPorts {
     limits: Arc<Limits>,
-    excluded: Vec<Pattern>,
-    ports: BTreeMap<String, Entry>,
+    excluded: Vec<NamePattern>,
+    ports: BTreeMap<String, PortEntry>,
     polls: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct Ports {
 const READ_ONCE: u64 = 1 << 16;
 
 #[derive(Debug)]
-struct Entry {
+struct PortEntry {
     detector: Detector,
     /// The last poll that had something new of it, by number and by time; of a port that was never read, the first in
     /// which it was missed.
@@ -45,7 +45,7 @@ struct Entry {
     every: Option<u64>,
 }
 
-impl Entry {
+impl PortEntry {
     fn on_read(&mut self, poll: u64, now: Moment) {
         if self.poll < poll {
             self.every = self.seen.map(|_| poll - self.poll);
@@ -61,14 +61,14 @@ impl Entry {
 
 /// What came of a poll, each with the name of its port, in the order of names.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Poll {
-    pub changes: Vec<(String, Change)>,
-    pub notes: Vec<(String, Note)>,
+pub struct PollResult {
+    pub changes: Vec<(String, PortChange)>,
+    pub notes: Vec<(String, ReadingNote)>,
 }
 
 /// A port in a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct PortRow {
     pub port: String,
     pub condition: Condition,
     pub sticky: bool,
@@ -80,8 +80,8 @@ pub struct Row {
     pub why: String,
 }
 
-impl Ports {
-    pub fn new(limits: impl Into<Arc<Limits>>, excluded: Vec<Pattern>) -> Self {
+impl MonitoredPorts {
+    pub fn new(limits: impl Into<Arc<Limits>>, excluded: Vec<NamePattern>) -> Self {
         Self { limits: limits.into(), excluded, ports: BTreeMap::new(), polls: 0 }
     }
 
@@ -102,9 +102,9 @@ impl Ports {
 
     /// All readings of one poll; `now` by the clock of the readings. Where nothing could be read, no readings: ports
     /// that nobody sees are unknown.
-    pub fn on_poll(&mut self, now: Moment, readings: &[Reading]) -> Poll {
+    pub fn on_poll(&mut self, now: Moment, readings: &[Reading]) -> PollResult {
         self.polls += 1;
-        let mut poll = Poll::default();
+        let mut poll = PollResult::default();
         if readings.iter().any(|reading| self.is_strange(reading)) {
             self.follow_renames(readings, &mut poll.changes);
         }
@@ -116,7 +116,7 @@ impl Ports {
             let entry = self.entry(&reading.port);
             let verdict = entry.detector.on_reading(reading);
             // What was read before tells nothing: a source that repeats itself is as good as silent.
-            if !matches!(verdict.note, Some(Note::Duplicate | Note::Backwards)) {
+            if !matches!(verdict.note, Some(ReadingNote::Duplicate | ReadingNote::Backwards)) {
                 entry.on_read(polls, now);
             }
             poll.changes.extend(verdict.change.map(|change| (reading.port.clone(), change)));
@@ -129,7 +129,7 @@ impl Ports {
     }
 
     /// A person says that a port is healthy; `None` if there is no alarm. See [`Detector::clear_by_hand`].
-    pub fn clear_by_hand(&mut self, name: &str) -> Option<Change> {
+    pub fn clear_by_hand(&mut self, name: &str) -> Option<PortChange> {
         self.ports.get_mut(name)?.detector.clear_by_hand()
     }
 
@@ -143,8 +143,8 @@ impl Ports {
     }
 
     /// In the order of names.
-    pub fn rows(&self) -> Vec<Row> {
-        let row = |(name, detector): (&str, &Detector)| Row {
+    pub fn rows(&self) -> Vec<PortRow> {
+        let row = |(name, detector): (&str, &Detector)| PortRow {
             port: name.to_owned(),
             condition: detector.condition(),
             sticky: detector.is_sticky(),
@@ -155,9 +155,13 @@ impl Ports {
         self.iter().map(row).collect()
     }
 
-    fn entry(&mut self, name: &str) -> &mut Entry {
-        let new =
-            || Entry { detector: Detector::new(Arc::clone(&self.limits)), poll: self.polls, seen: None, every: None };
+    fn entry(&mut self, name: &str) -> &mut PortEntry {
+        let new = || PortEntry {
+            detector: Detector::new(Arc::clone(&self.limits)),
+            poll: self.polls,
+            seen: None,
+            every: None,
+        };
         self.ports.entry(name.to_owned()).or_insert_with(new)
     }
 
@@ -169,7 +173,7 @@ impl Ports {
 
     /// A device that was read under one name and now is read under another, and only there, was renamed. Several at
     /// once may have swapped names, so all leave before any arrives.
-    fn follow_renames(&mut self, readings: &[Reading], changes: &mut Vec<(String, Change)>) {
+    fn follow_renames(&mut self, readings: &[Reading], changes: &mut Vec<(String, PortChange)>) {
         let known = only(self.iter().filter_map(|(name, detector)| Some((detector.identity()?, name.to_owned()))));
         let read = only(readings.iter().map(|reading| (reading.identity, reading.port.as_str())));
         let renamed: Vec<(String, String)> = read
@@ -179,22 +183,22 @@ impl Ports {
             .filter(|(old, new)| old != new)
             .collect();
         let leave = |(old, new)| self.ports.remove(&old).map(|entry| (old, new, entry));
-        let moving: Vec<(String, String, Entry)> = renamed.iter().cloned().filter_map(leave).collect();
+        let moving: Vec<(String, String, PortEntry)> = renamed.iter().cloned().filter_map(leave).collect();
         for (old, new, entry) in moving {
-            let mut moved = entry.detector.told().cloned().unwrap_or_else(|| Change::unknown("nothing known yet"));
-            (moved.kind, moved.why) = (Kind::Moved, format!("was called {old} before: {}", moved.why));
+            let mut moved = entry.detector.told().cloned().unwrap_or_else(|| PortChange::unknown("nothing known yet"));
+            (moved.kind, moved.why) = (ChangeKind::Moved, format!("was called {old} before: {}", moved.why));
             changes.push((new.clone(), moved));
             self.ports.insert(new, entry);
         }
         for (old, new) in renamed {
             if !self.ports.contains_key(&old) {
-                changes.push((old, Change::unknown(format!("is called {new} now"))));
+                changes.push((old, PortChange::unknown(format!("is called {new} now"))));
             }
         }
     }
 
     /// Ports that were not in this poll.
-    fn miss(&mut self, now: Moment, changes: &mut Vec<(String, Change)>) {
+    fn miss(&mut self, now: Moment, changes: &mut Vec<(String, PortChange)>) {
         let (polls, limits) = (self.polls, &self.limits);
         self.ports.retain(|name, entry| {
             let (missed, patience) = (polls - entry.poll, entry.patience(limits.gone_after));
@@ -208,7 +212,7 @@ impl Ports {
             if !entry.detector.is_marked() || gone > limits.keep {
                 if entry.detector.condition() == Condition::Corrupting {
                     let why = format!("gone for {}; its alarm is forgotten", span(gone));
-                    changes.push((name.clone(), Change::unknown(why)));
+                    changes.push((name.clone(), PortChange::unknown(why)));
                 }
                 return false;
             }

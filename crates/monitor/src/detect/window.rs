@@ -4,7 +4,7 @@
 //! polled; whole buckets leave, oldest first. The newest poll is always in, also if it alone is more than the window
 //! holds. (The authors' daemon drops the newest and keeps the oldest for good.)
 //!
-//! Invariants: the sums are those of the buckets; at most [`Window::MOST`] buckets, since of two neighbours each pair
+//! Invariants: the sums are those of the buckets; at most [`LossWindow::MOST`] buckets, since of two neighbours each pair
 //! holds more than a sixteenth of the frames or of the time, else they would be one.
 
 use std::collections::VecDeque;
@@ -16,13 +16,13 @@ use bus::message::Evidence;
 
 /// Frames received in some time, and the bad among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FrameCounts {
     pub frames: u64,
     pub bad: u64,
     pub lapse: Duration,
 }
 
-impl Tally {
+impl FrameCounts {
     /// Zero where nothing was received.
     pub fn loss(self) -> f64 {
         if self.frames == 0 { 0.0 } else { self.bad as f64 / self.frames as f64 }
@@ -39,8 +39,8 @@ impl Tally {
     }
 }
 
-impl From<Tally> for Evidence {
-    fn from(tally: Tally) -> Self {
+impl From<FrameCounts> for Evidence {
+    fn from(tally: FrameCounts) -> Self {
         Self {
             frames: tally.frames,
             bad: tally.bad,
@@ -53,7 +53,7 @@ impl From<Tally> for Evidence {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+struct WindowBucket {
     frames: u64,
     bad: u64,
     began: Moment,
@@ -61,10 +61,10 @@ struct Bucket {
 }
 
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct LossWindow {
     most_frames: u64,
     most_time: Duration,
-    buckets: VecDeque<Bucket>,
+    buckets: VecDeque<WindowBucket>,
     frames: u64,
     bad: u64,
 }
@@ -72,7 +72,7 @@ pub struct Window {
 /// A bucket holds at most this share of the window, unless a single poll is more.
 const SHARE: u32 = 16;
 
-impl Window {
+impl LossWindow {
     /// Buckets that a window has at most: two for each share of the frames and of the time, and the newest.
     pub const MOST: usize = 4 * SHARE as usize + 1;
 
@@ -91,7 +91,7 @@ impl Window {
                 last.bad += bad;
                 last.ended = ended;
             }
-            _ => self.buckets.push_back(Bucket { frames, bad, began, ended }),
+            _ => self.buckets.push_back(WindowBucket { frames, bad, began, ended }),
         }
         while self.buckets.len() > 1 && self.is_over_full(ended) {
             self.drop_oldest();
@@ -115,12 +115,12 @@ impl Window {
         (self.frames, self.bad) = (0, 0);
     }
 
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> FrameCounts {
         let lapse = match (self.buckets.front(), self.buckets.back()) {
             (Some(oldest), Some(newest)) => newest.ended.since(oldest.began),
             _ => Duration::ZERO,
         };
-        Tally { frames: self.frames, bad: self.bad, lapse }
+        FrameCounts { frames: self.frames, bad: self.bad, lapse }
     }
 
     /// How much memory it uses.
@@ -129,7 +129,7 @@ impl Window {
     }
 }
 
-impl Bucket {
+impl WindowBucket {
     fn takes(&self, most_frames: u64, most_time: Duration, ended: Moment, frames: u64) -> bool {
         self.frames + frames <= most_frames / u64::from(SHARE) && ended.since(self.began) <= most_time / SHARE
     }
@@ -145,23 +145,23 @@ mod tests {
 
     #[test]
     fn the_oldest_poll_leaves_and_the_newest_stays() {
-        let mut window = Window::new(100, Duration::from_secs(1_000));
+        let mut window = LossWindow::new(100, Duration::from_secs(1_000));
         window.push(second(0), second(1), 60, 7);
         window.push(second(1), second(2), 60, 1);
-        assert_eq!(window.tally(), Tally { frames: 60, bad: 1, lapse: Duration::from_secs(1) });
+        assert_eq!(window.tally(), FrameCounts { frames: 60, bad: 1, lapse: Duration::from_secs(1) });
     }
 
     #[test]
     fn a_poll_larger_than_the_window_is_the_window() {
-        let mut window = Window::new(100, Duration::from_secs(1_000));
+        let mut window = LossWindow::new(100, Duration::from_secs(1_000));
         window.push(second(0), second(1), 50, 50);
         window.push(second(1), second(11), 5_000, 3);
-        assert_eq!(window.tally(), Tally { frames: 5_000, bad: 3, lapse: Duration::from_secs(10) });
+        assert_eq!(window.tally(), FrameCounts { frames: 5_000, bad: 3, lapse: Duration::from_secs(10) });
     }
 
     #[test]
     fn on_a_quiet_port_time_ends_the_window() {
-        let mut window = Window::new(1_000_000, Duration::from_secs(160));
+        let mut window = LossWindow::new(1_000_000, Duration::from_secs(160));
         for n in 0..1_000 {
             window.push(second(n), second(n + 1), 1, 0);
         }
@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn a_thousand_polls_a_second_need_no_more_memory_than_one() {
-        let mut window = Window::new(100_000_000, Duration::from_secs(3_600));
+        let mut window = LossWindow::new(100_000_000, Duration::from_secs(3_600));
         for ms in 0..500_000 {
             window.push(Moment::from_ms(ms), Moment::from_ms(ms + 1), 8_000 * (ms % 3), 0);
-            assert!(window.buckets() <= Window::MOST);
+            assert!(window.buckets() <= LossWindow::MOST);
         }
     }
 }

@@ -9,20 +9,20 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::reading::{Frames, Phy};
+use crate::reading::{Phy, ReceivedFrames};
 
 const BUILT_IN: &str = include_str!("../../data/drivers.toml");
 
 /// What a driver's own counters come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counters {
-    pub frames: Frames,
+pub struct DriverCounters {
+    pub frames: ReceivedFrames,
     pub phy: Phy,
 }
 
 /// Why a driver's counters say nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum DriverError {
     /// The table does not have this driver.
     Unknown,
     /// The driver counts no bad frames, for this reason.
@@ -33,22 +33,22 @@ pub enum Misfit {
 
 /// The table of drivers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Drivers(Vec<Driver>);
+pub struct Drivers(Vec<DriverProfile>);
 
 #[derive(Clone, Debug, PartialEq)]
-struct Driver {
+struct DriverProfile {
     name: String,
-    says: Says,
+    says: DriverSupport,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Says {
+enum DriverSupport {
     Nothing(String),
-    Counters(Names),
+    Counters(CounterNames),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Names {
+struct CounterNames {
     good: Vec<String>,
     bad: Vec<String>,
     good_has_bad: bool,
@@ -60,13 +60,13 @@ struct Names {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    driver: Vec<Spanned<Entry>>,
+struct DriversFile {
+    driver: Vec<Spanned<DriverEntry>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-struct Entry {
+struct DriverEntry {
     name: String,
     none: Option<String>,
     good: Vec<String>,
@@ -87,7 +87,7 @@ impl Drivers {
     /// An error is one line that names the place.
     pub fn parse(text: &str) -> Result<Self, String> {
         let line = |at: usize| text[..at].matches('\n').count() + 1;
-        let file: File = toml::from_str(text).map_err(|error| {
+        let file: DriversFile = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             format!("line {}: {}", line(at), error.message().replace('\n', " "))
         })?;
@@ -116,24 +116,24 @@ impl Drivers {
     }
 
     /// What the statistics of a driver come to.
-    pub fn normalise(&self, driver: &str, statistics: &[(String, u64)]) -> Result<Counters, Misfit> {
+    pub fn normalise(&self, driver: &str, statistics: &[(String, u64)]) -> Result<DriverCounters, DriverError> {
         let mut missing = None;
         for known in self.0.iter().filter(|known| known.name == driver) {
             match &known.says {
-                Says::Nothing(why) => return Err(Misfit::CountsNothing(why.clone())),
-                Says::Counters(names) => match names.read(statistics) {
+                DriverSupport::Nothing(why) => return Err(DriverError::CountsNothing(why.clone())),
+                DriverSupport::Counters(names) => match names.read(statistics) {
                     Ok(counters) => return Ok(counters),
                     // The first entry is for what is in use now, so that is what is told.
                     Err(lacking) => missing = missing.or(Some(lacking)),
                 },
             }
         }
-        Err(missing.map_or(Misfit::Unknown, Misfit::Missing))
+        Err(missing.map_or(DriverError::Unknown, DriverError::Missing))
     }
 }
 
-impl Entry {
-    fn check(self) -> Result<Driver, String> {
+impl DriverEntry {
+    fn check(self) -> Result<DriverProfile, String> {
         let name = self.name;
         if name.is_empty() {
             return Err("a driver without a name: expected name = \"…\"".to_owned());
@@ -143,7 +143,7 @@ impl Entry {
             if lists.iter().any(|list| !list.is_empty()) || self.bits.is_some() || self.good_has_bad.is_some() {
                 return Err(format!("{name}: `none` says that nothing is counted; nothing else can stand beside it"));
             }
-            return Ok(Driver { name, says: Says::Nothing(why) });
+            return Ok(DriverProfile { name, says: DriverSupport::Nothing(why) });
         }
         if self.good.is_empty() || self.bad.is_empty() {
             return Err(format!("{name}: expected counters for good and for bad frames, or `none` and a reason"));
@@ -157,7 +157,7 @@ impl Entry {
         if !matches!(bits, 32 | 64) {
             return Err(format!("{name}: bits = {bits}: expected 32 or 64"));
         }
-        let names = Names {
+        let names = CounterNames {
             good: self.good,
             bad: self.bad,
             good_has_bad: self.good_has_bad.unwrap_or(false),
@@ -166,13 +166,13 @@ impl Entry {
             corrected: self.corrected,
             uncorrectable: self.uncorrectable,
         };
-        Ok(Driver { name, says: Says::Counters(names) })
+        Ok(DriverProfile { name, says: DriverSupport::Counters(names) })
     }
 }
 
-impl Names {
+impl CounterNames {
     /// Otherwise which of the counters of frames are missing.
-    fn read(&self, statistics: &[(String, u64)]) -> Result<Counters, Vec<String>> {
+    fn read(&self, statistics: &[(String, u64)]) -> Result<DriverCounters, Vec<String>> {
         let value = |name: &String| statistics.iter().find(|(other, _)| other == name).map(|(_, value)| *value);
         let sum =
             |names: &[String]| names.iter().map(value).try_fold(0_u64, |sum, value| Some(sum.wrapping_add(value?)));
@@ -188,14 +188,14 @@ impl Names {
             uncorrectable: told(&self.uncorrectable),
         };
         let all = if self.good_has_bad { good } else { good.wrapping_add(bad) };
-        Ok(Counters { frames: wrapping(all, bad, self.bits), phy })
+        Ok(DriverCounters { frames: wrapping(all, bad, self.bits), phy })
     }
 }
 
 /// Sums of counters that wrap wrap with them.
-pub(super) fn wrapping(all: u64, bad: u64, bits: u32) -> Frames {
+pub(super) fn wrapping(all: u64, bad: u64, bits: u32) -> ReceivedFrames {
     let mask = u64::MAX >> (64 - bits);
-    Frames { all: all & mask, bad: bad & mask, bits }
+    ReceivedFrames { all: all & mask, bad: bad & mask, bits }
 }
 
 /// Reads what `ethtool -S` prints. An error is one line that names the place.
@@ -258,13 +258,13 @@ mod tests {
     fn a_missing_counter_is_told_and_never_taken_for_zero() {
         let drivers = Drivers::built_in();
         let good = statistics(&[("rx_packets_phy", 5)]);
-        let missing = Misfit::Missing(vec!["rx_crc_errors_phy".to_owned()]);
+        let missing = DriverError::Missing(vec!["rx_crc_errors_phy".to_owned()]);
         assert_eq!(drivers.normalise("mlx5_core", &good), Err(missing));
         let both = statistics(&[("rx_packets_phy", 5), ("rx_crc_errors_phy", 1)]);
         let counters = drivers.normalise("mlx5_core", &both).unwrap();
-        assert_eq!((counters.frames, counters.phy), (Frames { all: 6, bad: 1, bits: 64 }, Phy::default()));
-        assert_eq!(drivers.normalise("hinic9", &both), Err(Misfit::Unknown));
-        assert!(matches!(drivers.normalise("veth", &both), Err(Misfit::CountsNothing(_))));
+        assert_eq!((counters.frames, counters.phy), (ReceivedFrames { all: 6, bad: 1, bits: 64 }, Phy::default()));
+        assert_eq!(drivers.normalise("hinic9", &both), Err(DriverError::Unknown));
+        assert!(matches!(drivers.normalise("veth", &both), Err(DriverError::CountsNothing(_))));
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
         std::fs::write(&folder, own).unwrap();
         let drivers = Drivers::built_in().overlay(&folder).unwrap();
         let counters = drivers.normalise("ice", &statistics(&[("all", (7 << 32) + 9), ("crc", 2)])).unwrap();
-        assert_eq!(counters.frames, Frames { all: 9, bad: 2, bits: 32 });
+        assert_eq!(counters.frames, ReceivedFrames { all: 9, bad: 2, bits: 32 });
         assert!(drivers.names().any(|name| name == "igb"));
         std::fs::write(&folder, "[[driver]]\nnmae = \"ice\"\n").unwrap();
         let wrong = Drivers::built_in().overlay(&folder).unwrap_err();

@@ -14,35 +14,35 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
-use linux::net::{self, Ethtool, Netlink, Port, Standard};
+use linux::net::{self, EthtoolSocket, Netlink, PortInfo, StandardStatistics};
 use units::Moment;
 
 use super::sysfs::frames;
-use super::{Counters, Drivers, Misfit, Selection, Source};
-use crate::reading::{Carrier, Frames, Phy, Reading};
+use super::{DriverCounters, DriverError, Drivers, Selection, Source};
+use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 /// What is asked of the kernel.
-trait Ask: fmt::Debug + Send {
-    fn ports(&self) -> net::Result<Vec<Port>>;
-    fn standard(&self, index: u32) -> net::Result<Standard>;
+trait KernelQueries: fmt::Debug + Send {
+    fn ports(&self) -> net::Result<Vec<PortInfo>>;
+    fn standard(&self, index: u32) -> net::Result<StandardStatistics>;
     fn driver(&self, name: &str) -> net::Result<String>;
     fn statistics(&self, name: &str) -> net::Result<Vec<(String, u64)>>;
 }
 
 #[derive(Debug)]
-struct System {
+struct SystemQueries {
     netlink: Netlink,
     /// Older kernels do not have it.
-    ethtool: Option<Ethtool>,
+    ethtool: Option<EthtoolSocket>,
 }
 
-impl Ask for System {
-    fn ports(&self) -> net::Result<Vec<Port>> {
+impl KernelQueries for SystemQueries {
+    fn ports(&self) -> net::Result<Vec<PortInfo>> {
         self.netlink.ports()
     }
 
-    fn standard(&self, index: u32) -> net::Result<Standard> {
-        self.ethtool.as_ref().map_or(Ok(Standard::default()), |ethtool| ethtool.standard(index))
+    fn standard(&self, index: u32) -> net::Result<StandardStatistics> {
+        self.ethtool.as_ref().map_or(Ok(StandardStatistics::default()), |ethtool| ethtool.standard(index))
     }
 
     fn driver(&self, name: &str) -> net::Result<String> {
@@ -59,7 +59,7 @@ impl Ask for System {
 
 /// How a port's frames are counted. The numbers are part of identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum CountingMethod {
     Nobody = 0,
     Standard = 1,
     Driver = 2,
@@ -67,30 +67,30 @@ enum Way {
 }
 
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownPort {
     index: u32,
-    way: Way,
+    way: CountingMethod,
     driver: String,
     /// Decided while the port had a signal.
     settled: bool,
 }
 
 #[derive(Debug)]
-pub struct Kernel {
-    ask: Box<dyn Ask>,
+pub struct KernelSource {
+    ask: Box<dyn KernelQueries>,
     drivers: Drivers,
     selection: Selection,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KnownPort>,
 }
 
-impl Kernel {
+impl KernelSource {
     /// For the network namespace of the calling thread.
     pub fn open(selection: Selection) -> io::Result<Self> {
-        let system = System { netlink: Netlink::open()?, ethtool: Ethtool::open()? };
+        let system = SystemQueries { netlink: Netlink::open()?, ethtool: EthtoolSocket::open()? };
         Ok(Self::asking(Box::new(system), selection))
     }
 
-    fn asking(ask: Box<dyn Ask>, selection: Selection) -> Self {
+    fn asking(ask: Box<dyn KernelQueries>, selection: Selection) -> Self {
         Self { ask, drivers: Drivers::built_in(), selection, known: BTreeMap::new() }
     }
 
@@ -99,22 +99,22 @@ impl Kernel {
         Self { drivers, ..self }
     }
 
-    fn read_port(&mut self, port: &Port, at: Moment, troubles: &mut Vec<String>) -> net::Result<Reading> {
+    fn read_port(&mut self, port: &PortInfo, at: Moment, troubles: &mut Vec<String>) -> net::Result<Reading> {
         let carrier = match (port.up, port.carrier) {
-            (false, _) => Carrier::Off,
-            (true, false) => Carrier::Lost,
-            (true, true) => Carrier::Up,
+            (false, _) => CarrierState::Off,
+            (true, false) => CarrierState::Lost,
+            (true, true) => CarrierState::Up,
         };
         let standard = self.ask.standard(port.index)?;
-        let known = self.know(port, carrier == Carrier::Up, &standard, troubles)?;
+        let known = self.know(port, carrier == CarrierState::Up, &standard, troubles)?;
         let (frames, phy) = match known.way {
-            Way::Nobody => (None, Phy::default()),
-            Way::Standard => (standard_frames(&standard), Phy::default()),
-            Way::Interface => {
+            CountingMethod::Nobody => (None, Phy::default()),
+            CountingMethod::Standard => (standard_frames(&standard), Phy::default()),
+            CountingMethod::Interface => {
                 (port.rx_packets.zip(port.rx_crc_errors).map(|(good, bad)| frames(good, bad)), Phy::default())
             }
-            Way::Driver => match self.drivers.normalise(&known.driver, &self.ask.statistics(&port.name)?) {
-                Ok(Counters { frames, phy }) => (Some(frames), phy),
+            CountingMethod::Driver => match self.drivers.normalise(&known.driver, &self.ask.statistics(&port.name)?) {
+                Ok(DriverCounters { frames, phy }) => (Some(frames), phy),
                 Err(misfit) => {
                     troubles.push(format!("{}: {}", port.name, reason(&known.driver, &misfit)));
                     (None, Phy::default())
@@ -133,11 +133,11 @@ impl Kernel {
     /// What is known of a port, decided now if it has to be.
     fn know(
         &mut self,
-        port: &Port,
+        port: &PortInfo,
         has_signal: bool,
-        standard: &Standard,
+        standard: &StandardStatistics,
         troubles: &mut Vec<String>,
-    ) -> net::Result<Known> {
+    ) -> net::Result<KnownPort> {
         let before = self.known.get(&port.name).filter(|known| known.index == port.index);
         if let Some(known) = before.filter(|known| known.settled || !has_signal) {
             return Ok(known.clone());
@@ -146,30 +146,34 @@ impl Kernel {
         if before.is_none_or(|before| before.way != way) {
             troubles.extend(note.map(|note| format!("{}: {note}", port.name)));
         }
-        let known = Known { index: port.index, way, driver, settled: has_signal };
+        let known = KnownPort { index: port.index, way, driver, settled: has_signal };
         self.known.insert(port.name.clone(), known.clone());
         Ok(known)
     }
 
     /// The way, the driver if it matters, and what a person should know about the choice.
-    fn decide(&self, port: &Port, standard: &Standard) -> net::Result<(Way, String, Option<String>)> {
+    fn decide(
+        &self,
+        port: &PortInfo,
+        standard: &StandardStatistics,
+    ) -> net::Result<(CountingMethod, String, Option<String>)> {
         if standard_frames(standard).is_some() {
-            return Ok((Way::Standard, String::new(), None));
+            return Ok((CountingMethod::Standard, String::new(), None));
         }
         let driver = self.ask.driver(&port.name)?;
         let (way, note) = match self.drivers.normalise(&driver, &self.ask.statistics(&port.name)?) {
-            Ok(_) => (Way::Driver, None),
-            Err(misfit @ Misfit::CountsNothing(_)) => (Way::Nobody, Some(reason(&driver, &misfit))),
+            Ok(_) => (CountingMethod::Driver, None),
+            Err(misfit @ DriverError::CountsNothing(_)) => (CountingMethod::Nobody, Some(reason(&driver, &misfit))),
             Err(misfit) => {
                 let instead = "read as in /sys/class/net instead, where not every driver counts bad frames";
-                (Way::Interface, Some(format!("{}; {instead}", reason(&driver, &misfit))))
+                (CountingMethod::Interface, Some(format!("{}; {instead}", reason(&driver, &misfit))))
             }
         };
         Ok((way, driver, note))
     }
 }
 
-impl Source for Kernel {
+impl Source for KernelSource {
     fn name(&self) -> &str {
         "kernel"
     }
@@ -193,17 +197,17 @@ impl Source for Kernel {
     }
 }
 
-fn standard_frames(standard: &Standard) -> Option<Frames> {
+fn standard_frames(standard: &StandardStatistics) -> Option<ReceivedFrames> {
     let (good, bad) = standard.frames_received_ok.zip(standard.frame_check_sequence_errors)?;
     Some(frames(good, bad))
 }
 
-fn reason(driver: &str, misfit: &Misfit) -> String {
+fn reason(driver: &str, misfit: &DriverError) -> String {
     match misfit {
-        Misfit::Unknown if driver.is_empty() => "its driver has no name".to_owned(),
-        Misfit::Unknown => format!("driver {driver} is not in the table"),
-        Misfit::CountsNothing(why) => format!("driver {driver} counts no bad frames: {why}"),
-        Misfit::Missing(names) => format!("driver {driver} does not have {}", names.join(", ")),
+        DriverError::Unknown if driver.is_empty() => "its driver has no name".to_owned(),
+        DriverError::Unknown => format!("driver {driver} is not in the table"),
+        DriverError::CountsNothing(why) => format!("driver {driver} counts no bad frames: {why}"),
+        DriverError::Missing(names) => format!("driver {driver} does not have {}", names.join(", ")),
     }
 }
 
@@ -216,8 +220,8 @@ mod tests {
     /// A machine of a test's own making.
     #[derive(Clone, Debug, Default)]
     struct Machine {
-        ports: Vec<Port>,
-        standard: Standard,
+        ports: Vec<PortInfo>,
+        standard: StandardStatistics,
         driver: &'static str,
         statistics: Vec<(&'static str, u64)>,
     }
@@ -235,12 +239,12 @@ mod tests {
         }
     }
 
-    impl Ask for Shared {
-        fn ports(&self) -> net::Result<Vec<Port>> {
+    impl KernelQueries for Shared {
+        fn ports(&self) -> net::Result<Vec<PortInfo>> {
             Ok(self.now().ports)
         }
 
-        fn standard(&self, _: u32) -> net::Result<Standard> {
+        fn standard(&self, _: u32) -> net::Result<StandardStatistics> {
             Ok(self.now().standard)
         }
 
@@ -253,20 +257,20 @@ mod tests {
         }
     }
 
-    fn port(name: &str, index: u32) -> Port {
+    fn port(name: &str, index: u32) -> PortInfo {
         let (rx_packets, rx_crc_errors) = (Some(50), Some(5));
-        Port { index, name: name.to_owned(), physical: true, up: true, carrier: true, rx_packets, rx_crc_errors }
+        PortInfo { index, name: name.to_owned(), physical: true, up: true, carrier: true, rx_packets, rx_crc_errors }
     }
 
-    fn machine(driver: &'static str, statistics: &[(&'static str, u64)]) -> (Shared, Kernel) {
+    fn machine(driver: &'static str, statistics: &[(&'static str, u64)]) -> (Shared, KernelSource) {
         let machine =
             Machine { ports: vec![port("eth0", 2)], driver, statistics: statistics.to_vec(), ..Machine::default() };
         let shared = Shared(Arc::new(Mutex::new(machine)));
-        let kernel = Kernel::asking(Box::new(shared.clone()), Selection::physical());
+        let kernel = KernelSource::asking(Box::new(shared.clone()), Selection::physical());
         (shared, kernel)
     }
 
-    fn read(kernel: &mut Kernel) -> (Vec<Reading>, Vec<String>) {
+    fn read(kernel: &mut KernelSource) -> (Vec<Reading>, Vec<String>) {
         let (mut readings, mut troubles) = (Vec::new(), Vec::new());
         kernel.read(Moment::from_ms(9), &mut readings, &mut troubles).unwrap();
         (readings, troubles)
@@ -277,26 +281,30 @@ mod tests {
     #[test]
     fn standard_statistics_go_before_the_drivers_own() {
         let (shared, mut kernel) = machine("mlx5_core", &MLX5);
-        let standard = Standard {
+        let standard = StandardStatistics {
             frames_received_ok: Some(70),
             frame_check_sequence_errors: Some(7),
             fec_corrected: Some(4),
-            ..Standard::default()
+            ..StandardStatistics::default()
         };
         shared.change(|machine| machine.standard = standard);
         let (readings, troubles) = read(&mut kernel);
-        assert_eq!(readings[0].frames, Some(Frames { all: 77, bad: 7, bits: 64 }));
+        assert_eq!(readings[0].frames, Some(ReceivedFrames { all: 77, bad: 7, bits: 64 }));
         assert_eq!(readings[0].phy, Phy { corrected: Some(4), ..Phy::default() });
-        assert_eq!((readings[0].at, readings[0].carrier, troubles), (Moment::from_ms(9), Carrier::Up, vec![]));
+        assert_eq!((readings[0].at, readings[0].carrier, troubles), (Moment::from_ms(9), CarrierState::Up, vec![]));
     }
 
     #[test]
     fn half_of_the_standard_statistics_are_not_enough() {
         let (shared, mut kernel) = machine("mlx5_core", &MLX5);
-        let standard = Standard { frames_received_ok: Some(70), fec_uncorrectable: Some(3), ..Standard::default() };
+        let standard = StandardStatistics {
+            frames_received_ok: Some(70),
+            fec_uncorrectable: Some(3),
+            ..StandardStatistics::default()
+        };
         shared.change(|machine| machine.standard = standard);
         let (readings, _) = read(&mut kernel);
-        assert_eq!(readings[0].frames, Some(Frames { all: 1_000, bad: 100, bits: 64 }));
+        assert_eq!(readings[0].frames, Some(ReceivedFrames { all: 1_000, bad: 100, bits: 64 }));
         let phy = Phy { symbol_errors: None, corrected: Some(31), uncorrectable: Some(3) };
         assert_eq!(readings[0].phy, phy, "each from whoever tells it");
     }
@@ -305,7 +313,7 @@ mod tests {
     fn an_unknown_driver_is_read_as_in_sysfs_and_told_once() {
         let (_, mut kernel) = machine("hinic9", &[("rx", 1)]);
         let (readings, troubles) = read(&mut kernel);
-        assert_eq!(readings[0].frames, Some(Frames { all: 55, bad: 5, bits: 64 }));
+        assert_eq!(readings[0].frames, Some(ReceivedFrames { all: 55, bad: 5, bits: 64 }));
         assert!(troubles[0].starts_with("eth0: driver hinic9 is not in the table; read as in /sys/class/net"));
         assert_eq!(read(&mut kernel).1, Vec::<String>::new());
     }
@@ -345,13 +353,13 @@ mod tests {
         let (shared, mut kernel) = machine("mlx5_core", &[]);
         shared.change(|machine| machine.ports[0].carrier = false);
         let (readings, _) = read(&mut kernel);
-        assert_eq!((readings[0].carrier, readings[0].frames.unwrap().all), (Carrier::Lost, 55));
+        assert_eq!((readings[0].carrier, readings[0].frames.unwrap().all), (CarrierState::Lost, 55));
         shared.change(|machine| {
             machine.ports[0].carrier = true;
             machine.statistics = MLX5.to_vec();
         });
         let (after, _) = read(&mut kernel);
-        assert_eq!((after[0].carrier, after[0].frames.unwrap().all), (Carrier::Up, 1_000));
+        assert_eq!((after[0].carrier, after[0].frames.unwrap().all), (CarrierState::Up, 1_000));
         assert_ne!(after[0].identity, readings[0].identity, "these counters have nothing to do with those before");
     }
 
@@ -373,7 +381,7 @@ mod tests {
     fn a_port_down_by_design_is_off() {
         let (shared, mut kernel) = machine("mlx5_core", &MLX5);
         shared.change(|machine| machine.ports[0].up = false);
-        assert_eq!(read(&mut kernel).0[0].carrier, Carrier::Off);
+        assert_eq!(read(&mut kernel).0[0].carrier, CarrierState::Off);
     }
 
     #[test]
@@ -385,9 +393,9 @@ mod tests {
             machine.ports[2].physical = false;
         });
         let selection = Selection::physical().except(["mgmt*"]);
-        let (readings, troubles) = read(&mut Kernel::asking(Box::new(shared.clone()), selection));
+        let (readings, troubles) = read(&mut KernelSource::asking(Box::new(shared.clone()), selection));
         assert_eq!((readings.len(), readings[0].port.as_str(), troubles), (1, "eth0", vec![]));
-        let (readings, troubles) = read(&mut Kernel::asking(Box::new(shared), Selection::named(["br0", "eth7"])));
+        let (readings, troubles) = read(&mut KernelSource::asking(Box::new(shared), Selection::named(["br0", "eth7"])));
         assert_eq!((readings.len(), readings[0].port.as_str()), (1, "br0"));
         assert_eq!(troubles, ["eth7: there is no such interface; did you mean eth0?"]);
     }

@@ -7,28 +7,28 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use link::control::{Answer, Ask, RunDirectory};
-use link::status::Status;
+use link::control::{LinkReply, LinkRequest, RunDirectory};
+use link::status::LinkStatus;
 use units::Moment;
 
 use super::Source;
-use crate::reading::{Carrier, Frames, Phy, Reading};
+use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 #[derive(Debug)]
-pub struct Links {
+pub struct LinkSource {
     directory: RunDirectory,
     name: String,
     /// By link: its daemon, and the most bad frames that it has told of.
     bad: BTreeMap<String, (u64, u64)>,
 }
 
-impl Links {
+impl LinkSource {
     pub fn new(directory: RunDirectory) -> Self {
         let name = format!("links in {}", directory.path().display());
         Self { directory, name, bad: BTreeMap::new() }
     }
 
-    fn reading(&mut self, status: &Status, at: Moment) -> Reading {
+    fn reading(&mut self, status: &LinkStatus, at: Moment) -> Reading {
         let identity = u64::from(status.pid);
         let frames = frames(status).map(|frames| {
             let (daemon, most) = self.bad.entry(status.name.clone()).or_insert((identity, 0));
@@ -38,13 +38,13 @@ impl Links {
             // Overflow is known at once, the gap that it left only with the next frame: their difference may shrink, a
             // number of lost frames cannot.
             *most = frames.bad.max(*most);
-            Frames { bad: *most, ..frames }
+            ReceivedFrames { bad: *most, ..frames }
         });
-        Reading { port: status.interface.clone(), identity, at, carrier: Carrier::Up, frames, phy: Phy::default() }
+        Reading { port: status.interface.clone(), identity, at, carrier: CarrierState::Up, frames, phy: Phy::default() }
     }
 }
 
-impl Source for Links {
+impl Source for LinkSource {
     fn name(&self) -> &str {
         &self.name
     }
@@ -53,12 +53,12 @@ impl Source for Links {
         let names = self.directory.names()?;
         self.bad.retain(|link, _| names.contains(link));
         for link in names {
-            match self.directory.ask(&link, Ask::Status) {
+            match self.directory.ask(&link, LinkRequest::Status) {
                 // Of an interface that is waited for there is nothing to read.
-                Ok(Answer::Status(status)) if status.is_waiting() => {}
-                Ok(Answer::Status(status)) => readings.push(self.reading(&status, now)),
-                Ok(Answer::Refused(why)) => troubles.push(format!("{link}: {why}")),
-                Ok(Answer::Done) => troubles.push(format!("{link}: expected a status, was told that it is done")),
+                Ok(LinkReply::Status(status)) if status.is_waiting() => {}
+                Ok(LinkReply::Status(status)) => readings.push(self.reading(&status, now)),
+                Ok(LinkReply::Refused(why)) => troubles.push(format!("{link}: {why}")),
+                Ok(LinkReply::Done) => troubles.push(format!("{link}: expected a status, was told that it is done")),
                 // The socket of a daemon that is gone.
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {}
                 Err(error) => troubles.push(format!("{link}: {error}")),
@@ -69,14 +69,14 @@ impl Source for Links {
 }
 
 /// None while nobody numbers frames.
-fn frames(status: &Status) -> Option<Frames> {
+fn frames(status: &LinkStatus) -> Option<ReceivedFrames> {
     if !status.is_active() {
         return None;
     }
     let counter = |name| status.counters.get(name).copied();
     let (good, missing) = (counter("rx_expected_seq_good")?, counter("rx_missing_seq")?);
     let bad = missing.saturating_sub(counter("ring_overflow")?);
-    Some(Frames { all: good + missing, bad, bits: 64 })
+    Some(ReceivedFrames { all: good + missing, bad, bits: 64 })
 }
 
 #[cfg(test)]
@@ -87,22 +87,22 @@ mod tests {
     use super::*;
     use crate::source::testing::Folder;
 
-    fn status(state: &str, counters: [u64; 3]) -> Status {
+    fn status(state: &str, counters: [u64; 3]) -> LinkStatus {
         let names = ["rx_expected_seq_good", "rx_missing_seq", "ring_overflow"].map(str::to_owned);
-        Status {
+        LinkStatus {
             name: "hit0".into(),
             interface: "eth1".into(),
             pid: 41,
             state: state.into(),
             counters: names.into_iter().zip(counters).collect(),
-            ..Status::default()
+            ..LinkStatus::default()
         }
     }
 
     /// A daemon that gives these answers, one to each who asks.
-    fn told(folder: &Folder, answers: &[Answer]) -> Vec<(Vec<Reading>, Vec<String>)> {
+    fn told(folder: &Folder, answers: &[LinkReply]) -> Vec<(Vec<Reading>, Vec<String>)> {
         let listener = UnixListener::bind(folder.path().join("hit0.sock")).unwrap();
-        let mut source = Links::new(RunDirectory::at(folder.path()));
+        let mut source = LinkSource::new(RunDirectory::at(folder.path()));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for answer in answers {
@@ -116,14 +116,14 @@ mod tests {
         })
     }
 
-    fn read(source: &mut Links) -> (Vec<Reading>, Vec<String>) {
+    fn read(source: &mut LinkSource) -> (Vec<Reading>, Vec<String>) {
         let (mut readings, mut troubles) = (Vec::new(), Vec::new());
         source.read(Moment::ZERO, &mut readings, &mut troubles).unwrap();
         (readings, troubles)
     }
 
-    fn answer(state: &str, counters: [u64; 3]) -> Answer {
-        Answer::Status(Box::new(status(state, counters)))
+    fn answer(state: &str, counters: [u64; 3]) -> LinkReply {
+        LinkReply::Status(Box::new(status(state, counters)))
     }
 
     #[test]
@@ -132,23 +132,23 @@ mod tests {
         let told = told(&folder, &[answer("active", [970, 30, 10]), answer("active", [990, 32, 25])]);
         let frames = |at: usize| told[at].0[0].frames.unwrap();
         assert_eq!((told[0].0[0].port.as_str(), told[0].0[0].identity), ("eth1", 41));
-        assert_eq!(frames(0), Frames { all: 1_000, bad: 20, bits: 64 });
-        assert_eq!(frames(1), Frames { all: 1_022, bad: 20, bits: 64 }, "lost frames never become fewer");
+        assert_eq!(frames(0), ReceivedFrames { all: 1_000, bad: 20, bits: 64 });
+        assert_eq!(frames(1), ReceivedFrames { all: 1_022, bad: 20, bits: 64 }, "lost frames never become fewer");
     }
 
     #[test]
     fn a_dormant_link_counts_nothing() {
         let folder = Folder::new("links-dormant");
         let told = told(&folder, &[answer("dormant", [970, 30, 0])]);
-        assert_eq!((told[0].0[0].frames, told[0].0[0].carrier), (None, Carrier::Up));
+        assert_eq!((told[0].0[0].frames, told[0].0[0].carrier), (None, CarrierState::Up));
     }
 
     #[test]
     fn a_refusal_is_told_and_a_leftover_socket_is_not() {
         let folder = Folder::new("links-refused");
-        let told = told(&folder, &[Answer::Refused("the link has ended".into())]);
+        let told = told(&folder, &[LinkReply::Refused("the link has ended".into())]);
         assert_eq!(told[0], (vec![], vec!["hit0: the link has ended".to_owned()]));
-        let mut source = Links::new(RunDirectory::at(folder.path()));
+        let mut source = LinkSource::new(RunDirectory::at(folder.path()));
         assert_eq!(read(&mut source), (vec![], vec![]), "nobody listens on it any more");
     }
 }

@@ -25,14 +25,14 @@ use units::Moment;
 use super::Source;
 use crate::reading::Reading;
 
-use format::{Format, Meaning};
-use lines::{Got, Lines};
+use format::{Meaning, SampleFormat};
+use lines::{LineRead, LineReader};
 
-pub use record::Recorder;
+pub use record::ReadingRecorder;
 
 /// When samples are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum SampleTiming {
     /// As fast as it is read: each read yields one time step, the samples of one `time_ms` that follow each other.
     /// Over when the file ends, or whoever writes into the FIFO has closed it.
     Replay,
@@ -51,9 +51,9 @@ const MOST_TROUBLES: usize = 16;
 #[derive(Debug)]
 pub struct Samples {
     name: String,
-    mode: Mode,
-    lines: Lines,
-    format: Format,
+    mode: SampleTiming,
+    lines: LineReader,
+    format: SampleFormat,
     last: BTreeMap<String, Moment>,
     /// Whether it was told that the file is not in order of time.
     told_unsorted: bool,
@@ -64,16 +64,16 @@ pub struct Samples {
 
 impl Samples {
     /// `-` is standard input.
-    pub fn open(path: &Path, mode: Mode) -> io::Result<Self> {
+    pub fn open(path: &Path, mode: SampleTiming) -> io::Result<Self> {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
-        let lines = if is_stdin { Lines::stdin() } else { Lines::open(path) };
+        let lines = if is_stdin { LineReader::stdin() } else { LineReader::open(path) };
         let lines = lines.map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
         Ok(Self {
             name,
             mode,
             lines,
-            format: Format::default(),
+            format: SampleFormat::default(),
             last: BTreeMap::new(),
             told_unsorted: false,
             step: Vec::new(),
@@ -82,7 +82,7 @@ impl Samples {
     }
 
     /// The next sample that makes sense, of the lines that have been read.
-    fn next(&mut self, to_the_end: bool, wrong: &mut Wrong) -> Option<Reading> {
+    fn next(&mut self, to_the_end: bool, wrong: &mut SkippedLines) -> Option<Reading> {
         while let Some((number, line)) = self.lines.next(to_the_end) {
             let meaning = match line {
                 Ok(line) => self.format.read(&line),
@@ -115,29 +115,29 @@ impl Samples {
         }
     }
 
-    fn follow(&mut self, readings: &mut Vec<Reading>, wrong: &mut Wrong) -> io::Result<()> {
+    fn follow(&mut self, readings: &mut Vec<Reading>, wrong: &mut SkippedLines) -> io::Result<()> {
         for _ in 0..MOST_BYTES / lines::CHUNK {
             let got = self.lines.fill()?;
             while let Some(reading) = self.next(false, wrong) {
                 readings.push(reading);
             }
             match got {
-                Got::Bytes => {}
-                Got::NothingYet => break,
-                Got::End => {
+                LineRead::Bytes => {}
+                LineRead::NothingYet => break,
+                LineRead::End => {
                     let Some(what) = self.lines.start_over()? else { break };
                     wrong.note(format!("{what}; read from its beginning"));
-                    self.format = Format::default();
+                    self.format = SampleFormat::default();
                 }
             }
         }
         Ok(())
     }
 
-    fn replay(&mut self, readings: &mut Vec<Reading>, wrong: &mut Wrong) -> io::Result<()> {
-        let mut got = Got::Bytes;
+    fn replay(&mut self, readings: &mut Vec<Reading>, wrong: &mut SkippedLines) -> io::Result<()> {
+        let mut got = LineRead::Bytes;
         loop {
-            while let Some(reading) = self.next(got == Got::End, wrong) {
+            while let Some(reading) = self.next(got == LineRead::End, wrong) {
                 let is_next_step =
                     self.step.first().is_some_and(|first| first.at != reading.at) || self.step.len() >= MOST_PORTS;
                 if is_next_step {
@@ -150,9 +150,9 @@ impl Samples {
                 }
             }
             match got {
-                Got::End => break,
-                Got::NothingYet => return Ok(()),
-                Got::Bytes => got = self.lines.fill()?,
+                LineRead::End => break,
+                LineRead::NothingYet => return Ok(()),
+                LineRead::Bytes => got = self.lines.fill()?,
             }
         }
         self.over = true;
@@ -163,7 +163,7 @@ impl Samples {
 
 impl Samples {
     /// Ports one after another instead of side by side look as if each had vanished when the next began.
-    fn check_order(&mut self, at: Moment, wrong: &mut Wrong) {
+    fn check_order(&mut self, at: Moment, wrong: &mut SkippedLines) {
         let before = self.step.first().map_or(Moment::ZERO, |first| first.at);
         if at < before && !self.told_unsorted {
             self.told_unsorted = true;
@@ -179,11 +179,11 @@ impl Source for Samples {
     }
 
     fn read(&mut self, _now: Moment, readings: &mut Vec<Reading>, troubles: &mut Vec<String>) -> io::Result<()> {
-        let mut wrong = Wrong { troubles, told: 0 };
+        let mut wrong = SkippedLines { troubles, told: 0 };
         let done = match self.mode {
             _ if self.over => Ok(()),
-            Mode::Follow => self.follow(readings, &mut wrong),
-            Mode::Replay => self.replay(readings, &mut wrong),
+            SampleTiming::Follow => self.follow(readings, &mut wrong),
+            SampleTiming::Replay => self.replay(readings, &mut wrong),
         };
         let untold = wrong.told.saturating_sub(MOST_TROUBLES);
         if untold > 0 {
@@ -198,12 +198,12 @@ impl Source for Samples {
 }
 
 /// Lines that were skipped in one read.
-struct Wrong<'a> {
+struct SkippedLines<'a> {
     troubles: &'a mut Vec<String>,
     told: usize,
 }
 
-impl Wrong<'_> {
+impl SkippedLines<'_> {
     fn tell(&mut self, line: usize, why: &str) {
         self.told += 1;
         if self.told <= MOST_TROUBLES {

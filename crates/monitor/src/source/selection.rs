@@ -1,8 +1,8 @@
 //! Which interfaces are read.
 
-use crate::detect::Pattern;
+use crate::detect::NamePattern;
 
-/// Interfaces by name or [`Pattern`]. With nothing named: all that have a physical port.
+/// Interfaces by name or [`NamePattern`]. With nothing named: all that have a physical port.
 ///
 /// What is named is read whatever it is, so a veth can be watched by naming it. What is excluded never is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Selection {
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
-    pattern.parse().is_ok_and(|pattern: Pattern| pattern.matches(name))
+    pattern.parse().is_ok_and(|pattern: NamePattern| pattern.matches(name))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use units::Moment;
 
 use super::drivers::wrapping;
 use super::{Selection, Source};
-use crate::reading::{Carrier, Frames, Phy, Reading};
+use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 const IFF_UP: u64 = 1;
 
@@ -39,7 +39,7 @@ impl Source for Sysfs {
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.root.display())))?;
         self.selection.tell_missing(names.iter().map(String::as_str), troubles);
         for name in names {
-            let port = Port(self.root.join(&name));
+            let port = SysfsPort(self.root.join(&name));
             if self.selection.takes(&name, || port.is_physical()) {
                 readings.push(port.read(name, now, troubles));
             }
@@ -57,9 +57,9 @@ fn interfaces(root: &Path) -> io::Result<Vec<String>> {
 }
 
 /// The directory of one interface.
-struct Port(PathBuf);
+struct SysfsPort(PathBuf);
 
-impl Port {
+impl SysfsPort {
     /// The kernel's interfaces have an index, and those of a card a link to it. What a wire writes has neither.
     fn is_physical(&self) -> bool {
         !self.0.join("ifindex").exists() || self.0.join("device").exists()
@@ -84,19 +84,19 @@ impl Port {
         }
     }
 
-    fn carrier(&self, flags: Option<u64>) -> Carrier {
+    fn carrier(&self, flags: Option<u64>) -> CarrierState {
         if flags.is_some_and(|flags| flags & IFF_UP == 0) {
-            return Carrier::Off;
+            return CarrierState::Off;
         }
         // Which cannot be read while the interface is off.
         match self.text("carrier").ok().flatten().as_deref() {
-            Some("1") => return Carrier::Up,
-            Some("0") => return Carrier::Lost,
+            Some("1") => return CarrierState::Up,
+            Some("0") => return CarrierState::Lost,
             _ => {}
         }
         match self.text("operstate").ok().flatten().as_deref() {
-            Some("down" | "lowerlayerdown" | "notpresent") => Carrier::Lost,
-            _ => Carrier::Up,
+            Some("down" | "lowerlayerdown" | "notpresent") => CarrierState::Lost,
+            _ => CarrierState::Up,
         }
     }
 
@@ -121,7 +121,7 @@ impl Port {
 }
 
 /// Of good and bad frames, counted apart in 64 bits each.
-pub(super) fn frames(good: u64, bad: u64) -> Frames {
+pub(super) fn frames(good: u64, bad: u64) -> ReceivedFrames {
     wrapping(good.wrapping_add(bad), bad, 64)
 }
 
@@ -158,9 +158,15 @@ mod tests {
         let folder = Folder::new("sysfs-frames");
         interface(&folder, "eth0", &[("device/vendor", "0x8086\n")]);
         let (readings, troubles) = read(&mut Sysfs::new(folder.path(), Selection::physical()));
-        let frames = Some(Frames { all: 1_003, bad: 3, bits: 64 });
-        let expected =
-            Reading { port: "eth0".into(), identity: 7, at: NOW, carrier: Carrier::Up, frames, phy: Phy::default() };
+        let frames = Some(ReceivedFrames { all: 1_003, bad: 3, bits: 64 });
+        let expected = Reading {
+            port: "eth0".into(),
+            identity: 7,
+            at: NOW,
+            carrier: CarrierState::Up,
+            frames,
+            phy: Phy::default(),
+        };
         assert_eq!((readings, troubles), (vec![expected], vec![]));
     }
 
@@ -171,7 +177,7 @@ mod tests {
         interface(&folder, "eth1", &[("carrier", "0\n"), ("operstate", "down\n")]);
         let (readings, _) = read(&mut Sysfs::new(folder.path(), Selection::named(["eth*"])));
         let carriers: Vec<_> = readings.iter().map(|reading| reading.carrier).collect();
-        assert_eq!(carriers, [Carrier::Off, Carrier::Lost]);
+        assert_eq!(carriers, [CarrierState::Off, CarrierState::Lost]);
     }
 
     #[test]
@@ -193,7 +199,7 @@ mod tests {
         folder.write("w1/statistics/rx_packets", "twelve\n");
         folder.write("w1/statistics/rx_crc_errors", "1\n");
         let (readings, troubles) = read(&mut Sysfs::new(folder.path(), Selection::physical()));
-        assert!(readings.iter().all(|reading| reading.frames.is_none() && reading.carrier == Carrier::Up));
+        assert!(readings.iter().all(|reading| reading.frames.is_none() && reading.carrier == CarrierState::Up));
         let file = folder.path().join("w1/statistics/rx_packets");
         assert_eq!(troubles, [format!("{}: `twelve`: expected a number", file.display())]);
     }

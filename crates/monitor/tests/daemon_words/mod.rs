@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bus::{Bus, BusError, Local, Told};
+use bus::{Bus, BusError, LocalBus, PublishResult};
 use bus::{Condition, Message, PortState};
 use link::control::RunDirectory;
-use monitor::act::{Daemon, Executor};
-use monitor::config::{Config, MonitorOptions};
-use monitor::daemon::{self, Control, Parts, SystemClock};
+use monitor::act::{DaemonInfo, Executor};
+use monitor::config::{MonitorConfig, MonitorOptions};
+use monitor::daemon::{self, MonitorControl, MonitorParts, SystemClock};
 use monitor::journal::Journal;
-use monitor::metrics::Board;
+use monitor::metrics::MonitorMetrics;
 use monitor::source::Source;
-use monitor::{Carrier, Frames, Phy, Reading};
+use monitor::{CarrierState, Phy, Reading, ReceivedFrames};
 use units::{Moment, Prob};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -49,7 +49,7 @@ struct Counting {
     all: u64,
     bad: u64,
     bad_each: u64,
-    carrier: Carrier,
+    carrier: CarrierState,
 }
 
 /// Ports as the test wants them.
@@ -65,10 +65,10 @@ impl Ports {
     pub(crate) fn receive(&self, port: &str, bad_each: u64) {
         let mut counting = lock(&self.counting);
         let entry = counting.entry(port.to_owned());
-        entry.or_insert(Counting { all: 0, bad: 0, bad_each, carrier: Carrier::Up }).bad_each = bad_each;
+        entry.or_insert(Counting { all: 0, bad: 0, bad_each, carrier: CarrierState::Up }).bad_each = bad_each;
     }
 
-    pub(crate) fn switch(&self, port: &str, carrier: Carrier) {
+    pub(crate) fn switch(&self, port: &str, carrier: CarrierState) {
         lock(&self.counting).get_mut(port).unwrap().carrier = carrier;
     }
 
@@ -94,7 +94,7 @@ impl Source for Ports {
         for (port, counting) in lock(&self.counting).iter_mut() {
             counting.all += 10_000;
             counting.bad += counting.bad_each;
-            let frames = Some(Frames { all: counting.all, bad: counting.bad, bits: 64 });
+            let frames = Some(ReceivedFrames { all: counting.all, bad: counting.bad, bits: 64 });
             let (port, carrier) = (port.clone(), counting.carrier);
             readings.push(Reading { port, identity: 0, at: now, carrier, frames, phy: Phy::default() });
         }
@@ -106,7 +106,7 @@ impl Source for Ports {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links {
     /// By port.
-    daemons: Arc<Mutex<BTreeMap<String, Daemon>>>,
+    daemons: Arc<Mutex<BTreeMap<String, DaemonInfo>>>,
     asked: Arc<Mutex<Vec<String>>>,
     routes: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -114,7 +114,7 @@ pub(crate) struct Links {
 impl Links {
     pub(crate) fn with(port: &str, link: &str) -> Self {
         let links = Self::default();
-        let daemon = Daemon { link: link.to_owned(), pid: 7, wanted: false, copies: 2 };
+        let daemon = DaemonInfo { link: link.to_owned(), pid: 7, wanted: false, copies: 2 };
         lock(&links.daemons).insert(port.to_owned(), daemon);
         links
     }
@@ -145,7 +145,7 @@ impl Links {
 }
 
 impl Executor for Links {
-    fn daemon(&mut self, port: &str, link: Option<&str>) -> Result<Option<Daemon>, String> {
+    fn daemon(&mut self, port: &str, link: Option<&str>) -> Result<Option<DaemonInfo>, String> {
         let daemons = lock(&self.daemons);
         Ok(match link {
             Some(link) => daemons.values().find(|daemon| daemon.link == link).cloned(),
@@ -174,7 +174,7 @@ impl Executor for Links {
 /// A bus that answers, fails, or does not return for long.
 #[derive(Debug)]
 pub(crate) struct Moody {
-    inner: Local,
+    inner: LocalBus,
     mood: Arc<Mutex<Mood>>,
 }
 
@@ -188,7 +188,7 @@ pub(crate) enum Mood {
 
 impl Moody {
     pub(crate) fn new() -> Self {
-        Self { inner: Local::new(), mood: Arc::new(Mutex::new(Mood::Fine)) }
+        Self { inner: LocalBus::new(), mood: Arc::new(Mutex::new(Mood::Fine)) }
     }
 
     pub(crate) fn be(&self, mood: Mood) {
@@ -225,7 +225,7 @@ impl Moody {
 }
 
 impl Bus for Moody {
-    fn publish(&mut self, message: &Message) -> Result<Told, BusError> {
+    fn publish(&mut self, message: &Message) -> Result<PublishResult, BusError> {
         self.check()?;
         self.inner.publish(message)
     }
@@ -334,23 +334,23 @@ impl Host {
         RunDirectory::at(&self.folder)
     }
 
-    pub(crate) fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> MonitorConfig {
         let options = MonitorOptions::parse(&self.config).unwrap_or_else(|(line, why)| panic!("line {line}: {why}"));
-        options.check(Config::new("nobody", Path::new(&self.folder))).unwrap()
+        options.check(MonitorConfig::new("nobody", Path::new(&self.folder))).unwrap()
     }
 
     /// One life of the monitor, for as long as the story takes.
-    pub(crate) fn run(&self, bus: Box<dyn Bus>, story: impl FnOnce(&Running)) -> Board {
+    pub(crate) fn run(&self, bus: Box<dyn Bus>, story: impl FnOnce(&Running)) -> MonitorMetrics {
         let metrics = linux::metrics::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = TcpListener::local_addr(&metrics).unwrap();
-        let parts = Parts {
+        let parts = MonitorParts {
             config: self.config(),
             sources: vec![Box::new(self.ports.clone())],
             bus,
             executor: Box::new(self.links.clone()),
             journal: Journal::to(self.paper.clone()),
             metrics: Some(metrics),
-            control: Some(Control::bind(&self.directory()).unwrap()),
+            control: Some(MonitorControl::bind(&self.directory()).unwrap()),
         };
         let (stop, stopper) = io::pipe().unwrap();
         let clock = SystemClock::start();

@@ -1,6 +1,6 @@
 //! One bit of a rule, as hardware keeps it, flipped.
 
-use super::{Action, Key, Ports, Rule, Ternary};
+use super::{AclAction, AclRule, PortRange, RuleKey, Ternary};
 
 /// Which bit it is. Of a mask: one that was set lets the rule match more, one that was not makes it insist on the value below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Flip {
 
     /// The rule that hardware has afterwards.
     #[must_use]
-    pub fn apply(self, mut rule: Rule) -> Rule {
+    pub fn apply(self, mut rule: AclRule) -> AclRule {
         match self {
             Self::Src(bit) => rule.src = bit.apply(rule.src),
             Self::Dst(bit) => rule.dst = bit.apply(rule.dst),
@@ -58,8 +58,8 @@ impl Flip {
             Self::DstPortHigh(bit) => rule.dst_ports.high ^= 1 << bit,
             Self::Action => {
                 rule.action = match rule.action {
-                    Action::Accept => Action::Deny,
-                    Action::Deny => Action::Accept,
+                    AclAction::Accept => AclAction::Deny,
+                    AclAction::Deny => AclAction::Accept,
                 }
             }
         }
@@ -67,7 +67,7 @@ impl Flip {
     }
 
     /// Those after which a rule that does not match would.
-    pub(super) fn towards(rule: &Rule, key: &Key) -> Vec<Self> {
+    pub(super) fn towards(rule: &AclRule, key: &RuleKey) -> Vec<Self> {
         let misses = [rule.src.misses(key.src), rule.dst.misses(key.dst), rule.protocol.misses(key.protocol)]
             .map(u32::count_ones);
         let outside = [(rule.src_ports, key.src_port), (rule.dst_ports, key.dst_port)]
@@ -91,10 +91,10 @@ impl Flip {
 }
 
 /// Flips of a bound that take a port into the range.
-fn bounds(ports: Ports, port: u16, low: fn(u8) -> Flip, high: fn(u8) -> Flip) -> Vec<Flip> {
-    let Ports { low: from, high: to } = ports;
-    let lows = (0..16).filter(|bit| Ports { low: from ^ 1 << bit, high: to }.matches(port)).map(low);
-    let highs = (0..16).filter(|bit| Ports { low: from, high: to ^ 1 << bit }.matches(port)).map(high);
+fn bounds(ports: PortRange, port: u16, low: fn(u8) -> Flip, high: fn(u8) -> Flip) -> Vec<Flip> {
+    let PortRange { low: from, high: to } = ports;
+    let lows = (0..16).filter(|bit| PortRange { low: from ^ 1 << bit, high: to }.matches(port)).map(low);
+    let highs = (0..16).filter(|bit| PortRange { low: from, high: to ^ 1 << bit }.matches(port)).map(high);
     lows.chain(highs).collect()
 }
 

@@ -11,7 +11,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Action, Ports, Rule, Ternary};
+use super::{AclAction, AclRule, PortRange, Ternary};
 use crate::packet::Flow;
 
 /// Shares, each list adding up to one: what the rules of a list are like.
@@ -44,9 +44,9 @@ impl Default for Mix {
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
-struct Draw(u64);
+struct SplitMix(u64);
 
-impl Draw {
+impl SplitMix {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -74,14 +74,14 @@ impl Draw {
         shares[shares.len() - 1].0
     }
 
-    fn within(&mut self, Ports { low, high }: Ports) -> u16 {
+    fn within(&mut self, PortRange { low, high }: PortRange) -> u16 {
         low + self.below(u64::from(high.saturating_sub(low)) + 1) as u16
     }
 }
 
 /// Rules, the first first; `count` of them, the last of which denies what no other matches.
-pub fn generate(count: usize, seed: u64, mix: &Mix) -> Vec<Rule> {
-    let mut draw = Draw(seed);
+pub fn generate(count: usize, seed: u64, mix: &Mix) -> Vec<AclRule> {
+    let mut draw = SplitMix(seed);
     let hosts = (count / 4).max(16);
     let pools = [(); 2].map(|()| pool(&mut draw, hosts));
     let mut rules = Vec::with_capacity(count);
@@ -97,21 +97,21 @@ pub fn generate(count: usize, seed: u64, mix: &Mix) -> Vec<Rule> {
         }
         rules.sort_by_key(order);
     }
-    rules.push(Rule::any(Action::Deny));
+    rules.push(AclRule::any(AclAction::Deny));
     rules
 }
 
 /// Those that match less come first; among equals it is the address that says, after a shuffle of its bits.
-fn order(rule: &Rule) -> (Reverse<u32>, u64, Ternary, Ternary, [Ports; 2], Ternary) {
-    let Rule { src, dst, src_ports, dst_ports, protocol, .. } = *rule;
-    let width = |ports: Ports| 16 - (u32::from(ports.high - ports.low) + 1).ilog2();
+fn order(rule: &AclRule) -> (Reverse<u32>, u64, Ternary, Ternary, [PortRange; 2], Ternary) {
+    let AclRule { src, dst, src_ports, dst_ports, protocol, .. } = *rule;
+    let width = |ports: PortRange| 16 - (u32::from(ports.high - ports.low) + 1).ilog2();
     let bits = src.mask.count_ones() + dst.mask.count_ones() + width(dst_ports) + width(src_ports);
-    let shuffled = Draw(u64::from(src.value) << 32 | u64::from(dst.value)).next();
+    let shuffled = SplitMix(u64::from(src.value) << 32 | u64::from(dst.value)).next();
     (Reverse(bits + protocol.mask.count_ones()), shuffled, src, dst, [src_ports, dst_ports], protocol)
 }
 
 /// Addresses of hosts: a few blocks, in each some subnets, in each some hosts.
-fn pool(draw: &mut Draw, hosts: usize) -> Vec<u32> {
+fn pool(draw: &mut SplitMix, hosts: usize) -> Vec<u32> {
     let blocks: Vec<u32> = (0..(hosts / 2_000).clamp(4, 200)).map(|_| (draw.next() as u32) & 0xffff_0000).collect();
     let subnets: Vec<u32> = (0..(hosts / 24).max(4))
         .map(|_| blocks[draw.below(blocks.len() as u64) as usize] | (draw.below(256) as u32) << 8)
@@ -119,7 +119,7 @@ fn pool(draw: &mut Draw, hosts: usize) -> Vec<u32> {
     (0..hosts).map(|_| subnets[draw.below(subnets.len() as u64) as usize] | draw.below(256) as u32).collect()
 }
 
-fn rule(draw: &mut Draw, [sources, destinations]: &[Vec<u32>; 2], mix: &Mix) -> Rule {
+fn rule(draw: &mut SplitMix, [sources, destinations]: &[Vec<u32>; 2], mix: &Mix) -> AclRule {
     let mut address = |hosts: &[u32], lengths: &[(u8, f64)]| {
         let host = hosts[draw.below(hosts.len() as u64) as usize];
         Ternary::prefix(host, draw.share(lengths))
@@ -127,38 +127,38 @@ fn rule(draw: &mut Draw, [sources, destinations]: &[Vec<u32>; 2], mix: &Mix) -> 
     let (src, dst) = (address(sources, mix.src), address(destinations, mix.dst));
     let protocol = draw.share(mix.protocols);
     let has_ports = matches!(protocol, Some(6 | 17));
-    let dst_ports = if has_ports { ports(draw, &mix.ports) } else { Ports::ANY };
+    let dst_ports = if has_ports { ports(draw, &mix.ports) } else { PortRange::ANY };
     let is_narrow = has_ports && draw.unit() < mix.src_ports;
-    let src_ports = if is_narrow { ports(draw, &[0.0, 0.4, 0.5, 0.1]) } else { Ports::ANY };
+    let src_ports = if is_narrow { ports(draw, &[0.0, 0.4, 0.5, 0.1]) } else { PortRange::ANY };
     let protocol = protocol.map_or(Ternary::ANY, |value| Ternary { value: value.into(), mask: 0xff });
-    let action = if draw.unit() < mix.deny { Action::Deny } else { Action::Accept };
-    Rule { src, dst, src_ports, dst_ports, protocol, action }
+    let action = if draw.unit() < mix.deny { AclAction::Deny } else { AclAction::Accept };
+    AclRule { src, dst, src_ports, dst_ports, protocol, action }
 }
 
-fn ports(draw: &mut Draw, kinds: &[f64; 4]) -> Ports {
+fn ports(draw: &mut SplitMix, kinds: &[f64; 4]) -> PortRange {
     const SERVICES: [u16; 16] = [22, 25, 53, 80, 110, 123, 135, 139, 143, 161, 389, 443, 445, 993, 1433, 3306];
     let [any, one, high, range] = *kinds;
     match draw.share(&[(0, any), (1, one), (2, high), (3, range)]) {
-        0 => Ports::ANY,
+        0 => PortRange::ANY,
         1 if draw.unit() < 0.6 => {
             let port = SERVICES[draw.below(16) as usize];
-            Ports { low: port, high: port }
+            PortRange { low: port, high: port }
         }
         1 => {
-            let port = draw.within(Ports { low: 1, high: 9_999 });
-            Ports { low: port, high: port }
+            let port = draw.within(PortRange { low: 1, high: 9_999 });
+            PortRange { low: port, high: port }
         }
-        2 => Ports { low: 1_024, high: u16::MAX },
+        2 => PortRange { low: 1_024, high: u16::MAX },
         _ => {
-            let low = draw.within(Ports { low: 1, high: 60_000 });
-            Ports { low, high: low + draw.below(2_000) as u16 }
+            let low = draw.within(PortRange { low: 1, high: 60_000 });
+            PortRange { low, high: low + draw.below(2_000) as u16 }
         }
     }
 }
 
 /// Flows that the rules speak of.
-pub fn traffic(rules: &[Rule], flows: usize, seed: u64) -> Vec<Flow> {
-    let mut draw = Draw(seed ^ 0x6a09_e667_f3bc_c908);
+pub fn traffic(rules: &[AclRule], flows: usize, seed: u64) -> Vec<Flow> {
+    let mut draw = SplitMix(seed ^ 0x6a09_e667_f3bc_c908);
     let count = rules.len().max(1) as f64;
     let mut flow = || {
         // Squared: half of the traffic goes to a quarter of the rules. Which those are has nothing to do with their order.
@@ -169,7 +169,7 @@ pub fn traffic(rules: &[Rule], flows: usize, seed: u64) -> Vec<Flow> {
         let protocol =
             if rule.protocol.mask == 0 { draw.share(&[(6, 0.8), (17, 0.2)]) } else { rule.protocol.value as u8 };
         let has_ports = matches!(protocol, 6 | 17);
-        let mut port = |ports: Ports| if has_ports { draw.within(ports) } else { 0 };
+        let mut port = |ports: PortRange| if has_ports { draw.within(ports) } else { 0 };
         let (src_port, dst_port) = (port(rule.src_ports), port(rule.dst_ports));
         Some(Flow { src: src.to_be_bytes().into(), dst: dst.to_be_bytes().into(), protocol, src_port, dst_port })
     };

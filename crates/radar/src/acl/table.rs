@@ -6,22 +6,22 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Key, Rule};
+use super::{AclAction, AclRule, RuleKey};
 use crate::packet::Flow;
 
 /// Rules in order, with the way to find them.
 #[derive(Clone, Debug)]
-pub struct Table {
-    rules: Vec<Rule>,
-    otherwise: Action,
+pub struct RuleTable {
+    rules: Vec<AclRule>,
+    otherwise: AclAction,
     all: Index,
     denies: Index,
 }
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
-    pub action: Action,
+pub struct AclDecision {
+    pub action: AclAction,
     /// The rule that says so; `None` if no rule matches.
     pub rule: Option<usize>,
 }
@@ -49,9 +49,9 @@ impl Tuple {
 }
 
 impl Index {
-    fn new<'a>(rules: impl Iterator<Item = (usize, &'a Rule)>) -> Self {
+    fn new<'a>(rules: impl Iterator<Item = (usize, &'a AclRule)>) -> Self {
         let mut tuples: BTreeMap<(u32, u32), Vec<(u64, u32)>> = BTreeMap::new();
-        for (nth, Rule { src, dst, .. }) in rules {
+        for (nth, AclRule { src, dst, .. }) in rules {
             let key = u64::from(src.value & src.mask) << 32 | u64::from(dst.value & dst.mask);
             tuples.entry((src.mask, dst.mask)).or_default().push((key, nth as u32));
         }
@@ -66,46 +66,46 @@ impl Index {
     }
 }
 
-impl Table {
+impl RuleTable {
     /// The first rule that matches decides; `otherwise` where none does.
-    pub fn new(rules: Vec<Rule>, otherwise: Action) -> Self {
+    pub fn new(rules: Vec<AclRule>, otherwise: AclAction) -> Self {
         let numbered = || rules.iter().enumerate();
         let all = Index::new(numbered());
-        let denies = Index::new(numbered().filter(|(_, rule)| rule.action == Action::Deny));
+        let denies = Index::new(numbered().filter(|(_, rule)| rule.action == AclAction::Deny));
         Self { rules, otherwise, all, denies }
     }
 
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[AclRule] {
         &self.rules
     }
 
-    pub fn decide(&self, flow: &Flow) -> Decision {
-        self.decided_by(Key::of(flow).and_then(|key| self.first(&key, None)))
+    pub fn decide(&self, flow: &Flow) -> AclDecision {
+        self.decided_by(RuleKey::of(flow).and_then(|key| self.first(&key, None)))
     }
 
     /// Whether packets of a flow are dropped as they should be: nothing to look into.
     pub fn denies(&self, flow: &Flow) -> bool {
-        self.decide(flow).action == Action::Deny
+        self.decide(flow).action == AclAction::Deny
     }
 
     /// What hardware does with a flow on which `meant` says what should be done, after one bit of a rule has flipped and
     /// made it `corrupted`.
-    pub fn decide_with(&self, flow: &Flow, meant: Decision, nth: usize, corrupted: &Rule) -> Decision {
-        let Some(key) = Key::of(flow) else { return meant };
+    pub fn decide_with(&self, flow: &Flow, meant: AclDecision, nth: usize, corrupted: &AclRule) -> AclDecision {
+        let Some(key) = RuleKey::of(flow) else { return meant };
         let is_first = meant.rule.is_none_or(|rule| nth <= rule);
         match (corrupted.takes(&key), meant.rule) {
-            (true, _) if is_first => Decision { action: corrupted.action, rule: Some(nth) },
+            (true, _) if is_first => AclDecision { action: corrupted.action, rule: Some(nth) },
             (false, Some(rule)) if rule == nth => self.decided_by(self.first(&key, Some(nth))),
             _ => meant,
         }
     }
 
-    pub(super) fn decided_by(&self, rule: Option<usize>) -> Decision {
-        Decision { action: rule.map_or(self.otherwise, |rule| self.rules[rule].action), rule }
+    pub(super) fn decided_by(&self, rule: Option<usize>) -> AclDecision {
+        AclDecision { action: rule.map_or(self.otherwise, |rule| self.rules[rule].action), rule }
     }
 
     /// The first rule that matches, another than `but`.
-    pub(super) fn first(&self, key: &Key, but: Option<usize>) -> Option<usize> {
+    pub(super) fn first(&self, key: &RuleKey, but: Option<usize>) -> Option<usize> {
         let mut best = usize::MAX;
         for tuple in &self.all.0 {
             if tuple.first as usize >= best {
@@ -118,7 +118,7 @@ impl Table {
     }
 
     /// Deny rules before `limit` whose addresses match but for at most one bit.
-    pub(super) fn near_denies(&self, key: &Key, limit: usize) -> Vec<usize> {
+    pub(super) fn near_denies(&self, key: &RuleKey, limit: usize) -> Vec<usize> {
         let mut found = Vec::new();
         for tuple in self.denies.0.iter().take_while(|tuple| (tuple.first as usize) < limit) {
             found.extend(tuple.find(key.src, key.dst));

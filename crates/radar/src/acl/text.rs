@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-use super::{Action, Ports, Rule, Table, Ternary};
+use super::{AclAction, AclRule, PortRange, RuleTable, Ternary};
 
 /// A line that is no rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,9 +36,9 @@ impl fmt::Display for AclError {
 
 impl std::error::Error for AclError {}
 
-impl Table {
+impl RuleTable {
     /// Reads a list, first rule first. What no rule matches is accepted, as `otherwise` says, or not.
-    pub fn parse(text: &str, otherwise: Action) -> Result<Self, AclError> {
+    pub fn parse(text: &str, otherwise: AclAction) -> Result<Self, AclError> {
         let lines = text.lines().map(str::trim).zip(1..);
         let rules = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
         let rule = |(line, nth): (&str, usize)| line.parse().map_err(|error| AclError { line: nth, ..error });
@@ -51,7 +51,7 @@ const PORT: &str = "a port from 0 to 65535";
 const PROTOCOL: &str = "a protocol and its mask such as 0x06/0xFF";
 const ACTION: &str = "accept or deny";
 
-impl FromStr for Rule {
+impl FromStr for AclRule {
     type Err = AclError;
 
     fn from_str(line: &str) -> Result<Self, AclError> {
@@ -73,8 +73,8 @@ impl FromStr for Rule {
             word = next();
         }
         let action = match word {
-            "accept" | "permit" => Action::Accept,
-            "deny" | "drop" => Action::Deny,
+            "accept" | "permit" => AclAction::Accept,
+            "deny" | "drop" => AclAction::Deny,
             other => return Err(error(other, ACTION)),
         };
         match next() {
@@ -95,13 +95,13 @@ fn prefix(word: &str) -> Result<Ternary, AclError> {
     Ok(Ternary::prefix(address.into(), len))
 }
 
-fn ports([low, colon, high]: [&str; 3]) -> Result<Ports, AclError> {
+fn ports([low, colon, high]: [&str; 3]) -> Result<PortRange, AclError> {
     let port = |word: &str| word.parse::<u16>().map_err(|_| error(word, PORT));
     let low = port(low)?;
     if colon != ":" {
         return Err(error(colon, "a colon between two ports"));
     }
-    let range = Ports { low, high: port(high)? };
+    let range = PortRange { low, high: port(high)? };
     if range.low > range.high { Err(error(high, "a port that is not below the first")) } else { Ok(range) }
 }
 
@@ -115,7 +115,7 @@ fn protocol(word: &str) -> Result<Ternary, AclError> {
     Ok(Ternary { value: value & mask, mask })
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for AclAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Accept => "accept",
@@ -125,13 +125,13 @@ impl fmt::Display for Action {
 }
 
 /// As it is read; a mask that a flipped bit has left with holes in it is written as an address.
-impl fmt::Display for Rule {
+impl fmt::Display for AclRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = |Ternary { value, mask }: Ternary| match mask.leading_ones() {
             len if len + mask.trailing_zeros() >= 32 => format!("{}/{len}", Ipv4Addr::from(value)),
             _ => format!("{}/{}", Ipv4Addr::from(value), Ipv4Addr::from(mask)),
         };
-        let ports = |Ports { low, high }: Ports| format!("{low} : {high}");
+        let ports = |PortRange { low, high }: PortRange| format!("{low} : {high}");
         let Ternary { value, mask } = self.protocol;
         write!(f, "@{}\t{}\t", address(self.src), address(self.dst))?;
         write!(f, "{}\t{}\t", ports(self.src_ports), ports(self.dst_ports))?;

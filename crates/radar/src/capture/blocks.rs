@@ -2,8 +2,8 @@
 //! (draft-ietf-opsawg-pcapng).
 
 use super::buffer::Buffer;
-use super::{Found, LONGEST, Stop};
-use crate::packet::Stamp;
+use super::{FrameSpan, LONGEST, ReadStop};
+use crate::packet::Timestamp;
 use crate::read::LinkType;
 
 pub(crate) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -69,9 +69,9 @@ struct Interface {
 
 impl Interface {
     #[inline]
-    fn stamp(&self, units: u64) -> Stamp {
+    fn stamp(&self, units: u64) -> Timestamp {
         let nanoseconds = self.unit.nanoseconds(units);
-        Stamp(nanoseconds.saturating_add_signed(self.offset.saturating_mul(1_000_000_000)))
+        Timestamp(nanoseconds.saturating_add_signed(self.offset.saturating_mul(1_000_000_000)))
     }
 }
 
@@ -81,14 +81,14 @@ pub(crate) struct Blocks {
     big: bool,
     interfaces: Vec<Interface>,
     /// Of the last frame that had one: simple packet blocks do not.
-    last: Stamp,
+    last: Timestamp,
 }
 
 impl Blocks {
-    pub(super) fn next(&mut self, buffer: &mut Buffer<'_>) -> Result<Option<Found>, Stop> {
+    pub(super) fn next(&mut self, buffer: &mut Buffer<'_>) -> Result<Option<FrameSpan>, ReadStop> {
         loop {
             if !buffer.has(HEAD + TAIL)? {
-                return if buffer.ahead().is_empty() { Ok(None) } else { Err(Stop::Short) };
+                return if buffer.ahead().is_empty() { Ok(None) } else { Err(ReadStop::Short) };
             }
             let head = buffer.ahead();
             // A section's type reads the same in both byte orders; which one it has stands behind its length.
@@ -98,7 +98,7 @@ impl Blocks {
             }
             let len = self.word(buffer.ahead(), 4) as usize;
             if len < HEAD + TAIL || !len.is_multiple_of(4) {
-                return Err(Stop::Damage(format!("a block of {len} bytes; expected a multiple of 4, at least 12")));
+                return Err(ReadStop::Damage(format!("a block of {len} bytes; expected a multiple of 4, at least 12")));
             }
             match kind {
                 PACKET | SIMPLE | ENHANCED => return self.packet(kind, len, buffer).map(Some),
@@ -109,13 +109,13 @@ impl Blocks {
     }
 
     #[cold]
-    fn begin_section(&mut self, head: &[u8]) -> Result<(), Stop> {
+    fn begin_section(&mut self, head: &[u8]) -> Result<(), ReadStop> {
         const ORDER: u32 = 0x1a2b_3c4d;
         let order: [u8; 4] = head.get(8..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
         self.big = match (u32::from_be_bytes(order), u32::from_le_bytes(order)) {
             (ORDER, _) => true,
             (_, ORDER) => false,
-            (found, _) => return Err(Stop::Damage(format!("a section whose byte order is {found:#010x}"))),
+            (found, _) => return Err(ReadStop::Damage(format!("a section whose byte order is {found:#010x}"))),
         };
         self.interfaces.clear();
         Ok(())
@@ -123,28 +123,30 @@ impl Blocks {
 
     /// The whole block is ahead, and ends with its length.
     #[inline]
-    fn whole(&self, len: usize, buffer: &mut Buffer<'_>) -> Result<(), Stop> {
+    fn whole(&self, len: usize, buffer: &mut Buffer<'_>) -> Result<(), ReadStop> {
         if len > LONGEST + BEFORE + TAIL {
-            return Err(Stop::Damage(format!("a block of {len} bytes; none is longer than {LONGEST}")));
+            return Err(ReadStop::Damage(format!("a block of {len} bytes; none is longer than {LONGEST}")));
         }
         if !buffer.has(len)? {
-            return Err(Stop::Short);
+            return Err(ReadStop::Short);
         }
         self.ends_as_it_begins(len, buffer.ahead(), len - TAIL)
     }
 
     #[inline]
-    fn ends_as_it_begins(&self, len: usize, bytes: &[u8], at: usize) -> Result<(), Stop> {
+    fn ends_as_it_begins(&self, len: usize, bytes: &[u8], at: usize) -> Result<(), ReadStop> {
         match self.word(bytes, at) as usize {
             again if again == len => Ok(()),
-            again => Err(Stop::Damage(format!("a block that has {len} bytes at its beginning and {again} at its end"))),
+            again => {
+                Err(ReadStop::Damage(format!("a block that has {len} bytes at its beginning and {again} at its end")))
+            }
         }
     }
 
     #[cold]
-    fn skip(&self, len: usize, buffer: &mut Buffer<'_>) -> Result<(), Stop> {
+    fn skip(&self, len: usize, buffer: &mut Buffer<'_>) -> Result<(), ReadStop> {
         if !buffer.skip((len - TAIL) as u64)? || !buffer.has(TAIL)? {
-            return Err(Stop::Short);
+            return Err(ReadStop::Short);
         }
         self.ends_as_it_begins(len, buffer.ahead(), 0)?;
         buffer.pass(TAIL);
@@ -152,12 +154,12 @@ impl Blocks {
     }
 
     #[cold]
-    fn interface(&mut self, len: usize, buffer: &mut Buffer<'_>) -> Result<(), Stop> {
+    fn interface(&mut self, len: usize, buffer: &mut Buffer<'_>) -> Result<(), ReadStop> {
         const FIXED: usize = HEAD + 8;
         self.whole(len, buffer)?;
         if len < FIXED + TAIL || self.interfaces.len() == MOST_INTERFACES {
             let what = format!("a description of {len} bytes, of interface {}", self.interfaces.len());
-            return Err(Stop::Damage(what));
+            return Err(ReadStop::Damage(what));
         }
         let block = &buffer.ahead()[..len - TAIL];
         let link_number = u32::from(self.half(block, 8));
@@ -193,7 +195,7 @@ impl Blocks {
     }
 
     #[inline]
-    fn packet(&mut self, kind: u32, len: usize, buffer: &mut Buffer<'_>) -> Result<Found, Stop> {
+    fn packet(&mut self, kind: u32, len: usize, buffer: &mut Buffer<'_>) -> Result<FrameSpan, ReadStop> {
         self.whole(len, buffer)?;
         let block = buffer.ahead();
         let (number, from) = match kind {
@@ -203,7 +205,7 @@ impl Blocks {
         };
         let room = len.saturating_sub(from + TAIL);
         let Some(interface) = self.interfaces.get(number) else {
-            return Err(Stop::Damage(format!("a packet of interface {number}, which has not been described")));
+            return Err(ReadStop::Damage(format!("a packet of interface {number}, which has not been described")));
         };
         let (at, kept, original) = if kind == SIMPLE {
             let original = self.word(block, 8);
@@ -214,11 +216,11 @@ impl Blocks {
             (interface.stamp(units), self.word(block, 20) as usize, self.word(block, 24))
         };
         if kept > room || len < from + TAIL {
-            return Err(Stop::Damage(format!("a frame of {kept} bytes in a block of {len}")));
+            return Err(ReadStop::Damage(format!("a frame of {kept} bytes in a block of {len}")));
         }
         self.last = at;
         let Interface { link_number, link, .. } = *interface;
-        Ok(Found { at, len: original.max(kept as u32), link_number, link, from, until: from + kept, record: len })
+        Ok(FrameSpan { at, len: original.max(kept as u32), link_number, link, from, until: from + kept, record: len })
     }
 
     #[inline]

@@ -1,15 +1,15 @@
 //! Pcap: a header, then records with a header each (draft-ietf-opsawg-pcap).
 
 use super::buffer::Buffer;
-use super::{CaptureError, Found, LONGEST, Stop, stopped};
-use crate::packet::Stamp;
+use super::{CaptureError, FrameSpan, LONGEST, ReadStop, stopped};
+use crate::packet::Timestamp;
 use crate::read::LinkType;
 
 const HEADER: usize = 24;
 
 /// What a file's first four bytes say.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct PcapMagic {
     big: bool,
     /// Nanoseconds of one unit of the fraction.
     unit: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Kind {
     head: usize,
 }
 
-impl Kind {
+impl PcapMagic {
     pub(crate) fn of(begins: [u8; 4]) -> Option<Self> {
         let [little, big] = [u32::from_le_bytes(begins), u32::from_be_bytes(begins)];
         let known = |magic| match magic {
@@ -34,7 +34,7 @@ impl Kind {
 
 #[derive(Debug)]
 pub(crate) struct Classic {
-    kind: Kind,
+    kind: PcapMagic,
     link_number: u32,
     link: Option<LinkType>,
     /// Minor versions before 4 had the two lengths the other way round, more or less.
@@ -42,7 +42,7 @@ pub(crate) struct Classic {
 }
 
 impl Classic {
-    pub(crate) fn new(kind: Kind, buffer: &mut Buffer<'_>) -> Result<Self, CaptureError> {
+    pub(crate) fn new(kind: PcapMagic, buffer: &mut Buffer<'_>) -> Result<Self, CaptureError> {
         match buffer.has(HEADER) {
             Ok(true) => {}
             Ok(false) => return Err(CaptureError::Truncated { byte: buffer.ahead().len() as u64, packets: 0 }),
@@ -65,10 +65,10 @@ impl Classic {
     }
 
     #[inline]
-    pub(super) fn next(&mut self, buffer: &mut Buffer<'_>) -> Result<Option<Found>, Stop> {
-        let Kind { big, unit, head: before } = self.kind;
+    pub(super) fn next(&mut self, buffer: &mut Buffer<'_>) -> Result<Option<FrameSpan>, ReadStop> {
+        let PcapMagic { big, unit, head: before } = self.kind;
         if !buffer.has(before)? {
-            return if buffer.ahead().is_empty() { Ok(None) } else { Err(Stop::Short) };
+            return if buffer.ahead().is_empty() { Ok(None) } else { Err(ReadStop::Short) };
         }
         let head = buffer.ahead();
         let (seconds, fraction) = (u64::from(word(head, 0, big)), u64::from(word(head, 4, big)));
@@ -78,14 +78,14 @@ impl Classic {
         }
         let record = before + kept as usize;
         if kept as usize > LONGEST {
-            return Err(Stop::Damage(format!("a frame of {kept} bytes; none is longer than {LONGEST}")));
+            return Err(ReadStop::Damage(format!("a frame of {kept} bytes; none is longer than {LONGEST}")));
         }
         if !buffer.has(record)? {
-            return Err(Stop::Short);
+            return Err(ReadStop::Short);
         }
-        let at = Stamp(seconds * 1_000_000_000 + fraction * unit);
+        let at = Timestamp(seconds * 1_000_000_000 + fraction * unit);
         let Self { link_number, link, .. } = *self;
-        Ok(Some(Found { at, len: len.max(kept), link_number, link, from: before, until: record, record }))
+        Ok(Some(FrameSpan { at, len: len.max(kept), link_number, link, from: before, until: record, record }))
     }
 }
 

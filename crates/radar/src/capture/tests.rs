@@ -11,7 +11,7 @@ type Kept = (u64, u32, Vec<u8>);
 
 fn read(bytes: &[u8]) -> (Vec<Kept>, Option<CaptureError>) {
     let mut frames = Vec::new();
-    let mut reader = match Reader::new(bytes) {
+    let mut reader = match CaptureReader::new(bytes) {
         Ok(reader) => reader,
         Err(error) => return (frames, Some(error)),
     };
@@ -230,14 +230,14 @@ fn hostile_lengths_end_it_and_take_no_memory() {
 
 #[test]
 fn what_is_written_can_be_read_with_its_link_types() {
-    let mut writer = Writer::new(Vec::new()).unwrap();
+    let mut writer = CaptureWriter::new(Vec::new()).unwrap();
     let records = [(1, 5, b"hello".to_vec()), (113, 900, b"cooked".to_vec()), (1, 4, b"four".to_vec())];
     for (number, (link_number, len, bytes)) in records.iter().enumerate() {
-        let at = Stamp(1_700_000_000_000_000_000 + number as u64);
-        writer.write(&Record { at, len: *len, bytes, link_number: *link_number, link: None }).unwrap();
+        let at = Timestamp(1_700_000_000_000_000_000 + number as u64);
+        writer.write(&CaptureRecord { at, len: *len, bytes, link_number: *link_number, link: None }).unwrap();
     }
     let file = writer.into_inner();
-    let mut reader = Reader::new(&file[..]).unwrap();
+    let mut reader = CaptureReader::new(&file[..]).unwrap();
     for (number, (link_number, len, bytes)) in records.iter().enumerate() {
         let record = reader.next().unwrap().unwrap();
         assert_eq!((record.link_number, record.len, record.bytes), (*link_number, *len, &bytes[..]));
@@ -259,12 +259,12 @@ impl Read for Trickle {
 proptest! {
     #[test]
     fn it_does_not_matter_how_bytes_arrive(lens in prop::collection::vec(0..3_000_usize, 0..60), step in 1..5_000_usize) {
-        let mut writer = Writer::new(Vec::new()).unwrap();
+        let mut writer = CaptureWriter::new(Vec::new()).unwrap();
         for len in &lens {
             let bytes = vec![*len as u8; *len];
-            writer.write(&Record { at: Stamp(5), len: *len as u32, bytes: &bytes, link_number: 1, link: None }).unwrap();
+            writer.write(&CaptureRecord { at: Timestamp(5), len: *len as u32, bytes: &bytes, link_number: 1, link: None }).unwrap();
         }
-        let mut reader = Reader::new(Trickle(Cursor::new(writer.into_inner()), step)).unwrap();
+        let mut reader = CaptureReader::new(Trickle(Cursor::new(writer.into_inner()), step)).unwrap();
         for len in lens {
             let record = reader.next().unwrap().unwrap();
             prop_assert_eq!(record.bytes, &vec![len as u8; len][..]);

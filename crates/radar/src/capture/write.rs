@@ -4,22 +4,22 @@ use std::io::{self, Write};
 
 use wire::pcapng::{EnhancedPacket, PcapngWriter};
 
-use super::Record;
+use super::CaptureRecord;
 
 /// Writes one section; an interface for each link type, described when its first frame comes.
 #[derive(Debug)]
-pub struct Writer<W> {
+pub struct CaptureWriter<W> {
     out: PcapngWriter<W>,
     links: Vec<u32>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> CaptureWriter<W> {
     pub fn new(out: W) -> io::Result<Self> {
         Ok(Self { out: PcapngWriter::new(out)?, links: Vec::new() })
     }
 
-    pub fn write(&mut self, record: &Record<'_>) -> io::Result<()> {
-        let Record { at, len, bytes, link_number, .. } = *record;
+    pub fn write(&mut self, record: &CaptureRecord<'_>) -> io::Result<()> {
+        let CaptureRecord { at, len, bytes, link_number, .. } = *record;
         let interface = match self.links.iter().position(|link| *link == link_number) {
             Some(interface) => interface as u32,
             None => {

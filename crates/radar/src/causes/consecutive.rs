@@ -13,10 +13,10 @@
 //! order is untold: such a flow is never in a blackhole by it, and does not make a burst congestion either.
 
 use crate::loss::Loss;
-use crate::packet::Segment;
+use crate::packet::TcpFields;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum SequenceOrder {
     Consecutive,
     /// Something in between was not lost.
     Apart,
@@ -25,23 +25,23 @@ pub(super) enum Order {
 
 /// The losses of a flow so far, by time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Track {
+pub(super) struct FlowLossTrack {
     losses: usize,
-    places: Clue<u64>,
-    tcp: Stretch,
-    ids: Clue<u16>,
+    places: SequenceClue<u64>,
+    tcp: LostRange,
+    ids: SequenceClue<u16>,
 }
 
 /// Numbers that should go up by one.
 #[derive(Clone, Copy, Debug, Default)]
-struct Clue<T> {
+struct SequenceClue<T> {
     last: Option<T>,
     told: usize,
     is_apart: bool,
     has_changed: bool,
 }
 
-impl<T: Copy + PartialEq> Clue<T> {
+impl<T: Copy + PartialEq> SequenceClue<T> {
     fn push(&mut self, number: Option<T>, next: fn(T) -> T) {
         let Some(number) = number else { return };
         if let Some(last) = self.last {
@@ -55,15 +55,15 @@ impl<T: Copy + PartialEq> Clue<T> {
 
 /// Sequence numbers that were lost: from, and up to.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stretch {
+struct LostRange {
     range: Option<(u32, u32)>,
     segments: usize,
     with_data: usize,
     is_apart: bool,
 }
 
-impl Stretch {
-    fn push(&mut self, Segment { seq, len, .. }: Segment) {
+impl LostRange {
+    fn push(&mut self, TcpFields { seq, len, .. }: TcpFields) {
         self.segments += 1;
         self.with_data += usize::from(len > 0);
         let end = seq.wrapping_add(len.into());
@@ -77,7 +77,7 @@ impl Stretch {
     }
 }
 
-impl Track {
+impl FlowLossTrack {
     pub(super) fn of<'a>(losses: impl Iterator<Item = &'a Loss>) -> Self {
         let mut track = Self::default();
         losses.for_each(|loss| track.push(loss));
@@ -93,42 +93,42 @@ impl Track {
         }
     }
 
-    pub(super) fn order(&self) -> Order {
-        let order = |is_apart| if is_apart { Order::Apart } else { Order::Consecutive };
+    pub(super) fn order(&self) -> SequenceOrder {
+        let order = |is_apart| if is_apart { SequenceOrder::Apart } else { SequenceOrder::Consecutive };
         match self.witness() {
-            Witness::Places => order(self.places.is_apart),
-            Witness::Tcp => order(self.tcp.is_apart),
-            Witness::Ids => order(self.ids.is_apart),
-            Witness::None => Order::Untold,
+            OrderWitness::Places => order(self.places.is_apart),
+            OrderWitness::Tcp => order(self.tcp.is_apart),
+            OrderWitness::Ids => order(self.ids.is_apart),
+            OrderWitness::None => SequenceOrder::Untold,
         }
     }
 
     /// How many of the losses show whether they follow each other.
     pub(super) fn evidence(&self) -> usize {
         match self.witness() {
-            Witness::Places | Witness::Ids => self.losses,
-            Witness::Tcp => self.tcp.with_data,
-            Witness::None => 0,
+            OrderWitness::Places | OrderWitness::Ids => self.losses,
+            OrderWitness::Tcp => self.tcp.with_data,
+            OrderWitness::None => 0,
         }
     }
 
-    fn witness(&self) -> Witness {
+    fn witness(&self) -> OrderWitness {
         let is_tcp = self.tcp.segments == self.losses;
         if self.places.told == self.losses {
-            Witness::Places
+            OrderWitness::Places
         } else if is_tcp && (self.tcp.with_data > 0 || self.tcp.is_apart) {
-            Witness::Tcp
+            OrderWitness::Tcp
         } else if self.ids.told == self.losses && self.ids.has_changed {
-            Witness::Ids
+            OrderWitness::Ids
         } else {
-            Witness::None
+            OrderWitness::None
         }
     }
 }
 
 /// What tells of a flow's order.
 #[derive(Clone, Copy)]
-enum Witness {
+enum OrderWitness {
     Places,
     Tcp,
     Ids,

@@ -2,25 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Thresholds;
+use super::CauseThresholds;
 use super::thresholds::ns;
-use crate::loss::Cause;
-use crate::packet::Stamp;
+use crate::loss::LossCause;
+use crate::packet::Timestamp;
 
 /// How many losses have which cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary([u64; Cause::ALL.len()]);
+pub struct CauseCounts([u64; LossCause::ALL.len()]);
 
-impl Summary {
-    pub fn add(&mut self, cause: Cause) {
+impl CauseCounts {
+    pub fn add(&mut self, cause: LossCause) {
         self.add_times(cause, 1);
     }
 
-    pub fn add_times(&mut self, cause: Cause, times: u64) {
+    pub fn add_times(&mut self, cause: LossCause, times: u64) {
         self.0[cause as usize] += times;
     }
 
-    pub fn of(&self, cause: Cause) -> u64 {
+    pub fn of(&self, cause: LossCause) -> u64 {
         self.0[cause as usize]
     }
 
@@ -29,13 +29,13 @@ impl Summary {
     }
 
     /// Each cause that has any losses, with how many.
-    pub fn causes(&self) -> impl Iterator<Item = (Cause, u64)> {
-        Cause::ALL.into_iter().zip(self.0).filter(|(_, losses)| *losses > 0)
+    pub fn causes(&self) -> impl Iterator<Item = (LossCause, u64)> {
+        LossCause::ALL.into_iter().zip(self.0).filter(|(_, losses)| *losses > 0)
     }
 }
 
-impl FromIterator<Cause> for Summary {
-    fn from_iter<I: IntoIterator<Item = Cause>>(causes: I) -> Self {
+impl FromIterator<LossCause> for CauseCounts {
+    fn from_iter<I: IntoIterator<Item = LossCause>>(causes: I) -> Self {
         let mut summary = Self::default();
         causes.into_iter().for_each(|cause| summary.add(cause));
         summary
@@ -46,24 +46,24 @@ impl FromIterator<Cause> for Summary {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Culprit<S> {
     pub segment: S,
-    pub cause: Cause,
+    pub cause: LossCause,
     pub losses: u64,
     /// Intervals with such losses.
     pub intervals: usize,
-    pub first: Stamp,
-    pub last: Stamp,
+    pub first: Timestamp,
+    pub last: Timestamp,
 }
 
 /// The places that lose packets to blackholes, at random or in loops, again and again: in as many intervals as
-/// [`Thresholds::again`] says. Broken things stay broken, so what happened once may be a mistake of the analysis.
+/// [`CauseThresholds::again`] says. Broken things stay broken, so what happened once may be a mistake of the analysis.
 /// Congestion accuses nobody.
 pub fn culprits<S: Ord + Clone>(
-    losses: impl IntoIterator<Item = (S, Stamp, Cause)>,
-    thresholds: &Thresholds,
+    losses: impl IntoIterator<Item = (S, Timestamp, LossCause)>,
+    thresholds: &CauseThresholds,
 ) -> Vec<Culprit<S>> {
-    let mut suspects: BTreeMap<(S, Cause), (Culprit<S>, BTreeSet<u64>)> = BTreeMap::new();
+    let mut suspects: BTreeMap<(S, LossCause), (Culprit<S>, BTreeSet<u64>)> = BTreeMap::new();
     for (segment, at, cause) in losses {
-        if !matches!(cause, Cause::Blackhole | Cause::Random | Cause::Loop) {
+        if !matches!(cause, LossCause::Blackhole | LossCause::Random | LossCause::Loop) {
             continue;
         }
         let new = || {

@@ -4,9 +4,9 @@ use std::fmt;
 
 use units::{Prob, Span};
 
-/// All of them in one place; [`Thresholds::default`] is the thesis's.
+/// All of them in one place; [`CauseThresholds::default`] is the thesis's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Thresholds {
+pub struct CauseThresholds {
     /// Losses closer than this belong to one burst (t_gap). At 10G a queue that gets 10 % too much loses a packet every
     /// 13 µs.
     pub gap: Span,
@@ -32,7 +32,7 @@ pub struct Thresholds {
     pub again: usize,
 }
 
-impl Default for Thresholds {
+impl Default for CauseThresholds {
     fn default() -> Self {
         Self {
             gap: Span::from_us(20),
@@ -66,7 +66,7 @@ impl fmt::Display for ThresholdError {
 
 impl std::error::Error for ThresholdError {}
 
-impl Thresholds {
+impl CauseThresholds {
     /// As they are, if they make sense.
     pub fn checked(self) -> Result<Self, ThresholdError> {
         let Self { gap, burst, bursty_blackhole, blackhole, syn, random, few, interval, batch, again } = self;

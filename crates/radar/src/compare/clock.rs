@@ -14,7 +14,7 @@ const RECENT: usize = 32;
 const KEPT: usize = 1 << 13;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct OffsetSlot {
     hash: u64,
     at: i64,
     is_up: bool,
@@ -22,12 +22,12 @@ struct Slot {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct ClockOffset {
     /// From UP's time to DOWN's, now; zero as long as nobody knows.
     pub offset: i64,
     /// At the beginning, if packets near it told.
     begins: Option<i64>,
-    slots: Vec<Slot>,
+    slots: Vec<OffsetSlot>,
     recent: Vec<i64>,
     kept: Vec<i64>,
     /// Of so many differences one is kept.
@@ -35,9 +35,9 @@ pub(crate) struct Clock {
     found: usize,
 }
 
-impl Clock {
+impl ClockOffset {
     pub(crate) fn new(begins: Option<i64>) -> Self {
-        let free = Slot { is_free: true, ..Slot::default() };
+        let free = OffsetSlot { is_free: true, ..OffsetSlot::default() };
         Self {
             offset: begins.unwrap_or(0),
             begins,
@@ -68,7 +68,7 @@ impl Clock {
             slot.is_free = true;
             self.note(difference);
         } else {
-            *slot = Slot { hash, at, is_up, is_free: false };
+            *slot = OffsetSlot { hash, at, is_up, is_free: false };
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_drifting_clock_is_followed() {
-        let mut clock = Clock::new(Some(1_000));
+        let mut clock = ClockOffset::new(Some(1_000));
         for number in 0..1_000_000_u64 {
             let at = number as i64 * 1_000;
             clock.see(mixed(number), at, true);

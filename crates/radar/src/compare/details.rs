@@ -5,19 +5,19 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::difference::{Key, Table, flow_hash};
-use super::direction::Directions;
-use super::merge::Merged;
-use super::side::{Seen, Stop};
-use super::{FlowLosses, Lost, Outside, Session, Which};
+use super::difference::{SignatureKey, SignatureMap, flow_hash};
+use super::direction::CaptureDirections;
+use super::merge::MergeResult;
+use super::side::{AttemptStop, CapturedPacket};
+use super::{CaptureRole, ComparisonContext, FlowLosses, MissingPacket, OutsideCounts};
 use crate::loss::Loss;
-use crate::packet::{Flow, Stamp};
+use crate::packet::{Flow, Timestamp};
 use crate::signature::{Signature, fold};
 
 #[derive(Debug, Default)]
-pub(crate) struct Details {
+pub(crate) struct LossDetails {
     /// In the order of UP, with those that may turn out to be outside of DOWN's capture.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<MissingPacket>,
     /// Where those are among the packets of UP that were compared, and how many these are.
     pub positions: Vec<u64>,
     pub compared: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Details {
     pub both_ways: bool,
     pub alike: u64,
     pub flow_packets: FlowPackets,
-    pub directions: Directions,
+    pub directions: CaptureDirections,
 }
 
 /// Beyond so many equal packets that arrived, nobody tells which of them were lost.
@@ -40,29 +40,32 @@ const MOST_FLOWS: usize = 4_096;
 
 /// Packets that are alike, of which some are missing.
 #[derive(Clone, Debug, Default)]
-struct Alike {
+struct AlikePackets {
     lost: u32,
     seen: u32,
     /// When those came to DOWN that came.
     arrived: Vec<i64>,
 }
 
-struct Search<'m> {
-    merged: &'m Merged,
-    groups: Vec<Alike>,
-    by_key: Table<Key, u32>,
+struct DetailSearch<'m> {
+    merged: &'m MergeResult,
+    groups: Vec<AlikePackets>,
+    by_key: SignatureMap<SignatureKey, u32>,
     /// Packets only in DOWN that have not been met.
-    extra: Table<Key, u32>,
+    extra: SignatureMap<SignatureKey, u32>,
     /// Lost packets, and those that are like them.
-    candidates: Vec<(Lost, u64, u32)>,
-    details: Details,
+    candidates: Vec<(MissingPacket, u64, u32)>,
+    details: LossDetails,
 }
 
-impl Session<'_> {
-    pub(super) fn details(&self, merged: &Merged, depth: usize) -> Result<Details, Stop> {
-        let mut search = Search::new(merged);
+impl ComparisonContext<'_> {
+    pub(super) fn details(&self, merged: &MergeResult, depth: usize) -> Result<LossDetails, AttemptStop> {
+        let mut search = DetailSearch::new(merged);
         if search.by_key.is_empty() && search.extra.is_empty() {
-            return Ok(Details { compared: merged.up.packets - merged.up_skipped.packets(), ..Details::default() });
+            return Ok(LossDetails {
+                compared: merged.up.packets - merged.up_skipped.packets(),
+                ..LossDetails::default()
+            });
         }
         let down_first = !search.extra.is_empty();
         let mut back = HashSet::new();
@@ -76,9 +79,14 @@ impl Session<'_> {
         Ok(search.finish())
     }
 
-    fn search_down(&self, search: &mut Search<'_>, back: &mut HashSet<Flow>, depth: usize) -> Result<(), Stop> {
+    fn search_down(
+        &self,
+        search: &mut DetailSearch<'_>,
+        back: &mut HashSet<Flow>,
+        depth: usize,
+    ) -> Result<(), AttemptStop> {
         let merged = search.merged;
-        let mut side = self.side(Which::Down, depth)?;
+        let mut side = self.side(CaptureRole::Down, depth)?;
         let mut index = 0;
         let (first, last) = (
             merged.up.first().saturating_add(merged.clock.at_beginning()),
@@ -90,7 +98,7 @@ impl Session<'_> {
             if !compared {
                 continue;
             }
-            let key = Key::of(&Signature::new(&seen.packet, self.options.fields));
+            let key = SignatureKey::of(&Signature::new(&seen.packet, self.options.fields));
             if let Some(group) = search.by_key.get(&key) {
                 search.groups[*group as usize].arrive(seen.at);
             } else if let Some(left) = search.extra.get_mut(&key)
@@ -116,11 +124,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn search_up(&self, search: &mut Search<'_>, back: &HashSet<Flow>, depth: usize) -> Result<(), Stop> {
+    fn search_up(&self, search: &mut DetailSearch<'_>, back: &HashSet<Flow>, depth: usize) -> Result<(), AttemptStop> {
         let merged = search.merged;
-        let mut flows = Flows::new(merged);
-        let mut directions = Directions::default();
-        let mut side = self.side(Which::Up, depth)?;
+        let mut flows = FlowCounter::new(merged);
+        let mut directions = CaptureDirections::default();
+        let mut side = self.side(CaptureRole::Up, depth)?;
         let mut index = 0;
         while let Some(seen) = side.next()? {
             let signature = Signature::new(&seen.packet, self.options.fields);
@@ -151,26 +159,27 @@ fn reversed(flow: Flow) -> Flow {
     Flow { src: flow.dst, dst: flow.src, src_port: flow.dst_port, dst_port: flow.src_port, ..flow }
 }
 
-fn is_compared(index: u64, packets: u64, skipped: Outside) -> bool {
+fn is_compared(index: u64, packets: u64, skipped: OutsideCounts) -> bool {
     (skipped.before..packets.saturating_sub(skipped.after)).contains(&index)
 }
 
-impl<'m> Search<'m> {
-    fn new(merged: &'m Merged) -> Self {
-        let mut keys: Vec<(Key, i32)> = merged.missing.table.iter().map(|(key, of)| (*key, of.count)).collect();
+impl<'m> DetailSearch<'m> {
+    fn new(merged: &'m MergeResult) -> Self {
+        let mut keys: Vec<(SignatureKey, i32)> =
+            merged.missing.table.iter().map(|(key, of)| (*key, of.count)).collect();
         keys.sort_unstable();
         let mut search = Self {
             merged,
             groups: Vec::new(),
-            by_key: Table::default(),
-            extra: Table::default(),
+            by_key: SignatureMap::default(),
+            extra: SignatureMap::default(),
             candidates: Vec::new(),
-            details: Details::default(),
+            details: LossDetails::default(),
         };
         for (key, count) in keys {
             if count > 0 {
                 search.by_key.insert(key, search.groups.len() as u32);
-                search.groups.push(Alike { lost: count.unsigned_abs(), ..Alike::default() });
+                search.groups.push(AlikePackets { lost: count.unsigned_abs(), ..AlikePackets::default() });
             } else {
                 search.extra.insert(key, count.unsigned_abs());
             }
@@ -179,10 +188,10 @@ impl<'m> Search<'m> {
     }
 
     #[inline]
-    fn meet(&mut self, signature: &Signature, seen: &Seen, place: Option<u64>, ttl: u8) {
+    fn meet(&mut self, signature: &Signature, seen: &CapturedPacket, place: Option<u64>, ttl: u8) {
         let position = self.details.compared;
         self.details.compared += 1;
-        let key = Key::of(signature);
+        let key = SignatureKey::of(signature);
         if !self.extra.is_empty() {
             self.extra.remove(&key);
         }
@@ -194,21 +203,21 @@ impl<'m> Search<'m> {
         }
         let packet = &seen.packet;
         let loss = Loss {
-            at: Stamp(seen.at.unsigned_abs()),
+            at: Timestamp(seen.at.unsigned_abs()),
             flow: packet.flow,
             ip_id: packet.ip_id,
             tcp: packet.tcp,
             expired: packet.ttl <= ttl,
             place,
         };
-        self.candidates.push((Lost { loss, frame: seen.frame, len: seen.len }, position, *number));
+        self.candidates.push((MissingPacket { loss, frame: seen.frame, len: seen.len }, position, *number));
     }
 
     /// Of packets that are alike, those that did not arrive.
-    fn finish(mut self) -> Details {
-        let Merged { clock, up, .. } = self.merged;
+    fn finish(mut self) -> LossDetails {
+        let MergeResult { clock, up, .. } = self.merged;
         let is_timed = clock.skew().is_some();
-        let mut members: Table<u64, Vec<(i64, usize)>> = Table::default();
+        let mut members: SignatureMap<u64, Vec<(i64, usize)>> = SignatureMap::default();
         for (at, (lost, _, number)) in self.candidates.iter().enumerate() {
             let group = &self.groups[*number as usize];
             if group.seen > group.lost {
@@ -241,7 +250,7 @@ impl<'m> Search<'m> {
     }
 }
 
-impl Alike {
+impl AlikePackets {
     fn is_beyond_telling(&self) -> bool {
         self.seen > self.lost.saturating_add(MOST_ALIKE)
     }
@@ -292,11 +301,11 @@ fn arrivals(sent: &[i64], arrived: &[i64], lost: usize) -> Option<Vec<bool>> {
 
 /// The packets of flows that have losses.
 #[derive(Debug, Default)]
-pub(crate) struct FlowPackets(Table<u64, u64>);
+pub(crate) struct FlowPackets(SignatureMap<u64, u64>);
 
 impl FlowPackets {
     /// The flows of lost packets.
-    pub(crate) fn flows(&self, lost: &[Lost]) -> Vec<FlowLosses> {
+    pub(crate) fn flows(&self, lost: &[MissingPacket]) -> Vec<FlowLosses> {
         let mut losses: BTreeMap<Flow, u64> = BTreeMap::new();
         lost.iter().for_each(|lost| *losses.entry(lost.loss.flow).or_default() += 1);
         let packets = |flow: &Flow| self.0.get(&hash(flow)).copied().unwrap_or(0);
@@ -308,19 +317,19 @@ impl FlowPackets {
 }
 
 /// Counts the packets of flows that have losses.
-struct Flows {
+struct FlowCounter {
     /// By bits of the hash of what signatures have of a flow: whether it may have any.
     filter: Vec<bool>,
-    counts: Table<u64, u64>,
+    counts: SignatureMap<u64, u64>,
 }
 
-impl Flows {
-    fn new(merged: &Merged) -> Self {
+impl FlowCounter {
+    fn new(merged: &MergeResult) -> Self {
         let lost = || merged.missing.table.values().filter(|pending| pending.count > 0);
         let size = (lost().count() * 8).next_power_of_two().clamp(64, 1 << 24);
         let mut filter = vec![false; size];
         lost().for_each(|pending| filter[pending.flow as usize & (size - 1)] = true);
-        Self { filter, counts: Table::default() }
+        Self { filter, counts: SignatureMap::default() }
     }
 
     /// The place of a packet in its flow, if that has losses.

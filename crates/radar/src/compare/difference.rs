@@ -7,22 +7,22 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::side::Stop;
-use crate::digest::{Digest, Shape};
+use super::side::AttemptStop;
+use crate::digest::{Digest, DigestShape};
 use crate::signature::{Fields, Signature, fold};
 
 /// Stands for a signature in tables: two hashes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key(u64, u64);
+pub(crate) struct SignatureKey(u64, u64);
 
-impl Key {
+impl SignatureKey {
     #[inline]
     pub(crate) fn of(signature: &Signature) -> Self {
         Self(signature.hash(0x243f_6a88_85a3_08d3), signature.hash(0x1319_8a2e_0370_7344))
     }
 }
 
-impl std::hash::Hash for Key {
+impl std::hash::Hash for SignatureKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.0);
@@ -31,9 +31,9 @@ impl std::hash::Hash for Key {
 
 /// For what is a hash already.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Same(u64);
+pub(crate) struct IdentityHasher(u64);
 
-impl Hasher for Same {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -50,7 +50,7 @@ impl Hasher for Same {
     }
 }
 
-pub(crate) type Table<K, V> = HashMap<K, V, BuildHasherDefault<Same>>;
+pub(crate) type SignatureMap<K, V> = HashMap<K, V, BuildHasherDefault<IdentityHasher>>;
 
 /// One hash of a packet that is cheap: equal packets have equal ones.
 #[inline]
@@ -68,7 +68,7 @@ pub(crate) fn flow_hash(signature: &Signature) -> u32 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pending {
+pub(crate) struct PendingDifference {
     /// How many more UP has.
     pub count: i32,
     pub flow: u32,
@@ -76,17 +76,17 @@ pub(crate) struct Pending {
 
 /// What is missing on one side, by signature.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Missing {
-    pub table: Table<Key, Pending>,
+pub(crate) struct MissingPackets {
+    pub table: SignatureMap<SignatureKey, PendingDifference>,
     /// Packets are left out that have one of these bits in their key.
     mask: u64,
     most: usize,
 }
 
-impl Missing {
+impl MissingPackets {
     #[inline]
     pub(crate) fn is_left_out(&self, signature: &Signature) -> bool {
-        self.mask != 0 && Key::of(signature).0 & self.mask != 0
+        self.mask != 0 && SignatureKey::of(signature).0 & self.mask != 0
     }
 
     /// For each packet that is not left out, so many in all.
@@ -96,9 +96,9 @@ impl Missing {
 
     fn add(&mut self, signature: &Signature, times: i32) {
         use std::collections::hash_map::Entry;
-        match self.table.entry(Key::of(signature)) {
+        match self.table.entry(SignatureKey::of(signature)) {
             Entry::Vacant(entry) => {
-                entry.insert(Pending { count: times, flow: flow_hash(signature) });
+                entry.insert(PendingDifference { count: times, flow: flow_hash(signature) });
             }
             Entry::Occupied(mut entry) => {
                 entry.get_mut().count = entry.get().count.saturating_add(times);
@@ -117,19 +117,19 @@ const FULL: f64 = 0.6;
 /// Bytes for each missing packet, with its details later.
 const BYTES_EACH: u64 = 192;
 
-pub(crate) struct Difference {
+pub(crate) struct CaptureDifference {
     digest: Option<Digest>,
     /// Packets that may come before the digest must be looked at.
     unseen: usize,
-    missing: Missing,
+    missing: MissingPackets,
 }
 
-impl Difference {
+impl CaptureDifference {
     /// Without a bound if `memory` is none.
     pub(crate) fn new(fields: Fields, with_digest: bool, memory: Option<u64>) -> Self {
-        let digest = with_digest.then(|| Digest::new(Shape::new(CELLS, 0x5851_f42d_4c95_7f2d, fields)));
+        let digest = with_digest.then(|| Digest::new(DigestShape::new(CELLS, 0x5851_f42d_4c95_7f2d, fields)));
         let most = memory.map_or(usize::MAX, |bytes| usize::try_from(bytes / BYTES_EACH).unwrap_or(usize::MAX).max(16));
-        let missing = Missing { most, ..Missing::default() };
+        let missing = MissingPackets { most, ..MissingPackets::default() };
         Self { digest, unseen: Self::room(0.0), missing }
     }
 
@@ -139,7 +139,7 @@ impl Difference {
     }
 
     #[inline]
-    pub(crate) fn put(&mut self, signature: &Signature, is_up: bool) -> Result<(), Stop> {
+    pub(crate) fn put(&mut self, signature: &Signature, is_up: bool) -> Result<(), AttemptStop> {
         if self.missing.is_left_out(signature) {
             return Ok(());
         }
@@ -157,7 +157,7 @@ impl Difference {
     }
 
     #[cold]
-    fn look(&mut self) -> Result<(), Stop> {
+    fn look(&mut self) -> Result<(), AttemptStop> {
         let estimate = self.digest.as_ref().map_or(0.0, Digest::estimate);
         if estimate > CELLS as f64 * FULL / 2.0 {
             self.drain()?;
@@ -169,18 +169,18 @@ impl Difference {
     }
 
     /// Empties the digest into the table.
-    fn drain(&mut self) -> Result<(), Stop> {
+    fn drain(&mut self) -> Result<(), AttemptStop> {
         let Some(digest) = &mut self.digest else { return Ok(()) };
         let decoded = digest.decode();
         if decoded.left.is_some() {
-            return Err(Stop::Stuck);
+            return Err(AttemptStop::Stuck);
         }
         decoded.lost.iter().for_each(|(signature, times)| self.missing.add(signature, *times as i32));
         decoded.extra.iter().for_each(|(signature, times)| self.missing.add(signature, -(*times as i32)));
         Ok(())
     }
 
-    fn keep_bound(&mut self) -> Result<(), Stop> {
+    fn keep_bound(&mut self) -> Result<(), AttemptStop> {
         while self.missing.table.len() > self.missing.most && self.missing.scale() < 1 << 32 {
             self.leave_out_half()?;
         }
@@ -188,7 +188,7 @@ impl Difference {
     }
 
     #[cold]
-    fn leave_out_half(&mut self) -> Result<(), Stop> {
+    fn leave_out_half(&mut self) -> Result<(), AttemptStop> {
         self.drain()?;
         self.unseen = Self::room(0.0);
         // Other bits than those that say where in the table a key is.
@@ -199,7 +199,7 @@ impl Difference {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> Result<Missing, Stop> {
+    pub(crate) fn finish(mut self) -> Result<MissingPackets, AttemptStop> {
         self.drain()?;
         self.keep_bound()?;
         Ok(self.missing)

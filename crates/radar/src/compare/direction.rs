@@ -11,8 +11,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use super::Lost;
-use super::difference::Table;
+use super::MissingPacket;
+use super::difference::SignatureMap;
 use crate::packet::Flow;
 use crate::signature::fold;
 
@@ -22,20 +22,20 @@ const MOST_PAIRS: usize = 1 << 16;
 const STRAY: u64 = 100;
 
 #[derive(Debug, Default)]
-pub(crate) struct Directions {
-    pairs: Vec<Pair>,
-    by_hash: Table<u64, u32>,
+pub(crate) struct CaptureDirections {
+    pairs: Vec<AddressPair>,
+    by_hash: SignatureMap<u64, u32>,
     ends: HashMap<IpAddr, u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Pair {
+struct AddressPair {
     src: IpAddr,
     dst: IpAddr,
     packets: u64,
 }
 
-impl Directions {
+impl CaptureDirections {
     /// A packet of UP that was compared.
     #[inline]
     pub(crate) fn count(&mut self, flow: &Flow) {
@@ -44,7 +44,7 @@ impl Directions {
             self.pairs[*nth as usize].packets += 1;
         } else if self.pairs.len() < MOST_PAIRS {
             self.by_hash.insert(hash, self.pairs.len() as u32);
-            self.pairs.push(Pair { src: flow.src, dst: flow.dst, packets: 1 });
+            self.pairs.push(AddressPair { src: flow.src, dst: flow.dst, packets: 1 });
             for end in [flow.src, flow.dst] {
                 let next = self.ends.len() as u32;
                 self.ends.entry(end).or_insert(next);
@@ -61,19 +61,19 @@ impl Directions {
     }
 
     /// Packets that went the other way, by the packets that were lost on the way compared.
-    pub(crate) fn other_way(&self, lost: &[Lost]) -> u64 {
+    pub(crate) fn other_way(&self, lost: &[MissingPacket]) -> u64 {
         let mut colors = Colors::new(self.ends.len());
         for pair in &self.pairs {
             colors.oppose(self.ends[&pair.src], self.ends[&pair.dst]);
         }
         let mut votes = vec![[0_u64; 2]; self.ends.len()];
-        for Lost { loss, .. } in lost {
+        for MissingPacket { loss, .. } in lost {
             if let Some(end) = self.ends.get(&loss.flow.src) {
                 let (root, color) = colors.find(*end);
                 votes[root as usize][usize::from(color)] += 1;
             }
         }
-        let other_way = |pair: &Pair| {
+        let other_way = |pair: &AddressPair| {
             let (root, color) = colors.find(self.ends[&pair.src]);
             let [same, opposite] = match votes[root as usize] {
                 votes if color => [votes[1], votes[0]],
@@ -139,20 +139,20 @@ fn hash(flow: &Flow) -> u64 {
 mod tests {
     use super::*;
     use crate::loss::Loss;
-    use crate::packet::Stamp;
+    use crate::packet::Timestamp;
 
     fn flow(src: u8, dst: u8) -> Flow {
         let address = |last| IpAddr::from([10, 0, 0, last]);
         Flow { src: address(src), dst: address(dst), protocol: 17, src_port: 1, dst_port: 2 }
     }
 
-    fn lost(src: u8, dst: u8) -> Lost {
-        let loss = Loss { at: Stamp(0), flow: flow(src, dst), ip_id: None, tcp: None, expired: false, place: None };
-        Lost { loss, frame: 0, len: 0 }
+    fn lost(src: u8, dst: u8) -> MissingPacket {
+        let loss = Loss { at: Timestamp(0), flow: flow(src, dst), ip_id: None, tcp: None, expired: false, place: None };
+        MissingPacket { loss, frame: 0, len: 0 }
     }
 
-    fn counted(packets: &[(u8, u8, u64)]) -> Directions {
-        let mut directions = Directions::default();
+    fn counted(packets: &[(u8, u8, u64)]) -> CaptureDirections {
+        let mut directions = CaptureDirections::default();
         for (src, dst, count) in packets {
             (0..*count).for_each(|_| directions.count(&flow(*src, *dst)));
         }

@@ -1,8 +1,8 @@
 //! Captures that do not begin and end together: what of UP lies outside of DOWN.
 
-use super::details::Details;
-use super::merge::Merged;
-use super::{LONG_RUN, Lost, Outside};
+use super::details::LossDetails;
+use super::merge::MergeResult;
+use super::{LONG_RUN, MissingPacket, OutsideCounts};
 use crate::signature::Signature;
 
 /// Nearer than this to the other capture's first or last frame, packets are compared before they are judged.
@@ -10,14 +10,14 @@ pub(crate) const SLACK: i64 = 1_000_000_000;
 
 /// Packets beyond an end of the other capture, until there are enough to tell that nobody was there to see them.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct EdgePackets {
     signatures: Vec<Signature>,
     first: Option<i64>,
     skipped: u64,
     is_long: bool,
 }
 
-impl Held {
+impl EdgePackets {
     /// However few they are.
     pub(crate) fn long() -> Self {
         Self { is_long: true, ..Self::default() }
@@ -54,33 +54,34 @@ fn is_long(packets: u64, first: i64, last: i64) -> bool {
 
 /// What is outside of DOWN's capture.
 #[derive(Debug, Default)]
-pub(crate) struct Edges {
-    pub packets: Outside,
+pub(crate) struct CaptureEdges {
+    pub packets: OutsideCounts,
     /// Too few to be outside.
-    pub at_edges: Outside,
+    pub at_edges: OutsideCounts,
     /// As many of the lost packets, from the first one and from the last one, are none.
     pub named_before: usize,
     pub named_after: usize,
 }
 
-impl Edges {
+impl CaptureEdges {
     /// Lost packets apart from those at the ends of UP, unless there are no others.
-    pub(crate) fn clear_of_edges<'l>(&self, lost: &'l [Lost], scale: u64) -> &'l [Lost] {
+    pub(crate) fn clear_of_edges<'l>(&self, lost: &'l [MissingPacket], scale: u64) -> &'l [MissingPacket] {
         let [before, after] = [self.at_edges.before, self.at_edges.after].map(|packets| (packets / scale) as usize);
         lost.get(before..lost.len().saturating_sub(after)).filter(|lost| !lost.is_empty()).unwrap_or(lost)
     }
 }
 
-pub(crate) fn outside(merged: &Merged, details: &Details, whole: bool) -> Edges {
-    let mut edges = Edges { packets: merged.up_skipped, ..Edges::default() };
+pub(crate) fn outside(merged: &MergeResult, details: &LossDetails, whole: bool) -> CaptureEdges {
+    let mut edges = CaptureEdges { packets: merged.up_skipped, ..CaptureEdges::default() };
     if whole {
         return edges;
     }
     let scale = merged.missing.scale();
     let lost = &details.lost;
-    let at = |lost: &Lost| i64::try_from(lost.loss.at.0).unwrap_or(i64::MAX);
-    let ends = |run: &[Lost]| run.first().zip(run.last()).map(|(first, last)| (at(first), at(last)));
-    let long = |run: &[Lost]| ends(run).is_some_and(|(first, last)| is_long(run.len() as u64 * scale, first, last));
+    let at = |lost: &MissingPacket| i64::try_from(lost.loss.at.0).unwrap_or(i64::MAX);
+    let ends = |run: &[MissingPacket]| run.first().zip(run.last()).map(|(first, last)| (at(first), at(last)));
+    let long =
+        |run: &[MissingPacket]| ends(run).is_some_and(|(first, last)| is_long(run.len() as u64 * scale, first, last));
 
     // Everything from UP's first packet on, until DOWN has its first frame.
     let first = merged.down.first().saturating_sub(merged.clock.at_beginning());

@@ -1,32 +1,32 @@
 //! Both captures read at once, each as far as the other in time.
 
-use super::clock::{Clock, Sketch, offset};
-use super::difference::{Difference, Missing, Pending, quick};
-use super::edges::{Held, SLACK};
-use super::side::{Side, Stop};
-use super::{Contents, Outside, Session, Which};
+use super::clock::{ClockOffset, Sketch, offset};
+use super::difference::{CaptureDifference, MissingPackets, PendingDifference, quick};
+use super::edges::{EdgePackets, SLACK};
+use super::side::{AttemptStop, CaptureSide};
+use super::{CaptureContents, CaptureRole, ComparisonContext, OutsideCounts};
 use crate::signature::{Fields, Signature};
 
 /// What is known when both captures have been read once.
-pub(crate) struct Merged {
-    pub up: Contents,
-    pub down: Contents,
-    pub clock: Clock,
-    pub missing: Missing,
+pub(crate) struct MergeResult {
+    pub up: CaptureContents,
+    pub down: CaptureContents,
+    pub clock: ClockOffset,
+    pub missing: MissingPackets,
     /// Packets that were not compared: long before the other capture's first frame, or long after its last.
-    pub up_skipped: Outside,
-    pub down_skipped: Outside,
+    pub up_skipped: OutsideCounts,
+    pub down_skipped: OutsideCounts,
 }
 
-impl Merged {
+impl MergeResult {
     /// About as many packets of one capture were not compared as are missing there: a clock may have been set, or a time may
     /// be nonsense, and they may be the same packets.
     pub(crate) fn is_doubtful(&self) -> bool {
         let missing = |sign: i64| {
-            let count = |pending: &Pending| (i64::from(pending.count) * sign).max(0) as u64;
+            let count = |pending: &PendingDifference| (i64::from(pending.count) * sign).max(0) as u64;
             self.missing.table.values().map(count).sum::<u64>() * self.missing.scale()
         };
-        let in_doubt = |skipped: Outside, missing: u64| skipped.packets() > 0 && 2 * missing >= skipped.packets();
+        let in_doubt = |skipped: OutsideCounts, missing: u64| skipped.packets() > 0 && 2 * missing >= skipped.packets();
         in_doubt(self.down_skipped, missing(1)) || in_doubt(self.up_skipped, missing(-1))
     }
 
@@ -47,36 +47,36 @@ impl Merged {
 const HEAD: usize = 1 << 13;
 
 /// A packet that waits for the other capture to come as far.
-struct Ahead {
+struct AheadPacket {
     at: i64,
     signature: Signature,
 }
 
-struct Lane<'a> {
-    side: Side<'a>,
+struct MergeInput<'a> {
+    side: CaptureSide<'a>,
     fields: Fields,
     is_up: bool,
-    ahead: Option<Ahead>,
+    ahead: Option<AheadPacket>,
 }
 
-impl<'a> Lane<'a> {
-    fn new(side: Side<'a>, fields: Fields, is_up: bool) -> Result<Self, Stop> {
+impl<'a> MergeInput<'a> {
+    fn new(side: CaptureSide<'a>, fields: Fields, is_up: bool) -> Result<Self, AttemptStop> {
         let mut lane = Self { side, fields, is_up, ahead: None };
         lane.advance()?;
         Ok(lane)
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<(), Stop> {
+    fn advance(&mut self) -> Result<(), AttemptStop> {
         let seen = self.side.next()?;
-        self.ahead = seen.map(|seen| Ahead { at: seen.at, signature: Signature::new(&seen.packet, self.fields) });
+        self.ahead = seen.map(|seen| AheadPacket { at: seen.at, signature: Signature::new(&seen.packet, self.fields) });
         Ok(())
     }
 
     /// Compares the packet ahead.
     #[inline]
-    fn put(&mut self, clock: &mut Clock, difference: &mut Difference) -> Result<(), Stop> {
-        if let Some(Ahead { at, signature }) = &self.ahead {
+    fn put(&mut self, clock: &mut ClockOffset, difference: &mut CaptureDifference) -> Result<(), AttemptStop> {
+        if let Some(AheadPacket { at, signature }) = &self.ahead {
             clock.see(quick(signature), *at, self.is_up);
             difference.put(signature, self.is_up)?;
         }
@@ -84,9 +84,9 @@ impl<'a> Lane<'a> {
     }
 
     /// Packets before this time, if they are a long run; fewer are compared.
-    fn pass_leading(&mut self, limit: i64, difference: &mut Difference) -> Result<u64, Stop> {
-        let mut held = Held::default();
-        while let Some(Ahead { at, signature }) = &self.ahead
+    fn pass_leading(&mut self, limit: i64, difference: &mut CaptureDifference) -> Result<u64, AttemptStop> {
+        let mut held = EdgePackets::default();
+        while let Some(AheadPacket { at, signature }) = &self.ahead
             && *at < limit
         {
             held.push(*at, signature);
@@ -97,9 +97,14 @@ impl<'a> Lane<'a> {
 
     /// The rest of it, when the other capture has ended: packets after this time are not compared if they are many, or
     /// if nobody can know what became of them.
-    fn pass_trailing(&mut self, limit: i64, unknown: bool, difference: &mut Difference) -> Result<u64, Stop> {
-        let mut held = if unknown { Held::long() } else { Held::default() };
-        while let Some(Ahead { at, signature }) = &self.ahead {
+    fn pass_trailing(
+        &mut self,
+        limit: i64,
+        unknown: bool,
+        difference: &mut CaptureDifference,
+    ) -> Result<u64, AttemptStop> {
+        let mut held = if unknown { EdgePackets::long() } else { EdgePackets::default() };
+        while let Some(AheadPacket { at, signature }) = &self.ahead {
             if *at <= limit && held.is_empty() {
                 difference.put(signature, self.is_up)?;
             } else {
@@ -111,10 +116,10 @@ impl<'a> Lane<'a> {
     }
 }
 
-impl<'a> Session<'a> {
+impl<'a> ComparisonContext<'a> {
     /// Without `skips`, packets far outside of the other capture are compared all the same.
-    pub(super) fn merge(&self, depth: usize, with_digest: bool, skips: bool) -> Result<Merged, Stop> {
-        let heads = [self.head(Which::Up, depth)?, self.head(Which::Down, depth)?];
+    pub(super) fn merge(&self, depth: usize, with_digest: bool, skips: bool) -> Result<MergeResult, AttemptStop> {
+        let heads = [self.head(CaptureRole::Up, depth)?, self.head(CaptureRole::Down, depth)?];
         let begins = match heads.each_ref().map(|head| head.packets.as_slice()) {
             [up, down] => offset(up, down),
         };
@@ -123,13 +128,13 @@ impl<'a> Session<'a> {
             None if heads.iter().any(|head| head.goes_on) => self.sketched(depth)?,
             begins => begins,
         };
-        let mut clock = Clock::new(begins);
+        let mut clock = ClockOffset::new(begins);
         let options = &self.options;
         let memory = (!options.exact).then_some(options.memory);
-        let mut difference = Difference::new(options.fields, with_digest, memory);
-        let lane = |which| Lane::new(self.side(which, depth)?, options.fields, which == Which::Up);
-        let (mut up, mut down) = (lane(Which::Up)?, lane(Which::Down)?);
-        let (mut up_skipped, mut down_skipped) = (Outside::default(), Outside::default());
+        let mut difference = CaptureDifference::new(options.fields, with_digest, memory);
+        let lane = |which| MergeInput::new(self.side(which, depth)?, options.fields, which == CaptureRole::Up);
+        let (mut up, mut down) = (lane(CaptureRole::Up)?, lane(CaptureRole::Down)?);
+        let (mut up_skipped, mut down_skipped) = (OutsideCounts::default(), OutsideCounts::default());
         let skips = begins.is_some() && skips;
         let [up_first, down_first] = heads.map(|head| head.first);
         if skips {
@@ -166,10 +171,10 @@ impl<'a> Session<'a> {
         }
         let missing = difference.finish()?;
         let [up, down] = [up, down].map(|lane| lane.side.contents());
-        Ok(Merged { up, down, clock, missing, up_skipped, down_skipped })
+        Ok(MergeResult { up, down, clock, missing, up_skipped, down_skipped })
     }
 
-    fn head(&self, which: Which, depth: usize) -> Result<Head, Stop> {
+    fn head(&self, which: CaptureRole, depth: usize) -> Result<MergeHead, AttemptStop> {
         let mut side = self.side(which, depth)?;
         let mut packets = Vec::new();
         while packets.len() < HEAD
@@ -177,11 +182,11 @@ impl<'a> Session<'a> {
         {
             packets.push((quick(&Signature::new(&seen.packet, self.options.fields)), seen.at));
         }
-        Ok(Head { goes_on: packets.len() == HEAD, packets, first: side.contents().first() })
+        Ok(MergeHead { goes_on: packets.len() == HEAD, packets, first: side.contents().first() })
     }
 
     /// How the clocks differ, from packets of whole captures.
-    fn sketched(&self, depth: usize) -> Result<Option<i64>, Stop> {
+    fn sketched(&self, depth: usize) -> Result<Option<i64>, AttemptStop> {
         let sketch = |which| {
             let mut side = self.side(which, depth)?;
             let mut sketch = Sketch::default();
@@ -190,12 +195,12 @@ impl<'a> Session<'a> {
             }
             Ok(sketch)
         };
-        let (up, down) = (sketch(Which::Up)?, sketch(Which::Down)?);
+        let (up, down) = (sketch(CaptureRole::Up)?, sketch(CaptureRole::Down)?);
         Ok(offset(up.packets(), down.packets()))
     }
 }
 
-struct Head {
+struct MergeHead {
     packets: Vec<(u64, i64)>,
     first: i64,
     /// There is more of it.

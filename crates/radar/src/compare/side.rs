@@ -1,14 +1,14 @@
 //! One capture, read packet by packet.
 
-use super::{Contents, Which};
-use crate::capture::{CaptureError, Reader, Record};
-use crate::packet::{Packet, Stamp};
+use super::{CaptureContents, CaptureRole};
+use crate::capture::{CaptureError, CaptureReader, CaptureRecord};
+use crate::packet::{Packet, Timestamp};
 use crate::read::{DEPTH, LinkType, packet};
 use crate::scope::is_link_local;
 
 /// Why an attempt ends early.
-pub(crate) enum Stop {
-    Capture(Which, CaptureError),
+pub(crate) enum AttemptStop {
+    Capture(CaptureRole, CaptureError),
     /// Only so much was kept of a packet, less than was to be looked into.
     Cut(usize),
     /// The digest could not be decoded.
@@ -18,7 +18,7 @@ pub(crate) enum Stop {
 
 /// A packet as its capture has it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct CapturedPacket {
     /// Nanoseconds of its capture's clock.
     pub at: i64,
     pub packet: Packet,
@@ -32,27 +32,32 @@ const FLOOR: usize = 24;
 /// Of so many frames, one asks whether to go on.
 const ASK_EVERY: u64 = 1 << 14;
 
-pub(crate) struct Side<'a> {
-    reader: Reader<'a>,
-    which: Which,
+pub(crate) struct CaptureSide<'a> {
+    reader: CaptureReader<'a>,
+    which: CaptureRole,
     depth: usize,
     go_on: &'a dyn Fn() -> bool,
-    contents: Contents,
+    contents: CaptureContents,
     first: u64,
     last: u64,
     ended: bool,
 }
 
-impl<'a> Side<'a> {
-    pub(crate) fn new(reader: Reader<'a>, which: Which, depth: usize, go_on: &'a dyn Fn() -> bool) -> Self {
-        let contents = Contents::default();
+impl<'a> CaptureSide<'a> {
+    pub(crate) fn new(
+        reader: CaptureReader<'a>,
+        which: CaptureRole,
+        depth: usize,
+        go_on: &'a dyn Fn() -> bool,
+    ) -> Self {
+        let contents = CaptureContents::default();
         Self { reader, which, depth, go_on, contents, first: u64::MAX, last: 0, ended: false }
     }
 
     /// So far.
-    pub(crate) fn contents(&self) -> Contents {
+    pub(crate) fn contents(&self) -> CaptureContents {
         let span = (self.first <= self.last).then_some((self.first, self.last));
-        Contents { span, ..self.contents }
+        CaptureContents { span, ..self.contents }
     }
 
     pub(crate) fn packets(&self) -> u64 {
@@ -61,11 +66,11 @@ impl<'a> Side<'a> {
 
     /// The next IP packet. A file that ends within a record ends before it.
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<Seen>, Stop> {
+    pub(crate) fn next(&mut self) -> Result<Option<CapturedPacket>, AttemptStop> {
         while !self.ended {
             let frame = self.reader.packets();
             if frame.is_multiple_of(ASK_EVERY) && !(self.go_on)() {
-                return Err(Stop::Interrupted);
+                return Err(AttemptStop::Interrupted);
             }
             let record = match self.reader.next() {
                 Ok(Some(record)) => record,
@@ -78,9 +83,9 @@ impl<'a> Side<'a> {
                     self.ended = true;
                     break;
                 }
-                Err(error) => return Err(Stop::Capture(self.which, error)),
+                Err(error) => return Err(AttemptStop::Capture(self.which, error)),
             };
-            let Record { at: Stamp(at), len, bytes, link, .. } = record;
+            let CaptureRecord { at: Timestamp(at), len, bytes, link, .. } = record;
             self.first = self.first.min(at);
             self.last = self.last.max(at);
             self.contents.longest = self.contents.longest.max(len);
@@ -102,11 +107,11 @@ impl<'a> Side<'a> {
                 let kept = kept.min(self.contents.kept.unwrap_or(DEPTH));
                 self.contents.kept = Some(kept);
                 if kept < self.depth {
-                    return Err(Stop::Cut(kept));
+                    return Err(AttemptStop::Cut(kept));
                 }
             }
             self.contents.packets += 1;
-            return Ok(Some(Seen { at: i64::try_from(at).unwrap_or(i64::MAX), packet, frame, len }));
+            return Ok(Some(CapturedPacket { at: i64::try_from(at).unwrap_or(i64::MAX), packet, frame, len }));
         }
         Ok(None)
     }

@@ -3,8 +3,8 @@ use std::io::Cursor;
 use proptest::prelude::*;
 
 use super::*;
-use crate::capture::Writer;
-use crate::packet::Stamp;
+use crate::capture::CaptureWriter;
+use crate::packet::Timestamp;
 use crate::read::LinkType;
 
 const START: u64 = 1_700_000_000_000_000_000;
@@ -36,10 +36,10 @@ fn stream(packets: u64, gap: u64) -> Vec<Passed> {
 }
 
 fn capture(passed: &[Passed]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new()).unwrap();
+    let mut writer = CaptureWriter::new(Vec::new()).unwrap();
     for (at, bytes) in passed {
         let len = bytes.len() as u32;
-        let record = Record { at: Stamp(*at), len, bytes, link_number: 1, link: Some(LinkType::Ethernet) };
+        let record = CaptureRecord { at: Timestamp(*at), len, bytes, link_number: 1, link: Some(LinkType::Ethernet) };
         writer.write(&record).unwrap();
     }
     writer.into_inner()
@@ -50,21 +50,22 @@ fn opening(bytes: &[u8]) -> impl Fn() -> io::Result<Box<dyn Read>> {
     move || Ok(Box::new(Cursor::new(bytes.clone())) as Box<dyn Read>)
 }
 
-fn compared(up: &[u8], down: &[u8], options: &Options) -> Result<Comparison, CompareError> {
+fn compared(up: &[u8], down: &[u8], options: &CompareOptions) -> Result<Comparison, CompareError> {
     let (up, down) = (opening(up), opening(down));
-    let compare = |options: &Options| compare(Input { open: &up }, Input { open: &down }, options, &|| true);
+    let compare =
+        |options: &CompareOptions| compare(CaptureInput { open: &up }, CaptureInput { open: &down }, options, &|| true);
     let found = compare(options);
     if let Ok(found) = &found
         && found.unnamed == 0
     {
-        let exact = compare(&Options { exact: true, ..*options });
+        let exact = compare(&CompareOptions { exact: true, ..*options });
         assert_eq!(found, &exact.unwrap(), "packet by packet it is the same");
     }
     found
 }
 
 fn losses(up: &[Passed], down: &[Passed]) -> Comparison {
-    compared(&capture(up), &capture(down), &Options::default()).unwrap()
+    compared(&capture(up), &capture(down), &CompareOptions::default()).unwrap()
 }
 
 fn times(comparison: &Comparison) -> Vec<u64> {
@@ -83,7 +84,7 @@ fn lost_packets_are_named_with_time_and_sequence() {
     let found = losses(&up, &arriving(&up, 50 * US, |number| number % 997 == 500));
     assert_eq!(found.lost.len(), 20);
     let first = found.lost[0].loss;
-    assert_eq!((first.at, first.tcp.unwrap().seq, first.place), (Stamp(up[500].0), 500_000, Some(500)));
+    assert_eq!((first.at, first.tcp.unwrap().seq, first.place), (Timestamp(up[500].0), 500_000, Some(500)));
     assert_eq!((found.skew, found.drift, found.unnamed, found.only_down), (Some(50_000), 0, 0, 0));
     assert_eq!((found.up.packets, found.down.packets), (20_000, 19_980));
 }
@@ -103,7 +104,7 @@ fn the_first_and_the_last_packets_can_be_lost_too() {
     let up = stream(2_000, 10 * US);
     let found = losses(&up, &arriving(&up, 0, |number| !(3..=1_995).contains(&number)));
     assert_eq!(found.lost.len(), 7);
-    assert_eq!(found.at_edges, Outside { before: 3, after: 4 });
+    assert_eq!(found.at_edges, OutsideCounts { before: 3, after: 4 });
 }
 
 #[test]
@@ -113,8 +114,8 @@ fn what_lies_outside_of_the_other_capture_is_not_judged() {
     let down = arriving(&up, 0, |number| !(20_000..40_000).contains(&number) || number == 30_000);
     let found = losses(&up, &down);
     assert_eq!(times(&found), [3 * S]);
-    assert_eq!(found.outside, Outside { before: 20_000, after: 20_000 });
-    let whole = Options { whole: true, ..Options::default() };
+    assert_eq!(found.outside, OutsideCounts { before: 20_000, after: 20_000 });
+    let whole = CompareOptions { whole: true, ..CompareOptions::default() };
     let found = compared(&capture(&up), &capture(&down), &whole).unwrap();
     assert_eq!((found.lost.len(), found.outside.packets()), (40_001, 0));
 }
@@ -123,7 +124,7 @@ fn what_lies_outside_of_the_other_capture_is_not_judged() {
 fn a_run_within_the_slack_of_the_other_capture_is_outside_too() {
     let up = stream(20_000, 100 * US);
     let found = losses(&up, &arriving(&up, 0, |number| number < 3_000));
-    assert_eq!((found.lost.len(), found.outside), (0, Outside { before: 3_000, after: 0 }));
+    assert_eq!((found.lost.len(), found.outside), (0, OutsideCounts { before: 3_000, after: 0 }));
     // Fewer than a thousand are losses, and so are those of less than a tenth of a second.
     let found = losses(&up, &arriving(&up, 0, |number| number < 999));
     assert_eq!((found.lost.len(), found.outside.packets()), (999, 0));
@@ -168,7 +169,7 @@ fn packets_that_are_all_alike_are_counted() {
 fn swapped_captures_are_refused() {
     let up = stream(2_000, 10 * US);
     let down = arriving(&up, 0, |number| number % 100 == 50);
-    let swapped = compared(&capture(&down), &capture(&up), &Options::default());
+    let swapped = compared(&capture(&down), &capture(&up), &CompareOptions::default());
     assert!(matches!(swapped, Err(CompareError::Swapped { only_down: 20 })), "{swapped:?}");
 }
 
@@ -213,11 +214,11 @@ fn reversed(frame: &[u8]) -> Vec<u8> {
 fn captures_that_share_nothing_are_refused() {
     let up = stream(2_000, 10 * US);
     let down: Vec<Passed> = up.iter().map(|(at, frame)| (*at, reversed(frame))).collect();
-    let refused = compared(&capture(&up), &capture(&down), &Options::default());
+    let refused = compared(&capture(&up), &capture(&down), &CompareOptions::default());
     assert!(matches!(refused, Err(CompareError::NothingInCommon(_))), "{refused:?}");
-    let empty = compared(&capture(&up), &capture(&[]), &Options::default());
-    assert!(matches!(empty, Err(CompareError::NoPackets(Which::Down, _))), "{empty:?}");
-    let whole = Options { whole: true, ..Options::default() };
+    let empty = compared(&capture(&up), &capture(&[]), &CompareOptions::default());
+    assert!(matches!(empty, Err(CompareError::NoPackets(CaptureRole::Down, _))), "{empty:?}");
+    let whole = CompareOptions { whole: true, ..CompareOptions::default() };
     assert_eq!(compared(&capture(&up), &capture(&[]), &whole).unwrap().lost.len(), 2_000);
 }
 
@@ -226,21 +227,21 @@ fn frames_that_were_cut_differently_are_compared_by_what_both_have() {
     let up = stream(2_000, 10 * US);
     let down = arriving(&up, 0, |number| number == 1_000);
     let cut = |passed: &[Passed], kept: &dyn Fn(usize) -> usize| {
-        let mut writer = Writer::new(Vec::new()).unwrap();
+        let mut writer = CaptureWriter::new(Vec::new()).unwrap();
         for (number, (at, bytes)) in passed.iter().enumerate() {
             let (len, bytes) = (bytes.len() as u32, &bytes[..kept(number)]);
-            writer.write(&Record { at: Stamp(*at), len, bytes, link_number: 1, link: None }).unwrap();
+            writer.write(&CaptureRecord { at: Timestamp(*at), len, bytes, link_number: 1, link: None }).unwrap();
         }
         writer.into_inner()
     };
     for (kept_up, kept_down) in [(1_054, 64), (64, 1_054), (96, 64), (60, 200)] {
         let [up, down] = [cut(&up, &|_| kept_up), cut(&down, &|_| kept_down)];
-        let found = compared(&up, &down, &Options::default()).unwrap();
+        let found = compared(&up, &down, &CompareOptions::default()).unwrap();
         assert_eq!((times(&found), found.depth), (vec![10 * MS], kept_up.min(kept_down) - 14));
     }
     // Nobody knows before a frame late in the capture.
     let late = cut(&down, &|number| if number == 1_900 { 70 } else { 1_054 });
-    let found = compared(&capture(&up), &late, &Options::default()).unwrap();
+    let found = compared(&capture(&up), &late, &CompareOptions::default()).unwrap();
     assert_eq!((times(&found), found.depth), (vec![10 * MS], 56));
 }
 
@@ -249,7 +250,7 @@ fn a_capture_that_ends_within_a_record_judges_nothing_behind_it() {
     let up = stream(2_000, 10 * US);
     let whole = capture(&arriving(&up, 0, |number| number == 600));
     let cut = &whole[..whole.len() / 2];
-    let found = compared(&capture(&up), cut, &Options::default()).unwrap();
+    let found = compared(&capture(&up), cut, &CompareOptions::default()).unwrap();
     assert_eq!(times(&found), [6 * MS]);
     assert!(found.down.truncated && found.outside.after > 990, "{found:?}");
 }
@@ -258,7 +259,7 @@ fn a_capture_that_ends_within_a_record_judges_nothing_behind_it() {
 fn more_losses_than_memory_are_counted_and_those_named_are_right() {
     let up = stream(40_000, 10 * US);
     let down = arriving(&up, 0, |number| number % 2 == 1);
-    let options = Options { memory: 192 * 1_000, ..Options::default() };
+    let options = CompareOptions { memory: 192 * 1_000, ..CompareOptions::default() };
     let found = compared(&capture(&up), &capture(&down), &options).unwrap();
     assert_eq!(found.losses(), 20_000);
     assert!((400..=1_000).contains(&found.lost.len()), "{}", found.lost.len());
@@ -270,9 +271,9 @@ fn nat_is_looked_through_when_told() {
     let up = stream(2_000, 10 * US);
     let mut down = arriving(&up, 10 * US, |number| number == 77);
     down.iter_mut().for_each(|(_, frame)| frame[26..36].copy_from_slice(&[192, 0, 2, 9, 10, 0, 0, 2, 0xab, 0xcd]));
-    let refused = compared(&capture(&up), &capture(&down), &Options::default());
+    let refused = compared(&capture(&up), &capture(&down), &CompareOptions::default());
     assert!(matches!(refused, Err(CompareError::NothingInCommon(_))), "{refused:?}");
-    let options = Options { fields: Fields { source: false, ..Fields::ALL }, ..Options::default() };
+    let options = CompareOptions { fields: Fields { source: false, ..Fields::ALL }, ..CompareOptions::default() };
     let found = compared(&capture(&up), &capture(&down), &options).unwrap();
     assert_eq!((times(&found), found.lost[0].loss.flow.src_port), (vec![770 * US], 4_000));
 }
@@ -283,7 +284,7 @@ fn lost_frames_are_handed_out() {
     let bytes = capture(&up);
     let open = opening(&bytes);
     let mut taken = Vec::new();
-    let done = frames(Input { open: &open }, [3, 50, 99, 100], |record| {
+    let done = frames(CaptureInput { open: &open }, [3, 50, 99, 100], |record| {
         taken.push((record.at.0, record.bytes.to_vec()));
         Ok::<(), ()>(())
     });
@@ -295,8 +296,8 @@ fn lost_frames_are_handed_out() {
 fn who_has_waited_long_enough_ends_it() {
     let bytes = capture(&stream(10, US));
     let open = opening(&bytes);
-    let input = Input { open: &open };
-    assert!(matches!(compare(input, input, &Options::default(), &|| false), Err(CompareError::Interrupted)));
+    let input = CaptureInput { open: &open };
+    assert!(matches!(compare(input, input, &CompareOptions::default(), &|| false), Err(CompareError::Interrupted)));
 }
 
 /// What becomes of a packet in a made-up network.
@@ -340,7 +341,7 @@ proptest! {
         }
         up.sort();
         down.sort();
-        let options = Options { whole: true, ..Options::default() };
+        let options = CompareOptions { whole: true, ..CompareOptions::default() };
         prop_assume!(!up.is_empty());
         let found = compared(&capture(&up), &capture(&down), &options).unwrap();
         let mut named: Vec<(u16, u32)> =

@@ -9,7 +9,7 @@
 //! Where few cells have anything in them (nothing passed, or it is a difference), only those are written, each with its
 //! place, in order; the highest bit of `lanes` says so.
 
-use super::{Cell, Digest, PLACES, Shape};
+use super::{Digest, DigestCell, DigestShape, PLACES};
 use crate::form::{FormError, VERSION};
 use crate::signature::{Fields, LANES};
 
@@ -33,7 +33,7 @@ impl Digest {
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormError> {
-        let Well { shape, packets, form, body } = Well::read(bytes)?;
+        let ValidDigest { shape, packets, form, body } = ValidDigest::read(bytes)?;
         let mut digest = Self::new(shape);
         digest.packets = packets;
         for (place, cell) in form.cells(body) {
@@ -43,15 +43,15 @@ impl Digest {
     }
 
     /// The shorter form, and how many cells are written in it.
-    fn form(&self) -> (Form, usize) {
+    fn form(&self) -> (CellForm, usize) {
         let used = (0..LANES).filter(|lane| self.cells.iter().any(|cell| cell.lanes[*lane] != 0));
         let lanes = used.fold(0u16, |bits, lane| bits | 1 << lane);
         let filled = self.cells.iter().filter(|cell| !cell.is_empty()).count();
         let is_sparse = filled * 3 / 2 < self.cells.len() && self.cells.len() <= most_sparse(filled);
-        (Form { lanes, is_sparse }, if is_sparse { filled } else { self.cells.len() })
+        (CellForm { lanes, is_sparse }, if is_sparse { filled } else { self.cells.len() })
     }
 
-    fn write_cells(&self, form: Form, out: &mut Vec<u8>) {
+    fn write_cells(&self, form: CellForm, out: &mut Vec<u8>) {
         for (place, cell) in self.cells.iter().enumerate() {
             if form.is_sparse && cell.is_empty() {
                 continue;
@@ -69,26 +69,26 @@ impl Digest {
 /// A digest as it was sent. A few bytes may stand for thousands of empty cells: they take that room only where they are
 /// added up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed {
-    shape: Shape,
+pub struct PackedDigest {
+    shape: DigestShape,
     packets: i64,
-    form: Form,
+    form: CellForm,
     body: Box<[u8]>,
     is_empty: bool,
 }
 
-impl Packed {
+impl PackedDigest {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormError> {
-        let Well { shape, packets, form, body } = Well::read(bytes)?;
+        let ValidDigest { shape, packets, form, body } = ValidDigest::read(bytes)?;
         Ok(Self::new(shape, packets, form, body.into()))
     }
 
-    fn new(shape: Shape, packets: i64, form: Form, body: Box<[u8]>) -> Self {
+    fn new(shape: DigestShape, packets: i64, form: CellForm, body: Box<[u8]>) -> Self {
         let is_empty = form.cells(&body).all(|(_, cell)| cell.is_empty());
         Self { shape, packets, form, body, is_empty }
     }
 
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> DigestShape {
         self.shape
     }
 
@@ -107,12 +107,12 @@ impl Packed {
         size_of::<Self>() + self.body.len()
     }
 
-    pub(super) fn cells(&self) -> impl Iterator<Item = (usize, Cell)> {
+    pub(super) fn cells(&self) -> impl Iterator<Item = (usize, DigestCell)> {
         self.form.cells(&self.body)
     }
 }
 
-impl From<&Digest> for Packed {
+impl From<&Digest> for PackedDigest {
     fn from(digest: &Digest) -> Self {
         let (form, written) = digest.form();
         let mut body = Vec::with_capacity(form.size(written) - HEAD - CHECK);
@@ -122,15 +122,15 @@ impl From<&Digest> for Packed {
 }
 
 /// Bytes that were found to be a digest.
-struct Well<'a> {
-    shape: Shape,
+struct ValidDigest<'a> {
+    shape: DigestShape,
     packets: i64,
-    form: Form,
+    form: CellForm,
     /// The cells that are written.
     body: &'a [u8],
 }
 
-impl<'a> Well<'a> {
+impl<'a> ValidDigest<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, FormError> {
         let head: &[u8; HEAD] = bytes.first_chunk().ok_or(FormError::Foreign)?;
         if head[..4] != MAGIC {
@@ -141,13 +141,13 @@ impl<'a> Well<'a> {
         }
         let fields = Fields::from_bits(head[5]).ok_or(FormError::Malformed)?;
         let lanes = u16::from_le_bytes([head[6], head[7]]);
-        let form = Form { lanes: lanes & !SPARSE, is_sparse: lanes & SPARSE != 0 };
+        let form = CellForm { lanes: lanes & !SPARSE, is_sparse: lanes & SPARSE != 0 };
         let cells = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
         let all = cells as usize;
         let fits =
             |written: &usize| *written == all || form.is_sparse && *written < all && all <= most_sparse(*written);
         form.written(bytes.len()).filter(fits).ok_or(FormError::Malformed)?;
-        if !(PLACES..=Shape::MOST_CELLS).contains(&all) || form.lanes >> LANES != 0 {
+        if !(PLACES..=DigestShape::MOST_CELLS).contains(&all) || form.lanes >> LANES != 0 {
             return Err(FormError::Malformed);
         }
         let (covered, check) = bytes.split_at(bytes.len() - CHECK);
@@ -163,7 +163,7 @@ impl<'a> Well<'a> {
             }
             from = place + 1;
         }
-        Ok(Self { shape: Shape { cells, seed, fields }, packets: packets as i64, form, body })
+        Ok(Self { shape: DigestShape { cells, seed, fields }, packets: packets as i64, form, body })
     }
 }
 
@@ -181,12 +181,12 @@ fn word(bytes: &[u8]) -> u64 {
 
 /// What is written of each cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Form {
+struct CellForm {
     lanes: u16,
     is_sparse: bool,
 }
 
-impl Form {
+impl CellForm {
     fn chosen(self) -> impl Iterator<Item = usize> {
         (0..LANES).filter(move |lane| self.lanes >> lane & 1 == 1)
     }
@@ -206,12 +206,12 @@ impl Form {
     }
 
     /// The cells that are written, each with its place.
-    fn cells(self, body: &[u8]) -> impl Iterator<Item = (usize, Cell)> {
+    fn cells(self, body: &[u8]) -> impl Iterator<Item = (usize, DigestCell)> {
         body.chunks_exact(self.cell()).enumerate().map(move |(nth, bytes)| {
             let mut words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
             let mut next = || words.next().unwrap_or(0);
             let place = if self.is_sparse { usize::try_from(next()).unwrap_or(usize::MAX) } else { nth };
-            let mut cell = Cell { count: next() as i64, check: next(), ..Cell::default() };
+            let mut cell = DigestCell { count: next() as i64, check: next(), ..DigestCell::default() };
             self.chosen().for_each(|lane| cell.lanes[lane] = next());
             (place, cell)
         })

@@ -13,10 +13,10 @@
 
 use units::Prob;
 
-use super::{PLACES, Shape};
+use super::{DigestShape, PLACES};
 use crate::signature::Fields;
 
-impl Shape {
+impl DigestShape {
     /// For a digest that is decoded to its end with a probability of at least `success` when so many packets are lost. Seed
     /// and fields are the usual ones, and can be set.
     pub fn for_losses(losses: usize, success: Prob) -> Self {
@@ -53,9 +53,9 @@ mod tests {
     use crate::signature::Signature;
 
     /// Digests out of `trials` that could not be decoded to the end.
-    fn failures(losses: u32, shape: Shape, trials: u32) -> u32 {
+    fn failures(losses: u32, shape: DigestShape, trials: u32) -> u32 {
         let failed = |trial: u32| {
-            let mut digest = Digest::new(Shape { seed: u64::from(trial), ..shape });
+            let mut digest = Digest::new(DigestShape { seed: u64::from(trial), ..shape });
             for nth in 0..losses {
                 digest.insert(&Signature::new(&super::super::tests::packet(nth), Fields::ALL));
             }
@@ -74,7 +74,7 @@ mod tests {
     fn digests_of_the_size_advised_are_decoded_as_often_as_promised() {
         for (success, trials) in [(0.9, 300), (0.99, 1_000)] {
             for losses in [2, 5, 10, 20, 40, 64, 100, 200, 400, 641, 1_000] {
-                let shape = Shape::for_losses(losses as usize, Prob::literal(success));
+                let shape = DigestShape::for_losses(losses as usize, Prob::literal(success));
                 let failures = f64::from(failures(losses, shape, trials));
                 assert!(failures <= most(success, trials), "{losses} losses, {success}: {failures} of {trials} failed");
             }
@@ -85,15 +85,15 @@ mod tests {
     #[test]
     fn digests_of_three_quarters_the_size_are_not() {
         for losses in [20, 64, 100, 400, 1_000] {
-            let cells = Shape::for_losses(losses as usize, Prob::literal(0.9)).cells();
-            let shape = Shape::new(cells * 3 / 4, 0, Fields::ALL);
+            let cells = DigestShape::for_losses(losses as usize, Prob::literal(0.9)).cells();
+            let shape = DigestShape::new(cells * 3 / 4, 0, Fields::ALL);
             assert!(f64::from(failures(losses, shape, 300)) > most(0.9, 300), "{losses} losses");
         }
     }
 
     #[test]
     fn a_thousand_losses_take_as_many_cells_as_the_thesis_says() {
-        let each = |losses: usize| Shape::for_losses(losses, Prob::literal(0.99)).cells() as f64 / losses as f64;
+        let each = |losses: usize| DigestShape::for_losses(losses, Prob::literal(0.99)).cells() as f64 / losses as f64;
         assert!((1.28..1.32).contains(&each(1_000)), "{}", each(1_000));
         assert!((1.22..1.25).contains(&each(100_000)), "{}", each(100_000));
         assert!((1.6..1.9).contains(&each(64)), "{}", each(64));
@@ -101,9 +101,9 @@ mod tests {
 
     #[test]
     fn no_request_is_too_small_or_too_great() {
-        assert_eq!(Shape::for_losses(0, Prob::literal(0.99)).cells(), PLACES);
-        assert_eq!(Shape::for_losses(1, Prob::literal(1.0)).cells(), PLACES);
-        assert_eq!(Shape::for_losses(usize::MAX, Prob::literal(0.99)).cells(), Shape::MOST_CELLS);
-        assert!(Shape::for_losses(2, Prob::literal(1.0)).cells() < 100_000);
+        assert_eq!(DigestShape::for_losses(0, Prob::literal(0.99)).cells(), PLACES);
+        assert_eq!(DigestShape::for_losses(1, Prob::literal(1.0)).cells(), PLACES);
+        assert_eq!(DigestShape::for_losses(usize::MAX, Prob::literal(0.99)).cells(), DigestShape::MOST_CELLS);
+        assert!(DigestShape::for_losses(2, Prob::literal(1.0)).cells() < 100_000);
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::packet::{Flow, Packet, Segment};
+use crate::packet::{Flow, Packet, TcpFields};
 
 /// The nth packet of some traffic.
 pub(crate) fn packet(nth: u32) -> Packet {
@@ -10,7 +10,7 @@ pub(crate) fn packet(nth: u32) -> Packet {
         src_port: 40_000,
         dst_port: 80,
     };
-    let tcp = Some(Segment { seq: nth.wrapping_mul(1_448), len: 1_448, syn: false });
+    let tcp = Some(TcpFields { seq: nth.wrapping_mul(1_448), len: 1_448, syn: false });
     Packet { flow, ip_id: Some(0), fragment: 0, tcp, ttl: 64, content: u64::from(nth) }
 }
 
@@ -19,7 +19,7 @@ fn signature(nth: u32) -> Signature {
 }
 
 fn digest(packets: impl IntoIterator<Item = u32>) -> Digest {
-    let mut digest = Digest::new(Shape::new(300, 1, Fields::ALL));
+    let mut digest = Digest::new(DigestShape::new(300, 1, Fields::ALL));
     packets.into_iter().for_each(|nth| digest.insert(&signature(nth)));
     digest
 }
@@ -75,9 +75,11 @@ fn the_estimate_is_near() {
 fn digests_of_different_shapes_are_not_compared() {
     let mut one = digest([1]);
     let said = |shape| one.clone().subtract(&Digest::new(shape)).unwrap_err().to_string();
-    assert!(said(Shape::new(600, 1, Fields::ALL)).contains("300 cells and 600"));
-    assert!(said(Shape::new(300, 2, Fields::ALL)).contains("seed 1 and seed 2"));
-    assert!(said(Shape::new(300, 1, Fields { tcp: false, content: false, ..Fields::ALL })).contains("same options"));
+    assert!(said(DigestShape::new(600, 1, Fields::ALL)).contains("300 cells and 600"));
+    assert!(said(DigestShape::new(300, 2, Fields::ALL)).contains("seed 1 and seed 2"));
+    assert!(
+        said(DigestShape::new(300, 1, Fields { tcp: false, content: false, ..Fields::ALL })).contains("same options")
+    );
     assert!(one.merge(&digest([2])).is_ok());
 }
 

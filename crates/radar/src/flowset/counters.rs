@@ -13,10 +13,10 @@
 //! Invariant: what comes out explains every cell exactly, and the sum over all packets.
 
 use super::differences::{self, Incidence};
-use super::network::Network;
+use super::network::FlowsetNetwork;
 use super::shape::MOST_ROWS;
 use super::solver::{Descent, Matrix};
-use super::switch::{Found, Switch};
+use super::switch::{DecodedSwitch, SwitchFlow};
 
 /// Differences are looked for anyway, so the best common numbers need not be found to the last digit.
 const CLOSE: f64 = 0.05;
@@ -26,16 +26,16 @@ const STEPS: usize = 25;
 const MOST_STEPS: usize = 1_000;
 
 /// Packets of each flow, if it had as many at every switch.
-pub(super) fn consensus(network: &Network<'_>) -> Vec<f64> {
+pub(super) fn consensus(network: &FlowsetNetwork<'_>) -> Vec<f64> {
     let mut numbers = vec![f64::NAN; network.keys.len()];
-    for own in network.switches.iter().flat_map(Switch::own) {
+    for own in network.switches.iter().flat_map(DecodedSwitch::own) {
         let number = &mut numbers[own.flow as usize];
         *number = if number.is_nan() { own.packets.into() } else { *number };
     }
     let unknown: Vec<u32> = (0..).zip(&numbers).filter(|(_, number)| number.is_nan()).map(|(flow, _)| flow).collect();
     let mut index = vec![u32::MAX; numbers.len()];
     (0..).zip(&unknown).for_each(|(nth, flow)| index[*flow as usize] = nth);
-    let (common, mut residual) = Common::new(network, &numbers, &index, unknown.len());
+    let (common, mut residual) = KnownEquations::new(network, &numbers, &index, unknown.len());
     let entries: usize = common.blocks.iter().map(|block| block.rows * block.flows.len()).sum();
     let mean = residual.iter().sum::<f64>() / entries.max(1) as f64;
     let first = vec![mean; unknown.len()];
@@ -49,13 +49,13 @@ pub(super) fn consensus(network: &Network<'_>) -> Vec<f64> {
 }
 
 /// The equations of all switches whose flows are known, one switch after the other.
-struct Common {
-    blocks: Vec<Block>,
+struct KnownEquations {
+    blocks: Vec<EquationBlock>,
     equations: usize,
     unknowns: usize,
 }
 
-struct Block {
+struct EquationBlock {
     rows: usize,
     /// Its first equation, and how many it has.
     at: usize,
@@ -63,9 +63,9 @@ struct Block {
     flows: Vec<(u32, [u32; MOST_ROWS])>,
 }
 
-impl Common {
+impl KnownEquations {
     /// With what is left of the cells without the flows whose packets are known.
-    fn new(network: &Network<'_>, numbers: &[f64], index: &[u32], unknowns: usize) -> (Self, Vec<f64>) {
+    fn new(network: &FlowsetNetwork<'_>, numbers: &[f64], index: &[u32], unknowns: usize) -> (Self, Vec<f64>) {
         let (mut blocks, mut residual) = (Vec::new(), Vec::new());
         for switch in network.switches.iter().filter(|switch| switch.is_told) {
             let mut left = switch.flowset.packet_counts.clone();
@@ -78,20 +78,20 @@ impl Common {
             let flows = switch.lent().filter(|lent| index[lent.flow as usize] != u32::MAX);
             let flows = flows.map(|lent| (index[lent.flow as usize], switch.places(lent).all())).collect();
             let (rows, cells) = (switch.flowset.shape().rows(), left.len());
-            blocks.push(Block { rows, at: residual.len(), cells, flows });
+            blocks.push(EquationBlock { rows, at: residual.len(), cells, flows });
             residual.extend(left.into_iter().map(|left| f64::from(left as i32)));
         }
         (Self { blocks, equations: residual.len(), unknowns }, residual)
     }
 }
 
-impl Matrix for Common {
+impl Matrix for KnownEquations {
     fn size(&self) -> (usize, usize) {
         (self.equations, self.unknowns)
     }
 
     fn apply(&self, x: &[f64], sums: &mut [f64]) {
-        for Block { rows, at, cells, flows } in &self.blocks {
+        for EquationBlock { rows, at, cells, flows } in &self.blocks {
             let sums = &mut sums[*at..at + cells];
             for (flow, places) in flows {
                 let x = x[*flow as usize];
@@ -101,7 +101,7 @@ impl Matrix for Common {
     }
 
     fn transpose(&self, y: &[f64], sums: &mut [f64]) {
-        for Block { rows, at, cells, flows } in &self.blocks {
+        for EquationBlock { rows, at, cells, flows } in &self.blocks {
             let y = &y[*at..at + cells];
             for (flow, places) in flows {
                 sums[*flow as usize] += places[..*rows].iter().map(|at| y[*at as usize]).sum::<f64>();
@@ -112,18 +112,18 @@ impl Matrix for Common {
 
 /// The packets of each flow of a switch, by the flow's number, if they can be told for certain. Flows that the filter took for
 /// others are told, too, if a neighbour knows them.
-pub(super) fn solve(switch: &Switch, numbers: &[f64]) -> Option<Vec<(u32, u32)>> {
+pub(super) fn solve(switch: &DecodedSwitch, numbers: &[f64]) -> Option<Vec<(u32, u32)>> {
     let own = switch.own().iter().map(|own| (own, own.packets));
     let lent = switch.lent().map(|lent| (lent, numbers[lent.flow as usize].round().max(1.0) as u32));
     let returned = switch.returned().map(|returned| (returned, 0));
-    let guesses: Vec<(&Found, u32)> = own.chain(lent).chain(returned).collect();
+    let guesses: Vec<(&SwitchFlow, u32)> = own.chain(lent).chain(returned).collect();
     let places = guesses.iter().map(|(found, _)| switch.places(found).all()).collect();
     let shape = switch.flowset.shape();
     let incidence = Incidence::new(shape.rows(), shape.cells(), places);
     let guess: Vec<i32> = guesses.iter().map(|(_, guess)| *guess as i32).collect();
     let counts = integers(&incidence, &switch.flowset.packet_counts, guess)?;
     // Counters are modulo 2³², and so is what explains them.
-    let counted: Vec<(&Found, u32)> =
+    let counted: Vec<(&SwitchFlow, u32)> =
         guesses.iter().zip(counts).map(|((found, _), count)| (*found, count as u32)).collect();
     let check = counted
         .iter()

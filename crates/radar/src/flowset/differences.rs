@@ -53,7 +53,7 @@ impl Incidence {
 }
 
 /// What was found so far.
-struct Search<'a> {
+struct DifferenceSearch<'a> {
     incidence: &'a Incidence,
     difference: Vec<i32>,
     settled: Vec<bool>,
@@ -68,7 +68,7 @@ struct Search<'a> {
 
 /// How much each flow differs from a guess that leaves `residual` unexplained in the cells, as far as that can be told.
 pub(super) fn find(incidence: &Incidence, residual: &[i32]) -> Vec<i32> {
-    let mut search = Search::new(incidence, residual);
+    let mut search = DifferenceSearch::new(incidence, residual);
     for least in (1..incidence.rows as u8).rev() {
         search.settle_lasts();
         for flow in 0..incidence.places.len() as u32 {
@@ -90,7 +90,7 @@ pub(super) fn explain(incidence: &Incidence, residual: &mut [i32], difference: &
     }
 }
 
-impl<'a> Search<'a> {
+impl<'a> DifferenceSearch<'a> {
     fn new(incidence: &'a Incidence, residual: &[i32]) -> Self {
         let open: Vec<u32> = incidence.starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let last = (0..).zip(&open).filter(|(_, open)| **open == 1).map(|(cell, _)| cell).collect();

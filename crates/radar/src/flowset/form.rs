@@ -12,7 +12,7 @@
 //! flows in bits 0 and 1, of packets in bits 2 and 3, and in bit 4 whether there is IPv6.
 
 use super::key::WORDS_V4;
-use super::shape::Shape;
+use super::shape::FlowsetShape;
 use super::{Flowset, High};
 use crate::form::{FormError, VERSION};
 
@@ -58,7 +58,7 @@ impl Widths {
         LOW + if self.has_high { HIGH } else { 0 } + self.flows + self.packets
     }
 
-    fn size(self, shape: &Shape) -> usize {
+    fn size(self, shape: &FlowsetShape) -> usize {
         HEAD + shape.filter_words() as usize * 8 + shape.cells() * self.cell() + CHECK
     }
 }
@@ -100,7 +100,7 @@ impl Flowset {
         let (row, filter_words) = (number(&head[8..12]) as u32, number(&head[12..16]) as u32);
         let widths = Widths::from_bits(head[7]).ok_or(FormError::Malformed)?;
         let cells = (row as usize).saturating_mul(head[5].into());
-        let shape = Shape::new(head[5], cells, head[6], u64::from(filter_words) * 64, word(16));
+        let shape = FlowsetShape::new(head[5], cells, head[6], u64::from(filter_words) * 64, word(16));
         let is_as_said = (shape.rows(), shape.row()) == (head[5].into(), row as usize)
             && (shape.filter_hashes(), shape.filter_words()) == (head[6], filter_words);
         if !is_as_said || bytes.len() != widths.size(&shape) {

@@ -20,12 +20,12 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::key::FlowKey;
-use super::switch::{Found, Switch, add_to};
+use super::switch::{DecodedSwitch, SwitchFlow, add_to};
 use super::{Flowset, counters};
 
 /// Where a flow that was seen at a switch may have been seen, too.
 #[derive(Clone, Copy)]
-pub enum Ways<'a> {
+pub enum CandidateSwitches<'a> {
     /// At any neighbour: for each switch, which those are.
     Neighbours(&'a [Vec<usize>]),
     /// Where routes are known as well: the hops before and after a switch.
@@ -78,18 +78,18 @@ pub struct SwitchFlows {
 }
 
 /// The flowsets of switches in one slot, and what is known of them.
-pub struct Network<'a> {
-    ways: Ways<'a>,
-    pub(super) switches: Vec<Switch>,
+pub struct FlowsetNetwork<'a> {
+    ways: CandidateSwitches<'a>,
+    pub(super) switches: Vec<DecodedSwitch>,
     pub(super) keys: Vec<FlowKey>,
-    ids: HashMap<u64, u32, BuildHasherDefault<AsItIs>>,
+    ids: HashMap<u64, u32, BuildHasherDefault<PrehashedHasher>>,
     /// Packets of each flow, about.
     numbers: Vec<f64>,
 }
 
-impl<'a> Network<'a> {
-    pub fn new(flowsets: Vec<Flowset>, ways: Ways<'a>) -> Result<Self, NetworkError> {
-        let (Ways::Neighbours(neighbours) | Ways::Routes(neighbours, _)) = ways;
+impl<'a> FlowsetNetwork<'a> {
+    pub fn new(flowsets: Vec<Flowset>, ways: CandidateSwitches<'a>) -> Result<Self, NetworkError> {
+        let (CandidateSwitches::Neighbours(neighbours) | CandidateSwitches::Routes(neighbours, _)) = ways;
         if neighbours.len() != flowsets.len() {
             return Err(NetworkError::Lists { switches: flowsets.len(), lists: neighbours.len() });
         }
@@ -103,7 +103,7 @@ impl<'a> Network<'a> {
                 }
             }
         }
-        let switch = |(flowset, list): (Flowset, &Vec<usize>)| Switch::new(flowset, list.len());
+        let switch = |(flowset, list): (Flowset, &Vec<usize>)| DecodedSwitch::new(flowset, list.len());
         let switches = flowsets.into_iter().zip(neighbours).map(switch).collect();
         Ok(Self { ways, switches, keys: Vec::new(), ids: HashMap::default(), numbers: Vec::new() })
     }
@@ -114,7 +114,7 @@ impl<'a> Network<'a> {
             self.peel(at);
             self.switches[at].unaided = self.switches[at].found.len();
         }
-        if let Ways::Routes(_, hops) = self.ways {
+        if let CandidateSwitches::Routes(_, hops) = self.ways {
             (0..self.switches.len()).for_each(|at| self.send(at, hops));
         }
         while (0..self.switches.len()).filter(|at| self.borrow(*at)).count() > 0 {}
@@ -139,7 +139,7 @@ impl<'a> Network<'a> {
     /// [`guess_counters`](Self::guess_counters).
     pub fn switch(&self, at: usize) -> SwitchFlows {
         let switch = &self.switches[at];
-        let key = |found: &Found| self.keys[found.flow as usize];
+        let key = |found: &SwitchFlow| self.keys[found.flow as usize];
         let unaided = switch.own();
         if !switch.is_told {
             let flows: Vec<_> = unaided.iter().map(|found| (key(found), Some(found.packets))).collect();
@@ -165,7 +165,7 @@ impl<'a> Network<'a> {
     fn borrow(&mut self, at: usize) -> bool {
         let before = self.switches[at].found.len();
         match self.ways {
-            Ways::Neighbours(lists) => {
+            CandidateSwitches::Neighbours(lists) => {
                 for (nth, neighbour) in lists[at].iter().copied().enumerate() {
                     let from = self.switches[at].seen[nth];
                     self.switches[at].seen[nth] = self.switches[neighbour].found.len();
@@ -176,7 +176,7 @@ impl<'a> Network<'a> {
                 }
                 self.peel(at);
             }
-            Ways::Routes(_, hops) => {
+            CandidateSwitches::Routes(_, hops) => {
                 let inbox = std::mem::take(&mut self.switches[at].inbox);
                 inbox.into_iter().for_each(|found| self.switches[at].take_lent(found, &self.keys));
                 self.peel(at);
@@ -226,9 +226,9 @@ impl<'a> Network<'a> {
                 switch.returned.set(flow);
             } else {
                 switch.known.set(flow);
-                switch.found.push(Found { flow, packets: alone.packets, hash });
+                switch.found.push(SwitchFlow { flow, packets: alone.packets, hash });
             }
-            let Switch { table, candidates, .. } = switch;
+            let DecodedSwitch { table, candidates, .. } = switch;
             table.take(&alone.key, &alone.places, alone.packets, alone.is_hole, add_to(candidates));
         }
     }
@@ -236,9 +236,9 @@ impl<'a> Network<'a> {
 
 /// Hashes are what is looked up, so they need no hashing.
 #[derive(Clone, Copy, Default)]
-struct AsItIs(u64);
+struct PrehashedHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for PrehashedHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -252,14 +252,14 @@ impl Hasher for AsItIs {
     }
 }
 
-impl fmt::Debug for Network<'_> {
+impl fmt::Debug for FlowsetNetwork<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (switches, flows) = (self.switches.len(), self.keys.len());
         f.debug_struct("Network").field("switches", &switches).field("flows", &flows).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Ways<'_> {
+impl fmt::Debug for CandidateSwitches<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Neighbours(_) => "Neighbours",

@@ -12,7 +12,7 @@ pub(super) const BITS_IN_WORD: u8 = 4;
 
 /// The size of a switch's flowset, and its hash functions. Switches that are decoded together need seeds that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct FlowsetShape {
     rows: u8,
     row: u32,
     filter_hashes: u8,
@@ -20,7 +20,7 @@ pub struct Shape {
     pub seed: u64,
 }
 
-impl Shape {
+impl FlowsetShape {
     /// More than a gigabyte of cells is a mistake.
     pub const MOST_CELLS: usize = 32 << 20;
     pub(crate) const MOST_FILTER_WORDS: u32 = 64 << 20;
@@ -78,7 +78,7 @@ impl Shape {
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for FlowsetShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rows, row, filter_hashes, seed, .. } = self;
         let filter_bits = self.filter_bits();
@@ -88,28 +88,28 @@ impl fmt::Display for Shape {
 
 /// Two flowsets that cannot be put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mismatch {
-    pub ours: Shape,
-    pub theirs: Shape,
+pub struct FlowsetMismatch {
+    pub ours: FlowsetShape,
+    pub theirs: FlowsetShape,
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for FlowsetMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ours, theirs } = self;
         write!(f, "flowsets of different shapes ({ours}; and {theirs}): start both meters with the same options")
     }
 }
 
-impl std::error::Error for Mismatch {}
+impl std::error::Error for FlowsetMismatch {}
 
 /// Where a flow goes: one cell of each row.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places {
+pub(super) struct CellPlaces {
     at: [u32; MOST_ROWS],
     rows: u8,
 }
 
-impl Places {
+impl CellPlaces {
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + use<'_> {
         self.at[..usize::from(self.rows)].iter().map(|at| *at as usize)
@@ -130,19 +130,19 @@ impl Places {
 /// The hash functions of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hashing {
-    shape: Shape,
+    shape: FlowsetShape,
     /// Factors of their own, not only offsets: two flows that share a cell at one switch are not to share one at the next.
     salt: [u64; 2],
 }
 
 impl Hashing {
-    pub(crate) fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: FlowsetShape) -> Self {
         let first = fold(shape.seed ^ 0x9b05_688c_2b3e_6c1f, 0x1f83_d9ab_fb41_bd6b);
         let second = fold(first ^ shape.seed, 0x5be0_cd19_137e_2179);
         Self { shape, salt: [first, second | 1] }
     }
 
-    pub(crate) fn shape(&self) -> &Shape {
+    pub(crate) fn shape(&self) -> &FlowsetShape {
         &self.shape
     }
 
@@ -159,20 +159,20 @@ impl Hashing {
     }
 
     #[inline]
-    pub(crate) fn places(&self, hash: u64) -> Places {
+    pub(crate) fn places(&self, hash: u64) -> CellPlaces {
         let other = fold(hash, 0x9e37_79b9_7f4a_7c15);
         let row = self.shape.row;
         let parts = [(hash >> 32) as u32, hash as u32, (other >> 32) as u32, other as u32];
         let mut at = parts.map(|part| within(part, row));
         (0..).zip(&mut at).for_each(|(nth, at)| *at = at.wrapping_add(row.wrapping_mul(nth)));
-        Places { at, rows: self.shape.rows }
+        CellPlaces { at, rows: self.shape.rows }
     }
 
     /// Where in the flow filter a flow is: which words, and which bits of each. Bits that lie together are read together;
     /// with four to a word, false positives are hardly more than if each lay anywhere.
     #[inline]
     pub(crate) fn filter_words(&self, hash: u64) -> impl Iterator<Item = (usize, u64)> + use<> {
-        let Shape { filter_words, filter_hashes, .. } = self.shape;
+        let FlowsetShape { filter_words, filter_hashes, .. } = self.shape;
         (1..=u64::from(filter_hashes) / u64::from(BITS_IN_WORD)).map(move |nth| {
             let hash = fold(hash ^ 0xcbbb_9d5d_c105_9ed8_u64.wrapping_mul(nth), 0x629a_292a_367c_d507);
             let bits = (0..BITS_IN_WORD).fold(0, |bits, nth| bits | 1 << (hash >> (6 * nth) & 63));

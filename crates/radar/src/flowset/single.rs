@@ -4,11 +4,11 @@
 
 use super::Flowset;
 use super::key::FlowKey;
-use super::table::{Alone, Table};
+use super::table::{FlowsetTable, SingletonCell};
 
 /// What a flowset was found to have in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decoded {
+pub struct DecodedFlowset {
     /// With their packets, in no particular order.
     pub flows: Vec<(FlowKey, u32)>,
     /// Flows that could not be told; those that could are right nevertheless.
@@ -20,7 +20,7 @@ pub struct Decoded {
     pub overcounted: bool,
 }
 
-impl Decoded {
+impl DecodedFlowset {
     /// Whether flows and counters are exactly what passed.
     pub fn is_complete(&self) -> bool {
         self.left == 0 && !self.overcounted
@@ -28,11 +28,11 @@ impl Decoded {
 }
 
 impl Flowset {
-    pub fn decode(&self) -> Decoded {
-        let mut table = Table::new(self);
+    pub fn decode(&self) -> DecodedFlowset {
+        let mut table = FlowsetTable::new(self);
         let mut flows = Vec::with_capacity((self.flows as usize).min(table.len()));
         let (mut flow_check, mut packet_check) = (0_u64, 0_u64);
-        peel(&mut table, |Alone { key, hash, packets, .. }| {
+        peel(&mut table, |SingletonCell { key, hash, packets, .. }| {
             flows.push((*key, *packets));
             flow_check = flow_check.wrapping_add(*hash);
             packet_check = packet_check.wrapping_add(hash.wrapping_mul(u64::from(*packets)));
@@ -40,7 +40,7 @@ impl Flowset {
         let all = table.has_no_flows() && flows.len() as u64 == self.flows && flow_check == self.flow_check;
         let left = if all { 0 } else { self.flows.saturating_sub(flows.len() as u64).max(1) };
         let overcounted = table.has_stray_packets() || (all && packet_check != self.packet_check);
-        Decoded { flows, left, overcounted }
+        DecodedFlowset { flows, left, overcounted }
     }
 }
 
@@ -48,9 +48,9 @@ impl Flowset {
 const BATCH: usize = 16;
 
 /// Takes out whatever is alone in a cell, until nothing is.
-pub(super) fn peel(table: &mut Table, mut found: impl FnMut(&Alone)) {
-    let mut candidates = Candidates::all(table);
-    let mut batch: Vec<(usize, Alone)> = Vec::with_capacity(BATCH);
+pub(super) fn peel(table: &mut FlowsetTable, mut found: impl FnMut(&SingletonCell)) {
+    let mut candidates = CellCandidates::all(table);
+    let mut batch: Vec<(usize, SingletonCell)> = Vec::with_capacity(BATCH);
     while let Some(cells) = candidates.next() {
         let alone =
             |at: &u32| table.alone(*at as usize).filter(|alone| !alone.is_hole).map(|alone| (*at as usize, alone));
@@ -68,14 +68,14 @@ pub(super) fn peel(table: &mut Table, mut found: impl FnMut(&Alone)) {
 }
 
 /// Cells that may have a flow alone, and when to look at them.
-struct Candidates {
+struct CellCandidates {
     cells: Vec<u32>,
     len: usize,
     next: usize,
 }
 
-impl Candidates {
-    fn all(table: &Table) -> Self {
+impl CellCandidates {
+    fn all(table: &FlowsetTable) -> Self {
         let mut candidates = Self { cells: vec![0; table.len() + 1], len: 0, next: 0 };
         (0..table.len()).for_each(|at| candidates.add(at, table.is_candidate(at)));
         candidates

@@ -14,26 +14,26 @@
 
 use units::Prob;
 
-use super::shape::{BITS_IN_WORD, MOST_ROWS, Shape};
+use super::shape::{BITS_IN_WORD, FlowsetShape, MOST_ROWS};
 
 /// Who decodes a flowset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decoder {
+pub enum DecoderKind {
     /// The switch's own flowset must do.
     Single,
     /// Its neighbours' are at hand.
     Network,
 }
 
-impl Shape {
+impl FlowsetShape {
     /// The smallest that holds so many flows and is decoded with this chance. `rows` is 3 or 4: three make the smaller table
     /// for a single decoder, four for a network.
-    pub fn for_flows(flows: u64, success: Prob, rows: u8, decoder: Decoder, seed: u64) -> Self {
+    pub fn for_flows(flows: u64, success: Prob, rows: u8, decoder: DecoderKind, seed: u64) -> Self {
         let rows = rows.clamp(3, MOST_ROWS as u8);
         let failure = (1.0 - success.get()).max(1e-6);
         let fails = |cells: u64| match decoder {
-            Decoder::Single => single_failure(rows, cells, flows),
-            Decoder::Network => network_failure(rows, cells, flows),
+            DecoderKind::Single => single_failure(rows, cells, flows),
+            DecoderKind::Network => network_failure(rows, cells, flows),
         };
         let cells = least(u64::from(rows), Self::MOST_CELLS as u64, |cells| fails(cells) <= failure);
         let (hashes, bits) = filter(flows, failure / 10.0);
@@ -79,7 +79,7 @@ const MOST_WORDS: u8 = 5;
 fn filter(flows: u64, failure: f64) -> (u8, u64) {
     let sizes = (1..=MOST_WORDS).map(|words| {
         let hashes = words * BITS_IN_WORD;
-        let most = u64::from(Shape::MOST_FILTER_WORDS);
+        let most = u64::from(FlowsetShape::MOST_FILTER_WORDS);
         let words = least(1, most, |words| filter_failure(hashes, words * 64, flows) <= failure);
         (words * 64, hashes)
     });
@@ -138,7 +138,7 @@ fn least(from: u64, most: u64, holds: impl Fn(u64) -> bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::tests::key;
-    use super::super::{Flowset, Shape};
+    use super::super::{Flowset, FlowsetShape};
     use super::*;
 
     const NINETY_NINE: Prob = Prob::literal(0.99);
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_filter_errs_as_often_as_the_formula_says() {
         let (hashes, bits, flows) = (12, 64 * 400, 2_000);
-        let mut flowset = Flowset::new(Shape::new(3, 3_000, hashes, bits, 5));
+        let mut flowset = Flowset::new(FlowsetShape::new(3, 3_000, hashes, bits, 5));
         (0..flows).for_each(|nth| flowset.insert(&key(nth)));
         let trials = 200_000;
         let wrong = (flows..flows + trials).filter(|nth| flowset.may_have(&key(*nth))).count() as f64 / trials as f64;
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn flowsets_of_the_size_for_99_percent_are_decoded_about_as_often() {
         for (rows, flows) in [(3, 50), (3, 1_000), (4, 50), (4, 1_000)] {
-            let shape = Shape::for_flows(flows, NINETY_NINE, rows, Decoder::Single, 0);
+            let shape = FlowsetShape::for_flows(flows, NINETY_NINE, rows, DecoderKind::Single, 0);
             let trials = 2_000;
             let failed = (0..trials).filter(|seed| {
                 let mut flowset = Flowset::new(shape.with_seed(*seed));
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_hundred_thousand_flows_take_what_the_thesis_says() {
-        let single = Shape::for_flows(100_000, NINETY_NINE, 4, Decoder::Single, 0);
-        let network = Shape::for_flows(100_000, NINETY_NINE, 4, Decoder::Network, 0);
+        let single = FlowsetShape::for_flows(100_000, NINETY_NINE, 4, DecoderKind::Single, 0);
+        let network = FlowsetShape::for_flows(100_000, NINETY_NINE, 4, DecoderKind::Network, 0);
         let [single, network] = [single, network].map(|shape| shape.switch_bytes(100_000) / 1e6);
         assert!((single / 2.88 - 1.0).abs() < 0.03 && (network / 2.36 - 1.0).abs() < 0.03, "{single}, {network}");
     }
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn sizes_that_make_no_sense_are_still_sizes() {
         for flows in [0, 1, u64::MAX] {
-            let shape = Shape::for_flows(flows, Prob::literal(1.0), 9, Decoder::Single, 0);
-            assert!(shape.cells() >= 4 && shape.cells() <= Shape::MOST_CELLS, "{shape}");
+            let shape = FlowsetShape::for_flows(flows, Prob::literal(1.0), 9, DecoderKind::Single, 0);
+            assert!(shape.cells() >= 4 && shape.cells() <= FlowsetShape::MOST_CELLS, "{shape}");
         }
     }
 

@@ -2,12 +2,12 @@
 
 use super::Flowset;
 use super::key::FlowKey;
-use super::shape::Places;
-use super::table::Table;
+use super::shape::CellPlaces;
+use super::table::FlowsetTable;
 
 /// A flow that was found at a switch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct SwitchFlow {
     pub flow: u32,
     /// Exact for what the switch told by itself before anything was lent, else a guess.
     pub packets: u32,
@@ -16,10 +16,10 @@ pub(super) struct Found {
 }
 
 #[derive(Debug)]
-pub(super) struct Switch {
+pub(super) struct DecodedSwitch {
     pub flowset: Flowset,
-    pub table: Table,
-    pub found: Vec<Found>,
+    pub table: FlowsetTable,
+    pub found: Vec<SwitchFlow>,
     /// The first of those were told without help.
     pub unaided: usize,
     /// Which flows have ever been found here.
@@ -31,15 +31,15 @@ pub(super) struct Switch {
     /// How many of each neighbour's have been looked at; where routes are known, what it was told of, and how many of its own
     /// it has told others of.
     pub seen: Vec<usize>,
-    pub inbox: Vec<Found>,
+    pub inbox: Vec<SwitchFlow>,
     pub sent: usize,
     /// All flows are known for certain.
     pub is_told: bool,
 }
 
-impl Switch {
+impl DecodedSwitch {
     pub(crate) fn new(mut flowset: Flowset, neighbours: usize) -> Self {
-        let table = Table::new(&flowset);
+        let table = FlowsetTable::new(&flowset);
         let candidates = (0..table.len() as u32).filter(|at| table.is_candidate(*at as usize)).collect();
         // The table has them now.
         (flowset.low, flowset.high, flowset.flow_counts) = Default::default();
@@ -59,7 +59,7 @@ impl Switch {
     }
 
     /// Takes out a flow that a neighbour knows, if it may be here.
-    pub(crate) fn take_lent(&mut self, lent: Found, keys: &[FlowKey]) {
+    pub(crate) fn take_lent(&mut self, lent: SwitchFlow, keys: &[FlowKey]) {
         if self.known.has(lent.flow) {
             return;
         }
@@ -76,43 +76,43 @@ impl Switch {
 
     /// A flow's hash at this switch.
     #[inline]
-    pub(crate) fn hash(&self, found: &Found) -> u64 {
+    pub(crate) fn hash(&self, found: &SwitchFlow) -> u64 {
         self.table.hashing.of_hash(found.hash)
     }
 
     #[inline]
-    pub(crate) fn places(&self, found: &Found) -> Places {
+    pub(crate) fn places(&self, found: &SwitchFlow) -> CellPlaces {
         self.table.hashing.places(self.hash(found))
     }
 
-    pub(crate) fn keeps(&self, found: &Found) -> bool {
+    pub(crate) fn keeps(&self, found: &SwitchFlow) -> bool {
         !self.returned.has(found.flow)
     }
 
     /// What was found and not returned.
-    fn kept(&self) -> impl Iterator<Item = &Found> {
+    fn kept(&self) -> impl Iterator<Item = &SwitchFlow> {
         self.found.iter().filter(|found| self.keeps(found))
     }
 
     /// What was told without help.
-    pub(crate) fn own(&self) -> &[Found] {
+    pub(crate) fn own(&self) -> &[SwitchFlow] {
         &self.found[..self.unaided]
     }
 
     /// What was found with the help of neighbours, and not returned.
-    pub(crate) fn lent(&self) -> impl Iterator<Item = &Found> {
+    pub(crate) fn lent(&self) -> impl Iterator<Item = &SwitchFlow> {
         self.found[self.unaided..].iter().filter(|found| self.keeps(found))
     }
 
     /// What was returned: it looked like a flow of this switch, and its cells do not have it.
-    pub(crate) fn returned(&self) -> impl Iterator<Item = &Found> {
+    pub(crate) fn returned(&self) -> impl Iterator<Item = &SwitchFlow> {
         self.found.iter().filter(|found| !self.keeps(found))
     }
 
     /// Whether the flows that were found are those that passed: nothing is left in the cells, and the sum over all flows is
     /// what it was at the switch.
     pub(crate) fn has_all_flows(&self) -> bool {
-        let sum = |sum: u64, found: &Found| sum.wrapping_add(self.hash(found));
+        let sum = |sum: u64, found: &SwitchFlow| sum.wrapping_add(self.hash(found));
         self.table.has_no_flows()
             && self.kept().count() as u64 == self.flowset.flows
             && self.kept().fold(0, sum) == self.flowset.flow_check

@@ -4,41 +4,41 @@
 //! sign reversed, which is found and filled like any other flow is found and taken out. So counts of flows have a sign here.
 
 use super::key::{FlowKey, WORDS, WORDS_V4};
-use super::shape::{Hashing, Places};
+use super::shape::{CellPlaces, Hashing};
 use super::{Flowset, High};
 
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
-struct Cell {
+struct FlowsetCell {
     low: [u64; WORDS_V4],
     flows: i32,
     packets: u32,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub(super) struct FlowsetTable {
     pub hashing: Hashing,
-    cells: Vec<Cell>,
+    cells: Vec<FlowsetCell>,
     /// Empty if there is no IPv6.
     high: Vec<High>,
 }
 
 /// What is alone in a cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Alone {
+pub(super) struct SingletonCell {
     pub key: FlowKey,
     /// At this switch.
     pub hash: u64,
-    pub places: Places,
+    pub places: CellPlaces,
     pub packets: u32,
     /// It was taken out and had never been in.
     pub is_hole: bool,
 }
 
-impl Table {
+impl FlowsetTable {
     pub(crate) fn new(flowset: &Flowset) -> Self {
         let counts = flowset.flow_counts.iter().zip(&flowset.packet_counts);
-        let cell = |(low, (flows, packets)): (&[u64; WORDS_V4], (&u32, &u32))| Cell {
+        let cell = |(low, (flows, packets)): (&[u64; WORDS_V4], (&u32, &u32))| FlowsetCell {
             low: *low,
             flows: *flows as i32,
             packets: *packets,
@@ -59,7 +59,7 @@ impl Table {
 
     /// The one flow of a cell. What several make together is hardly ever a flow that belongs there.
     #[inline]
-    pub(crate) fn alone(&self, at: usize) -> Option<Alone> {
+    pub(crate) fn alone(&self, at: usize) -> Option<SingletonCell> {
         let cell = &self.cells[at];
         if cell.flows.unsigned_abs() != 1 {
             return None;
@@ -72,7 +72,7 @@ impl Table {
         let key = FlowKey::from_words(words)?;
         let hash = self.hashing.of(&key);
         let places = self.hashing.places(hash);
-        let alone = Alone { key, hash, places, packets: cell.packets, is_hole: cell.flows < 0 };
+        let alone = SingletonCell { key, hash, places, packets: cell.packets, is_hole: cell.flows < 0 };
         places.contains(at).then_some(alone)
     }
 
@@ -81,7 +81,7 @@ impl Table {
     pub(crate) fn take(
         &mut self,
         key: &FlowKey,
-        places: &Places,
+        places: &CellPlaces,
         packets: u32,
         is_hole: bool,
         mut then: impl FnMut(usize, bool),

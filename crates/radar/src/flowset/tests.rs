@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::network::{Network, NetworkError, SwitchFlows, Ways};
+use super::network::{CandidateSwitches, FlowsetNetwork, NetworkError, SwitchFlows};
 use super::*;
 use crate::packet::Flow;
 use crate::signature::fold;
@@ -30,8 +30,8 @@ fn sorted(mut flows: Vec<(FlowKey, u32)>) -> Vec<(FlowKey, u32)> {
     flows
 }
 
-fn shape() -> Shape {
-    Shape::new(3, 300, 20, 8_000, 1)
+fn shape() -> FlowsetShape {
+    FlowsetShape::new(3, 300, 20, 8_000, 1)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn every_flow_is_told_with_its_packets() {
 
 #[test]
 fn flows_of_both_families_share_a_table() {
-    let mut flowset = Flowset::new(Shape::new(4, 300, 20, 8_000, 1));
+    let mut flowset = Flowset::new(FlowsetShape::new(4, 300, 20, 8_000, 1));
     let flows: Vec<_> = (0..100).flat_map(|nth| [(key(nth), 2), (key_v6(nth), 3)]).collect();
     flows.iter().for_each(|(key, packets)| flowset.add(key, *packets));
     let decoded = flowset.decode();
@@ -73,7 +73,7 @@ fn of_too_many_flows_some_are_told_and_the_rest_is_counted() {
 #[test]
 fn a_flow_that_the_filter_takes_for_another_is_noticed() {
     // One word for all flows: some are taken for others soon.
-    let mut flowset = Flowset::new(Shape::new(3, 300, 4, 64, 1));
+    let mut flowset = Flowset::new(FlowsetShape::new(3, 300, 4, 64, 1));
     (0..100).for_each(|nth| flowset.add(&key(nth), 5));
     assert!(flowset.flows() < 100);
     let decoded = flowset.decode();
@@ -120,8 +120,8 @@ fn a_form_says_what_is_wrong_with_it() {
 }
 
 /// Switches in a row that all flows pass; `packets` says how many at each.
-fn line(shapes: &[Shape], flows: u64, packets: impl Fn(u64, usize) -> u32) -> Vec<Flowset> {
-    let set = |(switch, shape): (usize, &Shape)| {
+fn line(shapes: &[FlowsetShape], flows: u64, packets: impl Fn(u64, usize) -> u32) -> Vec<Flowset> {
+    let set = |(switch, shape): (usize, &FlowsetShape)| {
         let mut flowset = Flowset::new(*shape);
         (0..flows).for_each(|nth| flowset.add(&key(nth), packets(nth, switch)));
         flowset
@@ -134,8 +134,8 @@ fn neighbours(switches: usize) -> Vec<Vec<usize>> {
     (0..switches).map(of).collect()
 }
 
-fn shapes(switches: u64, cells: usize, bits: u64) -> Vec<Shape> {
-    (0..switches).map(|seed| Shape::new(4, cells, 24, bits, 100 + seed)).collect()
+fn shapes(switches: u64, cells: usize, bits: u64) -> Vec<FlowsetShape> {
+    (0..switches).map(|seed| FlowsetShape::new(4, cells, 24, bits, 100 + seed)).collect()
 }
 
 #[track_caller]
@@ -152,7 +152,7 @@ fn what_neither_switch_can_tell_both_can_together() {
     let sets = line(&shapes(2, 2_050, 80_000), 2_000, packets);
     assert!(sets.iter().all(|set| set.decode().left > 1_000));
     let lists = neighbours(2);
-    for switch in Network::new(sets, Ways::Neighbours(&lists)).unwrap().decode() {
+    for switch in FlowsetNetwork::new(sets, CandidateSwitches::Neighbours(&lists)).unwrap().decode() {
         assert_told(&switch, 2_000, |nth| packets(nth, 0));
     }
 }
@@ -165,7 +165,9 @@ fn each_hop_gets_its_own_counters_where_packets_are_lost_between() {
     };
     let sets = line(&shapes(3, 2_050, 80_000), 2_000, packets);
     let lists = neighbours(3);
-    for (at, switch) in Network::new(sets, Ways::Neighbours(&lists)).unwrap().decode().iter().enumerate() {
+    for (at, switch) in
+        FlowsetNetwork::new(sets, CandidateSwitches::Neighbours(&lists)).unwrap().decode().iter().enumerate()
+    {
         assert_told(switch, 2_000, |nth| packets(nth, at));
     }
 }
@@ -176,7 +178,9 @@ fn counters_that_have_nothing_in_common_are_solved_for() {
     let sets = line(&shapes(2, 2_300, 80_000), 2_000, packets);
     assert!(sets.iter().all(|set| set.decode().left > 0));
     let lists = neighbours(2);
-    for (at, switch) in Network::new(sets, Ways::Neighbours(&lists)).unwrap().decode().iter().enumerate() {
+    for (at, switch) in
+        FlowsetNetwork::new(sets, CandidateSwitches::Neighbours(&lists)).unwrap().decode().iter().enumerate()
+    {
         assert_told(switch, 2_000, |nth| packets(nth, at));
     }
 }
@@ -184,24 +188,24 @@ fn counters_that_have_nothing_in_common_are_solved_for() {
 #[test]
 fn flows_that_only_look_as_if_they_had_passed_are_given_back() {
     // The second switch has half of the flows, and a filter that believes it has far more.
-    let shapes = [Shape::new(4, 3_000, 24, 80_000, 1), Shape::new(4, 1_030, 8, 9_000, 2)];
+    let shapes = [FlowsetShape::new(4, 3_000, 24, 80_000, 1), FlowsetShape::new(4, 1_030, 8, 9_000, 2)];
     let mut sets = line(&shapes[..1], 2_000, |nth, _| 1 + nth as u32 % 9);
     sets.push(Flowset::new(shapes[1]));
     (0..1_000).for_each(|nth| sets[1].add(&key(nth), 1 + nth as u32 % 9));
     let mistaken = (1_000..2_000).filter(|nth| sets[1].may_have(&key(*nth))).count();
     assert!(mistaken > 15, "{mistaken}");
     let lists = neighbours(2);
-    let switches = Network::new(sets, Ways::Neighbours(&lists)).unwrap().decode();
+    let switches = FlowsetNetwork::new(sets, CandidateSwitches::Neighbours(&lists)).unwrap().decode();
     assert_told(&switches[1], 1_000, |nth| 1 + nth as u32 % 9);
 }
 
 #[test]
 fn a_flow_that_a_filter_took_for_another_is_known_to_the_neighbour() {
-    let shapes = [Shape::new(4, 3_000, 24, 80_000, 1), Shape::new(4, 1_200, 8, 9_000, 2)];
+    let shapes = [FlowsetShape::new(4, 3_000, 24, 80_000, 1), FlowsetShape::new(4, 1_200, 8, 9_000, 2)];
     let sets = line(&shapes, 900, |nth, _| 1 + nth as u32 % 9);
     assert!(sets[1].flows() < 900 && sets[1].decode().overcounted);
     let lists = neighbours(2);
-    let switches = Network::new(sets, Ways::Neighbours(&lists)).unwrap().decode();
+    let switches = FlowsetNetwork::new(sets, CandidateSwitches::Neighbours(&lists)).unwrap().decode();
     assert_told(&switches[1], 900, |nth| 1 + nth as u32 % 9);
 }
 
@@ -209,7 +213,7 @@ fn a_flow_that_a_filter_took_for_another_is_known_to_the_neighbour() {
 fn what_nobody_can_tell_is_counted_and_nothing_is_made_up() {
     let sets = line(&shapes(2, 800, 80_000), 2_000, |_, _| 3);
     let lists = neighbours(2);
-    for switch in Network::new(sets, Ways::Neighbours(&lists)).unwrap().decode() {
+    for switch in FlowsetNetwork::new(sets, CandidateSwitches::Neighbours(&lists)).unwrap().decode() {
         assert!(!switch.is_complete);
         assert_eq!(switch.flows.len() as u64 + switch.left, 2_000);
         let real: Vec<FlowKey> = (0..2_000).map(key).collect();
@@ -223,7 +227,7 @@ fn routes_lead_to_the_same_flows() {
     let lists = neighbours(3);
     let hops = |_: &FlowKey, at: usize| [at.checked_sub(1), (at < 2).then_some(at + 1)];
     let sets = line(&shapes(3, 1_030, 40_000), 1_000, packets);
-    for switch in Network::new(sets, Ways::Routes(&lists, &hops)).unwrap().decode() {
+    for switch in FlowsetNetwork::new(sets, CandidateSwitches::Routes(&lists, &hops)).unwrap().decode() {
         assert_told(&switch, 1_000, |nth| packets(nth, 0));
     }
 }
@@ -231,7 +235,7 @@ fn routes_lead_to_the_same_flows() {
 #[test]
 fn networks_that_make_no_sense_are_refused() {
     let sets = || line(&shapes(2, 100, 4_000), 10, |_, _| 1);
-    let refused = |lists: &[Vec<usize>]| Network::new(sets(), Ways::Neighbours(lists)).unwrap_err();
+    let refused = |lists: &[Vec<usize>]| FlowsetNetwork::new(sets(), CandidateSwitches::Neighbours(lists)).unwrap_err();
     assert_eq!(refused(&neighbours(3)), NetworkError::Lists { switches: 2, lists: 3 });
     assert_eq!(refused(&[vec![7], vec![]]), NetworkError::NoSwitch { switch: 0, neighbour: 7 });
     assert_eq!(refused(&[vec![0], vec![]]), NetworkError::SameSeed { switch: 0, neighbour: 0 });

@@ -22,7 +22,7 @@ fn a_segment_is_read_with_its_place() {
     let packet = read(&tcp_frame(0x12, b"hello"));
     assert_eq!(packet.flow.to_string(), "tcp 10.0.0.1:40000 > 10.0.0.2:80");
     assert_eq!((packet.ip_id, packet.ttl, packet.fragment), (Some(0x1234), 64, 0));
-    assert_eq!(packet.tcp, Some(Segment { seq: 7, len: 6, syn: true }));
+    assert_eq!(packet.tcp, Some(TcpFields { seq: 7, len: 6, syn: true }));
 }
 
 #[test]

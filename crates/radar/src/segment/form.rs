@@ -9,8 +9,8 @@
 
 use std::fmt;
 
-use super::Report;
-use crate::digest::{Digest, FormError, Packed};
+use super::MeterReport;
+use crate::digest::{Digest, FormError, PackedDigest};
 
 const MAGIC: [u8; 4] = *b"HLRR";
 const VERSION: u8 = 1;
@@ -39,7 +39,7 @@ impl fmt::Display for ReportError {
 
 impl std::error::Error for ReportError {}
 
-impl Report {
+impl MeterReport {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend(MAGIC);
@@ -68,16 +68,16 @@ impl Report {
     }
 }
 
-impl Report<Packed> {
-    /// As [`Report::from_bytes`], and takes no more memory than the bytes do.
+impl MeterReport<PackedDigest> {
+    /// As [`MeterReport::from_bytes`], and takes no more memory than the bytes do.
     pub fn packed(bytes: &[u8]) -> Result<Self, ReportError> {
-        Self::read(bytes, Packed::from_bytes)
+        Self::read(bytes, PackedDigest::from_bytes)
     }
 }
 
-impl<D> Report<D> {
+impl<D> MeterReport<D> {
     fn read(bytes: &[u8], digest: impl Fn(&[u8]) -> Result<D, FormError>) -> Result<Self, ReportError> {
-        let mut rest = Rest(bytes);
+        let mut rest = ByteReader(bytes);
         if rest.array::<4>().map_err(|_| ReportError::Foreign)? != MAGIC {
             return Err(ReportError::Foreign);
         }
@@ -99,9 +99,9 @@ impl<D> Report<D> {
     }
 }
 
-struct Rest<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> ByteReader<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8], ReportError> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(ReportError::Malformed)?;
         self.0 = rest;

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use crate::digest::Mismatch;
+use crate::digest::DigestMismatch;
 
 /// A report that cannot be compared with the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum ReportRefusal {
     Shape {
         end: String,
-        mismatch: Mismatch,
+        mismatch: DigestMismatch,
     },
     Length {
         end: String,
@@ -27,7 +27,7 @@ pub enum Refused {
     },
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ReportRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape { end, mismatch } => write!(f, "end {end}: {mismatch}"),
@@ -50,4 +50,4 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for ReportRefusal {}

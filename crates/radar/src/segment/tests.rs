@@ -9,13 +9,13 @@ fn signature(nth: u32) -> Signature {
 }
 
 fn digest(packets: &[u32]) -> Digest {
-    let mut digest = Digest::new(Shape::new(120, SHAPE, Fields::ALL));
+    let mut digest = Digest::new(DigestShape::new(120, SHAPE, Fields::ALL));
     packets.iter().for_each(|nth| digest.insert(&signature(*nth)));
     digest
 }
 
-fn report(end: &str, batch: u64, out: &[u32], came: &[u32]) -> Report {
-    Report {
+fn report(end: &str, batch: u64, out: &[u32], came: &[u32]) -> MeterReport {
+    MeterReport {
         segment: "cable".to_owned(),
         end: end.to_owned(),
         life: 1,
@@ -30,17 +30,17 @@ fn report(end: &str, batch: u64, out: &[u32], came: &[u32]) -> Report {
 }
 
 /// A link whose ends have both spoken, ready for batch 13.
-fn link() -> Segment {
-    let mut segment = Segment::new(2, 1);
+fn link() -> MeteredSegment {
+    let mut segment = MeteredSegment::new(2, 1);
     for batch in 10..13 {
         for end in ["a", "b"] {
-            assert_eq!(segment.on_report(report(end, batch, &[], &[])), Ok(Finding::default()));
+            assert_eq!(segment.on_report(report(end, batch, &[], &[])), Ok(SegmentFinding::default()));
         }
     }
     segment
 }
 
-fn names(finding: &Finding) -> Vec<(Signature, u64, Option<usize>)> {
+fn names(finding: &SegmentFinding) -> Vec<(Signature, u64, Option<usize>)> {
     finding.losses.iter().map(|lost| (lost.signature, lost.batch, lost.from)).collect()
 }
 
@@ -48,7 +48,7 @@ fn names(finding: &Finding) -> Vec<(Signature, u64, Option<usize>)> {
 fn each_way_of_a_link_is_compared_for_itself_one_batch_later() {
     let mut link = link();
     link.on_report(report("a", 13, &[1, 2, 3], &[11])).unwrap();
-    assert_eq!(link.on_report(report("b", 13, &[11, 12], &[1])).unwrap(), Finding::default());
+    assert_eq!(link.on_report(report("b", 13, &[11, 12], &[1])).unwrap(), SegmentFinding::default());
     link.on_report(report("a", 14, &[], &[])).unwrap();
     // Packet 3 was on its way.
     let finding = link.on_report(report("b", 14, &[], &[3])).unwrap();
@@ -72,22 +72,22 @@ fn a_packet_that_comes_after_it_was_called_lost_is_told() {
 #[test]
 fn a_number_of_the_link_says_at_once_what_will_not_come_any_more() {
     let mut link = link();
-    link.on_report(Report { out_number: Some(5), ..report("a", 13, &[1, 2], &[]) }).unwrap();
-    let finding = link.on_report(Report { came_number: Some(5), ..report("b", 13, &[], &[2]) }).unwrap();
+    link.on_report(MeterReport { out_number: Some(5), ..report("a", 13, &[1, 2], &[]) }).unwrap();
+    let finding = link.on_report(MeterReport { came_number: Some(5), ..report("b", 13, &[], &[2]) }).unwrap();
     assert_eq!(names(&finding), [(signature(1), 13, Some(0))]);
     assert!(has_passed(Some((1 << 17) - 2), Some(1)) && !has_passed(Some(1), Some((1 << 17) - 2)));
 }
 
 #[test]
 fn what_passed_before_both_listened_is_not_judged() {
-    let mut segment = Segment::new(2, 1);
+    let mut segment = MeteredSegment::new(2, 1);
     segment.on_report(report("a", 10, &[1], &[])).unwrap();
     segment.on_report(report("a", 11, &[2], &[])).unwrap();
     // The first batch of a meter that has just started is not whole.
     segment.on_report(report("b", 11, &[], &[])).unwrap();
     for batch in 12..16 {
         let finding = segment.on_report(report("a", batch, &[batch as u32], &[])).unwrap();
-        assert_eq!(finding, Finding::default());
+        assert_eq!(finding, SegmentFinding::default());
         let finding = segment.on_report(report("b", batch, &[], &[])).unwrap();
         assert_eq!(finding.losses.len(), usize::from(batch > 13), "batch {batch}");
     }
@@ -97,7 +97,7 @@ fn what_passed_before_both_listened_is_not_judged() {
 fn what_a_meter_missed_is_not_called_lost() {
     let mut link = link();
     link.on_report(report("a", 13, &[1], &[])).unwrap();
-    link.on_report(Report { missed: 1, ..report("b", 13, &[], &[]) }).unwrap();
+    link.on_report(MeterReport { missed: 1, ..report("b", 13, &[], &[]) }).unwrap();
     link.on_report(report("a", 14, &[], &[])).unwrap();
     let finding = link.on_report(report("b", 14, &[], &[])).unwrap();
     assert_eq!((finding.losses.len(), finding.unsure), (0, 1));
@@ -107,7 +107,7 @@ fn what_a_meter_missed_is_not_called_lost() {
 fn doubts_from_before_clocks_were_set_back_do_not_hide_later_ones() {
     let mut link = link();
     for end in ["a", "b"] {
-        link.on_report(Report { missed: 1, ..report(end, 100, &[], &[]) }).unwrap();
+        link.on_report(MeterReport { missed: 1, ..report(end, 100, &[], &[]) }).unwrap();
     }
     for batch in 10..16 {
         for end in ["a", "b"] {
@@ -115,7 +115,7 @@ fn doubts_from_before_clocks_were_set_back_do_not_hide_later_ones() {
         }
     }
     link.on_report(report("a", 16, &[1], &[])).unwrap();
-    link.on_report(Report { missed: 1, ..report("b", 16, &[], &[]) }).unwrap();
+    link.on_report(MeterReport { missed: 1, ..report("b", 16, &[], &[]) }).unwrap();
     link.on_report(report("a", 17, &[], &[])).unwrap();
     let finding = link.on_report(report("b", 17, &[], &[])).unwrap();
     assert_eq!((finding.losses.len(), finding.unsure), (0, 1));
@@ -135,7 +135,7 @@ fn a_long_gap_in_reports_makes_no_losses() {
     let mut link = link();
     link.on_report(report("a", 13, &[1], &[])).unwrap();
     link.on_report(report("b", 13, &[], &[])).unwrap();
-    let mut all = Finding::default();
+    let mut all = SegmentFinding::default();
     for batch in 14..40 {
         link.on_report(report("a", batch, &[], &[])).unwrap();
     }
@@ -159,7 +159,7 @@ fn a_gap_of_a_trillion_batches_is_not_walked_one_by_one() {
     let gap = link.on_report(report("b", far, &[], &[])).unwrap();
     assert_eq!((gap.losses.len(), gap.unsure, gap.skipped), (0, 1, far - 14));
     // What passes just behind the gap is in doubt; later it is judged again.
-    let mut all = Finding::default();
+    let mut all = SegmentFinding::default();
     for batch in far + 1..far + 9 {
         link.on_report(report("a", batch, if batch == far + 6 { &[3] } else { &[] }, &[])).unwrap();
         let finding = link.on_report(report("b", batch, &[], &[])).unwrap();
@@ -171,15 +171,15 @@ fn a_gap_of_a_trillion_batches_is_not_walked_one_by_one() {
 
 #[test]
 fn a_report_takes_no_more_memory_than_its_bytes_until_it_is_compared() {
-    let shape = Shape::new(8_192, SHAPE, Fields::ALL);
+    let shape = DigestShape::new(8_192, SHAPE, Fields::ALL);
     let empty =
-        |end, batch| Report { out: Digest::new(shape), came: Digest::new(shape), ..report(end, batch, &[], &[]) };
-    let mut segment = Segment::new(2, 1);
+        |end, batch| MeterReport { out: Digest::new(shape), came: Digest::new(shape), ..report(end, batch, &[], &[]) };
+    let mut segment = MeteredSegment::new(2, 1);
     segment.on_report(empty("a", 10)).unwrap();
     segment.on_report(empty("b", 10)).unwrap();
     (11..500).for_each(|batch| drop(segment.on_report(empty("a", batch)).unwrap()));
     assert!(segment.bytes() < 489 * 1_000, "{} bytes for 489 idle reports", segment.bytes());
-    assert_eq!(Report::packed(&empty("a", 10).to_bytes()), Ok(empty("a", 10).into()));
+    assert_eq!(MeterReport::packed(&empty("a", 10).to_bytes()), Ok(empty("a", 10).into()));
     (11..500).for_each(|batch| drop(segment.on_report(empty("b", batch)).unwrap()));
     assert!(segment.bytes() < 10_000, "{} bytes when all is compared", segment.bytes());
 }
@@ -198,8 +198,8 @@ fn what_a_meter_missed_is_not_lost_however_much_it_is() {
     let mut link = link();
     let many: Vec<u32> = (100..600).collect();
     link.on_report(report("a", 13, &many, &[])).unwrap();
-    link.on_report(Report { missed: 500, ..report("b", 13, &[], &[]) }).unwrap();
-    let mut all = Finding::default();
+    link.on_report(MeterReport { missed: 500, ..report("b", 13, &[], &[]) }).unwrap();
+    let mut all = SegmentFinding::default();
     for batch in 14..18 {
         link.on_report(report("a", batch, &[], &[])).unwrap();
         let finding = link.on_report(report("b", batch, &[], &[])).unwrap();
@@ -214,20 +214,20 @@ fn what_a_meter_missed_is_not_lost_however_much_it_is() {
 fn a_meter_that_starts_anew_makes_no_losses() {
     let mut link = link();
     link.on_report(report("a", 13, &[1, 2], &[])).unwrap();
-    link.on_report(Report { life: 2, ..report("b", 20, &[], &[]) }).unwrap();
+    link.on_report(MeterReport { life: 2, ..report("b", 20, &[], &[]) }).unwrap();
     for batch in 14..24 {
         link.on_report(report("a", batch, &[], &[])).unwrap();
     }
     for batch in 21..24 {
-        let finding = link.on_report(Report { life: 2, ..report("b", batch, &[], &[]) }).unwrap();
+        let finding = link.on_report(MeterReport { life: 2, ..report("b", batch, &[], &[]) }).unwrap();
         assert_eq!((finding.losses.len(), finding.unsure), (0, 0));
     }
 }
 
 #[test]
 fn of_a_black_box_all_that_went_in_is_compared_with_all_that_came_out() {
-    let mut segment = Segment::new(3, 1);
-    let mut last = Finding::default();
+    let mut segment = MeteredSegment::new(3, 1);
+    let mut last = SegmentFinding::default();
     for batch in 10..16 {
         let busy = batch == 13;
         let some = |list: &'static [u32]| if busy { list } else { &[] };
@@ -249,10 +249,10 @@ fn of_a_black_box_all_that_went_in_is_compared_with_all_that_came_out() {
 fn headers_may_be_rewritten_another_way_on_each_way() {
     let behind_nat = |source| {
         let fields = Fields { source, destination: !source, ..Fields::ALL };
-        Digest::new(Shape::new(120, SHAPE, fields))
+        Digest::new(DigestShape::new(120, SHAPE, fields))
     };
-    let end = |end, batch, out, came| Report { out, came, ..report(end, batch, &[], &[]) };
-    let mut segment = Segment::new(2, 1);
+    let end = |end, batch, out, came| MeterReport { out, came, ..report(end, batch, &[], &[]) };
+    let mut segment = MeteredSegment::new(2, 1);
     assert!(segment.on_report(end("a", 10, behind_nat(false), behind_nat(true))).is_ok());
     assert!(segment.on_report(end("b", 10, behind_nat(true), behind_nat(false))).is_ok());
     assert!(segment.on_report(end("b", 11, behind_nat(false), behind_nat(true))).is_err());
@@ -261,10 +261,10 @@ fn headers_may_be_rewritten_another_way_on_each_way() {
 #[test]
 fn reports_that_do_not_fit_are_refused_with_what_to_do() {
     let mut link = link();
-    let other = Digest::new(Shape::new(240, SHAPE, Fields::ALL));
-    let said = link.on_report(Report { out: other, ..report("b", 13, &[], &[]) }).unwrap_err().to_string();
+    let other = Digest::new(DigestShape::new(240, SHAPE, Fields::ALL));
+    let said = link.on_report(MeterReport { out: other, ..report("b", 13, &[], &[]) }).unwrap_err().to_string();
     assert!(said.contains("end b") && said.contains("120 cells and 240"), "{said}");
-    let said = link.on_report(Report { length: 5_000_000, ..report("b", 13, &[], &[]) }).unwrap_err().to_string();
+    let said = link.on_report(MeterReport { length: 5_000_000, ..report("b", 13, &[], &[]) }).unwrap_err().to_string();
     assert!(said.contains("5 ms, others of 10 ms"), "{said}");
     let said = link.on_report(report("c", 13, &[], &[])).unwrap_err().to_string();
     assert!(said.contains("end c is one too many"), "{said}");
@@ -272,10 +272,10 @@ fn reports_that_do_not_fit_are_refused_with_what_to_do() {
 
 #[test]
 fn a_report_survives_being_written() {
-    let report = Report { out_number: Some(7), ..report("a", 13, &[1, 2], &[3]) };
+    let report = MeterReport { out_number: Some(7), ..report("a", 13, &[1, 2], &[3]) };
     let bytes = report.to_bytes();
-    assert_eq!(Report::from_bytes(&bytes), Ok(report));
-    assert_eq!(Report::from_bytes(b"GET / HTTP/1.1"), Err(ReportError::Foreign));
-    assert_eq!(Report::from_bytes(&bytes[..bytes.len() - 1]), Err(ReportError::Malformed));
-    assert!((0..bytes.len()).all(|len| Report::from_bytes(&bytes[..len]).is_err()));
+    assert_eq!(MeterReport::from_bytes(&bytes), Ok(report));
+    assert_eq!(MeterReport::from_bytes(b"GET / HTTP/1.1"), Err(ReportError::Foreign));
+    assert_eq!(MeterReport::from_bytes(&bytes[..bytes.len() - 1]), Err(ReportError::Malformed));
+    assert!((0..bytes.len()).all(|len| MeterReport::from_bytes(&bytes[..len]).is_err()));
 }

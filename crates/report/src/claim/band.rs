@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Measured, number};
+use super::{MeasuredValue, number};
 
 /// Both ends belong to it; in a file `[low, high]`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ impl Band {
     }
 
     /// Whether a value lies in it, or cannot be told apart from it by the number of trials.
-    pub fn admits(&self, ours: &Measured) -> bool {
+    pub fn admits(&self, ours: &MeasuredValue) -> bool {
         let (least, most) = ours.interval.unwrap_or((ours.value, ours.value));
         self.contains(ours.value) || (least <= self.high && most >= self.low)
     }

@@ -3,27 +3,27 @@
 use super::{Claim, ClaimError};
 
 /// The path below `experiments/` and the text of a file.
-pub(crate) type File = (&'static str, &'static str);
+pub(crate) type EmbeddedFile = (&'static str, &'static str);
 
 /// All of them, by path.
-const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+const FILES: &[EmbeddedFile] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 
 /// The files of a paper.
-pub(crate) fn of_paper(name: &str) -> Vec<File> {
+pub(crate) fn of_paper(name: &str) -> Vec<EmbeddedFile> {
     let is_its = |path: &str| path.split_once('/').is_some_and(|(paper, _)| paper == name);
     FILES.iter().copied().filter(|(path, _)| is_its(path)).collect()
 }
 
-pub(crate) fn named(path: &str) -> Result<File, ClaimError> {
+pub(crate) fn named(path: &str) -> Result<EmbeddedFile, ClaimError> {
     find(FILES, path).ok_or_else(|| ClaimError::new(format_args!("no file {path}")))
 }
 
-fn find(files: &[File], path: &str) -> Option<File> {
+fn find(files: &[EmbeddedFile], path: &str) -> Option<EmbeddedFile> {
     files.iter().copied().find(|(known, _)| *known == path)
 }
 
 /// The claims among some files, each with the text of its scenario, in their order. A file without an id is a scenario.
-pub(crate) fn claims(files: &[File]) -> Result<Vec<Claim>, ClaimError> {
+pub(crate) fn claims(files: &[EmbeddedFile]) -> Result<Vec<Claim>, ClaimError> {
     let mut claims = Vec::new();
     for (path, text) in files {
         let keys: toml::Table =

@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Band, Claim, PaperValue, Point, PointKind};
+use super::{Band, Claim, ClaimPoint, PaperValue, PointKind};
 use crate::table::{Align, Table, thousands};
 use chart::Chart;
 
 /// A value of ours, with what stands behind it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredValue {
     pub value: f64,
     /// Trials.
     pub n: u64,
@@ -20,7 +20,7 @@ pub struct Measured {
     pub note: Option<String>,
 }
 
-impl Measured {
+impl MeasuredValue {
     pub fn exact(value: f64, n: u64) -> Self {
         Self { value, n, interval: None, note: None }
     }
@@ -75,8 +75,8 @@ pub struct PointResult {
 
 impl PointResult {
     /// `ours` is `None` if the scale has too little of it.
-    pub fn judge(claim: &Claim, point: &Point, ours: Option<&Measured>) -> Self {
-        let Point { kind, band, .. } = *point;
+    pub fn judge(claim: &Claim, point: &ClaimPoint, ours: Option<&MeasuredValue>) -> Self {
+        let ClaimPoint { kind, band, .. } = *point;
         let result = Self {
             id: format!("{}.{}", claim.id, point.id),
             kind,
@@ -119,8 +119,9 @@ pub struct ClaimResult {
 
 impl ClaimResult {
     /// The claim with some of its points beside their values; without charts.
-    pub fn judge(claim: &Claim, values: &[(&Point, Option<Measured>)], seconds: f64) -> Self {
-        let judge = |(point, ours): &(&Point, Option<Measured>)| PointResult::judge(claim, point, ours.as_ref());
+    pub fn judge(claim: &Claim, values: &[(&ClaimPoint, Option<MeasuredValue>)], seconds: f64) -> Self {
+        let judge =
+            |(point, ours): &(&ClaimPoint, Option<MeasuredValue>)| PointResult::judge(claim, point, ours.as_ref());
         let points = values.iter().map(judge).collect();
         let Claim { id, title, claim, paper, notes, .. } = claim.clone();
         Self { id, title, claim, paper, command: String::new(), charts: Vec::new(), points, notes, seconds }

@@ -12,21 +12,21 @@ const FILE: &str = r#"
     band = [0.90, 0.94]
 "#;
 
-fn judge(measured: Measured) -> PointResult {
+fn judge(measured: MeasuredValue) -> PointResult {
     let claim = Claim::parse("x", FILE).unwrap();
     PointResult::judge(&claim, &claim.point[0], Some(&measured))
 }
 
 #[test]
 fn the_band_decides() {
-    assert_eq!(judge(Measured::exact(0.91, 3)).verdict, Verdict::Match);
-    assert_eq!(judge(Measured::exact(0.95, 3)).verdict, Verdict::Differs);
-    assert_eq!(judge(Measured::exact(0.95, 3)).id, "x.y.a");
+    assert_eq!(judge(MeasuredValue::exact(0.91, 3)).verdict, Verdict::Match);
+    assert_eq!(judge(MeasuredValue::exact(0.95, 3)).verdict, Verdict::Differs);
+    assert_eq!(judge(MeasuredValue::exact(0.95, 3)).id, "x.y.a");
 }
 
 #[test]
 fn a_count_matches_unless_it_excludes_the_band() {
-    let counted = |interval| judge(Measured::counted(0.0, 3, interval)).verdict;
+    let counted = |interval| judge(MeasuredValue::counted(0.0, 3, interval)).verdict;
     assert_eq!(counted((0.0, 0.91)), Verdict::Match);
     assert_eq!(counted((0.0, 0.5)), Verdict::Differs);
 }

@@ -1,7 +1,7 @@
 //! What to do about links that corrupt now.
 
 use chart::table::{Align, Table, thousands};
-use fleet::plan::{Figures, Plan, Staying, When};
+use fleet::plan::{DisableTime, FabricFigures, Plan, ToKeep};
 
 use super::loss;
 
@@ -47,7 +47,7 @@ fn disable(plan: &Plan, explain: bool) -> Table {
     table
 }
 
-fn keep(links: &[Staying], explain: bool) -> Table {
+fn keep(links: &[ToKeep], explain: bool) -> Table {
     let mut table = Table::new(&columns(
         &[
             ("link", Align::Left),
@@ -85,10 +85,10 @@ fn repair(plan: &Plan, explain: bool) -> Table {
     let shown = if explain { plan.repair.len() } else { FIRST };
     for (number, repair) in plan.repair.iter().take(shown).enumerate() {
         let state = match repair.when {
-            When::Disabled => "out for repair",
-            When::GoesNow => "goes now",
-            When::Later => "goes later",
-            When::NeedsWindow => "needs a window",
+            DisableTime::Disabled => "out for repair",
+            DisableTime::GoesNow => "goes now",
+            DisableTime::Later => "goes later",
+            DisableTime::NeedsWindow => "needs a window",
         };
         let (room, removed) = match repair.unlocks.len() {
             0 => ("-".to_owned(), "-".to_owned()),
@@ -109,9 +109,9 @@ fn cells<const N: usize>(cells: [String; N], why: &str, explain: bool) -> Vec<St
     cells.into_iter().chain(explain.then(|| why.to_owned())).collect()
 }
 
-fn figures(before: &Figures, after: &Figures) -> Table {
+fn figures(before: &FabricFigures, after: &FabricFigures) -> Table {
     let mut table = Table::new(&[("", Align::Left), ("now", Align::Right), ("then", Align::Right)]);
-    let mut row = |name: &str, value: fn(&Figures) -> String| {
+    let mut row = |name: &str, value: fn(&FabricFigures) -> String| {
         table.row(vec![name.to_owned(), value(before), value(after)]);
     };
     row("penalty", |figures| loss(figures.penalty));

@@ -1,7 +1,7 @@
 //! Simulated years.
 
 use chart::table::{Align, Table, thousands};
-use fleet::simulate::{Outcome, Setup};
+use fleet::simulate::{FleetOutcome, FleetSetup};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -49,8 +49,8 @@ impl YearRun {
     /// What a run of `setup` came to, in so many seconds and with so much memory.
     pub fn new(
         seed: Option<u64>,
-        setup: &Setup<'_>,
-        outcome: &Outcome,
+        setup: &FleetSetup<'_>,
+        outcome: &FleetOutcome,
         wall_seconds: f64,
         peak_rss_bytes: u64,
     ) -> Self {

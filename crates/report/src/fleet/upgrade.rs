@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use chart::table::{Align, Table, thousands};
-use fleet::upgrade::Curve;
+use fleet::upgrade::UpgradeCurve;
 use serde::Serialize;
 
 /// From no switch to all of them.
@@ -17,14 +17,14 @@ pub struct UpgradeAnswer {
     pub days: f64,
     pub seeds: Vec<u64>,
     /// The order that pays most first.
-    pub orders: Vec<Curve>,
+    pub orders: Vec<UpgradeCurve>,
 }
 
 impl UpgradeAnswer {
     /// A row for every point of every order.
     pub fn csv(&self, out: &mut impl Write) -> std::io::Result<()> {
         writeln!(out, "order,share,switches,links,mean_penalty,area")?;
-        for Curve { order, points, area } in &self.orders {
+        for UpgradeCurve { order, points, area } in &self.orders {
             for point in points {
                 let (share, switches, links) = (point.share, point.switches, point.links);
                 writeln!(out, "{order},{share},{switches},{links},{:e},{area}", point.mean_penalty)?;
@@ -39,7 +39,7 @@ impl UpgradeAnswer {
         let mut columns = vec![("order", Align::Left), ("area", Align::Right)];
         columns.extend(SHARES.map(|share| (share, Align::Right)));
         let mut table = Table::new(&columns);
-        for Curve { order, points, area } in &self.orders {
+        for UpgradeCurve { order, points, area } in &self.orders {
             let mut cells = vec![order.clone(), format!("{area:.3}")];
             cells.extend(points.iter().map(|point| format!("{:.1e}", point.mean_penalty)));
             table.row(cells);

@@ -2,8 +2,8 @@
 //! same number of flows: §4.5.1.
 
 use faults::Random;
-use radar::flowset::network::{Network, Ways};
-use radar::flowset::{FlowKey, Flowset, Shape};
+use radar::flowset::network::{CandidateSwitches, FlowsetNetwork};
+use radar::flowset::{FlowKey, Flowset, FlowsetShape};
 use radar::packet::Flow;
 
 /// Hops at which a flow has a packet more or less than at the hop before: some are always on their way when a slot ends.
@@ -11,11 +11,11 @@ pub(super) const DIFFERING: f64 = 0.01;
 
 /// Switches of a FatTree: ToRs first, then aggregation switches, then cores.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fabric {
+pub(super) struct FatTreeFabric {
     half: usize,
 }
 
-impl Fabric {
+impl FatTreeFabric {
     pub(super) fn new(k: usize) -> Self {
         Self { half: k / 2 }
     }
@@ -76,7 +76,7 @@ impl Fabric {
     }
 
     /// What switches of this shape count, each with so many flows; a share of flows differs from hop to hop.
-    pub(super) fn count(&self, each: u64, shape: Shape, differing: f64, seed: u64) -> Vec<Flowset> {
+    pub(super) fn count(&self, each: u64, shape: FlowsetShape, differing: f64, seed: u64) -> Vec<Flowset> {
         let of = |switch: usize| Flowset::new(shape.with_seed(seed << 16 | switch as u64));
         let mut flowsets: Vec<Flowset> = (0..self.switches()).map(of).collect();
         let mut random = Random::new(seed, 0);
@@ -96,7 +96,7 @@ impl Fabric {
     /// How many switches of which everything is known, flows and counters.
     pub(super) fn complete(&self, flowsets: Vec<Flowset>) -> usize {
         let neighbours = self.neighbours();
-        let network = Network::new(flowsets, Ways::Neighbours(&neighbours));
+        let network = FlowsetNetwork::new(flowsets, CandidateSwitches::Neighbours(&neighbours));
         network.map_or(0, |network| network.decode().iter().filter(|switch| switch.is_complete).count())
     }
 }
@@ -122,7 +122,7 @@ fn number(key: &FlowKey) -> u64 {
 }
 
 /// One switch with so many flows.
-pub(super) fn alone(flows: u64, shape: Shape, seed: u64) -> Flowset {
+pub(super) fn alone(flows: u64, shape: FlowsetShape, seed: u64) -> Flowset {
     let mut flowset = Flowset::new(shape.with_seed(seed));
     (0..flows).for_each(|nth| flowset.add(&key(seed << 24 ^ nth), 1 + nth as u32 % 50));
     flowset
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn every_switch_has_as_many_flows() {
-        let fabric = Fabric::new(4);
+        let fabric = FatTreeFabric::new(4);
         // Four paths for each of 48 pairs of ToRs in different pods.
-        let flowsets = fabric.count(48 * 10, Shape::new(4, 1_000, 24, 40_000, 0), DIFFERING, 1);
+        let flowsets = fabric.count(48 * 10, FlowsetShape::new(4, 1_000, 24, 40_000, 0), DIFFERING, 1);
         assert_eq!(flowsets.len(), 20);
         let flows: Vec<u64> = flowsets.iter().map(Flowset::flows).collect();
         assert!(flows.iter().all(|of| *of == flows[0]), "{flows:?}");
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn paths_go_up_to_a_core_and_down_again() {
-        let fabric = Fabric::new(8);
+        let fabric = FatTreeFabric::new(8);
         let neighbours = fabric.neighbours();
         for nth in (0..100_000).step_by(997) {
             let path = fabric.path(nth);

@@ -17,7 +17,7 @@ use radar::flowset::FlowKey;
 
 /// When something is called a loop, a blackhole, a flowlet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Thresholds {
+pub(super) struct FlowmapThresholds {
     /// Two neighbours that both have at least so many times the packets that came to them send them to and fro. In longer
     /// cycles, which no right path has, any more packets than outside are a loop, as in the thesis.
     pub loop_factor: f64,
@@ -30,31 +30,31 @@ pub(super) struct Thresholds {
     pub flowlet_gap: u32,
 }
 
-impl Default for Thresholds {
+impl Default for FlowmapThresholds {
     fn default() -> Self {
         Self { loop_factor: 2.0, blackhole_share: 0.5, blackhole_packets: 8, flowlet_gap: 1 }
     }
 }
 
 /// Packets of a flow at each switch that saw it in a slot; `None` where it was seen and could not be counted.
-pub(super) type Seen = BTreeMap<usize, Option<u32>>;
+pub(super) type SwitchCounts = BTreeMap<usize, Option<u32>>;
 
 /// The switches that a flow should pass, first to last; empty if that is not known.
-pub(super) type Route<'a> = &'a dyn Fn(&FlowKey) -> Vec<usize>;
+pub(super) type SwitchPath<'a> = &'a dyn Fn(&FlowKey) -> Vec<usize>;
 
 /// What switches saw in one slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Slot {
-    flows: BTreeMap<FlowKey, Seen>,
+pub(super) struct SlotView {
+    flows: BTreeMap<FlowKey, SwitchCounts>,
 }
 
-impl Slot {
+impl SlotView {
     /// A switch saw a flow.
     pub(super) fn add(&mut self, switch: usize, flow: FlowKey, packets: Option<u32>) {
         self.flows.entry(flow).or_default().insert(switch, packets);
     }
 
-    pub(super) fn flows(&self) -> impl Iterator<Item = (&FlowKey, &Seen)> {
+    pub(super) fn flows(&self) -> impl Iterator<Item = (&FlowKey, &SwitchCounts)> {
         self.flows.iter()
     }
 }

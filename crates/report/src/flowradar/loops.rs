@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use faults::Random;
 use radar::flowset::FlowKey;
-use sim::net::{DatagramConfig, FaultyAction, FaultyRule, Setup, Traffic, TransportSetup, address};
+use sim::net::{DatagramConfig, FaultyAction, FaultyRule, NetworkSetup, TrafficSetup, TransportSetup, address};
 use sim::topology::{NodeId, Topology};
-use sim::workload::{Flow, Flows, Workload};
+use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
 use units::{Rate, Span, Time};
 
-use super::flowmap::{self, Slot, Thresholds};
-use super::walk::{self, Order, SLOT};
-use crate::claim::{ClaimError, Measured, Scale};
-use crate::runner::{Computed, Effort};
+use super::flowmap::{self, FlowmapThresholds, SlotView};
+use super::walk::{self, PathOrder, SLOT};
+use crate::claim::{ClaimError, MeasuredValue, RunScale};
+use crate::runner::{ComputedValues, Effort};
 
 /// Payload of a packet that takes 5 ms at the rate of its flow: 625 bytes on the wire at 1 Mb/s.
 const PAYLOAD: u32 = 559;
@@ -24,14 +24,14 @@ const FULL: [u64; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
 /// Milliseconds until each was seen, if it was, and how many flows were accused that had met neither.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct LoopDetection {
     looped: Option<f64>,
     hole: Option<f64>,
     wrong: u64,
 }
 
-pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let offsets: &[u64] = if effort.scale == Scale::Full { &FULL } else { &QUICK };
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let offsets: &[u64] = if effort.scale == RunScale::Full { &FULL } else { &QUICK };
     effort.watch.expect_runs(offsets.len());
     let mut all = Vec::new();
     for offset in offsets {
@@ -44,17 +44,17 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimErro
         let delays: Option<Vec<f64>> = delays.into_iter().collect();
         let worst = |delays: Vec<f64>| delays.into_iter().fold(0.0, f64::max);
         // One that was not seen at all was not seen in time either.
-        Measured::exact(delays.map_or(f64::from(u16::MAX), worst), runs)
+        MeasuredValue::exact(delays.map_or(f64::from(u16::MAX), worst), runs)
     };
-    let mut computed = Computed::default();
+    let mut computed = ComputedValues::default();
     computed.value("loop", worst(all.iter().map(|seen| seen.looped).collect()));
     computed.value("blackhole", worst(all.iter().map(|seen| seen.hole).collect()));
-    computed.value("wrong", Measured::exact(all.iter().map(|seen| seen.wrong).sum::<u64>() as f64, runs));
+    computed.value("wrong", MeasuredValue::exact(all.iter().map(|seen| seen.wrong).sum::<u64>() as f64, runs));
     Ok(Some(computed))
 }
 
 /// Every host sends a packet to every other one every 5 ms, beginning at any time within the first five.
-fn setup(seed: u64) -> Result<Setup, ClaimError> {
+fn setup(seed: u64) -> Result<NetworkSetup, ClaimError> {
     let topology = Topology::fat_tree(4, Rate::gbps(10), Span::from_us(1)).map_err(ClaimError::new)?;
     let hosts: Vec<NodeId> = topology.hosts().collect();
     let mut random = Random::new(seed, 0);
@@ -63,15 +63,15 @@ fn setup(seed: u64) -> Result<Setup, ClaimError> {
         hosts.iter().flat_map(|src| hosts.iter().map(move |dst| (*src, *dst))).filter(|(src, dst)| src != dst)
     {
         let start = Time::from_ps(random.below(BETWEEN.as_ps()));
-        flows.push(Flow { start, src, dst, bytes: u64::from(PAYLOAD) * PACKETS, group: 0 });
+        flows.push(WorkloadFlow { start, src, dst, bytes: u64::from(PAYLOAD) * PACKETS, group: 0 });
     }
     let rate = "1M".parse().map_err(ClaimError::new)?;
-    let mut setup = Setup::new(topology);
+    let mut setup = NetworkSetup::new(topology);
     setup.seed = seed;
-    setup.traffic = vec![Traffic {
+    setup.traffic = vec![TrafficSetup {
         name: "persistent".into(),
         transport: TransportSetup::Datagrams(DatagramConfig { payload: PAYLOAD, rate: Some(rate) }),
-        work: Workload::Open(Flows::list(flows)),
+        work: Workload::Open(FlowSchedule::list(flows)),
         reply: 0,
         class: 0,
         queue_pairs: None,
@@ -80,7 +80,7 @@ fn setup(seed: u64) -> Result<Setup, ClaimError> {
 }
 
 /// A loop in the second slot and a blackhole in the fourth, both `offset` after its beginning.
-fn run(offset: Span, effort: &Effort<'_>) -> Result<Option<Seen>, ClaimError> {
+fn run(offset: Span, effort: &Effort<'_>) -> Result<Option<LoopDetection>, ClaimError> {
     let mut setup = setup(effort.seed)?;
     let topology = setup.topology.clone();
     let node = |name: &str| topology.node(name).map_err(ClaimError::new);
@@ -93,13 +93,13 @@ fn run(offset: Span, effort: &Effort<'_>) -> Result<Option<Seen>, ClaimError> {
         rule(node("edge3-0")?, swallowed, hole_at, FaultyAction::Drop),
     ];
     let Some(counted) = walk::count(setup, effort)? else { return Ok(None) };
-    let order = Order::new(&topology);
+    let order = PathOrder::new(&topology);
     let is_switch = |node: &NodeId| !topology.is_host(*node);
     let mut paths: BTreeMap<FlowKey, Vec<usize>> = BTreeMap::new();
-    let mut seen = Seen::default();
+    let mut seen = LoopDetection::default();
     // The last slots have flows that have come to their end.
     for number in 0..6.min(counted.slots) {
-        let mut slot = Slot::default();
+        let mut slot = SlotView::default();
         for (flow, nodes) in &counted.counters {
             for (node, slots) in nodes.iter().filter(|(node, _)| is_switch(node)) {
                 if let Some(packets) = slots.get(&number) {
@@ -109,7 +109,7 @@ fn run(offset: Span, effort: &Effort<'_>) -> Result<Option<Seen>, ClaimError> {
         }
         let end = Time::ZERO + SLOT.scale((number + 1) as f64);
         let to = |flow: &FlowKey| address::host_of(flow.flow().dst);
-        let thresholds = Thresholds::default();
+        let thresholds = FlowmapThresholds::default();
         let route = |flow: &FlowKey| paths.get(flow).cloned().unwrap_or_default();
         for found in
             flowmap::loops(&slot, order.neighbours(), &route, &thresholds).iter().filter(|found| found.is_confirmed)
@@ -124,7 +124,7 @@ fn run(offset: Span, effort: &Effort<'_>) -> Result<Option<Seen>, ClaimError> {
             seen.hole = seen.hole.or(is_right.then(|| end.since(hole_at).as_secs() * 1e3));
         }
         if number == 0 {
-            let path = |(flow, of): (&FlowKey, &flowmap::Seen)| {
+            let path = |(flow, of): (&FlowKey, &flowmap::SwitchCounts)| {
                 (*flow, order.sort(flow, of.keys().map(|switch| NodeId(*switch as u32))))
             };
             paths = slot.flows().map(path).collect();

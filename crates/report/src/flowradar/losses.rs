@@ -7,14 +7,14 @@ use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::Time;
 
-use super::flowmap::{Flowlet, Thresholds};
-use super::walk::{self, Counted, Order, SLOT};
-use crate::claim::{ClaimError, Measured, Scale, files};
-use crate::runner::{Computed, Effort};
+use super::flowmap::{Flowlet, FlowmapThresholds};
+use super::walk::{self, FlowsetCounts, PathOrder, SLOT};
+use crate::claim::{ClaimError, MeasuredValue, RunScale, files};
+use crate::runner::{ComputedValues, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
-pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let [stop, until] = if effort.scale == Scale::Full { [300, 700] } else { [60, 400] };
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let [stop, until] = if effort.scale == RunScale::Full { [300, 700] } else { [60, 400] };
     let sets = [format!("traffic.0.stop={stop}ms"), format!("traffic.1.stop={stop}ms"), format!("run.until={until}ms")];
     let (name, text) = files::named("flowradar/network.toml")?;
     let scenario = Scenario::parse(name, text, &sets).map_err(ClaimError::new)?;
@@ -26,16 +26,17 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimErro
     effort.watch.run_done();
     let (delays, unfound) = delays(&topology, &counted);
     let all = delays.len() as u64 + unfound;
-    let mut computed = Computed::default();
+    let mut computed = ComputedValues::default();
     let within = |ms: f64| delays.iter().filter(|delay| **delay <= ms).count() as f64 / all.max(1) as f64;
     for ms in [20, 50] {
-        let share = (all > 0).then(|| Measured::exact(within(ms.into()), all));
+        let share = (all > 0).then(|| MeasuredValue::exact(within(ms.into()), all));
         computed.values.push((format!("within.{ms}ms"), share));
     }
-    let found = (all > 0).then(|| Measured::exact(delays.len() as f64 / all as f64, all));
+    let found = (all > 0).then(|| MeasuredValue::exact(delays.len() as f64 / all as f64, all));
     computed.values.push(("found".into(), found));
-    computed.value("invented", Measured::exact(invented(&topology, &counted) as f64, counted.counters.len() as u64));
-    computed.value("undecoded", Measured::exact(counted.undecoded as f64, counted.slots));
+    computed
+        .value("invented", MeasuredValue::exact(invented(&topology, &counted) as f64, counted.counters.len() as u64));
+    computed.value("undecoded", MeasuredValue::exact(counted.undecoded as f64, counted.slots));
     let curve = (0..=20).map(|step| f64::from(step) * 5.0).map(|ms| (ms, within(ms))).collect();
     computed.charts.push(Chart::Lines(LinesChart {
         title: "Losses that are known, by how long ago they happened".into(),
@@ -51,8 +52,8 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimErro
 }
 
 /// Flowlets of a flow between two nodes: their slots, when they were over, and what they lost.
-fn flowlets(counted: &Counted, flow: &FlowKey, hop: [NodeId; 2]) -> Vec<([u64; 2], u64, u64)> {
-    let thresholds = Thresholds::default();
+fn flowlets(counted: &FlowsetCounts, flow: &FlowKey, hop: [NodeId; 2]) -> Vec<([u64; 2], u64, u64)> {
+    let thresholds = FlowmapThresholds::default();
     let at = |node: NodeId, slot: u64| {
         let slots = counted.counters.get(flow).and_then(|nodes| nodes.get(&node));
         slots.and_then(|slots| slots.get(&slot)).copied().unwrap_or(0)
@@ -70,7 +71,7 @@ fn flowlets(counted: &Counted, flow: &FlowKey, hop: [NodeId; 2]) -> Vec<([u64; 2
 }
 
 /// Milliseconds from each loss to the end of the slot in which it is known, and how many losses are not found.
-fn delays(topology: &Topology, counted: &Counted) -> (Vec<f64>, u64) {
+fn delays(topology: &Topology, counted: &FlowsetCounts) -> (Vec<f64>, u64) {
     let mut by_hop: BTreeMap<(FlowKey, u32), Vec<Time>> = BTreeMap::new();
     for dropped in &counted.dropped {
         by_hop.entry((FlowKey::from(&dropped.flow), dropped.link.0)).or_default().push(dropped.at);
@@ -98,9 +99,9 @@ fn delays(topology: &Topology, counted: &Counted) -> (Vec<f64>, u64) {
 }
 
 /// Losses on hops on which the flow has lost nothing.
-fn invented(topology: &Topology, counted: &Counted) -> u64 {
-    let order = Order::new(topology);
-    let dropped = |dropped: &sim::net::counting::Dropped| {
+fn invented(topology: &Topology, counted: &FlowsetCounts) -> u64 {
+    let order = PathOrder::new(topology);
+    let dropped = |dropped: &sim::net::counting::DroppedPacket| {
         (FlowKey::from(&dropped.flow), topology.from(dropped.link).index(), topology.to(dropped.link).index())
     };
     let real: BTreeSet<(FlowKey, usize, usize)> = counted.dropped.iter().map(dropped).collect();

@@ -1,11 +1,11 @@
 use sim::link::Unwatched;
 
 use super::*;
-use crate::claim::{PointResult, Scale, Verdict};
+use crate::claim::{PointResult, RunScale, Verdict};
 
 #[test]
 fn a_loop_is_seen_within_a_slot_and_a_blackhole_within_two() {
-    let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+    let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
     let reproduction = PAPER.claims().unwrap().select("fr.loop").unwrap().reproduce(&effort).unwrap();
     let differing: Vec<&PointResult> =
         reproduction.points().filter(|point| point.verdict == Verdict::Differs).collect();

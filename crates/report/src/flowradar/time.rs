@@ -1,14 +1,14 @@
 //! fr.time: how long decoding takes on one core (§4.5.1, Fig. 4.6 and 4.7). The best of some runs, since other programs on the
 //! machine can only make it longer.
 
-use radar::flowset::network::{Network, Ways};
-use radar::flowset::sizing::Decoder;
-use radar::flowset::{Flowset, Shape};
+use radar::flowset::network::{CandidateSwitches, FlowsetNetwork};
+use radar::flowset::sizing::DecoderKind;
+use radar::flowset::{Flowset, FlowsetShape};
 
-use super::fabric::{self, DIFFERING, Fabric};
+use super::fabric::{self, DIFFERING, FatTreeFabric};
 use super::memory::{ROWS, SUCCESS};
-use crate::claim::{ClaimError, Measured, Scale};
-use crate::runner::{Computed, Effort};
+use crate::claim::{ClaimError, MeasuredValue, RunScale};
+use crate::runner::{ComputedValues, Effort};
 use crate::stopwatch::Stopwatch;
 
 const EXPECTED: u64 = 100_000;
@@ -23,18 +23,18 @@ pub(super) struct Times {
     pub complete: usize,
 }
 
-pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let mut computed = Computed::default();
-    let full = effort.scale == Scale::Full;
-    let shape = Shape::for_flows(EXPECTED, SUCCESS, ROWS, Decoder::Single, 0);
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let mut computed = ComputedValues::default();
+    let full = effort.scale == RunScale::Full;
+    let shape = FlowsetShape::for_flows(EXPECTED, SUCCESS, ROWS, DecoderKind::Single, 0);
     let single = (0..SINGLE_RUNS).map(|seed| {
         let flowset = fabric::alone(EXPECTED, shape, seed);
         let begun = Stopwatch::start();
         std::hint::black_box(flowset.decode());
         begun.seconds() * 1e3
     });
-    computed.value("single.100k", Measured::exact(single.fold(f64::MAX, f64::min), SINGLE_RUNS));
-    let (fabric, runs) = if full { (Fabric::new(8), 5) } else { (Fabric::new(4), 2) };
+    computed.value("single.100k", MeasuredValue::exact(single.fold(f64::MAX, f64::min), SINGLE_RUNS));
+    let (fabric, runs) = if full { (FatTreeFabric::new(8), 5) } else { (FatTreeFabric::new(4), 2) };
     for (name, each, differing) in
         [("101k", 101_000, DIFFERING), ("126.8k", 126_800, DIFFERING), ("126.8k.tenth", 126_800, 10.0 * DIFFERING)]
     {
@@ -54,19 +54,19 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimErro
         }
         let Some(Times { flows, counters, complete }) = best else { continue };
         let note = format!("{complete} of {} switches complete", fabric.switches());
-        computed.value(format!("network.{name}"), Measured::exact(flows + counters, runs).with_note(note));
-        computed.value(format!("flows.{name}"), Measured::exact(flows, runs));
+        computed.value(format!("network.{name}"), MeasuredValue::exact(flows + counters, runs).with_note(note));
+        computed.value(format!("flows.{name}"), MeasuredValue::exact(flows, runs));
     }
     Ok(Some(computed))
 }
 
 /// Decodes a network, one switch after the other.
-fn network(fabric: &Fabric, flowsets: Vec<Flowset>) -> Times {
+fn network(fabric: &FatTreeFabric, flowsets: Vec<Flowset>) -> Times {
     let neighbours = fabric.neighbours();
     let switches = fabric.switches();
     let each = |seconds: f64| seconds * 1e3 / switches as f64;
     let begun = Stopwatch::start();
-    let Ok(mut network) = Network::new(flowsets, Ways::Neighbours(&neighbours)) else {
+    let Ok(mut network) = FlowsetNetwork::new(flowsets, CandidateSwitches::Neighbours(&neighbours)) else {
         return Times { flows: f64::NAN, counters: f64::NAN, complete: 0 };
     };
     network.find_flows();

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use radar::flowset::sizing::Decoder;
-use radar::flowset::{FlowKey, Shape};
+use radar::flowset::sizing::DecoderKind;
+use radar::flowset::{FlowKey, FlowsetShape};
 use sim::net::address;
-use sim::net::counting::{Counting, Dropped, Slot};
-use sim::net::{self, Setup};
+use sim::net::counting::{CountedSlot, CountingProgram, DroppedPacket};
+use sim::net::{self, NetworkSetup};
 use sim::topology::{NodeId, Topology};
 use units::{Prob, Span};
 
@@ -18,25 +18,25 @@ pub(super) const SLOT: Span = Span::from_ms(10);
 const FLOWS: u64 = 4_000;
 
 /// Packets of each flow, by slot, at each node that counted some.
-pub(super) type Counters = BTreeMap<FlowKey, BTreeMap<NodeId, BTreeMap<u64, u32>>>;
+pub(super) type SlotFlowCounts = BTreeMap<FlowKey, BTreeMap<NodeId, BTreeMap<u64, u32>>>;
 
 /// What a run's flowsets said.
 #[derive(Debug)]
-pub(super) struct Counted {
-    pub counters: Counters,
+pub(super) struct FlowsetCounts {
+    pub counters: SlotFlowCounts,
     /// Flowsets that could not be decoded to the end.
     pub undecoded: u64,
     pub slots: u64,
     /// What was really lost.
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedPacket>,
 }
 
 /// Runs a network and decodes what all nodes counted; `None` if the watch ended it.
-pub(super) fn count(setup: Setup, effort: &Effort<'_>) -> Result<Option<Counted>, ClaimError> {
-    let shape = Shape::for_flows(FLOWS, Prob::literal(0.9999), 3, Decoder::Single, 0);
-    let (mut counters, mut undecoded, mut slots) = (Counters::new(), 0, 0);
+pub(super) fn count(setup: NetworkSetup, effort: &Effort<'_>) -> Result<Option<FlowsetCounts>, ClaimError> {
+    let shape = FlowsetShape::for_flows(FLOWS, Prob::literal(0.9999), 3, DecoderKind::Single, 0);
+    let (mut counters, mut undecoded, mut slots) = (SlotFlowCounts::new(), 0, 0);
     let topology = setup.topology.clone();
-    let mut program = Counting::new(&topology, SLOT, shape, |slot: Slot<'_>| {
+    let mut program = CountingProgram::new(&topology, SLOT, shape, |slot: CountedSlot<'_>| {
         slots = slot.number + 1;
         for (node, flowset) in (0..).zip(slot.flowsets).filter(|(_, flowset)| !flowset.is_empty()) {
             let decoded = flowset.decode();
@@ -48,16 +48,16 @@ pub(super) fn count(setup: Setup, effort: &Effort<'_>) -> Result<Option<Counted>
     });
     let outcome = net::run_with(setup, &mut program, effort.watch).map_err(ClaimError::new)?;
     let dropped = program.finish();
-    Ok((!outcome.interrupted).then_some(Counted { counters, undecoded, slots, dropped }))
+    Ok((!outcome.interrupted).then_some(FlowsetCounts { counters, undecoded, slots, dropped }))
 }
 
 /// The nodes of a FatTree that a flow may pass, and their order.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct PathOrder {
     neighbours: Vec<Vec<usize>>,
 }
 
-impl Order {
+impl PathOrder {
     pub(super) fn new(topology: &Topology) -> Self {
         let mut neighbours = vec![Vec::new(); topology.nodes.len()];
         topology.directed().for_each(|link| neighbours[topology.from(link).index()].push(topology.to(link).index()));

@@ -1,18 +1,18 @@
 //! What is kept of a run when its rows are gone: enough to pool it with others.
 
 use guard::Counters;
-use sim::net::{FlowRow, Outcome, PoolUse};
-use sim::scenario::Point;
+use sim::net::{FlowRow, NetworkOutcome, PoolUse};
+use sim::scenario::SweepPoint;
 use units::{Bytes, Span, Time};
 
-use super::losses::Losses;
+use super::losses::RunLosses;
 
 /// Sizes from which on flows are counted apart, as most papers do; a class ends where the next begins.
 pub(super) const CLASSES: [Bytes; 4] = [Bytes::ZERO, Bytes::new(10_000), Bytes::new(100_000), Bytes::new(1_000_000)];
 
 /// One run, or several of the same point.
 #[derive(Clone, Debug, Default)]
-pub struct Digest {
+pub struct RunDigest {
     /// By traffic.
     pub(super) traffic: Vec<TrafficDigest>,
     /// By link, where it is protected.
@@ -20,8 +20,8 @@ pub struct Digest {
     pub(super) simulated: Span,
     pub(super) counts: DigestCounts,
     pub(super) repeated: Repeated,
-    pub(super) pools: Option<Pools>,
-    pub(super) losses: Option<Losses>,
+    pub(super) pools: Option<PoolLevels>,
+    pub(super) losses: Option<RunLosses>,
 }
 
 units::counters! {
@@ -48,7 +48,7 @@ units::counters! {
 
 /// The bits that connections of a host share (MELO): the fullest of all hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Pools {
+pub struct PoolLevels {
     pub bits: u32,
     pub receive_peak: u32,
     pub send_peak: u32,
@@ -106,8 +106,8 @@ pub(super) struct LinkDigest {
     pub rx_peak: Bytes,
 }
 
-impl Digest {
-    pub fn of(point: &Point, outcome: &Outcome) -> Self {
+impl RunDigest {
+    pub fn of(point: &SweepPoint, outcome: &NetworkOutcome) -> Self {
         let mut traffic: Vec<TrafficDigest> = point.traffic_names().map(|_| TrafficDigest::default()).collect();
         for flow in &outcome.flows {
             traffic[usize::from(flow.traffic)].count(flow);
@@ -129,8 +129,8 @@ impl Digest {
                 naked: outcome.repeated.naked,
                 wrong: outcome.repeated.wrong,
             },
-            pools: outcome.pools.iter().map(Pools::of).reduce(Pools::with),
-            losses: Losses::of(point, outcome),
+            pools: outcome.pools.iter().map(PoolLevels::of).reduce(PoolLevels::with),
+            losses: RunLosses::of(point, outcome),
         }
     }
 
@@ -145,12 +145,12 @@ impl Digest {
         self.simulated += other.simulated;
         self.counts += other.counts;
         self.repeated += other.repeated;
-        self.pools = self.pools.into_iter().chain(other.pools).reduce(Pools::with);
-        self.losses = self.losses.take().into_iter().chain(other.losses).reduce(Losses::with);
+        self.pools = self.pools.into_iter().chain(other.pools).reduce(PoolLevels::with);
+        self.losses = self.losses.take().into_iter().chain(other.losses).reduce(RunLosses::with);
     }
 }
 
-impl Pools {
+impl PoolLevels {
     fn of(used: &PoolUse) -> Self {
         let PoolUse { size, receive_peak, send_peak, refused, .. } = *used;
         Self { bits: size, receive_peak, send_peak, refused }
@@ -220,9 +220,9 @@ impl LinkDigest {
     }
 }
 
-fn links(point: &Point, outcome: &Outcome) -> Vec<LinkDigest> {
+fn links(point: &SweepPoint, outcome: &NetworkOutcome) -> Vec<LinkDigest> {
     let topology = point.topology();
-    let link = |(link, tally): &(sim::topology::LinkId, sim::net::LinkTally)| {
+    let link = |(link, tally): &(sim::topology::TopologyLinkId, sim::net::LinkTally)| {
         let ends = topology.link(*link);
         let mut counters = tally.counters[0];
         counters += tally.counters[1];

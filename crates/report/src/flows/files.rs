@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use sim::net::Outcome;
-use sim::scenario::Point;
+use sim::net::NetworkOutcome;
+use sim::scenario::SweepPoint;
 
 use super::{columns, losses, pcapng};
 use crate::table_file::{ParquetLayout, write_csv, write_parquet};
@@ -14,7 +14,7 @@ const FLOWS: ParquetLayout = ParquetLayout { record: "flow", rows_per_group: 1 <
 
 /// Writes everything that a run has to say into a folder, which is made if it is not there. Files of a former run with
 /// the same names are replaced.
-pub fn write_run(folder: &Path, point: &Point, outcome: &Outcome) -> io::Result<()> {
+pub fn write_run(folder: &Path, point: &SweepPoint, outcome: &NetworkOutcome) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let flows = columns::flows(point);
     whole_file(&folder.join("flows.csv"), |out| write_csv(&flows, &outcome.flows, out))?;

@@ -3,29 +3,29 @@
 use std::collections::BTreeMap;
 
 use machine::DropReason;
-use radar::causes::Thresholds;
-use radar::loss::Cause;
+use radar::causes::CauseThresholds;
+use radar::loss::LossCause;
 use serde::Serialize;
-use sim::net::Outcome;
-use sim::net::metering::{Config, Found, Lost};
-use sim::scenario::Point;
+use sim::net::NetworkOutcome;
+use sim::net::metering::{MeteringConfig, MeteringResult, SegmentLoss};
+use sim::scenario::SweepPoint;
 use sim::topology::{DirectedLink, Topology};
 
 /// Of one run, or several of the same point.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Losses {
+pub(super) struct RunLosses {
     meters: u64,
     cells: u64,
     metered: u64,
     late: u64,
     /// By directed link.
-    segments: BTreeMap<u32, Segment>,
-    accused: BTreeMap<(u32, Cause), (u64, u64)>,
+    segments: BTreeMap<u32, SegmentLosses>,
+    accused: BTreeMap<(u32, LossCause), (u64, u64)>,
 }
 
 /// Losses on a directed link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Segment {
+pub struct SegmentLosses {
     #[serde(flatten)]
     pub found: MeterLosses,
     #[serde(rename = "really")]
@@ -72,7 +72,7 @@ pub struct LossSummary {
     /// Where anything was lost.
     pub segments: Vec<SegmentSummary>,
     /// Where somebody should look, and for what.
-    pub accused: Vec<Accused>,
+    pub accused: Vec<AccusedLink>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -80,31 +80,31 @@ pub struct SegmentSummary {
     pub from: String,
     pub to: String,
     #[serde(flatten)]
-    pub losses: Segment,
+    pub losses: SegmentLosses,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Accused {
+pub struct AccusedLink {
     pub from: String,
     pub to: String,
-    pub cause: Cause,
+    pub cause: LossCause,
     pub losses: u64,
     /// Seeds with which it is accused.
     pub runs: u64,
 }
 
 /// Those of the thesis, for batches as long as these.
-fn thresholds(config: &Config) -> Thresholds {
-    let usual = Thresholds::default();
-    Thresholds { batch: config.batch, interval: usual.interval.max(config.batch), ..usual }
+fn thresholds(config: &MeteringConfig) -> CauseThresholds {
+    let usual = CauseThresholds::default();
+    CauseThresholds { batch: config.batch, interval: usual.interval.max(config.batch), ..usual }
 }
 
-impl Losses {
+impl RunLosses {
     /// `None` without meters.
-    pub(super) fn of(point: &Point, outcome: &Outcome) -> Option<Self> {
+    pub(super) fn of(point: &SweepPoint, outcome: &NetworkOutcome) -> Option<Self> {
         let (found, config) = (outcome.radar.as_ref()?, point.radar()?);
         let verdict = found.judge(point.topology(), &thresholds(config));
-        let mut segments: BTreeMap<u32, Segment> = BTreeMap::new();
+        let mut segments: BTreeMap<u32, SegmentLosses> = BTreeMap::new();
         for (lost, cause) in found.losses.iter().zip(&verdict.causes) {
             *segments.entry(lost.segment).or_default().found.of(*cause) += 1;
         }
@@ -115,7 +115,7 @@ impl Losses {
             segments.entry(link).or_default().truth.count(why, packets);
         }
         let accused = verdict.accused.iter().map(|culprit| ((culprit.segment, culprit.cause), (culprit.losses, 1)));
-        let Found { meters, cells, metered, late, .. } = *found;
+        let MeteringResult { meters, cells, metered, late, .. } = *found;
         Some(Self { meters, cells, metered, late, segments, accused: accused.collect() })
     }
 
@@ -147,7 +147,7 @@ impl Losses {
             .collect();
         let accused = self.accused.iter().map(|((link, cause), (losses, runs))| {
             let [from, to] = names(*link);
-            Accused { from, to, cause: *cause, losses: *losses, runs: *runs }
+            AccusedLink { from, to, cause: *cause, losses: *losses, runs: *runs }
         });
         LossSummary {
             meters: self.meters,
@@ -164,13 +164,13 @@ impl Losses {
 }
 
 impl MeterLosses {
-    fn of(&mut self, cause: Cause) -> &mut u64 {
+    fn of(&mut self, cause: LossCause) -> &mut u64 {
         match cause {
-            Cause::Congestion => &mut self.congestion,
-            Cause::Blackhole => &mut self.blackhole,
-            Cause::Random => &mut self.random,
-            Cause::Loop => &mut self.looped,
-            Cause::Unknown => &mut self.unknown,
+            LossCause::Congestion => &mut self.congestion,
+            LossCause::Blackhole => &mut self.blackhole,
+            LossCause::Random => &mut self.random,
+            LossCause::Loop => &mut self.looped,
+            LossCause::Unknown => &mut self.unknown,
         }
     }
 
@@ -197,7 +197,7 @@ impl GroundTruth {
 }
 
 /// The losses that meters named, each with its cause, by batch, segment and time.
-pub(super) fn named(point: &Point, outcome: &Outcome) -> Vec<(Lost, Cause)> {
+pub(super) fn named(point: &SweepPoint, outcome: &NetworkOutcome) -> Vec<(SegmentLoss, LossCause)> {
     let (Some(found), Some(config)) = (&outcome.radar, point.radar()) else { return Vec::new() };
     let causes = found.judge(point.topology(), &thresholds(config)).causes;
     found.losses.iter().copied().zip(causes).collect()

@@ -9,8 +9,8 @@
 use std::io::{self, Write};
 
 use sim::net::address::Conversation;
-use sim::net::{Captured, HeaderWriter, Outcome};
-use sim::scenario::Point;
+use sim::net::{HeaderWriter, NetworkOutcome, PortCapture};
+use sim::scenario::SweepPoint;
 use sim::topology::DirectedLink;
 use units::Time;
 use wire::pcapng::{self, EnhancedPacket, PcapngWriter};
@@ -22,15 +22,15 @@ const WRONG_CHECK: u32 = 1 << 24;
 const FRAME_CHECK: u32 = 4;
 const ETHERNET: u32 = 14;
 
-pub(super) fn link_name(point: &Point, port: DirectedLink) -> String {
+pub(super) fn link_name(point: &SweepPoint, port: DirectedLink) -> String {
     let topology = point.topology();
     format!("{}-{}", topology.name(topology.from(port)), topology.name(topology.to(port)))
 }
 
 /// The packets of these ports, each an interface of the file.
 pub(super) fn packets(
-    point: &Point,
-    outcome: &Outcome,
+    point: &SweepPoint,
+    outcome: &NetworkOutcome,
     ports: &[DirectedLink],
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -56,9 +56,9 @@ pub(super) fn packets(
 }
 
 /// As long as the packet says, and no longer.
-fn headers(captured: &Captured) -> Vec<u8> {
+fn headers(captured: &PortCapture) -> Vec<u8> {
     let mut out = Vec::with_capacity(SNAP);
-    let Captured { src, dst, forward, flow, packet, .. } = captured;
+    let PortCapture { src, dst, forward, flow, packet, .. } = captured;
     let (from, to) = if *forward { (src.0, dst.0) } else { (dst.0, src.0) };
     let inside = u32::from(packet.len).saturating_sub(FRAME_CHECK + ETHERNET + 20) as u16;
     let who = Conversation { from, to, flow: *flow, forward: *forward };

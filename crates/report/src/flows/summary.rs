@@ -3,14 +3,14 @@
 use std::fmt::Debug;
 
 use serde::Serialize;
-use sim::scenario::Point;
+use sim::scenario::SweepPoint;
 
-use super::digest::{CLASSES, Digest, LinkDigest, Pools, Repairs, Repeated, TrafficDigest};
+use super::digest::{CLASSES, LinkDigest, PoolLevels, Repairs, Repeated, RunDigest, TrafficDigest};
 use super::losses::LossSummary;
 use super::percentiles::Percentiles;
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary<'a, C> {
+pub struct FlowSummary<'a, C> {
     pub label: &'a str,
     /// Runs that these numbers are from and that came to their end.
     pub seeds: Vec<u64>,
@@ -28,7 +28,7 @@ pub struct Summary<'a, C> {
     pub pfc_pauses: u64,
     pub repeated: Repeated,
     /// Where connections share bits.
-    pub pools: Option<Pools>,
+    pub pools: Option<PoolLevels>,
     pub links: Vec<LinkSummary>,
     /// What meters found, where there are any.
     pub losses: Option<LossSummary>,
@@ -83,16 +83,16 @@ pub struct LinkSummary {
 /// What came of one run of a point.
 #[derive(Clone, Debug)]
 pub enum RunResult {
-    Complete(Digest),
+    Complete(RunDigest),
     /// It was interrupted; this is how far it came.
-    Partial(Digest),
+    Partial(RunDigest),
     /// It did not begin.
     Missing,
 }
 
 /// What computed a summary.
 #[derive(Clone, Copy, Debug)]
-pub struct Origin<'a> {
+pub struct SummaryOrigin<'a> {
     pub version: &'a str,
     pub command: &'a str,
 }
@@ -100,12 +100,12 @@ pub struct Origin<'a> {
 /// The summary of a point, from the digests of the runs that there are. Others are missing. Interrupted runs count only
 /// where there is nothing else: they end early, and would make flows look shorter than they are.
 pub fn summarize<'a>(
-    point: &'a Point,
+    point: &'a SweepPoint,
     runs: Vec<(u64, RunResult)>,
-    origin: Origin<'a>,
-) -> Summary<'a, impl Serialize + Debug + use<>> {
-    let (mut seeds, mut missing_seeds, mut all) = (Vec::new(), Vec::new(), Digest::default());
-    let (mut partial_seeds, mut partial) = (Vec::new(), Digest::default());
+    origin: SummaryOrigin<'a>,
+) -> FlowSummary<'a, impl Serialize + Debug + use<>> {
+    let (mut seeds, mut missing_seeds, mut all) = (Vec::new(), Vec::new(), RunDigest::default());
+    let (mut partial_seeds, mut partial) = (Vec::new(), RunDigest::default());
     let config = point.config(&runs.iter().map(|(seed, _)| *seed).collect::<Vec<_>>());
     for (seed, result) in runs {
         match result {
@@ -128,7 +128,7 @@ pub fn summarize<'a>(
         partial_seeds.clear();
     }
     let seconds = all.simulated.as_secs();
-    Summary {
+    FlowSummary {
         label: &point.label,
         seeds,
         partial_seeds,

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::digest::{Pools, Repeated};
+use super::digest::{PoolLevels, Repeated};
 use super::losses::{MeterLosses, SegmentSummary};
 use super::percentiles::Percentiles;
-use super::summary::{SizeClass, Summary};
+use super::summary::{FlowSummary, SizeClass};
 use crate::table::{Align, Table, thousands};
 
 /// What is worth showing of these points, each table with its title.
-pub fn tables<C: Serialize>(points: &[&Summary<'_, C>]) -> String {
+pub fn tables<C: Serialize>(points: &[&FlowSummary<'_, C>]) -> String {
     let mut text = format!("flow completion time in µs\n{}", flows(points));
     let mut add = |title: &str, table: Option<Table>| {
         if let Some(table) = table {
@@ -27,7 +27,7 @@ pub fn tables<C: Serialize>(points: &[&Summary<'_, C>]) -> String {
     text
 }
 
-fn flows<C>(points: &[&Summary<'_, C>]) -> Table {
+fn flows<C>(points: &[&FlowSummary<'_, C>]) -> Table {
     let mut table = Table::new(&[
         ("point", Align::Left),
         ("traffic", Align::Left),
@@ -58,7 +58,7 @@ fn flows<C>(points: &[&Summary<'_, C>]) -> Table {
     table
 }
 
-fn by_size<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+fn by_size<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let mut table = Table::new(&[
         ("point", Align::Left),
         ("traffic", Align::Left),
@@ -84,7 +84,7 @@ fn by_size<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
     any.then_some(table)
 }
 
-fn repairs<C>(points: &[&Summary<'_, C>]) -> Table {
+fn repairs<C>(points: &[&FlowSummary<'_, C>]) -> Table {
     let mut table = Table::new(&[
         ("point", Align::Left),
         ("traffic", Align::Left),
@@ -116,7 +116,7 @@ fn repairs<C>(points: &[&Summary<'_, C>]) -> Table {
     table
 }
 
-fn network<C>(points: &[&Summary<'_, C>]) -> Table {
+fn network<C>(points: &[&FlowSummary<'_, C>]) -> Table {
     let mut table = Table::new(&[
         ("point", Align::Left),
         ("seeds", Align::Right),
@@ -138,7 +138,7 @@ fn network<C>(points: &[&Summary<'_, C>]) -> Table {
 }
 
 /// Where switches repeat anything.
-fn repeated<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+fn repeated<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let mut table = Table::new(&[
         ("point", Align::Left),
         ("copies of NAKs", Align::Right),
@@ -154,7 +154,7 @@ fn repeated<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
 }
 
 /// Where connections share bits.
-fn pools<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+fn pools<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let mut table = Table::new(&[
         ("point", Align::Left),
         ("bits", Align::Right),
@@ -163,7 +163,7 @@ fn pools<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
         ("packets refused", Align::Right),
     ]);
     let sharing = || points.iter().filter_map(|point| Some((point.label, point.pools?)));
-    for (label, Pools { bits, receive_peak, send_peak, refused }) in sharing() {
+    for (label, PoolLevels { bits, receive_peak, send_peak, refused }) in sharing() {
         let counts = [bits, receive_peak, send_peak].map(u64::from);
         let cells = [counts.as_slice(), &[refused]].concat().into_iter().map(thousands);
         table.row(std::iter::once(label.to_owned()).chain(cells).collect());
@@ -171,7 +171,7 @@ fn pools<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
     sharing().next().map(|_| table)
 }
 
-fn links<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+fn links<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let mut table = Table::new(&[
         ("point", Align::Left),
         ("link", Align::Left),
@@ -206,7 +206,7 @@ fn links<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
 /// Segments that lost anything, the most first. Most congestion is where nobody would look for it, so only so many.
 const MOST_SEGMENTS: usize = 20;
 
-fn losses<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+fn losses<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let mut table = Table::new(&[
         ("point", Align::Left),
         ("segment", Align::Left),
@@ -247,7 +247,7 @@ fn losses<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
     found().next().map(|_| table)
 }
 
-fn accused<C>(points: &[&Summary<'_, C>]) -> Option<Table> {
+fn accused<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let mut table = Table::new(&[
         ("point", Align::Left),
         ("segment", Align::Left),

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use radar::compare::{FlowLosses, Outside};
-use radar::loss::{Cause, Loss};
+use radar::compare::{FlowLosses, OutsideCounts};
+use radar::loss::{Loss, LossCause};
 use serde::Serialize;
 
 use super::LossReport;
 
 #[derive(Debug, Serialize)]
 pub struct LossAnswer {
-    lost: Vec<LostPacket>,
+    lost: Vec<LostPacketLine>,
     /// Lost too, but more than there was memory for.
     unnamed: u64,
     packets_up: u64,
@@ -23,11 +23,11 @@ pub struct LossAnswer {
     /// Packets of UP that came from DOWN's side: they could not be lost on the way that is compared.
     other_direction: u64,
     /// Packets that no router forwards: neither compared nor judged.
-    link_local: Both<u64>,
-    causes: BTreeMap<Cause, u64>,
-    flows: Vec<FlowLine>,
+    link_local: PerCapture<u64>,
+    causes: BTreeMap<LossCause, u64>,
+    flows: Vec<FlowLossLine>,
     /// Packets of UP before DOWN's capture began and after it ended: not judged.
-    outside: Ends,
+    outside: OutsidePackets,
     /// Packets of DOWN that UP lacks, and whether UP has packets of their way back.
     only_down: u64,
     both_directions: bool,
@@ -35,8 +35,8 @@ pub struct LossAnswer {
     down_outside: u64,
     skew_ns: Option<i64>,
     drift_ns: i64,
-    not_ip: Both<u64>,
-    truncated: Both<bool>,
+    not_ip: PerCapture<u64>,
+    truncated: PerCapture<bool>,
     /// Packets were compared up to so many bytes, from the IP header on.
     depth: usize,
     exact: bool,
@@ -46,25 +46,25 @@ pub struct LossAnswer {
 }
 
 #[derive(Debug, Serialize)]
-struct Both<T> {
+struct PerCapture<T> {
     up: T,
     down: T,
 }
 
 #[derive(Debug, Serialize)]
-struct Ends {
+struct OutsidePackets {
     before: u64,
     after: u64,
 }
 
-impl From<Outside> for Ends {
-    fn from(Outside { before, after }: Outside) -> Self {
+impl From<OutsideCounts> for OutsidePackets {
+    fn from(OutsideCounts { before, after }: OutsideCounts) -> Self {
         Self { before, after }
     }
 }
 
 #[derive(Debug, Serialize)]
-struct LostPacket {
+struct LostPacketLine {
     time: u64,
     src: IpAddr,
     dst: IpAddr,
@@ -73,11 +73,11 @@ struct LostPacket {
     dst_port: u16,
     tcp_seq: Option<u32>,
     ip_id: Option<u16>,
-    cause: Cause,
+    cause: LossCause,
 }
 
 #[derive(Debug, Serialize)]
-struct FlowLine {
+struct FlowLossLine {
     src: IpAddr,
     dst: IpAddr,
     proto: u8,
@@ -87,8 +87,8 @@ struct FlowLine {
     lost: u64,
 }
 
-impl LostPacket {
-    fn new(loss: &Loss, cause: Cause) -> Self {
+impl LostPacketLine {
+    fn new(loss: &Loss, cause: LossCause) -> Self {
         let flow = loss.flow;
         Self {
             time: loss.at.0,
@@ -104,7 +104,7 @@ impl LostPacket {
     }
 }
 
-impl FlowLine {
+impl FlowLossLine {
     fn new(FlowLosses { flow, packets, lost }: &FlowLosses) -> Self {
         Self {
             src: flow.src,
@@ -125,7 +125,7 @@ impl LossAnswer {
         causes.iter().for_each(|cause| *by_cause.entry(*cause).or_default() += 1);
         let lost = comparison.lost.iter().zip(causes);
         Self {
-            lost: lost.map(|(lost, cause)| LostPacket::new(&lost.loss, *cause)).collect(),
+            lost: lost.map(|(lost, cause)| LostPacketLine::new(&lost.loss, *cause)).collect(),
             unnamed: comparison.unnamed,
             packets_up: comparison.up.packets,
             packets_down: comparison.down.packets,
@@ -133,17 +133,17 @@ impl LossAnswer {
             loss: report.loss(),
             judged: comparison.judged(),
             other_direction: comparison.other_way,
-            link_local: Both { up: comparison.up.link_local, down: comparison.down.link_local },
+            link_local: PerCapture { up: comparison.up.link_local, down: comparison.down.link_local },
             causes: by_cause,
-            flows: comparison.flows.iter().map(FlowLine::new).collect(),
+            flows: comparison.flows.iter().map(FlowLossLine::new).collect(),
             outside: comparison.outside.into(),
             only_down: comparison.only_down,
             both_directions: comparison.both_ways,
             down_outside: comparison.down_outside,
             skew_ns: comparison.skew,
             drift_ns: comparison.drift,
-            not_ip: Both { up: comparison.up.not_ip, down: comparison.down.not_ip },
-            truncated: Both { up: comparison.up.truncated, down: comparison.down.truncated },
+            not_ip: PerCapture { up: comparison.up.not_ip, down: comparison.down.not_ip },
+            truncated: PerCapture { up: comparison.up.truncated, down: comparison.down.truncated },
             depth: comparison.depth,
             exact: captures.exact,
             warnings: notes.clone(),

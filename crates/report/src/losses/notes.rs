@@ -2,7 +2,7 @@
 
 use chart::table::thousands;
 use radar::capture::CaptureError;
-use radar::compare::{CompareError, Comparison, Contents, Which};
+use radar::compare::{CaptureContents, CaptureRole, CompareError, Comparison};
 
 use super::Captures;
 use super::text::{packets, percent, time};
@@ -86,7 +86,7 @@ pub(super) fn notes(comparison: &Comparison, captures: &Captures) -> Vec<String>
     notes
 }
 
-fn of_contents(name: &str, contents: &Contents) -> Vec<String> {
+fn of_contents(name: &str, contents: &CaptureContents) -> Vec<String> {
     let mut notes = Vec::new();
     if contents.truncated {
         notes.push(format!("{name}: ends within a record; the {} before it count", packets(contents.packets)));
@@ -138,9 +138,9 @@ fn likely_causes(captures: &Captures) -> String {
 /// One line: what is wrong, and what to do.
 pub fn refusal(error: &CompareError, captures: &Captures) -> String {
     let Captures { up, down, .. } = captures;
-    let name = |which: &Which| match which {
-        Which::Up => up,
-        Which::Down => down,
+    let name = |which: &CaptureRole| match which {
+        CaptureRole::Up => up,
+        CaptureRole::Down => down,
     };
     match error {
         CompareError::Capture(which, error) => {
@@ -157,7 +157,7 @@ pub fn refusal(error: &CompareError, captures: &Captures) -> String {
                 0 => "has no packets".to_owned(),
                 frames => format!("has {} frames and none of them is IP", thousands(frames)),
             };
-            let whole = if *which == Which::Down { "; with --whole all of UP counts as lost" } else { "" };
+            let whole = if *which == CaptureRole::Down { "; with --whole all of UP counts as lost" } else { "" };
             format!("{}: {has}: nothing to compare{whole}", name(which))
         }
         CompareError::NothingInCommon(comparison) => {

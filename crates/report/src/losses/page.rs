@@ -2,11 +2,11 @@
 
 mod timeline;
 
-use chart::page::Frame;
+use chart::page::PageFrame;
 use chart::svg::escape;
 use chart::table::thousands;
 use chart::{Data, Palette};
-use radar::causes::Summary;
+use radar::causes::CauseCounts;
 
 use super::text::{percent, summary, utc};
 use super::{Captures, LossReport};
@@ -33,7 +33,7 @@ pub(super) fn page(report: &LossReport) -> String {
         .concat()
     };
     let Captures { up, down, .. } = &report.captures;
-    Frame {
+    PageFrame {
         title: "Lost packets",
         css: "",
         header: &header,
@@ -51,9 +51,9 @@ fn section(id: &str, heading: &str, body: &str) -> String {
 }
 
 fn causes(report: &LossReport) -> Data {
-    let summary: Summary = report.causes.iter().copied().collect();
+    let summary: CauseCounts = report.causes.iter().copied().collect();
     let all = summary.losses() as f64;
-    let row = |(cause, count): (radar::loss::Cause, u64)| {
+    let row = |(cause, count): (radar::loss::LossCause, u64)| {
         (vec![cause.to_string()], vec![thousands(count), percent(count as f64 / all)])
     };
     Data {

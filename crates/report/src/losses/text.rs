@@ -1,8 +1,8 @@
 //! The losses as people read them.
 
 use chart::table::{Align, Table, thousands};
-use radar::causes::Summary;
-use radar::loss::Cause;
+use radar::causes::CauseCounts;
+use radar::loss::LossCause;
 
 use super::LossReport;
 
@@ -52,8 +52,8 @@ pub(super) fn summary(report: &LossReport) -> String {
 
 fn causes(report: &LossReport) -> String {
     let mut table = Table::new(&[("cause", Align::Left), ("packets", Align::Right), ("share", Align::Right)]);
-    let summary: Summary = report.causes.iter().copied().collect();
-    let mut causes: Vec<(Cause, u64)> = summary.causes().collect();
+    let summary: CauseCounts = report.causes.iter().copied().collect();
+    let mut causes: Vec<(LossCause, u64)> = summary.causes().collect();
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     for (cause, count) in causes {
         table.row(vec![cause.to_string(), thousands(count), percent(count as f64 / report.causes.len() as f64)]);

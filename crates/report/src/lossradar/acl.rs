@@ -1,11 +1,11 @@
 //! lr.acl: which rule of an access list was corrupted, from what was lost (§5.5.2, §5.7.4).
 
 use faults::Random;
-use radar::acl::{Action, Decision, Flip, Mix, Table, generate, traffic};
+use radar::acl::{AclAction, AclDecision, Flip, Mix, RuleTable, generate, traffic};
 use radar::packet::Flow;
 
-use crate::claim::{ClaimError, Measured, Scale};
-use crate::runner::{Computed, Effort};
+use crate::claim::{ClaimError, MeasuredValue, RunScale};
+use crate::runner::{ComputedValues, Effort};
 use crate::stopwatch::Stopwatch;
 
 /// Rules, by the name of the point.
@@ -14,7 +14,7 @@ const FLOWS: usize = 100_000;
 
 /// What came of flipping bits of one list.
 #[derive(Clone, Debug, Default)]
-struct Tally {
+struct FlipCounts {
     /// Flips by which packets were lost that should not have been, and others.
     flips: u64,
     silent: u64,
@@ -27,13 +27,13 @@ struct Tally {
     seconds: Vec<f64>,
 }
 
-pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let flips = if effort.scale == Scale::Full { 100 } else { 25 };
-    let mut computed = Computed::default();
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let flips = if effort.scale == RunScale::Full { 100 } else { 25 };
+    let mut computed = ComputedValues::default();
     effort.watch.expect_runs(LISTS.len());
     for (name, rules) in LISTS {
-        let list = List::new(rules, FLOWS, effort.seed);
-        let mut tally = Tally::default();
+        let list = AclTrial::new(rules, FLOWS, effort.seed);
+        let mut tally = FlipCounts::default();
         let mut random = Random::new(effort.seed, rules as u64);
         while tally.flips < flips {
             if !effort.watch.go_on(0) {
@@ -48,28 +48,28 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimErro
 }
 
 /// A list of rules, traffic through it, and what should become of that.
-struct List {
-    table: Table,
-    flows: Vec<(Flow, Decision)>,
+struct AclTrial {
+    table: RuleTable,
+    flows: Vec<(Flow, AclDecision)>,
 }
 
-impl List {
+impl AclTrial {
     fn new(rules: usize, flows: usize, seed: u64) -> Self {
-        let table = Table::new(generate(rules, seed, &Mix::default()), Action::Deny);
+        let table = RuleTable::new(generate(rules, seed, &Mix::default()), AclAction::Deny);
         let flows = traffic(table.rules(), flows, seed).into_iter();
         let flows = flows.map(|flow| (flow, table.decide(&flow))).collect();
         Self { table, flows }
     }
 
     /// Flips a bit of a rule and looks for the rule, if anything was lost by it.
-    fn flip_one(&self, random: &mut Random, tally: &mut Tally) {
+    fn flip_one(&self, random: &mut Random, tally: &mut FlipCounts) {
         let rules = self.table.rules();
         let nth = random.below(rules.len() as u64) as usize;
         let Some(flip) = Flip::nth(random.below(Flip::COUNT as u64) as usize) else { return };
         let corrupted = flip.apply(rules[nth]);
-        let denied = |(flow, meant): &&(Flow, Decision)| {
-            meant.action == Action::Accept
-                && self.table.decide_with(flow, *meant, nth, &corrupted).action == Action::Deny
+        let denied = |(flow, meant): &&(Flow, AclDecision)| {
+            meant.action == AclAction::Accept
+                && self.table.decide_with(flow, *meant, nth, &corrupted).action == AclAction::Deny
         };
         let lost: Vec<Flow> = self.flows.iter().filter(denied).map(|(flow, _)| *flow).collect();
         if lost.is_empty() {
@@ -87,14 +87,14 @@ impl List {
     }
 }
 
-impl Tally {
-    fn tell(mut self, name: &str, computed: &mut Computed) {
+impl FlipCounts {
+    fn tell(mut self, name: &str, computed: &mut ComputedValues) {
         self.seconds.sort_by(f64::total_cmp);
         let median = self.seconds.get(self.seconds.len() / 2).copied().unwrap_or_default();
         let worst = self.seconds.last().copied().unwrap_or_default();
         let each = |sum: u64| sum as f64 / self.flips as f64;
         let mut value = |what: &str, value: f64, note: String| {
-            computed.value(format!("{what}.{name}"), Measured::exact(value, self.flips).with_note(note));
+            computed.value(format!("{what}.{name}"), MeasuredValue::exact(value, self.flips).with_note(note));
         };
         value("missed", self.missed as f64, format!("of {} corrupted rules", self.flips));
         value("candidates", each(self.candidates), format!("{:.0} flows were lost on average", each(self.lost)));
@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn the_corrupted_rule_is_among_few() {
-        let list = List::new(2_000, 5_000, 1);
-        let mut tally = Tally::default();
+        let list = AclTrial::new(2_000, 5_000, 1);
+        let mut tally = FlipCounts::default();
         let mut random = Random::new(1, 1);
         (0..2_000).for_each(|_| list.flip_one(&mut random, &mut tally));
         assert_eq!(tally.missed, 0);

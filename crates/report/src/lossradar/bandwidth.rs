@@ -1,14 +1,14 @@
 //! lr.bandwidth: what digests cost on their way to the collector, beside mirroring all packets (§5.7.1, Figs. 5.6, 5.7).
 
 use faults::Random;
-use radar::digest::{Digest, Shape};
+use radar::digest::{Digest, DigestShape};
 use radar::signature::Fields;
 use units::Prob;
 
-use super::digests::{self, Trials, packet, signature};
+use super::digests::{self, DigestTrials, packet, signature};
 use super::size::SUCCESS;
-use crate::claim::{ClaimError, Measured, Scale};
-use crate::runner::{Computed, Effort};
+use crate::claim::{ClaimError, MeasuredValue, RunScale};
+use crate::runner::{ComputedValues, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
 /// Bytes of a packet on the wire: 175, and 20 of gap and preamble.
@@ -44,16 +44,16 @@ fn mirroring(gigabits: f64) -> f64 {
     packets_per_second(gigabits) * MIRRORED * 8.0 / 1e6
 }
 
-pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let mut computed = Computed::default();
-    computed.value("mpps", Measured::exact(packets_per_second(10.0) / 1e6, 1));
-    computed.value("mirroring", Measured::exact(mirroring(10.0), 1));
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let mut computed = ComputedValues::default();
+    computed.value("mpps", MeasuredValue::exact(packets_per_second(10.0) / 1e6, 1));
+    computed.value("mirroring", MeasuredValue::exact(mirroring(10.0), 1));
     for case in &CASES {
         if one_loss_rate(case, effort, &mut computed).is_none() {
             return Ok(None);
         }
     }
-    computed.value("ports", Measured::exact(ports_like_flowradar(), 1));
+    computed.value("ports", MeasuredValue::exact(ports_like_flowradar(), 1));
     computed.charts.push(chart());
     Ok(Some(computed))
 }
@@ -62,13 +62,13 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimErro
 fn one_loss_rate(
     (name, loss, each, paper): &(&str, f64, [f64; 8], f64),
     effort: &Effort<'_>,
-    computed: &mut Computed,
+    computed: &mut ComputedValues,
 ) -> Option<()> {
     let losses = (packets_per_second(10.0) / BATCHES * loss).round() as usize;
-    let trials = if effort.scale == Scale::Full { 20_000 } else { 2_000 };
-    let with = |cells: f64| Trials { losses, cells: cells.round() as usize, trials };
+    let trials = if effort.scale == RunScale::Full { 20_000 } else { 2_000 };
+    let with = |cells: f64| DigestTrials { losses, cells: cells.round() as usize, trials };
     let of_the_thesis = with(paper / megabits(1.0));
-    let mut tried: Vec<Trials> = each.iter().map(|each| with(each * losses as f64)).collect();
+    let mut tried: Vec<DigestTrials> = each.iter().map(|each| with(each * losses as f64)).collect();
     tried.push(of_the_thesis);
     let mut outcomes = digests::try_all(&tried, effort)?;
     let thesis = outcomes.pop()?;
@@ -76,7 +76,7 @@ fn one_loss_rate(
         tried.iter().zip(&outcomes).map(|(tried, outcome)| (tried.each(), outcome.decoded())).collect();
     let cells = digests::crossing(&curve, SUCCESS).map(|each| each * losses as f64);
     let mut value = |what: &str, of: &dyn Fn(f64) -> f64| {
-        let measured = cells.map(|cells| Measured::exact(of(cells), u64::from(trials)));
+        let measured = cells.map(|cells| MeasuredValue::exact(of(cells), u64::from(trials)));
         computed.values.push((format!("{what}.{name}"), measured));
     };
     value("cells", &|cells| cells);
@@ -92,14 +92,14 @@ fn one_loss_rate(
 /// Mb/s of digests as this program writes them, with every packet of a batch in them.
 fn as_written(cells: usize, seed: u64) -> f64 {
     let mut random = Random::new(seed, 1);
-    let mut digest = Digest::new(Shape::new(cells, seed, Fields::ALL));
+    let mut digest = Digest::new(DigestShape::new(cells, seed, Fields::ALL));
     let packets = (packets_per_second(10.0) / BATCHES) as u64;
     (0..packets).for_each(|_| digest.insert(&signature(&packet(&mut random))));
     digest.to_bytes().len() as f64 * 8.0 * METERS * BATCHES / 1e6
 }
 
 fn cells_for(losses: f64) -> f64 {
-    Shape::for_losses(losses.round() as usize, Prob::literal(SUCCESS)).cells() as f64
+    DigestShape::for_losses(losses.round() as usize, Prob::literal(SUCCESS)).cells() as f64
 }
 
 /// How many ports of 10 Gb/s with 5 % loss take as much memory as FlowRadar: two meters, two digests each.

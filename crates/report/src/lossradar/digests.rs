@@ -1,25 +1,25 @@
 //! Digests filled with losses and decoded, many times.
 
 use faults::Random;
-use radar::digest::{Digest, Shape};
-use radar::packet::{Flow, Packet, Segment};
+use radar::digest::{Digest, DigestShape};
+use radar::packet::{Flow, Packet, TcpFields};
 use radar::signature::{Fields, Signature};
 use units::poisson;
 
-use crate::claim::Measured;
+use crate::claim::MeasuredValue;
 use crate::parallel;
 use crate::runner::Effort;
 
 /// Digests of so many cells, each with so many losses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Trials {
+pub(super) struct DigestTrials {
     pub losses: usize,
     pub cells: usize,
     pub trials: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct DigestTrialResult {
     trials: u64,
     /// Digests of which every loss was named.
     complete: u64,
@@ -27,18 +27,18 @@ pub(super) struct Outcome {
     named: u64,
 }
 
-impl Trials {
+impl DigestTrials {
     /// Cells for each loss.
     pub(super) fn each(&self) -> f64 {
-        Shape::new(self.cells, 0, Fields::ALL).cells() as f64 / self.losses as f64
+        DigestShape::new(self.cells, 0, Fields::ALL).cells() as f64 / self.losses as f64
     }
 
     /// A difference has only what was lost, so that is all that goes in.
-    fn run(&self, seed: u64) -> Outcome {
+    fn run(&self, seed: u64) -> DigestTrialResult {
         let mut random = Random::new(seed, (self.losses * 1_000_003 + self.cells) as u64);
-        let mut outcome = Outcome::default();
+        let mut outcome = DigestTrialResult::default();
         for _ in 0..self.trials {
-            let mut digest = Digest::new(Shape::new(self.cells, random.below(u64::MAX), Fields::ALL));
+            let mut digest = Digest::new(DigestShape::new(self.cells, random.below(u64::MAX), Fields::ALL));
             (0..self.losses).for_each(|_| digest.insert(&signature(&packet(&mut random))));
             let decoded = digest.decode();
             outcome.trials += 1;
@@ -50,29 +50,29 @@ impl Trials {
     }
 }
 
-impl Outcome {
+impl DigestTrialResult {
     pub(super) fn decoded(&self) -> f64 {
         self.complete as f64 / self.trials as f64
     }
 
-    pub(super) fn share_decoded(&self) -> Measured {
+    pub(super) fn share_decoded(&self) -> MeasuredValue {
         share(self.complete, self.trials)
     }
 
-    pub(super) fn share_named(&self) -> Measured {
-        Measured::exact(self.named as f64 / self.losses as f64, self.losses)
+    pub(super) fn share_named(&self) -> MeasuredValue {
+        MeasuredValue::exact(self.named as f64 / self.losses as f64, self.losses)
     }
 }
 
 /// A share of many, by how few are missing.
-fn share(count: u64, of: u64) -> Measured {
+fn share(count: u64, of: u64) -> MeasuredValue {
     let (low, high) = poisson(of - count);
     let without = |missing: f64| (1.0 - missing / of as f64).max(0.0);
-    Measured::counted(count as f64 / of as f64, of, (without(high), without(low)))
+    MeasuredValue::counted(count as f64 / of as f64, of, (without(high), without(low)))
 }
 
 /// All of them, in order; `None` if the watch ended it early.
-pub(super) fn try_all(tried: &[Trials], effort: &Effort<'_>) -> Option<Vec<Outcome>> {
+pub(super) fn try_all(tried: &[DigestTrials], effort: &Effort<'_>) -> Option<Vec<DigestTrialResult>> {
     effort.watch.expect_runs(tried.len());
     let outcomes = parallel::map(tried, effort.jobs, |trials| {
         let outcome = effort.watch.go_on(0).then(|| trials.run(effort.seed));
@@ -100,7 +100,7 @@ pub(super) fn packet(random: &mut Random) -> Packet {
         src_port: bits(16) as u16,
         dst_port: bits(16) as u16,
     };
-    let tcp = Some(Segment { seq: bits(32) as u32, len: 121, syn: false });
+    let tcp = Some(TcpFields { seq: bits(32) as u32, len: 121, syn: false });
     Packet { flow, ip_id: Some(bits(16) as u16), fragment: 0, tcp, ttl: 64, content: bits(40) }
 }
 
@@ -111,7 +111,7 @@ pub(super) fn signature(packet: &Packet) -> Signature {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claim::Scale;
+    use crate::claim::RunScale;
     use sim::link::Unwatched;
 
     #[test]
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn large_digests_name_all_small_ones_few_and_threads_change_nothing() {
-        let tried = [400, 110].map(|cells| Trials { losses: 100, cells, trials: 50 });
-        let effort = |jobs| Effort { scale: Scale::Quick, jobs, seed: 1, watch: &Unwatched };
+        let tried = [400, 110].map(|cells| DigestTrials { losses: 100, cells, trials: 50 });
+        let effort = |jobs| Effort { scale: RunScale::Quick, jobs, seed: 1, watch: &Unwatched };
         let outcomes = try_all(&tried, &effort(1)).unwrap();
         assert_eq!(try_all(&tried, &effort(2)).unwrap(), outcomes);
         assert!(outcomes[0].decoded() > 0.9 && outcomes[1].decoded() < 0.1, "{outcomes:?}");

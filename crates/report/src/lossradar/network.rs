@@ -8,31 +8,31 @@ mod capture;
 mod cause;
 mod partial;
 
-use radar::packet::{Flow, Stamp};
-use sim::net::metering::{Dropped, Found as Metered, Lost};
-use sim::net::{FaultyAction, FaultyRule, Setup};
+use radar::packet::{Flow, Timestamp};
+use sim::net::metering::{MeteringResult as Metered, SegmentLoss, TrueDrop};
+use sim::net::{FaultyAction, FaultyRule, NetworkSetup};
 use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::{Span, Time};
 
 pub(super) use partial::compute as partial;
 
-use crate::claim::{ClaimError, Scale, files};
+use crate::claim::{ClaimError, RunScale, files};
 use crate::parallel;
-use crate::runner::{Computed, Effort};
+use crate::runner::{ComputedValues, Effort};
 
 /// When links and switches break, as the scenario has it of links.
 const BREAKS_AT: Span = Span::from_ms(50);
 
 /// One simulation.
 #[derive(Clone, Copy, Debug)]
-struct Task {
+struct LossRadarTask {
     fan_in: u32,
     seed: u64,
 }
 
 /// What came of one.
-struct Run {
+struct LossRadarRun {
     fan_in: u32,
     topology: Topology,
     setup_links: Vec<u32>,
@@ -44,7 +44,7 @@ struct Run {
 }
 
 /// lr.capture, lr.cause, or both from the same runs.
-pub(super) fn compute(effort: &Effort<'_>, wanted: &[&str]) -> Result<Option<Vec<Computed>>, ClaimError> {
+pub(super) fn compute(effort: &Effort<'_>, wanted: &[&str]) -> Result<Option<Vec<ComputedValues>>, ClaimError> {
     let tasks = tasks(effort, wanted);
     effort.watch.expect_runs(tasks.len());
     let results = parallel::map(&tasks, effort.jobs, |task| {
@@ -53,26 +53,26 @@ pub(super) fn compute(effort: &Effort<'_>, wanted: &[&str]) -> Result<Option<Vec
         run
     });
     let runs = results.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let Some(runs) = runs.into_iter().collect::<Option<Vec<Run>>>() else { return Ok(None) };
+    let Some(runs) = runs.into_iter().collect::<Option<Vec<LossRadarRun>>>() else { return Ok(None) };
     let computed = |id: &&str| if *id == "lr.capture" { capture::compute(&runs) } else { cause::compute(&runs) };
     Ok(Some(wanted.iter().map(computed).collect()))
 }
 
-fn tasks(effort: &Effort<'_>, wanted: &[&str]) -> Vec<Task> {
+fn tasks(effort: &Effort<'_>, wanted: &[&str]) -> Vec<LossRadarTask> {
     let fan_ins: &[u32] = if wanted.contains(&"lr.capture") { &[20, 40] } else { &[20] };
-    let seeds = if effort.scale == Scale::Quick { 1 } else { 4 };
-    let of_seed = |seed| fan_ins.iter().map(move |fan_in| Task { fan_in: *fan_in, seed });
+    let seeds = if effort.scale == RunScale::Quick { 1 } else { 4 };
+    let of_seed = |seed| fan_ins.iter().map(move |fan_in| LossRadarTask { fan_in: *fan_in, seed });
     (0..seeds).flat_map(|n| of_seed(effort.seed.wrapping_mul(1_000) + n)).collect()
 }
 
 /// `None` if the watch ended it early.
-fn simulate(task: Task, effort: &Effort<'_>) -> Result<Option<Run>, ClaimError> {
+fn simulate(task: LossRadarTask, effort: &Effort<'_>) -> Result<Option<LossRadarRun>, ClaimError> {
     let mut sets =
         vec![format!("traffic.1.fan_in={}", task.fan_in), format!("traffic.1.size={}", 1_000_000 / task.fan_in)];
     match (effort.scale, task.fan_in) {
-        (Scale::Quick, 40) => sets.push("run.until=105ms".to_owned()),
-        (Scale::Quick, _) => {}
-        (Scale::Full, _) => sets.push("run.until=1015ms".to_owned()),
+        (RunScale::Quick, 40) => sets.push("run.until=105ms".to_owned()),
+        (RunScale::Quick, _) => {}
+        (RunScale::Full, _) => sets.push("run.until=1015ms".to_owned()),
     }
     let (name, text) = files::named("lossradar/capture-network.toml")?;
     let scenario = Scenario::parse(name, text, &sets).map_err(ClaimError::new)?;
@@ -89,17 +89,18 @@ fn simulate(task: Task, effort: &Effort<'_>) -> Result<Option<Run>, ClaimError> 
     let at_hosts = topology.directed().filter(|link| topology.is_host(topology.from(*link)));
     let sent = at_hosts.map(|link| outcome.ports[link.index()].frames).sum();
     let Some(metered) = outcome.radar.filter(|_| !outcome.interrupted) else { return Ok(None) };
-    Ok(Some(Run { fan_in: task.fan_in, topology, setup_links, rules, metered, sent, seed }))
+    Ok(Some(LossRadarRun { fan_in: task.fan_in, topology, setup_links, rules, metered, sent, seed }))
 }
 
 /// A ToR, an aggregation and a core switch, of different pods, and a host for which each has much to do.
-fn blackholes(setup: &Setup, effort: &Effort<'_>) -> Result<Option<Vec<FaultyRule>>, ClaimError> {
+fn blackholes(setup: &NetworkSetup, effort: &Effort<'_>) -> Result<Option<Vec<FaultyRule>>, ClaimError> {
     let from = Time::ZERO + BREAKS_AT;
     let Some(busy) = busy::busiest(setup, from, effort)? else { return Ok(None) };
     let topology = &setup.topology;
     let pod_of = |host: NodeId| host.0 / 16;
     let rule = |layer: &str, pod: u32| {
-        let of_layer = |(switch, to, _): &&busy::Load| topology.name(*switch).starts_with(layer) && pod_of(*to) == pod;
+        let of_layer =
+            |(switch, to, _): &&busy::HostLoad| topology.name(*switch).starts_with(layer) && pod_of(*to) == pod;
         let (switch, to, _) = *busy.iter().find(of_layer)?;
         Some(FaultyRule { switch, to, from, until: Time::NEVER, action: FaultyAction::Drop })
     };
@@ -109,20 +110,20 @@ fn blackholes(setup: &Setup, effort: &Effort<'_>) -> Result<Option<Vec<FaultyRul
 }
 
 /// What tells a lost packet from all others.
-type Key = (u32, Stamp, Flow, Option<u16>);
+type PacketKey = (u32, Timestamp, Flow, Option<u16>);
 
-fn key_of_lost(lost: &Lost) -> Key {
+fn key_of_lost(lost: &SegmentLoss) -> PacketKey {
     (lost.segment, lost.loss.at, lost.loss.flow, lost.loss.ip_id)
 }
 
-fn key_of_dropped(dropped: &Dropped) -> Key {
+fn key_of_dropped(dropped: &TrueDrop) -> PacketKey {
     let loss = dropped.signature.loss(None);
     (dropped.segment, loss.at, loss.flow, loss.ip_id)
 }
 
-impl Run {
+impl LossRadarRun {
     /// What was really lost, of the batches that were looked at.
-    fn dropped(&self) -> impl Iterator<Item = &Dropped> {
+    fn dropped(&self) -> impl Iterator<Item = &TrueDrop> {
         let until = self.metered.until.as_ps() / 1_000;
         self.metered.truth.dropped.iter().filter(move |dropped| dropped.signature.loss(None).at.0 < until)
     }

@@ -1,15 +1,15 @@
 //! lr.repair and lr.delay: flows moved away from what loses them, as soon as that is found (§5.7.4, §5.7).
 
-use radar::causes::{Thresholds, classify};
-use radar::loss::{Cause, Loss};
-use sim::net::metering::{Found as Metered, Lost};
-use sim::net::{FaultyAction, FaultyRule, Outcome, Setup};
+use radar::causes::{CauseThresholds, classify};
+use radar::loss::{Loss, LossCause};
+use sim::net::metering::{MeteringResult as Metered, SegmentLoss};
+use sim::net::{FaultyAction, FaultyRule, NetworkOutcome, NetworkSetup};
 use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::{Span, Time};
 
-use crate::claim::{ClaimError, Measured, files};
-use crate::runner::{Computed, Effort};
+use crate::claim::{ClaimError, MeasuredValue, files};
+use crate::runner::{ComputedValues, Effort};
 
 const BREAKS_AT: Span = Span::from_ms(500);
 /// From the finding to switches that do what they are told.
@@ -24,14 +24,14 @@ const WAYS: [(&str, &str, &str); 4] =
 
 /// What breaks, and which of the flows are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Broken {
+enum FailureKind {
     /// The first core switch has nothing for the first host.
     Blackhole,
     /// The link to it drops packets at random.
     Random,
 }
 
-impl Broken {
+impl FailureKind {
     fn moved(self) -> usize {
         match self {
             Self::Blackhole => 1,
@@ -39,14 +39,14 @@ impl Broken {
         }
     }
 
-    fn cause(self) -> Cause {
+    fn cause(self) -> LossCause {
         match self {
-            Self::Blackhole => Cause::Blackhole,
-            Self::Random => Cause::Random,
+            Self::Blackhole => LossCause::Blackhole,
+            Self::Random => LossCause::Random,
         }
     }
 
-    fn setup(self, seed: u64) -> Result<Setup, ClaimError> {
+    fn setup(self, seed: u64) -> Result<NetworkSetup, ClaimError> {
         let breaks = format!("{BREAKS_AT}");
         let sets = match self {
             Self::Blackhole => Vec::new(),
@@ -76,7 +76,7 @@ impl Broken {
     }
 
     /// The same, but flows that are hit go by the other core switch from then on. The first rule that applies counts.
-    fn repaired(self, at: Time, seed: u64) -> Result<Setup, ClaimError> {
+    fn repaired(self, at: Time, seed: u64) -> Result<NetworkSetup, ClaimError> {
         let mut setup = self.setup(seed)?;
         let topology = setup.topology.clone();
         for (host, ..) in &WAYS[..self.moved()] {
@@ -101,19 +101,19 @@ fn send(topology: &Topology, from: &str, next: &str) -> Result<FaultyAction, Cla
 }
 
 /// When the collector has decoded a batch.
-fn decoded_at(setup: &Setup, batch: u64) -> Option<Time> {
+fn decoded_at(setup: &NetworkSetup, batch: u64) -> Option<Time> {
     let radar = setup.radar.as_ref()?;
     Some(Time::ZERO + radar.batch.scale((batch + 1) as f64) + radar.timeout)
 }
 
 /// When losses of the segment that loses are first given their cause, by all that is known then: at the end of an interval.
-fn found_at(setup: &Setup, metered: &Metered, broken: Broken) -> Option<Time> {
-    let thresholds = Thresholds::default();
+fn found_at(setup: &NetworkSetup, metered: &Metered, broken: FailureKind) -> Option<Time> {
+    let thresholds = CauseThresholds::default();
     let segment = setup.topology.link_between("agg0-0", "core0").ok()?.0;
     let batches = thresholds.interval.as_ps() / setup.radar.as_ref()?.batch.as_ps();
     let last = metered.losses.last()?.batch;
     (0..=last + batches).filter(|batch| (batch + 1).is_multiple_of(batches)).find_map(|batch| {
-        let of_segment = |lost: &&Lost| lost.segment == segment && lost.batch <= batch;
+        let of_segment = |lost: &&SegmentLoss| lost.segment == segment && lost.batch <= batch;
         let known: Vec<Loss> = metered.losses.iter().filter(of_segment).map(|lost| lost.loss).collect();
         let is_it = classify(&known, &thresholds).contains(&broken.cause());
         if is_it { decoded_at(setup, batch) } else { None }
@@ -121,7 +121,7 @@ fn found_at(setup: &Setup, metered: &Metered, broken: Broken) -> Option<Time> {
 }
 
 /// Milliseconds from the breakdown until the flows that were moved are back, the slowest of them.
-fn back_after(outcome: &Outcome, broken: Broken, moved_at: Time) -> Option<f64> {
+fn back_after(outcome: &NetworkOutcome, broken: FailureKind, moved_at: Time) -> Option<f64> {
     let link = 1e9 / 8.0;
     // With the two that were on the other path before.
     let fair = link / (2 + broken.moved()) as f64;
@@ -136,18 +136,18 @@ fn back_after(outcome: &Outcome, broken: Broken, moved_at: Time) -> Option<f64> 
     (0..broken.moved()).map(back).try_fold(0.0, |most: f64, back| Some(most.max(back?)))
 }
 
-pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let mut computed = Computed::default();
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let mut computed = ComputedValues::default();
     let mut delays = Vec::new();
     effort.watch.expect_runs(4);
-    for broken in [Broken::Blackhole, Broken::Random] {
+    for broken in [FailureKind::Blackhole, FailureKind::Random] {
         let name = broken.cause().to_string();
         let Some(outcome) = run(broken.setup(effort.seed)?, effort)? else { return Ok(None) };
         let setup = broken.setup(effort.seed)?;
         let metered = outcome.radar.unwrap_or_default();
         let found = found_at(&setup, &metered, broken);
         let after = |at: Time| at.since(Time::ZERO + BREAKS_AT).as_secs() * 1e3;
-        computed.values.push((format!("{name}.found"), found.map(|at| Measured::exact(after(at), 1))));
+        computed.values.push((format!("{name}.found"), found.map(|at| MeasuredValue::exact(after(at), 1))));
         let named = metered.losses.iter().filter_map(|lost| Some((decoded_at(&setup, lost.batch)?, lost.loss.at)));
         delays.extend(named.map(|(at, lost)| (at.as_ps() / 1_000).saturating_sub(lost.0) as f64 / 1e6));
         let mut back = None;
@@ -156,17 +156,17 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimErro
             let Some(outcome) = run(broken.repaired(moved_at, effort.seed)?, effort)? else { return Ok(None) };
             back = back_after(&outcome, broken, moved_at);
         }
-        computed.values.push((format!("{name}.back"), back.map(|back| Measured::exact(back, 1))));
+        computed.values.push((format!("{name}.back"), back.map(|back| MeasuredValue::exact(back, 1))));
     }
     let most = delays.iter().copied().fold(0.0, f64::max);
     let mean = delays.iter().sum::<f64>() / delays.len().max(1) as f64;
-    computed.value("first.mean", Measured::exact(mean, delays.len() as u64));
-    computed.value("first.most", Measured::exact(most, delays.len() as u64));
+    computed.value("first.mean", MeasuredValue::exact(mean, delays.len() as u64));
+    computed.value("first.most", MeasuredValue::exact(most, delays.len() as u64));
     Ok(Some(computed))
 }
 
 /// `None` if the watch ended it early.
-fn run(setup: Setup, effort: &Effort<'_>) -> Result<Option<Outcome>, ClaimError> {
+fn run(setup: NetworkSetup, effort: &Effort<'_>) -> Result<Option<NetworkOutcome>, ClaimError> {
     let outcome = sim::net::run(setup, effort.watch).map_err(ClaimError::new)?;
     effort.watch.run_done();
     Ok((!outcome.interrupted).then_some(outcome))

@@ -1,8 +1,8 @@
 //! lr.size: how many cells a digest needs to name every loss (§5.3.2).
 
-use super::digests::{self, Trials};
-use crate::claim::{ClaimError, Measured, Scale};
-use crate::runner::{Computed, Effort};
+use super::digests::{self, DigestTrials};
+use crate::claim::{ClaimError, MeasuredValue, RunScale};
+use crate::runner::{ComputedValues, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
 /// How often all losses must be named.
@@ -15,18 +15,19 @@ const CASES: [(usize, [f64; 12]); 3] = [
     (10_000, [1.18, 1.2, 1.21, 1.22, 1.23, 1.24, 1.25, 1.26, 1.27, 1.28, 1.3, 1.32]),
 ];
 
-pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let more = if effort.scale == Scale::Full { 10 } else { 1 };
-    let mut computed = Computed::default();
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let more = if effort.scale == RunScale::Full { 10 } else { 1 };
+    let mut computed = ComputedValues::default();
     let mut lines = Vec::new();
     for (losses, each) in CASES {
         let trials = 400_000_u32.div_ceil(losses as u32).clamp(200, 2_000) * more;
         let cells = |each: f64| (each * losses as f64).round() as usize;
-        let tried: Vec<Trials> = each.iter().map(|each| Trials { losses, cells: cells(*each), trials }).collect();
+        let tried: Vec<DigestTrials> =
+            each.iter().map(|each| DigestTrials { losses, cells: cells(*each), trials }).collect();
         let Some(outcomes) = digests::try_all(&tried, effort) else { return Ok(None) };
         let curve: Vec<(f64, f64)> =
             tried.iter().zip(&outcomes).map(|(tried, outcome)| (tried.each(), outcome.decoded())).collect();
-        let found = digests::crossing(&curve, SUCCESS).map(|each| Measured::exact(each, u64::from(trials)));
+        let found = digests::crossing(&curve, SUCCESS).map(|each| MeasuredValue::exact(each, u64::from(trials)));
         computed.values.push((format!("losses.{losses}"), found));
         if let Some(outcome) = each.iter().position(|each| *each == 1.3).map(|at| outcomes[at]) {
             computed.value(format!("at-1.3.{losses}"), outcome.share_decoded());

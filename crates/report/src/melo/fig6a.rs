@@ -7,9 +7,9 @@ use std::hint::black_box;
 
 use sim::scenario::Scenario;
 
-use crate::claim::{ClaimError, Measured, Scale};
+use crate::claim::{ClaimError, MeasuredValue, RunScale};
 use crate::parallel;
-use crate::runner::{Computed, Effort};
+use crate::runner::{ComputedValues, Effort};
 use crate::stopwatch::Stopwatch;
 use chart::{Axis, Chart, Line, LinesChart};
 
@@ -28,21 +28,21 @@ const RATE: f64 = 40e9;
 const SETS: [&str; 4] =
     ["topology.delay=25us", "traffic.outstanding=1024", "traffic.pool=2048", "traffic.timeout=150us"];
 
-pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let bytes = if effort.scale == Scale::Full { 4_000_000_000 } else { 400_000_000 };
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let bytes = if effort.scale == RunScale::Full { 4_000_000_000 } else { 400_000_000 };
     let Some(shares) = out_of_order(bytes, effort)? else { return Ok(None) };
-    let mut computed = Computed::default();
+    let mut computed = ComputedValues::default();
     let copy = seconds_per_copy();
     let all = RATE / 8.0 / PACKET as f64 * copy;
     for ((name, loss), (share, packets)) in LOSSES.iter().zip(&shares) {
         let expected = expected(*loss);
         let note = format!("1 − exp(−loss · {IN_A_ROUND_TRIP}) is {expected:.3}");
-        computed.value(format!("share.{name}"), Measured::exact(*share, *packets).with_note(note));
-        computed.value(format!("over-expected.{name}"), Measured::exact(share / expected, *packets));
-        computed.value(format!("cpu.{name}"), Measured::exact(share * all, ROUNDS as u64));
+        computed.value(format!("share.{name}"), MeasuredValue::exact(*share, *packets).with_note(note));
+        computed.value(format!("over-expected.{name}"), MeasuredValue::exact(share / expected, *packets));
+        computed.value(format!("cpu.{name}"), MeasuredValue::exact(share * all, ROUNDS as u64));
     }
     let note = format!("{:.0} ns for a packet, {:.1} GB/s", copy * 1e9, PACKET as f64 / copy / 1e9);
-    computed.value("cpu.all", Measured::exact(all, ROUNDS as u64).with_note(note));
+    computed.value("cpu.all", MeasuredValue::exact(all, ROUNDS as u64).with_note(note));
     let points = |value: &dyn Fn(f64, f64) -> f64| {
         LOSSES.iter().zip(&shares).map(|((_, loss), (share, _))| (*loss, value(*loss, *share))).collect()
     };
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_arrives_within_a_round_trip_of_a_loss_is_out_of_order() {
-        let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &sim::link::Unwatched };
+        let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch: &sim::link::Unwatched };
         let shares = out_of_order(40_000_000, &effort).unwrap().unwrap();
         for ((name, loss), (share, packets)) in LOSSES.iter().zip(shares) {
             // At the lowest loss it hangs on twenty losses.

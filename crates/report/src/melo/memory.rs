@@ -1,12 +1,12 @@
 //! melo.memory: bytes of each connection and bits of the pools (§3.2.4), from `transport`'s own account.
 
-use transport::roce::melo::Account;
+use transport::roce::melo::ChipMemory;
 
-use crate::claim::{ClaimError, Measured};
-use crate::runner::{Computed, Effort};
+use crate::claim::{ClaimError, MeasuredValue};
+use crate::runner::{ComputedValues, Effort};
 
-pub(super) fn compute(_effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let account = Account::of_the_paper();
+pub(super) fn compute(_effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let account = ChipMemory::of_the_paper();
     let values = [
         ("holes", f64::from(account.hole_bytes)),
         ("numbers", f64::from(account.number_bytes)),
@@ -17,9 +17,9 @@ pub(super) fn compute(_effort: &Effort<'_>) -> Result<Option<Computed>, ClaimErr
         ("with-sender", account.per_connection_with_sender()),
         ("with-bitmaps", account.per_connection_with_bitmaps()),
     ];
-    let mut computed = Computed::default();
+    let mut computed = ComputedValues::default();
     for (name, value) in values {
-        computed.value(name, Measured::exact(value, account.connections.into()));
+        computed.value(name, MeasuredValue::exact(value, account.connections.into()));
     }
     Ok(Some(computed))
 }

@@ -1,7 +1,9 @@
 //! What `--json` prints of the model of RDMA.
 
 use serde::Serialize;
-use transport::roce::model::{Advice, Causes, Cost, Estimate, Forms, Goal, Model, Setting, Tail, Timing};
+use transport::roce::model::{
+    Advice, Causes, Cost, Estimate, Forms, Goal, PenaltyTiming, TailProtection, TimeoutModel, TimeoutSetting,
+};
 use units::{Prob, Span};
 
 use super::{RdmaQuestion, TimeoutShares, text};
@@ -20,13 +22,13 @@ pub struct RdmaAnswer {
     gap_us: Option<f64>,
     unprotected: Outlook,
     protected: Outlook,
-    advice: Option<AdviceAnswer>,
-    simulated: Option<SimulatedAnswer>,
+    advice: Option<AdviceResult>,
+    simulated: Option<SimulatedResult>,
 }
 
 /// Shares of simulated flows that timed out; `flow_with_timeout` is what to hold against them.
 #[derive(Debug, Serialize)]
-struct SimulatedAnswer {
+struct SimulatedResult {
     flows: u64,
     unprotected: f64,
     unprotected_interval: Option<(f64, f64)>,
@@ -34,7 +36,7 @@ struct SimulatedAnswer {
     protected_interval: Option<(f64, f64)>,
 }
 
-impl From<&TimeoutShares> for SimulatedAnswer {
+impl From<&TimeoutShares> for SimulatedResult {
     fn from(TimeoutShares { without, with }: &TimeoutShares) -> Self {
         Self {
             flows: without.n,
@@ -49,18 +51,18 @@ impl From<&TimeoutShares> for SimulatedAnswer {
 /// What to expect with one setting.
 #[derive(Debug, Serialize)]
 struct Outlook {
-    setting: SettingAnswer,
-    per_packet: CausesAnswer,
-    per_flow: CausesAnswer,
+    setting: SettingResult,
+    per_packet: CausesResult,
+    per_flow: CausesResult,
     flow_with_timeout: f64,
     retransmissions_per_flow: f64,
-    penalty_us: PenaltyAnswer,
-    cost: CostAnswer,
-    cost_of_the_paper: CostAnswer,
+    penalty_us: PenaltyResult,
+    cost: CostResult,
+    cost_of_the_paper: CostResult,
 }
 
 #[derive(Debug, Serialize)]
-struct SettingAnswer {
+struct SettingResult {
     dummies: u32,
     tail_repeat: u32,
     naks: u32,
@@ -69,23 +71,23 @@ struct SettingAnswer {
 }
 
 #[derive(Debug, Serialize)]
-struct CausesAnswer {
-    nak: FormsAnswer,
-    twice: FormsAnswer,
-    tail: FormsAnswer,
-    tail_ack: FormsAnswer,
-    total: FormsAnswer,
+struct CausesResult {
+    nak: FormsResult,
+    twice: FormsResult,
+    tail: FormsResult,
+    tail_ack: FormsResult,
+    total: FormsResult,
 }
 
 #[derive(Debug, Serialize)]
-struct FormsAnswer {
+struct FormsResult {
     exact: f64,
     approximate: f64,
     rounded: f64,
 }
 
 #[derive(Debug, Serialize)]
-struct PenaltyAnswer {
+struct PenaltyResult {
     timeouts: f64,
     tails: f64,
     retransmissions: f64,
@@ -93,7 +95,7 @@ struct PenaltyAnswer {
 }
 
 #[derive(Debug, Serialize)]
-struct CostAnswer {
+struct CostResult {
     naks: f64,
     naked: f64,
     tail: f64,
@@ -101,11 +103,11 @@ struct CostAnswer {
 }
 
 #[derive(Debug, Serialize)]
-struct AdviceAnswer {
+struct AdviceResult {
     reached: bool,
     goal_us: f64,
     late_allowed: f64,
-    setting: Option<SettingAnswer>,
+    setting: Option<SettingResult>,
     wait_us: Option<f64>,
     late: Option<f64>,
     cost: Option<f64>,
@@ -126,16 +128,16 @@ impl RdmaAnswer {
             mean_inverse_packets: model.flows.mean_inverse,
             tail_bytes: model.lengths.tail.get(),
             gap_us: timing.gap.map(Span::as_us),
-            unprotected: Outlook::new(model, &Setting::NONE, timing),
+            unprotected: Outlook::new(model, &TimeoutSetting::NONE, timing),
             protected: Outlook::new(model, setting, timing),
-            advice: question.advice().map(|(goal, advice)| AdviceAnswer::new(model, timing, &goal, &advice)),
+            advice: question.advice().map(|(goal, advice)| AdviceResult::new(model, timing, &goal, &advice)),
             simulated: simulated.map(Into::into),
         }
     }
 }
 
 impl Outlook {
-    fn new(model: &Model, setting: &Setting, timing: &Timing) -> Self {
+    fn new(model: &TimeoutModel, setting: &TimeoutSetting, timing: &PenaltyTiming) -> Self {
         let Estimate { per_packet, per_flow, retransmissions, flow_with_timeout } = model.estimate(setting);
         let penalty = model.penalty(setting, timing);
         let costs = model.cost(setting);
@@ -145,7 +147,7 @@ impl Outlook {
             per_flow: (&per_flow).into(),
             flow_with_timeout,
             retransmissions_per_flow: retransmissions,
-            penalty_us: PenaltyAnswer {
+            penalty_us: PenaltyResult {
                 timeouts: penalty.timeouts.as_us(),
                 tails: penalty.tails.as_us(),
                 retransmissions: penalty.retransmissions.as_us(),
@@ -157,34 +159,34 @@ impl Outlook {
     }
 }
 
-impl From<&Setting> for SettingAnswer {
-    fn from(setting: &Setting) -> Self {
+impl From<&TimeoutSetting> for SettingResult {
+    fn from(setting: &TimeoutSetting) -> Self {
         let (dummies, tail_repeat) = match setting.tail {
-            Tail::Dummies(dummies) => (dummies, 0),
-            Tail::Repeat(copies) => (0, copies),
+            TailProtection::Dummies(dummies) => (dummies, 0),
+            TailProtection::Repeat(copies) => (0, copies),
         };
-        let Setting { naks, naked, obeys_copies, .. } = *setting;
+        let TimeoutSetting { naks, naked, obeys_copies, .. } = *setting;
         Self { dummies, tail_repeat, naks, naked, obeys_copies }
     }
 }
 
-impl From<&Causes<Forms>> for CausesAnswer {
+impl From<&Causes<Forms>> for CausesResult {
     fn from(causes: &Causes<Forms>) -> Self {
-        let forms = |Forms { exact, approximate, rounded }| FormsAnswer { exact, approximate, rounded };
+        let forms = |Forms { exact, approximate, rounded }| FormsResult { exact, approximate, rounded };
         let total = forms(causes.total());
         let Causes { nak, twice, tail, tail_ack } = causes.map(forms);
         Self { nak, twice, tail, tail_ack, total }
     }
 }
 
-impl From<Cost> for CostAnswer {
+impl From<Cost> for CostResult {
     fn from(cost: Cost) -> Self {
         Self { naks: cost.naks, naked: cost.naked, tail: cost.tail, total: cost.total() }
     }
 }
 
-impl AdviceAnswer {
-    fn new(model: &Model, timing: &Timing, goal: &Goal, advice: &Advice) -> Self {
+impl AdviceResult {
+    fn new(model: &TimeoutModel, timing: &PenaltyTiming, goal: &Goal, advice: &Advice) -> Self {
         let plan = match advice {
             Advice::Set(plan) => Some(plan),
             Advice::Unreachable(_) => None,

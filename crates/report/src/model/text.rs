@@ -2,7 +2,8 @@
 
 use chart::table::{Align, Table, thousands};
 use transport::roce::model::{
-    Advice, Corruption, Forms, Goal, MOST_COPIES, Model, Obstacle, Plan, Setting, Tail, Timing,
+    Advice, AdvisedSetting, CorruptionSeverity, Forms, Goal, GoalObstacle, MOST_COPIES, PenaltyTiming, TailProtection,
+    TimeoutModel, TimeoutSetting,
 };
 use units::{Prob, Span};
 
@@ -19,8 +20,9 @@ pub fn rdma_text(question: &RdmaQuestion, simulated: Option<&TimeoutShares>) -> 
         text += "\n";
     }
     text += &format!("{}\n", premises(model, timing));
-    if *setting != Setting::NONE {
-        text += &format!("with nothing done about it, timeouts are expected\n{}\n", causes(model, &Setting::NONE));
+    if *setting != TimeoutSetting::NONE {
+        text +=
+            &format!("with nothing done about it, timeouts are expected\n{}\n", causes(model, &TimeoutSetting::NONE));
     }
     text += &format!("with {}\n{}", words(setting), causes(model, setting));
     text += "approximation: the paper's first terms; paper: with its 0.06 for both headers and ACKs\n\n";
@@ -33,7 +35,7 @@ pub fn rdma_text(question: &RdmaQuestion, simulated: Option<&TimeoutShares>) -> 
 }
 
 /// What was simulated beside what the model says of it.
-fn beside(model: &Model, setting: &Setting, TimeoutShares { without, with }: &TimeoutShares) -> String {
+fn beside(model: &TimeoutModel, setting: &TimeoutSetting, TimeoutShares { without, with }: &TimeoutShares) -> String {
     let mut table = Table::new(&[
         ("flows with a timeout", Align::Left),
         ("model", Align::Right),
@@ -41,7 +43,7 @@ fn beside(model: &Model, setting: &Setting, TimeoutShares { without, with }: &Ti
         ("95 %", Align::Right),
         ("flows", Align::Right),
     ]);
-    for (name, setting, found) in [("with nothing", &Setting::NONE, without), ("so set", setting, with)] {
+    for (name, setting, found) in [("with nothing", &TimeoutSetting::NONE, without), ("so set", setting, with)] {
         let (low, high) = found.interval.unwrap_or((found.value, found.value));
         table.row(vec![
             name.into(),
@@ -54,7 +56,7 @@ fn beside(model: &Model, setting: &Setting, TimeoutShares { without, with }: &Ti
     format!("{table}simulated are WRITEs: the first packet and dummies are 16 B longer than the model has them\n")
 }
 
-fn premises(model: &Model, timing: &Timing) -> String {
+fn premises(model: &TimeoutModel, timing: &PenaltyTiming) -> String {
     let lengths = &model.lengths;
     let mut table =
         Table::new(&[("on a corrupting link", Align::Left), ("bytes", Align::Right), ("lost", Align::Right)]);
@@ -89,7 +91,7 @@ fn premises(model: &Model, timing: &Timing) -> String {
     )
 }
 
-fn causes(model: &Model, setting: &Setting) -> Table {
+fn causes(model: &TimeoutModel, setting: &TimeoutSetting) -> Table {
     let mut table = Table::new(&[
         ("lost", Align::Left),
         ("per packet: exact", Align::Right),
@@ -122,7 +124,7 @@ fn cause(name: &str) -> &'static str {
     }
 }
 
-fn costs(model: &Model, setting: &Setting) -> Table {
+fn costs(model: &TimeoutModel, setting: &TimeoutSetting) -> Table {
     let mut table = Table::new(&[
         ("bandwidth", Align::Left),
         ("of bytes on this path", Align::Right),
@@ -130,8 +132,8 @@ fn costs(model: &Model, setting: &Setting) -> Table {
     ]);
     let costs = model.cost(setting);
     let tail = match setting.tail {
-        Tail::Dummies(_) => "dummies (on every path)",
-        Tail::Repeat(_) => "copies of tails (on every path)",
+        TailProtection::Dummies(_) => "dummies (on every path)",
+        TailProtection::Repeat(_) => "copies of tails (on every path)",
     };
     for (name, path, paper) in [
         ("copies of NAKs (way back)", costs.path.naks, costs.paper.naks),
@@ -144,13 +146,13 @@ fn costs(model: &Model, setting: &Setting) -> Table {
     table
 }
 
-fn penalties(model: &Model, setting: &Setting, timing: &Timing) -> Table {
+fn penalties(model: &TimeoutModel, setting: &TimeoutSetting, timing: &PenaltyTiming) -> Table {
     let mut table = Table::new(&[
         ("mean delay of a flow by corruption", Align::Left),
         ("with nothing", Align::Right),
         ("so set", Align::Right),
     ]);
-    let [without, with] = [&Setting::NONE, setting].map(|setting| model.penalty(setting, timing));
+    let [without, with] = [&TimeoutSetting::NONE, setting].map(|setting| model.penalty(setting, timing));
     for (name, without, with) in [
         ("NAKs and retransmissions lost", without.timeouts, with.timeouts),
         ("tails and their ACKs lost", without.tails, with.tails),
@@ -163,17 +165,17 @@ fn penalties(model: &Model, setting: &Setting, timing: &Timing) -> Table {
 }
 
 /// The advice and its reasons, a sentence each.
-pub(super) fn advice(model: &Model, timing: &Timing, goal: &Goal, advice: &Advice) -> Vec<String> {
+pub(super) fn advice(model: &TimeoutModel, timing: &PenaltyTiming, goal: &Goal, advice: &Advice) -> Vec<String> {
     match advice {
         Advice::Set(plan) => set(goal, timing, plan),
         Advice::Unreachable(obstacle) => unreachable(model, timing, goal, obstacle),
     }
 }
 
-fn set(goal: &Goal, timing: &Timing, plan: &Plan) -> Vec<String> {
+fn set(goal: &Goal, timing: &PenaltyTiming, plan: &AdvisedSetting) -> Vec<String> {
     let Goal { latency, late, base } = *goal;
     let mut lines = Vec::new();
-    if plan.setting == (Setting { obeys_copies: plan.setting.obeys_copies, ..Setting::NONE }) {
+    if plan.setting == (TimeoutSetting { obeys_copies: plan.setting.obeys_copies, ..TimeoutSetting::NONE }) {
         lines.push(format!(
             "nothing need be set: {} % of flows are later than {latency} because of corruption, {} % may be",
             percent(plan.late),
@@ -204,15 +206,15 @@ fn set(goal: &Goal, timing: &Timing, plan: &Plan) -> Vec<String> {
     lines
 }
 
-fn unreachable(model: &Model, timing: &Timing, goal: &Goal, obstacle: &Obstacle) -> Vec<String> {
+fn unreachable(model: &TimeoutModel, timing: &PenaltyTiming, goal: &Goal, obstacle: &GoalObstacle) -> Vec<String> {
     let Goal { latency, late, base } = *goal;
     let may = percent(late.get());
     match *obstacle {
-        Obstacle::Base => vec![
+        GoalObstacle::Base => vec![
             format!("no setting reaches {latency}: flows take {base} without corruption (--base)"),
             "nothing that is done about corruption helps; look at load and queues".into(),
         ],
-        Obstacle::Repairs { late, in_time, bearable } => {
+        GoalObstacle::Repairs { late, in_time, bearable } => {
             let why = match in_time {
                 0 => format!(
                     "a loss that go-back-N repairs takes a round trip of {}, and only {} are left beyond the {base} \
@@ -229,7 +231,7 @@ fn unreachable(model: &Model, timing: &Timing, goal: &Goal, obstacle: &Obstacle)
                 underneath(model, bearable),
             ]
         }
-        Obstacle::Copies { late, bearable } => vec![
+        GoalObstacle::Copies { late, bearable } => vec![
             format!(
                 "no setting reaches {latency}: with {MOST_COPIES} dummies and {MOST_COPIES} copies of everything still \
                  {} % of flows are late; {may} % may be",
@@ -241,15 +243,15 @@ fn unreachable(model: &Model, timing: &Timing, goal: &Goal, obstacle: &Obstacle)
 }
 
 /// What a link protocol would have to do.
-fn underneath(model: &Model, bearable: Prob) -> String {
+fn underneath(model: &TimeoutModel, bearable: Prob) -> String {
     let actual = model.packet_corruption();
     let hidden = format!(
         "hide the loss from the endpoints: at {} of full packets a link the goal is reached with nothing set",
         small(bearable.get())
     );
     let link = match model.corruption {
-        Corruption::Drops(_) => "LinkGuardian cannot hide what switches drop, only what links corrupt".into(),
-        Corruption::Bits(_) | Corruption::Packets(_) => match guard::copies_for(actual, bearable) {
+        CorruptionSeverity::Drops(_) => "LinkGuardian cannot hide what switches drop, only what links corrupt".into(),
+        CorruptionSeverity::Bits(_) | CorruptionSeverity::Packets(_) => match guard::copies_for(actual, bearable) {
             Some((copies, left)) => {
                 let copies = plural(u32::from(copies), "copy", "copies");
                 format!(
@@ -263,10 +265,10 @@ fn underneath(model: &Model, bearable: Prob) -> String {
     format!("{hidden}; {link}")
 }
 
-fn words(setting: &Setting) -> String {
+fn words(setting: &TimeoutSetting) -> String {
     let tail = match setting.tail {
-        Tail::Dummies(dummies) => plural(dummies, "dummy", "dummies"),
-        Tail::Repeat(copies) => format!("{} of tails", plural(copies, "copy", "copies")),
+        TailProtection::Dummies(dummies) => plural(dummies, "dummy", "dummies"),
+        TailProtection::Repeat(copies) => format!("{} of tails", plural(copies, "copy", "copies")),
     };
     let [naks, naked] = [setting.naks, setting.naked].map(|copies| plural(copies, "copy", "copies"));
     let obeyed = if setting.obeys_copies { " (each obeyed by the NIC)" } else { "" };

@@ -1,6 +1,6 @@
 //! One claim: what the paper says, what we found, and what to type to find it again.
 
-use super::verdict::{self, Tally};
+use super::verdict::{self, VerdictCounts};
 use crate::claim::{ClaimResult, PaperValue, PointResult};
 use crate::svg::escape;
 use crate::table::thousands;
@@ -8,8 +8,8 @@ use chart::page::command;
 use chart::{Chart, NOTHING, Palette, number, seconds};
 
 impl ClaimResult {
-    pub(super) fn tally(&self) -> Tally {
-        Tally::of(&self.points)
+    pub(super) fn tally(&self) -> VerdictCounts {
+        VerdictCounts::of(&self.points)
     }
 
     /// Its place on the page, as it may stand in an address.

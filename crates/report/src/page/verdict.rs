@@ -18,12 +18,12 @@ fn signed(element: &str, verdict: Verdict, words: &str) -> String {
 
 /// How many points of a claim, or of all, match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct VerdictCounts {
     matching: usize,
     differing: usize,
 }
 
-impl Tally {
+impl VerdictCounts {
     pub(super) fn of<'a>(points: impl IntoIterator<Item = &'a PointResult>) -> Self {
         let mut tally = Self { matching: 0, differing: 0 };
         for point in points {

@@ -5,7 +5,7 @@ use crate::page::Page;
 
 /// What the page says of how it was made.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct PageInfo {
     /// What was typed.
     pub command: String,
     pub scale: String,
@@ -17,7 +17,7 @@ pub struct About {
 }
 
 impl Reproduction {
-    pub fn page(&self, about: &About) -> Page {
+    pub fn page(&self, about: &PageInfo) -> Page {
         let missing =
             if about.interrupted { " It was interrupted: what had not ended by then is missing." } else { "" };
         Page {

@@ -1,10 +1,10 @@
 use sim::link::{Unwatched, Watch};
 
 use super::*;
-use crate::claim::{Measured, Scale, Verdict};
-use crate::runner::{Compute, Computed};
+use crate::claim::{MeasuredValue, RunScale, Verdict};
+use crate::runner::{Compute, ComputedValues};
 
-const FILE: File = (
+const FILE: EmbeddedFile = (
     "sums/b.toml",
     r#"
         id = "x.sum"
@@ -35,7 +35,7 @@ const FILE: File = (
     "#,
 );
 
-const OTHER: File = (
+const OTHER: EmbeddedFile = (
     "sums/a.toml",
     r#"
         id = "x.seed"
@@ -63,24 +63,24 @@ fn claims() -> Claims {
     Claims::read(PAPER, &[OTHER, FILE]).unwrap()
 }
 
-fn sum(_effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let mut computed = Computed { notes: vec!["by machine".into()], ..Computed::default() };
-    computed.value("two", Measured::exact(1.0 + 1.0, 1));
+fn sum(_effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let mut computed = ComputedValues { notes: vec!["by machine".into()], ..ComputedValues::default() };
+    computed.value("two", MeasuredValue::exact(1.0 + 1.0, 1));
     computed.values.push(("rare".into(), None));
     Ok(Some(computed))
 }
 
-fn seed(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+fn seed(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
     if !effort.watch.go_on(0) {
         return Ok(None);
     }
-    let mut computed = Computed::default();
-    computed.value("one", Measured::exact(effort.seed as f64, 1));
+    let mut computed = ComputedValues::default();
+    computed.value("one", MeasuredValue::exact(effort.seed as f64, 1));
     Ok(Some(computed))
 }
 
 fn reproduce(claims: &Claims, watch: &(dyn Watch + Sync)) -> Reproduction {
-    claims.reproduce(&Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch }).unwrap()
+    claims.reproduce(&Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch }).unwrap()
 }
 
 fn ids(claims: &Claims) -> Vec<&str> {
@@ -104,7 +104,7 @@ fn the_file_judges_what_code_computed() {
 
 #[test]
 fn a_value_that_no_code_computes_is_an_error_that_names_it() {
-    let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+    let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
     let mistaken = Paper { computations: &[(&["x.sum"], Compute::One(seed))], ..PAPER };
     let error = Claims::read(mistaken, &[FILE]).unwrap().reproduce(&effort).unwrap_err().to_string();
     assert!(error.contains("x.sum") && error.contains("no measure two: expected one of one"), "{error}");
@@ -133,7 +133,7 @@ fn what_was_interrupted_is_missing_and_the_page_says_so() {
     }
     let reproduced = reproduce(&claims(), &Impatient);
     assert_eq!(reproduced.results.iter().map(|result| result.id.as_str()).collect::<Vec<_>>(), ["x.sum"]);
-    let about = About {
+    let about = PageInfo {
         command: "hitless reproduce sums".into(),
         scale: "quick".into(),
         seed: 1,

@@ -3,21 +3,23 @@
 
 mod counted;
 
-use sim::workload::Trace;
+use sim::workload::SizeTrace;
 use transport::roce::model::theorems::{self, Ratios};
-use transport::roce::model::{Corruption, Flows, Lengths, Model, Path, Setting, Tail};
+use transport::roce::model::{
+    CorruptionSeverity, FlowLengths, FlowPath, FrameLengths, TailProtection, TimeoutModel, TimeoutSetting,
+};
 use units::{Bytes, Prob};
 
-use crate::claim::{ClaimError, Measured};
-use crate::runner::{Computed, Effort};
+use crate::claim::{ClaimError, MeasuredValue};
+use crate::runner::{ComputedValues, Effort};
 use chart::{Axis, Chart, Line, LinesChart};
 
-pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
-    let cases: Vec<counted::Case> = counted::cases().collect();
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let cases: Vec<counted::FlowCase> = counted::cases().collect();
     let Some(counts) = counted::count(&cases, effort)? else { return Ok(None) };
-    let mut computed = Computed::default();
+    let mut computed = ComputedValues::default();
     for (name, value) in ratios().into_iter().chain(examples()).chain(ping_pong()) {
-        computed.value(name, Measured::exact(value, 1));
+        computed.value(name, MeasuredValue::exact(value, 1));
     }
     for (case, measured) in cases.iter().zip(&counts) {
         computed.value(format!("sim.{}", case.name), measured.clone());
@@ -26,29 +28,29 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<Computed>, ClaimErro
     Ok(Some(computed))
 }
 
-fn model(beta: f64, links: u32, flows: Flows) -> Model {
-    Model {
-        lengths: Lengths::default(),
-        corruption: Corruption::Packets(Prob::literal(beta)),
-        path: Path { links, corrupting: Prob::literal(1.0) },
+fn model(beta: f64, links: u32, flows: FlowLengths) -> TimeoutModel {
+    TimeoutModel {
+        lengths: FrameLengths::default(),
+        corruption: CorruptionSeverity::Packets(Prob::literal(beta)),
+        path: FlowPath { links, corrupting: Prob::literal(1.0) },
         flows,
     }
 }
 
-fn web_search() -> Flows {
+fn web_search() -> FlowLengths {
     const SAMPLES: u32 = 1_000;
-    let sizes = Trace::WebSearch.sizes();
+    let sizes = SizeTrace::WebSearch.sizes();
     let mtu = Bytes::new(1_024);
     let share = |at: u32| Prob::literal((f64::from(at) + 0.5) / f64::from(SAMPLES));
     let packets = |at: u32| sizes.quantile(share(at)).div_ceil(mtu.get());
-    Flows::new(sizes.mean_packets(mtu), sizes.mean_inverse_packets(mtu), (0..SAMPLES).map(packets))
+    FlowLengths::new(sizes.mean_packets(mtu), sizes.mean_inverse_packets(mtu), (0..SAMPLES).map(packets))
 }
 
 /// §3.2 and §3.5: what a header and a NAK suffer, how many packets are tails; §4.3: what dummies cost.
 fn ratios() -> Vec<(&'static str, f64)> {
-    let one_packet = model(1e-6, 1, Flows::fixed(1));
+    let one_packet = model(1e-6, 1, FlowLengths::fixed(1));
     let beta = one_packet.packet_corruption().get();
-    let dummies = Setting { tail: Tail::Dummies(1), ..Setting::NONE };
+    let dummies = TimeoutSetting { tail: TailProtection::Dummies(1), ..TimeoutSetting::NONE };
     vec![
         ("header", one_packet.header_corruption().get() / beta),
         ("nak-length", one_packet.ack_corruption().get() / beta),
@@ -61,19 +63,19 @@ fn ratios() -> Vec<(&'static str, f64)> {
 fn examples() -> Vec<(&'static str, f64)> {
     let two_links = model(1e-2, 2, web_search());
     let (path, beta) = (&two_links.path, two_links.packet_corruption());
-    let per_packet = |setting: &Setting| two_links.estimate(setting).per_packet;
-    let nak_copy = Setting { naks: 1, ..Setting::NONE };
-    let naked_copies = Setting { naked: 2, ..Setting::NONE };
-    let dummy = Setting { tail: Tail::Dummies(1), ..Setting::NONE };
-    let repeat = Setting { tail: Tail::Repeat(1), ..Setting::NONE };
+    let per_packet = |setting: &TimeoutSetting| two_links.estimate(setting).per_packet;
+    let nak_copy = TimeoutSetting { naks: 1, ..TimeoutSetting::NONE };
+    let naked_copies = TimeoutSetting { naked: 2, ..TimeoutSetting::NONE };
+    let dummy = TimeoutSetting { tail: TailProtection::Dummies(1), ..TimeoutSetting::NONE };
+    let repeat = TimeoutSetting { tail: TailProtection::Repeat(1), ..TimeoutSetting::NONE };
     let one_link = model(1e-2, 1, web_search());
     vec![
         ("nak.printed", theorems::nak(path, beta, Ratios::ROUNDED, 0)),
-        ("nak.exact", per_packet(&Setting::NONE).nak.exact),
+        ("nak.exact", per_packet(&TimeoutSetting::NONE).nak.exact),
         ("nak-copy.printed", theorems::nak(path, beta, Ratios::ROUNDED, 1)),
         ("nak-copy.exact", per_packet(&nak_copy).nak.exact),
         ("twice.printed", theorems::twice(&one_link.path, beta, 0)),
-        ("twice.exact", one_link.estimate(&Setting::NONE).per_packet.twice.exact),
+        ("twice.exact", one_link.estimate(&TimeoutSetting::NONE).per_packet.twice.exact),
         ("naked-copies.printed", theorems::twice(path, beta, 2)),
         ("naked-copies.exact", per_packet(&naked_copies).twice.exact),
         ("dummy.printed", per_packet(&dummy).tail.rounded),
@@ -85,29 +87,30 @@ fn examples() -> Vec<(&'static str, f64)> {
 /// §6.3, Fig. 15: timeouts to expect of 100,000 ping-pongs of one packet at β = 1/128, each mechanism removed in turn.
 fn ping_pong() -> Vec<(&'static str, f64)> {
     const WRITES: f64 = 2.0 * 100_000.0;
-    let writes = model(1.0 / 128.0, 1, Flows::fixed(1));
-    let all = Setting { naks: 1, naked: 1, tail: Tail::Dummies(2), obeys_copies: false };
-    let expected = |setting: Setting| writes.estimate(&setting).per_flow.map(|forms| WRITES * forms.exact);
-    let dummies = |dummies| Setting { tail: Tail::Dummies(dummies), ..all };
+    let writes = model(1.0 / 128.0, 1, FlowLengths::fixed(1));
+    let all = TimeoutSetting { naks: 1, naked: 1, tail: TailProtection::Dummies(2), obeys_copies: false };
+    let expected = |setting: TimeoutSetting| writes.estimate(&setting).per_flow.map(|forms| WRITES * forms.exact);
+    let dummies = |dummies| TimeoutSetting { tail: TailProtection::Dummies(dummies), ..all };
     vec![
         ("ping-pong.no-dummy", expected(dummies(0)).tail),
         ("ping-pong.no-dummy.tail-ack", expected(dummies(0)).tail_ack),
         ("ping-pong.one-dummy", expected(dummies(1)).tail),
-        ("ping-pong.no-naked", expected(Setting { naked: 0, ..all }).twice),
-        ("ping-pong.no-nak", expected(Setting { naks: 0, ..all }).nak),
+        ("ping-pong.no-naked", expected(TimeoutSetting { naked: 0, ..all }).twice),
+        ("ping-pong.no-nak", expected(TimeoutSetting { naks: 0, ..all }).nak),
     ]
 }
 
 /// The four causes by β. The counts are in the order of the cases, with those of the chart first.
-fn chart(counts: &[Measured]) -> Chart {
+fn chart(counts: &[MeasuredValue]) -> Chart {
     const NAMES: [&str; 4] = ["tail", "ACK of the tail", "packet twice", "packet and NAK"];
     let mut counts = counts.iter();
     let mut lines = Vec::new();
     for (name, cases) in NAMES.into_iter().zip(counted::CAUSES) {
-        let by_beta = |value: fn(&counted::Case) -> f64| cases.iter().map(|case| (case.beta, value(case))).collect();
+        let by_beta =
+            |value: fn(&counted::FlowCase) -> f64| cases.iter().map(|case| (case.beta, value(case))).collect();
         let simulated = cases.iter().zip(&mut counts).map(|(case, count)| (case.beta, count.value)).collect();
-        lines.push(Line::reference(format!("{name}, exact"), by_beta(counted::Case::exact)));
-        lines.push(Line::new(name, simulated).with_paper(by_beta(counted::Case::approximate)));
+        lines.push(Line::reference(format!("{name}, exact"), by_beta(counted::FlowCase::exact)));
+        lines.push(Line::new(name, simulated).with_paper(by_beta(counted::FlowCase::approximate)));
     }
     Chart::Lines(LinesChart {
         title: "Flows with a timeout, by its cause".into(),
@@ -125,7 +128,7 @@ fn chart(counts: &[Measured]) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claim::{Claim, Scale, files};
+    use crate::claim::{Claim, RunScale, files};
     use sim::link::Unwatched;
 
     fn claim() -> Claim {
@@ -164,8 +167,8 @@ mod tests {
 
     #[test]
     fn about_as_many_tails_are_lost_as_the_model_expects() {
-        let half = counted::Case::of_one_packet(1.0 - 0.5_f64.cbrt());
-        let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+        let half = counted::FlowCase::of_one_packet(1.0 - 0.5_f64.cbrt());
+        let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
         let share = counted::count(&[half], &effort).unwrap().unwrap().remove(0);
         let (low, high) = share.interval.unwrap();
         assert!(low < half.exact() && half.exact() < high && share.value > 0.45, "{share:?}");

@@ -1,25 +1,27 @@
 use transport::roce::RETH;
-use transport::roce::model::{Corruption, Flows, Lengths, Model, Path, Setting, Tail};
+use transport::roce::model::{
+    CorruptionSeverity, FlowLengths, FlowPath, FrameLengths, TailProtection, TimeoutModel, TimeoutSetting,
+};
 use units::{Bytes, Prob};
 
 use crate::claim::{Band, Claim, files};
 
 /// What 100,000 rounds of two one-packet WRITEs each should time out.
-fn expected(setting: &Setting, by_bits: bool) -> f64 {
+fn expected(setting: &TimeoutSetting, by_bits: bool) -> f64 {
     let beta = Prob::literal(1.0 / 128.0);
     let reth = Bytes::new(u64::from(RETH));
-    let paper = Lengths::default();
-    let bits = Corruption::Packets(beta).bit_errors(&paper).unwrap();
-    let model = Model {
-        lengths: Lengths {
+    let paper = FrameLengths::default();
+    let bits = CorruptionSeverity::Packets(beta).bit_errors(&paper).unwrap();
+    let model = TimeoutModel {
+        lengths: FrameLengths {
             header: paper.header + reth,
             packet: paper.packet + reth,
             tail: paper.packet + reth,
             ..paper
         },
-        corruption: if by_bits { Corruption::Bits(bits) } else { Corruption::Drops(beta) },
-        path: Path { links: 1, corrupting: Prob::literal(1.0) },
-        flows: Flows::fixed(1),
+        corruption: if by_bits { CorruptionSeverity::Bits(bits) } else { CorruptionSeverity::Drops(beta) },
+        path: FlowPath { links: 1, corrupting: Prob::literal(1.0) },
+        flows: FlowLengths::fixed(1),
     };
     // The answer tells what a lost acknowledgement would have.
     let causes = model.estimate(setting).per_flow.map(|forms| forms.exact);
@@ -30,13 +32,13 @@ fn expected(setting: &Setting, by_bits: bool) -> f64 {
 fn the_bands_of_the_ping_pong_are_what_the_model_says() {
     let (file, text) = files::named("rdma-corruption/fig15.toml").unwrap();
     let claim = Claim::parse(file, text).unwrap();
-    let all = Setting { naks: 1, naked: 1, tail: Tail::Dummies(2), obeys_copies: true };
+    let all = TimeoutSetting { naks: 1, naked: 1, tail: TailProtection::Dummies(2), obeys_copies: true };
     let settings = [
-        ("no-dummy", Setting { tail: Tail::Dummies(0), ..all }),
-        ("one-dummy", Setting { tail: Tail::Dummies(1), ..all }),
-        ("no-naked", Setting { naked: 0, obeys_copies: false, ..all }),
-        ("no-nak", Setting { naks: 0, ..all }),
-        ("no-naked-every", Setting { naked: 0, ..all }),
+        ("no-dummy", TimeoutSetting { tail: TailProtection::Dummies(0), ..all }),
+        ("one-dummy", TimeoutSetting { tail: TailProtection::Dummies(1), ..all }),
+        ("no-naked", TimeoutSetting { naked: 0, obeys_copies: false, ..all }),
+        ("no-nak", TimeoutSetting { naks: 0, ..all }),
+        ("no-naked-every", TimeoutSetting { naked: 0, ..all }),
         ("all", all),
     ];
     let mut outside = Vec::new();

@@ -3,28 +3,28 @@
 //! Each run draws anew which links corrupt, each direction by itself, and they stay so: as the model has it. Every flow has
 //! its own queue pair, and so little else is on the way that queues play no part.
 
-use faults::{Model as Fault, Random, Schedule};
+use faults::{FaultSchedule, LossModel as Fault, Random};
 use sim::link::Watch;
-use sim::net::{LinkSetup, Protection, Setup, Traffic, TransportSetup};
-use sim::topology::{LinkId, Topology};
-use sim::workload::{Flows, Poisson, Sizes, Stop, Workload};
-use transport::roce::model::{Path, Setting, Tail};
+use sim::net::{LinkSetup, NetworkSetup, Protection, TrafficSetup, TransportSetup};
+use sim::topology::{Topology, TopologyLinkId};
+use sim::workload::{ArrivalStop, FlowSchedule, FlowSizes, Poisson, Workload};
+use transport::roce::model::{FlowPath, TailProtection, TimeoutSetting};
 use transport::roce::{self, repeat};
 use units::{Rate, Span};
 
-use crate::claim::{ClaimError, Measured};
+use crate::claim::{ClaimError, MeasuredValue};
 use crate::parallel;
 
 /// What to try.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    pub sizes: Sizes,
+    pub sizes: FlowSizes,
     /// Payload of a full packet; what the longest flow has must be a message.
     pub mtu: u32,
     /// What each direction of a corrupting link does.
     pub fault: Fault,
-    pub path: Path,
-    pub setting: Setting,
+    pub path: FlowPath,
+    pub setting: TimeoutSetting,
     pub rto: Span,
     /// How long a queue pair is idle before dummies are sent.
     pub wait: Span,
@@ -45,10 +45,10 @@ const STARTS: u64 = 1 << 51;
 
 impl Trial {
     /// The share of flows that timed out, with its interval; `None` if the watch ended it early.
-    pub fn run(&self, jobs: usize, watch: &(dyn Watch + Sync)) -> Result<Option<Measured>, ClaimError> {
+    pub fn run(&self, jobs: usize, watch: &(dyn Watch + Sync)) -> Result<Option<MeasuredValue>, ClaimError> {
         let least = if self.path.corrupting.get() < 1.0 { DRAWS } else { 1 };
         let runs = self.flows.div_ceil(FLOWS_OF_A_RUN).max(least).min(self.flows.max(1));
-        let setups: Vec<Setup> = (0..runs).map(|run| self.setup(run, runs)).collect::<Result<_, _>>()?;
+        let setups: Vec<NetworkSetup> = (0..runs).map(|run| self.setup(run, runs)).collect::<Result<_, _>>()?;
         watch.expect_runs(setups.len());
         let counts = parallel::map(&setups, jobs, |setup| {
             let outcome = sim::net::run(setup.clone(), watch);
@@ -66,26 +66,26 @@ impl Trial {
         }
         let share = |count: f64| count / flows.max(1) as f64;
         let (low, high) = units::poisson(late);
-        Ok(Some(Measured::counted(share(late as f64), flows, (share(low), share(high)))))
+        Ok(Some(MeasuredValue::counted(share(late as f64), flows, (share(low), share(high)))))
     }
 
-    fn setup(&self, run: u64, runs: u64) -> Result<Setup, ClaimError> {
+    fn setup(&self, run: u64, runs: u64) -> Result<NetworkSetup, ClaimError> {
         let topology = Topology::chain(self.path.links + 1, RATE, DELAY).map_err(ClaimError::new)?;
         let hosts: Vec<_> = topology.hosts().collect();
-        let mut setup = Setup::new(topology);
+        let mut setup = NetworkSetup::new(topology);
         let mut random = Random::new(self.seed, LINKS + run);
         let mut way = || {
             let corrupts = random.unit() < self.path.corrupting.get();
-            Schedule::always(if corrupts { self.fault.clone() } else { Fault::None })
+            FaultSchedule::always(if corrupts { self.fault.clone() } else { Fault::None })
         };
         // The first and the last are hosts' own.
         for link in 1..=self.path.links {
             let (forward, reverse) = (way(), way());
             let protection = Protection::None;
-            setup.links.push(LinkSetup { link: LinkId(link), forward, reverse, protection, activate_at: None });
+            setup.links.push(LinkSetup { link: TopologyLinkId(link), forward, reverse, protection, activate_at: None });
         }
-        let Setting { naks, naked, .. } = self.setting;
-        setup.repeat = (naks + naked > 0).then(|| repeat::Config::new(naks, naked));
+        let TimeoutSetting { naks, naked, .. } = self.setting;
+        setup.repeat = (naks + naked > 0).then(|| repeat::RepeaterConfig::new(naks, naked));
         setup.seed = self.seed.wrapping_mul(1_000_003).wrapping_add(run);
         let flows = self.flows * (run + 1) / runs - self.flows * run / runs;
         let work = Poisson {
@@ -95,10 +95,10 @@ impl Trial {
             senders: vec![hosts[0]],
             receivers: vec![hosts[1]],
             matched: false,
-            stop: Stop::After(flows),
+            stop: ArrivalStop::After(flows),
         };
-        let work = Flows::poisson(work, Random::new(self.seed, STARTS + run)).map_err(ClaimError::new)?;
-        setup.traffic.push(Traffic {
+        let work = FlowSchedule::poisson(work, Random::new(self.seed, STARTS + run)).map_err(ClaimError::new)?;
+        setup.traffic.push(TrafficSetup {
             name: "flows".into(),
             transport: TransportSetup::Roce(self.queue_pair()),
             work: Workload::Open(work),
@@ -109,12 +109,12 @@ impl Trial {
         Ok(setup)
     }
 
-    fn queue_pair(&self) -> roce::Config {
+    fn queue_pair(&self) -> roce::RoceConfig {
         let (dummies, tail_copies) = match self.setting.tail {
-            Tail::Dummies(dummies) => (dummies, 0),
-            Tail::Repeat(copies) => (0, copies),
+            TailProtection::Dummies(dummies) => (dummies, 0),
+            TailProtection::Repeat(copies) => (0, copies),
         };
-        roce::Config {
+        roce::RoceConfig {
             mtu: self.mtu,
             timeout: self.rto,
             retry_count: u32::MAX,
@@ -122,7 +122,7 @@ impl Trial {
             dummies,
             dummies_after: self.wait,
             tail_copies,
-            ..roce::Config::default()
+            ..roce::RoceConfig::default()
         }
     }
 }
@@ -134,12 +134,12 @@ mod tests {
 
     use super::*;
 
-    fn trial(corrupting: f64, setting: Setting) -> Trial {
+    fn trial(corrupting: f64, setting: TimeoutSetting) -> Trial {
         Trial {
-            sizes: Sizes::fixed(1_024),
+            sizes: FlowSizes::fixed(1_024),
             mtu: 1_024,
             fault: Fault::PerFrame(Prob::literal(0.05)),
-            path: Path { links: 2, corrupting: Prob::literal(corrupting) },
+            path: FlowPath { links: 2, corrupting: Prob::literal(corrupting) },
             setting,
             rto: Span::from_ms(1),
             wait: Span::ZERO,
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    fn share(trial: &Trial) -> Measured {
+    fn share(trial: &Trial) -> MeasuredValue {
         trial.run(2, &Unwatched).unwrap().unwrap()
     }
 
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn flows_that_time_out_are_as_many_as_lose_their_packet_or_its_acknowledgement() {
         for (corrupting, survives) in [(1.0, 0.95f64), (0.5, 0.975)] {
-            let found = share(&trial(corrupting, Setting::NONE));
+            let found = share(&trial(corrupting, TimeoutSetting::NONE));
             let (low, high) = found.interval.unwrap();
             let expected = 1.0 - survives.powi(4);
             // Which links corrupt is drawn 64 times, and that is a chance of its own.
@@ -168,9 +168,9 @@ mod tests {
 
     #[test]
     fn help_helps_and_the_number_of_jobs_changes_nothing() {
-        let setting = Setting { naks: 1, naked: 2, tail: Tail::Dummies(2), obeys_copies: false };
+        let setting = TimeoutSetting { naks: 1, naked: 2, tail: TailProtection::Dummies(2), obeys_copies: false };
         let helped = trial(1.0, setting);
-        assert!(share(&helped).value < share(&trial(1.0, Setting::NONE)).value / 5.0);
+        assert!(share(&helped).value < share(&trial(1.0, TimeoutSetting::NONE)).value / 5.0);
         assert_eq!(helped.run(1, &Unwatched).unwrap(), helped.run(3, &Unwatched).unwrap());
     }
 }

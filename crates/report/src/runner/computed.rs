@@ -4,15 +4,15 @@
 //! only gives values by name.
 
 use super::Effort;
-use crate::claim::{Claim, ClaimError, ClaimResult, Measured, Point};
+use crate::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue};
 use crate::stopwatch::Stopwatch;
 use chart::Chart;
 
 /// What a function computed for a claim.
 #[derive(Clone, Debug, Default)]
-pub struct Computed {
+pub struct ComputedValues {
     /// By name; `None` if this scale has too little of it.
-    pub values: Vec<(String, Option<Measured>)>,
+    pub values: Vec<(String, Option<MeasuredValue>)>,
     pub charts: Vec<Chart>,
     /// In addition to those of the file.
     pub notes: Vec<String>,
@@ -24,20 +24,20 @@ pub type ComputeResult<T> = Result<Option<T>, ClaimError>;
 /// The function of a claim, or of several that share their runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Compute {
-    One(fn(&Effort<'_>) -> ComputeResult<Computed>),
+    One(fn(&Effort<'_>) -> ComputeResult<ComputedValues>),
     /// Takes the ids that are wanted, and computes as many results in their order.
-    Several(fn(&Effort<'_>, &[&str]) -> ComputeResult<Vec<Computed>>),
+    Several(fn(&Effort<'_>, &[&str]) -> ComputeResult<Vec<ComputedValues>>),
 }
 
 /// A paper's functions, by the ids of the claims that they compute.
 pub type Computations = &'static [(&'static [&'static str], Compute)];
 
-impl Computed {
-    pub fn value(&mut self, name: impl Into<String>, measured: Measured) {
+impl ComputedValues {
+    pub fn value(&mut self, name: impl Into<String>, measured: MeasuredValue) {
         self.values.push((name.into(), Some(measured)));
     }
 
-    fn find(&self, name: &str) -> Result<Option<Measured>, ClaimError> {
+    fn find(&self, name: &str) -> Result<Option<MeasuredValue>, ClaimError> {
         let known = || self.values.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
         let unknown = || ClaimError::new(format_args!("no measure {name}: expected one of {}", known()));
         self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()).ok_or_else(unknown)
@@ -71,12 +71,12 @@ pub fn run(claims: &[Claim], computations: Computations, effort: &Effort<'_>) ->
     Ok(results)
 }
 
-fn judge(claim: &Claim, computed: Computed, seconds: f64) -> Result<ClaimResult, ClaimError> {
+fn judge(claim: &Claim, computed: ComputedValues, seconds: f64) -> Result<ClaimResult, ClaimError> {
     let value = |point| {
         let value = computed.find(claim.measure(point));
         value.map(|value| (point, value)).map_err(|error| ClaimError::new(format_args!("{}: {error}", claim.id)))
     };
-    let values = claim.point.iter().map(value).collect::<Result<Vec<(&Point, _)>, _>>()?;
+    let values = claim.point.iter().map(value).collect::<Result<Vec<(&ClaimPoint, _)>, _>>()?;
     let mut result = ClaimResult::judge(claim, &values, seconds);
     result.charts = computed.charts;
     result.notes.extend(computed.notes);

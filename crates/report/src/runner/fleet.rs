@@ -6,50 +6,50 @@
 mod year;
 
 use fleet::fabric::Facebook;
-use fleet::trace::Corruption;
+use fleet::trace::CorruptionEvent;
 use fleet::{Fabric, trace};
 use units::Moment;
 
 use super::Effort;
 use crate::claim::measure::{Measure, find};
-use crate::claim::{Claim, ClaimError, ClaimResult, Measured, Point, Scale};
+use crate::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue, RunScale};
 use crate::parallel;
 use crate::stopwatch::Stopwatch;
 use chart::{Axis, Chart, Line, LinesChart, Panel, SeriesChart};
 use year::{Moments, Years};
 
 /// Takes a value from the years of one constraint, of which the first was looked at closely.
-type Take = fn(&Years, &[&Years]) -> Option<Measured>;
+type FleetTake = fn(&Years, &[&Years]) -> Option<MeasuredValue>;
 
-pub(super) const MEASURES: &[Measure<Take>] = &[
+pub(super) const MEASURES: &[Measure<FleetTake>] = &[
     Measure::new("orders", "orders of magnitude", "by which protection lowers the mean penalty", |first, _| {
-        Some(Measured::exact(first.orders(), first.events()).with_note(first.penalties()))
+        Some(MeasuredValue::exact(first.orders(), first.events()).with_note(first.penalties()))
     }),
     Measure::new(
         "orders_authors",
         "orders of magnitude",
         "the same with the points that the authors measured",
-        |first, _| Some(Measured::exact(first.orders_authors()?, first.events())),
+        |first, _| Some(MeasuredValue::exact(first.orders_authors()?, first.events())),
     ),
     Measure::new("least_share", "1", "least share of its paths that a ToR keeps", |first, _| {
-        Some(Measured::exact(first.plain.least_share, first.events()))
+        Some(MeasuredValue::exact(first.plain.least_share, first.events()))
     }),
     Measure::new("no_gain", "1", "share of events with nothing to gain", |first, _| {
-        Some(Measured::exact(1.0 - first.gain_share(), first.events()).with_note(first.gain_by_time()))
+        Some(MeasuredValue::exact(1.0 - first.gain_share(), first.events()).with_note(first.gain_by_time()))
     }),
     Measure::new("gain", "1", "share of events with something to gain", |first, _| {
-        Some(Measured::exact(first.gain_share(), first.events()))
+        Some(MeasuredValue::exact(first.gain_share(), first.events()))
     }),
     Measure::new("cost_p99", "1", "decrease of the least capacity of a pod, 99th percentile", |first, _| {
         let most = format!("at most {:.2e}", first.cost(1.0));
-        Some(Measured::exact(first.cost(0.99), first.events()).with_note(most))
+        Some(MeasuredValue::exact(first.cost(0.99), first.events()).with_note(most))
     }),
     Measure::new("per_pipe", "links", "most protected links in a pipe, median of the years", |_, years| {
         let mut most: Vec<u32> = years.iter().map(|years| years.guarded.protected_per_pipe_max).collect();
         most.sort_unstable();
         let note = most.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let median = f64::from(*most.get(most.len() / 2)?);
-        Some(Measured::exact(median, most.len() as u64).with_note(format!("years had {note}")))
+        Some(MeasuredValue::exact(median, most.len() as u64).with_note(format!("years had {note}")))
     }),
 ];
 
@@ -57,7 +57,7 @@ pub(super) fn check(claim: &Claim) -> Result<(), ClaimError> {
     claim.point.iter().try_for_each(|point| constraint(point).and(find(MEASURES, claim.measure(point)).map(|_| ())))
 }
 
-fn constraint(point: &Point) -> Result<f64, ClaimError> {
+fn constraint(point: &ClaimPoint) -> Result<f64, ClaimError> {
     point.constraint.ok_or_else(|| ClaimError::new(format_args!("{}: expected constraint", point.id)))
 }
 
@@ -74,10 +74,10 @@ const PODS: u32 = 261;
 const DAYS: f64 = 365.0;
 
 /// Seeds of which the rare is taken; charts and shares are those of the first.
-fn seeds(scale: Scale, first: u64) -> Vec<u64> {
+fn seeds(scale: RunScale, first: u64) -> Vec<u64> {
     let more = match scale {
-        Scale::Quick => 2,
-        Scale::Full => 20,
+        RunScale::Quick => 2,
+        RunScale::Full => 20,
     };
     (0..=more).map(|i| first.wrapping_add(i)).collect()
 }
@@ -95,7 +95,8 @@ fn years(claims: &[Claim], effort: &Effort<'_>) -> Result<Option<Vec<Years>>, Cl
         constraints.iter().flat_map(|share| seeds(scale, seed).into_iter().map(|seed| (*share, seed))).collect();
     watch.expect_runs(runs.len());
     let years = parallel::map(&runs, jobs, |&(share, of)| {
-        let trace: Vec<Corruption> = trace::Model::default().generate(&fabric, until, of).map_err(ClaimError::new)?;
+        let trace: Vec<CorruptionEvent> =
+            trace::TraceModel::default().generate(&fabric, until, of).map_err(ClaimError::new)?;
         let years = Years::run(&fabric, &trace, until, share, of == seed, watch);
         watch.run_done();
         Ok(years)
@@ -110,7 +111,7 @@ fn judge(claim: &Claim, years: &[Years], seconds: f64) -> Result<ClaimResult, Cl
         let take = find(MEASURES, claim.measure(point))?.take;
         Ok((point, of.first().and_then(|first| take(first, &of))))
     };
-    let values = claim.point.iter().map(value).collect::<Result<Vec<(&Point, _)>, ClaimError>>()?;
+    let values = claim.point.iter().map(value).collect::<Result<Vec<(&ClaimPoint, _)>, ClaimError>>()?;
     let measures = |name: &str| claim.point.iter().any(|point| claim.measure(point) == name);
     let mut result = ClaimResult::judge(claim, &values, seconds);
     if measures("orders") {
@@ -202,7 +203,7 @@ mod tests {
     fn every_measure_can_be_taken_from_a_year() {
         let fabric = Fabric::facebook(&Facebook::pods(2)).unwrap();
         let until = Moment::from_hours(24.0 * 60.0);
-        let trace = trace::Model::default().generate(&fabric, until, 1).unwrap();
+        let trace = trace::TraceModel::default().generate(&fabric, until, 1).unwrap();
         let years = Years::run(&fabric, &trace, until, 0.5, true, &sim::link::Unwatched).unwrap();
         for measure in MEASURES {
             assert!((measure.take)(&years, &[&years]).is_some(), "{}", measure.name);

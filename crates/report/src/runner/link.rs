@@ -6,14 +6,14 @@
 
 mod chart;
 
-use faults::{Model, Schedule};
+use faults::{FaultSchedule, LossModel};
 use guard::copies_for;
-use sim::link::{Config, LevelBytes, Mode, Outcome, Profile};
+use sim::link::{HardwareProfile, LevelBytes, LinkOutcome, LinkSimConfig, LinkSimMode};
 use units::{Prob, Rate};
 
 use super::Effort;
 use crate::claim::measure::{Measure, find};
-use crate::claim::{Claim, ClaimError, ClaimResult, Measured, Point, Scale};
+use crate::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue, RunScale};
 use crate::parallel;
 use crate::stopwatch::Stopwatch;
 use ::chart::Chart;
@@ -21,29 +21,29 @@ use ::chart::Chart;
 /// What a point is measured on: a loss, and the outcome of the run with it if the point asks for one.
 pub(super) struct LinkRun<'a> {
     loss: Prob,
-    outcome: Option<&'a Outcome>,
+    outcome: Option<&'a LinkOutcome>,
 }
 
-type Take = fn(&LinkRun<'_>) -> Option<Measured>;
+type LinkTake = fn(&LinkRun<'_>) -> Option<MeasuredValue>;
 
 /// The target of LinkGuardian's Eq. 2.
 const TARGET: Prob = Prob::literal(1e-8);
 
-pub(super) const MEASURES: &[Measure<Take>] = &[
+pub(super) const MEASURES: &[Measure<LinkTake>] = &[
     Measure::new("copies", "1", "copies of a retransmission by Eq. 2; needs no run", |run| {
-        copies_for(run.loss, TARGET).map(|(copies, _)| Measured::exact(f64::from(copies), 1))
+        copies_for(run.loss, TARGET).map(|(copies, _)| MeasuredValue::exact(f64::from(copies), 1))
     }),
     Measure::new("expected_loss", "1", "loss left with that number of copies; needs no run", |run| {
-        copies_for(run.loss, TARGET).map(|(_, effective)| Measured::exact(effective.get(), 1))
+        copies_for(run.loss, TARGET).map(|(_, effective)| MeasuredValue::exact(effective.get(), 1))
     }),
     Measure::new("effective_loss", "1", "share of frames lost for good", |run| {
         run.outcome.map(|outcome| share(outcome.frames_lost, outcome.frames_offered))
     }),
     Measure::new("effective_speed", "1", "share of the link's speed that is left for frames", |run| {
-        Some(Measured::exact(run.outcome?.effective_speed?, run.outcome?.frames_offered))
+        Some(MeasuredValue::exact(run.outcome?.effective_speed?, run.outcome?.frames_offered))
     }),
     Measure::new("overhead", "1", "share of the link's speed that is lost", |run| {
-        Some(Measured::exact(1.0 - run.outcome?.effective_speed?, run.outcome?.frames_offered))
+        Some(MeasuredValue::exact(1.0 - run.outcome?.effective_speed?, run.outcome?.frames_offered))
     }),
     Measure::new("timeouts", "1", "share of losses given up", |run| {
         run.outcome.map(|outcome| share(outcome.given_up, outcome.receiver.rx_missing_seq))
@@ -55,7 +55,7 @@ pub(super) const MEASURES: &[Measure<Take>] = &[
         run.outcome.map(|outcome| level(outcome.rx_buffer_bytes, outcome))
     }),
     Measure::new("recovery_us", "µs", "longest recovery", |run| {
-        Some(Measured::exact(run.outcome?.recovery_delay_us?.max, run.outcome?.recovered))
+        Some(MeasuredValue::exact(run.outcome?.recovery_delay_us?.max, run.outcome?.recovered))
     }),
 ];
 
@@ -63,7 +63,7 @@ pub(super) fn check(claim: &Claim) -> Result<(), ClaimError> {
     for point in &claim.point {
         let take = find(MEASURES, claim.measure(point))?.take;
         let without_run = take(&LinkRun { loss: loss(point)?, outcome: None });
-        if Setup::of(point)?.is_none() && without_run.is_none() {
+        if PointSetup::of(point)?.is_none() && without_run.is_none() {
             return Err(ClaimError::new(format_args!("{}: expected rate and mode", point.id)));
         }
     }
@@ -78,7 +78,7 @@ pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResu
     for claim in claims {
         let mut values = Vec::new();
         for point in &claim.point {
-            let setup = Setup::of(point)?;
+            let setup = PointSetup::of(point)?;
             let outcome = setup.and_then(|setup| outcomes.iter().find(|(made, _)| *made == setup));
             let outcome = outcome.map(|(_, outcome)| outcome);
             if outcome.is_some_and(|outcome| outcome.interrupted) {
@@ -101,11 +101,11 @@ pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResu
 }
 
 /// Each setup that the points ask for, run once.
-fn outcomes(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<(Setup, Outcome)>, ClaimError> {
+fn outcomes(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<(PointSetup, LinkOutcome)>, ClaimError> {
     let Effort { scale, jobs, seed, watch } = *effort;
-    let mut setups: Vec<Setup> = Vec::new();
+    let mut setups: Vec<PointSetup> = Vec::new();
     for point in claims.iter().flat_map(|claim| &claim.point) {
-        setups.extend(Setup::of(point)?.filter(|setup| !setups.contains(setup)));
+        setups.extend(PointSetup::of(point)?.filter(|setup| !setups.contains(setup)));
     }
     watch.expect_runs(setups.len());
     let outcomes = parallel::map(&setups, jobs, |setup| {
@@ -118,19 +118,19 @@ fn outcomes(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<(Setup, Outcome
 
 /// What a point asks to be simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Setup {
+struct PointSetup {
     rate: Rate,
     loss: Prob,
-    mode: Mode,
+    mode: LinkSimMode,
 }
 
-impl Setup {
+impl PointSetup {
     /// `None` if the point needs no run.
-    fn of(point: &Point) -> Result<Option<Self>, ClaimError> {
+    fn of(point: &ClaimPoint) -> Result<Option<Self>, ClaimError> {
         let (Some(rate), Some(mode)) = (&point.rate, &point.mode) else { return Ok(None) };
         let mode = match mode.as_str() {
-            "ordered" => Mode::Ordered,
-            "nonblocking" => Mode::NonBlocking,
+            "ordered" => LinkSimMode::Ordered,
+            "nonblocking" => LinkSimMode::NonBlocking,
             _ => {
                 return Err(ClaimError::new(format_args!(
                     "{}: mode {mode}: expected ordered or nonblocking",
@@ -142,51 +142,52 @@ impl Setup {
         Ok(Some(Self { rate, loss: loss(point)?, mode }))
     }
 
-    fn config(&self, scale: Scale, seed: u64) -> Config {
-        Config {
+    fn config(&self, scale: RunScale, seed: u64) -> LinkSimConfig {
+        LinkSimConfig {
             rate: self.rate,
-            profile: Profile::Tofino,
+            profile: HardwareProfile::Tofino,
             mode: self.mode,
-            forward: Schedule::always(Model::PerFrame(self.loss)),
+            forward: FaultSchedule::always(LossModel::PerFrame(self.loss)),
             frames: self.frames(scale),
             seed,
-            ..Config::default()
+            ..LinkSimConfig::default()
         }
     }
 
     /// Quick: 200,000 losses each. Full: 30 expected to be lost for good.
-    fn frames(&self, scale: Scale) -> u64 {
+    fn frames(&self, scale: RunScale) -> u64 {
         let loss = self.loss.get();
         if loss == 0.0 {
             return 1_000_000;
         }
         let effective = copies_for(self.loss, TARGET).map_or(loss, |(_, effective)| effective.get());
         match scale {
-            Scale::Quick => (2e5 / loss) as u64,
-            Scale::Full => (30.0 / effective) as u64,
+            RunScale::Quick => (2e5 / loss) as u64,
+            RunScale::Full => (30.0 / effective) as u64,
         }
     }
 }
 
-fn loss(point: &Point) -> Result<Prob, ClaimError> {
+fn loss(point: &ClaimPoint) -> Result<Prob, ClaimError> {
     let wrong = |error: &dyn std::fmt::Display| ClaimError::new(format_args!("{}: loss: {error}", point.id));
     let loss = point.loss.as_ref().ok_or_else(|| wrong(&"expected one"))?;
     loss.parse().map_err(|error| wrong(&error))
 }
 
-fn share(count: u64, of: u64) -> Measured {
+fn share(count: u64, of: u64) -> MeasuredValue {
     let (low, high) = units::poisson(count);
     let of = of.max(1) as f64;
-    Measured::counted(count as f64 / of, of as u64, (low / of, high / of))
+    MeasuredValue::counted(count as f64 / of, of as u64, (low / of, high / of))
 }
 
-fn level(level: LevelBytes, outcome: &Outcome) -> Measured {
-    Measured::exact(level.max as f64, outcome.frames_offered).with_note(format!("p50 {}, p99 {}", level.p50, level.p99))
+fn level(level: LevelBytes, outcome: &LinkOutcome) -> MeasuredValue {
+    MeasuredValue::exact(level.max as f64, outcome.frames_offered)
+        .with_note(format!("p50 {}, p99 {}", level.p50, level.p99))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::claim::{Scale, Verdict};
+    use crate::claim::{RunScale, Verdict};
     use crate::paper::Claims;
     use crate::runner::Effort;
     use sim::link::Unwatched;
@@ -195,7 +196,7 @@ mod tests {
     fn the_claims_that_take_no_time_match() {
         for name in ["lg.copies", "lg.overhead"] {
             let claims = Claims::meant(&format!("linkguardian/{name}")).unwrap().unwrap();
-            let effort = Effort { scale: Scale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+            let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
             let reproduction = claims.reproduce(&effort).unwrap();
             let verdicts: Vec<Verdict> = reproduction.points().map(|point| point.verdict).collect();
             assert!(verdicts.len() >= 2 && verdicts.iter().all(|verdict| *verdict == Verdict::Match), "{verdicts:?}");

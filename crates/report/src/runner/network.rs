@@ -10,19 +10,19 @@ mod totals;
 
 use std::iter::once;
 
-use sim::scenario::{Point as ScenarioPoint, Scenario};
+use sim::scenario::{Scenario, SweepPoint as ScenarioPoint};
 
 pub use measures::MEASURES;
-pub use totals::{Basis, Moment, NetworkRun, RunCounts, Traffic};
+pub use totals::{MeasureBasis, NetworkRun, RunCounts, SampledMoment, Traffic};
 
 use super::Effort;
-use crate::claim::{ChartKind, Claim, ClaimError, ClaimResult, Measured, Point, Scale, number};
+use crate::claim::{ChartKind, Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue, RunScale, number};
 use crate::parallel;
 use crate::stopwatch::Stopwatch;
 
 /// A claim with the runs made for it.
 #[derive(Debug)]
-struct Runs<'a> {
+struct NetworkRuns<'a> {
     claim: &'a Claim,
     /// By name, in the order of the claim; runs that were not finished are missing.
     runs: Vec<(String, NetworkRun)>,
@@ -31,7 +31,7 @@ struct Runs<'a> {
 }
 
 /// One simulation.
-struct Task {
+struct NetworkTask {
     claim: usize,
     run: usize,
     point: ScenarioPoint,
@@ -57,7 +57,7 @@ pub fn check(claim: &Claim) -> Result<(), ClaimError> {
     for measure in claim.point.iter().flat_map(taken).chain(drawn) {
         let _taker = measures::parse(measure)?;
     }
-    for scale in [Scale::Quick, Scale::Full] {
+    for scale in [RunScale::Quick, RunScale::Full] {
         if claim.amount(scale).seeds == 0 {
             return Err(ClaimError::new(format_args!("expected {scale}.seeds, at least one")));
         }
@@ -66,7 +66,7 @@ pub fn check(claim: &Claim) -> Result<(), ClaimError> {
 }
 
 /// Everything to simulate for a claim, in order.
-fn tasks(claim: &Claim, at: usize, scale: Scale, seed: u64) -> Result<Vec<Task>, ClaimError> {
+fn tasks(claim: &Claim, at: usize, scale: RunScale, seed: u64) -> Result<Vec<NetworkTask>, ClaimError> {
     let mut tasks = Vec::new();
     for (run, spec) in claim.run.iter().enumerate() {
         let amount = claim.amount(scale);
@@ -75,7 +75,7 @@ fn tasks(claim: &Claim, at: usize, scale: Scale, seed: u64) -> Result<Vec<Task>,
         let [point] = &scenario.points[..] else {
             return Err(ClaimError::new(format_args!("{}: {} is a sweep", claim.id, spec.name)));
         };
-        let task = |n| Task { claim: at, run, point: point.clone(), seed: seed.wrapping_mul(1_000) + n };
+        let task = |n| NetworkTask { claim: at, run, point: point.clone(), seed: seed.wrapping_mul(1_000) + n };
         tasks.extend((0..amount.seeds).map(task));
     }
     Ok(tasks)
@@ -84,10 +84,10 @@ fn tasks(claim: &Claim, at: usize, scale: Scale, seed: u64) -> Result<Vec<Task>,
 /// Makes all runs of some claims. The result is the same for any number of jobs. Points that need a run that the watch
 /// ended early are unmeasured.
 pub fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
-    made(claims, effort)?.iter().map(Runs::judge).collect()
+    made(claims, effort)?.iter().map(NetworkRuns::judge).collect()
 }
 
-fn made<'a>(claims: &'a [Claim], effort: &Effort<'_>) -> Result<Vec<Runs<'a>>, ClaimError> {
+fn made<'a>(claims: &'a [Claim], effort: &Effort<'_>) -> Result<Vec<NetworkRuns<'a>>, ClaimError> {
     let Effort { scale, jobs, seed, watch } = *effort;
     let mut all_tasks = Vec::new();
     for (at, claim) in claims.iter().enumerate() {
@@ -97,12 +97,13 @@ fn made<'a>(claims: &'a [Claim], effort: &Effort<'_>) -> Result<Vec<Runs<'a>>, C
     let results = parallel::map(&all_tasks, jobs, |task| {
         let begun = Stopwatch::start();
         let setup = task.point.setup(task.seed);
-        let basis = Basis::of(&setup);
+        let basis = MeasureBasis::of(&setup);
         let outcome = sim::net::run(setup, watch);
         watch.run_done();
         outcome.map(|outcome| (NetworkRun::new(&outcome, &basis), begun.seconds()))
     });
-    let mut made: Vec<Runs<'_>> = claims.iter().map(|claim| Runs { claim, runs: Vec::new(), seconds: 0.0 }).collect();
+    let mut made: Vec<NetworkRuns<'_>> =
+        claims.iter().map(|claim| NetworkRuns { claim, runs: Vec::new(), seconds: 0.0 }).collect();
     for (task, result) in all_tasks.iter().zip(results) {
         let (run, seconds) = result.map_err(ClaimError::new)?;
         made[task.claim].add(task.run, run, seconds);
@@ -111,7 +112,7 @@ fn made<'a>(claims: &'a [Claim], effort: &Effort<'_>) -> Result<Vec<Runs<'a>>, C
     Ok(made)
 }
 
-impl Runs<'_> {
+impl NetworkRuns<'_> {
     fn add(&mut self, run: usize, outcome: NetworkRun, seconds: f64) {
         self.seconds += seconds;
         if outcome.interrupted {
@@ -129,7 +130,7 @@ impl Runs<'_> {
     }
 
     /// `None` if the run was not finished, or has too little of what the measure takes.
-    fn take(&self, run: &str, measure: &str) -> Result<Option<Measured>, ClaimError> {
+    fn take(&self, run: &str, measure: &str) -> Result<Option<MeasuredValue>, ClaimError> {
         let take = measures::parse(measure)?;
         Ok(self.run(run).and_then(take))
     }
@@ -140,7 +141,7 @@ impl Runs<'_> {
         Ok(ClaimResult { charts: self.charts(), ..ClaimResult::judge(self.claim, &values, self.seconds) })
     }
 
-    fn value(&self, point: &Point) -> Result<Option<Measured>, ClaimError> {
+    fn value(&self, point: &ClaimPoint) -> Result<Option<MeasuredValue>, ClaimError> {
         let (of, measure) = (point.of.as_deref().unwrap_or_default(), self.claim.measure(point));
         let Some(mut measured) = self.take(of, measure)? else { return Ok(None) };
         if let Some(run) = &point.minus {
@@ -155,15 +156,15 @@ impl Runs<'_> {
     }
 }
 
-fn difference(of: &Measured, minus: &Measured) -> Measured {
+fn difference(of: &MeasuredValue, minus: &MeasuredValue) -> MeasuredValue {
     let note = format!("{} minus {}", number(of.value), number(minus.value));
-    Measured::exact(of.value - minus.value, of.n.min(minus.n)).with_note(note)
+    MeasuredValue::exact(of.value - minus.value, of.n.min(minus.n)).with_note(note)
 }
 
 /// `None` over nothing.
-fn ratio(of: &Measured, over: &Measured) -> Option<Measured> {
+fn ratio(of: &MeasuredValue, over: &MeasuredValue) -> Option<MeasuredValue> {
     let note = format!("{} over {}", number(of.value), number(over.value));
-    (over.value != 0.0).then(|| Measured::exact(of.value / over.value, of.n.min(over.n)).with_note(note))
+    (over.value != 0.0).then(|| MeasuredValue::exact(of.value / over.value, of.n.min(over.n)).with_note(note))
 }
 
 #[cfg(test)]

@@ -34,21 +34,21 @@ impl<K: Copy + Into<usize>, const N: usize> Timers<K, N> {
     }
 
     /// What an event comes to.
-    pub fn ring(&mut self, now: Time, slot: u8) -> Ring<K> {
+    pub fn ring(&mut self, now: Time, slot: u8) -> TimerFiring<K> {
         let slot = usize::from(slot);
         if self.scheduled[slot] != now {
-            return Ring::Nothing; // replaced by an earlier one
+            return TimerFiring::Nothing; // replaced by an earlier one
         }
         self.scheduled[slot] = Time::NEVER;
         match self.deadlines[slot] {
-            Time::NEVER => Ring::Nothing,
+            Time::NEVER => TimerFiring::Nothing,
             deadline if deadline > now => {
                 self.scheduled[slot] = deadline;
-                Ring::Later(deadline)
+                TimerFiring::Later(deadline)
             }
             _ => {
                 self.deadlines[slot] = Time::NEVER;
-                self.keys[slot].map_or(Ring::Nothing, Ring::Now)
+                self.keys[slot].map_or(TimerFiring::Nothing, TimerFiring::Now)
             }
         }
     }
@@ -62,7 +62,7 @@ impl<K: Copy + Into<usize>, const N: usize> Default for Timers<K, N> {
 
 /// What a timer's event comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ring<K> {
+pub enum TimerFiring<K> {
     Nothing,
     /// The deadline has moved: look again then.
     Later(Time),
@@ -79,12 +79,12 @@ mod tests {
         let mut timers = Timers::<usize, 1>::new();
         assert_eq!(timers.arm(0, at(5)), Some(0));
         assert_eq!(timers.arm(0, at(9)), None);
-        assert_eq!(timers.ring(at(5), 0), Ring::Later(at(9)));
+        assert_eq!(timers.ring(at(5), 0), TimerFiring::Later(at(9)));
         assert_eq!(timers.arm(0, at(7)), Some(0));
-        assert_eq!(timers.ring(at(7), 0), Ring::Now(0));
-        assert_eq!(timers.ring(at(9), 0), Ring::Nothing);
+        assert_eq!(timers.ring(at(7), 0), TimerFiring::Now(0));
+        assert_eq!(timers.ring(at(9), 0), TimerFiring::Nothing);
         assert_eq!(timers.arm(0, at(12)), Some(0));
         timers.disarm(0);
-        assert_eq!(timers.ring(at(12), 0), Ring::Nothing);
+        assert_eq!(timers.ring(at(12), 0), TimerFiring::Nothing);
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use faults::{Model, Schedule};
-use guard::dummies::Pace;
-use guard::reorder::Build;
-use guard::{Params, Path, copies_for};
+use faults::{FaultSchedule, LossModel};
+use guard::dummies::DummyPace;
+use guard::reorder::ReorderBuild;
+use guard::{LinkTiming, Params, copies_for};
 use units::{Bytes, Prob, Rate, Span};
 use wire::Seq;
 use wire::ethernet::{MAX_FRAME, MIN_FRAME};
@@ -13,7 +13,7 @@ use wire::link::Class;
 
 /// How the link deals with loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum LinkSimMode {
     /// Not at all.
     None,
     Ordered,
@@ -25,7 +25,7 @@ pub enum Mode {
     UecLlr,
 }
 
-impl Mode {
+impl LinkSimMode {
     /// Whether lost frames are sent again in copies.
     pub fn has_copies(self) -> bool {
         !matches!(self, Self::None | Self::UecLlr)
@@ -34,7 +34,7 @@ impl Mode {
 
 /// What the nodes are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
+pub enum HardwareProfile {
     /// The paper's switch: rotating reorder buffer, measured latencies, its authors' parameters.
     Tofino,
     /// A sorted reorder buffer, no recirculation, computed parameters; any rate.
@@ -43,13 +43,13 @@ pub enum Profile {
 
 /// Lengths of frames, check included.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sizes {
+pub enum FrameSizes {
     Fixed(u32),
     /// Each with its weight.
     Mix(Vec<(u32, f64)>),
 }
 
-impl Sizes {
+impl FrameSizes {
     pub fn longest(&self) -> u32 {
         self.lengths().into_iter().max().unwrap_or(MIN_FRAME)
     }
@@ -64,7 +64,7 @@ impl Sizes {
 
 /// How frames come to the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Load {
+pub enum OfferedLoad {
     /// There is always one.
     Saturated,
     /// At random, filling this share of the link.
@@ -72,23 +72,23 @@ pub enum Load {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct LinkSimConfig {
     pub rate: Rate,
     pub delay: Span,
     /// From the last bit of a frame to the node's acting on it.
     pub pipeline: Span,
-    pub profile: Profile,
-    pub mode: Mode,
-    pub sizes: Sizes,
+    pub profile: HardwareProfile,
+    pub mode: LinkSimMode,
+    pub sizes: FrameSizes,
     /// Frames from A to B on each link.
     pub frames: u64,
-    pub load: Load,
+    pub load: OfferedLoad,
     /// Share of the link that frames from B to A fill.
     pub reverse_load: f64,
     /// Whether those are protected too.
     pub protect_reverse: bool,
-    pub forward: Schedule,
-    pub reverse: Schedule,
+    pub forward: FaultSchedule,
+    pub reverse: FaultSchedule,
     pub target: Prob,
     /// Copies of a retransmission; from the loss and the target if not given, and then at most 8.
     pub copies: Option<u8>,
@@ -103,7 +103,7 @@ pub struct Config {
     pub tail: bool,
     pub max_consecutive: Option<u32>,
     /// Instead of the profile's reorder buffer.
-    pub reorder: Option<Build>,
+    pub reorder: Option<ReorderBuild>,
     pub first_seq: Seq,
     /// Links into one switch, all alike.
     pub links: u32,
@@ -114,21 +114,21 @@ pub struct Config {
     pub seed: u64,
 }
 
-impl Default for Config {
+impl Default for LinkSimConfig {
     fn default() -> Self {
         Self {
             rate: Rate::gbps(100),
             delay: Span::from_ns(50),
             pipeline: Span::from_ns(400),
-            profile: Profile::Ideal,
-            mode: Mode::Ordered,
-            sizes: Sizes::Fixed(1_518),
+            profile: HardwareProfile::Ideal,
+            mode: LinkSimMode::Ordered,
+            sizes: FrameSizes::Fixed(1_518),
             frames: 1_000_000_000,
-            load: Load::Saturated,
+            load: OfferedLoad::Saturated,
             reverse_load: 0.0,
             protect_reverse: false,
-            forward: Schedule::always(Model::PerFrame(Prob::literal(1e-3))),
-            reverse: Schedule::default(),
+            forward: FaultSchedule::always(LossModel::PerFrame(Prob::literal(1e-3))),
+            reverse: FaultSchedule::default(),
             target: Prob::literal(1e-8),
             copies: None,
             control_copies: 1,
@@ -175,7 +175,7 @@ const MOST_COPIES: u8 = 8;
 /// Runs longer than this cannot be told apart from forever by a 64-bit clock.
 const LONGEST_RUN_SECS: f64 = 1.5e7;
 
-impl Config {
+impl LinkSimConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |what: String| Err(ConfigError(what));
         for len in self.sizes.lengths() {
@@ -183,21 +183,21 @@ impl Config {
                 return wrong(format!("frame size {len}: expected {MIN_FRAME} to {MAX_FRAME} bytes"));
             }
         }
-        if let Load::Poisson(load) = self.load
+        if let OfferedLoad::Poisson(load) = self.load
             && !(load > 0.0 && load <= 1.0)
         {
             return wrong(format!("load {load}: expected more than 0 and at most 1"));
         }
-        if self.is_dead() && (self.mode == Mode::UecLlr || self.endless_dummies) {
+        if self.is_dead() && (self.mode == LinkSimMode::UecLlr || self.endless_dummies) {
             return wrong("loss 1: expected less with uec-llr or endless dummies, which never give up".into());
         }
         if !(0.0..=1.0).contains(&self.reverse_load) {
             return wrong(format!("reverse load {}: expected 0 to 1", self.reverse_load));
         }
-        if self.profile == Profile::Tofino && !(Rate::gbps(10)..=Rate::gbps(100)).contains(&self.rate) {
+        if self.profile == HardwareProfile::Tofino && !(Rate::gbps(10)..=Rate::gbps(100)).contains(&self.rate) {
             return wrong(format!("rate {}: the tofino profile knows 10G to 100G", self.rate));
         }
-        if self.mode == Mode::UecLlr && self.profile == Profile::Tofino {
+        if self.mode == LinkSimMode::UecLlr && self.profile == HardwareProfile::Tofino {
             return wrong("mode uec-llr: expected the ideal profile; nobody has built it on a Tofino".into());
         }
         if self.delay > LONGEST_DELAY {
@@ -216,15 +216,15 @@ impl Config {
             }
         }
         let slowest = self.rate.span_of(Bytes::new(u64::from(self.sizes.longest()))).as_secs() * self.frames as f64;
-        let load = if let Load::Poisson(load) = self.load { load } else { 1.0 };
+        let load = if let OfferedLoad::Poisson(load) = self.load { load } else { 1.0 };
         if slowest / load > LONGEST_RUN_SECS {
             return wrong(format!("{} frames at {}: expected less than 170 days of link time", self.frames, self.rate));
         }
         Ok(())
     }
 
-    pub fn path(&self) -> Path {
-        Path { rate: self.rate, delay: self.delay, pipeline: self.pipeline, mtu: self.sizes.longest(), burst: 5 }
+    pub fn path(&self) -> LinkTiming {
+        LinkTiming { rate: self.rate, delay: self.delay, pipeline: self.pipeline, mtu: self.sizes.longest(), burst: 5 }
     }
 
     /// Copies that the worst loss of the forward direction asks for.
@@ -241,8 +241,8 @@ impl Config {
 
     /// As many dummies as a burst is long on average, and one more, so that one of them gets through.
     fn dummies_for_bursts(&self) -> u8 {
-        let length = |model: &Model| match model {
-            Model::Bursts { leave, .. } if !leave.is_zero() => 1.0 / leave.get(),
+        let length = |model: &LossModel| match model {
+            LossModel::Bursts { leave, .. } if !leave.is_zero() => 1.0 / leave.get(),
             _ => 0.0,
         };
         let longest = self.forward.steps().iter().map(|(_, model)| length(model)).fold(0.0, f64::max);
@@ -250,22 +250,22 @@ impl Config {
     }
 
     pub(super) fn params(&self) -> Params {
-        let class = if self.mode == Mode::NonBlocking { Class::NonBlocking } else { Class::Ordered };
+        let class = if self.mode == LinkSimMode::NonBlocking { Class::NonBlocking } else { Class::Ordered };
         let path = self.path();
         let mut params = match self.profile {
-            Profile::Ideal => Params::ideal(&path, class, self.copies()),
-            Profile::Tofino => Params::tofino(&path, class, self.copies()),
+            HardwareProfile::Ideal => Params::ideal(&path, class, self.copies()),
+            HardwareProfile::Tofino => Params::tofino(&path, class, self.copies()),
         };
         match self.mode {
-            Mode::Both => params.classes = Class::ALL.to_vec(),
-            Mode::Auto => params = params.automatic(&path, self.target),
-            Mode::None | Mode::Ordered | Mode::NonBlocking | Mode::UecLlr => {}
+            LinkSimMode::Both => params.classes = Class::ALL.to_vec(),
+            LinkSimMode::Auto => params = params.automatic(&path, self.target),
+            LinkSimMode::None | LinkSimMode::Ordered | LinkSimMode::NonBlocking | LinkSimMode::UecLlr => {}
         }
         params.control_copies = self.control_copies;
         params.dummies.copies = self.dummy_copies.unwrap_or_else(|| self.dummies_for_bursts());
         params.dummies.endless = self.endless_dummies;
         if !self.tail {
-            params.dummies = Pace { copies: 0, after: Span::ZERO, every: NO_DUMMIES, endless: false };
+            params.dummies = DummyPace { copies: 0, after: Span::ZERO, every: NO_DUMMIES, endless: false };
         }
         params.asks = self.asks;
         params.paper_acks = self.paper_acks;

@@ -5,14 +5,14 @@ use units::{Bytes, Span, Time};
 use wire::ethernet::on_wire;
 
 use super::outcome::{DelayUs, LevelBytes};
-use super::source::Frame;
+use super::source::SimFrame;
 
 /// Frames that can be told from duplicates: more than any window.
 const REMEMBERED: u64 = 1 << 17;
 
 /// Watches one lane of one direction for loss, duplicates and reordering.
 #[derive(Debug)]
-pub(super) struct Arrivals {
+pub(super) struct ArrivalTracker {
     /// A bit for each of the latest ids, set when delivered.
     seen: Vec<u64>,
     /// One past the highest id delivered.
@@ -22,7 +22,7 @@ pub(super) struct Arrivals {
     pub reordered: u64,
 }
 
-impl Arrivals {
+impl ArrivalTracker {
     pub(super) fn new() -> Self {
         Self { seen: vec![0; (REMEMBERED / 64) as usize], end: 0, delivered: 0, duplicated: 0, reordered: 0 }
     }
@@ -67,13 +67,13 @@ impl Arrivals {
 
 /// Delays, to three significant digits.
 #[derive(Debug)]
-pub(super) struct Delays {
+pub(super) struct DelayHistogram {
     histogram: Histogram<u64>,
     shortest: Span,
     longest: Span,
 }
 
-impl Delays {
+impl DelayHistogram {
     /// Shorter ones are not told apart; longer ones count as this long.
     const RESOLUTION: Span = Span::from_ps(100);
     const LONGEST: Span = Span::from_ms(10_000);
@@ -108,13 +108,13 @@ impl Delays {
 
 /// How full a buffer was found, looked at whenever a new frame sets out.
 #[derive(Debug)]
-pub(super) struct Levels {
+pub(super) struct BufferLevels {
     histogram: Histogram<u64>,
     last: Bytes,
     highest: Bytes,
 }
 
-impl Levels {
+impl BufferLevels {
     const HIGHEST: u64 = 1 << 30;
 
     pub(super) fn new() -> Self {
@@ -143,13 +143,13 @@ impl Levels {
 
 /// Everything measured on the traffic from A to B.
 #[derive(Debug)]
-pub(super) struct Measure {
+pub(super) struct LinkMeasure {
     /// By link and lane.
-    pub arrivals: Vec<[Arrivals; 2]>,
-    pub transit: Delays,
-    pub recovery: Delays,
-    pub tx_level: Levels,
-    pub rx_level: Levels,
+    pub arrivals: Vec<[ArrivalTracker; 2]>,
+    pub transit: DelayHistogram,
+    pub recovery: DelayHistogram,
+    pub tx_level: BufferLevels,
+    pub rx_level: BufferLevels,
     /// Wire time of the frames delivered, in bytes, without what protection adds.
     pub wire_bytes: u64,
     pub corrupted: u64,
@@ -158,14 +158,14 @@ pub(super) struct Measure {
     pub last_transit: Span,
 }
 
-impl Measure {
+impl LinkMeasure {
     pub(super) fn new(links: usize) -> Self {
         Self {
-            arrivals: (0..links).map(|_| [Arrivals::new(), Arrivals::new()]).collect(),
-            transit: Delays::new(),
-            recovery: Delays::new(),
-            tx_level: Levels::new(),
-            rx_level: Levels::new(),
+            arrivals: (0..links).map(|_| [ArrivalTracker::new(), ArrivalTracker::new()]).collect(),
+            transit: DelayHistogram::new(),
+            recovery: DelayHistogram::new(),
+            tx_level: BufferLevels::new(),
+            rx_level: BufferLevels::new(),
             wire_bytes: 0,
             corrupted: 0,
             overflowed: 0,
@@ -174,7 +174,7 @@ impl Measure {
     }
 
     #[inline]
-    pub(super) fn on_delivery(&mut self, now: Time, link: usize, lane: usize, frame: Frame) {
+    pub(super) fn on_delivery(&mut self, now: Time, link: usize, lane: usize, frame: SimFrame) {
         self.arrivals[link][lane].on_delivery(frame.id);
         self.wire_bytes += u64::from(on_wire(frame.len));
         self.last_transit = now.since(frame.taken);
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn loss_duplicates_and_reordering_are_told_apart() {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = ArrivalTracker::new();
         for id in [0, 1, 3, 2, 2, 6, 5, 3] {
             arrivals.on_delivery(id);
         }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_a_lap_ago_is_forgotten() {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = ArrivalTracker::new();
         arrivals.on_delivery(5);
         arrivals.on_delivery(5 + 3 * REMEMBERED);
         arrivals.on_delivery(4 + 3 * REMEMBERED);

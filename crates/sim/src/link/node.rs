@@ -2,24 +2,24 @@
 //! acts.
 
 use faults::Random;
-use guard::Note;
-use machine::{Lane, Machine, Out, Port};
+use guard::EndpointNote;
+use machine::{Machine, Out, Port, QueueId};
 use units::Time;
 
-use super::config::{Config, Load, Mode};
-use super::measure::Measure;
-use super::source::{Frame, Source};
-use crate::engine::{Queue, Timers};
-use crate::hardware::{Copies, Reaction};
+use super::config::{LinkSimConfig, LinkSimMode, OfferedLoad};
+use super::measure::LinkMeasure;
+use super::source::{FrameSource, SimFrame};
+use crate::engine::{EventQueue, Timers};
+use crate::hardware::{CopiesInFlight, PauseReaction};
 use crate::protocols::LinkMachine;
 
 const MOST_TIMERS: usize = 4;
 
 /// Node A of link `n` is number `2n`, node B `2n + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NodeId(u32);
+pub(super) struct LinkNodeId(u32);
 
-impl NodeId {
+impl LinkNodeId {
     /// The nodes of so many links.
     pub(super) fn all(links: u32) -> impl Iterator<Item = Self> {
         (0..links * 2).map(Self)
@@ -57,25 +57,25 @@ impl NodeId {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
+pub(super) enum LinkSimEvent {
     /// A port may be free, or have been told to look again.
-    Port(NodeId),
+    Port(LinkNodeId),
     /// A packet of the slab arrives.
-    Arrival(NodeId, u32),
+    Arrival(LinkNodeId, u32),
     /// Or is acted upon, if the hardware is slow about it.
-    Action(NodeId, u32),
-    Timer(NodeId, u8),
-    Traffic(NodeId),
+    Action(LinkNodeId, u32),
+    Timer(LinkNodeId, u8),
+    Traffic(LinkNodeId),
 }
 
 /// Packets in flight.
 #[derive(Debug)]
-pub(super) struct Slab<P> {
+pub(super) struct PacketSlab<P> {
     packets: Vec<Option<P>>,
     free: Vec<u32>,
 }
 
-impl<P> Slab<P> {
+impl<P> PacketSlab<P> {
     pub(super) fn new() -> Self {
         Self { packets: Vec::new(), free: Vec::new() }
     }
@@ -104,70 +104,70 @@ impl<P> Slab<P> {
 }
 
 /// The outside of a node: port, queue above, timers.
-pub(super) struct Shell<M: Machine> {
-    pub source: Source,
-    pub faults: faults::Running,
+pub(super) struct NodeContext<M: Machine> {
+    pub source: FrameSource,
+    pub faults: faults::RunningSchedule,
     pub busy_until: Time,
     /// The earliest event scheduled for the port.
     pub look_at: Time,
     pub woken: bool,
     pub staged: Option<M::Frame>,
-    pub copies: Copies<M::Frame>,
+    pub copies: CopiesInFlight<M::Frame>,
     /// New frames left when the last one went out.
     pub new_left: u64,
     pub timers: Timers<M::Timer, MOST_TIMERS>,
-    pub reaction: Reaction,
+    pub reaction: PauseReaction,
 }
 
-impl<M: Machine> Shell<M> {
-    pub(super) fn new(config: &Config, id: NodeId) -> Self {
+impl<M: Machine> NodeContext<M> {
+    pub(super) fn new(config: &LinkSimConfig, id: LinkNodeId) -> Self {
         let forward = id.sends();
         let load = if forward { Some(config.load) } else { reverse_load(config) };
         let frames = if forward { config.frames } else { u64::MAX };
         let lanes = match config.mode {
-            Mode::Both => 0..2,
-            Mode::NonBlocking => 1..2,
-            Mode::None | Mode::Ordered | Mode::Auto | Mode::UecLlr => 0..1,
+            LinkSimMode::Both => 0..2,
+            LinkSimMode::NonBlocking => 1..2,
+            LinkSimMode::None | LinkSimMode::Ordered | LinkSimMode::Auto | LinkSimMode::UecLlr => 0..1,
         };
         let random = Random::new(config.seed, 2_000 + u64::from(id.0));
         let schedule = if forward { &config.forward } else { &config.reverse };
         Self {
-            source: Source::new(config.sizes.clone(), load, config.rate, frames, lanes, random),
+            source: FrameSource::new(config.sizes.clone(), load, config.rate, frames, lanes, random),
             new_left: frames,
             faults: schedule.run(config.seed, u64::from(id.0)),
             busy_until: Time::ZERO,
             look_at: Time::ZERO,
             woken: false,
             staged: None,
-            copies: Copies::new(),
+            copies: CopiesInFlight::new(),
             timers: Timers::new(),
-            reaction: Reaction::new(),
+            reaction: PauseReaction::new(),
         }
     }
 }
 
-impl<M: LinkMachine> Node<M> {
+impl<M: LinkMachine> LinkNode<M> {
     /// All its frames have been offered, and none of them is on its way to the wire or awaited.
     pub(super) fn is_done(&self) -> bool {
         self.shell.source.is_exhausted() && self.shell.copies.is_empty() && self.machine.is_drained()
     }
 }
 
-pub(super) struct Node<M: Machine> {
+pub(super) struct LinkNode<M: Machine> {
     pub machine: M,
-    pub shell: Shell<M>,
+    pub shell: NodeContext<M>,
 }
 
-pub(super) struct Sink<'a, M: Machine> {
+pub(super) struct NodeSink<'a, M: Machine> {
     pub now: Time,
-    pub id: NodeId,
-    pub shell: &'a mut Shell<M>,
-    pub queue: &'a mut Queue<Event>,
+    pub id: LinkNodeId,
+    pub shell: &'a mut NodeContext<M>,
+    pub queue: &'a mut EventQueue<LinkSimEvent>,
     /// Of the traffic that this node receives, if it is measured.
-    pub measure: Option<&'a mut Measure>,
+    pub measure: Option<&'a mut LinkMeasure>,
 }
 
-impl<M: Machine<Inner = Frame, Note = Note>> Out<M> for Sink<'_, M> {
+impl<M: Machine<Inner = SimFrame, Note = EndpointNote>> Out<M> for NodeSink<'_, M> {
     #[inline]
     fn transmit(&mut self, _port: Port, frame: M::Frame) {
         self.shell.staged = Some(frame);
@@ -179,25 +179,25 @@ impl<M: Machine<Inner = Frame, Note = Note>> Out<M> for Sink<'_, M> {
     }
 
     #[inline]
-    fn waiting(&self, lane: Lane) -> bool {
+    fn waiting(&self, lane: QueueId) -> bool {
         self.shell.source.waiting(lane)
     }
 
     #[inline]
-    fn take(&mut self, lane: Lane) -> Option<Frame> {
+    fn take(&mut self, lane: QueueId) -> Option<SimFrame> {
         self.shell.source.take(self.now, lane)
     }
 
     #[inline]
-    fn keep(&mut self, inner: &Frame) -> Frame {
+    fn keep(&mut self, inner: &SimFrame) -> SimFrame {
         *inner
     }
 
     #[inline]
-    fn release(&mut self, _inner: Frame) {}
+    fn release(&mut self, _inner: SimFrame) {}
 
     #[inline]
-    fn deliver(&mut self, lane: Lane, inner: Frame) {
+    fn deliver(&mut self, lane: QueueId, inner: SimFrame) {
         if let Some(measure) = &mut self.measure {
             measure.on_delivery(self.now, self.id.link(), usize::from(lane.0), inner);
         }
@@ -205,7 +205,7 @@ impl<M: Machine<Inner = Frame, Note = Note>> Out<M> for Sink<'_, M> {
 
     fn arm(&mut self, key: M::Timer, at: Time) {
         if let Some(slot) = self.shell.timers.arm(key, at) {
-            self.queue.schedule(at, Event::Timer(self.id, slot));
+            self.queue.schedule(at, LinkSimEvent::Timer(self.id, slot));
         }
     }
 
@@ -215,21 +215,24 @@ impl<M: Machine<Inner = Frame, Note = Note>> Out<M> for Sink<'_, M> {
 
     fn complete(&mut self, _done: M::Done) {}
 
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: EndpointNote) {
         if let Some(measure) = &mut self.measure {
             match note {
-                Note::Recovered { after, .. } => measure.recovery.record(after, 1),
-                Note::Overflow => measure.overflowed += 1,
-                Note::Missing { .. } | Note::GivenUp { .. } | Note::Paused | Note::Resumed => {}
+                EndpointNote::Recovered { after, .. } => measure.recovery.record(after, 1),
+                EndpointNote::Overflow => measure.overflowed += 1,
+                EndpointNote::Missing { .. }
+                | EndpointNote::GivenUp { .. }
+                | EndpointNote::Paused
+                | EndpointNote::Resumed => {}
             }
         }
     }
 }
 
-fn reverse_load(config: &Config) -> Option<Load> {
+fn reverse_load(config: &LinkSimConfig) -> Option<OfferedLoad> {
     match config.reverse_load {
         0.0 => None,
-        load if load >= 1.0 => Some(Load::Saturated),
-        load => Some(Load::Poisson(load)),
+        load if load >= 1.0 => Some(OfferedLoad::Saturated),
+        load => Some(OfferedLoad::Poisson(load)),
     }
 }

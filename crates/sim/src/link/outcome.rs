@@ -23,7 +23,7 @@ pub struct LevelBytes {
 
 /// The result of simulating a link. Field names are those of the JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct LinkOutcome {
     pub frames_offered: u64,
     /// Corrupted on the wire from A to B, whatever they were.
     pub frames_corrupted: u64,

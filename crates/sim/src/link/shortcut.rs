@@ -13,12 +13,12 @@
 
 use std::collections::VecDeque;
 
-use faults::Running;
+use faults::RunningSchedule;
 use units::{Bytes, Span, Time};
 use wire::ethernet::{MIN_FRAME, on_wire};
 use wire::link::DATA_HEADER;
 
-use super::config::{Config, Load, Mode, Sizes};
+use super::config::{FrameSizes, LinkSimConfig, LinkSimMode, OfferedLoad};
 
 #[derive(Debug)]
 pub(super) struct Shortcut {
@@ -43,7 +43,7 @@ pub(super) struct Shortcut {
 
 /// A stretch that was skipped.
 #[derive(Debug)]
-pub(super) struct Stretch {
+pub(super) struct SkippedStretch {
     pub frames: u64,
     /// Times that everything since the same state was repeated.
     pub periods: u64,
@@ -57,21 +57,21 @@ const LONGEST_PERIOD: usize = 256;
 impl Shortcut {
     /// Skipping needs traffic that repeats itself: one link, always a frame, all of one size. Frames the
     /// other way do not disturb it unless they, too, can be lost.
-    pub(super) fn new(config: &Config) -> Option<Self> {
-        let Sizes::Fixed(len) = config.sizes else { return None };
+    pub(super) fn new(config: &LinkSimConfig) -> Option<Self> {
+        let FrameSizes::Fixed(len) = config.sizes else { return None };
         let acks_can_be_lost = !config.reverse.steps().is_empty();
-        let repeats = config.load == Load::Saturated
+        let repeats = config.load == OfferedLoad::Saturated
             && config.links == 1
-            && !matches!(config.mode, Mode::Both | Mode::Auto)
+            && !matches!(config.mode, LinkSimMode::Both | LinkSimMode::Auto)
             && !(config.reverse_load > 0.0 && (acks_can_be_lost || config.protect_reverse))
-            && !(config.mode == Mode::UecLlr && acks_can_be_lost);
+            && !(config.mode == LinkSimMode::UecLlr && acks_can_be_lost);
         if config.exact || !repeats {
             return None;
         }
         let data = len
             + match config.mode {
-                Mode::None | Mode::UecLlr => 0,
-                Mode::Ordered | Mode::NonBlocking | Mode::Both | Mode::Auto => DATA_HEADER,
+                LinkSimMode::None | LinkSimMode::UecLlr => 0,
+                LinkSimMode::Ordered | LinkSimMode::NonBlocking | LinkSimMode::Both | LinkSimMode::Auto => DATA_HEADER,
             };
         let period = config.rate.span_of(Bytes::new(u64::from(on_wire(data))));
         let settle = config.path().round_trip().as_ps() / period.as_ps() + 4;
@@ -139,9 +139,9 @@ impl Shortcut {
         now: Time,
         period: usize,
         left: u64,
-        forward: &mut Running,
-        reverse: &mut Running,
-    ) -> Option<Stretch> {
+        forward: &mut RunningSchedule,
+        reverse: &mut RunningSchedule,
+    ) -> Option<SkippedStretch> {
         let now = now + self.time;
         let until = |change: Time| change.since(now).as_ps() / self.period.as_ps();
         let mut frames = left.min(forward.at(now).clear(self.data));
@@ -162,6 +162,6 @@ impl Shortcut {
         self.time += self.period * frames;
         let transits = self.transits.iter().rev().take(period).copied().collect();
         self.disturb();
-        Some(Stretch { frames, periods, transits })
+        Some(SkippedStretch { frames, periods, transits })
     }
 }

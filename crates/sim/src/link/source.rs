@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 
 use faults::Random;
-use guard::Body;
-use machine::Lane;
+use guard::FrameBody;
+use machine::QueueId;
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
-use super::config::{Load, Sizes};
+use super::config::{FrameSizes, OfferedLoad};
 
 /// A frame of the layer above: a handle is all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct SimFrame {
     /// Its place in the order offered, within its lane.
     pub id: u64,
     pub len: u32,
@@ -20,7 +20,7 @@ pub(super) struct Frame {
     pub taken: Time,
 }
 
-impl Body for Frame {
+impl FrameBody for SimFrame {
     fn len(&self) -> u32 {
         self.len
     }
@@ -30,9 +30,9 @@ impl Body for Frame {
 const QUEUE_LIMIT: usize = 16_384;
 
 #[derive(Debug)]
-pub(super) struct Source {
-    sizes: Sizes,
-    load: Option<Load>,
+pub(super) struct FrameSource {
+    sizes: FrameSizes,
+    load: Option<OfferedLoad>,
     rate: Rate,
     left: u64,
     lanes: std::ops::Range<u8>,
@@ -42,11 +42,11 @@ pub(super) struct Source {
     pub dropped: u64,
 }
 
-impl Source {
+impl FrameSource {
     /// Offers `frames` frames, spread over `lanes`; none if there is no `load`.
     pub(super) fn new(
-        sizes: Sizes,
-        load: Option<Load>,
+        sizes: FrameSizes,
+        load: Option<OfferedLoad>,
         rate: Rate,
         frames: u64,
         lanes: std::ops::Range<u8>,
@@ -85,17 +85,17 @@ impl Source {
     }
 
     #[inline]
-    pub(super) fn waiting(&self, lane: Lane) -> bool {
+    pub(super) fn waiting(&self, lane: QueueId) -> bool {
         match self.load {
-            Some(Load::Saturated) => self.left > 0 && self.lanes.contains(&lane.0),
+            Some(OfferedLoad::Saturated) => self.left > 0 && self.lanes.contains(&lane.0),
             _ => !self.waiting[usize::from(lane.0)].is_empty(),
         }
     }
 
     #[inline]
-    pub(super) fn take(&mut self, now: Time, lane: Lane) -> Option<Frame> {
+    pub(super) fn take(&mut self, now: Time, lane: QueueId) -> Option<SimFrame> {
         let at = usize::from(lane.0);
-        let len = if self.load == Some(Load::Saturated) {
+        let len = if self.load == Some(OfferedLoad::Saturated) {
             if !self.waiting(lane) {
                 return None;
             }
@@ -106,7 +106,7 @@ impl Source {
         };
         let id = self.next_id[at];
         self.next_id[at] += 1;
-        Some(Frame { id, len, taken: now })
+        Some(SimFrame { id, len, taken: now })
     }
 
     /// Leaves out frames that are not simulated. Numbers go on as if they had not been.
@@ -116,13 +116,13 @@ impl Source {
 
     /// When the next frame of random traffic arrives, if there is one.
     pub(super) fn next_arrival(&mut self) -> Option<Span> {
-        let Some(Load::Poisson(load)) = self.load else { return None };
+        let Some(OfferedLoad::Poisson(load)) = self.load else { return None };
         if self.left == 0 {
             return None;
         }
         let mean = match &self.sizes {
-            Sizes::Fixed(len) => f64::from(on_wire(*len)),
-            Sizes::Mix(parts) => {
+            FrameSizes::Fixed(len) => f64::from(on_wire(*len)),
+            FrameSizes::Mix(parts) => {
                 let total: f64 = parts.iter().map(|(_, weight)| weight).sum();
                 parts.iter().map(|(len, weight)| f64::from(on_wire(*len)) * weight / total).sum()
             }
@@ -147,8 +147,8 @@ impl Source {
 
     fn draw_len(&mut self) -> u32 {
         match &self.sizes {
-            Sizes::Fixed(len) => *len,
-            Sizes::Mix(parts) => {
+            FrameSizes::Fixed(len) => *len,
+            FrameSizes::Mix(parts) => {
                 let total: f64 = parts.iter().map(|(_, weight)| weight).sum();
                 let mut at = self.random.unit() * total;
                 for (len, weight) in parts {
@@ -169,14 +169,14 @@ mod tests {
 
     #[test]
     fn random_traffic_fills_the_share_asked_for() {
-        let mix = Sizes::Mix(vec![(64, 1.0), (1_518, 1.0)]);
+        let mix = FrameSizes::Mix(vec![(64, 1.0), (1_518, 1.0)]);
         let rate = Rate::gbps(10);
-        let mut source = Source::new(mix, Some(Load::Poisson(0.4)), rate, 100_000, 0..1, Random::new(1, 0));
+        let mut source = FrameSource::new(mix, Some(OfferedLoad::Poisson(0.4)), rate, 100_000, 0..1, Random::new(1, 0));
         let (mut time, mut wire_time) = (Span::ZERO, Span::ZERO);
         while let Some(gap) = source.next_arrival() {
             time += gap;
             source.arrive();
-            let frame = source.take(Time::ZERO, Lane(0)).unwrap();
+            let frame = source.take(Time::ZERO, QueueId(0)).unwrap();
             wire_time += rate.span_of(Bytes::new(u64::from(on_wire(frame.len))));
         }
         let load = wire_time.as_secs() / time.as_secs();

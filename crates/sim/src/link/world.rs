@@ -3,19 +3,19 @@
 use faults::Random;
 use guard::Counters;
 use guard::endpoint::WIRE;
-use guard::pool::Pool;
+use guard::pool::BufferPool;
 use machine::Pull;
 use units::{Bytes, Span, Time};
 use wire::ethernet::on_wire;
 
 use super::Watch;
-use super::config::{Config, Load, Mode, Profile};
-use super::measure::{Arrivals, Measure};
-use super::node::{Event, Node, NodeId, Shell, Sink, Slab};
-use super::outcome::Outcome;
+use super::config::{HardwareProfile, LinkSimConfig, LinkSimMode, OfferedLoad};
+use super::measure::{ArrivalTracker, LinkMeasure};
+use super::node::{LinkNode, LinkNodeId, LinkSimEvent, NodeContext, NodeSink, PacketSlab};
+use super::outcome::LinkOutcome;
 use super::shortcut::Shortcut;
-use super::source::Frame;
-use crate::engine::{Queue, Ring};
+use super::source::SimFrame;
+use crate::engine::{EventQueue, TimerFiring};
 use crate::hardware::Hardware;
 use crate::protocols::{LinkMachine, OnWire};
 
@@ -23,17 +23,17 @@ use crate::protocols::{LinkMachine, OnWire};
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 const FRAMES_BETWEEN_POLLS: u64 = 8;
 
-pub(super) struct World<'a, M: LinkMachine<Inner = Frame>> {
-    config: &'a Config,
-    queue: Queue<Event>,
-    slab: Slab<M::Frame>,
-    nodes: Vec<Node<M>>,
-    measure: Measure,
+pub(super) struct World<'a, M: LinkMachine<Inner = SimFrame>> {
+    config: &'a LinkSimConfig,
+    queue: EventQueue<LinkSimEvent>,
+    slab: PacketSlab<M::Frame>,
+    nodes: Vec<LinkNode<M>>,
+    measure: LinkMeasure,
     flight: Span,
     hardware: Option<Hardware>,
     random: Random,
     shortcut: Option<Shortcut>,
-    pool: Option<Pool>,
+    pool: Option<BufferPool>,
     events: u64,
     /// Frames on their way from a node A to its node B.
     flying: u64,
@@ -41,32 +41,33 @@ pub(super) struct World<'a, M: LinkMachine<Inner = Frame>> {
     last_new: Time,
 }
 
-impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
-    pub(super) fn new(config: &'a Config, machine: impl Fn(NodeId) -> M) -> Self {
+impl<'a, M: LinkMachine<Inner = SimFrame>> World<'a, M> {
+    pub(super) fn new(config: &'a LinkSimConfig, machine: impl Fn(LinkNodeId) -> M) -> Self {
         let path = config.path();
-        let nodes =
-            NodeId::all(config.links).map(|id| Node { machine: machine(id), shell: Shell::new(config, id) }).collect();
-        let hardware = (config.profile == Profile::Tofino).then(|| Hardware::tofino(&path, config.copies()));
+        let nodes = LinkNodeId::all(config.links)
+            .map(|id| LinkNode { machine: machine(id), shell: NodeContext::new(config, id) })
+            .collect();
+        let hardware = (config.profile == HardwareProfile::Tofino).then(|| Hardware::tofino(&path, config.copies()));
         Self {
             config,
-            queue: Queue::default(),
-            slab: Slab::new(),
+            queue: EventQueue::default(),
+            slab: PacketSlab::new(),
             nodes,
-            measure: Measure::new(config.links as usize),
+            measure: LinkMeasure::new(config.links as usize),
             flight: config.delay + path.pipeline,
             hardware,
             random: Random::new(config.seed, 1_000),
             shortcut: Shortcut::new(config),
-            pool: config.shared_reorder.map(|total| Pool::new(total, config.links as usize, config.headroom())),
+            pool: config.shared_reorder.map(|total| BufferPool::new(total, config.links as usize, config.headroom())),
             events: 0,
             flying: 0,
             last_new: Time::ZERO,
         }
     }
 
-    pub(super) fn run(mut self, watch: &dyn Watch) -> Outcome {
-        for id in NodeId::all(self.config.links) {
-            self.queue.schedule(Time::ZERO, Event::Port(id));
+    pub(super) fn run(mut self, watch: &dyn Watch) -> LinkOutcome {
+        for id in LinkNodeId::all(self.config.links) {
+            self.queue.schedule(Time::ZERO, LinkSimEvent::Port(id));
             self.next_traffic(id);
         }
         let mut interrupted = false;
@@ -97,23 +98,23 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
     /// All traffic offered, and nothing of it on its way.
     fn is_over(&self) -> bool {
         self.flying == 0
-            && self.nodes.iter().step_by(2).all(Node::is_done)
+            && self.nodes.iter().step_by(2).all(LinkNode::is_done)
             && self.nodes.iter().skip(1).step_by(2).all(|node| node.machine.rx_held() == Bytes::ZERO)
     }
 
-    fn handle(&mut self, now: Time, event: Event) {
+    fn handle(&mut self, now: Time, event: LinkSimEvent) {
         match event {
-            Event::Port(id) => {
+            LinkSimEvent::Port(id) => {
                 let shell = &mut self.nodes[id.index()].shell;
                 if shell.look_at <= now {
                     shell.look_at = Time::NEVER;
                 }
                 self.serve(now, id);
             }
-            Event::Arrival(id, packet) => self.arrive(now, id, packet),
-            Event::Action(id, packet) => self.act(now, id, packet),
-            Event::Timer(id, slot) => self.ring(now, id, slot),
-            Event::Traffic(id) => {
+            LinkSimEvent::Arrival(id, packet) => self.arrive(now, id, packet),
+            LinkSimEvent::Action(id, packet) => self.act(now, id, packet),
+            LinkSimEvent::Timer(id, slot) => self.ring(now, id, slot),
+            LinkSimEvent::Traffic(id) => {
                 self.nodes[id.index()].shell.source.arrive();
                 self.next_traffic(id);
                 self.serve(now, id);
@@ -121,34 +122,34 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
         }
     }
 
-    fn next_traffic(&mut self, id: NodeId) {
+    fn next_traffic(&mut self, id: LinkNodeId) {
         if let Some(gap) = self.nodes[id.index()].shell.source.next_arrival() {
-            self.queue.schedule(self.queue.now() + gap, Event::Traffic(id));
+            self.queue.schedule(self.queue.now() + gap, LinkSimEvent::Traffic(id));
         }
     }
 
     /// Lets a machine act.
     #[inline]
-    fn with<R>(&mut self, now: Time, id: NodeId, act: impl FnOnce(&mut M, &mut Sink<'_, M>) -> R) -> R {
+    fn with<R>(&mut self, now: Time, id: LinkNodeId, act: impl FnOnce(&mut M, &mut NodeSink<'_, M>) -> R) -> R {
         let node = &mut self.nodes[id.index()];
         let measure = (!id.sends()).then_some(&mut self.measure);
-        let mut sink = Sink { now, id, shell: &mut node.shell, queue: &mut self.queue, measure };
+        let mut sink = NodeSink { now, id, shell: &mut node.shell, queue: &mut self.queue, measure };
         act(&mut node.machine, &mut sink)
     }
 
-    fn arrive(&mut self, now: Time, id: NodeId, packet: u32) {
+    fn arrive(&mut self, now: Time, id: LinkNodeId, packet: u32) {
         let Some(hardware) = &self.hardware else { return self.act(now, id, packet) };
         let wish = self.slab.get(packet).and_then(OnWire::wish);
         let at = self.nodes[id.index()].shell.reaction.acts_at(now, hardware, wish);
         if at == now {
             self.act(now, id, packet);
         } else {
-            self.queue.schedule(at, Event::Action(id, packet));
+            self.queue.schedule(at, LinkSimEvent::Action(id, packet));
         }
     }
 
     #[inline]
-    fn act(&mut self, now: Time, id: NodeId, packet: u32) {
+    fn act(&mut self, now: Time, id: LinkNodeId, packet: u32) {
         if let Some(packet) = self.slab.take(packet) {
             self.flying -= u64::from(!id.sends() && packet.body_bytes() > 0);
             self.with(now, id, |machine, sink| machine.on_frame(now, WIRE, packet, sink));
@@ -156,11 +157,11 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
         }
     }
 
-    fn ring(&mut self, now: Time, id: NodeId, slot: u8) {
+    fn ring(&mut self, now: Time, id: LinkNodeId, slot: u8) {
         match self.nodes[id.index()].shell.timers.ring(now, slot) {
-            Ring::Nothing => {}
-            Ring::Later(at) => self.queue.schedule(at, Event::Timer(id, slot)),
-            Ring::Now(key) => {
+            TimerFiring::Nothing => {}
+            TimerFiring::Later(at) => self.queue.schedule(at, LinkSimEvent::Timer(id, slot)),
+            TimerFiring::Now(key) => {
                 self.with(now, id, |machine, sink| machine.on_timer(now, key, sink));
                 self.after(now, id);
             }
@@ -168,7 +169,7 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
     }
 
     #[inline]
-    fn after(&mut self, now: Time, id: NodeId) {
+    fn after(&mut self, now: Time, id: LinkNodeId) {
         if self.pool.is_some() && !id.sends() {
             self.share_out(now, id);
         }
@@ -178,7 +179,7 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
     }
 
     /// Tells every link of the switch what the pool has left for it.
-    fn share_out(&mut self, now: Time, id: NodeId) {
+    fn share_out(&mut self, now: Time, id: LinkNodeId) {
         let level = self.nodes[id.index()].machine.rx_held();
         let Some(pool) = &mut self.pool else { return };
         let before = pool.used();
@@ -188,7 +189,7 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
         }
         for link in 0..self.config.links as usize {
             let Some(share) = self.pool.as_ref().map(|pool| pool.share(link)) else { return };
-            let receiver = NodeId::receiver(link);
+            let receiver = LinkNodeId::receiver(link);
             self.with(now, receiver, |machine, sink| machine.limit_reorder(share, sink));
             if receiver != id && std::mem::take(&mut self.nodes[receiver.index()].shell.woken) {
                 self.serve(now, receiver);
@@ -198,16 +199,16 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
 
     /// Schedules a look at the port, unless one comes no later.
     #[inline]
-    fn look(&mut self, id: NodeId, at: Time) {
+    fn look(&mut self, id: LinkNodeId, at: Time) {
         let shell = &mut self.nodes[id.index()].shell;
         if at < shell.look_at {
             shell.look_at = at;
-            self.queue.schedule(at, Event::Port(id));
+            self.queue.schedule(at, LinkSimEvent::Port(id));
         }
     }
 
     /// Puts the next frame on the wire, if the wire is free and there is one.
-    fn serve(&mut self, now: Time, id: NodeId) {
+    fn serve(&mut self, now: Time, id: LinkNodeId) {
         let shell = &self.nodes[id.index()].shell;
         if shell.busy_until > now {
             let at = shell.busy_until;
@@ -239,14 +240,14 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
     }
 
     /// Schedules a look for when the next copy will have been found.
-    fn look_for_copy(&mut self, id: NodeId) {
+    fn look_for_copy(&mut self, id: LinkNodeId) {
         if let Some(at) = self.nodes[id.index()].shell.copies.next() {
             self.look(id, at);
         }
     }
 
     #[inline]
-    fn send(&mut self, now: Time, id: NodeId, frame: M::Frame, more: bool) {
+    fn send(&mut self, now: Time, id: LinkNodeId, frame: M::Frame, more: bool) {
         let (len, body) = (frame.frame_bytes(), frame.body_bytes());
         let sent = now + self.config.rate.span_of(Bytes::new(u64::from(frame.wire_bytes())));
         let time = now + self.skipped().1;
@@ -261,7 +262,7 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
         } else {
             self.flying += u64::from(id.sends() && body > 0);
             let packet = self.slab.insert(frame);
-            self.queue.schedule(sent + self.flight, Event::Arrival(id.peer(), packet));
+            self.queue.schedule(sent + self.flight, LinkSimEvent::Arrival(id.peer(), packet));
         }
         if more || !self.nodes[id.index()].shell.copies.is_empty() {
             self.look(id, sent);
@@ -282,7 +283,7 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
     }
 
     /// Looks at the buffers; the frame that is just setting out does not count.
-    fn poll_levels(&mut self, sender: NodeId, len: u32) {
+    fn poll_levels(&mut self, sender: LinkNodeId, len: u32) {
         let tx = self.nodes[sender.index()].machine.tx_buffered().saturating_sub(Bytes::new(u64::from(len)));
         self.measure.tx_level.record(tx);
         self.measure.rx_level.record(self.nodes[sender.peer().index()].machine.rx_held());
@@ -323,10 +324,10 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
         self.nodes.iter().step_by(2).map(|node| node.shell.source.offered()).sum::<u64>() + self.skipped().0
     }
 
-    fn outcome(&self, interrupted: bool) -> Outcome {
+    fn outcome(&self, interrupted: bool) -> LinkOutcome {
         let (skipped, skipped_time) = self.skipped();
         let arrivals = &self.measure.arrivals;
-        let sum = |what: fn(&Arrivals) -> u64| arrivals.iter().flatten().map(what).sum::<u64>();
+        let sum = |what: fn(&ArrivalTracker) -> u64| arrivals.iter().flatten().map(what).sum::<u64>();
         let offered = self.offered();
         let delivered = sum(|lane| lane.delivered) + skipped;
         let mut sender = Counters::default();
@@ -335,7 +336,7 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
             sender += pair[0].machine.counters();
             receiver += pair[1].machine.counters();
         }
-        if self.config.mode == Mode::None {
+        if self.config.mode == LinkSimMode::None {
             sender.tx_plain += skipped;
             receiver.rx_plain += skipped;
         } else {
@@ -346,7 +347,7 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
         let lost = offered.saturating_sub(delivered);
         let elapsed = self.last_new.since(Time::ZERO) + skipped_time;
         let peak = |what: fn(&M) -> Bytes| self.nodes.iter().map(|node| what(&node.machine).get()).max().unwrap_or(0);
-        Outcome {
+        LinkOutcome {
             frames_offered: offered,
             frames_corrupted: self.measure.corrupted,
             frames_delivered: delivered,
@@ -380,7 +381,7 @@ impl<'a, M: LinkMachine<Inner = Frame>> World<'a, M> {
     }
 
     fn effective_speed(&self, skipped: u64, elapsed: Span) -> Option<f64> {
-        if self.config.load != Load::Saturated || elapsed == Span::ZERO {
+        if self.config.load != OfferedLoad::Saturated || elapsed == Span::ZERO {
             return None;
         }
         // Only frames of one size are ever skipped.

@@ -7,7 +7,7 @@ use radar::packet::{Flow, Packet as Seen};
 use wire::ipv4::Station;
 use wire::roce;
 
-use super::packet::Packet;
+use super::packet::SimPacket;
 use super::transports::Body;
 use crate::topology::NodeId;
 
@@ -50,7 +50,7 @@ pub fn flow(who: Conversation, body: &Body) -> Flow {
 }
 
 /// What a meter sees of a packet: all that no switch changes. The identification is counted by the sending host.
-pub fn seen(who: Conversation, packet: &Packet, ip_id: u16) -> Seen {
+pub fn seen(who: Conversation, packet: &SimPacket, ip_id: u16) -> Seen {
     let (tcp, content) = packet.body.signature();
     let ttl = packet.route.time_to_live() as u8;
     Seen { flow: flow(who, &packet.body), ip_id: Some(ip_id), fragment: 0, tcp, ttl, content }

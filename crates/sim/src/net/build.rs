@@ -2,26 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use faults::{Random, Schedule};
+use faults::{FaultSchedule, Random};
 use machine::SwitchProgram;
 use units::{Span, Time};
 
-use super::events::Event;
-use super::fabric::Fabric;
+use super::events::NetworkEvent;
+use super::fabric::NetworkFabric;
 use super::flows::Flows;
-use super::host::{Host, Hosts};
+use super::host::{Hosts, SimHost};
 use super::index::{HostId, IndexVec, SwitchId};
 use super::observe::Observed;
-use super::packet::{Packet, Packets, Tags};
-use super::port::{Owner, Port, Queues};
+use super::packet::{Packets, SimPacket, Tags};
+use super::port::{Owner, Queues, SimPort};
 use super::protected::LinkActions;
-use super::rules::Rules;
-use super::setup::{LinkSetup, Setup};
-use super::switch::{Ports, Switch};
+use super::rules::SwitchRules;
+use super::setup::{LinkSetup, NetworkSetup};
+use super::switch::{Ports, SimSwitch};
 use super::world::Network;
-use crate::engine::Queue;
+use crate::engine::EventQueue;
 use crate::protocols::LinkSite;
-use crate::topology::{DirectedLink, Kind, NodeId, Routes, Topology};
+use crate::topology::{DirectedLink, NodeId, NodeKind, Routes, Topology};
 
 /// Streams of randomness, by what they are for, far enough apart that no number added reaches the next.
 const MARKING_STREAM: u64 = 1;
@@ -30,17 +30,17 @@ const FAULT_STREAM: u64 = 1 << 32;
 const RECOVERY_STREAM: u64 = 2 << 32;
 const HOST_STREAM: u64 = 3 << 32;
 
-impl<'p, P: SwitchProgram<Frame = Packet>> Network<'p, P> {
-    pub(super) fn new(setup: Setup, program: &'p mut P) -> Self {
-        let rules = Rules::new(&setup).map(Box::new);
+impl<'p, P: SwitchProgram<Frame = SimPacket>> Network<'p, P> {
+    pub(super) fn new(setup: NetworkSetup, program: &'p mut P) -> Self {
+        let rules = SwitchRules::new(&setup).map(Box::new);
         let ports = ports(&setup, program.watches_departures());
         let (switches, places) = switches(&setup);
-        let mut fabric = Fabric::new(Routes::of(&setup.topology), ports, places, switches);
+        let mut fabric = NetworkFabric::new(Routes::of(&setup.topology), ports, places, switches);
         fabric.rules = rules;
         for port in &setup.capture {
             fabric.ports[*port].watched = true;
         }
-        let mut queue = Queue::default();
+        let mut queue = EventQueue::default();
         for link in &setup.links {
             set_faults(&mut fabric, link, setup.seed);
             protect(&mut fabric, &mut queue, link, &setup);
@@ -64,8 +64,8 @@ impl<'p, P: SwitchProgram<Frame = Packet>> Network<'p, P> {
     }
 }
 
-fn set_faults(fabric: &mut Fabric, link: &LinkSetup, seed: u64) {
-    let set = |fabric: &mut Fabric, port: DirectedLink, schedule: &Schedule| {
+fn set_faults(fabric: &mut NetworkFabric, link: &LinkSetup, seed: u64) {
+    let set = |fabric: &mut NetworkFabric, port: DirectedLink, schedule: &FaultSchedule| {
         if !schedule.steps().is_empty() {
             let running = schedule.run(seed, FAULT_STREAM + u64::from(port.0));
             fabric.ports[port].faults = Some(Box::new(running));
@@ -75,7 +75,7 @@ fn set_faults(fabric: &mut Fabric, link: &LinkSetup, seed: u64) {
     set(fabric, link.link.backward(), &link.reverse);
 }
 
-fn protect(fabric: &mut Fabric, queue: &mut Queue<Event>, link: &LinkSetup, setup: &Setup) {
+fn protect(fabric: &mut NetworkFabric, queue: &mut EventQueue<NetworkEvent>, link: &LinkSetup, setup: &NetworkSetup) {
     let id = link.link;
     let site = LinkSite {
         id,
@@ -92,7 +92,7 @@ fn protect(fabric: &mut Fabric, queue: &mut Queue<Event>, link: &LinkSetup, setu
         port.queues.get_or_insert_default();
     }
     if let Some(at) = link.activate_at {
-        queue.schedule(Time::ZERO + at, Event::Activate { link: id });
+        queue.schedule(Time::ZERO + at, NetworkEvent::Activate { link: id });
     }
 }
 
@@ -100,13 +100,13 @@ fn protect(fabric: &mut Fabric, queue: &mut Queue<Event>, link: &LinkSetup, setu
 fn owners(topology: &Topology) -> IndexVec<NodeId, Owner> {
     let (mut hosts, mut switches) = (0.., 0..);
     let owner = |kind| match kind {
-        Kind::Host => Owner::of_host(HostId(hosts.next().unwrap_or_default())),
-        Kind::Switch => Owner::of_switch(SwitchId(switches.next().unwrap_or_default())),
+        NodeKind::Host => Owner::of_host(HostId(hosts.next().unwrap_or_default())),
+        NodeKind::Switch => Owner::of_switch(SwitchId(switches.next().unwrap_or_default())),
     };
     topology.nodes.iter().map(|node| node.kind).map(owner).collect()
 }
 
-fn ports(setup: &Setup, departures: bool) -> Ports {
+fn ports(setup: &NetworkSetup, departures: bool) -> Ports {
     let topology = &setup.topology;
     let owners = owners(topology);
     let queued = setup.no_express || departures || setup.switches.pfc.is_some() || has_priorities(setup);
@@ -116,7 +116,7 @@ fn ports(setup: &Setup, departures: bool) -> Ports {
         let (from, to) = (topology.from(at), topology.to(at));
         let link = topology.link(at.link());
         let latency = if topology.is_host(to) { Span::ZERO } else { setup.switch_latency };
-        let mut port = Port::new(link.rate, link.delay + latency, owners[from]);
+        let mut port = SimPort::new(link.rate, link.delay + latency, owners[from]);
         if !topology.is_host(from) {
             if let Some(marking) = setup.marking {
                 port.mark(marking);
@@ -131,12 +131,12 @@ fn ports(setup: &Setup, departures: bool) -> Ports {
     topology.directed().map(port).collect()
 }
 
-fn has_priorities(setup: &Setup) -> bool {
+fn has_priorities(setup: &NetworkSetup) -> bool {
     setup.traffic.windows(2).any(|pair| pair[0].class != pair[1].class)
 }
 
 /// All switches, and the place of each port among those of its switch.
-fn switches(setup: &Setup) -> (IndexVec<SwitchId, Switch>, IndexVec<DirectedLink, usize>) {
+fn switches(setup: &NetworkSetup) -> (IndexVec<SwitchId, SimSwitch>, IndexVec<DirectedLink, usize>) {
     let topology = &setup.topology;
     let mut own: IndexVec<NodeId, Vec<DirectedLink>> = topology.nodes.iter().map(|_| Vec::new()).collect();
     let place = |port: DirectedLink| {
@@ -145,11 +145,11 @@ fn switches(setup: &Setup) -> (IndexVec<SwitchId, Switch>, IndexVec<DirectedLink
         ports.len() - 1
     };
     let places = topology.directed().map(place).collect();
-    let switches = topology.switches().map(|node| Switch::new(setup.switches, std::mem::take(&mut own[node])));
+    let switches = topology.switches().map(|node| SimSwitch::new(setup.switches, std::mem::take(&mut own[node])));
     (switches.collect(), places)
 }
 
-fn hosts(setup: &Setup) -> IndexVec<HostId, Host> {
+fn hosts(setup: &NetworkSetup) -> IndexVec<HostId, SimHost> {
     let topology = &setup.topology;
     let mut access: IndexVec<NodeId, DirectedLink> = topology.nodes.iter().map(|_| DirectedLink(0)).collect();
     for port in topology.directed() {
@@ -158,7 +158,7 @@ fn hosts(setup: &Setup) -> IndexVec<HostId, Host> {
     let mixed = has_priorities(setup);
     let host = |node: NodeId| {
         let random = Random::new(setup.seed, HOST_STREAM + u64::from(node.0));
-        Host::new(node, access[node], mixed, setup.host_latency, random)
+        SimHost::new(node, access[node], mixed, setup.host_latency, random)
     };
     topology.hosts().map(host).collect()
 }

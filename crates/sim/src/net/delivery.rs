@@ -4,14 +4,14 @@ use machine::{Conversation, Pull, SwitchProgram};
 use units::Time;
 
 use super::end::{Effects, OutgoingSegment};
-use super::events::Event;
+use super::events::NetworkEvent;
 use super::index::{EndId, HostId, PacketId};
-use super::packet::{Packet, RoutePosition};
+use super::packet::{RoutePosition, SimPacket};
 use super::transports::Body;
 use super::world::Network;
 use crate::topology::DirectedLink;
 
-impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
+impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     /// A packet has come to the host that it is for.
     pub(super) fn reach_host(&mut self, now: Time, host: HostId, id: PacketId) {
         if self.program.watches_hosts() {
@@ -23,10 +23,10 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         }
         if self.packets.get(id).body.is_rdma() {
             let at = self.hosts[host].pipe(now);
-            return self.queue.schedule(at, Event::PipeEnds { host, packet: id });
+            return self.queue.schedule(at, NetworkEvent::PipeEnds { host, packet: id });
         }
         if let Some(at) = self.hosts[host].receive(now, id) {
-            self.queue.schedule(at, Event::Interrupt { host });
+            self.queue.schedule(at, NetworkEvent::Interrupt { host });
         }
     }
 
@@ -134,9 +134,9 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     pub(super) fn packet(&mut self, now: Time, id: EndId, segment: OutgoingSegment) -> PacketId {
         let end = &mut self.hosts.ends[id];
         end.made += 1;
-        let packet = self.packets.insert(Packet {
+        let packet = self.packets.insert(SimPacket {
             route: RoutePosition::of(id),
-            came_by: Packet::NOWHERE,
+            came_by: SimPacket::NOWHERE,
             next: PacketId::NONE,
             len: segment.len,
             class: end.class,
@@ -178,7 +178,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
                     end.ready = false;
                     if at < end.wake_at {
                         end.wake_at = at;
-                        self.queue.schedule(at, Event::EndWakes { end: id });
+                        self.queue.schedule(at, NetworkEvent::EndWakes { end: id });
                     }
                 }
             }

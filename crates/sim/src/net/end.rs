@@ -1,19 +1,19 @@
 //! One end of a connection: a transport's machine, its timers, and how its segments become packets.
 
-use machine::{Lane, Machine, Out, Port, Pull};
+use machine::{Machine, Out, Port, Pull, QueueId};
 use units::Time;
 use wire::ip::Ecn;
 
-use super::events::Event;
+use super::events::NetworkEvent;
 use super::index::{EndId, HostId};
 use super::transports::{Body, Carried, SimTransport, Transport, each_transport};
-use crate::engine::{Queue, Ring, Timers};
+use crate::engine::{EventQueue, TimerFiring, Timers};
 
 const MOST_TIMERS: usize = 6;
 
 /// What a machine reported to its application, the latest of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct FlowProgress {
     /// Bytes of the stream received in order; or, of datagrams, at all.
     pub received: Option<u64>,
     /// Requests that this end made and knows to be complete.
@@ -23,7 +23,7 @@ pub(crate) struct Progress {
     pub failed: bool,
 }
 
-impl Progress {
+impl FlowProgress {
     pub(crate) fn is_some(&self) -> bool {
         *self != Self::default()
     }
@@ -105,7 +105,7 @@ impl SegmentRun {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Effects {
     pub woken: bool,
-    pub progress: Progress,
+    pub progress: FlowProgress,
 }
 
 /// A segment that an end wants on the wire.
@@ -134,23 +134,35 @@ impl FlowEnd {
     }
 
     #[inline]
-    pub(crate) fn receive(&mut self, now: Time, id: EndId, body: Body, ecn: Ecn, queue: &mut Queue<Event>) -> Effects {
+    pub(crate) fn receive(
+        &mut self,
+        now: Time,
+        id: EndId,
+        body: Body,
+        ecn: Ecn,
+        queue: &mut EventQueue<NetworkEvent>,
+    ) -> Effects {
         let counters = &mut self.counters;
         each_transport!(&mut self.transport, driver => driver.receive(now, body, ecn, Context { id, queue, counters }))
     }
 
-    pub(crate) fn send(&mut self, now: Time, id: EndId, bytes: u64, queue: &mut Queue<Event>) -> Effects {
+    pub(crate) fn send(&mut self, now: Time, id: EndId, bytes: u64, queue: &mut EventQueue<NetworkEvent>) -> Effects {
         let counters = &mut self.counters;
         each_transport!(&mut self.transport, driver => driver.send(now, bytes, Context { id, queue, counters }))
     }
 
-    pub(crate) fn ring(&mut self, now: Time, id: EndId, slot: u8, queue: &mut Queue<Event>) -> Effects {
+    pub(crate) fn ring(&mut self, now: Time, id: EndId, slot: u8, queue: &mut EventQueue<NetworkEvent>) -> Effects {
         let counters = &mut self.counters;
         each_transport!(&mut self.transport, driver => driver.ring(now, slot, Context { id, queue, counters }))
     }
 
     #[inline]
-    pub(crate) fn pull(&mut self, now: Time, id: EndId, queue: &mut Queue<Event>) -> (Pull, Option<OutgoingSegment>) {
+    pub(crate) fn pull(
+        &mut self,
+        now: Time,
+        id: EndId,
+        queue: &mut EventQueue<NetworkEvent>,
+    ) -> (Pull, Option<OutgoingSegment>) {
         let counters = &mut self.counters;
         each_transport!(&mut self.transport, driver => driver.pull(now, Context { id, queue, counters }))
     }
@@ -165,7 +177,7 @@ impl FlowEnd {
 /// What of the network a machine's driver may touch.
 struct Context<'a> {
     id: EndId,
-    queue: &'a mut Queue<Event>,
+    queue: &'a mut EventQueue<NetworkEvent>,
     counters: &'a mut FlowCounters,
 }
 
@@ -198,12 +210,12 @@ impl<M: Carried> Driver<M> {
 
     fn ring(&mut self, now: Time, slot: u8, context: Context<'_>) -> Effects {
         match self.timers.ring(now, slot) {
-            Ring::Nothing => Effects::default(),
-            Ring::Later(at) => {
-                context.queue.schedule(at, Event::EndTimer { end: context.id, slot });
+            TimerFiring::Nothing => Effects::default(),
+            TimerFiring::Later(at) => {
+                context.queue.schedule(at, NetworkEvent::EndTimer { end: context.id, slot });
                 Effects::default()
             }
-            Ring::Now(key) => self.with(context, |machine, sink| machine.on_timer(now, key, sink)).1,
+            TimerFiring::Now(key) => self.with(context, |machine, sink| machine.on_timer(now, key, sink)).1,
         }
     }
 
@@ -236,11 +248,11 @@ impl<M: SimTransport> Out<M> for EndSink<'_, M> {
         self.effects.woken = true;
     }
 
-    fn waiting(&self, _lane: Lane) -> bool {
+    fn waiting(&self, _lane: QueueId) -> bool {
         false
     }
 
-    fn take(&mut self, _lane: Lane) -> Option<()> {
+    fn take(&mut self, _lane: QueueId) -> Option<()> {
         None
     }
 
@@ -248,12 +260,12 @@ impl<M: SimTransport> Out<M> for EndSink<'_, M> {
 
     fn release(&mut self, _inner: ()) {}
 
-    fn deliver(&mut self, _lane: Lane, _inner: ()) {}
+    fn deliver(&mut self, _lane: QueueId, _inner: ()) {}
 
     #[inline]
     fn arm(&mut self, key: M::Timer, at: Time) {
         if let Some(slot) = self.timers.arm(key, at) {
-            self.context.queue.schedule(at, Event::EndTimer { end: self.context.id, slot });
+            self.context.queue.schedule(at, NetworkEvent::EndTimer { end: self.context.id, slot });
         }
     }
 

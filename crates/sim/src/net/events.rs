@@ -1,11 +1,11 @@
 //! What can happen.
 
 use super::index::{ConnectionId, EndId, HostId, PacketId, TrafficId};
-use crate::topology::{DirectedLink, LinkId};
+use crate::topology::{DirectedLink, TopologyLinkId};
 
 /// Plain values of twelve bytes: the queue copies them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
+pub(crate) enum NetworkEvent {
     /// A packet has arrived at the node that its last hop led to.
     Arrive {
         packet: PacketId,
@@ -49,7 +49,7 @@ pub(crate) enum Event {
     },
     /// A link's protocol is switched on.
     Activate {
-        link: LinkId,
+        link: TopologyLinkId,
     },
     /// A pause or its end arrives at the port that is to obey it.
     Pause {
@@ -77,6 +77,6 @@ mod tests {
 
     #[test]
     fn an_event_is_twelve_bytes() {
-        assert_eq!(size_of::<Event>(), 12);
+        assert_eq!(size_of::<NetworkEvent>(), 12);
     }
 }

@@ -5,24 +5,24 @@ use wire::ethernet::on_wire;
 
 use super::index::{EndId, HostId, IndexVec};
 use super::packet::{MOST_HOPS, RoutePosition};
-use super::rules::Rules;
-use super::switch::{Ports, Switch};
+use super::rules::SwitchRules;
+use super::switch::{Ports, SimSwitch};
 use super::transports::TransportSetup;
 use crate::net::index::SwitchId;
 use crate::protocols::Protected;
-use crate::topology::{DirectedLink, LinkId, NodeId, Routes, Unreachable};
+use crate::topology::{DirectedLink, NodeId, Routes, TopologyLinkId, Unreachable};
 
 /// What packets pass through.
 #[derive(Debug)]
-pub(super) struct Fabric {
+pub(super) struct NetworkFabric {
     pub routes: Routes,
     pub ports: Ports,
     /// The place of each port among those of its switch.
     pub places: IndexVec<DirectedLink, usize>,
-    pub switches: IndexVec<SwitchId, Switch>,
-    pub links: IndexVec<LinkId, Option<Box<Protected>>>,
+    pub switches: IndexVec<SwitchId, SimSwitch>,
+    pub links: IndexVec<TopologyLinkId, Option<Box<Protected>>>,
     /// What tables of switches say that they should not.
-    pub rules: Option<Box<Rules>>,
+    pub rules: Option<Box<SwitchRules>>,
     /// Where packets go, by [`RoutePosition`].
     hops: Vec<Hop>,
 }
@@ -61,12 +61,12 @@ impl Hop {
     }
 }
 
-impl Fabric {
+impl NetworkFabric {
     pub(super) fn new(
         routes: Routes,
         ports: Ports,
         places: IndexVec<DirectedLink, usize>,
-        switches: IndexVec<SwitchId, Switch>,
+        switches: IndexVec<SwitchId, SimSwitch>,
     ) -> Self {
         let links = (0..ports.len() / 2).map(|_| None).collect();
         Self { routes, ports, places, switches, links, rules: None, hops: Vec::new() }
@@ -158,7 +158,7 @@ impl Fabric {
         }
     }
 
-    /// What all ports of a switch have to send, and what they promise of it: see [`Switch::admits`].
+    /// What all ports of a switch have to send, and what they promise of it: see [`SimSwitch::admits`].
     #[inline]
     pub(super) fn admits(&mut self, now: Time, switch: SwitchId, at: DirectedLink, bytes: u64) -> bool {
         self.switches[switch].admits(now, &self.ports, at, bytes)

@@ -12,16 +12,16 @@ use units::{Span, Time};
 use super::end::FlowCounters;
 use super::index::{ConnectionId, IndexVec, Number, TrafficId};
 use super::outcome::FlowRow;
-use super::setup::Traffic;
-use crate::workload::{Flow, Series, Workload};
+use super::setup::TrafficSetup;
+use crate::workload::{FlowSeries, Workload, WorkloadFlow};
 
 /// All flows of a network.
 #[derive(Debug)]
 pub(super) struct Flows {
-    pub sources: IndexVec<TrafficId, Source>,
+    pub sources: IndexVec<TrafficId, TrafficSource>,
     pub connections: IndexVec<ConnectionId, ConnectionState>,
     /// Queue pairs that flows share.
-    pub standing: BTreeMap<Shared, ConnectionId>,
+    pub standing: BTreeMap<SharedQp, ConnectionId>,
     /// Flows that have not ended, those still to begin not counted.
     pub active: usize,
     /// Whether connections begin with a handshake where their transport has one.
@@ -34,9 +34,9 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) fn new(traffic: Vec<Traffic>, handshakes: bool, random: Random) -> Self {
+    pub(super) fn new(traffic: Vec<TrafficSetup>, handshakes: bool, random: Random) -> Self {
         Self {
-            sources: traffic.into_iter().map(Source::new).collect(),
+            sources: traffic.into_iter().map(TrafficSource::new).collect(),
             connections: IndexVec::new(),
             standing: BTreeMap::new(),
             active: 0,
@@ -49,12 +49,12 @@ impl Flows {
 
     /// Whether no flow is under way and none is to come.
     pub(super) fn are_over(&self) -> bool {
-        self.active == 0 && self.sources.iter().all(Source::is_exhausted)
+        self.active == 0 && self.sources.iter().all(TrafficSource::is_exhausted)
     }
 
     /// Bytes that all flows will have, going by those that have begun; `None` if that cannot be known yet.
     pub(super) fn expected_bytes(&self) -> Option<f64> {
-        self.sources.iter().map(Source::expected_bytes).sum()
+        self.sources.iter().map(TrafficSource::expected_bytes).sum()
     }
 
     /// A connection's number, what equal paths are chosen by, and what its machines are seeded with.
@@ -89,18 +89,18 @@ impl Flows {
 
 /// Where flows of one kind come from.
 #[derive(Debug)]
-pub(super) struct Source {
-    pub traffic: Traffic,
+pub(super) struct TrafficSource {
+    pub traffic: TrafficSetup,
     begun: u64,
     begun_bytes: u64,
-    next: Option<Flow>,
+    next: Option<WorkloadFlow>,
     exhausted: bool,
     /// Which queue pair the next flow between two hosts takes, where flows share them.
     turns: BTreeMap<(u32, u32), u32>,
 }
 
-impl Source {
-    pub(super) fn new(traffic: Traffic) -> Self {
+impl TrafficSource {
+    pub(super) fn new(traffic: TrafficSetup) -> Self {
         Self { traffic, begun: 0, begun_bytes: 0, next: None, exhausted: false, turns: BTreeMap::new() }
     }
 
@@ -130,7 +130,7 @@ impl Source {
     }
 
     /// The next flow begins.
-    pub(super) fn take_next(&mut self) -> Option<Flow> {
+    pub(super) fn take_next(&mut self) -> Option<WorkloadFlow> {
         let flow = self.next.take()?;
         self.begun += 1;
         self.begun_bytes = self.begun_bytes.saturating_add(flow.bytes);
@@ -142,19 +142,19 @@ impl Source {
     }
 
     /// The queue pair that a flow is to share with others, if any: those between two hosts take turns.
-    pub(super) fn shared(&mut self, flow: &Flow, traffic: TrafficId) -> Option<Shared> {
+    pub(super) fn shared(&mut self, flow: &WorkloadFlow, traffic: TrafficId) -> Option<SharedQp> {
         let pairs = self.traffic.queue_pairs?;
         let turn = self.turns.entry((flow.src.0, flow.dst.0)).or_default();
         let pair = *turn % pairs.max(1);
         *turn = pair + 1;
-        Some(Shared { traffic, src: flow.src.0, dst: flow.dst.0, pair })
+        Some(SharedQp { traffic, src: flow.src.0, dst: flow.dst.0, pair })
     }
 }
 
-fn next_of(series: &Series, begun: u64, now: Time) -> Option<Flow> {
+fn next_of(series: &FlowSeries, begun: u64, now: Time) -> Option<WorkloadFlow> {
     let start = if begun == 0 { now } else { now + series.gap };
-    let Series { src, dst, bytes, count, group, .. } = *series;
-    (begun < count).then_some(Flow { start, src, dst, bytes, group })
+    let FlowSeries { src, dst, bytes, count, group, .. } = *series;
+    (begun < count).then_some(WorkloadFlow { start, src, dst, bytes, group })
 }
 
 /// What a connection carries.
@@ -166,7 +166,7 @@ pub(super) struct ConnectionState {
     /// Flows that share the connection and wait for their turn.
     pub behind: VecDeque<FlowRow>,
     /// Where to find the connection if others are to share it.
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedQp>,
     pub source: TrafficId,
     pub reply: u64,
     /// The most bytes of one message; a flow with more is several.
@@ -189,7 +189,13 @@ pub(super) struct ConnectionState {
 
 impl ConnectionState {
     /// One that carries a flow of `traffic`, the first of perhaps several.
-    pub(super) fn new(row: FlowRow, source: TrafficId, shared: Option<Shared>, traffic: &Traffic, hash: u64) -> Self {
+    pub(super) fn new(
+        row: FlowRow,
+        source: TrafficId,
+        shared: Option<SharedQp>,
+        traffic: &TrafficSetup,
+        hash: u64,
+    ) -> Self {
         Self {
             row,
             under_way: true,
@@ -225,7 +231,7 @@ impl ConnectionState {
 
 /// A queue pair that flows share: which traffic's, between which hosts, which of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Shared {
+pub(super) struct SharedQp {
     traffic: TrafficId,
     src: u32,
     dst: u32,
@@ -233,7 +239,7 @@ pub(super) struct Shared {
 }
 
 /// A flow that begins now, all but what it would take alone.
-pub(super) fn row(now: Time, traffic: TrafficId, flow: &Flow) -> FlowRow {
+pub(super) fn row(now: Time, traffic: TrafficId, flow: &WorkloadFlow) -> FlowRow {
     FlowRow {
         traffic: traffic.0 as u16,
         group: flow.group,

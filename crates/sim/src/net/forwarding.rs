@@ -4,18 +4,18 @@ use machine::{DropReason, Forward, SwitchPort, SwitchProgram, Ticket, Visit};
 use units::Time;
 use wire::ethernet::on_wire;
 
-use super::events::Event;
+use super::events::NetworkEvent;
 use super::fabric::{Hop, NextHop};
 use super::index::{PacketId, SwitchId};
-use super::outcome::Captured;
-use super::packet::Packet;
+use super::outcome::PortCapture;
+use super::packet::SimPacket;
 use super::rules::FaultyAction;
 use super::switch::PauseChange;
 use super::world::Network;
 use crate::protocols::each_protocol;
 use crate::topology::DirectedLink;
 
-impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
+impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     /// A packet has come to the end of a hop.
     #[inline]
     pub(super) fn arrive(&mut self, now: Time, id: PacketId) {
@@ -177,7 +177,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         if corrupted {
             return self.lose(begin, at, DropReason::Corrupted, id);
         }
-        self.queue.schedule(arrival, Event::Arrive { packet: id });
+        self.queue.schedule(arrival, NetworkEvent::Arrive { packet: id });
     }
 
     pub(super) fn capture(&mut self, now: Time, port: DirectedLink, id: PacketId, corrupted: bool) {
@@ -185,7 +185,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         let connection = &self.flows.connections[packet.to().connection()];
         let (src, dst, flow) = (connection.row.src, connection.row.dst, connection.number);
         let forward = !packet.to().is_source();
-        self.observed.outcome.captured.push(Captured { at: now, port, src, dst, flow, forward, packet, corrupted });
+        self.observed.outcome.captured.push(PortCapture { at: now, port, src, dst, flow, forward, packet, corrupted });
     }
 
     /// A packet is lost behind the upstream end of a link.
@@ -207,7 +207,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
 
     pub(super) fn look(&mut self, now: Time, at: DirectedLink, when: Time) {
         if self.fabric.ports[at].look(now, when) {
-            self.queue.schedule(when, Event::Look { port: at });
+            self.queue.schedule(when, NetworkEvent::Look { port: at });
         }
     }
 
@@ -279,7 +279,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     fn account(&mut self, now: Time, id: PacketId, switch: SwitchId, sign: i64) {
         let packet = self.packets.get(id);
         let (came_by, class) = (packet.came_by, packet.class);
-        if came_by == Packet::NOWHERE {
+        if came_by == SimPacket::NOWHERE {
             return;
         }
         // The port that leads back along the link belongs to this switch.
@@ -293,7 +293,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         let back = &self.fabric.ports[back];
         // A pause frame waits at most for the frame being sent.
         let when = back.busy_until.max(now).min(now + back.time_of(1_518)) + back.time_of(64) + back.flight;
-        self.queue.schedule(when, Event::Pause { port: came_by, class, hold });
+        self.queue.schedule(when, NetworkEvent::Pause { port: came_by, class, hold });
     }
 
     pub(super) fn pause(&mut self, now: Time, at: DirectedLink, class: u8, hold: bool) {

@@ -8,9 +8,9 @@ use units::{Span, Time};
 use wire::ip::Ecn;
 
 use super::end::OutgoingSegment;
-use super::events::Event;
+use super::events::NetworkEvent;
 use super::index::{ConnectionId, EndId};
-use super::packet::Packet;
+use super::packet::SimPacket;
 use super::transports::{Body, Handshake, TCP_HEADERS};
 use super::world::Network;
 
@@ -20,11 +20,11 @@ const LONGEST_WAIT: Span = Span::from_ms(64_000);
 /// Of a frame without data.
 pub(super) const SYN_LEN: u32 = TCP_HEADERS;
 
-impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
+impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     /// A connection is asked for.
     pub(super) fn shake(&mut self, now: Time, id: ConnectionId) {
         self.flows.connections[id].handshake = Some((now + FIRST_WAIT, FIRST_WAIT));
-        self.queue.schedule(now + FIRST_WAIT, Event::Shake { connection: id });
+        self.queue.schedule(now + FIRST_WAIT, NetworkEvent::Shake { connection: id });
         self.say(now, id.source(), Handshake::Syn);
     }
 
@@ -37,7 +37,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         }
         let wait = waited * 2;
         flow.handshake = Some((now + wait, wait));
-        self.queue.schedule(now + wait, Event::Shake { connection: id });
+        self.queue.schedule(now + wait, NetworkEvent::Shake { connection: id });
         self.say(now, id.source(), Handshake::Syn);
     }
 

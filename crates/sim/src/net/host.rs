@@ -10,20 +10,20 @@ use units::{Span, Time};
 use super::end::FlowEnd;
 use super::index::{ConnectionId, EndId, HostId, IndexVec, PacketId};
 use super::outcome::PoolUse;
-use super::setup::Latency;
+use super::setup::HostLatency;
 use crate::topology::{DirectedLink, NodeId};
 
 /// All hosts of a network, and the ends of their connections.
 #[derive(Debug)]
 pub(super) struct Hosts {
-    all: IndexVec<HostId, Host>,
+    all: IndexVec<HostId, SimHost>,
     by_node: IndexVec<NodeId, Option<HostId>>,
     pub ends: IndexVec<EndId, FlowEnd>,
 }
 
 impl Hosts {
     /// `nodes` is how many nodes the topology has.
-    pub(super) fn new(all: IndexVec<HostId, Host>, nodes: usize) -> Self {
+    pub(super) fn new(all: IndexVec<HostId, SimHost>, nodes: usize) -> Self {
         let mut by_node: IndexVec<NodeId, Option<HostId>> = (0..nodes).map(|_| None).collect();
         for (id, host) in all.enumerate() {
             by_node[host.node] = Some(id);
@@ -39,12 +39,12 @@ impl Hosts {
         self.by_node[node].expect("flows begin and end at hosts")
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Host> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &SimHost> {
         self.all.iter()
     }
 
     /// The host of an end.
-    pub(super) fn of(&self, end: EndId) -> &Host {
+    pub(super) fn of(&self, end: EndId) -> &SimHost {
         &self.all[self.ends[end].host]
     }
 
@@ -85,23 +85,23 @@ impl Hosts {
 }
 
 impl Index<HostId> for Hosts {
-    type Output = Host;
+    type Output = SimHost;
 
     #[inline]
-    fn index(&self, host: HostId) -> &Host {
+    fn index(&self, host: HostId) -> &SimHost {
         &self.all[host]
     }
 }
 
 impl IndexMut<HostId> for Hosts {
     #[inline]
-    fn index_mut(&mut self, host: HostId) -> &mut Host {
+    fn index_mut(&mut self, host: HostId) -> &mut SimHost {
         &mut self.all[host]
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct SimHost {
     pub node: NodeId,
     /// The port that it sends by.
     pub port: DirectedLink,
@@ -124,14 +124,14 @@ pub(super) struct Host {
     in_pipeline: u32,
     pipeline: Span,
     last_out: Time,
-    latency: Latency,
+    latency: HostLatency,
     random: Random,
     /// Pools of bits that its connections share, if they do.
     pub nic: Option<Nic<u16>>,
 }
 
-impl Host {
-    pub(super) fn new(node: NodeId, port: DirectedLink, mixed: bool, latency: Latency, random: Random) -> Self {
+impl SimHost {
+    pub(super) fn new(node: NodeId, port: DirectedLink, mixed: bool, latency: HostLatency, random: Random) -> Self {
         Self {
             node,
             port,
@@ -167,7 +167,7 @@ impl Host {
     }
 
     pub(super) fn is_immediate(&self) -> bool {
-        self.latency == Latency::None
+        self.latency == HostLatency::None
     }
 
     pub(super) fn typical_latency(&self) -> Span {
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn what_arrives_before_the_interrupt_is_processed_together() {
         let mut host =
-            Host::new(NodeId(0), DirectedLink(0), false, Latency::Fixed(Span::from_us(8)), Random::new(1, 0));
+            SimHost::new(NodeId(0), DirectedLink(0), false, HostLatency::Fixed(Span::from_us(8)), Random::new(1, 0));
         let us = |us| Time::ZERO + Span::from_us(us);
         assert_eq!((host.receive(us(1), PacketId(1)), host.receive(us(4), PacketId(2))), (Some(us(5)), None));
         assert_eq!(host.interrupt(us(5)), us(9));
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn an_interface_handles_packets_one_by_one_and_in_order() {
-        let latency = Latency::LogNormal { median: Span::from_us(5), sigma: 0.5 };
-        let mut host = Host::new(NodeId(0), DirectedLink(0), false, latency, Random::new(1, 0));
+        let latency = HostLatency::LogNormal { median: Span::from_us(5), sigma: 0.5 };
+        let mut host = SimHost::new(NodeId(0), DirectedLink(0), false, latency, Random::new(1, 0));
         let us = |us| Time::ZERO + Span::from_us(us);
         let (first, second) = (host.pipe(us(1)), host.pipe(us(2)));
         assert_eq!(second.since(first), Span::from_us(1));
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_paused_class_lets_others_pass() {
-        let mut host = Host::new(NodeId(0), DirectedLink(0), false, Latency::None, Random::new(1, 0));
+        let mut host = SimHost::new(NodeId(0), DirectedLink(0), false, HostLatency::None, Random::new(1, 0));
         host.ready.extend([0, 1, 2].map(EndId));
         host.paused = 1 << 3;
         let class = |end: EndId| if end.0 == 1 { 0 } else { 3 };
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_first_class_goes_first_and_its_ends_by_turns() {
-        let mut host = Host::new(NodeId(0), DirectedLink(0), true, Latency::None, Random::new(1, 0));
+        let mut host = SimHost::new(NodeId(0), DirectedLink(0), true, HostLatency::None, Random::new(1, 0));
         host.ready.extend([0, 1, 2, 3].map(EndId));
         let class = |end: EndId| if end.0 % 2 == 1 { 0 } else { 3 };
         assert_eq!([0; 4].map(|_| host.next(class)), [1, 3, 0, 2].map(|end| Some(EndId(end))));
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_median_of_the_draws_is_the_one_asked_for() {
-        let latency = Latency::LogNormal { median: Span::from_us(10), sigma: 0.5 };
+        let latency = HostLatency::LogNormal { median: Span::from_us(10), sigma: 0.5 };
         let mut random = Random::new(1, 0);
         let mut draws: Vec<Span> = (0..10_001).map(|_| latency.draw(&mut random)).collect();
         draws.sort_unstable();

@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-use crate::topology::{DirectedLink, LinkId, NodeId};
+use crate::topology::{DirectedLink, NodeId, TopologyLinkId};
 
 /// A number that is a place in a list.
 pub(crate) trait Number: Copy {
@@ -99,7 +99,7 @@ macro_rules! numbers_of_the_topology {
     };
 }
 
-numbers_of_the_topology!(DirectedLink, LinkId, NodeId);
+numbers_of_the_topology!(DirectedLink, TopologyLinkId, NodeId);
 
 /// A list whose places have a type.
 pub(crate) struct IndexVec<I, T> {

@@ -3,22 +3,22 @@
 use machine::SwitchProgram;
 use units::{Span, Time};
 
-use super::end::{FlowCounters, FlowEnd, Progress};
-use super::events::Event;
-use super::flows::{ConnectionState, Shared, row};
+use super::end::{FlowCounters, FlowEnd, FlowProgress};
+use super::events::NetworkEvent;
+use super::flows::{ConnectionState, SharedQp, row};
 use super::handshake::SYN_LEN;
 use super::index::{ConnectionId, EndId, TrafficId};
 use super::outcome::FlowRow;
-use super::packet::Packet;
+use super::packet::SimPacket;
 use super::transports::Site;
 use super::world::Network;
 use crate::topology::{NodeId, Unreachable};
-use crate::workload::Flow;
+use crate::workload::WorkloadFlow;
 
-impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
+impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     pub(super) fn schedule_next_flow(&mut self, traffic: TrafficId, now: Time) {
         if let Some(at) = self.flows.sources[traffic].prepare(now) {
-            self.queue.schedule(at, Event::FlowStarts { traffic });
+            self.queue.schedule(at, NetworkEvent::FlowStarts { traffic });
         }
     }
 
@@ -69,7 +69,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     }
 
     /// Lets a flow share a connection that stands.
-    fn join(&mut self, now: Time, id: ConnectionId, flow: &Flow) {
+    fn join(&mut self, now: Time, id: ConnectionId, flow: &WorkloadFlow) {
         let [there, back] = id.ends().map(|end| self.fabric.route(end, self.hosts.port_of(end)));
         let connection = &self.flows.connections[id];
         let (source, reply) = (connection.source, connection.reply);
@@ -84,8 +84,8 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         &mut self,
         now: Time,
         source: TrafficId,
-        flow: &Flow,
-        shared: Option<Shared>,
+        flow: &WorkloadFlow,
+        shared: Option<SharedQp>,
     ) -> Result<ConnectionId, Unreachable> {
         let (id, hash, seed) = self.flows.draw();
         let [from, to] = id.ends();
@@ -121,7 +121,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     }
 
     /// An end's machine has reported something.
-    pub(super) fn progress(&mut self, now: Time, at: EndId, progress: Progress) {
+    pub(super) fn progress(&mut self, now: Time, at: EndId, progress: FlowProgress) {
         let (id, starts) = (at.connection(), at.is_source());
         if progress.failed {
             return self.connection_fails(now, id);

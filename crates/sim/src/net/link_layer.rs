@@ -3,14 +3,14 @@
 use machine::SwitchProgram;
 use units::Time;
 
-use super::events::Event;
-use super::packet::{Packet, Tags};
+use super::events::NetworkEvent;
+use super::packet::{SimPacket, Tags};
 use super::protected::ProtectContext;
 use super::world::Network;
 use crate::protocols::{Protected, each_protocol};
 use crate::topology::DirectedLink;
 
-impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
+impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     /// Lets the machine at the sending side of a port act, then sends its packets on their way.
     pub(super) fn with_link(
         &mut self,
@@ -60,7 +60,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             });
         });
         if let Some(at) = later {
-            self.queue.schedule(at, Event::LinkActs { port, frame });
+            self.queue.schedule(at, NetworkEvent::LinkActs { port, frame });
         }
     }
 }

@@ -3,17 +3,17 @@
 use units::Time;
 
 use super::end::FlowCounters;
-use super::fabric::Fabric;
+use super::fabric::NetworkFabric;
 use super::host::Hosts;
 use super::index::{IndexVec, TrafficId};
-use super::outcome::{Outcome, PortSample, Sample};
+use super::outcome::{NetworkOutcome, NetworkSample, PortSample};
 use super::setup::Sampling;
 use crate::protocols::each_protocol;
 
 /// What a run has found so far.
 #[derive(Debug)]
 pub(super) struct Observed {
-    pub outcome: Outcome,
+    pub outcome: NetworkOutcome,
     /// Payload that has arrived in order, by traffic.
     pub received: IndexVec<TrafficId, u64>,
     /// Of connections that have ended.
@@ -35,7 +35,7 @@ impl Observed {
     pub(super) fn new(sampling: Option<Sampling>, traffic: usize) -> Self {
         let ports = sampling.iter().flat_map(|sampling| &sampling.ports).map(|_| (0, 0)).collect();
         Self {
-            outcome: Outcome::default(),
+            outcome: NetworkOutcome::default(),
             received: (0..traffic).map(|_| 0).collect(),
             retransmitted: 0,
             timeouts: 0,
@@ -56,7 +56,7 @@ impl Observed {
     }
 
     /// Takes a sample; when the next one is due.
-    pub(super) fn sample(&mut self, now: Time, fabric: &Fabric, hosts: &Hosts) -> Option<Time> {
+    pub(super) fn sample(&mut self, now: Time, fabric: &NetworkFabric, hosts: &Hosts) -> Option<Time> {
         let sampling = self.sampling.as_ref()?;
         let mut ports = Vec::with_capacity(sampling.ports.len());
         for (at, before) in sampling.ports.iter().zip(&mut self.last.ports) {
@@ -80,7 +80,7 @@ impl Observed {
         let repaired = self.repaired(hosts);
         let (retransmitted, timeouts) = (repaired.0 - self.last.repaired.0, repaired.1 - self.last.repaired.1);
         self.last.repaired = repaired;
-        self.outcome.samples.push(Sample { at: now, received, retransmitted, timeouts, ports });
+        self.outcome.samples.push(NetworkSample { at: now, received, retransmitted, timeouts, ports });
         Some(next)
     }
 

@@ -4,11 +4,11 @@ use transport::roce::repeat;
 use units::{Span, Time};
 
 use super::end::FlowCounters;
-use super::packet::Packet;
+use super::packet::SimPacket;
 use super::port::PortCounters;
 use super::programs::metering;
 use super::protected::LinkTally;
-use crate::topology::{DirectedLink, LinkId, NodeId};
+use crate::topology::{DirectedLink, NodeId, TopologyLinkId};
 
 /// One flow, complete or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,7 +43,7 @@ impl FlowRow {
 
 /// What was sampled at one time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
+pub struct NetworkSample {
     pub at: Time,
     /// Payload received in order since the last one, by traffic.
     pub received: Vec<u64>,
@@ -66,7 +66,7 @@ pub struct PortSample {
 
 /// A packet as it left a port.
 #[derive(Clone, Copy, Debug)]
-pub struct Captured {
+pub struct PortCapture {
     pub at: Time,
     pub port: DirectedLink,
     pub src: NodeId,
@@ -76,7 +76,7 @@ pub struct Captured {
     pub flow: u32,
     /// Whether it goes from the host that began the flow to the other.
     pub forward: bool,
-    pub packet: Packet,
+    pub packet: SimPacket,
     /// The wire corrupted it.
     pub corrupted: bool,
 }
@@ -95,21 +95,21 @@ pub struct PoolUse {
 }
 
 #[derive(Debug, Default)]
-pub struct Outcome {
-    pub captured: Vec<Captured>,
+pub struct NetworkOutcome {
+    pub captured: Vec<PortCapture>,
     pub flows: Vec<FlowRow>,
-    pub samples: Vec<Sample>,
+    pub samples: Vec<NetworkSample>,
     /// By directed link.
     pub ports: Vec<PortCounters>,
     /// By link, where it is protected.
-    pub links: Vec<(LinkId, LinkTally)>,
+    pub links: Vec<(TopologyLinkId, LinkTally)>,
     /// What switches repeated, and what it took on the wires that it left them by.
     pub repeated: repeat::Counters,
     pub repeated_bytes: u64,
     /// The pools of bits of hosts that share them among their connections.
     pub pools: Vec<PoolUse>,
     /// What meters found, where there are any.
-    pub radar: Option<metering::Found>,
+    pub radar: Option<metering::MeteringResult>,
     /// Packets that each of the setup's rules was applied to, in their order.
     pub ruled: Vec<u64>,
     /// Packets that went round in circles until they were dropped.

@@ -8,10 +8,10 @@ use crate::engine::grow_by_a_quarter;
 use crate::topology::DirectedLink;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Packet {
+pub struct SimPacket {
     /// Where it goes next, which also says whose it is.
     pub route: RoutePosition,
-    /// The port that it last left; [`Packet::NOWHERE`] while it has not left its host.
+    /// The port that it last left; [`SimPacket::NOWHERE`] while it has not left its host.
     pub came_by: DirectedLink,
     /// The next one in the same queue.
     pub next: PacketId,
@@ -66,7 +66,7 @@ impl RoutePosition {
     }
 }
 
-impl Packet {
+impl SimPacket {
     /// What a packet came by that has not left its host.
     pub const NOWHERE: DirectedLink = DirectedLink(u32::MAX);
 
@@ -80,7 +80,7 @@ impl Packet {
 /// All packets of a network, by number. Numbers of packets that are gone are used again.
 #[derive(Debug)]
 pub(crate) struct Packets {
-    slots: Vec<Packet>,
+    slots: Vec<SimPacket>,
     free: PacketId,
 }
 
@@ -90,7 +90,7 @@ impl Packets {
     }
 
     #[inline]
-    pub(crate) fn insert(&mut self, packet: Packet) -> PacketId {
+    pub(crate) fn insert(&mut self, packet: SimPacket) -> PacketId {
         if self.free == PacketId::NONE {
             return self.append(packet);
         }
@@ -102,7 +102,7 @@ impl Packets {
     }
 
     #[cold]
-    fn append(&mut self, packet: Packet) -> PacketId {
+    fn append(&mut self, packet: SimPacket) -> PacketId {
         grow_by_a_quarter(&mut self.slots);
         self.slots.push(packet);
         PacketId::at(self.slots.len() - 1)
@@ -110,7 +110,7 @@ impl Packets {
 
     /// The number must not be used again afterwards.
     #[inline]
-    pub(crate) fn remove(&mut self, at: PacketId) -> Packet {
+    pub(crate) fn remove(&mut self, at: PacketId) -> SimPacket {
         let slot = &mut self.slots[at.index()];
         let packet = *slot;
         slot.next = self.free;
@@ -119,12 +119,12 @@ impl Packets {
     }
 
     #[inline]
-    pub(crate) fn get(&self, at: PacketId) -> &Packet {
+    pub(crate) fn get(&self, at: PacketId) -> &SimPacket {
         &self.slots[at.index()]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, at: PacketId) -> &mut Packet {
+    pub(crate) fn get_mut(&mut self, at: PacketId) -> &mut SimPacket {
         &mut self.slots[at.index()]
     }
 
@@ -180,18 +180,18 @@ impl<T: Copy + Default> Tags<T> {
 
 /// A packet as a link protocol holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Handle {
+pub(crate) struct PacketHandle {
     pub packet: PacketId,
     len: u32,
 }
 
-impl Handle {
+impl PacketHandle {
     pub(crate) fn new(packet: PacketId, len: u16) -> Self {
         Self { packet, len: u32::from(len) }
     }
 }
 
-impl guard::Body for Handle {
+impl guard::FrameBody for PacketHandle {
     #[inline]
     fn len(&self) -> u32 {
         self.len
@@ -240,24 +240,24 @@ impl Fifo {
 
 #[cfg(test)]
 mod tests {
-    use guard::Body as _;
+    use guard::FrameBody as _;
 
     use super::*;
 
-    fn packet() -> Packet {
+    fn packet() -> SimPacket {
         let body = Body::Datagrams(Default::default());
         let (route, next) = (RoutePosition(0), PacketId::NONE);
-        Packet { route, came_by: Packet::NOWHERE, next, len: 64, class: 0, ecn: Ecn::NotCapable, body }
+        SimPacket { route, came_by: SimPacket::NOWHERE, next, len: 64, class: 0, ecn: Ecn::NotCapable, body }
     }
 
     #[test]
     fn a_packet_is_small() {
-        assert!(size_of::<Packet>() <= 80, "{}", size_of::<Packet>());
+        assert!(size_of::<SimPacket>() <= 80, "{}", size_of::<SimPacket>());
     }
 
     #[test]
     fn a_route_tells_whom_a_packet_is_for() {
-        let to = |route| Packet { route: RoutePosition(route), ..packet() }.to().0;
+        let to = |route| SimPacket { route: RoutePosition(route), ..packet() }.to().0;
         assert_eq!([0, 31, 32, 63, 64, 96].map(to), [1, 1, 0, 0, 3, 2]);
         assert_eq!(RoutePosition::of(EndId(3)).from(), EndId(3));
     }
@@ -273,6 +273,6 @@ mod tests {
         packets.remove(b);
         assert_eq!(packets.insert(packet()), b);
         assert_eq!(packets.most(), 3);
-        assert_eq!(Handle::new(a, 64).len(), 64);
+        assert_eq!(PacketHandle::new(a, 64).len(), 64);
     }
 }

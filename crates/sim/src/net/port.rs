@@ -8,7 +8,7 @@
 //! The length of a queue is kept as wire time: what is still to be sent, preamble and gap included. Both kinds of port
 //! give the same number.
 
-use faults::Running;
+use faults::RunningSchedule;
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
@@ -49,7 +49,7 @@ pub struct PortCounters {
 }
 
 #[derive(Debug)]
-pub(crate) struct Port {
+pub(crate) struct SimPort {
     pub busy_until: Time,
     /// Picoseconds that a byte takes, in 1024ths.
     byte_time: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Port {
     look_at: Time,
     look_later: Time,
     pub queues: Option<Box<Queues>>,
-    pub faults: Option<Box<Running>>,
+    pub faults: Option<Box<RunningSchedule>>,
     marking: Option<Marking>,
 }
 
@@ -139,7 +139,7 @@ impl Queues {
     }
 }
 
-impl Port {
+impl SimPort {
     pub(crate) fn new(rate: Rate, flight: Span, owner: Owner) -> Self {
         let byte_time = (8_192_000_000_000_000u64).div_ceil(rate.bits_per_second());
         Self {
@@ -232,14 +232,14 @@ mod tests {
     fn wire_time_is_exact_for_the_usual_rates() {
         for gbps in [1, 10, 25, 40, 50, 100, 200, 400, 800] {
             let rate = Rate::gbps(gbps);
-            let port = Port::new(rate, Span::ZERO, Owner::of_switch(SwitchId(0)));
+            let port = SimPort::new(rate, Span::ZERO, Owner::of_switch(SwitchId(0)));
             assert_eq!(port.time_of(1_518), rate.span_of(Bytes::new(1_538)), "{rate}");
         }
     }
 
     #[test]
     fn a_port_is_looked_at_when_it_asked_for_it_and_no_event_is_scheduled_twice() {
-        let mut port = Port::new(Rate::gbps(8), Span::ZERO, Owner::of_switch(SwitchId(0)));
+        let mut port = SimPort::new(Rate::gbps(8), Span::ZERO, Owner::of_switch(SwitchId(0)));
         let at = Time::from_ps;
         assert!(port.look(at(0), at(900)));
         for now in [10, 20, 30] {
@@ -253,8 +253,8 @@ mod tests {
 
     #[test]
     fn marking_is_a_step_or_a_ramp() {
-        let mut port = Port::new(Rate::gbps(8), Span::ZERO, Owner::of_switch(SwitchId(0)));
-        let at = |port: &Port, bytes: u64, draw: f64| port.marks(port.time_of_bytes(bytes), || draw);
+        let mut port = SimPort::new(Rate::gbps(8), Span::ZERO, Owner::of_switch(SwitchId(0)));
+        let at = |port: &SimPort, bytes: u64, draw: f64| port.marks(port.time_of_bytes(bytes), || draw);
         assert!(!at(&port, 1_000_000, 0.0));
         port.mark(Marking::step(Bytes::new(1_000)));
         assert_eq!([999, 1_000, 1_001].map(|bytes| at(&port, bytes, 0.99)), [false, false, true]);

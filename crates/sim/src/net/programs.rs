@@ -1,6 +1,6 @@
 //! What switches do besides forwarding: programs, one file each, listed in [`Programs`].
 //!
-//! A program is an `impl` of [`SwitchProgram`] for [`Packet`]. To add one that a setup can ask for: write its file, add it
+//! A program is an `impl` of [`SwitchProgram`] for [`SimPacket`]. To add one that a setup can ask for: write its file, add it
 //! to [`Programs`], and make it in [`Programs::of`]. One that only an experiment needs is given to
 //! [`run_with`](super::run_with), alone or beside others: `(A, B)` runs both.
 
@@ -11,28 +11,28 @@ mod repeating;
 use machine::{Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 use units::Time;
 
-use super::events::Event;
+use super::events::NetworkEvent;
 use super::index::{PacketId, SwitchId};
-use super::outcome::Outcome;
-use super::packet::{Packet, Packets};
-use super::setup::Setup;
+use super::outcome::NetworkOutcome;
+use super::packet::{Packets, SimPacket};
+use super::setup::NetworkSetup;
 use super::world::Network;
 use crate::topology::DirectedLink;
 use metering::Metering;
-use repeating::Repeating;
+use repeating::RepeaterProgram;
 
 /// The programs that a setup can ask for; those that multiply packets before those that count them.
-pub(super) type Programs = (Option<Repeating>, Option<Metering>);
+pub(super) type Programs = (Option<RepeaterProgram>, Option<Metering>);
 
 /// The programs of a setup; `None` if its switches only forward.
-pub(super) fn of(setup: &Setup) -> Option<Programs> {
-    let repeating = setup.repeat.map(|config| Repeating::new(&setup.topology, config));
+pub(super) fn of(setup: &NetworkSetup) -> Option<Programs> {
+    let repeating = setup.repeat.map(|config| RepeaterProgram::new(&setup.topology, config));
     let metering = setup.radar.as_ref().map(|config| Metering::new(&setup.topology, config.clone(), setup.seed));
     (repeating.is_some() || metering.is_some()).then_some((repeating, metering))
 }
 
 /// Adds what the programs found to what the run did.
-pub(super) fn conclude((repeating, metering): Programs, outcome: &mut Outcome) {
+pub(super) fn conclude((repeating, metering): Programs, outcome: &mut NetworkOutcome) {
     if let Some(repeating) = repeating {
         outcome.repeated = repeating.counters();
     }
@@ -41,14 +41,14 @@ pub(super) fn conclude((repeating, metering): Programs, outcome: &mut Outcome) {
 
 /// Does nothing to any packet.
 #[derive(Debug)]
-pub struct Plain;
+pub struct NoProgram;
 
-impl SwitchProgram for Plain {
-    type Frame = Packet;
+impl SwitchProgram for NoProgram {
+    type Frame = SimPacket;
     type Tag = ();
 
     #[inline]
-    fn on_route(&mut self, _now: Time, _at: Visit, _frame: &mut Packet, _tag: &mut ()) -> Forward {
+    fn on_route(&mut self, _now: Time, _at: Visit, _frame: &mut SimPacket, _tag: &mut ()) -> Forward {
         Forward::Pass
     }
 }
@@ -61,11 +61,11 @@ struct ProgramActions<'a> {
 
 enum ProgramAction {
     Release(Ticket, Forward),
-    Send(SwitchPort, Packet),
+    Send(SwitchPort, SimPacket),
 }
 
-impl SwitchOut<Packet> for ProgramActions<'_> {
-    fn held(&mut self, ticket: Ticket) -> &mut Packet {
+impl SwitchOut<SimPacket> for ProgramActions<'_> {
+    fn held(&mut self, ticket: Ticket) -> &mut SimPacket {
         self.packets.get_mut(PacketId(ticket.0))
     }
 
@@ -73,19 +73,19 @@ impl SwitchOut<Packet> for ProgramActions<'_> {
         self.actions.push(ProgramAction::Release(ticket, forward));
     }
 
-    fn send(&mut self, at: SwitchPort, frame: Packet) {
+    fn send(&mut self, at: SwitchPort, frame: SimPacket) {
         self.actions.push(ProgramAction::Send(at, frame));
     }
 }
 
-impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
+impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     /// Schedules the time at which the program wants to act, if it is earlier than before.
     #[inline]
     pub(super) fn wake_program(&mut self, now: Time) {
         let at = self.program.wake_at();
         if at < self.program_wakes {
             self.program_wakes = at;
-            self.queue.schedule(at.max(now), Event::ProgramWakes);
+            self.queue.schedule(at.max(now), NetworkEvent::ProgramWakes);
         }
     }
 

@@ -5,17 +5,17 @@
 
 use faults::Random;
 use guard::endpoint::WIRE;
-use guard::{Counters, Note};
-use machine::{Lane, Machine, Out, Port as MachinePort, Pull};
+use guard::{Counters, EndpointNote};
+use machine::{Machine, Out, Port as MachinePort, Pull, QueueId};
 use units::{Bytes, Span, Time};
 
 use super::end::FlowEnd;
-use super::events::Event;
+use super::events::NetworkEvent;
 use super::index::{EndId, IndexVec, PacketId};
-use super::packet::{Handle, Packets};
-use super::port::Port;
-use crate::engine::{Queue, Ring, Timers};
-use crate::hardware::{Copies, Hardware, Reaction};
+use super::packet::{PacketHandle, Packets};
+use super::port::SimPort;
+use crate::engine::{EventQueue, TimerFiring, Timers};
+use crate::hardware::{CopiesInFlight, Hardware, PauseReaction};
 use crate::protocols::{LinkMachine, OnWire};
 use crate::topology::DirectedLink;
 
@@ -37,26 +37,26 @@ pub struct LinkTally {
 const MOST_RECOVERIES: usize = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Pair<M: Machine> {
+pub(crate) struct EndpointPair<M: Machine> {
     /// Side 0 sends from a to b, side 1 from b to a.
-    sides: [Side<M>; 2],
+    sides: [LinkSide<M>; 2],
     /// Frames on the wire.
     frames: Vec<Option<M::Frame>>,
     free: Vec<u32>,
     hardware: Option<Hardware>,
     random: Random,
     /// The lane that its frames come from.
-    lane: Lane,
+    lane: QueueId,
     overflows: u64,
     recovery: Vec<Span>,
 }
 
 #[derive(Debug)]
-struct Side<M: Machine> {
+struct LinkSide<M: Machine> {
     machine: M,
     timers: Timers<M::Timer, MOST_TIMERS>,
-    copies: Copies<M::Frame>,
-    reaction: Reaction,
+    copies: CopiesInFlight<M::Frame>,
+    reaction: PauseReaction,
 }
 
 /// What of the network a link protocol may touch.
@@ -65,9 +65,9 @@ pub(crate) struct ProtectContext<'a> {
     pub now: Time,
     /// The port that the side sends by.
     pub at: DirectedLink,
-    pub port: &'a mut Port,
+    pub port: &'a mut SimPort,
     pub packets: &'a mut Packets,
-    pub queue: &'a mut Queue<Event>,
+    pub queue: &'a mut EventQueue<NetworkEvent>,
     pub ends: &'a mut IndexVec<EndId, FlowEnd>,
     /// Whether a program writes on packets.
     pub tagged: bool,
@@ -89,13 +89,13 @@ pub(crate) struct LinkActions {
     pub released: Vec<PacketId>,
 }
 
-impl<M: LinkMachine<Inner = Handle>> Pair<M> {
-    pub(crate) fn new(machines: [M; 2], hardware: Option<Hardware>, random: Random, lane: Lane) -> Self {
-        let sides = machines.map(|machine| Side {
+impl<M: LinkMachine<Inner = PacketHandle>> EndpointPair<M> {
+    pub(crate) fn new(machines: [M; 2], hardware: Option<Hardware>, random: Random, lane: QueueId) -> Self {
+        let sides = machines.map(|machine| LinkSide {
             machine,
             timers: Timers::new(),
-            copies: Copies::new(),
-            reaction: Reaction::new(),
+            copies: CopiesInFlight::new(),
+            reaction: PauseReaction::new(),
         });
         Self { sides, frames: Vec::new(), free: Vec::new(), hardware, random, lane, overflows: 0, recovery: Vec::new() }
     }
@@ -122,7 +122,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         around: &mut ProtectContext<'_>,
         act: impl FnOnce(&mut M, &mut LinkSink<'_, '_, M>) -> R,
     ) -> (R, Option<M::Frame>) {
-        let Side { machine, timers, .. } = &mut self.sides[side];
+        let LinkSide { machine, timers, .. } = &mut self.sides[side];
         let (overflows, recovery) = (&mut self.overflows, &mut self.recovery);
         let mut sink = LinkSink { around, timers, staged: None, woken: false, lane: self.lane, overflows, recovery };
         let result = act(machine, &mut sink);
@@ -162,9 +162,9 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
     pub(crate) fn ring(&mut self, side: usize, around: &mut ProtectContext<'_>, slot: u8) {
         let now = around.now;
         match self.sides[side].timers.ring(now, slot) {
-            Ring::Nothing => {}
-            Ring::Later(at) => around.queue.schedule(at, Event::LinkTimer { port: around.at, slot }),
-            Ring::Now(key) => {
+            TimerFiring::Nothing => {}
+            TimerFiring::Later(at) => around.queue.schedule(at, NetworkEvent::LinkTimer { port: around.at, slot }),
+            TimerFiring::Now(key) => {
                 self.with(side, around, |machine, sink| machine.on_timer(now, key, sink));
             }
         }
@@ -222,7 +222,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
         } else {
             let at = sent + port.flight;
             let number = self.keep(frame);
-            around.queue.schedule(at, Event::LinkArrive { port: around.at, frame: number });
+            around.queue.schedule(at, NetworkEvent::LinkArrive { port: around.at, frame: number });
         }
         if more || !self.sides[side].copies.is_empty() {
             look(around, sent);
@@ -246,7 +246,7 @@ impl<M: LinkMachine<Inner = Handle>> Pair<M> {
 /// Schedules a look at the port, unless one comes no later.
 fn look(around: &mut ProtectContext<'_>, at: Time) {
     if around.port.look(around.now, at) {
-        around.queue.schedule(at, Event::Look { port: around.at });
+        around.queue.schedule(at, NetworkEvent::Look { port: around.at });
     }
 }
 
@@ -255,12 +255,12 @@ struct LinkSink<'a, 'b, M: Machine> {
     timers: &'a mut Timers<M::Timer, MOST_TIMERS>,
     staged: Option<M::Frame>,
     woken: bool,
-    lane: Lane,
+    lane: QueueId,
     overflows: &'a mut u64,
     recovery: &'a mut Vec<Span>,
 }
 
-impl<M: Machine<Inner = Handle, Note = Note>> Out<M> for LinkSink<'_, '_, M> {
+impl<M: Machine<Inner = PacketHandle, Note = EndpointNote>> Out<M> for LinkSink<'_, '_, M> {
     fn transmit(&mut self, _port: MachinePort, frame: M::Frame) {
         self.staged = Some(frame);
     }
@@ -269,11 +269,11 @@ impl<M: Machine<Inner = Handle, Note = Note>> Out<M> for LinkSink<'_, '_, M> {
         self.woken = true;
     }
 
-    fn waiting(&self, lane: Lane) -> bool {
+    fn waiting(&self, lane: QueueId) -> bool {
         lane == self.lane && self.around.port.queues.as_ref().is_some_and(|queues| queues.has_any())
     }
 
-    fn take(&mut self, lane: Lane) -> Option<Handle> {
+    fn take(&mut self, lane: QueueId) -> Option<PacketHandle> {
         if lane != self.lane {
             return None;
         }
@@ -285,30 +285,30 @@ impl<M: Machine<Inner = Handle, Note = Note>> Out<M> for LinkSink<'_, '_, M> {
             queues.shorten(time);
         }
         self.around.actions.taken.push(packet);
-        Some(Handle::new(packet, len))
+        Some(PacketHandle::new(packet, len))
     }
 
-    fn keep(&mut self, inner: &Handle) -> Handle {
+    fn keep(&mut self, inner: &PacketHandle) -> PacketHandle {
         let copy = *self.around.packets.get(inner.packet);
         self.around.ends[copy.to()].made += 1;
         let kept = self.around.packets.insert(copy);
         if self.around.tagged {
             self.around.actions.copied.push((inner.packet, kept));
         }
-        Handle::new(kept, copy.len)
+        PacketHandle::new(kept, copy.len)
     }
 
-    fn release(&mut self, inner: Handle) {
+    fn release(&mut self, inner: PacketHandle) {
         self.around.actions.released.push(inner.packet);
     }
 
-    fn deliver(&mut self, _lane: Lane, inner: Handle) {
+    fn deliver(&mut self, _lane: QueueId, inner: PacketHandle) {
         self.around.actions.delivered.push(inner.packet);
     }
 
     fn arm(&mut self, key: M::Timer, at: Time) {
         if let Some(slot) = self.timers.arm(key, at) {
-            self.around.queue.schedule(at, Event::LinkTimer { port: self.around.at, slot });
+            self.around.queue.schedule(at, NetworkEvent::LinkTimer { port: self.around.at, slot });
         }
     }
 
@@ -318,10 +318,10 @@ impl<M: Machine<Inner = Handle, Note = Note>> Out<M> for LinkSink<'_, '_, M> {
 
     fn complete(&mut self, _done: M::Done) {}
 
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: EndpointNote) {
         match note {
-            Note::Overflow => *self.overflows += 1,
-            Note::Recovered { after, .. } if self.recovery.len() < MOST_RECOVERIES => self.recovery.push(after),
+            EndpointNote::Overflow => *self.overflows += 1,
+            EndpointNote::Recovered { after, .. } if self.recovery.len() < MOST_RECOVERIES => self.recovery.push(after),
             _ => {}
         }
     }

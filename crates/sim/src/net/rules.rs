@@ -9,8 +9,8 @@
 
 use units::Time;
 
-use super::setup::Setup;
-use crate::topology::{DirectedLink, Kind, NodeId};
+use super::setup::NetworkSetup;
+use crate::topology::{DirectedLink, NodeId, NodeKind};
 
 /// What a switch does to packets for one host, for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum FaultyAction {
 }
 
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct SwitchRules {
     rules: Vec<(FaultyRule, u64)>,
     /// By node: which of them are its own.
     of: Vec<Vec<usize>>,
@@ -43,18 +43,18 @@ pub(super) struct Rules {
     pub expired: u64,
 }
 
-impl Rules {
+impl SwitchRules {
     /// `None` if there are no rules.
-    pub(super) fn new(setup: &Setup) -> Option<Self> {
+    pub(super) fn new(setup: &NetworkSetup) -> Option<Self> {
         let mut of = vec![Vec::new(); setup.topology.nodes.len()];
         for (number, rule) in setup.rules.iter().enumerate() {
             let is = |node: NodeId, kind| setup.topology.nodes[node.index()].kind == kind;
             assert!(
-                is(rule.switch, Kind::Switch) && is(rule.to, Kind::Host),
+                is(rule.switch, NodeKind::Switch) && is(rule.to, NodeKind::Host),
                 "a rule of a switch, for a host: {rule:?}"
             );
             if let FaultyAction::Send(port) = rule.action {
-                let ends = (setup.topology.from(port), is(setup.topology.to(port), Kind::Switch));
+                let ends = (setup.topology.from(port), is(setup.topology.to(port), NodeKind::Switch));
                 assert_eq!(ends, (rule.switch, true), "from this switch to another: {rule:?}");
             }
             of[rule.switch.index()].push(number);

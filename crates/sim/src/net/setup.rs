@@ -1,6 +1,6 @@
 //! What to simulate: a network, what is wrong with it, and who sends what to whom.
 
-use faults::{Random, Schedule};
+use faults::{FaultSchedule, Random};
 use transport::roce::repeat;
 use units::{Span, Time};
 
@@ -10,29 +10,29 @@ use super::rules::FaultyRule;
 use super::switch::SwitchSettings;
 use super::transports::TransportSetup;
 use crate::protocols::Protection;
-use crate::topology::{DirectedLink, LinkId, Topology};
+use crate::topology::{DirectedLink, Topology, TopologyLinkId};
 use crate::workload::Workload;
 
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct NetworkSetup {
     pub topology: Topology,
     pub switches: SwitchSettings,
     /// ECN at every switch port.
     pub marking: Option<Marking>,
     /// What switches repeat of what their hosts send, if anything.
-    pub repeat: Option<repeat::Config>,
+    pub repeat: Option<repeat::RepeaterConfig>,
     /// LossRadar's meters at every interface.
-    pub radar: Option<metering::Config>,
+    pub radar: Option<metering::MeteringConfig>,
     /// From the last bit of a packet to a switch's having routed it.
     pub switch_latency: Span,
-    pub host_latency: Latency,
+    pub host_latency: HostLatency,
     /// TCP connections begin with a handshake, and are not established from the start.
     pub handshakes: bool,
     /// Links with something wrong or something that helps; all others are clean and bare.
     pub links: Vec<LinkSetup>,
     /// What is wrong with the tables of switches.
     pub rules: Vec<FaultyRule>,
-    pub traffic: Vec<Traffic>,
+    pub traffic: Vec<TrafficSetup>,
     /// When to stop, if traffic has not come to its end before.
     pub until: Time,
     pub sampling: Option<Sampling>,
@@ -43,7 +43,7 @@ pub struct Setup {
     pub seed: u64,
 }
 
-impl Setup {
+impl NetworkSetup {
     pub fn new(topology: Topology) -> Self {
         Self {
             topology,
@@ -52,7 +52,7 @@ impl Setup {
             repeat: None,
             radar: None,
             switch_latency: Span::ZERO,
-            host_latency: Latency::None,
+            host_latency: HostLatency::None,
             handshakes: false,
             links: Vec::new(),
             rules: Vec::new(),
@@ -70,7 +70,7 @@ impl Setup {
 /// is the wait for the interrupt; all that arrives meanwhile is processed at the same time, as a kernel that polls its
 /// interface does. RDMA packets, which the interface handles itself, are delayed as long, but one by one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Latency {
+pub enum HostLatency {
     None,
     Fixed(Span),
     /// `sigma` is that of the logarithm.
@@ -80,7 +80,7 @@ pub enum Latency {
     },
 }
 
-impl Latency {
+impl HostLatency {
     pub fn draw(&self, random: &mut Random) -> Span {
         match *self {
             Self::None => Span::ZERO,
@@ -105,17 +105,17 @@ impl Latency {
 
 #[derive(Clone, Debug)]
 pub struct LinkSetup {
-    pub link: LinkId,
+    pub link: TopologyLinkId,
     /// From a to b, and back.
-    pub forward: Schedule,
-    pub reverse: Schedule,
+    pub forward: FaultSchedule,
+    pub reverse: FaultSchedule,
     pub protection: Protection,
     /// When it is switched on; from the start if not given.
     pub activate_at: Option<Span>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Traffic {
+pub struct TrafficSetup {
     pub name: String,
     pub transport: TransportSetup,
     pub work: Workload,

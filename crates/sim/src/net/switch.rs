@@ -12,11 +12,11 @@
 use units::{Bytes, Time};
 
 use super::index::IndexVec;
-use super::port::{CLASSES, Port};
+use super::port::{CLASSES, SimPort};
 use crate::topology::DirectedLink;
 
 /// All ports of a network.
-pub(super) type Ports = IndexVec<DirectedLink, Port>;
+pub(super) type Ports = IndexVec<DirectedLink, SimPort>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SwitchSettings {
@@ -45,7 +45,7 @@ pub struct Pfc {
 }
 
 #[derive(Debug)]
-pub(super) struct Switch {
+pub(super) struct SimSwitch {
     settings: SwitchSettings,
     /// All its ports, by number.
     pub ports: Vec<DirectedLink>,
@@ -73,7 +73,7 @@ pub(super) enum PauseChange {
     Resume,
 }
 
-impl Switch {
+impl SimSwitch {
     pub(super) fn new(settings: SwitchSettings, ports: Vec<DirectedLink>) -> Self {
         let ingress = vec![Ingress::default(); ports.len()];
         Self { settings, ports, bound: 0, ingress, held: 0, pauses: 0 }
@@ -152,11 +152,11 @@ mod tests {
     const SECOND: DirectedLink = DirectedLink(1);
 
     fn ports(count: usize) -> Ports {
-        (0..count).map(|_| Port::new(Rate::gbps(8), Span::ZERO, Owner::of_switch(SwitchId(0)))).collect()
+        (0..count).map(|_| SimPort::new(Rate::gbps(8), Span::ZERO, Owner::of_switch(SwitchId(0)))).collect()
     }
 
     /// Fills a port until the switch refuses.
-    fn fill(switch: &mut Switch, all: &mut Ports, at: DirectedLink) -> u64 {
+    fn fill(switch: &mut SimSwitch, all: &mut Ports, at: DirectedLink) -> u64 {
         let mut bytes = 0;
         while switch.admits(Time::ZERO, all, at, 1_000) {
             let time = all[at].time_of_bytes(1_000);
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_lone_port_gets_half_and_the_next_half_of_the_rest() {
         let settings = SwitchSettings { buffer: Bytes::new(1_000_000), ..SwitchSettings::default() };
-        let mut switch = Switch::new(settings, vec![FIRST, SECOND]);
+        let mut switch = SimSwitch::new(settings, vec![FIRST, SECOND]);
         let mut all = ports(2);
         let first = fill(&mut switch, &mut all, FIRST);
         assert!((499_000..=501_000).contains(&first), "{first}");
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn what_has_been_sent_makes_room() {
         let settings = SwitchSettings { buffer: Bytes::new(100_000), alpha: 8.0, ..SwitchSettings::default() };
-        let mut switch = Switch::new(settings, vec![FIRST]);
+        let mut switch = SimSwitch::new(settings, vec![FIRST]);
         let mut all = ports(1);
         let first = fill(&mut switch, &mut all, FIRST);
         let later = Time::ZERO + all[FIRST].time_of_bytes(10_000);
@@ -192,7 +192,7 @@ mod tests {
     fn a_sender_is_paused_at_its_share_and_resumed_below_it() {
         let pfc = Pfc { alpha: 0.1, headroom: Bytes::new(0), hysteresis: Bytes::new(2_000) };
         let settings = SwitchSettings { buffer: Bytes::new(100_000), pfc: Some(pfc), ..SwitchSettings::default() };
-        let mut switch = Switch::new(settings, vec![FIRST]);
+        let mut switch = SimSwitch::new(settings, vec![FIRST]);
         let mut account = |change| switch.account(0, 3, change);
         assert_eq!(account(9_000), PauseChange::None);
         assert_eq!(account(2_000), PauseChange::Pause);

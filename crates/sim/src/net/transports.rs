@@ -21,17 +21,17 @@ mod stop_and_wait;
 mod tcp;
 
 use machine::{Conversation, Machine};
-use radar::packet::Segment as StreamSegment;
+use radar::packet::TcpFields as StreamSegment;
 use transport::roce::irn::Irn;
 use transport::roce::melo::{Melo, Nic, PoolConfig};
-use transport::roce::selective::Connection;
+use transport::roce::selective::SelectiveConnection;
 use units::{Span, Time};
 use wire::ip::Ecn;
 use wire::ipv4;
 
 use super::address::station;
-use super::end::{Driver, FlowCounters, Progress};
-use crate::scenario::{Keys, Read, Reader};
+use super::end::{Driver, FlowCounters, FlowProgress};
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
 use crate::topology::NodeId;
 
 pub use datagrams::{DatagramConfig, HEADERS as DATAGRAM_HEADERS};
@@ -60,7 +60,7 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
     const PROTOCOL: u8 = ipv4::UDP;
 
     /// Reads what a scenario says about it.
-    fn read(table: &Reader<'_>, name: &str) -> Read<Self::Setup>;
+    fn read(table: &ScenarioReader<'_>, name: &str) -> ReadResult<Self::Setup>;
 
     /// One end of a connection.
     fn connect(setup: &Self::Setup, at: &mut Site<'_>) -> Self;
@@ -83,7 +83,7 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
     /// Asks for `bytes` to be carried over.
     fn send(bytes: u64) -> Self::Command;
 
-    fn on_done(done: Self::Done, progress: &mut Progress);
+    fn on_done(done: Self::Done, progress: &mut FlowProgress);
 
     fn on_note(note: Self::Note, counters: &mut FlowCounters);
 
@@ -150,9 +150,9 @@ pub struct HeaderWriter<'a> {
 
 impl HeaderWriter<'_> {
     /// Writes Ethernet and IP; what checksums behind them need.
-    fn ip(&mut self, protocol: u8, inside: u16) -> ipv4::Header {
+    fn ip(&mut self, protocol: u8, inside: u16) -> ipv4::Ipv4Header {
         let [from, to] = [self.who.from, self.who.to].map(|host| station(NodeId(host)));
-        let ip = ipv4::Header { from, to, protocol, ecn: self.ecn, payload: inside };
+        let ip = ipv4::Ipv4Header { from, to, protocol, ecn: self.ecn, payload: inside };
         ip.emit(self.out);
         ip
     }
@@ -168,11 +168,11 @@ pub(crate) trait Carried: SimTransport {
 struct ListedTransport {
     names: &'static [&'static str],
     recovery: Option<&'static str>,
-    read: fn(&Reader<'_>, &str) -> Read<TransportSetup>,
+    read: fn(&ScenarioReader<'_>, &str) -> ReadResult<TransportSetup>,
 }
 
 /// Reads the `transport` of a `[[traffic]]`, with all that can be set about it.
-pub(crate) fn read(table: &Reader<'_>) -> Read<TransportSetup> {
+pub(crate) fn read(table: &ScenarioReader<'_>) -> ReadResult<TransportSetup> {
     let mut names: Vec<(&str, &'static str)> =
         LISTED.iter().flat_map(|one| one.names).map(|name| (*name, *name)).collect();
     names.dedup();
@@ -187,11 +187,11 @@ pub(crate) fn read(table: &Reader<'_>) -> Read<TransportSetup> {
 }
 
 transports! { ($)
-    Tcp: transport::tcp::Connection, from transport::tcp::Config;
-    Roce: transport::roce::Qp, from transport::roce::Config;
-    Melo: Connection<Melo<u16>>, from MeloSetup;
-    Irn: Connection<Irn>, from IrnSetup;
-    Datagrams: datagrams::Generator, from DatagramConfig;
+    Tcp: transport::tcp::TcpConnection, from transport::tcp::TcpConfig;
+    Roce: transport::roce::Qp, from transport::roce::RoceConfig;
+    Melo: SelectiveConnection<Melo<u16>>, from MeloSetup;
+    Irn: SelectiveConnection<Irn>, from IrnSetup;
+    Datagrams: datagrams::DatagramGenerator, from DatagramConfig;
     #[cfg(test)]
     StopAndWait: stop_and_wait::StopAndWait, from Span;
 }

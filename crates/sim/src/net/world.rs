@@ -6,16 +6,16 @@ use faults::Random;
 use machine::SwitchProgram;
 use units::Time;
 
-use super::events::Event;
-use super::fabric::Fabric;
+use super::events::NetworkEvent;
+use super::fabric::NetworkFabric;
 use super::flows::Flows;
-use super::host::{Host, Hosts};
+use super::host::{Hosts, SimHost};
 use super::index::PacketId;
 use super::observe::Observed;
-use super::outcome::Outcome;
-use super::packet::{Packet, Packets, Tags};
+use super::outcome::NetworkOutcome;
+use super::packet::{Packets, SimPacket, Tags};
 use super::protected::LinkActions;
-use crate::engine::Queue;
+use crate::engine::EventQueue;
 use crate::link::Watch;
 use crate::protocols::each_protocol;
 use crate::topology::{DirectedLink, Unreachable};
@@ -26,8 +26,8 @@ const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 /// A network: four owners, what is in flight between them, and the program of its switches.
 #[derive(Debug)]
 pub(super) struct Network<'p, P: SwitchProgram> {
-    pub(super) queue: Queue<Event>,
-    pub(super) fabric: Fabric,
+    pub(super) queue: EventQueue<NetworkEvent>,
+    pub(super) fabric: NetworkFabric,
     pub(super) hosts: Hosts,
     pub(super) flows: Flows,
     pub(super) observed: Observed,
@@ -44,13 +44,13 @@ pub(super) struct Network<'p, P: SwitchProgram> {
     pub(super) until: Time,
 }
 
-impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
-    pub(super) fn run(mut self, watch: &dyn Watch) -> Result<Outcome, Unreachable> {
+impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
+    pub(super) fn run(mut self, watch: &dyn Watch) -> Result<NetworkOutcome, Unreachable> {
         for source in self.flows.sources.numbers() {
             self.schedule_next_flow(source, Time::ZERO);
         }
         if let Some(at) = self.observed.first_sample() {
-            self.queue.schedule(at, Event::Sample);
+            self.queue.schedule(at, NetworkEvent::Sample);
         }
         self.wake_program(Time::ZERO);
         while let Some((now, event)) = self.queue.take() {
@@ -94,36 +94,36 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
     }
 
     #[inline]
-    fn handle(&mut self, now: Time, event: Event) -> Result<(), Unreachable> {
+    fn handle(&mut self, now: Time, event: NetworkEvent) -> Result<(), Unreachable> {
         match event {
-            Event::Arrive { packet } => self.arrive(now, packet),
-            Event::Look { port } => self.look_again(now, port),
-            Event::Interrupt { host } => {
+            NetworkEvent::Arrive { packet } => self.arrive(now, packet),
+            NetworkEvent::Look { port } => self.look_again(now, port),
+            NetworkEvent::Interrupt { host } => {
                 let at = self.hosts[host].interrupt(now);
-                self.queue.schedule(at, Event::HostReceives { host });
+                self.queue.schedule(at, NetworkEvent::HostReceives { host });
             }
-            Event::HostReceives { host } => self.host_receives(now, host),
-            Event::PipeEnds { host, packet } => {
+            NetworkEvent::HostReceives { host } => self.host_receives(now, host),
+            NetworkEvent::PipeEnds { host, packet } => {
                 self.hosts[host].piped();
                 self.receive_one(now, host, packet);
             }
-            Event::EndWakes { end } => self.end_wakes(now, end),
-            Event::EndTimer { end, slot } => self.end_timer(now, end, slot),
-            Event::LinkArrive { port, frame } => self.link_arrives(now, port, frame, false),
-            Event::LinkActs { port, frame } => self.link_arrives(now, port, frame, true),
-            Event::LinkTimer { port, slot } => self.with_link(now, port, |link, side, around| {
+            NetworkEvent::EndWakes { end } => self.end_wakes(now, end),
+            NetworkEvent::EndTimer { end, slot } => self.end_timer(now, end, slot),
+            NetworkEvent::LinkArrive { port, frame } => self.link_arrives(now, port, frame, false),
+            NetworkEvent::LinkActs { port, frame } => self.link_arrives(now, port, frame, true),
+            NetworkEvent::LinkTimer { port, slot } => self.with_link(now, port, |link, side, around| {
                 each_protocol!(link, pair => pair.ring(side, around, slot));
             }),
-            Event::Activate { link } => {
+            NetworkEvent::Activate { link } => {
                 self.with_link(now, link.forward(), |link, side, around| link.activate(side, around));
             }
-            Event::Pause { port, class, hold } => self.pause(now, port, class, hold),
-            Event::FlowStarts { traffic } => self.flow_starts(now, traffic)?,
-            Event::Shake { connection } => self.shake_again(now, connection),
-            Event::ProgramWakes => self.program_acts(now),
-            Event::Sample => {
+            NetworkEvent::Pause { port, class, hold } => self.pause(now, port, class, hold),
+            NetworkEvent::FlowStarts { traffic } => self.flow_starts(now, traffic)?,
+            NetworkEvent::Shake { connection } => self.shake_again(now, connection),
+            NetworkEvent::ProgramWakes => self.program_acts(now),
+            NetworkEvent::Sample => {
                 if let Some(next) = self.observed.sample(now, &self.fabric, &self.hosts) {
-                    self.queue.schedule(next, Event::Sample);
+                    self.queue.schedule(next, NetworkEvent::Sample);
                 }
             }
         }
@@ -141,7 +141,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
         );
     }
 
-    fn conclude(mut self) -> Outcome {
+    fn conclude(mut self) -> NetworkOutcome {
         if cfg!(debug_assertions) {
             self.check_invariants();
         }
@@ -155,7 +155,7 @@ impl<P: SwitchProgram<Frame = Packet>> Network<'_, P> {
             outcome.ruled = rules.counts();
             outcome.expired = rules.expired;
         }
-        outcome.pools = self.hosts.iter().filter_map(Host::pool_use).collect();
+        outcome.pools = self.hosts.iter().filter_map(SimHost::pool_use).collect();
         for (link, protected) in self.fabric.links.enumerate() {
             if let Some(protected) = protected {
                 outcome.links.push((link, each_protocol!(&**protected, pair => pair.tally())));

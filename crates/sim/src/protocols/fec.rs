@@ -1,18 +1,18 @@
 //! Forward error correction on a link, as `guard::fec` has it.
 
-use guard::pool::Share;
-use guard::{Body, Counters, fec};
-use machine::{Lane, Out};
+use guard::pool::PoolShare;
+use guard::{Counters, FrameBody, fec};
+use machine::{Out, QueueId};
 use units::{Bytes, Prob, Time};
 use wire::ethernet::{MIN_FRAME, on_wire};
 
 use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
-use crate::link::Config;
-use crate::net::{Handle, LinkSetup, Pair};
-use crate::scenario::Shape::One;
-use crate::scenario::{Keys, Read, Reader};
+use crate::link::LinkSimConfig;
+use crate::net::{EndpointPair, LinkSetup, PacketHandle};
+use crate::scenario::KeyShape::One;
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
 
-impl<B: Body> OnWire for fec::Packet<B> {
+impl<B: FrameBody> OnWire for fec::FecPacket<B> {
     type Body = B;
 
     fn wire_bytes(&self) -> u32 {
@@ -37,24 +37,24 @@ impl<B: Body> OnWire for fec::Packet<B> {
     }
 }
 
-impl<B: Body> LinkMachine for fec::Endpoint<B> {
+impl<B: FrameBody> LinkMachine for fec::FecEndpoint<B> {
     its_own!(is_calm -> bool, is_drained -> bool, tx_peak -> Bytes, rx_peak -> Bytes, tx_buffered -> Bytes, rx_held -> Bytes);
 
     fn fingerprint(&self, _now: Time) -> u64 {
         self.fingerprint()
     }
 
-    fn limit_reorder<O: Out<Self>>(&mut self, _share: Share, _out: &mut O) {}
+    fn limit_reorder<O: Out<Self>>(&mut self, _share: PoolShare, _out: &mut O) {}
 }
 
-impl LinkProtocol for fec::Config {
-    type Machine = fec::Endpoint<Handle>;
+impl LinkProtocol for fec::FecConfig {
+    type Machine = fec::FecEndpoint<PacketHandle>;
 
     const NAMES: &'static [&'static str] = &["fec"];
     const KEYS: Keys = &[("k", One), ("h", One), ("ordered", One)];
 
     /// Frames and parity frames of a block: what is best for the link's worst loss, if not given.
-    fn read(table: &Reader<'_>, _name: &str, path: Config, _link: &mut LinkSetup) -> Read<Self> {
+    fn read(table: &ScenarioReader<'_>, _name: &str, path: LinkSimConfig, _link: &mut LinkSetup) -> ReadResult<Self> {
         let longest = path.sizes.longest();
         let losses = path.forward.steps().iter().map(|(_, model)| model.mean_loss(longest));
         let (k, h) = fec::best_parameters(Prob::new(losses.fold(0.0, f64::max)).unwrap_or_default());
@@ -64,8 +64,8 @@ impl LinkProtocol for fec::Config {
         Ok(Self { ordered, ..Self::for_path(&path.path(), k, h) })
     }
 
-    fn pair(&self, site: LinkSite) -> Pair<Self::Machine> {
-        let ends = [0, 1].map(|_| fec::Endpoint::<Handle>::new(*self));
-        Pair::new(ends, None, site.random, Lane(0))
+    fn pair(&self, site: LinkSite) -> EndpointPair<Self::Machine> {
+        let ends = [0, 1].map(|_| fec::FecEndpoint::<PacketHandle>::new(*self));
+        EndpointPair::new(ends, None, site.random, QueueId(0))
     }
 }

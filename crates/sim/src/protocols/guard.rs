@@ -1,22 +1,22 @@
 //! LinkGuardian, as the `guard` crate has it: in order, out of order, or whichever the measured loss allows.
 
-use guard::endpoint::Command;
-use guard::pool::Share;
-use guard::reorder::Build;
-use guard::{Body, Counters, Endpoint, Packet};
-use machine::{Lane, Out};
+use guard::endpoint::EndpointCommand;
+use guard::pool::PoolShare;
+use guard::reorder::ReorderBuild;
+use guard::{Counters, Endpoint, FrameBody, LinkPacket};
+use machine::{Out, QueueId};
 use units::{Bytes, Span, Time};
 use wire::ethernet::{MIN_FRAME, on_wire};
-use wire::link::{Kind, Wish};
+use wire::link::{FlowControl, FrameKind};
 
 use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
 use crate::hardware::Hardware;
-use crate::link::{Config, Mode, Profile};
-use crate::net::{Handle, LinkSetup, Pair};
-use crate::scenario::Shape::One;
-use crate::scenario::{Keys, LONGEST, Read, Reader};
+use crate::link::{HardwareProfile, LinkSimConfig, LinkSimMode};
+use crate::net::{EndpointPair, LinkSetup, PacketHandle};
+use crate::scenario::KeyShape::One;
+use crate::scenario::{Keys, LONGEST, ReadResult, ScenarioReader};
 
-impl<B: Body> OnWire for Packet<B> {
+impl<B: FrameBody> OnWire for LinkPacket<B> {
     type Body = B;
 
     #[inline]
@@ -31,12 +31,12 @@ impl<B: Body> OnWire for Packet<B> {
 
     fn copy_of(&self) -> Option<(u8, u16)> {
         match self.header.kind() {
-            Kind::Retransmission(class, seq) => Some((class as u8, seq.number())),
+            FrameKind::Retransmission(class, seq) => Some((class as u8, seq.number())),
             _ => None,
         }
     }
 
-    fn wish(&self) -> Option<Wish> {
+    fn wish(&self) -> Option<FlowControl> {
         self.header.wish()
     }
 
@@ -50,24 +50,24 @@ impl<B: Body> OnWire for Packet<B> {
     }
 }
 
-impl<B: Body> LinkMachine for Endpoint<B> {
+impl<B: FrameBody> LinkMachine for Endpoint<B> {
     its_own!(is_calm -> bool, is_drained -> bool, tx_peak -> Bytes, rx_peak -> Bytes, tx_buffered -> Bytes, rx_held -> Bytes);
 
     fn fingerprint(&self, now: Time) -> u64 {
         self.fingerprint(now)
     }
 
-    fn limit_reorder<O: Out<Self>>(&mut self, share: Share, out: &mut O) {
+    fn limit_reorder<O: Out<Self>>(&mut self, share: PoolShare, out: &mut O) {
         self.limit_reorder(share, out);
     }
 }
 
 /// As `sim link` has it: mode, profile and parameters are taken from this, the rest from the network.
 #[derive(Clone, Debug)]
-pub struct GuardSetup(pub Box<Config>);
+pub struct GuardSetup(pub Box<LinkSimConfig>);
 
 impl LinkProtocol for GuardSetup {
-    type Machine = Endpoint<Handle>;
+    type Machine = Endpoint<PacketHandle>;
 
     const NAMES: &'static [&'static str] = &["ordered", "nonblocking", "auto"];
     const KEYS: Keys = &[
@@ -87,11 +87,13 @@ impl LinkProtocol for GuardSetup {
         ("activate_at", One),
     ];
 
-    fn read(table: &Reader<'_>, name: &str, path: Config, link: &mut LinkSetup) -> Read<Self> {
+    fn read(table: &ScenarioReader<'_>, name: &str, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<Self> {
         link.activate_at = table.span("activate_at", Span::ZERO..=LONGEST)?;
-        let profile = table.choice("profile", &[("ideal", Profile::Ideal), ("tofino", Profile::Tofino)])?;
-        let reorder = table.choice("reorder", &[("sorted", Build::Sorted), ("rotating", Build::TOFINO)])?;
-        let config = Config {
+        let profile =
+            table.choice("profile", &[("ideal", HardwareProfile::Ideal), ("tofino", HardwareProfile::Tofino)])?;
+        let reorder =
+            table.choice("reorder", &[("sorted", ReorderBuild::Sorted), ("rotating", ReorderBuild::TOFINO)])?;
+        let config = LinkSimConfig {
             mode: mode(name),
             profile: profile.unwrap_or(path.profile),
             protect_reverse: table.flag("protect_reverse")?.unwrap_or(path.protect_reverse),
@@ -112,11 +114,12 @@ impl LinkProtocol for GuardSetup {
         Ok(Self(Box::new(config)))
     }
 
-    fn pair(&self, site: LinkSite) -> Pair<Self::Machine> {
+    fn pair(&self, site: LinkSite) -> EndpointPair<Self::Machine> {
         let (rate, delay, pipeline) = (site.link.rate, site.link.delay, site.pipeline);
-        let config = Config { rate, delay, pipeline, ..(*self.0).clone() };
-        let hardware = (config.profile == Profile::Tofino).then(|| Hardware::tofino(&config.path(), config.copies()));
-        let lane = Lane(u8::from(config.mode == Mode::NonBlocking));
+        let config = LinkSimConfig { rate, delay, pipeline, ..(*self.0).clone() };
+        let hardware =
+            (config.profile == HardwareProfile::Tofino).then(|| Hardware::tofino(&config.path(), config.copies()));
+        let lane = QueueId(u8::from(config.mode == LinkSimMode::NonBlocking));
         let ids = [site.id.0 * 2 + 1, site.id.0 * 2 + 2];
         let [a, b] = config.both_params();
         let ends = if site.dormant {
@@ -124,18 +127,18 @@ impl LinkProtocol for GuardSetup {
         } else {
             [Endpoint::established(a, ids[0], ids[1]), Endpoint::established(b, ids[1], ids[0])]
         };
-        Pair::new(ends, hardware, site.random, lane)
+        EndpointPair::new(ends, hardware, site.random, lane)
     }
 
-    fn activation() -> Option<Command> {
-        Some(Command::Activate)
+    fn activation() -> Option<EndpointCommand> {
+        Some(EndpointCommand::Activate)
     }
 }
 
-fn mode(name: &str) -> Mode {
+fn mode(name: &str) -> LinkSimMode {
     match name {
-        "nonblocking" => Mode::NonBlocking,
-        "auto" => Mode::Auto,
-        _ => Mode::Ordered,
+        "nonblocking" => LinkSimMode::NonBlocking,
+        "auto" => LinkSimMode::Auto,
+        _ => LinkSimMode::Ordered,
     }
 }

@@ -1,17 +1,17 @@
 //! Ultra Ethernet's link-level retry, as `guard::llr` has it.
 
-use guard::pool::Share;
-use guard::{Body, Counters, llr};
-use machine::{Lane, Out};
+use guard::pool::PoolShare;
+use guard::{Counters, FrameBody, llr};
+use machine::{Out, QueueId};
 use units::{Bytes, Time};
 use wire::ethernet::on_wire;
 
 use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
-use crate::link::{Config, Mode};
-use crate::net::{Handle, LinkSetup, Pair};
-use crate::scenario::{Keys, Read, Reader};
+use crate::link::{LinkSimConfig, LinkSimMode};
+use crate::net::{EndpointPair, LinkSetup, PacketHandle};
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
 
-impl<B: Body> OnWire for llr::Packet<B> {
+impl<B: FrameBody> OnWire for llr::LlrPacket<B> {
     type Body = B;
 
     fn wire_bytes(&self) -> u32 {
@@ -31,7 +31,7 @@ impl<B: Body> OnWire for llr::Packet<B> {
     }
 }
 
-impl<B: Body> LinkMachine for llr::Endpoint<B> {
+impl<B: FrameBody> LinkMachine for llr::LlrEndpoint<B> {
     its_own!(is_calm -> bool, is_drained -> bool, tx_peak -> Bytes, tx_buffered -> Bytes);
 
     fn fingerprint(&self, _now: Time) -> u64 {
@@ -46,30 +46,30 @@ impl<B: Body> LinkMachine for llr::Endpoint<B> {
         Bytes::ZERO
     }
 
-    fn limit_reorder<O: Out<Self>>(&mut self, _share: Share, _out: &mut O) {}
+    fn limit_reorder<O: Out<Self>>(&mut self, _share: PoolShare, _out: &mut O) {}
 }
 
 /// As `sim link` has it; rate and delay are taken from the network.
 #[derive(Clone, Debug)]
-pub struct LlrSetup(pub Box<Config>);
+pub struct LlrSetup(pub Box<LinkSimConfig>);
 
 impl LinkProtocol for LlrSetup {
-    type Machine = llr::Endpoint<Handle>;
+    type Machine = llr::LlrEndpoint<PacketHandle>;
 
     const NAMES: &'static [&'static str] = &["uec-llr"];
     const KEYS: Keys = &[];
 
-    fn read(table: &Reader<'_>, _name: &str, path: Config, _link: &mut LinkSetup) -> Read<Self> {
-        let config = Config { mode: Mode::UecLlr, ..path };
+    fn read(table: &ScenarioReader<'_>, _name: &str, path: LinkSimConfig, _link: &mut LinkSetup) -> ReadResult<Self> {
+        let config = LinkSimConfig { mode: LinkSimMode::UecLlr, ..path };
         config.check().map_err(|error| table.wrong("protect", error))?;
         Ok(Self(Box::new(config)))
     }
 
-    fn pair(&self, site: LinkSite) -> Pair<Self::Machine> {
+    fn pair(&self, site: LinkSite) -> EndpointPair<Self::Machine> {
         let (rate, delay, pipeline) = (site.link.rate, site.link.delay, site.pipeline);
-        let path = Config { rate, delay, pipeline, ..(*self.0).clone() }.path();
-        let profile = llr::Profile::for_path(&path);
-        let ends = [0, 1].map(|_| llr::Endpoint::<Handle>::new(profile));
-        Pair::new(ends, None, site.random, Lane(0))
+        let path = LinkSimConfig { rate, delay, pipeline, ..(*self.0).clone() }.path();
+        let profile = llr::LlrProfile::for_path(&path);
+        let ends = [0, 1].map(|_| llr::LlrEndpoint::<PacketHandle>::new(profile));
+        EndpointPair::new(ends, None, site.random, QueueId(0))
     }
 }

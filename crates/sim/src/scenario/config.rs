@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::error::Place;
-use super::tree::{self, Node, Value};
+use super::error::SourceLocation;
+use super::tree::{self, TreeNode, Value};
 
 /// The same keys and values as in a file; only lines are not known.
 #[derive(Clone, Debug)]
-pub struct Config(pub(super) Node);
+pub struct ScenarioConfig(pub(super) TreeNode);
 
-impl<'de> Deserialize<'de> for Config {
+impl<'de> Deserialize<'de> for ScenarioConfig {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(AnyValue).map(Self)
     }
@@ -19,48 +19,48 @@ impl<'de> Deserialize<'de> for Config {
 
 struct AnyValue;
 
-fn node<E>(value: Value) -> Result<Node, E> {
-    Ok(Node { place: Place::Line(1), value })
+fn node<E>(value: Value) -> Result<TreeNode, E> {
+    Ok(TreeNode { place: SourceLocation::Line(1), value })
 }
 
 impl<'de> Visitor<'de> for AnyValue {
-    type Value = Node;
+    type Value = TreeNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value of a scenario")
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Node, E> {
+    fn visit_bool<E>(self, flag: bool) -> Result<TreeNode, E> {
         node(Value::Flag(flag))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Node, E> {
+    fn visit_i64<E>(self, number: i64) -> Result<TreeNode, E> {
         node(Value::Integer(number))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
+    fn visit_u64<E>(self, number: u64) -> Result<TreeNode, E> {
         node(tree::number(number))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Node, E> {
+    fn visit_f64<E>(self, number: f64) -> Result<TreeNode, E> {
         node(Value::Float(number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
+    fn visit_str<E>(self, text: &str) -> Result<TreeNode, E> {
         node(Value::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<TreeNode, A::Error> {
         let mut list = Vec::new();
-        while let Some(Config(item)) = items.next_element()? {
+        while let Some(ScenarioConfig(item)) = items.next_element()? {
             list.push(item);
         }
         node(Value::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
-        let mut table: Vec<(String, Node)> = Vec::new();
-        while let Some((key, Config(value))) = entries.next_entry::<String, Config>()? {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<TreeNode, A::Error> {
+        let mut table: Vec<(String, TreeNode)> = Vec::new();
+        while let Some((key, ScenarioConfig(value))) = entries.next_entry::<String, ScenarioConfig>()? {
             table.retain(|(name, _)| *name != key);
             table.push((key, value));
         }

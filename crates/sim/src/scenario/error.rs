@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Where something was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SourceLocation {
     /// In the file; the first line is 1.
     Line(usize),
     /// On the command line; all of what `--set` was given.
@@ -15,13 +15,13 @@ pub enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     pub(super) file: String,
-    pub(super) wrong: Wrong,
+    pub(super) wrong: KeyError,
 }
 
 /// The same, by those who need not know the file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
-    pub place: Place,
+pub(crate) struct KeyError {
+    pub place: SourceLocation,
     /// Empty where the whole file is meant.
     pub key: String,
     pub problem: String,
@@ -29,10 +29,10 @@ pub(crate) struct Wrong {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wrong { place, key, problem } = &self.wrong;
+        let KeyError { place, key, problem } = &self.wrong;
         match place {
-            Place::Line(line) => write!(f, "{}:{line}: ", self.file)?,
-            Place::Set(argument) => write!(f, "--set {argument}: ")?,
+            SourceLocation::Line(line) => write!(f, "{}:{line}: ", self.file)?,
+            SourceLocation::Set(argument) => write!(f, "--set {argument}: ")?,
         }
         if !key.is_empty() {
             write!(f, "{key}: ")?;

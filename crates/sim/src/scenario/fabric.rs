@@ -3,9 +3,9 @@
 use transport::roce::repeat;
 use units::{Bytes, Prob, Rate, Span};
 
-use super::reader::{Read, Reader};
-use crate::net::{Latency, Marking, Pfc, SwitchSettings};
-use crate::topology::{Kind, Link, Node, NodeId, Routes, Topology, TopologyError};
+use super::reader::{ReadResult, ScenarioReader};
+use crate::net::{HostLatency, Marking, Pfc, SwitchSettings};
+use crate::topology::{NodeId, NodeKind, Routes, Topology, TopologyError, TopologyLink, TopologyNode};
 
 /// Ten metres of fibre.
 const DELAY: Span = Span::from_ns(50);
@@ -24,7 +24,7 @@ const LARGEST_BUFFER: Bytes = Bytes::new(1_000_000_000);
 const MOST_SWITCHES_IN_A_ROW: usize = 30;
 
 #[derive(Clone, Copy)]
-enum Shape {
+enum FabricShape {
     Testbed,
     Pair,
     SingleSwitch,
@@ -36,59 +36,61 @@ enum Shape {
     Custom,
 }
 
-const SHAPES: [(&str, Shape); 9] = [
-    ("testbed", Shape::Testbed),
-    ("pair", Shape::Pair),
-    ("single-switch", Shape::SingleSwitch),
-    ("dumbbell", Shape::Dumbbell),
-    ("leaf-spine", Shape::LeafSpine),
-    ("fat-tree", Shape::FatTree),
-    ("chain", Shape::Chain),
-    ("hpcc", Shape::Hpcc),
-    ("custom", Shape::Custom),
+const SHAPES: [(&str, FabricShape); 9] = [
+    ("testbed", FabricShape::Testbed),
+    ("pair", FabricShape::Pair),
+    ("single-switch", FabricShape::SingleSwitch),
+    ("dumbbell", FabricShape::Dumbbell),
+    ("leaf-spine", FabricShape::LeafSpine),
+    ("fat-tree", FabricShape::FatTree),
+    ("chain", FabricShape::Chain),
+    ("hpcc", FabricShape::Hpcc),
+    ("custom", FabricShape::Custom),
 ];
 
-pub(super) fn topology(table: &Reader<'_>) -> Read<Topology> {
+pub(super) fn topology(table: &ScenarioReader<'_>) -> ReadResult<Topology> {
     let kind = table.needed("kind", table.choice("kind", &SHAPES)?, "a topology such as testbed or leaf-spine")?;
     let rate = || table.needed("rate", table.parsed("rate")?, "a rate such as 100G");
     let delay = || Ok(delay(table)?.unwrap_or(DELAY));
     let count = |key| table.needed(key, table.small(key, 1..=u32::MAX)?, "how many");
     let blame = |key| move |error: TopologyError| table.wrong(key, error);
     match kind {
-        Shape::Testbed => Ok(Topology::testbed(rate()?)),
-        Shape::Pair => Ok(Topology::pair(rate()?, delay()?)),
-        Shape::SingleSwitch => Topology::single_switch(count("hosts")?, rate()?, delay()?).map_err(blame("hosts")),
-        Shape::Dumbbell => {
+        FabricShape::Testbed => Ok(Topology::testbed(rate()?)),
+        FabricShape::Pair => Ok(Topology::pair(rate()?, delay()?)),
+        FabricShape::SingleSwitch => {
+            Topology::single_switch(count("hosts")?, rate()?, delay()?).map_err(blame("hosts"))
+        }
+        FabricShape::Dumbbell => {
             let edge = rate()?;
             let bottleneck = table.parsed("bottleneck")?.unwrap_or(edge);
             Topology::dumbbell(count("pairs")?, edge, bottleneck, delay()?).map_err(blame("pairs"))
         }
-        Shape::LeafSpine => {
+        FabricShape::LeafSpine => {
             let host = rate()?;
             let fabric = table.parsed("fabric")?.unwrap_or(host);
             let [leaves, spines, hosts] = [count("leaves")?, count("spines")?, count("hosts_per_leaf")?];
             Topology::leaf_spine(leaves, spines, hosts, host, fabric, delay()?).map_err(blame("leaves"))
         }
-        Shape::FatTree => Topology::fat_tree(count("k")?, rate()?, delay()?).map_err(blame("k")),
-        Shape::Chain => {
+        FabricShape::FatTree => Topology::fat_tree(count("k")?, rate()?, delay()?).map_err(blame("k")),
+        FabricShape::Chain => {
             let chain = Topology::chain(count("switches")?, rate()?, delay()?).map_err(blame("switches"))?;
             check_lengths(table, "switches", chain)
         }
-        Shape::Hpcc => Ok(Topology::hpcc()),
-        Shape::Custom => custom(table),
+        FabricShape::Hpcc => Ok(Topology::hpcc()),
+        FabricShape::Custom => custom(table),
     }
 }
 
-pub(super) fn delay(table: &Reader<'_>) -> Read<Option<Span>> {
+pub(super) fn delay(table: &ScenarioReader<'_>) -> ReadResult<Option<Span>> {
     table.span("delay", Span::ZERO..=LONGEST_DELAY)
 }
 
 /// Nodes by name, and the links between them.
-fn custom(table: &Reader<'_>) -> Read<Topology> {
+fn custom(table: &ScenarioReader<'_>) -> ReadResult<Topology> {
     let mut nodes = Vec::new();
-    for (key, kind) in [("hosts", Kind::Host), ("switches", Kind::Switch)] {
+    for (key, kind) in [("hosts", NodeKind::Host), ("switches", NodeKind::Switch)] {
         let names = table.several(key)?.unwrap_or_default();
-        nodes.extend(names.into_iter().map(|name| Node { name, kind }));
+        nodes.extend(names.into_iter().map(|name| TopologyNode { name, kind }));
     }
     let unlinked = Topology { nodes, links: Vec::new() };
     let mut links = Vec::new();
@@ -100,7 +102,7 @@ fn custom(table: &Reader<'_>) -> Read<Topology> {
             None => wire.needed("rate", table.parsed("rate")?, "a rate, here or for all in [topology]")?,
         };
         let delay = delay(&wire)?.or(delay(table)?).unwrap_or(DELAY);
-        links.push(Link { a: a?, b: b?, rate, delay });
+        links.push(TopologyLink { a: a?, b: b?, rate, delay });
     }
     let topology = Topology::new(unlinked.nodes, links).map_err(|error| match error {
         TopologyError::Empty | TopologyError::DuplicateName(_) => table.wrong("hosts", error),
@@ -109,7 +111,7 @@ fn custom(table: &Reader<'_>) -> Read<Topology> {
     check_lengths(table, "link", topology)
 }
 
-fn check_lengths(table: &Reader<'_>, key: &str, topology: Topology) -> Read<Topology> {
+fn check_lengths(table: &ScenarioReader<'_>, key: &str, topology: Topology) -> ReadResult<Topology> {
     if topology.switches().count() <= MOST_SWITCHES_IN_A_ROW {
         return Ok(topology);
     }
@@ -133,7 +135,7 @@ fn check_lengths(table: &Reader<'_>, key: &str, topology: Topology) -> Read<Topo
 pub(super) struct Switches {
     pub settings: SwitchSettings,
     pub marking: Option<Marking>,
-    pub repeat: Option<repeat::Config>,
+    pub repeat: Option<repeat::RepeaterConfig>,
     pub latency: Span,
 }
 
@@ -143,7 +145,7 @@ const MOST_COPIES: u32 = 16;
 /// Most switches take about as long from a packet's last bit to its having been routed.
 const SWITCH_LATENCY: Span = Span::from_ns(400);
 
-pub(super) fn switches(table: &Reader<'_>, topology: &Topology) -> Read<Switches> {
+pub(super) fn switches(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Switches> {
     let usual = SwitchSettings::default();
     let buffer = table.bytes("buffer", Bytes::new(1)..=LARGEST_BUFFER)?.unwrap_or(usual.buffer);
     let pfc = table.inner("pfc").map(|pfc| pauses(&pfc, buffer, topology)).transpose()?;
@@ -161,23 +163,23 @@ pub(super) fn switches(table: &Reader<'_>, topology: &Topology) -> Read<Switches
 }
 
 /// Copies that switches make for their hosts.
-fn repeating(table: &Reader<'_>) -> Read<Option<repeat::Config>> {
+fn repeating(table: &ScenarioReader<'_>) -> ReadResult<Option<repeat::RepeaterConfig>> {
     let copies = |key| Ok(table.small(key, 0..=MOST_COPIES)?.unwrap_or(0));
     let (naks, naked) = (copies("repeat_naks")?, copies("repeat_naked")?);
-    Ok((naks + naked > 0).then(|| repeat::Config::new(naks, naked)))
+    Ok((naks + naked > 0).then(|| repeat::RepeaterConfig::new(naks, naked)))
 }
 
 /// Of what is free, how much one port may take.
-fn alpha(table: &Reader<'_>) -> Read<Option<f64>> {
+fn alpha(table: &ScenarioReader<'_>) -> ReadResult<Option<f64>> {
     table.number("alpha", |alpha| alpha > 0.0 && alpha <= 1_024.0, "more than 0 and at most 1024")
 }
 
 /// How far a queue may fill until something happens.
-fn level(table: &Reader<'_>, key: &str) -> Read<Option<Bytes>> {
+fn level(table: &ScenarioReader<'_>, key: &str) -> ReadResult<Option<Bytes>> {
     table.bytes(key, Bytes::ZERO..=LARGEST_BUFFER)
 }
 
-fn pauses(table: &Reader<'_>, buffer: Bytes, topology: &Topology) -> Read<Pfc> {
+fn pauses(table: &ScenarioReader<'_>, buffer: Bytes, topology: &Topology) -> ReadResult<Pfc> {
     let headroom = level(table, "headroom")?.unwrap_or(Bytes::new(100_000));
     let mut ports = vec![0_u64; topology.nodes.len()];
     topology.links.iter().flat_map(|link| [link.a, link.b]).for_each(|end| ports[end.index()] += 1);
@@ -194,7 +196,7 @@ fn pauses(table: &Reader<'_>, buffer: Bytes, topology: &Topology) -> Read<Pfc> {
 }
 
 /// `ecn = "100KB"`, or `ecn = { min = "100KB", max = "400KB", probability = 0.2 }`.
-fn marking(table: &Reader<'_>) -> Read<Option<Marking>> {
+fn marking(table: &ScenarioReader<'_>) -> ReadResult<Option<Marking>> {
     let Some(ramp) = table.inner("ecn") else { return Ok(level(table, "ecn")?.map(Marking::step)) };
     let some = ramp.needed("min", level(&ramp, "min")?, "the queue from which on some packets are marked")?;
     let all = ramp.needed("max", level(&ramp, "max")?, "the queue from which on all packets are marked")?;
@@ -205,13 +207,13 @@ fn marking(table: &Reader<'_>) -> Read<Option<Marking>> {
     Ok(Some(Marking { some, all, most: most.get() }))
 }
 
-pub(super) fn host_latency(table: &Reader<'_>) -> Read<Latency> {
+pub(super) fn host_latency(table: &ScenarioReader<'_>) -> ReadResult<HostLatency> {
     let latency = table.span("latency", Span::ZERO..=LONGEST_HOST_LATENCY)?;
-    let Some(median) = latency else { return Ok(Latency::None) };
+    let Some(median) = latency else { return Ok(HostLatency::None) };
     let sigma = table.number("sigma", |sigma| (0.0..=LARGEST_SIGMA).contains(&sigma), "0 to 2, of the logarithm")?;
     Ok(match sigma {
-        None | Some(0.0) => Latency::Fixed(median),
-        Some(sigma) => Latency::LogNormal { median, sigma },
+        None | Some(0.0) => HostLatency::Fixed(median),
+        Some(sigma) => HostLatency::LogNormal { median, sigma },
     })
 }
 

@@ -3,18 +3,18 @@
 use units::{Span, Time};
 
 use super::LONGEST;
-use super::reader::{Read, Reader};
+use super::reader::{ReadResult, ScenarioReader};
 use crate::net::{FaultyAction, FaultyRule};
 use crate::topology::{NodeId, Topology};
 
 /// A switch that drops what is for a host.
-pub(super) fn blackhole(table: &Reader<'_>, topology: &Topology) -> Read<FaultyRule> {
+pub(super) fn blackhole(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<FaultyRule> {
     let expected = table.flag("expected")?.unwrap_or(false);
     rule(table, topology, if expected { FaultyAction::Filter } else { FaultyAction::Drop })
 }
 
 /// A switch that sends what is for a host somewhere else.
-pub(super) fn detour(table: &Reader<'_>, topology: &Topology) -> Read<FaultyRule> {
+pub(super) fn detour(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<FaultyRule> {
     let name = |key| table.needed(key, table.text(key)?, "the name of a switch");
     let (switch, next) = (name("switch")?, name("next")?);
     let port = topology.link_between(&switch, &next).map_err(|error| table.wrong("next", error))?;
@@ -24,7 +24,7 @@ pub(super) fn detour(table: &Reader<'_>, topology: &Topology) -> Read<FaultyRule
     rule(table, topology, FaultyAction::Send(port))
 }
 
-fn rule(table: &Reader<'_>, topology: &Topology, action: FaultyAction) -> Read<FaultyRule> {
+fn rule(table: &ScenarioReader<'_>, topology: &Topology, action: FaultyAction) -> ReadResult<FaultyRule> {
     let switch = node(table, "switch", topology, false)?;
     let to = node(table, "to", topology, true)?;
     let time = |key| Ok(table.span(key, Span::ZERO..=LONGEST)?.map(|span| Time::ZERO + span));
@@ -36,7 +36,7 @@ fn rule(table: &Reader<'_>, topology: &Topology, action: FaultyAction) -> Read<F
 }
 
 /// A host or a switch, by name.
-fn node(table: &Reader<'_>, key: &str, topology: &Topology, is_host: bool) -> Read<NodeId> {
+fn node(table: &ScenarioReader<'_>, key: &str, topology: &Topology, is_host: bool) -> ReadResult<NodeId> {
     let expected = if is_host { "a host" } else { "a switch" };
     let name = table.needed(key, table.text(key)?, &format!("the name of {expected}"))?;
     let node = topology.node(&name).map_err(|error| table.wrong(key, error))?;

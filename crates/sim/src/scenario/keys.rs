@@ -4,15 +4,15 @@
 
 use units::nearest;
 
-use super::error::Wrong;
-use super::tree::{Node, Value};
+use super::error::KeyError;
+use super::tree::{TreeNode, Value};
 use crate::net::transports;
 use crate::protocols;
 
-pub(crate) type Keys = &'static [(&'static str, Shape)];
+pub(crate) type Keys = &'static [(&'static str, KeyShape)];
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum KeyShape {
     /// A text, a number or a flag.
     One,
     /// The same, or a table.
@@ -27,7 +27,7 @@ pub(crate) enum Shape {
     Tables(Keys),
 }
 
-use Shape::{Names, One, OneOr, Pairs, Several, Table, Tables};
+use KeyShape::{Names, One, OneOr, Pairs, Several, Table, Tables};
 
 pub(super) const SCENARIO: Keys = &[
     ("name", One),
@@ -122,10 +122,10 @@ const TRAFFIC_END: Keys = &[
     ("file", One),
 ];
 
-const LINK: [(&str, Shape); count(protocols::KEYS, &[LINK_BEGIN, LINK_END])] =
+const LINK: [(&str, KeyShape); count(protocols::KEYS, &[LINK_BEGIN, LINK_END])] =
     joined(LINK_BEGIN, protocols::KEYS, LINK_END);
 
-const TRAFFIC: [(&str, Shape); count(transports::KEYS, &[TRAFFIC_BEGIN, TRAFFIC_END])] =
+const TRAFFIC: [(&str, KeyShape); count(transports::KEYS, &[TRAFFIC_BEGIN, TRAFFIC_END])] =
     joined(TRAFFIC_BEGIN, transports::KEYS, TRAFFIC_END);
 
 const fn count(lists: &[Keys], more: &[Keys]) -> usize {
@@ -138,7 +138,7 @@ const fn count(lists: &[Keys], more: &[Keys]) -> usize {
 }
 
 /// One list of several, in their order.
-const fn joined<const N: usize>(begin: Keys, middle: &[Keys], end: Keys) -> [(&'static str, Shape); N] {
+const fn joined<const N: usize>(begin: Keys, middle: &[Keys], end: Keys) -> [(&'static str, KeyShape); N] {
     let mut all = [("", One); N];
     let mut len = put(&mut all, 0, begin);
     let mut at = 0;
@@ -150,7 +150,7 @@ const fn joined<const N: usize>(begin: Keys, middle: &[Keys], end: Keys) -> [(&'
     all
 }
 
-const fn put(all: &mut [(&'static str, Shape)], from: usize, keys: Keys) -> usize {
+const fn put(all: &mut [(&'static str, KeyShape)], from: usize, keys: Keys) -> usize {
     let mut at = 0;
     while at < keys.len() {
         all[from + at] = keys[at];
@@ -166,9 +166,9 @@ const MEASURE: Keys = &[("sample", One), ("watch", Pairs), ("pcap", Pairs)];
 /// Keys that decide which others of their table have an effect.
 pub(super) const DECIDING: [&str; 6] = ["kind", "protect", "transport", "recovery", "timers", "work"];
 
-impl Shape {
+impl KeyShape {
     /// Whether these are points of a sweep, not one value.
-    pub(super) fn is_sweep(self, list: &[Node]) -> bool {
+    pub(super) fn is_sweep(self, list: &[TreeNode]) -> bool {
         let first = list.first().map(|node| &node.value);
         match self {
             One | OneOr(_) => true,
@@ -192,7 +192,7 @@ impl Shape {
     }
 }
 
-pub(super) fn shape(keys: Keys, key: &str) -> Option<Shape> {
+pub(super) fn shape(keys: Keys, key: &str) -> Option<KeyShape> {
     keys.iter().find(|(name, _)| *name == key).map(|(_, shape)| *shape)
 }
 
@@ -215,12 +215,12 @@ pub(super) fn item_path(parent: &str, index: usize, of: usize) -> String {
 }
 
 /// Sorts entries as they are listed here, so that the same scenario is always written the same way.
-pub(super) fn sort(node: &mut Node, keys: Keys) {
+pub(super) fn sort(node: &mut TreeNode, keys: Keys) {
     match &mut node.value {
         Value::Table(entries) => {
             entries.sort_by_key(|(key, _)| keys.iter().position(|(name, _)| name == key));
             for (key, value) in entries {
-                sort(value, shape(keys, key).and_then(Shape::keys).unwrap_or_default());
+                sort(value, shape(keys, key).and_then(KeyShape::keys).unwrap_or_default());
             }
         }
         Value::List(items) => items.iter_mut().for_each(|item| sort(item, keys)),
@@ -229,18 +229,18 @@ pub(super) fn sort(node: &mut Node, keys: Keys) {
 }
 
 /// That every key is known, and that tables are where tables are expected.
-pub(super) fn check(node: &Node, keys: Keys, at: &str) -> Result<(), Wrong> {
+pub(super) fn check(node: &TreeNode, keys: Keys, at: &str) -> Result<(), KeyError> {
     for (key, value) in node.entries() {
         let at = path(at, key);
-        let wrong = |problem| Wrong { place: value.place.clone(), key: at.clone(), problem };
+        let wrong = |problem| KeyError { place: value.place.clone(), key: at.clone(), problem };
         let shape = shape(keys, key).ok_or_else(|| wrong(unknown(keys, key)))?;
         check_value(value, shape, &at)?;
     }
     Ok(())
 }
 
-fn check_value(node: &Node, shape: Shape, at: &str) -> Result<(), Wrong> {
-    let wrong = |problem: String| Wrong { place: node.place.clone(), key: at.to_owned(), problem };
+fn check_value(node: &TreeNode, shape: KeyShape, at: &str) -> Result<(), KeyError> {
+    let wrong = |problem: String| KeyError { place: node.place.clone(), key: at.to_owned(), problem };
     let inner = shape.keys().unwrap_or_default();
     match (&node.value, shape.holds()) {
         (Value::Table(_), (true, _)) => check(node, inner, at),

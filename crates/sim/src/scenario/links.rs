@@ -4,19 +4,23 @@
 //! direction that is protected. `among = "switches"` means all links between switches, `toward` all links of one node, with
 //! `forward` leading to it.
 
-use faults::{Schedule, Step, StepError};
+use faults::{FaultSchedule, FaultStep, StepError};
 
 use super::fabric::delay;
-use super::reader::{Read, Reader};
-use crate::link::{Config, Sizes};
+use super::reader::{ReadResult, ScenarioReader};
+use crate::link::{FrameSizes, LinkSimConfig};
 use crate::net::{LinkSetup, Protection};
 use crate::protocols;
-use crate::topology::{DirectedLink, LinkId, Topology};
+use crate::topology::{DirectedLink, Topology, TopologyLinkId};
 
 /// The links of the topology that a table is about, turned to the direction in which it speaks of them, with their own
 /// rate and delay.
-pub(super) fn place(table: &Reader<'_>, topology: &mut Topology, taken: &[Vec<LinkId>]) -> Read<Vec<LinkId>> {
-    let is_taken = |id: LinkId| taken.iter().any(|links| links.contains(&id));
+pub(super) fn place(
+    table: &ScenarioReader<'_>,
+    topology: &mut Topology,
+    taken: &[Vec<TopologyLinkId>],
+) -> ReadResult<Vec<TopologyLinkId>> {
+    let is_taken = |id: TopologyLinkId| taken.iter().any(|links| links.contains(&id));
     let ports = match (table.has("among"), table.has("toward")) {
         (true, false) if !table.has("between") => among(table, topology, is_taken)?,
         (false, true) if !table.has("between") => toward(table, topology, is_taken)?,
@@ -36,7 +40,11 @@ pub(super) fn place(table: &Reader<'_>, topology: &mut Topology, taken: &[Vec<Li
 }
 
 /// One link, by the nodes at its ends.
-fn between(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) -> bool) -> Read<DirectedLink> {
+fn between(
+    table: &ScenarioReader<'_>,
+    topology: &Topology,
+    is_taken: impl Fn(TopologyLinkId) -> bool,
+) -> ReadResult<DirectedLink> {
     let [a, b] = table.needed("between", table.pair("between")?, "two nodes that are linked")?;
     let port = topology.link_between(&a, &b).map_err(|error| table.wrong("between", error))?;
     if is_taken(port.link()) {
@@ -46,7 +54,11 @@ fn between(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) ->
 }
 
 /// All links between switches that no table before is about.
-fn among(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) -> bool) -> Read<Vec<DirectedLink>> {
+fn among(
+    table: &ScenarioReader<'_>,
+    topology: &Topology,
+    is_taken: impl Fn(TopologyLinkId) -> bool,
+) -> ReadResult<Vec<DirectedLink>> {
     table.choice("among", &[("switches", ())])?;
     let ports = topology.directed().step_by(2);
     let between_switches =
@@ -57,7 +69,11 @@ fn among(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) -> b
 }
 
 /// All links of a node that no table before is about; `forward` leads to it.
-fn toward(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) -> bool) -> Read<Vec<DirectedLink>> {
+fn toward(
+    table: &ScenarioReader<'_>,
+    topology: &Topology,
+    is_taken: impl Fn(TopologyLinkId) -> bool,
+) -> ReadResult<Vec<DirectedLink>> {
     let name = table.text("toward")?.unwrap_or_default();
     let node = topology.node(&name).map_err(|error| table.wrong("toward", error))?;
     let ports = topology.directed().filter(|port| topology.to(*port) == node && !is_taken(port.link()));
@@ -66,7 +82,12 @@ fn toward(table: &Reader<'_>, topology: &Topology, is_taken: impl Fn(LinkId) -> 
 }
 
 /// `longest` is the longest frame that the network carries.
-pub(super) fn read(table: &Reader<'_>, topology: &Topology, link: LinkId, longest: u32) -> Read<LinkSetup> {
+pub(super) fn read(
+    table: &ScenarioReader<'_>,
+    topology: &Topology,
+    link: TopologyLinkId,
+    longest: u32,
+) -> ReadResult<LinkSetup> {
     let (forward, reverse) = (forward(table)?, schedule(table, "reverse")?);
     let mut setup = LinkSetup { link, forward, reverse, protection: Protection::None, activate_at: None };
     let path = path_of(&setup, topology, longest);
@@ -75,41 +96,41 @@ pub(super) fn read(table: &Reader<'_>, topology: &Topology, link: LinkId, longes
 }
 
 /// What every protocol must know of the link.
-fn path_of(setup: &LinkSetup, topology: &Topology, longest: u32) -> Config {
+fn path_of(setup: &LinkSetup, topology: &Topology, longest: u32) -> LinkSimConfig {
     let link = topology.link(setup.link);
-    Config {
+    LinkSimConfig {
         rate: link.rate,
         delay: link.delay,
-        sizes: Sizes::Fixed(longest),
+        sizes: FrameSizes::Fixed(longest),
         frames: 1,
         forward: setup.forward.clone(),
         reverse: setup.reverse.clone(),
-        ..Config::default()
+        ..LinkSimConfig::default()
     }
 }
 
 /// `loss` of the link itself is short for one entry of `forward`.
-fn forward(table: &Reader<'_>) -> Read<Schedule> {
+fn forward(table: &ScenarioReader<'_>) -> ReadResult<FaultSchedule> {
     let Some(loss) = table.text("loss")? else { return schedule(table, "forward") };
     if table.has("forward") {
         return Err(table.wrong("loss", "expected either loss or forward, which says the same and more"));
     }
-    let step = Step { loss: Some(loss), ..Step::default() };
-    Schedule::from_steps(&[step]).map_err(|error| table.wrong("loss", error.problem))
+    let step = FaultStep { loss: Some(loss), ..FaultStep::default() };
+    FaultSchedule::from_steps(&[step]).map_err(|error| table.wrong("loss", error.problem))
 }
 
 /// The same entries as in a fault file.
-fn schedule(table: &Reader<'_>, direction: &str) -> Read<Schedule> {
+fn schedule(table: &ScenarioReader<'_>, direction: &str) -> ReadResult<FaultSchedule> {
     let entries = table.tables(direction);
-    let steps: Vec<Step> = entries.iter().map(step).collect::<Read<_>>()?;
-    Schedule::from_steps(&steps).map_err(|StepError { step, key, problem }| entries[step].wrong(key, problem))
+    let steps: Vec<FaultStep> = entries.iter().map(step).collect::<ReadResult<_>>()?;
+    FaultSchedule::from_steps(&steps).map_err(|StepError { step, key, problem }| entries[step].wrong(key, problem))
 }
 
-fn step(entry: &Reader<'_>) -> Read<Step> {
+fn step(entry: &ScenarioReader<'_>) -> ReadResult<FaultStep> {
     let frames = entry.several("frames")?;
     let number =
         |text: String| units::whole(&text).ok_or_else(|| entry.wrong("frames", "expected numbers of frames, from 0"));
-    Ok(Step {
+    Ok(FaultStep {
         at: entry.text("at")?,
         loss: entry.text("loss")?,
         burst: entry.number("burst", |length| length >= 1.0, "a mean length of at least 1")?,

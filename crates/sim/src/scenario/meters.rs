@@ -2,8 +2,8 @@
 
 use units::Span;
 
-use super::reader::{Read, Reader};
-use crate::net::metering::{Config, Placement};
+use super::reader::{ReadResult, ScenarioReader};
+use crate::net::metering::{MeteringConfig, Placement};
 use crate::topology::{NodeId, Topology};
 
 /// Shorter than this, more than two batches are under way at once.
@@ -15,9 +15,13 @@ const CELL: usize = 2 * 96;
 const MOST_MEMORY: usize = 4 << 30;
 
 /// `None` without the table.
-pub(super) fn read(table: Option<&Reader<'_>>, topology: &Topology, until: Span) -> Read<Option<Config>> {
+pub(super) fn read(
+    table: Option<&ScenarioReader<'_>>,
+    topology: &Topology,
+    until: Span,
+) -> ReadResult<Option<MeteringConfig>> {
     let Some(table) = table else { return Ok(None) };
-    let usual = Config::default();
+    let usual = MeteringConfig::default();
     let batch = table.parsed::<Span>("batch")?.unwrap_or(usual.batch);
     if !(SHORTEST_BATCH..=LONGEST_BATCH).contains(&batch) {
         return Err(table.wrong("batch", format_args!("{batch}: expected {SHORTEST_BATCH} to {LONGEST_BATCH}")));
@@ -35,10 +39,10 @@ pub(super) fn read(table: Option<&Reader<'_>>, topology: &Topology, until: Span)
     let meters = Placement::of(topology, &black_boxes).meters().max(1);
     let most = (MOST_MEMORY / CELL / meters).max(3) as u32;
     let cells = table.small("cells", 3..=most)?.map_or(usual.cells, |cells| cells as usize);
-    Ok(Some(Config { batch, timeout, cells, black_boxes, keep_truth: false }))
+    Ok(Some(MeteringConfig { batch, timeout, cells, black_boxes, keep_truth: false }))
 }
 
-fn black_boxes(table: &Reader<'_>, topology: &Topology) -> Read<Vec<NodeId>> {
+fn black_boxes(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Vec<NodeId>> {
     let names = table.several("black_boxes")?.unwrap_or_default();
     let switch = |name: String| {
         let node = topology.node(&name).map_err(|error| table.wrong("black_boxes", error))?;

@@ -4,39 +4,41 @@ use faults::Random;
 use units::Time;
 
 use crate::topology::NodeId;
-use crate::workload::{Flows, Incast, Pace, Poisson, Series, Workload, WorkloadError};
+use crate::workload::{BurstPace, FlowSchedule, FlowSeries, Incast, Poisson, Workload, WorkloadError};
 
 /// What every run makes its flows from.
 #[derive(Clone, Debug)]
-pub(super) enum Plan {
-    Series(Series),
+pub(super) enum TrafficPlan {
+    Series(FlowSeries),
     Poisson(Poisson),
     Incast(Incast),
-    Permutation(Pattern),
-    AllToAll(Pattern),
+    Permutation(TrafficPattern),
+    AllToAll(TrafficPattern),
     /// The same in every run.
-    List(Flows),
+    List(FlowSchedule),
 }
 
 /// Everyone at once.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
+pub(super) struct TrafficPattern {
     pub hosts: Vec<NodeId>,
     pub bytes: u64,
     pub start: Time,
 }
 
-impl Plan {
+impl TrafficPlan {
     /// The same for the same randomness.
     pub(super) fn workload(&self, mut random: Random) -> Result<Workload, WorkloadError> {
         let flows = match self {
             Self::Series(series) => return Ok(Workload::Series(*series)),
-            Self::Poisson(config) => Flows::poisson(config.clone(), random)?,
-            Self::Incast(config) => Flows::incast(config.clone(), random)?,
-            Self::Permutation(Pattern { hosts, bytes, start }) => {
-                Flows::permutation(hosts, *bytes, *start, &mut random)?
+            Self::Poisson(config) => FlowSchedule::poisson(config.clone(), random)?,
+            Self::Incast(config) => FlowSchedule::incast(config.clone(), random)?,
+            Self::Permutation(TrafficPattern { hosts, bytes, start }) => {
+                FlowSchedule::permutation(hosts, *bytes, *start, &mut random)?
             }
-            Self::AllToAll(Pattern { hosts, bytes, start }) => Flows::all_to_all(hosts.clone(), *bytes, *start)?,
+            Self::AllToAll(TrafficPattern { hosts, bytes, start }) => {
+                FlowSchedule::all_to_all(hosts.clone(), *bytes, *start)?
+            }
             Self::List(flows) => flows.clone(),
         };
         Ok(Workload::Open(flows))
@@ -46,7 +48,7 @@ impl Plan {
     pub(super) fn load(&self) -> Option<(f64, &[NodeId])> {
         match self {
             Self::Poisson(config) => Some((config.load, &config.senders)),
-            Self::Incast(Incast { pace: Pace::Load { load, .. }, hosts, .. }) => Some((*load, hosts)),
+            Self::Incast(Incast { pace: BurstPace::Load { load, .. }, hosts, .. }) => Some((*load, hosts)),
             _ => None,
         }
     }

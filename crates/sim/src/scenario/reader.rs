@@ -10,69 +10,69 @@ use std::str::FromStr;
 
 use units::{Bytes, ParseError, Span, nearest};
 
-use super::error::{Place, Wrong};
+use super::error::{KeyError, SourceLocation};
 use super::keys;
-use super::tree::{Node, Value};
+use super::tree::{TreeNode, Value};
 
 /// Paths of keys that were asked for.
-pub(super) type Used = RefCell<BTreeSet<String>>;
+pub(super) type UsedKeys = RefCell<BTreeSet<String>>;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Reader<'a> {
-    node: &'a Node,
+pub(crate) struct ScenarioReader<'a> {
+    node: &'a TreeNode,
     path: String,
-    used: &'a Used,
+    used: &'a UsedKeys,
 }
 
-pub(crate) type Read<T> = Result<T, Wrong>;
+pub(crate) type ReadResult<T> = Result<T, KeyError>;
 
-impl<'a> Reader<'a> {
+impl<'a> ScenarioReader<'a> {
     /// Of the whole file.
-    pub(super) fn new(node: &'a Node, used: &'a Used) -> Self {
+    pub(super) fn new(node: &'a TreeNode, used: &'a UsedKeys) -> Self {
         Self { node, path: String::new(), used }
     }
 
     /// What is wrong at a key; or, if it was left out, with the table that lacks it.
-    pub(crate) fn wrong(&self, key: &str, problem: impl Display) -> Wrong {
+    pub(crate) fn wrong(&self, key: &str, problem: impl Display) -> KeyError {
         let place = self.node.entry(key).unwrap_or(self.node).place.clone();
-        Wrong { place, key: keys::path(&self.path, key), problem: problem.to_string() }
+        KeyError { place, key: keys::path(&self.path, key), problem: problem.to_string() }
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
         self.node.entry(key).is_some()
     }
 
-    fn entry(&self, key: &str) -> Option<&'a Node> {
+    fn entry(&self, key: &str) -> Option<&'a TreeNode> {
         self.used.borrow_mut().insert(keys::path(&self.path, key));
         self.node.entry(key)
     }
 
-    pub(crate) fn needed<T>(&self, key: &str, value: Option<T>, expected: &str) -> Read<T> {
+    pub(crate) fn needed<T>(&self, key: &str, value: Option<T>, expected: &str) -> ReadResult<T> {
         value.ok_or_else(|| self.wrong(key, format_args!("missing: expected {expected}")))
     }
 
-    pub(crate) fn text(&self, key: &str) -> Read<Option<String>> {
-        let text = |node: &Node| node.as_text().ok_or_else(|| self.wrong(key, "expected a text or a number"));
+    pub(crate) fn text(&self, key: &str) -> ReadResult<Option<String>> {
+        let text = |node: &TreeNode| node.as_text().ok_or_else(|| self.wrong(key, "expected a text or a number"));
         self.entry(key).map(text).transpose()
     }
 
-    pub(crate) fn parsed<T: FromStr<Err = ParseError>>(&self, key: &str) -> Read<Option<T>> {
+    pub(crate) fn parsed<T: FromStr<Err = ParseError>>(&self, key: &str) -> ReadResult<Option<T>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         text.parse().map(Some).map_err(|error| self.wrong(key, format_args!("'{text}': {error}")))
     }
 
     /// A length of time.
-    pub(crate) fn span(&self, key: &str, allowed: RangeInclusive<Span>) -> Read<Option<Span>> {
+    pub(crate) fn span(&self, key: &str, allowed: RangeInclusive<Span>) -> ReadResult<Option<Span>> {
         self.within(key, allowed)
     }
 
     /// A size.
-    pub(crate) fn bytes(&self, key: &str, allowed: RangeInclusive<Bytes>) -> Read<Option<Bytes>> {
+    pub(crate) fn bytes(&self, key: &str, allowed: RangeInclusive<Bytes>) -> ReadResult<Option<Bytes>> {
         self.within(key, allowed)
     }
 
     /// A value of a unit, between two of the same.
-    fn within<T>(&self, key: &str, allowed: RangeInclusive<T>) -> Read<Option<T>>
+    fn within<T>(&self, key: &str, allowed: RangeInclusive<T>) -> ReadResult<Option<T>>
     where
         T: FromStr<Err = ParseError> + PartialOrd + Default + Display,
     {
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number.
-    pub(crate) fn whole(&self, key: &str, allowed: RangeInclusive<u64>) -> Read<Option<u64>> {
+    pub(crate) fn whole(&self, key: &str, allowed: RangeInclusive<u64>) -> ReadResult<Option<u64>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match units::whole(&text) {
             Some(number) if allowed.contains(&number) => Ok(Some(number)),
@@ -103,19 +103,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number that fits 32 bits.
-    pub(crate) fn small(&self, key: &str, allowed: RangeInclusive<u32>) -> Read<Option<u32>> {
+    pub(crate) fn small(&self, key: &str, allowed: RangeInclusive<u32>) -> ReadResult<Option<u32>> {
         let allowed = u64::from(*allowed.start())..=u64::from(*allowed.end());
         Ok(self.whole(key, allowed)?.map(|number| number as u32))
     }
 
     /// A whole number that fits 8 bits.
-    pub(crate) fn tiny(&self, key: &str, allowed: RangeInclusive<u8>) -> Read<Option<u8>> {
+    pub(crate) fn tiny(&self, key: &str, allowed: RangeInclusive<u8>) -> ReadResult<Option<u8>> {
         let allowed = u64::from(*allowed.start())..=u64::from(*allowed.end());
         Ok(self.whole(key, allowed)?.map(|number| number as u8))
     }
 
     /// Any number that satisfies `fits`.
-    pub(crate) fn number(&self, key: &str, fits: impl Fn(f64) -> bool, expected: &str) -> Read<Option<f64>> {
+    pub(crate) fn number(&self, key: &str, fits: impl Fn(f64) -> bool, expected: &str) -> ReadResult<Option<f64>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match text.parse::<f64>() {
             Ok(number) if fits(number) => Ok(Some(number)),
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn flag(&self, key: &str) -> Read<Option<bool>> {
+    pub(crate) fn flag(&self, key: &str) -> ReadResult<Option<bool>> {
         match self.entry(key).map(|node| &node.value) {
             None => Ok(None),
             Some(Value::Flag(flag)) => Ok(Some(*flag)),
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One of several, by name.
-    pub(crate) fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Read<Option<T>> {
+    pub(crate) fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> ReadResult<Option<T>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         if let Some((_, value)) = choices.iter().find(|(name, _)| *name == text) {
             return Ok(Some(*value));
@@ -148,29 +148,31 @@ impl<'a> Reader<'a> {
     }
 
     /// Texts or numbers, in a list or alone.
-    pub(crate) fn several(&self, key: &str) -> Read<Option<Vec<String>>> {
+    pub(crate) fn several(&self, key: &str) -> ReadResult<Option<Vec<String>>> {
         let Some(node) = self.entry(key) else { return Ok(None) };
         let wrong = || self.wrong(key, "expected texts or numbers in a list");
         let texts = match &node.value {
-            Value::List(items) => items.iter().map(|item| item.as_text().ok_or_else(wrong)).collect::<Read<_>>()?,
+            Value::List(items) => {
+                items.iter().map(|item| item.as_text().ok_or_else(wrong)).collect::<ReadResult<_>>()?
+            }
             _ => vec![node.as_text().ok_or_else(wrong)?],
         };
         Ok(Some(texts))
     }
 
     /// Two names.
-    pub(crate) fn pair(&self, key: &str) -> Read<Option<[String; 2]>> {
+    pub(crate) fn pair(&self, key: &str) -> ReadResult<Option<[String; 2]>> {
         let wrong = |_| self.wrong(key, "expected two nodes such as [\"h0\", \"sw0\"]");
         self.several(key)?.map(|names| names.try_into().map_err(wrong)).transpose()
     }
 
-    pub(crate) fn pairs(&self, key: &str) -> Read<Vec<[String; 2]>> {
+    pub(crate) fn pairs(&self, key: &str) -> ReadResult<Vec<[String; 2]>> {
         let wrong = || self.wrong(key, "expected a list of pairs of nodes such as [[\"h0\", \"sw0\"]]");
         let Some(node) = self.entry(key) else { return Ok(Vec::new()) };
         let Value::List(items) = &node.value else { return Err(wrong()) };
-        let pair = |item: &Node| match &item.value {
+        let pair = |item: &TreeNode| match &item.value {
             Value::List(names) => {
-                let names: Option<Vec<String>> = names.iter().map(Node::as_text).collect();
+                let names: Option<Vec<String>> = names.iter().map(TreeNode::as_text).collect();
                 names.and_then(|names| names.try_into().ok()).ok_or_else(wrong)
             }
             _ => Err(wrong()),
@@ -180,7 +182,8 @@ impl<'a> Reader<'a> {
 
     /// A table, an empty one if it was left out.
     pub(crate) fn table(&self, key: &str) -> Self {
-        static NOTHING: Node = Node { place: super::error::Place::Line(1), value: Value::Table(Vec::new()) };
+        static NOTHING: TreeNode =
+            TreeNode { place: super::error::SourceLocation::Line(1), value: Value::Table(Vec::new()) };
         self.inner(key).unwrap_or(Self { node: &NOTHING, path: keys::path(&self.path, key), used: self.used })
     }
 
@@ -200,10 +203,10 @@ impl<'a> Reader<'a> {
 }
 
 /// The same without keys that nobody asked for: what it takes to say it again.
-pub(super) fn used_only(node: &Node, at: &str, used: &BTreeSet<String>) -> Node {
+pub(super) fn used_only(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> TreeNode {
     let value = match &node.value {
         Value::Table(entries) => {
-            let asked_for = |(key, value): &(String, Node)| {
+            let asked_for = |(key, value): &(String, TreeNode)| {
                 let path = keys::path(at, key);
                 used.contains(&path).then(|| (key.clone(), used_only(value, &path, used)))
             };
@@ -215,16 +218,16 @@ pub(super) fn used_only(node: &Node, at: &str, used: &BTreeSet<String>) -> Node 
         }
         value => value.clone(),
     };
-    Node { place: node.place.clone(), value }
+    TreeNode { place: node.place.clone(), value }
 }
 
 /// The first key that nobody asked for, and the values that made it meaningless.
-pub(super) fn unused(node: &Node, at: &str, used: &BTreeSet<String>) -> Option<Wrong> {
+pub(super) fn unused(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> Option<KeyError> {
     node.entries().iter().find_map(|(key, value)| {
         let path = keys::path(at, key);
         if !used.contains(&path) && !is_overruled(node) {
             let problem = format!("has no effect{}", reasons(node));
-            return Some(Wrong { place: value.place.clone(), key: path, problem });
+            return Some(KeyError { place: value.place.clone(), key: path, problem });
         }
         match &value.value {
             Value::Table(_) => unused(value, &path, used),
@@ -238,13 +241,14 @@ pub(super) fn unused(node: &Node, at: &str, used: &BTreeSet<String>) -> Option<W
 }
 
 /// Whether the command line decided what the rest of a table means: then the file may say more than is needed.
-fn is_overruled(table: &Node) -> bool {
-    let said =
-        |(key, value): &(String, Node)| keys::DECIDING.contains(&key.as_str()) && matches!(value.place, Place::Set(_));
+fn is_overruled(table: &TreeNode) -> bool {
+    let said = |(key, value): &(String, TreeNode)| {
+        keys::DECIDING.contains(&key.as_str()) && matches!(value.place, SourceLocation::Set(_))
+    };
     table.entries().iter().any(said)
 }
 
-fn reasons(table: &Node) -> String {
+fn reasons(table: &TreeNode) -> String {
     let deciding = table.entries().iter().filter(|(key, _)| keys::DECIDING.contains(&key.as_str()));
     let said: Vec<String> = deciding.map(|(key, value)| format!("{key} = {value}")).collect();
     if said.is_empty() { String::new() } else { format!(" with {}", said.join(", ")) }

@@ -3,14 +3,14 @@
 //! A key is a path such as `run.until`, `link.forward.loss` or, where there are several tables, `traffic.1.size`. A
 //! value needs no quotes; commas make a list; anything in brackets or braces is TOML.
 
-use super::error::{Place, Wrong};
-use super::keys::{self, Keys, SCENARIO, Shape};
-use super::tree::{Node, Value};
+use super::error::{KeyError, SourceLocation};
+use super::keys::{self, KeyShape, Keys, SCENARIO};
+use super::tree::{TreeNode, Value};
 
 /// Puts what one `--set` says into the tree.
-pub(super) fn apply(root: &mut Node, argument: &str) -> Result<(), Wrong> {
-    let place = Place::Set(argument.to_owned());
-    let wrong = |problem: String| Wrong { place: place.clone(), key: String::new(), problem };
+pub(super) fn apply(root: &mut TreeNode, argument: &str) -> Result<(), KeyError> {
+    let place = SourceLocation::Set(argument.to_owned());
+    let wrong = |problem: String| KeyError { place: place.clone(), key: String::new(), problem };
     let (key, value) = argument
         .split_once('=')
         .ok_or_else(|| wrong("expected a key and a value such as traffic.size=143".to_owned()))?;
@@ -18,29 +18,29 @@ pub(super) fn apply(root: &mut Node, argument: &str) -> Result<(), Wrong> {
     put(root, SCENARIO, &path, value_of(value.trim(), &place), "").map_err(wrong)
 }
 
-fn value_of(text: &str, place: &Place) -> Node {
+fn value_of(text: &str, place: &SourceLocation) -> TreeNode {
     if text.starts_with(['[', '{', '"'])
-        && let Some(node) = Node::parse_value(text, place)
+        && let Some(node) = TreeNode::parse_value(text, place)
     {
         return node;
     }
-    let mut parts: Vec<Node> = text.split(',').map(|part| plain(part.trim(), place)).collect();
+    let mut parts: Vec<TreeNode> = text.split(',').map(|part| plain(part.trim(), place)).collect();
     match parts.len() {
         1 => parts.remove(0),
-        _ => Node { place: place.clone(), value: Value::List(parts) },
+        _ => TreeNode { place: place.clone(), value: Value::List(parts) },
     }
 }
 
 /// A number or a flag if it looks like one, or else a text.
-fn plain(text: &str, place: &Place) -> Node {
-    let text_itself = || Node { place: place.clone(), value: Value::Text(text.to_owned()) };
-    match Node::parse_value(text, place) {
+fn plain(text: &str, place: &SourceLocation) -> TreeNode {
+    let text_itself = || TreeNode { place: place.clone(), value: Value::Text(text.to_owned()) };
+    match TreeNode::parse_value(text, place) {
         Some(node) if matches!(node.value, Value::Integer(_) | Value::Flag(_)) => node,
         _ => text_itself(),
     }
 }
 
-fn put(table: &mut Node, keys: Keys, path: &[&str], value: Node, at: &str) -> Result<(), String> {
+fn put(table: &mut TreeNode, keys: Keys, path: &[&str], value: TreeNode, at: &str) -> Result<(), String> {
     let [key, rest @ ..] = path else { return Err(format!("expected a key of {at}")) };
     let at = keys::path(at, key);
     let shape = keys::shape(keys, key).ok_or_else(|| format!("{at}: {}", keys::unknown(keys, key)))?;
@@ -50,7 +50,7 @@ fn put(table: &mut Node, keys: Keys, path: &[&str], value: Node, at: &str) -> Re
         return Ok(());
     }
     let inner = shape.keys().ok_or_else(|| format!("{at}: expected nothing behind it"))?;
-    if let Shape::Tables(_) = shape {
+    if let KeyShape::Tables(_) = shape {
         let (item, rest, at) = item(entry, rest, &at)?;
         return put(item, inner, rest, value, &at);
     }
@@ -58,21 +58,21 @@ fn put(table: &mut Node, keys: Keys, path: &[&str], value: Node, at: &str) -> Re
 }
 
 /// The entry of this key, a new empty table if there is none yet.
-fn slot<'a>(table: &'a mut Node, key: &str, place: &Place) -> Result<&'a mut Node, String> {
+fn slot<'a>(table: &'a mut TreeNode, key: &str, place: &SourceLocation) -> Result<&'a mut TreeNode, String> {
     let Value::Table(entries) = &mut table.value else { return Err("expected a table to put it in".to_owned()) };
     let index = entries.iter().position(|(name, _)| name == key).unwrap_or(entries.len());
     if index == entries.len() {
-        entries.push((key.to_owned(), Node { place: place.clone(), value: Value::Table(Vec::new()) }));
+        entries.push((key.to_owned(), TreeNode { place: place.clone(), value: Value::Table(Vec::new()) }));
     }
     Ok(&mut entries[index].1)
 }
 
 /// The table meant by the first part of a path, the rest of the path, and what the table is called.
 fn item<'a, 'b>(
-    list: &'a mut Node,
+    list: &'a mut TreeNode,
     path: &'b [&'b str],
     at: &str,
-) -> Result<(&'a mut Node, &'b [&'b str], String), String> {
+) -> Result<(&'a mut TreeNode, &'b [&'b str], String), String> {
     let Value::List(items) = &mut list.value else { return Err(format!("{at}: the file has no [[{at}]]")) };
     let all = items.len();
     let (index, rest) = match path.split_first().and_then(|(first, rest)| Some((first.parse::<usize>().ok()?, rest))) {

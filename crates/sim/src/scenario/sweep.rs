@@ -3,21 +3,21 @@
 //! Several lists are all combinations of their values. Points come in the order of the file: the last list changes
 //! fastest, as the last digit of a counter does.
 
-use super::error::Wrong;
+use super::error::KeyError;
 use super::keys::{self, Keys, SCENARIO};
-use super::tree::{Node, Value};
+use super::tree::{TreeNode, Value};
 
 /// More than anybody waits for; fewer than fill the memory.
 const MOST_POINTS: usize = 1_000;
 
 /// One list of a sweep.
 #[derive(Debug)]
-struct Axis {
+struct SweepAxis {
     /// As `--set` names it.
     path: String,
     /// The last part of it, for labels.
     key: String,
-    values: Vec<Node>,
+    values: Vec<TreeNode>,
 }
 
 /// One combination of values.
@@ -25,15 +25,15 @@ struct Axis {
 pub(super) struct Combination {
     /// `protect=ordered loss=1e-3`; empty if there is no sweep.
     pub label: String,
-    pub tree: Node,
+    pub tree: TreeNode,
 }
 
 /// All points of a tree whose keys have been checked.
-pub(super) fn expand(root: &Node) -> Result<Vec<Combination>, Wrong> {
+pub(super) fn expand(root: &TreeNode) -> Result<Vec<Combination>, KeyError> {
     let mut axes = Vec::new();
     find(root, SCENARIO, "", &mut axes)?;
     let points = axes.iter().try_fold(1usize, |points, axis| points.checked_mul(axis.values.len()));
-    let points = points.filter(|points| *points <= MOST_POINTS).ok_or_else(|| Wrong {
+    let points = points.filter(|points| *points <= MOST_POINTS).ok_or_else(|| KeyError {
         place: root.place.clone(),
         key: axes.iter().map(|axis| axis.path.as_str()).collect::<Vec<_>>().join(", "),
         problem: format!("expected at most {MOST_POINTS} points in a sweep"),
@@ -41,9 +41,9 @@ pub(super) fn expand(root: &Node) -> Result<Vec<Combination>, Wrong> {
     Ok((0..points).map(|number| combination(root, &axes, number)).collect())
 }
 
-fn combination(root: &Node, axes: &[Axis], number: usize) -> Combination {
+fn combination(root: &TreeNode, axes: &[SweepAxis], number: usize) -> Combination {
     let mut left = number;
-    let mut chosen: Vec<&Node> = Vec::new();
+    let mut chosen: Vec<&TreeNode> = Vec::new();
     for axis in axes.iter().rev() {
         chosen.push(&axis.values[left % axis.values.len()]);
         left /= axis.values.len();
@@ -58,12 +58,12 @@ fn combination(root: &Node, axes: &[Axis], number: usize) -> Combination {
 }
 
 /// The key alone, if no other list has the same.
-fn name<'a>(axis: &'a Axis, axes: &[Axis]) -> &'a str {
+fn name<'a>(axis: &'a SweepAxis, axes: &[SweepAxis]) -> &'a str {
     let alone = axes.iter().filter(|other| other.key == axis.key).count() == 1;
     if alone { &axis.key } else { &axis.path }
 }
 
-fn find(table: &Node, keys: Keys, at: &str, axes: &mut Vec<Axis>) -> Result<(), Wrong> {
+fn find(table: &TreeNode, keys: Keys, at: &str, axes: &mut Vec<SweepAxis>) -> Result<(), KeyError> {
     for (key, node) in table.entries() {
         let Some(shape) = keys::shape(keys, key) else { continue };
         let (at, inner) = (keys::path(at, key), shape.keys().unwrap_or_default());
@@ -80,20 +80,20 @@ fn find(table: &Node, keys: Keys, at: &str, axes: &mut Vec<Axis>) -> Result<(), 
     Ok(())
 }
 
-fn axis(path: String, key: &str, node: &Node, values: &[Node]) -> Result<Axis, Wrong> {
-    let wrong = |problem: String| Err(Wrong { place: node.place.clone(), key: path.clone(), problem });
-    let printed: Vec<String> = values.iter().map(Node::to_string).collect();
+fn axis(path: String, key: &str, node: &TreeNode, values: &[TreeNode]) -> Result<SweepAxis, KeyError> {
+    let wrong = |problem: String| Err(KeyError { place: node.place.clone(), key: path.clone(), problem });
+    let printed: Vec<String> = values.iter().map(TreeNode::to_string).collect();
     if values.is_empty() {
         return wrong("expected a value, or a list of at least one".to_owned());
     }
     if let Some((_, twice)) = printed.iter().enumerate().find(|(at, value)| printed[..*at].contains(value)) {
         return wrong(format!("'{twice}' is there twice"));
     }
-    Ok(Axis { path, key: key.to_owned(), values: values.to_vec() })
+    Ok(SweepAxis { path, key: key.to_owned(), values: values.to_vec() })
 }
 
 /// Puts the values in place of their lists, which it meets in the order in which they were found.
-fn choose<'a>(table: &mut Node, keys: Keys, values: &mut impl Iterator<Item = &'a Node>) {
+fn choose<'a>(table: &mut TreeNode, keys: Keys, values: &mut impl Iterator<Item = &'a TreeNode>) {
     let Value::Table(entries) = &mut table.value else { return };
     for (key, node) in entries {
         let Some(shape) = keys::shape(keys, key) else { continue };

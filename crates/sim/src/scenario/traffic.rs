@@ -3,17 +3,17 @@
 use faults::Random;
 use units::Bytes;
 
-use super::plan::Plan;
-use super::reader::{Read, Reader};
-use super::{Around, work};
-use crate::net::{Traffic, TransportSetup};
+use super::plan::TrafficPlan;
+use super::reader::{ReadResult, ScenarioReader};
+use super::{TrafficContext, work};
+use crate::net::{TrafficSetup, TransportSetup};
 
 /// Traffic from which that of any seed can be made.
 #[derive(Clone, Debug)]
-pub(super) struct Kind {
+pub(super) struct TrafficTemplate {
     pub name: String,
     pub transport: TransportSetup,
-    plan: Plan,
+    plan: TrafficPlan,
     reply: u64,
     class: u8,
     queue_pairs: Option<u32>,
@@ -25,19 +25,19 @@ const MOST_QUEUE_PAIRS: u32 = 1 << 20;
 /// The randomness of workloads, apart from that of links, hosts and flows; each traffic adds its number.
 const STREAM: u64 = 1 << 40;
 
-impl Kind {
+impl TrafficTemplate {
     /// # Panics
     /// If the plan cannot be carried out, which was found out when it was read.
-    pub(super) fn traffic(&self, number: usize, seed: u64) -> Traffic {
+    pub(super) fn traffic(&self, number: usize, seed: u64) -> TrafficSetup {
         let random = Random::new(seed, STREAM + number as u64);
         let work = self.plan.workload(random).expect("tried when the scenario was read");
         let Self { name, transport, reply, class, queue_pairs, .. } = self.clone();
-        Traffic { name, transport, work, reply, class, queue_pairs }
+        TrafficSetup { name, transport, work, reply, class, queue_pairs }
     }
 }
 
 /// Names must tell them apart.
-pub(super) fn name(table: &Reader<'_>, number: usize, before: &[String]) -> Read<String> {
+pub(super) fn name(table: &ScenarioReader<'_>, number: usize, before: &[String]) -> ReadResult<String> {
     let name = table.text("name")?.unwrap_or_else(|| format!("traffic {number}"));
     if before.contains(&name) {
         return Err(table.wrong("name", format_args!("'{name}': there is traffic of this name before")));
@@ -45,16 +45,21 @@ pub(super) fn name(table: &Reader<'_>, number: usize, before: &[String]) -> Read
     Ok(name)
 }
 
-pub(super) fn read(table: &Reader<'_>, name: String, transport: TransportSetup, around: &Around<'_>) -> Read<Kind> {
+pub(super) fn read(
+    table: &ScenarioReader<'_>,
+    name: String,
+    transport: TransportSetup,
+    around: &TrafficContext<'_>,
+) -> ReadResult<TrafficTemplate> {
     let plan = work::read(table, &transport, around)?;
     let reply = table.bytes("reply", Bytes::ZERO..=work::largest_answered(&transport, around.topology))?;
     let queue_pairs = if transport.is_rdma() { table.small("queue_pairs", 1..=MOST_QUEUE_PAIRS)? } else { None };
     let class = table.tiny("class", 0..=7)?.unwrap_or(0);
-    Ok(Kind { name, transport, plan, reply: reply.map_or(0, Bytes::get), class, queue_pairs })
+    Ok(TrafficTemplate { name, transport, plan, reply: reply.map_or(0, Bytes::get), class, queue_pairs })
 }
 
 /// That a host is not to have two sizes of the pool that its connections share.
-pub(super) fn check_pools(tables: &[Reader<'_>], kinds: &[Kind]) -> Read<()> {
+pub(super) fn check_pools(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplate]) -> ReadResult<()> {
     let mut pools = tables.iter().zip(kinds).filter_map(|(table, kind)| Some((table, kind.transport.shared_pool()?)));
     let Some((_, first)) = pools.next() else { return Ok(()) };
     match pools.find(|(_, pool)| *pool != first) {
@@ -64,7 +69,11 @@ pub(super) fn check_pools(tables: &[Reader<'_>], kinds: &[Kind]) -> Read<()> {
 }
 
 /// That nobody is to send more than its link carries, all traffic together.
-pub(super) fn check_loads(tables: &[Reader<'_>], kinds: &[Kind], around: &Around<'_>) -> Read<()> {
+pub(super) fn check_loads(
+    tables: &[ScenarioReader<'_>],
+    kinds: &[TrafficTemplate],
+    around: &TrafficContext<'_>,
+) -> ReadResult<()> {
     let topology = around.topology;
     let mut loads = vec![0.0; topology.nodes.len()];
     for (table, kind) in tables.iter().zip(kinds) {

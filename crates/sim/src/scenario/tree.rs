@@ -9,11 +9,11 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Place, Wrong};
+use super::error::{KeyError, SourceLocation};
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
-    pub place: Place,
+pub(super) struct TreeNode {
+    pub place: SourceLocation,
     pub value: Value,
 }
 
@@ -23,18 +23,18 @@ pub(super) enum Value {
     Integer(i64),
     Float(f64),
     Flag(bool),
-    List(Vec<Node>),
-    Table(Vec<(String, Node)>),
+    List(Vec<TreeNode>),
+    Table(Vec<(String, TreeNode)>),
 }
 
-impl Node {
+impl TreeNode {
     /// The table that a file is.
-    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
+    pub(super) fn parse(text: &str) -> Result<Self, KeyError> {
         let line = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
         match DeTable::parse(text) {
-            Ok(table) => table_of(table.get_ref(), Place::Line(1), &|at| Place::Line(line(at))),
-            Err(error) => Err(Wrong {
-                place: Place::Line(error.span().map_or(1, |span| line(span.start))),
+            Ok(table) => table_of(table.get_ref(), SourceLocation::Line(1), &|at| SourceLocation::Line(line(at))),
+            Err(error) => Err(KeyError {
+                place: SourceLocation::Line(error.span().map_or(1, |span| line(span.start))),
                 key: String::new(),
                 problem: error.message().replace('\n', " "),
             }),
@@ -42,14 +42,14 @@ impl Node {
     }
 
     /// A value in TOML's own syntax, all of it in one place.
-    pub(super) fn parse_value(text: &str, place: &Place) -> Option<Self> {
+    pub(super) fn parse_value(text: &str, place: &SourceLocation) -> Option<Self> {
         let value = DeValue::parse(text).ok()?;
         node_of("", &value, &|_| place.clone()).ok()
     }
 
     /// A table without entries.
     pub(super) fn empty() -> Self {
-        Self { place: Place::Line(1), value: Value::Table(Vec::new()) }
+        Self { place: SourceLocation::Line(1), value: Value::Table(Vec::new()) }
     }
 
     /// Another value at the same place.
@@ -100,7 +100,7 @@ pub(super) fn number(number: u64) -> Value {
 }
 
 /// Short enough for a label.
-impl fmt::Display for Node {
+impl fmt::Display for TreeNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
             Value::Text(text) => f.write_str(text),
@@ -119,7 +119,7 @@ impl fmt::Display for Node {
     }
 }
 
-impl Serialize for Node {
+impl Serialize for TreeNode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.value {
             Value::Text(text) => serializer.serialize_str(text),
@@ -138,9 +138,9 @@ impl Serialize for Node {
     }
 }
 
-type PlaceOf<'a> = &'a dyn Fn(usize) -> Place;
+type PlaceOf<'a> = &'a dyn Fn(usize) -> SourceLocation;
 
-fn table_of(table: &DeTable<'_>, place: Place, place_of: PlaceOf<'_>) -> Result<Node, Wrong> {
+fn table_of(table: &DeTable<'_>, place: SourceLocation, place_of: PlaceOf<'_>) -> Result<TreeNode, KeyError> {
     let mut entries = Vec::new();
     for (key, value) in table {
         let mut node = node_of(key.get_ref(), value, place_of)?;
@@ -152,12 +152,12 @@ fn table_of(table: &DeTable<'_>, place: Place, place_of: PlaceOf<'_>) -> Result<
     }
     entries.sort_by_key(|(at, _, _)| *at);
     let entries = entries.into_iter().map(|(_, key, node)| (key, node)).collect();
-    Ok(Node { place, value: Value::Table(entries) })
+    Ok(TreeNode { place, value: Value::Table(entries) })
 }
 
-fn node_of(key: &str, value: &Spanned<DeValue<'_>>, place_of: PlaceOf<'_>) -> Result<Node, Wrong> {
+fn node_of(key: &str, value: &Spanned<DeValue<'_>>, place_of: PlaceOf<'_>) -> Result<TreeNode, KeyError> {
     let place = place_of(value.span().start);
-    let wrong = |problem: &str| Wrong { place: place.clone(), key: key.to_owned(), problem: problem.to_owned() };
+    let wrong = |problem: &str| KeyError { place: place.clone(), key: key.to_owned(), problem: problem.to_owned() };
     let value = match value.get_ref() {
         DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(number) => {
@@ -172,5 +172,5 @@ fn node_of(key: &str, value: &Spanned<DeValue<'_>>, place_of: PlaceOf<'_>) -> Re
         }
         DeValue::Table(table) => return table_of(table, place, place_of),
     };
-    Ok(Node { place, value })
+    Ok(TreeNode { place, value })
 }

@@ -6,14 +6,17 @@ use faults::Random;
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
-use super::error::Wrong;
+use super::error::KeyError;
 use super::fabric::access_rate;
-use super::plan::{Pattern, Plan};
-use super::reader::{Read, Reader};
-use super::{Around, LONGEST};
+use super::plan::{TrafficPattern, TrafficPlan};
+use super::reader::{ReadResult, ScenarioReader};
+use super::{LONGEST, TrafficContext};
 use crate::net::TransportSetup;
 use crate::topology::{NodeId, Topology};
-use crate::workload::{Flow, Flows, Incast, Pace, Poisson, Series, Sizes, Stop, Trace, WorkloadError};
+use crate::workload::{
+    ArrivalStop, BurstPace, FlowSchedule, FlowSeries, FlowSizes, Incast, Poisson, SizeTrace, WorkloadError,
+    WorkloadFlow,
+};
 
 /// A flow that takes longer than this on its slowest link is a mistake in the unit.
 const LONGEST_FLOW: Span = Span::from_ms(3_600_000);
@@ -25,7 +28,7 @@ const MOST_CONNECTIONS: u32 = 10_000;
 const LONGEST_FILE: u64 = 1 << 30;
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum WorkloadKind {
     Series,
     Poisson,
     Incast,
@@ -35,41 +38,45 @@ enum Kind {
     File,
 }
 
-const KINDS: [(&str, Kind); 7] = [
-    ("series", Kind::Series),
-    ("poisson", Kind::Poisson),
-    ("incast", Kind::Incast),
-    ("permutation", Kind::Permutation),
-    ("all-to-all", Kind::AllToAll),
-    ("bulk", Kind::Bulk),
-    ("file", Kind::File),
+const KINDS: [(&str, WorkloadKind); 7] = [
+    ("series", WorkloadKind::Series),
+    ("poisson", WorkloadKind::Poisson),
+    ("incast", WorkloadKind::Incast),
+    ("permutation", WorkloadKind::Permutation),
+    ("all-to-all", WorkloadKind::AllToAll),
+    ("bulk", WorkloadKind::Bulk),
+    ("file", WorkloadKind::File),
 ];
 
-pub(super) fn read(table: &Reader<'_>, transport: &TransportSetup, around: &Around<'_>) -> Read<Plan> {
+pub(super) fn read(
+    table: &ScenarioReader<'_>,
+    transport: &TransportSetup,
+    around: &TrafficContext<'_>,
+) -> ReadResult<TrafficPlan> {
     let kind = table.needed("work", table.choice("work", &KINDS)?, "what to do: series, poisson, incast, bulk, …")?;
-    let task = Task { table, transport, around };
+    let task = WorkloadReader { table, transport, around };
     let plan = match kind {
-        Kind::Series => task.series(),
-        Kind::Poisson => task.poisson(),
-        Kind::Incast => task.incast(),
-        Kind::Permutation => task.pattern().map(Plan::Permutation),
-        Kind::AllToAll => task.pattern().map(Plan::AllToAll),
-        Kind::Bulk => task.bulk(),
-        Kind::File => task.file(),
+        WorkloadKind::Series => task.series(),
+        WorkloadKind::Poisson => task.poisson(),
+        WorkloadKind::Incast => task.incast(),
+        WorkloadKind::Permutation => task.pattern().map(TrafficPlan::Permutation),
+        WorkloadKind::AllToAll => task.pattern().map(TrafficPlan::AllToAll),
+        WorkloadKind::Bulk => task.bulk(),
+        WorkloadKind::File => task.file(),
     }?;
     plan.workload(Random::new(1, 0)).map_err(|error| task.blame(error))?;
     Ok(plan)
 }
 
-struct Task<'a> {
-    table: &'a Reader<'a>,
+struct WorkloadReader<'a> {
+    table: &'a ScenarioReader<'a>,
     transport: &'a TransportSetup,
-    around: &'a Around<'a>,
+    around: &'a TrafficContext<'a>,
 }
 
-impl Task<'_> {
+impl WorkloadReader<'_> {
     /// The key that an error of a workload is about.
-    fn blame(&self, error: WorkloadError) -> Wrong {
+    fn blame(&self, error: WorkloadError) -> KeyError {
         let key = match error {
             WorkloadError::Load(_) => "load",
             WorkloadError::FanIn { .. } => "fan_in",
@@ -84,14 +91,14 @@ impl Task<'_> {
         self.around.topology
     }
 
-    fn series(&self) -> Read<Plan> {
+    fn series(&self) -> ReadResult<TrafficPlan> {
         let [src, dst] = self.one_pair()?;
         if !self.transport.is_reliable() {
             let problem = "expected another work with datagrams: the next would wait for one that was lost";
             return Err(self.table.wrong("work", problem));
         }
         let count = self.table.whole("count", 1..=u64::MAX)?;
-        Ok(Plan::Series(Series {
+        Ok(TrafficPlan::Series(FlowSeries {
             src,
             dst,
             bytes: self.bytes()?,
@@ -101,9 +108,9 @@ impl Task<'_> {
         }))
     }
 
-    fn poisson(&self) -> Read<Plan> {
+    fn poisson(&self) -> ReadResult<TrafficPlan> {
         let senders = self.hosts("from")?;
-        Ok(Plan::Poisson(Poisson {
+        Ok(TrafficPlan::Poisson(Poisson {
             load: self.table.needed("load", self.load()?, "a share of the senders' links such as 0.5")?,
             rate: self.access_rate(&senders)?,
             sizes: self.sizes()?,
@@ -114,18 +121,18 @@ impl Task<'_> {
         }))
     }
 
-    fn incast(&self) -> Read<Plan> {
+    fn incast(&self) -> ReadResult<TrafficPlan> {
         let hosts = self.hosts("from")?;
         let receiver = if self.table.has("to") { Some(self.one_host("to")?) } else { None };
         let fan_in = self.table.small("fan_in", 1..=u32::MAX)?;
         let every = self.table.span("every", Span::from_ps(1)..=LONGEST)?;
         let pace = match (every, self.load()?) {
             (Some(_), Some(_)) => return Err(self.table.wrong("load", "expected either this or every")),
-            (Some(every), None) => Pace::Every(every),
-            (None, Some(load)) => Pace::Load { load, rate: self.access_rate(&hosts)? },
+            (Some(every), None) => BurstPace::Every(every),
+            (None, Some(load)) => BurstPace::Load { load, rate: self.access_rate(&hosts)? },
             (None, None) => return Err(self.table.wrong("every", "missing: expected a time between bursts, or load")),
         };
-        Ok(Plan::Incast(Incast {
+        Ok(TrafficPlan::Incast(Incast {
             fan_in: self.table.needed("fan_in", fan_in, "how many send at once")?,
             bytes: self.bytes()?,
             hosts,
@@ -135,12 +142,12 @@ impl Task<'_> {
         }))
     }
 
-    fn pattern(&self) -> Read<Pattern> {
-        Ok(Pattern { hosts: self.hosts("from")?, bytes: self.bytes()?, start: self.start()? })
+    fn pattern(&self) -> ReadResult<TrafficPattern> {
+        Ok(TrafficPattern { hosts: self.hosts("from")?, bytes: self.bytes()?, start: self.start()? })
     }
 
     /// One flow for each pair, endless unless it has a size.
-    fn bulk(&self) -> Read<Plan> {
+    fn bulk(&self) -> ReadResult<TrafficPlan> {
         let [senders, receivers] = ["from", "to"].map(|key| {
             let given = self.table.has(key).then(|| self.hosts(key)).transpose()?;
             self.table.needed(key, given, "one host, or several")
@@ -159,12 +166,12 @@ impl Task<'_> {
         for (src, dst) in senders.iter().copied().zip(receivers.iter().copied().cycle()) {
             self.check_pair(src, dst)?;
             let bytes = given.unwrap_or_else(|| self.endless(src));
-            flows.extend((0..connections).map(|_| Flow { start, src, dst, bytes, group: 0 }));
+            flows.extend((0..connections).map(|_| WorkloadFlow { start, src, dst, bytes, group: 0 }));
         }
-        Ok(Plan::List(Flows::list(flows)))
+        Ok(TrafficPlan::List(FlowSchedule::list(flows)))
     }
 
-    fn check_endless(&self) -> Read<()> {
+    fn check_endless(&self) -> ReadResult<()> {
         let missing = |why| Err(self.table.wrong("size", format_args!("missing: expected one, {why}")));
         match self.transport.is_rdma() {
             true => missing("since RDMA's messages end; or a series of them"),
@@ -179,43 +186,43 @@ impl Task<'_> {
         rate.bytes_in(self.around.until).min(largest(self.transport, self.topology())).get().max(1)
     }
 
-    fn file(&self) -> Read<Plan> {
+    fn file(&self) -> ReadResult<TrafficPlan> {
         let name = self.table.needed("file", self.table.text("file")?, "a file of lines start,src,dst,bytes")?;
-        let flows = Flows::parse(&self.contents("file", &name)?, self.topology());
+        let flows = FlowSchedule::parse(&self.contents("file", &name)?, self.topology());
         let flows = flows.map_err(|error| self.table.wrong("file", format_args!("{name}: {error}")))?;
         for flow in flows.clone() {
             self.check_size("file", Bytes::new(flow.bytes))?;
         }
-        Ok(Plan::List(flows))
+        Ok(TrafficPlan::List(flows))
     }
 
-    fn load(&self) -> Read<Option<f64>> {
+    fn load(&self) -> ReadResult<Option<f64>> {
         self.table.number("load", |load| load > 0.0 && load <= 1.0, "more than 0 and at most 1 (100 %)")
     }
 
-    fn start(&self) -> Read<Time> {
+    fn start(&self) -> ReadResult<Time> {
         Ok(Time::ZERO + self.table.span("start", Span::ZERO..=LONGEST)?.unwrap_or(Span::ZERO))
     }
 
     /// After so many, or at some time: that of the whole run if nothing is said.
-    fn stop(&self) -> Read<Stop> {
+    fn stop(&self) -> ReadResult<ArrivalStop> {
         let count = self.table.whole("count", 1..=u64::MAX)?;
         match (count, self.table.span("stop", Span::from_ps(1)..=LONGEST)?) {
             (Some(_), Some(_)) => Err(self.table.wrong("stop", "expected either this or count")),
-            (Some(count), None) => Ok(Stop::After(count)),
-            (None, Some(at)) => Ok(Stop::At(Time::ZERO + at)),
-            (None, None) if self.around.until_given => Ok(Stop::At(Time::ZERO + self.around.until)),
+            (Some(count), None) => Ok(ArrivalStop::After(count)),
+            (None, Some(at)) => Ok(ArrivalStop::At(Time::ZERO + at)),
+            (None, None) if self.around.until_given => Ok(ArrivalStop::At(Time::ZERO + self.around.until)),
             (None, None) => Err(self.table.wrong("count", "missing: expected this, stop, or until in [run]")),
         }
     }
 
-    fn access_rate(&self, hosts: &[NodeId]) -> Read<Rate> {
+    fn access_rate(&self, hosts: &[NodeId]) -> ReadResult<Rate> {
         access_rate(self.topology(), hosts)
             .ok_or_else(|| self.table.wrong("load", "expected senders whose links all have the same rate"))
     }
 
     /// Those named, such as `h0`, `["h0", "h5"]` or `h0..h7`; all if none is.
-    fn hosts(&self, key: &str) -> Read<Vec<NodeId>> {
+    fn hosts(&self, key: &str) -> ReadResult<Vec<NodeId>> {
         let Some(names) = self.table.several(key)? else { return Ok(self.topology().hosts().collect()) };
         let mut hosts = Vec::new();
         for name in &names {
@@ -235,24 +242,24 @@ impl Task<'_> {
         if hosts.is_empty() { Err(self.table.wrong(key, "expected at least one host")) } else { Ok(hosts) }
     }
 
-    fn host(&self, key: &str, name: &str) -> Read<NodeId> {
+    fn host(&self, key: &str, name: &str) -> ReadResult<NodeId> {
         let node = self.topology().node(name).map_err(|error| self.table.wrong(key, error))?;
         let switch = || self.table.wrong(key, format_args!("'{name}' is a switch: expected a host"));
         if self.topology().is_host(node) { Ok(node) } else { Err(switch()) }
     }
 
-    fn one_host(&self, key: &str) -> Read<NodeId> {
+    fn one_host(&self, key: &str) -> ReadResult<NodeId> {
         let name = self.table.needed(key, self.table.text(key)?, "a host")?;
         self.host(key, &name)
     }
 
-    fn one_pair(&self) -> Read<[NodeId; 2]> {
+    fn one_pair(&self) -> ReadResult<[NodeId; 2]> {
         let [src, dst] = [self.one_host("from")?, self.one_host("to")?];
         self.check_pair(src, dst)?;
         Ok([src, dst])
     }
 
-    fn check_pair(&self, src: NodeId, dst: NodeId) -> Read<()> {
+    fn check_pair(&self, src: NodeId, dst: NodeId) -> ReadResult<()> {
         if src == dst {
             let name = self.topology().name(src);
             return Err(self.table.wrong("to", format_args!("'{name}' would send to itself: expected another host")));
@@ -261,22 +268,22 @@ impl Task<'_> {
     }
 
     /// The one size of all flows.
-    fn bytes(&self) -> Read<u64> {
+    fn bytes(&self) -> ReadResult<u64> {
         let size: Bytes = self.table.needed("size", self.table.parsed("size")?, "a size such as 24387 or 1MB")?;
         self.check_size("size", size)?;
         Ok(size.get())
     }
 
     /// One size, a trace by name, or a file.
-    fn sizes(&self) -> Read<Sizes> {
+    fn sizes(&self) -> ReadResult<FlowSizes> {
         let expected = "a size such as 1MB, a trace such as web-search, or a file such as sizes.txt";
         let text = self.table.needed("size", self.table.text("size")?, expected)?;
         if text.starts_with(|first: char| first.is_ascii_digit()) && Path::new(&text).extension().is_none() {
-            return Ok(Sizes::fixed(self.bytes()?));
+            return Ok(FlowSizes::fixed(self.bytes()?));
         }
-        let sizes = match text.parse::<Trace>() {
+        let sizes = match text.parse::<SizeTrace>() {
             Ok(trace) => trace.sizes(),
-            Err(_) if text.contains(['.', '/']) => Sizes::parse(&self.contents("size", &text)?)
+            Err(_) if text.contains(['.', '/']) => FlowSizes::parse(&self.contents("size", &text)?)
                 .map_err(|error| self.table.wrong("size", format_args!("{text}: {error}")))?,
             Err(error) => return Err(self.table.wrong("size", error)),
         };
@@ -284,7 +291,7 @@ impl Task<'_> {
         Ok(sizes)
     }
 
-    fn check_size(&self, key: &str, size: Bytes) -> Read<()> {
+    fn check_size(&self, key: &str, size: Bytes) -> ReadResult<()> {
         let is_answered = self.table.has("reply");
         let largest = if is_answered { largest_answered } else { largest };
         let most = largest(self.transport, self.topology());
@@ -298,7 +305,7 @@ impl Task<'_> {
     }
 
     /// A file, found from where the scenario's is.
-    fn contents(&self, key: &str, name: &str) -> Read<String> {
+    fn contents(&self, key: &str, name: &str) -> ReadResult<String> {
         let path: PathBuf = self.around.folder.join(name);
         let wrong =
             |problem: &dyn std::fmt::Display| self.table.wrong(key, format_args!("{}: {problem}", path.display()));

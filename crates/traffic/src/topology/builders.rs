@@ -6,7 +6,7 @@
 use units::{Rate, Span};
 
 use super::error::check_size;
-use super::{Kind, Link, Node, NodeId, Topology, TopologyError};
+use super::{NodeId, NodeKind, Topology, TopologyError, TopologyLink, TopologyNode};
 
 /// Ten metres of fibre.
 const TESTBED_DELAY: Span = Span::from_ns(50);
@@ -14,8 +14,8 @@ const TESTBED_DELAY: Span = Span::from_ns(50);
 impl Topology {
     /// LinkGuardian (SIGCOMM'23) §4, Fig. 7: h4 – sw2 – sw6 – h8, where sw2 – sw6 is the corrupting link.
     pub fn testbed(rate: Rate) -> Self {
-        let mut draft = Draft::default();
-        let [h4, h8] = ["h4", "h8"].map(|name| draft.node(name.to_string(), Kind::Host));
+        let mut draft = TopologyDraft::default();
+        let [h4, h8] = ["h4", "h8"].map(|name| draft.node(name.to_string(), NodeKind::Host));
         let [sw2, sw6] = ["sw2", "sw6"].map(|name| draft.switch(name));
         for (a, b) in [(h4, sw2), (sw2, sw6), (sw6, h8)] {
             draft.link(a, b, rate, TESTBED_DELAY);
@@ -25,7 +25,7 @@ impl Topology {
 
     /// Two hosts and the wire between them.
     pub fn pair(rate: Rate, delay: Span) -> Self {
-        let mut draft = Draft::with_hosts(2);
+        let mut draft = TopologyDraft::with_hosts(2);
         draft.link(NodeId(0), NodeId(1), rate, delay);
         draft.finish()
     }
@@ -34,7 +34,7 @@ impl Topology {
     pub fn single_switch(hosts: u32, rate: Rate, delay: Span) -> Result<Self, TopologyError> {
         expect(hosts >= 1, "a switch with at least one host")?;
         check_size(u128::from(hosts), 1, u128::from(hosts))?;
-        let mut draft = Draft::with_hosts(hosts);
+        let mut draft = TopologyDraft::with_hosts(hosts);
         let switch = draft.switch("sw0");
         draft.attach(0..hosts, switch, rate, delay);
         Ok(draft.finish())
@@ -44,7 +44,7 @@ impl Topology {
     pub fn chain(switches: u32, rate: Rate, delay: Span) -> Result<Self, TopologyError> {
         expect(switches >= 1, "a chain of at least one switch")?;
         check_size(2, u128::from(switches), u128::from(switches) + 1)?;
-        let mut draft = Draft::with_hosts(2);
+        let mut draft = TopologyDraft::with_hosts(2);
         let mut last = NodeId(0);
         for number in 0..switches {
             let switch = draft.switch(format!("sw{number}"));
@@ -60,7 +60,7 @@ impl Topology {
     pub fn dumbbell(pairs: u32, edge: Rate, bottleneck: Rate, delay: Span) -> Result<Self, TopologyError> {
         expect(pairs >= 1, "a dumbbell of at least one pair")?;
         check_size(2 * u128::from(pairs), 2, 2 * u128::from(pairs) + 1)?;
-        let mut draft = Draft::with_hosts(2 * pairs);
+        let mut draft = TopologyDraft::with_hosts(2 * pairs);
         let [left, right] = ["left", "right"].map(|name| draft.switch(name));
         draft.attach(0..pairs, left, edge, delay);
         draft.attach(pairs..2 * pairs, right, edge, delay);
@@ -83,7 +83,7 @@ impl Topology {
         )?;
         let [l, s, h] = [leaves, spines, hosts_per_leaf].map(u128::from);
         check_size(l * h, l + s, l * h + l * s)?;
-        let mut draft = Draft::with_hosts(leaves * hosts_per_leaf);
+        let mut draft = TopologyDraft::with_hosts(leaves * hosts_per_leaf);
         let leaf_ids: Vec<NodeId> = (0..leaves).map(|leaf| draft.switch(format!("leaf{leaf}"))).collect();
         let spine_ids: Vec<NodeId> = (0..spines).map(|spine| draft.switch(format!("spine{spine}"))).collect();
         for (number, leaf) in (0..).zip(&leaf_ids) {
@@ -104,7 +104,7 @@ impl Topology {
         let half = k / 2;
         let [pods, h] = [k, half].map(u128::from);
         check_size(pods * h * h, 2 * pods * h + h * h, 3 * pods * h * h)?;
-        let tiers = Tiers { pods: k, edges: half, aggs: half, hosts_per_edge: half, cores_per_agg: half };
+        let tiers = ThreeTiers { pods: k, edges: half, aggs: half, hosts_per_edge: half, cores_per_agg: half };
         Ok(tiers.build("edge", rate, rate, delay))
     }
 
@@ -112,7 +112,7 @@ impl Topology {
     /// 400G between switches, 1 µs per link. The text gives the numbers; that each aggregation switch of a pod has
     /// four cores to itself is how the authors' simulation connects them. ToRs are `tor<pod>-<number>`.
     pub fn hpcc() -> Self {
-        let tiers = Tiers { pods: 5, edges: 4, aggs: 4, hosts_per_edge: 16, cores_per_agg: 4 };
+        let tiers = ThreeTiers { pods: 5, edges: 4, aggs: 4, hosts_per_edge: 16, cores_per_agg: 4 };
         tiers.build("tor", Rate::gbps(100), Rate::gbps(400), Span::from_us(1))
     }
 }
@@ -123,7 +123,7 @@ fn expect(holds: bool, expected: &'static str) -> Result<(), TopologyError> {
 
 /// Three tiers: within a pod every edge switch is linked to every aggregation switch; the n-th aggregation switch of
 /// every pod is linked to the n-th group of cores.
-struct Tiers {
+struct ThreeTiers {
     pods: u32,
     edges: u32,
     aggs: u32,
@@ -131,9 +131,9 @@ struct Tiers {
     cores_per_agg: u32,
 }
 
-impl Tiers {
+impl ThreeTiers {
     fn build(&self, edge_name: &str, host: Rate, fabric: Rate, delay: Span) -> Topology {
-        let mut draft = Draft::with_hosts(self.pods * self.edges * self.hosts_per_edge);
+        let mut draft = TopologyDraft::with_hosts(self.pods * self.edges * self.hosts_per_edge);
         let edges = draft.tier(edge_name, self.pods, self.edges);
         let aggs = draft.tier("agg", self.pods, self.aggs);
         let cores: Vec<NodeId> =
@@ -157,27 +157,27 @@ impl Tiers {
 
 /// A topology in the making; right by construction, so that it needs no check.
 #[derive(Default)]
-struct Draft {
-    nodes: Vec<Node>,
-    links: Vec<Link>,
+struct TopologyDraft {
+    nodes: Vec<TopologyNode>,
+    links: Vec<TopologyLink>,
 }
 
-impl Draft {
+impl TopologyDraft {
     fn with_hosts(hosts: u32) -> Self {
         let mut draft = Self::default();
         for number in 0..hosts {
-            draft.node(format!("h{number}"), Kind::Host);
+            draft.node(format!("h{number}"), NodeKind::Host);
         }
         draft
     }
 
-    fn node(&mut self, name: String, kind: Kind) -> NodeId {
-        self.nodes.push(Node { name, kind });
+    fn node(&mut self, name: String, kind: NodeKind) -> NodeId {
+        self.nodes.push(TopologyNode { name, kind });
         NodeId(self.nodes.len() as u32 - 1)
     }
 
     fn switch(&mut self, name: impl Into<String>) -> NodeId {
-        self.node(name.into(), Kind::Switch)
+        self.node(name.into(), NodeKind::Switch)
     }
 
     /// The switches of one role, by pod.
@@ -186,7 +186,7 @@ impl Draft {
     }
 
     fn link(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Span) {
-        self.links.push(Link { a, b, rate, delay });
+        self.links.push(TopologyLink { a, b, rate, delay });
     }
 
     fn attach(&mut self, hosts: std::ops::Range<u32>, switch: NodeId, rate: Rate, delay: Span) {

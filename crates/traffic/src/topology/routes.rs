@@ -12,21 +12,21 @@ use std::{fmt, slice};
 
 use super::{DirectedLink, NodeId, Topology};
 
-type Ports = Vec<DirectedLink>;
+type RoutePorts = Vec<DirectedLink>;
 
 #[derive(Clone, Debug)]
 pub struct Routes {
     /// By node; of the hosts only.
-    access: Vec<Option<Access>>,
+    access: Vec<Option<HostAccess>>,
     /// By node; empty for hosts.
-    tables: Vec<Table>,
+    tables: Vec<SwitchRoutes>,
     /// By directed link, the node that it leads to.
     leads_to: Vec<NodeId>,
 }
 
 /// How a host is attached.
 #[derive(Clone, Copy, Debug)]
-struct Access {
+struct HostAccess {
     uplink: DirectedLink,
     downlink: DirectedLink,
     /// Which of the racks the host is in.
@@ -35,14 +35,14 @@ struct Access {
 
 /// What one switch knows.
 #[derive(Clone, Debug, Default)]
-struct Table {
+struct SwitchRoutes {
     /// By rack, an index into the groups.
     group_of: Vec<u16>,
     /// Sets of ports that are equally good.
-    groups: Vec<Ports>,
+    groups: Vec<RoutePorts>,
 }
 
-impl Table {
+impl SwitchRoutes {
     fn ports(&self, rack: usize) -> &[DirectedLink] {
         self.group_of.get(rack).map_or(&[], |group| &self.groups[usize::from(*group)])
     }
@@ -67,7 +67,7 @@ impl Routes {
     pub fn of(topology: &Topology) -> Self {
         let ports = topology.ports();
         let (access, racks) = attach(topology, &ports);
-        let mut drafts = vec![Draft::default(); topology.nodes.len()];
+        let mut drafts = vec![RoutesDraft::default(); topology.nodes.len()];
         for rack in racks {
             let distance = distances(topology, &ports, rack);
             for switch in topology.switches() {
@@ -120,14 +120,14 @@ impl Routes {
 }
 
 /// How each host is attached, and the switches that hosts are attached to.
-fn attach(topology: &Topology, ports: &[Ports]) -> (Vec<Option<Access>>, Vec<NodeId>) {
+fn attach(topology: &Topology, ports: &[RoutePorts]) -> (Vec<Option<HostAccess>>, Vec<NodeId>) {
     let mut racks = BTreeMap::new();
     let mut access = vec![None; topology.nodes.len()];
     for host in topology.hosts() {
         access[host.index()] = ports[host.index()].first().map(|uplink| {
             let next = racks.len();
             let rack = *racks.entry(topology.to(*uplink)).or_insert(next);
-            Access { uplink: *uplink, downlink: uplink.reversed(), rack }
+            HostAccess { uplink: *uplink, downlink: uplink.reversed(), rack }
         });
     }
     let mut switches: Vec<(usize, NodeId)> = racks.into_iter().map(|(switch, rack)| (rack, switch)).collect();
@@ -136,7 +136,7 @@ fn attach(topology: &Topology, ports: &[Ports]) -> (Vec<Option<Access>>, Vec<Nod
 }
 
 /// How many links each switch is away from the rack's. Hosts have no distance: nothing passes through them.
-fn distances(topology: &Topology, ports: &[Ports], rack: NodeId) -> Vec<Option<u32>> {
+fn distances(topology: &Topology, ports: &[RoutePorts], rack: NodeId) -> Vec<Option<u32>> {
     let mut distance = vec![None; ports.len()];
     distance[rack.index()] = Some(0);
     let mut to_visit = VecDeque::from([(rack, 0)]);
@@ -152,7 +152,7 @@ fn distances(topology: &Topology, ports: &[Ports], rack: NodeId) -> Vec<Option<u
 }
 
 /// The ports of a switch that lead one link nearer.
-fn closer(topology: &Topology, ports: &[Ports], distance: &[Option<u32>], switch: NodeId) -> Ports {
+fn closer(topology: &Topology, ports: &[RoutePorts], distance: &[Option<u32>], switch: NodeId) -> RoutePorts {
     let Some(away) = distance[switch.index()] else { return Vec::new() };
     let nearer = |port: &DirectedLink| distance[topology.to(*port).index()].is_some_and(|next| next + 1 == away);
     ports[switch.index()].iter().copied().filter(nearer).collect()
@@ -160,14 +160,14 @@ fn closer(topology: &Topology, ports: &[Ports], distance: &[Option<u32>], switch
 
 /// A table in the making, and where in it each group is.
 #[derive(Clone, Default)]
-struct Draft {
-    table: Table,
-    known: BTreeMap<Ports, u16>,
+struct RoutesDraft {
+    table: SwitchRoutes,
+    known: BTreeMap<RoutePorts, u16>,
 }
 
-impl Draft {
+impl RoutesDraft {
     /// The ports to the next rack.
-    fn add(&mut self, ports: Ports) {
+    fn add(&mut self, ports: RoutePorts) {
         let next = u16::try_from(self.table.groups.len()).expect("a topology has fewer racks than that");
         let group = *self.known.entry(ports).or_insert_with_key(|ports| {
             self.table.groups.push(ports.clone());

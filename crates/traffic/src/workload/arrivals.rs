@@ -5,7 +5,7 @@ use units::{Rate, Span, Time};
 
 /// When no more begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum ArrivalStop {
     /// Nothing begins at this time or later.
     At(Time),
     /// After so many: flows, or bursts of an incast.
@@ -13,51 +13,51 @@ pub enum Stop {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Arrivals {
-    gap: Gap,
+pub(super) struct ArrivalProcess {
+    gap: InterarrivalGap,
     /// In picoseconds; a fraction of one counts when gaps are shorter than that.
     next: f64,
-    stop: Stop,
+    stop: ArrivalStop,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Gap {
+enum InterarrivalGap {
     Exactly(f64),
     /// Exponential, with this mean.
     OnAverage(f64),
 }
 
-impl Arrivals {
+impl ArrivalProcess {
     /// At time zero, and ever so often.
-    pub(super) fn every(span: Span, stop: Stop) -> Self {
-        Self { gap: Gap::Exactly(span.as_ps() as f64), next: 0.0, stop }
+    pub(super) fn every(span: Span, stop: ArrivalStop) -> Self {
+        Self { gap: InterarrivalGap::Exactly(span.as_ps() as f64), next: 0.0, stop }
     }
 
     /// A Poisson process with so many picoseconds between two, on average.
-    pub(super) fn poisson(mean_gap: f64, stop: Stop, random: &mut Random) -> Self {
-        Self { gap: Gap::OnAverage(mean_gap), next: random.exponential() * mean_gap, stop }
+    pub(super) fn poisson(mean_gap: f64, stop: ArrivalStop, random: &mut Random) -> Self {
+        Self { gap: InterarrivalGap::OnAverage(mean_gap), next: random.exponential() * mean_gap, stop }
     }
 
     /// About how many are still to come.
     pub(super) fn expected_left(&self) -> f64 {
-        let (Gap::Exactly(gap) | Gap::OnAverage(gap)) = self.gap;
+        let (InterarrivalGap::Exactly(gap) | InterarrivalGap::OnAverage(gap)) = self.gap;
         match self.stop {
-            Stop::At(end) => ((end.as_ps() as f64 - self.next) / gap.max(1e-9)).max(0.0),
-            Stop::After(left) => left as f64,
+            ArrivalStop::At(end) => ((end.as_ps() as f64 - self.next) / gap.max(1e-9)).max(0.0),
+            ArrivalStop::After(left) => left as f64,
         }
     }
 
     pub(super) fn next(&mut self, random: &mut Random) -> Option<Time> {
         let now = Time::from_ps(self.next as u64);
         match &mut self.stop {
-            Stop::At(end) if now >= *end => return None,
-            Stop::After(0) => return None,
-            Stop::After(left) => *left -= 1,
-            Stop::At(_) => {}
+            ArrivalStop::At(end) if now >= *end => return None,
+            ArrivalStop::After(0) => return None,
+            ArrivalStop::After(left) => *left -= 1,
+            ArrivalStop::At(_) => {}
         }
         self.next += match self.gap {
-            Gap::Exactly(gap) => gap,
-            Gap::OnAverage(mean) => random.exponential() * mean,
+            InterarrivalGap::Exactly(gap) => gap,
+            InterarrivalGap::OnAverage(mean) => random.exponential() * mean,
         };
         Some(now)
     }

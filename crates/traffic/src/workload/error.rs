@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::sizes::Trace;
+use super::sizes::SizeTrace;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkloadError {
@@ -38,7 +38,11 @@ impl fmt::Display for WorkloadError {
                 write!(f, "no trace is called '{name}': did you mean '{nearest}'?")
             }
             Self::UnknownTrace { name, nearest: None } => {
-                write!(f, "no trace is called '{name}': expected one of {}", Trace::ALL.map(Trace::name).join(", "))
+                write!(
+                    f,
+                    "no trace is called '{name}': expected one of {}",
+                    SizeTrace::ALL.map(SizeTrace::name).join(", ")
+                )
             }
             Self::Line { line, problem } => write!(f, "line {line}: {problem}"),
         }

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 
 use units::{Bytes, Span, Time};
 
-use super::{Flow, Flows, WorkloadError};
+use super::{FlowSchedule, WorkloadError, WorkloadFlow};
 use crate::topology::{NodeId, Topology};
 
 const HEADER: [&str; 4] = ["start", "src", "dst", "bytes"];
 
-impl Flows {
+impl FlowSchedule {
     /// Reads a file, in whatever order its lines are; src and dst are hosts of the topology, by name.
     pub fn parse(text: &str, topology: &Topology) -> Result<Self, WorkloadError> {
         let hosts: BTreeMap<&str, NodeId> = topology.hosts().map(|host| (topology.name(host), host)).collect();
@@ -34,12 +34,12 @@ impl Flows {
     }
 }
 
-fn flow(fields: &[&str], hosts: &BTreeMap<&str, NodeId>, topology: &Topology) -> Result<Flow, String> {
+fn flow(fields: &[&str], hosts: &BTreeMap<&str, NodeId>, topology: &Topology) -> Result<WorkloadFlow, String> {
     let &[start, src, dst, bytes] = fields else {
         return Err(format!("expected {}, found '{}'", HEADER.join(","), fields.join(",")));
     };
     let host = |name| hosts.get(name).copied().ok_or_else(|| no_such_host(name, topology));
-    let flow = Flow { start: time(start)?, src: host(src)?, dst: host(dst)?, bytes: size(bytes)?, group: 0 };
+    let flow = WorkloadFlow { start: time(start)?, src: host(src)?, dst: host(dst)?, bytes: size(bytes)?, group: 0 };
     if flow.src == flow.dst {
         return Err(format!("'{src}' sends to itself"));
     }
@@ -74,15 +74,15 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<Flow>, String> {
+    fn read(text: &str) -> Result<Vec<WorkloadFlow>, String> {
         let topology = Topology::leaf_spine(2, 1, 3, Rate::gbps(100), Rate::gbps(100), Span::from_us(1)).unwrap();
-        Flows::parse(text, &topology).map(Iterator::collect).map_err(|error| error.to_string())
+        FlowSchedule::parse(text, &topology).map(Iterator::collect).map_err(|error| error.to_string())
     }
 
     #[test]
     fn lines_become_flows_sorted_by_their_start() {
         let text = "start,src,dst,bytes # a comment\n\n 2us, h0, h5, 24387\n0,h3,h5,1MB\n0.000001,h1,h0,143\n";
-        let flow = |us, src, dst, bytes| Flow {
+        let flow = |us, src, dst, bytes| WorkloadFlow {
             start: Time::ZERO + Span::from_us(us),
             src: NodeId(src),
             dst: NodeId(dst),

@@ -4,7 +4,7 @@ use faults::Random;
 use units::Time;
 
 use super::error::expect;
-use super::{Flow, Flows, Source, WorkloadError};
+use super::{FlowSchedule, FlowSource, WorkloadError, WorkloadFlow};
 use crate::topology::NodeId;
 
 /// Every host to every other, in rounds: in the n-th, each sends to the n-th after it, so that no receiver is asked of
@@ -18,7 +18,7 @@ pub(super) struct AllToAll {
     sent: usize,
 }
 
-impl Flows {
+impl FlowSchedule {
     /// Every host sends to one other and receives from one other. The hosts form a single random circle (Sattolo's
     /// shuffle), which has no place for a host that sends to itself.
     pub fn permutation(hosts: &[NodeId], bytes: u64, start: Time, random: &mut Random) -> Result<Self, WorkloadError> {
@@ -28,13 +28,13 @@ impl Flows {
             receivers.swap(last, random.below(last as u64) as usize);
         }
         let pairs = hosts.iter().zip(receivers);
-        Ok(Self::list(pairs.map(|(src, dst)| Flow { start, src: *src, dst, bytes, group: 0 }).collect()))
+        Ok(Self::list(pairs.map(|(src, dst)| WorkloadFlow { start, src: *src, dst, bytes, group: 0 }).collect()))
     }
 
     /// Every host sends to every other.
     pub fn all_to_all(hosts: Vec<NodeId>, bytes: u64, start: Time) -> Result<Self, WorkloadError> {
         check(&hosts, bytes)?;
-        Ok(Self::from(Source::AllToAll(AllToAll { hosts, bytes, start, sent: 0 })))
+        Ok(Self::from(FlowSource::AllToAll(AllToAll { hosts, bytes, start, sent: 0 })))
     }
 }
 
@@ -48,7 +48,7 @@ impl AllToAll {
         self.hosts.len() * (self.hosts.len() - 1) - self.sent
     }
 
-    pub(super) fn next(&mut self) -> Option<Flow> {
+    pub(super) fn next(&mut self) -> Option<WorkloadFlow> {
         let hosts = self.hosts.len();
         let (round, sender) = (self.sent / hosts, self.sent % hosts);
         if round == hosts - 1 {
@@ -56,7 +56,7 @@ impl AllToAll {
         }
         self.sent += 1;
         let [src, dst] = [sender, (sender + round + 1) % hosts].map(|place| self.hosts[place]);
-        Some(Flow { start: self.start, src, dst, bytes: self.bytes, group: 0 })
+        Some(WorkloadFlow { start: self.start, src, dst, bytes: self.bytes, group: 0 })
     }
 }
 
@@ -74,7 +74,8 @@ mod tests {
     fn in_a_permutation_everyone_sends_once_receives_once_and_never_to_itself() {
         for seed in 0..50 {
             let mut random = Random::new(seed, 0);
-            let flows: Vec<Flow> = Flows::permutation(&hosts(17), 1_000, Time::ZERO, &mut random).unwrap().collect();
+            let flows: Vec<WorkloadFlow> =
+                FlowSchedule::permutation(&hosts(17), 1_000, Time::ZERO, &mut random).unwrap().collect();
             assert!(flows.iter().all(|flow| flow.src != flow.dst));
             assert_eq!(flows.iter().map(|flow| flow.src).collect::<Vec<_>>(), hosts(17));
             assert_eq!(flows.iter().map(|flow| flow.dst).collect::<BTreeSet<_>>().len(), 17);
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn a_permutation_follows_its_seed() {
         let draw = |seed| {
-            let flows = Flows::permutation(&hosts(64), 1, Time::ZERO, &mut Random::new(seed, 0)).unwrap();
+            let flows = FlowSchedule::permutation(&hosts(64), 1, Time::ZERO, &mut Random::new(seed, 0)).unwrap();
             flows.map(|flow| flow.dst).collect::<Vec<_>>()
         };
         assert_eq!(draw(1), draw(1));
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn all_to_all_is_every_pair_once_and_a_round_is_a_permutation() {
-        let flows: Vec<Flow> = Flows::all_to_all(hosts(9), 1_000, Time::from_ps(5)).unwrap().collect();
+        let flows: Vec<WorkloadFlow> = FlowSchedule::all_to_all(hosts(9), 1_000, Time::from_ps(5)).unwrap().collect();
         let pairs: BTreeSet<(NodeId, NodeId)> = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
         assert_eq!((flows.len(), pairs.len()), (72, 72));
         assert!(flows.iter().all(|flow| flow.src != flow.dst && flow.start == Time::from_ps(5)));
@@ -104,10 +105,10 @@ mod tests {
 
     #[test]
     fn patterns_need_two_hosts_and_a_byte() {
-        let said = |result: Result<Flows, WorkloadError>| result.unwrap_err().to_string();
-        assert_eq!(said(Flows::all_to_all(hosts(1), 1, Time::ZERO)), "expected at least two hosts");
-        assert_eq!(said(Flows::all_to_all(hosts(2), 0, Time::ZERO)), "expected at least one byte per flow");
-        let alone = Flows::permutation(&hosts(1), 1, Time::ZERO, &mut Random::new(1, 0));
+        let said = |result: Result<FlowSchedule, WorkloadError>| result.unwrap_err().to_string();
+        assert_eq!(said(FlowSchedule::all_to_all(hosts(1), 1, Time::ZERO)), "expected at least two hosts");
+        assert_eq!(said(FlowSchedule::all_to_all(hosts(2), 0, Time::ZERO)), "expected at least one byte per flow");
+        let alone = FlowSchedule::permutation(&hosts(1), 1, Time::ZERO, &mut Random::new(1, 0));
         assert_eq!(said(alone), "expected at least two hosts");
     }
 }

@@ -15,7 +15,7 @@ use super::traces;
 
 /// Published flow sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trace {
+pub enum SizeTrace {
     WebSearch,
     FbHadoop,
     AliStorage,
@@ -26,7 +26,7 @@ pub enum Trace {
 
 /// A distribution of flow sizes in bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sizes {
+pub struct FlowSizes {
     /// From share 0 to share 1, neither ever falling.
     knots: Vec<Knot>,
 }
@@ -37,7 +37,7 @@ struct Knot {
     share: f64,
 }
 
-impl Trace {
+impl SizeTrace {
     pub const ALL: [Self; 6] =
         [Self::WebSearch, Self::FbHadoop, Self::AliStorage, Self::DataMining, Self::GoogleRpc, Self::FbKeyValue];
 
@@ -52,7 +52,7 @@ impl Trace {
         }
     }
 
-    pub fn sizes(self) -> Sizes {
+    pub fn sizes(self) -> FlowSizes {
         let table = match self {
             Self::WebSearch => traces::WEB_SEARCH,
             Self::FbHadoop => traces::FB_HADOOP,
@@ -61,11 +61,11 @@ impl Trace {
             Self::GoogleRpc => traces::GOOGLE_RPC,
             Self::FbKeyValue => traces::FB_KEY_VALUE,
         };
-        Sizes::through(table.iter().map(|(bytes, percent)| Knot { bytes: *bytes as f64, share: percent / 100.0 }))
+        FlowSizes::through(table.iter().map(|(bytes, percent)| Knot { bytes: *bytes as f64, share: percent / 100.0 }))
     }
 }
 
-impl FromStr for Trace {
+impl FromStr for SizeTrace {
     type Err = WorkloadError;
 
     /// `WebSearch` and `web_search` are `web-search`, too.
@@ -77,7 +77,7 @@ impl FromStr for Trace {
     }
 }
 
-impl Sizes {
+impl FlowSizes {
     /// Every flow has the same size, at least one byte.
     pub fn fixed(bytes: u64) -> Self {
         let bytes = bytes.max(1) as f64;
@@ -220,12 +220,12 @@ mod tests {
     #[test]
     fn traces_have_their_published_means() {
         for (trace, mean, tolerance) in [
-            (Trace::WebSearch, 1.71e6, 0.002),
-            (Trace::FbHadoop, 120.4e3, 0.002),
-            (Trace::AliStorage, 40.87e3, 0.002),
-            (Trace::DataMining, 5_117.0 * 1_500.0, 0.002),
-            (Trace::GoogleRpc, 2_927.0, 0.01),
-            (Trace::FbKeyValue, 187.8, 0.01),
+            (SizeTrace::WebSearch, 1.71e6, 0.002),
+            (SizeTrace::FbHadoop, 120.4e3, 0.002),
+            (SizeTrace::AliStorage, 40.87e3, 0.002),
+            (SizeTrace::DataMining, 5_117.0 * 1_500.0, 0.002),
+            (SizeTrace::GoogleRpc, 2_927.0, 0.01),
+            (SizeTrace::FbKeyValue, 187.8, 0.01),
         ] {
             let ours = trace.sizes().mean();
             assert!(close(ours, mean, tolerance), "{}: {ours}", trace.name());
@@ -235,16 +235,16 @@ mod tests {
     #[test]
     fn a_reduced_trace_keeps_its_quantiles() {
         for (trace, share, bytes) in [
-            (Trace::GoogleRpc, 0.25, 84.0),
-            (Trace::GoogleRpc, 0.5, 257.0),
-            (Trace::GoogleRpc, 0.9, 1_716.0),
-            (Trace::GoogleRpc, 0.99, 30_614.0),
-            (Trace::GoogleRpc, 0.999, 354_938.0),
-            (Trace::FbKeyValue, 0.25, 3.0),
-            (Trace::FbKeyValue, 0.5, 27.0),
-            (Trace::FbKeyValue, 0.9, 499.0),
-            (Trace::FbKeyValue, 0.99, 1_853.0),
-            (Trace::FbKeyValue, 0.999, 4_873.0),
+            (SizeTrace::GoogleRpc, 0.25, 84.0),
+            (SizeTrace::GoogleRpc, 0.5, 257.0),
+            (SizeTrace::GoogleRpc, 0.9, 1_716.0),
+            (SizeTrace::GoogleRpc, 0.99, 30_614.0),
+            (SizeTrace::GoogleRpc, 0.999, 354_938.0),
+            (SizeTrace::FbKeyValue, 0.25, 3.0),
+            (SizeTrace::FbKeyValue, 0.5, 27.0),
+            (SizeTrace::FbKeyValue, 0.9, 499.0),
+            (SizeTrace::FbKeyValue, 0.99, 1_853.0),
+            (SizeTrace::FbKeyValue, 0.999, 4_873.0),
         ] {
             let ours = trace.sizes().quantile(Prob::literal(share));
             assert!(close(ours as f64, bytes, 0.07), "{} at {share}: {ours}", trace.name());
@@ -254,14 +254,14 @@ mod tests {
     #[test]
     fn the_tail_of_a_web_search_flow_is_one_packet_in_eighteen() {
         // rdma-corruption §3.2 has 0.055.
-        let inverse = Trace::WebSearch.sizes().mean_inverse_packets(Bytes::new(1_000));
+        let inverse = SizeTrace::WebSearch.sizes().mean_inverse_packets(Bytes::new(1_000));
         assert!(close(inverse, 0.0566, 0.001), "{inverse}");
     }
 
     #[test]
     fn means_of_packets_are_those_of_many_samples() {
         let mut random = Random::new(3, 0);
-        for trace in Trace::ALL {
+        for trace in SizeTrace::ALL {
             let sizes = trace.sizes();
             let n = 100_000;
             let (mut inverse, mut packets) = (0.0, 0.0);
@@ -274,15 +274,15 @@ mod tests {
             let exact = sizes.mean_packets(Bytes::new(1_024));
             assert!(close(packets / f64::from(n), exact, 0.05), "{}: {exact}", trace.name());
         }
-        assert_eq!(Sizes::fixed(4_096).mean_inverse_packets(Bytes::new(1_024)), 0.25);
-        assert_eq!(Sizes::fixed(4_097).mean_inverse_packets(Bytes::new(1_024)), 0.2);
-        assert_eq!(Sizes::fixed(4_096).mean_packets(Bytes::new(1_024)), 4.0);
-        assert_eq!(Sizes::fixed(4_097).mean_packets(Bytes::new(1_024)), 5.0);
+        assert_eq!(FlowSizes::fixed(4_096).mean_inverse_packets(Bytes::new(1_024)), 0.25);
+        assert_eq!(FlowSizes::fixed(4_097).mean_inverse_packets(Bytes::new(1_024)), 0.2);
+        assert_eq!(FlowSizes::fixed(4_096).mean_packets(Bytes::new(1_024)), 4.0);
+        assert_eq!(FlowSizes::fixed(4_097).mean_packets(Bytes::new(1_024)), 5.0);
     }
 
     #[test]
     fn samples_have_the_mean_and_the_quantiles_of_the_distribution() {
-        let sizes = Trace::WebSearch.sizes();
+        let sizes = SizeTrace::WebSearch.sizes();
         let mut random = Random::new(1, 0);
         let mut samples: Vec<u64> = (0..200_000).map(|_| sizes.sample(&mut random)).collect();
         let mean = samples.iter().sum::<u64>() as f64 / samples.len() as f64;
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn quantiles_lie_on_the_lines_between_knots() {
-        let sizes = Sizes::parse("0 0\n100 50\n300 100").unwrap();
+        let sizes = FlowSizes::parse("0 0\n100 50\n300 100").unwrap();
         let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| sizes.quantile(Prob::literal(share)));
         assert_eq!(quantiles, [1, 50, 100, 200, 300]);
         assert_eq!(sizes.mean(), 125.0);
@@ -304,15 +304,15 @@ mod tests {
 
     #[test]
     fn a_file_may_have_comments_units_steps_and_a_smallest_size() {
-        let sizes = Sizes::parse("# ours\n50 0 # none is smaller\n\n143 10%\n143 90\n1KB 100\n").unwrap();
+        let sizes = FlowSizes::parse("# ours\n50 0 # none is smaller\n\n143 10%\n143 90\n1KB 100\n").unwrap();
         let quantiles = [0.0, 0.1, 0.5, 0.9, 1.0].map(|share| sizes.quantile(Prob::literal(share)));
         assert_eq!(quantiles, [50, 143, 143, 143, 1_000]);
-        assert_eq!(Sizes::parse("100 50\n300 100"), Sizes::parse("0 0\n100 50\n300 100"));
+        assert_eq!(FlowSizes::parse("100 50\n300 100"), FlowSizes::parse("0 0\n100 50\n300 100"));
     }
 
     #[test]
     fn what_is_wrong_with_a_file_is_named_with_its_line() {
-        let said = |text| Sizes::parse(text).unwrap_err().to_string();
+        let said = |text| FlowSizes::parse(text).unwrap_err().to_string();
         assert_eq!(said("0 0\n100"), "line 2: expected a size in bytes and a percent, found '100'");
         assert!(said("0 0\nbig 10").starts_with("line 2: 'big': expected a size"));
         assert_eq!(said("10 120"), "line 1: '120': expected a percent from 0 to 100");
@@ -325,11 +325,11 @@ mod tests {
 
     #[test]
     fn traces_are_found_by_name() {
-        for trace in Trace::ALL {
+        for trace in SizeTrace::ALL {
             assert_eq!(trace.name().parse(), Ok(trace));
         }
-        assert_eq!("FB_Hadoop".parse(), Ok(Trace::FbHadoop));
-        let said = |name: &str| name.parse::<Trace>().unwrap_err().to_string();
+        assert_eq!("FB_Hadoop".parse(), Ok(SizeTrace::FbHadoop));
+        let said = |name: &str| name.parse::<SizeTrace>().unwrap_err().to_string();
         assert_eq!(said("web-serch"), "no trace is called 'web-serch': did you mean 'web-search'?");
         assert!(
             said("x")

@@ -14,7 +14,7 @@ pub const MAX_OUTSTANDING: u32 = 1 << 22;
 
 /// The same at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct RoceConfig {
     /// Payload of a full packet.
     pub mtu: u32,
     /// PSNs that may be outstanding; at most [`MAX_OUTSTANDING`]. A READ may overshoot with its last response.
@@ -24,7 +24,7 @@ pub struct Config {
     /// The requester asks for an acknowledgement with the last packet of a message, and with every so many packets
     /// within it. Soft-RoCE of Linux asks every 64, the driver of ConnectX NICs has theirs ask every 256.
     pub ack_every: u32,
-    /// Without any progress for this long, everything outstanding is sent again. See [`Config::timeout_for`].
+    /// Without any progress for this long, everything outstanding is sent again. See [`RoceConfig::timeout_for`].
     pub timeout: Span,
     /// Timeouts in a row before the connection fails.
     pub retry_count: u32,
@@ -46,7 +46,7 @@ pub struct Config {
     pub first_psn: Psn,
 }
 
-impl Config {
+impl RoceConfig {
     /// The local ACK timeout of a queue pair, 4.096 µs · 2ᵗ. The specification has 5 bits for `t`.
     pub const fn timeout_for(t: u8) -> Span {
         Span::from_ps(4_096_000 << if t > 31 { 31 } else { t })
@@ -58,7 +58,7 @@ pub(super) fn packets(bytes: u64, mtu: u32) -> u64 {
     bytes.div_ceil(u64::from(mtu)).max(1)
 }
 
-impl Default for Config {
+impl Default for RoceConfig {
     /// What verbs programs mostly set: `t` = 14 (67 ms), seven retries, 16 READs.
     fn default() -> Self {
         Self {
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn timeouts_double_with_t() {
-        assert_eq!(Config::timeout_for(0), Span::from_ps(4_096_000));
-        assert_eq!(Config::timeout_for(8).as_us().round(), 1_049.0);
-        assert_eq!(Config::timeout_for(14).as_us().round(), 67_109.0);
+        assert_eq!(RoceConfig::timeout_for(0), Span::from_ps(4_096_000));
+        assert_eq!(RoceConfig::timeout_for(8).as_us().round(), 1_049.0);
+        assert_eq!(RoceConfig::timeout_for(14).as_us().round(), 67_109.0);
     }
 }

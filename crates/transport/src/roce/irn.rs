@@ -25,8 +25,8 @@ use std::collections::VecDeque;
 use units::Span;
 
 use super::psn::{Numbering, Psn};
-use super::selective::{Arrival, Forgotten, Gaps, Learned, Recovery, Window};
-use ring::Ring;
+use super::selective::{ForgottenState, Gaps, LossRecovery, NackInfo, PacketArrival, SendWindow};
+use ring::BitRing;
 
 /// How long to wait when hardly anything is outstanding; otherwise it is the connection's timeout (RTO_high).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,14 +60,14 @@ pub struct Irn {
 
     /// ePSN, as a place.
     next: u64,
-    arrived: Ring,
+    arrived: BitRing,
     /// How many bits of it are set.
     ahead: u64,
     /// What arrived out of order and is to be told.
     owed: VecDeque<u64>,
 
     una: u64,
-    sacked: Ring,
+    sacked: BitRing,
     /// Until what is acknowledged the recovery lasts.
     recover: Option<u64>,
     /// What to send again next, if it lies before `lost_before`.
@@ -80,11 +80,11 @@ impl Irn {
         Self {
             numbering: Numbering::starting_at(first),
             next: 0,
-            arrived: Ring::new(max_outstanding),
+            arrived: BitRing::new(max_outstanding),
             ahead: 0,
             owed: VecDeque::new(),
             una: 0,
-            sacked: Ring::new(max_outstanding),
+            sacked: BitRing::new(max_outstanding),
             recover: None,
             again: 0,
             lost_before: 0,
@@ -96,7 +96,7 @@ impl Irn {
         self.sacked.bits()
     }
 
-    fn on_next(&mut self) -> Arrival {
+    fn on_next(&mut self) -> PacketArrival {
         let (from, filled) = (self.next, self.ahead > 0);
         self.next += 1;
         while self.arrived.take(self.next) {
@@ -104,7 +104,7 @@ impl Irn {
             self.ahead -= 1;
         }
         self.owed.retain(|place| *place >= self.next);
-        Arrival::Next { passed: self.next - from, filled }
+        PacketArrival::Next { passed: self.next - from, filled }
     }
 
     /// Moves on to the next that is not known to have arrived.
@@ -116,9 +116,9 @@ impl Irn {
     }
 }
 
-impl Recovery for Irn {
+impl LossRecovery for Irn {
     #[inline]
-    fn arrive(&mut self, place: u64) -> Arrival {
+    fn arrive(&mut self, place: u64) -> PacketArrival {
         if place == self.next {
             return self.on_next();
         }
@@ -127,11 +127,11 @@ impl Recovery for Irn {
             self.owed.push_back(place);
         }
         if self.arrived.get(place) {
-            return Arrival::Held;
+            return PacketArrival::Held;
         }
         self.arrived.set(place);
         self.ahead += 1;
-        Arrival::Ahead
+        PacketArrival::Ahead
     }
 
     fn owes_nack(&self) -> bool {
@@ -142,12 +142,12 @@ impl Recovery for Irn {
         self.owed.pop_front().map(|place| Gaps::Sacked(self.numbering.psn(place)))
     }
 
-    fn learn(&mut self, gaps: Gaps, expected: u64, window: Window) -> Learned {
-        let Gaps::Sacked(psn) = gaps else { return Learned::Invalid };
+    fn learn(&mut self, gaps: Gaps, expected: u64, window: SendWindow) -> NackInfo {
+        let Gaps::Sacked(psn) = gaps else { return NackInfo::Invalid };
         let place = self.numbering.place(psn, expected).filter(|place| (expected + 1..window.sent).contains(place));
-        let Some(place) = place else { return Learned::Invalid };
+        let Some(place) = place else { return NackInfo::Invalid };
         if place < window.una || self.sacked.get(place) {
-            return Learned::Nothing;
+            return NackInfo::Nothing;
         }
         self.sacked.set(place);
         if self.recover.is_none() {
@@ -157,7 +157,7 @@ impl Recovery for Irn {
         // What lies behind the cursor will be sent in any case.
         self.lost_before = self.lost_before.max(place.min(window.cursor));
         self.step_over_sacked();
-        Learned::News
+        NackInfo::News
     }
 
     #[inline]
@@ -187,7 +187,7 @@ impl Recovery for Irn {
         (self.again, self.lost_before) = (una, una);
     }
 
-    fn bring_in(&mut self, _una: u64) -> Option<Forgotten> {
+    fn bring_in(&mut self, _una: u64) -> Option<ForgottenState> {
         None
     }
 

@@ -2,16 +2,16 @@
 //!
 //! "Memory Efficient Loss Recovery for Hardware-based Transport in Datacenter" (APNet'17) §3. A bitmap for each connection
 //! would be larger than all the rest that a NIC keeps of it. But what is out of order at any time, over all connections,
-//! is no more than bandwidth times round trip: they share one small [`Pool`] of bits, a block at a time.
+//! is no more than bandwidth times round trip: they share one small [`BlockPool`] of bits, a block at a time.
 //!
 //! | paper | here |
 //! | --- | --- |
 //! | §3.2.2 off-chip re-ordering buffer | the receiver of [`selective`](super::selective) |
-//! | §3.2.3 bits allocation, Fig. 3(a, b) | [`Pool`] |
+//! | §3.2.3 bits allocation, Fig. 3(a, b) | [`BlockPool`] |
 //! | §3.2.3 bits block concatenation, Fig. 3(c) | `bitmap` |
-//! | §3.2.3 and §3.2.4 at the receiver: front, end, three latest holes | [`Track`] |
+//! | §3.2.3 and §3.2.4 at the receiver: front, end, three latest holes | [`ReceiveTrack`] |
 //! | §3.2.4 at the sender: the receiver's bitmap, restored from NACKs | [`Resend`] |
-//! | §3.2.4 what it takes | [`Account`] |
+//! | §3.2.4 what it takes | [`ChipMemory`] |
 //! | §3.2.5 not enough bits, swapping | [`Melo`] |
 //!
 //! **Not enough bits.** A packet that there are no bits for is dropped, as go-back-N drops it. What brings it back: a
@@ -36,18 +36,18 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::psn::{Numbering, Psn};
-use super::selective::{Arrival, Forgotten, Gaps, Hole, Holes, Learned, Recovery, Window};
+use super::selective::{ForgottenState, Gaps, Hole, Holes, LossRecovery, NackInfo, PacketArrival, SendWindow};
 
-pub use account::{Account, QP_CONTEXT};
-pub use pool::{Pool, PoolConfig, PoolError, Slot, Usage};
+pub use account::{ChipMemory, QP_CONTEXT};
+pub use pool::{BlockPointer, BlockPool, PoolConfig, PoolError, PoolUsage};
 pub use resend::Resend;
-pub use track::{OffChip, Seen, Track};
+pub use track::{ArrivalPosition, OffChip, ReceiveTrack};
 
 /// The two pools of a NIC. A clone is a handle on the same pools.
 #[derive(Debug)]
 pub struct Nic<S = u8> {
-    receive: Rc<RefCell<Pool<S>>>,
-    send: Rc<RefCell<Pool<S>>>,
+    receive: Rc<RefCell<BlockPool<S>>>,
+    send: Rc<RefCell<BlockPool<S>>>,
 }
 
 impl<S> Clone for Nic<S> {
@@ -56,35 +56,35 @@ impl<S> Clone for Nic<S> {
     }
 }
 
-impl<S: Slot> Nic<S> {
+impl<S: BlockPointer> Nic<S> {
     /// Both pools alike, as in the paper: a sender never needs more bits than its receiver.
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
-        let pool = || Pool::new(config).map(|pool| Rc::new(RefCell::new(pool)));
+        let pool = || BlockPool::new(config).map(|pool| Rc::new(RefCell::new(pool)));
         Ok(Self { receive: pool()?, send: pool()? })
     }
 
     /// What the receivers of this NIC share. To be looked at and let go: a connection of this NIC that receives, is swapped
     /// out or dropped while this is held panics.
-    pub fn receive(&self) -> Ref<'_, Pool<S>> {
+    pub fn receive(&self) -> Ref<'_, BlockPool<S>> {
         self.receive.borrow()
     }
 
     /// What its senders share; to be let go in the same way, before one of them hears or sends anything.
-    pub fn send(&self) -> Ref<'_, Pool<S>> {
+    pub fn send(&self) -> Ref<'_, BlockPool<S>> {
         self.send.borrow()
     }
 }
 
 /// What a connection keeps off the chip while it is swapped out.
 #[derive(Debug)]
-struct Away {
+struct SwappedConnection {
     track: OffChip,
     resend: Vec<bool>,
 }
 
 /// Which NACK is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
+enum DueNack {
     Nothing,
     /// A hole is new.
     Holes,
@@ -94,31 +94,31 @@ enum Due {
 
 /// Both halves of a connection, and its share of the pools.
 #[derive(Debug)]
-pub struct Melo<S: Slot = u8> {
+pub struct Melo<S: BlockPointer = u8> {
     nic: Nic<S>,
     numbering: Numbering,
-    track: Track<S>,
+    track: ReceiveTrack<S>,
     resend: Resend<S>,
     /// The same two facts that go-back-N keeps: whether a NAK is due, and whether one went out for this ePSN.
-    due: Due,
+    due: DueNack,
     bare_sent: bool,
-    away: Option<Box<Away>>,
+    away: Option<Box<SwappedConnection>>,
 }
 
-impl<S: Slot> Melo<S> {
+impl<S: BlockPointer> Melo<S> {
     pub(super) fn new(nic: &Nic<S>, first: Psn) -> Self {
         Self {
             nic: nic.clone(),
             numbering: Numbering::starting_at(first),
-            track: Track::new(first),
+            track: ReceiveTrack::new(first),
             resend: Resend::new(first),
-            due: Due::Nothing,
+            due: DueNack::Nothing,
             bare_sent: false,
             away: None,
         }
     }
 
-    pub fn track(&self) -> &Track<S> {
+    pub fn track(&self) -> &ReceiveTrack<S> {
         &self.track
     }
 
@@ -132,15 +132,15 @@ impl<S: Slot> Melo<S> {
         }
         let track = self.track.swap_out(&mut self.nic.receive.borrow_mut());
         let resend = self.resend.swap_out(&mut self.nic.send.borrow_mut());
-        self.away = Some(Box::new(Away { track, resend }));
+        self.away = Some(Box::new(SwappedConnection { track, resend }));
     }
 
-    fn swap_in(&mut self, away: Away, una: u64) -> Forgotten {
-        let mut forgotten = Forgotten::default();
+    fn swap_in(&mut self, away: SwappedConnection, una: u64) -> ForgottenState {
+        let mut forgotten = ForgottenState::default();
         if !self.track.swap_in(&mut self.nic.receive.borrow_mut(), away.track) {
             forgotten.arrivals = true;
             // The sender believes that most of it is here, so say otherwise even if a bare NACK went out before.
-            self.due = Due::Bare;
+            self.due = DueNack::Bare;
         }
         if !self.resend.swap_in(&mut self.nic.send.borrow_mut(), &away.resend) {
             forgotten.resend_from = self.numbering.place(self.resend.known_before(), una);
@@ -149,17 +149,17 @@ impl<S: Slot> Melo<S> {
     }
 
     /// Takes in the part of a hole that is news.
-    fn learn_hole(&mut self, hole: Range<u64>, una: u64) -> Learned {
+    fn learn_hole(&mut self, hole: Range<u64>, una: u64) -> NackInfo {
         let known = self.numbering.place(self.resend.known_before(), una).unwrap_or(una);
         let start = hole.start.max(known);
         if start >= hole.end {
-            return Learned::Nothing;
+            return NackInfo::Nothing;
         }
         let len = (hole.end - start) as u32;
         if self.resend.learn(&mut self.nic.send.borrow_mut(), self.numbering.psn(start), len) {
-            Learned::News
+            NackInfo::News
         } else {
-            Learned::GoBack(start)
+            NackInfo::GoBack(start)
         }
     }
 
@@ -173,65 +173,65 @@ impl<S: Slot> Melo<S> {
     }
 }
 
-impl<S: Slot> Recovery for Melo<S> {
+impl<S: BlockPointer> LossRecovery for Melo<S> {
     #[inline]
-    fn arrive(&mut self, place: u64) -> Arrival {
+    fn arrive(&mut self, place: u64) -> PacketArrival {
         match self.track.arrive(&mut self.nic.receive.borrow_mut(), self.numbering.psn(place)) {
-            Seen::Next { passed, filled } => {
+            ArrivalPosition::Next { passed, filled } => {
                 self.bare_sent = false;
-                if self.due == Due::Holes && self.track.is_empty() {
-                    self.due = Due::Nothing;
+                if self.due == DueNack::Holes && self.track.is_empty() {
+                    self.due = DueNack::Nothing;
                 }
-                Arrival::Next { passed: u64::from(passed), filled }
+                PacketArrival::Next { passed: u64::from(passed), filled }
             }
-            Seen::Ahead { hole } => {
+            ArrivalPosition::Ahead { hole } => {
                 // A sender that has not heard yet that everything was forgotten would take these holes for all there are.
-                if hole && self.due != Due::Bare {
-                    self.due = Due::Holes;
+                if hole && self.due != DueNack::Bare {
+                    self.due = DueNack::Holes;
                 }
-                Arrival::Ahead
+                PacketArrival::Ahead
             }
-            Seen::NoBits => {
+            ArrivalPosition::NoBits => {
                 if self.track.is_empty() && !self.bare_sent {
-                    self.due = Due::Bare;
+                    self.due = DueNack::Bare;
                 }
-                Arrival::Dropped
+                PacketArrival::Dropped
             }
-            Seen::Middle | Seen::Behind => Arrival::Dropped,
+            ArrivalPosition::Middle | ArrivalPosition::Behind => PacketArrival::Dropped,
         }
     }
 
     fn owes_nack(&self) -> bool {
-        self.due != Due::Nothing
+        self.due != DueNack::Nothing
     }
 
     fn next_nack(&mut self) -> Option<Gaps> {
-        match std::mem::replace(&mut self.due, Due::Nothing) {
-            Due::Nothing => None,
-            Due::Holes => Some(Gaps::Holes(self.track.holes())),
-            Due::Bare => {
+        match std::mem::replace(&mut self.due, DueNack::Nothing) {
+            DueNack::Nothing => None,
+            DueNack::Holes => Some(Gaps::Holes(self.track.holes())),
+            DueNack::Bare => {
                 self.bare_sent = true;
                 Some(Gaps::Holes(Holes::none()))
             }
         }
     }
 
-    fn learn(&mut self, gaps: Gaps, expected: u64, window: Window) -> Learned {
-        let Gaps::Holes(holes) = gaps else { return Learned::Invalid };
+    fn learn(&mut self, gaps: Gaps, expected: u64, window: SendWindow) -> NackInfo {
+        let Gaps::Holes(holes) = gaps else { return NackInfo::Invalid };
         if holes.is_empty() {
             if expected < window.una {
-                return Learned::Nothing;
+                return NackInfo::Nothing;
             }
             self.restart(window.una);
-            return Learned::GoBack(window.una);
+            return NackInfo::GoBack(window.una);
         }
-        let mut learned = Learned::Nothing;
+        let mut learned = NackInfo::Nothing;
         for hole in holes.iter() {
-            let Some(hole) = self.hole_at(hole, expected, window.sent) else { return Learned::Invalid };
+            let Some(hole) = self.hole_at(hole, expected, window.sent) else { return NackInfo::Invalid };
             // What lies behind the cursor will be sent in any case.
             match self.learn_hole(hole.start.max(window.una)..hole.end.min(window.cursor), window.una) {
-                Learned::Nothing => {}
-                Learned::News => learned = Learned::News,
+                NackInfo::Nothing => {}
+                NackInfo::News => learned = NackInfo::News,
                 other => return other,
             }
         }
@@ -261,7 +261,7 @@ impl<S: Slot> Recovery for Melo<S> {
     }
 
     #[inline]
-    fn bring_in(&mut self, una: u64) -> Option<Forgotten> {
+    fn bring_in(&mut self, una: u64) -> Option<ForgottenState> {
         let away = self.away.take()?;
         Some(self.swap_in(*away, una))
     }
@@ -280,7 +280,7 @@ impl<S: Slot> Recovery for Melo<S> {
     }
 }
 
-impl<S: Slot> Drop for Melo<S> {
+impl<S: BlockPointer> Drop for Melo<S> {
     fn drop(&mut self) {
         self.close();
     }

@@ -4,12 +4,12 @@
 //!
 //! | part of the paper | here |
 //! | --- | --- |
-//! | Theorems 1–3: bits, packets, headers, paths | [`Lengths`], [`Corruption`], [`Path`] |
+//! | Theorems 1–3: bits, packets, headers, paths | [`FrameLengths`], [`CorruptionSeverity`], [`FlowPath`] |
 //! | Theorems 4–12 as printed | [`theorems`] |
-//! | the same without approximation | `exact`, through [`Model::estimate`] |
-//! | Eq. 1 and the other bandwidth terms | [`Model::cost`] |
-//! | §3.1: what a timeout costs | [`Model::penalty`], [`Timing`] |
-//! | §5.2: the T of the dummies; what to set | [`Model::advise`] |
+//! | the same without approximation | `exact`, through [`TimeoutModel::estimate`] |
+//! | Eq. 1 and the other bandwidth terms | [`TimeoutModel::cost`] |
+//! | §3.1: what a timeout costs | [`TimeoutModel::penalty`], [`PenaltyTiming`] |
+//! | §5.2: the T of the dummies; what to set | [`TimeoutModel::advise`] |
 //!
 //! A link corrupts with probability ω and stays as it is; the two directions of a path have nothing to do with each
 //! other. So everything that happens to one flow is independent once the numbers of corrupting links ahead and back are
@@ -23,7 +23,7 @@
 //! - E(1/S) is the chance that a packet is a tail if the flow is drawn first. Of all packets on a link, 1/E(S) are tails.
 //!   "Per packet" is the paper's; "per flow" is what somebody who waits for flows meets.
 //! - Dummies cost E(1/S)·62/1086 of a flow's bytes on average over flows, and 62/1086/E(S) of a link's.
-//! - A tail is as long as any other packet in the paper; in truth it is shorter, and suffers less ([`Lengths::tail`]).
+//! - A tail is as long as any other packet in the paper; in truth it is shorter, and suffers less ([`FrameLengths::tail`]).
 //! - Theorem 12 takes the way ahead as clean. If it corrupts too, a dummy is lost on either way; and the copies of a
 //!   repeated tail are as long as the tail. Its dummies are answered each by itself; but behind one that is lost, all
 //!   others draw a single NAK. So more dummies help less than it says, and copies of NAKs help here, too.
@@ -42,16 +42,16 @@ pub mod theorems;
 
 use units::{Bytes, Prob};
 
-pub use advise::{Advice, Goal, MOST_COPIES, Obstacle, Plan};
+pub use advise::{Advice, AdvisedSetting, Goal, GoalObstacle, MOST_COPIES};
 pub use cost::{Cost, Costs};
 pub use exact::{Causes, Estimate, Forms};
-pub use penalty::{Penalty, Timing, gap_between_flows};
+pub use penalty::{FlowPenalty, PenaltyTiming, gap_between_flows};
 
 use super::packet;
 
 /// Bytes of what can be corrupted, from the destination address to the frame check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lengths {
+pub struct FrameLengths {
     /// A packet without payload: S_h.
     pub header: Bytes,
     /// A full packet: S_p.
@@ -62,7 +62,7 @@ pub struct Lengths {
     pub tail: Bytes,
 }
 
-impl Lengths {
+impl FrameLengths {
     /// Packets of a SEND, or behind the first of a WRITE. For a WRITE of one packet add [`packet::RETH`] to the packet, and
     /// to the header if dummies are WRITEs.
     pub const fn of_mtu(mtu: Bytes) -> Self {
@@ -76,7 +76,7 @@ impl Lengths {
     }
 }
 
-impl Default for Lengths {
+impl Default for FrameLengths {
     /// The paper's: 62, 1,086 and 68.
     fn default() -> Self {
         Self::of_mtu(Bytes::new(1_024))
@@ -85,7 +85,7 @@ impl Default for Lengths {
 
 /// How badly a corrupting link does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Corruption {
+pub enum CorruptionSeverity {
     /// α: each bit by itself.
     Bits(Prob),
     /// β: bits, so many that a full packet is corrupted with this probability.
@@ -94,9 +94,9 @@ pub enum Corruption {
     Drops(Prob),
 }
 
-impl Corruption {
+impl CorruptionSeverity {
     /// Theorem 1 and 2: how likely so many bytes are corrupted on one corrupting link.
-    pub fn of(self, length: Bytes, lengths: &Lengths) -> Prob {
+    pub fn of(self, length: Bytes, lengths: &FrameLengths) -> Prob {
         let bits = |bytes: Bytes| 8.0 * bytes.get() as f64;
         literal(match self {
             Self::Bits(alpha) => any_of(alpha.get(), bits(length)),
@@ -106,7 +106,7 @@ impl Corruption {
     }
 
     /// α: the share of bits in error. None if packets are dropped whatever their length.
-    pub fn bit_errors(self, lengths: &Lengths) -> Option<Prob> {
+    pub fn bit_errors(self, lengths: &FrameLengths) -> Option<Prob> {
         match self {
             Self::Bits(alpha) => Some(alpha),
             Self::Packets(beta) => Some(literal(any_of(beta.get(), (8.0 * lengths.packet.get() as f64).recip()))),
@@ -132,14 +132,14 @@ fn literal(value: f64) -> Prob {
 
 /// The way of a flow through the network; the way back is like it, and independent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Path {
+pub struct FlowPath {
     /// L.
     pub links: u32,
     /// ω: the share of links that corrupt.
     pub corrupting: Prob,
 }
 
-impl Path {
+impl FlowPath {
     /// How likely 0, 1, … L links corrupt.
     fn corrupting_links(&self) -> Vec<f64> {
         let (omega, links) = (self.corrupting.get(), self.links as usize);
@@ -162,7 +162,7 @@ impl Path {
 
 /// How many packets flows have.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Flows {
+pub struct FlowLengths {
     /// E(S).
     pub mean: f64,
     /// E(1/S).
@@ -171,7 +171,7 @@ pub struct Flows {
     shares: Vec<(u64, f64)>,
 }
 
-impl Flows {
+impl FlowLengths {
     /// Every flow has the same number of packets.
     ///
     /// # Panics
@@ -197,7 +197,7 @@ impl Flows {
 
 /// What is sent behind a tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tail {
+pub enum TailProtection {
     /// Headers without payload.
     Dummies(u32),
     /// The tail itself again.
@@ -206,12 +206,12 @@ pub enum Tail {
 
 /// What is done against timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub struct TimeoutSetting {
     /// Copies of each NAK, besides the NAK itself.
     pub naks: u32,
     /// Copies of the packet that a NAK asked for, besides the packet itself.
     pub naked: u32,
-    pub tail: Tail,
+    pub tail: TailProtection,
     /// The requester goes back once for each copy of a NAK, so that each sends the packet again. Copies travel back to back:
     /// the switch, which forgets a PSN when it has repeated it, sees them all before the first retransmission, and
     /// repeats only that one. It holds for a requester that is idle when NAKs arrive; one that is still sending takes
@@ -219,24 +219,24 @@ pub struct Setting {
     pub obeys_copies: bool,
 }
 
-impl Setting {
-    pub const NONE: Self = Self { naks: 0, naked: 0, tail: Tail::Dummies(0), obeys_copies: false };
+impl TimeoutSetting {
+    pub const NONE: Self = Self { naks: 0, naked: 0, tail: TailProtection::Dummies(0), obeys_copies: false };
     /// "All" in the paper's §6.3.
-    pub const ALL: Self = Self { naks: 1, naked: 3, tail: Tail::Dummies(2), obeys_copies: false };
+    pub const ALL: Self = Self { naks: 1, naked: 3, tail: TailProtection::Dummies(2), obeys_copies: false };
     /// "All Optimized".
-    pub const ALL_OPTIMIZED: Self = Self { naks: 2, naked: 4, tail: Tail::Dummies(3), obeys_copies: false };
+    pub const ALL_OPTIMIZED: Self = Self { naks: 2, naked: 4, tail: TailProtection::Dummies(3), obeys_copies: false };
 }
 
 /// Flows on a path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Model {
-    pub lengths: Lengths,
-    pub corruption: Corruption,
-    pub path: Path,
-    pub flows: Flows,
+pub struct TimeoutModel {
+    pub lengths: FrameLengths,
+    pub corruption: CorruptionSeverity,
+    pub path: FlowPath,
+    pub flows: FlowLengths,
 }
 
-impl Model {
+impl TimeoutModel {
     /// β, of a full packet on one corrupting link.
     pub fn packet_corruption(&self) -> Prob {
         self.corruption.of(self.lengths.packet, &self.lengths)

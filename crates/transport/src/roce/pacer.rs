@@ -3,12 +3,12 @@
 use units::{Bytes, Rate, Time};
 
 #[derive(Debug)]
-pub(super) struct Pacer {
+pub(super) struct RocePacer {
     pub rate: Option<Rate>,
     until: Time,
 }
 
-impl Pacer {
+impl RocePacer {
     pub(super) fn new(rate: Option<Rate>) -> Self {
         Self { rate, until: Time::ZERO }
     }

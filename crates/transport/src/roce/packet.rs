@@ -21,14 +21,14 @@ pub const ACK_LEN: u32 = 68;
 
 /// Which part of its message a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum MessagePart {
     First,
     Middle,
     Last,
     Only,
 }
 
-impl Part {
+impl MessagePart {
     pub const fn new(first: bool, last: bool) -> Self {
         match (first, last) {
             (true, false) => Self::First,
@@ -48,17 +48,17 @@ impl Part {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opcode {
-    Send(Part),
-    Write(Part),
+pub enum RoceOperation {
+    Send(MessagePart),
+    Write(MessagePart),
     ReadRequest,
-    ReadResponse(Part),
-    Acknowledge(Syndrome),
+    ReadResponse(MessagePart),
+    Acknowledge(AckSyndrome),
 }
 
 /// What an acknowledge packet says; of the NAKs only the one that a lost packet causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syndrome {
+pub enum AckSyndrome {
     /// Everything up to and including this PSN arrived.
     Ack,
     /// NAK, PSN sequence error: everything before this PSN arrived, this one did not.
@@ -66,8 +66,8 @@ pub enum Syndrome {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
-    pub opcode: Opcode,
+pub struct RocePacket {
+    pub opcode: RoceOperation,
     pub psn: Psn,
     /// Payload in bytes.
     pub payload: u32,
@@ -81,16 +81,20 @@ pub struct Packet {
     pub ecn: Ecn,
 }
 
-impl Packet {
+impl RocePacket {
     /// Length of the Ethernet frame, frame check included; not yet padded to the shortest one allowed.
     #[inline]
     pub const fn frame_len(&self) -> u32 {
         match self.opcode {
-            Opcode::Acknowledge(_) => ACK_LEN,
-            Opcode::ReadRequest => HEADERS + RETH,
-            Opcode::Write(part) if part.is_first() => HEADERS + RETH + self.payload,
-            Opcode::ReadResponse(Part::First | Part::Last | Part::Only) => HEADERS + AETH + self.payload,
-            Opcode::Write(_) | Opcode::Send(_) | Opcode::ReadResponse(Part::Middle) => HEADERS + self.payload,
+            RoceOperation::Acknowledge(_) => ACK_LEN,
+            RoceOperation::ReadRequest => HEADERS + RETH,
+            RoceOperation::Write(part) if part.is_first() => HEADERS + RETH + self.payload,
+            RoceOperation::ReadResponse(MessagePart::First | MessagePart::Last | MessagePart::Only) => {
+                HEADERS + AETH + self.payload
+            }
+            RoceOperation::Write(_) | RoceOperation::Send(_) | RoceOperation::ReadResponse(MessagePart::Middle) => {
+                HEADERS + self.payload
+            }
         }
     }
 
@@ -101,7 +105,7 @@ impl Packet {
     }
 
     pub const fn is_nak(&self) -> bool {
-        matches!(self.opcode, Opcode::Acknowledge(Syndrome::SequenceError))
+        matches!(self.opcode, RoceOperation::Acknowledge(AckSyndrome::SequenceError))
     }
 }
 
@@ -109,31 +113,38 @@ impl Packet {
 mod tests {
     use super::*;
 
-    fn len(opcode: Opcode, payload: u32) -> u32 {
-        let packet =
-            Packet { opcode, psn: Psn::new(0), payload, dma_len: 0, msn: 0, ack_request: false, ecn: Ecn::NotCapable };
+    fn len(opcode: RoceOperation, payload: u32) -> u32 {
+        let packet = RocePacket {
+            opcode,
+            psn: Psn::new(0),
+            payload,
+            dma_len: 0,
+            msn: 0,
+            ack_request: false,
+            ecn: Ecn::NotCapable,
+        };
         packet.frame_len()
     }
 
     #[test]
     fn lengths_are_those_of_the_paper() {
-        assert_eq!(len(Opcode::Write(Part::Middle), 1_024), 1_086);
-        assert_eq!(len(Opcode::Send(Part::Only), 0), 62);
-        assert_eq!(len(Opcode::Acknowledge(Syndrome::SequenceError), 0), 68);
+        assert_eq!(len(RoceOperation::Write(MessagePart::Middle), 1_024), 1_086);
+        assert_eq!(len(RoceOperation::Send(MessagePart::Only), 0), 62);
+        assert_eq!(len(RoceOperation::Acknowledge(AckSyndrome::SequenceError), 0), 68);
     }
 
     #[test]
     fn extended_headers_are_where_the_specification_puts_them() {
-        assert_eq!(len(Opcode::Write(Part::First), 1_024), 1_086 + 16);
-        assert_eq!(len(Opcode::Write(Part::Only), 100), 162 + 16);
-        assert_eq!(len(Opcode::Send(Part::First), 1_024), 1_086);
-        assert_eq!(len(Opcode::ReadRequest, 0), 62 + 16);
-        assert_eq!(len(Opcode::ReadResponse(Part::Last), 100), 162 + 4);
-        assert_eq!(len(Opcode::ReadResponse(Part::Middle), 1_024), 1_086);
+        assert_eq!(len(RoceOperation::Write(MessagePart::First), 1_024), 1_086 + 16);
+        assert_eq!(len(RoceOperation::Write(MessagePart::Only), 100), 162 + 16);
+        assert_eq!(len(RoceOperation::Send(MessagePart::First), 1_024), 1_086);
+        assert_eq!(len(RoceOperation::ReadRequest, 0), 62 + 16);
+        assert_eq!(len(RoceOperation::ReadResponse(MessagePart::Last), 100), 162 + 4);
+        assert_eq!(len(RoceOperation::ReadResponse(MessagePart::Middle), 1_024), 1_086);
     }
 
     #[test]
     fn a_packet_is_small_enough_to_pass_by_value() {
-        assert!(size_of::<Packet>() <= 24, "{}", size_of::<Packet>());
+        assert!(size_of::<RocePacket>() <= 24, "{}", size_of::<RocePacket>());
     }
 }

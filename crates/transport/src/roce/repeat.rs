@@ -14,13 +14,13 @@
 //! the right one goes alone. ePSNs are kept in an array of registers, one for each value of their lowest bits, as a switch
 //! has them: a second ePSN with the same bits takes the place of the first.
 //!
-//! Invariants: memory is what [`Config::registers`] says, whatever passes; nothing is ever held back or dropped.
+//! Invariants: memory is what [`RepeaterConfig::registers`] says, whatever passes; nothing is ever held back or dropped.
 
 use super::psn::Psn;
 
 /// What to repeat, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct RepeaterConfig {
     /// Copies of a NAK that a host below sends, besides the NAK itself.
     pub naks: u32,
     /// Copies of the packet that a NAK asked for, besides the packet itself.
@@ -29,7 +29,7 @@ pub struct Config {
     pub registers: u32,
 }
 
-impl Config {
+impl RepeaterConfig {
     pub const REGISTERS: u32 = 4_096;
 
     pub fn new(naks: u32, naked: u32) -> Self {
@@ -39,7 +39,7 @@ impl Config {
 
 /// What a switch sees of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum PacketView {
     /// A NAK of a PSN out of sequence, with the ePSN that it carries.
     Nak(Psn),
     /// Anything that a requester sends.
@@ -49,7 +49,7 @@ pub enum Seen {
 
 /// Between which ports it passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct PortPair {
     pub from_host: bool,
     pub to_host: bool,
 }
@@ -74,13 +74,13 @@ struct Register {
 
 #[derive(Debug)]
 pub struct Repeater {
-    config: Config,
+    config: RepeaterConfig,
     registers: Vec<Option<Register>>,
     counters: Counters,
 }
 
 impl Repeater {
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: RepeaterConfig) -> Self {
         let registers = config.registers.clamp(1, 1 << 24).next_power_of_two() as usize;
         Self { config, registers: vec![None; registers], counters: Counters::default() }
     }
@@ -91,16 +91,16 @@ impl Repeater {
 
     /// How many of this packet are to leave: itself and its copies. `whose` tells its connection, where that is known.
     #[inline]
-    pub fn on_packet(&mut self, way: Way, seen: Seen, whose: Option<u32>) -> u32 {
+    pub fn on_packet(&mut self, way: PortPair, seen: PacketView, whose: Option<u32>) -> u32 {
         match seen {
-            Seen::Other => 1,
-            Seen::Nak(psn) => self.on_nak(way, psn, whose),
-            Seen::Request(psn) if way.from_host => self.on_request(psn, whose),
-            Seen::Request(_) => 1,
+            PacketView::Other => 1,
+            PacketView::Nak(psn) => self.on_nak(way, psn, whose),
+            PacketView::Request(psn) if way.from_host => self.on_request(psn, whose),
+            PacketView::Request(_) => 1,
         }
     }
 
-    fn on_nak(&mut self, way: Way, psn: Psn, whose: Option<u32>) -> u32 {
+    fn on_nak(&mut self, way: PortPair, psn: Psn, whose: Option<u32>) -> u32 {
         if way.to_host && self.config.naked > 0 {
             let register = self.register(psn);
             let lost = register.is_some_and(|other| other.psn != psn);
@@ -132,32 +132,32 @@ impl Repeater {
 mod tests {
     use super::*;
 
-    const UP: Way = Way { from_host: true, to_host: false };
-    const DOWN: Way = Way { from_host: false, to_host: true };
+    const UP: PortPair = PortPair { from_host: true, to_host: false };
+    const DOWN: PortPair = PortPair { from_host: false, to_host: true };
 
     fn repeater() -> Repeater {
-        Repeater::new(Config { naks: 1, naked: 3, registers: 16 })
+        Repeater::new(RepeaterConfig { naks: 1, naked: 3, registers: 16 })
     }
 
     #[test]
     fn a_nak_is_repeated_where_it_leaves_its_host_and_nowhere_else() {
         let mut switch = repeater();
-        let nak = Seen::Nak(Psn::new(7));
+        let nak = PacketView::Nak(Psn::new(7));
         assert_eq!(switch.on_packet(UP, nak, None), 2);
         assert_eq!(switch.on_packet(DOWN, nak, None), 1);
-        assert_eq!(switch.on_packet(Way { from_host: false, to_host: false }, nak, None), 1);
+        assert_eq!(switch.on_packet(PortPair { from_host: false, to_host: false }, nak, None), 1);
         assert_eq!(switch.counters(), Counters { naks: 1, ..Counters::default() });
     }
 
     #[test]
     fn the_first_packet_that_a_nak_asked_for_is_repeated_once() {
         let mut switch = repeater();
-        let packet = |number| Seen::Request(Psn::new(number));
+        let packet = |number| PacketView::Request(Psn::new(number));
         assert_eq!(switch.on_packet(UP, packet(7), None), 1);
-        switch.on_packet(DOWN, Seen::Nak(Psn::new(7)), None);
+        switch.on_packet(DOWN, PacketView::Nak(Psn::new(7)), None);
         let leaving = [8, 7, 7, 8].map(|number| switch.on_packet(UP, packet(number), None));
         assert_eq!(leaving, [1, 4, 1, 1]);
-        switch.on_packet(DOWN, Seen::Nak(Psn::new(8)), None);
+        switch.on_packet(DOWN, PacketView::Nak(Psn::new(8)), None);
         assert_eq!(switch.on_packet(DOWN, packet(8), None), 1, "not of a host below");
         assert_eq!(switch.counters().naked, 3);
     }
@@ -165,19 +165,19 @@ mod tests {
     #[test]
     fn a_packet_of_another_connection_with_the_same_psn_is_repeated_instead_and_counted() {
         let mut switch = repeater();
-        switch.on_packet(DOWN, Seen::Nak(Psn::new(7)), Some(1));
-        assert_eq!(switch.on_packet(UP, Seen::Request(Psn::new(7)), Some(2)), 4);
-        assert_eq!(switch.on_packet(UP, Seen::Request(Psn::new(7)), Some(1)), 1);
+        switch.on_packet(DOWN, PacketView::Nak(Psn::new(7)), Some(1));
+        assert_eq!(switch.on_packet(UP, PacketView::Request(Psn::new(7)), Some(2)), 4);
+        assert_eq!(switch.on_packet(UP, PacketView::Request(Psn::new(7)), Some(1)), 1);
         assert_eq!((switch.counters().wrong, switch.counters().naked), (1, 3));
     }
 
     #[test]
     fn two_epsns_with_the_same_lowest_bits_share_a_register() {
         let mut switch = repeater();
-        switch.on_packet(DOWN, Seen::Nak(Psn::new(7)), None);
-        switch.on_packet(DOWN, Seen::Nak(Psn::new(7)), None);
-        switch.on_packet(DOWN, Seen::Nak(Psn::new(7 + 16)), None);
-        let leaving = [7, 7 + 16].map(|number| switch.on_packet(UP, Seen::Request(Psn::new(number)), None));
+        switch.on_packet(DOWN, PacketView::Nak(Psn::new(7)), None);
+        switch.on_packet(DOWN, PacketView::Nak(Psn::new(7)), None);
+        switch.on_packet(DOWN, PacketView::Nak(Psn::new(7 + 16)), None);
+        let leaving = [7, 7 + 16].map(|number| switch.on_packet(UP, PacketView::Request(Psn::new(number)), None));
         assert_eq!((leaving, switch.counters().overwritten), ([1, 4], 1));
     }
 }

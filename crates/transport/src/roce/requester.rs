@@ -14,14 +14,14 @@
 use machine::Out;
 use units::Time;
 
-use super::config::{Config, MAX_OUTSTANDING};
+use super::config::{MAX_OUTSTANDING, RoceConfig};
 use super::irn::Timeouts;
-use super::packet::{Opcode, Packet, Syndrome};
+use super::packet::{AckSyndrome, RoceOperation, RocePacket};
 use super::psn::Psn;
-use super::selective::{self, Window};
+use super::selective::{self, SendWindow};
 use super::send_queue::{Expiry, SendQueue, WorkRequest};
-use super::tail::{Dummies, Tail};
-use super::{Cause, Note, Qp, TimerKey, Verb};
+use super::tail::{DummyAction, TailState};
+use super::{Qp, RoceNote, RoceRetransmitCause, RoceTimer, Verb};
 
 #[derive(Debug)]
 pub(super) struct Requester {
@@ -32,19 +32,19 @@ pub(super) struct Requester {
     reads: u32,
     /// Where the last NAK, spoken or implied, led back to.
     went_back_to: Option<u64>,
-    tail: Tail,
+    tail: TailState,
 }
 
 impl Requester {
-    pub(super) fn new(config: &Config) -> Self {
-        let common = selective::Config::of(config).clamped(MAX_OUTSTANDING);
+    pub(super) fn new(config: &RoceConfig) -> Self {
+        let common = selective::SelectiveConfig::of(config).clamped(MAX_OUTSTANDING);
         Self {
             queue: SendQueue::new(common, Timeouts::ALWAYS_HIGH),
             max_reads: config.max_reads,
             obey_nak_copies: config.obey_nak_copies,
             reads: 0,
             went_back_to: None,
-            tail: Tail::new(config),
+            tail: TailState::new(config),
         }
     }
 
@@ -66,7 +66,7 @@ impl Requester {
 
     /// `None` unless [`Requester::may_send`].
     #[inline]
-    pub(super) fn next_packet<O: Out<Qp>>(&mut self, now: Time, out: &mut O) -> Option<Packet> {
+    pub(super) fn next_packet<O: Out<Qp>>(&mut self, now: Time, out: &mut O) -> Option<RocePacket> {
         let first_time = !self.queue.is_behind();
         if first_time && self.tail.has_copy(self.queue.una()) {
             return Some(self.tail_copy(out));
@@ -87,7 +87,7 @@ impl Requester {
     #[inline]
     fn after_first_sending<O: Out<Qp>>(&mut self, now: Time, message: &WorkRequest, out: &mut O) {
         if message.dummy {
-            out.note(Note::Dummy);
+            out.note(RoceNote::Dummy);
         } else if self.queue.has_drained() {
             self.tail.on_drained(message.end - 1, message.verb != Verb::Read);
             self.attend_tail(now, out);
@@ -101,9 +101,9 @@ impl Requester {
             return;
         }
         match self.tail.dummies(now) {
-            Dummies::None => {}
-            Dummies::At(at) => out.arm(TimerKey::Dummies, at),
-            Dummies::Now(dummies) => {
+            DummyAction::None => {}
+            DummyAction::At(at) => out.arm(RoceTimer::Dummies, at),
+            DummyAction::Now(dummies) => {
                 let verb = if last.verb == Verb::Read { Verb::Read } else { Verb::Write };
                 (0..dummies).for_each(|_| self.queue.append_dummy(verb));
             }
@@ -111,23 +111,23 @@ impl Requester {
     }
 
     /// The last packet of the queue, once more. Its message is there as long as it is not acknowledged.
-    fn tail_copy<O: Out<Qp>>(&mut self, out: &mut O) -> Packet {
+    fn tail_copy<O: Out<Qp>>(&mut self, out: &mut O) -> RocePacket {
         let place = self.tail.take_copy();
-        out.note(Note::TailRepeated);
-        Packet { ack_request: true, ..self.data_at(&self.queue.message_at(place), place) }
+        out.note(RoceNote::TailRepeated);
+        RocePacket { ack_request: true, ..self.data_at(&self.queue.message_at(place), place) }
     }
 
     #[inline]
-    fn data(&mut self, message: &WorkRequest) -> Packet {
+    fn data(&mut self, message: &WorkRequest) -> RocePacket {
         let packet = self.data_at(message, self.queue.cursor());
-        Packet { ack_request: self.queue.send_next(message), ..packet }
+        RocePacket { ack_request: self.queue.send_next(message), ..packet }
     }
 
     #[inline]
-    fn data_at(&self, message: &WorkRequest, place: u64) -> Packet {
+    fn data_at(&self, message: &WorkRequest, place: u64) -> RocePacket {
         let (part, payload) = self.queue.payload(message, place);
-        Packet {
-            opcode: if message.verb == Verb::Send { Opcode::Send(part) } else { Opcode::Write(part) },
+        RocePacket {
+            opcode: if message.verb == Verb::Send { RoceOperation::Send(part) } else { RoceOperation::Write(part) },
             psn: self.queue.psn(place),
             payload,
             dma_len: message.bytes as u32,
@@ -138,13 +138,13 @@ impl Requester {
     }
 
     /// Asks for what is missing of a READ's data, all of it at first.
-    fn read_request(&mut self, message: &WorkRequest) -> Packet {
+    fn read_request(&mut self, message: &WorkRequest) -> RocePacket {
         self.reads += u32::from(!self.queue.is_behind());
         let place = self.queue.cursor();
         let received = (place - message.first) * u64::from(self.queue.config().mtu);
         self.queue.move_cursor(message.end);
-        Packet {
-            opcode: Opcode::ReadRequest,
+        RocePacket {
+            opcode: RoceOperation::ReadRequest,
             psn: self.queue.psn(place),
             payload: 0,
             dma_len: (message.bytes - received) as u32,
@@ -154,22 +154,22 @@ impl Requester {
         }
     }
 
-    pub(super) fn on_acknowledge<O: Out<Qp>>(&mut self, now: Time, psn: Psn, syndrome: Syndrome, out: &mut O) {
+    pub(super) fn on_acknowledge<O: Out<Qp>>(&mut self, now: Time, psn: Psn, syndrome: AckSyndrome, out: &mut O) {
         let Some(place) = self.outstanding_place(psn, out) else { return };
         match syndrome {
-            Syndrome::Ack => {
+            AckSyndrome::Ack => {
                 self.acknowledge(now, place + 1, out);
                 if self.queue.una() <= place {
-                    self.go_back_once(now, Cause::ImpliedNak, out);
+                    self.go_back_once(now, RoceRetransmitCause::ImpliedNak, out);
                 }
             }
-            Syndrome::SequenceError => {
-                out.note(Note::NakReceived);
+            AckSyndrome::SequenceError => {
+                out.note(RoceNote::NakReceived);
                 self.acknowledge(now, place, out);
                 if self.obey_nak_copies {
-                    self.go_back(now, Cause::Nak, out);
+                    self.go_back(now, RoceRetransmitCause::Nak, out);
                 } else {
-                    self.go_back_once(now, Cause::Nak, out);
+                    self.go_back_once(now, RoceRetransmitCause::Nak, out);
                 }
             }
         }
@@ -180,26 +180,26 @@ impl Requester {
         let Some(place) = self.outstanding_place(psn, out) else { return };
         self.acknowledge(now, place, out);
         if self.queue.una() < place {
-            out.note(Note::Dropped);
-            return self.go_back_once(now, Cause::ImpliedNak, out);
+            out.note(RoceNote::Dropped);
+            return self.go_back_once(now, RoceRetransmitCause::ImpliedNak, out);
         }
         match self.queue.messages().front() {
             Some(message) if message.verb == Verb::Read => {
                 self.reads -= u32::from(message.end == place + 1);
                 self.advance(now, place + 1, out);
             }
-            _ => out.note(Note::Invalid),
+            _ => out.note(RoceNote::Invalid),
         }
     }
 
     /// The place that an answer is about, unless it comes late or cannot be.
     fn outstanding_place<O: Out<Qp>>(&self, psn: Psn, out: &mut O) -> Option<u64> {
-        let Window { una, sent, .. } = self.queue.window();
+        let SendWindow { una, sent, .. } = self.queue.window();
         let place = self.queue.place(psn);
         if place.is_some_and(|place| place < una) {
-            out.note(Note::Duplicate);
+            out.note(RoceNote::Duplicate);
         } else if place.is_none_or(|place| place >= sent) {
-            out.note(Note::Invalid);
+            out.note(RoceNote::Invalid);
         }
         place.filter(|place| (una..sent).contains(place))
     }
@@ -227,16 +227,16 @@ impl Requester {
         }
     }
 
-    fn go_back_once<O: Out<Qp>>(&mut self, now: Time, cause: Cause, out: &mut O) {
+    fn go_back_once<O: Out<Qp>>(&mut self, now: Time, cause: RoceRetransmitCause, out: &mut O) {
         if self.went_back_to != Some(self.queue.una()) {
             self.go_back(now, cause, out);
         }
     }
 
-    fn go_back<O: Out<Qp>>(&mut self, now: Time, cause: Cause, out: &mut O) {
+    fn go_back<O: Out<Qp>>(&mut self, now: Time, cause: RoceRetransmitCause, out: &mut O) {
         let una = self.queue.una();
-        out.note(Note::Retransmitted { cause, packets: self.queue.cursor() - una });
-        self.went_back_to = (cause != Cause::Timeout).then_some(una);
+        out.note(RoceNote::Retransmitted { cause, packets: self.queue.cursor() - una });
+        self.went_back_to = (cause != RoceRetransmitCause::Timeout).then_some(una);
         self.tail.forget_copies();
         self.queue.go_back(now, una, out);
     }
@@ -247,7 +247,7 @@ impl Requester {
         let waits = self.queue.cursor() == self.queue.una();
         match self.queue.on_timer(now, waits, out) {
             Expiry::Wait => {}
-            Expiry::GoBack => self.go_back(now, Cause::Timeout, out),
+            Expiry::GoBack => self.go_back(now, RoceRetransmitCause::Timeout, out),
             Expiry::GiveUp => return false,
         }
         true
@@ -256,7 +256,7 @@ impl Requester {
     /// Gives up on everything posted.
     pub(super) fn flush<O: Out<Qp>>(&mut self, out: &mut O) {
         self.tail.forget_copies();
-        out.disarm(TimerKey::Dummies);
+        out.disarm(RoceTimer::Dummies);
         self.queue.flush(out);
     }
 }

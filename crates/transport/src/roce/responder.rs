@@ -20,13 +20,13 @@ use std::collections::VecDeque;
 use machine::Out;
 use wire::ip::Ecn;
 
-use super::config::{Config, MAX_OUTSTANDING, packets};
-use super::packet::{Opcode, Packet, Part, Syndrome};
+use super::config::{MAX_OUTSTANDING, RoceConfig, packets};
+use super::packet::{AckSyndrome, MessagePart, RoceOperation, RocePacket};
 use super::psn::Numbering;
-use super::{Done, Note, Qp};
+use super::{Qp, RoceCompletion, RoceNote};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ResponderState {
     InOrder,
     NakOwed,
     NakSent,
@@ -34,7 +34,7 @@ enum State {
 
 /// What is left to send of a READ's data.
 #[derive(Clone, Copy, Debug)]
-struct Reply {
+struct ReadReply {
     /// Place of the next response, and the one behind the last.
     next: u64,
     end: u64,
@@ -44,15 +44,15 @@ struct Reply {
 
 #[derive(Debug)]
 pub(super) struct Responder {
-    config: Config,
+    config: RoceConfig,
     numbering: Numbering,
     /// ePSN, as a place.
     expected: u64,
-    state: State,
+    state: ResponderState,
     /// The last place for which an acknowledgement is due.
     ack_owed: Option<u64>,
     /// READs to be answered, in the order of their PSNs.
-    replies: VecDeque<Reply>,
+    replies: VecDeque<ReadReply>,
     /// Requests executed; on the wire, 24 bits of it.
     msn: u32,
     /// Messages placed: SENDs and WRITEs.
@@ -60,12 +60,12 @@ pub(super) struct Responder {
 }
 
 impl Responder {
-    pub(super) fn new(config: Config) -> Self {
+    pub(super) fn new(config: RoceConfig) -> Self {
         Self {
             config,
             numbering: Numbering::starting_at(config.first_psn),
             expected: 0,
-            state: State::InOrder,
+            state: ResponderState::InOrder,
             ack_owed: None,
             replies: VecDeque::new(),
             msn: 0,
@@ -75,13 +75,13 @@ impl Responder {
 
     /// A SEND or WRITE.
     #[inline]
-    pub(super) fn on_message<O: Out<Qp>>(&mut self, packet: &Packet, part: Part, out: &mut O) {
-        let Some(place) = self.numbering.place(packet.psn, self.expected) else { return out.note(Note::Invalid) };
+    pub(super) fn on_message<O: Out<Qp>>(&mut self, packet: &RocePacket, part: MessagePart, out: &mut O) {
+        let Some(place) = self.numbering.place(packet.psn, self.expected) else { return out.note(RoceNote::Invalid) };
         if place > self.expected {
             return self.on_gap(out);
         }
         if place < self.expected {
-            out.note(Note::Duplicate);
+            out.note(RoceNote::Duplicate);
             self.ack_owed = Some(self.expected - 1);
             return;
         }
@@ -92,36 +92,36 @@ impl Responder {
         if part.is_last() {
             self.count_request();
             // An empty WRITE places nothing, and nobody could tell that it came.
-            if packet.dma_len > 0 || matches!(packet.opcode, Opcode::Send(_)) {
+            if packet.dma_len > 0 || matches!(packet.opcode, RoceOperation::Send(_)) {
                 self.received += 1;
-                out.complete(Done::Received(self.received));
+                out.complete(RoceCompletion::Received(self.received));
             }
         }
     }
 
-    pub(super) fn on_read<O: Out<Qp>>(&mut self, packet: &Packet, out: &mut O) {
+    pub(super) fn on_read<O: Out<Qp>>(&mut self, packet: &RocePacket, out: &mut O) {
         let bytes = u64::from(packet.dma_len);
         let packets = packets(bytes, self.config.mtu);
         let place = self.numbering.place(packet.psn, self.expected).filter(|_| packets <= u64::from(MAX_OUTSTANDING));
-        let Some(place) = place else { return out.note(Note::Invalid) };
-        let reply = Reply { next: place, end: place + packets, bytes, started: false };
+        let Some(place) = place else { return out.note(RoceNote::Invalid) };
+        let reply = ReadReply { next: place, end: place + packets, bytes, started: false };
         if place > self.expected {
             self.on_gap(out);
         } else if place < self.expected {
-            out.note(Note::Duplicate);
+            out.note(RoceNote::Duplicate);
             self.replay(reply, out);
         } else if self.has_room() {
             self.accept(packets);
             self.count_request();
             self.replies.push_back(reply);
         } else {
-            out.note(Note::Invalid);
+            out.note(RoceNote::Invalid);
         }
     }
 
     fn accept(&mut self, packets: u64) {
         self.expected += packets;
-        self.state = State::InOrder;
+        self.state = ResponderState::InOrder;
     }
 
     fn count_request(&mut self) {
@@ -129,16 +129,16 @@ impl Responder {
     }
 
     fn on_gap<O: Out<Qp>>(&mut self, out: &mut O) {
-        out.note(Note::Dropped);
-        if self.config.naks && self.state == State::InOrder {
-            self.state = State::NakOwed;
+        out.note(RoceNote::Dropped);
+        if self.config.naks && self.state == ResponderState::InOrder {
+            self.state = ResponderState::NakOwed;
         }
     }
 
     /// Answers a READ again, from where its requester misses data.
-    fn replay<O: Out<Qp>>(&mut self, reply: Reply, out: &mut O) {
+    fn replay<O: Out<Qp>>(&mut self, reply: ReadReply, out: &mut O) {
         if reply.end > self.expected {
-            return out.note(Note::Invalid);
+            return out.note(RoceNote::Invalid);
         }
         let has_room = self.has_room();
         let at = self.replies.partition_point(|other| other.end <= reply.next);
@@ -147,7 +147,7 @@ impl Responder {
             Some(same) if same.next <= reply.next => {}
             Some(same) if same.next < reply.end => *same = reply,
             _ if has_room => self.replies.insert(at, reply),
-            _ => out.note(Note::Invalid),
+            _ => out.note(RoceNote::Invalid),
         }
     }
 
@@ -162,44 +162,48 @@ impl Responder {
 
     /// # Panics
     /// Unless [`Responder::has_reply`].
-    pub(super) fn next_reply(&mut self) -> Packet {
+    pub(super) fn next_reply(&mut self) -> RocePacket {
         let mtu = u64::from(self.config.mtu);
         let reply = self.replies.front_mut().expect("a READ is to be answered");
         let payload = reply.bytes.min(mtu);
         let place = reply.next;
         let last = place + 1 == reply.end;
-        let part = Part::new(!reply.started, last);
-        *reply = Reply { next: place + 1, bytes: reply.bytes - payload, started: true, ..*reply };
+        let part = MessagePart::new(!reply.started, last);
+        *reply = ReadReply { next: place + 1, bytes: reply.bytes - payload, started: true, ..*reply };
         if last {
             self.replies.pop_front();
         }
-        Packet { payload: payload as u32, ecn: self.config.ecn, ..self.answer(Opcode::ReadResponse(part), place) }
+        RocePacket {
+            payload: payload as u32,
+            ecn: self.config.ecn,
+            ..self.answer(RoceOperation::ReadResponse(part), place)
+        }
     }
 
     pub(super) fn owes_acknowledge(&self) -> bool {
-        if self.state == State::NakOwed {
+        if self.state == ResponderState::NakOwed {
             return self.replies.is_empty();
         }
         self.ack_owed.is_some_and(|place| self.replies.front().is_none_or(|reply| reply.next > place))
     }
 
     /// The ACK or NAK that is due.
-    pub(super) fn next_acknowledge<O: Out<Qp>>(&mut self, out: &mut O) -> Option<Packet> {
+    pub(super) fn next_acknowledge<O: Out<Qp>>(&mut self, out: &mut O) -> Option<RocePacket> {
         if !self.owes_acknowledge() {
             return None;
         }
         self.ack_owed = None;
-        if self.state == State::NakOwed {
-            self.state = State::NakSent;
-            out.note(Note::NakSent);
-            return Some(self.answer(Opcode::Acknowledge(Syndrome::SequenceError), self.expected));
+        if self.state == ResponderState::NakOwed {
+            self.state = ResponderState::NakSent;
+            out.note(RoceNote::NakSent);
+            return Some(self.answer(RoceOperation::Acknowledge(AckSyndrome::SequenceError), self.expected));
         }
         let arrived = self.replies.front().map_or(self.expected, |reply| reply.next);
-        Some(self.answer(Opcode::Acknowledge(Syndrome::Ack), arrived - 1))
+        Some(self.answer(RoceOperation::Acknowledge(AckSyndrome::Ack), arrived - 1))
     }
 
-    fn answer(&self, opcode: Opcode, place: u64) -> Packet {
-        Packet {
+    fn answer(&self, opcode: RoceOperation, place: u64) -> RocePacket {
+        RocePacket {
             opcode,
             psn: self.numbering.psn(place),
             payload: 0,

@@ -5,12 +5,12 @@
 //!
 //! | part | here |
 //! | --- | --- |
-//! | packets and their lengths, holes | [`Packet`], [`Holes`] |
+//! | packets and their lengths, holes | [`SelectivePacket`], [`Holes`] |
 //! | messages into packets, what is sent again, timeout and retry | `sender` |
 //! | expected PSN, data out of order, acknowledgements | `receiver` |
-//! | which gaps are remembered, told and filled | [`Recovery`]: [`Melo`], [`Irn`] |
+//! | which gaps are remembered, told and filled | [`LossRecovery`]: [`Melo`], [`Irn`] |
 //!
-//! A [`Connection`] is established from the start and stands at both ends, as a [`Qp`](super::Qp) does; it carries WRITEs
+//! A [`SelectiveConnection`] is established from the start and stands at both ends, as a [`Qp`](super::Qp) does; it carries WRITEs
 //! alone. When its wire pulls, strictly in this order: ACK or NACK; what NACKs asked for; what is sent again in order; new
 //! data. All but the first are paced, if there is a rate.
 //!
@@ -27,39 +27,39 @@ mod sender;
 use machine::{Machine, Out, Port, Pull};
 use units::Time;
 
-pub use config::{Config, MAX_OUTSTANDING};
-pub use packet::{Gaps, Hole, Holes, Kind, Packet};
-pub use recovery::{Arrival, Forgotten, Learned, Recovery, Window};
+pub use config::{MAX_OUTSTANDING, SelectiveConfig};
+pub use packet::{Gaps, Hole, Holes, SelectivePacket, SelectivePacketKind};
+pub use recovery::{ForgottenState, LossRecovery, NackInfo, PacketArrival, SendWindow};
 
-pub use super::{Cause, Done, Note, TimerKey};
+pub use super::{RoceCompletion, RoceNote, RoceRetransmitCause, RoceTimer};
 
 use super::WIRE;
 use super::irn::{Irn, Timeouts};
-use super::melo::{Melo, Nic, Slot};
-use receiver::Receiver;
-use sender::Sender;
+use super::melo::{BlockPointer, Melo, Nic};
+use receiver::SelectiveReceiver;
+use sender::SelectiveSender;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum SelectiveCommand {
     /// A WRITE of at most [`MAX_MESSAGE`](super::MAX_MESSAGE) bytes.
     Post { bytes: u64 },
 }
 
 /// One end of a reliable connection.
 #[derive(Debug)]
-pub struct Connection<R> {
-    sender: Sender,
-    receiver: Receiver,
+pub struct SelectiveConnection<R> {
+    sender: SelectiveSender,
+    receiver: SelectiveReceiver,
     recovery: R,
     failed: bool,
 }
 
-impl<S: Slot> Connection<Melo<S>> {
+impl<S: BlockPointer> SelectiveConnection<Melo<S>> {
     /// One that shares the bits of its NIC with all others there.
     ///
     /// # Panics
     /// If the MTU is zero.
-    pub fn melo(config: Config, nic: &Nic<S>) -> Self {
+    pub fn melo(config: SelectiveConfig, nic: &Nic<S>) -> Self {
         Self::new(config, Timeouts::ALWAYS_HIGH, |config| Melo::new(nic, config.first_psn))
     }
 
@@ -70,23 +70,23 @@ impl<S: Slot> Connection<Melo<S>> {
     }
 }
 
-impl Connection<Irn> {
+impl SelectiveConnection<Irn> {
     /// One with bitmaps of its own, a bit for each packet that may be outstanding.
     ///
     /// # Panics
     /// If the MTU is zero.
-    pub fn irn(config: Config, timeouts: Timeouts) -> Self {
+    pub fn irn(config: SelectiveConfig, timeouts: Timeouts) -> Self {
         Self::new(config, timeouts, |config| Irn::new(config.max_outstanding, config.first_psn))
     }
 }
 
-impl<R: Recovery> Connection<R> {
-    fn new(config: Config, timeouts: Timeouts, recovery: impl FnOnce(&Config) -> R) -> Self {
+impl<R: LossRecovery> SelectiveConnection<R> {
+    fn new(config: SelectiveConfig, timeouts: Timeouts, recovery: impl FnOnce(&SelectiveConfig) -> R) -> Self {
         assert!(config.mtu > 0, "a packet must be able to carry something");
         let config = config.clamped(MAX_OUTSTANDING);
         Self {
-            sender: Sender::new(config, timeouts),
-            receiver: Receiver::new(&config),
+            sender: SelectiveSender::new(config, timeouts),
+            receiver: SelectiveReceiver::new(&config),
             recovery: recovery(&config),
             failed: false,
         }
@@ -125,11 +125,11 @@ impl<R: Recovery> Connection<R> {
             self.receiver.forget();
         }
         if let Some(place) = forgotten.resend_from {
-            self.sender.go_back(now, place, Cause::Nak, &mut self.recovery, out);
+            self.sender.go_back(now, place, RoceRetransmitCause::Nak, &mut self.recovery, out);
         }
     }
 
-    fn transmit<O: Out<Self>>(&self, packet: Packet, out: &mut O) -> Pull {
+    fn transmit<O: Out<Self>>(&self, packet: SelectivePacket, out: &mut O) -> Pull {
         out.transmit(WIRE, packet);
         if self.wants_to_send() { Pull::Sent } else { Pull::Last }
     }
@@ -138,37 +138,37 @@ impl<R: Recovery> Connection<R> {
         self.failed = true;
         self.sender.queue.flush(out);
         self.recovery.close();
-        out.complete(Done::Failed);
+        out.complete(RoceCompletion::Failed);
     }
 }
 
-impl<R: Recovery> Machine for Connection<R> {
-    type Frame = Packet;
+impl<R: LossRecovery> Machine for SelectiveConnection<R> {
+    type Frame = SelectivePacket;
     type Inner = ();
-    type Timer = TimerKey;
-    type Command = Command;
-    type Done = Done;
-    type Note = Note;
+    type Timer = RoceTimer;
+    type Command = SelectiveCommand;
+    type Done = RoceCompletion;
+    type Note = RoceNote;
 
-    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: Packet, out: &mut O) {
+    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: SelectivePacket, out: &mut O) {
         if self.failed {
             return;
         }
         self.bring_in(now, out);
         let recovery = &mut self.recovery;
         match packet.kind {
-            Kind::Data { part, ack_request, .. } => {
+            SelectivePacketKind::Data { part, ack_request, .. } => {
                 self.receiver.on_data((packet.psn, part, ack_request), recovery, out);
             }
-            Kind::Ack => self.sender.on_ack(now, packet.psn, recovery, out),
-            Kind::Nack(gaps) => self.sender.on_nack(now, (packet.psn, gaps), recovery, out),
+            SelectivePacketKind::Ack => self.sender.on_ack(now, packet.psn, recovery, out),
+            SelectivePacketKind::Nack(gaps) => self.sender.on_nack(now, (packet.psn, gaps), recovery, out),
         }
         if self.wants_to_send() {
             out.wake(WIRE);
         }
     }
 
-    fn on_timer<O: Out<Self>>(&mut self, now: Time, _key: TimerKey, out: &mut O) {
+    fn on_timer<O: Out<Self>>(&mut self, now: Time, _key: RoceTimer, out: &mut O) {
         if self.failed {
             return;
         }
@@ -180,10 +180,10 @@ impl<R: Recovery> Machine for Connection<R> {
         }
     }
 
-    fn on_command<O: Out<Self>>(&mut self, _now: Time, command: Command, out: &mut O) {
-        let Command::Post { bytes } = command;
+    fn on_command<O: Out<Self>>(&mut self, _now: Time, command: SelectiveCommand, out: &mut O) {
+        let SelectiveCommand::Post { bytes } = command;
         if self.failed {
-            return out.complete(Done::Failed);
+            return out.complete(RoceCompletion::Failed);
         }
         self.sender.post(bytes);
         out.wake(WIRE);

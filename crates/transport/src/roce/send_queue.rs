@@ -23,16 +23,16 @@ use units::{Bytes, Time};
 
 use super::config::{MAX_MESSAGE, MAX_OUTSTANDING, packets};
 use super::irn::Timeouts;
-use super::pacer::Pacer;
-use super::packet::Part;
+use super::pacer::RocePacer;
+use super::packet::MessagePart;
 use super::psn::{Numbering, Psn};
-use super::selective::{Config, Window};
-use super::{Done, Note, TimerKey, Verb};
+use super::selective::{SelectiveConfig, SendWindow};
+use super::{RoceCompletion, RoceNote, RoceTimer, Verb};
 
 /// The machines that have a send queue.
-pub(super) trait Reliable: Machine<Timer = TimerKey, Done = Done, Note = Note> {}
+pub(super) trait Reliable: Machine<Timer = RoceTimer, Done = RoceCompletion, Note = RoceNote> {}
 
-impl<M: Machine<Timer = TimerKey, Done = Done, Note = Note>> Reliable for M {}
+impl<M: Machine<Timer = RoceTimer, Done = RoceCompletion, Note = RoceNote>> Reliable for M {}
 
 /// A message to send, or a READ.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub(super) enum Expiry {
 
 #[derive(Debug)]
 pub(super) struct SendQueue {
-    config: Config,
+    config: SelectiveConfig,
     patience: Timeouts,
     numbering: Numbering,
     /// Posted and not completed.
@@ -77,11 +77,11 @@ pub(super) struct SendQueue {
     /// Since when there has been no progress. The timer follows only when it goes off, unless it must sooner.
     since: Time,
     armed: Option<Time>,
-    pacer: Pacer,
+    pacer: RocePacer,
 }
 
 impl SendQueue {
-    pub(super) fn new(config: Config, patience: Timeouts) -> Self {
+    pub(super) fn new(config: SelectiveConfig, patience: Timeouts) -> Self {
         Self {
             config,
             patience,
@@ -97,11 +97,11 @@ impl SendQueue {
             timeouts: 0,
             since: Time::ZERO,
             armed: None,
-            pacer: Pacer::new(config.rate),
+            pacer: RocePacer::new(config.rate),
         }
     }
 
-    pub(super) fn config(&self) -> &Config {
+    pub(super) fn config(&self) -> &SelectiveConfig {
         &self.config
     }
 
@@ -152,8 +152,8 @@ impl SendQueue {
         self.cursor
     }
 
-    pub(super) fn window(&self) -> Window {
-        Window { una: self.una, cursor: self.cursor, sent: self.sent }
+    pub(super) fn window(&self) -> SendWindow {
+        SendWindow { una: self.una, cursor: self.cursor, sent: self.sent }
     }
 
     /// Everything posted has been sent.
@@ -220,10 +220,10 @@ impl SendQueue {
 
     /// Which part of its message the packet at `place` carries, and how many bytes of it.
     #[inline]
-    pub(super) fn payload(&self, message: &WorkRequest, place: u64) -> (Part, u32) {
+    pub(super) fn payload(&self, message: &WorkRequest, place: u64) -> (MessagePart, u32) {
         let mtu = u64::from(self.config.mtu);
         let left = message.bytes - (place - message.first) * mtu;
-        (Part::new(place == message.first, place + 1 == message.end), left.min(mtu) as u32)
+        (MessagePart::new(place == message.first, place + 1 == message.end), left.min(mtu) as u32)
     }
 
     /// The next packet in order leaves, one of `message`. Whether it asks to be acknowledged.
@@ -264,7 +264,7 @@ impl SendQueue {
         self.timeouts = 0;
         self.restart_timer(now, out);
         if self.completed > completed {
-            out.complete(Done::Completed(self.completed));
+            out.complete(RoceCompletion::Completed(self.completed));
         }
         self.check_invariants();
     }
@@ -296,12 +296,12 @@ impl SendQueue {
 
     fn arm<M: Reliable, O: Out<M>>(&mut self, at: Time, out: &mut O) {
         self.armed = Some(at);
-        out.arm(TimerKey::Retransmission, at);
+        out.arm(RoceTimer::Retransmission, at);
     }
 
     fn disarm<M: Reliable, O: Out<M>>(&mut self, out: &mut O) {
         if self.armed.take().is_some() {
-            out.disarm(TimerKey::Retransmission);
+            out.disarm(RoceTimer::Retransmission);
         }
     }
 
@@ -323,7 +323,7 @@ impl SendQueue {
         }
         self.timeouts += 1;
         let idle = self.messages.front().is_none_or(|message| message.dummy);
-        out.note(if idle { Note::IdleTimeout } else { Note::Timeout });
+        out.note(if idle { RoceNote::IdleTimeout } else { RoceNote::Timeout });
         if self.timeouts > self.config.retry_count { Expiry::GiveUp } else { Expiry::GoBack }
     }
 

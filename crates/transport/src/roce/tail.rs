@@ -11,18 +11,18 @@
 
 use units::{Span, Time};
 
-use super::config::Config;
+use super::config::RoceConfig;
 
 /// What to do when the last packet of the queue has been sent for the first time, or some time later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dummies {
+pub(super) enum DummyAction {
     None,
     Now(u32),
     At(Time),
 }
 
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct TailState {
     dummies: u32,
     after: Span,
     copies: u32,
@@ -32,8 +32,8 @@ pub(super) struct Tail {
     left: u32,
 }
 
-impl Tail {
-    pub(super) fn new(config: &Config) -> Self {
+impl TailState {
+    pub(super) fn new(config: &RoceConfig) -> Self {
         Self {
             dummies: config.dummies,
             after: config.dummies_after,
@@ -55,12 +55,12 @@ impl Tail {
     }
 
     /// When dummies are to follow, if the queue stays as it is.
-    pub(super) fn dummies(&self, now: Time) -> Dummies {
+    pub(super) fn dummies(&self, now: Time) -> DummyAction {
         let at = self.last_post + self.after;
         match (self.dummies, at <= now) {
-            (0, _) => Dummies::None,
-            (dummies, true) => Dummies::Now(dummies),
-            (_, false) => Dummies::At(at),
+            (0, _) => DummyAction::None,
+            (dummies, true) => DummyAction::Now(dummies),
+            (_, false) => DummyAction::At(at),
         }
     }
 

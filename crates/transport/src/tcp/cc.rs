@@ -1,6 +1,6 @@
 //! Congestion control: how much may be in flight, and how fast it may leave.
 //!
-//! The connection tells what happened; a [`Control`] answers with a window and, if it paces, a rate.
+//! The connection tells what happened; a [`CongestionControl`] answers with a window and, if it paces, a rate.
 //!
 //! | module | after | what it takes for congestion |
 //! | --- | --- | --- |
@@ -80,7 +80,7 @@ impl fmt::Display for Algorithm {
 
 /// What an acknowledgement said. Bytes throughout.
 #[derive(Clone, Copy, Debug)]
-pub struct Ack {
+pub struct AckSample {
     pub now: Time,
     /// Newly acknowledged, in order or by SACK.
     pub delivered: u64,
@@ -118,8 +118,8 @@ pub struct RateSample {
 }
 
 /// Window and rate of one connection.
-pub trait Control {
-    fn on_ack(&mut self, ack: &Ack);
+pub trait CongestionControl {
+    fn on_ack(&mut self, ack: &AckSample);
     /// Losses were found and repair begins; called once for each episode.
     fn on_loss(&mut self, now: Time, flight: u64);
     /// Repair is over.
@@ -136,14 +136,14 @@ pub trait Control {
     fn window(&self) -> u64;
     fn threshold(&self) -> u64;
     /// `None` to send as the window allows.
-    fn pacing(&self) -> Option<Pace>;
+    fn pacing(&self) -> Option<PacingRate>;
 }
 
 /// How fast segments leave. Unlike a [`units::Rate`], which a port has, it may be anything above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pace(u64);
+pub struct PacingRate(u64);
 
-impl Pace {
+impl PacingRate {
     /// At least one bit a second, so that every span ends.
     pub fn from_bits_per_second(bits: u64) -> Self {
         Self(bits.max(1))
@@ -219,9 +219,9 @@ macro_rules! each {
     };
 }
 
-impl Control for Controller {
+impl CongestionControl for Controller {
     #[inline]
-    fn on_ack(&mut self, ack: &Ack) {
+    fn on_ack(&mut self, ack: &AckSample) {
         each!(self, control => control.on_ack(ack));
     }
 
@@ -266,7 +266,7 @@ impl Control for Controller {
     }
 
     #[inline]
-    fn pacing(&self) -> Option<Pace> {
+    fn pacing(&self) -> Option<PacingRate> {
         each!(self, control => control.pacing())
     }
 }
@@ -293,15 +293,15 @@ mod tests {
 
     #[test]
     fn a_pace_takes_its_time_and_never_forever() {
-        let pace = Pace::from_bits_per_second(1_000_000_000);
+        let pace = PacingRate::from_bits_per_second(1_000_000_000);
         assert_eq!(pace.span_of(Bytes::new(1_250)), Span::from_us(10));
         assert_eq!(pace.span_of(Bytes::new(125_000_000_000)), Span::from_ms(1_000_000));
-        assert_eq!(Pace::from_bits_per_second(0).span_of(Bytes::new(u64::MAX)), Span::from_ps(u64::MAX));
+        assert_eq!(PacingRate::from_bits_per_second(0).span_of(Bytes::new(u64::MAX)), Span::from_ps(u64::MAX));
     }
 
     #[derive(Clone, Debug)]
     enum Call {
-        Ack(Ack),
+        Ack(AckSample),
         Loss(u64),
         Recovered,
         Timeout(u64),
@@ -339,7 +339,7 @@ mod tests {
             let (delivered, advanced, marked, flight_before, flight) = counts;
             let (rtt, min_rtt, srtt) = times;
             let (round_start, window_limited, in_recovery) = flags;
-            Call::Ack(Ack {
+            Call::Ack(AckSample {
                 now: Time::ZERO,
                 delivered,
                 advanced,
@@ -371,7 +371,7 @@ mod tests {
 
     fn apply(controller: &mut Controller, now: Time, call: Call) {
         match call {
-            Call::Ack(ack) => controller.on_ack(&Ack { now, ..ack }),
+            Call::Ack(ack) => controller.on_ack(&AckSample { now, ..ack }),
             Call::Loss(flight) => controller.on_loss(now, flight),
             Call::Recovered => controller.on_recovered(now),
             Call::Timeout(flight) => controller.on_timeout(now, flight),

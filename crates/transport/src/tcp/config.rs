@@ -5,13 +5,13 @@ use units::Span;
 use super::cc::Algorithm;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct TcpConfig {
     /// Payload of a full segment, 1 to 65,535.
     pub mss: u32,
     /// In segments; RFC 6928 has ten.
     pub initial_window: u32,
     pub algorithm: Algorithm,
-    pub profile: Profile,
+    pub profile: TimerProfile,
     /// RFC 3168. DCTCP uses marks whatever this says.
     pub ecn: bool,
     pub reordering: Reordering,
@@ -26,13 +26,13 @@ pub struct Config {
     pub seed: u32,
 }
 
-impl Default for Config {
+impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             mss: 1_448,
             initial_window: 10,
             algorithm: Algorithm::Cubic,
-            profile: Profile::linux(),
+            profile: TimerProfile::linux(),
             ecn: false,
             reordering: Reordering::Adaptive,
             receive_buffer: 16 << 20,
@@ -45,7 +45,7 @@ impl Default for Config {
 
 /// Whose timers: a kernel's, which tick, or the documents', which do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
+pub enum TimerProfile {
     /// Linux 5.4. Timers go off at multiples of 1/`hz` from `phase`, which differs from host to host.
     Linux { hz: u32, rto_min: Span, phase: Span },
     /// Those of RFC 6298 and RFC 8985, exact to the picosecond. `max_ack_delay` is how long an acknowledgement may wait, here and (as
@@ -53,7 +53,7 @@ pub enum Profile {
     Rfc { rto_min: Span, max_ack_delay: Span },
 }
 
-impl Profile {
+impl TimerProfile {
     /// A kernel built for low latency: 1,000 ticks a second, where Ubuntu and Debian mostly have 250. RTO of at least
     /// 200 ms.
     pub const fn linux() -> Self {

@@ -9,37 +9,37 @@ use units::{Span, Time};
 use wire::ip::Ecn;
 
 use super::cc::Controller;
-use super::config::Config;
-use super::receiver::Receiver;
+use super::config::TcpConfig;
+use super::receiver::TcpReceiver;
 use super::record::timestamp;
-use super::segment::Segment;
-use super::sender::{Next, Phase, Sender};
+use super::segment::TcpSegment;
+use super::sender::{NextSend, Phase, TcpSender};
 
 /// A connection has one wire.
 const WIRE: Port = Port(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timer {
+pub enum TcpTimer {
     /// Retransmission, probe or reordering.
     Loss,
     /// A delayed acknowledgement.
     Ack,
 }
 
-impl From<Timer> for usize {
-    fn from(timer: Timer) -> usize {
+impl From<TcpTimer> for usize {
+    fn from(timer: TcpTimer) -> usize {
         timer as usize
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum TcpCommand {
     /// Appends so many bytes to the stream.
     Send(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum TcpProgress {
     /// The peer has all bytes below.
     Acknowledged(u64),
     /// All bytes below have arrived.
@@ -48,7 +48,7 @@ pub enum Done {
 
 /// Why a segment was sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum TcpRetransmitCause {
     /// Later ones arrived (RACK).
     Sack,
     /// A tail-loss probe.
@@ -58,9 +58,9 @@ pub enum Cause {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum TcpNote {
     Retransmitted {
-        cause: Cause,
+        cause: TcpRetransmitCause,
         bytes: u32,
     },
     /// The retransmission timer went off.
@@ -82,14 +82,14 @@ pub enum Note {
 
 /// One end, established from the start.
 #[derive(Debug)]
-pub struct Connection {
-    sender: Sender,
-    receiver: Receiver,
+pub struct TcpConnection {
+    sender: TcpSender,
+    receiver: TcpReceiver,
 }
 
-impl Connection {
-    pub fn new(config: &Config, now: Time) -> Self {
-        Self { sender: Sender::new(config, now), receiver: Receiver::new(config) }
+impl TcpConnection {
+    pub fn new(config: &TcpConfig, now: Time) -> Self {
+        Self { sender: TcpSender::new(config, now), receiver: TcpReceiver::new(config) }
     }
 
     /// What may be in flight: the congestion window, or what is left of it during a repair.
@@ -138,22 +138,22 @@ impl Connection {
         self.sender.is_idle() && !self.receiver.owes_ack()
     }
 
-    fn on_data<O: Out<Self>>(&mut self, now: Time, segment: &Segment, out: &mut O) {
+    fn on_data<O: Out<Self>>(&mut self, now: Time, segment: &TcpSegment, out: &mut O) {
         let before = self.receiver.delivered();
         self.receiver.on_data(now, segment, self.sender.rto(), self.sender.srtt(), out);
         if self.receiver.delivered() > before {
-            out.complete(Done::Delivered(self.receiver.delivered()));
+            out.complete(TcpProgress::Delivered(self.receiver.delivered()));
         }
     }
 
     fn wake_if_needed<O: Out<Self>>(&self, now: Time, out: &mut O) {
-        if self.receiver.is_ack_due() || !matches!(self.sender.next(now), Next::Nothing | Next::Full) {
+        if self.receiver.is_ack_due() || !matches!(self.sender.next(now), NextSend::Nothing | NextSend::Full) {
             out.wake(WIRE);
         }
     }
 
     fn send_ack<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
-        let mut segment = Segment { timestamp: timestamp(now), ..Segment::default() };
+        let mut segment = TcpSegment { timestamp: timestamp(now), ..TcpSegment::default() };
         segment.seq = self.sender.sent();
         self.receiver.fill(now, &mut segment);
         out.transmit(WIRE, segment);
@@ -161,15 +161,15 @@ impl Connection {
 
     /// False if nothing of the sender's can leave now.
     #[inline]
-    fn send_data<O: Out<Self>>(&mut self, now: Time, next: Next, out: &mut O) -> bool {
+    fn send_data<O: Out<Self>>(&mut self, now: Time, next: NextSend, out: &mut O) -> bool {
         let Some(outgoing) = self.sender.send(now, next, out) else { return false };
-        let mut segment = Segment {
+        let mut segment = TcpSegment {
             seq: outgoing.seq,
             len: outgoing.len,
             timestamp: timestamp(now),
             ecn: if outgoing.capable { Ecn::Capable } else { Ecn::NotCapable },
             cwr: outgoing.cwr,
-            ..Segment::default()
+            ..TcpSegment::default()
         };
         self.receiver.fill(now, &mut segment);
         out.transmit(WIRE, segment);
@@ -177,15 +177,15 @@ impl Connection {
     }
 }
 
-impl Machine for Connection {
-    type Frame = Segment;
+impl Machine for TcpConnection {
+    type Frame = TcpSegment;
     type Inner = ();
-    type Timer = Timer;
-    type Command = Command;
-    type Done = Done;
-    type Note = Note;
+    type Timer = TcpTimer;
+    type Command = TcpCommand;
+    type Done = TcpProgress;
+    type Note = TcpNote;
 
-    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, segment: Segment, out: &mut O) {
+    fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, segment: TcpSegment, out: &mut O) {
         self.sender.on_ack(now, &segment, out);
         if segment.len > 0 {
             self.on_data(now, &segment, out);
@@ -193,17 +193,17 @@ impl Machine for Connection {
         self.wake_if_needed(now, out);
     }
 
-    fn on_timer<O: Out<Self>>(&mut self, now: Time, key: Timer, out: &mut O) {
+    fn on_timer<O: Out<Self>>(&mut self, now: Time, key: TcpTimer, out: &mut O) {
         match key {
-            Timer::Loss => self.sender.on_timer(now, out),
-            Timer::Ack => self.receiver.on_timer(now, self.sender.rto(), out),
+            TcpTimer::Loss => self.sender.on_timer(now, out),
+            TcpTimer::Ack => self.receiver.on_timer(now, self.sender.rto(), out),
         }
         self.wake_if_needed(now, out);
     }
 
-    fn on_command<O: Out<Self>>(&mut self, now: Time, command: Command, out: &mut O) {
+    fn on_command<O: Out<Self>>(&mut self, now: Time, command: TcpCommand, out: &mut O) {
         match command {
-            Command::Send(bytes) => self.sender.write(now, bytes),
+            TcpCommand::Send(bytes) => self.sender.write(now, bytes),
         }
         self.wake_if_needed(now, out);
     }
@@ -219,11 +219,11 @@ impl Machine for Connection {
             self.send_ack(now, out);
         } else {
             return match next {
-                Next::Later(at) => Pull::NotBefore(at),
+                NextSend::Later(at) => Pull::NotBefore(at),
                 _ => Pull::Idle,
             };
         }
-        let more = self.receiver.is_ack_due() || !matches!(self.sender.next(now), Next::Nothing | Next::Full);
+        let more = self.receiver.is_ack_due() || !matches!(self.sender.next(now), NextSend::Nothing | NextSend::Full);
         if more { Pull::Sent } else { Pull::Last }
     }
 }
@@ -234,6 +234,6 @@ mod tests {
 
     #[test]
     fn a_connection_is_small() {
-        assert!(size_of::<Connection>() <= 1_536, "{}", size_of::<Connection>());
+        assert!(size_of::<TcpConnection>() <= 1_536, "{}", size_of::<TcpConnection>());
     }
 }

@@ -1,19 +1,19 @@
 //! How fast the network delivers. draft-cheng-iccrg-delivery-rate-estimation-00.
 //!
-//! Each segment that leaves takes a [`Stamp`] of what had been delivered by then. When it is delivered itself, the
+//! Each segment that leaves takes a [`DeliveryStamp`] of what had been delivered by then. When it is delivered itself, the
 //! difference is what the network carried in the meantime, and the time that took is the longer of the two that sending
 //! and acknowledging took, so that neither bursts nor gathered acknowledgements pretend a rate.
 
 use units::{Span, Time};
 
 use super::cc::RateSample;
-use super::record::Record;
+use super::record::SegmentRecord;
 
 /// State at the time a segment leaves, in 12 bytes: the lowest 32 bits of what was delivered (a window is less than
 /// 4 GB), and how long ago in nanoseconds (4 s at most; longer only in the middle of repeated timeouts). The lowest bit
 /// of `since_first` says whether the application was the limit.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stamp {
+pub(super) struct DeliveryStamp {
     delivered: u32,
     since_delivered: u32,
     since_first: u32,
@@ -42,12 +42,12 @@ impl Delivery {
 
     /// For a segment that leaves now; `idle` if no other is in flight.
     #[inline]
-    pub(super) fn stamp(&mut self, now: Time, idle: bool) -> Stamp {
+    pub(super) fn stamp(&mut self, now: Time, idle: bool) -> DeliveryStamp {
         if idle {
             self.first_sent = now;
             self.delivered_at = now;
         }
-        Stamp {
+        DeliveryStamp {
             delivered: self.delivered as u32,
             since_delivered: nanoseconds(now.since(self.delivered_at)),
             since_first: nanoseconds(now.since(self.first_sent)) & !1 | u32::from(self.app_limited != 0),
@@ -70,7 +70,7 @@ impl Delivery {
 
     /// Total delivered when this segment left.
     #[inline]
-    pub(super) fn prior(&self, record: &Record) -> u64 {
+    pub(super) fn prior(&self, record: &SegmentRecord) -> u64 {
         self.delivered - u64::from((self.delivered as u32).wrapping_sub(record.stamp.delivered)).min(self.delivered)
     }
 
@@ -87,7 +87,7 @@ impl Delivery {
     /// After [`Delivery::on_delivered`]: the rate over the life of `newest`, the one of those delivered that left last.
     /// An interval shorter than any round trip is an accident of acknowledgements, and no sample.
     #[inline]
-    pub(super) fn sample(&mut self, newest: &Record, min_rtt: Span, lost: u64) -> Option<RateSample> {
+    pub(super) fn sample(&mut self, newest: &SegmentRecord, min_rtt: Span, lost: u64) -> Option<RateSample> {
         let stamp = newest.stamp;
         let sending = Span::from_ns(u64::from(stamp.since_first & !1));
         let acknowledging = self.delivered_at.since(newest.sent_at) + Span::from_ns(u64::from(stamp.since_delivered));
@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn acknowledgements_that_come_together_pretend_no_rate() {
         let mut delivery = Delivery::new(Time::ZERO);
-        let records = [0, 10, 20].map(|us| Record::new(us * 100, 1_000, at(us), delivery.stamp(at(us), us == 0)));
+        let records =
+            [0, 10, 20].map(|us| SegmentRecord::new(us * 100, 1_000, at(us), delivery.stamp(at(us), us == 0)));
         delivery.on_delivered(at(50), 3_000);
         let sample = delivery.sample(&records[2], Span::from_us(30), 0).expect("long enough");
         assert_eq!((sample.delivered, sample.interval), (3_000, Span::from_us(50)));
@@ -130,10 +131,10 @@ mod tests {
     fn a_sample_is_marked_while_the_application_is_the_limit() {
         let mut delivery = Delivery::new(Time::ZERO);
         delivery.on_app_limited(0);
-        let record = Record::new(0, 1_000, at(0), delivery.stamp(at(0), true));
+        let record = SegmentRecord::new(0, 1_000, at(0), delivery.stamp(at(0), true));
         delivery.on_delivered(at(30), 1_000);
         assert!(delivery.sample(&record, Span::from_us(30), 0).expect("long enough").app_limited);
-        let record = Record::new(1_000, 1_000, at(30), delivery.stamp(at(30), true));
+        let record = SegmentRecord::new(1_000, 1_000, at(30), delivery.stamp(at(30), true));
         delivery.on_delivered(at(60), 1_000);
         assert!(!delivery.sample(&record, Span::from_us(30), 0).expect("long enough").app_limited);
     }

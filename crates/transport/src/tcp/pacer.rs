@@ -7,12 +7,12 @@
 
 use units::{Bytes, Span, Time};
 
-use super::cc::Pace;
+use super::cc::PacingRate;
 
 const MAX_BURST: u64 = 65_536;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pacer {
+pub(super) struct TcpPacer {
     /// Nothing leaves before.
     pub release: Time,
     /// The burst under way: when it began, how much has left, and how much may.
@@ -21,9 +21,9 @@ pub(super) struct Pacer {
     left: u64,
 }
 
-impl Pacer {
+impl TcpPacer {
     #[inline]
-    pub(super) fn on_sent(&mut self, now: Time, bytes: u64, pace: Pace, mss: u64) {
+    pub(super) fn on_sent(&mut self, now: Time, bytes: u64, pace: PacingRate, mss: u64) {
         if self.left == 0 {
             self.began = now;
             self.burst = 0;
@@ -51,8 +51,8 @@ mod tests {
 
     #[test]
     fn a_slow_pace_lets_two_segments_go_at_a_time() {
-        let mut pacer = Pacer::default();
-        let pace = Pace::from_bits_per_second(8_000_000);
+        let mut pacer = TcpPacer::default();
+        let pace = PacingRate::from_bits_per_second(8_000_000);
         pacer.on_sent(Time::ZERO, 1_000, pace, 1_000);
         assert_eq!(pacer.release, Time::ZERO);
         pacer.on_sent(Time::ZERO, 1_000, pace, 1_000);
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn a_fast_pace_lets_64_kilobytes_go_at_a_time() {
-        let mut pacer = Pacer::default();
-        let pace = Pace::from_bits_per_second(8_000_000_000);
+        let mut pacer = TcpPacer::default();
+        let pace = PacingRate::from_bits_per_second(8_000_000_000);
         (0..64).for_each(|_| pacer.on_sent(Time::ZERO, 1_000, pace, 1_000));
         assert_eq!(pacer.release, Time::ZERO);
         pacer.on_sent(Time::ZERO, 1_000, pace, 1_000);
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn a_burst_counts_from_its_beginning_and_makes_up_for_half_its_time() {
-        let mut pacer = Pacer::default();
-        let pace = Pace::from_bits_per_second(8_000_000);
+        let mut pacer = TcpPacer::default();
+        let pace = PacingRate::from_bits_per_second(8_000_000);
         let at = |ms| Time::ZERO + Span::from_ms(ms);
         pacer.on_sent(at(0), 1_000, pace, 1_000);
         pacer.on_sent(at(1), 1_000, pace, 1_000);

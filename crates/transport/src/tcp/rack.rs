@@ -8,7 +8,7 @@
 use units::{Span, Time};
 
 use super::config::Reordering;
-use super::record::Record;
+use super::record::SegmentRecord;
 
 const DUP_THRESHOLD: u32 = 3;
 const PERSIST: u32 = 16;
@@ -33,7 +33,7 @@ pub(super) struct Rack {
 
 /// What becomes of a segment in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RackVerdict {
     /// It left after the latest that arrived.
     TooYoung,
     /// It will be lost unless it arrives within this.
@@ -43,7 +43,7 @@ pub(super) enum Verdict {
 
 /// RACK's state at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Judge {
+pub(super) struct RackState {
     pub now: Time,
     pub sent_at: Time,
     pub start: u64,
@@ -51,15 +51,15 @@ pub(super) struct Judge {
     pub patience: Span,
 }
 
-impl Judge {
+impl RackState {
     #[inline]
-    pub(super) fn verdict(&self, record: &Record) -> Verdict {
+    pub(super) fn verdict(&self, record: &SegmentRecord) -> RackVerdict {
         if (self.sent_at, self.start) <= (record.sent_at, record.start) {
-            return Verdict::TooYoung;
+            return RackVerdict::TooYoung;
         }
         match self.patience.saturating_sub(self.now.since(record.sent_at)) {
-            Span::ZERO => Verdict::Lost,
-            left => Verdict::Overdue(left),
+            Span::ZERO => RackVerdict::Lost,
+            left => RackVerdict::Overdue(left),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Rack {
 
     /// Step 2: of those that arrived, `newest` left last.
     #[inline]
-    pub(super) fn on_arrival(&mut self, now: Time, newest: &Record) {
+    pub(super) fn on_arrival(&mut self, now: Time, newest: &SegmentRecord) {
         self.rtt = now.since(newest.sent_at);
         if newest.sent_after(self.sent_at, self.start) {
             self.sent_at = newest.sent_at;
@@ -135,8 +135,8 @@ impl Rack {
     }
 
     #[inline]
-    pub(super) fn judge(&self, now: Time, reordering_window: Span) -> Judge {
-        Judge { now, sent_at: self.sent_at, start: self.start, patience: self.rtt + reordering_window }
+    pub(super) fn judge(&self, now: Time, reordering_window: Span) -> RackState {
+        RackState { now, sent_at: self.sent_at, start: self.start, patience: self.rtt + reordering_window }
     }
 }
 

@@ -10,18 +10,18 @@ mod echo;
 use machine::Out;
 use units::{Span, Time};
 
-use self::delayed::Acks;
+use self::delayed::DelayedAcks;
 use self::echo::{EarlierAck, Echo};
-use super::config::Config;
-use super::connection::Connection;
+use super::config::TcpConfig;
+use super::connection::TcpConnection;
 use super::ranges::{Range, Ranges};
 use super::record::before;
-use super::segment::{MAX_SACKS, Sack, Segment};
-use super::sender::Ecn;
+use super::segment::{MAX_SACKS, Sack, TcpSegment};
+use super::sender::EcnResponse;
 
 /// What a segment with payload was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
+pub(super) enum SegmentArrival {
     InOrder,
     /// In order, with a gap behind it filled or still open.
     Filling,
@@ -32,7 +32,7 @@ pub(super) enum Arrival {
 }
 
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub(super) struct TcpReceiver {
     /// The next byte expected.
     next: u64,
     buffer: u64,
@@ -40,7 +40,7 @@ pub(super) struct Receiver {
     acknowledged: u64,
     /// RFC 7323's TS.Recent; `None` before the first segment.
     timestamp: Option<u32>,
-    acks: Acks,
+    acks: DelayedAcks,
     echo: Echo,
     /// Arrived beyond a gap.
     held: Ranges,
@@ -50,8 +50,8 @@ pub(super) struct Receiver {
     duplicate: Option<Range>,
 }
 
-impl Receiver {
-    pub(super) fn new(config: &Config) -> Self {
+impl TcpReceiver {
+    pub(super) fn new(config: &TcpConfig) -> Self {
         let mss = u64::from(config.mss.max(1));
         let buffer = config.receive_buffer.max(2 * mss);
         Self {
@@ -59,8 +59,8 @@ impl Receiver {
             buffer,
             acknowledged: 0,
             timestamp: None,
-            acks: Acks::new(config, buffer),
-            echo: Echo::new(Ecn::new(config)),
+            acks: DelayedAcks::new(config, buffer),
+            echo: Echo::new(EcnResponse::new(config)),
             held: Ranges::default(),
             recent: [u64::MAX; MAX_SACKS],
             duplicate: None,
@@ -90,14 +90,14 @@ impl Receiver {
 
     /// A segment with payload. `rto` is how long a sender in the peer's place would wait.
     #[inline]
-    pub(super) fn on_data<O: Out<Connection>>(
+    pub(super) fn on_data<O: Out<TcpConnection>>(
         &mut self,
         now: Time,
-        segment: &Segment,
+        segment: &TcpSegment,
         rto: Span,
         srtt: Option<Span>,
         out: &mut O,
-    ) -> Arrival {
+    ) -> SegmentArrival {
         let marked = self.echo.on_data(segment, self.next, self.acks.is_owed());
         let arrival = self.place(segment);
         let unacknowledged = self.next - self.acknowledged;
@@ -110,10 +110,10 @@ impl Receiver {
     }
 
     #[inline]
-    fn place(&mut self, segment: &Segment) -> Arrival {
+    fn place(&mut self, segment: &TcpSegment) -> SegmentArrival {
         let from = segment.seq;
         let Some(to) = from.checked_add(u64::from(segment.len)).filter(|to| *to <= self.next + self.buffer) else {
-            return Arrival::Outside;
+            return SegmentArrival::Outside;
         };
         let is_newer = self.timestamp.is_none_or(|recent| !before(segment.timestamp, recent));
         if from <= self.acknowledged && is_newer {
@@ -121,7 +121,7 @@ impl Receiver {
         }
         if to <= self.next {
             self.duplicate = Some(Range { from, to });
-            Arrival::Duplicate
+            SegmentArrival::Duplicate
         } else if from <= self.next {
             self.take_in_order(from, to)
         } else {
@@ -130,31 +130,31 @@ impl Receiver {
     }
 
     #[inline]
-    fn take_in_order(&mut self, from: u64, to: u64) -> Arrival {
+    fn take_in_order(&mut self, from: u64, to: u64) -> SegmentArrival {
         if from < self.next {
             self.duplicate = Some(Range { from, to: self.next });
         }
         self.next = to;
         if self.held.is_empty() {
-            return Arrival::InOrder;
+            return SegmentArrival::InOrder;
         }
         while let Some(range) = self.held.first().filter(|range| range.from <= self.next) {
             self.next = self.next.max(range.to);
             self.held.drop_below(self.next);
         }
-        Arrival::Filling
+        SegmentArrival::Filling
     }
 
-    fn hold(&mut self, from: u64, to: u64) -> Arrival {
+    fn hold(&mut self, from: u64, to: u64) -> SegmentArrival {
         if self.held.holding(from).is_some_and(|range| range.to >= to) {
             self.duplicate = Some(Range { from, to });
             // The block after the duplicate's is the one that holds it (RFC 2883 §4).
             self.remember(from);
-            return Arrival::Duplicate;
+            return SegmentArrival::Duplicate;
         }
         self.held.insert(from, to);
         self.remember(from);
-        Arrival::OutOfOrder
+        SegmentArrival::OutOfOrder
     }
 
     /// The range that holds `position` is to be told of first.
@@ -169,7 +169,7 @@ impl Receiver {
     /// Writes into a segment that leaves now what it says the other way. It then owes nothing, unless it tells of an
     /// earlier state.
     #[inline]
-    pub(super) fn fill(&mut self, now: Time, segment: &mut Segment) {
+    pub(super) fn fill(&mut self, now: Time, segment: &mut TcpSegment) {
         segment.window = u32::try_from(self.buffer).unwrap_or(u32::MAX);
         segment.echo = self.timestamp.unwrap_or_default();
         if let Some(EarlierAck { ack, echo }) = self.echo.take_earlier() {
@@ -212,7 +212,7 @@ impl Receiver {
     }
 
     /// The acknowledgement's timer went off.
-    pub(super) fn on_timer<O: Out<Connection>>(&mut self, now: Time, rto: Span, out: &mut O) {
+    pub(super) fn on_timer<O: Out<TcpConnection>>(&mut self, now: Time, rto: Span, out: &mut O) {
         self.acks.on_timer(now, rto, out);
     }
 }

@@ -2,11 +2,11 @@
 
 use units::{Span, Time};
 
-use super::delivery::Stamp;
+use super::delivery::DeliveryStamp;
 
 /// What is known of a segment that was sent and is not acknowledged in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SegmentState {
     Flight,
     Sacked,
     /// To be sent again.
@@ -15,20 +15,20 @@ pub(super) enum State {
 
 /// 32 bytes: a window has thousands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
+pub(super) struct SegmentRecord {
     pub start: u64,
     /// When it last left.
     pub sent_at: Time,
-    pub stamp: Stamp,
+    pub stamp: DeliveryStamp,
     pub len: u16,
-    pub state: State,
+    pub state: SegmentState,
     pub resent: bool,
 }
 
-impl Record {
+impl SegmentRecord {
     #[inline]
-    pub(super) fn new(start: u64, len: u16, now: Time, stamp: Stamp) -> Self {
-        Self { start, sent_at: now, stamp, len, state: State::Flight, resent: false }
+    pub(super) fn new(start: u64, len: u16, now: Time, stamp: DeliveryStamp) -> Self {
+        Self { start, sent_at: now, stamp, len, state: SegmentState::Flight, resent: false }
     }
 
     #[inline]
@@ -50,7 +50,7 @@ impl Record {
 
 /// What one acknowledgement newly delivered.
 #[derive(Debug)]
-pub(super) struct Delivered {
+pub(super) struct DeliveredBytes {
     now: Time,
     min_rtt: Span,
     /// The timestamp that the acknowledgement returns.
@@ -64,14 +64,14 @@ pub(super) struct Delivered {
     /// When the earliest left that SACK tells of, of segments that left once.
     pub sack_sent: Option<Time>,
     /// The one that left last, unless it may be an earlier copy that arrived.
-    pub newest: Option<Record>,
+    pub newest: Option<SegmentRecord>,
     /// Lowest position of a segment that left once.
     pub lowest: u64,
     /// Something sent again was among them.
     pub resent: bool,
 }
 
-impl Delivered {
+impl DeliveredBytes {
     #[inline]
     pub(super) fn new(now: Time, min_rtt: Span, echo: u32) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Delivered {
 
     /// A segment that was not known to have arrived is acknowledged in order.
     #[inline]
-    pub(super) fn acked(&mut self, record: &Record) {
+    pub(super) fn acked(&mut self, record: &SegmentRecord) {
         self.acked_resent |= record.resent;
         let first = self.acked_sent.map_or(record.sent_at, |(first, _)| first);
         self.acked_sent = Some((first, record.sent_at));
@@ -105,7 +105,7 @@ impl Delivered {
     }
 
     /// The same, by SACK.
-    pub(super) fn sacked(&mut self, record: &Record) {
+    pub(super) fn sacked(&mut self, record: &SegmentRecord) {
         if !record.resent {
             self.sack_sent = Some(self.sack_sent.map_or(record.sent_at, |earliest| earliest.min(record.sent_at)));
         }
@@ -113,7 +113,7 @@ impl Delivered {
     }
 
     #[inline]
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, record: &SegmentRecord) {
         self.bytes += record.bytes();
         if record.resent {
             self.resent = true;
@@ -129,7 +129,7 @@ impl Delivered {
     }
 
     /// RFC 8985 §6.2, step 2: too soon for the copy that left last.
-    fn may_be_an_earlier_copy(&self, record: &Record) -> bool {
+    fn may_be_an_earlier_copy(&self, record: &SegmentRecord) -> bool {
         before(self.echo, timestamp(record.sent_at)) || self.now.since(record.sent_at) < self.min_rtt
     }
 }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_record_is_half_a_cache_line() {
-        assert_eq!(size_of::<Record>(), 32);
+        assert_eq!(size_of::<SegmentRecord>(), 32);
     }
 
     #[test]

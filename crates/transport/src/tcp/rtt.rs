@@ -6,7 +6,7 @@
 
 use units::Span;
 
-use super::timing::Timing;
+use super::timing::TcpTiming;
 
 const INITIAL: Span = Span::from_ms(1_000);
 const MAX: Span = Span::from_ms(120_000);
@@ -14,7 +14,7 @@ const MAX: Span = Span::from_ms(120_000);
 /// Picoseconds; signed where differences are added.
 #[derive(Clone, Debug)]
 pub(super) struct Rtt {
-    timing: Timing,
+    timing: TcpTiming,
     /// Eight times the smoothed round trip; 0 before the first sample.
     srtt8: i64,
     /// Four times the mean deviation, its largest of this window, and what the RTO takes.
@@ -28,7 +28,7 @@ pub(super) struct Rtt {
 }
 
 impl Rtt {
-    pub(super) fn new(timing: Timing, handshake: Option<Span>) -> Self {
+    pub(super) fn new(timing: TcpTiming, handshake: Option<Span>) -> Self {
         let mut rtt = Self {
             timing,
             srtt8: 0,
@@ -132,25 +132,25 @@ impl Rtt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::config::Profile;
+    use crate::tcp::config::TimerProfile;
 
     const US_30: Span = Span::from_us(30);
 
-    fn linux(rto_min: Span) -> Timing {
-        Timing::new(&Profile::Linux { hz: 1_000, rto_min, phase: Span::ZERO })
+    fn linux(rto_min: Span) -> TcpTiming {
+        TcpTiming::new(&TimerProfile::Linux { hz: 1_000, rto_min, phase: Span::ZERO })
     }
 
     #[test]
     fn a_second_before_anything_is_known() {
-        assert_eq!(Rtt::new(Timing::new(&Profile::rfc()), None).rto(), Span::from_ms(1_000));
+        assert_eq!(Rtt::new(TcpTiming::new(&TimerProfile::rfc()), None).rto(), Span::from_ms(1_000));
     }
 
     #[test]
     fn linux_adds_its_minimum_where_the_rfc_takes_the_maximum() {
         let linux = Rtt::new(linux(Span::from_ms(1)), Some(US_30));
         assert_eq!(linux.rto(), Span::from_us(1_030));
-        let rfc = Profile::Rfc { rto_min: Span::from_ms(1), max_ack_delay: Span::ZERO };
-        assert_eq!(Rtt::new(Timing::new(&rfc), Some(US_30)).rto(), Span::from_ms(1));
+        let rfc = TimerProfile::Rfc { rto_min: Span::from_ms(1), max_ack_delay: Span::ZERO };
+        assert_eq!(Rtt::new(TcpTiming::new(&rfc), Some(US_30)).rto(), Span::from_ms(1));
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_first_sample_gives_three_times_itself() {
-        let rfc = Profile::Rfc { rto_min: Span::ZERO, max_ack_delay: Span::ZERO };
-        assert_eq!(Rtt::new(Timing::new(&rfc), Some(US_30)).rto(), US_30 * 3);
+        let rfc = TimerProfile::Rfc { rto_min: Span::ZERO, max_ack_delay: Span::ZERO };
+        assert_eq!(Rtt::new(TcpTiming::new(&rfc), Some(US_30)).rto(), US_30 * 3);
     }
 }

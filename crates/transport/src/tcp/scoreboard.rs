@@ -17,14 +17,14 @@ use std::collections::VecDeque;
 
 use units::{Span, Time};
 
-use super::delivery::Stamp;
-use super::rack::{Judge, Verdict};
+use super::delivery::DeliveryStamp;
+use super::rack::{RackState, RackVerdict};
 use super::ranges::Ranges;
-use super::record::{Delivered, Record, State};
+use super::record::{DeliveredBytes, SegmentRecord, SegmentState};
 
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
-    records: VecDeque<Record>,
+    records: VecDeque<SegmentRecord>,
     flight: u64,
     lost: u64,
     sacked: u64,
@@ -90,27 +90,27 @@ impl Scoreboard {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, start: u64, len: u16, now: Time, stamp: Stamp) {
+    pub(super) fn push(&mut self, start: u64, len: u16, now: Time, stamp: DeliveryStamp) {
         self.flight += u64::from(len);
         if self.records.len() == self.records.capacity() {
             // Doubling would leave a quarter empty, and records are much of a simulation's memory.
             self.records.reserve_exact(16 + self.records.len() / 4);
         }
-        self.records.push_back(Record::new(start, len, now, stamp));
+        self.records.push_back(SegmentRecord::new(start, len, now, stamp));
     }
 
     /// Everything below `to` is acknowledged in order.
     #[inline]
-    pub(super) fn ack(&mut self, to: u64, got: &mut Delivered) {
+    pub(super) fn ack(&mut self, to: u64, got: &mut DeliveredBytes) {
         while let Some(record) = self.records.front()
             && record.end() <= to
         {
             let record = *record;
             self.records.pop_front();
             match record.state {
-                State::Flight => self.flight -= record.bytes(),
-                State::Lost => self.lost -= record.bytes(),
-                State::Sacked => {
+                SegmentState::Flight => self.flight -= record.bytes(),
+                SegmentState::Lost => self.lost -= record.bytes(),
+                SegmentState::Sacked => {
                     self.sacked -= record.bytes();
                     self.sacked_segments -= 1;
                     continue;
@@ -126,15 +126,15 @@ impl Scoreboard {
 
     /// An acknowledgement within the first segment.
     #[inline]
-    fn trim(&mut self, to: u64, got: &mut Delivered) {
+    fn trim(&mut self, to: u64, got: &mut DeliveredBytes) {
         let Some(record) = self.records.front_mut().filter(|record| record.start < to) else { return };
         let cut = to - record.start;
         record.start = to;
         record.len -= cut as u16;
         match record.state {
-            State::Flight => self.flight -= cut,
-            State::Lost => self.lost -= cut,
-            State::Sacked => {
+            SegmentState::Flight => self.flight -= cut,
+            SegmentState::Lost => self.lost -= cut,
+            SegmentState::Sacked => {
                 self.sacked -= cut;
                 return;
             }
@@ -143,7 +143,7 @@ impl Scoreboard {
     }
 
     /// The peer holds these bytes out of order; segments that lie in them as a whole need not be sent again.
-    pub(super) fn sack(&mut self, from: u64, to: u64, got: &mut Delivered) {
+    pub(super) fn sack(&mut self, from: u64, to: u64, got: &mut DeliveredBytes) {
         if self.sacked_ranges.holding(from).is_some_and(|range| range.to >= to) {
             return;
         }
@@ -156,8 +156,8 @@ impl Scoreboard {
         let mut index = first;
         while index < behind {
             match self.records[index].state {
-                State::Sacked => index = self.behind_sacked(index),
-                State::Flight | State::Lost => {
+                SegmentState::Sacked => index = self.behind_sacked(index),
+                SegmentState::Flight | SegmentState::Lost => {
                     self.mark_sacked(index, got);
                     index += 1;
                 }
@@ -166,15 +166,15 @@ impl Scoreboard {
         self.sacked_ranges.insert(self.records[first].start, self.records[behind - 1].end());
     }
 
-    fn mark_sacked(&mut self, index: usize, got: &mut Delivered) {
+    fn mark_sacked(&mut self, index: usize, got: &mut DeliveredBytes) {
         let record = &mut self.records[index];
         match record.state {
-            State::Flight => self.flight -= record.bytes(),
-            State::Lost => self.lost -= record.bytes(),
-            State::Sacked => return,
+            SegmentState::Flight => self.flight -= record.bytes(),
+            SegmentState::Lost => self.lost -= record.bytes(),
+            SegmentState::Sacked => return,
         }
         got.sacked(record);
-        record.state = State::Sacked;
+        record.state = SegmentState::Sacked;
         self.sacked += record.bytes();
         self.sacked_segments += 1;
     }
@@ -202,25 +202,25 @@ impl Scoreboard {
     /// `RACK_detect_loss` (RFC 8985 §6.2, step 5). Returns how long until all of those that may be lost are overdue;
     /// zero if there are none.
     #[inline]
-    pub(super) fn detect(&mut self, judge: &Judge) -> Span {
+    pub(super) fn detect(&mut self, judge: &RackState) -> Span {
         let wait = self.judge_originals(judge);
         if self.resent.is_empty() { wait } else { wait.max(self.judge_copies(judge)) }
     }
 
     #[inline]
-    fn judge_originals(&mut self, judge: &Judge) -> Span {
+    fn judge_originals(&mut self, judge: &RackState) -> Span {
         let mut wait = Span::ZERO;
         let mut settled = true;
         let mut index = self.index_of(self.judged);
         while let Some(record) = self.records.get(index) {
-            if record.state == State::Sacked {
+            if record.state == SegmentState::Sacked {
                 index = self.behind_sacked(index);
             } else {
-                if record.state == State::Flight && !record.resent {
+                if record.state == SegmentState::Flight && !record.resent {
                     match judge.verdict(record) {
-                        Verdict::TooYoung => break,
-                        Verdict::Lost => self.mark_lost(index),
-                        Verdict::Overdue(in_span) => {
+                        RackVerdict::TooYoung => break,
+                        RackVerdict::Lost => self.mark_lost(index),
+                        RackVerdict::Overdue(in_span) => {
                             wait = wait.max(in_span);
                             settled = false;
                         }
@@ -235,20 +235,22 @@ impl Scoreboard {
         wait
     }
 
-    fn judge_copies(&mut self, judge: &Judge) -> Span {
+    fn judge_copies(&mut self, judge: &RackState) -> Span {
         let mut wait = Span::ZERO;
         let mut place = 0;
         while let Some(&(start, sent_at)) = self.resent.get(place) {
             let index = self.index_of(start);
-            let fresh = |record: &&Record| record.state == State::Flight && record.resent && record.sent_at == sent_at;
+            let fresh = |record: &&SegmentRecord| {
+                record.state == SegmentState::Flight && record.resent && record.sent_at == sent_at
+            };
             match self.records.get(index).filter(fresh).map(|record| judge.verdict(record)) {
-                Some(Verdict::TooYoung) => break,
-                Some(Verdict::Overdue(in_span)) => {
+                Some(RackVerdict::TooYoung) => break,
+                Some(RackVerdict::Overdue(in_span)) => {
                     wait = wait.max(in_span);
                     place += 1;
                     continue;
                 }
-                Some(Verdict::Lost) => self.mark_lost(index),
+                Some(RackVerdict::Lost) => self.mark_lost(index),
                 None => {}
             }
             if place == 0 {
@@ -262,8 +264,8 @@ impl Scoreboard {
 
     fn mark_lost(&mut self, index: usize) {
         let record = &mut self.records[index];
-        debug_assert_eq!(record.state, State::Flight, "only what is in flight gets lost");
-        record.state = State::Lost;
+        debug_assert_eq!(record.state, SegmentState::Flight, "only what is in flight gets lost");
+        record.state = SegmentState::Lost;
         self.flight -= record.bytes();
         self.lost += record.bytes();
         self.lost_ever += record.bytes();
@@ -280,20 +282,20 @@ impl Scoreboard {
     /// The retransmission timer went off: the first segment is lost, and all others that left a round trip ago
     /// (`RACK_mark_losses_on_RTO`, RFC 8985 §6.3). If the peer no longer holds what it said, believe none of it.
     pub(super) fn time_out(&mut self, now: Time, rtt: Span) {
-        if self.records.front().is_some_and(|head| head.state == State::Sacked) {
+        if self.records.front().is_some_and(|head| head.state == SegmentState::Sacked) {
             self.forget_sacks();
         }
         for index in 0..self.records.len() {
             let record = &self.records[index];
-            if record.state == State::Flight && (index == 0 || now.since(record.sent_at) >= rtt) {
+            if record.state == SegmentState::Flight && (index == 0 || now.since(record.sent_at) >= rtt) {
                 self.mark_lost(index);
             }
         }
     }
 
     fn forget_sacks(&mut self) {
-        for record in self.records.iter_mut().filter(|record| record.state == State::Sacked) {
-            record.state = State::Flight;
+        for record in self.records.iter_mut().filter(|record| record.state == SegmentState::Sacked) {
+            record.state = SegmentState::Flight;
             self.flight += record.bytes();
         }
         self.sacked = 0;
@@ -304,8 +306,8 @@ impl Scoreboard {
 
     /// Nothing was lost after all: what is not sent again yet need not be.
     pub(super) fn forget_losses(&mut self) {
-        for record in self.records.iter_mut().filter(|record| record.state == State::Lost) {
-            record.state = State::Flight;
+        for record in self.records.iter_mut().filter(|record| record.state == SegmentState::Lost) {
+            record.state = SegmentState::Flight;
             self.flight += record.bytes();
         }
         self.lost = 0;
@@ -316,7 +318,7 @@ impl Scoreboard {
     /// Length of the lost segment to send next; 0 if none is lost.
     pub(super) fn next_repair_len(&self) -> u64 {
         let mut records = self.repairs.iter().filter_map(|start| self.records.get(self.index_of(*start)));
-        records.find(|record| record.state == State::Lost).map_or(0, Record::bytes)
+        records.find(|record| record.state == SegmentState::Lost).map_or(0, SegmentRecord::bytes)
     }
 
     /// The lost segment to send next.
@@ -324,7 +326,7 @@ impl Scoreboard {
         while let Some(&start) = self.repairs.front() {
             let index = self.index_of(start);
             self.repairs.pop_front();
-            if self.records.get(index).is_some_and(|record| record.state == State::Lost) {
+            if self.records.get(index).is_some_and(|record| record.state == SegmentState::Lost) {
                 return Some(index);
             }
         }
@@ -333,17 +335,17 @@ impl Scoreboard {
 
     /// The last segment that the peer is not known to hold.
     pub(super) fn last_unsacked(&self) -> Option<usize> {
-        self.records.iter().rposition(|record| record.state != State::Sacked)
+        self.records.iter().rposition(|record| record.state != SegmentState::Sacked)
     }
 
     /// A segment leaves again; returns its position and length.
-    pub(super) fn resend(&mut self, index: usize, now: Time, stamp: Stamp) -> (u64, u16) {
+    pub(super) fn resend(&mut self, index: usize, now: Time, stamp: DeliveryStamp) -> (u64, u16) {
         let record = &mut self.records[index];
-        if record.state == State::Lost {
+        if record.state == SegmentState::Lost {
             self.lost -= record.bytes();
             self.flight += record.bytes();
         }
-        record.state = State::Flight;
+        record.state = SegmentState::Flight;
         record.resent = true;
         record.sent_at = now;
         record.stamp = stamp;

@@ -8,7 +8,7 @@ pub const MAX_SACKS: usize = 3;
 /// What a TCP header says. Positions count bytes of the stream from 0 and never wrap; on a real wire they would be
 /// their lowest 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Segment {
+pub struct TcpSegment {
     /// Position of the first byte.
     pub seq: u64,
     /// The next byte expected the other way.
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_segment_is_a_cache_line() {
-        assert!(size_of::<Segment>() <= 72, "{}", size_of::<Segment>());
+        assert!(size_of::<TcpSegment>() <= 72, "{}", size_of::<TcpSegment>());
     }
 
     #[test]

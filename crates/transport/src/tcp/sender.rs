@@ -19,19 +19,19 @@ mod usage;
 use units::{Span, Time};
 
 use self::timers::LossTimer;
-use self::usage::Usage;
-use super::cc::{Algorithm, CcConfig, Control, Controller};
-use super::config::Config;
+use self::usage::WindowUsage;
+use super::cc::{Algorithm, CcConfig, CongestionControl, Controller};
+use super::config::TcpConfig;
 use super::delivery::Delivery;
-use super::pacer::Pacer;
+use super::pacer::TcpPacer;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
-use super::timing::Timing;
+use super::timing::TcpTiming;
 use super::undo::Undo;
 
-pub(super) use self::egress::Next;
+pub(super) use self::egress::NextSend;
 
 /// What the sender is recovering from. `until` is where the stream was when that began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub enum Phase {
 
 /// What must leave whatever the window says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Urgent {
+pub(super) enum UrgentSend {
     /// The first lost segment, after a timeout.
     Head,
     /// A probe: new data, or the last segment again.
@@ -59,7 +59,7 @@ pub(super) enum Urgent {
 
 /// A probe of whose fate nothing is known yet (RFC 8985 §7.4).
 #[derive(Clone, Copy, Debug)]
-struct Probed {
+struct TailLossProbe {
     /// The stream's end once it had left.
     end: u64,
     /// It carried old data (`TLP_is_retrans`).
@@ -68,14 +68,14 @@ struct Probed {
 
 /// How marks are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ecn {
+pub(super) enum EcnResponse {
     Off,
     Classic,
     Dctcp,
 }
 
-impl Ecn {
-    pub(super) fn new(config: &Config) -> Self {
+impl EcnResponse {
+    pub(super) fn new(config: &TcpConfig) -> Self {
         match config.algorithm {
             Algorithm::Dctcp => Self::Dctcp,
             _ if config.ecn => Self::Classic,
@@ -85,7 +85,7 @@ impl Ecn {
 }
 
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct TcpSender {
     /// Acknowledged below.
     una: u64,
     /// Sent below.
@@ -96,20 +96,20 @@ pub(super) struct Sender {
     edge: u64,
     mss: u64,
     phase: Phase,
-    urgent: Option<Urgent>,
+    urgent: Option<UrgentSend>,
     board: Scoreboard,
     control: Controller,
     rtt: Rtt,
     rack: Rack,
     timer: LossTimer,
-    timing: Timing,
+    timing: TcpTiming,
     delivery: Delivery,
-    usage: Usage,
-    pacer: Pacer,
+    usage: WindowUsage,
+    pacer: TcpPacer,
     prr: Prr,
     undo: Option<Undo>,
-    probed: Option<Probed>,
-    ecn: Ecn,
+    probed: Option<TailLossProbe>,
+    ecn: EcnResponse,
     /// Echoes are answered again once more than this is acknowledged.
     echo_heeded_until: Option<u64>,
     tell_cwr: bool,
@@ -117,11 +117,11 @@ pub(super) struct Sender {
     last_sent: Option<Time>,
 }
 
-impl Sender {
-    pub(super) fn new(config: &Config, now: Time) -> Self {
+impl TcpSender {
+    pub(super) fn new(config: &TcpConfig, now: Time) -> Self {
         let mss = config.mss.clamp(1, u32::from(u16::MAX));
         let initial_window = u64::from(config.initial_window) * u64::from(mss);
-        let timing = Timing::new(&config.profile);
+        let timing = TcpTiming::new(&config.profile);
         let cc = CcConfig { mss, initial_window, seed: config.seed, tick: timing.jiffy() };
         let mut control = Controller::new(config.algorithm, &cc);
         if let Some(rtt) = config.handshake_rtt {
@@ -142,12 +142,12 @@ impl Sender {
             timer: LossTimer::default(),
             timing,
             delivery: Delivery::new(now),
-            usage: Usage::default(),
-            pacer: Pacer::default(),
+            usage: WindowUsage::default(),
+            pacer: TcpPacer::default(),
             prr: Prr::default(),
             undo: None,
             probed: None,
-            ecn: Ecn::new(config),
+            ecn: EcnResponse::new(config),
             echo_heeded_until: None,
             tell_cwr: false,
             idle_restart: config.idle_restart,

@@ -16,7 +16,7 @@
 
 use units::{Span, Time};
 
-use super::config::Profile;
+use super::config::TimerProfile;
 
 /// `TCP_RTO_MIN`, which a probe allows for an acknowledgement that may be delayed, whatever the route's `rto_min`.
 const LINUX_ACK_DELAY: Span = Span::from_ms(200);
@@ -30,7 +30,7 @@ const WHEEL_MAX_SHIFT: u32 = 24;
 const PHASES: u64 = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Timing {
+pub(super) struct TcpTiming {
     grid: Option<Grid>,
     pub rto_min: Span,
     /// What a probe waits longer if a lone segment's acknowledgement may be delayed.
@@ -68,15 +68,15 @@ impl Wait {
     }
 }
 
-impl Timing {
-    pub(super) fn new(profile: &Profile) -> Self {
+impl TcpTiming {
+    pub(super) fn new(profile: &TimerProfile) -> Self {
         match *profile {
-            Profile::Linux { hz, rto_min, phase } => {
+            TimerProfile::Linux { hz, rto_min, phase } => {
                 let grid = Grid::new(hz, phase);
                 let slack = Span::from_ps(2 * grid.jiffy);
                 Self { grid: Some(grid), rto_min, ack_delay: LINUX_ACK_DELAY, slack }
             }
-            Profile::Rfc { rto_min, max_ack_delay } => {
+            TimerProfile::Rfc { rto_min, max_ack_delay } => {
                 Self { grid: None, rto_min, ack_delay: max_ack_delay, slack: Span::ZERO }
             }
         }
@@ -172,8 +172,8 @@ mod tests {
         Time::ZERO + Span::from_us(us)
     }
 
-    fn linux(phase: Span) -> Timing {
-        Timing::new(&Profile::Linux { hz: 1_000, rto_min: Span::from_ms(1), phase })
+    fn linux(phase: Span) -> TcpTiming {
+        TcpTiming::new(&TimerProfile::Linux { hz: 1_000, rto_min: Span::from_ms(1), phase })
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_cap_counts_from_its_own_start_and_holds_until_it_has_passed() {
-        let timing = Timing::new(&Profile::rfc());
+        let timing = TcpTiming::new(&TimerProfile::rfc());
         let wait = |cap_from| Wait {
             from: at(100),
             span: Span::from_us(50),

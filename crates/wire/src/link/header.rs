@@ -1,6 +1,6 @@
 //! The header itself: packed in memory, written and read as bytes.
 
-use super::{Class, Epoch, Feedback, Gap, GapList, Kind, MAX_GAPS, Session, Wish};
+use super::{Class, Epoch, Feedback, FlowControl, FrameKind, Gap, GapList, MAX_GAPS, SessionMessage};
 use crate::Seq;
 
 /// A header, packed about as tightly as on the wire.
@@ -12,20 +12,20 @@ use crate::Seq;
 ///   bits   code:3 class:1 number and era:17 epoch:2 has feedback:1 | hold:1 class:1 latest and era:17
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Header {
+pub struct LinkHeader {
     bits: u64,
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<RareFields>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Rare {
+enum RareFields {
     Gaps(GapList),
-    Session(Session),
+    Session(SessionMessage),
 }
 
 /// Bytes that are no header of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedHeader;
 
 const PLAIN: u8 = 0;
 const DATA: u8 = 1;
@@ -45,23 +45,23 @@ const HOLD_AT: u32 = 24;
 const FEEDBACK_CLASS_AT: u32 = 25;
 const LATEST_AT: u32 = 26;
 
-impl Header {
+impl LinkHeader {
     /// No header at all: the frame passes as it is.
     pub const BARE: Self = Self { bits: BARE as u64, rare: None };
 
     /// # Panics
-    /// If this is a life-cycle message: see [`Header::session`].
+    /// If this is a life-cycle message: see [`LinkHeader::session`].
     #[inline(always)]
-    pub fn new(epoch: Epoch, kind: Kind, feedback: Option<Feedback>) -> Self {
+    pub fn new(epoch: Epoch, kind: FrameKind, feedback: Option<Feedback>) -> Self {
         let (code, class, seq) = match kind {
-            Kind::Plain => (PLAIN, Class::Ordered, Seq::default()),
-            Kind::Data(class, seq) => (DATA, class, seq),
-            Kind::Retransmission(class, seq) => (RETRANSMISSION, class, seq),
-            Kind::Dummy(class, seq) => (DUMMY, class, seq),
-            Kind::Ack => (ACK, Class::Ordered, Seq::default()),
-            Kind::Notice => (NOTICE, Class::Ordered, Seq::default()),
-            Kind::Session => panic!("a life-cycle message has a text"),
-            Kind::Bare => return Self::BARE,
+            FrameKind::Plain => (PLAIN, Class::Ordered, Seq::default()),
+            FrameKind::Data(class, seq) => (DATA, class, seq),
+            FrameKind::Retransmission(class, seq) => (RETRANSMISSION, class, seq),
+            FrameKind::Dummy(class, seq) => (DUMMY, class, seq),
+            FrameKind::Ack => (ACK, Class::Ordered, Seq::default()),
+            FrameKind::Notice => (NOTICE, Class::Ordered, Seq::default()),
+            FrameKind::Session => panic!("a life-cycle message has a text"),
+            FrameKind::Bare => return Self::BARE,
         };
         let mut bits = u64::from(code)
             | (class as u64) << CLASS_AT
@@ -70,18 +70,18 @@ impl Header {
         let mut rare = None;
         if let Some(feedback) = feedback {
             bits |= 1 << FEEDBACK_AT
-                | u64::from(feedback.wish == Wish::Hold) << HOLD_AT
+                | u64::from(feedback.wish == FlowControl::Hold) << HOLD_AT
                 | (feedback.class as u64) << FEEDBACK_CLASS_AT
                 | u64::from(feedback.latest.bits()) << LATEST_AT;
-            rare = feedback.gaps.map(|list| Box::new(Rare::Gaps(*list)));
+            rare = feedback.gaps.map(|list| Box::new(RareFields::Gaps(*list)));
         }
         Self { bits, rare }
     }
 
     /// A life-cycle message.
-    pub fn session(epoch: Epoch, message: Session) -> Self {
+    pub fn session(epoch: Epoch, message: SessionMessage) -> Self {
         let bits = u64::from(SESSION) | u64::from(epoch.number()) << EPOCH_AT;
-        Self { bits, rare: Some(Box::new(Rare::Session(message))) }
+        Self { bits, rare: Some(Box::new(RareFields::Session(message))) }
     }
 
     fn code(&self) -> u8 {
@@ -112,30 +112,30 @@ impl Header {
 
     /// What the frame is.
     #[inline]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FrameKind {
         match self.code() {
-            PLAIN => Kind::Plain,
-            DATA => Kind::Data(self.class(), self.seq()),
-            RETRANSMISSION => Kind::Retransmission(self.class(), self.seq()),
-            DUMMY => Kind::Dummy(self.class(), self.seq()),
-            ACK => Kind::Ack,
-            NOTICE => Kind::Notice,
-            SESSION => Kind::Session,
-            _ => Kind::Bare,
+            PLAIN => FrameKind::Plain,
+            DATA => FrameKind::Data(self.class(), self.seq()),
+            RETRANSMISSION => FrameKind::Retransmission(self.class(), self.seq()),
+            DUMMY => FrameKind::Dummy(self.class(), self.seq()),
+            ACK => FrameKind::Ack,
+            NOTICE => FrameKind::Notice,
+            SESSION => FrameKind::Session,
+            _ => FrameKind::Bare,
         }
     }
 
     /// The text of a life-cycle message.
-    pub fn message(&self) -> Option<&Session> {
+    pub fn message(&self) -> Option<&SessionMessage> {
         match self.rare.as_deref() {
-            Some(Rare::Session(message)) => Some(message),
-            Some(Rare::Gaps(_)) | None => None,
+            Some(RareFields::Session(message)) => Some(message),
+            Some(RareFields::Gaps(_)) | None => None,
         }
     }
 
     /// The wish of the acknowledgement, if there is one.
-    pub fn wish(&self) -> Option<Wish> {
-        self.bit(FEEDBACK_AT).then(|| if self.bit(HOLD_AT) { Wish::Hold } else { Wish::Flow })
+    pub fn wish(&self) -> Option<FlowControl> {
+        self.bit(FEEDBACK_AT).then(|| if self.bit(HOLD_AT) { FlowControl::Hold } else { FlowControl::Flow })
     }
 
     /// The number, if this is a frame of `class` and `epoch` sent for the first time, with nothing
@@ -149,10 +149,10 @@ impl Header {
 
     /// What it says, if this is an explicit acknowledgement for `class` and `epoch` that lists no gaps.
     #[inline(always)]
-    pub fn as_ack(&self, epoch: Epoch, class: Class) -> Option<(Seq, Wish)> {
+    pub fn as_ack(&self, epoch: Epoch, class: Class) -> Option<(Seq, FlowControl)> {
         const MASK: u64 = 7 | 3 << EPOCH_AT | 1 << FEEDBACK_CLASS_AT;
         let wanted = u64::from(ACK) | u64::from(epoch.number()) << EPOCH_AT | (class as u64) << FEEDBACK_CLASS_AT;
-        let wish = if self.bit(HOLD_AT) { Wish::Hold } else { Wish::Flow };
+        let wish = if self.bit(HOLD_AT) { FlowControl::Hold } else { FlowControl::Flow };
         (self.bits & MASK == wanted && self.rare.is_none()).then(|| (self.latest(), wish))
     }
 
@@ -162,7 +162,7 @@ impl Header {
         let wish = self.wish()?;
         let class = Class::from_bit(self.bit(FEEDBACK_CLASS_AT));
         let mut feedback = Feedback::new(class, self.latest(), wish);
-        if let Some(Rare::Gaps(list)) = self.rare.as_deref() {
+        if let Some(RareFields::Gaps(list)) = self.rare.as_deref() {
             feedback.gaps = Some(Box::new(list.clone()));
         }
         Some(feedback)
@@ -174,7 +174,7 @@ impl Header {
         let tag = match self.code() {
             PLAIN | ACK | NOTICE => 1,
             DATA | RETRANSMISSION | DUMMY => 3,
-            SESSION => 1 + Session::LEN,
+            SESSION => 1 + SessionMessage::LEN,
             _ => 0,
         };
         let feedback = if self.bit(FEEDBACK_AT) { 3 + 4 * self.listed().len() } else { 0 };
@@ -184,8 +184,8 @@ impl Header {
     #[inline]
     fn listed(&self) -> &[Gap] {
         match self.rare.as_deref() {
-            Some(Rare::Gaps(list)) => &list.gaps[..usize::from(list.count)],
-            Some(Rare::Session(_)) | None => &[],
+            Some(RareFields::Gaps(list)) => &list.gaps[..usize::from(list.count)],
+            Some(RareFields::Session(_)) | None => &[],
         }
     }
 
@@ -214,8 +214,8 @@ impl Header {
             at += 2;
         }
         if let Some(session) = self.message() {
-            session.emit(&mut out[at..at + Session::LEN]);
-            at += Session::LEN;
+            session.emit(&mut out[at..at + SessionMessage::LEN]);
+            at += SessionMessage::LEN;
         }
         if self.bit(FEEDBACK_AT) {
             at += self.emit_feedback(&mut out[at..]);
@@ -239,8 +239,8 @@ impl Header {
     }
 
     /// Reads a header from the front of `bytes`; also how many bytes it took.
-    pub fn parse(bytes: &[u8]) -> Result<(Self, usize), Malformed> {
-        let mut rest = Reader(bytes);
+    pub fn parse(bytes: &[u8]) -> Result<(Self, usize), MalformedHeader> {
+        let mut rest = HeaderReader(bytes);
         let tag = rest.byte()?;
         let (code, has_feedback) = (tag >> 5, tag & 0x04 != 0);
         let class = Class::from_bit(tag & 0x10 != 0);
@@ -248,62 +248,62 @@ impl Header {
             DATA | RETRANSMISSION | DUMMY => {
                 let seq = Seq::new(rest.word()?, tag & 0x08 != 0);
                 match code {
-                    DATA => Kind::Data(class, seq),
-                    RETRANSMISSION => Kind::Retransmission(class, seq),
-                    _ => Kind::Dummy(class, seq),
+                    DATA => FrameKind::Data(class, seq),
+                    RETRANSMISSION => FrameKind::Retransmission(class, seq),
+                    _ => FrameKind::Dummy(class, seq),
                 }
             }
-            _ if tag & 0x18 != 0 => return Err(Malformed),
-            PLAIN if has_feedback => Kind::Plain,
-            ACK if has_feedback => Kind::Ack,
-            NOTICE if has_feedback => Kind::Notice,
-            SESSION if !has_feedback => Kind::Session,
-            _ => return Err(Malformed),
+            _ if tag & 0x18 != 0 => return Err(MalformedHeader),
+            PLAIN if has_feedback => FrameKind::Plain,
+            ACK if has_feedback => FrameKind::Ack,
+            NOTICE if has_feedback => FrameKind::Notice,
+            SESSION if !has_feedback => FrameKind::Session,
+            _ => return Err(MalformedHeader),
         };
         let epoch = Epoch::new(u32::from(tag & 3));
-        let header = if kind == Kind::Session {
-            Header::session(epoch, Session::parse(rest.take(Session::LEN)?).ok_or(Malformed)?)
+        let header = if kind == FrameKind::Session {
+            LinkHeader::session(epoch, SessionMessage::parse(rest.take(SessionMessage::LEN)?).ok_or(MalformedHeader)?)
         } else {
-            Header::new(epoch, kind, if has_feedback { Some(parse_feedback(&mut rest)?) } else { None })
+            LinkHeader::new(epoch, kind, if has_feedback { Some(parse_feedback(&mut rest)?) } else { None })
         };
         Ok((header, bytes.len() - rest.0.len()))
     }
 }
 
-fn parse_feedback(rest: &mut Reader<'_>) -> Result<Feedback, Malformed> {
+fn parse_feedback(rest: &mut HeaderReader<'_>) -> Result<Feedback, MalformedHeader> {
     let flags = rest.byte()?;
     let latest = Seq::new(rest.word()?, flags & 0x02 != 0);
     let count = usize::from(flags >> 3 & 0x0f);
     if flags & 0x01 != 0 || count > MAX_GAPS {
-        return Err(Malformed);
+        return Err(MalformedHeader);
     }
-    let wish = if flags & 0x80 != 0 { Wish::Hold } else { Wish::Flow };
+    let wish = if flags & 0x80 != 0 { FlowControl::Hold } else { FlowControl::Flow };
     let mut feedback = Feedback::new(Class::from_bit(flags & 0x04 != 0), latest, wish);
     for _ in 0..count {
         let number = rest.word()?;
         let (mark, frames) = (rest.byte()?, rest.byte()?);
         if frames == 0 {
-            return Err(Malformed);
+            return Err(MalformedHeader);
         }
         feedback.push(Gap { first: Seq::new(number, mark & 0x80 != 0), round: mark & 0x7f, frames });
     }
     Ok(feedback)
 }
 
-struct Reader<'a>(&'a [u8]);
+struct HeaderReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (head, tail) = self.0.split_at_checked(len).ok_or(Malformed)?;
+impl<'a> HeaderReader<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], MalformedHeader> {
+        let (head, tail) = self.0.split_at_checked(len).ok_or(MalformedHeader)?;
         self.0 = tail;
         Ok(head)
     }
 
-    fn byte(&mut self) -> Result<u8, Malformed> {
+    fn byte(&mut self) -> Result<u8, MalformedHeader> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    fn word(&mut self) -> Result<u16, Malformed> {
+    fn word(&mut self) -> Result<u16, MalformedHeader> {
         self.take(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 }
@@ -314,27 +314,27 @@ mod tests {
     use proptest::test_runner::RngSeed;
 
     use super::*;
-    use crate::link::{Agreement, MAX_HEADER, SessionKind, VERSION};
+    use crate::link::{LinkAgreement, MAX_HEADER, SessionKind, VERSION};
 
     fn feedback() -> Feedback {
-        let mut feedback = Feedback::new(Class::NonBlocking, Seq::new(65_535, true), Wish::Hold);
+        let mut feedback = Feedback::new(Class::NonBlocking, Seq::new(65_535, true), FlowControl::Hold);
         feedback.push(Gap::new(Seq::new(7, false), 3, 1));
         feedback.push(Gap::new(Seq::new(65_530, true), 255, 127));
         feedback
     }
 
-    fn round_trip(header: Header) {
+    fn round_trip(header: LinkHeader) {
         let mut bytes = [0; MAX_HEADER];
         let len = header.emit(&mut bytes);
         assert_eq!(len, header.wire_len());
-        assert_eq!(Header::parse(&bytes[..len]), Ok((header.clone(), len)));
+        assert_eq!(LinkHeader::parse(&bytes[..len]), Ok((header.clone(), len)));
         for shorter in 0..len {
-            assert_eq!(Header::parse(&bytes[..shorter]), Err(Malformed), "{header:?} cut to {shorter}");
+            assert_eq!(LinkHeader::parse(&bytes[..shorter]), Err(MalformedHeader), "{header:?} cut to {shorter}");
         }
     }
 
-    fn check(kind: Kind, feedback: Option<Feedback>) {
-        let header = Header::new(Epoch::new(2), kind, feedback.clone());
+    fn check(kind: FrameKind, feedback: Option<Feedback>) {
+        let header = LinkHeader::new(Epoch::new(2), kind, feedback.clone());
         assert_eq!((header.epoch(), header.kind(), header.feedback()), (Epoch::new(2), kind, feedback));
         round_trip(header);
     }
@@ -344,35 +344,43 @@ mod tests {
         let seq = Seq::new(0x1234, true);
         for feedback in [None, Some(feedback())] {
             for kind in [
-                Kind::Data(Class::Ordered, seq),
-                Kind::Retransmission(Class::NonBlocking, seq),
-                Kind::Dummy(Class::Ordered, seq),
+                FrameKind::Data(Class::Ordered, seq),
+                FrameKind::Retransmission(Class::NonBlocking, seq),
+                FrameKind::Dummy(Class::Ordered, seq),
             ] {
                 check(kind, feedback.clone());
             }
         }
-        for kind in [Kind::Plain, Kind::Ack, Kind::Notice] {
+        for kind in [FrameKind::Plain, FrameKind::Ack, FrameKind::Notice] {
             check(kind, Some(feedback()));
         }
-        let session = Session {
+        let session = SessionMessage {
             kind: SessionKind::Hello { asked: false },
             instance: 0xdead_beef,
             heard: 7,
             epoch: 3,
-            agreement: Agreement { version: VERSION, classes: 3, protects: true, seal: 2, window: 1_024, mtu: 1_522 },
+            agreement: LinkAgreement {
+                version: VERSION,
+                classes: 3,
+                protects: true,
+                seal: 2,
+                window: 1_024,
+                mtu: 1_522,
+            },
         };
-        let header = Header::session(Epoch::new(2), session);
-        assert_eq!((header.kind(), header.message()), (Kind::Session, Some(&session)));
+        let header = LinkHeader::session(Epoch::new(2), session);
+        assert_eq!((header.kind(), header.message()), (FrameKind::Session, Some(&session)));
         round_trip(header);
     }
 
     #[test]
     fn a_protected_frame_pays_three_bytes_and_an_acknowledgement_three_more() {
-        let len =
-            |feedback| Header::new(Epoch::default(), Kind::Data(Class::Ordered, Seq::default()), feedback).wire_len();
+        let len = |feedback| {
+            LinkHeader::new(Epoch::default(), FrameKind::Data(Class::Ordered, Seq::default()), feedback).wire_len()
+        };
         assert_eq!(len(None), 3);
-        assert_eq!(len(Some(Feedback::new(Class::Ordered, Seq::default(), Wish::Flow))), 6);
-        assert_eq!(Header::BARE.wire_len(), 0);
+        assert_eq!(len(Some(Feedback::new(Class::Ordered, Seq::default(), FlowControl::Flow))), 6);
+        assert_eq!(LinkHeader::BARE.wire_len(), 0);
     }
 
     proptest! {
@@ -380,7 +388,7 @@ mod tests {
 
         #[test]
         fn what_parses_is_what_would_be_written(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-            if let Ok((header, len)) = Header::parse(&bytes) {
+            if let Ok((header, len)) = LinkHeader::parse(&bytes) {
                 let mut again = [0; MAX_HEADER];
                 prop_assert_eq!(header.emit(&mut again), len);
                 prop_assert_eq!(&again[..len], &bytes[..len]);

@@ -12,7 +12,7 @@ pub enum SessionKind {
     /// I heard your welcome.
     Confirm,
     /// No, and why.
-    Refuse(Refusal),
+    Refuse(SessionRefusal),
     /// A frame of an epoch that I know nothing of: start again.
     Unknown,
     /// All that I sent is acknowledged; `rx_empty` once all that you sent is delivered as well.
@@ -23,7 +23,7 @@ pub enum SessionKind {
 
 /// Why an end will not protect a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum SessionRefusal {
     /// The peer speaks another version of the protocol.
     Version,
     /// The peer uses other classes.
@@ -40,7 +40,7 @@ pub enum Refusal {
 
 /// What both ends must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Agreement {
+pub struct LinkAgreement {
     /// Version of the protocol.
     pub version: u8,
     /// A bit for each class in use.
@@ -57,7 +57,7 @@ pub struct Agreement {
 
 /// A life-cycle message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Session {
+pub struct SessionMessage {
     /// What it asks or answers.
     pub kind: SessionKind,
     /// Tells one life of the sending end from its next.
@@ -67,10 +67,10 @@ pub struct Session {
     /// The epoch that it is about.
     pub epoch: u32,
     /// What the sending end would agree to.
-    pub agreement: Agreement,
+    pub agreement: LinkAgreement,
 }
 
-impl Session {
+impl SessionMessage {
     /// Length on the wire, in bytes.
     pub const LEN: usize = 20;
 
@@ -109,12 +109,12 @@ impl Session {
             5 => SessionKind::Bye { rx_empty: true },
             6 => SessionKind::Gone,
             7 => SessionKind::Hello { asked: true },
-            8 => SessionKind::Refuse(Refusal::Version),
-            9 => SessionKind::Refuse(Refusal::Classes),
-            10 => SessionKind::Refuse(Refusal::Window),
-            11 => SessionKind::Refuse(Refusal::Mtu),
-            12 => SessionKind::Refuse(Refusal::Seal),
-            13 => SessionKind::Refuse(Refusal::Deactivated),
+            8 => SessionKind::Refuse(SessionRefusal::Version),
+            9 => SessionKind::Refuse(SessionRefusal::Classes),
+            10 => SessionKind::Refuse(SessionRefusal::Window),
+            11 => SessionKind::Refuse(SessionRefusal::Mtu),
+            12 => SessionKind::Refuse(SessionRefusal::Seal),
+            13 => SessionKind::Refuse(SessionRefusal::Deactivated),
             _ => return None,
         };
         Some(Self {
@@ -122,7 +122,7 @@ impl Session {
             instance: long(8),
             heard: long(12),
             epoch: long(16),
-            agreement: Agreement {
+            agreement: LinkAgreement {
                 version: bytes[1],
                 classes: bytes[2],
                 protects: bytes[3] & 1 != 0,

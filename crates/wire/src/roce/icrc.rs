@@ -5,12 +5,12 @@
 //! both checksums, and the byte of the base header that has the congestion bits. Sent least significant byte first.
 
 use super::parse::transport;
-use super::{BASE, Header, PORT};
+use super::{BASE, PORT, RoceHeader};
 use crate::layers::IpLayer;
 use crate::udp;
 
 /// The longest IP header, UDP's, and the base header.
-const LONGEST: usize = 60 + udp::Header::LEN + BASE;
+const LONGEST: usize = 60 + udp::UdpHeader::LEN + BASE;
 
 /// Appends the check to a packet that is whole but for it, and whose IP header begins at `ip`.
 ///
@@ -24,7 +24,7 @@ pub fn append_icrc(out: &mut Vec<u8>, ip: usize) {
 /// Whether the check of a RoCEv2 frame is right; `None` if it has none: not RoCEv2, malformed, or a fragment.
 pub fn icrc_is_valid(frame: &[u8]) -> Option<bool> {
     let datagram = udp::find(frame).filter(|datagram| datagram.destination == PORT && !datagram.is_fragment)?;
-    if transport(&datagram).ok()?.len() < BASE + Header::CHECK {
+    if transport(&datagram).ok()?.len() < BASE + RoceHeader::CHECK {
         return None;
     }
     let (packet, check) = datagram.packet.split_last_chunk()?;
@@ -32,8 +32,8 @@ pub fn icrc_is_valid(frame: &[u8]) -> Option<bool> {
 }
 
 /// Of a packet without the check, with UDP's header at `udp`.
-fn icrc(packet: &[u8], udp: usize) -> [u8; Header::CHECK] {
-    let (head, rest) = packet.split_at(udp + udp::Header::LEN + BASE);
+fn icrc(packet: &[u8], udp: usize) -> [u8; RoceHeader::CHECK] {
+    let (head, rest) = packet.split_at(udp + udp::UdpHeader::LEN + BASE);
     let mut room = [0; LONGEST];
     let masked = &mut room[..head.len()];
     masked.copy_from_slice(head);
@@ -43,7 +43,7 @@ fn icrc(packet: &[u8], udp: usize) -> [u8; Header::CHECK] {
         masked[0] |= 0x0f;
         [1, 2, 3, 7]
     };
-    let base = udp + udp::Header::LEN;
+    let base = udp + udp::UdpHeader::LEN;
     for at in changeable.into_iter().chain([udp + 6, udp + 7, base + 4]) {
         masked[at] = 0xff;
     }

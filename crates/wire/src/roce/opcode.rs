@@ -30,7 +30,7 @@ pub enum Opcode {
     SendOnlyInvalidate = 23,
 }
 
-/// Which of the extensions that [`super::Extended`] has an opcode has.
+/// Which of the extensions that [`super::ExtensionHeader`] has an opcode has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extension {
     None,

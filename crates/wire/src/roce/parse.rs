@@ -8,17 +8,17 @@
 use std::fmt;
 
 use super::opcode::Extension;
-use super::{ACK, BASE, Extended, Header, Opcode, PORT, RDMA, Syndrome};
-use crate::udp::{self, Datagram};
+use super::{ACK, BASE, ExtensionHeader, Opcode, PORT, RDMA, RoceHeader, Syndrome};
+use crate::udp::{self, UdpDatagram};
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
-pub enum Parsed {
+pub enum ParsedRoce {
     /// Not RoCEv2: nearly every frame of most networks.
     Foreign,
     /// Of a reliable connection, with so many bytes of payload, pad not counted.
-    Reliable { header: Header, payload: usize },
+    Reliable { header: RoceHeader, payload: usize },
     /// RoCEv2 of another transport, a congestion notification, or with an opcode that is reserved: what is behind its
     /// base header is not looked at.
     Other { opcode: u8 },
@@ -27,7 +27,7 @@ pub enum Parsed {
 /// What is wrong with a frame that goes to RoCEv2's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
-pub enum Malformed {
+pub enum MalformedRoce {
     /// The frame ends so many bytes before its IP packet does.
     Cut { missing: usize },
     /// UDP claims another length than IP leaves it.
@@ -40,7 +40,7 @@ pub enum Malformed {
     Pad { pad: u8, there: usize },
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedRoce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cut { missing } => write!(f, "the frame ends {missing} bytes before its IP packet"),
@@ -52,31 +52,32 @@ impl fmt::Display for Malformed {
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for MalformedRoce {}
 
 /// Takes any bytes.
 #[inline]
-pub fn parse(frame: &[u8]) -> Result<Parsed, Malformed> {
+pub fn parse(frame: &[u8]) -> Result<ParsedRoce, MalformedRoce> {
     match udp::find(frame) {
         Some(datagram) if datagram.destination == PORT => inside(&datagram),
-        _ => Ok(Parsed::Foreign),
+        _ => Ok(ParsedRoce::Foreign),
     }
 }
 
-fn inside(datagram: &Datagram<'_>) -> Result<Parsed, Malformed> {
+fn inside(datagram: &UdpDatagram<'_>) -> Result<ParsedRoce, MalformedRoce> {
     let bytes = transport(datagram)?;
-    let check = if datagram.is_fragment { 0 } else { Header::CHECK };
+    let check = if datagram.is_fragment { 0 } else { RoceHeader::CHECK };
     let room = |headers: usize| {
         let (needed, there) = (headers + check, bytes.len());
-        there.checked_sub(needed).ok_or(Malformed::Short { needed, there })
+        there.checked_sub(needed).ok_or(MalformedRoce::Short { needed, there })
     };
-    let base: &[u8; BASE] = bytes.first_chunk().ok_or(Malformed::Short { needed: BASE + check, there: bytes.len() })?;
+    let base: &[u8; BASE] =
+        bytes.first_chunk().ok_or(MalformedRoce::Short { needed: BASE + check, there: bytes.len() })?;
     room(BASE)?;
     let version = base[1] & 0x0f;
     if version != 0 {
-        return Err(Malformed::Version(version));
+        return Err(MalformedRoce::Version(version));
     }
-    let Some(opcode) = Opcode::from_code(base[0]) else { return Ok(Parsed::Other { opcode: base[0] }) };
+    let Some(opcode) = Opcode::from_code(base[0]) else { return Ok(ParsedRoce::Other { opcode: base[0] }) };
     let extension = match opcode.extension() {
         Extension::None => 0,
         Extension::Rdma => RDMA,
@@ -85,26 +86,26 @@ fn inside(datagram: &Datagram<'_>) -> Result<Parsed, Malformed> {
     let behind = room(BASE + extension + opcode.operands())?;
     let pad = base[1] >> 4 & 3;
     let there = if datagram.is_fragment { 0 } else { usize::from(pad) };
-    let payload = behind.checked_sub(there).ok_or(Malformed::Pad { pad, there: behind })?;
+    let payload = behind.checked_sub(there).ok_or(MalformedRoce::Pad { pad, there: behind })?;
     let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let extended = match opcode.extension() {
         Extension::None => None,
-        Extension::Rdma => Some(Extended::Rdma { len: word(BASE + RDMA - 4) }),
-        Extension::Ack => Some(Extended::Ack { syndrome: Syndrome(bytes[BASE]), msn: word(BASE) & 0xff_ffff }),
+        Extension::Rdma => Some(ExtensionHeader::Rdma { len: word(BASE + RDMA - 4) }),
+        Extension::Ack => Some(ExtensionHeader::Ack { syndrome: Syndrome(bytes[BASE]), msn: word(BASE) & 0xff_ffff }),
     };
     let (queue_pair, psn) = (word(4) & 0xff_ffff, word(8) & 0xff_ffff);
-    let header = Header { opcode, queue_pair, psn, ack_request: base[8] >> 7 != 0, pad, extended };
-    Ok(Parsed::Reliable { header, payload })
+    let header = RoceHeader { opcode, queue_pair, psn, ack_request: base[8] >> 7 != 0, pad, extended };
+    Ok(ParsedRoce::Reliable { header, payload })
 }
 
 /// What UDP carries, if all lengths agree: from the base header to the invariant CRC, or as much of it as a first
 /// fragment has.
-pub(super) fn transport<'a>(datagram: &Datagram<'a>) -> Result<&'a [u8], Malformed> {
-    let Datagram { packet, at, len: claimed, missing, is_fragment, .. } = *datagram;
+pub(super) fn transport<'a>(datagram: &UdpDatagram<'a>) -> Result<&'a [u8], MalformedRoce> {
+    let UdpDatagram { packet, at, len: claimed, missing, is_fragment, .. } = *datagram;
     if missing > 0 {
-        return Err(Malformed::Cut { missing });
+        return Err(MalformedRoce::Cut { missing });
     }
     let there = packet.len() - at;
     let agrees = if is_fragment { claimed > there } else { claimed == there };
-    if agrees { Ok(&packet[at + udp::Header::LEN..]) } else { Err(Malformed::UdpLength { claimed, there }) }
+    if agrees { Ok(&packet[at + udp::UdpHeader::LEN..]) } else { Err(MalformedRoce::UdpLength { claimed, there }) }
 }

@@ -3,7 +3,7 @@
 use wire::checksum::Sum;
 use wire::ip::Ecn;
 use wire::ipv4::{self, Station};
-use wire::roce::{self, Extended, Header, Opcode, Syndrome};
+use wire::roce::{self, ExtensionHeader, Opcode, RoceHeader, Syndrome};
 use wire::udp;
 
 /// What is around a RoCEv2 packet.
@@ -50,22 +50,24 @@ pub(crate) fn pad(payload: usize) -> u8 {
 }
 
 /// A header with the extension that its opcode has.
-pub(crate) fn header(opcode: Opcode, psn: u32, pad: u8) -> Header {
+pub(crate) fn header(opcode: Opcode, psn: u32, pad: u8) -> RoceHeader {
     use Opcode::*;
     let extended = match opcode {
-        WriteFirst | WriteOnly | WriteOnlyImmediate | ReadRequest => Some(Extended::Rdma { len: 0x0102_0304 ^ psn }),
-        ReadResponseFirst | ReadResponseLast | ReadResponseOnly | AtomicAcknowledge => {
-            Some(Extended::Ack { syndrome: Syndrome::ACK, msn: psn / 3 })
+        WriteFirst | WriteOnly | WriteOnlyImmediate | ReadRequest => {
+            Some(ExtensionHeader::Rdma { len: 0x0102_0304 ^ psn })
         }
-        Acknowledge => Some(Extended::Ack { syndrome: Syndrome::SEQUENCE_ERROR, msn: psn / 5 }),
+        ReadResponseFirst | ReadResponseLast | ReadResponseOnly | AtomicAcknowledge => {
+            Some(ExtensionHeader::Ack { syndrome: Syndrome::ACK, msn: psn / 3 })
+        }
+        Acknowledge => Some(ExtensionHeader::Ack { syndrome: Syndrome::SEQUENCE_ERROR, msn: psn / 5 }),
         _ => None,
     };
     let queue_pair = 0xab_cdef ^ psn;
-    Header { opcode, queue_pair, psn, ack_request: psn % 2 == 1, pad, extended }
+    RoceHeader { opcode, queue_pair, psn, ack_request: psn % 2 == 1, pad, extended }
 }
 
 /// A whole frame, with a right check behind as many bytes of payload as are asked for.
-pub(crate) fn frame(shape: Shape, header: &Header, payload: usize) -> Vec<u8> {
+pub(crate) fn frame(shape: Shape, header: &RoceHeader, payload: usize) -> Vec<u8> {
     let mut transport = Vec::new();
     header.emit(&mut transport);
     transport.extend((0..payload).map(|at| at as u8));
@@ -76,8 +78,8 @@ pub(crate) fn frame(shape: Shape, header: &Header, payload: usize) -> Vec<u8> {
 /// A frame around whatever stands behind UDP's header, with a right check behind that.
 pub(crate) fn around(shape: Shape, transport: &[u8]) -> Vec<u8> {
     let station = |last| Station { mac: [2, 0, 0, 0, 0, last], ip: [10, 0, 0, last] };
-    let payload = (udp::Header::LEN + transport.len() + Header::CHECK) as u16;
-    let ip = ipv4::Header { from: station(1), to: station(2), protocol: ipv4::UDP, ecn: Ecn::Capable, payload };
+    let payload = (udp::UdpHeader::LEN + transport.len() + RoceHeader::CHECK) as u16;
+    let ip = ipv4::Ipv4Header { from: station(1), to: station(2), protocol: ipv4::UDP, ecn: Ecn::Capable, payload };
     let mut out = Vec::new();
     ip.emit(&mut out);
     match shape.around {
@@ -85,10 +87,10 @@ pub(crate) fn around(shape: Shape, transport: &[u8]) -> Vec<u8> {
         Around::Ipv4WithOptions => add_options(&mut out, payload),
         Around::Ipv6 => into_ipv6(&mut out, payload),
     }
-    udp::Header { source: 0xc001, destination: roce::PORT, checked: false }.emit(&ip, &mut out);
+    udp::UdpHeader { source: 0xc001, destination: roce::PORT, checked: false }.emit(&ip, &mut out);
     out.extend(transport);
     if transport.len() < 12 {
-        out.extend([0; Header::CHECK]);
+        out.extend([0; RoceHeader::CHECK]);
     } else {
         roce::append_icrc(&mut out, 14);
     }

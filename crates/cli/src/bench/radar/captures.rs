@@ -43,19 +43,19 @@ fn mixed(number: u64) -> u64 {
 
 /// A folder that is gone when this is.
 #[derive(Debug)]
-pub(super) struct Captures {
+pub(super) struct BenchCaptures {
     folder: PathBuf,
     pub packets: u64,
 }
 
-impl Drop for Captures {
+impl Drop for BenchCaptures {
     fn drop(&mut self) {
         // What is left in a temporary folder goes with that.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-impl Captures {
+impl BenchCaptures {
     /// `None` if somebody wanted it to end.
     pub(super) fn write(folder: &Path, packets: u64, loss: f64, stop: &AtomicBool) -> io::Result<Option<Self>> {
         let folder = folder.join(format!("hitless-bench-radar-{}", std::process::id()));

@@ -14,31 +14,31 @@ use crate::terminal::{now, stop_on_ctrl_c};
 const SILENT_FOR: Duration = Duration::from_secs(2);
 
 /// Bytes that have been read, of all captures.
-pub(super) type Read = Rc<Cell<u64>>;
+pub(super) type BytesRead = Rc<Cell<u64>>;
 
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct ReadProgress {
     stop: Arc<AtomicBool>,
     bar: ProgressBar,
     begun: Instant,
-    read: Read,
+    read: BytesRead,
 }
 
-impl Progress {
+impl ReadProgress {
     pub(super) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {bytes} of {total_bytes}, Ctrl-C ends it")
         {
             bar.set_style(style);
         }
-        Self { stop: stop_on_ctrl_c(), bar, begun: now(), read: Read::default() }
+        Self { stop: stop_on_ctrl_c(), bar, begun: now(), read: BytesRead::default() }
     }
 
     pub(super) fn expect(&self, bytes: u64) {
         self.bar.set_length(bytes);
     }
 
-    pub(super) fn read(&self) -> Read {
+    pub(super) fn read(&self) -> BytesRead {
         Rc::clone(&self.read)
     }
 

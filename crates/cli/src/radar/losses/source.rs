@@ -6,19 +6,19 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::progress::{self, Progress};
+use super::progress::{self, ReadProgress};
 use crate::output::Failure;
 
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct CaptureSource {
     file: Rc<File>,
     len: u64,
-    read: progress::Read,
+    read: progress::BytesRead,
 }
 
-impl Source {
+impl CaptureSource {
     /// What cannot be read twice is kept in a temporary file that has no name, so nothing is left of it.
-    pub(super) fn new(path: &Path, progress: &Progress) -> Result<Self, Failure> {
+    pub(super) fn new(path: &Path, progress: &ReadProgress) -> Result<Self, Failure> {
         let usage = |error: io::Error| Failure::Usage(format!("{}: {error}", path.display()));
         let file = if path.as_os_str() == "-" {
             spooled(&mut io::stdin().lock(), progress)?
@@ -40,18 +40,18 @@ impl Source {
 
     /// From its beginning.
     pub(super) fn open(&self) -> io::Result<Box<dyn Read>> {
-        Ok(Box::new(Reading { file: Rc::clone(&self.file), at: 0, read: Rc::clone(&self.read) }))
+        Ok(Box::new(SharedFileReader { file: Rc::clone(&self.file), at: 0, read: Rc::clone(&self.read) }))
     }
 }
 
 /// A reader with a place of its own in a file that others read too.
-struct Reading {
+struct SharedFileReader {
     file: Rc<File>,
     at: u64,
-    read: progress::Read,
+    read: progress::BytesRead,
 }
 
-impl Read for Reading {
+impl Read for SharedFileReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(buffer, self.at)?;
         self.at += read as u64;
@@ -60,7 +60,7 @@ impl Read for Reading {
     }
 }
 
-fn spooled(from: &mut impl Read, progress: &Progress) -> Result<File, Failure> {
+fn spooled(from: &mut impl Read, progress: &ReadProgress) -> Result<File, Failure> {
     let folder = std::env::temp_dir();
     let path = folder.join(format!("hitless-{}-{:x}", std::process::id(), progress.seconds().to_bits()));
     let outside = |error: io::Error| Failure::Outside(format!("{}: {error}", folder.display()));

@@ -4,25 +4,25 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use report::flows::{Digest, RunResult, file_name, write_run};
+use report::flows::{RunDigest, RunResult, file_name, write_run};
 use sim::link::Watch;
-use sim::scenario::Point;
+use sim::scenario::SweepPoint;
 use units::{Span, Time};
 
 use crate::output::Failure;
-use crate::terminal::Terminal;
+use crate::terminal::TerminalProgress;
 
 /// One point with one seed.
 #[derive(Debug)]
-pub(super) struct Run<'a> {
-    pub point: &'a Point,
+pub(super) struct PointRun<'a> {
+    pub point: &'a SweepPoint,
     pub seed: u64,
 }
 
 /// Names of folders longer than this are refused by some file systems.
 const LONGEST_NAME: usize = 200;
 
-impl Run<'_> {
+impl PointRun<'_> {
     /// Where its files go.
     fn folder(&self, out: &Path) -> PathBuf {
         let seed = format!("seed-{}", self.seed);
@@ -39,30 +39,30 @@ fn shortened(name: String, number: usize) -> String {
 
 /// What all runs share. The first failure ends them all.
 #[derive(Debug)]
-pub(super) struct Runs<'a> {
-    terminal: &'a Terminal,
+pub(super) struct RunSet<'a> {
+    terminal: &'a TerminalProgress,
     out: Option<&'a Path>,
     all: usize,
     failure: Mutex<Option<Failure>>,
-    progress: Mutex<Progress>,
+    progress: Mutex<RunsProgress>,
 }
 
 /// How far all runs are together.
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
+struct RunsProgress {
     ended: usize,
     /// In runs, with shares of those under way.
     share: f64,
     simulated: Span,
 }
 
-impl<'a> Runs<'a> {
-    pub(super) fn new(terminal: &'a Terminal, out: Option<&'a Path>, all: usize) -> Self {
-        Self { terminal, out, all, failure: Mutex::new(None), progress: Mutex::new(Progress::default()) }
+impl<'a> RunSet<'a> {
+    pub(super) fn new(terminal: &'a TerminalProgress, out: Option<&'a Path>, all: usize) -> Self {
+        Self { terminal, out, all, failure: Mutex::new(None), progress: Mutex::new(RunsProgress::default()) }
     }
 
-    pub(super) fn carry_out(&self, run: &Run<'_>) -> RunResult {
-        let watched = Watched { runs: self, share: Cell::new(0.0), simulated: Cell::new(Time::ZERO) };
+    pub(super) fn carry_out(&self, run: &PointRun<'_>) -> RunResult {
+        let watched = RunObserver { runs: self, share: Cell::new(0.0), simulated: Cell::new(Time::ZERO) };
         if !watched.go_on(0) {
             return RunResult::Missing;
         }
@@ -83,10 +83,10 @@ impl<'a> Runs<'a> {
         }
     }
 
-    fn simulate(&self, run: &Run<'_>, watch: &dyn Watch) -> Result<RunResult, Failure> {
+    fn simulate(&self, run: &PointRun<'_>, watch: &dyn Watch) -> Result<RunResult, Failure> {
         let outside = |error: &dyn std::fmt::Display| Failure::Outside(error.to_string());
         let outcome = sim::net::run(run.point.setup(run.seed), watch).map_err(|error| outside(&error))?;
-        let digest = Digest::of(run.point, &outcome);
+        let digest = RunDigest::of(run.point, &outcome);
         if outcome.interrupted {
             return Ok(RunResult::Partial(digest));
         }
@@ -97,23 +97,23 @@ impl<'a> Runs<'a> {
     }
 
     /// Shows that some run has come farther.
-    fn advance(&self, change: impl FnOnce(&mut Progress)) {
+    fn advance(&self, change: impl FnOnce(&mut RunsProgress)) {
         let Ok(mut progress) = self.progress.lock() else { return };
         change(&mut progress);
-        let Progress { ended, share, simulated } = *progress;
+        let RunsProgress { ended, share, simulated } = *progress;
         let text = format!("{ended} of {} runs, {simulated} simulated", self.all);
         self.terminal.show(share / self.all.max(1) as f64, text);
     }
 }
 
 /// One run, on its thread.
-struct Watched<'a> {
-    runs: &'a Runs<'a>,
+struct RunObserver<'a> {
+    runs: &'a RunSet<'a>,
     share: Cell<f64>,
     simulated: Cell<Time>,
 }
 
-impl Watched<'_> {
+impl RunObserver<'_> {
     fn ends(&self) {
         let more = 1.0 - self.share.replace(1.0);
         self.runs.advance(|progress| {
@@ -123,7 +123,7 @@ impl Watched<'_> {
     }
 }
 
-impl Watch for Watched<'_> {
+impl Watch for RunObserver<'_> {
     fn go_on(&self, done: u64) -> bool {
         self.runs.terminal.go_on(done) && self.runs.failure.lock().is_ok_and(|failure| failure.is_none())
     }
@@ -150,11 +150,11 @@ mod tests {
         let text = "topology = { kind = 'pair', rate = '100G' }\n\
                     [[traffic]]\ntransport = 'dctcp'\nwork = 'bulk'\nfrom = 'h0'\nto = 'h1'\nsize = '300MB'\n";
         let scenario = Scenario::parse("it.toml", text, &[]).unwrap();
-        let terminal = Terminal::of_shares();
-        let runs = Runs::new(&terminal, None, 2);
-        let watched = Watched { runs: &runs, share: Cell::new(0.0), simulated: Cell::new(Time::ZERO) };
+        let terminal = TerminalProgress::of_shares();
+        let runs = RunSet::new(&terminal, None, 2);
+        let watched = RunObserver { runs: &runs, share: Cell::new(0.0), simulated: Cell::new(Time::ZERO) };
         let positions = std::cell::RefCell::new(Vec::new());
-        struct Noting<'a>(&'a Watched<'a>, &'a std::cell::RefCell<Vec<f64>>);
+        struct Noting<'a>(&'a RunObserver<'a>, &'a std::cell::RefCell<Vec<f64>>);
         impl Watch for Noting<'_> {
             fn go_on(&self, _done: u64) -> bool {
                 self.1.borrow_mut().push(self.0.runs.terminal.shown());
@@ -165,7 +165,7 @@ mod tests {
                 self.0.simulated(now, share);
             }
         }
-        let run = Run { point: &scenario.points[0], seed: 1 };
+        let run = PointRun { point: &scenario.points[0], seed: 1 };
         assert!(matches!(runs.simulate(&run, &Noting(&watched, &positions)), Ok(RunResult::Complete(_))));
         let positions = positions.into_inner();
         assert!(positions.len() >= 5, "{positions:?}");

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use chart::svg::{Anchor, Svg};
 use chart::table::micros as us;
-use chart::{Area, Axis, Bar, BarsChart, Chart, Group, Line, Palette, Shares, TailChart, WIDTH, figure, time_us};
+use chart::{Area, Axis, Bar, BarGroup, BarsChart, Chart, Line, Palette, Shares, TailChart, WIDTH, figure, time_us};
 
-use super::super::{Case, Plan, Story};
+use super::super::{DemoCase, DemoPlan, DemoResult};
 use crate::load::RoundTrips;
 
 /// How long the slowest requests took.
-pub(crate) fn tail(story: &Story) -> Chart {
-    let line = |case: Case| Line::new(case.title(), curve(&story.figures(case).round_trips));
+pub(crate) fn tail(story: &DemoResult) -> Chart {
+    let line = |case: DemoCase| Line::new(case.title(), curve(&story.figures(case).round_trips));
     Chart::Tail(TailChart {
         title: "The tail of round trips".into(),
         caption:
@@ -23,7 +23,7 @@ pub(crate) fn tail(story: &Story) -> Chart {
         from: 0.5,
         shares: Shares::Rarity,
         guide: Some(0.999),
-        lines: Case::ALL.map(line).to_vec(),
+        lines: DemoCase::ALL.map(line).to_vec(),
     })
 }
 
@@ -42,10 +42,10 @@ fn curve(trips: &RoundTrips) -> Vec<(f64, f64)> {
 }
 
 /// What a bulk transfer reached, by case, at the loss of the plan and at a heavy one.
-pub(crate) fn throughput(story: &Story, plan: &Plan) -> Chart {
-    let group = |name: String, rate: fn(&Story, Case) -> Option<f64>| {
-        let bar = |case: Case| Some(Bar { name: case.title().into(), ours: Some(rate(story, case)?), paper: None });
-        Group { name, bars: Case::ALL.into_iter().filter_map(bar).collect() }
+pub(crate) fn throughput(story: &DemoResult, plan: &DemoPlan) -> Chart {
+    let group = |name: String, rate: fn(&DemoResult, DemoCase) -> Option<f64>| {
+        let bar = |case: DemoCase| Some(Bar { name: case.title().into(), ours: Some(rate(story, case)?), paper: None });
+        BarGroup { name, bars: DemoCase::ALL.into_iter().filter_map(bar).collect() }
     };
     let light = group(format!("at a loss of {} (none on the clean wires)", plan.loss), |story, case| {
         Some(story.figures(case).median.throughput_gbps)
@@ -62,19 +62,21 @@ pub(crate) fn throughput(story: &Story, plan: &Plan) -> Chart {
 }
 
 /// Every round's 99.9th percentile, so that the spread shows.
-pub(crate) fn rounds(story: &Story, palette: &mut Palette) -> String {
+pub(crate) fn rounds(story: &DemoResult, palette: &mut Palette) -> String {
     const STRIP: f64 = 48.0;
     const TITLE: &str = "The 99.9th percentile, round by round";
-    let area = Area { left: 0.0, right: WIDTH, top: 0.0, bottom: 4.0 + STRIP * Case::ALL.len() as f64 };
-    let p999s = |case: Case| story.figures(case).rounds.iter().map(|round| round.pingpong_p999_us);
+    let area = Area { left: 0.0, right: WIDTH, top: 0.0, bottom: 4.0 + STRIP * DemoCase::ALL.len() as f64 };
+    let p999s = |case: DemoCase| story.figures(case).rounds.iter().map(|round| round.pingpong_p999_us);
     let height = (area.bottom + Area::FOOT) as u32;
     let mut svg = Svg::new("chart-rounds", WIDTH as u32, height, TITLE, &described(story));
     let axis = Axis::log("p99.9 of round trips").written(time_us);
-    let x = axis.scale(Case::ALL.into_iter().flat_map(p999s), 18.0, WIDTH - 20.0);
+    let x = axis.scale(DemoCase::ALL.into_iter().flat_map(p999s), 18.0, WIDTH - 20.0);
     let ticks = axis.ticks(&x);
     area.columns(&mut svg, &ticks);
     area.foot(&mut svg, &ticks, &axis.label);
-    for (strip, (case, style)) in Case::ALL.into_iter().zip(palette.styles(Case::ALL.map(Case::title))).enumerate() {
+    for (strip, (case, style)) in
+        DemoCase::ALL.into_iter().zip(palette.styles(DemoCase::ALL.map(DemoCase::title))).enumerate()
+    {
         let top = 4.0 + STRIP * strip as f64;
         let median = story.figures(case).median.pingpong_p999_us;
         svg.text("name halo", Anchor::Start, (0.0, top + 12.0), case.title());
@@ -92,12 +94,12 @@ pub(crate) fn rounds(story: &Story, palette: &mut Palette) -> String {
 }
 
 /// A sentence for each case.
-fn described(story: &Story) -> String {
-    let told = |case: Case| {
+fn described(story: &DemoResult) -> String {
+    let told = |case: DemoCase| {
         let rounds: Vec<String> = story.figures(case).rounds.iter().map(|round| us(round.pingpong_p999_us)).collect();
         format!("{}: {}.", case.title(), rounds.join(", "))
     };
-    Case::ALL.map(told).join(" ")
+    DemoCase::ALL.map(told).join(" ")
 }
 
 #[cfg(test)]

@@ -4,31 +4,31 @@ use testkit::page::{assert_finite, assert_well_formed};
 use units::{Prob, Rate};
 
 use super::*;
-use crate::demo::Figures;
+use crate::demo::DemoFigures;
 use crate::load::RoundTrips;
 use crate::stage::WireCount;
 
-fn plan(loss: f64) -> Plan {
-    Plan {
+fn plan(loss: f64) -> DemoPlan {
+    DemoPlan {
         loss: Prob::literal(loss),
         heavy_loss: Prob::literal(1e-2),
         rate: Some(Rate::gbps(1)),
         rounds: 3,
         round_trips: 1_000,
         bulk: Duration::from_millis(1_500),
-        mode: Mode::Ordered,
+        mode: LinkMode::Ordered,
         host: HostBackend::Auto,
         wire: WireBackend::Auto,
     }
 }
 
-fn figures(slow: f64, gbps: f64, heavy: Option<f64>, count: u64) -> Figures {
+fn figures(slow: f64, gbps: f64, heavy: Option<f64>, count: u64) -> DemoFigures {
     let round = |number: u32| {
         let mut trips = RoundTrips::default();
         for at in 0..count {
             trips.record(Duration::from_micros(if at % 500 == 0 { slow as u64 } else { 20 + at % 10 }));
         }
-        let round = Round {
+        let round = DemoRound {
             throughput_gbps: gbps,
             throughput_at_1e2_gbps: heavy,
             pingpong_p50_us: 24.0,
@@ -42,15 +42,15 @@ fn figures(slow: f64, gbps: f64, heavy: Option<f64>, count: u64) -> Figures {
         };
         (round, trips)
     };
-    Figures::of((0..3).map(round).collect())
+    DemoFigures::of((0..3).map(round).collect())
 }
 
-fn story() -> Story {
-    let recovery = Recovery { recovered: 12_345, given_up: 0, recovery_p50_us: Some(15.0), recovery_p99_us: None };
-    Story {
+fn story() -> DemoResult {
+    let recovery = DemoRecovery { recovered: 12_345, given_up: 0, recovery_p50_us: Some(15.0), recovery_p99_us: None };
+    DemoResult {
         clean: figures(31.0, 0.941, None, 1_000),
         corrupting: figures(203_000.0, 0.512, Some(0.013), 1_000),
-        protected: Figures { recovery: Some(recovery), ..figures(171.0, 0.937, Some(0.921), 1_000) },
+        protected: DemoFigures { recovery: Some(recovery), ..figures(171.0, 0.937, Some(0.921), 1_000) },
         clean_chain: figures(55.0, 0.939, None, 1_000),
         simulated: false,
         backend: "tap".to_owned(),
@@ -64,7 +64,7 @@ fn story() -> Story {
 #[test]
 fn the_page_has_every_case_with_its_figures() {
     let page = page(&story(), &plan(1e-3));
-    for case in Case::ALL {
+    for case in DemoCase::ALL {
         assert!(page.contains(case.title()), "{case:?}");
     }
     let found = ["0.941 Gbit/s", "0.512 Gbit/s", "0.937 Gbit/s", "0.939 Gbit/s", "0.013 Gbit/s", "0.921 Gbit/s"];
@@ -80,7 +80,7 @@ fn the_page_has_every_case_with_its_figures() {
 
 #[test]
 fn what_is_inserted_is_escaped() {
-    let story = Story { backend: "<script>\"tap\" & more".to_owned(), ..story() };
+    let story = DemoResult { backend: "<script>\"tap\" & more".to_owned(), ..story() };
     let page = page(&story, &plan(1e-3));
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;&quot;tap&quot; &amp; more"));
     assert_well_formed(&page);
@@ -89,17 +89,17 @@ fn what_is_inserted_is_escaped() {
 #[test]
 fn a_story_in_which_nothing_happened_has_a_page() {
     let nothing = || figures(0.0, 0.0, None, 0);
-    let story = Story {
+    let story = DemoResult {
         clean: nothing(),
         corrupting: figures(0.0, 0.0, Some(0.0), 0),
         protected: figures(0.0, 0.0, Some(0.0), 0),
-        clean_chain: Figures { rounds: Vec::new(), ..nothing() },
+        clean_chain: DemoFigures { rounds: Vec::new(), ..nothing() },
         simulated: true,
         completed: 1,
         rate_gbps: None,
         ..story()
     };
-    let page = page(&story, &Plan { rate: None, ..plan(0.0) });
+    let page = page(&story, &DemoPlan { rate: None, ..plan(0.0) });
     assert_well_formed(&page);
     assert_finite(&page);
 }
@@ -118,20 +118,21 @@ fn figures_that_are_no_numbers_are_not_shown_as_numbers() {
 #[test]
 fn the_command_says_what_was_not_default() {
     let plain = "hitless demo --loss 1e-3 --rate 1G --rounds 3 --requests 1000 --seconds 1.5";
-    let rooted = Story { rootless: false, ..story() };
+    let rooted = DemoResult { rootless: false, ..story() };
     assert_eq!(command(&rooted, &plan(1e-3)), plain);
-    let unusual = Plan { mode: Mode::NonBlocking, host: HostBackend::Veth, wire: WireBackend::Packet, ..plan(1e-3) };
+    let unusual =
+        DemoPlan { mode: LinkMode::NonBlocking, host: HostBackend::Veth, wire: WireBackend::Packet, ..plan(1e-3) };
     assert_eq!(
         command(&story(), &unusual),
         format!("{plain} --mode nonblocking --backend veth --wire packet --rootless")
     );
-    let simulated = Story { simulated: true, ..story() };
-    let unlimited = Plan { rate: None, ..plan(0.02) };
+    let simulated = DemoResult { simulated: true, ..story() };
+    let unlimited = DemoPlan { rate: None, ..plan(0.02) };
     assert!(command(&simulated, &unlimited).starts_with("hitless demo --loss 0.02 --rate none "));
     assert!(command(&simulated, &unlimited).ends_with(" --simulated"));
 }
 
 #[test]
 fn an_interrupted_story_says_so() {
-    assert!(summary(&Story { completed: 2, ..story() }, &plan(1e-3)).contains("2 of 3 rounds (interrupted)"));
+    assert!(summary(&DemoResult { completed: 2, ..story() }, &plan(1e-3)).contains("2 of 3 rounds (interrupted)"));
 }

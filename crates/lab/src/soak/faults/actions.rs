@@ -10,15 +10,15 @@ use std::time::Duration;
 use faults::Random;
 
 use super::forge::Forger;
-use super::ledger::Interval;
-use super::plan::{Fault, Kind};
+use super::ledger::TimeInterval;
+use super::plan::{FaultKind, PlannedFault};
 use super::supervisor::{Launch, STAND_IN, Supervisor};
-use super::traffic::Pulse;
+use super::traffic::TrafficPulse;
 use crate::load;
 use crate::stage::{self, Stage};
-use link::control::Ask;
+use link::control::LinkRequest;
 use link::frame::{OWN, WHOLE};
-use linux::Trouble;
+use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::{self, Netlink};
 use linux::packet::PacketSocket;
@@ -39,10 +39,10 @@ const HOUR: u64 = 3_600;
 
 /// All that faults are done to.
 #[derive(Debug)]
-pub(crate) struct Bench<'a> {
+pub(crate) struct FaultTargets<'a> {
     pub stage: &'a Stage,
     pub ends: &'a [Supervisor<'a>; 2],
-    pub pulse: &'a Pulse,
+    pub pulse: &'a TrafficPulse,
     pub clock: Clock,
     /// Ends a run early.
     pub stop: &'a AtomicBool,
@@ -51,7 +51,7 @@ pub(crate) struct Bench<'a> {
     pub recorded: [Vec<Vec<u8>>; 2],
 }
 
-impl Bench<'_> {
+impl FaultTargets<'_> {
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -77,46 +77,46 @@ impl Bench<'_> {
     }
 
     /// Does it. Returns when frames may be lost without being counted, beside the time in which no daemon serves.
-    pub(crate) fn inflict(&mut self, fault: &Fault) -> Result<Vec<Interval>, Trouble> {
+    pub(crate) fn inflict(&mut self, fault: &PlannedFault) -> Result<Vec<TimeInterval>, LinkError> {
         let from = self.clock.elapsed();
         let daemon = &self.ends[fault.end];
         let mut frames_may_be_lost = false;
         match fault.kind {
-            Kind::Kill => self.let_restart(daemon, |daemon| daemon.kill()),
-            Kind::Restart => self.let_restart(daemon, |daemon| daemon.restart(Launch::default())),
-            Kind::ClockBack => {
+            FaultKind::Kill => self.let_restart(daemon, |daemon| daemon.kill()),
+            FaultKind::Restart => self.let_restart(daemon, |daemon| daemon.restart(Launch::default())),
+            FaultKind::ClockBack => {
                 let launch = Launch { clock_back: Some(HOUR), ..Launch::default() };
                 self.let_restart(daemon, |daemon| daemon.restart(launch));
             }
-            Kind::RestartDormant => {
+            FaultKind::RestartDormant => {
                 let launch = Launch { dormant: true, ..Launch::default() };
                 self.let_restart(daemon, |daemon| daemon.restart(launch));
                 self.wait(fault.lasts);
-                daemon.command(Ask::Activate);
+                daemon.command(LinkRequest::Activate);
             }
-            Kind::Stop => {
+            FaultKind::Stop => {
                 daemon.freeze(true);
                 self.wait(fault.lasts);
                 daemon.freeze(false);
                 frames_may_be_lost = true;
             }
-            Kind::WireDown | Kind::InterfaceDown | Kind::InterfaceGone => {
+            FaultKind::WireDown | FaultKind::InterfaceDown | FaultKind::InterfaceGone => {
                 self.cut(fault)?;
                 frames_may_be_lost = true;
             }
-            Kind::Mtu => self.shrink(fault)?,
-            Kind::Forged => {
+            FaultKind::Mtu => self.shrink(fault)?,
+            FaultKind::Forged => {
                 self.forge(fault)?;
                 // Whoever may write on a wire without a key may take frames away.
                 frames_may_be_lost = !self.keyed;
             }
-            Kind::Replayed => self.replay(fault)?,
-            Kind::SlowMetrics | Kind::SlowControl | Kind::SlowStop => self.slow(fault),
-            Kind::CpuHogs => self.hog(fault.lasts),
-            Kind::Deactivate => self.deactivate(fault),
+            FaultKind::Replayed => self.replay(fault)?,
+            FaultKind::SlowMetrics | FaultKind::SlowControl | FaultKind::SlowStop => self.slow(fault),
+            FaultKind::CpuHogs => self.hog(fault.lasts),
+            FaultKind::Deactivate => self.deactivate(fault),
         }
         let to = self.clock.elapsed();
-        Ok(frames_may_be_lost.then_some(Interval { from, to }).into_iter().collect())
+        Ok(frames_may_be_lost.then_some(TimeInterval { from, to }).into_iter().collect())
     }
 
     fn let_restart(&self, daemon: &Supervisor<'_>, end: impl FnOnce(&Supervisor<'_>)) {
@@ -125,15 +125,15 @@ impl Bench<'_> {
         self.wait_until(Duration::from_secs(8), || daemon.is_served());
     }
 
-    fn cut(&self, fault: &Fault) -> Result<(), Trouble> {
-        let Fault { end, lasts, .. } = *fault;
+    fn cut(&self, fault: &PlannedFault) -> Result<(), LinkError> {
+        let PlannedFault { end, lasts, .. } = *fault;
         match fault.kind {
-            Kind::WireDown => {
+            FaultKind::WireDown => {
                 self.stage.set_carrier(end, false)?;
                 self.wait(lasts);
                 self.stage.set_carrier(end, true)?;
             }
-            Kind::InterfaceDown => {
+            FaultKind::InterfaceDown => {
                 self.on_wire(end, |netlink, index| netlink.set_up(index, false))?;
                 self.wait(lasts);
                 self.on_wire(end, |netlink, index| netlink.set_up(index, true))?;
@@ -155,14 +155,14 @@ impl Bench<'_> {
         })?
     }
 
-    fn shrink(&self, fault: &Fault) -> net::Result<()> {
+    fn shrink(&self, fault: &PlannedFault) -> net::Result<()> {
         let mtu = 1_000 + (fault.seed % 500) as u32;
         self.on_wire(fault.end, |netlink, index| netlink.set_mtu(index, mtu))?;
         self.wait(fault.lasts);
         self.on_wire(fault.end, |netlink, index| netlink.set_mtu(index, MTU))
     }
 
-    fn forge(&self, fault: &Fault) -> Result<(), Trouble> {
+    fn forge(&self, fault: &PlannedFault) -> Result<(), LinkError> {
         let mut forger = Forger::new(fault.seed, stage::mac(1 - fault.end), stage::mac(fault.end));
         let until = self.clock.elapsed() + fault.lasts;
         self.stage.with_taps(|mut taps| {
@@ -177,7 +177,7 @@ impl Bench<'_> {
     }
 
     /// Frames to an end are recorded, and sent again soon after. With a key, those of earlier recordings too.
-    fn replay(&mut self, fault: &Fault) -> Result<(), Trouble> {
+    fn replay(&mut self, fault: &PlannedFault) -> Result<(), LinkError> {
         let earlier = std::mem::take(&mut self.recorded[fault.end]);
         let recorded = self.stage.with_taps(|mut taps| {
             let recorded = self.record(&mut taps[1 - fault.end], fault.lasts / 2);
@@ -213,14 +213,14 @@ impl Bench<'_> {
         recorded
     }
 
-    fn deactivate(&self, fault: &Fault) {
+    fn deactivate(&self, fault: &PlannedFault) {
         let which: &[usize] = [&[0][..], &[1], &[0, 1]][(fault.seed % 3) as usize];
         for end in which {
-            self.ends[*end].command(Ask::Deactivate);
+            self.ends[*end].command(LinkRequest::Deactivate);
         }
         self.wait(fault.lasts);
         for daemon in self.ends {
-            daemon.command(Ask::Activate);
+            daemon.command(LinkRequest::Activate);
         }
     }
 
@@ -236,18 +236,18 @@ impl Bench<'_> {
         });
     }
 
-    fn slow(&self, fault: &Fault) {
+    fn slow(&self, fault: &PlannedFault) {
         let (daemon, over) = (&self.ends[fault.end], AtomicBool::new(false));
         std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
-                if fault.kind != Kind::SlowControl {
+                if fault.kind != FaultKind::SlowControl {
                     slow_http(scope, daemon, &over);
                 }
-                if fault.kind != Kind::SlowMetrics {
+                if fault.kind != FaultKind::SlowMetrics {
                     slow_control(scope, daemon, &over);
                 }
             }
-            if fault.kind == Kind::SlowStop {
+            if fault.kind == FaultKind::SlowStop {
                 self.wait(2 * BYTE_EVERY);
                 let starts = daemon.starts();
                 daemon.restart(Launch::default());
@@ -258,7 +258,7 @@ impl Bench<'_> {
             }
             over.store(true, Ordering::Relaxed);
         });
-        if fault.kind == Kind::SlowStop {
+        if fault.kind == FaultKind::SlowStop {
             self.wait_until(Duration::from_secs(8), || daemon.is_served());
         }
     }
@@ -269,10 +269,10 @@ fn is_protected(frame: &[u8]) -> bool {
 }
 
 /// A wire that is full or down takes nothing, which is no trouble of the bench's.
-fn put(wire: &mut PacketSocket, frame: &[u8]) -> Result<(), Trouble> {
+fn put(wire: &mut PacketSocket, frame: &[u8]) -> Result<(), LinkError> {
     match wire.send_one(&[IoSlice::new(frame)]) {
         Err(error) if !matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO)) => {
-            Err(Trouble(format!("send a forged frame: {error}")))
+            Err(LinkError(format!("send a forged frame: {error}")))
         }
         _ => Ok(()),
     }

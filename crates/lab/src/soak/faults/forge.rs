@@ -5,7 +5,7 @@
 //! packet: it can take the place of a genuine one on a link without a key, but never pass for one.
 
 use faults::Random;
-use wire::link::Session;
+use wire::link::SessionMessage;
 
 use link::frame::{ETHERNET, OWN, TAG};
 
@@ -71,7 +71,7 @@ impl Forger {
             1 => u32::from(self.byte() & 15),
             _ => self.random.below(1 << 32) as u32,
         };
-        let mut message = [0; Session::LEN];
+        let mut message = [0; SessionMessage::LEN];
         let ([w, x], [m, n]) = (WINDOW.to_be_bytes(), LONGEST.to_be_bytes());
         message[..8].copy_from_slice(&[kind, wire::link::VERSION, 1, 1, w, x, m, n]);
         for byte in &mut message[8..] {
@@ -90,7 +90,7 @@ impl Forger {
 
 #[cfg(test)]
 mod tests {
-    use wire::link::{Header, Kind};
+    use wire::link::{FrameKind, LinkHeader};
 
     use super::*;
 
@@ -103,10 +103,10 @@ mod tests {
             let frame = forger.frame();
             assert_eq!((&frame[..6], &frame[6..12], &frame[12..14]), (&to[..], &from[..], &OWN.to_be_bytes()[..]));
             assert!((60..=134).contains(&frame.len()));
-            match Header::parse(&frame[14..]).map(|(header, _)| header.kind()) {
-                Ok(Kind::Data(..)) => data += 1,
-                Ok(Kind::Ack) => acks += 1,
-                Ok(Kind::Session) => sessions += 1,
+            match LinkHeader::parse(&frame[14..]).map(|(header, _)| header.kind()) {
+                Ok(FrameKind::Data(..)) => data += 1,
+                Ok(FrameKind::Ack) => acks += 1,
+                Ok(FrameKind::Session) => sessions += 1,
                 _ => nonsense += 1,
             }
         }

@@ -31,7 +31,7 @@ pub(crate) const MARGIN: Duration = Duration::from_millis(100);
 
 /// How a lost datagram was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Account {
+pub enum LossAccount {
     GivenUp,
     Refused,
     Dropped,
@@ -39,7 +39,7 @@ pub enum Account {
 
 /// Whose counter it is, seen from a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum CounterSide {
     Sender,
     Receiver,
     Either,
@@ -52,40 +52,40 @@ pub(crate) const HOST_RX_DROPPED: &str = "kernel: hit0 rx_dropped";
 pub(crate) const WIRE_TX_DROPPED: &str = "kernel: wire tx_dropped";
 
 /// The counters that explain a loss.
-pub(crate) const COUNTERS: [(&str, Side, Account); 15] = [
-    ("given_up", Side::Receiver, Account::GivenUp),
-    ("flushed", Side::Sender, Account::GivenUp),
-    ("wire_refused", Side::Sender, Account::Refused),
-    ("host_refused", Side::Receiver, Account::Refused),
-    ("host_malformed", Side::Sender, Account::Refused),
-    ("tx_oversize", Side::Sender, Account::Refused),
-    ("queue_dropped", Side::Sender, Account::Dropped),
-    ("gate_dropped", Side::Sender, Account::Dropped),
-    ("host_overflow", Side::Sender, Account::Dropped),
-    ("ring_overflow", Side::Receiver, Account::Dropped),
-    ("no_buffer", Side::Either, Account::Dropped),
-    ("rx_overflow", Side::Receiver, Account::Dropped),
-    (HOST_TX_DROPPED, Side::Sender, Account::Dropped),
-    (HOST_RX_DROPPED, Side::Receiver, Account::Dropped),
-    (WIRE_TX_DROPPED, Side::Sender, Account::Dropped),
+pub(crate) const COUNTERS: [(&str, CounterSide, LossAccount); 15] = [
+    ("given_up", CounterSide::Receiver, LossAccount::GivenUp),
+    ("flushed", CounterSide::Sender, LossAccount::GivenUp),
+    ("wire_refused", CounterSide::Sender, LossAccount::Refused),
+    ("host_refused", CounterSide::Receiver, LossAccount::Refused),
+    ("host_malformed", CounterSide::Sender, LossAccount::Refused),
+    ("tx_oversize", CounterSide::Sender, LossAccount::Refused),
+    ("queue_dropped", CounterSide::Sender, LossAccount::Dropped),
+    ("gate_dropped", CounterSide::Sender, LossAccount::Dropped),
+    ("host_overflow", CounterSide::Sender, LossAccount::Dropped),
+    ("ring_overflow", CounterSide::Receiver, LossAccount::Dropped),
+    ("no_buffer", CounterSide::Either, LossAccount::Dropped),
+    ("rx_overflow", CounterSide::Receiver, LossAccount::Dropped),
+    (HOST_TX_DROPPED, CounterSide::Sender, LossAccount::Dropped),
+    (HOST_RX_DROPPED, CounterSide::Receiver, LossAccount::Dropped),
+    (WIRE_TX_DROPPED, CounterSide::Sender, LossAccount::Dropped),
 ];
 
 /// Every counter of an end since the start, of all its daemons' lives together.
-pub type Counters = BTreeMap<String, u64>;
+pub type EndCounters = BTreeMap<String, u64>;
 
 /// Datagrams, or frames, by how they were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct AccountCounts {
     pub given_up: u64,
     pub refused: u64,
     pub dropped: u64,
 }
 
-impl Counted {
+impl AccountCounts {
     /// What rose between two looks at both ends that may explain a loss from `sender` to the other end.
-    pub fn between(before: &[Counters; 2], after: &[Counters; 2], sender: usize) -> Self {
+    pub fn between(before: &[EndCounters; 2], after: &[EndCounters; 2], sender: usize) -> Self {
         let risen = |end: usize, name: &str| {
-            let value = |counters: &Counters| counters.get(name).copied().unwrap_or(0);
+            let value = |counters: &EndCounters| counters.get(name).copied().unwrap_or(0);
             value(&after[end]).saturating_sub(value(&before[end]))
         };
         // A daemon takes what its TAP dropped from the kernel's counter, which goes on when there is no daemon.
@@ -96,20 +96,20 @@ impl Counted {
         let mut counted = Self::default();
         for (name, side, account) in COUNTERS {
             let rose = match side {
-                Side::Sender => rose(sender, name),
-                Side::Receiver => rose(1 - sender, name),
-                Side::Either => rose(0, name) + rose(1, name),
+                CounterSide::Sender => rose(sender, name),
+                CounterSide::Receiver => rose(1 - sender, name),
+                CounterSide::Either => rose(0, name) + rose(1, name),
             };
             *counted.of(account) += rose;
         }
         counted
     }
 
-    fn of(&mut self, account: Account) -> &mut u64 {
+    fn of(&mut self, account: LossAccount) -> &mut u64 {
         match account {
-            Account::GivenUp => &mut self.given_up,
-            Account::Refused => &mut self.refused,
-            Account::Dropped => &mut self.dropped,
+            LossAccount::GivenUp => &mut self.given_up,
+            LossAccount::Refused => &mut self.refused,
+            LossAccount::Dropped => &mut self.dropped,
         }
     }
 
@@ -125,7 +125,7 @@ impl Counted {
     }
 }
 
-impl Add for Counted {
+impl Add for AccountCounts {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self {
@@ -138,12 +138,12 @@ impl Add for Counted {
 
 /// From a moment to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub struct TimeInterval {
     pub from: Duration,
     pub to: Duration,
 }
 
-impl Interval {
+impl TimeInterval {
     pub fn contains(&self, at: Duration) -> bool {
         (self.from..=self.to).contains(&at)
     }
@@ -159,16 +159,16 @@ impl Interval {
 pub struct Episode {
     pub from: Duration,
     /// When frames may be lost without being counted.
-    pub allowed: Vec<Interval>,
+    pub allowed: Vec<TimeInterval>,
     /// Restarts of daemons.
     pub restarts: u64,
     /// What counters may explain, by sender.
-    pub counted: [Counted; 2],
+    pub counted: [AccountCounts; 2],
 }
 
 /// A datagram, when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentDatagram {
     pub at: Duration,
     /// The kernel refused it.
     pub refused: bool,
@@ -176,18 +176,18 @@ pub struct Sent {
 
 /// A datagram that arrived whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ReceivedDatagram {
     pub number: u64,
     pub at: Duration,
 }
 
 /// What the two witnesses of one direction wrote down.
 #[derive(Clone, Debug, Default)]
-pub struct Journal {
+pub struct WitnessJournal {
     /// By number.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<SentDatagram>,
     /// In the order of arrival.
-    pub arrived: Vec<Arrived>,
+    pub arrived: Vec<ReceivedDatagram>,
     pub corrupted: u64,
     /// Lost by the receiving witness's own socket.
     pub overrun: u64,
@@ -197,23 +197,23 @@ pub struct Journal {
 
 /// What became of the datagrams of an episode, both directions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settled {
+pub struct EpisodeResult {
     pub silence: Duration,
     pub lost: u64,
     /// Of those lost, what counters explain.
-    pub counted: Counted,
+    pub counted: AccountCounts,
     /// Of those lost, what is allowed to be without being counted.
     pub allowed: u64,
     pub unaccounted: u64,
     pub duplicated: u64,
     pub reordered: u64,
     /// The first that came twice or too late.
-    pub first_odd: Option<Odd>,
+    pub first_odd: Option<OddDatagram>,
 }
 
 /// A datagram that came twice, or after one that was sent later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Odd {
+pub struct OddDatagram {
     pub sender: usize,
     pub number: u64,
     pub sent: Duration,
@@ -222,7 +222,7 @@ pub struct Odd {
 
 /// Everything that was sent, and what became of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
+pub struct DatagramTotals {
     pub sent: u64,
     pub delivered: u64,
     pub given_up: u64,
@@ -234,13 +234,13 @@ pub struct Totals {
     pub corrupted: u64,
 }
 
-impl Totals {
+impl DatagramTotals {
     pub fn is_clean(&self) -> bool {
         [self.unaccounted, self.duplicated, self.reordered, self.corrupted] == [0; 4]
     }
 }
 
-impl Add for Totals {
+impl Add for DatagramTotals {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self {
@@ -258,13 +258,13 @@ impl Add for Totals {
 }
 
 /// Settles all episodes, which are in order and of which the first begins at zero.
-pub fn settle(episodes: &[Episode], journals: &[Journal; 2]) -> (Vec<Settled>, Totals) {
-    let mut settled = vec![Settled::default(); episodes.len()];
-    let mut totals = Totals::default();
+pub fn settle(episodes: &[Episode], journals: &[WitnessJournal; 2]) -> (Vec<EpisodeResult>, DatagramTotals) {
+    let mut settled = vec![EpisodeResult::default(); episodes.len()];
+    let mut totals = DatagramTotals::default();
     for (sender, journal) in journals.iter().enumerate() {
         let found = arrivals(episodes, sender, journal, &mut settled);
         let lost = losses(episodes, journal, &found.seen);
-        let mut explained: Vec<Settled> =
+        let mut explained: Vec<EpisodeResult> =
             episodes.iter().zip(&lost).map(|(episode, lost)| lost.explain(episode, sender)).collect();
         ask_neighbours(episodes, sender, &lost, &mut explained);
         let mut overrun = journal.overrun;
@@ -288,7 +288,7 @@ pub fn settle(episodes: &[Episode], journals: &[Journal; 2]) -> (Vec<Settled>, T
     (settled, totals)
 }
 
-impl Settled {
+impl EpisodeResult {
     fn add_losses(&mut self, other: Self) {
         self.lost += other.lost;
         self.counted = self.counted + other.counted;
@@ -302,7 +302,7 @@ fn episode_at(episodes: &[Episode], at: Duration) -> usize {
     episodes.partition_point(|episode| episode.from <= at).saturating_sub(1)
 }
 
-struct Arrivals {
+struct DatagramArrivals {
     seen: Vec<bool>,
     delivered: u64,
     /// Numbers that nobody sent.
@@ -310,10 +310,15 @@ struct Arrivals {
 }
 
 /// Copies, swaps and silences go to the episode in which they are seen; a silence to the one in which it begins.
-fn arrivals(episodes: &[Episode], sender: usize, journal: &Journal, settled: &mut [Settled]) -> Arrivals {
-    let mut found = Arrivals { seen: vec![false; journal.sent.len()], delivered: 0, impossible: 0 };
+fn arrivals(
+    episodes: &[Episode],
+    sender: usize,
+    journal: &WitnessJournal,
+    settled: &mut [EpisodeResult],
+) -> DatagramArrivals {
+    let mut found = DatagramArrivals { seen: vec![false; journal.sent.len()], delivered: 0, impossible: 0 };
     let (mut highest, mut last) = (None, None::<Duration>);
-    let silence = |from: Option<Duration>, to: Duration, settled: &mut [Settled]| {
+    let silence = |from: Option<Duration>, to: Duration, settled: &mut [EpisodeResult]| {
         let Some(from) = from else { return };
         let settled = &mut settled[episode_at(episodes, from)];
         settled.silence = settled.silence.max(to.saturating_sub(from));
@@ -329,7 +334,7 @@ fn arrivals(episodes: &[Episode], sender: usize, journal: &Journal, settled: &mu
         let (again, late) = (std::mem::replace(seen, true), highest > Some(arrived.number));
         if again || late {
             let sent = journal.sent[arrived.number as usize].at;
-            let odd = Odd { sender, number: arrived.number, sent, arrived: arrived.at };
+            let odd = OddDatagram { sender, number: arrived.number, sent, arrived: arrived.at };
             episode.first_odd.get_or_insert(odd);
         }
         episode.duplicated += u64::from(again);
@@ -343,7 +348,7 @@ fn arrivals(episodes: &[Episode], sender: usize, journal: &Journal, settled: &mu
 
 /// Lost datagrams of one episode in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Losses {
+struct EpisodeLosses {
     refused: u64,
     inside: u64,
     outside: u64,
@@ -352,8 +357,8 @@ struct Losses {
     late: u64,
 }
 
-fn losses(episodes: &[Episode], journal: &Journal, seen: &[bool]) -> Vec<Losses> {
-    let mut losses = vec![Losses::default(); episodes.len()];
+fn losses(episodes: &[Episode], journal: &WitnessJournal, seen: &[bool]) -> Vec<EpisodeLosses> {
+    let mut losses = vec![EpisodeLosses::default(); episodes.len()];
     let missing = journal.sent.iter().zip(seen).filter(|(_, seen)| !**seen);
     for (sent, _) in missing {
         let number = episode_at(episodes, sent.at);
@@ -374,7 +379,7 @@ fn losses(episodes: &[Episode], journal: &Journal, seen: &[bool]) -> Vec<Losses>
 }
 
 /// What happens at the boundary of two episodes may be counted in the other one.
-fn ask_neighbours(episodes: &[Episode], sender: usize, losses: &[Losses], explained: &mut [Settled]) {
+fn ask_neighbours(episodes: &[Episode], sender: usize, losses: &[EpisodeLosses], explained: &mut [EpisodeResult]) {
     let mut spare: Vec<u64> = episodes
         .iter()
         .zip(&*explained)
@@ -393,25 +398,25 @@ fn ask_neighbours(episodes: &[Episode], sender: usize, losses: &[Losses], explai
     }
 }
 
-impl Losses {
-    fn explain(self, episode: &Episode, sender: usize) -> Settled {
+impl EpisodeLosses {
+    fn explain(self, episode: &Episode, sender: usize) -> EpisodeResult {
         let lost = self.inside + self.outside;
         let counted = episode.counted[sender].at_most(lost);
         let outside = self.outside - self.outside.min(counted.sum());
         let inside = lost - counted.sum() - outside;
         let restarted = outside.min(WINDOW * episode.restarts);
-        Settled {
+        EpisodeResult {
             lost: lost + self.refused,
-            counted: Counted { refused: counted.refused + self.refused, ..counted },
+            counted: AccountCounts { refused: counted.refused + self.refused, ..counted },
             allowed: inside + restarted,
             unaccounted: outside - restarted,
-            ..Settled::default()
+            ..EpisodeResult::default()
         }
     }
 }
 
 /// What rose, where it rose.
-pub(crate) fn risen(before: &Counters, after: &Counters) -> Counters {
+pub(crate) fn risen(before: &EndCounters, after: &EndCounters) -> EndCounters {
     let rose = |(name, value): (&String, &u64)| {
         let rise = value.sub(before.get(name).copied().unwrap_or(0).min(*value));
         (rise > 0).then(|| (name.clone(), rise))

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::ledger::{Settled, Totals};
-use super::plan::Fault;
+use super::ledger::{DatagramTotals, EpisodeResult};
+use super::plan::PlannedFault;
 use super::side;
 
 /// A fault, as it came.
 #[derive(Clone, Copy, Debug)]
-pub struct Inflicted {
-    pub fault: Fault,
+pub struct InflictedFault {
+    pub fault: PlannedFault,
     /// On the act's clock.
     pub at: Duration,
     pub protected_after: Duration,
@@ -39,8 +39,8 @@ pub struct FaultReport {
 }
 
 impl FaultReport {
-    pub fn new(inflicted: &Inflicted, keyed: bool, begun: Duration, settled: &Settled) -> Self {
-        let Inflicted { fault, at, protected_after } = inflicted;
+    pub fn new(inflicted: &InflictedFault, keyed: bool, begun: Duration, settled: &EpisodeResult) -> Self {
+        let InflictedFault { fault, at, protected_after } = inflicted;
         Self {
             kind: fault.kind.name(),
             end: side(fault.end),
@@ -70,7 +70,7 @@ pub struct FaultBench {
     pub complete: bool,
     pub rootless: bool,
     pub faults: Vec<FaultReport>,
-    pub totals: Totals,
+    pub totals: DatagramTotals,
     /// Transfers and requests over TCP that were completed.
     pub transfers: u64,
     pub requests: u64,

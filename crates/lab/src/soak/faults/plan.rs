@@ -11,7 +11,7 @@ use faults::Random;
 
 /// A kind of bad day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FaultKind {
     /// The daemon is killed (SIGKILL) and restarted by its supervisor.
     Kill,
     /// The daemon is not run for a while (SIGSTOP, SIGCONT).
@@ -46,7 +46,7 @@ pub enum Kind {
     ClockBack,
 }
 
-impl Kind {
+impl FaultKind {
     pub const ALL: [Self; 16] = [
         Self::Kill,
         Self::Stop,
@@ -105,13 +105,13 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for FaultKind {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -124,8 +124,8 @@ impl FromStr for Kind {
 
 /// One bad day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    pub kind: Kind,
+pub struct PlannedFault {
+    pub kind: FaultKind,
     /// 0 on the left, 1 on the right.
     pub end: usize,
     pub lasts: Duration,
@@ -138,15 +138,15 @@ pub struct Fault {
 #[derive(Clone, Debug)]
 pub(crate) struct Deck {
     random: Random,
-    kinds: Vec<Kind>,
-    left: Vec<Kind>,
+    kinds: Vec<FaultKind>,
+    left: Vec<FaultKind>,
     /// How long faults last that last at all; as their kinds do if not given.
     lasting: Option<Duration>,
 }
 
 impl Deck {
     /// For one act of a run; kinds that cannot happen in it are left out.
-    pub(crate) fn new(seed: u64, act: u64, kinds: &[Kind], keyed: bool) -> Self {
+    pub(crate) fn new(seed: u64, act: u64, kinds: &[FaultKind], keyed: bool) -> Self {
         let kinds = kinds.iter().copied().filter(|kind| kind.applies(keyed)).collect();
         Self { random: Random::new(seed, act), kinds, left: Vec::new(), lasting: None }
     }
@@ -158,7 +158,7 @@ impl Deck {
     }
 
     /// The next; `None` if no kind can happen.
-    pub(crate) fn deal(&mut self) -> Option<Fault> {
+    pub(crate) fn deal(&mut self) -> Option<PlannedFault> {
         if self.left.is_empty() {
             self.left.clone_from(&self.kinds);
             for at in (1..self.left.len()).rev() {
@@ -170,7 +170,7 @@ impl Deck {
         let mut between = |from: u64, to: u64| Duration::from_millis(from + self.random.below(to - from + 1));
         let (random, pause) = (between(shortest, longest), between(150, 450));
         let lasts = self.lasting.filter(|_| longest > 0).unwrap_or(random);
-        Some(Fault { kind, end: self.random.below(2) as usize, lasts, pause, seed: self.random.below(u64::MAX) })
+        Some(PlannedFault { kind, end: self.random.below(2) as usize, lasts, pause, seed: self.random.below(u64::MAX) })
     }
 }
 
@@ -178,8 +178,8 @@ impl Deck {
 mod tests {
     use super::*;
 
-    fn deal(seed: u64, act: u64, keyed: bool, count: usize) -> Vec<Fault> {
-        let mut deck = Deck::new(seed, act, &Kind::ALL, keyed);
+    fn deal(seed: u64, act: u64, keyed: bool, count: usize) -> Vec<PlannedFault> {
+        let mut deck = Deck::new(seed, act, &FaultKind::ALL, keyed);
         (0..count).map(|_| deck.deal().unwrap()).collect()
     }
 
@@ -192,10 +192,10 @@ mod tests {
 
     #[test]
     fn every_kind_comes_once_in_each_deck() {
-        for hand in deal(7, 3, true, 4 * Kind::ALL.len()).chunks(Kind::ALL.len()) {
-            let mut kinds: Vec<Kind> = hand.iter().map(|fault| fault.kind).collect();
+        for hand in deal(7, 3, true, 4 * FaultKind::ALL.len()).chunks(FaultKind::ALL.len()) {
+            let mut kinds: Vec<FaultKind> = hand.iter().map(|fault| fault.kind).collect();
             kinds.sort();
-            assert_eq!(kinds, Kind::ALL);
+            assert_eq!(kinds, FaultKind::ALL);
         }
     }
 
@@ -207,13 +207,13 @@ mod tests {
 
     #[test]
     fn the_clock_matters_only_where_there_is_a_key() {
-        assert!(deal(1, 0, false, 200).iter().all(|fault| fault.kind != Kind::ClockBack));
-        assert_eq!(Deck::new(1, 0, &[Kind::ClockBack], false).deal(), None);
+        assert!(deal(1, 0, false, 200).iter().all(|fault| fault.kind != FaultKind::ClockBack));
+        assert_eq!(Deck::new(1, 0, &[FaultKind::ClockBack], false).deal(), None);
     }
 
     #[test]
     fn stops_last_as_long_as_promised() {
-        let stops = deal(1, 0, false, 2_000).into_iter().filter(|fault| fault.kind == Kind::Stop);
+        let stops = deal(1, 0, false, 2_000).into_iter().filter(|fault| fault.kind == FaultKind::Stop);
         let lengths: Vec<Duration> = stops.map(|fault| fault.lasts).collect();
         let ms = Duration::from_millis;
         assert!(lengths.iter().all(|lasts| (ms(20)..=ms(400)).contains(lasts)));
@@ -223,18 +223,18 @@ mod tests {
     #[test]
     fn a_length_that_is_asked_for_changes_nothing_else() {
         let minute = Duration::from_mins(1);
-        let mut deck = Deck::new(1, 0, &Kind::ALL, false).lasting(Some(minute));
+        let mut deck = Deck::new(1, 0, &FaultKind::ALL, false).lasting(Some(minute));
         for fault in deal(1, 0, false, 200) {
             let lasts = if fault.lasts.is_zero() { Duration::ZERO } else { minute };
-            assert_eq!(deck.deal(), Some(Fault { lasts, ..fault }));
+            assert_eq!(deck.deal(), Some(PlannedFault { lasts, ..fault }));
         }
     }
 
     #[test]
     fn kinds_are_read_by_their_names() {
-        for kind in Kind::ALL {
+        for kind in FaultKind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
         }
-        assert!("kil".parse::<Kind>().unwrap_err().contains("expected one or more of kill, stop"));
+        assert!("kil".parse::<FaultKind>().unwrap_err().contains("expected one or more of kill, stop"));
     }
 }

@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::ledger::{Counters, HOST_RX_DROPPED, HOST_TX_DROPPED, Interval, WIRE_TX_DROPPED};
+use super::ledger::{EndCounters, HOST_RX_DROPPED, HOST_TX_DROPPED, TimeInterval, WIRE_TX_DROPPED};
 use super::process;
 use crate::stage;
-use link::control::{Answer, Ask, RunDirectory};
-use link::status::Status;
-use linux::Trouble;
+use link::control::{LinkReply, LinkRequest, RunDirectory};
+use link::status::LinkStatus;
+use linux::LinkError;
 use linux::clock::{CLOCK_BACK, Clock};
 use linux::net::{Namespace, Netlink};
 
@@ -56,11 +56,11 @@ pub(crate) struct Supervisor<'a> {
     pub arguments: Vec<OsString>,
     pub log: PathBuf,
     pub clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<SupervisorState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SupervisorState {
     child: Option<Child>,
     /// Start one then.
     start_at: Option<Duration>,
@@ -72,9 +72,9 @@ struct State {
     starts: u64,
     /// Nobody serves this end since then.
     unserved: Option<Duration>,
-    outages: Vec<Interval>,
+    outages: Vec<TimeInterval>,
     /// The last that was heard, and when it was asked for.
-    last: Option<(Duration, Status)>,
+    last: Option<(Duration, LinkStatus)>,
     lives: BTreeMap<u32, BTreeMap<String, u64>>,
     interfaces: BTreeMap<u32, (u64, u64)>,
     wires: BTreeMap<u32, u64>,
@@ -91,11 +91,15 @@ impl<'a> Supervisor<'a> {
         log: PathBuf,
         clock: Clock,
     ) -> Self {
-        let state = State { start_at: Some(Duration::ZERO), unserved: Some(Duration::ZERO), ..State::default() };
+        let state = SupervisorState {
+            start_at: Some(Duration::ZERO),
+            unserved: Some(Duration::ZERO),
+            ..SupervisorState::default()
+        };
         Self { end, namespace, directory, program, arguments, log, clock, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SupervisorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +108,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Starts the daemon and starts it again, until `over`; call it on a thread of its own.
-    pub(crate) fn supervise(&self, over: &AtomicBool) -> Result<(), Trouble> {
+    pub(crate) fn supervise(&self, over: &AtomicBool) -> Result<(), LinkError> {
         self.namespace.enter()?;
         let netlink = Netlink::open()?;
         let mut neighbours = Neighbours::default();
@@ -121,7 +125,7 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    fn look(&self) -> Result<(), Trouble> {
+    fn look(&self) -> Result<(), LinkError> {
         let (now, mut state) = (self.clock.elapsed(), self.state());
         if let Some(child) = &mut state.child {
             if let Ok(Some(status)) = child.try_wait() {
@@ -142,7 +146,7 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    fn ended(&self, state: &mut State, now: Duration, status: ExitStatus) {
+    fn ended(&self, state: &mut SupervisorState, now: Duration, status: ExitStatus) {
         state.child = None;
         state.unserved.get_or_insert(now);
         let asked = state.leaving.take().is_some();
@@ -159,8 +163,8 @@ impl<'a> Supervisor<'a> {
         };
     }
 
-    fn spawn(&self, launch: Launch) -> Result<Child, Trouble> {
-        let trouble = |error: std::io::Error| Trouble(format!("start {}: {error}", self.program.display()));
+    fn spawn(&self, launch: Launch) -> Result<Child, LinkError> {
+        let trouble = |error: std::io::Error| LinkError(format!("start {}: {error}", self.program.display()));
         let log = File::options().create(true).append(true).open(&self.log).map_err(trouble)?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).env("HITLESS_RUN_DIR", self.directory.path());
@@ -184,11 +188,11 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Asks the daemon how it is until `over`; call it on a thread of its own.
-    pub(crate) fn poll(&self, over: &AtomicBool) -> Result<(), Trouble> {
+    pub(crate) fn poll(&self, over: &AtomicBool) -> Result<(), LinkError> {
         let netlink = self.namespace.with(Netlink::open)??;
         while !over.load(Ordering::Relaxed) {
             let asked = self.clock.elapsed();
-            let status = self.ask(Ask::Status);
+            let status = self.ask(LinkRequest::Status);
             self.read_interfaces(&netlink);
             if let Some(status) = status {
                 self.heard(asked, status);
@@ -198,13 +202,13 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    fn heard(&self, asked: Duration, status: Status) {
+    fn heard(&self, asked: Duration, status: LinkStatus) {
         let (now, mut state) = (self.clock.elapsed(), self.state());
         state.lives.insert(status.pid, status.counters.clone());
         let current = state.child.as_ref().is_some_and(|child| child.id() == status.pid);
         if current && state.leaving.is_none() && state.unserved.is_some_and(|since| since <= asked) {
             let from = state.unserved.take().unwrap_or(now);
-            state.outages.push(Interval { from, to: now });
+            state.outages.push(TimeInterval { from, to: now });
         }
         state.last = current.then_some((asked, status));
     }
@@ -225,22 +229,22 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn ask(&self, ask: Ask) -> Option<Status> {
+    fn ask(&self, ask: LinkRequest) -> Option<LinkStatus> {
         match self.directory.ask(STAND_IN, ask) {
-            Ok(Answer::Status(status)) => Some(*status),
+            Ok(LinkReply::Status(status)) => Some(*status),
             _ => None,
         }
     }
 
     /// Asks for or ends protection; false if nobody answers.
-    pub(crate) fn command(&self, ask: Ask) -> bool {
-        matches!(self.directory.ask(STAND_IN, ask), Ok(Answer::Done))
+    pub(crate) fn command(&self, ask: LinkRequest) -> bool {
+        matches!(self.directory.ask(STAND_IN, ask), Ok(LinkReply::Done))
     }
 
     /// Every counter, of all lives together, as last heard.
-    pub(crate) fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> EndCounters {
         let state = self.state();
-        let mut sums = Counters::new();
+        let mut sums = EndCounters::new();
         for (name, value) in state.lives.values().flatten() {
             *sums.entry(name.clone()).or_default() += value;
         }
@@ -253,7 +257,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// What it answered to a question that was asked after `since`.
-    pub(crate) fn status_since(&self, since: Duration) -> Option<Status> {
+    pub(crate) fn status_since(&self, since: Duration) -> Option<LinkStatus> {
         self.state().last.as_ref().filter(|(asked, _)| *asked >= since).map(|(_, status)| status.clone())
     }
 
@@ -305,9 +309,9 @@ impl<'a> Supervisor<'a> {
     }
 
     /// When nobody served this end, since this was last asked; the last may still go on.
-    pub(crate) fn take_outages(&self) -> Vec<Interval> {
+    pub(crate) fn take_outages(&self) -> Vec<TimeInterval> {
         let (now, mut state) = (self.clock.elapsed(), self.state());
-        let open = state.unserved.map(|from| Interval { from, to: now });
+        let open = state.unserved.map(|from| TimeInterval { from, to: now });
         std::mem::take(&mut state.outages).into_iter().chain(open).collect()
     }
 
@@ -316,7 +320,7 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-impl State {
+impl SupervisorState {
     fn signal(&self, signal: libc::c_int) {
         if let Some(child) = &self.child {
             // It may have ended just now, which its supervisor notices.

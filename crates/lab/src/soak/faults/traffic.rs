@@ -9,11 +9,11 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::ledger::{Arrived, Journal, Sent};
+use super::ledger::{ReceivedDatagram, SentDatagram, WitnessJournal};
 use crate::load::witness::{self, Departure};
-use crate::load::{self, Congestion, pingpong};
+use crate::load::{self, KernelCongestion, pingpong};
 use crate::stage;
-use linux::Trouble;
+use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::Namespace;
 
@@ -27,7 +27,7 @@ const SIZE: usize = 200;
 
 /// What is known while it flows.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct TrafficPulse {
     /// Microseconds, of the last arrival from each end.
     last: [AtomicU64; 2],
     /// How many datagrams there are up to the highest number that arrived.
@@ -38,7 +38,7 @@ pub(crate) struct Pulse {
     pub differing: AtomicU64,
 }
 
-impl Pulse {
+impl TrafficPulse {
     /// Whether datagrams from both ends have arrived since then.
     pub(crate) fn beats_since(&self, since: Duration) -> bool {
         self.last.iter().all(|last| u128::from(last.load(Ordering::Relaxed)) > since.as_micros())
@@ -55,24 +55,29 @@ impl Pulse {
     }
 }
 
-fn trouble(what: &'static str) -> impl Fn(io::Error) -> Trouble {
-    move |error| Trouble(format!("{what}: {error}"))
+fn trouble(what: &'static str) -> impl Fn(io::Error) -> LinkError {
+    move |error| LinkError(format!("{what}: {error}"))
 }
 
 /// Sends from an end until `over`.
-pub(crate) fn send(host: &Namespace, from: usize, clock: Clock, over: &AtomicBool) -> Result<Vec<Sent>, Trouble> {
+pub(crate) fn send(
+    host: &Namespace,
+    from: usize,
+    clock: Clock,
+    over: &AtomicBool,
+) -> Result<Vec<SentDatagram>, LinkError> {
     host.enter()?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(trouble("a socket for datagrams"))?;
     socket.set_broadcast(true).map_err(trouble("a socket for datagrams"))?;
     let to = SocketAddr::new(stage::everyone(), PORT + from as u16);
     let mut sent = Vec::new();
-    let each = |departure| sent.push(Sent { at: clock.elapsed(), refused: departure == Departure::Refused });
+    let each = |departure| sent.push(SentDatagram { at: clock.elapsed(), refused: departure == Departure::Refused });
     witness::send_each(&socket, to, PER_SECOND, SIZE, over, each).map_err(trouble("datagrams"))?;
     Ok(sent)
 }
 
 /// A socket for the datagrams from an end; it must be there before the first is sent.
-pub(crate) fn listen(host: &Namespace, from: usize) -> Result<UdpSocket, Trouble> {
+pub(crate) fn listen(host: &Namespace, from: usize) -> Result<UdpSocket, LinkError> {
     host.with(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT + from as u16)))?
         .map_err(trouble("a socket for datagrams"))
 }
@@ -82,24 +87,29 @@ pub(crate) fn receive(
     socket: &UdpSocket,
     from: usize,
     clock: Clock,
-    pulse: &Pulse,
+    pulse: &TrafficPulse,
     over: &AtomicBool,
-) -> Result<Journal, Trouble> {
+) -> Result<WitnessJournal, LinkError> {
     let mut arrived = Vec::new();
     let each = |number| {
         let at = clock.elapsed();
         pulse.last[from].store(at.as_micros() as u64, Ordering::Relaxed);
         pulse.reached[from].fetch_max(number + 1, Ordering::Relaxed);
-        arrived.push(Arrived { number, at });
+        arrived.push(ReceivedDatagram { number, at });
     };
     let report = witness::receive_each(socket, over, each).map_err(trouble("datagrams"))?;
     let (corrupted, overrun) = (report.corrupted, report.overrun);
-    Ok(Journal { arrived, corrupted, overrun, end: clock.elapsed(), ..Journal::default() })
+    Ok(WitnessJournal { arrived, corrupted, overrun, end: clock.elapsed(), ..WitnessJournal::default() })
 }
 
 /// From the left to the server on the right, until `over`. One that fails says nothing: its connection may have been cut
 /// off for longer than it waits.
-pub(crate) fn transfers(host: &Namespace, to: SocketAddr, pulse: &Pulse, over: &AtomicBool) -> Result<(), Trouble> {
+pub(crate) fn transfers(
+    host: &Namespace,
+    to: SocketAddr,
+    pulse: &TrafficPulse,
+    over: &AtomicBool,
+) -> Result<(), LinkError> {
     const SIZES: [u64; 3] = [1_000, 30_000, 200_000];
     host.enter()?;
     for number in 0.. {
@@ -117,14 +127,19 @@ pub(crate) fn transfers(host: &Namespace, to: SocketAddr, pulse: &Pulse, over: &
 }
 
 /// Requests and answers of 200 bytes, a hundred a second at most.
-pub(crate) fn requests(host: &Namespace, to: SocketAddr, pulse: &Pulse, over: &AtomicBool) -> Result<(), Trouble> {
+pub(crate) fn requests(
+    host: &Namespace,
+    to: SocketAddr,
+    pulse: &TrafficPulse,
+    over: &AtomicBool,
+) -> Result<(), LinkError> {
     host.enter()?;
     let progress = |_| {
         pulse.requests.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(10));
     };
     while !over.load(Ordering::Acquire) {
-        let asked = pingpong::run_until(to, SIZE, Congestion::default(), over, over, &progress);
+        let asked = pingpong::run_until(to, SIZE, KernelCongestion::default(), over, over, &progress);
         if asked.is_err_and(|error| error.kind() == io::ErrorKind::InvalidData) {
             pulse.differing.fetch_add(1, Ordering::Relaxed);
         }

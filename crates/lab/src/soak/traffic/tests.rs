@@ -22,8 +22,8 @@ fn beside_a_server<T>(answer: impl Fn(&str) -> Option<Vec<u8>> + Sync, client: i
     })
 }
 
-fn fetched(answer: Vec<u8>, file: &Served) -> Traffic {
-    let (tally, over) = (Tally::new("http"), AtomicBool::new(false));
+fn fetched(answer: Vec<u8>, file: &ServedFile) -> TrafficTotals {
+    let (tally, over) = (TrafficCounter::new("http"), AtomicBool::new(false));
     let reply = |line: &str| if line.is_empty() { None } else { Some(Vec::new()) };
     let reply = |line: &str| if line.starts_with("GET /file1 ") { Some(answer.clone()) } else { reply(line) };
     // Counted, which is all that is asked for here.
@@ -31,8 +31,8 @@ fn fetched(answer: Vec<u8>, file: &Served) -> Traffic {
     tally.traffic()
 }
 
-fn served(bytes: &[u8]) -> Served {
-    Served { path: "file1".to_owned(), len: bytes.len() as u64, hash: hash([bytes]) }
+fn served(bytes: &[u8]) -> ServedFile {
+    ServedFile { path: "file1".to_owned(), len: bytes.len() as u64, hash: hash([bytes]) }
 }
 
 fn page(body: &[u8]) -> Vec<u8> {
@@ -64,14 +64,14 @@ fn a_file_that_ends_early_or_is_not_there_is_a_failure() {
     }
 }
 
-fn got(value: Option<&[u8]>) -> io::Result<Compared> {
+fn got(value: Option<&[u8]>) -> io::Result<RequestCheck> {
     let answer = value.map_or(b"END\r\n".to_vec(), |value| {
         [format!("VALUE k5 0 {}\r\n", value.len()).as_bytes(), value, b"\r\nEND\r\n"].concat()
     });
     let over = AtomicBool::new(false);
     beside_a_server(
         |line| (line == "get k5").then(|| answer.clone()),
-        |to| get(&mut Stream::open(to, &over)?, 5, (77, 3_000)),
+        |to| get(&mut SoakStream::open(to, &over)?, 5, (77, 3_000)),
     )
 }
 
@@ -86,9 +86,11 @@ fn a_value_is_equal_only_if_it_is_the_one_that_was_set() {
 
 #[test]
 fn who_is_called_off_has_not_failed_but_may_have_waited_too_long() {
-    let (tally, over) = (Tally::new("memcached"), AtomicBool::new(true));
-    let outcome =
-        beside_a_server(|_| Some(Vec::new()), |to| get(&mut Stream::open(to, &over).expect("a connection"), 5, (1, 1)));
+    let (tally, over) = (TrafficCounter::new("memcached"), AtomicBool::new(true));
+    let outcome = beside_a_server(
+        |_| Some(Vec::new()),
+        |to| get(&mut SoakStream::open(to, &over).expect("a connection"), 5, (1, 1)),
+    );
     assert_eq!(tally.count(outcome).expect_err("no answer").kind(), io::ErrorKind::Interrupted);
     tally.called_off(SLOW / 2);
     tally.called_off(SLOW * 2);

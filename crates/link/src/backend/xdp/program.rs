@@ -59,7 +59,7 @@ struct NewLink {
 }
 
 #[repr(C)]
-struct Instruction {
+struct EbpfInstruction {
     operation: u8,
     /// Destination in the low half, source in the high one.
     registers: u8,
@@ -67,11 +67,11 @@ struct Instruction {
     immediate: i32,
 }
 
-const fn instruction(operation: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instruction {
-    Instruction { operation, registers: from << 4 | to, offset, immediate }
+const fn instruction(operation: u8, to: u8, from: u8, offset: i16, immediate: i32) -> EbpfInstruction {
+    EbpfInstruction { operation, registers: from << 4 | to, offset, immediate }
 }
 
-fn redirect_to(map: &OwnedFd) -> [Instruction; 6] {
+fn redirect_to(map: &OwnedFd) -> [EbpfInstruction; 6] {
     const LOAD_WORD: u8 = 0x61;
     const LOAD_LONG: u8 = 0x18;
     const MOVE: u8 = 0xb7;
@@ -94,21 +94,21 @@ fn redirect_to(map: &OwnedFd) -> [Instruction; 6] {
 
 /// The program on its interface; dropped, the interface has its frames back.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct XdpProgram {
     _link: OwnedFd,
 }
 
-impl Program {
+impl XdpProgram {
     /// Frames that arrive on queue 0 go to `socket`, and no longer to the kernel.
-    pub(crate) fn attach(interface: &net::Link, socket: &OwnedFd) -> io::Result<Self> {
-        let failed = |what: &str, source| net::Error { what: what.to_owned(), source, detail: None };
+    pub(crate) fn attach(interface: &net::InterfaceInfo, socket: &OwnedFd) -> io::Result<Self> {
+        let failed = |what: &str, source| net::NetError { what: what.to_owned(), source, detail: None };
         let map = new_map().map_err(|error| failed("make an XSKMAP", error))?;
         insert(&map, 0, socket).map_err(|error| failed("put the socket into the XSKMAP", error))?;
         let program = load(&redirect_to(&map)).map_err(|error| failed("load the XDP program", error))?;
         let link = link(&program, interface.index).map_err(|error| {
             let taken = matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST));
             let detail = taken.then(|| "it has one already; `ip link` and `bpftool net` show which".to_owned());
-            net::Error { detail, ..failed(&format!("attach the XDP program to {}", interface.name), error) }
+            net::NetError { detail, ..failed(&format!("attach the XDP program to {}", interface.name), error) }
         })?;
         Ok(Self { _link: link })
     }
@@ -133,7 +133,7 @@ fn insert(map: &OwnedFd, key: u32, socket: &OwnedFd) -> io::Result<()> {
     unsafe { bpf(BPF_MAP_UPDATE_ELEM, &element) }.map(drop)
 }
 
-fn load(code: &[Instruction]) -> io::Result<OwnedFd> {
+fn load(code: &[EbpfInstruction]) -> io::Result<OwnedFd> {
     let program = NewProgram {
         kind: BPF_PROG_TYPE_XDP,
         instructions: code.len() as u32,
@@ -187,7 +187,7 @@ pub(crate) fn load_the_least() -> net::Result<()> {
     let result = unsafe { libc::syscall(libc::SYS_bpf, LOAD_A_PROGRAM, &raw const least, size_of_val(&least)) };
     if result < 0 {
         let source = io::Error::last_os_error();
-        return Err(net::Error { what: "load an XDP program".to_owned(), source, detail: None });
+        return Err(net::NetError { what: "load an XDP program".to_owned(), source, detail: None });
     }
     // SAFETY: the answer is a new descriptor that nobody else has.
     drop(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) });

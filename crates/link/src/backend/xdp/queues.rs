@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use linux::net;
 
 /// Frames that arrive on another queue than the first would pass us by.
-pub(crate) fn require_one(socket: &OwnedFd, link: &net::Link) -> io::Result<()> {
+pub(crate) fn require_one(socket: &OwnedFd, link: &net::InterfaceInfo) -> io::Result<()> {
     let mut channels = Channels { command: Channels::GET, ..Channels::default() };
     let (queues, kind) = match ethtool_channels(socket, &link.name, &mut channels) {
         Ok(()) if channels.combined > 0 => (channels.rx + channels.combined, "combined"),

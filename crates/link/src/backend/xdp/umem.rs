@@ -105,7 +105,7 @@ impl Umem {
 
 /// Which ring, and where the kernel has put it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RingLocation {
     pub page: libc::off_t,
     pub offsets: libc::xdp_ring_offset,
     /// A power of two.
@@ -113,9 +113,9 @@ pub(crate) struct Place {
 }
 
 #[derive(Debug)]
-struct Ring<T> {
+struct XdpRing<T> {
     memory: Mapping,
-    place: Place,
+    place: RingLocation,
     /// Our counter, which may be ahead of what the kernel has been told.
     ours: u32,
     /// The kernel's, as it was when we last looked.
@@ -123,8 +123,8 @@ struct Ring<T> {
     of: PhantomData<T>,
 }
 
-impl<T: Copy> Ring<T> {
-    fn map(fd: &OwnedFd, place: Place) -> io::Result<Self> {
+impl<T: Copy> XdpRing<T> {
+    fn map(fd: &OwnedFd, place: RingLocation) -> io::Result<Self> {
         let len = place.offsets.desc as usize + place.entries as usize * size_of::<T>();
         let memory = Mapping::new(len, libc::MAP_SHARED, fd.as_raw_fd(), place.page)?;
         Ok(Self { memory, place, ours: 0, theirs: 0, of: PhantomData })
@@ -162,11 +162,11 @@ impl<T: Copy> Ring<T> {
 
 /// A ring that we write and the kernel reads.
 #[derive(Debug)]
-pub(crate) struct ToKernel<T>(Ring<T>);
+pub(crate) struct ToKernel<T>(XdpRing<T>);
 
 impl<T: Copy> ToKernel<T> {
-    pub(crate) fn map(fd: &OwnedFd, place: Place) -> io::Result<Self> {
-        Ring::map(fd, place).map(Self)
+    pub(crate) fn map(fd: &OwnedFd, place: RingLocation) -> io::Result<Self> {
+        XdpRing::map(fd, place).map(Self)
     }
 
     /// The caller knows that there is room.
@@ -183,11 +183,11 @@ impl<T: Copy> ToKernel<T> {
 
 /// A ring that the kernel writes and we read.
 #[derive(Debug)]
-pub(crate) struct FromKernel<T>(Ring<T>);
+pub(crate) struct FromKernel<T>(XdpRing<T>);
 
 impl<T: Copy> FromKernel<T> {
-    pub(crate) fn map(fd: &OwnedFd, place: Place) -> io::Result<Self> {
-        Ring::map(fd, place).map(Self)
+    pub(crate) fn map(fd: &OwnedFd, place: RingLocation) -> io::Result<Self> {
+        XdpRing::map(fd, place).map(Self)
     }
 
     pub(crate) fn pop(&mut self) -> Option<T> {

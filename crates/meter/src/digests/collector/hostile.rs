@@ -1,7 +1,7 @@
 //! Reports that nobody honest would send, by the hundred thousand.
 
-use radar::digest::{Digest, Shape};
-use radar::packet::{Packet, Segment as Tcp};
+use radar::digest::{Digest, DigestShape};
+use radar::packet::{Packet, TcpFields as Tcp};
 use radar::signature::{Fields, Signature};
 
 use super::*;
@@ -28,15 +28,15 @@ fn packet(nth: u32) -> Packet {
 }
 
 fn digest(cells: usize, packets: impl IntoIterator<Item = u32>, times: usize) -> Digest {
-    let mut digest = Digest::new(Shape::new(cells, 1, Fields::ALL));
+    let mut digest = Digest::new(DigestShape::new(cells, 1, Fields::ALL));
     for nth in packets {
         (0..times).for_each(|_| digest.insert(&Signature::new(&packet(nth), Fields::ALL)));
     }
     digest
 }
 
-fn report(segment: &str, end: &str, batch: u64, length: u64, out: Digest, came: Digest) -> Report {
-    Report {
+fn report(segment: &str, end: &str, batch: u64, length: u64, out: Digest, came: Digest) -> MeterReport {
+    MeterReport {
         segment: segment.to_owned(),
         end: end.to_owned(),
         life: 1,
@@ -52,7 +52,7 @@ fn report(segment: &str, end: &str, batch: u64, length: u64, out: Digest, came: 
 
 /// Digests as they are sent: nearly all of few bytes and most cells, some with a packet 127 times, few that are full.
 fn digests() -> Vec<Vec<u8>> {
-    let empty = Digest::new(Shape::new(MOST_CELLS, 1, Fields::ALL)).to_bytes();
+    let empty = Digest::new(DigestShape::new(MOST_CELLS, 1, Fields::ALL)).to_bytes();
     let alike = (0..12).map(|nth| digest(MOST_CELLS, [nth], 127).to_bytes());
     let full = (0..2).map(|nth| digest(MOST_CELLS, nth * 6_000..(nth + 1) * 6_000, 1).to_bytes());
     std::iter::repeat_n(empty, 50).chain(alike).chain(full).collect()
@@ -97,30 +97,30 @@ fn a_hundred_thousand_hostile_reports_stay_within_the_memory_and_honest_losses_a
     let mut collector = Collector::new(2, 1, MEMORY);
     let mut draw = Draw(7);
     let digests = digests();
-    assert!(Report::packed(&hostile(&mut Draw(1), START, &digests)).is_ok(), "most of them can be read");
+    assert!(MeterReport::packed(&hostile(&mut Draw(1), START, &digests)).is_ok(), "most of them can be read");
     let (mut most, mut named, mut news_at_once) = (0, Vec::new(), 0);
     const BATCHES: u64 = 500;
     for batch in 0..BATCHES {
         let now = START + (batch + 1) * LENGTH;
         let honest = |end, out, came| {
             let report = report("honest", end, START / LENGTH + batch, LENGTH, out, came);
-            Report { life: 12_345, ..report }.to_bytes()
+            MeterReport { life: 12_345, ..report }.to_bytes()
         };
         let (none, sent) = (digest(90, [], 1), digest(90, [50_000 + batch as u32], 1));
         for bytes in [honest("a", sent, none.clone()), honest("b", none.clone(), none)] {
-            for news in collector.on_report(Stamp(now), 0, &bytes) {
-                if let News::Lost(lost) = news {
+            for news in collector.on_report(Timestamp(now), 0, &bytes) {
+                if let CollectorEvent::Lost(lost) = news {
                     named.push(lost.flow.src_port);
                 }
             }
             for _ in 0..100_000 / (2 * BATCHES) {
-                let news = collector.on_report(Stamp(now), 0, &hostile(&mut draw, now, &digests));
+                let news = collector.on_report(Timestamp(now), 0, &hostile(&mut draw, now, &digests));
                 news_at_once = news.len().max(news_at_once);
                 most = collector.held().max(most);
                 assert!(collector.held() <= MEMORY, "{} bytes are held", collector.held());
             }
         }
-        collector.look(Stamp(now));
+        collector.look(Timestamp(now));
     }
     // The first two batches pass before both ends are known; the last two are still waited for.
     let expected: Vec<u16> = (2..BATCHES - 1).map(|batch| (50_000 + batch) as u16).collect();

@@ -1,7 +1,7 @@
 //! What a collector has to tell. Packets are named one by one as long as that can be read; what strangers can cause without end
 //! is counted.
 
-use radar::packet::{Flow, Stamp};
+use radar::packet::{Flow, Timestamp};
 use radar::signature::Fields;
 
 /// Lost packets that are listed between two looks, of all segments; and ends that are heard for the first time.
@@ -18,7 +18,7 @@ pub struct LostPacket {
     /// How many packets that were all alike.
     pub times: u32,
     /// When the batch began in which it was found.
-    pub batch: Stamp,
+    pub batch: Timestamp,
     /// Nanoseconds from then until it was known to be lost.
     pub delay: u64,
     pub flow: Flow,
@@ -29,7 +29,7 @@ pub struct LostPacket {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum CollectorEvent {
     Lost(Box<LostPacket>),
     /// An end has reported for the first time.
     Heard {
@@ -50,12 +50,12 @@ pub enum News {
 
 /// What was told since the last look, and what was only counted.
 #[derive(Debug, Default)]
-pub(super) struct Unlisted {
+pub(super) struct UnlistedEvents {
     lost: u64,
     heard: u64,
 }
 
-impl Unlisted {
+impl UnlistedEvents {
     /// Whether one more lost packet may be listed.
     pub(crate) fn may_list(&mut self) -> bool {
         self.lost += 1;
@@ -68,7 +68,7 @@ impl Unlisted {
         self.heard <= MOST_HEARD
     }
 
-    pub(crate) fn take(&mut self) -> Vec<News> {
+    pub(crate) fn take(&mut self) -> Vec<CollectorEvent> {
         let Self { lost, heard } = std::mem::take(self);
         let mut news = Vec::new();
         if lost > MOST_LOST {
@@ -78,6 +78,6 @@ impl Unlisted {
         if heard > MOST_HEARD {
             news.push(format!("{} more ends began to report", heard - MOST_HEARD));
         }
-        news.into_iter().map(News::Trouble).collect()
+        news.into_iter().map(CollectorEvent::Trouble).collect()
     }
 }

@@ -1,5 +1,5 @@
-use radar::digest::{Digest, Shape};
-use radar::packet::{Packet, Segment as Tcp};
+use radar::digest::{Digest, DigestShape};
+use radar::packet::{Packet, TcpFields as Tcp};
 use radar::signature::{Fields, Signature};
 
 use super::*;
@@ -21,14 +21,14 @@ fn packet(nth: u32, src: &str) -> Packet {
 }
 
 fn digest(packets: &[Packet], fields: Fields) -> Digest {
-    let mut digest = Digest::new(Shape::new(90, 1, fields));
+    let mut digest = Digest::new(DigestShape::new(90, 1, fields));
     packets.iter().for_each(|packet| digest.insert(&Signature::new(packet, fields)));
     digest
 }
 
 fn report(end: &str, batch: u64, out: Digest, came: Digest) -> Vec<u8> {
     let (segment, end) = ("cable".to_owned(), end.to_owned());
-    let report = Report {
+    let report = MeterReport {
         segment,
         end,
         life: 1,
@@ -43,12 +43,12 @@ fn report(end: &str, batch: u64, out: Digest, came: Digest) -> Vec<u8> {
     report.to_bytes()
 }
 
-fn at(batch: u64) -> Stamp {
-    Stamp(START + batch * LENGTH)
+fn at(batch: u64) -> Timestamp {
+    Timestamp(START + batch * LENGTH)
 }
 
 /// What is told after both ends have reported so many batches; `a` sends packets in the fifth, and `b` sees some of them.
-fn run(collector: &mut Collector, out: [Fields; 2], sent: &[Packet], seen: &[Packet]) -> Vec<News> {
+fn run(collector: &mut Collector, out: [Fields; 2], sent: &[Packet], seen: &[Packet]) -> Vec<CollectorEvent> {
     let none = |fields: Fields| digest(&[], fields);
     let mut news = Vec::new();
     for batch in 0..12 {
@@ -67,9 +67,9 @@ fn a_lost_packet_is_told_with_where_and_what_and_counted_by_flow() {
     let mut collector = Collector::new(2, 1, MEMORY);
     let packets: Vec<Packet> = (0..6).map(|nth| packet(nth, "10.0.0.1")).collect();
     let news = run(&mut collector, [Fields::ALL; 2], &packets, &packets[1..]);
-    let heard = |end: &str| News::Heard { segment: "cable".to_owned(), end: end.to_owned() };
+    let heard = |end: &str| CollectorEvent::Heard { segment: "cable".to_owned(), end: end.to_owned() };
     assert_eq!(news[..2], [heard("a"), heard("b")]);
-    let [News::Lost(lost)] = &news[2..] else { panic!("{news:?}") };
+    let [CollectorEvent::Lost(lost)] = &news[2..] else { panic!("{news:?}") };
     assert_eq!((lost.from.as_deref(), lost.to.as_deref()), (Some("a"), Some("b")));
     assert_eq!((lost.flow, lost.tcp_seq, lost.ip_id), (packets[0].flow, Some(0), Some(0)));
     assert_eq!((lost.batch, lost.delay), (at(5), 2 * LENGTH));
@@ -85,8 +85,10 @@ fn where_sources_are_rewritten_each_way_is_told_by_what_survives() {
     let mut collector = Collector::new(2, 1, MEMORY);
     let [sent, seen] = ["10.0.0.1", "192.0.2.9"].map(|src| (0..6).map(|nth| packet(nth, src)).collect::<Vec<_>>());
     let news = run(&mut collector, [forth, back], &sent, &seen[..5]);
-    let lost: Vec<&LostPacket> =
-        news.iter().filter_map(|news| if let News::Lost(lost) = news { Some(&**lost) } else { None }).collect();
+    let lost: Vec<&LostPacket> = news
+        .iter()
+        .filter_map(|news| if let CollectorEvent::Lost(lost) = news { Some(&**lost) } else { None })
+        .collect();
     let [lost] = lost[..] else { panic!("{news:?}") };
     assert_eq!((lost.tcp_seq, lost.ip_id, lost.flow.dst), (Some(5_000), Some(5), sent[5].flow.dst));
     assert!(!lost.fields.source && lost.fields.destination);
@@ -99,24 +101,24 @@ fn an_end_that_goes_silent_is_told_once_and_again_when_it_is_back() {
     assert_eq!(collector.look(at(20)), []);
     let silent = collector.look(at(200));
     assert_eq!(silent.len(), 2);
-    assert!(matches!(&silent[0], News::Silent { end, .. } if end == "a"));
+    assert!(matches!(&silent[0], CollectorEvent::Silent { end, .. } if end == "a"));
     assert_eq!(collector.look(at(201)), []);
     let none = || digest(&[], Fields::ALL);
     let back = collector.on_report(at(202), 0, &report("a", 201, none(), none()));
-    assert_eq!(back, [News::Back { segment: "cable".to_owned(), end: "a".to_owned() }]);
+    assert_eq!(back, [CollectorEvent::Back { segment: "cable".to_owned(), end: "a".to_owned() }]);
 }
 
 #[test]
 fn what_cannot_be_used_is_told_once_with_what_to_do() {
     let mut collector = Collector::new(2, 1, MEMORY);
-    let told = |news: Vec<News>| match &news[..] {
-        [News::Trouble(text)] => text.clone(),
+    let told = |news: Vec<CollectorEvent>| match &news[..] {
+        [CollectorEvent::Trouble(text)] => text.clone(),
         other => panic!("{other:?}"),
     };
     let none = || digest(&[], Fields::ALL);
     assert!(told(collector.on_report(at(0), 0, b"nonsense")).contains("not a meter's report"));
     assert_eq!(collector.on_report(at(0), 0, b"nonsense"), []);
-    assert_eq!(collector.look(at(0)), [News::Trouble("1 more reports could not be used".to_owned())]);
+    assert_eq!(collector.look(at(0)), [CollectorEvent::Trouble("1 more reports could not be used".to_owned())]);
     let far = told(collector.on_report(at(100_000), 0, &report("a", 0, none(), none())));
     assert!(far.contains("its clock is 1000 s away"), "{far}");
     collector.look(at(0));
@@ -133,7 +135,7 @@ fn packets_that_are_all_alike_are_one_line_with_their_number() {
     let mut collector = Collector::new(2, 1, MEMORY);
     let alike = vec![packet(3, "10.0.0.1"); 100];
     let news = run(&mut collector, [Fields::ALL; 2], &alike, &[]);
-    let [_, _, News::Lost(lost)] = &news[..] else { panic!("{news:?}") };
+    let [_, _, CollectorEvent::Lost(lost)] = &news[..] else { panic!("{news:?}") };
     assert_eq!(lost.times, 100);
     let summary = &collector.finish()[0];
     assert_eq!((summary.lost, summary.causes.losses()), (100, 100));
@@ -149,18 +151,19 @@ fn an_end_that_reports_is_not_taken_over_by_somebody_else() {
         let sent = if batch == 5 { &packets[..] } else { &[] };
         for (end, out) in [("a", digest(sent, Fields::ALL)), ("b", none())] {
             let news = collector.on_report(at(batch + 1), 0, &report(end, batch, out, none()));
-            lost += news.iter().filter(|news| matches!(news, News::Lost(_))).count();
-            let forged = Report { life: 666, ..Report::from_bytes(&report(end, batch, none(), none())).unwrap() };
+            lost += news.iter().filter(|news| matches!(news, CollectorEvent::Lost(_))).count();
+            let forged =
+                MeterReport { life: 666, ..MeterReport::from_bytes(&report(end, batch, none(), none())).unwrap() };
             collector.on_report(at(batch + 1), 0, &forged.to_bytes());
         }
     }
     assert_eq!(lost, 6);
     // Once it is silent, its successor is heard.
-    let new = Report { life: 2, ..Report::from_bytes(&report("a", 300, none(), none())).unwrap() };
+    let new = MeterReport { life: 2, ..MeterReport::from_bytes(&report("a", 300, none(), none())).unwrap() };
     collector.look(at(300));
     assert!(
         collector
             .on_report(at(300), 0, &new.to_bytes())
-            .contains(&News::Back { segment: "cable".into(), end: "a".into() })
+            .contains(&CollectorEvent::Back { segment: "cable".into(), end: "a".into() })
     );
 }

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use chart::table::{Align, Table, thousands};
-use radar::causes::Summary as Causes;
-use radar::loss::Cause;
+use radar::causes::CauseCounts as Causes;
+use radar::loss::LossCause;
 use radar::packet::Flow;
 use serde::Serialize;
 
-use super::{EndSummary, LostPacket, Summary};
+use super::{CollectorSummary, EndSummary, LostPacket};
 
 /// `time` is that of the batch, in nanoseconds since 1970; what is rewritten on the way is null.
 #[derive(Serialize)]
@@ -57,7 +57,7 @@ struct JsonSummary<'a> {
 
 #[derive(Serialize)]
 struct JsonCause {
-    cause: Cause,
+    cause: LossCause,
     lost: u64,
 }
 
@@ -107,7 +107,7 @@ pub fn json_trouble(text: &str) -> String {
     to_json(&JsonTrouble { kind: "trouble", text })
 }
 
-pub fn json_summary(summary: &Summary) -> String {
+pub fn json_summary(summary: &CollectorSummary) -> String {
     let causes = |causes: &Causes| causes.causes().map(|(cause, lost)| JsonCause { cause, lost }).collect();
     let flow = |(flow, of_flow): &(Flow, Causes)| JsonFlow {
         src: flow.src,
@@ -173,8 +173,8 @@ fn time(ns: u64) -> String {
     format!("{:02}:{:02}:{:02}.{ms:03}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
 
-pub fn summary_text(summary: &Summary, top: usize) -> String {
-    let Summary { segment, packets, lost, unnamed, unsure, extra, late, skipped, .. } = summary;
+pub fn summary_text(summary: &CollectorSummary, top: usize) -> String {
+    let CollectorSummary { segment, packets, lost, unnamed, unsure, extra, late, skipped, .. } = summary;
     let rate =
         if *packets > 0 { format!(" ({:.1e})", (lost + unnamed) as f64 / *packets as f64) } else { String::new() };
     let mut text = format!("\n{segment}: {} lost of {} packets{rate}", thousands(lost + unnamed), thousands(*packets));

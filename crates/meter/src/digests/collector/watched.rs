@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use radar::causes::{Analyzer, Judged, Summary as Causes, Thresholds};
-use radar::digest::Packed;
-use radar::loss::{Cause, Loss};
-use radar::packet::{Flow, Stamp};
-use radar::segment::{Finding, Lost, Report, Segment};
+use radar::causes::{CauseAnalyzer, CauseCounts as Causes, CauseThresholds, JudgedLoss};
+use radar::digest::PackedDigest;
+use radar::loss::{Loss, LossCause};
+use radar::packet::{Flow, Timestamp};
+use radar::segment::{LostSignature, MeterReport, MeteredSegment, SegmentFinding};
 use radar::signature::Fields;
 
-use super::news::Unlisted;
-use super::{EndSummary, LostPacket, News, SILENCE, Summary};
+use super::news::UnlistedEvents;
+use super::{CollectorEvent, CollectorSummary, EndSummary, LostPacket, SILENCE};
 
 /// Flows whose losses are kept apart.
 const MOST_FLOWS: usize = 1 << 16;
@@ -19,24 +19,24 @@ const MOST_FLOWS: usize = 1 << 16;
 const MOST_JUDGED: usize = 1 << 14;
 
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct CollectedSegment {
     /// What of the collector's memory is counted for it.
     pub accounted: usize,
     name: String,
-    segment: Segment,
+    segment: MeteredSegment,
     /// One for each end by which packets enter, and one for a black box.
-    analyzers: BTreeMap<Option<usize>, Analyzer>,
-    ends: BTreeMap<String, End>,
+    analyzers: BTreeMap<Option<usize>, CauseAnalyzer>,
+    ends: BTreeMap<String, CollectorEnd>,
     expected: usize,
     patience: u64,
     /// Nanoseconds of a batch, once one has been reported.
     length: u64,
     /// Everything before has been compared.
-    until: Stamp,
+    until: Timestamp,
     packets: u64,
-    total: Finding,
+    total: SegmentFinding,
     /// What of that has been told.
-    told: Finding,
+    told: SegmentFinding,
     lost: u64,
     causes: Causes,
     flows: BTreeMap<Flow, Causes>,
@@ -44,38 +44,38 @@ pub(crate) struct Watched {
 }
 
 #[derive(Debug, Default)]
-struct End {
+struct CollectorEnd {
     life: u64,
-    heard: Stamp,
+    heard: Timestamp,
     /// What is known of packets that enter by it.
     fields: Fields,
     summary: EndSummary,
 }
 
 /// Of a report that was taken.
-struct Heard {
-    now: Stamp,
+struct ReportReceipt {
+    now: Timestamp,
     missing: u64,
     missed: u64,
     life: u64,
     fields: Fields,
 }
 
-impl Watched {
+impl CollectedSegment {
     pub(crate) fn new(name: String, expected: usize, patience: u64) -> Self {
         Self {
             accounted: 0,
             name,
-            segment: Segment::new(expected, patience),
+            segment: MeteredSegment::new(expected, patience),
             analyzers: BTreeMap::new(),
             ends: BTreeMap::new(),
             expected,
             patience,
             length: 0,
-            until: Stamp::default(),
+            until: Timestamp::default(),
             packets: 0,
-            total: Finding::default(),
-            told: Finding::default(),
+            total: SegmentFinding::default(),
+            told: SegmentFinding::default(),
             lost: 0,
             causes: Causes::default(),
             flows: BTreeMap::new(),
@@ -85,9 +85,11 @@ impl Watched {
 
     /// What it takes in memory, about.
     pub(crate) fn bytes(&self) -> usize {
-        let of_end = |(name, _): (&String, &End)| 2 * (size_of::<End>() + size_of::<String>() + name.len());
+        let of_end =
+            |(name, _): (&String, &CollectorEnd)| 2 * (size_of::<CollectorEnd>() + size_of::<String>() + name.len());
         let ends: usize = self.ends.iter().map(of_end).sum();
-        let analyzers: usize = self.analyzers.values().map(|analyzer| size_of::<Analyzer>() + analyzer.bytes()).sum();
+        let analyzers: usize =
+            self.analyzers.values().map(|analyzer| size_of::<CauseAnalyzer>() + analyzer.bytes()).sum();
         let flows = 2 * self.flows.len() * size_of::<(Flow, Causes)>();
         2 * (size_of::<Self>() + self.name.len()) + self.segment.bytes() + ends + analyzers + flows
     }
@@ -98,12 +100,12 @@ impl Watched {
     }
 
     /// When it was heard of last.
-    pub(crate) fn heard(&self) -> Stamp {
+    pub(crate) fn heard(&self) -> Timestamp {
         self.ends.values().map(|end| end.heard).max().unwrap_or_default()
     }
 
     /// No end has reported for long.
-    pub(crate) fn is_silent(&self, now: Stamp) -> bool {
+    pub(crate) fn is_silent(&self, now: Timestamp) -> bool {
         now.since(self.heard()) > self.silence()
     }
 
@@ -113,14 +115,15 @@ impl Watched {
 
     pub(crate) fn on_report(
         &mut self,
-        now: Stamp,
+        now: Timestamp,
         missing: u64,
-        report: Report<Packed>,
-        unlisted: &mut Unlisted,
-    ) -> Result<Vec<News>, String> {
+        report: MeterReport<PackedDigest>,
+        unlisted: &mut UnlistedEvents,
+    ) -> Result<Vec<CollectorEvent>, String> {
         self.check_life(now, &report)?;
         let (length, packets) = (report.length, report.out.packets());
-        let heard = Heard { now, missing, missed: report.missed, life: report.life, fields: report.out.shape().fields };
+        let heard =
+            ReportReceipt { now, missing, missed: report.missed, life: report.life, fields: report.out.shape().fields };
         let end = report.end.clone();
         let finding = self.segment.on_report(report).map_err(|refused| format!("segment {}: {refused}", self.name))?;
         let mut news = self.on_heard(end, &heard, unlisted);
@@ -128,10 +131,10 @@ impl Watched {
         self.packets = self.packets.saturating_add(packets.max(0).unsigned_abs());
         self.lost += finding.losses.iter().map(|lost| u64::from(lost.times)).sum::<u64>();
         let listed = finding.losses.iter().take_while(|_| unlisted.may_list());
-        news.extend(listed.map(|lost| News::Lost(Box::new(self.lost_packet(lost, length, now)))));
+        news.extend(listed.map(|lost| CollectorEvent::Lost(Box::new(self.lost_packet(lost, length, now)))));
         // No loss of an earlier batch can come any more.
         let compared = self.segment.ends().map(|(_, latest)| latest).min().unwrap_or(0);
-        self.until = Stamp(compared.saturating_sub(2 * self.patience + 1) * length);
+        self.until = Timestamp(compared.saturating_sub(2 * self.patience + 1) * length);
         let judged = self.judge(&finding.losses, length);
         judged.iter().for_each(|judged| self.count(judged));
         self.total.unsure = self.total.unsure.saturating_add(finding.unsure);
@@ -143,7 +146,7 @@ impl Watched {
     }
 
     /// An end that reports is not taken over: another life is heard when it has been silent.
-    fn check_life(&self, now: Stamp, report: &Report<Packed>) -> Result<(), String> {
+    fn check_life(&self, now: Timestamp, report: &MeterReport<PackedDigest>) -> Result<(), String> {
         match self.ends.get(&report.end) {
             Some(end) if end.life != report.life && now.since(end.heard) <= self.silence() => Err(format!(
                 "segment {}: two meters report as end {}: the one that came later is heard when the other has been silent for a \
@@ -154,37 +157,40 @@ impl Watched {
         }
     }
 
-    fn on_heard(&mut self, name: String, heard: &Heard, unlisted: &mut Unlisted) -> Vec<News> {
+    fn on_heard(&mut self, name: String, heard: &ReportReceipt, unlisted: &mut UnlistedEvents) -> Vec<CollectorEvent> {
         let mut news = Vec::new();
         let segment = || self.name.clone();
         if !self.ends.contains_key(&name) && unlisted.may_tell() {
-            news.push(News::Heard { segment: segment(), end: name.clone() });
+            news.push(CollectorEvent::Heard { segment: segment(), end: name.clone() });
         }
-        let new = || End { summary: EndSummary { end: name.clone(), ..EndSummary::default() }, ..End::default() };
+        let new = || CollectorEnd {
+            summary: EndSummary { end: name.clone(), ..EndSummary::default() },
+            ..CollectorEnd::default()
+        };
         let end = self.ends.entry(name.clone()).or_insert_with(new);
         (end.heard, end.life, end.fields) = (heard.now, heard.life, heard.fields);
         end.summary.reports += 1;
         end.summary.missed = end.summary.missed.saturating_add(heard.missed);
         end.summary.missing = end.summary.missing.saturating_add(heard.missing);
         if std::mem::take(&mut end.summary.silent) {
-            news.push(News::Back { segment: segment(), end: name });
+            news.push(CollectorEvent::Back { segment: segment(), end: name });
         }
         news
     }
 
-    pub(crate) fn look(&mut self, now: Stamp) -> Vec<News> {
+    pub(crate) fn look(&mut self, now: Timestamp) -> Vec<CollectorEvent> {
         let mut news = Vec::new();
         let silence = self.silence();
         for end in self.ends.values_mut() {
             if now.since(end.heard) > silence && !std::mem::replace(&mut end.summary.silent, true) {
-                news.push(News::Silent { segment: self.name.clone(), end: end.summary.end.clone() });
+                news.push(CollectorEvent::Silent { segment: self.name.clone(), end: end.summary.end.clone() });
             }
         }
         let told = std::mem::replace(&mut self.told, self.total.clone());
-        let more = |of: fn(&Finding) -> u64| of(&self.total) - of(&told);
+        let more = |of: fn(&SegmentFinding) -> u64| of(&self.total) - of(&told);
         let (unsure, unnamed) = (more(|all| all.unsure), more(|all| all.unnamed));
         let (extra, late, skipped) = (more(|all| all.extra), more(|all| all.late), more(|all| all.skipped));
-        let mut say = |text: String| news.push(News::Trouble(format!("segment {}: {text}", self.name)));
+        let mut say = |text: String| news.push(CollectorEvent::Trouble(format!("segment {}: {text}", self.name)));
         if unsure > 0 {
             say(format!("{unsure} packets are missing, but a meter missed some too: not called lost"));
         }
@@ -208,13 +214,13 @@ impl Watched {
         news
     }
 
-    pub(crate) fn finish(mut self) -> Summary {
+    pub(crate) fn finish(mut self) -> CollectorSummary {
         for analyzer in std::mem::take(&mut self.analyzers).into_values() {
             analyzer.finish().iter().for_each(|judged| self.count(judged));
         }
         let mut flows: Vec<(Flow, Causes)> = self.flows.into_iter().collect();
         flows.sort_by_key(|(_, causes)| std::cmp::Reverse(causes.losses()));
-        Summary {
+        CollectorSummary {
             segment: self.name,
             ends: self.ends.into_values().map(|end| end.summary).collect(),
             until: self.until,
@@ -231,7 +237,7 @@ impl Watched {
         }
     }
 
-    fn count(&mut self, judged: &Judged) {
+    fn count(&mut self, judged: &JudgedLoss) {
         self.causes.add(judged.cause);
         if self.flows.len() < MOST_FLOWS || self.flows.contains_key(&judged.loss.flow) {
             self.flows.entry(judged.loss.flow).or_default().add(judged.cause);
@@ -240,19 +246,19 @@ impl Watched {
         }
     }
 
-    fn judge(&mut self, losses: &[Lost], length: u64) -> Vec<Judged> {
-        let mut by_end: BTreeMap<Option<usize>, Vec<Lost>> = BTreeMap::new();
+    fn judge(&mut self, losses: &[LostSignature], length: u64) -> Vec<JudgedLoss> {
+        let mut by_end: BTreeMap<Option<usize>, Vec<LostSignature>> = BTreeMap::new();
         let mut rest = MOST_JUDGED;
         for lost in losses {
             let times = rest.min(lost.times as usize);
             rest -= times;
             if times > 0 {
-                by_end.entry(lost.from).or_default().push(Lost { times: times as u32, ..*lost });
+                by_end.entry(lost.from).or_default().push(LostSignature { times: times as u32, ..*lost });
             }
-            self.causes.add_times(Cause::Unknown, (lost.times as usize - times) as u64);
+            self.causes.add_times(LossCause::Unknown, (lost.times as usize - times) as u64);
         }
         for from in by_end.keys() {
-            self.analyzers.entry(*from).or_insert_with(|| Analyzer::new(Thresholds::default()));
+            self.analyzers.entry(*from).or_insert_with(|| CauseAnalyzer::new(CauseThresholds::default()));
         }
         let mut judged = Vec::new();
         for (from, analyzer) in &mut self.analyzers {
@@ -262,13 +268,13 @@ impl Watched {
         judged
     }
 
-    fn lost_packet(&self, lost: &Lost, length: u64, now: Stamp) -> LostPacket {
+    fn lost_packet(&self, lost: &LostSignature, length: u64, now: Timestamp) -> LostPacket {
         let name = |at: usize| self.segment.ends().nth(at).map(|(end, _)| end.to_owned());
         let from = lost.from.and_then(name);
         let of_end = |end: &String| self.ends.get(end);
         let fields = from.as_ref().and_then(of_end).or_else(|| self.ends.values().next()).map(|end| end.fields);
         let fields = fields.unwrap_or_default();
-        let batch = Stamp(lost.batch * length);
+        let batch = Timestamp(lost.batch * length);
         LostPacket {
             segment: self.name.clone(),
             from,
@@ -285,19 +291,19 @@ impl Watched {
 }
 
 /// Gives each loss a time within its batch: the same to those that follow each other in their flow.
-fn spread(mut losses: Vec<Lost>, length: u64) -> Vec<Loss> {
+fn spread(mut losses: Vec<LostSignature>, length: u64) -> Vec<Loss> {
     losses.sort_by_key(|lost| (lost.batch, lost.signature));
     let step = length / (losses.len() as u64 + 1);
     let mut out: Vec<Loss> = Vec::new();
     let mut at = 0;
     for lost in losses {
-        let loss = lost.signature.loss(Some(Stamp::default()));
+        let loss = lost.signature.loss(Some(Timestamp::default()));
         let together = out.last().is_some_and(|before| {
             let next = before.tcp.map(|tcp| tcp.seq.wrapping_add(u32::from(tcp.len)));
             before.flow == loss.flow && next.is_some() && next == loss.tcp.map(|tcp| tcp.seq)
         });
         at += if together { 0 } else { step };
-        let loss = Loss { at: Stamp(lost.batch * length + at % length), ..loss };
+        let loss = Loss { at: Timestamp(lost.batch * length + at % length), ..loss };
         out.extend((0..lost.times).map(|_| loss));
     }
     out

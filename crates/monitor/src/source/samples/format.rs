@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use units::{Moment, nearest};
 
-use crate::reading::{Carrier, Frames, Phy, Reading};
+use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 /// The columns, in the order in which they are recorded.
 pub(crate) const COLUMNS: [&str; 10] =
@@ -22,7 +22,7 @@ pub(crate) enum Meaning {
 
 /// What is known of the lines to come.
 #[derive(Debug, Default)]
-pub(crate) enum Format {
+pub(crate) enum SampleFormat {
     #[default]
     NoHeader,
     /// Whose lines mean nothing, which was told once and not for every line.
@@ -33,7 +33,7 @@ pub(crate) enum Format {
 /// A sample as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SampleRecord {
     time_ms: u64,
     port: String,
     identity: Option<u64>,
@@ -49,20 +49,20 @@ struct Written {
     uncorrectable: Option<u64>,
 }
 
-impl Format {
+impl SampleFormat {
     pub(crate) fn read(&mut self, line: &str) -> Meaning {
         if line.is_empty() || line.starts_with('#') {
             return Meaning::Nothing;
         }
         let read = if line.starts_with('{') { json(line).map(Some) } else { self.csv(line) };
-        match read.and_then(|written| written.map(Written::check).transpose()) {
+        match read.and_then(|written| written.map(SampleRecord::check).transpose()) {
             Ok(Some(reading)) => Meaning::Sample(reading),
             Ok(None) => Meaning::Nothing,
             Err(why) => Meaning::Nonsense(why),
         }
     }
 
-    fn csv(&mut self, line: &str) -> Result<Option<Written>, String> {
+    fn csv(&mut self, line: &str) -> Result<Option<SampleRecord>, String> {
         let fields = split(line)?;
         if fields.iter().any(|field| field == "time_ms") {
             *self = Self::BadHeader;
@@ -78,7 +78,7 @@ impl Format {
             Self::Header(columns) if columns.len() != fields.len() => {
                 Err(format!("{} fields, but the header has {}", fields.len(), columns.len()))
             }
-            Self::Header(columns) => Row { columns, fields: &fields }.written().map(Some),
+            Self::Header(columns) => CsvRow { columns, fields: &fields }.written().map(Some),
         }
     }
 }
@@ -101,12 +101,12 @@ fn header(fields: Vec<String>) -> Result<Vec<String>, String> {
 }
 
 /// A line of CSV under its header.
-struct Row<'a> {
+struct CsvRow<'a> {
     columns: &'a [String],
     fields: &'a [String],
 }
 
-impl Row<'_> {
+impl CsvRow<'_> {
     fn field(&self, column: &str) -> Option<&String> {
         let at = self.columns.iter().position(|name| name == column)?;
         Some(&self.fields[at]).filter(|field| !field.is_empty())
@@ -117,8 +117,8 @@ impl Row<'_> {
         self.field(column).map(parse).transpose()
     }
 
-    fn written(&self) -> Result<Written, String> {
-        Ok(Written {
+    fn written(&self) -> Result<SampleRecord, String> {
+        Ok(SampleRecord {
             time_ms: self.number("time_ms")?.ok_or("time_ms: expected a whole number")?,
             port: self.field("port").cloned().unwrap_or_default(),
             identity: self.number("identity")?,
@@ -133,15 +133,15 @@ impl Row<'_> {
     }
 }
 
-impl Written {
+impl SampleRecord {
     fn check(self) -> Result<Reading, String> {
         if self.port.is_empty() || self.port.len() > LONGEST_NAME {
             return Err(format!("port: expected a name of at most {LONGEST_NAME} letters"));
         }
         let carrier = match self.carrier.as_deref() {
-            None | Some("up") => Carrier::Up,
-            Some("lost") => Carrier::Lost,
-            Some("off") => Carrier::Off,
+            None | Some("up") => CarrierState::Up,
+            Some("lost") => CarrierState::Lost,
+            Some("off") => CarrierState::Off,
             Some(other) => return Err(format!("carrier: `{other}`: expected up, lost or off")),
         };
         let bits = match self.bits {
@@ -167,17 +167,17 @@ impl Written {
 }
 
 /// Counters of 32 bits wrap one by one, so there `all` may be the smaller.
-fn frames(all: u64, bad: u64, bits: u32) -> Result<Frames, String> {
+fn frames(all: u64, bad: u64, bits: u32) -> Result<ReceivedFrames, String> {
     if bits == 32 && all.max(bad) > u64::from(u32::MAX) {
         return Err(format!("all {all}, bad {bad}: more than 32 bits"));
     }
     if bits == 64 && bad > all {
         return Err(format!("{bad} bad of all {all}: expected no more bad frames than frames"));
     }
-    Ok(Frames { all, bad, bits })
+    Ok(ReceivedFrames { all, bad, bits })
 }
 
-fn json(line: &str) -> Result<Written, String> {
+fn json(line: &str) -> Result<SampleRecord, String> {
     serde_json::from_str(line).map_err(|error| {
         let why = error.to_string();
         // The line is one of the file's, not of the object's.
@@ -240,31 +240,31 @@ mod tests {
         }
     }
 
-    fn short() -> Format {
-        let mut format = Format::default();
+    fn short() -> SampleFormat {
+        let mut format = SampleFormat::default();
         assert_eq!(format.read("time_ms, port, all, bad"), Meaning::Nothing);
         format
     }
 
     #[test]
     fn a_line_of_csv_and_the_same_as_json_say_the_same() {
-        let mut format = Format::default();
+        let mut format = SampleFormat::default();
         format.read(&COLUMNS.join(","));
         let csv = sample(format.read("1000,eth0,7,lost,500,3,32,1,2,"));
         let json = r#"{"time_ms":1000,"port":"eth0","identity":7,"carrier":"lost","all":500,"bad":3,"bits":32,
             "symbol_errors":1,"corrected":2}"#;
         assert_eq!(sample(format.read(json)), csv);
         let phy = Phy { symbol_errors: Some(1), corrected: Some(2), uncorrectable: None };
-        let frames = Some(Frames { all: 500, bad: 3, bits: 32 });
+        let frames = Some(ReceivedFrames { all: 500, bad: 3, bits: 32 });
         let at = Moment::from_ms(1_000);
-        assert_eq!(csv, Reading { port: "eth0".into(), identity: 7, at, carrier: Carrier::Lost, frames, phy });
+        assert_eq!(csv, Reading { port: "eth0".into(), identity: 7, at, carrier: CarrierState::Lost, frames, phy });
     }
 
     #[test]
     fn four_columns_are_enough_and_both_counters_may_be_absent() {
         let mut format = short();
         let reading = sample(format.read("5,\"eth0,1\",9,0"));
-        assert_eq!((reading.port.as_str(), reading.identity, reading.carrier), ("eth0,1", 0, Carrier::Up));
+        assert_eq!((reading.port.as_str(), reading.identity, reading.carrier), ("eth0,1", 0, CarrierState::Up));
         assert_eq!(sample(format.read("6,eth0,,")).frames, None);
         assert_eq!(sample(format.read(r#"{"time_ms":6,"port":"eth0","all":null,"bad":null}"#)).frames, None);
         assert!(nonsense(format.read(r#"{"time_ms":6,"port":"eth0","all":4}"#)).contains("missing field `bad`"));
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_bad_header_is_told_once_and_a_good_one_mends_it() {
-        let mut format = Format::default();
+        let mut format = SampleFormat::default();
         assert!(nonsense(format.read("1000,eth0,5,0")).contains("expected a header such as time_ms,port"));
         assert_eq!(format.read("2000,eth0,5,0"), Meaning::Nothing);
         assert_eq!(nonsense(format.read("time_ms,prot,all,bad")), "unknown column `prot`; did you mean port?");
@@ -307,6 +307,9 @@ mod tests {
     #[test]
     fn a_counter_of_32_bits_that_wrapped_may_be_smaller_than_that_of_bad_frames() {
         let line = r#"{"time_ms":1,"port":"e","all":3,"bad":9,"bits":32}"#;
-        assert_eq!(sample(Format::default().read(line)).frames, Some(Frames { all: 3, bad: 9, bits: 32 }));
+        assert_eq!(
+            sample(SampleFormat::default().read(line)).frames,
+            Some(ReceivedFrames { all: 3, bad: 9, bits: 32 })
+        );
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const CHUNK: usize = 64 << 10;
 const LONGEST: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Got {
+pub(crate) enum LineRead {
     Bytes,
     /// Somebody may still write.
     NothingYet,
@@ -24,7 +24,7 @@ pub(crate) enum Got {
 }
 
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct LineReader {
     file: File,
     /// Where it is from, if that can change: a file that has a name.
     path: Option<PathBuf>,
@@ -40,7 +40,7 @@ pub(crate) struct Lines {
     overlong: bool,
 }
 
-impl Lines {
+impl LineReader {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         // A FIFO that nobody writes into would otherwise be waited for.
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
@@ -70,9 +70,9 @@ impl Lines {
     }
 
     /// Takes in what is there, up to a chunk.
-    pub(crate) fn fill(&mut self) -> io::Result<Got> {
+    pub(crate) fn fill(&mut self) -> io::Result<LineRead> {
         if self.is_stream && poll::wait(&[(self.file.as_raw_fd(), false)], Duration::ZERO)? == [Readiness::Nothing] {
-            return Ok(Got::NothingYet);
+            return Ok(LineRead::NothingYet);
         }
         self.buffer.drain(..self.given);
         self.given = 0;
@@ -81,13 +81,13 @@ impl Lines {
         let read = self.file.read(&mut self.buffer[len..]);
         self.buffer.truncate(len + read.as_ref().copied().unwrap_or(0));
         match read {
-            Ok(0) => Ok(Got::End),
+            Ok(0) => Ok(LineRead::End),
             Ok(read) => {
                 self.position += read as u64;
-                Ok(Got::Bytes)
+                Ok(LineRead::Bytes)
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok(Got::NothingYet)
+                Ok(LineRead::NothingYet)
             }
             Err(error) => Err(error),
         }

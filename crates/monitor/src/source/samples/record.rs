@@ -7,15 +7,15 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::format::COLUMNS;
-use crate::reading::{Carrier, Reading};
+use crate::reading::{CarrierState, Reading};
 
 /// Writes readings as CSV, in the form that `Samples` reads.
 #[derive(Debug)]
-pub struct Recorder<W: Write> {
+pub struct ReadingRecorder<W: Write> {
     out: W,
 }
 
-impl Recorder<File> {
+impl ReadingRecorder<File> {
     /// Replaces what is there.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = File::create(path).and_then(Self::new);
@@ -23,7 +23,7 @@ impl Recorder<File> {
     }
 }
 
-impl<W: Write> Recorder<W> {
+impl<W: Write> ReadingRecorder<W> {
     /// Begins with the header.
     pub fn new(mut out: W) -> io::Result<Self> {
         writeln!(out, "{}", COLUMNS.join(","))?;
@@ -36,22 +36,22 @@ impl<W: Write> Recorder<W> {
         let mut lines = String::new();
         for reading in readings {
             // Writing into memory cannot fail.
-            let _ = writeln!(lines, "{}", Line(reading));
+            let _ = writeln!(lines, "{}", CsvLine(reading));
         }
         self.out.write_all(lines.as_bytes())?;
         self.out.flush()
     }
 }
 
-struct Line<'a>(&'a Reading);
+struct CsvLine<'a>(&'a Reading);
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for CsvLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Reading { port, identity, at, carrier, frames, phy } = self.0;
         let carrier = match carrier {
-            Carrier::Up => "up",
-            Carrier::Lost => "lost",
-            Carrier::Off => "off",
+            CarrierState::Up => "up",
+            CarrierState::Lost => "lost",
+            CarrierState::Off => "off",
         };
         write!(f, "{},{},{identity},{carrier}", at.as_ms(), quoted(port))?;
         let frames = [frames.map(|frames| frames.all), frames.map(|frames| frames.bad), frames.map(|f| f.bits.into())];
@@ -77,15 +77,15 @@ mod tests {
     use units::Moment;
 
     use super::*;
-    use crate::reading::{Frames, Phy};
-    use crate::source::{Mode, Source, samples, testing::Folder};
+    use crate::reading::{Phy, ReceivedFrames};
+    use crate::source::{SampleTiming, Source, samples, testing::Folder};
 
-    fn reading(port: &str, ms: u64, frames: Option<Frames>, phy: Phy) -> Reading {
+    fn reading(port: &str, ms: u64, frames: Option<ReceivedFrames>, phy: Phy) -> Reading {
         Reading {
             port: port.into(),
             identity: 3 << 32 | 7,
             at: Moment::from_ms(ms),
-            carrier: Carrier::Lost,
+            carrier: CarrierState::Lost,
             frames,
             phy,
         }
@@ -98,14 +98,14 @@ mod tests {
         let phy = Phy { symbol_errors: None, corrected: Some(u64::MAX), uncorrectable: Some(0) };
         let steps = [
             vec![
-                reading("eth0", 1_000, Some(Frames { all: u64::MAX, bad: 12, bits: 64 }), phy),
+                reading("eth0", 1_000, Some(ReceivedFrames { all: u64::MAX, bad: 12, bits: 64 }), phy),
                 reading("a,\"b\"", 1_000, None, Phy::default()),
             ],
-            vec![reading("eth0", 2_000, Some(Frames { all: 5, bad: 9, bits: 32 }), Phy::default())],
+            vec![reading("eth0", 2_000, Some(ReceivedFrames { all: 5, bad: 9, bits: 32 }), Phy::default())],
         ];
-        let mut recorder = Recorder::create(&path).unwrap();
+        let mut recorder = ReadingRecorder::create(&path).unwrap();
         steps.iter().for_each(|step| recorder.record(step).unwrap());
-        let mut source = samples(&path, Mode::Replay).unwrap();
+        let mut source = samples(&path, SampleTiming::Replay).unwrap();
         for step in steps {
             let (mut readings, mut troubles) = (Vec::new(), Vec::new());
             source.read(Moment::ZERO, &mut readings, &mut troubles).unwrap();
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_place_where_nothing_can_be_written_is_named() {
-        let error = Recorder::create(Path::new("/nonexistent/incident.csv")).unwrap_err();
+        let error = ReadingRecorder::create(Path::new("/nonexistent/incident.csv")).unwrap_err();
         assert!(error.to_string().starts_with("/nonexistent/incident.csv: No such file"));
     }
 }

@@ -9,7 +9,7 @@
 //!   downstream    ·   7   5   ·   ·       13 − 12: one lost, known at the end of slot 4
 //! ```
 
-use super::Thresholds;
+use super::FlowmapThresholds;
 
 /// The flowlet of a flow that is passing a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Flowlet {
 
     /// If the flowlet is over by the end of this slot: its slots, packets sent and packets lost, and nothing of it is kept. Of
     /// one that could not be counted only that it is over.
-    pub(crate) fn end(&mut self, slot: u64, thresholds: &Thresholds) -> Option<([u64; 2], u64, u64)> {
+    pub(crate) fn end(&mut self, slot: u64, thresholds: &FlowmapThresholds) -> Option<([u64; 2], u64, u64)> {
         let slots = self.slots.filter(|[_, last]| slot >= last + u64::from(thresholds.flowlet_gap))?;
         let Self { sent, arrived, is_unclear, .. } = std::mem::take(self);
         (!is_unclear).then(|| (slots, sent, sent.saturating_sub(arrived)))

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Route, Seen, Slot, Thresholds};
+use super::{FlowmapThresholds, SlotView, SwitchCounts, SwitchPath};
 use radar::flowset::FlowKey;
 
 /// A flow that went round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Loop {
+pub(crate) struct ForwardingLoop {
     pub flow: FlowKey,
     /// The switches of the cycle, by number.
     pub switches: Vec<usize>,
@@ -27,17 +27,22 @@ pub(crate) struct Blackhole {
 }
 
 /// Flows whose switches form a cycle, in a network in which each switch has these neighbours.
-pub(crate) fn loops(slot: &Slot, neighbours: &[Vec<usize>], route: Route<'_>, thresholds: &Thresholds) -> Vec<Loop> {
-    let of_flow = |(flow, seen): (&FlowKey, &Seen)| {
+pub(crate) fn loops(
+    slot: &SlotView,
+    neighbours: &[Vec<usize>],
+    route: SwitchPath<'_>,
+    thresholds: &FlowmapThresholds,
+) -> Vec<ForwardingLoop> {
+    let of_flow = |(flow, seen): (&FlowKey, &SwitchCounts)| {
         let pair = || to_and_fro(seen, neighbours, &route(flow), thresholds);
         let (switches, is_confirmed) = cycle(seen, neighbours).or_else(pair)?;
-        Some(Loop { flow: *flow, switches, is_confirmed })
+        Some(ForwardingLoop { flow: *flow, switches, is_confirmed })
     };
     slot.flows().filter_map(of_flow).collect()
 }
 
 /// Switches that are left when those with fewer than two neighbours among them have gone; a path leaves none.
-fn cycle(seen: &Seen, neighbours: &[Vec<usize>]) -> Option<(Vec<usize>, bool)> {
+fn cycle(seen: &SwitchCounts, neighbours: &[Vec<usize>]) -> Option<(Vec<usize>, bool)> {
     let mut left: BTreeSet<usize> = seen.keys().copied().collect();
     loop {
         let links =
@@ -59,10 +64,10 @@ fn cycle(seen: &Seen, neighbours: &[Vec<usize>]) -> Option<(Vec<usize>, bool)> {
 /// Two neighbours that both have many more packets than came to them. Switches behind them say nothing: they have fewer, too, if
 /// packets are lost. Where the route is not known, any other switch may be before them.
 fn to_and_fro(
-    seen: &Seen,
+    seen: &SwitchCounts,
     neighbours: &[Vec<usize>],
     route: &[usize],
-    thresholds: &Thresholds,
+    thresholds: &FlowmapThresholds,
 ) -> Option<(Vec<usize>, bool)> {
     let counted = |(switch, packets): (&usize, &Option<u32>)| Some(((*packets)?, *switch));
     let mut by_packets: Vec<(u32, usize)> = seen.iter().filter_map(counted).collect();
@@ -77,11 +82,16 @@ fn to_and_fro(
 }
 
 /// Flows that stopped on their way, or most of whose packets did.
-pub(crate) fn blackholes(slot: &Slot, route: Route<'_>, thresholds: &Thresholds) -> Vec<Blackhole> {
+pub(crate) fn blackholes(slot: &SlotView, route: SwitchPath<'_>, thresholds: &FlowmapThresholds) -> Vec<Blackhole> {
     slot.flows().filter_map(|(flow, seen)| blackhole(flow, seen, &route(flow), thresholds)).collect()
 }
 
-fn blackhole(flow: &FlowKey, seen: &Seen, route: &[usize], thresholds: &Thresholds) -> Option<Blackhole> {
+fn blackhole(
+    flow: &FlowKey,
+    seen: &SwitchCounts,
+    route: &[usize],
+    thresholds: &FlowmapThresholds,
+) -> Option<Blackhole> {
     let last = route.iter().rposition(|switch| seen.contains_key(switch))?;
     let found = |at: usize| {
         let [after, before] = [route[at], route[at + 1]];

@@ -6,8 +6,8 @@ fn flow(nth: u16) -> FlowKey {
     FlowKey::from(&Flow { src, dst, protocol: 6, src_port: nth, dst_port: 80 })
 }
 
-fn slot(seen: &[(usize, u32)]) -> Slot {
-    let mut slot = Slot::default();
+fn slot(seen: &[(usize, u32)]) -> SlotView {
+    let mut slot = SlotView::default();
     seen.iter().for_each(|(switch, packets)| slot.add(*switch, flow(1), Some(*packets)));
     slot
 }
@@ -21,8 +21,8 @@ fn loops_in(seen: &[(usize, u32)]) -> Vec<(Vec<usize>, bool)> {
     loops_on(seen, &|_| Vec::new())
 }
 
-fn loops_on(seen: &[(usize, u32)], route: Route<'_>) -> Vec<(Vec<usize>, bool)> {
-    let found = loops(&slot(seen), &figure(), route, &Thresholds::default());
+fn loops_on(seen: &[(usize, u32)], route: SwitchPath<'_>) -> Vec<(Vec<usize>, bool)> {
+    let found = loops(&slot(seen), &figure(), route, &FlowmapThresholds::default());
     found.into_iter().map(|found| (found.switches, found.is_confirmed)).collect()
 }
 
@@ -58,7 +58,10 @@ fn a_blackhole_behind_two_switches_is_no_loop_between_them() {
 const ROUTE: fn(&FlowKey) -> Vec<usize> = |_| vec![0, 1, 2, 3];
 
 fn holes(seen: &[(usize, u32)]) -> Vec<(usize, usize)> {
-    blackholes(&slot(seen), &ROUTE, &Thresholds::default()).iter().map(|hole| (hole.after, hole.before)).collect()
+    blackholes(&slot(seen), &ROUTE, &FlowmapThresholds::default())
+        .iter()
+        .map(|hole| (hole.after, hole.before))
+        .collect()
 }
 
 #[test]
@@ -76,9 +79,9 @@ fn a_blackhole_shorter_than_a_slot_takes_a_large_share_of_the_packets() {
 
 #[test]
 fn a_flow_without_counters_still_tells_where_it_stopped() {
-    let mut slot = Slot::default();
+    let mut slot = SlotView::default();
     slot.add(0, flow(1), None);
-    let found = blackholes(&slot, &ROUTE, &Thresholds::default());
+    let found = blackholes(&slot, &ROUTE, &FlowmapThresholds::default());
     let places: Vec<_> = found.iter().map(|hole| (hole.after, hole.before, hole.packets)).collect();
     assert_eq!(places, [(0, 1, [None, None])]);
 }
@@ -89,7 +92,7 @@ fn lost_of(counters: &[(Option<u32>, Option<u32>)]) -> Vec<([u64; 2], u64, u64, 
     let mut found = Vec::new();
     for (number, (up, down)) in (0..).zip(counters) {
         flowlet.count(number, *up, *down);
-        let ended = flowlet.end(number, &Thresholds::default());
+        let ended = flowlet.end(number, &FlowmapThresholds::default());
         found.extend(ended.filter(|(_, _, lost)| *lost > 0).map(|(slots, sent, lost)| (slots, number, sent, lost)));
     }
     found

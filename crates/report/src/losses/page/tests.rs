@@ -1,8 +1,8 @@
 use std::net::IpAddr;
 
-use radar::compare::{Comparison, Contents, FlowLosses, Lost};
-use radar::loss::{Cause, Loss};
-use radar::packet::{Flow, Stamp};
+use radar::compare::{CaptureContents, Comparison, FlowLosses, MissingPacket};
+use radar::loss::{Loss, LossCause};
+use radar::packet::{Flow, Timestamp};
 
 use testkit::page::{assert_finite, assert_well_formed};
 
@@ -12,12 +12,12 @@ use super::*;
 fn a_page_shows_losses_by_cause_and_flow_and_is_whole() {
     let [src, dst]: [IpAddr; 2] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
     let flow = Flow { src, dst, protocol: 17, src_port: 53, dst_port: 5_353 };
-    let loss = |at| Loss { at: Stamp(at), flow, ip_id: Some(7), tcp: None, expired: false, place: None };
-    let lost = [1_000, 2_000_000_000].map(|at| Lost { loss: loss(at), frame: 0, len: 100 }).to_vec();
-    let up = Contents { packets: 10, span: Some((0, 4_000_000_000)), ..Contents::default() };
+    let loss = |at| Loss { at: Timestamp(at), flow, ip_id: Some(7), tcp: None, expired: false, place: None };
+    let lost = [1_000, 2_000_000_000].map(|at| MissingPacket { loss: loss(at), frame: 0, len: 100 }).to_vec();
+    let up = CaptureContents { packets: 10, span: Some((0, 4_000_000_000)), ..CaptureContents::default() };
     let flows = vec![FlowLosses { flow, packets: 10, lost: 2 }];
     let comparison = Comparison { up, lost, flows, ..Comparison::default() };
-    let causes = vec![Cause::Random, Cause::Congestion];
+    let causes = vec![LossCause::Random, LossCause::Congestion];
     let captures = Captures { up: "up<.pcap".into(), down: "down.pcap".into(), ..Captures::default() };
     let notes = vec!["a & b".into()];
     let report = LossReport { captures, comparison, causes, notes, seconds: 1.0 };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chart::svg::{Anchor, Svg, escape};
 use chart::{self, Area, Axis, Palette, Style, WIDTH};
-use radar::loss::Cause;
+use radar::loss::LossCause;
 use radar::packet::Flow;
 
 use super::super::LossReport;
@@ -30,8 +30,8 @@ pub(super) fn figure(report: &LossReport, palette: &mut Palette) -> String {
 
 struct Timeline {
     /// Seconds since the first frame of UP, flow and cause.
-    losses: Vec<(f64, Flow, Cause)>,
-    styles: BTreeMap<Cause, Style>,
+    losses: Vec<(f64, Flow, LossCause)>,
+    styles: BTreeMap<LossCause, Style>,
     flows: Vec<Flow>,
     from: u64,
     seconds: f64,
@@ -43,8 +43,8 @@ impl Timeline {
         let losses = report.comparison.lost.iter().zip(&report.causes);
         let losses =
             losses.map(|(lost, cause)| (lost.loss.at.0.saturating_sub(from) as f64 / 1e9, lost.loss.flow, *cause));
-        let names = Cause::ALL.map(|cause| cause.to_string());
-        let styles = Cause::ALL.into_iter().zip(palette.styles(names.iter().map(String::as_str))).collect();
+        let names = LossCause::ALL.map(|cause| cause.to_string());
+        let styles = LossCause::ALL.into_iter().zip(palette.styles(names.iter().map(String::as_str))).collect();
         Self {
             losses: losses.collect(),
             styles,
@@ -81,7 +81,7 @@ impl Timeline {
 
     /// How many in each part of the time, one cause above the other.
     fn draw_bins(&self, svg: &mut Svg, area: Area, x: impl Fn(f64) -> f64) {
-        let mut bins: Vec<BTreeMap<Cause, u64>> = vec![BTreeMap::new(); BINS];
+        let mut bins: Vec<BTreeMap<LossCause, u64>> = vec![BTreeMap::new(); BINS];
         for (at, _, cause) in &self.losses {
             let bin = ((at / self.seconds * BINS as f64) as usize).min(BINS - 1);
             *bins[bin].entry(*cause).or_default() += 1;
@@ -111,25 +111,25 @@ impl Timeline {
         svg.line("grid", (area.left, top + MARK), (area.right, top + MARK));
         // What falls onto the same spot is drawn once.
         let spot = |at: f64| (x(at) * 2.0) as i64;
-        let spots: BTreeSet<(i64, Cause)> =
+        let spots: BTreeSet<(i64, LossCause)> =
             self.losses.iter().filter(|(_, of, _)| of == flow).map(|(at, _, cause)| (spot(*at), *cause)).collect();
         for (spot, cause) in spots {
             svg.rectangle(&self.class(cause), (spot as f64 / 2.0, top), 1.0, MARK);
         }
     }
 
-    fn class(&self, cause: Cause) -> String {
+    fn class(&self, cause: LossCause) -> String {
         format!("bar {}", self.styles.get(&cause).map_or(String::new(), |style| style.class()))
     }
 
-    fn present(&self) -> BTreeMap<Cause, u64> {
+    fn present(&self) -> BTreeMap<LossCause, u64> {
         let mut counts = BTreeMap::new();
         self.losses.iter().for_each(|(_, _, cause)| *counts.entry(*cause).or_default() += 1);
         counts
     }
 
     fn legend(&self) -> String {
-        let entry = |(cause, count): (Cause, u64)| {
+        let entry = |(cause, count): (LossCause, u64)| {
             let mut key = Svg::ornament("key", 28, 12);
             key.rectangle(&self.class(cause), (2.0, 1.0), 24.0, 10.0);
             format!("<li>{key}{}</li>\n", escape(&format!("{cause} ({count})")))

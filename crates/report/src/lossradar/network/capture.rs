@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use radar::digest::{Digest, Shape};
+use radar::digest::{Digest, DigestShape};
 use radar::signature::{Fields, Signature};
 
-use super::Run;
-use crate::claim::Measured;
-use crate::runner::Computed;
+use super::LossRadarRun;
+use crate::claim::MeasuredValue;
+use crate::runner::ComputedValues;
 use chart::{Axis, Chart, Line, LinesChart};
 
 /// The thesis's signature and counter.
@@ -17,21 +17,21 @@ const SIZES: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 6.0, 7.6, 10.0, 12.0, 14.25];
 
 /// Packets, and digests with any, that could be named.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+struct NamedShare {
     named: u64,
     lost: u64,
     whole: u64,
     digests: u64,
 }
 
-pub(super) fn compute(runs: &[Run]) -> Computed {
-    let mut computed = Computed::default();
+pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
+    let mut computed = ComputedValues::default();
     let mut lines = Vec::new();
     for fan_in in [20, 40] {
-        let of: Vec<&Run> = runs.iter().filter(|run| run.fan_in == fan_in).collect();
+        let of: Vec<&LossRadarRun> = runs.iter().filter(|run| run.fan_in == fan_in).collect();
         let mut points = Vec::new();
         for size in SIZES {
-            let share = of.iter().map(|run| decode(run, size)).fold(Share::default(), |sum, one| Share {
+            let share = of.iter().map(|run| decode(run, size)).fold(NamedShare::default(), |sum, one| NamedShare {
                 named: sum.named + one.named,
                 lost: sum.lost + one.lost,
                 whole: sum.whole + one.whole,
@@ -39,19 +39,20 @@ pub(super) fn compute(runs: &[Run]) -> Computed {
             });
             let captured = share.named as f64 / share.lost.max(1) as f64;
             let note = format!("{} of {} lost packets named", share.named, share.lost);
-            computed.value(format!("captured.{fan_in}.{size}"), Measured::exact(captured, share.lost).with_note(note));
+            computed
+                .value(format!("captured.{fan_in}.{size}"), MeasuredValue::exact(captured, share.lost).with_note(note));
             let whole = share.whole as f64 / share.digests.max(1) as f64;
-            computed.value(format!("batches.{fan_in}.{size}"), Measured::exact(whole, share.digests));
+            computed.value(format!("batches.{fan_in}.{size}"), MeasuredValue::exact(whole, share.digests));
             points.push((size, captured));
         }
         let lost: u64 = of.iter().map(|run| run.metered.truth.lost()).sum();
         let sent: u64 = of.iter().map(|run| run.sent).sum();
-        computed.value(format!("loss.{fan_in}"), Measured::exact(lost as f64 / sent.max(1) as f64, sent));
+        computed.value(format!("loss.{fan_in}"), MeasuredValue::exact(lost as f64 / sent.max(1) as f64, sent));
         let paper = if fan_in == 20 { vec![(2.0, 0.9), (7.6, 1.0)] } else { vec![(14.25, 1.0)] };
         lines.push(Line::new(format!("incasts of {fan_in}"), points).with_paper(paper));
     }
     let meters = runs.first().map_or(0, |run| run.metered.meters);
-    computed.value("meters", Measured::exact(meters as f64, 1));
+    computed.value("meters", MeasuredValue::exact(meters as f64, 1));
     computed.charts.push(Chart::Lines(LinesChart {
         title: "Lost packets that are captured, by the size of digests".into(),
         caption: "A digest for each segment and batch of 10 ms, with cells of 19 bytes. Hollow marks are the thesis's."
@@ -66,10 +67,10 @@ pub(super) fn compute(runs: &[Run]) -> Computed {
 }
 
 /// What digests of so many kilobytes would have named in a run.
-fn decode(run: &Run, kilobytes: f64) -> Share {
-    let shape = Shape::new((kilobytes * 1_000.0 / CELL_BYTES).round() as usize, run.seed, Fields::ALL);
+fn decode(run: &LossRadarRun, kilobytes: f64) -> NamedShare {
+    let shape = DigestShape::new((kilobytes * 1_000.0 / CELL_BYTES).round() as usize, run.seed, Fields::ALL);
     let mut digest = Digest::new(shape);
-    let mut share = Share::default();
+    let mut share = NamedShare::default();
     for lost in by_digest(run).values() {
         lost.iter().for_each(|signature| digest.insert(signature));
         let decoded = digest.decode();
@@ -83,7 +84,7 @@ fn decode(run: &Run, kilobytes: f64) -> Share {
 }
 
 /// What was lost, by segment and batch.
-fn by_digest(run: &Run) -> BTreeMap<(u32, u64), Vec<Signature>> {
+fn by_digest(run: &LossRadarRun) -> BTreeMap<(u32, u64), Vec<Signature>> {
     let mut digests: BTreeMap<_, Vec<Signature>> = BTreeMap::new();
     for dropped in run.dropped() {
         digests.entry((dropped.segment, dropped.batch)).or_default().push(dropped.signature);
@@ -95,7 +96,7 @@ fn by_digest(run: &Run) -> BTreeMap<(u32, u64), Vec<Signature>> {
 const FEW: usize = 75;
 
 /// How losses come together: why small digests capture as little as they do.
-fn concentration(runs: &[Run], fan_in: u32) -> String {
+fn concentration(runs: &[LossRadarRun], fan_in: u32) -> String {
     let of = runs.iter().filter(|run| run.fan_in == fan_in);
     let mut sizes: Vec<usize> = of.flat_map(|run| by_digest(run).into_values().map(|lost| lost.len())).collect();
     sizes.sort_unstable();
@@ -111,7 +112,7 @@ fn concentration(runs: &[Run], fan_in: u32) -> String {
 }
 
 /// If the meters, which had digests of one size, did not find what digests of that size would have.
-fn disagreement(run: &Run) -> Option<String> {
+fn disagreement(run: &LossRadarRun) -> Option<String> {
     let kilobytes = run.metered.cells as f64 * CELL_BYTES / 1_000.0;
     let (expected, found) = (decode(run, kilobytes).named, run.metered.losses.len() as u64);
     let clean = run.metered.late == 0 && run.metered.extra == 0;

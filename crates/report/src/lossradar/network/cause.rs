@@ -3,37 +3,37 @@
 use std::collections::BTreeMap;
 
 use machine::DropReason;
-use radar::causes::{Culprit, Thresholds};
-use radar::loss::Cause;
+use radar::causes::{CauseThresholds, Culprit};
+use radar::loss::LossCause;
 use sim::topology::DirectedLink;
 
-use super::{Key, Run, key_of_dropped, key_of_lost};
-use crate::claim::Measured;
-use crate::runner::Computed;
-use chart::{Axis, Bar, BarsChart, Chart, Group};
+use super::{LossRadarRun, PacketKey, key_of_dropped, key_of_lost};
+use crate::claim::MeasuredValue;
+use crate::runner::ComputedValues;
+use chart::{Axis, Bar, BarGroup, BarsChart, Chart};
 
-const CAUSES: [Cause; 3] = [Cause::Congestion, Cause::Random, Cause::Blackhole];
+const CAUSES: [LossCause; 3] = [LossCause::Congestion, LossCause::Random, LossCause::Blackhole];
 
 /// Packets by what they were lost for and what was said of it.
 #[derive(Clone, Debug, Default)]
-struct Table(BTreeMap<(Cause, Cause), u64>);
+struct CauseMatrix(BTreeMap<(LossCause, LossCause), u64>);
 
-impl Table {
-    fn add(&mut self, truth: Cause, said: Cause) {
+impl CauseMatrix {
+    fn add(&mut self, truth: LossCause, said: LossCause) {
         *self.0.entry((truth, said)).or_default() += 1;
     }
 
-    fn sum(&self, fits: impl Fn(Cause, Cause) -> bool) -> u64 {
+    fn sum(&self, fits: impl Fn(LossCause, LossCause) -> bool) -> u64 {
         self.0.iter().filter(|((truth, said), _)| fits(*truth, *said)).map(|(_, packets)| packets).sum()
     }
 
     /// The share of packets said to be lost for a cause that were.
-    fn precision(&self, cause: Cause) -> Option<(f64, u64)> {
+    fn precision(&self, cause: LossCause) -> Option<(f64, u64)> {
         share(self.sum(|truth, said| truth == cause && said == cause), self.sum(|_, said| said == cause))
     }
 
     /// The share of packets lost for a cause of which it was said.
-    fn recall(&self, cause: Cause) -> Option<(f64, u64)> {
+    fn recall(&self, cause: LossCause) -> Option<(f64, u64)> {
         share(self.sum(|truth, said| truth == cause && said == cause), self.sum(|truth, _| truth == cause))
     }
 }
@@ -42,12 +42,12 @@ fn share(of: u64, all: u64) -> Option<(f64, u64)> {
     (all > 0).then(|| (of as f64 / all as f64, all))
 }
 
-pub(super) fn compute(runs: &[Run]) -> Computed {
-    let mut computed = Computed::default();
-    let (mut table, mut problems, mut wrongly, mut names) = (Table::default(), usize::MAX, 0, Vec::new());
+pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
+    let mut computed = ComputedValues::default();
+    let (mut table, mut problems, mut wrongly, mut names) = (CauseMatrix::default(), usize::MAX, 0, Vec::new());
     for run in runs.iter().filter(|run| run.fan_in == 20) {
-        let verdict = run.metered.judge(&run.topology, &Thresholds::default());
-        let truth: BTreeMap<Key, Cause> =
+        let verdict = run.metered.judge(&run.topology, &CauseThresholds::default());
+        let truth: BTreeMap<PacketKey, LossCause> =
             run.dropped().map(|dropped| (key_of_dropped(dropped), cause_of(dropped.why))).collect();
         for (lost, said) in run.metered.losses.iter().zip(&verdict.causes) {
             table.add(truth.get(&key_of_lost(lost)).copied().unwrap_or_default(), *said);
@@ -58,42 +58,41 @@ pub(super) fn compute(runs: &[Run]) -> Computed {
         names.extend(innocent);
     }
     for cause in CAUSES {
-        let measured = |share: Option<(f64, u64)>| share.map(|(share, n)| Measured::exact(share, n));
+        let measured = |share: Option<(f64, u64)>| share.map(|(share, n)| MeasuredValue::exact(share, n));
         computed.values.push((format!("precision.{cause}"), measured(table.precision(cause))));
         computed.values.push((format!("recall.{cause}"), measured(table.recall(cause))));
     }
     let found = if problems == usize::MAX { 0 } else { problems };
-    computed.value("problems", Measured::exact(found as f64, 6));
-    let wrong = Measured::exact(wrongly as f64, runs.len() as u64);
+    computed.value("problems", MeasuredValue::exact(found as f64, 6));
+    let wrong = MeasuredValue::exact(wrongly as f64, runs.len() as u64);
     computed.value("wrongly-accused", if names.is_empty() { wrong } else { wrong.with_note(names.join(", ")) });
     computed.charts.push(chart(&table));
     computed.notes.push(confusion(&table));
     computed
 }
 
-fn cause_of(why: DropReason) -> Cause {
+fn cause_of(why: DropReason) -> LossCause {
     match why {
-        DropReason::Full => Cause::Congestion,
-        DropReason::Corrupted => Cause::Random,
-        DropReason::Blackhole => Cause::Blackhole,
-        DropReason::Expired => Cause::Loop,
-        DropReason::Filtered => Cause::Unknown,
+        DropReason::Full => LossCause::Congestion,
+        DropReason::Corrupted => LossCause::Random,
+        DropReason::Blackhole => LossCause::Blackhole,
+        DropReason::Expired => LossCause::Loop,
+        DropReason::Filtered => LossCause::Unknown,
     }
 }
 
 /// How many of the problems are found, and who is accused of what it is not guilty of.
-fn accusations(run: &Run, accused: &[Culprit<u32>]) -> (usize, Vec<String>) {
+fn accusations(run: &LossRadarRun, accused: &[Culprit<u32>]) -> (usize, Vec<String>) {
     let leads_to = |culprit: &Culprit<u32>| run.topology.to(DirectedLink(culprit.segment));
-    let links = run
-        .setup_links
-        .chunks(2)
-        .filter(|link| accused.iter().any(|culprit| culprit.cause == Cause::Random && link.contains(&culprit.segment)));
+    let links = run.setup_links.chunks(2).filter(|link| {
+        accused.iter().any(|culprit| culprit.cause == LossCause::Random && link.contains(&culprit.segment))
+    });
     let holes = run.rules.iter().filter(|rule| {
-        accused.iter().any(|culprit| culprit.cause == Cause::Blackhole && leads_to(culprit) == rule.switch)
+        accused.iter().any(|culprit| culprit.cause == LossCause::Blackhole && leads_to(culprit) == rule.switch)
     });
     let is_guilty = |culprit: &&Culprit<u32>| match culprit.cause {
-        Cause::Random => run.setup_links.contains(&culprit.segment),
-        Cause::Blackhole => run.rules.iter().any(|rule| rule.switch == leads_to(culprit)),
+        LossCause::Random => run.setup_links.contains(&culprit.segment),
+        LossCause::Blackhole => run.rules.iter().any(|rule| rule.switch == leads_to(culprit)),
         _ => false,
     };
     let innocent = accused.iter().filter(|culprit| !is_guilty(culprit)).map(|culprit| {
@@ -104,20 +103,20 @@ fn accusations(run: &Run, accused: &[Culprit<u32>]) -> (usize, Vec<String>) {
     (links.count() + holes.count(), innocent.collect())
 }
 
-fn chart(table: &Table) -> Chart {
-    let group = |cause: Cause| {
+fn chart(table: &CauseMatrix) -> Chart {
+    let group = |cause: LossCause| {
         let bar = |name: &str, share: Option<(f64, u64)>, paper| Bar {
             name: name.into(),
             ours: share.map(|(share, _)| share),
             paper,
         };
         let said = match cause {
-            Cause::Random => [Some(0.976), Some(0.903)],
-            Cause::Blackhole => [Some(1.0), Some(0.731)],
+            LossCause::Random => [Some(0.976), Some(0.903)],
+            LossCause::Blackhole => [Some(1.0), Some(0.731)],
             _ => [None; 2],
         };
         let (precision, recall) = (table.precision(cause), table.recall(cause));
-        Group {
+        BarGroup {
             name: cause.to_string(),
             bars: vec![bar("precision", precision, said[0]), bar("recall", recall, said[1])],
         }
@@ -131,9 +130,9 @@ fn chart(table: &Table) -> Chart {
 }
 
 /// The whole table in a sentence for each cause.
-fn confusion(table: &Table) -> String {
-    let line = |truth: Cause| {
-        let said: Vec<String> = Cause::ALL
+fn confusion(table: &CauseMatrix) -> String {
+    let line = |truth: LossCause| {
+        let said: Vec<String> = LossCause::ALL
             .into_iter()
             .map(|said| (said, table.sum(|of, called| of == truth && called == said)))
             .filter(|(_, packets)| *packets > 0)

@@ -4,8 +4,8 @@ use sim::net::metering::Placement;
 use sim::topology::{NodeId, Topology};
 use units::{Rate, Span};
 
-use crate::claim::{ClaimError, Measured};
-use crate::runner::{Computed, Effort};
+use crate::claim::{ClaimError, MeasuredValue};
+use crate::runner::{ComputedValues, Effort};
 
 /// Kilobytes of a digest, of which a meter has two.
 const DIGEST: f64 = 7.6;
@@ -19,16 +19,16 @@ const CASES: [(&str, &str, &str); 5] = [
     ("core.aggregation", "core", "agg0-0"),
 ];
 
-pub(crate) fn compute(_effort: &Effort<'_>) -> Result<Option<Computed>, ClaimError> {
+pub(crate) fn compute(_effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
     let topology = Topology::fat_tree(8, Rate::gbps(10), Span::ZERO).map_err(ClaimError::new)?;
-    let mut computed = Computed::default();
+    let mut computed = ComputedValues::default();
     for (name, black, at) in CASES {
         let is_black = |node: &NodeId| !black.is_empty() && topology.name(*node).starts_with(black);
         let placement = Placement::of(&topology, &topology.switches().filter(is_black).collect::<Vec<_>>());
         let [up, down] = placement.at(&topology, topology.node(at).map_err(ClaimError::new)?);
         let note = format!("{up} upstream meters, {down} downstream");
         let kilobytes = 2.0 * DIGEST * (up + down) as f64;
-        computed.value(name, Measured::exact(kilobytes, (up + down) as u64).with_note(note));
+        computed.value(name, MeasuredValue::exact(kilobytes, (up + down) as u64).with_note(note));
     }
     Ok(Some(computed))
 }

@@ -4,7 +4,7 @@ use crate::claim::Verdict::{Differs, Match};
 use crate::claim::{ClaimResult, PaperValue, PointKind, PointResult, Verdict};
 use crate::page::Page;
 use chart::{
-    Axis, Bar, BarsChart, Chart, Dot, Group, Line, LinesChart, Panel, PointsChart, SeriesChart, Shares, TailChart,
+    Axis, Bar, BarGroup, BarsChart, Chart, Dot, Line, LinesChart, Panel, PointsChart, SeriesChart, Shares, TailChart,
     percent, tail_points, time_us,
 };
 
@@ -214,7 +214,7 @@ fn goodput() -> ClaimResult {
         ("Wharf", [None, Some(9.13), Some(9.13), Some(7.9)], [None, Some(9.13), Some(9.13), Some(7.91)]),
         ("LinkGuardian", [9.47, 9.47, 9.47, 9.31].map(Some), [9.47, 9.47, 9.47, 9.2].map(Some)),
     ];
-    let group = |(at, name): (usize, &str)| Group {
+    let group = |(at, name): (usize, &str)| BarGroup {
         name: format!("loss {name}"),
         bars: table
             .iter()
@@ -301,7 +301,7 @@ fn endpoints() -> ClaimResult {
 
 fn loss() -> ClaimResult {
     let bar = |name: &str, ours: f64, paper: f64| Bar { name: name.into(), ours: Some(ours), paper: Some(paper) };
-    let group = |name: &str, bars| Group { name: name.into(), bars };
+    let group = |name: &str, bars| BarGroup { name: name.into(), bars };
     let chart = Chart::Bars(BarsChart {
         title: "Loss that remains".into(),
         caption: "No bar: nothing was lost for good in the frames that were run.".into(),

@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use fleet::Fabric;
-use fleet::ledger::Terms;
+use fleet::ledger::LedgerTerms;
 use fleet::paths::Constraint;
-use fleet::protection::{Protect, Protection, Table};
-use fleet::simulate::{Outcome, Policy, Sample, Setup, simulate};
-use fleet::trace::Corruption;
+use fleet::protection::{Protect, Protection, ProtectionTable};
+use fleet::simulate::{FleetOutcome, FleetSample, FleetSetup, Policy, simulate};
+use fleet::trace::CorruptionEvent;
 use sim::link::Watch;
 use units::Moment;
 
@@ -15,10 +15,10 @@ use units::Moment;
 #[derive(Debug)]
 pub(crate) struct Years {
     pub share: f64,
-    pub plain: Outcome,
-    pub guarded: Outcome,
+    pub plain: FleetOutcome,
+    pub guarded: FleetOutcome,
     /// With what the authors measured of protection; only of a year that is looked at closely.
-    authors: Option<Outcome>,
+    authors: Option<FleetOutcome>,
     /// Only of a year that is looked at closely.
     pub samples: Vec<Moments>,
 }
@@ -43,19 +43,19 @@ impl Years {
     /// None if `watch` ended it.
     pub(crate) fn run(
         fabric: &Fabric,
-        trace: &[Corruption],
+        trace: &[CorruptionEvent],
         until: Moment,
         share: f64,
         closely: bool,
         watch: &(dyn Watch + Sync),
     ) -> Option<Self> {
         let terms =
-            Terms { constraint: Constraint::new(share)?, healthy_loss: HEALTHY, ports_per_pipe: PORTS_PER_PIPE };
-        let measured = Table::measured();
+            LedgerTerms { constraint: Constraint::new(share)?, healthy_loss: HEALTHY, ports_per_pipe: PORTS_PER_PIPE };
+        let measured = ProtectionTable::measured();
         let run = |policy, protection: &dyn Protect| {
-            let setup = Setup { fabric, trace, until, policy, terms, protection, capable: None };
+            let setup = FleetSetup { fabric, trace, until, policy, terms, protection, capable: None };
             let (mut samples, mut seen) = (Vec::new(), 0u64);
-            let outcome = simulate(&setup, |sample: &Sample| {
+            let outcome = simulate(&setup, |sample: &FleetSample| {
                 if closely {
                     samples.push(*sample);
                 }
@@ -163,7 +163,7 @@ impl Protect for AuthorsPoints {
 }
 
 impl Moments {
-    fn of(plain: &Sample, guarded: &Sample) -> Self {
+    fn of(plain: &FleetSample, guarded: &FleetSample) -> Self {
         Self {
             day: plain.at.as_days(),
             penalty: (plain.totals.penalty.as_f64(), guarded.totals.penalty.as_f64()),

@@ -1,7 +1,7 @@
 //! The values of a claim about one link, as bars.
 
 use crate::claim::{Claim, PointResult};
-use chart::{Axis, Bar, BarsChart, Group};
+use chart::{Axis, Bar, BarGroup, BarsChart};
 
 /// Every point beside the paper's; on a logarithmic axis where they are orders of magnitude apart.
 pub(super) fn bars(claim: &Claim, points: &[PointResult]) -> BarsChart {
@@ -9,12 +9,12 @@ pub(super) fn bars(claim: &Claim, points: &[PointResult]) -> BarsChart {
     let (least, most) = values.fold((f64::MAX, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
     let label = claim.measure.as_deref().unwrap_or_default().replace('_', " ");
     let axis = if most > least * 100.0 { Axis::log(label) } else { Axis::linear(label) };
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<BarGroup> = Vec::new();
     for point in points {
         let (group, bar) = bar(point, &claim.id);
         match groups.last_mut() {
             Some(last) if last.name == group => last.bars.push(bar),
-            _ => groups.push(Group { name: group, bars: vec![bar] }),
+            _ => groups.push(BarGroup { name: group, bars: vec![bar] }),
         }
     }
     BarsChart { title: format!("{}, ours and the paper's", claim.title), caption: String::new(), axis, groups }

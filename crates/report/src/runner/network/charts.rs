@@ -1,14 +1,14 @@
 //! The charts of a claim about a network.
 
-use super::Runs;
-use super::totals::{Moment, NetworkRun};
-use crate::claim::{ChartKind, ChartSpec, Point};
+use super::NetworkRuns;
+use super::totals::{NetworkRun, SampledMoment};
+use crate::claim::{ChartKind, ChartSpec, ClaimPoint};
 use chart::{
-    Axis, Bar, BarsChart, Chart, Dot, Group, Line, Panel, PointsChart, SeriesChart, Shares, TailChart, tail_points,
+    Axis, Bar, BarGroup, BarsChart, Chart, Dot, Line, Panel, PointsChart, SeriesChart, Shares, TailChart, tail_points,
     time_us,
 };
 
-impl Runs<'_> {
+impl NetworkRuns<'_> {
     pub(super) fn charts(&self) -> Vec<Chart> {
         self.claim.chart.iter().map(|spec| self.chart(spec)).collect()
     }
@@ -48,7 +48,7 @@ impl Runs<'_> {
     fn series(&self, spec: &ChartSpec) -> SeriesChart {
         let mut runs = self.shown(spec);
         let first = runs.next();
-        let over_time = |run: &NetworkRun, what: fn(&Moment) -> f64| {
+        let over_time = |run: &NetworkRun, what: fn(&SampledMoment) -> f64| {
             run.moments.iter().map(|moment| (moment.seconds, what(moment))).collect::<Vec<_>>()
         };
         let mut panels = Vec::new();
@@ -57,7 +57,7 @@ impl Runs<'_> {
             received
                 .extend(runs.map(|(name, run)| Line::reference(name, over_time(run, |moment| moment.goodput_gbps))));
             panels.push(Panel { y: Axis::linear("received, Gb/s"), lines: received });
-            let mut panel = |label: &str, what: fn(&Moment) -> f64| {
+            let mut panel = |label: &str, what: fn(&SampledMoment) -> f64| {
                 panels.push(Panel { y: Axis::linear(label), lines: vec![Line::new(name, over_time(run, what))] });
             };
             panel("queue, KB", |moment| moment.queue as f64 / 1e3);
@@ -76,14 +76,14 @@ impl Runs<'_> {
 
     /// A bar for each run; a name such as `LinkGuardian, 1e-3` puts it into the group behind the comma.
     fn bars(&self, spec: &ChartSpec) -> BarsChart {
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<BarGroup> = Vec::new();
         for (run, _) in self.shown(spec) {
             let (name, group) = run.rsplit_once(", ").unwrap_or((run, ""));
             let ours = self.take(run, &spec.measure).ok().flatten().map(|measured| measured.value);
             let bar = Bar { name: name.to_owned(), ours, paper: self.papers(run, &spec.measure) };
             match groups.iter_mut().find(|known| known.name == group) {
                 Some(known) => known.bars.push(bar),
-                None => groups.push(Group { name: group.to_owned(), bars: vec![bar] }),
+                None => groups.push(BarGroup { name: group.to_owned(), bars: vec![bar] }),
             }
         }
         let unit = spec.unit.clone();
@@ -112,7 +112,7 @@ impl Runs<'_> {
 
     /// The paper's number for a measure of a run, if a point has it.
     fn papers(&self, run: &str, measure: &str) -> Option<f64> {
-        let is_it = |point: &&Point| {
+        let is_it = |point: &&ClaimPoint| {
             let bare = point.minus.is_none() && point.over.is_none() && point.over_measure.is_none();
             bare && point.of.as_deref() == Some(run) && self.claim.measure(point) == measure
         };

@@ -3,24 +3,24 @@
 //! A measure is named as in `fct.p99.9`, `goodput 0.4..0.6` or `tx.peak`. Two numbers behind a name are a window: fractions
 //! of the run's length. What is counted comes with the interval in which its mean lies.
 
-use super::totals::{Moment, NetworkRun, RunCounts};
+use super::totals::{NetworkRun, RunCounts, SampledMoment};
 use crate::claim::measure::{Measure, names};
-use crate::claim::{ClaimError, Measured};
+use crate::claim::{ClaimError, MeasuredValue};
 
 /// How a measure is taken, and what may stand behind its name.
 #[derive(Clone, Copy, Debug)]
-pub enum Take {
+pub enum NetworkTake {
     /// `.mean`, `.max` or `.pNN` of sorted values.
     Statistic(fn(&NetworkRun) -> &[f64]),
     /// Over a window such as `0.2..0.8`, or the whole run.
-    Window(fn(&[Moment]) -> Option<Measured>),
-    Counts(fn(&RunCounts) -> Option<Measured>),
-    Run(fn(&NetworkRun) -> Option<Measured>),
+    Window(fn(&[SampledMoment]) -> Option<MeasuredValue>),
+    Counts(fn(&RunCounts) -> Option<MeasuredValue>),
+    Run(fn(&NetworkRun) -> Option<MeasuredValue>),
 }
 
-use Take::{Counts, Run, Statistic as Values, Window as Within};
+use NetworkTake::{Counts, Run, Statistic as Values, Window as Within};
 
-pub const MEASURES: &[Measure<Take>] = &[
+pub const MEASURES: &[Measure<NetworkTake>] = &[
     Measure::new("fct", "µs", "flow completion time", Values(|run| &run.fct)),
     Measure::new("slowdown", "1", "flow completion time by that of the flow alone", Values(|run| &run.slowdown)),
     Measure::new("goodput", "Gb/s", "payload received in order, of all traffic", Within(goodput)),
@@ -65,32 +65,32 @@ pub const MEASURES: &[Measure<Take>] = &[
 ];
 
 /// Takes a measure from a run; `None` if the run has too little of what it takes.
-pub(super) type Taker = Box<dyn Fn(&NetworkRun) -> Option<Measured>>;
+pub(super) type Taker = Box<dyn Fn(&NetworkRun) -> Option<MeasuredValue>>;
 
 pub(super) fn parse(text: &str) -> Result<Taker, ClaimError> {
     let take = |name: &str| MEASURES.iter().find(|measure| measure.name == name).map(|measure| measure.take);
     let statistic = || text.split_once('.').and_then(|(name, rest)| Some((take(name)?, Statistic::parse(rest)?)));
-    let window = || text.split_once(' ').and_then(|(name, rest)| Some((take(name)?, Window::parse(rest)?)));
+    let window = || text.split_once(' ').and_then(|(name, rest)| Some((take(name)?, MeasureWindow::parse(rest)?)));
     match take(text) {
-        Some(Take::Run(take)) => return Ok(Box::new(take)),
-        Some(Take::Counts(take)) => return Ok(Box::new(move |run| take(&run.counts))),
-        Some(Take::Window(take)) => return Ok(Box::new(move |run| take(Window::ALL.of(&run.moments)))),
-        Some(Take::Statistic(_)) | None => {}
+        Some(NetworkTake::Run(take)) => return Ok(Box::new(take)),
+        Some(NetworkTake::Counts(take)) => return Ok(Box::new(move |run| take(&run.counts))),
+        Some(NetworkTake::Window(take)) => return Ok(Box::new(move |run| take(MeasureWindow::ALL.of(&run.moments)))),
+        Some(NetworkTake::Statistic(_)) | None => {}
     }
     match (window(), statistic()) {
-        (Some((Take::Window(take), window)), _) => Ok(Box::new(move |run| take(window.of(&run.moments)))),
-        (_, Some((Take::Statistic(values), statistic))) => Ok(Box::new(move |run| statistic.of(values(run)))),
+        (Some((NetworkTake::Window(take), window)), _) => Ok(Box::new(move |run| take(window.of(&run.moments)))),
+        (_, Some((NetworkTake::Statistic(values), statistic))) => Ok(Box::new(move |run| statistic.of(values(run)))),
         _ => Err(unknown(text)),
     }
 }
 
 fn unknown(text: &str) -> ClaimError {
-    let names = |wanted: fn(&Take) -> bool| names(MEASURES.iter().filter(|measure| wanted(&measure.take)));
+    let names = |wanted: fn(&NetworkTake) -> bool| names(MEASURES.iter().filter(|measure| wanted(&measure.take)));
     ClaimError::new(format_args!(
         "{text}: expected {} with .mean, .max or .pNN behind it; {}, which a window such as 0.2..0.8 may follow; or {}",
-        names(|take| matches!(take, Take::Statistic(_))),
-        names(|take| matches!(take, Take::Window(_))),
-        names(|take| matches!(take, Take::Counts(_) | Take::Run(_))),
+        names(|take| matches!(take, NetworkTake::Statistic(_))),
+        names(|take| matches!(take, NetworkTake::Window(_))),
+        names(|take| matches!(take, NetworkTake::Counts(_) | NetworkTake::Run(_))),
     ))
 }
 
@@ -103,7 +103,7 @@ pub(super) enum Statistic {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Window {
+pub(super) struct MeasureWindow {
     pub from: f64,
     pub to: f64,
 }
@@ -123,91 +123,91 @@ impl Statistic {
         }
     }
 
-    fn of(self, sorted: &[f64]) -> Option<Measured> {
+    fn of(self, sorted: &[f64]) -> Option<MeasuredValue> {
         let last = *sorted.last()?;
         let value = match self {
             Self::Mean => sorted.iter().sum::<f64>() / sorted.len() as f64,
             Self::Max => last,
             Self::Quantile(share) => quantile(sorted, share)?,
         };
-        Some(Measured::exact(value, sorted.len() as u64))
+        Some(MeasuredValue::exact(value, sorted.len() as u64))
     }
 }
 
-fn share(count: u64, of: u64) -> Option<Measured> {
-    (of > 0).then(|| Measured::exact(count as f64 / of as f64, of))
+fn share(count: u64, of: u64) -> Option<MeasuredValue> {
+    (of > 0).then(|| MeasuredValue::exact(count as f64 / of as f64, of))
 }
 
 /// So many in `per` trials, with its interval.
-fn counted(count: u64, trials: u64, per: f64) -> Option<Measured> {
+fn counted(count: u64, trials: u64, per: f64) -> Option<MeasuredValue> {
     let (low, high) = units::poisson(count);
     let scaled = |count: f64| count * per / trials as f64;
-    (trials > 0).then(|| Measured::counted(scaled(count as f64), trials, (scaled(low), scaled(high))))
+    (trials > 0).then(|| MeasuredValue::counted(scaled(count as f64), trials, (scaled(low), scaled(high))))
 }
 
 /// In KB.
-fn peak(bytes: u64, run: &RunCounts) -> Option<Measured> {
-    Some(Measured::exact(bytes as f64 / 1e3, run.recovered))
+fn peak(bytes: u64, run: &RunCounts) -> Option<MeasuredValue> {
+    Some(MeasuredValue::exact(bytes as f64 / 1e3, run.recovered))
 }
 
-fn frames(count: u64, run: &RunCounts) -> Option<Measured> {
-    Some(Measured::exact(count as f64, run.corrupted))
+fn frames(count: u64, run: &RunCounts) -> Option<MeasuredValue> {
+    Some(MeasuredValue::exact(count as f64, run.corrupted))
 }
 
-fn pool(value: f64, run: &NetworkRun) -> Option<Measured> {
-    (run.counts.pools > 0).then(|| Measured::exact(value, run.counts.pools))
+fn pool(value: f64, run: &NetworkRun) -> Option<MeasuredValue> {
+    (run.counts.pools > 0).then(|| MeasuredValue::exact(value, run.counts.pools))
 }
 
-fn most_pending(run: &RunCounts) -> Option<Measured> {
-    (run.sacked > 0).then(|| Measured::exact(run.most_pending as f64, run.sacked))
+fn most_pending(run: &RunCounts) -> Option<MeasuredValue> {
+    (run.sacked > 0).then(|| MeasuredValue::exact(run.most_pending as f64, run.sacked))
 }
 
 /// In MB. Over that of a run with the same flows and neither loss nor protection: one, and the cost.
-fn wire(run: &NetworkRun) -> Option<Measured> {
-    Some(Measured::exact(run.traffic.wire as f64 / 1e6, run.counts.flows))
+fn wire(run: &NetworkRun) -> Option<MeasuredValue> {
+    Some(MeasuredValue::exact(run.traffic.wire as f64 / 1e6, run.counts.flows))
 }
 
-fn wrong_copies(run: &NetworkRun) -> Option<Measured> {
-    Some(Measured::exact(run.traffic.wrong as f64, run.traffic.copies))
+fn wrong_copies(run: &NetworkRun) -> Option<MeasuredValue> {
+    Some(MeasuredValue::exact(run.traffic.wrong as f64, run.traffic.copies))
 }
 
-fn flow_goodput(run: &NetworkRun) -> Option<Measured> {
+fn flow_goodput(run: &NetworkRun) -> Option<MeasuredValue> {
     let gigabits = run.counts.completed_bytes as f64 * 8.0 / 1e9;
-    (run.completed_seconds > 0.0).then(|| Measured::exact(gigabits / run.completed_seconds, run.fct.len() as u64))
+    (run.completed_seconds > 0.0).then(|| MeasuredValue::exact(gigabits / run.completed_seconds, run.fct.len() as u64))
 }
 
 /// What answers dummies (88 B each, the other way) is not in it, nor what go-back-N repeats: `wire` over that of another
 /// run has all of it. Not known where tails are repeated.
-fn added(run: &NetworkRun) -> Option<Measured> {
+fn added(run: &NetworkRun) -> Option<MeasuredValue> {
     let traffic = &run.traffic;
     let share = (traffic.dummies + traffic.copied) as f64 / traffic.data as f64;
-    (traffic.tails == 0 && traffic.data > 0).then(|| Measured::exact(share, run.counts.flows))
+    (traffic.tails == 0 && traffic.data > 0).then(|| MeasuredValue::exact(share, run.counts.flows))
 }
 
-fn goodput(seen: &[Moment]) -> Option<Measured> {
+fn goodput(seen: &[SampledMoment]) -> Option<MeasuredValue> {
     let seconds: f64 = seen.iter().map(|moment| moment.span).sum();
     let gigabits: f64 = seen.iter().map(|moment| moment.goodput_gbps * moment.span).sum();
-    (seconds > 0.0).then(|| Measured::exact(gigabits / seconds, seen.len() as u64))
+    (seconds > 0.0).then(|| MeasuredValue::exact(gigabits / seconds, seen.len() as u64))
 }
 
 /// In KB.
-fn highest(seen: &[Moment], level: fn(&Moment) -> u64) -> Option<Measured> {
+fn highest(seen: &[SampledMoment], level: fn(&SampledMoment) -> u64) -> Option<MeasuredValue> {
     let highest = seen.iter().map(level).max()?;
-    Some(Measured::exact(highest as f64 / 1e3, seen.len() as u64))
+    Some(MeasuredValue::exact(highest as f64 / 1e3, seen.len() as u64))
 }
 
-fn retransmissions(seen: &[Moment]) -> Option<Measured> {
+fn retransmissions(seen: &[SampledMoment]) -> Option<MeasuredValue> {
     let seconds: f64 = seen.iter().map(|moment| moment.span).sum();
     let count: u64 = seen.iter().map(|moment| moment.retransmitted).sum();
-    (seconds > 0.0).then(|| Measured::exact(count as f64 / seconds, count))
+    (seconds > 0.0).then(|| MeasuredValue::exact(count as f64 / seconds, count))
 }
 
-fn drops(seen: &[Moment]) -> Option<Measured> {
+fn drops(seen: &[SampledMoment]) -> Option<MeasuredValue> {
     let count: u64 = seen.iter().map(|moment| moment.dropped).sum();
-    Some(Measured::exact(count as f64, count))
+    Some(MeasuredValue::exact(count as f64, count))
 }
 
-impl Window {
+impl MeasureWindow {
     const ALL: Self = Self { from: 0.0, to: 1.0 };
 
     fn parse(text: &str) -> Option<Self> {
@@ -217,7 +217,7 @@ impl Window {
     }
 
     /// The moments that lie in it.
-    pub(super) fn of<'a>(&self, moments: &'a [Moment]) -> &'a [Moment] {
+    pub(super) fn of<'a>(&self, moments: &'a [SampledMoment]) -> &'a [SampledMoment] {
         let length = moments.last().map_or(0.0, |last| last.seconds);
         let from = moments.partition_point(|moment| moment.seconds <= self.from * length);
         let to = moments.partition_point(|moment| moment.seconds <= self.to * length);
@@ -278,13 +278,13 @@ mod tests {
 
     #[test]
     fn a_window_counts_what_ended_in_it() {
-        let moment = |seconds| Moment { seconds, span: 1.0, goodput_gbps: seconds, ..Moment::default() };
+        let moment = |seconds| SampledMoment { seconds, span: 1.0, goodput_gbps: seconds, ..SampledMoment::default() };
         let run = NetworkRun { moments: (1..=10).map(f64::from).map(moment).collect(), ..NetworkRun::default() };
         let taken = parse("goodput 0.2..0.4").unwrap()(&run).unwrap();
         assert_eq!((taken.value, taken.n), (3.5, 2));
     }
 
-    fn taken(text: &str, run: &NetworkRun) -> Option<Measured> {
+    fn taken(text: &str, run: &NetworkRun) -> Option<MeasuredValue> {
         parse(text).unwrap()(run)
     }
 

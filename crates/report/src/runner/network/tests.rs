@@ -158,7 +158,7 @@ fn claim(text: &'static str) -> Result<Claim, ClaimError> {
 }
 
 fn effort(jobs: usize) -> Effort<'static> {
-    Effort { scale: Scale::Quick, jobs, seed: 1, watch: &Unwatched }
+    Effort { scale: RunScale::Quick, jobs, seed: 1, watch: &Unwatched }
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn mistakes_in_a_claim_are_named() {
 fn every_run_of_every_paper_can_be_set_up() {
     for paper in PAPERS {
         for claim in files::claims(&files::of_paper(paper.name)).unwrap() {
-            for scale in [Scale::Quick, Scale::Full] {
+            for scale in [RunScale::Quick, RunScale::Full] {
                 let tasks = tasks(&claim, 0, scale, 1).map(|tasks| tasks.len());
                 assert!(tasks.is_ok(), "{}: {tasks:?}", claim.id);
             }

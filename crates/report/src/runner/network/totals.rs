@@ -1,6 +1,6 @@
 //! What is kept of a run for its measures and charts.
 
-use sim::net::{FlowRow, Outcome, PoolUse, Setup};
+use sim::net::{FlowRow, NetworkOutcome, NetworkSetup, PoolUse};
 use transport::roce;
 use units::Time;
 use wire::ethernet::on_wire;
@@ -25,7 +25,7 @@ pub struct NetworkRun {
     /// The highest share of its pool of bits that a host ever took to follow arrivals.
     pub pool_peak: f64,
     /// Of the first seed.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<SampledMoment>,
     pub interrupted: bool,
 }
 
@@ -89,14 +89,14 @@ units::counters! {
 
 /// What a run's numbers are related to.
 #[derive(Clone, Debug, Default)]
-pub struct Basis {
+pub struct MeasureBasis {
     /// Payload of a full packet, by traffic.
     payloads: Vec<u32>,
 }
 
 /// A moment of a run, by what was sampled: rates since the last one, levels as they were.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moment {
+pub struct SampledMoment {
     pub seconds: f64,
     /// Since the last one.
     pub span: f64,
@@ -110,8 +110,8 @@ pub struct Moment {
     pub dropped: u64,
 }
 
-impl Basis {
-    pub fn of(setup: &Setup) -> Self {
+impl MeasureBasis {
+    pub fn of(setup: &NetworkSetup) -> Self {
         Self { payloads: setup.traffic.iter().map(|traffic| traffic.transport.sizes().payload).collect() }
     }
 
@@ -123,7 +123,7 @@ impl Basis {
 }
 
 impl NetworkRun {
-    pub fn new(outcome: &Outcome, basis: &Basis) -> Self {
+    pub fn new(outcome: &NetworkOutcome, basis: &MeasureBasis) -> Self {
         let share = |pool: &PoolUse| f64::from(pool.receive_peak) / f64::from(pool.size.max(1));
         let mut run = Self {
             traffic: Traffic::of(outcome, basis),
@@ -156,7 +156,7 @@ impl NetworkRun {
         run
     }
 
-    fn count(&mut self, flow: &FlowRow, basis: &Basis) {
+    fn count(&mut self, flow: &FlowRow, basis: &MeasureBasis) {
         let tally = &flow.tally;
         // A flow that failed took longer than any other.
         let late = flow.failed.then_some(f64::INFINITY);
@@ -197,7 +197,7 @@ impl NetworkRun {
 }
 
 impl Traffic {
-    fn of(outcome: &Outcome, basis: &Basis) -> Self {
+    fn of(outcome: &NetworkOutcome, basis: &MeasureBasis) -> Self {
         let carried = |port: &sim::net::PortCounters| port.wire_bytes - port.idle_bytes;
         let tallies = || outcome.flows.iter().map(|flow| &flow.tally);
         Self {
@@ -220,13 +220,13 @@ fn completed_seconds(flows: &[FlowRow]) -> f64 {
     first.zip(last).map_or(0.0, |(first, last)| last.since(first).as_secs())
 }
 
-fn moments(outcome: &Outcome) -> Vec<Moment> {
+fn moments(outcome: &NetworkOutcome) -> Vec<SampledMoment> {
     let mut before = Time::ZERO;
-    let moment = |sample: &sim::net::Sample| {
+    let moment = |sample: &sim::net::NetworkSample| {
         let span = sample.at.since(before).as_secs();
         before = sample.at;
         let port = sample.ports.first().copied().unwrap_or_default();
-        Moment {
+        SampledMoment {
             seconds: sample.at.since(Time::ZERO).as_secs(),
             span,
             goodput_gbps: sample.received.iter().sum::<u64>() as f64 * 8.0 / span / 1e9,

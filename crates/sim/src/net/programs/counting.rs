@@ -10,17 +10,17 @@
 use std::fmt;
 
 use machine::{Conversation, DropReason, Forward, SwitchPort, SwitchProgram, Visit};
-use radar::flowset::{FlowKey, Flowset, Shape};
+use radar::flowset::{FlowKey, Flowset, FlowsetShape};
 use radar::packet::Flow;
 use units::{Span, Time};
 
 use crate::net::address;
-use crate::net::packet::Packet;
+use crate::net::packet::SimPacket;
 use crate::topology::{DirectedLink, NodeId, Topology};
 
 /// What all nodes counted in one slot.
 #[derive(Debug)]
-pub struct Slot<'a> {
+pub struct CountedSlot<'a> {
     pub number: u64,
     /// When it ended.
     pub end: Time,
@@ -30,7 +30,7 @@ pub struct Slot<'a> {
 
 /// A packet that was really lost: to compare with, never to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DroppedPacket {
     pub at: Time,
     /// Behind the upstream end of this link.
     pub link: DirectedLink,
@@ -38,7 +38,7 @@ pub struct Dropped {
     pub flow: Flow,
 }
 
-pub struct Counting<F> {
+pub struct CountingProgram<F> {
     slot: Span,
     number: u64,
     end: Time,
@@ -47,13 +47,13 @@ pub struct Counting<F> {
     switches: Vec<NodeId>,
     sends: Vec<NodeId>,
     receives: Vec<NodeId>,
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedPacket>,
     on_slot: F,
 }
 
-impl<F: FnMut(Slot<'_>)> Counting<F> {
+impl<F: FnMut(CountedSlot<'_>)> CountingProgram<F> {
     /// `on_slot` is called at the end of every slot. Switches hash with different seeds, as decoding across a network wants it.
-    pub fn new(topology: &Topology, slot: Span, shape: Shape, on_slot: F) -> Self {
+    pub fn new(topology: &Topology, slot: Span, shape: FlowsetShape, on_slot: F) -> Self {
         assert!(slot > Span::ZERO, "a slot takes some time");
         let nodes = topology.nodes.len() as u64;
         Self {
@@ -70,13 +70,13 @@ impl<F: FnMut(Slot<'_>)> Counting<F> {
     }
 
     /// Hands out the slot that is still open; what was really lost.
-    pub fn finish(mut self) -> Vec<Dropped> {
+    pub fn finish(mut self) -> Vec<DroppedPacket> {
         self.end_slot();
         self.dropped
     }
 
     #[inline]
-    fn count(&mut self, now: Time, node: NodeId, flow: &Tag) {
+    fn count(&mut self, now: Time, node: NodeId, flow: &FlowTag) {
         while now >= self.end {
             self.end_slot();
         }
@@ -87,7 +87,7 @@ impl<F: FnMut(Slot<'_>)> Counting<F> {
 
     #[cold]
     fn end_slot(&mut self) {
-        (self.on_slot)(Slot { number: self.number, end: self.end, flowsets: &self.flowsets });
+        (self.on_slot)(CountedSlot { number: self.number, end: self.end, flowsets: &self.flowsets });
         self.flowsets.iter_mut().for_each(Flowset::clear);
         self.number += 1;
         self.end += self.slot;
@@ -96,49 +96,49 @@ impl<F: FnMut(Slot<'_>)> Counting<F> {
 
 /// Whose packet it is: only here to be found once.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tag(Option<FlowKey>);
+pub struct FlowTag(Option<FlowKey>);
 
-impl<F: FnMut(Slot<'_>)> SwitchProgram for Counting<F> {
-    type Frame = Packet;
-    type Tag = Tag;
+impl<F: FnMut(CountedSlot<'_>)> SwitchProgram for CountingProgram<F> {
+    type Frame = SimPacket;
+    type Tag = FlowTag;
 
     fn watches_hosts(&self) -> bool {
         true
     }
 
     #[inline]
-    fn on_route(&mut self, now: Time, at: Visit, _frame: &mut Packet, tag: &mut Tag) -> Forward {
+    fn on_route(&mut self, now: Time, at: Visit, _frame: &mut SimPacket, tag: &mut FlowTag) -> Forward {
         self.count(now, self.switches[at.at.switch as usize], tag);
         Forward::Pass
     }
 
-    fn on_copied(&mut self, now: Time, at: SwitchPort, extra: u32, _frame: &mut Packet, tag: &mut Tag) {
+    fn on_copied(&mut self, now: Time, at: SwitchPort, extra: u32, _frame: &mut SimPacket, tag: &mut FlowTag) {
         for _ in 0..extra {
             self.count(now, self.switches[at.switch as usize], tag);
         }
     }
 
-    fn on_sent(&mut self, now: Time, at: SwitchPort, _frame: &mut Packet, tag: &mut Tag) {
+    fn on_sent(&mut self, now: Time, at: SwitchPort, _frame: &mut SimPacket, tag: &mut FlowTag) {
         self.count(now, self.switches[at.switch as usize], tag);
     }
 
-    fn on_host_sends(&mut self, now: Time, link: u32, who: Conversation, frame: &mut Packet, tag: &mut Tag) {
-        *tag = Tag(Some(FlowKey::from(&address::flow(who, &frame.body))));
+    fn on_host_sends(&mut self, now: Time, link: u32, who: Conversation, frame: &mut SimPacket, tag: &mut FlowTag) {
+        *tag = FlowTag(Some(FlowKey::from(&address::flow(who, &frame.body))));
         self.count(now, self.sends[link as usize], tag);
     }
 
     #[inline]
-    fn on_host_receives(&mut self, now: Time, link: u32, _frame: &mut Packet, tag: &mut Tag) {
+    fn on_host_receives(&mut self, now: Time, link: u32, _frame: &mut SimPacket, tag: &mut FlowTag) {
         self.count(now, self.receives[link as usize], tag);
     }
 
-    fn on_drop(&mut self, now: Time, link: u32, why: DropReason, _frame: &mut Packet, tag: &mut Tag) {
+    fn on_drop(&mut self, now: Time, link: u32, why: DropReason, _frame: &mut SimPacket, tag: &mut FlowTag) {
         let flow = tag.0.map(|key| key.flow());
-        self.dropped.extend(flow.map(|flow| Dropped { at: now, link: DirectedLink(link), why, flow }));
+        self.dropped.extend(flow.map(|flow| DroppedPacket { at: now, link: DirectedLink(link), why, flow }));
     }
 }
 
-impl<F> fmt::Debug for Counting<F> {
+impl<F> fmt::Debug for CountingProgram<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (number, nodes) = (self.number, self.flowsets.len());
         f.debug_struct("Counting").field("number", &number).field("nodes", &nodes).finish_non_exhaustive()

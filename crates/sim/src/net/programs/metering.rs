@@ -34,26 +34,26 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
 use machine::{Conversation, DropReason, Forward, SwitchPort, SwitchProgram, Visit};
-use radar::digest::{Digest, Left, Shape};
+use radar::digest::{Digest, DigestShape, UndecodedPackets};
 use radar::loss::Loss;
-use radar::packet::{Flow, Packet as Seen, Stamp};
+use radar::packet::{Flow, Packet as Seen, Timestamp};
 use radar::signature::{Fields, Signature};
 use units::{Span, Time};
 
-pub use analysis::Verdict;
+pub use analysis::LossAnalysis;
 pub use placement::Placement;
-pub use truth::{Dropped, Truth};
+pub use truth::{TrueDrop, TrueDrops};
 
 use crate::net::address;
 use crate::net::index::Number;
-use crate::net::packet::Packet;
+use crate::net::packet::SimPacket;
 use crate::topology::{NodeId, Topology};
 
 /// The meter of a packet that has passed none.
 const NO_METER: u32 = u32::MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct MeteringConfig {
     pub batch: Span,
     /// How long after its end a batch is looked at; no longer than a batch.
     pub timeout: Span,
@@ -65,7 +65,7 @@ pub struct Config {
     pub keep_truth: bool,
 }
 
-impl Default for Config {
+impl Default for MeteringConfig {
     /// Those of li-thesis §5.7: 10 ms, and 7.6 KB of 19 bytes a cell.
     fn default() -> Self {
         Self {
@@ -80,11 +80,11 @@ impl Default for Config {
 
 /// What the meters found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct MeteringResult {
     /// By batch, then by segment, then by time.
-    pub losses: Vec<Lost>,
+    pub losses: Vec<SegmentLoss>,
     /// Digests that could not be decoded to the end.
-    pub unnamed: Vec<Unnamed>,
+    pub unnamed: Vec<UnnamedLosses>,
     /// Packets that passed upstream meters, each at every one.
     pub metered: u64,
     /// Packets that were so late that they had been taken for lost.
@@ -99,12 +99,12 @@ pub struct Found {
     /// Meters that a real network would have, and cells of each of their digests.
     pub meters: u64,
     pub cells: u64,
-    pub truth: Truth,
+    pub truth: TrueDrops,
 }
 
 /// A lost packet, and the segment that lost it: the one that begins with this directed link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct SegmentLoss {
     pub segment: u32,
     pub batch: u64,
     pub loss: Loss,
@@ -112,15 +112,15 @@ pub struct Lost {
 
 /// A digest with more losses than can be named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unnamed {
+pub struct UnnamedLosses {
     pub segment: u32,
     pub batch: u64,
-    pub left: Left,
+    pub left: UndecodedPackets,
 }
 
 /// What a packet carries from one meter to the next; what it is, is only here to be computed once.
 #[derive(Clone, Copy)]
-pub struct Tag {
+pub struct MeterTag {
     signature: Signature,
     at: u64,
     batch: u64,
@@ -131,7 +131,7 @@ pub struct Tag {
 
 #[derive(Debug)]
 pub struct Metering {
-    config: Config,
+    config: MeteringConfig,
     /// Nanoseconds of a batch.
     batch: u64,
     /// By directed link whose upstream end has a meter: what that has seen and no downstream meter has, of the two batches that
@@ -145,22 +145,22 @@ pub struct Metering {
     /// The first batch that has not been looked at, and when it will be.
     next: u64,
     look_at: Time,
-    found: Found,
+    found: MeteringResult,
 }
 
 impl Metering {
     /// Meters with hashes of their own for each seed.
-    pub fn new(topology: &Topology, config: Config, seed: u64) -> Self {
+    pub fn new(topology: &Topology, config: MeteringConfig, seed: u64) -> Self {
         assert!(
             config.batch > Span::ZERO && config.timeout <= config.batch,
             "two batches are open at most: {config:?}"
         );
-        let shape = Shape::new(config.cells, seed, Fields::ALL);
+        let shape = DigestShape::new(config.cells, seed, Fields::ALL);
         let placement = Placement::of(topology, &config.black_boxes);
         let digests = |link| placement.has_upstream(link).then(|| [0; 2].map(|_| Digest::new(shape)));
         let black = |node: NodeId| config.black_boxes.contains(&node);
         let meters = placement.meters() as u64;
-        let found = Found { meters, cells: shape.cells() as u64, ..Found::default() };
+        let found = MeteringResult { meters, cells: shape.cells() as u64, ..MeteringResult::default() };
         Self {
             batch: config.batch.as_ps() / 1_000,
             differences: topology.directed().map(digests).collect(),
@@ -175,7 +175,7 @@ impl Metering {
     }
 
     /// What was found, when the run is over.
-    pub fn finish(mut self, ended: Time) -> Found {
+    pub fn finish(mut self, ended: Time) -> MeteringResult {
         self.look_until(ended);
         self.found
     }
@@ -189,7 +189,7 @@ impl Metering {
 
     /// A packet passes the meters of a switch that sends it by this port.
     #[inline]
-    fn pass_switch(&mut self, now: Time, at: SwitchPort, frame: &Packet, tag: &mut Tag) {
+    fn pass_switch(&mut self, now: Time, at: SwitchPort, frame: &SimPacket, tag: &mut MeterTag) {
         self.look_if_due(now);
         if self.has_meters[at.switch as usize] {
             let carried = *tag;
@@ -200,17 +200,17 @@ impl Metering {
 
     /// A packet passes an upstream meter, and carries what the next downstream meter must know.
     #[inline]
-    fn pass_upstream(&mut self, now: Time, link: u32, expired: bool, tag: &mut Tag) {
+    fn pass_upstream(&mut self, now: Time, link: u32, expired: bool, tag: &mut MeterTag) {
         let Some(digests) = &mut self.differences[link as usize] else { return };
         let at = now.as_ps() / 1_000;
-        *tag = Tag { at, batch: at / self.batch, meter: link, expired, ..*tag };
+        *tag = MeterTag { at, batch: at / self.batch, meter: link, expired, ..*tag };
         self.found.metered += 1;
         digests[tag.batch as usize % 2].insert(&tag.carried());
     }
 
     /// A packet passes a downstream meter, which takes it out of what is missing.
     #[inline]
-    fn pass_downstream(&mut self, tag: &Tag) {
+    fn pass_downstream(&mut self, tag: &MeterTag) {
         if tag.meter == NO_METER {
             return;
         }
@@ -224,21 +224,21 @@ impl Metering {
 }
 
 impl SwitchProgram for Metering {
-    type Frame = Packet;
-    type Tag = Tag;
+    type Frame = SimPacket;
+    type Tag = MeterTag;
 
     fn watches_hosts(&self) -> bool {
         true
     }
 
     #[inline]
-    fn on_route(&mut self, now: Time, at: Visit, frame: &mut Packet, tag: &mut Tag) -> Forward {
+    fn on_route(&mut self, now: Time, at: Visit, frame: &mut SimPacket, tag: &mut MeterTag) -> Forward {
         self.pass_switch(now, at.at, frame, tag);
         Forward::Pass
     }
 
     /// One packet came in and several go on: only the upstream meter sees them all.
-    fn on_copied(&mut self, now: Time, at: SwitchPort, extra: u32, frame: &mut Packet, tag: &mut Tag) {
+    fn on_copied(&mut self, now: Time, at: SwitchPort, extra: u32, frame: &mut SimPacket, tag: &mut MeterTag) {
         if self.has_meters[at.switch as usize] {
             for _ in 0..extra {
                 self.pass_upstream(now, at.port, frame.route.time_to_live() == 0, tag);
@@ -247,18 +247,18 @@ impl SwitchProgram for Metering {
     }
 
     /// It was not lost on its way here.
-    fn on_taken(&mut self, _now: Time, at: SwitchPort, _frame: &mut Packet, tag: &mut Tag) {
+    fn on_taken(&mut self, _now: Time, at: SwitchPort, _frame: &mut SimPacket, tag: &mut MeterTag) {
         if self.has_meters[at.switch as usize] {
             self.pass_downstream(tag);
             tag.meter = NO_METER;
         }
     }
 
-    fn on_sent(&mut self, now: Time, at: SwitchPort, frame: &mut Packet, tag: &mut Tag) {
+    fn on_sent(&mut self, now: Time, at: SwitchPort, frame: &mut SimPacket, tag: &mut MeterTag) {
         self.pass_switch(now, at, frame, tag);
     }
 
-    fn on_host_sends(&mut self, now: Time, link: u32, who: Conversation, frame: &mut Packet, tag: &mut Tag) {
+    fn on_host_sends(&mut self, now: Time, link: u32, who: Conversation, frame: &mut SimPacket, tag: &mut MeterTag) {
         self.look_if_due(now);
         let end = frame.to().index();
         if end >= self.ids.len() {
@@ -271,18 +271,18 @@ impl SwitchProgram for Metering {
     }
 
     #[inline]
-    fn on_host_receives(&mut self, now: Time, _link: u32, _frame: &mut Packet, tag: &mut Tag) {
+    fn on_host_receives(&mut self, now: Time, _link: u32, _frame: &mut SimPacket, tag: &mut MeterTag) {
         self.look_if_due(now);
         self.pass_downstream(tag);
     }
 
-    fn on_drop(&mut self, now: Time, link: u32, why: DropReason, _frame: &mut Packet, tag: &mut Tag) {
+    fn on_drop(&mut self, now: Time, link: u32, why: DropReason, _frame: &mut SimPacket, tag: &mut MeterTag) {
         if why == DropReason::Filtered && self.heard[link as usize] {
             return self.pass_downstream(tag);
         }
         let keep = self.config.keep_truth;
         self.found.truth.count(link, why);
-        self.found.truth.dropped.extend(keep.then(|| Dropped {
+        self.found.truth.dropped.extend(keep.then(|| TrueDrop {
             at: now,
             link,
             why,
@@ -293,15 +293,15 @@ impl SwitchProgram for Metering {
     }
 }
 
-impl Tag {
+impl MeterTag {
     /// The signature at both meters.
     #[inline]
     fn carried(&self) -> Signature {
-        self.signature.carrying(Stamp(self.at), self.expired)
+        self.signature.carrying(Timestamp(self.at), self.expired)
     }
 }
 
-impl Default for Tag {
+impl Default for MeterTag {
     /// Of a packet that has passed no meter.
     fn default() -> Self {
         let [src, dst] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); 2];
@@ -311,7 +311,7 @@ impl Default for Tag {
     }
 }
 
-impl fmt::Debug for Tag {
+impl fmt::Debug for MeterTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {} ns, meter {}", self.signature.flow(), self.at, self.meter)
     }

@@ -1,16 +1,16 @@
 //! Switches that repeat NAKs and the packets that they ask for: `transport::roce::repeat` at every switch with hosts.
 
 use machine::{Forward, SwitchProgram, Visit};
-use transport::roce::repeat::{Config, Counters, Repeater, Seen, Way};
-use transport::roce::{Opcode, Packet as RocePacket};
+use transport::roce::repeat::{Counters, PacketView, PortPair, Repeater, RepeaterConfig};
+use transport::roce::{RoceOperation, RocePacket};
 use units::Time;
 
-use crate::net::packet::Packet;
+use crate::net::packet::SimPacket;
 use crate::net::transports::Body;
 use crate::topology::Topology;
 
 #[derive(Debug)]
-pub(crate) struct Repeating {
+pub(crate) struct RepeaterProgram {
     /// By switch; only where there are hosts.
     switches: Vec<Option<Repeater>>,
     /// By directed link: whether it leads from a host, and to one.
@@ -18,8 +18,8 @@ pub(crate) struct Repeating {
     to_host: Vec<bool>,
 }
 
-impl Repeating {
-    pub(crate) fn new(topology: &Topology, config: Config) -> Self {
+impl RepeaterProgram {
+    pub(crate) fn new(topology: &Topology, config: RepeaterConfig) -> Self {
         let from_host: Vec<bool> = topology.directed().map(|port| topology.is_host(topology.from(port))).collect();
         let to_host: Vec<bool> = topology.directed().map(|port| topology.is_host(topology.to(port))).collect();
         let has_hosts = |node| topology.directed().any(|port| topology.from(port) == node && to_host[port.index()]);
@@ -35,25 +35,27 @@ impl Repeating {
     }
 }
 
-fn seen(packet: &RocePacket) -> Seen {
+fn seen(packet: &RocePacket) -> PacketView {
     match packet.opcode {
-        Opcode::Acknowledge(_) if packet.is_nak() => Seen::Nak(packet.psn),
-        Opcode::Send(_) | Opcode::Write(_) | Opcode::ReadRequest => Seen::Request(packet.psn),
-        Opcode::Acknowledge(_) | Opcode::ReadResponse(_) => Seen::Other,
+        RoceOperation::Acknowledge(_) if packet.is_nak() => PacketView::Nak(packet.psn),
+        RoceOperation::Send(_) | RoceOperation::Write(_) | RoceOperation::ReadRequest => {
+            PacketView::Request(packet.psn)
+        }
+        RoceOperation::Acknowledge(_) | RoceOperation::ReadResponse(_) => PacketView::Other,
     }
 }
 
-impl SwitchProgram for Repeating {
-    type Frame = Packet;
+impl SwitchProgram for RepeaterProgram {
+    type Frame = SimPacket;
     type Tag = ();
 
     #[inline]
-    fn on_route(&mut self, _now: Time, at: Visit, frame: &mut Packet, _tag: &mut ()) -> Forward {
+    fn on_route(&mut self, _now: Time, at: Visit, frame: &mut SimPacket, _tag: &mut ()) -> Forward {
         let (Some(switch), Body::Roce(packet)) = (&mut self.switches[at.at.switch as usize], &frame.body) else {
             return Forward::Pass;
         };
         let from_host = self.from_host.get(frame.came_by.index()).copied().unwrap_or_default();
-        let way = Way { from_host, to_host: self.to_host[at.at.port as usize] };
+        let way = PortPair { from_host, to_host: self.to_host[at.at.port as usize] };
         match switch.on_packet(way, seen(packet), Some(frame.to().connection().0)) {
             1 => Forward::Pass,
             copies => Forward::Copies(copies),

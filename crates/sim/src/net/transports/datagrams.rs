@@ -1,7 +1,7 @@
 //! Datagrams: packets that nobody acknowledges, as a packet generator sends them.
 
 use machine::{Conversation, Machine, Out, Port, Pull};
-use radar::packet::Segment as StreamSegment;
+use radar::packet::TcpFields as StreamSegment;
 use units::{Bytes, Rate, Time};
 use wire::ethernet::{MAX_FRAME, on_wire};
 use wire::ip::Ecn;
@@ -9,15 +9,15 @@ use wire::{ipv4, udp};
 
 use super::{HeaderWriter, PacketSizes, SimTransport, Site};
 use crate::net::address::{self, UDP_PORT};
-use crate::net::end::{FlowCounters, Progress};
-use crate::scenario::Shape::One;
-use crate::scenario::{Keys, Read, Reader};
+use crate::net::end::{FlowCounters, FlowProgress};
+use crate::scenario::KeyShape::One;
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
 
 /// Ethernet, IP and UDP around a payload.
 pub const HEADERS: u32 = 14 + 20 + 8 + 4;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Datagram {
+pub struct SimDatagram {
     /// Position of its first byte among all that were asked for.
     pub offset: u64,
     pub len: u32,
@@ -33,7 +33,7 @@ pub struct DatagramConfig {
 
 /// One end: sends what it is asked to, counts what arrives.
 #[derive(Debug)]
-pub struct Generator {
+pub struct DatagramGenerator {
     config: DatagramConfig,
     asked: u64,
     sent: u64,
@@ -41,7 +41,7 @@ pub struct Generator {
     next: Time,
 }
 
-impl Generator {
+impl DatagramGenerator {
     pub fn new(config: DatagramConfig) -> Self {
         Self { config, asked: 0, sent: 0, received: 0, next: Time::ZERO }
     }
@@ -57,8 +57,8 @@ impl From<NoTimer> for usize {
     }
 }
 
-impl Machine for Generator {
-    type Frame = Datagram;
+impl Machine for DatagramGenerator {
+    type Frame = SimDatagram;
     type Inner = ();
     type Timer = NoTimer;
     type Command = u64;
@@ -66,7 +66,7 @@ impl Machine for Generator {
     type Done = u64;
     type Note = ();
 
-    fn on_frame<O: Out<Self>>(&mut self, _now: Time, _port: Port, frame: Datagram, out: &mut O) {
+    fn on_frame<O: Out<Self>>(&mut self, _now: Time, _port: Port, frame: SimDatagram, out: &mut O) {
         self.received += u64::from(frame.len);
         out.complete(self.received);
     }
@@ -88,7 +88,7 @@ impl Machine for Generator {
             return Pull::NotBefore(self.next);
         }
         let len = (self.asked - self.sent).min(u64::from(self.config.payload)) as u32;
-        out.transmit(port, Datagram { offset: self.sent, len });
+        out.transmit(port, SimDatagram { offset: self.sent, len });
         self.sent += u64::from(len);
         if let Some(rate) = self.config.rate {
             self.next = now + rate.span_of(Bytes::new(u64::from(on_wire(len + HEADERS))));
@@ -97,14 +97,14 @@ impl Machine for Generator {
     }
 }
 
-impl SimTransport for Generator {
+impl SimTransport for DatagramGenerator {
     type Setup = DatagramConfig;
 
     const NAMES: &'static [&'static str] = &["datagrams"];
     const KEYS: Keys = &[("payload", One), ("rate", One)];
     const IS_RELIABLE: bool = false;
 
-    fn read(table: &Reader<'_>, _name: &str) -> Read<DatagramConfig> {
+    fn read(table: &ScenarioReader<'_>, _name: &str) -> ReadResult<DatagramConfig> {
         Ok(DatagramConfig {
             payload: table.small("payload", 1..=MAX_FRAME - HEADERS)?.unwrap_or(1_518 - HEADERS),
             rate: table.parsed("rate")?,
@@ -124,21 +124,21 @@ impl SimTransport for Generator {
         bytes
     }
 
-    fn on_done(received: u64, progress: &mut Progress) {
+    fn on_done(received: u64, progress: &mut FlowProgress) {
         progress.received = Some(received);
     }
 
     fn on_note(_note: (), _counters: &mut FlowCounters) {}
 
-    fn frame_len(frame: &Datagram) -> u32 {
+    fn frame_len(frame: &SimDatagram) -> u32 {
         frame.len + HEADERS
     }
 
-    fn ecn(_frame: &Datagram) -> Ecn {
+    fn ecn(_frame: &SimDatagram) -> Ecn {
         Ecn::NotCapable
     }
 
-    fn with_ecn(frame: Datagram, _ecn: Ecn) -> Datagram {
+    fn with_ecn(frame: SimDatagram, _ecn: Ecn) -> SimDatagram {
         frame
     }
 
@@ -146,13 +146,13 @@ impl SimTransport for Generator {
         address::ports(who, UDP_PORT)
     }
 
-    fn signature(frame: &Datagram) -> (Option<StreamSegment>, u64) {
+    fn signature(frame: &SimDatagram) -> (Option<StreamSegment>, u64) {
         (None, frame.offset)
     }
 
-    fn write_headers(_frame: &Datagram, writer: &mut HeaderWriter<'_>) {
+    fn write_headers(_frame: &SimDatagram, writer: &mut HeaderWriter<'_>) {
         let ip = writer.ip(ipv4::UDP, writer.inside);
         let [source, destination] = Self::ports(writer.who);
-        udp::Header { source, destination, checked: true }.emit(&ip, writer.out);
+        udp::UdpHeader { source, destination, checked: true }.emit(&ip, writer.out);
     }
 }

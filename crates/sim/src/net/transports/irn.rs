@@ -1,14 +1,14 @@
 //! IRN: what is missing is remembered in bitmaps of each connection's own.
 
 use transport::roce::irn::{Irn, Timeouts};
-use transport::roce::selective::{Config, Connection};
+use transport::roce::selective::{SelectiveConfig, SelectiveConnection};
 use units::Span;
 
 use super::Site;
 use super::selective::{SelectiveSetup, SimRecovery};
 use super::tcp::LONGEST_RTO;
-use crate::scenario::Shape::One;
-use crate::scenario::{Keys, Read, Reader};
+use crate::scenario::KeyShape::One;
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
 
 pub type IrnSetup = SelectiveSetup<Timeouts>;
 
@@ -19,12 +19,12 @@ impl SimRecovery for Irn {
     const KEYS: Keys = &[("timeout_low", One)];
 
     /// IRN's short timeout; the long one is `timeout`.
-    fn read(table: &Reader<'_>) -> Read<Timeouts> {
+    fn read(table: &ScenarioReader<'_>) -> ReadResult<Timeouts> {
         let usual = Timeouts::default();
         Ok(Timeouts { low: table.span("timeout_low", Span::from_ps(1)..=LONGEST_RTO)?.unwrap_or(usual.low), ..usual })
     }
 
-    fn connect(config: Config, timeouts: &Timeouts, _at: &mut Site<'_>) -> Connection<Self> {
-        Connection::irn(config, *timeouts)
+    fn connect(config: SelectiveConfig, timeouts: &Timeouts, _at: &mut Site<'_>) -> SelectiveConnection<Self> {
+        SelectiveConnection::irn(config, *timeouts)
     }
 }

@@ -1,12 +1,12 @@
 //! MELO: what is missing is remembered in a pool that all connections of a host share.
 
 use transport::roce::melo::{Melo, Nic, PoolConfig};
-use transport::roce::selective::{Config, Connection};
+use transport::roce::selective::{SelectiveConfig, SelectiveConnection};
 
 use super::Site;
 use super::selective::{SelectiveSetup, SimRecovery};
-use crate::scenario::Shape::One;
-use crate::scenario::{Keys, Read, Reader};
+use crate::scenario::KeyShape::One;
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
 
 pub type MeloSetup = SelectiveSetup<PoolConfig>;
 
@@ -16,7 +16,7 @@ impl SimRecovery for Melo<u16> {
     const NAME: &'static str = "melo";
     const KEYS: Keys = &[("pool", One), ("block", One)];
 
-    fn read(table: &Reader<'_>) -> Read<PoolConfig> {
+    fn read(table: &ScenarioReader<'_>) -> ReadResult<PoolConfig> {
         let usual = PoolConfig::default();
         let pool = PoolConfig {
             bits: table.small("pool", 1..=u32::MAX)?.unwrap_or(usual.bits),
@@ -26,12 +26,12 @@ impl SimRecovery for Melo<u16> {
         Ok(pool)
     }
 
-    fn connect(config: Config, pool: &PoolConfig, at: &mut Site<'_>) -> Connection<Self> {
+    fn connect(config: SelectiveConfig, pool: &PoolConfig, at: &mut Site<'_>) -> SelectiveConnection<Self> {
         let nic = at.nic.get_or_insert_with(|| Nic::new(*pool).expect("checked when the setup was made"));
-        Connection::melo(config, nic)
+        SelectiveConnection::melo(config, nic)
     }
 
-    fn close(connection: &mut Connection<Self>) {
+    fn close(connection: &mut SelectiveConnection<Self>) {
         connection.swap_out();
     }
 

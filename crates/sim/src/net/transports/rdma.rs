@@ -1,7 +1,7 @@
 //! What the transports of RDMA have in common: keys of a scenario, and headers of RoCEv2.
 
 use machine::Conversation;
-use transport::roce::{self, Done, Note, Opcode, Packet, Part, Syndrome};
+use transport::roce::{self, AckSyndrome, MessagePart, RoceCompletion, RoceNote, RoceOperation, RocePacket};
 use units::Span;
 use wire::ip::Ecn;
 use wire::roce as format;
@@ -9,17 +9,17 @@ use wire::{ipv4, udp};
 
 use super::{HeaderWriter, PacketSizes};
 use crate::net::address;
-use crate::net::end::{FlowCounters, Progress};
-use crate::scenario::{Read, Reader};
+use crate::net::end::{FlowCounters, FlowProgress};
+use crate::scenario::{ReadResult, ScenarioReader};
 
 /// Bytes of an Ethernet header, before what the invariant check covers.
 const ETHERNET: usize = 14;
 
 /// What all queue pairs have, whichever way they recover.
-pub(super) fn read(table: &Reader<'_>) -> Read<roce::Config> {
-    let usual = roce::Config::default();
-    let timeouts = Span::from_ps(1)..=roce::Config::timeout_for(u8::MAX);
-    Ok(roce::Config {
+pub(super) fn read(table: &ScenarioReader<'_>) -> ReadResult<roce::RoceConfig> {
+    let usual = roce::RoceConfig::default();
+    let timeouts = Span::from_ps(1)..=roce::RoceConfig::timeout_for(u8::MAX);
+    Ok(roce::RoceConfig {
         mtu: table.small("mtu", 64..=4_096)?.unwrap_or(usual.mtu),
         timeout: table.span("timeout", timeouts)?.unwrap_or(usual.timeout),
         retry_count: table.small("retries", 0..=u32::MAX)?.unwrap_or(usual.retry_count),
@@ -31,23 +31,23 @@ pub(super) fn read(table: &Reader<'_>) -> Read<roce::Config> {
 }
 
 #[inline]
-pub(super) fn on_done(done: Done, progress: &mut Progress) {
+pub(super) fn on_done(done: RoceCompletion, progress: &mut FlowProgress) {
     match done {
-        Done::Completed(requests) => progress.completed = Some(requests),
-        Done::Received(messages) => progress.placed = Some(messages),
-        Done::Failed => progress.failed = true,
+        RoceCompletion::Completed(requests) => progress.completed = Some(requests),
+        RoceCompletion::Received(messages) => progress.placed = Some(messages),
+        RoceCompletion::Failed => progress.failed = true,
     }
 }
 
-pub(super) fn on_note(note: Note, counters: &mut FlowCounters) {
+pub(super) fn on_note(note: RoceNote, counters: &mut FlowCounters) {
     match note {
-        Note::Retransmitted { packets, .. } => counters.retransmitted += packets as u32,
-        Note::Timeout => counters.timeouts += 1,
-        Note::NakReceived => counters.naks += 1,
-        Note::Dummy => counters.dummies += 1,
-        Note::TailRepeated => counters.tails_repeated += 1,
-        Note::OutOfOrder => counters.out_of_order += 1,
-        Note::NakSent | Note::IdleTimeout | Note::Duplicate | Note::Dropped | Note::Invalid => {}
+        RoceNote::Retransmitted { packets, .. } => counters.retransmitted += packets as u32,
+        RoceNote::Timeout => counters.timeouts += 1,
+        RoceNote::NakReceived => counters.naks += 1,
+        RoceNote::Dummy => counters.dummies += 1,
+        RoceNote::TailRepeated => counters.tails_repeated += 1,
+        RoceNote::OutOfOrder => counters.out_of_order += 1,
+        RoceNote::NakSent | RoceNote::IdleTimeout | RoceNote::Duplicate | RoceNote::Dropped | RoceNote::Invalid => {}
     }
 }
 
@@ -65,8 +65,8 @@ pub(super) fn ports(who: Conversation) -> [u16; 2] {
     address::roce_ports(who)
 }
 
-pub(super) fn write_headers(packet: &Packet, writer: &mut HeaderWriter<'_>) {
-    let header = format::Header {
+pub(super) fn write_headers(packet: &RocePacket, writer: &mut HeaderWriter<'_>) {
+    let header = format::RoceHeader {
         opcode: opcode(packet.opcode),
         // Each end of a flow has a queue pair of its own; 0 and 1 are reserved.
         queue_pair: 2 + 2 * writer.who.flow + u32::from(writer.who.forward),
@@ -75,48 +75,50 @@ pub(super) fn write_headers(packet: &Packet, writer: &mut HeaderWriter<'_>) {
         pad: 0,
         extended: extended(packet),
     };
-    let inside = udp::Header::LEN + header.size() + packet.payload as usize + format::Header::CHECK;
+    let inside = udp::UdpHeader::LEN + header.size() + packet.payload as usize + format::RoceHeader::CHECK;
     let ip = writer.ip(ipv4::UDP, inside as u16);
     let [source, destination] = ports(writer.who);
-    udp::Header { source, destination, checked: false }.emit(&ip, writer.out);
+    udp::UdpHeader { source, destination, checked: false }.emit(&ip, writer.out);
     header.emit(writer.out);
     writer.out.resize(writer.out.len() + packet.payload as usize, 0);
     format::append_icrc(writer.out, ETHERNET);
 }
 
-fn opcode(opcode: Opcode) -> format::Opcode {
+fn opcode(opcode: RoceOperation) -> format::Opcode {
     use format::Opcode as Wire;
     let by_part = |part, [first, middle, last, only]: [Wire; 4]| match part {
-        Part::First => first,
-        Part::Middle => middle,
-        Part::Last => last,
-        Part::Only => only,
+        MessagePart::First => first,
+        MessagePart::Middle => middle,
+        MessagePart::Last => last,
+        MessagePart::Only => only,
     };
     match opcode {
-        Opcode::Send(part) => by_part(part, [Wire::SendFirst, Wire::SendMiddle, Wire::SendLast, Wire::SendOnly]),
-        Opcode::Write(part) => by_part(part, [Wire::WriteFirst, Wire::WriteMiddle, Wire::WriteLast, Wire::WriteOnly]),
-        Opcode::ReadRequest => Wire::ReadRequest,
-        Opcode::ReadResponse(part) => by_part(
+        RoceOperation::Send(part) => by_part(part, [Wire::SendFirst, Wire::SendMiddle, Wire::SendLast, Wire::SendOnly]),
+        RoceOperation::Write(part) => {
+            by_part(part, [Wire::WriteFirst, Wire::WriteMiddle, Wire::WriteLast, Wire::WriteOnly])
+        }
+        RoceOperation::ReadRequest => Wire::ReadRequest,
+        RoceOperation::ReadResponse(part) => by_part(
             part,
             [Wire::ReadResponseFirst, Wire::ReadResponseMiddle, Wire::ReadResponseLast, Wire::ReadResponseOnly],
         ),
-        Opcode::Acknowledge(_) => Wire::Acknowledge,
+        RoceOperation::Acknowledge(_) => Wire::Acknowledge,
     }
 }
 
-fn extended(packet: &Packet) -> Option<format::Extended> {
+fn extended(packet: &RocePacket) -> Option<format::ExtensionHeader> {
     let msn = packet.msn;
     match packet.opcode {
-        Opcode::Write(part) if part.is_first() => Some(format::Extended::Rdma { len: packet.dma_len }),
-        Opcode::ReadRequest => Some(format::Extended::Rdma { len: packet.dma_len }),
-        Opcode::Acknowledge(syndrome) => {
-            let is_nak = matches!(syndrome, Syndrome::SequenceError);
+        RoceOperation::Write(part) if part.is_first() => Some(format::ExtensionHeader::Rdma { len: packet.dma_len }),
+        RoceOperation::ReadRequest => Some(format::ExtensionHeader::Rdma { len: packet.dma_len }),
+        RoceOperation::Acknowledge(syndrome) => {
+            let is_nak = matches!(syndrome, AckSyndrome::SequenceError);
             let syndrome = if is_nak { format::Syndrome::SEQUENCE_ERROR } else { format::Syndrome::ACK };
-            Some(format::Extended::Ack { syndrome, msn })
+            Some(format::ExtensionHeader::Ack { syndrome, msn })
         }
-        Opcode::ReadResponse(Part::First | Part::Last | Part::Only) => {
-            Some(format::Extended::Ack { syndrome: format::Syndrome::ACK, msn })
+        RoceOperation::ReadResponse(MessagePart::First | MessagePart::Last | MessagePart::Only) => {
+            Some(format::ExtensionHeader::Ack { syndrome: format::Syndrome::ACK, msn })
         }
-        Opcode::Send(_) | Opcode::Write(_) | Opcode::ReadResponse(Part::Middle) => None,
+        RoceOperation::Send(_) | RoceOperation::Write(_) | RoceOperation::ReadResponse(MessagePart::Middle) => None,
     }
 }

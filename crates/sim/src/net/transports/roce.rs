@@ -1,22 +1,22 @@
 //! RDMA with go-back-N: queue pairs of RoCEv2, as NICs have them, with repeat and dummy headers.
 
 use machine::Conversation;
-use radar::packet::Segment as StreamSegment;
-use transport::roce::{Command, Config, Done, MAX_OUTSTANDING, Note, Packet, Psn, Qp, Verb};
+use radar::packet::TcpFields as StreamSegment;
+use transport::roce::{MAX_OUTSTANDING, Psn, Qp, RoceCommand, RoceCompletion, RoceConfig, RoceNote, RocePacket, Verb};
 use units::Span;
 use wire::ip::Ecn;
 
 use super::tcp::LONGEST_RTO;
 use super::{HeaderWriter, PacketSizes, SimTransport, Site, rdma};
-use crate::net::end::{FlowCounters, Progress};
-use crate::scenario::Shape::One;
-use crate::scenario::{Keys, Read, Reader};
+use crate::net::end::{FlowCounters, FlowProgress};
+use crate::scenario::KeyShape::One;
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
 
 /// More than any loss calls for.
 const MOST_BEHIND_A_TAIL: u32 = 64;
 
 impl SimTransport for Qp {
-    type Setup = Config;
+    type Setup = RoceConfig;
 
     const NAMES: &'static [&'static str] = &["rdma"];
     const RECOVERY: Option<&'static str> = Some("go-back-n");
@@ -36,10 +36,10 @@ impl SimTransport for Qp {
     ];
     const IS_RDMA: bool = true;
 
-    fn read(table: &Reader<'_>, _name: &str) -> Read<Config> {
+    fn read(table: &ScenarioReader<'_>, _name: &str) -> ReadResult<RoceConfig> {
         let usual = rdma::read(table)?;
         let obey = table.choice("obey", &[("every", true), ("first", false)])?;
-        Ok(Config {
+        Ok(RoceConfig {
             max_outstanding: table.small("outstanding", 1..=MAX_OUTSTANDING)?.unwrap_or(usual.max_outstanding),
             naks: table.flag("naks")?.unwrap_or(usual.naks),
             obey_nak_copies: obey.unwrap_or(usual.obey_nak_copies),
@@ -50,56 +50,56 @@ impl SimTransport for Qp {
         })
     }
 
-    fn connect(setup: &Config, at: &mut Site<'_>) -> Self {
+    fn connect(setup: &RoceConfig, at: &mut Site<'_>) -> Self {
         // As NICs do: connections that begin alike would be taken for each other by a switch that knows only PSNs.
-        Self::new(Config { first_psn: Psn::new(at.seed), ..*setup })
+        Self::new(RoceConfig { first_psn: Psn::new(at.seed), ..*setup })
     }
 
-    fn sizes(setup: &Config) -> PacketSizes {
+    fn sizes(setup: &RoceConfig) -> PacketSizes {
         rdma::sizes(setup.mtu)
     }
 
-    fn largest_message(setup: &Config) -> u64 {
+    fn largest_message(setup: &RoceConfig) -> u64 {
         rdma::largest_message(setup.mtu)
     }
 
-    fn send(bytes: u64) -> Command {
-        Command::Post { verb: Verb::Write, bytes }
+    fn send(bytes: u64) -> RoceCommand {
+        RoceCommand::Post { verb: Verb::Write, bytes }
     }
 
     #[inline]
-    fn on_done(done: Done, progress: &mut Progress) {
+    fn on_done(done: RoceCompletion, progress: &mut FlowProgress) {
         rdma::on_done(done, progress);
     }
 
-    fn on_note(note: Note, counters: &mut FlowCounters) {
+    fn on_note(note: RoceNote, counters: &mut FlowCounters) {
         rdma::on_note(note, counters);
     }
 
     #[inline]
-    fn frame_len(frame: &Packet) -> u32 {
+    fn frame_len(frame: &RocePacket) -> u32 {
         frame.frame_len()
     }
 
     #[inline]
-    fn ecn(frame: &Packet) -> Ecn {
+    fn ecn(frame: &RocePacket) -> Ecn {
         frame.ecn
     }
 
     #[inline]
-    fn with_ecn(frame: Packet, ecn: Ecn) -> Packet {
-        Packet { ecn, ..frame }
+    fn with_ecn(frame: RocePacket, ecn: Ecn) -> RocePacket {
+        RocePacket { ecn, ..frame }
     }
 
     fn ports(who: Conversation) -> [u16; 2] {
         rdma::ports(who)
     }
 
-    fn signature(frame: &Packet) -> (Option<StreamSegment>, u64) {
+    fn signature(frame: &RocePacket) -> (Option<StreamSegment>, u64) {
         (None, u64::from(frame.psn.number()))
     }
 
-    fn write_headers(frame: &Packet, writer: &mut HeaderWriter<'_>) {
+    fn write_headers(frame: &RocePacket, writer: &mut HeaderWriter<'_>) {
         rdma::write_headers(frame, writer);
     }
 }

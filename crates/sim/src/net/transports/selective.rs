@@ -1,29 +1,32 @@
 //! RDMA with selective retransmission, whatever remembers what is missing: MELO and IRN say only that.
 
 use machine::Conversation;
-use radar::packet::Segment as StreamSegment;
+use radar::packet::TcpFields as StreamSegment;
 use transport::roce::melo::PoolConfig;
-use transport::roce::selective::{Command, Config, Connection, Kind, MAX_OUTSTANDING, Packet, Recovery};
-use transport::roce::{Done, Note, Opcode, Packet as RocePacket, Psn, Syndrome};
+use transport::roce::selective::{
+    LossRecovery, MAX_OUTSTANDING, SelectiveCommand, SelectiveConfig, SelectiveConnection, SelectivePacket,
+    SelectivePacketKind,
+};
+use transport::roce::{AckSyndrome, Psn, RoceCompletion, RoceNote, RoceOperation, RocePacket};
 use wire::ip::Ecn;
 
 use super::{HeaderWriter, PacketSizes, SimTransport, Site, rdma};
-use crate::net::end::{FlowCounters, Progress};
-use crate::scenario::{Keys, Read, Reader};
+use crate::net::end::{FlowCounters, FlowProgress};
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
 
 /// What is particular to one way of remembering.
-pub(crate) trait SimRecovery: Recovery + Sized {
+pub(crate) trait SimRecovery: LossRecovery + Sized {
     /// What it is made from.
     type Memory: Clone + std::fmt::Debug;
 
     const NAME: &'static str;
     const KEYS: Keys;
 
-    fn read(table: &Reader<'_>) -> Read<Self::Memory>;
+    fn read(table: &ScenarioReader<'_>) -> ReadResult<Self::Memory>;
 
-    fn connect(config: Config, memory: &Self::Memory, at: &mut Site<'_>) -> Connection<Self>;
+    fn connect(config: SelectiveConfig, memory: &Self::Memory, at: &mut Site<'_>) -> SelectiveConnection<Self>;
 
-    fn close(_connection: &mut Connection<Self>) {}
+    fn close(_connection: &mut SelectiveConnection<Self>) {}
 
     fn shared_pool(_memory: &Self::Memory) -> Option<PoolConfig> {
         None
@@ -33,12 +36,12 @@ pub(crate) trait SimRecovery: Recovery + Sized {
 /// A connection as a setup has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SelectiveSetup<M> {
-    pub config: Config,
+    pub config: SelectiveConfig,
     /// Where it keeps what it knows of gaps.
     pub memory: M,
 }
 
-impl<R: SimRecovery> SimTransport for Connection<R> {
+impl<R: SimRecovery> SimTransport for SelectiveConnection<R> {
     type Setup = SelectiveSetup<R::Memory>;
 
     const NAMES: &'static [&'static str] = &["rdma"];
@@ -46,16 +49,16 @@ impl<R: SimRecovery> SimTransport for Connection<R> {
     const KEYS: Keys = R::KEYS;
     const IS_RDMA: bool = true;
 
-    fn read(table: &Reader<'_>, _name: &str) -> Read<Self::Setup> {
+    fn read(table: &ScenarioReader<'_>, _name: &str) -> ReadResult<Self::Setup> {
         let memory = R::read(table)?;
-        let config = Config::from(rdma::read(table)?);
+        let config = SelectiveConfig::from(rdma::read(table)?);
         let window = table.small("outstanding", 1..=MAX_OUTSTANDING)?;
-        let max_outstanding = window.unwrap_or(Config::default().max_outstanding);
-        Ok(SelectiveSetup { config: Config { max_outstanding, ..config }, memory })
+        let max_outstanding = window.unwrap_or(SelectiveConfig::default().max_outstanding);
+        Ok(SelectiveSetup { config: SelectiveConfig { max_outstanding, ..config }, memory })
     }
 
     fn connect(setup: &Self::Setup, at: &mut Site<'_>) -> Self {
-        R::connect(Config { first_psn: Psn::new(at.seed), ..setup.config }, &setup.memory, at)
+        R::connect(SelectiveConfig { first_psn: Psn::new(at.seed), ..setup.config }, &setup.memory, at)
     }
 
     fn close(&mut self) {
@@ -74,53 +77,53 @@ impl<R: SimRecovery> SimTransport for Connection<R> {
         R::shared_pool(&setup.memory)
     }
 
-    fn send(bytes: u64) -> Command {
-        Command::Post { bytes }
+    fn send(bytes: u64) -> SelectiveCommand {
+        SelectiveCommand::Post { bytes }
     }
 
     #[inline]
-    fn on_done(done: Done, progress: &mut Progress) {
+    fn on_done(done: RoceCompletion, progress: &mut FlowProgress) {
         rdma::on_done(done, progress);
     }
 
-    fn on_note(note: Note, counters: &mut FlowCounters) {
+    fn on_note(note: RoceNote, counters: &mut FlowCounters) {
         rdma::on_note(note, counters);
     }
 
     #[inline]
-    fn frame_len(frame: &Packet) -> u32 {
+    fn frame_len(frame: &SelectivePacket) -> u32 {
         frame.frame_len()
     }
 
     #[inline]
-    fn ecn(frame: &Packet) -> Ecn {
+    fn ecn(frame: &SelectivePacket) -> Ecn {
         frame.ecn
     }
 
     #[inline]
-    fn with_ecn(frame: Packet, ecn: Ecn) -> Packet {
-        Packet { ecn, ..frame }
+    fn with_ecn(frame: SelectivePacket, ecn: Ecn) -> SelectivePacket {
+        SelectivePacket { ecn, ..frame }
     }
 
     fn ports(who: Conversation) -> [u16; 2] {
         rdma::ports(who)
     }
 
-    fn signature(frame: &Packet) -> (Option<StreamSegment>, u64) {
+    fn signature(frame: &SelectivePacket) -> (Option<StreamSegment>, u64) {
         (None, u64::from(frame.psn.number()))
     }
 
-    fn write_headers(frame: &Packet, writer: &mut HeaderWriter<'_>) {
+    fn write_headers(frame: &SelectivePacket, writer: &mut HeaderWriter<'_>) {
         rdma::write_headers(&as_roce(frame), writer);
     }
 }
 
 /// As RoCE has it. What a NACK says of its gaps has no place there; it follows as zeros.
-fn as_roce(packet: &Packet) -> RocePacket {
+fn as_roce(packet: &SelectivePacket) -> RocePacket {
     let (opcode, payload, ack_request) = match packet.kind {
-        Kind::Data { part, payload, ack_request } => (Opcode::Write(part), payload, ack_request),
-        Kind::Ack => (Opcode::Acknowledge(Syndrome::Ack), 0, false),
-        Kind::Nack(_) => (Opcode::Acknowledge(Syndrome::SequenceError), 0, false),
+        SelectivePacketKind::Data { part, payload, ack_request } => (RoceOperation::Write(part), payload, ack_request),
+        SelectivePacketKind::Ack => (RoceOperation::Acknowledge(AckSyndrome::Ack), 0, false),
+        SelectivePacketKind::Nack(_) => (RoceOperation::Acknowledge(AckSyndrome::SequenceError), 0, false),
     };
     RocePacket { opcode, psn: packet.psn, payload, dma_len: payload, msn: 0, ack_request, ecn: packet.ecn }
 }

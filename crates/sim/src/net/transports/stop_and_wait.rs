@@ -6,16 +6,16 @@
 //! What it takes: this file, and one line in the list of `transports.rs`.
 
 use machine::{Conversation, Machine, Out, Port, Pull};
-use radar::packet::Segment as StreamSegment;
+use radar::packet::TcpFields as StreamSegment;
 use units::{Span, Time};
 use wire::ip::Ecn;
 use wire::{ipv4, udp};
 
 use super::{HeaderWriter, PacketSizes, SimTransport, Site};
 use crate::net::address;
-use crate::net::end::{FlowCounters, Progress};
-use crate::scenario::Shape::One;
-use crate::scenario::{Keys, Read, Reader};
+use crate::net::end::{FlowCounters, FlowProgress};
+use crate::scenario::KeyShape::One;
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
 
 const HEADERS: u32 = 14 + 20 + 8 + 4;
 const PAYLOAD: u32 = 1_000;
@@ -116,7 +116,7 @@ impl SimTransport for StopAndWait {
     const NAMES: &'static [&'static str] = &["stop-and-wait"];
     const KEYS: Keys = &[("wait", One)];
 
-    fn read(table: &Reader<'_>, _name: &str) -> Read<Span> {
+    fn read(table: &ScenarioReader<'_>, _name: &str) -> ReadResult<Span> {
         let longest = Span::from_ms(1_000);
         Ok(table.span("wait", Span::from_ns(1)..=longest)?.unwrap_or(Span::from_ms(1)))
     }
@@ -133,7 +133,7 @@ impl SimTransport for StopAndWait {
         bytes
     }
 
-    fn on_done(received: u64, progress: &mut Progress) {
+    fn on_done(received: u64, progress: &mut FlowProgress) {
         progress.received = Some(received);
     }
 
@@ -168,7 +168,7 @@ impl SimTransport for StopAndWait {
     fn write_headers(_frame: &WaitingPacket, writer: &mut HeaderWriter<'_>) {
         let ip = writer.ip(ipv4::UDP, writer.inside);
         let [source, destination] = Self::ports(writer.who);
-        udp::Header { source, destination, checked: true }.emit(&ip, writer.out);
+        udp::UdpHeader { source, destination, checked: true }.emit(&ip, writer.out);
     }
 }
 

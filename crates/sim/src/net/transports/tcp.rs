@@ -1,9 +1,11 @@
 //! TCP: CUBIC, DCTCP, BBR and Reno, as `transport::tcp` has them.
 
 use machine::Conversation;
-use radar::packet::Segment as StreamSegment;
+use radar::packet::TcpFields as StreamSegment;
 use transport::tcp::cc::Algorithm;
-use transport::tcp::{Command, Config, Connection, Done, Note, Profile, Reordering, Segment};
+use transport::tcp::{
+    Reordering, TcpCommand, TcpConfig, TcpConnection, TcpNote, TcpProgress, TcpSegment, TimerProfile,
+};
 use units::{Bytes, Span};
 use wire::ethernet::MAX_FRAME;
 use wire::ip::Ecn;
@@ -11,9 +13,9 @@ use wire::ipv4;
 
 use super::{Handshake, HeaderWriter, PacketSizes, SimTransport, Site};
 use crate::net::address::{self, TCP_PORT};
-use crate::net::end::{FlowCounters, Progress};
-use crate::scenario::Shape::One;
-use crate::scenario::{Keys, Read, Reader};
+use crate::net::end::{FlowCounters, FlowProgress};
+use crate::scenario::KeyShape::One;
+use crate::scenario::{Keys, ReadResult, ScenarioReader};
 
 /// Ethernet with its check, IP, TCP with timestamps. SACK blocks come on top.
 pub const HEADERS: u32 = 18 + 20 + 32;
@@ -29,8 +31,8 @@ pub(super) const LONGEST_RTO: Span = Span::from_ms(60_000);
 /// A SYN stands before the first byte, whose position is 0.
 pub(super) const SYN: StreamSegment = StreamSegment { seq: u32::MAX, len: 1, syn: true };
 
-impl SimTransport for Connection {
-    type Setup = Config;
+impl SimTransport for TcpConnection {
+    type Setup = TcpConfig;
 
     const NAMES: &'static [&'static str] = &["reno", "cubic", "dctcp", "bbr"];
     const KEYS: Keys = &[
@@ -48,8 +50,8 @@ impl SimTransport for Connection {
     const SHAKES_HANDS: bool = true;
     const PROTOCOL: u8 = ipv4::TCP;
 
-    fn read(table: &Reader<'_>, name: &str) -> Read<Config> {
-        let usual = Config::default();
+    fn read(table: &ScenarioReader<'_>, name: &str) -> ReadResult<TcpConfig> {
+        let usual = TcpConfig::default();
         let mss = table.small("mss", 64..=MAX_FRAME - HEADERS)?.unwrap_or(usual.mss);
         let receive_buffer: Option<Bytes> = table.parsed("receive_buffer")?;
         let receive_buffer = receive_buffer.map_or(usual.receive_buffer, Bytes::get);
@@ -57,7 +59,7 @@ impl SimTransport for Connection {
             return Err(table.wrong("receive_buffer", "expected at least two segments and at most 1 GiB"));
         }
         let choices = [("adaptive", Reordering::Adaptive), ("fixed", Reordering::Fixed)];
-        Ok(Config {
+        Ok(TcpConfig {
             mss,
             initial_window: table.small("initial_window", 1..=10_000)?.unwrap_or(usual.initial_window),
             algorithm: algorithm(name),
@@ -70,36 +72,36 @@ impl SimTransport for Connection {
         })
     }
 
-    fn connect(setup: &Config, at: &mut Site<'_>) -> Self {
+    fn connect(setup: &TcpConfig, at: &mut Site<'_>) -> Self {
         let handshake_rtt = setup.handshake_rtt.or(Some(at.round_trip));
-        Self::new(&Config { seed: at.seed, handshake_rtt, ..*setup }, at.now)
+        Self::new(&TcpConfig { seed: at.seed, handshake_rtt, ..*setup }, at.now)
     }
 
-    fn sizes(setup: &Config) -> PacketSizes {
+    fn sizes(setup: &TcpConfig) -> PacketSizes {
         let frame = setup.mss + HEADERS;
         PacketSizes { payload: setup.mss, frame, longest: frame }
     }
 
-    fn send(bytes: u64) -> Command {
-        Command::Send(bytes)
+    fn send(bytes: u64) -> TcpCommand {
+        TcpCommand::Send(bytes)
     }
 
     #[inline]
-    fn on_done(done: Done, progress: &mut Progress) {
+    fn on_done(done: TcpProgress, progress: &mut FlowProgress) {
         match done {
-            Done::Delivered(bytes) => progress.received = Some(bytes),
-            Done::Acknowledged(_) => {}
+            TcpProgress::Delivered(bytes) => progress.received = Some(bytes),
+            TcpProgress::Acknowledged(_) => {}
         }
     }
 
-    fn on_note(note: Note, counters: &mut FlowCounters) {
+    fn on_note(note: TcpNote, counters: &mut FlowCounters) {
         match note {
-            Note::Retransmitted { .. } => counters.retransmitted += 1,
-            Note::Probe => counters.probes += 1,
-            Note::Timeout => counters.timeouts += 1,
-            Note::Sacked { bytes, .. } => counters.most_sacked = counters.most_sacked.max(bytes),
-            Note::Undone => counters.undone += 1,
-            Note::Reduced { pending } => {
+            TcpNote::Retransmitted { .. } => counters.retransmitted += 1,
+            TcpNote::Probe => counters.probes += 1,
+            TcpNote::Timeout => counters.timeouts += 1,
+            TcpNote::Sacked { bytes, .. } => counters.most_sacked = counters.most_sacked.max(bytes),
+            TcpNote::Undone => counters.undone += 1,
+            TcpNote::Reduced { pending } => {
                 if counters.reductions == 0 {
                     counters.pending_when_reduced = pending;
                 }
@@ -109,7 +111,7 @@ impl SimTransport for Connection {
     }
 
     #[inline]
-    fn frame_len(frame: &Segment) -> u32 {
+    fn frame_len(frame: &TcpSegment) -> u32 {
         let blocks = frame.sack.blocks().len() as u32;
         // With data, a host would send that much less of it, so that the frame is no longer.
         let sack = if blocks == 0 || frame.len > 0 { 0 } else { SACK_OPTION + SACK_BLOCK * blocks };
@@ -117,17 +119,17 @@ impl SimTransport for Connection {
     }
 
     #[inline]
-    fn ecn(frame: &Segment) -> Ecn {
+    fn ecn(frame: &TcpSegment) -> Ecn {
         frame.ecn
     }
 
     #[inline]
-    fn with_ecn(frame: Segment, ecn: Ecn) -> Segment {
-        Segment { ecn, ..frame }
+    fn with_ecn(frame: TcpSegment, ecn: Ecn) -> TcpSegment {
+        TcpSegment { ecn, ..frame }
     }
 
     #[inline]
-    fn in_stream(frame: &Segment) -> Option<(u64, u32)> {
+    fn in_stream(frame: &TcpSegment) -> Option<(u64, u32)> {
         (frame.len > 0).then_some((frame.seq, frame.len))
     }
 
@@ -135,13 +137,13 @@ impl SimTransport for Connection {
         ports(who)
     }
 
-    fn signature(frame: &Segment) -> (Option<StreamSegment>, u64) {
+    fn signature(frame: &TcpSegment) -> (Option<StreamSegment>, u64) {
         // Positions on a real wire are the lowest 32 bits of ours.
         let numbers = StreamSegment { seq: frame.seq as u32, len: frame.len as u16, syn: false };
         (Some(numbers), u64::from(frame.timestamp) << 32 | u64::from(frame.ack as u32))
     }
 
-    fn write_headers(frame: &Segment, writer: &mut HeaderWriter<'_>) {
+    fn write_headers(frame: &TcpSegment, writer: &mut HeaderWriter<'_>) {
         write(frame, None, writer);
     }
 }
@@ -159,16 +161,16 @@ fn algorithm(name: &str) -> Algorithm {
     }
 }
 
-fn timers(table: &Reader<'_>) -> Read<Profile> {
-    let usual = table.choice("timers", &[("linux", Profile::linux()), ("rfc", Profile::rfc())])?;
+fn timers(table: &ScenarioReader<'_>) -> ReadResult<TimerProfile> {
+    let usual = table.choice("timers", &[("linux", TimerProfile::linux()), ("rfc", TimerProfile::rfc())])?;
     let rto = table.span("rto_min", Span::from_ps(1)..=LONGEST_RTO)?;
-    Ok(match usual.unwrap_or(Profile::linux()) {
-        Profile::Linux { hz, rto_min, phase } => Profile::Linux {
+    Ok(match usual.unwrap_or(TimerProfile::linux()) {
+        TimerProfile::Linux { hz, rto_min, phase } => TimerProfile::Linux {
             hz: table.small("hz", 1..=1_000_000)?.unwrap_or(hz),
             rto_min: rto.unwrap_or(rto_min),
             phase,
         },
-        Profile::Rfc { rto_min, max_ack_delay } => Profile::Rfc {
+        TimerProfile::Rfc { rto_min, max_ack_delay } => TimerProfile::Rfc {
             rto_min: rto.unwrap_or(rto_min),
             max_ack_delay: table.span("max_ack_delay", Span::ZERO..=LONGEST_RTO)?.unwrap_or(max_ack_delay),
         },
@@ -177,16 +179,16 @@ fn timers(table: &Reader<'_>) -> Read<Profile> {
 
 pub(super) fn write_handshake(step: Handshake, writer: &mut HeaderWriter<'_>) {
     // Before position 0, which is the first byte's.
-    write(&Segment { seq: u64::MAX, ..Segment::default() }, Some(step), writer);
+    write(&TcpSegment { seq: u64::MAX, ..TcpSegment::default() }, Some(step), writer);
 }
 
-fn write(segment: &Segment, handshake: Option<Handshake>, writer: &mut HeaderWriter<'_>) {
+fn write(segment: &TcpSegment, handshake: Option<Handshake>, writer: &mut HeaderWriter<'_>) {
     let ip = writer.ip(ipv4::TCP, writer.inside);
     let [source, destination] = ports(writer.who);
     let position = |offset: i32| segment.ack.wrapping_add_signed(offset.into()) as u32;
     let blocks: Vec<(u32, u32)> =
         segment.sack.blocks().iter().map(|(from, to)| (position(*from), position(*to))).collect();
-    let header = wire::tcp::Header {
+    let header = wire::tcp::TcpHeader {
         source,
         destination,
         seq: segment.seq as u32,

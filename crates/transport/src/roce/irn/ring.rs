@@ -1,13 +1,13 @@
 //! A bitmap over a window that moves: a place has its bit where it falls in a ring.
 
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct BitRing {
     words: Vec<u64>,
     /// Bits, less one.
     mask: u64,
 }
 
-impl Ring {
+impl BitRing {
     /// For windows of up to `window` places.
     pub(super) fn new(window: u32) -> Self {
         let bits = u64::from(window).next_power_of_two().max(u64::from(u64::BITS));
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_bit_is_cleared_when_it_is_taken_and_serves_the_next_turn() {
-        let mut ring = Ring::new(100);
+        let mut ring = BitRing::new(100);
         assert_eq!(ring.bits(), 128);
         ring.set(127);
         assert!(ring.get(127) && !ring.get(126));

@@ -6,16 +6,16 @@ use std::fmt;
 
 use units::Bytes;
 
-use super::pool::{PoolConfig, PoolError, Slot};
+use super::pool::{BlockPointer, PoolConfig, PoolError};
 use super::resend::Resend;
-use super::track::Track;
+use super::track::ReceiveTrack;
 
 /// Bytes that a ConnectX-3 Pro keeps of each connection as it is (footnote 4 of the paper).
 pub const QP_CONTEXT: u32 = 248;
 
 /// Memory on the chip of one NIC, in bytes of a connection and bits of the pools.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Account {
+pub struct ChipMemory {
     pub connections: u32,
     pub bdp: Bytes,
     pub mtu: u32,
@@ -39,7 +39,7 @@ pub struct Account {
     pub bitmap_bits: u32,
 }
 
-impl Account {
+impl ChipMemory {
     /// # Panics
     /// If there are no connections, or the MTU is zero.
     pub fn new(connections: u32, bdp: Bytes, mtu: u32, pool: PoolConfig) -> Result<Self, PoolError> {
@@ -58,8 +58,8 @@ impl Account {
         Self::with_slots::<u8>(128, 300, Bytes::new(1_000_000), 1_000, PoolConfig::default())
     }
 
-    fn with_slots<S: Slot>(blocks: u32, connections: u32, bdp: Bytes, mtu: u32, pool: PoolConfig) -> Self {
-        let [hole_bytes, number_bytes, pointer_bytes] = Track::<S>::BYTES;
+    fn with_slots<S: BlockPointer>(blocks: u32, connections: u32, bdp: Bytes, mtu: u32, pool: PoolConfig) -> Self {
+        let [hole_bytes, number_bytes, pointer_bytes] = ReceiveTrack::<S>::BYTES;
         Self {
             connections,
             bdp,
@@ -113,7 +113,7 @@ impl Account {
     }
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for ChipMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { connections, bdp, mtu, pool, .. } = self;
         let bytes = |f: &mut fmt::Formatter<'_>, what: &str, bytes: f64| writeln!(f, "{what:<44} {bytes:>8.2} B");
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_paper_comes_to_23_bytes_for_each_connection() {
-        let account = Account::of_the_paper();
+        let account = ChipMemory::of_the_paper();
         assert_eq!((account.hole_bytes, account.number_bytes, account.pointer_bytes), (12, 6, 2));
         assert_eq!((account.pool_bits, account.next_bits, account.free_bits), (1_024, 1_024, 1_024));
         assert_eq!(account.per_connection().round(), 23.0);
@@ -161,15 +161,15 @@ mod tests {
     #[test]
     fn more_blocks_need_wider_pointers() {
         let pool = PoolConfig { bits: 4_096, block: 8 };
-        let account = Account::new(300, Bytes::new(4_000_000), 1_000, pool).unwrap();
+        let account = ChipMemory::new(300, Bytes::new(4_000_000), 1_000, pool).unwrap();
         assert_eq!((account.slot_bits, account.pointer_bytes), (16, 4));
         assert_eq!(account.next_bits, 512 * 16);
-        assert!(Account::new(300, Bytes::new(1), 1, PoolConfig { bits: 4, block: 8 }).is_err());
+        assert!(ChipMemory::new(300, Bytes::new(1), 1, PoolConfig { bits: 4, block: 8 }).is_err());
     }
 
     #[test]
     fn the_account_is_printed_in_full() {
-        let text = Account::of_the_paper().to_string();
+        let text = ChipMemory::of_the_paper().to_string();
         assert!(text.contains("three latest holes                              12.00 B"), "{text}");
         assert!(text.contains("each connection                                 22.56 B"), "{text}");
     }

@@ -1,7 +1,7 @@
 //! Work to measure MELO with: packets that arrive, some of them lost and sent again. Whoever calls holds the clock.
 
-use super::pool::{Pool, PoolConfig};
-use super::track::{Seen, Track};
+use super::pool::{BlockPool, PoolConfig};
+use super::track::{ArrivalPosition, ReceiveTrack};
 use crate::roce::psn::Psn;
 
 /// Packets between one that is lost and the same one sent again: a round trip.
@@ -9,9 +9,9 @@ const FLIGHT: u64 = 128;
 
 /// One connection's receiver. Of the packets for it, every so many-th is lost and arrives a round trip later.
 #[derive(Debug)]
-pub struct Arrivals {
-    pool: Pool<u8>,
-    track: Track<u8>,
+pub struct LossyArrivals {
+    pool: BlockPool<u8>,
+    track: ReceiveTrack<u8>,
     loss_every: u64,
     /// The next new packet, the next that is lost, and the next that is sent again.
     next: u64,
@@ -21,15 +21,24 @@ pub struct Arrivals {
     nacks: u64,
 }
 
-impl Arrivals {
+impl LossyArrivals {
     /// `loss_every` of zero for no loss at all.
     ///
     /// # Panics
     /// If the paper's pool is no pool.
     pub fn new(loss_every: u64) -> Self {
-        let pool = Pool::new(PoolConfig::default()).expect("the paper's pool");
+        let pool = BlockPool::new(PoolConfig::default()).expect("the paper's pool");
         let lost = if loss_every > 0 { loss_every - 1 } else { u64::MAX - FLIGHT };
-        Self { pool, track: Track::new(Psn::new(0)), loss_every, next: 0, lost, again: lost, delivered: 0, nacks: 0 }
+        Self {
+            pool,
+            track: ReceiveTrack::new(Psn::new(0)),
+            loss_every,
+            next: 0,
+            lost,
+            again: lost,
+            delivered: 0,
+            nacks: 0,
+        }
     }
 
     /// Lets so many packets arrive, or one more, those sent again among them. Returns how many are in order so far.
@@ -56,9 +65,9 @@ impl Arrivals {
     #[inline]
     fn arrive(&mut self, packet: u64) {
         match self.track.arrive(&mut self.pool, Psn::new(0).plus(packet)) {
-            Seen::Next { passed, .. } => self.delivered += u64::from(passed),
-            Seen::Ahead { hole } => self.nacks += u64::from(hole),
-            Seen::Middle | Seen::Behind | Seen::NoBits => {}
+            ArrivalPosition::Next { passed, .. } => self.delivered += u64::from(passed),
+            ArrivalPosition::Ahead { hole } => self.nacks += u64::from(hole),
+            ArrivalPosition::Middle | ArrivalPosition::Behind | ArrivalPosition::NoBits => {}
         }
     }
 
@@ -69,7 +78,7 @@ impl Arrivals {
 
 /// All of it at once: so many packets arrive, every `loss_every`-th is lost and sent again. Returns how many are in order.
 pub fn arrivals(packets: u64, loss_every: u64) -> u64 {
-    Arrivals::new(loss_every).run(packets)
+    LossyArrivals::new(loss_every).run(packets)
 }
 
 #[cfg(test)]
@@ -78,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_loss_is_told_and_filled() {
-        let mut arrivals = Arrivals::new(100);
+        let mut arrivals = LossyArrivals::new(100);
         let delivered = arrivals.run(100_000);
         assert!((100_000 - delivered) < 2 * FLIGHT, "{delivered}");
         assert_eq!(arrivals.nacks(), 1_000);

@@ -14,19 +14,19 @@
 //!
 //! Invariants: the front bit is 0; there are exactly the blocks that `front..high` lies in, none when it is empty.
 
-use super::pool::{PSN_BITS, Pool, Slot};
+use super::pool::{BlockPointer, BlockPool, PSN_BITS};
 use crate::roce::psn::Psn;
 
 /// Not `Clone`: two would give the same blocks back.
 #[derive(Debug)]
-pub(super) struct Bitmap<S: Slot> {
+pub(super) struct Bitmap<S: BlockPointer> {
     /// PSN of the front, and the block that it is in.
     front: S::Edge,
     /// PSN behind the last, and the block that the last is in.
     high: S::Edge,
 }
 
-impl<S: Slot> Bitmap<S> {
+impl<S: BlockPointer> Bitmap<S> {
     /// Bytes that a chip needs for the two PSNs, and for the two pointers.
     pub(super) const NUMBERS: u32 = 2 * PSN_BITS / 8;
     pub(super) const POINTERS: u32 = 2 * S::BITS / 8;
@@ -68,7 +68,7 @@ impl<S: Slot> Bitmap<S> {
 
     /// Whether there are blocks enough for so many more bits.
     #[inline]
-    pub(super) fn has_room(&self, pool: &mut Pool<S>, bits: u32) -> bool {
+    pub(super) fn has_room(&self, pool: &mut BlockPool<S>, bits: u32) -> bool {
         let used = pool.bit(self.high().number());
         let block = pool.block();
         let here = if self.is_empty() || used == 0 { 0 } else { block - used };
@@ -84,7 +84,7 @@ impl<S: Slot> Bitmap<S> {
     /// # Panics
     /// Unless [`Bitmap::has_room`].
     #[inline]
-    pub(super) fn push(&mut self, pool: &mut Pool<S>, mut bits: u32, arrived: bool) {
+    pub(super) fn push(&mut self, pool: &mut BlockPool<S>, mut bits: u32, arrived: bool) {
         while bits > 0 {
             let used = pool.bit(self.high().number());
             let end = if self.is_empty() || used == 0 { self.append_block(pool) } else { S::slot(self.high) };
@@ -99,7 +99,7 @@ impl<S: Slot> Bitmap<S> {
 
     /// Appends one that arrived, if the last block has room for it: the short way for most packets behind a gap.
     #[inline]
-    pub(super) fn push_within_block(&mut self, pool: &mut Pool<S>) -> bool {
+    pub(super) fn push_within_block(&mut self, pool: &mut BlockPool<S>) -> bool {
         let used = pool.bit(self.high().number());
         let has_room = used != 0 && !self.is_empty();
         if has_room {
@@ -111,7 +111,7 @@ impl<S: Slot> Bitmap<S> {
     }
 
     #[inline]
-    fn append_block(&mut self, pool: &mut Pool<S>) -> S {
+    fn append_block(&mut self, pool: &mut BlockPool<S>) -> S {
         let slot = pool.take();
         if self.is_empty() {
             self.front = S::edge(self.front(), slot);
@@ -126,7 +126,7 @@ impl<S: Slot> Bitmap<S> {
     /// # Panics
     /// If there are not so many, in tests.
     #[inline]
-    pub(super) fn pass(&mut self, pool: &mut Pool<S>, bits: u32) -> u32 {
+    pub(super) fn pass(&mut self, pool: &mut BlockPool<S>, bits: u32) -> u32 {
         let len = self.len();
         debug_assert!((1..=len).contains(&bits), "{bits} of {len}");
         let mut start = S::slot(self.front);
@@ -152,21 +152,21 @@ impl<S: Slot> Bitmap<S> {
     }
 
     /// Gives everything back.
-    pub(super) fn clear(&mut self, pool: &mut Pool<S>) {
+    pub(super) fn clear(&mut self, pool: &mut BlockPool<S>) {
         if !self.is_empty() {
             self.pass(pool, self.len());
         }
     }
 
     /// Its blocks, from front to end.
-    pub(super) fn blocks<'a>(&self, pool: &'a Pool<S>) -> impl Iterator<Item = S> + 'a {
+    pub(super) fn blocks<'a>(&self, pool: &'a BlockPool<S>) -> impl Iterator<Item = S> + 'a {
         let end = S::slot(self.high);
         let first = (!self.is_empty()).then_some(S::slot(self.front));
         std::iter::successors(first, move |slot| (*slot != end).then(|| pool.next(*slot)))
     }
 
     /// Gives the blocks back; what was in them is returned, and `high` forgotten.
-    pub(super) fn swap_out(&mut self, pool: &mut Pool<S>) -> Vec<bool> {
+    pub(super) fn swap_out(&mut self, pool: &mut BlockPool<S>) -> Vec<bool> {
         let len = self.len() as usize;
         let first = pool.bit(self.front().number());
         let bits = self.blocks(pool).flat_map(|slot| {
@@ -181,7 +181,7 @@ impl<S: Slot> Bitmap<S> {
     }
 
     /// Puts back what [`Bitmap::swap_out`] took. False if there are not enough blocks, and then nothing has changed.
-    pub(super) fn swap_in(&mut self, pool: &mut Pool<S>, bits: &[bool]) -> bool {
+    pub(super) fn swap_in(&mut self, pool: &mut BlockPool<S>, bits: &[bool]) -> bool {
         if !self.has_room(pool, bits.len() as u32) {
             return false;
         }

@@ -22,7 +22,7 @@ use crate::roce::psn::Psn;
 pub(super) const PSN_BITS: u32 = 24;
 
 /// A pointer to a block, as wide as the chip has it.
-pub trait Slot: Copy + Default + fmt::Debug + PartialEq {
+pub trait BlockPointer: Copy + Default + fmt::Debug + PartialEq {
     const BITS: u32;
     /// A PSN and a pointer in one word. Where each has a place of its own, the processor waits for the bytes of one to be
     /// stored before it loads them with those of the other, and that takes longer than all the rest.
@@ -36,7 +36,7 @@ pub trait Slot: Copy + Default + fmt::Debug + PartialEq {
 }
 
 /// For at most 256 blocks, as in the paper.
-impl Slot for u8 {
+impl BlockPointer for u8 {
     const BITS: u32 = u8::BITS;
     type Edge = u32;
 
@@ -67,7 +67,7 @@ impl Slot for u8 {
 }
 
 /// For at most 65,536. A chip needs five bytes for an edge, this program takes eight.
-impl Slot for u16 {
+impl BlockPointer for u16 {
     const BITS: u32 = u16::BITS;
     type Edge = u64;
 
@@ -109,7 +109,7 @@ impl PoolConfig {
     pub const LARGEST_BLOCK: u32 = u64::BITS;
 
     /// How many blocks that makes, if it makes sense and slots of type `S` can name them all.
-    pub fn blocks<S: Slot>(&self) -> Result<u32, PoolError> {
+    pub fn blocks<S: BlockPointer>(&self) -> Result<u32, PoolError> {
         let Self { bits, block } = *self;
         if !block.is_power_of_two() || block > Self::LARGEST_BLOCK {
             return Err(PoolError::Block(block));
@@ -164,14 +164,14 @@ impl fmt::Display for PoolError {
 impl std::error::Error for PoolError {}
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Block<S> {
+struct PoolBlock<S> {
     bits: u64,
     next: S,
 }
 
 /// How full a pool is, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
+pub struct PoolUsage {
     pub blocks: u32,
     pub used: u32,
     /// The most that were used at a time.
@@ -180,15 +180,15 @@ pub struct Usage {
     pub refusals: u64,
 }
 
-impl Usage {
+impl PoolUsage {
     pub fn peak_share(&self) -> f64 {
         f64::from(self.peak) / f64::from(self.blocks)
     }
 }
 
 #[derive(Debug)]
-pub struct Pool<S = u8> {
-    blocks: Vec<Block<S>>,
+pub struct BlockPool<S = u8> {
+    blocks: Vec<PoolBlock<S>>,
     free: Vec<S>,
     /// Where the free part of `free` begins; so many blocks are taken.
     avail: usize,
@@ -198,11 +198,11 @@ pub struct Pool<S = u8> {
     mask: u32,
 }
 
-impl<S: Slot> Pool<S> {
+impl<S: BlockPointer> BlockPool<S> {
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
         let blocks = config.blocks::<S>()? as usize;
         Ok(Self {
-            blocks: vec![Block::default(); blocks],
+            blocks: vec![PoolBlock::default(); blocks],
             free: (0..blocks).map(S::new).collect(),
             avail: 0,
             peak: 0,
@@ -211,8 +211,8 @@ impl<S: Slot> Pool<S> {
         })
     }
 
-    pub fn usage(&self) -> Usage {
-        Usage {
+    pub fn usage(&self) -> PoolUsage {
+        PoolUsage {
             blocks: self.blocks.len() as u32,
             used: self.avail as u32,
             peak: self.peak as u32,
@@ -298,8 +298,8 @@ impl<S: Slot> Pool<S> {
 mod tests {
     use super::*;
 
-    fn error<S: Slot>(bits: u32, block: u32) -> String {
-        Pool::<S>::new(PoolConfig { bits, block }).unwrap_err().to_string()
+    fn error<S: BlockPointer>(bits: u32, block: u32) -> String {
+        BlockPool::<S>::new(PoolConfig { bits, block }).unwrap_err().to_string()
     }
 
     #[test]
@@ -312,19 +312,19 @@ mod tests {
             error::<u8>(2_056, 8),
             "a pool of 257 blocks: expected at most 256, which is what its pointers can name"
         );
-        assert!(Pool::<u16>::new(PoolConfig { bits: 2_056, block: 8 }).is_ok());
-        assert!(Pool::<u8>::new(PoolConfig { bits: 2_048, block: 8 }).is_ok());
+        assert!(BlockPool::<u16>::new(PoolConfig { bits: 2_056, block: 8 }).is_ok());
+        assert!(BlockPool::<u8>::new(PoolConfig { bits: 2_048, block: 8 }).is_ok());
         assert!(error::<u16>(u32::MAX, 1).contains("at most 65536"));
     }
 
     #[test]
     fn blocks_are_taken_and_given_back_at_the_top_of_the_stack() {
-        let mut pool = Pool::<u8>::new(PoolConfig { bits: 32, block: 8 }).unwrap();
+        let mut pool = BlockPool::<u8>::new(PoolConfig { bits: 32, block: 8 }).unwrap();
         let (first, second) = (pool.take(), pool.take());
         pool.give_back(first);
         assert_eq!(pool.take(), first);
         pool.give_back(second);
-        assert_eq!(pool.usage(), Usage { blocks: 4, used: 1, peak: 2, refusals: 0 });
+        assert_eq!(pool.usage(), PoolUsage { blocks: 4, used: 1, peak: 2, refusals: 0 });
         assert!(pool.has(3) && !pool.has(4));
         assert_eq!(pool.usage().refusals, 1);
         assert_eq!(pool.free_slots(), [second, 2, 3]);
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_block_is_clean_when_it_is_taken_again() {
-        let mut pool = Pool::<u8>::new(PoolConfig { bits: 8, block: 8 }).unwrap();
+        let mut pool = BlockPool::<u8>::new(PoolConfig { bits: 8, block: 8 }).unwrap();
         let slot = pool.take();
         pool.set(slot, 0xFF);
         pool.give_back(slot);

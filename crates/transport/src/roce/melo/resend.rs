@@ -8,17 +8,17 @@
 //! The paper does not count what this takes for each connection: [`size_of::<Resend<u8>>()`](Resend) is 8.
 
 use super::bitmap::Bitmap;
-use super::pool::{Pool, Slot};
+use super::pool::{BlockPointer, BlockPool};
 use crate::roce::psn::Psn;
 
 const _: () = assert!(size_of::<Resend<u8>>() == 8, "6 for PSNs, 2 for pointers");
 
 #[derive(Debug)]
-pub struct Resend<S: Slot = u8> {
+pub struct Resend<S: BlockPointer = u8> {
     bitmap: Bitmap<S>,
 }
 
-impl<S: Slot> Resend<S> {
+impl<S: BlockPointer> Resend<S> {
     /// Bytes on the chip for each connection: PSNs, pointers.
     pub const BYTES: [u32; 2] = [Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
 
@@ -39,13 +39,13 @@ impl<S: Slot> Resend<S> {
     }
 
     /// Its blocks, from front to end.
-    pub fn blocks<'a>(&self, pool: &'a Pool<S>) -> impl Iterator<Item = S> + 'a {
+    pub fn blocks<'a>(&self, pool: &'a BlockPool<S>) -> impl Iterator<Item = S> + 'a {
         self.bitmap.blocks(pool)
     }
 
     /// A hole that begins at or behind [`Resend::known_before`]. False if there are not enough bits for it.
     #[must_use]
-    pub fn learn(&mut self, pool: &mut Pool<S>, start: Psn, len: u32) -> bool {
+    pub fn learn(&mut self, pool: &mut BlockPool<S>, start: Psn, len: u32) -> bool {
         if self.bitmap.is_empty() {
             // What is between it and the hole before needs no bits: there is nothing left to send again there.
             self.bitmap.start_at(start);
@@ -61,13 +61,13 @@ impl<S: Slot> Resend<S> {
 
     /// The front has been sent.
     #[inline]
-    pub fn pass_front(&mut self, pool: &mut Pool<S>) {
+    pub fn pass_front(&mut self, pool: &mut BlockPool<S>) {
         self.bitmap.pass(pool, 1);
     }
 
     /// Everything before `una` has arrived.
     #[inline]
-    pub fn acknowledged(&mut self, pool: &mut Pool<S>, una: Psn) {
+    pub fn acknowledged(&mut self, pool: &mut BlockPool<S>, una: Psn) {
         if una.offset_from(self.bitmap.high()) >= 0 {
             return self.clear(pool, una);
         }
@@ -79,18 +79,18 @@ impl<S: Slot> Resend<S> {
 
     /// Nothing is to be sent again, and no hole from `una` on is known.
     #[inline]
-    pub fn clear(&mut self, pool: &mut Pool<S>, una: Psn) {
+    pub fn clear(&mut self, pool: &mut BlockPool<S>, una: Psn) {
         self.bitmap.clear(pool);
         self.bitmap.start_at(una);
     }
 
-    pub fn swap_out(&mut self, pool: &mut Pool<S>) -> Vec<bool> {
+    pub fn swap_out(&mut self, pool: &mut BlockPool<S>) -> Vec<bool> {
         self.bitmap.swap_out(pool)
     }
 
     /// False if there are not enough blocks: then nothing from [`Resend::known_before`] on is known.
     #[must_use]
-    pub fn swap_in(&mut self, pool: &mut Pool<S>, bits: &[bool]) -> bool {
+    pub fn swap_in(&mut self, pool: &mut BlockPool<S>, bits: &[bool]) -> bool {
         self.bitmap.swap_in(pool, bits)
     }
 }

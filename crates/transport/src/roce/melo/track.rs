@@ -16,15 +16,15 @@
 //! Invariants: [`size_of::<Track<u8>>()`](Track) is 20; the holes are the latest of all gaps between `RCV.NXT` and `high`.
 
 use super::bitmap::Bitmap;
-use super::pool::{Pool, Slot};
+use super::pool::{BlockPointer, BlockPool};
 use crate::roce::psn::Psn;
 use crate::roce::selective::{Hole, Holes, MAX_OUTSTANDING};
 
-const _: () = assert!(size_of::<Track<u8>>() == 20, "12 for holes, 6 for PSNs, 2 for pointers");
+const _: () = assert!(size_of::<ReceiveTrack<u8>>() == 20, "12 for holes, 6 for PSNs, 2 for pointers");
 
 /// Where a packet came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum ArrivalPosition {
     /// So many are now in order. `filled` if anything was tracked.
     Next {
         passed: u32,
@@ -41,7 +41,7 @@ pub enum Seen {
 }
 
 #[derive(Debug)]
-pub struct Track<S: Slot = u8> {
+pub struct ReceiveTrack<S: BlockPointer = u8> {
     bitmap: Bitmap<S>,
     holes: Holes,
 }
@@ -53,7 +53,7 @@ pub struct OffChip {
     holes: Holes,
 }
 
-impl<S: Slot> Track<S> {
+impl<S: BlockPointer> ReceiveTrack<S> {
     /// Bytes on the chip for each connection: holes, PSNs, pointers.
     pub const BYTES: [u32; 3] = [size_of::<Holes>() as u32, Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
 
@@ -85,36 +85,36 @@ impl<S: Slot> Track<S> {
     }
 
     /// Its blocks, from front to end.
-    pub fn blocks<'a>(&self, pool: &'a Pool<S>) -> impl Iterator<Item = S> + 'a {
+    pub fn blocks<'a>(&self, pool: &'a BlockPool<S>) -> impl Iterator<Item = S> + 'a {
         self.bitmap.blocks(pool)
     }
 
     #[inline]
-    pub fn arrive(&mut self, pool: &mut Pool<S>, psn: Psn) -> Seen {
+    pub fn arrive(&mut self, pool: &mut BlockPool<S>, psn: Psn) -> ArrivalPosition {
         let offset = psn.offset_from(self.next());
         if offset == 0 {
             return self.on_next(pool);
         }
         if offset < 0 {
-            return Seen::Behind;
+            return ArrivalPosition::Behind;
         }
         let gap = psn.offset_from(self.high());
         if gap < 0 {
-            Seen::Middle
+            ArrivalPosition::Middle
         } else if offset >= MAX_OUTSTANDING as i32 {
-            Seen::NoBits
+            ArrivalPosition::NoBits
         } else if gap == 0 && self.bitmap.push_within_block(pool) {
-            Seen::Ahead { hole: false }
+            ArrivalPosition::Ahead { hole: false }
         } else {
             self.on_ahead(pool, gap as u32)
         }
     }
 
     #[inline]
-    fn on_next(&mut self, pool: &mut Pool<S>) -> Seen {
+    fn on_next(&mut self, pool: &mut BlockPool<S>) -> ArrivalPosition {
         if self.is_empty() {
             self.bitmap.start_at(self.next().plus(1));
-            return Seen::Next { passed: 1, filled: false };
+            return ArrivalPosition::Next { passed: 1, filled: false };
         }
         let passed = self.bitmap.pass(pool, 1);
         if self.is_empty() {
@@ -122,35 +122,35 @@ impl<S: Slot> Track<S> {
         } else {
             self.holes.fill_before(self.next().number() as u16);
         }
-        Seen::Next { passed, filled: true }
+        ArrivalPosition::Next { passed, filled: true }
     }
 
     #[inline]
-    fn on_ahead(&mut self, pool: &mut Pool<S>, gap: u32) -> Seen {
+    fn on_ahead(&mut self, pool: &mut BlockPool<S>, gap: u32) -> ArrivalPosition {
         if !self.bitmap.has_room(pool, gap + 1) {
-            return Seen::NoBits;
+            return ArrivalPosition::NoBits;
         }
         if gap > 0 {
             self.holes.push(Hole { start: self.high().number() as u16, len: gap as u16 });
         }
         self.bitmap.push(pool, gap, false);
         self.bitmap.push(pool, 1, true);
-        Seen::Ahead { hole: gap > 0 }
+        ArrivalPosition::Ahead { hole: gap > 0 }
     }
 
     /// Forgets what is out of order.
-    pub fn clear(&mut self, pool: &mut Pool<S>) {
+    pub fn clear(&mut self, pool: &mut BlockPool<S>) {
         drop(self.swap_out(pool));
     }
 
-    /// Gives the blocks back; nothing may arrive until [`Track::swap_in`].
-    pub fn swap_out(&mut self, pool: &mut Pool<S>) -> OffChip {
+    /// Gives the blocks back; nothing may arrive until [`ReceiveTrack::swap_in`].
+    pub fn swap_out(&mut self, pool: &mut BlockPool<S>) -> OffChip {
         OffChip { bits: self.bitmap.swap_out(pool), holes: std::mem::take(&mut self.holes) }
     }
 
     /// Takes blocks again. If there are not enough, everything behind RCV.NXT is forgotten.
     #[must_use]
-    pub fn swap_in(&mut self, pool: &mut Pool<S>, off: OffChip) -> bool {
+    pub fn swap_in(&mut self, pool: &mut BlockPool<S>, off: OffChip) -> bool {
         let kept = self.bitmap.swap_in(pool, &off.bits);
         if kept {
             self.holes = off.holes;

@@ -9,7 +9,7 @@
 
 use units::{Prob, Span};
 
-use super::{Corruption, Model, Setting, Tail, Timing};
+use super::{CorruptionSeverity, PenaltyTiming, TailProtection, TimeoutModel, TimeoutSetting};
 
 /// Of each.
 pub const MOST_COPIES: u32 = 8;
@@ -27,14 +27,14 @@ pub struct Goal {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Advice {
-    Set(Plan),
-    Unreachable(Obstacle),
+    Set(AdvisedSetting),
+    Unreachable(GoalObstacle),
 }
 
 /// A setting that reaches the goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
-    pub setting: Setting,
+pub struct AdvisedSetting {
+    pub setting: TimeoutSetting,
     /// The longest T with which a tail that dummies show is in time; none without dummies.
     pub wait: Option<Span>,
     /// Share of flows that are late.
@@ -49,7 +49,7 @@ pub struct Plan {
 
 /// Why no setting reaches the goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Obstacle {
+pub enum GoalObstacle {
     /// Flows are late without corruption.
     Base,
     /// Go-back-N alone makes too many flows late, even if it never needs a timeout.
@@ -64,15 +64,15 @@ pub enum Obstacle {
     Copies { late: f64, bearable: Prob },
 }
 
-impl Model {
+impl TimeoutModel {
     /// `timing.wait` is not looked at: the T that fits is part of the advice.
-    pub fn advise(&self, goal: &Goal, timing: &Timing, obeys_copies: bool) -> Advice {
+    pub fn advise(&self, goal: &Goal, timing: &PenaltyTiming, obeys_copies: bool) -> Advice {
         let Some(slack) = goal.latency.as_ps().checked_sub(goal.base.as_ps()).filter(|slack| *slack > 0) else {
-            return Advice::Unreachable(Obstacle::Base);
+            return Advice::Unreachable(GoalObstacle::Base);
         };
         let slack = Span::from_ps(slack);
-        let timing = Timing { wait: slack.saturating_sub(timing.rtt), ..*timing };
-        let search = Search { model: self, goal, timing, slack, obeys_copies };
+        let timing = PenaltyTiming { wait: slack.saturating_sub(timing.rtt), ..*timing };
+        let search = SettingSearch { model: self, goal, timing, slack, obeys_copies };
         match search.cheapest() {
             Some(counts) => Advice::Set(search.plan(counts)),
             None => Advice::Unreachable(search.obstacle()),
@@ -83,17 +83,17 @@ impl Model {
 /// Dummies, copies of NAKs, copies of NAKed packets.
 type Counts = [u32; 3];
 
-struct Search<'a> {
-    model: &'a Model,
+struct SettingSearch<'a> {
+    model: &'a TimeoutModel,
     goal: &'a Goal,
-    timing: Timing,
+    timing: PenaltyTiming,
     slack: Span,
     obeys_copies: bool,
 }
 
-impl Search<'_> {
-    fn setting(&self, [dummies, naks, naked]: Counts) -> Setting {
-        Setting { naks, naked, tail: Tail::Dummies(dummies), obeys_copies: self.obeys_copies }
+impl SettingSearch<'_> {
+    fn setting(&self, [dummies, naks, naked]: Counts) -> TimeoutSetting {
+        TimeoutSetting { naks, naked, tail: TailProtection::Dummies(dummies), obeys_copies: self.obeys_copies }
     }
 
     fn late(&self, counts: Counts) -> f64 {
@@ -133,13 +133,13 @@ impl Search<'_> {
         candidates.into_iter().map(|(_, counts)| counts).find(|counts| self.reaches(*counts))
     }
 
-    fn plan(&self, counts: Counts) -> Plan {
+    fn plan(&self, counts: Counts) -> AdvisedSetting {
         let one_less = |at: usize| {
             let mut fewer = counts;
             fewer[at] = counts[at].checked_sub(1)?;
             Some(self.late(fewer))
         };
-        Plan {
+        AdvisedSetting {
             setting: self.setting(counts),
             wait: (counts[0] > 0).then_some(self.timing.wait),
             late: self.late(counts),
@@ -149,14 +149,14 @@ impl Search<'_> {
         }
     }
 
-    fn obstacle(&self) -> Obstacle {
+    fn obstacle(&self) -> GoalObstacle {
         let late = self.model.late_by_repairs(&self.timing, self.slack);
         let bearable = self.bearable();
         if late > self.goal.late.get() {
             let in_time = self.slack.as_ps().checked_div(self.timing.rtt.as_ps()).unwrap_or(0);
-            Obstacle::Repairs { late, in_time, bearable }
+            GoalObstacle::Repairs { late, in_time, bearable }
         } else {
-            Obstacle::Copies { late: self.late([MOST_COPIES; 3]), bearable }
+            GoalObstacle::Copies { late: self.late([MOST_COPIES; 3]), bearable }
         }
     }
 
@@ -164,11 +164,11 @@ impl Search<'_> {
     fn bearable(&self) -> Prob {
         let reaches = |beta: Prob| {
             let corruption = match self.model.corruption {
-                Corruption::Drops(_) => Corruption::Drops(beta),
-                Corruption::Bits(_) | Corruption::Packets(_) => Corruption::Packets(beta),
+                CorruptionSeverity::Drops(_) => CorruptionSeverity::Drops(beta),
+                CorruptionSeverity::Bits(_) | CorruptionSeverity::Packets(_) => CorruptionSeverity::Packets(beta),
             };
-            let model = Model { corruption, ..self.model.clone() };
-            model.late(&Setting::NONE, &self.timing, self.slack) <= self.goal.late.get()
+            let model = TimeoutModel { corruption, ..self.model.clone() };
+            model.late(&TimeoutSetting::NONE, &self.timing, self.slack) <= self.goal.late.get()
         };
         // Halved on a scale of logarithms: two digits are enough, the magnitude is what counts.
         let (mut low, mut high) = (-20.0, self.model.packet_corruption().get().log10());

@@ -3,7 +3,7 @@
 //! "Packet corruption in RDMA" §4.1 (Eq. 1), §4.2 and §4.3. Copies of NAKs and of what they ask for cost something only where
 //! packets are lost; dummies and copies of tails cost something everywhere.
 
-use super::{Model, Setting, Tail};
+use super::{TailProtection, TimeoutModel, TimeoutSetting};
 
 /// Bytes more, as a share of the bytes of data packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,8 +29,8 @@ pub struct Costs {
     pub path: Cost,
 }
 
-impl Model {
-    pub fn cost(&self, setting: &Setting) -> Costs {
+impl TimeoutModel {
+    pub fn cost(&self, setting: &TimeoutSetting) -> Costs {
         let beta = self.packet_corruption().get();
         // Means over flows count a flow of one packet as much as one of thousands; links do not.
         let (flows, links) = (self.flows.mean_inverse, self.flows.mean.recip());
@@ -38,7 +38,7 @@ impl Model {
     }
 
     /// Where packets are lost with this probability, and this share of packets are tails.
-    fn cost_with(&self, setting: &Setting, lost: f64, tails: f64) -> Cost {
+    fn cost_with(&self, setting: &TimeoutSetting, lost: f64, tails: f64) -> Cost {
         let naks = f64::from(setting.naks);
         let obeyed = if setting.obeys_copies { naks } else { 0.0 };
         Cost {
@@ -46,8 +46,8 @@ impl Model {
             naked: (f64::from(setting.naked) + obeyed) * lost,
             tail: tails
                 * match setting.tail {
-                    Tail::Dummies(dummies) => self.lengths.ratio(self.lengths.header) * f64::from(dummies),
-                    Tail::Repeat(copies) => self.lengths.ratio(self.lengths.tail) * f64::from(copies),
+                    TailProtection::Dummies(dummies) => self.lengths.ratio(self.lengths.header) * f64::from(dummies),
+                    TailProtection::Repeat(copies) => self.lengths.ratio(self.lengths.tail) * f64::from(copies),
                 },
         }
     }

@@ -1,14 +1,14 @@
 //! The four causes without approximation.
 //!
 //! "Packet corruption in RDMA" §3.3–§4.3. Of L links ahead K corrupt, of L links back K′; given both, packets are lost
-//! independently. [`Given`] has the chances then; [`Model::estimate`] takes the mean over K and K′.
+//! independently. [`GivenLinks`] has the chances then; [`TimeoutModel::estimate`] takes the mean over K and K′.
 //!
 //! A body packet (any but the tail) is always followed by something that draws a NAK: that all of the rest of a flow is lost
 //! is left to the tail. Each packet meets its fate on its first chance to be the one that the responder expects; what is
 //! sent between a loss and its retransmission is dropped anyhow, and counts for nothing.
 
 use super::theorems::{self, Ratios};
-use super::{Model, Setting, Tail, any_of, power};
+use super::{TailProtection, TimeoutModel, TimeoutSetting, any_of, power};
 
 /// A value for each cause of a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -85,7 +85,7 @@ pub struct Estimate {
 
 /// Chances where K and K′ links corrupt.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Given {
+pub(super) struct GivenLinks {
     /// How likely it is that so many links do.
     pub weight: f64,
     /// A body packet is lost.
@@ -94,11 +94,11 @@ pub(super) struct Given {
     pub nak: f64,
     /// All sends of its retransmission are.
     pub twice: f64,
-    pub tail: TailGiven,
+    pub tail: GivenTail,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TailGiven {
+pub(super) struct GivenTail {
     /// The tail is lost, and so is whatever could have shown it.
     pub unseen: f64,
     /// It arrives, and no ACK comes back.
@@ -111,13 +111,13 @@ pub(super) struct TailGiven {
     pub in_vain: f64,
 }
 
-impl TailGiven {
+impl GivenTail {
     pub(super) fn repaired(&self) -> f64 {
         self.seen * (1.0 - self.in_vain)
     }
 }
 
-impl Given {
+impl GivenLinks {
     fn causes_of_flow(&self, packets: f64) -> Causes<f64> {
         let body = packets - 1.0;
         Causes {
@@ -145,10 +145,10 @@ impl Given {
     }
 }
 
-impl Model {
-    pub fn estimate(&self, setting: &Setting) -> Estimate {
+impl TimeoutModel {
+    pub fn estimate(&self, setting: &TimeoutSetting) -> Estimate {
         let given = self.given(setting);
-        let mean = |of: &dyn Fn(&Given) -> f64| given.iter().map(|given| given.weight * of(given)).sum::<f64>();
+        let mean = |of: &dyn Fn(&GivenLinks) -> f64| given.iter().map(|given| given.weight * of(given)).sum::<f64>();
         let of_flow = given.iter().fold(Causes::default(), |sum: Causes<f64>, given| {
             sum.join(&given.causes_of_flow(self.flows.mean), |sum, one| sum + given.weight * one)
         });
@@ -190,7 +190,7 @@ impl Model {
         links.iter().enumerate().map(|(k, weight)| weight * any_of(beta, k as f64)).sum()
     }
 
-    pub(super) fn given(&self, setting: &Setting) -> Vec<Given> {
+    pub(super) fn given(&self, setting: &TimeoutSetting) -> Vec<GivenLinks> {
         let links = self.path.corrupting_links();
         let likely = || links.iter().enumerate().filter(|(_, weight)| **weight > 0.0);
         let one = |(ahead, weight): (usize, &f64)| {
@@ -200,34 +200,34 @@ impl Model {
         likely().flat_map(one).collect()
     }
 
-    fn given_links(&self, setting: &Setting, weight: f64, ahead: usize, back: usize) -> Given {
+    fn given_links(&self, setting: &TimeoutSetting, weight: f64, ahead: usize, back: usize) -> GivenLinks {
         let lost_of = |length| any_of(self.corruption.of(length, &self.lengths).get(), ahead as f64);
         let lost = lost_of(self.lengths.packet);
         let ack_lost = any_of(self.ack_corruption().get(), back as f64);
-        let again = Again { setting, ack_lost };
-        Given {
+        let again = RetransmissionChance { setting, ack_lost };
+        GivenLinks {
             weight,
             lost,
             nak: lost * again.naks_lost(),
             twice: lost * again.lost_again(lost),
             tail: match setting.tail {
-                Tail::Dummies(dummies) => {
+                TailProtection::Dummies(dummies) => {
                     behind_tail(lost_of(self.lengths.tail), lost_of(self.lengths.header), dummies, &again)
                 }
-                Tail::Repeat(copies) => repeated_tail(lost_of(self.lengths.tail), copies, &again),
+                TailProtection::Repeat(copies) => repeated_tail(lost_of(self.lengths.tail), copies, &again),
             },
         }
     }
 }
 
 /// What follows once a loss has been seen.
-struct Again<'a> {
-    setting: &'a Setting,
+struct RetransmissionChance<'a> {
+    setting: &'a TimeoutSetting,
     /// An ACK or NAK is lost.
     ack_lost: f64,
 }
 
-impl Again<'_> {
+impl RetransmissionChance<'_> {
     fn naks_lost(&self) -> f64 {
         power(self.ack_lost, self.setting.naks + 1)
     }
@@ -244,16 +244,16 @@ impl Again<'_> {
         }
     }
 
-    fn tail(&self, lost: f64) -> TailGiven {
+    fn tail(&self, lost: f64) -> GivenTail {
         let (naks_lost, lost_again) = (self.naks_lost(), self.lost_again(lost));
         let in_vain = (naks_lost + lost_again).min(1.0);
-        TailGiven { unseen: 0.0, unacknowledged: 0.0, seen: 0.0, naks_lost, lost_again, in_vain }
+        GivenTail { unseen: 0.0, unacknowledged: 0.0, seen: 0.0, naks_lost, lost_again, in_vain }
     }
 }
 
-fn behind_tail(lost: f64, dummy_lost: f64, dummies: u32, again: &Again<'_>) -> TailGiven {
+fn behind_tail(lost: f64, dummy_lost: f64, dummies: u32, again: &RetransmissionChance<'_>) -> GivenTail {
     let none_arrives = power(dummy_lost, dummies);
-    TailGiven {
+    GivenTail {
         unseen: lost * none_arrives,
         unacknowledged: (1.0 - lost) * again.ack_lost * dummies_unanswered(dummy_lost, dummies, again),
         seen: lost * (1.0 - none_arrives),
@@ -263,7 +263,7 @@ fn behind_tail(lost: f64, dummy_lost: f64, dummies: u32, again: &Again<'_>) -> T
 
 /// No answer to any dummy comes back, though the tail arrived. Dummies are acknowledged one by one until one is lost; those
 /// behind it draw one NAK between them.
-fn dummies_unanswered(lost: f64, dummies: u32, again: &Again<'_>) -> f64 {
+fn dummies_unanswered(lost: f64, dummies: u32, again: &RetransmissionChance<'_>) -> f64 {
     let ack_lost = (1.0 - lost) * again.ack_lost;
     let first_lost = |before: u32| {
         let none_behind = power(lost, dummies - before - 1);
@@ -273,10 +273,10 @@ fn dummies_unanswered(lost: f64, dummies: u32, again: &Again<'_>) -> f64 {
 }
 
 /// A copy that arrives is as good as the tail; nothing shows that one was lost.
-fn repeated_tail(lost: f64, copies: u32, again: &Again<'_>) -> TailGiven {
+fn repeated_tail(lost: f64, copies: u32, again: &RetransmissionChance<'_>) -> GivenTail {
     let unseen = power(lost, copies + 1);
     let unanswered = lost + (1.0 - lost) * again.ack_lost;
-    TailGiven { unseen, unacknowledged: (power(unanswered, copies + 1) - unseen).max(0.0), ..again.tail(lost) }
+    GivenTail { unseen, unacknowledged: (power(unanswered, copies + 1) - unseen).max(0.0), ..again.tail(lost) }
 }
 
 fn forms(exact: Causes<f64>, approximate: Causes<f64>, rounded: Causes<f64>) -> Causes<Forms> {

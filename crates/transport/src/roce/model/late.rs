@@ -7,8 +7,8 @@
 
 use units::Span;
 
-use super::exact::Given;
-use super::{Model, Setting, Tail, Timing, any_of};
+use super::exact::GivenLinks;
+use super::{PenaltyTiming, TailProtection, TimeoutModel, TimeoutSetting, any_of};
 
 /// More round trips than this fit: no number of losses that is worth computing makes a flow late.
 const MANY: u64 = 1 << 20;
@@ -31,7 +31,7 @@ struct Slack {
 }
 
 impl Slack {
-    fn new(slack: Span, timing: &Timing) -> Self {
+    fn new(slack: Span, timing: &PenaltyTiming) -> Self {
         let fit = |left: Span, each: Span| left.as_ps().checked_div(each.as_ps()).unwrap_or(MANY).min(MANY);
         let timeouts = fit(slack, timing.rto);
         let within = |span| if timeouts == 0 { timing.nothing_within(span) } else { 0.0 };
@@ -50,7 +50,7 @@ impl Slack {
     }
 
     /// How likely a flow of so many packets is late.
-    fn late(&self, given: &Given, packets: u64) -> f64 {
+    fn late(&self, given: &GivenLinks, packets: u64) -> f64 {
         let body = packets - 1;
         let timeout = given.body_timeout();
         let repaired = if timeout < 1.0 { given.repaired() / (1.0 - timeout) } else { 0.0 };
@@ -79,15 +79,15 @@ fn mix(p: f64, one: f64, other: f64) -> f64 {
     p * one + (1.0 - p) * other
 }
 
-impl Model {
+impl TimeoutModel {
     /// How likely corruption takes more of a flow's time than `slack`.
-    pub fn late(&self, setting: &Setting, timing: &Timing, slack: Span) -> f64 {
+    pub fn late(&self, setting: &TimeoutSetting, timing: &PenaltyTiming, slack: Span) -> f64 {
         self.mean_late(&self.given(setting), timing, slack)
     }
 
     /// The same if no copy, dummy or ACK were ever lost: what go-back-N alone takes.
-    pub(super) fn late_by_repairs(&self, timing: &Timing, slack: Span) -> f64 {
-        let setting = Setting { tail: Tail::Dummies(1), ..Setting::NONE };
+    pub(super) fn late_by_repairs(&self, timing: &PenaltyTiming, slack: Span) -> f64 {
+        let setting = TimeoutSetting { tail: TailProtection::Dummies(1), ..TimeoutSetting::NONE };
         let mut given = self.given(&setting);
         for given in &mut given {
             let tail = &mut given.tail;
@@ -98,9 +98,9 @@ impl Model {
         self.mean_late(&given, timing, slack)
     }
 
-    fn mean_late(&self, given: &[Given], timing: &Timing, slack: Span) -> f64 {
+    fn mean_late(&self, given: &[GivenLinks], timing: &PenaltyTiming, slack: Span) -> f64 {
         let slack = Slack::new(slack, timing);
-        let of_flows = |given: &Given| -> f64 {
+        let of_flows = |given: &GivenLinks| -> f64 {
             self.flows.shares.iter().map(|(packets, share)| share * slack.late(given, *packets)).sum()
         };
         given.iter().map(|given| given.weight * of_flows(given)).sum()

@@ -4,15 +4,15 @@
 //! but where flows share a queue pair, the next flow shows that a tail is missing, or has its ACK acknowledge all that
 //! went before. Then the gap between flows is the penalty, if it is shorter.
 //!
-//! So a tail on a shared queue pair is charged min(gap, RTO) and nothing else. [`Model::late`] also counts the round trip
+//! So a tail on a shared queue pair is charged min(gap, RTO) and nothing else. [`TimeoutModel::late`] also counts the round trip
 //! that its repair takes, and that the NAK which the next flow draws may be lost in turn.
 
 use units::{Bytes, Prob, Rate, Span};
 
-use super::{Model, Setting, Tail};
+use super::{TailProtection, TimeoutModel, TimeoutSetting};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
+pub struct PenaltyTiming {
     /// Until the requester gives up waiting: 4.096 µs × 2^t.
     pub rto: Span,
     pub rtt: Span,
@@ -22,7 +22,7 @@ pub struct Timing {
     pub wait: Span,
 }
 
-impl Timing {
+impl PenaltyTiming {
     /// Mean of what a tail waits if it waits for so long, or for the next flow. Flows arrive at random.
     fn at_most(&self, span: Span) -> Span {
         match self.gap {
@@ -49,7 +49,7 @@ pub fn gap_between_flows(mean: Bytes, rate: Rate, load: Prob, queue_pairs: u32) 
 
 /// Mean time that corruption adds to a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Penalty {
+pub struct FlowPenalty {
     /// NAKs and retransmissions lost.
     pub timeouts: Span,
     /// Tails and their ACKs lost.
@@ -58,7 +58,7 @@ pub struct Penalty {
     pub retransmissions: Span,
 }
 
-impl Penalty {
+impl FlowPenalty {
     pub fn total(&self) -> Span {
         plus(plus(self.timeouts, self.tails), self.retransmissions)
     }
@@ -69,15 +69,15 @@ fn plus(one: Span, other: Span) -> Span {
     Span::from_ps(one.as_ps().saturating_add(other.as_ps()))
 }
 
-impl Model {
-    pub fn penalty(&self, setting: &Setting, timing: &Timing) -> Penalty {
+impl TimeoutModel {
+    pub fn penalty(&self, setting: &TimeoutSetting, timing: &PenaltyTiming) -> FlowPenalty {
         let estimate = self.estimate(setting);
         let causes = estimate.per_flow.map(|forms| forms.exact);
         let waiting = match setting.tail {
-            Tail::Dummies(1..) => self.mean_repaired_tails(setting),
-            Tail::Dummies(0) | Tail::Repeat(_) => 0.0,
+            TailProtection::Dummies(1..) => self.mean_repaired_tails(setting),
+            TailProtection::Dummies(0) | TailProtection::Repeat(_) => 0.0,
         };
-        Penalty {
+        FlowPenalty {
             timeouts: timing.rto.scale(causes.nak + causes.twice),
             tails: plus(
                 timing.at_most(timing.rto).scale(causes.tail + causes.tail_ack),
@@ -87,7 +87,7 @@ impl Model {
         }
     }
 
-    fn mean_repaired_tails(&self, setting: &Setting) -> f64 {
+    fn mean_repaired_tails(&self, setting: &TimeoutSetting) -> f64 {
         self.given(setting).iter().map(|given| given.weight * given.tail.repaired()).sum()
     }
 }

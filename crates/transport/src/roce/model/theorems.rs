@@ -7,7 +7,7 @@
 use units::Prob;
 
 use super::exact::Causes;
-use super::{Corruption, Lengths, Model, Path, Setting, Tail, power};
+use super::{CorruptionSeverity, FlowPath, FrameLengths, TailProtection, TimeoutModel, TimeoutSetting, power};
 
 /// What a header and an ACK suffer, as a share of what a full packet does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,10 +21,10 @@ impl Ratios {
     pub const ROUNDED: Self = Self { header: 0.06, ack: 0.06 };
 
     /// 62/1086 and 68/1086, or what other lengths make of it.
-    pub fn of(lengths: &Lengths, corruption: Corruption) -> Self {
+    pub fn of(lengths: &FrameLengths, corruption: CorruptionSeverity) -> Self {
         match corruption {
-            Corruption::Drops(_) => Self { header: 1.0, ack: 1.0 },
-            Corruption::Bits(_) | Corruption::Packets(_) => {
+            CorruptionSeverity::Drops(_) => Self { header: 1.0, ack: 1.0 },
+            CorruptionSeverity::Bits(_) | CorruptionSeverity::Packets(_) => {
                 Self { header: lengths.ratio(lengths.header), ack: lengths.ratio(lengths.ack) }
             }
         }
@@ -32,36 +32,36 @@ impl Ratios {
 }
 
 /// Theorems 4 and 8, 0.06^N L² β^(N+1) ω²: a packet, its NAK and all copies of that.
-pub fn nak(path: &Path, beta: Prob, ratios: Ratios, copies: u32) -> f64 {
+pub fn nak(path: &FlowPath, beta: Prob, ratios: Ratios, copies: u32) -> f64 {
     expected_links(path).powi(2) * beta.get() * power(ratios.ack * beta.get(), copies + 1)
 }
 
 /// Theorems 5 and 9, L β^(N+1) ω: a packet, its retransmission and all copies of that.
-pub fn twice(path: &Path, beta: Prob, copies: u32) -> f64 {
+pub fn twice(path: &FlowPath, beta: Prob, copies: u32) -> f64 {
     expected_links(path) * power(beta.get(), copies + 2)
 }
 
 /// Theorems 6 and 10, 0.06^N L β^(N+1) ω: a tail and all dummies behind it.
-pub fn tail_with_dummies(path: &Path, beta: Prob, ratios: Ratios, dummies: u32) -> f64 {
+pub fn tail_with_dummies(path: &FlowPath, beta: Prob, ratios: Ratios, dummies: u32) -> f64 {
     expected_links(path) * beta.get() * power(ratios.header * beta.get(), dummies)
 }
 
 /// Theorem 11, L β^(N+1) ω: a tail and all its copies.
-pub fn tail_with_copies(path: &Path, beta: Prob, copies: u32) -> f64 {
+pub fn tail_with_copies(path: &FlowPath, beta: Prob, copies: u32) -> f64 {
     expected_links(path) * power(beta.get(), copies + 1)
 }
 
 /// Theorems 7 and 12, 0.06^(N+1) L β^(N+1) ω: the ACKs of a tail and of all that was sent behind it.
-pub fn tail_ack(path: &Path, beta: Prob, ratios: Ratios, behind: u32) -> f64 {
+pub fn tail_ack(path: &FlowPath, beta: Prob, ratios: Ratios, behind: u32) -> f64 {
     expected_links(path) * power(ratios.ack * beta.get(), behind + 1)
 }
 
 /// All four, per packet, as the paper counts.
-pub fn per_packet(model: &Model, setting: &Setting, ratios: Ratios) -> Causes<f64> {
+pub fn per_packet(model: &TimeoutModel, setting: &TimeoutSetting, ratios: Ratios) -> Causes<f64> {
     let (path, beta, tails) = (&model.path, model.packet_corruption(), model.flows.mean_inverse);
     let (tail, behind) = match setting.tail {
-        Tail::Dummies(dummies) => (tail_with_dummies(path, beta, ratios, dummies), dummies),
-        Tail::Repeat(copies) => (tail_with_copies(path, beta, copies), copies),
+        TailProtection::Dummies(dummies) => (tail_with_dummies(path, beta, ratios, dummies), dummies),
+        TailProtection::Repeat(copies) => (tail_with_copies(path, beta, copies), copies),
     };
     Causes {
         nak: nak(path, beta, ratios, setting.naks),
@@ -72,6 +72,6 @@ pub fn per_packet(model: &Model, setting: &Setting, ratios: Ratios) -> Causes<f6
 }
 
 /// L ω.
-fn expected_links(path: &Path) -> f64 {
+fn expected_links(path: &FlowPath) -> f64 {
     f64::from(path.links) * path.corrupting.get()
 }

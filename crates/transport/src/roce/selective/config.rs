@@ -11,7 +11,7 @@ pub const MAX_OUTSTANDING: u32 = 1 << 15;
 
 /// The same at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct SelectiveConfig {
     /// Payload of a full packet.
     pub mtu: u32,
     /// Packets that may be outstanding; at most [`MAX_OUTSTANDING`]. IRN sets it to the bandwidth-delay product (BDP-FC).
@@ -31,9 +31,9 @@ pub struct Config {
     pub first_psn: Psn,
 }
 
-impl Config {
+impl SelectiveConfig {
     /// The part of a queue pair's that both kinds of connection have.
-    pub(in crate::roce) fn of(config: &roce::Config) -> Self {
+    pub(in crate::roce) fn of(config: &roce::RoceConfig) -> Self {
         Self {
             mtu: config.mtu,
             max_outstanding: config.max_outstanding,
@@ -55,16 +55,16 @@ impl Config {
     }
 }
 
-impl Default for Config {
+impl Default for SelectiveConfig {
     /// The queue pair's, with a window of a thousand packets: 1 MB, the bandwidth-delay product that the paper plans for.
     fn default() -> Self {
-        Self { max_outstanding: 1_024, ..Self::from(roce::Config::default()) }
+        Self { max_outstanding: 1_024, ..Self::from(roce::RoceConfig::default()) }
     }
 }
 
-impl From<roce::Config> for Config {
+impl From<roce::RoceConfig> for SelectiveConfig {
     /// The same connection with selective retransmission instead of go-back-N.
-    fn from(config: roce::Config) -> Self {
+    fn from(config: roce::RoceConfig) -> Self {
         Self { max_outstanding: config.max_outstanding.min(MAX_OUTSTANDING), ..Self::of(&config) }
     }
 }

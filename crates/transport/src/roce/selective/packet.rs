@@ -9,7 +9,7 @@ use units::Bytes;
 use wire::ethernet::on_wire;
 use wire::ip::Ecn;
 
-use crate::roce::{ACK_LEN, HEADERS, Part, Psn, RETH};
+use crate::roce::{ACK_LEN, HEADERS, MessagePart, Psn, RETH};
 
 /// Start and length of a hole on the wire.
 const HOLE_LEN: u32 = 4;
@@ -92,9 +92,9 @@ pub enum Gaps {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SelectivePacketKind {
     /// A part of a WRITE.
-    Data { part: Part, payload: u32, ack_request: bool },
+    Data { part: MessagePart, payload: u32, ack_request: bool },
     /// Everything up to and including this PSN arrived.
     Ack,
     /// Everything before this PSN arrived, it did not, and here is more.
@@ -102,21 +102,23 @@ pub enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
-    pub kind: Kind,
+pub struct SelectivePacket {
+    pub kind: SelectivePacketKind,
     pub psn: Psn,
     pub ecn: Ecn,
 }
 
-impl Packet {
+impl SelectivePacket {
     /// Length of the Ethernet frame, frame check included; not yet padded to the shortest one allowed.
     #[inline]
     pub fn frame_len(&self) -> u32 {
         match self.kind {
-            Kind::Data { part, payload, .. } => HEADERS + if part.is_first() { RETH } else { 0 } + payload,
-            Kind::Ack => ACK_LEN,
-            Kind::Nack(Gaps::Holes(holes)) => ACK_LEN + HOLE_LEN * holes.count() as u32,
-            Kind::Nack(Gaps::Sacked(_)) => ACK_LEN + SACKED_LEN,
+            SelectivePacketKind::Data { part, payload, .. } => {
+                HEADERS + if part.is_first() { RETH } else { 0 } + payload
+            }
+            SelectivePacketKind::Ack => ACK_LEN,
+            SelectivePacketKind::Nack(Gaps::Holes(holes)) => ACK_LEN + HOLE_LEN * holes.count() as u32,
+            SelectivePacketKind::Nack(Gaps::Sacked(_)) => ACK_LEN + SACKED_LEN,
         }
     }
 
@@ -127,11 +129,11 @@ impl Packet {
     }
 
     pub const fn is_data(&self) -> bool {
-        matches!(self.kind, Kind::Data { .. })
+        matches!(self.kind, SelectivePacketKind::Data { .. })
     }
 
     pub const fn is_nack(&self) -> bool {
-        matches!(self.kind, Kind::Nack(_))
+        matches!(self.kind, SelectivePacketKind::Nack(_))
     }
 }
 
@@ -139,8 +141,8 @@ impl Packet {
 mod tests {
     use super::*;
 
-    fn len(kind: Kind) -> u32 {
-        Packet { kind, psn: Psn::new(0), ecn: Ecn::NotCapable }.frame_len()
+    fn len(kind: SelectivePacketKind) -> u32 {
+        SelectivePacket { kind, psn: Psn::new(0), ecn: Ecn::NotCapable }.frame_len()
     }
 
     fn holes(of: &[(u16, u16)]) -> Holes {
@@ -151,13 +153,13 @@ mod tests {
 
     #[test]
     fn data_is_as_long_as_go_back_ns_and_a_nack_grows_with_its_holes() {
-        let data = |part| Kind::Data { part, payload: 1_024, ack_request: false };
-        assert_eq!(len(data(Part::Middle)), 1_086);
-        assert_eq!(len(data(Part::First)), 1_086 + 16);
-        assert_eq!(len(Kind::Ack), 68);
-        let nack = |of: &[(u16, u16)]| len(Kind::Nack(Gaps::Holes(holes(of))));
+        let data = |part| SelectivePacketKind::Data { part, payload: 1_024, ack_request: false };
+        assert_eq!(len(data(MessagePart::Middle)), 1_086);
+        assert_eq!(len(data(MessagePart::First)), 1_086 + 16);
+        assert_eq!(len(SelectivePacketKind::Ack), 68);
+        let nack = |of: &[(u16, u16)]| len(SelectivePacketKind::Nack(Gaps::Holes(holes(of))));
         assert_eq!([nack(&[]), nack(&[(7, 1)]), nack(&[(1, 1), (3, 1), (5, 9)])], [68, 72, 80]);
-        assert_eq!(len(Kind::Nack(Gaps::Sacked(Psn::new(9)))), 72);
+        assert_eq!(len(SelectivePacketKind::Nack(Gaps::Sacked(Psn::new(9)))), 72);
     }
 
     #[test]
@@ -178,6 +180,6 @@ mod tests {
 
     #[test]
     fn a_packet_is_small_enough_to_pass_by_value() {
-        assert!(size_of::<Packet>() <= 24, "{}", size_of::<Packet>());
+        assert!(size_of::<SelectivePacket>() <= 24, "{}", size_of::<SelectivePacket>());
     }
 }

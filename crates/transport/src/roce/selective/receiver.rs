@@ -11,16 +11,16 @@ use std::collections::VecDeque;
 use machine::Out;
 use wire::ip::Ecn;
 
-use crate::roce::Part;
+use crate::roce::MessagePart;
 use crate::roce::psn::{Numbering, Psn};
 
-use super::config::Config;
-use super::packet::{Kind, Packet};
-use super::recovery::{Arrival, Recovery};
-use super::{Connection, Done, Note};
+use super::config::SelectiveConfig;
+use super::packet::{SelectivePacket, SelectivePacketKind};
+use super::recovery::{LossRecovery, PacketArrival};
+use super::{RoceCompletion, RoceNote, SelectiveConnection};
 
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub(super) struct SelectiveReceiver {
     numbering: Numbering,
     max_outstanding: u64,
     /// ePSN, as a place.
@@ -31,8 +31,8 @@ pub(super) struct Receiver {
     received: u64,
 }
 
-impl Receiver {
-    pub(super) fn new(config: &Config) -> Self {
+impl SelectiveReceiver {
+    pub(super) fn new(config: &SelectiveConfig) -> Self {
         Self {
             numbering: Numbering::starting_at(config.first_psn),
             max_outstanding: u64::from(config.max_outstanding),
@@ -44,45 +44,45 @@ impl Receiver {
     }
 
     #[inline]
-    pub(super) fn on_data<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn on_data<R: LossRecovery, O: Out<SelectiveConnection<R>>>(
         &mut self,
-        (psn, part, ack_request): (Psn, Part, bool),
+        (psn, part, ack_request): (Psn, MessagePart, bool),
         recovery: &mut R,
         out: &mut O,
     ) {
         let place = self.numbering.place(psn, self.next).filter(|place| *place < self.next + self.max_outstanding);
-        let Some(place) = place else { return out.note(Note::Invalid) };
+        let Some(place) = place else { return out.note(RoceNote::Invalid) };
         if place < self.next {
             self.ack_owed = true;
-            return out.note(Note::Duplicate);
+            return out.note(RoceNote::Duplicate);
         }
         match recovery.arrive(place) {
-            Arrival::Next { passed, filled } => {
+            PacketArrival::Next { passed, filled } => {
                 self.next += passed;
                 self.ack_owed |= ack_request || filled;
                 self.announce(part.is_last(), out);
             }
-            Arrival::Ahead => {
+            PacketArrival::Ahead => {
                 if part.is_last() {
                     self.ends.insert(self.ends.partition_point(|end| *end < place), place);
                 }
-                out.note(Note::OutOfOrder);
+                out.note(RoceNote::OutOfOrder);
             }
-            Arrival::Held => out.note(Note::Duplicate),
-            Arrival::Dropped => out.note(Note::Dropped),
+            PacketArrival::Held => out.note(RoceNote::Duplicate),
+            PacketArrival::Dropped => out.note(RoceNote::Dropped),
         }
     }
 
     /// Tells of the messages that are whole now.
     #[inline]
-    fn announce<R: Recovery, O: Out<Connection<R>>>(&mut self, ended: bool, out: &mut O) {
+    fn announce<R: LossRecovery, O: Out<SelectiveConnection<R>>>(&mut self, ended: bool, out: &mut O) {
         let before = self.received;
         self.received += u64::from(ended);
         while self.ends.pop_front_if(|end| *end < self.next).is_some() {
             self.received += 1;
         }
         if self.received > before {
-            out.complete(Done::Received(self.received));
+            out.complete(RoceCompletion::Received(self.received));
         }
     }
 
@@ -91,25 +91,25 @@ impl Receiver {
         self.ends.clear();
     }
 
-    pub(super) fn owes_acknowledge<R: Recovery>(&self, recovery: &R) -> bool {
+    pub(super) fn owes_acknowledge<R: LossRecovery>(&self, recovery: &R) -> bool {
         self.ack_owed || recovery.owes_nack()
     }
 
     /// The ACK or NACK that is due. A NACK acknowledges, too.
-    pub(super) fn next_acknowledge<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn next_acknowledge<R: LossRecovery, O: Out<SelectiveConnection<R>>>(
         &mut self,
         recovery: &mut R,
         out: &mut O,
-    ) -> Option<Packet> {
+    ) -> Option<SelectivePacket> {
         let (kind, place) = if let Some(gaps) = recovery.next_nack() {
-            out.note(Note::NakSent);
-            (Kind::Nack(gaps), self.next)
+            out.note(RoceNote::NakSent);
+            (SelectivePacketKind::Nack(gaps), self.next)
         } else if self.ack_owed {
-            (Kind::Ack, self.next - 1)
+            (SelectivePacketKind::Ack, self.next - 1)
         } else {
             return None;
         };
         self.ack_owed = false;
-        Some(Packet { kind, psn: self.numbering.psn(place), ecn: Ecn::NotCapable })
+        Some(SelectivePacket { kind, psn: self.numbering.psn(place), ecn: Ecn::NotCapable })
     }
 }

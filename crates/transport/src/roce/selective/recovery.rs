@@ -8,7 +8,7 @@ use super::packet::Gaps;
 
 /// What became of a packet that is not behind what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum PacketArrival {
     /// It was the expected one: this one and what had come before it, so many in all, are now in order.
     Next {
         passed: u64,
@@ -25,7 +25,7 @@ pub enum Arrival {
 
 /// How far a sender is.
 #[derive(Clone, Copy, Debug)]
-pub struct Window {
+pub struct SendWindow {
     /// The first place that is not acknowledged.
     pub una: u64,
     /// The next place to be sent in order; everything from here on will be.
@@ -36,7 +36,7 @@ pub struct Window {
 
 /// What a NACK comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Learned {
+pub enum NackInfo {
     /// All of it was known.
     Nothing,
     /// There is more to send again.
@@ -49,25 +49,25 @@ pub enum Learned {
 
 /// What could not be kept while a connection was away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Forgotten {
+pub struct ForgottenState {
     /// Everything that had arrived out of order.
     pub arrivals: bool,
     /// What was to be sent again, from this place on.
     pub resend_from: Option<u64>,
 }
 
-pub trait Recovery: Debug {
+pub trait LossRecovery: Debug {
     /// A packet arrived at `place`, which is the expected one or lies less than a window behind it.
-    fn arrive(&mut self, place: u64) -> Arrival;
+    fn arrive(&mut self, place: u64) -> PacketArrival;
     fn owes_nack(&self) -> bool;
     /// The NACK that is due.
     fn next_nack(&mut self) -> Option<Gaps>;
 
     /// A NACK arrived, whose ePSN is at `expected`.
-    fn learn(&mut self, gaps: Gaps, expected: u64, window: Window) -> Learned;
+    fn learn(&mut self, gaps: Gaps, expected: u64, window: SendWindow) -> NackInfo;
     /// The next place to send again because of a NACK; none lies before `una`.
     fn again(&self, una: u64) -> Option<u64>;
-    /// [`Recovery::again`] has been sent.
+    /// [`LossRecovery::again`] has been sent.
     fn sent_again(&mut self);
     /// Whether the receiver is known to keep what is at this place, though it is not acknowledged.
     fn has_arrived(&self, place: u64) -> bool;
@@ -77,7 +77,7 @@ pub trait Recovery: Debug {
     fn restart(&mut self, una: u64);
 
     /// Anything is about to happen to this connection: brings its state back if that was put away.
-    fn bring_in(&mut self, una: u64) -> Option<Forgotten>;
+    fn bring_in(&mut self, una: u64) -> Option<ForgottenState>;
     /// Gives back what is shared with others; nothing happens after that.
     fn close(&mut self);
     /// Panics if its state is one that cannot be.

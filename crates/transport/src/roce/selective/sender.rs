@@ -20,21 +20,21 @@ use crate::roce::irn::Timeouts;
 use crate::roce::psn::Psn;
 use crate::roce::send_queue::{Expiry, SendQueue, WorkRequest};
 
-use super::config::Config;
-use super::packet::{Gaps, Kind, Packet};
-use super::recovery::{Learned, Recovery};
-use super::{Cause, Connection, Note};
+use super::config::SelectiveConfig;
+use super::packet::{Gaps, SelectivePacket, SelectivePacketKind};
+use super::recovery::{LossRecovery, NackInfo};
+use super::{RoceNote, RoceRetransmitCause, SelectiveConnection};
 
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct SelectiveSender {
     pub queue: SendQueue,
     /// Why the cursor went back the last time.
-    cause: Cause,
+    cause: RoceRetransmitCause,
 }
 
-impl Sender {
-    pub(super) fn new(config: Config, patience: Timeouts) -> Self {
-        Self { queue: SendQueue::new(config, patience), cause: Cause::Timeout }
+impl SelectiveSender {
+    pub(super) fn new(config: SelectiveConfig, patience: Timeouts) -> Self {
+        Self { queue: SendQueue::new(config, patience), cause: RoceRetransmitCause::Timeout }
     }
 
     /// # Panics
@@ -44,26 +44,26 @@ impl Sender {
     }
 
     #[inline]
-    pub(super) fn may_send<R: Recovery>(&self, recovery: &R) -> bool {
+    pub(super) fn may_send<R: LossRecovery>(&self, recovery: &R) -> bool {
         self.queue.window_is_open() || recovery.again(self.queue.una()).is_some()
     }
 
-    /// `None` unless [`Sender::may_send`].
+    /// `None` unless [`SelectiveSender::may_send`].
     #[inline]
-    pub(super) fn next_packet<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn next_packet<R: LossRecovery, O: Out<SelectiveConnection<R>>>(
         &mut self,
         now: Time,
         recovery: &mut R,
         out: &mut O,
-    ) -> Option<Packet> {
+    ) -> Option<SelectivePacket> {
         if let Some(place) = recovery.again(self.queue.una()) {
             recovery.sent_again();
-            out.note(Note::Retransmitted { cause: Cause::Nak, packets: 1 });
+            out.note(RoceNote::Retransmitted { cause: RoceRetransmitCause::Nak, packets: 1 });
             return Some(self.data(&self.queue.message_at(place), place, true));
         }
         let message = self.queue.next_message()?;
         if self.queue.is_behind() {
-            out.note(Note::Retransmitted { cause: self.cause, packets: 1 });
+            out.note(RoceNote::Retransmitted { cause: self.cause, packets: 1 });
         }
         let (place, was_quiet) = (self.queue.cursor(), self.queue.outstanding() == 0);
         let ack_request = self.queue.send_next(&message);
@@ -75,19 +75,19 @@ impl Sender {
     }
 
     #[inline]
-    fn data(&self, message: &WorkRequest, place: u64, ack_request: bool) -> Packet {
+    fn data(&self, message: &WorkRequest, place: u64, ack_request: bool) -> SelectivePacket {
         let (part, payload) = self.queue.payload(message, place);
-        let kind = Kind::Data { part, payload, ack_request };
-        Packet { kind, psn: self.queue.psn(place), ecn: self.queue.config().ecn }
+        let kind = SelectivePacketKind::Data { part, payload, ack_request };
+        SelectivePacket { kind, psn: self.queue.psn(place), ecn: self.queue.config().ecn }
     }
 
-    fn step_over_arrived<R: Recovery>(&mut self, recovery: &R) {
+    fn step_over_arrived<R: LossRecovery>(&mut self, recovery: &R) {
         while self.queue.is_behind() && recovery.has_arrived(self.queue.cursor()) {
             self.queue.move_cursor(self.queue.cursor() + 1);
         }
     }
 
-    pub(super) fn on_ack<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn on_ack<R: LossRecovery, O: Out<SelectiveConnection<R>>>(
         &mut self,
         now: Time,
         psn: Psn,
@@ -96,13 +96,13 @@ impl Sender {
     ) {
         let window = self.queue.window();
         match self.queue.place(psn).filter(|place| *place < window.sent) {
-            None => out.note(Note::Invalid),
-            Some(place) if place < window.una => out.note(Note::Duplicate),
+            None => out.note(RoceNote::Invalid),
+            Some(place) if place < window.una => out.note(RoceNote::Duplicate),
             Some(place) => self.acknowledge(now, place + 1, recovery, out),
         }
     }
 
-    pub(super) fn on_nack<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn on_nack<R: LossRecovery, O: Out<SelectiveConnection<R>>>(
         &mut self,
         now: Time,
         (psn, gaps): (Psn, Gaps),
@@ -111,8 +111,8 @@ impl Sender {
     ) {
         let window = self.queue.window();
         let place = self.queue.place(psn).filter(|place| *place <= window.sent);
-        let Some(expected) = place else { return out.note(Note::Invalid) };
-        out.note(Note::NakReceived);
+        let Some(expected) = place else { return out.note(RoceNote::Invalid) };
+        out.note(RoceNote::NakReceived);
         if expected > window.una {
             self.acknowledge(now, expected, recovery, out);
         }
@@ -120,26 +120,32 @@ impl Sender {
             return;
         }
         match recovery.learn(gaps, expected, self.queue.window()) {
-            Learned::Nothing => out.note(Note::Duplicate),
-            Learned::News => self.step_over_arrived(recovery),
-            Learned::GoBack(place) => self.go_back(now, place, Cause::Nak, recovery, out),
-            Learned::Invalid => out.note(Note::Invalid),
+            NackInfo::Nothing => out.note(RoceNote::Duplicate),
+            NackInfo::News => self.step_over_arrived(recovery),
+            NackInfo::GoBack(place) => self.go_back(now, place, RoceRetransmitCause::Nak, recovery, out),
+            NackInfo::Invalid => out.note(RoceNote::Invalid),
         }
     }
 
     #[inline]
-    fn acknowledge<R: Recovery, O: Out<Connection<R>>>(&mut self, now: Time, upto: u64, recovery: &mut R, out: &mut O) {
+    fn acknowledge<R: LossRecovery, O: Out<SelectiveConnection<R>>>(
+        &mut self,
+        now: Time,
+        upto: u64,
+        recovery: &mut R,
+        out: &mut O,
+    ) {
         self.queue.acknowledge(now, upto, out);
         recovery.acknowledged(upto);
         self.step_over_arrived(recovery);
     }
 
     /// Sends everything from `place` on again.
-    pub(super) fn go_back<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn go_back<R: LossRecovery, O: Out<SelectiveConnection<R>>>(
         &mut self,
         now: Time,
         place: u64,
-        cause: Cause,
+        cause: RoceRetransmitCause,
         recovery: &mut R,
         out: &mut O,
     ) {
@@ -150,7 +156,7 @@ impl Sender {
 
     /// False when there have been too many timeouts in a row.
     #[must_use]
-    pub(super) fn on_timer<R: Recovery, O: Out<Connection<R>>>(
+    pub(super) fn on_timer<R: LossRecovery, O: Out<SelectiveConnection<R>>>(
         &mut self,
         now: Time,
         recovery: &mut R,
@@ -162,7 +168,7 @@ impl Sender {
             Expiry::Wait => {}
             Expiry::GoBack => {
                 recovery.restart(una);
-                self.go_back(now, una, Cause::Timeout, recovery, out);
+                self.go_back(now, una, RoceRetransmitCause::Timeout, recovery, out);
             }
             Expiry::GiveUp => return false,
         }

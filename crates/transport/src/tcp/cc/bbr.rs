@@ -38,10 +38,10 @@ mod model;
 
 use units::{Span, Time};
 
-use super::{Ack, CcConfig, Control, MAX_MSS, MAX_WINDOW, Pace};
+use super::{AckSample, CcConfig, CongestionControl, MAX_MSS, MAX_WINDOW, PacingRate};
 use aggregation::Aggregation;
-use mode::{HIGH_GAIN, Mode};
-use model::Model;
+use mode::{BbrMode, HIGH_GAIN};
+use model::BbrModel;
 
 /// On average a little below the bandwidth, so that queues drain.
 const PACING_MARGIN: f64 = 0.99;
@@ -59,8 +59,8 @@ pub struct Bbr {
     mss: u64,
     initial: u64,
     seed: u32,
-    mode: Mode,
-    model: Model,
+    mode: BbrMode,
+    model: BbrModel,
     aggregation: Aggregation,
     window: u64,
     /// The window before losses or ProbeRtt cut it.
@@ -83,8 +83,8 @@ impl Bbr {
             mss,
             initial,
             seed: config.seed,
-            mode: Mode::Startup,
-            model: Model::new(),
+            mode: BbrMode::Startup,
+            model: BbrModel::new(),
             aggregation: Aggregation::default(),
             window: initial,
             prior_window: 0,
@@ -117,7 +117,7 @@ impl Bbr {
         MIN_SEGMENTS * self.mss
     }
 
-    fn update_aggregation(&mut self, ack: &Ack) {
+    fn update_aggregation(&mut self, ack: &AckSample) {
         if self.model.round_start() {
             self.aggregation.on_round();
         }
@@ -126,17 +126,17 @@ impl Bbr {
         }
     }
 
-    fn advance_cycle(&mut self, ack: &Ack) {
-        if let Mode::ProbeBw { phase, since } = self.mode
+    fn advance_cycle(&mut self, ack: &AckSample) {
+        if let BbrMode::ProbeBw { phase, since } = self.mode
             && self.phase_is_over(since, ack)
         {
-            self.mode = Mode::next_phase(phase, ack.now);
+            self.mode = BbrMode::next_phase(phase, ack.now);
         }
     }
 
     /// A phase lasts a round trip. The first goes on until the flight is as high as it was meant to get, unless
     /// segments are lost; the second ends early if the queue of the first is gone.
-    fn phase_is_over(&self, since: Time, ack: &Ack) -> bool {
+    fn phase_is_over(&self, since: Time, ack: &AckSample) -> bool {
         let full_length = self.min_rtt().is_none_or(|rtt| ack.now.since(since) > rtt);
         let gain = self.mode.pacing_gain();
         if gain > 1.0 {
@@ -148,12 +148,12 @@ impl Bbr {
         }
     }
 
-    fn check_drain(&mut self, ack: &Ack) {
-        if self.mode == Mode::Startup && self.model.is_full() {
-            self.mode = Mode::Drain;
+    fn check_drain(&mut self, ack: &AckSample) {
+        if self.mode == BbrMode::Startup && self.model.is_full() {
+            self.mode = BbrMode::Drain;
             self.threshold = self.inflight(1.0).min(MAX_WINDOW);
         }
-        if self.mode == Mode::Drain && ack.flight <= self.inflight(1.0) {
+        if self.mode == BbrMode::Drain && ack.flight <= self.inflight(1.0) {
             self.enter_probe_bw(ack.now);
         }
     }
@@ -161,39 +161,39 @@ impl Bbr {
     fn enter_probe_bw(&mut self, now: Time) {
         // D. Knuth's linear congruence; its low bits are poor.
         self.seed = self.seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        self.mode = Mode::probe_bw(now, self.seed >> 16);
+        self.mode = BbrMode::probe_bw(now, self.seed >> 16);
     }
 
-    fn probe_rtt(&mut self, ack: &Ack) {
+    fn probe_rtt(&mut self, ack: &AckSample) {
         let expired = self.model.update_min_rtt(ack.now, ack.rtt);
         if expired && !self.idle_restart && !self.mode.is_probe_rtt() {
-            self.mode = Mode::ProbeRtt { low_since: None, round_done: false };
+            self.mode = BbrMode::ProbeRtt { low_since: None, round_done: false };
             self.save_window();
             self.model.hold_back();
         }
-        if let Mode::ProbeRtt { low_since, round_done } = self.mode {
+        if let BbrMode::ProbeRtt { low_since, round_done } = self.mode {
             self.model.keep_held_back(ack.flight);
             self.stay_low(low_since, round_done, ack);
         }
         self.idle_restart &= ack.delivered == 0;
     }
 
-    fn stay_low(&mut self, low_since: Option<Time>, round_done: bool, ack: &Ack) {
+    fn stay_low(&mut self, low_since: Option<Time>, round_done: bool, ack: &AckSample) {
         if low_since.is_some() {
             let round_done = round_done || self.model.round_start();
-            self.mode = Mode::ProbeRtt { low_since, round_done };
+            self.mode = BbrMode::ProbeRtt { low_since, round_done };
             if round_done {
                 self.leave_probe_rtt(ack.now);
             }
         } else if ack.flight <= self.min_window() {
-            self.mode = Mode::ProbeRtt { low_since: Some(ack.now), round_done: false };
+            self.mode = BbrMode::ProbeRtt { low_since: Some(ack.now), round_done: false };
             self.model.begin_round();
         }
     }
 
     /// If it was long enough.
     fn leave_probe_rtt(&mut self, now: Time) {
-        let Mode::ProbeRtt { low_since: Some(since), .. } = self.mode else { return };
+        let BbrMode::ProbeRtt { low_since: Some(since), .. } = self.mode else { return };
         if now.since(since) <= PROBE_RTT_TIME {
             return;
         }
@@ -202,7 +202,7 @@ impl Bbr {
         if self.model.is_full() {
             self.enter_probe_bw(now);
         } else {
-            self.mode = Mode::Startup;
+            self.mode = BbrMode::Startup;
         }
     }
 
@@ -217,7 +217,7 @@ impl Bbr {
         }
     }
 
-    fn set_window(&mut self, ack: &Ack) {
+    fn set_window(&mut self, ack: &AckSample) {
         if ack.delivered > 0 {
             self.window = self.next_window(ack).clamp(self.min_window(), MAX_WINDOW);
         }
@@ -226,7 +226,7 @@ impl Bbr {
         }
     }
 
-    fn next_window(&self, ack: &Ack) -> u64 {
+    fn next_window(&self, ack: &AckSample) -> u64 {
         let window = self.window.saturating_sub(lost(ack));
         if self.conserving {
             return window.max(ack.flight.saturating_add(ack.delivered));
@@ -261,7 +261,7 @@ impl Bbr {
     /// every other; and for the first phase of the cycle to make a difference where the path holds little.
     fn with_bursts(&self, bytes: u64) -> u64 {
         let segments = (bytes + 3 * self.burst()).div_ceil(self.mss).next_multiple_of(2);
-        let probing = matches!(self.mode, Mode::ProbeBw { phase: 0, .. });
+        let probing = matches!(self.mode, BbrMode::ProbeBw { phase: 0, .. });
         (segments + if probing { 2 } else { 0 }) * self.mss
     }
 
@@ -287,12 +287,12 @@ fn initial_pacing(window: u64, rtt: Span) -> f64 {
     window as f64 / rtt.as_secs() * HIGH_GAIN * PACING_MARGIN
 }
 
-fn lost(ack: &Ack) -> u64 {
+fn lost(ack: &AckSample) -> u64 {
     ack.rate.map_or(0, |sample| sample.lost)
 }
 
-impl Control for Bbr {
-    fn on_ack(&mut self, ack: &Ack) {
+impl CongestionControl for Bbr {
+    fn on_ack(&mut self, ack: &AckSample) {
         self.model.on_ack(ack);
         self.conserving &= !self.model.round_start();
         self.update_aggregation(ack);
@@ -339,9 +339,9 @@ impl Control for Bbr {
         self.idle_restart = true;
         self.aggregation.restart(now);
         match self.mode {
-            Mode::Startup | Mode::Drain => {}
-            Mode::ProbeBw { .. } => self.set_pacing(1.0, Span::ZERO),
-            Mode::ProbeRtt { .. } => self.leave_probe_rtt(now),
+            BbrMode::Startup | BbrMode::Drain => {}
+            BbrMode::ProbeBw { .. } => self.set_pacing(1.0, Span::ZERO),
+            BbrMode::ProbeRtt { .. } => self.leave_probe_rtt(now),
         }
     }
 
@@ -354,8 +354,8 @@ impl Control for Bbr {
         self.threshold
     }
 
-    fn pacing(&self) -> Option<Pace> {
-        Some(Pace::from_bits_per_second((self.pacing * 8.0) as u64))
+    fn pacing(&self) -> Option<PacingRate> {
+        Some(PacingRate::from_bits_per_second((self.pacing * 8.0) as u64))
     }
 }
 
@@ -403,12 +403,12 @@ mod tests {
             if modes.last() != Some(&mode) {
                 modes.push(mode);
             }
-            if matches!(pipe.control.mode, Mode::ProbeBw { .. }) {
+            if matches!(pipe.control.mode, BbrMode::ProbeBw { .. }) {
                 drained.get_or_insert(pipe.now);
             }
         });
-        let probe_bw = Mode::probe_bw(Time::ZERO, 0);
-        assert_eq!(modes, [Mode::Startup, Mode::Drain, probe_bw].map(|mode| std::mem::discriminant(&mode)));
+        let probe_bw = BbrMode::probe_bw(Time::ZERO, 0);
+        assert_eq!(modes, [BbrMode::Startup, BbrMode::Drain, probe_bw].map(|mode| std::mem::discriminant(&mode)));
         let drained = drained.unwrap().since(Time::ZERO);
         assert!(drained < Span::from_ms(250), "{drained}");
         assert_knows(&pipe);
@@ -442,8 +442,8 @@ mod tests {
         pipe.run(SECOND, |_| ());
         let mut phases: Vec<(u8, Time)> = vec![];
         pipe.run(SECOND, |pipe| match pipe.control.mode {
-            Mode::ProbeBw { phase, since } if phases.last() != Some(&(phase, since)) => phases.push((phase, since)),
-            Mode::ProbeBw { .. } => {}
+            BbrMode::ProbeBw { phase, since } if phases.last() != Some(&(phase, since)) => phases.push((phase, since)),
+            BbrMode::ProbeBw { .. } => {}
             other => panic!("{other:?}"),
         });
         for pair in phases[1..].windows(2) {
@@ -460,7 +460,7 @@ mod tests {
         for seed in 0..700 {
             let mut bbr = Bbr::new(&CcConfig { seed, ..config(10) });
             bbr.enter_probe_bw(Time::ZERO);
-            let Mode::ProbeBw { phase, .. } = bbr.mode else { panic!() };
+            let BbrMode::ProbeBw { phase, .. } = bbr.mode else { panic!() };
             begun[usize::from(phase)] += 1;
         }
         assert_eq!(begun[1], 0);

@@ -19,8 +19,8 @@ use units::{Span, Time};
 
 use self::ticks::Ticks;
 use super::hystart::HyStart;
-use super::window::{Window, Windowed};
-use super::{Ack, CcConfig, MAX_WINDOW};
+use super::window::{CongestionWindow, Windowed};
+use super::{AckSample, CcConfig, MAX_WINDOW};
 
 /// Segments per second cubed.
 const C: f64 = 0.4;
@@ -34,8 +34,8 @@ const SETTLE: Span = Span::from_ms(1_000);
 
 #[derive(Clone, Debug)]
 pub struct Cubic {
-    window: Window,
-    curve: Curve,
+    window: CongestionWindow,
+    curve: CubicCurve,
     ticks: Option<Box<Ticks>>,
     hystart: HyStart,
     last_ack: Time,
@@ -44,15 +44,15 @@ pub struct Cubic {
 impl Cubic {
     pub fn new(config: &CcConfig) -> Self {
         Self {
-            window: Window::new(config),
-            curve: Curve::default(),
+            window: CongestionWindow::new(config),
+            curve: CubicCurve::default(),
             ticks: Ticks::new(config.tick).map(Box::new),
             hystart: HyStart::default(),
             last_ack: Time::ZERO,
         }
     }
 
-    fn watch_delay(&mut self, ack: &Ack) {
+    fn watch_delay(&mut self, ack: &AckSample) {
         if ack.round_start {
             self.hystart.start_round(ack.now);
         }
@@ -67,7 +67,7 @@ impl Cubic {
         }
     }
 
-    fn follow_curve(&mut self, ack: &Ack) {
+    fn follow_curve(&mut self, ack: &AckSample) {
         let window = &mut self.window;
         let acked = if window.in_slow_start() { window.slow_start(ack.delivered) } else { ack.delivered };
         if acked > 0 {
@@ -83,17 +83,17 @@ impl Cubic {
 
 impl Windowed for Cubic {
     #[inline]
-    fn shared(&self) -> &Window {
+    fn shared(&self) -> &CongestionWindow {
         &self.window
     }
 
     #[inline]
-    fn shared_mut(&mut self) -> &mut Window {
+    fn shared_mut(&mut self) -> &mut CongestionWindow {
         &mut self.window
     }
 
     #[inline]
-    fn grow(&mut self, ack: &Ack) {
+    fn grow(&mut self, ack: &AckSample) {
         self.watch_delay(ack);
         if self.window.may_grow(ack) {
             self.follow_curve(ack);
@@ -127,7 +127,7 @@ impl Windowed for Cubic {
 
 /// When t was 0.
 #[derive(Clone, Copy, Debug, Default)]
-enum Epoch {
+enum CubicEpoch {
     /// The next growth begins one.
     #[default]
     None,
@@ -138,12 +138,12 @@ enum Epoch {
 
 /// W(t) = C (t − K)³ + `origin` (§4.2), and beside it what Reno would do (§4.3).
 #[derive(Clone, Debug, Default)]
-struct Curve {
+struct CubicCurve {
     /// W_max: the window when it was last reduced; 0 if it never was.
     max: u64,
     /// What it was before the last reduction.
     prior_max: u64,
-    epoch: Epoch,
+    epoch: CubicEpoch,
     /// K: how long W(t) takes to reach `origin`.
     k: Span,
     origin: u64,
@@ -153,18 +153,18 @@ struct Curve {
     credit: u64,
 }
 
-impl Curve {
+impl CubicCurve {
     fn begun_within(&self, span: Span, now: Time) -> bool {
-        matches!(self.epoch, Epoch::Running(start) if now.since(start) < span)
+        matches!(self.epoch, CubicEpoch::Running(start) if now.since(start) < span)
     }
 
     /// How many bytes to acknowledge for one segment of growth, so that the window is at W(t + RTT) a round trip from
     /// now.
-    fn bytes_per_segment(&mut self, now: Time, rtt: Span, window: &Window, acked: u64) -> u64 {
+    fn bytes_per_segment(&mut self, now: Time, rtt: Span, window: &CongestionWindow, acked: u64) -> u64 {
         let (size, mss) = (window.size(), window.mss());
         let start = match self.epoch {
-            Epoch::Running(start) => start,
-            Epoch::None | Epoch::Ended(_) => self.begin(now, size, mss),
+            CubicEpoch::Running(start) => start,
+            CubicEpoch::None | CubicEpoch::Ended(_) => self.begin(now, size, mss),
         };
         let age = now.since(start).as_secs() + rtt.as_secs();
         let mut per = slope(size, self.cubic(age, mss), mss).unwrap_or(100 * size);
@@ -180,7 +180,7 @@ impl Curve {
     }
 
     fn begin(&mut self, now: Time, size: u64, mss: u64) -> Time {
-        self.epoch = Epoch::Running(now);
+        self.epoch = CubicEpoch::Running(now);
         self.origin = self.max.max(size);
         self.k = time_to_grow(self.origin - size, mss);
         self.friendly = size;
@@ -217,8 +217,8 @@ impl Curve {
     }
 
     fn pause(&mut self) {
-        if let Epoch::Running(start) = self.epoch {
-            self.epoch = Epoch::Ended(start);
+        if let CubicEpoch::Running(start) = self.epoch {
+            self.epoch = CubicEpoch::Ended(start);
         }
     }
 
@@ -226,14 +226,14 @@ impl Curve {
     fn resume(&mut self) {
         self.max = self.prior_max;
         self.epoch = match self.epoch {
-            Epoch::Ended(start) => Epoch::Running(start),
-            Epoch::None | Epoch::Running(_) => Epoch::None,
+            CubicEpoch::Ended(start) => CubicEpoch::Running(start),
+            CubicEpoch::None | CubicEpoch::Running(_) => CubicEpoch::None,
         };
     }
 
     /// Nothing was sent for a while: the curve waits (§5.8).
     fn skip(&mut self, idle: Span, now: Time) {
-        if let Epoch::Running(start) = &mut self.epoch {
+        if let CubicEpoch::Running(start) = &mut self.epoch {
             *start = Time::from_ps(start.as_ps().saturating_add(idle.as_ps())).min(now);
         }
     }
@@ -267,7 +267,7 @@ fn cube_root(cube: u128) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Control;
+    use super::super::CongestionControl;
     use super::super::rounds::{MSS, Rounds, ack, config};
     use super::*;
 
@@ -402,7 +402,7 @@ mod tests {
 
     /// Where on the curve it is.
     fn height(cubic: &Rounds<Cubic>) -> u64 {
-        let Epoch::Running(start) = cubic.control.curve.epoch else { panic!("{:?}", cubic.control.curve) };
+        let CubicEpoch::Running(start) = cubic.control.curve.epoch else { panic!("{:?}", cubic.control.curve) };
         cubic.control.curve.cubic(cubic.now.since(start).as_secs(), MSS)
     }
 

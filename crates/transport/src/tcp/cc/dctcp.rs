@@ -12,8 +12,8 @@
 //!
 //! RFC 8257 §3.2, which marks the receiver echoes, is the connection's business.
 
-use super::window::{Window, Windowed};
-use super::{Ack, CcConfig, reno};
+use super::window::{CongestionWindow, Windowed};
+use super::{AckSample, CcConfig, reno};
 
 /// α in 1024ths, and g = 2⁻⁴.
 const UNIT: u32 = 1_024;
@@ -21,7 +21,7 @@ const SHIFT_G: u32 = 4;
 
 #[derive(Clone, Debug)]
 pub struct Dctcp {
-    window: Window,
+    window: CongestionWindow,
     alpha: u32,
     /// In this round.
     delivered: u64,
@@ -30,7 +30,7 @@ pub struct Dctcp {
 
 impl Dctcp {
     pub fn new(config: &CcConfig) -> Self {
-        Self { window: Window::new(config), alpha: UNIT, delivered: 0, marked: 0 }
+        Self { window: CongestionWindow::new(config), alpha: UNIT, delivered: 0, marked: 0 }
     }
 
     /// The running estimate of the fraction of marks, 0 to 1.
@@ -39,7 +39,7 @@ impl Dctcp {
     }
 
     /// What this acknowledgement covers was sent in the next round: it counts there.
-    fn count(&mut self, ack: &Ack) {
+    fn count(&mut self, ack: &AckSample) {
         if ack.round_start {
             self.update_alpha();
             (self.delivered, self.marked) = (0, 0);
@@ -70,17 +70,17 @@ impl Windowed for Dctcp {
     const HEEDS_ECHOES: bool = false;
 
     #[inline]
-    fn shared(&self) -> &Window {
+    fn shared(&self) -> &CongestionWindow {
         &self.window
     }
 
     #[inline]
-    fn shared_mut(&mut self) -> &mut Window {
+    fn shared_mut(&mut self) -> &mut CongestionWindow {
         &mut self.window
     }
 
     #[inline]
-    fn grow(&mut self, ack: &Ack) {
+    fn grow(&mut self, ack: &AckSample) {
         self.count(ack);
         let may_grow = self.window.may_grow(ack);
         if ack.marked > 0 && self.window.heeds_marks() {
@@ -100,7 +100,7 @@ impl Windowed for Dctcp {
 mod tests {
     use units::{Rate, Span};
 
-    use super::super::Control;
+    use super::super::CongestionControl;
     use super::super::pipe::{Path, Pipe};
     use super::super::rounds::{MSS, Rounds, ack, config};
     use super::*;
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn marks_count_again_when_more_than_was_in_flight_is_delivered() {
         let mut dctcp = dctcp(100);
-        let marked = Ack { marked: MSS, ..ack(dctcp.now, RTT, 101 * MSS) };
+        let marked = AckSample { marked: MSS, ..ack(dctcp.now, RTT, 101 * MSS) };
         let windows: Vec<u64> = (0..203)
             .map(|_| {
                 dctcp.control.on_ack(&marked);
@@ -157,7 +157,7 @@ mod tests {
     fn a_mark_takes_half_of_alpha() {
         let mut dctcp = dctcp(100);
         dctcp.control.alpha = 205;
-        dctcp.control.on_ack(&Ack { marked: MSS, ..ack(dctcp.now, RTT, 100 * MSS) });
+        dctcp.control.on_ack(&AckSample { marked: MSS, ..ack(dctcp.now, RTT, 100 * MSS) });
         assert_eq!(dctcp.control.window(), 100 * MSS - 100 * MSS * 205 / 2_048);
         assert_eq!(dctcp.control.threshold(), dctcp.control.window());
     }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_loss_after_a_mark_halves_what_is_left() {
         let mut dctcp = dctcp(100);
-        dctcp.control.on_ack(&Ack { marked: MSS, ..ack(dctcp.now, RTT, 100 * MSS) });
+        dctcp.control.on_ack(&AckSample { marked: MSS, ..ack(dctcp.now, RTT, 100 * MSS) });
         dctcp.lose();
         assert_eq!(dctcp.segments(), 25);
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use units::{Bytes, Rate, Span, Time};
 
 use super::rounds::MSS;
-use super::{Ack, Control, RateSample};
+use super::{AckSample, CongestionControl, RateSample};
 
 #[derive(Clone, Copy)]
 pub(super) struct Path {
@@ -57,7 +57,7 @@ pub(super) struct Pipe<C> {
     random: u32,
 }
 
-impl<C: Control> Pipe<C> {
+impl<C: CongestionControl> Pipe<C> {
     pub(super) fn new(control: C, path: Path) -> Self {
         Self {
             control,
@@ -165,7 +165,7 @@ impl<C: Control> Pipe<C> {
         if round_start {
             self.round_end = self.delivered;
         }
-        self.control.on_ack(&Ack {
+        self.control.on_ack(&AckSample {
             now: self.now,
             delivered: MSS,
             advanced: MSS,

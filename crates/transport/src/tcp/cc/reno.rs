@@ -1,21 +1,21 @@
 //! Reno: additive increase, halving at a loss. RFC 5681.
 
-use super::window::{Window, Windowed};
-use super::{Ack, CcConfig};
+use super::window::{CongestionWindow, Windowed};
+use super::{AckSample, CcConfig};
 
 #[derive(Clone, Debug)]
 pub struct Reno {
-    window: Window,
+    window: CongestionWindow,
 }
 
 impl Reno {
     pub fn new(config: &CcConfig) -> Self {
-        Self { window: Window::new(config) }
+        Self { window: CongestionWindow::new(config) }
     }
 }
 
 /// One segment for each one acknowledged below the threshold, one for each window above it.
-pub(super) fn grow(window: &mut Window, acked: u64) {
+pub(super) fn grow(window: &mut CongestionWindow, acked: u64) {
     let rest = if window.in_slow_start() { window.slow_start(acked) } else { acked };
     if rest > 0 {
         window.avoid(rest, window.size());
@@ -23,23 +23,23 @@ pub(super) fn grow(window: &mut Window, acked: u64) {
 }
 
 /// Eq. 4, with the window in place of what is in flight, as Linux has it: growth happens only when they agree.
-pub(super) fn half(window: &Window) -> u64 {
+pub(super) fn half(window: &CongestionWindow) -> u64 {
     window.size() / 2
 }
 
 impl Windowed for Reno {
     #[inline]
-    fn shared(&self) -> &Window {
+    fn shared(&self) -> &CongestionWindow {
         &self.window
     }
 
     #[inline]
-    fn shared_mut(&mut self) -> &mut Window {
+    fn shared_mut(&mut self) -> &mut CongestionWindow {
         &mut self.window
     }
 
     #[inline]
-    fn grow(&mut self, ack: &Ack) {
+    fn grow(&mut self, ack: &AckSample) {
         if self.window.may_grow(ack) {
             grow(&mut self.window, ack.delivered);
         }
@@ -54,7 +54,7 @@ impl Windowed for Reno {
 mod tests {
     use units::Span;
 
-    use super::super::Control;
+    use super::super::CongestionControl;
     use super::super::rounds::{MSS, Rounds, ack, config};
     use super::*;
 
@@ -98,7 +98,7 @@ mod tests {
         reno.control.on_timeout(reno.now, 0);
         reno.recover();
         assert_eq!((reno.control.window(), reno.control.threshold()), (MSS, 5 * MSS));
-        let stretched = Ack { delivered: 9 * MSS, ..ack(reno.now, RTT, MSS) };
+        let stretched = AckSample { delivered: 9 * MSS, ..ack(reno.now, RTT, MSS) };
         reno.control.on_ack(&stretched);
         assert_eq!(reno.control.window(), 6 * MSS, "four by slow start, one for the other five");
     }
@@ -211,7 +211,7 @@ mod tests {
     fn a_window_that_is_not_used_does_not_grow() {
         let mut reno = reno(10);
         for _ in 0..100 {
-            reno.control.on_ack(&Ack { window_limited: false, ..ack(reno.now, RTT, 3 * MSS) });
+            reno.control.on_ack(&AckSample { window_limited: false, ..ack(reno.now, RTT, 3 * MSS) });
         }
         assert_eq!(reno.segments(), 10);
     }

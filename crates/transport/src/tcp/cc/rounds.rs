@@ -2,7 +2,7 @@
 
 use units::{Span, Time};
 
-use super::{Ack, CcConfig, Control};
+use super::{AckSample, CcConfig, CongestionControl};
 
 pub(super) const MSS: u64 = 1_000;
 
@@ -11,8 +11,8 @@ pub(super) fn config(initial_segments: u64) -> CcConfig {
 }
 
 /// An acknowledgement of one segment, with everything going well.
-pub(super) fn ack(now: Time, rtt: Span, window: u64) -> Ack {
-    Ack {
+pub(super) fn ack(now: Time, rtt: Span, window: u64) -> AckSample {
+    AckSample {
         now,
         delivered: MSS,
         advanced: MSS,
@@ -35,7 +35,7 @@ pub(super) struct Rounds<C> {
     rtt: Span,
 }
 
-impl<C: Control> Rounds<C> {
+impl<C: CongestionControl> Rounds<C> {
     pub(super) fn new(control: C, rtt: Span) -> Self {
         Self { control, now: Time::ZERO + Span::from_ms(1_000), rtt }
     }
@@ -60,7 +60,7 @@ impl<C: Control> Rounds<C> {
         for n in 0..segments {
             self.now = start + self.rtt * n / segments;
             let marked = if is_marked(n) { MSS } else { 0 };
-            let ack = Ack { marked, round_start: n == 0, ..ack(self.now, self.rtt, segments * MSS) };
+            let ack = AckSample { marked, round_start: n == 0, ..ack(self.now, self.rtt, segments * MSS) };
             self.control.on_ack(&ack);
         }
         self.now = start + self.rtt;

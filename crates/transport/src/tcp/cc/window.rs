@@ -17,19 +17,19 @@
 
 use units::Time;
 
-use super::{Ack, CcConfig, Control, MAX_MSS, MAX_WINDOW, Pace};
+use super::{AckSample, CcConfig, CongestionControl, MAX_MSS, MAX_WINDOW, PacingRate};
 
-/// A control whose window is a [`Window`]: how that grows, and what it falls to.
+/// A control whose window is a [`CongestionWindow`]: how that grows, and what it falls to.
 pub(super) trait Windowed {
     /// Whether a loss reduces the window even while it is down for a mark.
     const LOSS_BEATS_MARK: bool = false;
     /// Whether ECN echoes reduce the window; otherwise marks are counted in [`Windowed::grow`].
     const HEEDS_ECHOES: bool = true;
 
-    fn shared(&self) -> &Window;
-    fn shared_mut(&mut self) -> &mut Window;
+    fn shared(&self) -> &CongestionWindow;
+    fn shared_mut(&mut self) -> &mut CongestionWindow;
     /// What an acknowledgement makes of the window.
-    fn grow(&mut self, ack: &Ack);
+    fn grow(&mut self, ack: &AckSample);
     /// What the window is to fall to; it does fall.
     fn reduction(&mut self) -> u64;
     fn after_timeout(&mut self, _now: Time) {}
@@ -37,9 +37,9 @@ pub(super) trait Windowed {
     fn after_restart(&mut self, _now: Time) {}
 }
 
-impl<W: Windowed> Control for W {
+impl<W: Windowed> CongestionControl for W {
     #[inline]
-    fn on_ack(&mut self, ack: &Ack) {
+    fn on_ack(&mut self, ack: &AckSample) {
         self.grow(ack);
     }
 
@@ -89,14 +89,14 @@ impl<W: Windowed> Control for W {
         self.shared().threshold
     }
 
-    fn pacing(&self) -> Option<Pace> {
+    fn pacing(&self) -> Option<PacingRate> {
         None
     }
 }
 
 /// Linux's names for what the window is recovering from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum CongestionState {
     Open,
     /// Reduced for a mark; `left` bytes were in flight then and are not delivered yet.
     Cwr {
@@ -111,28 +111,36 @@ enum Stage {
 
 /// What to return to if a reduction turns out to be for nothing.
 #[derive(Clone, Copy, Debug)]
-struct Prior {
+struct PriorWindow {
     size: u64,
     threshold: u64,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct CongestionWindow {
     mss: u64,
     initial: u64,
     size: u64,
     threshold: u64,
     /// Acknowledged in congestion avoidance and not yet turned into growth.
     credit: u64,
-    stage: Stage,
-    prior: Option<Prior>,
+    stage: CongestionState,
+    prior: Option<PriorWindow>,
 }
 
-impl Window {
+impl CongestionWindow {
     pub(super) fn new(config: &CcConfig) -> Self {
         let mss = u64::from(config.mss.clamp(1, MAX_MSS));
         let initial = config.initial_window.clamp(mss, MAX_WINDOW);
-        Self { mss, initial, size: initial, threshold: MAX_WINDOW, credit: 0, stage: Stage::Open, prior: None }
+        Self {
+            mss,
+            initial,
+            size: initial,
+            threshold: MAX_WINDOW,
+            credit: 0,
+            stage: CongestionState::Open,
+            prior: None,
+        }
     }
 
     pub(super) fn mss(&self) -> u64 {
@@ -149,23 +157,23 @@ impl Window {
 
     /// Whether this acknowledgement may make the window grow; to be asked once for each. A window that was not used
     /// to the full says nothing about the path (RFC 9438 §5.8).
-    pub(super) fn may_grow(&mut self, ack: &Ack) -> bool {
+    pub(super) fn may_grow(&mut self, ack: &AckSample) -> bool {
         let open = match &mut self.stage {
-            Stage::Open => !ack.in_recovery,
-            Stage::Cwr { left } => {
+            CongestionState::Open => !ack.in_recovery,
+            CongestionState::Cwr { left } => {
                 // What left before the reduction may be acknowledged with a mark that was answered already.
                 let over = ack.delivered > *left;
                 *left = left.saturating_sub(ack.delivered);
                 over
             }
-            Stage::Recovery => false,
-            Stage::Loss { advanced } => {
+            CongestionState::Recovery => false,
+            CongestionState::Loss { advanced } => {
                 *advanced |= ack.advanced > 0;
                 true
             }
         };
-        if open && matches!(self.stage, Stage::Cwr { .. }) {
-            self.stage = Stage::Open;
+        if open && matches!(self.stage, CongestionState::Cwr { .. }) {
+            self.stage = CongestionState::Open;
         }
         open && ack.window_limited
     }
@@ -201,25 +209,25 @@ impl Window {
 
     /// Whether a mark is news: no reduction is under way that may have come too late for it.
     pub(super) fn heeds_marks(&self) -> bool {
-        self.stage == Stage::Open
+        self.stage == CongestionState::Open
     }
 
     /// Whether a loss is news. After a timeout it is as soon as anything was acknowledged (RFC 5681 §3.1).
     pub(super) fn heeds_losses(&self) -> bool {
-        matches!(self.stage, Stage::Open | Stage::Loss { advanced: true })
+        matches!(self.stage, CongestionState::Open | CongestionState::Loss { advanced: true })
     }
 
-    /// Losses were found: down to `target`, to be held until [`Window::recovered`].
+    /// Losses were found: down to `target`, to be held until [`CongestionWindow::recovered`].
     pub(super) fn enter_recovery(&mut self, target: u64) {
         self.save();
         self.reduce(target);
-        self.stage = Stage::Recovery;
+        self.stage = CongestionState::Recovery;
     }
 
     /// Losses were found while the window is down already: it stays, for as long as they take to repair.
     pub(super) fn prolong(&mut self) {
-        if let Stage::Cwr { .. } = self.stage {
-            self.stage = Stage::Recovery;
+        if let CongestionState::Cwr { .. } = self.stage {
+            self.stage = CongestionState::Recovery;
         }
     }
 
@@ -228,7 +236,7 @@ impl Window {
     pub(super) fn enter_cwr(&mut self, target: u64, flight: u64) {
         self.prior = None;
         self.reduce(target);
-        self.stage = Stage::Cwr { left: flight };
+        self.stage = CongestionState::Cwr { left: flight };
     }
 
     /// The timer went off: one segment beside the `flight` that is not taken for lost (`tcp_enter_loss`), and slow start
@@ -240,12 +248,12 @@ impl Window {
         }
         self.size = flight.saturating_add(self.mss).min(MAX_WINDOW);
         self.credit = 0;
-        self.stage = Stage::Loss { advanced: false };
+        self.stage = CongestionState::Loss { advanced: false };
     }
 
     pub(super) fn recovered(&mut self) {
-        if matches!(self.stage, Stage::Recovery | Stage::Loss { .. }) {
-            self.stage = Stage::Open;
+        if matches!(self.stage, CongestionState::Recovery | CongestionState::Loss { .. }) {
+            self.stage = CongestionState::Open;
         }
     }
 
@@ -254,7 +262,7 @@ impl Window {
         let Some(prior) = self.prior.take() else { return false };
         self.size = self.size.max(prior.size);
         self.threshold = self.threshold.max(prior.threshold);
-        self.stage = Stage::Open;
+        self.stage = CongestionState::Open;
         true
     }
 
@@ -266,7 +274,7 @@ impl Window {
     }
 
     fn save(&mut self) {
-        self.prior = Some(Prior { size: self.size, threshold: self.safe_threshold() });
+        self.prior = Some(PriorWindow { size: self.size, threshold: self.safe_threshold() });
     }
 
     fn reduce(&mut self, target: u64) {

@@ -9,10 +9,10 @@
 use machine::Out;
 use units::{Span, Time};
 
-use super::super::config::Config;
-use super::super::connection::{Connection, Timer};
-use super::super::timing::Timing;
-use super::Arrival;
+use super::super::config::TcpConfig;
+use super::super::connection::{TcpConnection, TcpTimer};
+use super::super::timing::TcpTiming;
+use super::SegmentArrival;
 
 const MAX_QUICK: u32 = 16;
 /// `TCP_ATO_MIN` and `TCP_DELACK_MIN`.
@@ -21,20 +21,20 @@ const ATO_MIN: Span = Span::from_ms(40);
 const PINGPONG: u8 = 3;
 
 #[derive(Debug)]
-pub(super) struct Acks {
-    timing: Timing,
+pub(super) struct DelayedAcks {
+    timing: TcpTiming,
     mss: u64,
     owed: bool,
     due: bool,
     /// When a delayed one is due, and when the timer goes off: it is not moved to later times.
     deadline: Time,
     armed: Time,
-    linux: Option<Linux>,
+    linux: Option<LinuxAckTimer>,
 }
 
 /// Times in jiffies.
 #[derive(Debug)]
-struct Linux {
+struct LinuxAckTimer {
     /// Acknowledgements that leave at once.
     quick: u32,
     /// What a surprise makes of that.
@@ -47,11 +47,11 @@ struct Linux {
     last_sent: u64,
 }
 
-impl Acks {
-    pub(super) fn new(config: &Config, buffer: u64) -> Self {
-        let timing = Timing::new(&config.profile);
+impl DelayedAcks {
+    pub(super) fn new(config: &TcpConfig, buffer: u64) -> Self {
+        let timing = TcpTiming::new(&config.profile);
         let mss = u64::from(config.mss.max(1));
-        let linux = timing.ticks().then(|| Linux {
+        let linux = timing.ticks().then(|| LinuxAckTimer {
             quick: 0,
             max_quick: u32::try_from(buffer / (2 * mss)).unwrap_or(u32::MAX).clamp(2, MAX_QUICK),
             pingpong: 0,
@@ -74,18 +74,25 @@ impl Acks {
 
     /// A segment came; `unacknowledged` bytes in order are not acknowledged now.
     #[inline]
-    pub(super) fn on_data(&mut self, now: Time, arrival: Arrival, unacknowledged: u64, rto: Span, srtt: Option<Span>) {
+    pub(super) fn on_data(
+        &mut self,
+        now: Time,
+        arrival: SegmentArrival,
+        unacknowledged: u64,
+        rto: Span,
+        srtt: Option<Span>,
+    ) {
         self.owed = true;
         match arrival {
-            Arrival::InOrder | Arrival::Filling => {
+            SegmentArrival::InOrder | SegmentArrival::Filling => {
                 if let Some(linux) = &mut self.linux {
                     linux.on_data(&self.timing, now, rto);
                 }
-                let quick = self.linux.as_ref().is_some_and(Linux::is_quick);
-                self.due |= arrival == Arrival::Filling || quick || unacknowledged > self.mss;
+                let quick = self.linux.as_ref().is_some_and(LinuxAckTimer::is_quick);
+                self.due |= arrival == SegmentArrival::Filling || quick || unacknowledged > self.mss;
             }
-            Arrival::OutOfOrder => self.due = true,
-            Arrival::Duplicate | Arrival::Outside => {
+            SegmentArrival::OutOfOrder => self.due = true,
+            SegmentArrival::Duplicate | SegmentArrival::Outside => {
                 self.due = true;
                 self.surprise(MAX_QUICK);
             }
@@ -125,10 +132,10 @@ impl Acks {
 
     /// Sees to it that the timer goes off no later than needed.
     #[inline]
-    pub(super) fn arm<O: Out<Connection>>(&mut self, out: &mut O) {
+    pub(super) fn arm<O: Out<TcpConnection>>(&mut self, out: &mut O) {
         if !self.due && self.deadline < self.armed {
             self.armed = self.deadline;
-            out.arm(Timer::Ack, self.deadline);
+            out.arm(TcpTimer::Ack, self.deadline);
         }
     }
 
@@ -150,7 +157,7 @@ impl Acks {
     }
 
     /// One that waited too long leaves now, and the next waits longer or, if an answer did not come, less.
-    pub(super) fn on_timer<O: Out<Connection>>(&mut self, now: Time, rto: Span, out: &mut O) {
+    pub(super) fn on_timer<O: Out<TcpConnection>>(&mut self, now: Time, rto: Span, out: &mut O) {
         self.armed = Time::NEVER;
         if self.deadline > now {
             if self.deadline != Time::NEVER {
@@ -169,14 +176,14 @@ impl Acks {
     }
 }
 
-impl Linux {
+impl LinuxAckTimer {
     fn is_quick(&self) -> bool {
         self.quick > 0 && self.pingpong < PINGPONG
     }
 
     /// `tcp_event_data_recv`.
     #[inline]
-    fn on_data(&mut self, timing: &Timing, now: Time, rto: Span) {
+    fn on_data(&mut self, timing: &TcpTiming, now: Time, rto: Span) {
         let tick = timing.tick(now);
         let gap = tick - self.last_received;
         self.last_received = tick;

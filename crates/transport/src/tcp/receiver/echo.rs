@@ -13,8 +13,8 @@
 
 use wire::ip::Ecn as Mark;
 
-use super::super::segment::Segment;
-use super::super::sender::Ecn;
+use super::super::segment::TcpSegment;
+use super::super::sender::EcnResponse;
 
 /// An acknowledgement of how things were before marks began or ended.
 #[derive(Clone, Copy, Debug)]
@@ -25,14 +25,14 @@ pub(super) struct EarlierAck {
 
 #[derive(Debug)]
 pub(super) struct Echo {
-    ecn: Ecn,
+    ecn: EcnResponse,
     on: bool,
     /// More than one only if segments come several at a time.
     earlier: Vec<EarlierAck>,
 }
 
 impl Echo {
-    pub(super) fn new(ecn: Ecn) -> Self {
+    pub(super) fn new(ecn: EcnResponse) -> Self {
         Self { ecn, on: false, earlier: Vec::new() }
     }
 
@@ -48,16 +48,16 @@ impl Echo {
     /// True if marks begin or end: worth an acknowledgement at once. `next` is the byte expected before this segment,
     /// `owed` whether an acknowledgement of what came before is due or delayed.
     #[inline]
-    pub(super) fn on_data(&mut self, segment: &Segment, next: u64, owed: bool) -> bool {
+    pub(super) fn on_data(&mut self, segment: &TcpSegment, next: u64, owed: bool) -> bool {
         let marked = segment.ecn == Mark::Experienced;
         let before = self.on;
         match self.ecn {
-            Ecn::Off => return false,
-            Ecn::Classic => self.on = marked || self.on && !segment.cwr,
-            Ecn::Dctcp => self.on = marked,
+            EcnResponse::Off => return false,
+            EcnResponse::Classic => self.on = marked || self.on && !segment.cwr,
+            EcnResponse::Dctcp => self.on = marked,
         }
         let changed = self.on != before;
-        if changed && owed && self.ecn == Ecn::Dctcp {
+        if changed && owed && self.ecn == EcnResponse::Dctcp {
             self.earlier.push(EarlierAck { ack: next, echo: before });
         }
         changed

@@ -11,17 +11,17 @@ fn at(us: u64) -> Time {
 /// Segments that left a microsecond apart.
 fn board(segments: u64) -> Scoreboard {
     let mut board = Scoreboard::default();
-    (0..segments).for_each(|n| board.push(n * u64::from(LEN), LEN, at(n), Stamp::default()));
+    (0..segments).for_each(|n| board.push(n * u64::from(LEN), LEN, at(n), DeliveryStamp::default()));
     board
 }
 
-fn got(now: Time) -> Delivered {
-    Delivered::new(now, Span::ZERO, u32::MAX >> 1)
+fn got(now: Time) -> DeliveredBytes {
+    DeliveredBytes::new(now, Span::ZERO, u32::MAX >> 1)
 }
 
 /// As if the segment that left at `sent_us` had just arrived, a round trip of 40 us later.
-fn judge(sent_us: u64, patience_us: u64) -> Judge {
-    Judge { now: at(sent_us + 40), sent_at: at(sent_us), start: u64::MAX, patience: Span::from_us(patience_us) }
+fn judge(sent_us: u64, patience_us: u64) -> RackState {
+    RackState { now: at(sent_us + 40), sent_at: at(sent_us), start: u64::MAX, patience: Span::from_us(patience_us) }
 }
 
 fn sums(board: &Scoreboard) -> (u64, u64, u64) {
@@ -31,7 +31,7 @@ fn sums(board: &Scoreboard) -> (u64, u64, u64) {
 fn repairs(board: &mut Scoreboard, now: Time) -> Vec<u64> {
     let mut starts = Vec::new();
     while let Some(index) = board.next_repair() {
-        starts.push(board.resend(index, now, Stamp::default()).0);
+        starts.push(board.resend(index, now, DeliveryStamp::default()).0);
     }
     starts
 }
@@ -78,7 +78,7 @@ fn a_copy_is_lost_when_something_that_left_later_arrives() {
     board.sack(3_000, 4_000, &mut got(at(43)));
     assert_eq!(board.detect(&judge(3, 40)), Span::ZERO);
     assert_eq!(repairs(&mut board, at(43)), [0, 1_000, 2_000]);
-    board.push(4_000, LEN, at(44), Stamp::default());
+    board.push(4_000, LEN, at(44), DeliveryStamp::default());
     board.sack(1_000, 2_000, &mut got(at(83)));
     board.sack(4_000, 5_000, &mut got(at(84)));
     assert_eq!(board.detect(&judge(44, 40)), Span::ZERO);
@@ -134,15 +134,16 @@ fn op() -> impl Strategy<Value = Op> {
 
 /// The invariants of the module's documentation.
 fn check(board: &Scoreboard) {
-    let sum = |state| board.records.iter().filter(|record| record.state == state).map(Record::bytes).sum::<u64>();
-    assert_eq!(sum(State::Flight), board.flight);
-    assert_eq!(sum(State::Lost), board.lost);
-    assert_eq!(sum(State::Sacked), board.sacked);
+    let sum =
+        |state| board.records.iter().filter(|record| record.state == state).map(SegmentRecord::bytes).sum::<u64>();
+    assert_eq!(sum(SegmentState::Flight), board.flight);
+    assert_eq!(sum(SegmentState::Lost), board.lost);
+    assert_eq!(sum(SegmentState::Sacked), board.sacked);
     for (index, record) in board.records.iter().enumerate() {
         assert_eq!(board.index_of(record.start), index);
-        assert_eq!(record.state == State::Sacked, board.sacked_ranges.holding(record.start).is_some());
+        assert_eq!(record.state == SegmentState::Sacked, board.sacked_ranges.holding(record.start).is_some());
         let listed = || board.repairs.iter().any(|start| board.index_of(*start) == index);
-        assert!(record.state != State::Lost || listed(), "nobody will repair {record:?}");
+        assert!(record.state != SegmentState::Lost || listed(), "nobody will repair {record:?}");
     }
 }
 
@@ -157,7 +158,7 @@ proptest! {
             us += 1;
             match op {
                 Op::Push(len) => {
-                    board.push(nxt, len, at(us), Stamp::default());
+                    board.push(nxt, len, at(us), DeliveryStamp::default());
                     nxt += u64::from(len);
                 }
                 Op::Ack(bytes) => {
@@ -168,11 +169,11 @@ proptest! {
                 Op::Sack(..) => {}
                 Op::Detect(ago) => {
                     let sent_at = at(us.saturating_sub(ago));
-                    board.detect(&Judge { now: at(us), sent_at, start: 0, patience: Span::from_us(ago + 2) });
+                    board.detect(&RackState { now: at(us), sent_at, start: 0, patience: Span::from_us(ago + 2) });
                 }
                 Op::Repair => {
                     if let Some(index) = board.next_repair() {
-                        board.resend(index, at(us), Stamp::default());
+                        board.resend(index, at(us), DeliveryStamp::default());
                     }
                 }
                 Op::TimeOut => board.time_out(at(us), Span::from_us(5)),

@@ -3,14 +3,14 @@
 use machine::Out;
 use units::{Span, Time};
 
-use super::super::cc::{Ack, Control};
-use super::super::connection::{Connection, Done, Note};
-use super::super::record::{Delivered, before, timestamp};
-use super::super::segment::Segment;
-use super::{Ecn, Phase, Probed, Sender, Urgent};
+use super::super::cc::{AckSample, CongestionControl};
+use super::super::connection::{TcpConnection, TcpNote, TcpProgress};
+use super::super::record::{DeliveredBytes, before, timestamp};
+use super::super::segment::TcpSegment;
+use super::{EcnResponse, Phase, TailLossProbe, TcpSender, UrgentSend};
 
 /// How things were before an acknowledgement.
-struct Before {
+struct AckBaseline {
     una: u64,
     flight: u64,
     sacked: u64,
@@ -18,16 +18,16 @@ struct Before {
     lost_ever: u64,
 }
 
-impl Sender {
-    pub(crate) fn on_ack<O: Out<Connection>>(&mut self, now: Time, segment: &Segment, out: &mut O) {
+impl TcpSender {
+    pub(crate) fn on_ack<O: Out<TcpConnection>>(&mut self, now: Time, segment: &TcpSegment, out: &mut O) {
         if segment.ack > self.nxt {
             return;
         }
         let before = self.before();
-        let mut got = Delivered::new(now, self.rtt.min(), segment.echo);
+        let mut got = DeliveredBytes::new(now, self.rtt.min(), segment.echo);
         let dsack = !segment.sack.is_empty() && self.take_sacks(segment, &mut got);
         self.advance(segment, &mut got);
-        if segment.ece && self.ecn != Ecn::Off {
+        if segment.ece && self.ecn != EcnResponse::Off {
             self.heed_echo(now, before.flight);
         }
         if self.una == before.una && got.bytes == 0 && !dsack && self.probed.is_none() {
@@ -51,8 +51,8 @@ impl Sender {
     }
 
     #[inline]
-    fn before(&self) -> Before {
-        Before {
+    fn before(&self) -> AckBaseline {
+        AckBaseline {
             una: self.una,
             flight: self.board.flight(),
             sacked: self.board.sacked(),
@@ -62,7 +62,7 @@ impl Sender {
     }
 
     /// Marks what the blocks tell of; true if the first tells of a duplicate (RFC 2883 §4).
-    fn take_sacks(&mut self, segment: &Segment, got: &mut Delivered) -> bool {
+    fn take_sacks(&mut self, segment: &TcpSegment, got: &mut DeliveredBytes) -> bool {
         let position = |offset: i32| segment.ack.checked_add_signed(i64::from(offset));
         let blocks = segment.sack.blocks();
         let mut dsack = false;
@@ -90,7 +90,7 @@ impl Sender {
     }
 
     #[inline]
-    fn advance(&mut self, segment: &Segment, got: &mut Delivered) {
+    fn advance(&mut self, segment: &TcpSegment, got: &mut DeliveredBytes) {
         // A peer of this kind never closes its window; one that does is taken to have room for a segment, since there is
         // no other way to learn when it opens again.
         let room = u64::from(segment.window).max(self.mss);
@@ -103,7 +103,7 @@ impl Sender {
 
     /// Round trip, order of arrival and rate of delivery.
     #[inline]
-    fn learn(&mut self, now: Time, segment: &Segment, before: &Before, got: &Delivered) {
+    fn learn(&mut self, now: Time, segment: &TcpSegment, before: &AckBaseline, got: &DeliveredBytes) {
         if got.bytes == 0 {
             return;
         }
@@ -122,7 +122,7 @@ impl Sender {
     /// The last tells what the path takes. Of what was sent again, only timestamps tell (RFC 7323 §4), but
     /// none from the future.
     #[inline]
-    fn learn_rtt(&mut self, now: Time, segment: &Segment, advanced: bool, got: &Delivered) {
+    fn learn_rtt(&mut self, now: Time, segment: &TcpSegment, advanced: bool, got: &DeliveredBytes) {
         let sample = match got.measured() {
             Some((first, last)) => {
                 self.rtt.observe_min(now.since(last));
@@ -138,15 +138,15 @@ impl Sender {
 
     /// RFC 8985 §7.4.2: the fate of the probe, as far as this tells.
     #[inline]
-    fn end_probe<O: Out<Connection>>(
+    fn end_probe<O: Out<TcpConnection>>(
         &mut self,
         now: Time,
-        segment: &Segment,
-        before: &Before,
+        segment: &TcpSegment,
+        before: &AckBaseline,
         dsack: bool,
         out: &mut O,
     ) {
-        let Some(Probed { end, again }) = self.probed.filter(|probe| segment.ack >= probe.end) else { return };
+        let Some(TailLossProbe { end, again }) = self.probed.filter(|probe| segment.ack >= probe.end) else { return };
         let news = self.una > before.una || self.board.sacked() > before.sacked || segment.len > 0;
         if !again || dsack || (segment.ack == end && !news) {
             self.probed = None;
@@ -161,7 +161,7 @@ impl Sender {
     /// What arrived by SACK left before the first missing one did (again): the timer starts anew, but not for later
     /// ones, or it would never go off while the rest of a window arrives (`tcp_clean_rtx_queue`).
     #[inline]
-    fn renews_timer(&self, now: Time, got: &Delivered) -> bool {
+    fn renews_timer(&self, now: Time, got: &DeliveredBytes) -> bool {
         let (Some(sent), Some(head)) = (got.sack_sent, self.board.head_sent_at()) else { return false };
         now.since(sent) > now.since(head)
     }
@@ -170,7 +170,7 @@ impl Sender {
     /// the controller is told of that afterwards.
     fn heed_echo(&mut self, now: Time, flight: u64) {
         let is_news = self.echo_heeded_until.is_none_or(|until| self.una > until);
-        if self.ecn == Ecn::Classic && is_news && self.phase == Phase::Open {
+        if self.ecn == EcnResponse::Classic && is_news && self.phase == Phase::Open {
             self.echo_heeded_until = Some(self.nxt);
             self.tell_cwr = true;
             self.control.on_echo(now, flight);
@@ -178,7 +178,7 @@ impl Sender {
     }
 
     #[inline]
-    fn tell_control(&mut self, now: Time, segment: &Segment, before: &Before, got: &Delivered) {
+    fn tell_control(&mut self, now: Time, segment: &TcpSegment, before: &AckBaseline, got: &DeliveredBytes) {
         let lost = self.board.lost_ever() - before.lost_ever;
         let prior = got.newest.as_ref().map(|newest| self.delivery.prior(newest));
         let min_rtt = self.rtt.min();
@@ -186,11 +186,11 @@ impl Sender {
         // A window grows only with what is acknowledged in order (`tcp_may_raise_cwnd`).
         let advanced = self.una - before.una;
         let limited = advanced > 0 && self.usage.is_limited(self.control.window(), self.control.threshold());
-        let ack = Ack {
+        let ack = AckSample {
             now,
             delivered: got.bytes,
             advanced,
-            marked: if segment.ece && self.ecn != Ecn::Off { got.bytes } else { 0 },
+            marked: if segment.ece && self.ecn != EcnResponse::Off { got.bytes } else { 0 },
             flight_before: before.flight,
             flight: self.board.flight(),
             rtt: got.measured().map(|(_, last)| now.since(last)),
@@ -211,8 +211,8 @@ impl Sender {
     fn drop_stale_urgency(&mut self) {
         let stale = match self.urgent {
             None => false,
-            Some(Urgent::Head) => self.board.lost() == 0,
-            Some(Urgent::ProbeNew | Urgent::ProbeLast) => self.board.last_unsacked().is_none(),
+            Some(UrgentSend::Head) => self.board.lost() == 0,
+            Some(UrgentSend::ProbeNew | UrgentSend::ProbeLast) => self.board.last_unsacked().is_none(),
         };
         if stale {
             self.urgent = None;
@@ -220,12 +220,12 @@ impl Sender {
     }
 
     #[inline]
-    fn report<O: Out<Connection>>(&self, before: &Before, out: &mut O) {
+    fn report<O: Out<TcpConnection>>(&self, before: &AckBaseline, out: &mut O) {
         if self.board.sacked() > before.sacked {
-            out.note(Note::Sacked { bytes: self.board.sacked(), pending: self.unsent() });
+            out.note(TcpNote::Sacked { bytes: self.board.sacked(), pending: self.unsent() });
         }
         if self.una > before.una {
-            out.complete(Done::Acknowledged(self.una));
+            out.complete(TcpProgress::Acknowledged(self.una));
         }
     }
 }

@@ -3,50 +3,50 @@
 use machine::Out;
 use units::Time;
 
-use super::super::cc::Control;
-use super::super::connection::{Cause, Connection, Note};
+use super::super::cc::CongestionControl;
+use super::super::connection::{TcpConnection, TcpNote, TcpRetransmitCause};
 use super::super::record::timestamp;
-use super::{Ecn, Phase, Probed, Sender, Urgent};
+use super::{EcnResponse, Phase, TailLossProbe, TcpSender, UrgentSend};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextSend {
     Nothing,
     /// There is something, but the window is full.
     Full,
     /// There is something, but not before.
     Later(Time),
-    Urgent(Urgent),
+    Urgent(UrgentSend),
     Repair,
     New,
 }
 
 /// Payload that leaves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingPayload {
     pub seq: u64,
     pub len: u32,
     pub capable: bool,
     pub cwr: bool,
 }
 
-impl Sender {
+impl TcpSender {
     #[inline]
-    pub(crate) fn next(&self, now: Time) -> Next {
+    pub(crate) fn next(&self, now: Time) -> NextSend {
         if let Some(urgent) = self.urgent {
-            return Next::Urgent(urgent);
+            return NextSend::Urgent(urgent);
         }
         let (next, len) = if self.board.lost() > 0 {
-            (Next::Repair, self.board.next_repair_len())
+            (NextSend::Repair, self.board.next_repair_len())
         } else if self.unsent() > 0 && self.has_room() {
-            (Next::New, self.next_len())
+            (NextSend::New, self.next_len())
         } else {
-            return Next::Nothing;
+            return NextSend::Nothing;
         };
         let flight = self.board.flight();
         if flight > 0 && flight + len > self.window() {
-            Next::Full
+            NextSend::Full
         } else if self.pacer.release > now {
-            Next::Later(self.pacer.release)
+            NextSend::Later(self.pacer.release)
         } else {
             next
         }
@@ -65,28 +65,37 @@ impl Sender {
 
     /// `None` if `next` is none that can leave.
     #[inline]
-    pub(crate) fn send<O: Out<Connection>>(&mut self, now: Time, next: Next, out: &mut O) -> Option<Outgoing> {
+    pub(crate) fn send<O: Out<TcpConnection>>(
+        &mut self,
+        now: Time,
+        next: NextSend,
+        out: &mut O,
+    ) -> Option<OutgoingPayload> {
         let outgoing = match next {
-            Next::Nothing | Next::Full | Next::Later(_) => return None,
-            Next::New => {
+            NextSend::Nothing | NextSend::Full | NextSend::Later(_) => return None,
+            NextSend::New => {
                 let outgoing = self.send_new(now);
                 self.on_new_sent(now, out);
                 outgoing
             }
-            Next::Urgent(Urgent::ProbeNew) => {
+            NextSend::Urgent(UrgentSend::ProbeNew) => {
                 let outgoing = self.send_new(now);
-                self.probed = Some(Probed { end: self.nxt, again: false });
+                self.probed = Some(TailLossProbe { end: self.nxt, again: false });
                 outgoing
             }
-            Next::Repair | Next::Urgent(Urgent::Head) => {
-                let cause = if matches!(self.phase, Phase::Loss { .. }) { Cause::Timeout } else { Cause::Sack };
+            NextSend::Repair | NextSend::Urgent(UrgentSend::Head) => {
+                let cause = if matches!(self.phase, Phase::Loss { .. }) {
+                    TcpRetransmitCause::Timeout
+                } else {
+                    TcpRetransmitCause::Sack
+                };
                 let index = self.board.next_repair().expect("what is lost has a place");
                 self.resend(now, index, cause, out)
             }
-            Next::Urgent(Urgent::ProbeLast) => {
+            NextSend::Urgent(UrgentSend::ProbeLast) => {
                 let index = self.board.last_unsacked().expect("a probe needs a segment");
-                self.probed = Some(Probed { end: self.nxt, again: true });
-                self.resend(now, index, Cause::Probe, out)
+                self.probed = Some(TailLossProbe { end: self.nxt, again: true });
+                self.resend(now, index, TcpRetransmitCause::Probe, out)
             }
         };
         self.urgent = None;
@@ -95,29 +104,35 @@ impl Sender {
     }
 
     #[inline]
-    fn send_new(&mut self, now: Time) -> Outgoing {
+    fn send_new(&mut self, now: Time) -> OutgoingPayload {
         let (seq, len) = (self.nxt, self.next_len());
         let stamp = self.delivery.stamp(now, self.board.is_empty());
         self.board.push(seq, len as u16, now, stamp);
         self.nxt += len;
-        let cwr = self.ecn == Ecn::Classic && std::mem::take(&mut self.tell_cwr);
-        Outgoing { seq, len: len as u32, capable: self.ecn != Ecn::Off, cwr }
+        let cwr = self.ecn == EcnResponse::Classic && std::mem::take(&mut self.tell_cwr);
+        OutgoingPayload { seq, len: len as u32, capable: self.ecn != EcnResponse::Off, cwr }
     }
 
     /// RFC 3168 §6.1.5: a classic sender's copies may not be marked.
-    fn resend<O: Out<Connection>>(&mut self, now: Time, index: usize, cause: Cause, out: &mut O) -> Outgoing {
+    fn resend<O: Out<TcpConnection>>(
+        &mut self,
+        now: Time,
+        index: usize,
+        cause: TcpRetransmitCause,
+        out: &mut O,
+    ) -> OutgoingPayload {
         let stamp = self.delivery.stamp(now, false);
         let (seq, len) = self.board.resend(index, now, stamp);
-        if let Some(undo) = self.undo.as_mut().filter(|_| cause != Cause::Probe) {
+        if let Some(undo) = self.undo.as_mut().filter(|_| cause != TcpRetransmitCause::Probe) {
             undo.on_copy(timestamp(now));
         }
         self.on_resent(now, index == 0, out);
-        out.note(Note::Retransmitted { cause, bytes: u32::from(len) });
-        Outgoing { seq, len: u32::from(len), capable: self.ecn == Ecn::Dctcp, cwr: false }
+        out.note(TcpNote::Retransmitted { cause, bytes: u32::from(len) });
+        OutgoingPayload { seq, len: u32::from(len), capable: self.ecn == EcnResponse::Dctcp, cwr: false }
     }
 
     #[inline]
-    fn on_left(&mut self, now: Time, outgoing: &Outgoing) {
+    fn on_left(&mut self, now: Time, outgoing: &OutgoingPayload) {
         let len = u64::from(outgoing.len);
         self.last_sent = Some(now);
         if let Some(pace) = self.control.pacing() {
@@ -130,7 +145,7 @@ impl Sender {
 
     /// After something left: what comes `next` tells whether the window was the limit.
     #[inline]
-    pub(crate) fn note_usage(&mut self, next: Next) {
-        self.usage.on_sent(self.una, self.nxt, self.board.flight(), next == Next::Full);
+    pub(crate) fn note_usage(&mut self, next: NextSend) {
+        self.usage.on_sent(self.una, self.nxt, self.board.flight(), next == NextSend::Full);
     }
 }

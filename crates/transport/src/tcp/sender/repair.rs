@@ -3,16 +3,16 @@
 use machine::Out;
 use units::{Span, Time};
 
-use super::super::cc::Control;
-use super::super::connection::{Connection, Note};
+use super::super::cc::CongestionControl;
+use super::super::connection::{TcpConnection, TcpNote};
 use super::super::prr::Prr;
 use super::super::undo::Undo;
-use super::{Phase, Sender};
+use super::{Phase, TcpSender};
 
-impl Sender {
+impl TcpSender {
     /// RFC 8985 §6.2, step 5.
     #[inline]
-    pub(super) fn detect_losses<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+    pub(super) fn detect_losses<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         let srtt = self.rtt.srtt().unwrap_or_default();
         let repairing = self.phase != Phase::Open;
         let window =
@@ -26,7 +26,7 @@ impl Sender {
         }
     }
 
-    fn enter_recovery<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+    fn enter_recovery<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         let flight = self.board.flight();
         let prior = self.control.window();
         self.control.on_loss(now, flight);
@@ -36,7 +36,7 @@ impl Sender {
         self.undo = Some(Undo::new(self.una));
         self.probed = None;
         self.tell_cwr = true;
-        out.note(Note::Reduced { pending: self.unsent() });
+        out.note(TcpNote::Reduced { pending: self.unsent() });
     }
 
     pub(super) fn enter_loss(&mut self, now: Time) {
@@ -52,15 +52,15 @@ impl Sender {
     }
 
     /// A probe turned out to have repaired a loss (RFC 8985 §7.4.2): the reduction that this calls for, and no more.
-    pub(super) fn reduce_for_probe<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+    pub(super) fn reduce_for_probe<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         self.control.on_loss(now, self.board.flight());
         self.control.on_recovered(now);
         self.tell_cwr = true;
-        out.note(Note::Reduced { pending: self.unsent() });
+        out.note(TcpNote::Reduced { pending: self.unsent() });
     }
 
     /// After an acknowledgement that may end the repair. `advanced` if it acknowledged something in order.
-    pub(super) fn leave_phase<O: Out<Connection>>(&mut self, now: Time, echo: u32, advanced: bool, out: &mut O) {
+    pub(super) fn leave_phase<O: Out<TcpConnection>>(&mut self, now: Time, echo: u32, advanced: bool, out: &mut O) {
         let (until, timed_out) = match self.phase {
             Phase::Open => return,
             Phase::Recovery { until } => (until, false),
@@ -78,11 +78,11 @@ impl Sender {
         }
     }
 
-    fn undo_reduction<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+    fn undo_reduction<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         self.undo = None;
         self.board.forget_losses();
         self.control.undo(now);
-        out.note(Note::Undone);
+        out.note(TcpNote::Undone);
     }
 }
 

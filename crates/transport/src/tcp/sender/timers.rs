@@ -2,23 +2,23 @@
 //!
 //! | waits for | set | then |
 //! | --- | --- | --- |
-//! | [`Kind::Reorder`] | a segment is overdue (§6.2, step 5) | it is lost |
-//! | [`Kind::Probe`] | something leaves or is acknowledged, nothing is missing (§7.2) | a probe leaves (§7.3) |
-//! | [`Kind::Retransmit`] | otherwise, if anything is in flight (RFC 6298 §5) | all but the latest is lost |
+//! | [`LossTimerKind::Reorder`] | a segment is overdue (§6.2, step 5) | it is lost |
+//! | [`LossTimerKind::Probe`] | something leaves or is acknowledged, nothing is missing (§7.2) | a probe leaves (§7.3) |
+//! | [`LossTimerKind::Retransmit`] | otherwise, if anything is in flight (RFC 6298 §5) | all but the latest is lost |
 //!
 //! An armed timer is left alone as long as what is waited for comes later: it is looked at again when it goes off.
 
 use machine::Out;
 use units::{Span, Time};
 
-use super::super::connection::{Connection, Note, Timer};
-use super::super::timing::{Timing, Wait};
-use super::{Phase, Sender, Urgent};
+use super::super::connection::{TcpConnection, TcpNote, TcpTimer};
+use super::super::timing::{TcpTiming, Wait};
+use super::{Phase, TcpSender, UrgentSend};
 
 const FIRST_PROBE: Span = Span::from_ms(1_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LossTimerKind {
     Retransmit,
     Probe,
     Reorder,
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossTimer {
-    pending: Option<Kind>,
+    pending: Option<LossTimerKind>,
     wait: Wait,
     armed: Time,
 }
@@ -39,7 +39,7 @@ impl Default for LossTimer {
 
 impl LossTimer {
     #[inline]
-    fn set<O: Out<Connection>>(&mut self, kind: Kind, wait: Wait, timing: &Timing, out: &mut O) {
+    fn set<O: Out<TcpConnection>>(&mut self, kind: LossTimerKind, wait: Wait, timing: &TcpTiming, out: &mut O) {
         self.pending = Some(kind);
         self.wait = wait;
         if wait.earliest() < self.armed {
@@ -47,23 +47,23 @@ impl LossTimer {
         }
     }
 
-    fn arm_before<O: Out<Connection>>(&mut self, deadline: Time, out: &mut O) {
+    fn arm_before<O: Out<TcpConnection>>(&mut self, deadline: Time, out: &mut O) {
         if deadline < self.armed {
             self.armed = deadline;
-            out.arm(Timer::Loss, deadline);
+            out.arm(TcpTimer::Loss, deadline);
         }
     }
 
-    fn cancel<O: Out<Connection>>(&mut self, out: &mut O) {
+    fn cancel<O: Out<TcpConnection>>(&mut self, out: &mut O) {
         self.pending = None;
         if self.armed != Time::NEVER {
             self.armed = Time::NEVER;
-            out.disarm(Timer::Loss);
+            out.disarm(TcpTimer::Loss);
         }
     }
 
     /// It went off: for what, unless that comes later.
-    fn due<O: Out<Connection>>(&mut self, now: Time, timing: &Timing, out: &mut O) -> Option<Kind> {
+    fn due<O: Out<TcpConnection>>(&mut self, now: Time, timing: &TcpTiming, out: &mut O) -> Option<LossTimerKind> {
         self.armed = Time::NEVER;
         let kind = self.pending?;
         let deadline = timing.deadline(&self.wait);
@@ -76,10 +76,10 @@ impl LossTimer {
     }
 }
 
-impl Sender {
+impl TcpSender {
     /// Something was acknowledged.
     #[inline]
-    pub(super) fn restart_timer<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+    pub(super) fn restart_timer<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         if self.board.is_empty() {
             self.timer.cancel(out);
         } else if self.may_probe() {
@@ -91,19 +91,19 @@ impl Sender {
 
     /// New data left.
     #[inline]
-    pub(super) fn on_new_sent<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+    pub(super) fn on_new_sent<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         if self.may_probe() {
             let head = self.board.head_sent_at().unwrap_or(now);
             self.wait_for_probe(now, head, out);
-        } else if matches!(self.timer.pending, None | Some(Kind::Probe)) {
+        } else if matches!(self.timer.pending, None | Some(LossTimerKind::Probe)) {
             self.wait_for_rto(now, out);
         }
     }
 
     /// A segment left again.
-    pub(super) fn on_resent<O: Out<Connection>>(&mut self, now: Time, is_head: bool, out: &mut O) {
-        if self.timer.pending.is_none() || is_head && self.timer.pending != Some(Kind::Reorder) {
-            self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
+    pub(super) fn on_resent<O: Out<TcpConnection>>(&mut self, now: Time, is_head: bool, out: &mut O) {
+        if self.timer.pending.is_none() || is_head && self.timer.pending != Some(LossTimerKind::Reorder) {
+            self.set_timer(LossTimerKind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
         }
     }
 
@@ -115,78 +115,80 @@ impl Sender {
 
     /// `cap_from` is when the retransmission timer counts from: it may be due earlier.
     #[inline]
-    fn wait_for_probe<O: Out<Connection>>(&mut self, now: Time, cap_from: Time, out: &mut O) {
+    fn wait_for_probe<O: Out<TcpConnection>>(&mut self, now: Time, cap_from: Time, out: &mut O) {
         let (span, extra) = match self.rtt.srtt() {
             None => (FIRST_PROBE, Span::ZERO),
             Some(srtt) if self.board.is_lone() => (srtt * 2, self.timing.ack_delay),
             Some(srtt) => (srtt * 2, self.timing.slack),
         };
         let cap = self.rtt.rto();
-        self.set_timer(Kind::Probe, Wait { from: now, span, extra, cap_from, cap }, out);
+        self.set_timer(LossTimerKind::Probe, Wait { from: now, span, extra, cap_from, cap }, out);
     }
 
     /// If what was waited for came before the retransmission timer, that has been running all along (`tcp_rearm_rto`).
-    fn wait_for_rto<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+    fn wait_for_rto<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         let rto = self.rtt.rto();
         let left = match (self.timer.pending, self.board.head_sent_at()) {
-            (Some(Kind::Probe | Kind::Reorder), Some(head)) => (head + self.timing.round_up(rto)).since(now),
+            (Some(LossTimerKind::Probe | LossTimerKind::Reorder), Some(head)) => {
+                (head + self.timing.round_up(rto)).since(now)
+            }
             _ => rto,
         };
-        self.set_timer(Kind::Retransmit, Wait::plain(now, left.max(Span::from_us(1))), out);
+        self.set_timer(LossTimerKind::Retransmit, Wait::plain(now, left.max(Span::from_us(1))), out);
     }
 
     /// Some segments are lost unless they arrive within `span`.
-    pub(super) fn wait_for_order<O: Out<Connection>>(&mut self, now: Time, span: Span, out: &mut O) {
+    pub(super) fn wait_for_order<O: Out<TcpConnection>>(&mut self, now: Time, span: Span, out: &mut O) {
         let wait = Wait { from: now, span, extra: self.timing.slack, cap_from: now, cap: self.rtt.rto() };
-        self.set_timer(Kind::Reorder, wait, out);
+        self.set_timer(LossTimerKind::Reorder, wait, out);
     }
 
     #[inline]
-    fn set_timer<O: Out<Connection>>(&mut self, kind: Kind, wait: Wait, out: &mut O) {
+    fn set_timer<O: Out<TcpConnection>>(&mut self, kind: LossTimerKind, wait: Wait, out: &mut O) {
         self.timer.set(kind, wait, &self.timing, out);
     }
 
-    pub(crate) fn on_timer<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+    pub(crate) fn on_timer<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         match self.timer.due(now, &self.timing, out) {
             None => {}
-            Some(Kind::Retransmit) => self.time_out(now, out),
-            Some(Kind::Probe) => self.probe(now, out),
-            Some(Kind::Reorder) => self.on_overdue(now, out),
+            Some(LossTimerKind::Retransmit) => self.time_out(now, out),
+            Some(LossTimerKind::Probe) => self.probe(now, out),
+            Some(LossTimerKind::Reorder) => self.on_overdue(now, out),
         }
     }
 
-    fn time_out<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
-        out.note(Note::Timeout);
+    fn time_out<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        out.note(TcpNote::Timeout);
         self.enter_loss(now);
         self.rtt.back_off();
-        self.urgent = Some(Urgent::Head);
-        self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
+        self.urgent = Some(UrgentSend::Head);
+        self.set_timer(LossTimerKind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
     }
 
     /// RFC 8985 §7.3: new data if there is some, or the last segment again; one at a time.
-    fn probe<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
+    fn probe<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         let Some(probe) = self.next_probe() else {
-            self.timer.pending = Some(Kind::Probe);
+            self.timer.pending = Some(LossTimerKind::Probe);
             self.wait_for_rto(now, out);
             return;
         };
         self.urgent = Some(probe);
-        self.set_timer(Kind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
-        out.note(Note::Probe);
+        self.set_timer(LossTimerKind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
+        out.note(TcpNote::Probe);
     }
 
-    fn next_probe(&self) -> Option<Urgent> {
+    fn next_probe(&self) -> Option<UrgentSend> {
         if self.probed.is_some() {
             None
         } else if self.unsent() > 0 && self.has_room() {
-            Some(Urgent::ProbeNew)
+            Some(UrgentSend::ProbeNew)
         } else {
-            self.board.last_unsacked().map(|_| Urgent::ProbeLast)
+            self.board.last_unsacked().map(|_| UrgentSend::ProbeLast)
         }
     }
 
-    fn on_overdue<O: Out<Connection>>(&mut self, now: Time, out: &mut O) {
-        self.timer.pending = Some(Kind::Reorder);
+    fn on_overdue<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        self.timer.pending = Some(LossTimerKind::Reorder);
         self.wait_for_rto(now, out);
         self.detect_losses(now, out);
     }

@@ -2,14 +2,14 @@
 //! (`tcp_cwnd_validate`).
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Usage {
+pub(super) struct WindowUsage {
     limited: bool,
     /// The most in flight since the last window began, which ends at `until`.
     peak: u64,
     until: u64,
 }
 
-impl Usage {
+impl WindowUsage {
     /// After something left; `full` if more would have, had the window allowed.
     #[inline]
     pub(super) fn on_sent(&mut self, una: u64, nxt: u64, flight: u64, full: bool) {
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn a_window_once_full_counts_as_such_until_it_is_acknowledged() {
-        let mut usage = Usage::default();
+        let mut usage = WindowUsage::default();
         usage.on_sent(0, 10_000, 10_000, true);
         usage.on_sent(1_000, 11_000, 10_000, false);
         assert!(usage.is_limited(10_000, 5_000));

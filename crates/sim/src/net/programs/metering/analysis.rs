@@ -4,30 +4,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use radar::causes::{Culprit, Thresholds, classify, culprits};
-use radar::loss::Cause;
+use radar::causes::{CauseThresholds, Culprit, classify, culprits};
+use radar::loss::LossCause;
 
-use super::Found;
+use super::MeteringResult;
 use crate::topology::{DirectedLink, NodeId, Topology};
 
 /// Why each loss happened, and who is to blame.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
-    /// Of each of [`Found::losses`].
-    pub causes: Vec<Cause>,
+pub struct LossAnalysis {
+    /// Of each of [`MeteringResult::losses`].
+    pub causes: Vec<LossCause>,
     /// At most one for each segment, which is known by its directed link.
     pub accused: Vec<Culprit<u32>>,
 }
 
-impl Found {
+impl MeteringResult {
     /// What became of a segment has mostly one reason (li-thesis §5.5.1), so it is accused of the one that cost it most: the
     /// rest of a blackhole's losses, spread out as retransmissions are, would pass for random drops.
-    pub fn judge(&self, topology: &Topology, thresholds: &Thresholds) -> Verdict {
+    pub fn judge(&self, topology: &Topology, thresholds: &CauseThresholds) -> LossAnalysis {
         let mut segments: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (at, lost) in self.losses.iter().enumerate() {
             segments.entry(lost.segment).or_default().push(at);
         }
-        let mut causes = vec![Cause::Unknown; self.losses.len()];
+        let mut causes = vec![LossCause::Unknown; self.losses.len()];
         for of in segments.values() {
             let losses: Vec<_> = of.iter().map(|at| self.losses[*at].loss).collect();
             for (at, cause) in of.iter().zip(classify(&losses, thresholds)) {
@@ -42,7 +42,7 @@ impl Found {
                 *worst = culprit;
             }
         }
-        let mut verdict = Verdict { causes, accused: accused.into_values().collect() };
+        let mut verdict = LossAnalysis { causes, accused: accused.into_values().collect() };
         self.join_blackholes(topology, thresholds, &mut verdict);
         verdict
     }
@@ -50,24 +50,24 @@ impl Found {
     /// Chance does not choose whom a packet is for. What a segment lost for hosts to whom another segment shows its switch to be
     /// a blackhole is lost there too, however it is spread; only if enough others are left is the segment accused of random
     /// drops. Ours; §5.8 proposes to look at headers.
-    fn join_blackholes(&self, topology: &Topology, thresholds: &Thresholds, verdict: &mut Verdict) {
+    fn join_blackholes(&self, topology: &Topology, thresholds: &CauseThresholds, verdict: &mut LossAnalysis) {
         let switch = |segment: u32| topology.to(DirectedLink(segment));
-        let lost_to = |segment: u32, cause: Cause| {
+        let lost_to = |segment: u32, cause: LossCause| {
             let of = self.losses.iter().zip(&verdict.causes);
             of.filter(move |(lost, of)| lost.segment == segment && **of == cause).map(|(lost, _)| lost.loss.flow.dst)
         };
         let holes: BTreeSet<(NodeId, IpAddr)> = (verdict.accused.iter())
-            .filter(|culprit| culprit.cause == Cause::Blackhole)
-            .flat_map(|culprit| lost_to(culprit.segment, Cause::Blackhole).map(|to| (switch(culprit.segment), to)))
+            .filter(|culprit| culprit.cause == LossCause::Blackhole)
+            .flat_map(|culprit| lost_to(culprit.segment, LossCause::Blackhole).map(|to| (switch(culprit.segment), to)))
             .collect();
         let is_joined = |culprit: &Culprit<u32>| {
             let at = switch(culprit.segment);
-            let others = lost_to(culprit.segment, Cause::Random).filter(|to| !holes.contains(&(at, *to)));
-            culprit.cause == Cause::Random && others.count() < thresholds.few
+            let others = lost_to(culprit.segment, LossCause::Random).filter(|to| !holes.contains(&(at, *to)));
+            culprit.cause == LossCause::Random && others.count() < thresholds.few
         };
         let joined: Vec<bool> = verdict.accused.iter().map(is_joined).collect();
         for (culprit, _) in verdict.accused.iter_mut().zip(joined).filter(|(_, joined)| *joined) {
-            culprit.cause = Cause::Blackhole;
+            culprit.cause = LossCause::Blackhole;
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The collector: batches that are over, decoded.
 
-use radar::digest::Decoded;
+use radar::digest::DecodedDigest;
 use radar::signature::Signature;
 use units::{Span, Time};
 
-use super::{Lost, Metering, Unnamed};
+use super::{Metering, SegmentLoss, UnnamedLosses};
 
 impl Metering {
     /// Looks at every batch that is over, and whose last packets had time to arrive.
@@ -27,16 +27,16 @@ impl Metering {
         }
     }
 
-    fn take_down(&mut self, segment: u32, batch: u64, decoded: Decoded) {
-        let Decoded { mut lost, extra, left } = decoded;
+    fn take_down(&mut self, segment: u32, batch: u64, decoded: DecodedDigest) {
+        let DecodedDigest { mut lost, extra, left } = decoded;
         self.found.batches += 1;
         self.found.lossy_batches += u64::from(!lost.is_empty() || left.is_some());
         self.found.extra += extra.iter().map(|(_, times)| u64::from(*times)).sum::<u64>();
-        self.found.unnamed.extend(left.map(|left| Unnamed { segment, batch, left }));
+        self.found.unnamed.extend(left.map(|left| UnnamedLosses { segment, batch, left }));
         lost.sort_unstable_by_key(|(signature, _)| (signature.loss(None).at, *signature));
         let each = |(signature, times): (Signature, u32)| {
             let loss = signature.loss(None);
-            (0..times).map(move |_| Lost { segment, batch, loss })
+            (0..times).map(move |_| SegmentLoss { segment, batch, loss })
         };
         self.found.losses.extend(lost.into_iter().flat_map(each));
     }

@@ -5,15 +5,15 @@ use radar::signature::Signature;
 use units::Time;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Truth {
+pub struct TrueDrops {
     /// Packets lost, by the link behind whose upstream end it happened and by cause; ordered.
     counts: Vec<((u32, DropReason), u64)>,
     /// Each of them in the order in which it happened; only if asked for.
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<TrueDrop>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dropped {
+pub struct TrueDrop {
     pub at: Time,
     pub link: u32,
     pub why: DropReason,
@@ -23,7 +23,7 @@ pub struct Dropped {
     pub signature: Signature,
 }
 
-impl Truth {
+impl TrueDrops {
     pub(super) fn count(&mut self, link: u32, why: DropReason) {
         match self.counts.binary_search_by_key(&(link, why), |(key, _)| *key) {
             Ok(at) => self.counts[at].1 += 1,

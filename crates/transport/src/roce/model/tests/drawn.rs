@@ -5,8 +5,8 @@ use faults::Random;
 use super::*;
 
 struct Draw<'a> {
-    model: &'a Model,
-    setting: Setting,
+    model: &'a TimeoutModel,
+    setting: TimeoutSetting,
     random: Random,
 }
 
@@ -39,7 +39,7 @@ impl Draw<'_> {
     /// One flow after another; each meets links of its own.
     fn flow(&mut self, packets: u64, count: &mut Count) {
         let (ahead, back) = (self.links(), self.links());
-        let Tail::Dummies(dummies) = self.setting.tail else { panic!("drawn with dummies only") };
+        let TailProtection::Dummies(dummies) = self.setting.tail else { panic!("drawn with dummies only") };
         let end = packets + u64::from(dummies);
         let (mut expected, mut naked, mut acknowledged, mut had_timeout) = (0, None, false, false);
         let (mut copies, mut rounds) = (0, 0);
@@ -98,13 +98,16 @@ impl Draw<'_> {
 fn go_back_n_drawn_at_random_times_out_as_often_as_expected() {
     let flows = 300_000;
     for (seed, packets, beta, setting) in [
-        (1, 12, 0.02, Setting::NONE),
-        (2, 12, 0.02, Setting { tail: Tail::Dummies(1), ..Setting::NONE }),
-        (3, 1, 0.05, Setting { tail: Tail::Dummies(2), ..Setting::NONE }),
-        (4, 5, 0.05, Setting { naks: 1, naked: 1, tail: Tail::Dummies(1), obeys_copies: false }),
+        (1, 12, 0.02, TimeoutSetting::NONE),
+        (2, 12, 0.02, TimeoutSetting { tail: TailProtection::Dummies(1), ..TimeoutSetting::NONE }),
+        (3, 1, 0.05, TimeoutSetting { tail: TailProtection::Dummies(2), ..TimeoutSetting::NONE }),
+        (4, 5, 0.05, TimeoutSetting { naks: 1, naked: 1, tail: TailProtection::Dummies(1), obeys_copies: false }),
     ] {
         // Drops, because corruption of headers is too rare to be counted.
-        let model = Model { corruption: Corruption::Drops(prob(beta)), ..model(0.0, 2, 0.7, Flows::fixed(packets)) };
+        let model = TimeoutModel {
+            corruption: CorruptionSeverity::Drops(prob(beta)),
+            ..model(0.0, 2, 0.7, FlowLengths::fixed(packets))
+        };
         let mut draw = Draw { model: &model, setting, random: Random::new(seed, 0) };
         let mut count = Count::default();
         for _ in 0..flows {
@@ -128,9 +131,13 @@ fn go_back_n_drawn_at_random_times_out_as_often_as_expected() {
 #[test]
 fn dummies_behind_one_that_is_lost_are_naked_once() {
     let flows = 300_000;
-    let setting = |naks, dummies| Setting { naks, tail: Tail::Dummies(dummies), ..Setting::NONE };
+    let setting =
+        |naks, dummies| TimeoutSetting { naks, tail: TailProtection::Dummies(dummies), ..TimeoutSetting::NONE };
     for (seed, setting) in [(5, setting(0, 3)), (6, setting(1, 2))] {
-        let model = Model { corruption: Corruption::Drops(prob(0.2)), ..model(0.0, 2, 0.7, Flows::fixed(1)) };
+        let model = TimeoutModel {
+            corruption: CorruptionSeverity::Drops(prob(0.2)),
+            ..model(0.0, 2, 0.7, FlowLengths::fixed(1))
+        };
         let mut draw = Draw { model: &model, setting, random: Random::new(seed, 0) };
         let mut count = Count::default();
         for _ in 0..flows {

@@ -14,7 +14,7 @@ fn chance_of(chances: &[f64], story: impl Fn(&[bool]) -> bool) -> f64 {
 }
 
 /// Means over every state of the links ahead and back; `of` is told what a packet, a dummy and an ACK suffer then.
-fn over_links(model: &Model, of: impl Fn(f64, f64, f64) -> f64) -> f64 {
+fn over_links(model: &TimeoutModel, of: impl Fn(f64, f64, f64) -> f64) -> f64 {
     let (links, omega) = (model.path.links, model.path.corrupting.get());
     let beta = [model.packet_corruption(), model.header_corruption(), model.ack_corruption()].map(Prob::get);
     let weight =
@@ -30,11 +30,11 @@ fn over_links(model: &Model, of: impl Fn(f64, f64, f64) -> f64) -> f64 {
     sum
 }
 
-fn models() -> Vec<Model> {
+fn models() -> Vec<TimeoutModel> {
     let mut models = Vec::new();
     for (links, omega) in [(1, 1.0), (2, 0.3), (3, 0.8)] {
-        let model = model(0.2, links, omega, Flows::fixed(7));
-        models.push(Model { corruption: Corruption::Drops(prob(0.3)), ..model.clone() });
+        let model = model(0.2, links, omega, FlowLengths::fixed(7));
+        models.push(TimeoutModel { corruption: CorruptionSeverity::Drops(prob(0.3)), ..model.clone() });
         models.push(model);
     }
     models
@@ -51,7 +51,7 @@ fn a_nak_and_its_copies() {
             let chances = [vec![packet], vec![ack; naks + 1]].concat();
             chance_of(&chances, all)
         });
-        let setting = Setting { naks: naks as u32, ..Setting::NONE };
+        let setting = TimeoutSetting { naks: naks as u32, ..TimeoutSetting::NONE };
         assert_close(model.estimate(&setting).per_packet.nak.exact, counted, 1e-9);
     }
 }
@@ -75,7 +75,7 @@ fn a_packet_and_everything_that_is_sent_again() {
                     lost[0] && !all(nak) && all(copy) && all(&again)
                 })
             });
-            let setting = Setting { naks, naked, obeys_copies, ..Setting::NONE };
+            let setting = TimeoutSetting { naks, naked, obeys_copies, ..TimeoutSetting::NONE };
             assert_close(model.estimate(&setting).per_packet.twice.exact, counted, 1e-9);
         }
     }
@@ -114,7 +114,11 @@ impl Behind<'_> {
 fn a_tail_and_its_ack_with_dummies_behind() {
     for (dummies, naks) in [(0, 0), (0, 2), (1, 0), (1, 1), (2, 1), (3, 0), (3, 2)] {
         for model in models() {
-            let setting = Setting { naks: naks as u32, tail: Tail::Dummies(dummies as u32), ..Setting::NONE };
+            let setting = TimeoutSetting {
+                naks: naks as u32,
+                tail: TailProtection::Dummies(dummies as u32),
+                ..TimeoutSetting::NONE
+            };
             let ours = model.estimate(&setting).per_flow;
             let tail =
                 over_links(&model, |packet, header, _| chance_of(&[vec![packet], vec![header; dummies]].concat(), all));
@@ -135,7 +139,7 @@ fn a_tail_and_its_ack_with_dummies_behind() {
 #[test]
 fn a_tail_and_its_ack_with_copies_behind() {
     for (model, copies) in models().iter().flat_map(|model| [0usize, 1, 2].map(|copies| (model, copies))) {
-        let setting = Setting { tail: Tail::Repeat(copies as u32), ..Setting::NONE };
+        let setting = TimeoutSetting { tail: TailProtection::Repeat(copies as u32), ..TimeoutSetting::NONE };
         let ours = model.estimate(&setting).per_flow;
         let tail = over_links(model, |packet, _, _| chance_of(&vec![packet; copies + 1], all));
         assert_close(ours.tail.exact, tail, 1e-9);

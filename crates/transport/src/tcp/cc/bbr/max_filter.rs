@@ -5,7 +5,7 @@
 
 /// A value and the round it was seen in.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct RoundMaximum {
     round: u64,
     value: f64,
 }
@@ -14,12 +14,12 @@ struct Seen {
 pub(super) struct MaxFilter {
     /// How many rounds a value counts.
     window: u64,
-    best: [Seen; 3],
+    best: [RoundMaximum; 3],
 }
 
 impl MaxFilter {
     pub(super) fn new(window: u64) -> Self {
-        Self { window, best: [Seen::default(); 3] }
+        Self { window, best: [RoundMaximum::default(); 3] }
     }
 
     pub(super) fn get(&self) -> f64 {
@@ -28,7 +28,7 @@ impl MaxFilter {
 
     /// Rounds never go back.
     pub(super) fn update(&mut self, round: u64, value: f64) {
-        let seen = Seen { round, value };
+        let seen = RoundMaximum { round, value };
         if value >= self.best[0].value || round - self.best[2].round > self.window {
             self.best = [seen; 3];
             return;
@@ -42,7 +42,7 @@ impl MaxFilter {
         self.age(seen);
     }
 
-    fn age(&mut self, seen: Seen) {
+    fn age(&mut self, seen: RoundMaximum) {
         let [first, second, third] = self.best;
         let age = seen.round - first.round;
         if age > self.window {

@@ -11,7 +11,7 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const PHASES: u8 = CYCLE.len() as u8;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Mode {
+pub(super) enum BbrMode {
     Startup,
     Drain,
     ProbeBw {
@@ -25,7 +25,7 @@ pub(super) enum Mode {
     },
 }
 
-impl Mode {
+impl BbrMode {
     /// At any phase but the second, which drains a queue that there is none of.
     pub(super) fn probe_bw(now: Time, draw: u32) -> Self {
         let phase = (PHASES - (draw % (u32::from(PHASES) - 1)) as u8) % PHASES;
@@ -65,8 +65,8 @@ mod tests {
     #[test]
     fn the_cycle_begins_at_any_phase_but_the_second() {
         let mut phases: Vec<u8> = (0..7)
-            .map(|draw| match Mode::probe_bw(Time::ZERO, draw) {
-                Mode::ProbeBw { phase, .. } => phase,
+            .map(|draw| match BbrMode::probe_bw(Time::ZERO, draw) {
+                BbrMode::ProbeBw { phase, .. } => phase,
                 other => panic!("{other:?}"),
             })
             .collect();

@@ -5,7 +5,7 @@
 use units::{Span, Time};
 
 use super::max_filter::MaxFilter;
-use crate::tcp::cc::{Ack, RateSample};
+use crate::tcp::cc::{AckSample, RateSample};
 
 /// A cycle of gains and two rounds more.
 const BANDWIDTH_ROUNDS: u64 = 10;
@@ -15,7 +15,7 @@ const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u8 = 3;
 
 #[derive(Clone, Debug)]
-pub(super) struct Model {
+pub(super) struct BbrModel {
     /// BtlBw in bytes a second.
     bandwidth: MaxFilter,
     /// RTprop, and when it was seen.
@@ -33,7 +33,7 @@ pub(super) struct Model {
     held_back: (u64, u64),
 }
 
-impl Model {
+impl BbrModel {
     pub(super) fn new() -> Self {
         Self {
             bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
@@ -76,7 +76,7 @@ impl Model {
         self.round_began = self.delivered;
     }
 
-    pub(super) fn on_ack(&mut self, ack: &Ack) {
+    pub(super) fn on_ack(&mut self, ack: &AckSample) {
         self.delivered = self.delivered.saturating_add(ack.delivered);
         self.round_start = false;
         if let Some(sample) = ack.rate

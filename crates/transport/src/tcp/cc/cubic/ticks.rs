@@ -11,8 +11,8 @@
 use units::{Span, Time};
 
 use super::super::MAX_WINDOW;
-use super::super::window::Window;
-use super::{Curve, Epoch, cube_root, slope};
+use super::super::window::CongestionWindow;
+use super::{CubicCurve, CubicEpoch, cube_root, slope};
 
 const SECOND: u64 = 1_000_000_000_000;
 /// `cube_rtt_scale`: C in 1024ths, with time in 1024ths of a second.
@@ -46,10 +46,10 @@ impl Ticks {
 
     pub(super) fn bytes_per_segment(
         &mut self,
-        curve: &mut Curve,
+        curve: &mut CubicCurve,
         now: Time,
         rtt: Span,
-        window: &Window,
+        window: &CongestionWindow,
         acked: u64,
     ) -> u64 {
         let mss = window.mss();
@@ -59,7 +59,7 @@ impl Ticks {
         if size == self.size && tick - self.tick <= self.keep {
             return self.per;
         }
-        let running = matches!(curve.epoch, Epoch::Running(_));
+        let running = matches!(curve.epoch, CubicEpoch::Running(_));
         if !running || tick != self.tick {
             (self.size, self.tick) = (size, tick);
             if !running {
@@ -76,24 +76,24 @@ impl Ticks {
         self.per
     }
 
-    fn begin(&mut self, curve: &mut Curve, now: Time, size: u64, mss: u64) {
+    fn begin(&mut self, curve: &mut CubicCurve, now: Time, size: u64, mss: u64) {
         curve.begin(now, size, mss);
         let missing = (whole(curve.origin, mss) - size) / mss;
         self.k = cube_root((1 << SCALE_SHIFT) / SCALE * u128::from(missing));
     }
 
-    fn by_curve(&self, curve: &Curve, rtt: Span, mss: u64) -> u64 {
+    fn by_curve(&self, curve: &CubicCurve, rtt: Span, mss: u64) -> u64 {
         let target = self.target(self.age(curve, rtt), whole(curve.origin, mss), mss);
         let per = slope(self.size, target, mss).map_or(100 * self.size, |per| whole(per, mss));
         if curve.max == 0 { per.min(20 * mss) } else { per }
     }
 
     /// t, in 1024ths of a second: jiffies since the epoch began, and the whole milliseconds of the round trip.
-    fn age(&self, curve: &Curve, rtt: Span) -> u64 {
+    fn age(&self, curve: &CubicCurve, rtt: Span) -> u64 {
         const MS: u64 = SECOND / 1_000;
         let start = match curve.epoch {
-            Epoch::Running(start) => start.as_ps() / self.jiffy,
-            Epoch::None | Epoch::Ended(_) => self.tick,
+            CubicEpoch::Running(start) => start.as_ps() / self.jiffy,
+            CubicEpoch::None | CubicEpoch::Ended(_) => self.tick,
         };
         let delay = (rtt.as_ps() / MS * MS).div_ceil(self.jiffy);
         let jiffies = self.tick.saturating_sub(start).saturating_add(delay);
