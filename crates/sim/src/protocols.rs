@@ -17,8 +17,8 @@ use wire::link::FlowControl;
 
 use crate::link::{LinkSimConfig, LinkSimMode};
 use crate::net::{EndpointPair, LinkSetup, PacketHandle};
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
 use crate::topology::{TopologyLink, TopologyLinkId};
+use settings::{Keys, ReadResult, ScenarioReader};
 
 pub use guard::GuardSetup;
 pub use llr::LlrSetup;

@@ -23,11 +23,8 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `tree`, `config` | text to values, each with its line; what a result says it came from |
-//! | `set` | what the command line says instead |
-//! | `keys` | which keys there are; unknown ones are answered with the nearest |
-//! | `sweep` | lists to points |
-//! | `reader` | values to types; which keys had an effect |
+//! | crate `settings` | text to values with their lines, `--set`, sweeps, readers |
+//! | `keys`, `effect` | which keys a scenario has; which of them had an effect |
 //! | `fabric`, `links`, `faulty`, `meters`, `traffic`, `work`, `plan` | tables to a [`NetworkSetup`] |
 //!
 //! What is particular to a transport or a link protocol is read in its own file: `net::transports`, `protocols`.
@@ -35,7 +32,7 @@
 //! Everything that can be wrong is found before anything runs: each point's setup is made once to see whether it can
 //! be.
 
-mod config;
+mod effect;
 mod error;
 mod fabric;
 mod faulty;
@@ -43,14 +40,10 @@ mod keys;
 mod links;
 mod meters;
 mod plan;
-mod reader;
 mod seeds;
-mod set;
-mod sweep;
 #[cfg(test)]
 mod tests;
 mod traffic;
-mod tree;
 mod work;
 
 use std::collections::BTreeSet;
@@ -58,20 +51,17 @@ use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
+use settings::tree::{self, TreeNode, Value};
+use settings::{ReadResult, ScenarioReader, UsedKeys, set, sweep};
 use units::{Span, Time};
 use wire::ethernet::MIN_FRAME;
 
-pub(crate) use keys::{KeyShape, Keys};
-pub(crate) use reader::{ReadResult, ScenarioReader};
-
-pub use config::ScenarioConfig;
-pub use error::{ScenarioError, SourceLocation};
+pub use error::ScenarioError;
 pub use seeds::Seeds;
+pub use settings::ScenarioConfig;
 
 use crate::net::{FaultyRule, NetworkSetup, Sampling, metering, transports};
 use crate::topology::{DirectedLink, Topology};
-use reader::UsedKeys;
-use tree::{TreeNode, Value};
 
 /// Everything that one file asks for.
 #[derive(Clone, Debug)]
@@ -138,12 +128,12 @@ impl Scenario {
 
 fn read(mut root: TreeNode, sets: &[String], folder: &Path) -> ReadResult<Scenario> {
     // Before what the command line says, so that a mistake in the file is not blamed on it.
-    keys::check(&root, keys::SCENARIO, "")?;
+    settings::keys::check(&root, keys::SCENARIO, "")?;
     for argument in sets {
-        set::apply(&mut root, argument)?;
+        set::apply(&mut root, keys::SCENARIO, argument)?;
     }
-    keys::check(&root, keys::SCENARIO, "")?;
-    let combinations = sweep::expand(&root)?;
+    settings::keys::check(&root, keys::SCENARIO, "")?;
+    let combinations = sweep::expand(&root, keys::SCENARIO)?;
     let mut used = BTreeSet::new();
     let (mut points, mut trees) = (Vec::new(), Vec::new());
     let mut name = None;
@@ -156,12 +146,12 @@ fn read(mut root: TreeNode, sets: &[String], folder: &Path) -> ReadResult<Scenar
         let mut point = point(&reader, points.len() + 1, label, folder)?;
         point.setup(1);
         let used_here = used_here.into_inner();
-        point.config = reader::used_only(&tree, "", &used_here);
+        point.config = effect::used_only(&tree, "", &used_here);
         points.push(point);
         used.extend(used_here);
         trees.push(tree);
     }
-    match trees.iter().find_map(|tree| reader::unused(tree, "", &used)) {
+    match trees.iter().find_map(|tree| effect::unused(tree, "", &used)) {
         Some(wrong) => Err(wrong),
         None => Ok(Scenario { name: name.unwrap_or_default(), points }),
     }
@@ -319,7 +309,7 @@ impl SweepPoint {
         }
         let seeds = seeds.iter().map(|seed| self.config.beside(tree::number(*seed))).collect();
         config.put(&["run", "seeds"], Value::List(seeds));
-        keys::sort(&mut config, keys::SCENARIO);
+        settings::keys::sort(&mut config, keys::SCENARIO);
         config
     }
 }

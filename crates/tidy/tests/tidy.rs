@@ -35,7 +35,7 @@ const DUPLICATES: usize = 9;
 /// Each crate may use those of the rows above its own, and none of its own row.
 const LAYERS: [&[&str]; 9] = [
     &["units", "chart", "tidy"],
-    &["wire", "faults", "bus"],
+    &["wire", "faults", "bus", "settings"],
     &["machine"],
     &["guard", "transport", "radar", "traffic", "testkit"],
     &["linux"],
@@ -46,7 +46,7 @@ const LAYERS: [&[&str]; 9] = [
 ];
 
 /// What builds without Linux and Redis.
-const PORTABLE: [&str; 4] = ["sim", "traffic", "fleet", "report"];
+const PORTABLE: [&str; 5] = ["sim", "settings", "traffic", "fleet", "report"];
 const LINUX: [&str; 6] = ["linux", "link", "emulator", "meter", "lab", "monitor"];
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());

@@ -31,8 +31,8 @@ use wire::ipv4;
 
 use super::address::station;
 use super::end::{Driver, FlowCounters, FlowProgress};
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
 use crate::topology::NodeId;
+use settings::{Keys, ReadResult, ScenarioReader};
 
 pub use datagrams::{DatagramConfig, HEADERS as DATAGRAM_HEADERS};
 pub use irn::IrnSetup;

@@ -9,8 +9,8 @@ use wire::ethernet::{MIN_FRAME, on_wire};
 use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
 use crate::link::LinkSimConfig;
 use crate::net::{EndpointPair, LinkSetup, PacketHandle};
-use crate::scenario::KeyShape::One;
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
+use settings::KeyShape::One;
+use settings::{Keys, ReadResult, ScenarioReader};
 
 impl<B: FrameBody> OnWire for fec::FecPacket<B> {
     type Body = B;

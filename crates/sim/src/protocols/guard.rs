@@ -13,8 +13,9 @@ use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
 use crate::hardware::Hardware;
 use crate::link::{HardwareProfile, LinkSimConfig, LinkSimMode};
 use crate::net::{EndpointPair, LinkSetup, PacketHandle};
-use crate::scenario::KeyShape::One;
-use crate::scenario::{Keys, LONGEST, ReadResult, ScenarioReader};
+use crate::scenario::LONGEST;
+use settings::KeyShape::One;
+use settings::{Keys, ReadResult, ScenarioReader};
 
 impl<B: FrameBody> OnWire for LinkPacket<B> {
     type Body = B;

@@ -9,7 +9,7 @@ use wire::ethernet::on_wire;
 use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
 use crate::link::{LinkSimConfig, LinkSimMode};
 use crate::net::{EndpointPair, LinkSetup, PacketHandle};
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, ScenarioReader};
 
 impl<B: FrameBody> OnWire for llr::LlrPacket<B> {
     type Body = B;

@@ -3,9 +3,9 @@
 use transport::roce::repeat;
 use units::{Bytes, Prob, Rate, Span};
 
-use super::reader::{ReadResult, ScenarioReader};
 use crate::net::{HostLatency, Marking, Pfc, SwitchSettings};
 use crate::topology::{NodeId, NodeKind, Routes, Topology, TopologyError, TopologyLink, TopologyNode};
+use settings::{ReadResult, ScenarioReader};
 
 /// Ten metres of fibre.
 const DELAY: Span = Span::from_ns(50);

@@ -3,9 +3,9 @@
 use units::{Span, Time};
 
 use super::LONGEST;
-use super::reader::{ReadResult, ScenarioReader};
 use crate::net::{FaultyAction, FaultyRule};
 use crate::topology::{NodeId, Topology};
+use settings::{ReadResult, ScenarioReader};
 
 /// A switch that drops what is for a host.
 pub(super) fn blackhole(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<FaultyRule> {

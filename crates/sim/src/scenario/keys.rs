@@ -1,33 +1,10 @@
 //! What a scenario may say: every key of every table, and what shape its value has.
-//!
-//! The shape tells a value from a sweep: where one value is expected, a list of them is one point of the sweep each.
 
-use units::nearest;
+use settings::KeyShape::{self, Names, One, OneOr, Pairs, Several, Table, Tables};
+use settings::Keys;
 
-use super::error::KeyError;
-use super::tree::{TreeNode, Value};
 use crate::net::transports;
 use crate::protocols;
-
-pub(crate) type Keys = &'static [(&'static str, KeyShape)];
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum KeyShape {
-    /// A text, a number or a flag.
-    One,
-    /// The same, or a table.
-    OneOr(Keys),
-    /// One, or several names.
-    Names,
-    /// Several, always: two names, or numbers.
-    Several,
-    /// Pairs of names.
-    Pairs,
-    Table(Keys),
-    Tables(Keys),
-}
-
-use KeyShape::{Names, One, OneOr, Pairs, Several, Table, Tables};
 
 pub(super) const SCENARIO: Keys = &[
     ("name", One),
@@ -165,99 +142,3 @@ const MEASURE: Keys = &[("sample", One), ("watch", Pairs), ("pcap", Pairs)];
 
 /// Keys that decide which others of their table have an effect.
 pub(super) const DECIDING: [&str; 6] = ["kind", "protect", "transport", "recovery", "timers", "work"];
-
-impl KeyShape {
-    /// Whether these are points of a sweep, not one value.
-    pub(super) fn is_sweep(self, list: &[TreeNode]) -> bool {
-        let first = list.first().map(|node| &node.value);
-        match self {
-            One | OneOr(_) => true,
-            Names => !matches!(first, None | Some(Value::Text(_))),
-            Several => matches!(first, Some(Value::List(_))),
-            Pairs | Table(_) | Tables(_) => false,
-        }
-    }
-
-    /// The keys of what is in it.
-    pub(crate) fn keys(self) -> Option<Keys> {
-        match self {
-            OneOr(keys) | Table(keys) | Tables(keys) => Some(keys),
-            One | Names | Several | Pairs => None,
-        }
-    }
-
-    /// Whether a table may stand here, and whether a list of tables may.
-    fn holds(self) -> (bool, bool) {
-        (matches!(self, OneOr(_) | Table(_)), matches!(self, Tables(_)))
-    }
-}
-
-pub(super) fn shape(keys: Keys, key: &str) -> Option<KeyShape> {
-    keys.iter().find(|(name, _)| *name == key).map(|(_, shape)| *shape)
-}
-
-/// What to say of a key that there is not.
-pub(super) fn unknown(keys: Keys, key: &str) -> String {
-    let known = || keys.iter().map(|(name, _)| *name);
-    match nearest(key, known()) {
-        Some(nearest) => format!("no such key: did you mean '{nearest}'?"),
-        None => format!("no such key: expected one of {}", known().collect::<Vec<_>>().join(", ")),
-    }
-}
-
-/// What a table, or a table within, is called: as `--set` names it, with a number where there are several.
-pub(super) fn path(parent: &str, key: &str) -> String {
-    if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") }
-}
-
-pub(super) fn item_path(parent: &str, index: usize, of: usize) -> String {
-    if of == 1 { parent.to_owned() } else { format!("{parent}.{index}") }
-}
-
-/// Sorts entries as they are listed here, so that the same scenario is always written the same way.
-pub(super) fn sort(node: &mut TreeNode, keys: Keys) {
-    match &mut node.value {
-        Value::Table(entries) => {
-            entries.sort_by_key(|(key, _)| keys.iter().position(|(name, _)| name == key));
-            for (key, value) in entries {
-                sort(value, shape(keys, key).and_then(KeyShape::keys).unwrap_or_default());
-            }
-        }
-        Value::List(items) => items.iter_mut().for_each(|item| sort(item, keys)),
-        _ => {}
-    }
-}
-
-/// That every key is known, and that tables are where tables are expected.
-pub(super) fn check(node: &TreeNode, keys: Keys, at: &str) -> Result<(), KeyError> {
-    for (key, value) in node.entries() {
-        let at = path(at, key);
-        let wrong = |problem| KeyError { place: value.place.clone(), key: at.clone(), problem };
-        let shape = shape(keys, key).ok_or_else(|| wrong(unknown(keys, key)))?;
-        check_value(value, shape, &at)?;
-    }
-    Ok(())
-}
-
-fn check_value(node: &TreeNode, shape: KeyShape, at: &str) -> Result<(), KeyError> {
-    let wrong = |problem: String| KeyError { place: node.place.clone(), key: at.to_owned(), problem };
-    let inner = shape.keys().unwrap_or_default();
-    match (&node.value, shape.holds()) {
-        (Value::Table(_), (true, _)) => check(node, inner, at),
-        (Value::Table(_), (_, true)) => Err(wrong(format!("expected a list of tables: [[{at}]]"))),
-        (Value::Table(_), _) => Err(wrong("expected a value, not a table".to_owned())),
-        (Value::List(items), (_, true)) => {
-            let all = items.len();
-            items.iter().enumerate().try_for_each(|(index, item)| match &item.value {
-                Value::Table(_) => check(item, inner, &item_path(at, index, all)),
-                _ => Err(wrong(format!("expected a list of tables: [[{at}]]"))),
-            })
-        }
-        (Value::List(items), (true, _)) if shape.is_sweep(items) => {
-            items.iter().try_for_each(|item| check_value(item, shape, at))
-        }
-        (_, (_, true)) => Err(wrong(format!("expected a list of tables: [[{at}]]"))),
-        _ if matches!(shape, Table(_)) => Err(wrong(format!("expected a table: [{at}]"))),
-        _ => Ok(()),
-    }
-}

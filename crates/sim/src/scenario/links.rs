@@ -7,11 +7,11 @@
 use faults::{FaultSchedule, FaultStep, StepError};
 
 use super::fabric::delay;
-use super::reader::{ReadResult, ScenarioReader};
 use crate::link::{FrameSizes, LinkSimConfig};
 use crate::net::{LinkSetup, Protection};
 use crate::protocols;
 use crate::topology::{DirectedLink, Topology, TopologyLinkId};
+use settings::{ReadResult, ScenarioReader};
 
 /// The links of the topology that a table is about, turned to the direction in which it speaks of them, with their own
 /// rate and delay.

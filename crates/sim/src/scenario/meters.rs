@@ -2,9 +2,9 @@
 
 use units::Span;
 
-use super::reader::{ReadResult, ScenarioReader};
 use crate::net::metering::{MeteringConfig, Placement};
 use crate::topology::{NodeId, Topology};
+use settings::{ReadResult, ScenarioReader};
 
 /// Shorter than this, more than two batches are under way at once.
 const SHORTEST_BATCH: Span = Span::from_ms(1);

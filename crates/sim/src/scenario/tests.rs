@@ -355,9 +355,9 @@ fn a_link_is_protected_in_the_direction_in_which_it_is_named() {
 }
 
 /// Every key that a file may have, as `--set` names it.
-fn all_keys(keys: keys::Keys, at: &str, found: &mut Vec<String>) {
+fn all_keys(keys: settings::Keys, at: &str, found: &mut Vec<String>) {
     for (key, shape) in keys {
-        let path = keys::path(at, key);
+        let path = settings::keys::path(at, key);
         if let Some(inner) = shape.keys() {
             all_keys(inner, &path, found);
         }

@@ -4,9 +4,9 @@ use faults::Random;
 use units::Bytes;
 
 use super::plan::TrafficPlan;
-use super::reader::{ReadResult, ScenarioReader};
 use super::{TrafficContext, work};
 use crate::net::{TrafficSetup, TransportSetup};
+use settings::{ReadResult, ScenarioReader};
 
 /// Traffic from which that of any seed can be made.
 #[derive(Clone, Debug)]

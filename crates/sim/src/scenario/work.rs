@@ -6,10 +6,8 @@ use faults::Random;
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
-use super::error::KeyError;
 use super::fabric::access_rate;
 use super::plan::{TrafficPattern, TrafficPlan};
-use super::reader::{ReadResult, ScenarioReader};
 use super::{LONGEST, TrafficContext};
 use crate::net::TransportSetup;
 use crate::topology::{NodeId, Topology};
@@ -17,6 +15,8 @@ use crate::workload::{
     ArrivalStop, BurstPace, FlowSchedule, FlowSeries, FlowSizes, Incast, Poisson, SizeTrace, WorkloadError,
     WorkloadFlow,
 };
+use settings::KeyError;
+use settings::{ReadResult, ScenarioReader};
 
 /// A flow that takes longer than this on its slowest link is a mistake in the unit.
 const LONGEST_FLOW: Span = Span::from_ms(3_600_000);

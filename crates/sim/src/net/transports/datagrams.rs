@@ -10,8 +10,8 @@ use wire::{ipv4, udp};
 use super::{HeaderWriter, PacketSizes, SimTransport, Site};
 use crate::net::address::{self, UDP_PORT};
 use crate::net::end::{FlowCounters, FlowProgress};
-use crate::scenario::KeyShape::One;
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
+use settings::KeyShape::One;
+use settings::{Keys, ReadResult, ScenarioReader};
 
 /// Ethernet, IP and UDP around a payload.
 pub const HEADERS: u32 = 14 + 20 + 8 + 4;

@@ -7,8 +7,8 @@ use units::Span;
 use super::Site;
 use super::selective::{SelectiveSetup, SimRecovery};
 use super::tcp::LONGEST_RTO;
-use crate::scenario::KeyShape::One;
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
+use settings::KeyShape::One;
+use settings::{Keys, ReadResult, ScenarioReader};
 
 pub type IrnSetup = SelectiveSetup<Timeouts>;
 

@@ -5,8 +5,8 @@ use transport::roce::selective::{SelectiveConfig, SelectiveConnection};
 
 use super::Site;
 use super::selective::{SelectiveSetup, SimRecovery};
-use crate::scenario::KeyShape::One;
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
+use settings::KeyShape::One;
+use settings::{Keys, ReadResult, ScenarioReader};
 
 pub type MeloSetup = SelectiveSetup<PoolConfig>;
 

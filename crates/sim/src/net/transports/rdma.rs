@@ -10,7 +10,7 @@ use wire::{ipv4, udp};
 use super::{HeaderWriter, PacketSizes};
 use crate::net::address;
 use crate::net::end::{FlowCounters, FlowProgress};
-use crate::scenario::{ReadResult, ScenarioReader};
+use settings::{ReadResult, ScenarioReader};
 
 /// Bytes of an Ethernet header, before what the invariant check covers.
 const ETHERNET: usize = 14;

@@ -9,8 +9,8 @@ use wire::ip::Ecn;
 use super::tcp::LONGEST_RTO;
 use super::{HeaderWriter, PacketSizes, SimTransport, Site, rdma};
 use crate::net::end::{FlowCounters, FlowProgress};
-use crate::scenario::KeyShape::One;
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
+use settings::KeyShape::One;
+use settings::{Keys, ReadResult, ScenarioReader};
 
 /// More than any loss calls for.
 const MOST_BEHIND_A_TAIL: u32 = 64;

@@ -12,7 +12,7 @@ use wire::ip::Ecn;
 
 use super::{HeaderWriter, PacketSizes, SimTransport, Site, rdma};
 use crate::net::end::{FlowCounters, FlowProgress};
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, ScenarioReader};
 
 /// What is particular to one way of remembering.
 pub(crate) trait SimRecovery: LossRecovery + Sized {

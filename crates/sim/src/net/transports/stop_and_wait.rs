@@ -14,8 +14,8 @@ use wire::{ipv4, udp};
 use super::{HeaderWriter, PacketSizes, SimTransport, Site};
 use crate::net::address;
 use crate::net::end::{FlowCounters, FlowProgress};
-use crate::scenario::KeyShape::One;
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
+use settings::KeyShape::One;
+use settings::{Keys, ReadResult, ScenarioReader};
 
 const HEADERS: u32 = 14 + 20 + 8 + 4;
 const PAYLOAD: u32 = 1_000;

@@ -14,8 +14,8 @@ use wire::ipv4;
 use super::{Handshake, HeaderWriter, PacketSizes, SimTransport, Site};
 use crate::net::address::{self, TCP_PORT};
 use crate::net::end::{FlowCounters, FlowProgress};
-use crate::scenario::KeyShape::One;
-use crate::scenario::{Keys, ReadResult, ScenarioReader};
+use settings::KeyShape::One;
+use settings::{Keys, ReadResult, ScenarioReader};
 
 /// Ethernet with its check, IP, TCP with timestamps. SACK blocks come on top.
 pub const HEADERS: u32 = 18 + 20 + 32;

@@ -12,13 +12,13 @@ use toml::de::{DeTable, DeValue};
 use super::error::{KeyError, SourceLocation};
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TreeNode {
+pub struct TreeNode {
     pub place: SourceLocation,
     pub value: Value,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub enum Value {
     Text(String),
     Integer(i64),
     Float(f64),
@@ -29,7 +29,7 @@ pub(super) enum Value {
 
 impl TreeNode {
     /// The table that a file is.
-    pub(super) fn parse(text: &str) -> Result<Self, KeyError> {
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
         let line = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
         match DeTable::parse(text) {
             Ok(table) => table_of(table.get_ref(), SourceLocation::Line(1), &|at| SourceLocation::Line(line(at))),
@@ -42,23 +42,23 @@ impl TreeNode {
     }
 
     /// A value in TOML's own syntax, all of it in one place.
-    pub(super) fn parse_value(text: &str, place: &SourceLocation) -> Option<Self> {
+    pub fn parse_value(text: &str, place: &SourceLocation) -> Option<Self> {
         let value = DeValue::parse(text).ok()?;
         node_of("", &value, &|_| place.clone()).ok()
     }
 
     /// A table without entries.
-    pub(super) fn empty() -> Self {
+    pub fn empty() -> Self {
         Self { place: SourceLocation::Line(1), value: Value::Table(Vec::new()) }
     }
 
     /// Another value at the same place.
-    pub(super) fn beside(&self, value: Value) -> Self {
+    pub fn beside(&self, value: Value) -> Self {
         Self { place: self.place.clone(), value }
     }
 
     /// Sets an entry of a table, or of a table within; tables on the way there are made.
-    pub(super) fn put(&mut self, path: &[&str], value: Value) {
+    pub fn put(&mut self, path: &[&str], value: Value) {
         let empty = self.beside(Value::Table(Vec::new()));
         let (Value::Table(entries), [key, rest @ ..]) = (&mut self.value, path) else { return };
         let at = entries.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
@@ -71,12 +71,12 @@ impl TreeNode {
         }
     }
 
-    pub(super) fn entry(&self, key: &str) -> Option<&Self> {
+    pub fn entry(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
     /// None if it is no table.
-    pub(super) fn entries(&self) -> &[(String, Self)] {
+    pub fn entries(&self) -> &[(String, Self)] {
         match &self.value {
             Value::Table(entries) => entries,
             _ => &[],
@@ -84,7 +84,7 @@ impl TreeNode {
     }
 
     /// A text, or a number as one.
-    pub(super) fn as_text(&self) -> Option<String> {
+    pub fn as_text(&self) -> Option<String> {
         match &self.value {
             Value::Text(text) => Some(text.clone()),
             Value::Integer(number) => Some(number.to_string()),
@@ -95,7 +95,7 @@ impl TreeNode {
 }
 
 /// A number, as a text where it is beyond those of TOML.
-pub(super) fn number(number: u64) -> Value {
+pub fn number(number: u64) -> Value {
     i64::try_from(number).map_or_else(|_| Value::Text(number.to_string()), Value::Integer)
 }
 

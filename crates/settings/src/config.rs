@@ -9,7 +9,7 @@ use super::tree::{self, TreeNode, Value};
 
 /// The same keys and values as in a file; only lines are not known.
 #[derive(Clone, Debug)]
-pub struct ScenarioConfig(pub(super) TreeNode);
+pub struct ScenarioConfig(pub TreeNode);
 
 impl<'de> Deserialize<'de> for ScenarioConfig {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

@@ -10,35 +10,35 @@ use std::str::FromStr;
 
 use units::{Bytes, ParseError, Span, nearest};
 
-use super::error::{KeyError, SourceLocation};
+use super::error::KeyError;
 use super::keys;
 use super::tree::{TreeNode, Value};
 
 /// Paths of keys that were asked for.
-pub(super) type UsedKeys = RefCell<BTreeSet<String>>;
+pub type UsedKeys = RefCell<BTreeSet<String>>;
 
 #[derive(Clone, Debug)]
-pub(crate) struct ScenarioReader<'a> {
+pub struct ScenarioReader<'a> {
     node: &'a TreeNode,
     path: String,
     used: &'a UsedKeys,
 }
 
-pub(crate) type ReadResult<T> = Result<T, KeyError>;
+pub type ReadResult<T> = Result<T, KeyError>;
 
 impl<'a> ScenarioReader<'a> {
     /// Of the whole file.
-    pub(super) fn new(node: &'a TreeNode, used: &'a UsedKeys) -> Self {
+    pub fn new(node: &'a TreeNode, used: &'a UsedKeys) -> Self {
         Self { node, path: String::new(), used }
     }
 
     /// What is wrong at a key; or, if it was left out, with the table that lacks it.
-    pub(crate) fn wrong(&self, key: &str, problem: impl Display) -> KeyError {
+    pub fn wrong(&self, key: &str, problem: impl Display) -> KeyError {
         let place = self.node.entry(key).unwrap_or(self.node).place.clone();
         KeyError { place, key: keys::path(&self.path, key), problem: problem.to_string() }
     }
 
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.node.entry(key).is_some()
     }
 
@@ -47,27 +47,27 @@ impl<'a> ScenarioReader<'a> {
         self.node.entry(key)
     }
 
-    pub(crate) fn needed<T>(&self, key: &str, value: Option<T>, expected: &str) -> ReadResult<T> {
+    pub fn needed<T>(&self, key: &str, value: Option<T>, expected: &str) -> ReadResult<T> {
         value.ok_or_else(|| self.wrong(key, format_args!("missing: expected {expected}")))
     }
 
-    pub(crate) fn text(&self, key: &str) -> ReadResult<Option<String>> {
+    pub fn text(&self, key: &str) -> ReadResult<Option<String>> {
         let text = |node: &TreeNode| node.as_text().ok_or_else(|| self.wrong(key, "expected a text or a number"));
         self.entry(key).map(text).transpose()
     }
 
-    pub(crate) fn parsed<T: FromStr<Err = ParseError>>(&self, key: &str) -> ReadResult<Option<T>> {
+    pub fn parsed<T: FromStr<Err = ParseError>>(&self, key: &str) -> ReadResult<Option<T>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         text.parse().map(Some).map_err(|error| self.wrong(key, format_args!("'{text}': {error}")))
     }
 
     /// A length of time.
-    pub(crate) fn span(&self, key: &str, allowed: RangeInclusive<Span>) -> ReadResult<Option<Span>> {
+    pub fn span(&self, key: &str, allowed: RangeInclusive<Span>) -> ReadResult<Option<Span>> {
         self.within(key, allowed)
     }
 
     /// A size.
-    pub(crate) fn bytes(&self, key: &str, allowed: RangeInclusive<Bytes>) -> ReadResult<Option<Bytes>> {
+    pub fn bytes(&self, key: &str, allowed: RangeInclusive<Bytes>) -> ReadResult<Option<Bytes>> {
         self.within(key, allowed)
     }
 
@@ -87,7 +87,7 @@ impl<'a> ScenarioReader<'a> {
     }
 
     /// A whole number.
-    pub(crate) fn whole(&self, key: &str, allowed: RangeInclusive<u64>) -> ReadResult<Option<u64>> {
+    pub fn whole(&self, key: &str, allowed: RangeInclusive<u64>) -> ReadResult<Option<u64>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match units::whole(&text) {
             Some(number) if allowed.contains(&number) => Ok(Some(number)),
@@ -103,19 +103,19 @@ impl<'a> ScenarioReader<'a> {
     }
 
     /// A whole number that fits 32 bits.
-    pub(crate) fn small(&self, key: &str, allowed: RangeInclusive<u32>) -> ReadResult<Option<u32>> {
+    pub fn small(&self, key: &str, allowed: RangeInclusive<u32>) -> ReadResult<Option<u32>> {
         let allowed = u64::from(*allowed.start())..=u64::from(*allowed.end());
         Ok(self.whole(key, allowed)?.map(|number| number as u32))
     }
 
     /// A whole number that fits 8 bits.
-    pub(crate) fn tiny(&self, key: &str, allowed: RangeInclusive<u8>) -> ReadResult<Option<u8>> {
+    pub fn tiny(&self, key: &str, allowed: RangeInclusive<u8>) -> ReadResult<Option<u8>> {
         let allowed = u64::from(*allowed.start())..=u64::from(*allowed.end());
         Ok(self.whole(key, allowed)?.map(|number| number as u8))
     }
 
     /// Any number that satisfies `fits`.
-    pub(crate) fn number(&self, key: &str, fits: impl Fn(f64) -> bool, expected: &str) -> ReadResult<Option<f64>> {
+    pub fn number(&self, key: &str, fits: impl Fn(f64) -> bool, expected: &str) -> ReadResult<Option<f64>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match text.parse::<f64>() {
             Ok(number) if fits(number) => Ok(Some(number)),
@@ -123,7 +123,7 @@ impl<'a> ScenarioReader<'a> {
         }
     }
 
-    pub(crate) fn flag(&self, key: &str) -> ReadResult<Option<bool>> {
+    pub fn flag(&self, key: &str) -> ReadResult<Option<bool>> {
         match self.entry(key).map(|node| &node.value) {
             None => Ok(None),
             Some(Value::Flag(flag)) => Ok(Some(*flag)),
@@ -132,7 +132,7 @@ impl<'a> ScenarioReader<'a> {
     }
 
     /// One of several, by name.
-    pub(crate) fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> ReadResult<Option<T>> {
+    pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> ReadResult<Option<T>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         if let Some((_, value)) = choices.iter().find(|(name, _)| *name == text) {
             return Ok(Some(*value));
@@ -148,7 +148,7 @@ impl<'a> ScenarioReader<'a> {
     }
 
     /// Texts or numbers, in a list or alone.
-    pub(crate) fn several(&self, key: &str) -> ReadResult<Option<Vec<String>>> {
+    pub fn several(&self, key: &str) -> ReadResult<Option<Vec<String>>> {
         let Some(node) = self.entry(key) else { return Ok(None) };
         let wrong = || self.wrong(key, "expected texts or numbers in a list");
         let texts = match &node.value {
@@ -161,12 +161,12 @@ impl<'a> ScenarioReader<'a> {
     }
 
     /// Two names.
-    pub(crate) fn pair(&self, key: &str) -> ReadResult<Option<[String; 2]>> {
+    pub fn pair(&self, key: &str) -> ReadResult<Option<[String; 2]>> {
         let wrong = |_| self.wrong(key, "expected two nodes such as [\"h0\", \"sw0\"]");
         self.several(key)?.map(|names| names.try_into().map_err(wrong)).transpose()
     }
 
-    pub(crate) fn pairs(&self, key: &str) -> ReadResult<Vec<[String; 2]>> {
+    pub fn pairs(&self, key: &str) -> ReadResult<Vec<[String; 2]>> {
         let wrong = || self.wrong(key, "expected a list of pairs of nodes such as [[\"h0\", \"sw0\"]]");
         let Some(node) = self.entry(key) else { return Ok(Vec::new()) };
         let Value::List(items) = &node.value else { return Err(wrong()) };
@@ -181,75 +181,23 @@ impl<'a> ScenarioReader<'a> {
     }
 
     /// A table, an empty one if it was left out.
-    pub(crate) fn table(&self, key: &str) -> Self {
+    pub fn table(&self, key: &str) -> Self {
         static NOTHING: TreeNode =
             TreeNode { place: super::error::SourceLocation::Line(1), value: Value::Table(Vec::new()) };
         self.inner(key).unwrap_or(Self { node: &NOTHING, path: keys::path(&self.path, key), used: self.used })
     }
 
     /// A table if there is one, and not a plain value.
-    pub(crate) fn inner(&self, key: &str) -> Option<Self> {
+    pub fn inner(&self, key: &str) -> Option<Self> {
         let node = self.entry(key)?;
         let is_table = matches!(node.value, Value::Table(_));
         is_table.then(|| Self { node, path: keys::path(&self.path, key), used: self.used })
     }
 
-    pub(crate) fn tables(&self, key: &str) -> Vec<Self> {
+    pub fn tables(&self, key: &str) -> Vec<Self> {
         let (path, node) = (keys::path(&self.path, key), self.entry(key));
         let Some(Value::List(items)) = node.map(|node| &node.value) else { return Vec::new() };
         let reader = |(index, node)| Self { node, path: keys::item_path(&path, index, items.len()), used: self.used };
         items.iter().enumerate().map(reader).collect()
     }
-}
-
-/// The same without keys that nobody asked for: what it takes to say it again.
-pub(super) fn used_only(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> TreeNode {
-    let value = match &node.value {
-        Value::Table(entries) => {
-            let asked_for = |(key, value): &(String, TreeNode)| {
-                let path = keys::path(at, key);
-                used.contains(&path).then(|| (key.clone(), used_only(value, &path, used)))
-            };
-            Value::Table(entries.iter().filter_map(asked_for).collect())
-        }
-        Value::List(items) => {
-            let item = |(index, item)| used_only(item, &keys::item_path(at, index, items.len()), used);
-            Value::List(items.iter().enumerate().map(item).collect())
-        }
-        value => value.clone(),
-    };
-    TreeNode { place: node.place.clone(), value }
-}
-
-/// The first key that nobody asked for, and the values that made it meaningless.
-pub(super) fn unused(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> Option<KeyError> {
-    node.entries().iter().find_map(|(key, value)| {
-        let path = keys::path(at, key);
-        if !used.contains(&path) && !is_overruled(node) {
-            let problem = format!("has no effect{}", reasons(node));
-            return Some(KeyError { place: value.place.clone(), key: path, problem });
-        }
-        match &value.value {
-            Value::Table(_) => unused(value, &path, used),
-            Value::List(items) => {
-                let item = |(index, item)| unused(item, &keys::item_path(&path, index, items.len()), used);
-                items.iter().enumerate().find_map(item)
-            }
-            _ => None,
-        }
-    })
-}
-
-/// Whether the command line decided what the rest of a table means: then the file may say more than is needed.
-fn is_overruled(table: &TreeNode) -> bool {
-    let said = |(key, value): &(String, TreeNode)| {
-        keys::DECIDING.contains(&key.as_str()) && matches!(value.place, SourceLocation::Set(_))
-    };
-    table.entries().iter().any(said)
-}
-
-fn reasons(table: &TreeNode) -> String {
-    let deciding = table.entries().iter().filter(|(key, _)| keys::DECIDING.contains(&key.as_str()));
-    let said: Vec<String> = deciding.map(|(key, value)| format!("{key} = {value}")).collect();
-    if said.is_empty() { String::new() } else { format!(" with {}", said.join(", ")) }
 }

@@ -4,18 +4,18 @@
 //! value needs no quotes; commas make a list; anything in brackets or braces is TOML.
 
 use super::error::{KeyError, SourceLocation};
-use super::keys::{self, KeyShape, Keys, SCENARIO};
+use super::keys::{self, KeyShape, Keys};
 use super::tree::{TreeNode, Value};
 
 /// Puts what one `--set` says into the tree.
-pub(super) fn apply(root: &mut TreeNode, argument: &str) -> Result<(), KeyError> {
+pub fn apply(root: &mut TreeNode, keys: Keys, argument: &str) -> Result<(), KeyError> {
     let place = SourceLocation::Set(argument.to_owned());
     let wrong = |problem: String| KeyError { place: place.clone(), key: String::new(), problem };
     let (key, value) = argument
         .split_once('=')
         .ok_or_else(|| wrong("expected a key and a value such as traffic.size=143".to_owned()))?;
     let path: Vec<&str> = key.trim().split('.').collect();
-    put(root, SCENARIO, &path, value_of(value.trim(), &place), "").map_err(wrong)
+    put(root, keys, &path, value_of(value.trim(), &place), "").map_err(wrong)
 }
 
 fn value_of(text: &str, place: &SourceLocation) -> TreeNode {

@@ -4,7 +4,7 @@
 //! fastest, as the last digit of a counter does.
 
 use super::error::KeyError;
-use super::keys::{self, Keys, SCENARIO};
+use super::keys::{self, Keys};
 use super::tree::{TreeNode, Value};
 
 /// More than anybody waits for; fewer than fill the memory.
@@ -22,26 +22,26 @@ struct SweepAxis {
 
 /// One combination of values.
 #[derive(Debug)]
-pub(super) struct Combination {
+pub struct Combination {
     /// `protect=ordered loss=1e-3`; empty if there is no sweep.
     pub label: String,
     pub tree: TreeNode,
 }
 
 /// All points of a tree whose keys have been checked.
-pub(super) fn expand(root: &TreeNode) -> Result<Vec<Combination>, KeyError> {
+pub fn expand(root: &TreeNode, keys: Keys) -> Result<Vec<Combination>, KeyError> {
     let mut axes = Vec::new();
-    find(root, SCENARIO, "", &mut axes)?;
+    find(root, keys, "", &mut axes)?;
     let points = axes.iter().try_fold(1usize, |points, axis| points.checked_mul(axis.values.len()));
     let points = points.filter(|points| *points <= MOST_POINTS).ok_or_else(|| KeyError {
         place: root.place.clone(),
         key: axes.iter().map(|axis| axis.path.as_str()).collect::<Vec<_>>().join(", "),
         problem: format!("expected at most {MOST_POINTS} points in a sweep"),
     })?;
-    Ok((0..points).map(|number| combination(root, &axes, number)).collect())
+    Ok((0..points).map(|number| combination(root, keys, &axes, number)).collect())
 }
 
-fn combination(root: &TreeNode, axes: &[SweepAxis], number: usize) -> Combination {
+fn combination(root: &TreeNode, keys: Keys, axes: &[SweepAxis], number: usize) -> Combination {
     let mut left = number;
     let mut chosen: Vec<&TreeNode> = Vec::new();
     for axis in axes.iter().rev() {
@@ -53,7 +53,7 @@ fn combination(root: &TreeNode, axes: &[SweepAxis], number: usize) -> Combinatio
     let label = label.collect::<Vec<_>>().join(" ");
     let mut tree = root.clone();
     let mut values = chosen.into_iter();
-    choose(&mut tree, SCENARIO, &mut values);
+    choose(&mut tree, keys, &mut values);
     Combination { label, tree }
 }
 

@@ -1,0 +1,23 @@
+//! Settings files: TOML text to values that know their line, the keys that are allowed, what the command line says instead,
+//! and sweeps.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `tree`, `config` | text to values, each with its line; the same from JSON |
+//! | `set` | what the command line says instead |
+//! | `keys` | which keys there are; unknown ones are answered with the nearest |
+//! | `sweep` | lists to points |
+//! | `reader` | values to types; which keys were read |
+
+pub mod config;
+mod error;
+pub mod keys;
+pub mod reader;
+pub mod set;
+pub mod sweep;
+pub mod tree;
+
+pub use config::ScenarioConfig;
+pub use error::{KeyError, SourceLocation};
+pub use keys::{KeyShape, Keys};
+pub use reader::{ReadResult, ScenarioReader, UsedKeys};

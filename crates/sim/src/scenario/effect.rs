@@ -1,0 +1,60 @@
+//! Which keys of a scenario had an effect.
+
+use std::collections::BTreeSet;
+
+use settings::tree::{TreeNode, Value};
+use settings::{KeyError, SourceLocation, keys};
+
+use super::keys::DECIDING;
+
+/// The same without keys that nobody asked for: what it takes to say it again.
+pub(super) fn used_only(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> TreeNode {
+    let value = match &node.value {
+        Value::Table(entries) => {
+            let asked_for = |(key, value): &(String, TreeNode)| {
+                let path = keys::path(at, key);
+                used.contains(&path).then(|| (key.clone(), used_only(value, &path, used)))
+            };
+            Value::Table(entries.iter().filter_map(asked_for).collect())
+        }
+        Value::List(items) => {
+            let item = |(index, item)| used_only(item, &keys::item_path(at, index, items.len()), used);
+            Value::List(items.iter().enumerate().map(item).collect())
+        }
+        value => value.clone(),
+    };
+    TreeNode { place: node.place.clone(), value }
+}
+
+/// The first key that nobody asked for, and the values that made it meaningless.
+pub(super) fn unused(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> Option<KeyError> {
+    node.entries().iter().find_map(|(key, value)| {
+        let path = keys::path(at, key);
+        if !used.contains(&path) && !is_overruled(node) {
+            let problem = format!("has no effect{}", reasons(node));
+            return Some(KeyError { place: value.place.clone(), key: path, problem });
+        }
+        match &value.value {
+            Value::Table(_) => unused(value, &path, used),
+            Value::List(items) => {
+                let item = |(index, item)| unused(item, &keys::item_path(&path, index, items.len()), used);
+                items.iter().enumerate().find_map(item)
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Whether the command line decided what the rest of a table means: then the file may say more than is needed.
+fn is_overruled(table: &TreeNode) -> bool {
+    let said = |(key, value): &(String, TreeNode)| {
+        DECIDING.contains(&key.as_str()) && matches!(value.place, SourceLocation::Set(_))
+    };
+    table.entries().iter().any(said)
+}
+
+fn reasons(table: &TreeNode) -> String {
+    let deciding = table.entries().iter().filter(|(key, _)| DECIDING.contains(&key.as_str()));
+    let said: Vec<String> = deciding.map(|(key, value)| format!("{key} = {value}")).collect();
+    if said.is_empty() { String::new() } else { format!(" with {}", said.join(", ")) }
+}
