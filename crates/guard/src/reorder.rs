@@ -37,7 +37,7 @@ impl ReorderBuild {
 
 /// Frames held by number, in a ring whose first slot is the next to be delivered.
 #[derive(Debug)]
-pub struct SortedBuffer<B> {
+pub(crate) struct SortedBuffer<B> {
     first: Seq,
     slots: VecDeque<Option<B>>,
 }
@@ -68,7 +68,7 @@ impl<B> SortedBuffer<B> {
 
 /// Frames in a loop, each with the time at which it is examined next.
 #[derive(Debug)]
-pub struct RotatingBuffer<B> {
+pub(crate) struct RotatingBuffer<B> {
     rate: Rate,
     turn: Span,
     queue: VecDeque<(Time, Seq, B)>,
@@ -93,7 +93,7 @@ enum ReorderStore<B> {
 
 /// A reorder buffer of either build.
 #[derive(Debug)]
-pub struct ReorderBuffer<B> {
+pub(crate) struct ReorderBuffer<B> {
     store: ReorderStore<B>,
     level: Bytes,
     frames: usize,
@@ -101,7 +101,7 @@ pub struct ReorderBuffer<B> {
 
 impl<B: FrameBody> ReorderBuffer<B> {
     /// Empty; `first` is the number awaited first.
-    pub fn new(build: ReorderBuild, first: Seq) -> Self {
+    pub(crate) fn new(build: ReorderBuild, first: Seq) -> Self {
         let store = match build {
             ReorderBuild::Sorted => ReorderStore::Sorted(SortedBuffer { first, slots: VecDeque::new() }),
             ReorderBuild::Rotating { rate, turn } => {
@@ -112,17 +112,17 @@ impl<B: FrameBody> ReorderBuffer<B> {
     }
 
     /// Bytes held.
-    pub fn level(&self) -> Bytes {
+    pub(crate) fn level(&self) -> Bytes {
         self.level
     }
 
     /// Whether nothing is held.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.frames == 0
     }
 
     /// Holds a frame until `next`, the number that is awaited now, has come to its own.
-    pub fn hold(&mut self, now: Time, next: Seq, seq: Seq, body: B) {
+    pub(crate) fn hold(&mut self, now: Time, next: Seq, seq: Seq, body: B) {
         let was_empty = self.is_empty();
         self.level += length(&body);
         self.frames += 1;
@@ -139,7 +139,7 @@ impl<B: FrameBody> ReorderBuffer<B> {
 
     /// The frame with this number, if the build can find it and it is here. All later calls are for
     /// later numbers.
-    pub fn take(&mut self, seq: Seq) -> Option<B> {
+    pub(crate) fn take(&mut self, seq: Seq) -> Option<B> {
         if self.is_empty() {
             return None;
         }
@@ -177,7 +177,7 @@ impl<B: FrameBody> ReorderBuffer<B> {
 
     /// What is held and when its turn comes, relative to `now` and to the number awaited: equal for two
     /// buffers that will behave alike.
-    pub fn fingerprint(&self, now: Time, next: Seq, mut mix: impl FnMut(u64)) {
+    pub(crate) fn fingerprint(&self, now: Time, next: Seq, mut mix: impl FnMut(u64)) {
         match &self.store {
             ReorderStore::Sorted(_) => mix(self.frames as u64),
             ReorderStore::Rotating(rotating) => {
@@ -191,7 +191,7 @@ impl<B: FrameBody> ReorderBuffer<B> {
     }
 
     /// Everything held, in sequence order.
-    pub fn drain(&mut self, from: Seq) -> Vec<(Seq, B)> {
+    pub(crate) fn drain(&mut self, from: Seq) -> Vec<(Seq, B)> {
         self.level = Bytes::ZERO;
         self.frames = 0;
         match &mut self.store {
@@ -213,7 +213,7 @@ impl<B: FrameBody> ReorderBuffer<B> {
     }
 
     /// Panics unless `level` and `frames` are those of the frames held.
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         let (frames, level) = match &self.store {
             ReorderStore::Sorted(sorted) => sum(sorted.slots.iter().flatten()),
             ReorderStore::Rotating(rotating) => sum(rotating.queue.iter().map(|(.., body)| body)),
@@ -222,7 +222,7 @@ impl<B: FrameBody> ReorderBuffer<B> {
     }
 
     /// Frames held.
-    pub fn frames(&self) -> usize {
+    pub(crate) fn frames(&self) -> usize {
         self.frames
     }
 }

@@ -100,7 +100,7 @@ impl LinkHandle {
 
 /// Why a link does not say how it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoStatus {
+pub(crate) enum NoStatus {
     Ended,
     Late,
 }

@@ -42,7 +42,7 @@ use side::{AttemptStop, CaptureSide};
 pub(crate) const LONG_RUN: LongRun = LongRun { packets: 1_000, nanoseconds: 100_000_000 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LongRun {
+pub(crate) struct LongRun {
     pub packets: u64,
     pub nanoseconds: u64,
 }

@@ -14,7 +14,7 @@ mod walk;
 use crate::paper::Paper;
 use crate::runner::{Compute, Effort};
 
-pub const PAPER: Paper = Paper {
+pub(crate) const PAPER: Paper = Paper {
     name: "flowradar",
     title: "FlowRadar, reproduced",
     lead: "FlowRadar counts every flow at every switch in memory of a fixed size, and sorts out at a collector what shares \

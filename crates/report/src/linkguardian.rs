@@ -3,7 +3,7 @@
 
 use crate::paper::Paper;
 
-pub const PAPER: Paper = Paper {
+pub(crate) const PAPER: Paper = Paper {
     name: "linkguardian",
     title: "LinkGuardian, reproduced",
     lead: "LinkGuardian masks corruption loss by retransmission on the link itself. These are the claims of its paper \

@@ -11,7 +11,7 @@ mod size;
 use crate::paper::Paper;
 use crate::runner::Compute;
 
-pub const PAPER: Paper = Paper {
+pub(crate) const PAPER: Paper = Paper {
     name: "lossradar",
     title: "LossRadar, reproduced",
     lead: "LossRadar names every packet that was lost, from digests as small as the loss, and tells from the pattern of \

@@ -6,7 +6,7 @@ mod memory;
 use crate::paper::Paper;
 use crate::runner::Compute;
 
-pub const PAPER: Paper = Paper {
+pub(crate) const PAPER: Paper = Paper {
     name: "melo",
     title: "MELO, reproduced",
     lead: "MELO retransmits only what was lost, with bits to follow it by that all connections of an interface share. \

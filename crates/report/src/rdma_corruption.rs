@@ -9,7 +9,7 @@ pub use trial::Trial;
 use crate::paper::Paper;
 use crate::runner::Compute;
 
-pub const PAPER: Paper = Paper {
+pub(crate) const PAPER: Paper = Paper {
     name: "rdma-corruption",
     title: "Packet corruption in RDMA, reproduced",
     lead: "Where no switch can protect a link, the endpoints must live with corruption: dummies behind the last packet \

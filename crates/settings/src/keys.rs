@@ -30,7 +30,7 @@ use KeyShape::{Names, One, OneOr, Pairs, Several, Table, Tables};
 
 impl KeyShape {
     /// Whether these are points of a sweep, not one value.
-    pub fn is_sweep(self, list: &[TreeNode]) -> bool {
+    pub(crate) fn is_sweep(self, list: &[TreeNode]) -> bool {
         let first = list.first().map(|node| &node.value);
         match self {
             One | OneOr(_) => true,

@@ -42,7 +42,7 @@ impl TreeNode {
     }
 
     /// A value in TOML's own syntax, all of it in one place.
-    pub fn parse_value(text: &str, place: &SourceLocation) -> Option<Self> {
+    pub(crate) fn parse_value(text: &str, place: &SourceLocation) -> Option<Self> {
         let value = DeValue::parse(text).ok()?;
         node_of("", &value, &|_| place.clone()).ok()
     }
@@ -84,7 +84,7 @@ impl TreeNode {
     }
 
     /// A text, or a number as one.
-    pub fn as_text(&self) -> Option<String> {
+    pub(crate) fn as_text(&self) -> Option<String> {
         match &self.value {
             Value::Text(text) => Some(text.clone()),
             Value::Integer(number) => Some(number.to_string()),

@@ -19,7 +19,7 @@ pub struct ComputedValues {
 }
 
 /// `None` if the watch ended it early.
-pub type ComputeResult<T> = Result<Option<T>, ClaimError>;
+pub(crate) type ComputeResult<T> = Result<Option<T>, ClaimError>;
 
 /// The function of a claim, or of several that share their runs.
 #[derive(Clone, Copy, Debug)]

@@ -12,8 +12,8 @@ use super::transports::Body;
 use crate::topology::NodeId;
 
 /// The ports of servers: iperf's, and that of discard.
-pub const TCP_PORT: u16 = 5_001;
-pub const UDP_PORT: u16 = 9;
+pub(crate) const TCP_PORT: u16 = 5_001;
+pub(crate) const UDP_PORT: u16 = 9;
 const FIRST_FREE_PORT: u16 = 1_024;
 
 /// 10.0.0.1 is the first host, and so on.
@@ -38,7 +38,7 @@ pub fn ports(who: Conversation, served: u16) -> [u16; 2] {
 }
 
 /// The same both ways, as a hash over ports wants it; the number tells flows apart.
-pub fn roce_ports(who: Conversation) -> [u16; 2] {
+pub(crate) fn roce_ports(who: Conversation) -> [u16; 2] {
     [0xc000 | (who.flow & 0x3fff) as u16, roce::PORT]
 }
 

@@ -78,7 +78,7 @@ impl EndId {
 
     /// Whether flows begin at this end.
     #[inline]
-    pub fn is_source(self) -> bool {
+    pub(crate) fn is_source(self) -> bool {
         self.0.is_multiple_of(2)
     }
 }

@@ -61,14 +61,14 @@ impl RoutePosition {
 
     /// Hops that a packet at this place may still take.
     #[inline]
-    pub fn time_to_live(self) -> u32 {
+    pub(crate) fn time_to_live(self) -> u32 {
         MOST_HOPS - 1 - self.0 % MOST_HOPS
     }
 }
 
 impl SimPacket {
     /// What a packet came by that has not left its host.
-    pub const NOWHERE: DirectedLink = DirectedLink(u32::MAX);
+    pub(crate) const NOWHERE: DirectedLink = DirectedLink(u32::MAX);
 
     /// The end of a connection that it is for.
     #[inline]

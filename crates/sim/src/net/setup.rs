@@ -94,7 +94,7 @@ impl HostLatency {
         }
     }
 
-    pub fn typical(&self) -> Span {
+    pub(crate) fn typical(&self) -> Span {
         match *self {
             Self::None => Span::ZERO,
             Self::Fixed(span) => span,

@@ -39,7 +39,7 @@ pub struct Timeouts {
 
 impl Timeouts {
     /// Nothing counts as few.
-    pub const ALWAYS_HIGH: Self = Self { low: Span::ZERO, few: 0 };
+    pub(crate) const ALWAYS_HIGH: Self = Self { low: Span::ZERO, few: 0 };
 
     /// How long to wait for progress with so many packets outstanding.
     pub(super) fn choose(self, high: Span, outstanding: u64) -> Span {

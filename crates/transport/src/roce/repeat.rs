@@ -30,7 +30,7 @@ pub struct RepeaterConfig {
 }
 
 impl RepeaterConfig {
-    pub const REGISTERS: u32 = 4_096;
+    pub(crate) const REGISTERS: u32 = 4_096;
 
     pub fn new(naks: u32, naked: u32) -> Self {
         Self { naks, naked, registers: Self::REGISTERS }

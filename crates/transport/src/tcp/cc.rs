@@ -38,7 +38,7 @@ use reno::Reno;
 pub const MAX_WINDOW: u64 = 1 << 40;
 
 /// Segments that hosts cut up on the way are larger than a frame, but not than this.
-pub const MAX_MSS: u32 = 1 << 20;
+pub(crate) const MAX_MSS: u32 = 1 << 20;
 
 /// Which one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ pub struct PacingRate(u64);
 
 impl PacingRate {
     /// At least one bit a second, so that every span ends.
-    pub fn from_bits_per_second(bits: u64) -> Self {
+    pub(crate) fn from_bits_per_second(bits: u64) -> Self {
         Self(bits.max(1))
     }
 
@@ -200,7 +200,7 @@ impl Controller {
     }
 
     /// The round trip that the handshake took, if it is known before anything is sent. Only BBR wants to know.
-    pub fn on_handshake(&mut self, now: Time, rtt: Span) {
+    pub(crate) fn on_handshake(&mut self, now: Time, rtt: Span) {
         if let Self::Bbr(bbr) = self {
             bbr.on_handshake(now, rtt);
         }

@@ -31,7 +31,7 @@ pub(crate) const MARGIN: Duration = Duration::from_millis(100);
 
 /// How a lost datagram was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossAccount {
+pub(crate) enum LossAccount {
     GivenUp,
     Refused,
     Dropped,
@@ -39,7 +39,7 @@ pub enum LossAccount {
 
 /// Whose counter it is, seen from a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CounterSide {
+pub(crate) enum CounterSide {
     Sender,
     Receiver,
     Either,

@@ -120,7 +120,7 @@ pub struct UnnamedLosses {
 
 /// What a packet carries from one meter to the next; what it is, is only here to be computed once.
 #[derive(Clone, Copy)]
-pub struct MeterTag {
+pub(crate) struct MeterTag {
     signature: Signature,
     at: u64,
     batch: u64,
@@ -130,7 +130,7 @@ pub struct MeterTag {
 }
 
 #[derive(Debug)]
-pub struct Metering {
+pub(crate) struct Metering {
     config: MeteringConfig,
     /// Nanoseconds of a batch.
     batch: u64,
@@ -150,7 +150,7 @@ pub struct Metering {
 
 impl Metering {
     /// Meters with hashes of their own for each seed.
-    pub fn new(topology: &Topology, config: MeteringConfig, seed: u64) -> Self {
+    pub(crate) fn new(topology: &Topology, config: MeteringConfig, seed: u64) -> Self {
         assert!(
             config.batch > Span::ZERO && config.timeout <= config.batch,
             "two batches are open at most: {config:?}"
@@ -175,7 +175,7 @@ impl Metering {
     }
 
     /// What was found, when the run is over.
-    pub fn finish(mut self, ended: Time) -> MeteringResult {
+    pub(crate) fn finish(mut self, ended: Time) -> MeteringResult {
         self.look_until(ended);
         self.found
     }

@@ -60,12 +60,12 @@ macro_rules! transports {
             }
 
             /// The most bytes that one message may have.
-            pub fn largest_message(&self) -> u64 {
+            pub(crate) fn largest_message(&self) -> u64 {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::largest_message(setup),)* }
             }
 
             /// The pool that all its connections at a host share.
-            pub fn shared_pool(&self) -> Option<PoolConfig> {
+            pub(crate) fn shared_pool(&self) -> Option<PoolConfig> {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::shared_pool(setup),)* }
             }
 
@@ -75,12 +75,12 @@ macro_rules! transports {
             }
 
             /// Whether a connection may begin with a handshake.
-            pub fn shakes_hands(&self) -> bool {
+            pub(crate) fn shakes_hands(&self) -> bool {
                 match self { $($(#[$when])* Self::$name(_) => <$machine>::SHAKES_HANDS,)* }
             }
 
             /// Whether what is lost is sent again.
-            pub fn is_reliable(&self) -> bool {
+            pub(crate) fn is_reliable(&self) -> bool {
                 match self { $($(#[$when])* Self::$name(_) => <$machine>::IS_RELIABLE,)* }
             }
         }
@@ -88,7 +88,7 @@ macro_rules! transports {
         impl Body {
             /// Whether the interface handles it without its host.
             #[inline]
-            pub fn is_rdma(&self) -> bool {
+            pub(crate) fn is_rdma(&self) -> bool {
                 match self {
                     $($(#[$when])* Self::$name(_) => <$machine>::IS_RDMA,)*
                     Self::Handshake(_) => false,
@@ -97,7 +97,7 @@ macro_rules! transports {
 
             /// Position and length in a stream, if receive offload may join segments that follow each other.
             #[inline]
-            pub fn in_stream(&self) -> Option<(u64, u32)> {
+            pub(crate) fn in_stream(&self) -> Option<(u64, u32)> {
                 match self {
                     $($(#[$when])* Self::$name(frame) => <$machine>::in_stream(frame),)*
                     Self::Handshake(_) => None,

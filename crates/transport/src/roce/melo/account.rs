@@ -78,7 +78,7 @@ impl ChipMemory {
     }
 
     /// Bytes of each connection at the receiver.
-    pub fn receiver_bytes(&self) -> u32 {
+    pub(crate) fn receiver_bytes(&self) -> u32 {
         self.hole_bytes + self.number_bytes + self.pointer_bytes
     }
 
@@ -88,7 +88,7 @@ impl ChipMemory {
     }
 
     /// Both pools, shared out among the connections, in bytes.
-    pub fn pools_each(&self) -> f64 {
+    pub(crate) fn pools_each(&self) -> f64 {
         f64::from(2 * self.side_bits()) / 8.0 / f64::from(self.connections)
     }
 

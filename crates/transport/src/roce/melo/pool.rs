@@ -106,7 +106,7 @@ pub struct PoolConfig {
 }
 
 impl PoolConfig {
-    pub const LARGEST_BLOCK: u32 = u64::BITS;
+    pub(crate) const LARGEST_BLOCK: u32 = u64::BITS;
 
     /// How many blocks that makes, if it makes sense and slots of type `S` can name them all.
     pub fn blocks<S: BlockPointer>(&self) -> Result<u32, PoolError> {

@@ -20,7 +20,7 @@ pub struct Resend<S: BlockPointer = u8> {
 
 impl<S: BlockPointer> Resend<S> {
     /// Bytes on the chip for each connection: PSNs, pointers.
-    pub const BYTES: [u32; 2] = [Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
+    pub(crate) const BYTES: [u32; 2] = [Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
 
     pub fn new(first: Psn) -> Self {
         Self { bitmap: Bitmap::empty_at(first) }

@@ -55,7 +55,7 @@ pub struct OffChip {
 
 impl<S: BlockPointer> ReceiveTrack<S> {
     /// Bytes on the chip for each connection: holes, PSNs, pointers.
-    pub const BYTES: [u32; 3] = [size_of::<Holes>() as u32, Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
+    pub(crate) const BYTES: [u32; 3] = [size_of::<Holes>() as u32, Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
 
     pub fn new(first: Psn) -> Self {
         Self { bitmap: Bitmap::empty_at(first), holes: Holes::none() }

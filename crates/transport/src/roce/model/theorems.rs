@@ -42,12 +42,12 @@ pub fn twice(path: &FlowPath, beta: Prob, copies: u32) -> f64 {
 }
 
 /// Theorems 6 and 10, 0.06^N L β^(N+1) ω: a tail and all dummies behind it.
-pub fn tail_with_dummies(path: &FlowPath, beta: Prob, ratios: Ratios, dummies: u32) -> f64 {
+pub(crate) fn tail_with_dummies(path: &FlowPath, beta: Prob, ratios: Ratios, dummies: u32) -> f64 {
     expected_links(path) * beta.get() * power(ratios.header * beta.get(), dummies)
 }
 
 /// Theorem 11, L β^(N+1) ω: a tail and all its copies.
-pub fn tail_with_copies(path: &FlowPath, beta: Prob, copies: u32) -> f64 {
+pub(crate) fn tail_with_copies(path: &FlowPath, beta: Prob, copies: u32) -> f64 {
     expected_links(path) * power(beta.get(), copies + 1)
 }
 

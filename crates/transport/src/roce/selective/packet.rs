@@ -62,7 +62,7 @@ impl Holes {
 
     /// Forgets what lies before this PSN (its lowest 16 bits): it has been filled.
     #[inline]
-    pub fn fill_before(&mut self, psn: u16) {
+    pub(crate) fn fill_before(&mut self, psn: u16) {
         for hole in &mut self.0 {
             let filled = psn.wrapping_sub(hole.start);
             // The other half of the circle lies ahead.

@@ -98,7 +98,7 @@ impl Bbr {
     }
 
     /// Without it the first window leaves at the pace for a round trip of 1 ms.
-    pub fn on_handshake(&mut self, now: Time, rtt: Span) {
+    pub(crate) fn on_handshake(&mut self, now: Time, rtt: Span) {
         self.model.update_min_rtt(now, Some(rtt));
         self.set_pacing(HIGH_GAIN, rtt);
     }
@@ -109,7 +109,7 @@ impl Bbr {
     }
 
     /// RTprop: the shortest round trip, once there is one.
-    pub fn min_rtt(&self) -> Option<Span> {
+    pub(crate) fn min_rtt(&self) -> Option<Span> {
         self.model.min_rtt()
     }
 

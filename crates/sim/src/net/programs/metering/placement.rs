@@ -34,7 +34,7 @@ impl Placement {
         Self { upstream, downstream }
     }
 
-    pub fn has_upstream(&self, link: DirectedLink) -> bool {
+    pub(crate) fn has_upstream(&self, link: DirectedLink) -> bool {
         self.upstream[link.index()]
     }
 
