@@ -77,13 +77,13 @@ units::options! {
     #[derive(Clone, Debug, Default, clap::Args, serde::Deserialize)]
     #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
     pub struct MonitorOptions {
-        /// Ports to watch, with * for anything; all that are physical if not given.
-        #[serde(deserialize_with = "one_or_more")]
-        pub ports: Option<Vec<String>>,
-
         /// The name by which other hosts know this one; what the kernel says if not given.
         #[arg(long)]
         pub host: Option<String>,
+
+        /// Ports to watch, with * for anything; all that are physical if not given.
+        #[serde(deserialize_with = "one_or_more")]
+        pub ports: Option<Vec<String>>,
 
         /// Between two polls [default: 1s].
         #[arg(long, value_name = "TIME")]

@@ -83,7 +83,7 @@ fn what_is_wrong_is_named_with_what_was_meant_or_is_accepted() {
     let said = |text: &str| checked(text).unwrap_err();
     for (text, wanted) in [
         ("\nintervall = \"1s\"", "line 2: no such key 'intervall': did you mean 'interval'?"),
-        ("speed = 3", "line 1: no such key 'speed'; there are host, source"),
+        ("speed = 3", "line 1: no such key 'speed'; there are host, ports"),
         ("[[port]]\nname = \"e\"\npeers = \"a/b\"", "line 3: no such key 'peers': did you mean 'peer'?"),
         ("source = \"kernal\"", "source: 'kernal': did you mean 'kernel'?"),
         ("source = []", "source: expected at least one"),
@@ -117,9 +117,8 @@ fn the_command_line_goes_before_the_file_also_for_single_ports() {
     let file =
         MonitorOptions::parse("interval = \"5s\"\naction = \"protect\"\n[[port]]\nname = \"e\"\nlink = \"hit3\"")
             .unwrap();
-    let port = PortOptions { name: "e".into(), peer: Some("a/b".into()), link: None };
-    let line =
-        MonitorOptions { interval: Some(TextOrNumber("2s".into())), port: vec![port], ..MonitorOptions::default() };
+    let peer = vec![("e".into(), "a/b".into())];
+    let line = MonitorOptions { interval: Some(TextOrNumber("2s".into())), peer, ..MonitorOptions::default() };
     let config = line.or(file).check(defaults()).unwrap();
     assert_eq!((config.interval, config.action), (Duration::from_secs(2), PortAction::Protect));
     assert_eq!(config.rules["e"], PortRule { peer: Some("a/b".parse().unwrap()), link: Some("hit3".into()) });
