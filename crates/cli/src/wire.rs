@@ -112,8 +112,8 @@ fn lanes(args: &WireArgs) -> Result<[DirectionConfig; 2], Failure> {
 }
 
 fn repeater(args: &WireArgs) -> Option<Repeat> {
-    let is_asked_for = args.repeat_naks.is_some() || args.repeat_naked.is_some();
-    let config = repeat::RepeaterConfig::new(args.repeat_naks.unwrap_or(0), args.repeat_naked.unwrap_or(0));
+    let is_asked_for = args.repeat_naks.is_some() || args.repeat_requested.is_some();
+    let config = repeat::RepeaterConfig::new(args.repeat_naks.unwrap_or(0), args.repeat_requested.unwrap_or(0));
     is_asked_for.then(|| Repeat::new(config))
 }
 

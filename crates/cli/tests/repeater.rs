@@ -1,4 +1,4 @@
-//! `hitless wire --repeat-naks --repeat-naked` on real interfaces: what goes in, and what comes out.
+//! `hitless wire --repeat-naks --repeat-requested` on real interfaces: what goes in, and what comes out.
 
 use std::fs;
 use std::io::{BufRead, BufReader, IoSlice, Read};
@@ -185,7 +185,7 @@ fn a_nak_leaves_twice_and_what_a_nak_asked_for_leaves_four_times_once() {
 #[test]
 fn everything_else_passes_once_byte_for_byte_and_what_is_malformed_is_counted() {
     let Some(mut lab) = Lab::new("else") else { return };
-    let wire = lab.start(&["--repeat-naks", "2", "--repeat-naked", "2"]);
+    let wire = lab.start(&["--repeat-naks", "2", "--repeat-requested", "2"]);
     let (naks, others): (Vec<_>, Vec<_>) = corpus().into_iter().partition(|(name, _)| name == "acknowledge");
     let frames: Vec<Vec<u8>> = others.iter().map(|(_, frame)| frame.clone()).collect();
     assert!(frames.len() > 40 && naks.len() == 1);
@@ -245,9 +245,14 @@ fn the_kernel_cannot_repeat_and_too_many_copies_are_refused() {
         let output = Command::new(env!("CARGO_BIN_EXE_hitless")).args(args).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    for option in ["--repeat-naks", "--repeat-naked"] {
+    // The last is the old name of the second, and still answers.
+    for (option, name) in [
+        ("--repeat-naks", "--repeat-naks"),
+        ("--repeat-requested", "--repeat-requested"),
+        ("--repeat-naked", "--repeat-requested"),
+    ] {
         let (code, said) = run(&["wire", "a1", "b1", option, "1", "--in-kernel"]);
-        assert!(code == Some(2) && said.contains("--in-kernel") && said.contains(option), "{said}");
+        assert!(code == Some(2) && said.contains("--in-kernel") && said.contains(name), "{said}");
         let (code, said) = run(&["wire", "a1", "b1", option, "65"]);
         assert!(code == Some(2) && said.contains("65") && said.lines().count() == 1, "{said}");
     }

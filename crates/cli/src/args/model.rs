@@ -60,8 +60,8 @@ pub(crate) struct RdmaArgs {
     pub naks: u32,
 
     /// Copies of the packet that a NAK asked for, besides the packet itself.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole_within::<u32>(0..=100))]
-    pub naked: u32,
+    #[arg(long, alias = "naked", value_name = "N", default_value_t = 3, value_parser = whole_within::<u32>(0..=100))]
+    pub requested: u32,
 
     /// Instead of --dummies: copies of the last packet of a flow, besides the packet itself.
     #[arg(

@@ -69,15 +69,15 @@ pub(crate) struct WireArgs {
     #[arg(long, value_name = "N", value_parser = whole_within::<u32>(..=64))]
     pub repeat_naks: Option<u32>,
 
-    /// As above: the packet that a NAK to the hosts asked for leaves with so many copies when it comes in at A.
+    /// As above: the packet that a NAK to the hosts asked for leaves with N copies when it comes in at A.
     ///
     /// The first request with the PSN of the NAK is taken for it, whichever its connection: packets name only the queue
     /// pair that they are for. What is malformed is counted and passes as it is.
-    #[arg(long, value_name = "N", value_parser = whole_within::<u32>(..=64))]
-    pub repeat_naked: Option<u32>,
+    #[arg(long, alias = "repeat-naked", value_name = "N", value_parser = whole_within::<u32>(..=64))]
+    pub repeat_requested: Option<u32>,
 
     /// Let the kernel do it: independent loss and a rate only, at the kernel's speed.
-    #[arg(long, conflicts_with_all = ["burst", "bit_errors", "faults", "flip", "log", "delay", "repeat_naks", "repeat_naked"])]
+    #[arg(long, conflicts_with_all = ["burst", "bit_errors", "faults", "flip", "log", "delay", "repeat_naks", "repeat_requested"])]
     pub in_kernel: bool,
 
     /// End after so long.

@@ -96,7 +96,7 @@ fn question(args: &RdmaArgs) -> Result<RdmaQuestion, Failure> {
         },
         setting: TimeoutSetting {
             naks: args.naks,
-            naked: args.naked,
+            naked: args.requested,
             tail: if args.tail_repeat > 0 {
                 TailProtection::Repeat(args.tail_repeat)
             } else {

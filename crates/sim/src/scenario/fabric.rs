@@ -164,9 +164,14 @@ pub(super) fn switches(table: &ScenarioReader<'_>, topology: &Topology) -> ReadR
 
 /// Copies that switches make for their hosts.
 fn repeating(table: &ScenarioReader<'_>) -> ReadResult<Option<repeat::RepeaterConfig>> {
-    let copies = |key| Ok(table.small(key, 0..=MOST_COPIES)?.unwrap_or(0));
-    let (naks, naked) = (copies("repeat_naks")?, copies("repeat_naked")?);
-    Ok((naks + naked > 0).then(|| repeat::RepeaterConfig::new(naks, naked)))
+    let copies = |key| table.small(key, 0..=MOST_COPIES);
+    // The second is the old name.
+    let (requested, before) = (copies("repeat_requested")?, copies("repeat_naked")?);
+    if requested.is_some() && before.is_some() {
+        return Err(table.wrong("repeat_naked", "expected only repeat_requested, its new name"));
+    }
+    let (naks, requested) = (copies("repeat_naks")?.unwrap_or(0), requested.or(before).unwrap_or(0));
+    Ok((naks + requested > 0).then(|| repeat::RepeaterConfig::new(naks, requested)))
 }
 
 /// Of what is free, how much one port may take.

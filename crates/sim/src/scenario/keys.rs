@@ -47,6 +47,7 @@ const SWITCH: Keys = &[
     ("ecn", OneOr(ECN)),
     ("pfc", Table(PFC)),
     ("repeat_naks", One),
+    ("repeat_requested", One),
     ("repeat_naked", One),
 ];
 
