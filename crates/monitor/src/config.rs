@@ -26,7 +26,7 @@ use units::{ParseError, nearest};
 
 use crate::act::{ActionRules, PortAction, PortRule};
 use crate::detect::{Limits, NamePattern};
-use crate::source::Selection;
+use crate::source::{NAMED, Selection};
 use bus::key::OrderKey;
 
 pub use options::{MonitorOptions, PortOptions, TextOrNumber};
@@ -36,12 +36,8 @@ pub(crate) const LOCAL: &str = "local";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceKind {
-    /// The machine's own ports, by the best counters that each has.
-    Kernel,
-    /// Files as in `/sys/class/net`, there or elsewhere.
-    Sysfs,
-    /// What protected links count themselves.
-    Links,
+    /// One of `source::NAMED`.
+    Named(&'static str),
     /// A file, FIFO or, as `-`, standard input with samples in it.
     Samples(PathBuf),
 }
@@ -50,17 +46,20 @@ impl FromStr for SourceKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const NAMES: [&str; 3] = ["kernel", "sysfs", "links"];
+        let names = || NAMED.iter().map(|source| source.name);
+        if let Some(name) = names().find(|name| *name == text) {
+            return Ok(Self::Named(name));
+        }
         match text {
-            "kernel" => Ok(Self::Kernel),
-            "sysfs" => Ok(Self::Sysfs),
-            "links" => Ok(Self::Links),
             "-" => Ok(Self::Samples(text.into())),
             // A name alone is more likely a slip than a file.
             file if file.contains(['/', '.']) => Ok(Self::Samples(file.into())),
-            _ => Err(match nearest(text, NAMES) {
+            _ => Err(match nearest(text, names()) {
                 Some(meant) => format!("'{text}': did you mean '{meant}'? a file of samples is written ./{text}"),
-                None => format!("'{text}': expected kernel, sysfs, links or a file of samples such as ./{text}"),
+                None => {
+                    let names = names().collect::<Vec<_>>().join(", ");
+                    format!("'{text}': expected {names} or a file of samples such as ./{text}")
+                }
             }),
         }
     }
@@ -113,7 +112,7 @@ impl MonitorConfig {
     pub fn new(host: impl Into<String>, run_directory: &std::path::Path) -> Self {
         Self {
             host: host.into(),
-            sources: vec![SourceKind::Kernel],
+            sources: vec![SourceKind::Named("kernel")],
             sysfs: "/sys/class/net".into(),
             interval: Duration::from_secs(1),
             ports: Vec::new(),

@@ -37,7 +37,7 @@ use crate::act::{Executor, PortAction, PortActor, StoredMemory};
 use crate::config::{MonitorConfig, SourceKind};
 use crate::journal::{ActionKind, ActionOutcome, Journal, JournalEntry};
 use crate::metrics::{ErrorOrigin, MonitorMetrics};
-use crate::source::{self, SampleTiming, Source};
+use crate::source::{self, NAMED, SampleTiming, Source, SourceSite};
 use bus::Bus;
 use bus::message::{Condition, Message, PortState};
 
@@ -94,16 +94,14 @@ pub fn open_sources(
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     for kind in &config.sources {
         match kind {
-            SourceKind::Kernel => {
-                for selection in config.selections() {
-                    sources.push(Box::new(source::kernel(selection).map_err(|error| format!("kernel: {error}"))?));
+            SourceKind::Named(name) => {
+                let site =
+                    SourceSite { selections: config.selections(), sysfs: &config.sysfs, run_directory: directory };
+                let named = NAMED.iter().filter(|source| source.name == *name);
+                for source in named {
+                    sources.extend((source.open)(&site).map_err(|error| format!("{name}: {error}"))?);
                 }
             }
-            SourceKind::Sysfs => {
-                let of_root = |selection| Box::new(source::sysfs(&config.sysfs, selection)) as Box<dyn Source>;
-                sources.extend(config.selections().into_iter().map(of_root));
-            }
-            SourceKind::Links => sources.push(Box::new(source::links(directory.clone()))),
             SourceKind::Samples(path) => {
                 let samples = source::samples(path, mode).map_err(|error| format!("{}: {error}", path.display()))?;
                 sources.push(Box::new(samples));

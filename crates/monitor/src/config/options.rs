@@ -277,7 +277,7 @@ impl MonitorOptions {
 
     fn check_sources(&self, config: &mut MonitorConfig) -> Result<(), String> {
         if let Some(root) = &self.sysfs {
-            (config.sysfs, config.sources) = (root.clone(), vec![SourceKind::Sysfs]);
+            (config.sysfs, config.sources) = (root.clone(), vec![SourceKind::Named("sysfs")]);
         }
         if let Some(sources) = &self.source {
             let parsed: Result<_, String> = sources.iter().map(|source| source.parse()).collect();

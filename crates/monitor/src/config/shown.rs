@@ -71,9 +71,7 @@ impl fmt::Display for MonitorConfig {
 impl fmt::Display for SourceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Kernel => f.pad("kernel"),
-            Self::Sysfs => f.pad("sysfs"),
-            Self::Links => f.pad("links"),
+            Self::Named(name) => f.pad(name),
             Self::Samples(path) => path.display().fmt(f),
         }
     }

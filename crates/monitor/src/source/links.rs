@@ -11,7 +11,7 @@ use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
 use units::Moment;
 
-use super::Source;
+use super::{Source, SourceSite};
 use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 #[derive(Debug)]
@@ -20,6 +20,11 @@ pub struct LinkSource {
     name: String,
     /// By link: its daemon, and the most bad frames that it has told of.
     bad: BTreeMap<String, (u64, u64)>,
+}
+
+/// All links of the run directory.
+pub(super) fn open(site: &SourceSite<'_>) -> io::Result<Vec<Box<dyn Source>>> {
+    Ok(vec![Box::new(LinkSource::new(site.run_directory.clone()))])
 }
 
 impl LinkSource {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use units::Moment;
 
 use super::drivers::wrapping;
-use super::{Selection, Source};
+use super::{Selection, Source, SourceSite};
 use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 const IFF_UP: u64 = 1;
@@ -21,6 +21,12 @@ const IFF_UP: u64 = 1;
 pub struct Sysfs {
     root: PathBuf,
     selection: Selection,
+}
+
+/// A source for each part of what is watched.
+pub(super) fn open(site: &SourceSite<'_>) -> io::Result<Vec<Box<dyn Source>>> {
+    let source = |selection: &Selection| Box::new(Sysfs::new(site.sysfs, selection.clone())) as Box<dyn Source>;
+    Ok(site.selections.iter().map(source).collect())
 }
 
 impl Sysfs {
