@@ -8,7 +8,7 @@
 //! acknowledgements, dummies. An acknowledgement that is due rides on whatever goes that way anyway.
 //!
 //! The owner drives it as any [`Machine`]: [`Endpoint::new`] is dormant and passes frames on as they
-//! are; [`Command::Activate`] starts the handshake; [`EndpointEvent`]s tell how it went.
+//! are; [`EndpointCommand::Activate`] starts the handshake; [`EndpointEvent`]s tell how it went.
 
 mod egress;
 mod fast_path;

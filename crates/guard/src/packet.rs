@@ -26,7 +26,7 @@ impl FrameBody for Vec<u8> {
 /// A frame on the link: a body as it came, or our header with a body or without one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkPacket<B> {
-    /// Our header; [`Header::BARE`] if there is none.
+    /// Our header; [`LinkHeader::BARE`] if there is none.
     pub header: LinkHeader,
     /// The frame of the layer above, if it carries one.
     pub body: Option<B>,

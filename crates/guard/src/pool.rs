@@ -8,7 +8,7 @@
 //! gets half of it and many get a fair share each.
 //!
 //! The switch owns the pool, tells it each link's level, and hands the share on to that link's endpoint
-//! ([`crate::FecEndpoint::limit_reorder`]), which pauses its peer in time.
+//! ([`crate::Endpoint::limit_reorder`]), which pauses its peer in time.
 //!
 //! Invariant: what all links hold never exceeds the total, as long as each stays below its hard limit.
 

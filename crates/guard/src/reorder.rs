@@ -2,9 +2,9 @@
 //!
 //! LinkGuardian (SIGCOMM'23) §3.3, Algorithm 1. Two ways to build it:
 //!
-//! - [`Sorted`], what one would build: a frame is found by its number and leaves the moment its turn
+//! - `SortedBuffer`, what one would build: a frame is found by its number and leaves the moment its turn
 //!   comes.
-//! - [`Rotating`], what a Tofino has: a queue served at a fixed rate through a loop of the pipeline. One
+//! - `RotatingBuffer`, what a Tofino has: a queue served at a fixed rate through a loop of the pipeline. One
 //!   frame is examined per slot; one whose turn has not come goes back to the tail. While a gap is open
 //!   the queue gets out of order, and afterwards it takes several turns to empty it: that is where the
 //!   paper's 8 % at 100G go.

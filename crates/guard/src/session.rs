@@ -31,7 +31,7 @@
 //!
 //! An end that nobody has spoken to since it was made follows its peer: any Hello wakes it. An end that was
 //! *deactivated* by command stays as it is when a Hello comes by itself, because the peer restarted, lost sight of
-//! us or tries again ([`Refusal::Deactivated`]); it wakes when somebody says activate, here or at a peer that runs
+//! us or tries again ([`SessionRefusal::Deactivated`]); it wakes when somebody says activate, here or at a peer that runs
 //! already: such a Hello says so (`asked`). An end that was activated and has become dormant although nobody here
 //! said so keeps trying, with a Hello for each [`SessionTiming::heartbeat`].
 //!

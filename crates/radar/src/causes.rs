@@ -21,7 +21,7 @@
 //! Invariants: every loss is judged once; what becomes of it does not depend on how losses were divided into batches.
 //!
 //! Losses that are expected (denied by an access list, probes of traceroute) are left out beforehand: see
-//! `classify_unless` and [`acl::RuleTable`](crate::acl::Table).
+//! `classify_unless` and [`acl::RuleTable`](crate::acl::RuleTable).
 
 mod consecutive;
 mod culprits;

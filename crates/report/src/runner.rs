@@ -1,4 +1,4 @@
-//! How the values of claims are had: [`link`], [`network`] and [`fleet`] make runs and measure them, [`computed`] asks a
+//! How the values of claims are had: `link`, `network` and `fleet` make runs and measure them, `computed` asks a
 //! function of the paper's module.
 //!
 //! A runner checks what only it knows of a claim when files are read, and runs claims together, so that they share runs.

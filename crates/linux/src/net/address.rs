@@ -58,7 +58,7 @@ impl InterfaceAddress {
         &self.0
     }
 
-    /// From what [`Address::as_bytes`] gave.
+    /// From what [`InterfaceAddress::as_bytes`] gave.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
         let address = Self(bytes);
         (address.0.len() >= ADDRESS_HEADER && address.local().is_some()).then_some(address)
@@ -151,7 +151,7 @@ impl UnicastRoute {
         &self.0
     }
 
-    /// From what [`Route::as_bytes`] gave.
+    /// From what [`UnicastRoute::as_bytes`] gave.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
         (bytes.len() >= ROUTE_HEADER).then_some(Self(bytes))
     }

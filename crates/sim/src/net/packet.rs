@@ -11,7 +11,7 @@ use crate::topology::DirectedLink;
 pub struct SimPacket {
     /// Where it goes next, which also says whose it is.
     pub route: RoutePosition,
-    /// The port that it last left; [`SimPacket::NOWHERE`] while it has not left its host.
+    /// The port that it last left; `NOWHERE` while it has not left its host.
     pub came_by: DirectedLink,
     /// The next one in the same queue.
     pub next: PacketId,
@@ -26,7 +26,7 @@ pub struct SimPacket {
 /// Hops of a flow there; as many back. A packet that has been through so many is going round in circles.
 pub(super) const MOST_HOPS: u32 = 32;
 
-/// A place in the network's list of hops: each connection has [`MOST_HOPS`] places there, and as many back.
+/// A place in the network's list of hops: each connection has 32 places there, and as many back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoutePosition(u32);
 

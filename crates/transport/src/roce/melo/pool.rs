@@ -100,7 +100,7 @@ impl BlockPointer for u16 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
     pub bits: u32,
-    /// Bits of a block: a power of two up to [`PoolConfig::LARGEST_BLOCK`]. Larger ones waste more at both ends of a bitmap,
+    /// Bits of a block: a power of two up to the largest that a number of blocks can have. Larger ones waste more at both ends of a bitmap,
     /// smaller ones need more pointers.
     pub block: u32,
 }
