@@ -1,7 +1,7 @@
 //! Names: types that share one, and public items that nobody outside their crate uses.
 //!
-//! Both go by the name alone. A type that is only ever returned counts as unused although it has to be public, and a
-//! method `new` counts as used because some other `new` is: the share of all shows whether a surface grows.
+//! Both go by the name alone: a method `new` counts as used because some other `new` is. The share of all shows whether a
+//! surface grows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,16 +35,22 @@ pub fn public_items<'f, 'a>(files: &'f [SourceFile<'a>]) -> Vec<Definition<'f, '
     definitions(files).filter(is_public).collect()
 }
 
-/// Those that no other crate names, and no program, test, bench or example of their own package.
+/// Those that no other crate names, and no program, test, bench or example of their own package. A type in a public signature
+/// is used, though perhaps nobody has to name it.
 pub fn unused_public<'f, 'a>(files: &'f [SourceFile<'a>]) -> Vec<Definition<'f, 'a>> {
     let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut surfaces: BTreeSet<(&str, &str)> = BTreeSet::new();
     for file in files {
+        surfaces.extend(file.surface.iter().map(|word| (file.package, *word)));
         let user = if file.is_library() { file.package } else { "" };
         for token in file.tokens.iter().filter(|token| token.kind == TokenKind::Word) {
             users.entry(token.text).or_default().insert(user);
         }
     }
-    let is_unused = |(file, item): &Definition<'_, '_>| users[item.name].iter().all(|user| *user == file.package);
+    let is_unused = |(file, item): &Definition<'_, '_>| {
+        let is_needed = item.is_type() && surfaces.contains(&(file.package, item.name));
+        !is_needed && users[item.name].iter().all(|user| *user == file.package)
+    };
     public_items(files).into_iter().filter(is_unused).collect()
 }
 
@@ -65,7 +71,7 @@ mod tests {
 
     #[test]
     fn what_only_its_own_library_names_is_unused() {
-        let library = "pub struct A; pub fn b() -> A {} pub fn c() { b() } pub(crate) fn d() {}";
+        let library = "pub struct A; pub struct N(pub u8); pub fn b() -> N {} pub fn c() { b() } pub(crate) fn d() {}";
         let texts = [
             SourceText::new("crates/a/src/lib.rs", library),
             SourceText::new("crates/a/src/main.rs", "fn main() { a::c() }"),
@@ -75,7 +81,7 @@ mod tests {
         let names =
             |items: &[Definition<'_, '_>]| items.iter().map(|(_, item)| item.name.to_owned()).collect::<Vec<_>>();
         let files = parse_workspace(&texts);
-        assert_eq!(names(&public_items(&files)), ["A", "b", "c"]);
+        assert_eq!(names(&public_items(&files)), ["A", "N", "b", "c"]);
         assert_eq!(names(&unused_public(&files[..3])), ["A", "b"]);
         // By its name alone: another crate's own `A` hides that nobody uses this one.
         assert!(unused_public(&files).is_empty());

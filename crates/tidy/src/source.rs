@@ -61,6 +61,8 @@ pub struct SourceFile<'a> {
     /// Tokens under a `#[cfg(test)]`.
     inline_tests: Vec<Range<usize>>,
     items: Vec<SourceItem<'a>>,
+    /// The words of its public signatures and fields.
+    pub(crate) surface: BTreeSet<&'a str>,
 }
 
 /// Every `.rs` file under `crates/`, in order of the paths.
@@ -102,6 +104,7 @@ impl<'a> SourceFile<'a> {
         let closing = closing_marks(&lexed.tokens);
         let inline_tests = inline_tests(&lexed.tokens, &closing);
         let items = items(&lexed.tokens, &closing, &inline_tests);
+        let surface = surface(&lexed.tokens, &closing);
         Self {
             package: &source.package,
             path: &source.path,
@@ -111,6 +114,7 @@ impl<'a> SourceFile<'a> {
             is_test: !is_under_src(&source.path),
             inline_tests,
             items,
+            surface,
         }
     }
 
@@ -170,15 +174,20 @@ fn closing_marks(tokens: &[Token]) -> Vec<usize> {
     closing
 }
 
-/// The index of the first of `ends` from `at` on that is not inside brackets; where it is `{`, that of its `}`.
-fn end_of(tokens: &[Token], closing: &[usize], mut at: usize, ends: &[&str]) -> Option<usize> {
+/// The index of the first of `marks` from `at` on that is not inside brackets.
+fn find_mark(tokens: &[Token], closing: &[usize], mut at: usize, marks: &[&str]) -> Option<usize> {
     while at < tokens.len() {
-        if ends.contains(&tokens[at].text) {
-            return Some(closing[at]);
+        if marks.contains(&tokens[at].text) {
+            return Some(at);
         }
         at = closing[at] + 1;
     }
     None
+}
+
+/// The same, but where it is `{`, the index of its `}`.
+fn end_of(tokens: &[Token], closing: &[usize], at: usize, ends: &[&str]) -> Option<usize> {
+    find_mark(tokens, closing, at, ends).map(|at| closing[at])
 }
 
 fn is_at(tokens: &[Token], at: usize, texts: &[&str]) -> bool {
@@ -225,6 +234,36 @@ fn items<'a>(tokens: &[Token<'a>], closing: &[usize], tests: &[Range<usize>]) ->
         }
     }
     items
+}
+
+/// The words of public signatures, enums, traits, aliases and fields, and of associated types: types among them have to be
+/// public, whether or not anybody names them.
+fn surface<'a>(tokens: &[Token<'a>], closing: &[usize]) -> BTreeSet<&'a str> {
+    let mut words = BTreeSet::new();
+    for at in 0..tokens.len() {
+        let mut keyword = at + usize::from(tokens[at].text == "pub");
+        while tokens.get(keyword).is_some_and(|token| matches!(token.text, "async" | "unsafe" | "extern"))
+            || is_at(tokens, keyword, &["const", "fn"])
+        {
+            keyword += 1;
+        }
+        let end = match tokens.get(keyword).map_or("", |token| token.text) {
+            "type" => find_mark(tokens, closing, keyword, &[";", "{"]),
+            "fn" if keyword > at => find_mark(tokens, closing, keyword, &["{", ";"]),
+            "enum" | "trait" if keyword > at => end_of(tokens, closing, keyword, &["{", ";"]),
+            "const" | "static" if keyword > at => find_mark(tokens, closing, keyword, &["="]),
+            "struct" | "union" | "mod" | "use" | "(" => None,
+            // A field, on a line of its own.
+            _ if keyword > at => {
+                tokens[at..].iter().position(|token| token.line > tokens[at].line).map(|more| at + more)
+            }
+            _ => None,
+        };
+        // Behind the keyword and the name.
+        let signature = end.and_then(|end| tokens.get(keyword + 2..end)).unwrap_or_default();
+        words.extend(signature.iter().filter(|token| token.kind == TokenKind::Word).map(|token| token.text));
+    }
+    words
 }
 
 /// Whether the keyword at `at` begins an item, and not a bound, a pointer or a generic parameter.

@@ -23,10 +23,10 @@ const LONG_FILES: [(&str, usize); 3] =
 /// Larger crates, each with its own ceiling.
 const LARGE_CRATES: [(&str, usize); 0] = [];
 
-/// In percent of all types, those that share their name with another.
-const SHARED_TYPE_NAMES: f64 = 1.0;
+/// Names that more than one type has.
+const SHARED_TYPE_NAMES: [&str; 1] = ["Protection"];
 /// In percent of the public names of libraries, those that nobody outside uses.
-const UNUSED_PUBLIC_NAMES: f64 = 9.6;
+const UNUSED_PUBLIC_NAMES: f64 = 1.2;
 /// Pairs of equal runs of six lines or more.
 const DUPLICATES: usize = 2;
 
@@ -99,16 +99,10 @@ fn every_file_says_what_it_is() {
 
 #[test]
 fn type_names_are_unique() {
-    let by_name = types_by_name(&FILES);
-    let all: usize = by_name.values().map(Vec::len).sum();
-    let shared = by_name.values().filter(|same| same.len() > 1);
-    let share = percent(shared.clone().map(Vec::len).sum(), all);
-    let lines = shared.flatten().map(described).collect::<Vec<_>>().join("\n  ");
-    let advice = "qualify the new name, say with its room's: `LinkStatus`, not `Status`";
-    assert!(share <= SHARED_TYPE_NAMES, "{share:.2} % of types share their name; {advice}:\n  {lines}");
-    let often: Vec<_> = by_name.values().filter(|same| same.len() > 2).collect();
-    let lines = often.iter().copied().flatten().map(described).collect::<Vec<_>>().join("\n  ");
-    assert!(often.is_empty(), "names of three types; {advice}:\n  {lines}");
+    let shared = types_by_name(&FILES).into_iter().filter(|(_, same)| same.len() > 1);
+    let new = shared.filter(|(name, _)| !SHARED_TYPE_NAMES.contains(name)).flat_map(|(_, same)| same);
+    let new = new.map(|found| described(&found)).collect();
+    expect_none(new, "several types have one name; qualify it, say with its room's: `LinkStatus`, not `Status`");
 }
 
 #[test]
