@@ -1,8 +1,8 @@
 //! A secret that those who trust each other share, in a file: 32 hexadecimal digits, as `head -c16 /dev/urandom | xxd -p`
 //! prints them.
 //!
-//! What is told with a key carries a tag, SipHash-2-4 over all of it: without the key it can neither be made nor changed. That
-//! nothing is played again is up to those who use it: each says how.
+//! A message sent with a key carries a tag, SipHash-2-4 over all of it: without the key it can neither be made nor
+//! changed. The users of a key prevent replays themselves: each documents how.
 
 use std::fmt;
 use std::fs::{self, File};

@@ -43,8 +43,8 @@ pub use redis::RedisBus;
 
 /// One end of a bus.
 pub trait Bus: fmt::Debug + Send {
-    /// Tells everybody, unless the bus has this message or a newer one already. On an error it may or may not have
-    /// been told; to tell it again does no harm.
+    /// Publishes to everybody, unless the bus has this message or a newer one already. On an error it may or may not
+    /// have been published; publishing it again does no harm.
     fn publish(&mut self, message: &Message) -> Result<PublishResult, BusError>;
 
     /// The latest message of every key. Also the point from which [`receive`](Self::receive) goes on.
@@ -57,7 +57,7 @@ pub trait Bus: fmt::Debug + Send {
     /// The latest message of each of these keys, `None` where there is none that is ours.
     fn latest(&mut self, keys: &[String]) -> Result<Vec<Option<Message>>, BusError>;
 
-    /// What the bus has about the ports of a host, whoever said it and in whichever life.
+    /// What the bus has about the ports of a host, from any sender and any incarnation.
     fn recall(&mut self, host: &str) -> Result<Vec<PortState>, BusError>;
 
     /// Says that `host` is alive; forgotten after three times `interval` unless it is said again.
@@ -85,7 +85,7 @@ pub enum PublishResult {
     /// It was already: an earlier attempt had come through.
     Before,
     /// The bus has a newer one of that key, or another of the same version. Somebody else speaks for this port, or
-    /// this life of the monitor is not greater than the one before.
+    /// this incarnation of the monitor is not greater than the one before.
     Outdated,
 }
 
@@ -93,7 +93,7 @@ pub enum PublishResult {
 pub enum BusError {
     /// It cannot be opened, and never will be.
     Address(String),
-    /// Nobody can be told anything right now.
+    /// Nothing can be published right now.
     Down(String),
     /// What is under this key is not ours, or would not be understood; other keys are not affected.
     Key { key: String, why: String },
@@ -132,8 +132,8 @@ pub fn open_with_ca(address: &str, ca: Option<&Path>) -> Result<Box<dyn Bus>, Bu
 /// Keys that a subscriber remembers. More than a host has ports, on both ends of their cables.
 const MOST_SEEN: usize = 16_384;
 
-/// Tells news from repetitions: what every subscriber asks before it acts. Of keys beyond the most that are remembered nothing
-/// is news: whoever invents names must not fill the memory, nor bring back what is over.
+/// Distinguishes news from repetitions: every subscriber asks it before it acts. Of keys beyond the most that are
+/// remembered nothing is news: a sender that invents names must not fill the memory, nor bring back what is over.
 #[derive(Clone, Debug, Default)]
 pub struct Deduplicator(BTreeMap<String, (u64, u64)>);
 

@@ -38,7 +38,7 @@ struct LocalBusState {
     latest: BTreeMap<String, Message>,
     history: VecDeque<Message>,
     room: usize,
-    /// Messages ever told; the last of them is at the end of the history.
+    /// Messages ever published; the last of them is at the end of the history.
     count: u64,
     /// Ends that say that a host is alive.
     hosts: BTreeMap<String, usize>,

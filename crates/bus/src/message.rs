@@ -1,4 +1,4 @@
-//! What is told to others: the state of a port, and orders of whoever plans for all of them.
+//! What is published to others: the state of a port, and orders of the planner for all ports.
 //!
 //! As JSON, one object each. A message is the whole state of what it is about, so the latest one of a key is all
 //! that has to be kept, and one that is received twice does no harm.
@@ -111,8 +111,8 @@ pub struct PortState {
     pub peer: Option<PortId>,
     /// By the wall clock, for people.
     pub at: Moment,
-    /// Life of the monitor that says so, and its messages counted: together they tell a message from its repetition,
-    /// and which of two is newer.
+    /// Incarnation of the monitor that sends it, and its messages counted: together they distinguish a message from its
+    /// repetition, and show which of two is newer.
     pub life: u64,
     pub number: u64,
     pub condition: Condition,
@@ -132,7 +132,7 @@ pub enum OrderKind {
     Enable,
 }
 
-/// What a planner wants of a port. Obeyed only by a monitor that was told to.
+/// What a planner wants of a port. Only a monitor that is configured to obey does so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
@@ -196,12 +196,13 @@ impl Message {
         }
     }
 
-    /// The latest life that can be believed: lives begin with the time of day in milliseconds, and clocks may differ by a day.
+    /// The latest incarnation that can be believed: incarnations begin with the time of day in milliseconds, and clocks
+    /// may differ by a day.
     pub fn latest_life(now: Moment) -> u64 {
         now.as_ms().saturating_add(86_400_000)
     }
 
-    /// Whether it has a life that nobody can have: it would go before all that is said until then.
+    /// Whether its incarnation is impossible: it would take precedence over all messages until then.
     pub fn is_from_the_future(&self, now: Moment) -> bool {
         self.version().0 > Self::latest_life(now)
     }

@@ -1,9 +1,9 @@
-//! What a publisher holds: nothing that it has to say is lost while the bus is away.
+//! The outbox of a publisher: none of its messages is lost while the bus is away.
 //!
-//! Messages wait in order until the bus has taken them. What was told is remembered, too: the latest message of each
-//! key for as long as the outbox lives, all messages for a minute. Now and then, and after every failure, the outbox
-//! looks whether the bus still has them, and tells again what it lost: a Redis without persistence forgets everything
-//! when it restarts, one with it the last second, and a person may flush it.
+//! Messages wait in order until the bus has taken them. Published messages are remembered, too: the latest message of
+//! each key for as long as the outbox exists, all messages for a minute. Now and then, and after every failure, the
+//! outbox looks whether the bus still has them, and publishes again what it lost: a Redis without persistence forgets
+//! everything when it restarts, one with it the last second, and a person may flush it.
 //!
 //! ```text
 //!   put ──▶ waiting ──publish──▶ told, recent
@@ -27,13 +27,13 @@
 //!   }
 //! ```
 //!
-//! Before the first message of a new life, [`recall`](Outbox::recall) says what the former one left on the bus: take
-//! [`next_life`] (a clock that was set back would otherwise make every message of ours outdated), and say something new
-//! about each of these ports, be it a [`withdrawal`], or an alarm stays without an owner. If the bus is away, begin
-//! with what the clock says, and recall later.
+//! Before the first message of a new incarnation, [`recall`](Outbox::recall) returns what the former one left on the
+//! bus: take [`next_life`] (a clock that was set back would otherwise make every message of ours outdated), and publish
+//! something new about each of these ports, be it a [`withdrawal`], or an alarm stays without an owner. If the bus is
+//! away, begin with what the clock says, and recall later.
 //!
-//! Invariants: messages of one key are told in order; one leaves the queue only when the bus has it or something newer,
-//! or when the queue is full and a later message of the same key waits behind it, which is counted.
+//! Invariants: messages of one key are published in order; one leaves the queue only when the bus has it or something
+//! newer, or when the queue is full and a later message of the same key waits behind it, which is counted.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -51,18 +51,19 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// How long a key is left alone that holds what is not ours.
 const KEY_WAIT: Duration = Duration::from_secs(5);
-/// Messages told in one step, so that its owner gets a word in.
+/// Messages published in one step, so that control returns to the owner of the outbox.
 const STEP: usize = 256;
-/// Messages told lately that are remembered, at most.
+/// At most this many recently published messages are remembered.
 const RECENT: usize = 1_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct OutboxSettings {
     /// Messages that may wait, each state change by itself. A queue of more keeps the latest of each key.
     pub room: usize,
-    /// How often to look whether the bus still has what it was told.
+    /// How often to look whether the bus still has what was published.
     pub check: Duration,
-    /// For how long after it was told a message is told again if the bus lost it. The latest of each key always is.
+    /// For how long after it was published a message is published again if the bus lost it. The latest of each key
+    /// always is.
     pub recent: Duration,
 }
 
@@ -85,7 +86,7 @@ pub struct OutboxStatus {
     pub failed_attempts: u64,
     /// Dropped because the queue was full and a later message of the same key was waiting.
     pub coalesced: u64,
-    /// Not told, because the bus had a newer one of that key.
+    /// Not published, because the bus had a newer one of that key.
     pub outdated: u64,
     pub waiting: usize,
     pub last_error: Option<String>,
@@ -98,9 +99,9 @@ pub struct Outbox {
     bus: Box<dyn Bus>,
     settings: OutboxSettings,
     queue: OutboxQueue,
-    /// The latest message that was told of each key.
+    /// The latest message that was published of each key.
     told: BTreeMap<String, Message>,
-    /// What was told lately, in order.
+    /// What was published lately, in order.
     recent: VecDeque<RecentMessage>,
     /// Keys that hold what is not ours.
     refused: BTreeMap<String, PublishRefusal>,
@@ -162,7 +163,7 @@ impl Outbox {
         self.pulse = Some(HeartbeatTimer { host: host.into(), interval, next: Moment::ZERO });
     }
 
-    /// Takes charge of a message; told by the next [`step`](Self::step).
+    /// Queues a message; the next [`step`](Self::step) publishes it.
     pub fn put(&mut self, message: Message) {
         self.queue.push(message);
         while self.queue.len() > self.settings.room && self.queue.coalesce() {
@@ -170,12 +171,12 @@ impl Outbox {
         }
     }
 
-    /// What the bus has about the ports of a host, from this life or a former one.
+    /// What the bus has about the ports of a host, from this incarnation or a former one.
     pub fn recall(&mut self, host: &str) -> Result<Vec<PortState>, BusError> {
         self.bus.recall(host)
     }
 
-    /// What the bus has not taken yet, in order: for the last words of whoever has to go.
+    /// What the bus has not taken yet, in order: for the last report of a publisher that ends.
     pub fn unsent(&self) -> impl Iterator<Item = &Message> {
         self.queue.iter().map(|waiting| &waiting.message)
     }
@@ -238,7 +239,7 @@ impl Outbox {
                 self.note(&error);
                 let wait = FIRST_WAIT * 2u32.pow(self.failures.min(10));
                 self.failures = self.failures.saturating_add(1);
-                // Whether it still knows what it was told before is to be seen.
+                // Check whether the bus still has what was published before.
                 self.check_at = now;
                 self.not_before = now.after(wait.min(LONGEST_WAIT));
                 self.not_before
@@ -285,7 +286,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues again what the bus has lost: of each key all that was told lately, or else the latest.
+    /// Queues again what the bus has lost: of each key all that was published lately, or else the latest.
     fn put_back(&mut self) -> Result<(), BusError> {
         if self.told.is_empty() {
             return Ok(());
@@ -320,7 +321,7 @@ impl Outbox {
         }
     }
 
-    /// False if there is more to tell.
+    /// False if there is more to publish.
     fn tell(&mut self, now: Moment) -> Result<bool, BusError> {
         let mut place = 0;
         for _ in 0..STEP {
@@ -375,14 +376,15 @@ impl Outbox {
     }
 }
 
-/// The life of a monitor that starts now, by the clock that people set, after what it [recalled](Outbox::recall):
-/// greater than any of its former lives, also if the clock was set back since.
+/// The incarnation of a monitor that starts now, by the wall clock, after what it [recalled](Outbox::recall):
+/// greater than any of its former incarnations, also if the clock was set back since.
 pub fn next_life(at: Moment, recalled: &[PortState]) -> u64 {
     let former = recalled.iter().map(|state| state.life.saturating_add(1)).max();
     at.as_ms().max(former.unwrap_or(0))
 }
 
-/// Takes back what a former life said about a port that this one knows nothing about: as of now, nothing is known.
+/// Takes back what a former incarnation published about a port that this one knows nothing about: as of now, nothing is
+/// known.
 pub fn withdrawal(former: &PortState, life: u64, number: u64, at: Moment) -> Message {
     Message::Port(PortState {
         at,

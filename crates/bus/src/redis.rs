@@ -14,13 +14,14 @@
 //! with one round trip more.
 //!
 //! **Receiving** starts with the end of the stream, then reads all keys, then the stream from that end on: what is
-//! published meanwhile is in both and never in neither. The numbers tell when entries are missing in between, because
+//! published meanwhile is in both and never in neither. The numbers show when entries are missing in between, because
 //! the stream was trimmed, deleted, flushed, or because Redis restarted without its data: then the keys are read again,
 //! after what is left of the history.
 //!
 //! What is not ours (another type, another text, an entry without our fields) is reported by
 //! [`foreign`](Bus::foreign), never acted upon, never changed, but for two things that would silence others for ever: a message
-//! with a life from the future is overwritten by the next one, and a `PREFIX:last` that is not a number begins a new history.
+//! with an incarnation from the future is overwritten by the next one, and a `PREFIX:last` that is not a number begins
+//! a new history.
 //!
 //! The user needs the commands EVAL, GET, GETRANGE, SCAN, XREAD and XREVRANGE, and in scripts also TYPE, STRLEN, TIME,
 //! XADD and SET. In a cluster all keys must be in one slot: `prefix={hitless}`, and the address that of its primary.
@@ -76,7 +77,7 @@ pub struct RedisBus {
     turn: RetryTimer,
 }
 
-/// What is under a key, held against what is to be told.
+/// What is under a key, compared with what is to be published.
 enum KeyAge {
     Older(String),
     Same,
@@ -118,13 +119,13 @@ impl RedisBus {
         format!("{}:{key}", self.line.address().prefix)
     }
 
-    /// Is what is under a key of ours older than what is to be told?
+    /// Is what is under a key of ours older than what is to be published?
     fn judge(&mut self, message: &Message, text: &str, there: Vec<u8>) -> Result<KeyAge, BusError> {
         let key = message.key();
         let readable = String::from_utf8(there).map_err(|_| "is not text".to_owned());
         match readable.and_then(|there| Ok((answer::decode(&key, there.as_bytes())?, there))) {
             Ok((_, there)) if there == text => Ok(KeyAge::Same),
-            // Whoever wrote that would otherwise have the last word for ever.
+            // Otherwise no later message could ever replace that one.
             Ok((found, there)) if found.is_from_the_future(now()) => {
                 self.foreign.add(format!("`{}` {FUTURE}: overwritten", self.name(&key)));
                 Ok(KeyAge::Older(there))
@@ -139,7 +140,7 @@ impl RedisBus {
         }
     }
 
-    /// A key of our own that another has taken concerns what is told there; the history concerns everything.
+    /// A key of our own that another has taken concerns what is published there; the history concerns everything.
     fn not_ours(&mut self, name: &str, key: String, what: &str) -> BusError {
         let why = format!("is {what}, not ours: left as it is");
         self.foreign.add(format!("`{key}` {why}"));

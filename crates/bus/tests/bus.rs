@@ -329,7 +329,7 @@ fn event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever happens on the way, a bus that is fine in the end has heard every message that was not dropped for
+    /// After any sequence of events, a bus that is fine in the end has heard every message that was not dropped for
     /// want of room, of each key in order, and has the last of each.
     #[test]
     fn nothing_is_lost_silently(events in prop::collection::vec(event(), 0..60), room in 1usize..30) {
@@ -361,7 +361,7 @@ proptest! {
         let status = outbox.status();
         prop_assert_eq!(bus.state(), last.into_values().collect::<Vec<_>>());
         prop_assert_eq!((status.waiting, &status.degraded), (0, &None));
-        // What is dropped for want of room may have been told before, and forgotten.
+        // What is dropped for want of room may have been published before, and forgotten.
         prop_assert!(status.published <= number && status.published + status.coalesced >= number, "{:?}", status);
         let mut heard = Deduplicator::new();
         let news = bus.lock().heard.iter().filter(|message| heard.is_news(message)).count() as u64;

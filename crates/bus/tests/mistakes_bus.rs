@@ -40,7 +40,7 @@ fn event_lost_when_publishing_fails() {
     assert_eq!((outbox.status().published, outbox.degraded()), (3, None));
 }
 
-/// The bus took it and lost it: it restarted without its data, after the monitor had been told that all is well.
+/// The bus took it and lost it: it restarted without its data, after it had confirmed the message to the monitor.
 #[test]
 fn event_lost_by_a_bus_that_had_taken_it() {
     let bus = Flaky::new();

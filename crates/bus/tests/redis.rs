@@ -128,7 +128,7 @@ fn a_repetition_is_told_once_and_recognised() {
     assert_eq!(open(&server).publish(&message), Ok(PublishResult::Now));
     assert_eq!(open(&server).publish(&message), Ok(PublishResult::Before));
     assert_eq!(server.ask(&["XLEN", "hitless:events"]), ":1");
-    // State and history may both tell of it.
+    // State and history may both contain it.
     let mut hears = open(&server);
     hears.catch_up().unwrap();
     assert_eq!(server.ask(&["DEL", "hitless:port:a/1"]), ":1");

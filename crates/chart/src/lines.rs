@@ -13,7 +13,7 @@ pub struct LinesChart {
     pub lines: Vec<Line>,
 }
 
-/// More points than this are a curve: they are not marked one by one, nor told in a table.
+/// More points than this are a curve: they are not marked one by one, nor listed in a table.
 const FEW: usize = 40;
 
 impl LinesChart {

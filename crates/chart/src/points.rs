@@ -14,7 +14,7 @@ pub struct PointsChart {
     pub dots: Vec<Dot>,
 }
 
-/// A dot that has no number on one of the axes is told in the table only.
+/// A dot that has no number on one of the axes is listed in the table only.
 #[derive(Clone, Debug)]
 pub struct Dot {
     pub name: String,

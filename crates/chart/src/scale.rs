@@ -15,7 +15,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// From zero, unless values are negative or it is told otherwise.
+    /// From zero, unless values are negative or a range is set.
     pub fn linear(label: impl Into<String>) -> Self {
         Self { label: label.into(), log: false, range: None, write: None }
     }
@@ -107,7 +107,7 @@ impl Scale {
         Self { kind: AxisKind::Log, low, high, from, to }
     }
 
-    /// Shares from `low` to one that leaves `rarest`; beyond it, whatever is rarer.
+    /// Shares from `low` to one that leaves `rarest`; rarer values lie beyond it.
     pub(crate) fn rarity(low: f64, rarest: f64, from: f64, to: f64) -> Self {
         let low = if (0.0..1.0).contains(&low) { low } else { 0.0 };
         let most = (1.0 - low) / 10.0;

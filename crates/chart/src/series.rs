@@ -59,8 +59,8 @@ impl SeriesChart {
         Some(Drawing { keys, svg, data: Some(self.data()) })
     }
 
-    /// Lines that the legend tells apart: those that share a panel. A line alone is named by its panel, and one
-    /// among references is easily told.
+    /// Lines that the legend distinguishes: those that share a panel. A line alone is named by its panel, and a single
+    /// line among references is easily recognized.
     fn told_apart(&self, palette: &mut Palette) -> Vec<(&Line, Style)> {
         let mut lines: Vec<&Line> = Vec::new();
         for line in self.panels.iter().filter(|panel| panel.lines.len() > 1).flat_map(|panel| &panel.lines) {
@@ -115,7 +115,7 @@ impl SeriesChart {
     }
 }
 
-/// The mean over time, whatever the distances between points.
+/// The mean over time, for any distances between points.
 fn mean(line: &Line, (from, to): (f64, f64)) -> Option<f64> {
     let points: Vec<(f64, f64)> = line.drawn().collect();
     let (mut sum, mut time) = (0.0, 0.0);

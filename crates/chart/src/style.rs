@@ -1,4 +1,4 @@
-//! How lines are told apart: by colour, by dashes and by the shape of their marks.
+//! How lines are distinguished: by colour, by dashes and by the shape of their marks.
 //!
 //! Colours and dashes are the stylesheet's, one class for each style. Filled marks are ours, hollow ones the paper's.
 
@@ -49,7 +49,7 @@ impl Style {
     }
 }
 
-/// The paper's value where the shape has nothing to tell apart.
+/// The paper's value where the shape has nothing to distinguish.
 pub(super) fn paper_mark(svg: &mut Svg, at: (f64, f64)) {
     svg.dot("mark hollow", at, MARK);
 }
@@ -126,7 +126,7 @@ impl LegendKey {
     }
 }
 
-/// Nothing to tell apart needs no legend.
+/// Returns an empty string without keys: then there is nothing to distinguish.
 pub(super) fn legend(keys: &[(LegendKey, String)]) -> String {
     if keys.is_empty() {
         return String::new();

@@ -141,7 +141,7 @@ impl TailChart {
         self.lines.iter().map(told).collect::<Vec<_>>().join(" ")
     }
 
-    /// Those that at least one line can tell.
+    /// Percentiles for which at least one line has a value.
     fn percentiles(&self) -> Vec<f64> {
         let told = |share: &f64| self.lines.iter().any(|line| value_at(line, *share).is_some());
         PERCENTILES.into_iter().filter(|share| *share >= self.from - ALMOST).filter(told).collect()

@@ -62,7 +62,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Link(LinkCommand),
 
-    /// Find ports that receive corrupted frames: watch counters, tell other hosts, protect links.
+    /// Find ports that receive corrupted frames: watch counters, notify other hosts, protect links.
     ///
     /// Observes only, unless --action says otherwise; needs no root for that.
     #[command(allow_negative_numbers = true)]

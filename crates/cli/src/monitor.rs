@@ -1,4 +1,4 @@
-//! `hitless monitor`: finds ports that receive corrupted frames, tells others, and protects their links.
+//! `hitless monitor`: finds ports that receive corrupted frames, notifies other hosts, and protects their links.
 
 use std::io::{self, IsTerminal, PipeReader};
 use std::process::ExitCode;

@@ -23,12 +23,12 @@ const SILENT_FOR: Duration = Duration::from_secs(2);
 const SHARES: u64 = 10_000;
 
 impl TerminalProgress {
-    /// For one run of so many frames.
+    /// For one run of this many frames.
     pub(crate) fn of_frames(frames: u64) -> Self {
         Self::new(frames, "frames", true)
     }
 
-    /// For one run of so many of something else.
+    /// For one run of `len` of something else.
     pub(crate) fn counting(len: u64, unit: &str) -> Self {
         Self::new(len, unit, true)
     }

@@ -356,7 +356,7 @@ impl Watching {
         Self { running: Running(child), lines }
     }
 
-    /// The next event of a kind, whatever comes before it.
+    /// The next event of a kind. Other events before it are skipped.
     fn next(&self, kind: &str) -> Value {
         loop {
             let line = self.lines.recv_timeout(LONG).unwrap_or_else(|_| panic!("it never said `{kind}`"));

@@ -1,5 +1,5 @@
-//! One end has hitless and the other has not, yet or any more: traffic passes unprotected, whatever the other end leaves
-//! undone on its frames.
+//! One end has hitless and the other has not, yet or any more: traffic passes unprotected, even if the other end leaves
+//! checksums or segmentation undone on its frames.
 
 mod cable_lab;
 

@@ -38,7 +38,7 @@ fn datagram(flow: u16) -> Vec<u8> {
     frame
 }
 
-/// A capture of datagrams, each at so many milliseconds and of this flow.
+/// A capture of datagrams, each with its time in milliseconds and its flow.
 fn capture(folder: &Folder, datagrams: impl IntoIterator<Item = (u64, u16)>) -> PathBuf {
     let path = folder.0.join("some.pcapng");
     let mut writer = CaptureWriter::new(File::create(&path).unwrap()).unwrap();

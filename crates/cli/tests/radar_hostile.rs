@@ -39,7 +39,7 @@ impl Collector {
         said.read_line(&mut line).unwrap();
         let address = line.strip_prefix("waiting for meters at ").and_then(|rest| rest.split(';').next());
         let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
-        // Whatever else it says, somebody has to listen.
+        // A thread has to read all further output, or the collector would block.
         thread::spawn(move || said.lines().for_each(drop));
         Self { child, address }
     }
@@ -97,7 +97,7 @@ fn batch() -> u64 {
     time_of_day().as_nanos() as u64 / LENGTH
 }
 
-/// Two ends, one of which loses a packet in each batch, until told to stop; how many were sent.
+/// Runs two ends, one of which loses a packet in each batch, until `stop` is set. Returns how many were sent.
 fn honest(collector: &Collector, key: Option<OrderKey>, stop: &AtomicBool) -> u64 {
     let [(mut a, post_a), (mut b, post_b)] = [0xa11ce, 0xb0b].map(|life| post(collector.place(), life, key.clone()));
     let none = digest(90, [], 1);

@@ -113,7 +113,7 @@ fn arriving(sent: &[(u64, Vec<u8>)], lost: &[usize]) -> Vec<(u64, Vec<u8>)> {
     arrives.map(|(_, (at, frame))| (at + 30_000, frame.clone())).collect()
 }
 
-/// UP and DOWN of so many segments, without these.
+/// UP with `packets` segments, and DOWN without the `lost` ones.
 fn pair(folder: &Folder, packets: u32, lost: &[usize]) -> (String, String) {
     let up = sent(packets, tcp);
     let down = arriving(&up, lost);

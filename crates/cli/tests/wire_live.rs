@@ -1,4 +1,4 @@
-//! `hitless wire` between interfaces as the kernel makes them: hosts leave checksums and segmentation to whoever receives.
+//! `hitless wire` between interfaces as the kernel makes them: hosts leave checksums and segmentation to the receiver.
 
 mod cable_lab;
 

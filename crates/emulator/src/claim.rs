@@ -4,7 +4,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-/// Held by the wire that is plugged into an interface, as long as it lives.
+/// The wire that is plugged into an interface holds this claim as long as it exists.
 ///
 /// It is an abstract Unix socket, which nobody ever connects to: the kernel keeps a name of that kind per network
 /// namespace, for one process at a time, and frees it however that process ends.

@@ -1,7 +1,7 @@
 //! A wire in the kernel: traffic control on the two interfaces drops, forwards and limits.
 //!
-//! It outlives a process that is killed. Whoever holds an interface's [`InterfaceClaim`](super::Claim) knows that no such wire is in
-//! use there, and takes up what is left with [`Netlink::take_up_wire`].
+//! It outlives a process that is killed. The holder of an interface's [`InterfaceClaim`](super::Claim) knows that no
+//! such wire is in use there, and takes up what is left with [`Netlink::take_up_wire`].
 
 use units::{Bytes, Prob, Rate};
 

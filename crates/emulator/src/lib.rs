@@ -8,7 +8,7 @@
 //! would. Or it is passed on with a bit flipped, for trying out what happens where nobody checks. What
 //! is counted and logged here is the truth that other tools are held against.
 //!
-//! Hosts on virtual interfaces leave checksums and segmentation to whoever receives. A cable has nobody who could: with
+//! Hosts on virtual interfaces leave checksums and segmentation to the receiver. A cable can do neither: with
 //! sockets that carry vnet headers, both are done before a frame enters the wire.
 //!
 //! With a repeater ([`Medium::repeating`]) a switch stands between A and the wire, and A leads to hosts. With
@@ -190,7 +190,7 @@ impl Medium {
         })
     }
 
-    /// Lets whoever looks at the counters hear them so often, instead of every second.
+    /// Reports the counters to the observer at this interval, instead of every second.
     pub fn look_every(self, look_every: Span) -> Self {
         Self { look_every, ..self }
     }

@@ -57,7 +57,7 @@ impl Repeat {
         let parsed = roce::parse(frame);
         self.seen += u64::from(parsed != Ok(ParsedRoce::Foreign));
         match parsed {
-            // Whose a packet is cannot be told from what it carries.
+            // The content of a packet does not show which connection it belongs to.
             Ok(ParsedRoce::Reliable { header, .. }) => self.repeater.on_packet(way, seen(&header), None),
             Ok(ParsedRoce::Foreign | ParsedRoce::Other { .. }) => 1,
             Err(_) => {

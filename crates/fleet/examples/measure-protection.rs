@@ -14,7 +14,7 @@ use units::{Prob, Rate};
 /// Losses to see for a speed that is good to a thousandth of what the losses cost.
 const SHORT: f64 = 2e5;
 
-/// Losses to see to count frames that are lost for good, or to see that they are not.
+/// Losses to see to count frames that are lost permanently, or to see that there are none.
 const LONG: f64 = 1e6;
 
 /// Three a decade, and both sides of where Eq. 2 asks for one copy more.

@@ -1,7 +1,7 @@
 //! Which links corrupt or are out of service, from what monitors (LinkGuardian App. C), planners and people say.
 //!
-//! Of each port the latest report and the latest order count, in whatever order they come in, and however often: so
-//! whoever has heard the same knows the same. A link is
+//! Of each port the latest report and the latest order count, in any order of arrival, and however often they arrive.
+//! So two processes that have heard the same messages know the same. A link is
 //!
 //! - *disabled* as long as the latest order to either of its ports is to disable it. That its ports then see no more
 //!   corruption, or nothing at all, does not make it healthy; only an order to enable it does, which is how a repair is
@@ -165,8 +165,8 @@ impl<'f> PortReports<'f> {
         }
     }
 
-    /// Those that can be true, and what is to be said of the others: a message with a life from the future would go before
-    /// all that is said until then.
+    /// The messages that can be true, and why the others cannot: a message with an incarnation from the future would
+    /// take precedence over all messages until then.
     pub fn possible(now: Moment, messages: &[Message]) -> (Cow<'_, [Message]>, Vec<InvalidMessage>) {
         // There are hundreds of thousands of them, and hardly ever one like that.
         if !messages.iter().any(|message| message.is_from_the_future(now)) {
@@ -263,8 +263,8 @@ impl<'f> PortReports<'f> {
         self.links.get(&link)?[end as usize].order.as_ref()
     }
 
-    /// For an order to that port: greater than that of any that has been heard, also if its giver's clock is ahead of
-    /// the one that chose `life`.
+    /// The version for an order to that port. It is greater than that of any order heard so far, also if the clock of
+    /// that order's sender is ahead of the one that chose this incarnation.
     pub(crate) fn next_version(&self, link: LinkId, end: LinkEnd, life: u64, number: u64) -> (u64, u64) {
         match self.order(link, end) {
             Some(latest) if latest.life >= life => (latest.life, number.max(latest.number.saturating_add(1))),

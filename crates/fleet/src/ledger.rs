@@ -287,7 +287,7 @@ struct Pipes {
     /// For each link the pipe at its lower and at its upper end.
     of: Vec<[u32; 2]>,
     protected: Vec<u32>,
-    /// How many pipes have so many protected links.
+    /// The number of pipes that have N protected links, by N.
     having: Vec<u32>,
 }
 

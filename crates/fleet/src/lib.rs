@@ -11,7 +11,7 @@
 //! | `corropt` | the optimizer |
 //! | `ledger` | the state of every link, and what it amounts to |
 //! | `simulate` | a year under a policy |
-//! | `corrupting` | which links corrupt or are out of service, as told by monitors or a file |
+//! | `corrupting` | which links corrupt or are out of service, as reported by monitors or a file |
 //! | `plan` | what to disable, protect and repair, and why |
 //! | `watch` | the same at every event, on a bus |
 //! | `upgrade` | which switches to upgrade first |

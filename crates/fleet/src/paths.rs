@@ -23,7 +23,7 @@ impl Constraint {
         self.0
     }
 
-    /// How many of so many paths must stay.
+    /// How many of `paths` paths must stay.
     fn of(self, paths: u64) -> u64 {
         // 0.7 of 10 is 7, also where the product comes out a hair above it.
         (paths as f64 * self.0 - 1e-9).ceil() as u64

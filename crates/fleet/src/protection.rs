@@ -6,9 +6,9 @@
 //! rows the speed is a straight line over the loss: as long as there are few losses, each costs the same time. Links of
 //! other rates are taken to keep the same share.
 //!
-//! What it still loses follows from Eq. 2: with N copies, loss^(N+1). The same runs counted what was lost for good, and
-//! up to a loss of about 2 % the counts agree. Beyond, on the paper's switch, a retransmission often comes after its
-//! timeout, and far more is lost; there, what was counted holds.
+//! What it still loses follows from Eq. 2: with N copies, loss^(N+1). The same runs counted what was lost permanently,
+//! and up to a loss of about 2 % the counts agree. Beyond, on the paper's switch, a retransmission often comes after
+//! its timeout, and far more is lost; there, what was counted holds.
 
 use std::fmt;
 
@@ -21,13 +21,13 @@ use units::Prob;
 pub struct Protection {
     /// Share of the link's rate that is left.
     pub speed: f64,
-    /// Share of frames that are lost for good.
+    /// Share of frames that are lost permanently.
     pub loss: f64,
     /// Of each retransmission: N of Eq. 2.
     pub copies: u8,
 }
 
-/// What tells what protection makes of a link: what we measured, or what somebody else did.
+/// A source for the effect of protection on a link: our measurements, or those of others.
 pub trait Protect: fmt::Debug + Sync {
     /// `loss` is a share of frames.
     fn protect(&self, loss: f64) -> Protection;
@@ -52,7 +52,7 @@ pub struct ProtectionRow {
     pub loss: f64,
     pub speed: f64,
     pub copies: u8,
-    /// How many frames were offered, and how many of them were lost for good.
+    /// How many frames were offered, and how many of them were lost permanently.
     pub frames: u64,
     pub lost: u64,
 }
@@ -61,14 +61,14 @@ pub struct ProtectionRow {
 const DEAD: ProtectionRow = ProtectionRow { loss: 1.0, speed: 0.0, copies: MOST_COPIES, frames: 1, lost: 1 };
 
 impl ProtectionRow {
-    /// Whether what was lost for good could well be what Eq. 2 says.
+    /// Whether the count of permanently lost frames is consistent with Eq. 2.
     pub fn agrees(&self) -> bool {
         let expected = expected(self.loss, self.copies) * self.frames as f64;
         // Four standard deviations, and two frames because small counts are uneven: there are many rows.
         (self.lost as f64 - expected).abs() <= 4.0 * expected.sqrt() + 2.0
     }
 
-    /// What is lost for good, as far as it is known.
+    /// The share of frames that are lost permanently, as far as it is known.
     fn effective(&self) -> f64 {
         if self.agrees() { expected(self.loss, self.copies) } else { self.lost as f64 / self.frames as f64 }
     }

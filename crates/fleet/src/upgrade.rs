@@ -2,7 +2,7 @@
 //! order of upgrades pays most.
 //!
 //! Decisions to disable do not depend on protection: the optimizer weighs losses as they are without. So one simulated year
-//! tells what every link cost while it had to stay, protected or not ([`Exposure`]), and the penalty of any set of
+//! shows what every link cost while it had to stay, protected or not ([`Exposure`]), and the penalty of any set of
 //! upgraded switches is a sum over links. A link is protected if both its ends are.
 //!
 //! | file | what it does |
@@ -37,7 +37,7 @@ pub enum UpgradeOrder {
     Planes,
     /// Level by level; 0 are the ToRs.
     Levels(Vec<u8>),
-    /// Whatever is expected to gain most for each switch, next.
+    /// Next come the switches that are expected to gain most for each switch.
     Greedy,
 }
 
@@ -148,7 +148,7 @@ pub struct UpgradePoint {
     pub mean_penalty: f64,
 }
 
-/// The curve of an order, at so many equal steps from no switch to all.
+/// The curve of an order, at `steps` equal steps from no switch to all.
 pub fn curve(fabric: &Fabric, exposure: &Exposure, name: &str, switches: &[SwitchId], steps: usize) -> UpgradeCurve {
     let points: Vec<UpgradePoint> = (0..=steps)
         .map(|step| {
@@ -177,7 +177,7 @@ pub fn capable(fabric: &Fabric, switches: &[SwitchId], share: f64) -> Vec<bool> 
     capable
 }
 
-/// Tops are on one level, whatever is below them.
+/// All tops are on one level, regardless of what is below them.
 fn level_of(fabric: &Fabric, switch: SwitchId) -> u8 {
     if fabric.is_top(switch) { top_level(fabric) } else { fabric.switch(switch).level }
 }

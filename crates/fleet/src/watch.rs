@@ -10,9 +10,9 @@
 //! A watcher that observes decides as if nothing it decided had been done, because it has not. One that acts gives an order
 //! to every known port of a link that is to go, and from then on takes the link for disabled, until somebody orders it to
 //! be enabled: that is how a repair is reported, never by the port's seeing no more corruption. The orders are on the bus,
-//! so the next life of the watcher takes over where this one ends.
+//! so the next incarnation of the watcher takes over where this one ends.
 //!
-//! Invariants: without being told to act it gives no order; messages that make no sense change nothing; the same
+//! Invariants: a watcher that may not act gives no order; messages that make no sense change nothing; the same
 //! messages in any order lead to the same state.
 //!
 //! | file | what it does |
@@ -102,17 +102,17 @@ pub struct Watcher<'f> {
     reports: PortReports<'f>,
     ledger: Ledger<'f>,
     said: BTreeMap<LinkId, ReportedState>,
-    /// The life in which it acts, if it may.
+    /// The incarnation in which it acts, if it may.
     life: Option<u64>,
     issued: u64,
-    /// Orders that nobody has been told yet.
+    /// Orders that `take_orders` has not returned yet.
     orders: Vec<Order>,
     alive: BTreeSet<String>,
     silent: BTreeSet<String>,
 }
 
 impl<'f> Watcher<'f> {
-    /// One that observes.
+    /// A watcher that only observes.
     pub fn new(fabric: &'f Fabric, terms: PlanTerms<'f>) -> Self {
         Self {
             terms,
@@ -127,7 +127,7 @@ impl<'f> Watcher<'f> {
         }
     }
 
-    /// One that acts. `life` tells its orders from those of its former lives: greater is later.
+    /// A watcher that acts. `life` distinguishes its orders from those of its former incarnations: greater is later.
     pub fn acting(fabric: &'f Fabric, terms: PlanTerms<'f>, life: u64) -> Self {
         Self { life: Some(life), ..Self::new(fabric, terms) }
     }

@@ -20,7 +20,7 @@ fn year(model: &TraceModel, seed: u64) -> Vec<CorruptionEvent> {
     model.generate(&fabric(), Moment::from_hours(YEAR), seed).unwrap()
 }
 
-/// That a share of so many lies within four standard deviations of what is expected.
+/// Asserts that the share of `count` in `of` lies within four standard deviations of what is expected.
 fn assert_share(count: usize, of: usize, expected: f64) {
     let deviation = (expected * (1.0 - expected) / of as f64).sqrt();
     let share = count as f64 / of as f64;

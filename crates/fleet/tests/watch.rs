@@ -131,7 +131,7 @@ fn with_a_key_its_orders_are_signed_and_those_without_it_count_for_nothing() {
     watcher.on_message(NOW, &bad("leaf0/eth0", 1, 1e-4)).unwrap();
     let orders = watcher.take_orders();
     assert!(orders.len() == 2 && orders.iter().all(|order| order.is_signed(&key)));
-    // What is told again if the bus forgets it is signed as well.
+    // The orders that are published again if the bus forgets them are signed as well.
     assert!(watcher.reports().orders().all(|order| order.is_signed(&key)));
     for port in ["leaf0/eth0", "spine0/swp0"] {
         let forged = watcher.on_message(NOW, &order(port, 8, 9, OrderKind::Enable)).unwrap_err().to_string();
@@ -161,7 +161,7 @@ fn after_a_repair_only_newer_reports_count_and_a_link_can_go_a_second_time() {
     let mut watcher = Watcher::acting(&fabric, terms(&table), 7);
     watcher.on_message(NOW, &bad("leaf0/eth0", 1, 1e-4)).unwrap();
     watcher.take_orders();
-    // The one who repaired it has a clock, and so a life, far ahead of ours.
+    // The sender that reports the repair has a clock, and so an incarnation, far ahead of ours.
     for port in ["leaf0/eth0", "spine0/swp0"] {
         watcher.on_message(NOW, &order(port, 99, 50, OrderKind::Enable)).unwrap();
     }

@@ -1,6 +1,6 @@
 //! How many copies of a retransmission reach a target loss.
 //!
-//! LinkGuardian (SIGCOMM'23) §3.4, Eq. 1 and 2: a frame is lost for good when its first transmission and
+//! LinkGuardian (SIGCOMM'23) §3.4, Eq. 1 and 2: a frame is lost permanently when its first transmission and
 //! all N copies are lost, so N is the smallest number with `actual^(N+1) <= target`. Solved for N in
 //! floating point, log(1e-8)/log(1e-4) comes out a hair above 2 and its ceiling gives one copy too many;
 //! hence the powers are multiplied out and compared with a tolerance.

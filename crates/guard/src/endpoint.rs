@@ -5,10 +5,10 @@
 //!
 //! When the wire pulls, strictly in this order: life-cycle messages, notices, retransmissions, the dummy
 //! of a class that ran dry while the other has frames, new frames unless paused, explicit
-//! acknowledgements, dummies. An acknowledgement that is due rides on whatever goes that way anyway.
+//! acknowledgements, dummies. An acknowledgement that is due rides on any frame that goes that way.
 //!
 //! The owner drives it as any [`Machine`]: [`Endpoint::new`] is dormant and passes frames on as they
-//! are; [`EndpointCommand::Activate`] starts the handshake; [`EndpointEvent`]s tell how it went.
+//! are; [`EndpointCommand::Activate`] starts the handshake; [`EndpointEvent`]s report its result.
 
 mod egress;
 mod fast_path;
@@ -153,7 +153,7 @@ pub struct Endpoint<B> {
 }
 
 impl<B: FrameBody> Endpoint<B> {
-    /// A dormant end. `instance` tells this life of it from any other and from its peer's.
+    /// A dormant end. `instance` distinguishes this incarnation of it from any other and from its peer's.
     pub fn new(params: Params, instance: u32) -> Self {
         let life = Lifecycle::new(
             instance,
@@ -194,7 +194,7 @@ impl<B: FrameBody> Endpoint<B> {
         self.life.state()
     }
 
-    /// What the peer would agree to, as it last said: tells why it refused, or was refused.
+    /// What the peer would agree to, as it last said. It shows why the peer refused, or was refused.
     pub fn peer_agreement(&self) -> Option<LinkAgreement> {
         self.life.theirs()
     }
@@ -257,8 +257,8 @@ impl<B: FrameBody> Endpoint<B> {
         self.life.state() == SessionState::Closing || self.lines.iter().any(busy)
     }
 
-    /// A number that is equal for two calm ends that will treat the next frame received alike, whatever
-    /// the time and the sequence numbers.
+    /// A number that is equal for two calm ends that will treat the next frame received alike, regardless
+    /// of the time and the sequence numbers.
     pub fn fingerprint(&self, now: Time) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         for line in &self.lines {

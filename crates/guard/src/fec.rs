@@ -125,7 +125,7 @@ pub struct FecEndpoint<B> {
 
 impl<B: FrameBody> FecEndpoint<B> {
     /// # Panics
-    /// If the code has no frames, no parity, or more parity than can be told apart.
+    /// If the code has no frames, no parity, or more parity than can be distinguished.
     pub fn new(config: FecConfig) -> Self {
         config.check();
         Self { encoder: FecEncoder::new(config), decoder: FecDecoder::new(config), counters: Counters::default() }

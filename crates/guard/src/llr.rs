@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Scope: one direction is protected by each transmitter, both run in parallel; the start-up handshake
-//! of the standard is left out. FLUSH discards what is outstanding and tells the receiver where to
+//! of the standard is left out. FLUSH discards what is outstanding and notifies the receiver where to
 //! go on, which is the standard's `flush_action = discard`.
 //!
 //! Invariants: what is outstanding stays within both maxima; frames come out once and in order.
@@ -178,7 +178,7 @@ pub struct LlrEndpoint<B> {
     /// Missing frames that have not come yet.
     missing: u64,
     owes_ack: bool,
-    /// The receiver is to be told where to go on after a flush.
+    /// The receiver must still be notified where to go on after a flush.
     owes_skip: bool,
     next_control: Time,
     counters: Counters,

@@ -4,9 +4,9 @@
 //! sequence order, which is also the order in which they were found missing. There are never more open
 //! frames than the peer's window, so the list is bounded; it is nearly always empty or of length one.
 //!
-//! A peer, or whoever forges its frames, can make it as long as the window allows. So nothing that a single frame causes
-//! walks along it: what is missing is counted as it changes, a frame is searched for by halves, deadlines are
-//! counted in a list of their own, and no more runs are looked at for a report than fit into it.
+//! A peer, or an attacker that forges its frames, can make it as long as the window allows. So nothing that a single
+//! frame causes walks along it: what is missing is counted as it changes, a frame is searched for by halves, deadlines
+//! are counted in a list of their own, and no more runs are looked at for a report than fit into it.
 //!
 //! Invariants: runs are in sequence order and do not overlap; `frames` is their sum; `deadlines` holds each deadline of
 //! theirs with the number of runs that have it, earliest first, and none of no run in front.
@@ -45,8 +45,8 @@ impl MissingRun {
     }
 }
 
-/// For how many deadlines a missing frame is waited for: so many, and so many more if the peer was not heard of
-/// meanwhile, which means that it does not run rather than that the wire lost its answer.
+/// For how many deadlines the receiver waits for a missing frame: `asks`, and `unheard` more if the peer was not heard
+/// of meanwhile, which means that it does not run rather than that the wire lost its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
     pub asks: u8,

@@ -4,10 +4,10 @@
 //! could serve more links than there are buffers. Links rarely recover at the same moment, so a fixed
 //! split wastes most of it; a free-for-all lets one starve the rest. The usual answer for switch
 //! buffers serves here too: each link has headroom of its own, for what is still in flight when its
-//! sender is told to pause; of the rest, each may hold as much as is still free, so that one link alone
+//! sender is asked to pause; of the rest, each may hold as much as is still free, so that one link alone
 //! gets half of it and many get a fair share each.
 //!
-//! The switch owns the pool, tells it each link's level, and hands the share on to that link's endpoint
+//! The switch owns the pool, reports each link's level to it, and hands the share on to that link's endpoint
 //! ([`crate::Endpoint::limit_reorder`]), which pauses its peer in time.
 //!
 //! Invariant: what all links hold never exceeds the total, as long as each stays below its hard limit.

@@ -258,7 +258,7 @@ impl<B: FrameBody> Receiver<B> {
         fits
     }
 
-    /// Delivers whatever has its turn, and lets backpressure and the timers follow.
+    /// Delivers every frame that has its turn, then updates backpressure and the timers.
     fn settle<O: Out<Endpoint<B>>>(&mut self, counters: &mut Counters, out: &mut O) {
         let Some(order) = &mut self.order else { return };
         while let Some(body) = order.pop() {
@@ -289,7 +289,7 @@ impl<B: FrameBody> Receiver<B> {
         self.settle(counters, out);
     }
 
-    /// What to tell the sender at lowest priority, or on a frame that goes there anyway.
+    /// Feedback for the sender at lowest priority, or on a frame that goes there anyway.
     #[inline(always)]
     pub(crate) fn acknowledge(&mut self) -> Feedback {
         self.owes_ack = false;
@@ -301,7 +301,7 @@ impl<B: FrameBody> Receiver<B> {
         feedback
     }
 
-    /// What to tell the sender at once.
+    /// Feedback for the sender that leaves at once.
     pub(crate) fn notify(&mut self) -> Feedback {
         self.notices -= 1;
         self.owes_ack = false;

@@ -23,9 +23,9 @@
 //! message until it is answered, and an end that knows nothing of the epoch that a Bye is about says Gone.
 //! Answering and Closing last for [`SessionTiming::linger`] at most.
 //!
-//! An epoch numbers the lives of the link. Every frame carries it modulo four, so one that was in flight
-//! when an end restarted is told from those that follow. A peer with a new instance number has lost its
-//! memory: what it did not acknowledge is let go (sending it again might deliver it twice), and counted.
+//! An epoch numbers the incarnations of the link. Every frame carries it modulo four, which distinguishes a
+//! frame that was in flight when an end restarted from those that follow. A peer with a new instance number has
+//! lost its memory: what it did not acknowledge is let go (sending it again might deliver it twice), and counted.
 //!
 //! # Who may wake a dormant end
 //!
@@ -103,7 +103,7 @@ pub struct SessionTiming {
     pub heartbeat: Option<Span>,
 }
 
-/// An end starts at one of so many.
+/// An end starts at one of this many epochs.
 const FIRST_EPOCHS: u32 = 1 << 16;
 
 /// A peer is not given up before this many tries: time may have passed without our running.
@@ -115,7 +115,7 @@ const MOST_QUIET: u32 = 4;
 /// What the owner last said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OwnerIntent {
-    /// Nothing: whatever the peer wants.
+    /// Nothing: the end follows the peer.
     Follow,
     Protect,
     /// Not to protect, unless somebody asks for it.
@@ -161,7 +161,7 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// Dormant; `instance` tells this life of the end from others.
+    /// Dormant; `instance` distinguishes this incarnation of the end from others.
     pub fn new(instance: u32, agreement: LinkAgreement, timing: SessionTiming, copies: u8) -> Self {
         Self {
             state: SessionState::Dormant,
@@ -231,7 +231,7 @@ impl Lifecycle {
         self.pending.is_some()
     }
 
-    /// Whether a protected frame of `epoch` belongs to the life at hand.
+    /// Whether a protected frame of `epoch` belongs to the current incarnation of the link.
     #[inline]
     pub fn accepts(&self, epoch: Epoch) -> bool {
         matches!(self.state, SessionState::Active | SessionState::Answering | SessionState::Closing)

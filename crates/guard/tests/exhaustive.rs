@@ -1,4 +1,4 @@
-//! Every pattern of losses over the first transmissions of a short exchange: whatever is lost (frames,
+//! Every pattern of losses over the first transmissions of a short exchange: for any losses (frames,
 //! acknowledgements, notices, dummies, pauses and resumes), the link falls quiet, and what came out is
 //! what went in, once, in order if asked, less what was given up and counted.
 

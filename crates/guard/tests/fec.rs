@@ -1,4 +1,4 @@
-//! Link-local error correction, told in stories, in statistics and in arbitrary patterns of losses.
+//! Link-local error correction, tested in stories, in statistics and in arbitrary patterns of losses.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Session messages that somebody forges: whatever they say, once they stop the two ends find each other again by
+//! Session messages that an attacker forges: for any content, once they stop the two ends find each other again by
 //! themselves, and frames pass once and in order.
 
 mod common;
@@ -146,7 +146,7 @@ fn a_forged_bye_does_not_end_protection() {
     }
 }
 
-/// A Hello that asks for something else is not the peer's, as far as a protected link can tell.
+/// A protected link takes a Hello that asks for something else as not the peer's.
 #[test]
 fn a_hello_with_another_agreement_is_counted_and_changes_nothing_while_active() {
     let params = live(Class::Ordered);

@@ -23,7 +23,7 @@ fn header(bytes: &[u8]) {
     }
 }
 
-/// A pair of ends whose wire carries foreign bytes among their own frames. Whatever these claim, the ends
+/// A pair of ends whose wire carries foreign bytes among their own frames. For any such bytes, the ends
 /// stay within their bounds, and once they are left alone everything waiting gets through.
 fn pair(bytes: &[u8]) {
     let Some((&[setup, feed @ ..], mut rest)) = bytes.split_at_checked(4).map(|(head, rest)| {

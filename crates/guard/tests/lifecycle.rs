@@ -64,7 +64,7 @@ fn two_ends_that_ask_at_once_agree_though_the_first_hello_is_lost() {
     }
 }
 
-/// A frame of an earlier life with the same epoch passes for a Confirm, and the Welcome is lost.
+/// A frame of an earlier incarnation with the same epoch passes for a Confirm, and the Welcome is lost.
 #[test]
 fn an_end_that_thinks_itself_active_still_answers_a_hello() {
     let params = params(Class::Ordered);
@@ -268,7 +268,7 @@ fn a_peer_that_restarts_does_not_undo_a_deactivation() {
     }
 }
 
-/// Whoever is asked, and whichever end was deactivated or both: it is the latest word that counts.
+/// The latest command counts, for either end that is activated, and with either end or both deactivated before.
 #[test]
 fn a_deactivated_link_is_activated_from_either_end() {
     for deactivated in [&[Side::Left][..], &[Side::Right], &Side::BOTH] {

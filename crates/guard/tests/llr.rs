@@ -1,4 +1,4 @@
-//! UEC-style retry: go-back-N, told in stories and in every pattern of losses.
+//! UEC-style retry: go-back-N, tested in stories and in every pattern of losses.
 
 mod common;
 

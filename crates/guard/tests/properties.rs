@@ -1,5 +1,4 @@
-//! Arbitrary lists of operations: whatever happens to the link and in whichever order, the invariants
-//! hold.
+//! Arbitrary lists of operations: the invariants hold for any events on the link, in any order.
 
 mod common;
 
@@ -249,7 +248,7 @@ proptest! {
         prop_assert_eq!(world.link.waiting(Side::Left) + world.link.waiting(Side::Right), 0, "stalled");
     }
 
-    /// In order, non-blocking or not at all, by turns: whatever else, once.
+    /// The mode changes between in order, non-blocking and none; in all of them a frame arrives at most once.
     #[test]
     fn the_automatic_mode_duplicates_nothing(params in setup(), ops in proptest::collection::vec(op(), 1..40)) {
         let limits = AutoLimits {

@@ -1,4 +1,4 @@
-//! What the protocol does, told one story at a time.
+//! What the protocol does, one scenario per test.
 
 mod common;
 

@@ -31,7 +31,7 @@ use linux::net::NetworkPrivilege;
 
 /// Who watches.
 pub trait DemoObserver: Sync {
-    /// Something begins; `step` of so many.
+    /// Something begins: `step` of `steps`.
     fn begin(&self, round: u32, case: DemoCase, what: &str, step: u32, steps: u32);
     fn remark(&self, text: &str);
 }

@@ -39,7 +39,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Connections are few and none is timed from its first packet: asking now and then is enough.
 const ACCEPT_EVERY: Duration = Duration::from_millis(5);
 
-/// What a server saw in its life.
+/// What a server saw while it ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerTotals {
     pub connections: u64,
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs `client` against a server on the loopback, and stops the server whatever becomes of the client.
+    /// Runs `client` against a server on the loopback, and stops the server even if the client fails.
     pub(super) fn beside_a_server<T>(client: impl FnOnce(SocketAddr, &AtomicBool) -> T) -> (T, ServerTotals) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on the loopback");
         let to = listener.local_addr().expect("the port's number");

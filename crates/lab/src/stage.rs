@@ -94,7 +94,7 @@ pub fn give_address(namespace: &Namespace, end: usize, interface: &str) -> net::
     })?
 }
 
-/// Runs a server until told to stop.
+/// Runs a server until `stop` is set.
 pub fn serve<'scope>(
     namespace: &Namespace,
     scope: &'scope Scope<'scope, '_>,
@@ -288,7 +288,7 @@ impl Stage {
         give_address(&self.ends[end], end, interface)
     }
 
-    /// Runs a server on the right until told to stop.
+    /// Runs a server on the right until `stop` is set.
     pub fn serve<'scope>(&self, scope: &'scope Scope<'scope, '_>, stop: &'scope AtomicBool) -> Result<(), LinkError> {
         serve(&self.ends[1], scope, stop)
     }
@@ -349,8 +349,8 @@ fn wait_until_running(middle: &Netlink, inner: u32, host: &Namespace, end: usize
     middle.wait_until_running(inner)
 }
 
-/// Starts a daemon in a namespace, on a thread of its own, and waits until its interface is there. `tell` hears what it
-/// says.
+/// Starts a daemon in a namespace, on a thread of its own, and waits until its interface is there. `tell` gets its
+/// reports.
 pub fn protect<'scope>(
     namespace: &'scope Namespace,
     scope: &'scope Scope<'scope, '_>,

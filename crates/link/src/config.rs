@@ -115,7 +115,7 @@ impl fmt::Display for Sealing {
 pub struct LinkConfig {
     pub interface: String,
     pub name: String,
-    /// `None`: whoever answers.
+    /// `None`: any peer that answers.
     pub peer: Option<Mac>,
     pub mode: LinkMode,
     pub target_loss: Prob,
@@ -182,7 +182,7 @@ pub fn parse_address(text: &str) -> Option<SocketAddr> {
 }
 
 impl Sealing {
-    /// The seal itself, at the start of its life.
+    /// The seal itself, at the start of a new incarnation.
     pub fn seal(&self) -> Result<Seal, String> {
         match self {
             Self::None => Ok(Seal::None),

@@ -53,7 +53,7 @@ impl ControlSocket {
         Self::at(directory.socket(name), serve::PATIENCE)
     }
 
-    /// Whoever asks has so long to do it. An error of kind `AddrInUse` means that somebody listens there already.
+    /// A client has `patience` for its request. An error of kind `AddrInUse` means that another process listens there.
     pub fn at(path: PathBuf, patience: Duration) -> io::Result<Self> {
         let listener = match UnixListener::bind(&path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {

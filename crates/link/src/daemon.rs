@@ -57,7 +57,7 @@ impl fmt::Display for DaemonEnd {
     }
 }
 
-/// Asks a daemon to stop, at any moment of its life and from any thread.
+/// Asks a daemon to stop, at any moment while it runs and from any thread.
 #[derive(Clone, Debug, Default)]
 pub struct DaemonStopper(Arc<Mutex<StopState>>);
 
@@ -213,7 +213,7 @@ impl LinkDaemon<'_> {
                 InterfaceState::Ready(_) => return Ok(true),
                 InterfaceState::Absent(why) | InterfaceState::Down(why) if *lock(told) != why => {
                     let text = format!("{why}; waiting for it");
-                    // Whatever is ordered behind this service need not wait as well.
+                    // Units that are ordered after this service need not wait for the interface.
                     notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&text)]);
                     (self.tell)(&text);
                     *lock(told) = why;
@@ -227,7 +227,7 @@ impl LinkDaemon<'_> {
         Ok(false)
     }
 
-    /// One life of the link, from bringing it up to putting everything back.
+    /// One incarnation of the link, from bringing it up to putting everything back.
     fn serve(&mut self, listener: Option<&TcpListener>) -> Result<LinkEnding, DaemonEnd> {
         let pipes = (|| Ok((run::handle()?, io::pipe()?)))();
         let ((handle, requests), (stop, stopper)) = pipes.map_err(|error: io::Error| in_words("a pipe", error))?;

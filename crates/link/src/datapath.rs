@@ -61,7 +61,7 @@ pub struct DatapathSetup {
     /// the host sends.
     pub longest: usize,
     pub framing: Framing,
-    /// Tells this life of the link from any other.
+    /// Distinguishes this incarnation of the link from any other.
     pub instance: u32,
     pub init: InitAction,
     pub rate: Option<Rate>,
@@ -157,7 +157,7 @@ impl Link {
         self.set_gate();
     }
 
-    /// A new life at time zero, as if the link had just been made. What was on its way is let go.
+    /// Begins a new incarnation at time zero, as if the link had just been made. Frames on their way are released.
     pub fn start_over(&mut self, instance: u32) {
         self.endpoint = Endpoint::new(self.endpoint.params().clone(), instance);
         self.context.start_over();
@@ -254,7 +254,7 @@ impl Link {
     /// Pulls up to a batch; false when there is nothing more to pull for now.
     fn pull_batch(&mut self, now: Time) -> bool {
         if self.context.framing.opening() != SealReadiness::Open {
-            // Whatever it is, it could not be sealed; once it can be, `greet` wakes us.
+            // No frame can be sealed yet. Once one can be, `greet` wakes us.
             (self.context.woken, self.pull_at) = (false, Time::NEVER);
             return false;
         }
@@ -292,7 +292,7 @@ impl Link {
         };
     }
 
-    /// Lets the seal greet its peer, and follows what came of it.
+    /// Lets the seal greet its peer, and acts on the result.
     fn greet(&mut self) {
         if !self.wire.is_blocked() {
             self.context.greet();

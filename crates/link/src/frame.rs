@@ -7,8 +7,8 @@
 //!
 //! Nearly every frame is the host's own, and its addresses serve for both; five bytes are added. A frame
 //! that was bridged in from elsewhere keeps its addresses inside, so that what drives the link always
-//! comes from the peer's own address. Control messages carry no frame. Whatever has another type passes
-//! as it is; unless a key is used: then unprotected frames are sealed as well, behind a header of one byte
+//! comes from the peer's own address. Control messages carry no frame. A frame of any other type passes
+//! as it is, unless a key is used: then unprotected frames are sealed as well, behind a header of one byte
 //! ([`SEALED_BARE`]), and nothing passes that is not sealed. The two ends agree on how by greetings of their own
 //! ([`GREETING`], [`crate::seal::keyed`]). Both types are set aside for local experiments (IEEE 802).
 

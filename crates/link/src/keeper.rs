@@ -94,7 +94,7 @@ pub fn keep(mut pipe: impl Read, directory: &RunDirectory, name: &str) -> Result
         }
         relief
     };
-    // Whoever comes, comes to relieve it.
+    // Every process that connects does so to relieve this keeper.
     while directory.keeper(name).exists() && is_of_use() {
         let ready = poll::wait(&[(relief.as_raw_fd(), false)], LOOK_EVERY).map_err(failed)?;
         if ready == [Readiness::Ready] {

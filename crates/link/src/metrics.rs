@@ -1,6 +1,6 @@
-//! What a link tells Prometheus.
+//! The metrics that a link reports to Prometheus.
 //!
-//! | metric | what it tells |
+//! | metric | meaning |
 //! | --- | --- |
 //! | `hitless_link_wanted`, `hitless_link_active` | 1 while protection is asked for, and while it is in force |
 //! | `hitless_link_wire_loss_ratio{direction}` | share of frames lost on the wire |

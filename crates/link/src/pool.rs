@@ -19,7 +19,7 @@ pub struct PoolFrame {
 }
 
 impl PoolFrame {
-    /// The slot's number: tells frames apart while they are held.
+    /// The slot's number. It distinguishes frames while they are held.
     pub fn slot(&self) -> u32 {
         self.slot
     }
@@ -69,7 +69,7 @@ impl FramePool {
         self.free.len()
     }
 
-    /// A frame of `len` bytes, whatever they are; none if the pool is used up or the frame too long.
+    /// A frame of `len` bytes with unspecified content; none if the pool is used up or the frame too long.
     #[inline]
     pub fn claim(&mut self, len: usize) -> Option<PoolFrame> {
         if len > self.longest() {

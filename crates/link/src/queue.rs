@@ -1,6 +1,6 @@
 //! What waits for the wire: a queue for each flow, all served in turn, none standing (FQ-CoDel, RFC 8290 and 8289).
 //!
-//! A bulk flow fills whatever queue it is given. Here it fills its own: a request that finds its flow's queue empty goes
+//! A bulk flow fills any queue it is given. Here it fills its own: a request that finds its flow's queue empty goes
 //! before it. And a queue that has been longer than a millisecond for twenty of them is shortened by drops, ever more often,
 //! until the flow gives in; a burst that passes, such as what piled up while this process was not running, is left alone.
 //!

@@ -1,7 +1,7 @@
 //! The loop of one link: turn, and when there is nothing to do, spin for a moment before going to sleep.
 //!
 //! How it waits decides the tail. Sleeping costs the time that a processor takes to wake up, each time; spinning
-//! starves whoever shares the processor, the peer's loop or TCP itself. Giving way in between does neither: the
+//! starves other users of the processor, such as the peer's loop or TCP itself. Giving way does neither: the
 //! loop yields while a recovery is open and for a moment after the last frame, and only then sleeps.
 //!
 //! On a busy host giving way is dear: the processor comes back only after a time slice of everyone else's, milliseconds in
@@ -30,7 +30,7 @@ use linux::poll;
 const AWAKE: Span = Span::from_us(200);
 /// Between two looks at what changes slowly.
 const LOOK_EVERY: Span = Span::from_ms(1_000);
-/// How long a problem is told of that did not end protection.
+/// How long the status reports a problem that did not end protection.
 const REMEMBERED: Span = Span::from_ms(60_000);
 /// How long a link that ends waits for its peer to agree.
 const FAREWELL: Span = Span::from_ms(1_000);
@@ -215,7 +215,7 @@ impl<'a> Loop<'a> {
             if busy {
                 last_busy = now;
                 self.notice_wire_up();
-                // Frames come in bursts, and joined they cost the host less: let whoever sends them go on.
+                // Frames come in bursts, and cost the host less if they are joined: let their sender go on.
                 if cheap {
                     self.give_way();
                 }
@@ -244,7 +244,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Takes leave of the peer, and once that is done begins a new life at time zero. True when it has begun.
+    /// Takes leave of the peer, and after that begins a new incarnation at time zero. True when it has begun.
     fn start_over(&mut self, now: Time, parting: &mut Option<(Option<EndpointCommand>, Time)>) -> bool {
         let (command, by) = *parting.get_or_insert_with(|| {
             let command = match (self.link.wants_protection(), self.link.endpoint().is_deactivated()) {
@@ -320,7 +320,7 @@ impl<'a> Loop<'a> {
                     self.link.command(now, EndpointCommand::Activate);
                 }
                 LoopRequest::Deactivate => self.link.command(now, EndpointCommand::Deactivate),
-                // Whoever asked may have gone away since.
+                // The process that asked may have gone away since.
                 LoopRequest::Status(answer) => drop(answer.send(self.status(now))),
                 LoopRequest::Recovery(answer) => drop(answer.send(self.link.take_recovery())),
                 LoopRequest::Stop => stop = true,
@@ -331,7 +331,7 @@ impl<'a> Loop<'a> {
 
     fn status(&mut self, now: Time) -> LinkStatus {
         self.link.look_at_kernel();
-        // What did not keep the link from being protected is soon no longer worth telling.
+        // A problem that did not keep the link from being protected is soon no longer reported.
         let passed = self.link.endpoint().state() == SessionState::Active && now.since(self.problem_at) > REMEMBERED;
         let problem = if passed { None } else { self.problem.clone() };
         LinkStatus::of(&self.link, &self.identity, now, &self.throughput, problem)

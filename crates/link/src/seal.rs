@@ -1,4 +1,4 @@
-//! What a frame carries so that the far end can tell whether it is as we sent it.
+//! What a frame carries so that the far end can check whether it is as we sent it.
 //!
 //! ```text
 //!   none    nothing: the wire's own frame check is trusted
@@ -8,7 +8,7 @@
 //!
 //! A seal lies between the link header and what follows, and covers everything before and after itself.
 //! With a key, two ends first agree on a session ([`greeting`]), and frames open in no other ([`keyed`]).
-//! Padding to the shortest Ethernet frame is covered as well, because the far end cannot tell it apart:
+//! Padding to the shortest Ethernet frame is covered as well, because the far end cannot recognise it:
 //! sealed frames are padded here, not by the network card.
 
 pub mod greeting;
@@ -29,7 +29,7 @@ pub enum SealError {
     Corrupted,
     /// The tag does not fit: not from someone with the key.
     Forged,
-    /// Seen before, or too old to tell.
+    /// Seen before, or too old to know whether it was.
     Replayed,
     /// The tag does not fit, but the two ends have yet to agree on a session: from an earlier one, most likely.
     Early,
@@ -55,7 +55,7 @@ pub enum Seal {
 impl Seal {
     pub const LONGEST: usize = 16;
 
-    /// With a key of 16 bytes; `life` is random, and no other life of any end has the same.
+    /// With a key of 16 bytes. `life` is random, and no other incarnation of any end has the same.
     pub fn keyed(key: [u8; 16], life: u128) -> Self {
         Self::Key(Box::new(KeyedSeal::new(key, life)))
     }

@@ -189,7 +189,7 @@ impl StandIn {
         Ok(())
     }
 
-    /// Where the daemon listens, nobody else lives.
+    /// Prepares the interface on which the daemon listens. The kernel's stack gets nothing that arrives there.
     fn prepare_far_end(&self) -> Result<(), LinkError> {
         let far = self.netlink.existing_link(&far_end(&self.name))?;
         self.netlink.set_mtu(far.index, self.mtu)?;

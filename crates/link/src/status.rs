@@ -1,4 +1,4 @@
-//! What a link tells about itself: to `status`, to `watch`, to metrics.
+//! What a link reports about itself: to `status`, to `watch`, to metrics.
 
 use std::collections::BTreeMap;
 

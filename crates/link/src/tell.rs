@@ -1,6 +1,6 @@
 //! How a link reports what happens, without letting the wire or a slow reader get in its way.
 //!
-//! Whoever can send frames to a link can cause reports, so each kind of report is limited: the first is made at once,
+//! Any host that can send frames to a link can cause reports, so each kind is limited: the first is made at once,
 //! later ones once a minute, with a number of those in between (`Limiter`). Of the life cycle, a few more are made, and
 //! the state at the end is always reported, though it may take a minute.
 //!

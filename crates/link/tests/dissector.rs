@@ -128,7 +128,7 @@ fn session(kind: SessionKind) -> LinkHeader {
     LinkHeader::session(Epoch::new(6), SessionMessage { kind, instance: 0xdead_beef, heard: 7, epoch: 6, agreement })
 }
 
-/// Frames of every kind, and of what can be told apart within a kind.
+/// Frames of every kind, and of every variant that can be distinguished within a kind.
 fn examples() -> Vec<Example> {
     let (ours, theirs) = (Inside::Tcp(HERE), Inside::Tcp(ELSEWHERE));
     let (seq, late) = (Seq::new(17, false), Seq::new(65_535, true));
@@ -334,7 +334,7 @@ impl Expected {
     }
 }
 
-/// A folder of the test's own, which is also home to tshark: whoever runs the test may have preferences
+/// A folder of the test's own, which is also home to tshark: the user who runs the test may have preferences
 /// and plugins, even this one.
 struct Folder(PathBuf);
 

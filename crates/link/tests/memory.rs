@@ -167,7 +167,7 @@ fn frame(from: usize, number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// With the same key each time, and a life of its own.
+/// A seal with the same key each time, as a new incarnation.
 fn keyed() -> Seal {
     static LIVES: AtomicU64 = AtomicU64::new(1);
     Seal::keyed([5; 16], u128::from(LIVES.fetch_add(1, Ordering::Relaxed)) << 64)
@@ -395,7 +395,7 @@ fn a_daemon_that_restarts_does_not_undo_its_peers_deactivation() {
     pair.ends[1].sends.borrow_mut().push_back(frame(1, 1, 60));
     pair.run(Span::from_ms(1_500), &mut |_| true);
     assert_eq!(pair.states(), [SessionState::Dormant; 2]);
-    // It was told no: there is nothing to wait for.
+    // The peer refused: there is nothing to wait for.
     assert!(!pair.ends[1].link.wants_protection());
     assert_eq!(pair.ends[0].got.borrow().len(), 1);
     let declined = LinkEvent::Endpoint(guard::EndpointEvent::Refused(wire::link::SessionRefusal::Deactivated));
@@ -431,7 +431,7 @@ fn any_bytes_off_the_wire_are_survived_and_no_memory_is_lost() {
             let strange = strange_frame(&mut random, &seen);
             pair.ends[(round % 2) as usize].arrives.borrow_mut().push_back(strange);
         }
-        // Whatever they made of it, they protect again.
+        // The ends protect again, even if strange frames ended the session.
         pair.run(Span::from_ms(2_000), &mut |_| true);
         assert_eq!(pair.states(), [SessionState::Active; 2]);
         for end in &mut pair.ends {

@@ -26,7 +26,7 @@ impl Clock {
     }
 }
 
-/// Sets the time of day back by so many seconds, in this process alone: no namespace can do that for the fault bench,
+/// Sets the time of day back by this many seconds, in this process alone: no namespace can do that for the fault bench,
 /// which has to know what a clock that was set back does to a key.
 pub const CLOCK_BACK: &str = "HITLESS_TEST_CLOCK_BACK";
 

@@ -73,7 +73,7 @@ impl<F: FnMut(&str) -> Option<MetricsPage>> ServeProtocol for Http<F> {
     }
 }
 
-/// One label, whatever its name.
+/// One label with any name.
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 struct MetricLabel(&'static str, String);
 

@@ -1,9 +1,9 @@
 //! Offloads in software: between a host that speaks in super-frames and a wire that carries MTU frames.
 //!
 //! A host interface with a virtio-net header in front of every frame (virtio 1.2 §5.1.6; TAP with
-//! `IFF_VNET_HDR`, packet sockets with `PACKET_VNET_HDR`) leaves checksums and segmentation to whoever is
+//! `IFF_VNET_HDR`, packet sockets with `PACKET_VNET_HDR`) leaves checksums and segmentation to the program
 //! behind it, and takes merged segments back. [`segment`] does what it leaves, as `tcp_gso_segment` of
-//! Linux would; [`Coalescer`] merges what came off the wire, as `tcp_gro_receive` would:
+//! Linux would; [`Coalescer`] merges frames off the wire, as `tcp_gro_receive` would:
 //!
 //! ```text
 //!   host ── super-frame ──▶ segment ──▶ frames with checksums ──▶ wire
@@ -28,7 +28,7 @@ use wire::checksum::Sum;
 use wire::ip;
 use wire::layers::{IpLayer, IpVersion};
 
-/// What the host leaves to be done on a frame, or tells about one: `struct virtio_net_hdr`.
+/// What the host leaves to be done on a frame, or reports about one: `struct virtio_net_hdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
     pub flags: u8,

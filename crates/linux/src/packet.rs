@@ -147,7 +147,7 @@ impl PacketSocket {
         }
     }
 
-    /// What the kernel has to tell: the interface went down, or away.
+    /// The error that the kernel reports: the interface went down, or away.
     pub fn take_error(&self) -> io::Result<()> {
         take_error(&self.fd)
     }

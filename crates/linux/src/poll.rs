@@ -76,7 +76,7 @@ pub fn set_nonblocking(fd: RawFd) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Lets whoever else wants this processor have it.
+/// Yields the processor to other threads that want it.
 pub fn give_way() {
     std::thread::yield_now();
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A client has [`PATIENCE`] for its whole conversation, however it spreads its bytes, and clients do not wait for
-//! each other. Beyond `MOST_CLIENTS` the one that has been there longest makes room. Whoever asks to stop is obeyed at
+//! each other. Beyond `MOST_CLIENTS` the one that has been there longest makes room. A request to stop takes effect at
 //! once: a client that says nothing, or does not read, cannot hold up the end of a daemon.
 
 use std::io::{self, PipeReader, Read, Write};
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_client_that_says_nothing_holds_up_neither_others_nor_the_end() {
-        // A conversation may last for an hour here: whatever ends before that did not wait for it.
+        // A conversation may last for an hour here: anything that ends before that did not wait for it.
         with_server(Duration::from_secs(3_600), |connect| {
             let silent = connect();
             let mut slow = connect();

@@ -28,7 +28,7 @@ pub fn set<T>(fd: &OwnedFd, level: c_int, option: c_int, value: &T) -> io::Resul
 }
 
 /// # Safety
-/// Zeros are a valid `T`, and so is whatever the kernel answers.
+/// Zeros are a valid `T`, and so is any answer of the kernel.
 pub unsafe fn get<T>(fd: &OwnedFd, level: c_int, option: c_int) -> io::Result<T> {
     let mut len = size_of::<T>() as u32;
     // SAFETY: the kernel writes at most `len` bytes into `value`, and how many into `len`; the caller vouches for
@@ -53,7 +53,7 @@ pub fn set_promiscuous(packet_socket: &OwnedFd, interface: u32) -> io::Result<()
     set(packet_socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
-/// What the kernel has to tell: the interface went down, or away.
+/// The error that the kernel reports: the interface went down, or away.
 pub fn take_error(fd: &OwnedFd) -> io::Result<()> {
     // SAFETY: the error is a number.
     match unsafe { get::<c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR)? } {

@@ -2,8 +2,9 @@
 //!
 //! On the wire there are segments, and the far end sees those. [`segment`](linux::offload::segment) makes them,
 //! as Linux does: IP identification and sequence number advance. One thing cannot be known: a sender may leave the
-//! identification the same in all segments (it may be always zero), and whoever joined them does not tell. Where the
-//! identification matters, a super-frame that starts with zero is therefore not cut, but counted as missed.
+//! identification the same in all segments (it may be always zero), and the card or host that joined them does not
+//! report that. Where the identification matters, a super-frame that starts with zero is therefore not cut, but counted
+//! as missed.
 
 use linux::offload::{Pieces, VnetHeader};
 use linux::packet::RingFrame;
@@ -27,7 +28,7 @@ impl SegmentCutter {
         self.any
     }
 
-    /// The frames on the wire; `None` if that cannot be told.
+    /// The frames on the wire; `None` if they cannot be known.
     pub(crate) fn cut(&mut self, frame: &RingFrame<'_>, with_ip_id: bool) -> Option<impl Iterator<Item = &[u8]>> {
         self.any = true;
         let is_whole = frame.bytes.len() == frame.len;

@@ -5,21 +5,21 @@
 //!                                               ══Redis══▶
 //! ```
 //!
-//! What a report says is not looked at here. Each has the meter's `life`, a number that no other run of a meter has, and
-//! its place in that life, so a report that comes twice is given once, and those that did not come are counted in
-//! [`ReceivedReport::missing`].
+//! What a report says is not looked at here. Each has the meter's incarnation (`life`), a number that no other run of a
+//! meter has, and its place in that incarnation, so a report that comes twice is given once, and those that did not
+//! come are counted in [`ReceivedReport::missing`].
 //!
 //! | file | what it is |
 //! | --- | --- |
 //! | [`mod@post`] | the meter's side: never waits for the network, drops what finds no room and counts it |
-//! | [`inlet`] | the collector's side: any number of meters, told apart by their lives |
+//! | [`inlet`] | the collector's side: any number of meters, distinguished by their incarnations |
 //! | [`collector`] | what reports come to: losses, and who is silent |
 //! | `queue` | reports that wait to be compared, bounded by bytes |
 //! | `frame`, `squeeze`, `seal` | reports as bytes on a connection, shorter, and with a key |
 //! | `tcp`, `listen`, `redis` | the two ways, and who listens at the end of the first |
 //!
-//! Invariants: memory is bounded on both sides whatever a peer sends, or does not; of one life, reports come in order; with a
-//! key nothing is heard that was made, changed or played again by others.
+//! Invariants: memory is bounded on both sides, for anything that a peer sends or does not send; of one incarnation,
+//! reports come in order; with a key nothing is heard that was made, changed or played again by others.
 
 pub mod collector;
 mod frame;

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   interface ──ring──▶ out  ──signature──▶ digest of the batch ─┐ every 10 ms
-//!                       came ──signature──▶ digest of the batch ─┴──▶ Report ──▶ whoever compares
+//!                       came ──signature──▶ digest of the batch ─┴──▶ Report ──▶ the collector
 //! ```
 //!
 //! What leaves is put into one digest, what arrives into another; the time at which the kernel saw a packet decides to
-//! which batch it belongs. A batch in which nothing passed is told as well: that is how others know that time has passed.
+//! which batch it belongs. A batch in which nothing passed is reported as well: so others know that time has passed.
 //! The ring is looked at every few milliseconds rather than for every packet, which costs least.
 //!
 //! Super-frames of segmentation and receive offloads (`cut`) are cut into what is on the wire; frames of a protected link
-//! (`tag`) are looked into, and tell their numbers.
+//! (`tag`) are looked into for their numbers.
 //!
 //! [`digests`] carries reports to a collector, by TCP or Redis, and compares them there.
 //!
@@ -114,7 +114,7 @@ struct MeterState {
     numbers: [tag::BatchNumbers; 2],
     /// The first batch that is open.
     next: u64,
-    /// Missed, and not told yet.
+    /// Missed, and not reported yet.
     untold: u64,
     /// Batches up to this one may miss packets.
     doubted: u64,
@@ -140,7 +140,7 @@ impl LiveMeter {
         let link = netlink.link(name)?;
         let link =
             link.ok_or_else(|| LinkError(format!("there is no interface {name}; `ip link` shows which there are")))?;
-        // Whoever is asked and does not answer has none.
+        // An offload that cannot be queried counts as off.
         let whole = [Offload::Tso, Offload::Gro].iter().any(|offload| netlink.offload(name, *offload).unwrap_or(false));
         let socket = open_socket(&config, link.index, whole)?;
         let length = config.batch.as_nanos() as u64;

@@ -1,7 +1,7 @@
 //! Frames of a protected link (`link::frame`), as somebody sees them who stands beside it.
 //!
-//! The number of a frame tells two meters how far the other has seen, without clocks. The seal is not checked, only passed
-//! over: which of the three it is, is told by what lies behind it.
+//! The number of a frame shows two meters how far the other has seen, without clocks. The seal is not checked, only
+//! passed over: what lies behind it shows which of the three it is.
 
 use wire::ethernet::{ETHERNET, TYPE};
 use wire::layers::Layers;
@@ -18,7 +18,7 @@ pub(crate) struct TaggedFrame<'a> {
     pub packet: Option<&'a [u8]>,
 }
 
-/// A place in the sequence of one class, in one life of the link.
+/// A place in the sequence of one class, in one incarnation of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameNumber {
     class: Class,
@@ -91,7 +91,7 @@ impl BatchNumbers {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LatestNumber {
     number: Option<FrameNumber>,
-    /// Numbers began anew in this batch, by another life or another class.
+    /// Numbers began anew in this batch, by another incarnation or another class.
     broken: bool,
 }
 

@@ -52,7 +52,7 @@ fn cable(ends: &[Namespace; 2], offloads: bool) {
     }
 }
 
-/// Meters both ends of a cable while a story is told; what each saw, and each way's difference in the end.
+/// Meters both ends of a cable while `story` runs; returns what each saw, and each way's difference in the end.
 fn metered(ends: &[Namespace; 2], story: impl FnOnce()) -> ([MeterCounters; 2], [Digest; 2]) {
     std::thread::scope(|scope| {
         let (stop, stopper) = io::pipe().unwrap();

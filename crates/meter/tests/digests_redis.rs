@@ -90,7 +90,7 @@ fn an_entry_of_somebody_else_is_told_and_passed_over() {
     assert!(said.contains("`lab:digests` has an entry that is no report of ours"), "{said}");
 }
 
-/// Whoever can write to the stream can write entries of any length and any name.
+/// Any process that can write to the stream can write entries of any length and any name.
 #[test]
 fn with_a_key_only_sealed_reports_are_heard_and_long_entries_stay_in_redis() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };

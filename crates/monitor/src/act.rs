@@ -14,8 +14,8 @@
 //! Invariants: in observe-only mode the executor is never asked to change anything; only what a monitor activated is
 //! deactivated; a port that is excluded, not watched, or holds the default route without being named is never touched;
 //! a state that is not known changes nothing, and if that lasts, protection that nobody watches is ended; no more ports are
-//! off by order than the configuration allows, whoever gives orders; where there is a key for orders, one without it is
-//! refused; memory has a bound whatever is said on the bus.
+//! off by order than the configuration allows, for any sender of orders; where there is a key for orders, one without
+//! it is refused; memory has a bound for any messages on the bus.
 
 mod executor;
 mod hearing;
@@ -41,12 +41,12 @@ pub use memory::{ActiveProtection, ActorMemory, ObeyedOrder, StoredMemory};
 
 /// How long a port that was corrupting may be unknown before it counts as a reason no longer.
 const UNWATCHED: Duration = Duration::from_secs(3_600);
-/// What links aim for unless told otherwise; for what is only reported.
+/// The loss that links aim for unless configured otherwise; used only in reports.
 const TARGET: Prob = Prob::literal(1e-8);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortAction {
-    /// Observe only: everything is computed and told, nothing is done.
+    /// Observe only: everything is computed and reported, nothing is done.
     #[default]
     None,
     /// Protect what corrupts, and end that when it is healthy again.
@@ -58,7 +58,7 @@ pub enum PortAction {
 pub struct PortRule {
     /// The port at the other end of its cable.
     pub peer: Option<PortId>,
-    /// The protected link that stands in for it, where that cannot be told by its interface.
+    /// The protected link that stands in for it, where its interface does not show that.
     pub link: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub struct ActionRules {
     pub most_off: u32,
     /// What orders must be signed with, if anything.
     pub order_key: Option<OrderKey>,
-    /// The bus has many hosts on it: whoever sends acts.
+    /// The bus has many hosts on it: the host that sends on the link acts.
     pub sender_acts: bool,
     /// Ports that were named in the configuration.
     pub ports: BTreeMap<String, PortRule>,
@@ -96,9 +96,9 @@ pub struct PortActor<E> {
     orders: BTreeMap<String, Order>,
     /// Ports whose protection a person ended while there was reason for it.
     overruled: BTreeSet<String>,
-    /// Protection of ours that was seen in force in this life.
+    /// Protection of ours that was seen in force in this incarnation.
     in_force: BTreeSet<String>,
-    /// What was told last about a port, so that it is told once.
+    /// What was reported last about a port, so that it is reported once.
     told: BTreeMap<(String, ActionKind), (ActionOutcome, String)>,
     /// What was refused before it was taken note of, of late.
     refusals: Refusals,
@@ -151,7 +151,7 @@ impl<E: Executor> PortActor<E> {
         std::mem::take(&mut self.entries)
     }
 
-    /// Ends what a monitor protected, whatever the reasons for it.
+    /// Ends all protection that a monitor started, regardless of its reasons.
     pub(crate) fn end_all(&mut self, now: Moment) -> Vec<JournalEntry> {
         for port in self.kept.memory.protected.keys().cloned().collect::<Vec<_>>() {
             self.unprotect(now, &port, "the monitor ends, and was asked to leave nothing behind");
@@ -297,10 +297,10 @@ impl<E: Executor> PortActor<E> {
     }
 
     fn protect(&mut self, now: Moment, port: &str, daemon: &DaemonInfo, loss: Prob, trigger: &PortState) {
-        // Written down first: killed in between, the next life still knows whose it is.
+        // Written down first: if this process is killed in between, the next incarnation still knows whose it is.
         self.remember(now, port, &daemon.link, daemon.pid);
         if let Err(why) = self.executor.protect(&daemon.link, loss) {
-            // It may have been done all the same, and only the answer been lost: the next look tells.
+            // The link may be protected all the same, and only the answer was lost: the next look shows which.
             return self.say(now, port, ActionKind::Protect, ActionOutcome::Failed, &why, Some(trigger));
         }
         let number = match self.executor.daemon(port, Some(&daemon.link)) {

@@ -86,7 +86,7 @@ pub struct MonitorConfig {
     /// Ports to watch; those that are physical if there are none.
     pub ports: Vec<String>,
     pub exclude: Vec<NamePattern>,
-    /// What is known about single ports. They are watched whatever they are.
+    /// What is known about single ports. These ports are watched, of any kind.
     pub rules: BTreeMap<String, PortRule>,
     pub limits: Limits,
     pub bus: String,

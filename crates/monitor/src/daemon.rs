@@ -1,7 +1,7 @@
-//! The monitor itself: polls, tells others, hears from them, and acts. LinkGuardian (SIGCOMM'23) App. C, `corruptd`.
+//! The monitor itself: it polls, publishes, receives, and acts. LinkGuardian (SIGCOMM'23) App. C, `corruptd`.
 //!
 //! ```text
-//!   poll (every interval, whatever the others do)
+//!   poll (every interval, independent of the others)
 //!     │ states                     ┌── former states ──┐
 //!     ├──────────▶ publish ──────▶ bus ──────▶ receive │
 //!     │               ▲                           │ messages
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Each of the four has a thread of its own, so that a bus that does not answer, or a link's daemon that does not, keeps
-//! nobody from looking at counters. Nothing is told before it is known what a former life of this monitor said: its
-//! alarms are taken over first. When asked to stop, protection stays in force unless asked otherwise: it is the
-//! corruption that decides, not the life of a monitor.
+//! nobody from looking at counters. The monitor publishes nothing before it knows what its former incarnation
+//! published: it takes over those alarms first. When the monitor is asked to stop, protection stays in force unless
+//! asked otherwise: protection depends on the corruption, not on whether a monitor runs.
 
 mod bus_side;
 mod control;
@@ -137,7 +137,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl MonitorShared<'_> {
-    /// Puts entries down, tells people, counts.
+    /// Writes entries to the journal, prints those that are not quiet, and counts actions.
     fn enter(&self, entries: &[JournalEntry]) {
         let mut failed = None;
         for entry in entries {
@@ -184,7 +184,7 @@ impl MonitorShared<'_> {
     }
 }
 
-/// Says that it has ended when it goes, in whatever way.
+/// Sets the end flag when it is dropped, for any reason.
 struct EndSignal<'a>(&'a AtomicBool);
 
 impl Drop for EndSignal<'_> {
@@ -193,9 +193,9 @@ impl Drop for EndSignal<'_> {
     }
 }
 
-/// Until `stop` has something to read or is closed at its other end. `tell` hears what happens, a line each.
+/// Runs until `stop` has something to read or is closed at its other end. `tell` receives one line for each event.
 ///
-/// An error is one before anything was begun; after that, what goes wrong is told and lived with.
+/// An error is returned only before anything was begun. After that, failures are reported and the monitor goes on.
 pub fn run(
     parts: MonitorParts,
     clock: &dyn MonitorClock,
@@ -254,7 +254,7 @@ struct ChangeListeners {
 
 enum ToPublisher {
     Message(Message),
-    /// What was recalled is taken over: what follows may be told.
+    /// What was recalled is taken over: messages that follow may be published.
     Resume,
 }
 
@@ -317,7 +317,7 @@ impl PollLoop<'_> {
         }
     }
 
-    /// What a former life said.
+    /// Takes over what a former incarnation published.
     fn take_over(&mut self, states: Vec<PortState>) {
         let at = self.shared.clock.time_of_day();
         let messages = self.watch.recall(states, at);
@@ -356,7 +356,7 @@ impl PollLoop<'_> {
             let _ = self.requested.wake.read(&mut [0]);
             let ControlRequest::Clear { port, answer } = request;
             let cleared = self.watch.clear(&port, self.shared.clock.time_of_day());
-            // Whoever asked may have gone away since.
+            // The client that asked may have gone away since.
             let _ = answer.send(cleared.map(|polled| self.publish(polled)));
         }
     }

@@ -16,7 +16,7 @@
 //! | `damping` | ports that flap |
 //! | `alarm` | what is remembered of an alarm, and when it ends |
 //! | `detector` | the states of one port |
-//! | `change` | what is told, with evidence and a sentence |
+//! | `change` | what is reported, with evidence and a sentence |
 //! | `ports`, `pattern` | all ports of a host: new, gone, renamed, excluded |
 //!
 //! Invariants: a port without bad frames is never raised; what cannot be believed is counted and never acted upon;

@@ -1,7 +1,7 @@
 //! What happened, for those who ask afterwards: a line of JSON for each thing done, refused or found, with its evidence.
 //!
-//! Nothing is acted upon without an entry, and nothing is left undone without one either; an outcome that stays the
-//! same is told once.
+//! Every action has an entry, and so has every action that was left undone. An outcome that stays the same is entered
+//! once.
 
 use std::fmt;
 use std::fs::File;
@@ -149,7 +149,7 @@ impl Journal {
         Self::to(io::sink())
     }
 
-    /// At the end of a file, whoever began it.
+    /// Appends to a file, which may have been begun by another process.
     pub fn append(path: &Path) -> io::Result<Self> {
         File::options().create(true).append(true).open(path).map(Self::to)
     }

@@ -1,6 +1,6 @@
-//! How a monitor is doing: for Prometheus, and for whoever asks `/healthz`.
+//! How a monitor is doing: for Prometheus, and for clients of `/healthz`.
 //!
-//! | metric | what it tells |
+//! | metric | what it shows |
 //! | --- | --- |
 //! | `hitless_port_corrupting{port}` | 1 while the port is corrupting |
 //! | `hitless_port_loss_ratio{port}`, `..._loss_low_ratio{port}` | bad frames by all in the window, and the least that it can be (95 %) |
@@ -42,9 +42,9 @@ pub struct MonitorMetrics {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorOrigin {
     Sources,
-    /// What is told to others.
+    /// What is published to others.
     Publishing,
-    /// What is heard from others.
+    /// What is received from others.
     Receiving,
     /// What was found on the bus that is not ours.
     Foreign,

@@ -1,4 +1,4 @@
-//! What a port's counters say at one moment, whoever counts them.
+//! What a port's counters say at one moment, from any source.
 
 use units::Moment;
 
@@ -7,7 +7,7 @@ use units::Moment;
 pub struct Reading {
     /// The interface's name.
     pub port: String,
-    /// What tells this device from another that later has the same name: the interface's index, for example. A new
+    /// Distinguishes this device from another that later has the same name: the interface's index, for example. A new
     /// identity means that the counters have nothing to do with those read before.
     pub identity: u64,
     /// By a clock that is not set back; only differences count.
@@ -38,7 +38,7 @@ pub struct ReceivedFrames {
     pub bits: u32,
 }
 
-/// What the layer below says, where it says anything: told beside the loss, never decided upon.
+/// What the layer below counts, if it counts anything. It is reported beside the loss; no decision depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phy {
     pub symbol_errors: Option<u64>,

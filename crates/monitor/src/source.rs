@@ -40,9 +40,9 @@ pub trait Source: fmt::Debug + Send {
     /// For messages: `kernel`, `sysfs`, the name of a file.
     fn name(&self) -> &str;
 
-    /// Adds a reading for every port that it knows. What went wrong with single ports is told in `troubles`, one line
+    /// Adds a reading for every port that it knows. What went wrong with single ports is added to `troubles`, one line
     /// each; an error means that nothing could be read at all. Neither repeats the source's name. A trouble that lasts
-    /// is told with every read, in the same words, until it is over, so that whoever logs it can tell what is new.
+    /// is reported with every read, in the same words, until it is over, so that the caller sees what is new.
     fn read(&mut self, now: Moment, readings: &mut Vec<Reading>, troubles: &mut Vec<String>) -> io::Result<()>;
 
     /// Nothing will ever come again: a replay is at its end.
@@ -51,11 +51,14 @@ pub trait Source: fmt::Debug + Send {
     }
 }
 
+/// Sources that are ready to be read.
+type OpenSources = Vec<Box<dyn Source>>;
+
 /// A source that a configuration can name.
 #[derive(Debug)]
 pub(crate) struct NamedSource {
     pub(crate) name: &'static str,
-    pub(crate) open: fn(&SourceSite<'_>) -> io::Result<Vec<Box<dyn Source>>>,
+    pub(crate) open: fn(&SourceSite<'_>) -> io::Result<OpenSources>,
 }
 
 /// What a source may need in order to open.

@@ -156,6 +156,6 @@ fn a_bus_that_comes_back_hears_all_that_happened_meanwhile() {
         bus.be(Mood::Fine);
         wait_for("the bus to hear", || bus.condition("leaf1/eth1") == Some(Condition::Healthy));
     });
-    // Both messages were told, in order: the last of two has the number two.
+    // Both messages were published, in order: the last of two has the number two.
     assert_eq!(bus.state("leaf1/eth1").unwrap().number, 2);
 }

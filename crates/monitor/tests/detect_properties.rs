@@ -1,5 +1,5 @@
-//! Arbitrary readings, and ports of a known loss: whatever the counters say, nothing breaks and nothing is made up; and
-//! an alarm is raised when it should be.
+//! Arbitrary readings, and ports of a known loss: for any counters, nothing breaks and nothing is made up; and an alarm
+//! is raised when it should be.
 
 use std::time::Duration;
 
@@ -194,7 +194,7 @@ proptest! {
     }
 }
 
-/// A port that receives so many frames a second, each bad with a chance of its own.
+/// A port that receives `rate` frames a second, each bad with a chance of its own.
 struct Port {
     random: Random,
     loss: f64,
@@ -258,7 +258,7 @@ fn a_port_at_one_in_a_million_is_always_raised_within_a_few_polls() {
     assert!(polls.iter().filter(|polls| **polls == 2).count() > 480);
 }
 
-/// False alarms in so many polls, a second apart, each with 8 M frames.
+/// The number of false alarms in `polls` polls, a second apart, each with 8 M frames.
 fn false_alarms(seed: u64, loss: f64, polls: u32) -> usize {
     let mut port = Port::new(seed, loss, 8_000_000);
     let mut detector = Detector::new(Limits::default());

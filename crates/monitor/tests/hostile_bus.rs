@@ -1,4 +1,5 @@
-//! Whoever can write to Redis can say anything on the bus. What that can do, and what it cannot. Each is a test with its name.
+//! Any process that can write to Redis can publish anything on the bus. Each test shows one thing that this can or
+//! cannot do, and is named after it.
 
 #[path = "../../bus/tests/bus_words/mod.rs"]
 mod bus_words;

@@ -30,7 +30,7 @@ impl Port {
         })
     }
 
-    /// A second later, so many frames more.
+    /// A second later, with `frames` frames more.
     fn poll(&mut self, frames: u64, bad: u64) -> Reading {
         self.poll_after(1, frames, bad)
     }

@@ -47,7 +47,7 @@ fn a_typo_in_the_configuration_silently_turns_monitoring_off() {
     assert!(checked("[[port]]\nnam = \"eth1\"").is_err());
 }
 
-/// A port that does not exist, or a source that shows none, is no reason to end: it may come. It is told.
+/// A port that does not exist, or a source that shows none, is no reason to end: it may come. It is reported.
 #[test]
 fn a_typo_in_the_name_of_a_port_is_told_and_not_taken_for_a_healthy_network() {
     let host = Host::new("leaf1", "ports = [\"eht1\"]");
@@ -118,8 +118,8 @@ fn a_link_that_a_person_protected_is_unprotected() {
     assert!(host.links.is_protected("eth1") && host.links.asked().is_empty());
 }
 
-/// The host reboots while a port is corrupting; the cable is replaced meanwhile. Whoever heard of the alarm must hear
-/// of its end.
+/// The host reboots while a port is corrupting; the cable is replaced meanwhile. Hosts that received the alarm must
+/// receive its end.
 #[test]
 fn reboot_orphans_an_alarm() {
     let bus = Moody::new();
@@ -154,7 +154,7 @@ fn polls_never_because_it_awaits_a_subscription() {
     });
 }
 
-/// Observe-only is not off: it computes, tells and counts all that it would do, and does none of it.
+/// Observe-only is not off: it computes, reports and counts all that it would do, and does none of it.
 #[test]
 fn observe_only_does_nothing_and_says_nothing_either() {
     let host = Host::new("leaf1", "");
@@ -253,7 +253,7 @@ fn pub_sub_loses_messages_to_subscribers_that_are_away() {
     sender.run(bus.end(), |_| wait_for("protection", || sender.links.is_protected("eth1")));
 }
 
-/// What is under our keys and not ours is told, and nothing is done because of it.
+/// What is under our keys and not ours is reported, and nothing is done because of it.
 #[test]
 fn foreign_data_on_the_bus_is_acted_upon() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };

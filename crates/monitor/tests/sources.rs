@@ -246,7 +246,7 @@ proptest! {
         let (whole, grown) = (folder.0.join("whole"), folder.0.join("grown"));
         fs::write(&whole, &bytes).unwrap();
         let (at_once, mut all_troubles) = read(&mut source::samples(&whole, SampleTiming::Follow).unwrap());
-        // Those that are many are told in short.
+        // A long list of troubles is reported in short.
         all_troubles.truncate(16);
 
         fs::write(&grown, []).unwrap();
@@ -365,7 +365,7 @@ fn standard_input_is_a_source_too() {
         let mut source = source::samples("-", SampleTiming::Replay).unwrap();
         assert_eq!(source.name(), "standard input");
         let mut came = Vec::new();
-        // Ends with whoever started this.
+        // The loop ends when the process that started this one closes the input.
         while !source.is_over() {
             came.extend(samples(&mut source));
             std::thread::sleep(Duration::from_millis(1));

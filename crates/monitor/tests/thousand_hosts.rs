@@ -94,7 +94,7 @@ impl Host {
     }
 }
 
-/// One thread's share of the hosts, until it is over and all has been told.
+/// Runs one thread's share of the hosts, until the test is over and all has been published.
 fn work(url: &str, share: std::ops::Range<usize>, stage: &Stage) -> Vec<OutboxStatus> {
     let mut hosts: Vec<Host> = share.map(|host| Host::new(url, host)).collect();
     let is_over = || stage.over.load(Ordering::Relaxed);

@@ -1,11 +1,11 @@
 //! Capture files as a stream of frames: pcap and pcapng, plain or in gzip.
 //!
-//! One buffer is used again and again, and nothing is allocated for a frame. Times are nanoseconds whatever a file's own
-//! resolution is: pcap of micro- and nanoseconds in either byte order (and the variant with longer records that some old
+//! One buffer is used again and again, and nothing is allocated for a frame. Times are nanoseconds, at any resolution
+//! of the file: pcap of micro- and nanoseconds in either byte order (and the variant with longer records that some old
 //! kernels wrote); pcapng with several sections and interfaces, each with a clock and a link type of its own.
 //!
-//! Invariants: any bytes come to an end, in a bounded buffer; a file that ends within a record is told from one that ends
-//! behind it, and the frames before are good; an error says at which byte.
+//! Invariants: reading any bytes ends, in a bounded buffer; a file that ends within a record is distinguished from one
+//! that ends behind it, and the frames before are good; an error says at which byte.
 
 mod blocks;
 mod buffer;
@@ -53,7 +53,7 @@ pub enum CaptureError {
     NoCapture(String),
     /// Every frame has a link type that is not read here.
     LinkType(u32),
-    /// It ends within the record that begins at this byte, after so many packets.
+    /// It ends within the record that begins at this byte, after `packets` packets.
     Truncated { byte: u64, packets: u64 },
     /// What is there makes no sense.
     Damaged { byte: u64, packets: u64, what: String },
@@ -128,7 +128,7 @@ impl<'a> CaptureReader<'a> {
         } else if let Some(kind) = classic::PcapMagic::of(begins) {
             CaptureFormat::Classic(Classic::new(kind, &mut buffer)?)
         } else {
-            // More of it tells text from noise better.
+            // More bytes distinguish text from noise better.
             let _ = buffer.has(64);
             return Err(CaptureError::NoCapture(looks_like(buffer.ahead())));
         };
@@ -186,7 +186,7 @@ impl ReadStop {
     }
 }
 
-/// An error of whoever unpacks is one of the file.
+/// An error of the gzip decoder is an error of the file.
 fn stopped(error: io::Error, byte: u64, packets: u64) -> CaptureError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => CaptureError::Truncated { byte, packets },
@@ -208,7 +208,7 @@ fn unpacked<'a>(mut source: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     Ok(if packed { Box::new(MultiGzDecoder::new(BufReader::with_capacity(PACKED, whole))) } else { Box::new(whole) })
 }
 
-/// For whoever took another file for a capture.
+/// What the file looks like, for a user who took another file for a capture.
 fn looks_like(bytes: &[u8]) -> String {
     const KNOWN: [(&[u8], &str); 8] = [
         (&[0x28, 0xb5, 0x2f, 0xfd], "it is packed by zstd (unpack it first: zstd -d)"),

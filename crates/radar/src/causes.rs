@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Blackholes and random drops send somebody to a switch, so a false alarm is worse than calling it congestion (the
-//! thesis's principle 3), and whatever cannot be told is never a blackhole. Whether losses of a flow follow each other is
-//! judged in `consecutive`.
+//! thesis's principle 3), and a loss of unclear cause is never a blackhole. Whether losses of a flow follow each other
+//! is judged in `consecutive`.
 //!
 //! Four things are added to the thesis. A single loss fills all of its one bin, so it would be random; here fewer than
 //! [`CauseThresholds::few`] wait for more. A flow that is known to be in a blackhole stays there while all it sends is lost, however
@@ -98,7 +98,7 @@ type Numbered = (usize, Loss);
 #[derive(Debug, Default)]
 struct LossInterval {
     nth: u64,
-    /// In bursts: they only tell of flows.
+    /// Losses in bursts. They serve only to judge flows.
     judged: Vec<Loss>,
     /// Those of them that are congestion.
     congested: usize,

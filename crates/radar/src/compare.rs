@@ -2,7 +2,7 @@
 //!
 //! Both captures are read at once, each as far as the other in time, and one digest has their difference: packets of UP
 //! are put in, packets of DOWN taken out. Before it is too full to be decoded it is emptied into a list of what is
-//! missing; what arrives late is struck off there again. So memory is bound by what is lost or on its way, whatever the
+//! missing; what arrives late is struck off there again. So memory is bound by what is lost or on its way, not by the
 //! captures' size. The details of lost packets come from reading UP once more:
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Captures need not begin and end together: a long run of packets before DOWN's first frame, or after its
-//! last one, was not there to be seen. Clocks need not agree: packets that both have tell by how much they differ.
+//! last one, was not there to be seen. Clocks need not agree: packets that both have show by how much they differ.
 //!
 //! Invariants: what is called lost was in UP more often than in DOWN; what could not be named is counted; the same
 //! files give the same result.
@@ -38,7 +38,7 @@ use merge::MergeResult;
 use side::{AttemptStop, CaptureSide};
 
 /// A run of packets at either end of UP that are all missing, and longer than both of these, is outside of DOWN's
-/// capture and not lost, unless DOWN has frames of that time. Whatever is shorter is lost.
+/// capture and not lost, unless DOWN has frames of that time. A shorter run is lost.
 pub(crate) const LONG_RUN: LongRun = LongRun { packets: 1_000, nanoseconds: 100_000_000 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ pub struct Comparison {
     pub drift: i64,
     /// Packets were looked into so far, from the IP header on.
     pub depth: usize,
-    /// Equal packets among which it cannot be told which of them were lost.
+    /// The number of equal packets of which it is not known which were lost.
     pub alike: u64,
     /// Some packet is in both.
     pub share_packets: bool,
@@ -252,7 +252,7 @@ pub fn compare<'a>(
     loop {
         match session.attempt(depth, with_digest) {
             Ok(comparison) => return judged(comparison, options),
-            // Captures are cut at one length, as a rule, and their first packets tell.
+            // Captures are cut at one length, as a rule, and their first packets show it.
             Err(AttemptStop::Cut(kept)) => {
                 cuts += 1;
                 depth = if cuts < 3 { kept } else { session.shallowest()? };

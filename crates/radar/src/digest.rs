@@ -1,8 +1,8 @@
 //! A meter's digest of the packets that passed it: LossRadar, li-thesis §5.3.1, with the two-way difference of §5.8.
 //!
 //! A packet goes into three cells. The digest of the meter upstream less that of the meter downstream
-//! has only the packets that one of them did not see. A cell with one packet in it tells which; taken out of its other
-//! cells, it leaves others alone:
+//! has only the packets that one of them did not see. A cell with one packet in it shows which packet it is. The
+//! decoder takes that packet out of its other cells, which leaves other packets alone in theirs:
 //!
 //! ```text
 //!   upstream     a+b  c+d  a+c  b+d  a+c  b+d      downstream   b  d  -  b+d  -  b+d      difference   a  c  a+c  -  a+c  -
@@ -10,7 +10,8 @@
 //!
 //! The thesis adds packets up by XOR. Then two packets that are alike cancel out, and where IP packets have no
 //! identification a retransmission is like its original. Here a cell has wrapping sums of 56-bit lanes, which cost the
-//! same: a cell with `n` packets that are all alike has `n` times their lanes, so they can be told, and told how many.
+//! same: a cell with `n` packets that are all alike has `n` times their lanes, so both the packet and `n` can be
+//! decoded.
 //!
 //! Invariants: what is decoded is what one meter saw and the other did not, and each signature is there once; if that is not
 //! all, [`DecodedDigest::left`] says how many packets are missing; subtracting and merging commute.
@@ -27,7 +28,7 @@ pub use form::PackedDigest;
 
 /// Cells that a packet goes into (the thesis's k).
 pub(crate) const PLACES: usize = 3;
-/// As many equal packets as a cell can tell.
+/// The largest number of equal packets that can be decoded from a cell.
 const MOST_ALIKE: i64 = 127;
 
 /// What two digests must share to be compared.
@@ -39,7 +40,7 @@ pub struct DigestShape {
 }
 
 impl DigestShape {
-    /// With so many cells, but no fewer than a packet needs.
+    /// With `cells` cells, but no fewer than a packet needs.
     pub fn new(cells: usize, seed: u64, fields: Fields) -> Self {
         Self { cells: cells.clamp(PLACES, Self::MOST_CELLS) as u32, seed, fields }
     }
@@ -175,7 +176,8 @@ pub struct DecodedDigest {
 pub struct UndecodedPackets {
     /// How many more of them the first digest has: exactly.
     pub net: i64,
-    /// The first digest has at least so many that the second has not, and the other way round.
+    /// The first digest has at least `lost` packets that the second lacks; the second has at least `extra` that the
+    /// first lacks.
     pub lost: u64,
     pub extra: u64,
 }
@@ -269,7 +271,7 @@ impl Digest {
         self.shape.bytes()
     }
 
-    /// Takes out whatever can be told; what cannot stays.
+    /// Takes out every packet that can be decoded; the others stay in the digest.
     pub fn decode(&mut self) -> DecodedDigest {
         let mut decoded = DecodedDigest::default();
         let mut candidates: Vec<usize> = (0..self.cells.len()).collect();

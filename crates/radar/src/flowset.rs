@@ -150,8 +150,8 @@ impl Flowset {
         }
     }
 
-    /// Takes in what another meter saw, of flows that none of both shares: those of another port of the same switch. A flow
-    /// that both saw cannot be decoded any more, and whoever decodes is told that something is left.
+    /// Takes in what another meter saw. The two must share no flow, as with meters at two ports of the same switch. A
+    /// flow that both saw cannot be decoded any more, and decoding reports that flows are left.
     pub fn merge(&mut self, other: &Self) -> Result<(), FlowsetMismatch> {
         if self.hashing != other.hashing {
             return Err(FlowsetMismatch { ours: *self.shape(), theirs: *other.shape() });

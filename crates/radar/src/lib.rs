@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | [`read`] | from the bytes of a frame to a packet | |
 //! | [`capture`], [`compare`] | capture files in and out; which packets of one are missing in another | §5.3 |
-//! | [`packet`], [`signature`] | what a meter sees of a packet, and what of that tells it from all others | §5.3.2 |
+//! | [`packet`], [`signature`] | what a meter sees of a packet, and which part of that identifies it | §5.3.2 |
 //! | [`digest`] | the invertible table of a meter: insert, subtract, decode | §5.3.1, §5.8 |
 //! | [`meter`] | batches, two of them open | §5.3.4 |
 //! | `rolling`, [`segment`] | what meters disagree about, batch by batch: losses of links and black boxes | §5.4.2, §5.8 |

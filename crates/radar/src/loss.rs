@@ -15,11 +15,11 @@ pub struct Loss {
     pub tcp: Option<TcpFields>,
     /// Its time to live was used up: nobody downstream would have forwarded it.
     pub expired: bool,
-    /// Its place among the packets of its flow, where whoever saw them counted.
+    /// Its place among the packets of its flow, where the meter that saw them counted.
     pub place: Option<u64>,
 }
 
-/// Why a packet was lost, as far as the pattern of losses tells.
+/// Why a packet was lost, as far as the pattern of losses shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LossCause {

@@ -46,7 +46,7 @@ impl fmt::Display for Flow {
     }
 }
 
-/// The part of TCP's header that tells a segment's place.
+/// The part of TCP's header that gives a segment's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TcpFields {
     pub seq: u32,

@@ -143,7 +143,7 @@ impl RollingDifference {
     }
 }
 
-/// What a map of so many entries takes, about: its nodes are half full at least.
+/// About how many bytes a map of `entries` entries takes: its nodes are half full at least.
 pub(crate) fn map_bytes<K, V>(entries: usize) -> usize {
     entries * 2 * (size_of::<K>() + size_of::<V>())
 }

@@ -39,7 +39,7 @@ fn stays_v4(address: Ipv4Addr) -> bool {
     octets[..3] == [224, 0, 0] || address.is_link_local() || address.is_broadcast()
 }
 
-/// Interface-local and link-local scope, whatever the flags of a multicast address are.
+/// Interface-local and link-local scope, with any flags of a multicast address.
 #[inline]
 fn stays_v6(address: Ipv6Addr) -> bool {
     let first = address.segments()[0];

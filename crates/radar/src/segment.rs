@@ -6,8 +6,8 @@
 //!
 //! A packet is lost if it is still missing a batch later; where packets carry a number of the link's, as soon as the far
 //! end has seen one as late. Invariant: what a meter missed, and what passed while not all of them were listening, is never
-//! called lost. Memory is what [`MeteredSegment::bytes`] says; reports are kept as they were sent until they are compared, and a gap
-//! between two of them costs the same whatever its length.
+//! called lost. Memory is what [`MeteredSegment::bytes`] says. Reports are kept as they were sent until they are
+//! compared, and a gap between two of them costs the same at any length.
 
 mod form;
 mod refused;
@@ -26,7 +26,7 @@ pub use refused::ReportRefusal;
 pub struct MeterReport<D = Digest> {
     pub segment: String,
     pub end: String,
-    /// Which life of the meter this is: changes when it starts anew.
+    /// The incarnation of the meter: changes when the meter restarts.
     pub life: u64,
     /// The number of the batch: since 1970, in units of `length`.
     pub batch: u64,
@@ -233,7 +233,7 @@ impl MeteredSegment {
                 known: self.ends.iter().map(|end| end.name.clone()).collect(),
             });
         }
-        // As if it had spoken in another life before: what it says now begins a new one.
+        // As if an earlier incarnation of it had reported before: this report begins a new one.
         self.ends.push(SegmentEnd { name: end(), life: !report.life, latest: 0, held: BTreeMap::new() });
         Ok(self.ends.len() - 1)
     }

@@ -1,9 +1,9 @@
-//! What tells a packet from all others: li-thesis §5.3.2.
+//! What distinguishes a packet from all others: li-thesis §5.3.2.
 //!
 //! A [`Signature`] is what meters put into their digests, so it has to be the same at both ends of a segment. It is the
 //! 5-tuple and IPv4's identification, as in the thesis, and beside them TCP's sequence number and a hash of the content:
-//! Linux leaves the identification zero where fragmenting is forbidden, and then nothing else tells two packets of a flow
-//! apart. Packets that are alike to the last bit share one signature, and a digest counts them.
+//! Linux leaves the identification zero where fragmenting is forbidden, and then nothing else distinguishes two packets
+//! of a flow. Packets that are alike to the last bit share one signature, and a digest counts them.
 //!
 //! ```text
 //!   lane  0  source:32        source port:16       protocol:8
@@ -15,7 +15,7 @@
 //!       6-9  the rest of IPv6 addresses, 48 bits each
 //! ```
 //!
-//! A lane has 56 bits, so that sums of up to 127 equal ones can be told apart from any other number: see
+//! A lane has 56 bits, so that sums of up to 127 equal ones can be distinguished from any other number: see
 //! [`digest`](crate::digest).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

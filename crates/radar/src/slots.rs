@@ -1,7 +1,7 @@
 //! Packets of every flow, slot by slot: what a FlowRadar switch exports, decoded (li-thesis §4.4.1).
 //!
-//! Memory is that of one flowset, however many flows pass and for how long. A slot with more flows than that can tell says
-//! how many are missing.
+//! Memory is that of one flowset, however many flows pass and for how long. If a slot has more flows than the flowset
+//! can decode, the slot says how many are missing.
 
 use crate::flowset::{FlowKey, Flowset, FlowsetShape};
 use crate::packet::{Flow, Timestamp};
@@ -21,9 +21,9 @@ pub struct FlowsetSlot {
     pub packets: u64,
     /// Each flow with its packets, the largest first.
     pub flows: Vec<(Flow, u32)>,
-    /// Flows that could not be told.
+    /// The number of flows that could not be decoded.
     pub left: u64,
-    /// Two flows could not be told apart: the flows are right, their counters may not be.
+    /// Two flows could not be distinguished: the flows are right, their counters may not be.
     pub overcounted: bool,
 }
 

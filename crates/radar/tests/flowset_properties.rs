@@ -1,5 +1,5 @@
-//! What FlowRadar promises, held against whatever flows there are: what is called complete is what passed, nothing is made up,
-//! and bytes from elsewhere do no harm.
+//! What FlowRadar promises, tested with any flows: what is called complete is what passed, nothing is made up, and
+//! bytes from elsewhere do no harm.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -38,7 +38,7 @@ fn flowset(shape: FlowsetShape, traffic: &BTreeMap<Flow, u32>) -> Flowset {
     flowset
 }
 
-/// The traffic at a switch that is told to lose some of it.
+/// The traffic that is left after a switch lost this many packets of each flow.
 fn at_hop(traffic: &BTreeMap<Flow, u32>, losses: &[u32]) -> BTreeMap<Flow, u32> {
     let losses = losses.iter().copied().chain(std::iter::repeat(0));
     let left = traffic.iter().zip(losses).map(|((flow, packets), lost)| (*flow, packets.saturating_sub(lost)));
@@ -123,7 +123,7 @@ proptest! {
         prop_assert!(Flowset::from_bytes(&bytes[..at]).is_err());
     }
 
-    /// Bytes that somebody made up and sealed: whatever they say, decoding them ends, alone and beside others.
+    /// Bytes that somebody made up and sealed: decoding any of them ends, alone and beside others.
     #[test]
     fn made_up_flowsets_do_no_harm(
         shape in shape(),

@@ -108,7 +108,7 @@ pub enum PointKind {
     Claim,
     /// The paper's formula was evaluated again.
     Arithmetic,
-    /// Simulation and our model agree, whatever the paper says: the band is the model's.
+    /// Simulation and our model agree, regardless of what the paper says: the band is the model's.
     ModelCheck,
     /// A parameter was chosen so that it matches.
     Calibrated,

@@ -1,7 +1,7 @@
 //! Simulated networks: flows as rows, and what they add up to.
 //!
-//! A run is one point of a scenario with one seed. [`write_run`] puts what came of it into files, [`RunDigest`] keeps what
-//! is needed of it to say something about all seeds together: a [`FlowSummary`] for programs, [`tables`] for people.
+//! A run is one point of a scenario with one seed. [`write_run`] writes the result to files, [`RunDigest`] keeps the
+//! part of it that a statement about all seeds together needs: a [`FlowSummary`] for programs, [`tables`] for people.
 //!
 //! | file of a run | what is in it |
 //! | --- | --- |

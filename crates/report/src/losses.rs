@@ -49,7 +49,7 @@ impl LossReport {
         LossAnswer::of(self)
     }
 
-    /// With at most so many flows and losses.
+    /// The text, with at most `top` flows and losses.
     pub fn text(&self, top: usize) -> String {
         text::describe(self, top)
     }

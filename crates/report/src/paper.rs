@@ -1,7 +1,7 @@
 //! Papers whose experiments are run again: which there are, which of their claims are meant, and running those.
 //!
 //! The claims of a [`Paper`] are the files in its folder under `experiments/`; a file says which runner makes its runs.
-//! Whatever the runner, a claim ends as a [`ClaimResult`].
+//! With any runner, a claim ends as a [`ClaimResult`].
 
 mod page;
 

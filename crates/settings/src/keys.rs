@@ -1,6 +1,6 @@
 //! Keys of tables: which there are, and what shape their values have.
 //!
-//! The shape tells a value from a sweep: where one value is expected, a list of them is one point of the sweep each.
+//! The shape distinguishes a value from a sweep: where one value is expected, each one of a list is a point of it.
 
 use units::nearest;
 

@@ -1,6 +1,6 @@
 //! Reading a table of one point: values out of it, each checked, and a note of which were asked for.
 //!
-//! A key that no point asks for has no effect; whoever wrote it believes otherwise, so it is refused.
+//! A key that no point asks for has no effect. Its author believes otherwise, so it is refused.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

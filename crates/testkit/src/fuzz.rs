@@ -9,8 +9,8 @@ use std::{env, fs, panic};
 /// Numbers at which sums and quotients may overflow.
 const EDGES: [u64; 6] = [0, 1, u64::MAX, 1 << 63, (1 << 56) - 1, 127];
 
-/// Gives `target` every file of the folder `corpus`, and for so many rounds what random changes make of them, up to
-/// `longest` bytes.
+/// Gives `target` every file of the folder `corpus`. After that, for `rounds` rounds, gives it
+/// randomly changed files of up to `longest` bytes.
 ///
 /// # Panics
 /// With the bytes in hexadecimal if `target` panics.

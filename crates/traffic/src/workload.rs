@@ -54,7 +54,7 @@ pub struct FlowSeries {
 
 #[derive(Clone, Debug)]
 pub enum Workload {
-    /// Flows start when it is their time, whatever became of others.
+    /// Each flow starts at its own time, independent of other flows.
     Open(FlowSchedule),
     Series(FlowSeries),
 }
@@ -77,13 +77,13 @@ enum FlowSource {
 }
 
 impl FlowSchedule {
-    /// Those of a list, in whatever order it is.
+    /// The flows of a list, which may be in any order.
     pub fn list(mut flows: Vec<WorkloadFlow>) -> Self {
         flows.sort_by_key(|flow| flow.start);
         Self::from(FlowSource::List(flows.into_iter()))
     }
 
-    /// Those of several sources. Flows that start at the same time come in the order of the sources.
+    /// The flows of several sources. Flows that start at the same time come in the order of the sources.
     pub fn merge(sources: Vec<Self>) -> Self {
         Self::from(FlowSource::Merged(sources.into_iter().map(Iterator::peekable).collect()))
     }

@@ -1,7 +1,7 @@
 //! RoCEv2, reliable connection: what an RDMA NIC does about loss.
 //!
-//! InfiniBand specification, vol. 1, §9.7–9.9, with annex A17 for UDP; how commodity NICs behave is told in "Packet
-//! corruption in RDMA" §2.1 (measured on ConnectX-6). Where the parts are:
+//! InfiniBand specification, vol. 1, §9.7–9.9, with annex A17 for UDP; how commodity NICs behave is described in
+//! "Packet corruption in RDMA" §2.1 (measured on ConnectX-6). Where the parts are:
 //!
 //! | part | here |
 //! | --- | --- |

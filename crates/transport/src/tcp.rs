@@ -19,7 +19,7 @@
 //! [`TimerProfile`] chooses between the timers of the documents and those of Linux 5.4, which tick.
 //!
 //! Deliberately absent: handshake and close, Nagle's algorithm, window scaling and zero-window probes (the receiver
-//! consumes at once), PAWS, compression of SACKs, F-RTO (timestamps tell the same), proportional rate reduction after a
+//! consumes at once), PAWS, compression of SACKs, F-RTO (timestamps show the same), proportional rate reduction after a
 //! mark (the window falls at once), decay of a window that is not used. Timestamps count microseconds, where those of
 //! Linux 5.4 count milliseconds.
 

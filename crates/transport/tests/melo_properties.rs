@@ -1,5 +1,5 @@
-//! MELO over arbitrary arrivals, against bitmaps as naive as can be: the same is kept, the same is told, and every block
-//! of a pool is free or in exactly one bitmap, whatever connections come, go, and are swapped out and in.
+//! MELO over arbitrary arrivals, against naive bitmaps: both keep the same and report the same. Every block of a pool
+//! is free or in exactly one bitmap, while connections come, go, and are swapped out and in arbitrarily.
 
 use std::collections::BTreeSet;
 

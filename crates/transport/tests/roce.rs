@@ -1,4 +1,4 @@
-//! A reliable connection told in stories: what is posted, what is lost, and every packet that follows.
+//! A reliable connection, tested in stories: what is posted, what is lost, and every packet that follows.
 //!
 //! Packets are written as the wire sees them: `> write last 2` goes from left to right with PSN 2. The left end posts
 //! unless a story says otherwise. A packet takes 100 ns to send and 1 µs to arrive; the timeout is 100 µs.

@@ -1,5 +1,5 @@
-//! A reliable connection over a channel that drops, delays and duplicates what it likes: whatever is posted completes,
-//! once and in order, and whatever arrives is survived.
+//! A reliable connection over a channel that drops, delays and duplicates arbitrary packets: everything posted
+//! completes, once and in order, and the connection survives any arrivals.
 
 use std::cell::RefCell;
 
@@ -105,7 +105,7 @@ impl Ledger {
     }
 }
 
-/// How many of these the peer is told of: of an empty WRITE nobody could tell that it came.
+/// How many of these the peer is notified of: the arrival of an empty WRITE cannot be observed.
 fn messages(posts: &[(Verb, u64)]) -> u64 {
     posts.iter().filter(|(verb, bytes)| *verb == Verb::Send || (*verb == Verb::Write && *bytes > 0)).count() as u64
 }

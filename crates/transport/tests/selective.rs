@@ -1,4 +1,4 @@
-//! Connections with selective retransmission, told in stories and over channels that drop, delay and duplicate.
+//! Connections with selective retransmission, tested in stories and over channels that drop, delay and duplicate.
 //!
 //! Packets are written as the wire sees them: `> 2` is data with PSN 2 from left to right, `> 2!` asks for an
 //! acknowledgement; `< nack 1 [1+1]` expects PSN 1 and misses one packet from there on. The left end posts. A packet takes
@@ -77,7 +77,7 @@ impl<R: LossRecovery> Story<R> {
         assert!(lost.is_empty(), "never sent: {lost:?}");
     }
 
-    /// Lets everything in flight arrive, but sends nothing more than so many packets.
+    /// Steps until the wire has carried this many packets; every packet arrives.
     fn after(&mut self, packets: usize) {
         let wire = &mut self.wire;
         while wire.len() < packets {
@@ -438,8 +438,8 @@ fn irn_waits_less_again_once_most_is_acknowledged() {
     assert!(story.took() < Span::from_us(30), "{:?}", story.took());
 }
 
-/// How a long message fares when every so many-th packet of data is lost, whether new or sent again, over a wire of
-/// 40 Gbit/s with a round trip of 16 µs. Returns how long it took, and the sender's notes.
+/// How a long message fares when every `lost_every`-th packet of data is lost, whether new or sent again, over a wire
+/// of 40 Gbit/s with a round trip of 16 µs. Returns how long it took, and the sender's notes.
 fn long_transfer<R: LossRecovery>(end: impl Fn() -> SelectiveConnection<R>, lost_every: u64) -> (Span, Vec<RoceNote>) {
     let mut duo = Duo::new(end(), end(), Span::from_ns(200), Span::from_us(8));
     duo.command(Side::Left, SelectiveCommand::Post { bytes: 20_000_000 });

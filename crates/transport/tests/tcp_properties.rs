@@ -1,4 +1,4 @@
-//! Whatever the network does, a stream arrives once and in order; whatever a peer says, nothing breaks.
+//! A stream arrives once and in order for any behaviour of the network; nothing breaks for any segment of a peer.
 
 use machine::{Machine, Port, Pull};
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
         })
 }
 
-/// The last of each kind that an end was told.
+/// The last event of each kind that an end was notified of.
 fn totals(events: &[TcpProgress]) -> (u64, u64) {
     events.iter().fold((0, 0), |(acknowledged, delivered), done| match *done {
         TcpProgress::Acknowledged(to) => {

@@ -14,7 +14,7 @@ pub const SCTP: u8 = 132;
 /// RFC 3168: whether a packet may be marked, and whether it has been.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// Congestion can only be told by dropping it.
+    /// A queue can signal congestion only by dropping it.
     #[default]
     NotCapable,
     /// It may be marked, and has not been.

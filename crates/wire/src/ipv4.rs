@@ -1,4 +1,4 @@
-//! IPv4 in Ethernet: the headers before whatever a packet carries.
+//! IPv4 in Ethernet: the headers before the payload of a packet.
 
 use crate::checksum::Sum;
 use crate::ethernet;

@@ -59,7 +59,7 @@ impl Class {
     }
 }
 
-/// Which life of the link a frame belongs to, modulo four: enough to tell a frame that was in flight
+/// Which incarnation of the link a frame belongs to, modulo four: enough to distinguish a frame that was in flight
 /// when an end restarted from those that came after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Epoch(u8);
@@ -128,7 +128,7 @@ impl Gap {
     }
 }
 
-/// What a receiver tells the sender: everything up to `latest` has arrived or been given up, except
+/// What a receiver reports to the sender: everything up to `latest` has arrived or been given up, except
 /// the gaps listed. A gap beyond `latest` may be listed too: it is a request all the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feedback {

@@ -67,7 +67,7 @@ impl Syndrome {
     pub const SEQUENCE_ERROR: Self = Self(0x60);
 }
 
-/// Whatever partition: the default one.
+/// The default partition, always.
 const PARTITION: [u8; 2] = [0xff, 0xff];
 
 impl RoceHeader {

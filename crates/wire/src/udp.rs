@@ -53,7 +53,7 @@ pub struct UdpDatagram<'a> {
 }
 
 /// The datagram in a frame, behind at most two VLAN tags and IPv4 or IPv6 without extension headers. Lengths and
-/// checksums are told, not judged.
+/// checksums are returned as found, not checked.
 #[inline]
 pub fn find(frame: &[u8]) -> Option<UdpDatagram<'_>> {
     let ip = Layers::of(frame)?.ip?;

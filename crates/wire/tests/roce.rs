@@ -1,4 +1,4 @@
-//! RoCEv2 out of frames: whatever the bytes, no panic; what we emit, we read.
+//! RoCEv2 out of frames: no bytes cause a panic, and the parser reads what we emit.
 
 mod roce_frames;
 
@@ -18,7 +18,7 @@ fn any_opcode() -> impl Strategy<Value = Opcode> {
     (0..Opcode::ALL.len()).prop_map(|at| Opcode::ALL[at])
 }
 
-/// Nothing that it says may contradict the bytes, whatever they are.
+/// Nothing that the parser returns may contradict the bytes, for any bytes.
 fn holds(bytes: &[u8]) {
     let parsed = parse(bytes);
     let check = icrc_is_valid(bytes);

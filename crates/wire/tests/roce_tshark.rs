@@ -25,7 +25,7 @@ const FIELDS: [&str; 11] = [
     "infiniband.invariant.crc",
 ];
 
-/// A folder of the test's own, which is also home to tshark: whoever runs the test may have preferences.
+/// A folder of the test's own, which is also tshark's home: the user who runs the test may have preferences.
 struct Folder(PathBuf);
 
 impl Folder {

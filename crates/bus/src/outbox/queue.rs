@@ -1,4 +1,4 @@
-//! Messages that wait to be told, in order.
+//! Messages that wait to be published, in order.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What Redis answers, taken apart. Whatever has another shape is `None`, and whatever is not ours says so.
+//! Parses the answers of Redis. An answer of another shape is `None`, and one that is not ours is reported as such.
 
 use std::fmt;
 

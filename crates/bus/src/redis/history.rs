@@ -61,7 +61,7 @@ impl RetryTimer {
 impl RedisBus {
     /// The end of the history.
     pub(super) fn end_of_history(&mut self) -> Result<HistoryPosition, BusError> {
-        // In this order: what is told in between would otherwise be taken for what was read.
+        // In this order: a message published in between would otherwise be taken for one that was read.
         let told = self.last_number()?;
         let events = self.name("events");
         let doing = format!("reading `{events}`");
@@ -152,7 +152,7 @@ impl RedisBus {
         messages
     }
 
-    /// Nothing new is fine if nothing was told; otherwise it was told where we do not see it.
+    /// Nothing new is fine if nothing was published; otherwise it was published where we do not see it.
     fn look_around(&mut self, place: &HistoryPosition) -> Result<Vec<Message>, BusError> {
         let last = self.last_number()?;
         if last == place.number {

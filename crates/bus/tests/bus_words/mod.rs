@@ -1,4 +1,4 @@
-//! What tests of the bus say, and a bus that fails when it is told to.
+//! Messages for tests of the bus, and a bus that fails on request.
 
 #![allow(dead_code, reason = "not every test that includes this needs all of it")]
 
@@ -10,7 +10,7 @@ use bus::{Bus, BusError, LocalBus, PublishResult};
 use bus::{Condition, Evidence, Message, PortId, PortState};
 use units::Moment;
 
-/// The `number`th thing that the monitor of a host says about a port in a life.
+/// The `number`th message that the monitor of a host sends about a port in an incarnation.
 pub(crate) fn state(host: &str, port: &str, life: u64, number: u64, condition: Condition) -> PortState {
     PortState {
         id: PortId::new(host, port),
@@ -60,7 +60,7 @@ pub(crate) enum Mood {
     Tired(u8),
 }
 
-/// A bus that fails when it is told to; clones are the same bus.
+/// A bus that fails on request; clones are the same bus.
 #[derive(Clone, Debug)]
 pub(crate) struct Flaky(Arc<Mutex<Inner>>);
 
@@ -69,7 +69,7 @@ pub(crate) struct Inner {
     pub mood: Mood,
     /// Keys that hold what is not ours.
     pub taken: BTreeSet<String>,
-    /// Everything that it was ever told, in order, also what it forgot since.
+    /// Every message ever published to it, in order, also what it forgot since.
     pub heard: Vec<Message>,
     local: LocalBus,
 }

@@ -23,7 +23,7 @@ pub(crate) enum FleetCommand {
 
     /// Plan anew at every event that monitors publish, until ended.
     ///
-    /// Observes and tells what it would do, unless told to act.
+    /// Observes and prints what it would do, unless --act is given.
     #[command(allow_negative_numbers = true)]
     Watch(FleetWatchArgs),
 
@@ -42,11 +42,11 @@ pub(crate) enum FleetCommand {
 #[derive(Clone, Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct FabricArgs {
-    /// Facebook's fabric with so many pods of 48 ToRs and 4 fabric switches, and 4 planes of 48 spines [default: 261].
+    /// Facebook's fabric with N pods of 48 ToRs and 4 fabric switches, and 4 planes of 48 spines [default: 261].
     #[arg(long, value_name = "N", value_parser = whole_within::<u32>(1..))]
     pub pods: Option<u32>,
 
-    /// A fat-tree of switches with so many ports.
+    /// A fat-tree of switches with K ports.
     #[arg(long, value_name = "K", value_parser = whole_within::<u32>(2..))]
     pub fat_tree: Option<u32>,
 

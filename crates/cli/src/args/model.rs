@@ -27,7 +27,7 @@ pub(crate) struct RdmaArgs {
     #[arg(long, value_name = "RATE", conflicts_with = "corruption")]
     pub bit_errors: Option<Prob>,
 
-    /// Instead of --corruption: share of packets lost whatever their length, as a switch drops them.
+    /// Instead of --corruption: share of packets lost regardless of their length, as a switch drops them.
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["corruption", "bit_errors"])]
     pub drops: Option<Prob>,
 
@@ -98,7 +98,7 @@ pub(crate) struct RdmaArgs {
     #[arg(long, default_value = "100G", requires = "queue_pairs")]
     pub rate: Rate,
 
-    /// Simulate so many flows as well, without help and with it, and count those that time out.
+    /// Simulate this many flows as well, without help and with it, and count those that time out.
     #[arg(long, value_name = "FLOWS", conflicts_with = "queue_pairs")]
     pub simulate: Option<Count>,
 

@@ -14,7 +14,7 @@ pub(crate) struct MonitorArgs {
     /// Look once, print a table and end: exit code 0 if all ports are healthy, 1 if any is corrupting, 3 if nothing could be
     /// judged.
     ///
-    /// Polls twice, an interval apart, and tells counts since boot where that says too little; a file of samples is
+    /// Polls twice, an interval apart, and prints counts since boot where that says too little; a file of samples is
     /// replayed whole.
     #[arg(long)]
     pub once: bool,

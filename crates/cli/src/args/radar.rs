@@ -26,7 +26,7 @@ pub(crate) enum RadarCommand {
 
     /// The packets of every flow, slot by slot, from a capture or an interface.
     ///
-    /// FlowRadar's counters: memory for so many flows in a slot, whatever passes. With --json a line for each slot.
+    /// FlowRadar's counters: memory for a fixed number of flows in a slot. With --json a line for each slot.
     Flows(FlowsArgs),
 
     /// Which rules of an access list may be corrupted: one flipped bit of one of them explains what was lost.
@@ -72,11 +72,11 @@ pub(crate) struct FlowsArgs {
     #[arg(long, value_name = "SPAN", default_value = "10ms")]
     pub slot: Span,
 
-    /// Flows to expect in a slot; of many more, some cannot be told.
+    /// Flows to expect in a slot; of many more, some cannot be decoded.
     #[arg(long, value_name = "N", default_value = "10K")]
     pub flows: Count,
 
-    /// Stop counting after so many seconds.
+    /// Stop counting after S seconds.
     #[arg(long, value_name = "S", requires = "interface")]
     pub seconds: Option<f64>,
 
@@ -97,7 +97,7 @@ pub(crate) enum NatArg {
     Both,
 }
 
-/// A part of packets that tells them apart.
+/// A part of packets that distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FieldArg {
     /// Address and port of the sender.
@@ -172,11 +172,11 @@ pub(crate) struct CauseArgs {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole_within::<usize>(..))]
     pub burst: usize,
 
-    /// A flow that loses more than these in a row within a burst is in a blackhole.
+    /// A flow that loses more than N in a row within a burst is in a blackhole.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole_within::<usize>(..))]
     pub bursty_blackhole: usize,
 
-    /// A flow that loses so many in a row outside of bursts is in a blackhole.
+    /// A flow that loses N in a row outside of bursts is in a blackhole.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole_within::<usize>(..))]
     pub blackhole: usize,
 
@@ -244,7 +244,7 @@ pub(crate) struct MeterArgs {
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = whole_within::<u32>(12..=8_192))]
     pub cells: u32,
 
-    /// End after so many seconds; at Ctrl-C if not given.
+    /// End after S seconds; at Ctrl-C if not given.
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
 
@@ -285,7 +285,7 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "BYTES", default_value = "256MB")]
     pub memory: Bytes,
 
-    /// End after so many seconds; at Ctrl-C if not given.
+    /// End after S seconds; at Ctrl-C if not given.
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
 

@@ -59,7 +59,7 @@ pub(crate) struct WireArgs {
     #[arg(long, value_name = "DIR")]
     pub counters: Option<PathBuf>,
 
-    /// Be a switch that repeats: RoCEv2 NAKs that come in at A leave at B with so many copies.
+    /// Be a switch that repeats: RoCEv2 NAKs that come in at A leave at B with N copies.
     ///
     /// The repeater of "Packet corruption in RDMA" §5.1, as a bump in the wire: this machine stands between RDMA hosts,
     /// behind A, and the fabric, behind B; with `--loss 0`, as it is by default, it is a bridge that repeats. RDMA cards

@@ -14,7 +14,7 @@ use crate::output::{CommandResult, Failure, print};
 use crate::terminal::{now, stop_on_ctrl_c};
 
 const TARGET_NS: f64 = 20.0;
-/// Of so many packets one is lost; of none, none.
+/// One packet of this number is lost; with 0, none is.
 const LOSS_EVERY: [u64; 4] = [0, 1_000, 100, 10];
 
 #[derive(Debug, Serialize)]

@@ -16,7 +16,7 @@ use crate::terminal::{now, stop_on_ctrl_c};
 /// Part of the traffic that is next to none.
 const IDLE: u64 = 1_000;
 
-/// One network, simulated so many times.
+/// One network, simulated once per round.
 #[derive(Debug, Serialize)]
 struct SimBenchRow {
     name: &'static str,
@@ -84,7 +84,7 @@ fn measure(case: &SimBenchCase, args: &BenchSimArgs, watch: &dyn Watch) -> Resul
     }))
 }
 
-/// Of the case's traffic, one part in so many.
+/// Simulates one part in `shrink` of the case's traffic.
 fn simulate(case: &SimBenchCase, shrink: u64, watch: &dyn Watch) -> Result<NetworkOutcome, Failure> {
     let setup = case.setup(shrink).map_err(|error| Failure::Outside(format!("{error:?}")))?;
     sim::net::run(setup, watch).map_err(|error| Failure::Outside(error.to_string()))

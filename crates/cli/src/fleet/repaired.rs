@@ -18,7 +18,7 @@ const TRIES: usize = 5;
 #[derive(Serialize)]
 struct RepairedResult {
     link: String,
-    /// Who was told.
+    /// The ports that were notified.
     ports: Vec<String>,
     was_disabled: bool,
 }

@@ -32,7 +32,7 @@ struct SimulationContext<'a> {
     /// From a file, for all runs.
     trace: Option<Vec<CorruptionEvent>>,
     terminal: &'a TerminalProgress,
-    /// Whether progress is told in days of the only run, or in runs.
+    /// Whether progress is shown in days of the only run, or in runs.
     alone: bool,
 }
 

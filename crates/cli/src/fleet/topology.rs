@@ -46,7 +46,7 @@ pub(super) fn run(args: &TopologyArgs, json: bool) -> CommandResult {
     })
 }
 
-/// What the links alone do not tell would be lost: a ToR or a top that was declared.
+/// Refuses a fabric with a declared ToR or top that does not follow from the links: CSV would lose it.
 fn check(fabric: &Fabric) -> CommandResult {
     let mut text = Vec::new();
     fabric.write_csv(&mut text).map_err(|error| Failure::Outside(error.to_string()))?;

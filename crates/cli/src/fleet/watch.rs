@@ -57,7 +57,7 @@ pub(super) fn run(args: &FleetWatchArgs, json: bool) -> CommandResult {
             }
             let told = if json { write(&mut io::stdout(), &line) } else { tell(&event, args.act) };
             if told.is_err() {
-                // Whoever read this has gone.
+                // The process that read the output has gone.
                 return Ok(());
             }
         }

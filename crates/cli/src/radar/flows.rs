@@ -25,9 +25,9 @@ use units::Prob;
 use crate::args::FlowsArgs;
 use crate::output::{CommandResult, Failure, print, print_line, say};
 
-/// Enough of a frame for its 5-tuple, whatever comes before.
+/// Enough of a frame for its 5-tuple behind any headers.
 const SNAP: usize = 192;
-/// Chance that a slot of as many flows as expected can be told in full.
+/// Chance that a slot with the expected number of flows can be decoded in full.
 const SUCCESS: Prob = Prob::literal(0.99);
 
 pub(super) fn run(args: &FlowsArgs, json: bool) -> CommandResult {
@@ -119,7 +119,7 @@ fn from_interface(
     Ok(())
 }
 
-/// What was told so far.
+/// Writes slots, and sums up those written so far.
 struct FlowsWriter {
     json: bool,
     csv: Option<BufWriter<File>>,
@@ -127,7 +127,7 @@ struct FlowsWriter {
     slots: u64,
     packets: u64,
     incomplete: u64,
-    /// Flows that could not be told, of all slots.
+    /// Flows that could not be decoded, of all slots.
     left: u64,
     not_ip: u64,
     missed: u64,

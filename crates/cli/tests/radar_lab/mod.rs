@@ -169,7 +169,7 @@ impl Lab {
         if self.hosts.is_some() { vec![start(0), start(1)] } else { Vec::new() }
     }
 
-    /// What leaves by an end and what arrives there, in two files, until told to stop; how many frames were missed.
+    /// Captures what leaves by an end and what arrives there, in two files, until `stop` is set; counts missed frames.
     pub fn capture<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,

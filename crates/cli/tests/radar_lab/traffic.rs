@@ -145,7 +145,7 @@ fn serve(listener: &TcpListener, done: &AtomicBool) {
             let _ = poll::wait(&[(listener.as_raw_fd(), false)], Duration::from_millis(20));
             continue;
         };
-        // Whoever does not get an answer counts that.
+        // A client that gets no answer counts that.
         let _ = answer(stream);
     }
 }

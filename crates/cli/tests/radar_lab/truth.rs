@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::address;
 use super::processes::Line;
 
-/// A packet by its name, as far as a tool can tell it, with when each of those who bear it was lost.
+/// Packets by name, as far as a tool knows it, with the times at which packets of that name were lost.
 pub type Named = BTreeMap<String, Vec<Duration>>;
 
 /// What a tool does not know of packets that leave by the left, and by the right.
@@ -64,7 +64,7 @@ fn of_json(loss: &Value) -> String {
     name(ends, loss["proto"].as_u64().unwrap(), loss["tcp_seq"].as_u64(), loss["ip_id"].as_u64())
 }
 
-/// What a collector has told, each with when it came.
+/// The losses that a collector has reported, each with the time of the report.
 pub fn told(lines: &[Line]) -> Named {
     let mut named = Named::new();
     for line in lines.iter().filter(|line| line.json["kind"] == "loss") {
@@ -94,7 +94,7 @@ pub fn assert_same(what: &str, truth: &Named, found: &Named) {
     assert!(wrong.is_empty(), "{what}: {} of {}\n{}", wrong.len(), truth.len(), wrong.join("\n"));
 }
 
-/// From when the wire dropped a packet to when that was told.
+/// The median time from the drop of a packet on the wire to the report of it.
 pub fn median_delay(truth: &Named, told: &Named) -> Duration {
     let pairs = truth.iter().flat_map(|(name, lost)| lost.iter().zip(told.get(name).into_iter().flatten()));
     let mut delays: Vec<Duration> = pairs.map(|(lost, told)| told.saturating_sub(*lost)).collect();

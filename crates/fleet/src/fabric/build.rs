@@ -75,7 +75,7 @@ impl FabricWire {
         Self { rate, ..self }
     }
 
-    /// At the lower and at the upper switch. Parallel links cannot be told apart without.
+    /// Ports at the lower and at the upper switch. Parallel links cannot be distinguished without them.
     #[must_use]
     pub fn with_ports(self, lower: impl Into<Box<str>>, upper: impl Into<Box<str>>) -> Self {
         Self { ports: Some([lower.into(), upper.into()]), ..self }

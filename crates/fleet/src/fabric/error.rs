@@ -34,7 +34,7 @@ pub enum FabricError {
         wire: usize,
         port: String,
     },
-    /// The same two switches twice, with nothing to tell the links apart.
+    /// The same two switches twice, with nothing to distinguish the links.
     DuplicateLink {
         wire: usize,
         first: usize,

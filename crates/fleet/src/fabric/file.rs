@@ -6,7 +6,8 @@
 //! leaf0,spine1,,,
 //! ```
 //!
-//! Only `lower` and `upper` must be there; a link is 100G unless it says otherwise. Parallel links need ports to be told apart. For TOML, see `toml`.
+//! Only `lower` and `upper` must be there; a link is 100G unless it says otherwise. Only ports distinguish parallel
+//! links. For TOML, see `toml`.
 //!
 //! A file is an inventory, and a line may be missing. So, beyond what [`Fabric::new`] checks, all switches must be
 //! connected; and unless the file says which switches are the top, those with nothing above them must all be equally

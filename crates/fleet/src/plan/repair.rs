@@ -16,7 +16,7 @@ use crate::penalty::Penalty;
 /// Steps of each search: there is one for every link that may come next, so none may take long.
 const BUDGET: u64 = 1_000;
 
-/// Searches in all. Once there were so many, the worst link comes next, whatever it makes room for.
+/// Searches in all. After this many, the worst link comes next, regardless of what it makes room for.
 const MOST_SEARCHES: usize = 20_000;
 
 /// A repair, and what can go once it is done.

@@ -2,8 +2,8 @@
 //!
 //! It starts with the latest message of every key and goes on from there; when the bus fails it says so, keeps what it
 //! knows, and starts in the same way once the bus is back. Orders wait until the bus has taken them, and what the bus
-//! forgot (a Redis without persistence that was restarted) is told again, be it an order of ours or of somebody else: an
-//! old order to disable must not come back without the newer one to enable.
+//! forgot (a Redis without persistence that was restarted) is published again, be it an order of ours or of somebody
+//! else: an old order to disable must not come back without the newer one to enable.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -20,10 +20,10 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// How often to look which hosts are alive, and whether the bus still has the orders.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// After a failure hosts have so long to be heard again before they are called silent.
+/// After a failure hosts have this long to be heard again before they are called silent.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// What is worth telling.
+/// An event that is worth reporting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FollowEvent {
@@ -33,11 +33,11 @@ pub enum FollowEvent {
     /// Somebody else gave this port a newer order, which counts.
     Overruled(PortId),
     Host(HostNotice),
-    /// What is not ours or makes no sense; nothing came of it.
+    /// A message that is not ours or makes no sense. It had no effect.
     Ignored(String),
     /// The history of the bus did not reach back to where we were. The state is complete all the same.
     Gap(String),
-    /// Nothing can be heard or told: why.
+    /// Why the bus can be neither read nor written.
     Degraded(String),
     Recovered,
 }
@@ -57,7 +57,7 @@ pub struct Follower<'f> {
     degraded: Option<String>,
     look_at: Moment,
     judge_hosts_at: Moment,
-    /// What was ignored, so that it is told once.
+    /// What was ignored, so that it is reported once.
     ignored: BTreeSet<String>,
 }
 
@@ -141,7 +141,7 @@ impl<'f> Follower<'f> {
     }
 
     fn ignore(&mut self, what: String, events: &mut Vec<FollowEvent>) {
-        /// Whoever fills the bus with nonsense must not fill the memory.
+        /// A sender that fills the bus with nonsense must not fill the memory.
         const MOST: usize = 1_000;
         if self.ignored.len() < MOST && self.ignored.insert(what.clone()) {
             events.push(FollowEvent::Ignored(what));

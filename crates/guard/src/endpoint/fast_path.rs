@@ -1,7 +1,7 @@
 //! The short way: what nearly every frame is, on a link with nothing urgent.
 //!
-//! The same decisions as in `ingress` and `egress`, with everything that cannot apply left out; whatever
-//! is not the next frame, its acknowledgement or a new frame goes the long way.
+//! The same decisions as in `ingress` and `egress`, with everything that cannot apply left out; any frame
+//! that is not the next one, its acknowledgement or a new one goes the long way.
 
 use machine::{Out, Pull, QueueId};
 use units::Time;

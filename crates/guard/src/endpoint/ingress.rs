@@ -203,7 +203,7 @@ impl<B: FrameBody> Endpoint<B> {
         }
     }
 
-    /// Fresh sequence numbers; whatever the last epoch left behind is let go.
+    /// Starts with fresh sequence numbers and lets go of everything that the last epoch left behind.
     pub(super) fn begin<O: Out<Self>>(&mut self, out: &mut O) {
         self.tx_peak = self.tx_peak();
         self.rx_peak = self.rx_peak();

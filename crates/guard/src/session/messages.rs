@@ -56,7 +56,7 @@ impl Lifecycle {
                 }
                 SessionStep::Nothing
             }
-            // It is over here, or never began; whoever takes leave need not wait.
+            // The epoch is over here, or never began; the peer that sent the Bye need not wait.
             (SessionState::Dormant | SessionState::Active, SessionKind::Bye { .. }) => {
                 self.say_to(SessionKind::Gone, message.instance, message.epoch);
                 SessionStep::Nothing
@@ -71,7 +71,7 @@ impl Lifecycle {
         message.instance == self.peer && message.heard == self.instance && is_before(message.epoch, self.epoch)
     }
 
-    /// The peer believes in another epoch, or in another peer: whoever is right, start over.
+    /// The peer believes in another epoch, or in another peer: start over, regardless of which end is right.
     fn contradicted(&mut self) -> SessionStep {
         self.ask();
         SessionStep::Contradicted
@@ -102,7 +102,7 @@ impl Lifecycle {
             return if asks { SessionStep::Refused(reason) } else { SessionStep::Bogus };
         }
         if self.state == SessionState::Closing {
-            // The peer we were taking leave of is no more; its next life may ask again.
+            // The peer to which we sent a Bye is gone; its next incarnation may ask again.
             self.state = SessionState::Dormant;
             return SessionStep::Closed;
         }

@@ -127,7 +127,7 @@ pub fn run(to: SocketAddr, plan: &Bulk, stop: &AtomicBool, progress: &dyn Fn(u64
     Ok(BulkThroughput { bytes: window.bytes(), elapsed: window.elapsed(), retransmitted: connection.retransmitted()? })
 }
 
-/// An error ends the connection, and [`watch`], which reads from it, is the one to tell of it.
+/// An error ends the connection. [`watch`], which reads from it, reports the error.
 fn pump(connection: &LoadConnection, over: &dyn Fn() -> bool) {
     let block = vec![0x5a; BLOCK];
     while !over() && matches!(connection.write_whole(&block, over), Ok(true)) {}

@@ -70,7 +70,7 @@ impl RoundTrips {
         Duration::from_nanos(self.nanoseconds.max())
     }
 
-    /// How many took longer than `limit`, as far as three digits can tell.
+    /// The number that took longer than `limit`, to a precision of three digits.
     pub fn over(&self, limit: Duration) -> u64 {
         let above = self.nanoseconds.highest_equivalent(nanoseconds(limit)).saturating_add(1);
         if above > self.nanoseconds.high() { 0 } else { self.nanoseconds.count_between(above, self.nanoseconds.high()) }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Numbers are big-endian; the name is padded with zeros. Both ends set the congestion control before the first
-//! payload byte, and the answer tells the client when the far end could not: a result is never labelled with an
+//! payload byte, and the answer reports to the client when the far end could not: a result is never labelled with an
 //! algorithm that only one direction used.
 
 use std::fmt;
@@ -136,7 +136,7 @@ impl LoadConnection {
         let deadline = now() + CONNECT_WITHIN;
         let late = || over() || now() >= deadline;
         match Self::establish(to, request, congestion, &late) {
-            // The far end may have heard of the stop first: whatever went wrong is of no interest then.
+            // The far end may have heard of the stop first: no error is of interest then.
             Err(_) if over() => Err(interrupted(format!("stopped before {to} was ready"))),
             outcome => outcome,
         }

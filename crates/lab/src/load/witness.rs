@@ -168,7 +168,7 @@ pub(crate) fn receive_each(
     Ok(tally.report)
 }
 
-/// As large a buffer as this process may have. Less is no error: [`WitnessReport::overrun`] tells what it cost.
+/// Asks for the largest buffer allowed to this process. Less is no error: [`WitnessReport::overrun`] counts the cost.
 fn widen(socket: &UdpSocket) {
     let size = RECEIVE_BUFFER.to_ne_bytes();
     let set = |name| set_option(socket.as_fd(), libc::SOL_SOCKET, name, &size);

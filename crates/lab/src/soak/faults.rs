@@ -18,7 +18,7 @@
 //! | `actions`, `forge` | how they are done |
 //! | `supervisor`, `process` | daemons, and systemd's part |
 //! | `traffic` | what flows meanwhile |
-//! | `ledger` | what became of it: what may be lost, and how a loss is explained |
+//! | `ledger` | the outcome of the traffic: what may be lost, and how a loss is explained |
 //! | `remains`, `outcome` | what is left, and the result |
 
 mod actions;
@@ -228,7 +228,7 @@ impl FaultAct<'_> {
         Ok(self.conclude(story, &journals, &pulse, remains::find(&stage, &ends), clock))
     }
 
-    /// A thread that cannot go on: what follows from it is told too, but this is why.
+    /// Reports why a thread cannot go on. Its consequences are reported too, but this is their cause.
     fn report(&self, ended: Result<(), LinkError>) {
         if let Err(trouble) = ended {
             self.watch.remark(&trouble.0);

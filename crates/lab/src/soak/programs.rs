@@ -35,7 +35,7 @@ impl Workshop {
 
 impl Drop for Workshop {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // An error cannot be reported to anybody here.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -66,7 +66,7 @@ impl<'a> SoakStream<'a> {
         }
     }
 
-    /// Exactly so many bytes, in the pieces in which they come.
+    /// Takes exactly `count` bytes, in the pieces in which they come.
     pub(crate) fn take(&mut self, mut count: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         while count > 0 {
             let more = self.more()?;
@@ -78,7 +78,7 @@ impl<'a> SoakStream<'a> {
         Ok(())
     }
 
-    /// Whatever has arrived: at least a byte.
+    /// All bytes that have arrived: at least one.
     fn more(&mut self) -> io::Result<&[u8]> {
         while self.socket.buffer().is_empty() {
             match self.socket.fill_buf().map(<[u8]>::len) {

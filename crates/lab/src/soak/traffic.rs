@@ -1,4 +1,4 @@
-//! The traffic of a soak, and what came of it. Whatever can be compared with what was sent is.
+//! The traffic of a soak, and its results. All received data that can be compared with what was sent is compared.
 
 use std::hash::Hasher;
 use std::io;
@@ -300,7 +300,7 @@ pub(crate) struct Iperf<'a> {
 /// Runs of iperf3 of up to ten seconds, one after the other.
 pub(crate) fn iperf3(iperf: Iperf<'_>, over: &AtomicBool, stop: &AtomicBool, tally: &TrafficCounter) {
     const LONGEST: u64 = 10;
-    /// What a run takes beside the time it is told.
+    /// The time that a run takes beyond its requested duration.
     const AROUND: Duration = Duration::from_millis(500);
     let clock = Clock::start();
     while !over.load(Ordering::Relaxed) {

@@ -58,7 +58,7 @@ pub struct EmulatedWire<'scope> {
 }
 
 impl EmulatedWire<'_> {
-    /// False if it failed; [`EmulatedWire::stop`] tells why.
+    /// False if it failed; [`EmulatedWire::stop`] returns why.
     pub(crate) fn is_running(&self) -> bool {
         !self.thread.is_finished()
     }

@@ -13,8 +13,8 @@ use crate::pool::FramePool;
 
 /// The wire side on a packet socket.
 ///
-/// A peer on a virtual wire (veth, virtio) may leave checksums and segmentation to whoever receives. If the socket was opened
-/// with vnet headers, both are done here: what is handed over is what a cable would have carried.
+/// A peer on a virtual wire (veth, virtio) may leave checksums and segmentation to the receiver. If the socket was
+/// opened with vnet headers, this side does both: it hands over the frames that a cable would have carried.
 #[derive(Debug)]
 pub(crate) struct PacketWire {
     socket: PacketSocket,

@@ -55,14 +55,14 @@ impl Tap {
     /// The interface of this name, to which `file` is attached already.
     pub(crate) fn attached(file: File, name: &str) -> io::Result<Self> {
         set(&file, TUNSETOFFLOAD, OFFLOADS)?;
-        // What was dropped while nobody was attached is not this one's to tell.
+        // Frames that were dropped before this attachment are not reported by it.
         let dropped = tx_dropped(name).unwrap_or(0);
         Ok(Self { file, buffer: vec![0; LONGEST].into(), name: name.to_owned(), dropped, discarded: 0 })
     }
 
     /// Throws away what waits, and counts it among what was dropped: newer frames have passed it by.
     pub(crate) fn discard(&mut self) -> io::Result<()> {
-        // No more wait than the queue has room for, whoever goes on sending.
+        // The bound is the size of the queue, so that the loop ends even if the host goes on sending.
         for _ in 0..MOST_WAITING {
             if !self.receive(&mut |_, _| ())? {
                 break;
@@ -122,8 +122,8 @@ impl Host for Tap {
     }
 }
 
-/// What an interface of this thread's namespace could not send. Read from a file: a question by netlink would wait for whoever
-/// changes interfaces, and frames with it.
+/// The number of frames that an interface of this thread's namespace could not send. It is read from a file: a netlink
+/// request would wait for any process that is changing interfaces, and frames would wait with it.
 fn tx_dropped(name: &str) -> Option<u64> {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").ok()?;
     let of_name =

@@ -1,4 +1,4 @@
-//! How many copies the measured loss calls for (Eq. 2), found anew for every so many frames.
+//! The number of copies that the measured loss calls for (Eq. 2), computed again for every window of frames.
 
 use guard::{Counters, copies_for};
 use units::Prob;

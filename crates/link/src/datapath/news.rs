@@ -9,7 +9,7 @@ use crate::seal::SealError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     Endpoint(EndpointEvent),
-    /// Frames were dropped, so many since this was last reported, and the owner should know why.
+    /// Frames were dropped: the reason, and the number since the last report of it.
     Trouble(FrameFault, u64),
 }
 

@@ -1,8 +1,9 @@
 //! How two ends with the same key agree on a session, so that nothing recorded earlier is ever accepted.
 //!
-//! Each end starts its life with a random number, its offer. A session is a pair of offers, one of each end; the keys of
-//! the seals are derived from both. An end accepts a session only when the peer has shown that it knows this end's
-//! current offer, and no offer serves twice. So frames of an earlier session open nothing, whatever any clock says.
+//! Each incarnation of an end starts with a random number, its offer. A session is a pair of offers, one of each end;
+//! the keys of the seals are derived from both. An end accepts a session only when the peer has shown that it knows
+//! this end's current offer, and no offer serves twice. So frames of an earlier session open nothing,
+//! even if a clock is wrong.
 //!
 //! ```text
 //!   Asking    ── Challenge that echoes our offer: Proof ──────────▶ Proving
@@ -55,7 +56,7 @@ impl Offer {
 pub enum GreetingKind {
     /// Has no session.
     Hello = 1,
-    /// Answers a Hello: shows whether the other end lives and did send it.
+    /// Answers a Hello: shows whether the other end is running and did send it.
     Challenge = 2,
     /// Has adopted the session.
     Proof = 3,

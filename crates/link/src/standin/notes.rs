@@ -136,7 +136,7 @@ fn noted(addresses: &[Vec<u8>], routes: &[Vec<u8>]) -> MovedAddresses {
 }
 
 /// Moves everything that the stand-in has to the interface it stands in for, also what came later. What was noted counts only
-/// where the stand-in itself cannot tell: it is gone, or the move was never finished.
+/// where the stand-in itself does not show it: it is gone, or the move was never finished.
 fn give_back(netlink: &Netlink, wire: &str, stand_in: &str, noted: &MovedAddresses, done: bool) -> net::Result<()> {
     let Some(wire) = netlink.link(wire)? else { return Ok(()) };
     let mut back = match netlink.link(stand_in)? {
@@ -184,7 +184,7 @@ impl ChangeNotes {
         })
     }
 
-    /// In one step: whoever reads it finds the notes as they were or as they are.
+    /// Writes in one step: a reader finds either the old notes or the new ones.
     pub(crate) fn write(&self, directory: &RunDirectory, name: &str) -> io::Result<()> {
         let path = directory.notes(name);
         if self.changes.is_empty() {
@@ -218,7 +218,7 @@ impl ChangeNotes {
         })
     }
 
-    /// The interface that was protected, where that can be told.
+    /// The interface that was protected, if the notes name it.
     pub(crate) fn wire(&self) -> Option<&str> {
         self.changes.iter().find_map(|change| match change {
             InterfaceChange::Filtered { interface, .. } | InterfaceChange::SwitchedOffGro { interface } => {

@@ -1,7 +1,7 @@
 //! Addresses and routes, and the move of all of them from one interface to another.
 //!
 //! Addresses and routes are kept as the kernel's own messages, with what names the interface and what
-//! is only the moment's state taken out: whatever attributes they have come through a move unread, and
+//! is only the moment's state taken out: all other attributes come through a move unread, and
 //! two dumps can be compared. They are plain bytes, so that a move can be undone by another process.
 //!
 //! ```text
@@ -19,7 +19,7 @@ use super::Result;
 use super::netlink::{KEPT_HOP_FLAGS, Netlink, NetlinkRequest, attribute, attributes, exchange_hops};
 use super::netlink::{family, masked, octets, push, text, to_ip, u32_at};
 
-/// An address with its prefix, flags, label and whatever else belongs to it, on no particular interface.
+/// An address with its prefix, flags, label and all other attributes, on no particular interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceAddress(Vec<u8>);
 
@@ -119,7 +119,7 @@ impl InterfaceAddress {
         (masked(near, self.prefix()), self.prefix())
     }
 
-    /// Whether the kernel leaves the route to the network to whoever added the address.
+    /// Whether the kernel leaves the route to the network to the process that added the address.
     fn is_without_route(&self) -> bool {
         self.flags() & libc::IFA_F_NOPREFIXROUTE != 0 && !self.belongs_to_link()
     }

@@ -213,7 +213,7 @@ impl Netlink {
         self.execute_on(index, format_args!("turn off IPv6 autoconfiguration of"), request)
     }
 
-    /// A neighbour that is known for good, so that nobody asks for it.
+    /// Adds a permanent neighbour entry, so that the kernel never asks for its address.
     pub fn add_neighbour(&self, index: u32, ip: IpAddr, mac: [u8; 6]) -> Result<()> {
         // `ndmsg`.
         let mut header = [0; 12];

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Everything is in the machine's byte order. Answers to an earlier request that failed half way are
-//! told apart by their sequence number and skipped.
+//! recognised by their sequence number and skipped.
 
 use std::cell::Cell;
 use std::fmt;
@@ -39,7 +39,7 @@ const HAS_ATTRIBUTES: u16 = 0x200;
 const ERROR_SENTENCE: u16 = 1;
 /// Length of `rtnexthop`.
 const HOP_HEADER: usize = 8;
-/// Pervasive and on-link: the other flags of a hop tell its state, and a request that has them is refused.
+/// Pervasive and on-link. The other flags of a hop are its state, and the kernel refuses a request that has them.
 pub(super) const KEPT_HOP_FLAGS: u8 = 2 | 4;
 /// A dump that something else keeps changing is asked for again, but not for ever.
 const DUMP_ATTEMPTS: usize = 16;

@@ -4,7 +4,7 @@ use super::Result;
 use super::link::header;
 use super::netlink::{Netlink, NetlinkRequest, attribute, attributes, text};
 
-/// What somebody may have set on a port, by its `IFLA_BRPORT` number; the rest tells what the bridge found out.
+/// The settings of a port, by `IFLA_BRPORT` number. The other attributes are state that the bridge found out.
 const SETTINGS: [u16; 21] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 25, 27, 28, 29, 30, 31, 32, 33, 39, 40];
 
 /// A setting's number and value.

@@ -16,7 +16,7 @@ pub struct PolicyRule(Vec<u8>);
 /// Length of `fib_rule_hdr`, and where its flags are.
 const HEADER: usize = 12;
 const FLAGS: usize = 8;
-/// Of the flags, the one that is part of the rule: it matches what it does not say. The others tell its state.
+/// The only flag that is part of the rule: it inverts the match. The other flags are the rule's state.
 const INVERTED: u32 = 2;
 const INCOMING_NAME: u16 = 3;
 const OUTGOING_NAME: u16 = 17;

@@ -7,7 +7,7 @@
 //!                                                └ root: tbf
 //! ```
 //!
-//! These have handles that nobody else uses, so that what a killed process left is told from what belongs to others.
+//! These have handles that no other program uses. They distinguish what a killed process left from what others own.
 //!
 //! Classic BPF does all of it: every kernel has `cls_bpf` where `matchall` or `netem` may be missing,
 //! and it needs no privilege beyond the namespace. Loss belongs in the middle: a packet socket at
@@ -174,7 +174,7 @@ impl Netlink {
     }
 
     /// Keeps what arrives from the kernel's stack; packet sockets still see it. True if clsact had to be
-    /// added for it: tell [`Netlink::accept_on_ingress`].
+    /// added for it: pass that to [`Netlink::accept_on_ingress`].
     pub fn drop_all_on_ingress(&self, index: u32) -> Result<bool> {
         let created = self.add_clsact(index)?;
         let filter = Filter {

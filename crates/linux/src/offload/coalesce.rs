@@ -269,7 +269,7 @@ impl OpenBatch {
 enum CoalesceFrame {
     /// No TCP: no batch has to do with it.
     Other,
-    /// Perhaps TCP, and then of no flow that could be told: every batch may have to do with it.
+    /// Perhaps TCP, and then of an unknown flow: it may belong to any batch.
     Obscure,
     Tcp(GsoSegment),
 }
@@ -337,7 +337,7 @@ impl GsoSegment {
     }
 }
 
-/// Which connection, and which direction. IPv4 and IPv6 are not told apart: a batch that is closed for want
+/// Which connection, and which direction. IPv4 and IPv6 are not distinguished: a batch that is closed because
 /// of that is merely shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TcpFlow {

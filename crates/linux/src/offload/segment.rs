@@ -40,7 +40,7 @@ pub enum MalformedSuperFrame {
     Truncated,
     /// A header is not what another says it is, or does not fit.
     Contradictory,
-    /// An offload that no host is told to use.
+    /// An offload that is not announced to any host.
     Unsupported,
 }
 

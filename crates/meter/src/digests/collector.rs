@@ -9,11 +9,12 @@
 //! spread over it, but for those that follow each other in their flow: they were sent together.
 //!
 //! All segments together take the memory that they are given. When it is full the segment that holds most is forgotten, which is
-//! counted and reported: whoever sends what takes much is the first to lose it, and others go on as if nothing had happened. A
-//! segment whose ends all report is not forgotten for a new one either, and an end that reports is not
-//! taken over by another life.
+//! counted and reported: the sender whose reports take most is the first to lose them, and others are not affected. A
+//! segment whose ends all report is not forgotten for a new one either, and an end that reports is not taken over by
+//! another incarnation.
 //!
-//! Invariants: no report makes this panic, stall or grow beyond its memory, whoever sent it; what is unsure is said to be.
+//! Invariants: no report, from any sender, makes this panic, stall or grow beyond its memory; what is unsure is
+//! reported as unsure.
 
 mod news;
 pub mod text;
@@ -124,7 +125,7 @@ impl Collector {
         self.dropped
     }
 
-    /// A report has come, at `now`, and so many before it have not.
+    /// A report has come, at `now`, and `missing` before it have not.
     pub fn on_report(&mut self, now: Timestamp, missing: u64, bytes: &[u8]) -> Vec<CollectorEvent> {
         let report = match MeterReport::packed(bytes) {
             Ok(report) => report,
@@ -199,7 +200,7 @@ impl Collector {
         }
     }
 
-    /// Told once between two looks: whoever sends nonsense sends a hundred a second of it.
+    /// Reported once between two looks: a sender of nonsense sends a hundred a second of it.
     fn refuse(&mut self, why: &str) -> Vec<CollectorEvent> {
         self.refused += 1;
         if self.refused == 1 { vec![CollectorEvent::Trouble(why.to_owned())] } else { Vec::new() }

@@ -15,9 +15,9 @@ use super::squeeze::is_squeezed;
 use super::{Envelope, RedisCollectorAddress, listen, redis};
 use bus::key::OrderKey;
 
-/// Meters' lives that are remembered; the one that was silent longest is forgotten first.
+/// Incarnations of meters that are remembered; the one that was silent longest is forgotten first.
 const MOST_LIVES: usize = 4_096;
-/// Lines about strangers in so long; more are counted.
+/// Lines about strangers within `LINES_WITHIN`; more are counted.
 const MOST_LINES: u32 = 10;
 const LINES_WITHIN: Duration = Duration::from_secs(10);
 
@@ -33,8 +33,8 @@ impl ReportReceiver {
         TcpListener::bind(address).map(Self::Tcp)
     }
 
-    /// Until `stop` is set, or nobody takes from `out` any more. With a key, reports without it are refused. `tell` hears of
-    /// strangers and of failures.
+    /// Runs until `stop` is set, or nobody takes from `out` any more. With a key, reports without it are refused.
+    /// `tell` is called for strangers and for failures.
     pub fn run(
         &self,
         key: Option<&OrderKey>,
@@ -105,7 +105,7 @@ impl ReportGate<'_> {
         }
     }
 
-    /// Room for so many bytes of a report that are about to be read; `None` once it is time to end.
+    /// Room for `bytes` bytes of a report that are about to be read; `None` once it is time to end.
     pub(crate) fn take(&self, bytes: usize) -> Option<BudgetShare> {
         self.out.take(bytes, self.stop)
     }
@@ -150,10 +150,10 @@ impl LogBudget {
     }
 }
 
-/// How far each meter has told.
+/// How far each meter has reported.
 #[derive(Debug, Default)]
 struct MeterIncarnations {
-    /// The next number of a life, and when it was last heard of.
+    /// The next number of an incarnation, and when it was last heard of.
     next: BTreeMap<u64, (u64, u64)>,
     heard: u64,
 }

@@ -1,8 +1,8 @@
-//! A collector that listens: connections of meters, and of whoever else comes.
+//! A collector that listens: connections of meters, and of any other peer.
 //!
-//! Nobody keeps a place that others need. Who has not said anything useful in a few seconds is let go; each address has so many
-//! places and no more; and where all are taken, the one goes that has been there longest without a report, or has been silent
-//! longest.
+//! No connection keeps a place that others need. One that has not sent anything useful in a few seconds is closed; each
+//! address has at most `MOST_OF_ADDRESS` places; and where all are taken, the collector closes the connection that has
+//! been there longest without a report, or has been silent longest.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -22,11 +22,11 @@ use bus::key::nonce;
 const FIRST_REPORT: Duration = Duration::from_secs(5);
 /// From the first byte of a report to its last.
 const ONE_REPORT: Duration = Duration::from_secs(10);
-/// A meter tells of idle batches too; one that is silent for so long is gone.
+/// A meter reports idle batches too; one that is silent for this long is gone.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Whoever is silent for so long makes room for others, if there is none.
+/// A connection that is silent for this long makes room for others, if there is none.
 const IDLE: Duration = Duration::from_secs(5);
-/// How long a connection may take what it is told.
+/// How long a write to a connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often someone who waits looks whether it is time to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -36,15 +36,15 @@ const MOST_OF_ADDRESS: usize = 64;
 /// A report that is longer takes room before it is read.
 const SHORT: usize = 32 << 10;
 
-/// Takes connections until told to end, each on a thread of its own.
+/// Takes connections until the gate is closed, each on a thread of its own.
 pub(crate) fn listen(listener: &TcpListener, gate: &ReportGate<'_>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let (guests, threads) = (&Mutex::new(ConnectedMeters::default()), &AtomicUsize::new(0));
     thread::scope(|scope| {
         while !gate.is_closed() {
-            // Whoever was let go may take a moment to end.
+            // The thread of a closed connection may take a moment to end.
             let accepted = if threads.load(Ordering::Relaxed) < 2 * MOST { listener.accept().ok() } else { None };
-            // Whatever was wrong with that one, others may still come.
+            // After any error of that one, others may still come.
             let Some((stream, peer)) = accepted else {
                 thread::sleep(LOOK_EVERY);
                 continue;

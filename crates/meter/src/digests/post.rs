@@ -64,7 +64,7 @@ pub(super) trait ReportTransport {
     fn send(&mut self, envelope: &Envelope) -> Result<(), String>;
 }
 
-/// `life` is a number that no other run of a meter has; with a key, reports are sealed with it.
+/// `life` is the incarnation, a number that no other run of a meter has; with a key, reports are sealed with the key.
 pub fn post(place: CollectorAddress, life: u64, key: Option<OrderKey>) -> (ReportQueue, ReportSender) {
     let (queue, waiting) = mpsc::sync_channel(ROOM);
     let shared = Arc::new(SendShared::default());
@@ -106,8 +106,8 @@ impl SendShared {
 }
 
 impl ReportSender {
-    /// Until the outlet is dropped and what waited has been sent, or cannot be. `tell` hears when the other side goes away
-    /// and when it is back.
+    /// Runs until the outlet is dropped and what waited has been sent, or cannot be. `tell` is called when the other
+    /// side goes away and when it is back.
     pub fn run(self, tell: &dyn Fn(&str)) -> ReportCounts {
         match &self.place {
             CollectorAddress::Tcp(address) => self.carry(&mut TcpTransport::new(address, self.key.clone()), tell),

@@ -1,7 +1,7 @@
-//! Reports between those who read them and the one who compares them: as many as fit into so many bytes.
+//! Reports between the threads that read them and the one that compares them: as many as fit into a number of bytes.
 //!
-//! Reports wait as they were sent, which may be a thousandth of what they come to. Who reads a long one takes room for it
-//! before it reads; whoever finds no room waits, and so lets the meter wait.
+//! Reports wait as they were sent, which may be a thousandth of what they come to. A thread that reads a long one takes
+//! room for it before it reads; a thread that finds no room waits, and so lets the meter wait.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -45,7 +45,7 @@ struct QueueBudget {
     used: Mutex<usize>,
 }
 
-/// With room for so many bytes of reports; one that is longer passes alone.
+/// A queue with room for `bytes` bytes of reports; one that is longer passes alone.
 pub fn queue(bytes: usize) -> (CollectorQueue, CollectorReports) {
     let (out, queue) = mpsc::channel();
     let room = Arc::new(QueueBudget { most: bytes, used: Mutex::default() });

@@ -1,8 +1,9 @@
 //! Reports over Redis: a stream of bounded length, `PREFIX:digests`, with the fields `life`, `number` and `report`, and with a
 //! key `tag`.
 //!
-//! Entries are read by a script, because whoever can write to the stream can write entries of any size: what cannot be ours
-//! stays in Redis. A collector starts at the end of the stream; what was trimmed before it came to it is missing like any other report.
+//! Entries are read by a script, because any process that can write to the stream can write entries of any size: what
+//! cannot be ours stays in Redis. A collector starts at the end of the stream; an entry that was trimmed before the
+//! collector came to it is missing like any other report.
 
 use std::time::Duration;
 use std::{cmp, thread};
@@ -64,7 +65,7 @@ impl ReportTransport for RedisTransport {
     }
 }
 
-/// Reads until told to end.
+/// Reads until the gate is closed.
 pub(crate) fn follow(address: &RedisAddress, gate: &ReportGate<'_>) {
     let (line, stream) = (RedisConnection::new(address.clone()), stream(address));
     let mut reader = StreamReader { line, stream, place: None, key: gate.key };

@@ -4,8 +4,8 @@
 //! **Over TCP** each side draws a number for this connection, and both prove that they have the key. Every tag covers both numbers
 //! and how many came before it, so what was recorded fits no other connection and no other place in this one.
 //!
-//! **Over Redis** a tag covers the life of the meter and the number of the report in it. The collector takes each number of a
-//! life once, and no report of a batch that was more than a minute ago.
+//! **Over Redis** a tag covers the incarnation of the meter and the number of the report in it. The collector takes
+//! each number of an incarnation once, and no report of a batch that was more than a minute ago.
 
 use bus::key::OrderKey;
 

@@ -9,14 +9,14 @@ use super::{Executor, PortActor};
 use crate::journal::{ActionKind, ActionOutcome, JournalEntry};
 use bus::message::{Condition, Message, OrderKind, PortId, PortState};
 
-/// Ports whose state is kept, and orders that wait: more than a host has. Others are left out, and that is told.
+/// Ports whose state is kept, and orders that wait: more than a host has. Others are left out, and that is reported.
 const MOST_STATES: usize = 2_048;
 pub(super) const MOST_ORDERS: usize = 1_024;
-/// Ports that are told of one by one when what is said of them is refused; and how long until they are told of again.
+/// Ports that are reported one by one when messages about them are refused; and how long until they are reported again.
 const MOST_REFUSALS: usize = 256;
 const TOLD_FOR: Duration = Duration::from_secs(3_600);
 
-/// What was refused and told, so that whoever goes on about it does not fill the journal.
+/// What was refused and reported, so that a sender that repeats it does not fill the journal.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     since: Moment,
@@ -70,7 +70,7 @@ impl<E: Executor> PortActor<E> {
             }
     }
 
-    /// Messages that cannot be true, or that there is no room for, whoever sent them. Told once.
+    /// Refuses messages that cannot be true, or that there is no room for, from any sender. Each is reported once.
     fn is_refused(&mut self, now: Moment, message: &Message) -> bool {
         let (full, deed) = match message {
             Message::Order(order) => {

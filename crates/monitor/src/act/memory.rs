@@ -1,5 +1,5 @@
-//! What a monitor did to this host, in a file that its next life reads: what it protected it also un-protects, and what
-//! a person protected it leaves alone.
+//! What a monitor did to this host, in a file that its next incarnation reads: what it protected it also un-protects,
+//! and what a person protected it leaves alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -75,7 +75,7 @@ impl StoredMemory {
         Self { memory: ActorMemory::default(), path: None, trouble: None }
     }
 
-    /// A file that makes no sense is put aside: what it knew is left as it is, and somebody is told.
+    /// A file that makes no sense is put aside: the links that it named are left as they are, and that is reported.
     pub fn open(path: &Path) -> Self {
         let (memory, trouble) = match ActorMemory::read(path) {
             Ok(memory) => (memory, None),

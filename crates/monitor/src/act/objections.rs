@@ -8,7 +8,7 @@ use crate::source::Selection;
 use bus::message::{Condition, PortState};
 
 impl<E: Executor> PortActor<E> {
-    /// Why a port must not be touched, whatever it does.
+    /// Why a port must not be touched, in any condition.
     pub(super) fn objection(&mut self, port: &str) -> Option<String> {
         let named = self.rules.ports.get(port);
         if self.rules.excluded.iter().any(|pattern| pattern.matches(port)) {

@@ -1,7 +1,7 @@
-//! What a planner orders: ports switched off for repair and on again, by a monitor that was told to obey.
+//! What a planner orders: ports switched off for repair and on again, by a monitor that is configured to obey.
 //!
-//! Whoever can write to the bus can give orders. What that can do at worst is bounded here: by a key, if there is one, and by how
-//! many ports may be off at a time, always.
+//! Any process that can write to the bus can give orders. The harm that they can do is bounded here: by a key, if there
+//! is one, and always by how many ports may be off at a time.
 
 use units::Moment;
 
@@ -67,8 +67,8 @@ impl<E: Executor> PortActor<E> {
         true
     }
 
-    /// The last order that was obeyed. One with a life from the future, which an earlier version took, must not keep others
-    /// from being heard; that it switched the port off is still true.
+    /// The last order that was obeyed. One with an incarnation from the future, which an earlier version took, must not
+    /// keep others from being heard; that it switched the port off is still true.
     fn obeyed(&self, now: Moment, port: &str) -> Option<ObeyedOrder> {
         let obeyed = self.kept.memory.orders.get(port).copied()?;
         let is_possible = obeyed.life <= Message::latest_life(now);

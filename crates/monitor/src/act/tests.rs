@@ -6,7 +6,7 @@ use units::{Moment, Prob};
 use super::*;
 use bus::message::{Evidence, Message, OrderKind};
 
-/// A host whose links do as they are told, and which writes down what it was told.
+/// A host whose links obey every request, and which writes down the requests.
 #[derive(Debug, Default)]
 struct Hands {
     /// By port.
@@ -134,7 +134,7 @@ impl Story {
         self.actor.hear(self.now, &Message::Order(order));
     }
 
-    /// What a second later is done and told.
+    /// Advances by a second and returns what was done and reported.
     fn tick(&mut self) -> Vec<String> {
         self.now = self.now.after(Duration::from_secs(1));
         self.actor.tick(self.now).iter().map(|entry| format!("{} {}", entry.deed, entry.outcome)).collect()
@@ -446,7 +446,7 @@ fn orders_are_obeyed_only_where_that_was_asked_for() {
         story.order(id, OrderKind::Disable);
         assert_eq!(story.tick(), told, "{id}");
     }
-    // The bus repeats the latest order to whoever starts.
+    // The bus repeats the latest order to a monitor that starts.
     story.restart();
     let number = story.number;
     story.number -= 1;

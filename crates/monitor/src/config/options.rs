@@ -108,8 +108,8 @@ units::options! {
         #[arg(long, value_name = "FILE")]
         pub record: Option<PathBuf>,
 
-        /// Where hosts tell each other: `local`, or `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, with TLS `rediss://…`; local if not
-        /// given.
+        /// Where hosts exchange messages: `local`, or `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, with TLS
+        /// `rediss://…`; local if not given.
         #[arg(long, value_name = "URL")]
         pub bus: Option<String>,
 
@@ -126,8 +126,8 @@ units::options! {
         #[arg(long, value_name = "N")]
         pub most_off: Option<u32>,
 
-        /// none: observe and tell; protect: activate the links of corrupting ports, and end that when they are healthy
-        /// again [default: none].
+        /// none: observe and report; protect: activate the links of corrupting ports, and end that when they are
+        /// healthy again [default: none].
         #[arg(long)]
         pub action: Option<String>,
 
@@ -143,11 +143,11 @@ units::options! {
         #[arg(long, value_name = "N")]
         pub clear_after: Option<u32>,
 
-        /// The window ends after so many frames [default: 100M].
+        /// The window ends after this many frames [default: 100M].
         #[arg(long, value_name = "FRAMES")]
         pub window_frames: Option<TextOrNumber>,
 
-        /// ... or after so long [default: 1h].
+        /// ... or after this time [default: 1h].
         #[arg(long, value_name = "TIME")]
         pub window: Option<TextOrNumber>,
 
@@ -160,7 +160,7 @@ units::options! {
         #[serde(skip)]
         pub peer: Vec<(String, String)>,
 
-        /// The protected link of a port, such as eth1=hit0, where its interface does not tell; several times if need be.
+        /// The protected link of a port, such as eth1=hit0, if not clear from its interface; several times if need be.
         #[arg(long, value_name = "PORT=NAME", value_parser = pair)]
         #[serde(skip)]
         pub link: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! The two threads that wait for the bus: one tells, one listens.
+//! The two threads that wait for the bus: one publishes, one receives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -12,7 +12,7 @@ use crate::metrics::ErrorOrigin;
 use bus::message::{Condition, Message, PortState};
 use bus::{Bus, Outbox};
 
-/// How often a bus that could not say what a former life left is asked again.
+/// How often a bus is asked again that could not say what a former incarnation left.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// How often others hear that this host is alive.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 const LISTEN: Duration = Duration::from_millis(250);
 /// How long the last words may take.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// How long it is told that something on the bus is not ours, after it was last met.
+/// How long something on the bus that is not ours is reported, after it was last met.
 const FOREIGN: Duration = Duration::from_secs(300);
 
 pub(super) struct Publisher {
@@ -47,7 +47,7 @@ impl Publisher {
         self.say_farewell(shared);
     }
 
-    /// Learns what a former life said and waits until that is taken over. What is to be told meanwhile waits, but for
+    /// Learns what a former incarnation published and waits until that is taken over. Messages wait meanwhile, but for
     /// ports with an alarm: what is known of them starts with that. False if it is time to end.
     fn recall(
         &mut self,
@@ -116,7 +116,7 @@ impl Publisher {
         shared.troubles(ErrorOrigin::Publishing, wrong);
     }
 
-    /// What the bus has not taken is told to people, so that it is not lost without a word.
+    /// Prints what the bus has not taken, so that it is not lost silently.
     fn say_farewell(&mut self, shared: &MonitorShared<'_>) {
         let until = shared.clock.now().after(FAREWELL);
         while self.outbox.unsent().next().is_some() && shared.clock.now() < until {
@@ -139,7 +139,7 @@ fn without_counts(why: &str) -> &str {
     }
 }
 
-/// Passes on what others say, and tells what is on the bus that is not ours.
+/// Passes on what others publish, and reports what is on the bus that is not ours.
 pub(super) fn receive(mut bus: Box<dyn Bus>, heard: &Sender<ToActor>, shared: &MonitorShared<'_>) {
     let mut foreign: BTreeMap<String, Moment> = BTreeMap::new();
     while !shared.has_ended() {

@@ -3,7 +3,7 @@
 //! Two polls an interval apart show what a port receives now, but at a low loss that is next to nothing; counters since
 //! boot show more, but also what was repaired long ago. So a port is corrupting if either says so, unless the moment
 //! speaks against the past: had the loss since boot lasted, ten bad frames would have shown in between, and none did.
-//! A file of samples is replayed whole, and what is told is what a monitor would have said in the end.
+//! A file of samples is replayed whole, and the result is what a monitor would have reported at its end.
 
 use std::io;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct PortAssessment {
 /// Bad frames that a loss must have shown before their absence says that it is over.
 const SHOWN: f64 = 10.0;
 
-/// Every port, and what went wrong, a line each. `now` tells the time and `wait` lets some of it pass.
+/// Returns every port, and what went wrong, a line each. `now` returns the time and `wait` lets some of it pass.
 pub fn look_once(
     config: &MonitorConfig,
     sources: Vec<Box<dyn Source>>,

@@ -1,7 +1,7 @@
 //! From counters to messages: what one poll brings, and what is said of it.
 //!
-//! Takes the time as arguments and never waits. Messages are numbered here; their life is greater than that of any
-//! former monitor of this host, once it is known what that one said.
+//! It takes the time as arguments and never waits. It numbers the messages; their incarnation is greater than that of
+//! any former monitor of this host, once it is known what that one published.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,13 +18,13 @@ use crate::source::{ReadingRecorder, Selection, Source};
 use bus::message::{Condition, Message, PortId, PortState};
 use bus::outbox::{next_life, withdrawal};
 
-/// Polls after which a port that a former life spoke of, and nothing is known of in this one, is told unknown.
+/// Polls after which a port is reported unknown if a former incarnation reported it and this one knows nothing of it.
 const WITHDRAW_AFTER: u64 = 5;
 
 pub struct PortPoller {
     host: String,
     rules: BTreeMap<String, PortRule>,
-    /// Not all sources can be told what to leave out.
+    /// Filters the readings, because not all sources can leave out ports.
     wanted: Selection,
     sources: Vec<Box<dyn Source>>,
     reads_samples: bool,
@@ -35,11 +35,11 @@ pub struct PortPoller {
     totals: BTreeMap<String, ReceivedFrames>,
     life: u64,
     number: u64,
-    /// The latest that was said of each port in this life.
+    /// The latest that was published of each port in this incarnation.
     said: BTreeMap<String, PortState>,
-    /// Ports whose alarm was taken over from a former life.
+    /// Ports whose alarm was taken over from a former incarnation.
     adopted: BTreeSet<String>,
-    /// What a former life said, and this one has not yet answered; and the poll before which it was learnt.
+    /// What a former incarnation published and this one has not yet answered; and the poll before which it was learnt.
     former: BTreeMap<String, PortState>,
     recalled_at: u64,
     polls: u64,
@@ -53,7 +53,7 @@ impl std::fmt::Debug for PortPoller {
     }
 }
 
-/// What is to be told, to others and to the journal.
+/// What one poll has for others and for the journal.
 #[derive(Debug, Default)]
 pub struct PollOutput {
     pub messages: Vec<Message>,
@@ -85,10 +85,10 @@ impl PortPoller {
         })
     }
 
-    /// What a file or the bus still has of a former life. Alarms are taken over, once, and become ours; the rest is
-    /// answered when more is known. Returns what is to be published.
+    /// Takes what a file or the bus still has of a former incarnation. Alarms are taken over, once, and become ours;
+    /// the rest is answered when more is known. Returns what is to be published.
     pub fn recall(&mut self, states: Vec<PortState>, at: Moment) -> Vec<Message> {
-        // A life that is not possible is not outdone: nobody would believe one after it.
+        // An impossible incarnation is not exceeded: receivers would refuse a greater one, too.
         let possible = states.iter().filter(|state| state.life <= Message::latest_life(at)).cloned();
         let life = next_life(Moment::from_ms(self.life), &possible.collect::<Vec<_>>());
         let overtaken = life > self.life;
@@ -251,7 +251,7 @@ impl PortPoller {
         }));
     }
 
-    /// Ports that a former life spoke of and this one knows nothing about.
+    /// Withdraws ports that a former incarnation reported and this one knows nothing about.
     fn withdraw(&mut self, at: Moment, messages: &mut Vec<Message>) {
         if self.polls < self.recalled_at + WITHDRAW_AFTER {
             return;

@@ -4,8 +4,8 @@
 //! frames are not enough to be sure of less than 1e-8. So an alarm counts for itself, in two runs:
 //!
 //! - `recent` counts all frames and starts over whenever it shows corruption again. The alarm ends when the upper
-//!   bound of its loss has been below the threshold in so many polls. A few bad frames, at a rate that is healthy, only
-//!   make it take longer.
+//!   bound of its loss has been below the threshold in `clear_after` polls. A few bad frames, at a rate that is
+//!   healthy, only make it take longer.
 //! - `clean` starts over with every bad frame. The alarm ends when it has lasted for the `quiet` time, and the loss
 //!   that raised the alarm would have shown ten times in its frames.
 //!
@@ -45,7 +45,7 @@ impl CleanRun {
 pub(super) struct Alarm {
     /// The loss that raised it, or the least that the window showed since with frames still going bad.
     loss: f64,
-    /// The greatest loss that was told.
+    /// The greatest loss that was reported.
     told: f64,
     /// Seen by this detector on this device, not taken over.
     confirmed: bool,
@@ -119,7 +119,7 @@ impl Alarm {
         true
     }
 
-    /// What was told before, if it is twice as bad now, so that it is told a few times and not with every poll.
+    /// Returns the loss reported before, if it is twice as bad now: it is reported a few times and not with every poll.
     pub(super) fn worse(&mut self, window: FrameCounts) -> Option<f64> {
         let worse = self.confirmed && window.low() > 2.0 * self.told;
         worse.then(|| std::mem::replace(&mut self.told, window.loss()))

@@ -1,4 +1,5 @@
-//! What is told: a change of a port's condition, with evidence and a sentence for people; and notes on odd readings.
+//! What a detector reports: a change of a port's condition, with evidence and a sentence for people; and notes on odd
+//! readings.
 
 use std::fmt;
 use std::time::Duration;
@@ -38,7 +39,7 @@ pub enum ChangeKind {
     Stuck,
     /// An alarm taken over from an earlier monitor or another device was seen to be true here, too.
     Confirmed,
-    /// Corrupting as before, with at least twice the loss that was told: links may need more copies.
+    /// Corrupting as before, with at least twice the loss that was reported: links may need more copies.
     Worse,
     /// Healthy after an alarm.
     Cleared,

@@ -20,7 +20,7 @@ const MOST_PER_MS: u64 = 1_500_000;
 /// ports have counters of 64 bits.
 const WRAP_PER_MS: u64 = 15_000;
 
-/// A wrap may amount to so many times the fastest that the port has been seen to receive.
+/// A wrap may amount to this many times the fastest rate that the port has been seen to receive.
 const WRAP_TIMES: u64 = 8;
 
 /// Counters are read somewhat after the moment that the reading says, and some devices refresh them once a second.
@@ -46,7 +46,7 @@ pub struct Oddities {
     pub refused: u64,
 }
 
-/// The time between readings, in which the rest of the detector lives: it never goes backwards.
+/// The time between readings, which the rest of the detector uses as its clock: it never goes backwards.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadingClock {
     latest: Option<Moment>,
@@ -134,8 +134,8 @@ impl PortBaseline {
         self.last = None;
     }
 
-    /// Whatever comes of it, the next difference is taken from `now`: counters that jumped once would otherwise be
-    /// found plausible as soon as the rest has caught up with them.
+    /// With any result, the next difference is taken from `now`: counters that jumped once would otherwise be found
+    /// plausible as soon as the rest has caught up with them.
     pub(super) fn step(&mut self, now: ReceivedFrames, passed: Duration) -> CounterStep {
         let Some(before) = self.last.replace(now) else { return CounterStep::First };
         let ms = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX).max(1);

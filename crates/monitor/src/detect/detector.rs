@@ -86,7 +86,7 @@ impl Detector {
         }
     }
 
-    /// Takes over an alarm that was told before, by a monitor that is no more. It counts as a raise, and ends as any
+    /// Takes over an alarm that was reported before, by a monitor that has ended. It counts as a raise, and ends as any
     /// other. That a port was healthy is not taken over: it takes no time to see that again.
     pub fn adopt(&mut self, said: &PortState) {
         let (DetectorState::Unknown | DetectorState::Healthy) = self.state else { return };
@@ -171,7 +171,7 @@ impl Detector {
         &self.window
     }
 
-    /// The change that was told last, or taken over.
+    /// The change that was reported last, or taken over.
     pub fn told(&self) -> Option<&PortChange> {
         self.told.as_ref()
     }
@@ -219,7 +219,7 @@ impl Detector {
         Some(note)
     }
 
-    /// An identity of zero is none: sources that cannot tell devices apart say so.
+    /// An identity of zero is none: sources that cannot distinguish devices use it.
     fn is_other_device(&mut self, identity: u64) -> bool {
         if identity == 0 {
             return false;

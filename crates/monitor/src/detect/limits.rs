@@ -12,9 +12,9 @@ const HOUR: Duration = Duration::from_secs(3_600);
 pub struct Limits {
     /// A loss above this is corruption: 1e-8, as in the paper.
     pub threshold: Prob,
-    /// The window ends after so many frames: 100 M, as in the paper.
+    /// The window ends after this many frames: 100 M, as in the paper.
     pub frames: u64,
-    /// ... or after so long: an hour. A port with a thousand frames a second shows a loss of 1e-6 in it three or four
+    /// ... or after this time: an hour. A port with a thousand frames a second shows a loss of 1e-6 in it three or four
     /// times; somebody pulling at cables yesterday is no evidence today.
     pub time: Duration,
     /// Bad polls before an alarm: 2. A bad poll is one that brought bad frames while the window is above the
@@ -57,7 +57,7 @@ pub struct Damping {
     pub reuse: f64,
 }
 
-/// So many raises within such a time need a person: three in two hours.
+/// This many raises within this time need a person: three in two hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flaps {
     pub count: u32,
@@ -101,7 +101,7 @@ impl fmt::Display for BadLimits {
 impl std::error::Error for BadLimits {}
 
 impl Limits {
-    /// For whoever reads them from a file. A detector lives with any: it never panics, but it may never raise.
+    /// For callers that read limits from a file. A detector accepts any: it never panics, but it may never raise.
     pub fn check(&self) -> Result<(), BadLimits> {
         let Damping { penalty, half_life, suppress, reuse } = self.damping;
         let threshold = self.threshold.get();

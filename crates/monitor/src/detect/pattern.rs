@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern(Vec<char>);
 
-/// An empty pattern matches no port, so whoever wrote it meant something else.
+/// An empty pattern matches no port, so its author meant something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPattern;
 

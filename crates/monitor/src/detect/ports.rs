@@ -6,8 +6,8 @@
 //! is forgotten, unless there is an alarm to remember: that one stays as it is until the port is back or has been gone
 //! for long, since a driver that is reloaded repairs no cable.
 //!
-//! Invariants: an excluded port has no detector and produces nothing; what is told comes in the order of names; a name
-//! under which a port was told corrupting or healthy is told unknown before it is forgotten.
+//! Invariants: an excluded port has no detector and produces nothing; changes are reported in the order of names; a
+//! name under which a port was reported corrupting or healthy is reported unknown before it is forgotten.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub struct MonitoredPorts {
     polls: u64,
 }
 
-/// Polls without a second reading after which a port that was read once is forgotten: nothing was told of it yet, and
-/// how often it is read is not known.
+/// Polls without a second reading after which a port that was read once is forgotten: nothing was reported of it yet,
+/// and how often it is read is not known.
 const READ_ONCE: u64 = 1 << 16;
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub struct PortRow {
     pub evidence: Evidence,
     /// What keeps the port from being watched, or its alarm from ending, or was odd lately; mostly nothing.
     pub note: String,
-    /// Why its condition is what it is; nothing if nothing was told yet.
+    /// Why its condition is what it is; empty if nothing was reported yet.
     pub why: String,
 }
 
@@ -89,13 +89,13 @@ impl MonitoredPorts {
         self.excluded.iter().any(|pattern| pattern.matches(name))
     }
 
-    /// Takes over what was told about a port before; see [`Detector::adopt`]. The port need not be there yet: if it
-    /// never comes, its alarm is told unknown in the end.
+    /// Takes over what was reported about a port before; see [`Detector::adopt`]. The port need not be there yet: if it
+    /// never comes, the port is reported unknown in the end.
     pub fn adopt(&mut self, said: &PortState) {
         if said.condition == Condition::Corrupting && !self.is_excluded(&said.id.port) {
             let entry = self.entry(&said.id.port);
             entry.detector.adopt(said);
-            // Of a port that is there, the next poll will tell.
+            // If the port is there, the next poll will show it.
             entry.every = entry.every.or(Some(1));
         }
     }
@@ -115,7 +115,7 @@ impl MonitoredPorts {
             let polls = self.polls;
             let entry = self.entry(&reading.port);
             let verdict = entry.detector.on_reading(reading);
-            // What was read before tells nothing: a source that repeats itself is as good as silent.
+            // A reading that was read before says nothing new: a source that repeats itself counts as silent.
             if !matches!(verdict.note, Some(ReadingNote::Duplicate | ReadingNote::Backwards)) {
                 entry.on_read(polls, now);
             }
@@ -221,7 +221,7 @@ impl MonitoredPorts {
     }
 }
 
-/// Those keys that stand for one thing: a key that stands for two tells nothing apart.
+/// Returns those keys that stand for one thing: a key that stands for two distinguishes nothing.
 fn only<T: PartialEq>(pairs: impl Iterator<Item = (u64, T)>) -> BTreeMap<u64, T> {
     let (mut once, mut more) = (BTreeMap::new(), BTreeSet::new());
     for (key, value) in pairs {

@@ -1,8 +1,8 @@
-//! A moving window over what a port received: at most so many frames or so much time, whichever ends first.
+//! A moving window over what a port received: limited by a number of frames and by a time, whichever ends first.
 //!
 //! Polls are merged into buckets of a sixteenth of the window, so that memory does not depend on how often a port is
 //! polled; whole buckets leave, oldest first. The newest poll is always in, also if it alone is more than the window
-//! holds. (The authors' daemon drops the newest and keeps the oldest for good.)
+//! holds. (The authors' daemon drops the newest and keeps the oldest permanently.)
 //!
 //! Invariants: the sums are those of the buckets; at most [`LossWindow::MOST`] buckets, since of two neighbours each pair
 //! holds more than a sixteenth of the frames or of the time, else they would be one.

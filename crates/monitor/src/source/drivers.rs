@@ -123,7 +123,7 @@ impl Drivers {
                 DriverSupport::Nothing(why) => return Err(DriverError::CountsNothing(why.clone())),
                 DriverSupport::Counters(names) => match names.read(statistics) {
                     Ok(counters) => return Ok(counters),
-                    // The first entry is for what is in use now, so that is what is told.
+                    // The first entry is for what is in use now, so its missing counter is the one reported.
                     Err(lacking) => missing = missing.or(Some(lacking)),
                 },
             }

@@ -18,7 +18,7 @@ use linux::net::{self, EthtoolSocket, Netlink, PortInfo, StandardStatistics};
 use units::Moment;
 
 use super::sysfs::frames;
-use super::{DriverCounters, DriverError, Drivers, Selection, Source, SourceSite};
+use super::{DriverCounters, DriverError, Drivers, OpenSources, Selection, Source, SourceSite};
 use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 /// What is asked of the kernel.
@@ -84,7 +84,7 @@ pub struct KernelSource {
 }
 
 /// A source for each part of what is watched.
-pub(super) fn open(site: &SourceSite<'_>) -> io::Result<Vec<Box<dyn Source>>> {
+pub(super) fn open(site: &SourceSite<'_>) -> io::Result<OpenSources> {
     let source = |selection: &Selection| Ok(Box::new(KernelSource::open(selection.clone())?) as Box<dyn Source>);
     site.selections.iter().map(source).collect()
 }

@@ -1,8 +1,8 @@
 //! What protected links count on their wires, by asking their daemons.
 //!
-//! A link that is active numbers every frame, so it knows how many were sent and which did not come, whatever the card
-//! below it counts. Frames that found the daemon's ring full were lost too, but not on the wire. While a link is dormant
-//! nobody counts.
+//! A link that is active numbers every frame, so it knows how many were sent and which did not come, independent of
+//! what the card below it counts. Frames that found the daemon's ring full were lost too, but not on the wire. While a
+//! link is dormant nobody counts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,19 +11,19 @@ use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
 use units::Moment;
 
-use super::{Source, SourceSite};
+use super::{OpenSources, Source, SourceSite};
 use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 #[derive(Debug)]
 pub struct LinkSource {
     directory: RunDirectory,
     name: String,
-    /// By link: its daemon, and the most bad frames that it has told of.
+    /// By link: its daemon, and the most bad frames that it has reported.
     bad: BTreeMap<String, (u64, u64)>,
 }
 
 /// All links of the run directory.
-pub(super) fn open(site: &SourceSite<'_>) -> io::Result<Vec<Box<dyn Source>>> {
+pub(super) fn open(site: &SourceSite<'_>) -> io::Result<OpenSources> {
     Ok(vec![Box::new(LinkSource::new(site.run_directory.clone()))])
 }
 

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Only `time_ms`, `port`, `all` and `bad` must be there; `all` and `bad` may both be empty, where nobody counted. Lines
-//! that make no sense are told and skipped, and so is a sample that is older than the one before it of the same port.
-//! Reading never waits: what is not there yet comes with a later read.
+//! that make no sense are reported and skipped, and so is a sample that is older than the one before it of the same
+//! port. Reading never waits: what is not there yet comes with a later read.
 
 mod format;
 mod lines;
@@ -34,7 +34,7 @@ pub use record::ReadingRecorder;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleTiming {
     /// As fast as it is read: each read yields one time step, the samples of one `time_ms` that follow each other.
-    /// Over when the file ends, or whoever writes into the FIFO has closed it.
+    /// It is over when the file ends, or when the process that writes into the FIFO has closed it.
     Replay,
     /// Each read yields everything that was appended since the last one. Never over; a file that is cut short or
     /// replaced is read from its beginning.
@@ -55,7 +55,7 @@ pub struct Samples {
     lines: LineReader,
     format: SampleFormat,
     last: BTreeMap<String, Moment>,
-    /// Whether it was told that the file is not in order of time.
+    /// Whether it was reported that the file is not in order of time.
     told_unsorted: bool,
     /// The time step that is being collected.
     step: Vec<Reading>,

@@ -4,7 +4,7 @@ use crate::detect::NamePattern;
 
 /// Interfaces by name or [`NamePattern`]. With nothing named: all that have a physical port.
 ///
-/// What is named is read whatever it is, so a veth can be watched by naming it. What is excluded never is.
+/// A named interface is read, of any kind, so a veth can be watched by naming it. An excluded one is never read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     pub named: Vec<String>,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use units::Moment;
 
 use super::drivers::wrapping;
-use super::{Selection, Source, SourceSite};
+use super::{OpenSources, Selection, Source, SourceSite};
 use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 const IFF_UP: u64 = 1;
@@ -24,7 +24,7 @@ pub struct Sysfs {
 }
 
 /// A source for each part of what is watched.
-pub(super) fn open(site: &SourceSite<'_>) -> io::Result<Vec<Box<dyn Source>>> {
+pub(super) fn open(site: &SourceSite<'_>) -> io::Result<OpenSources> {
     let source = |selection: &Selection| Box::new(Sysfs::new(site.sysfs, selection.clone())) as Box<dyn Source>;
     Ok(site.selections.iter().map(source).collect())
 }

@@ -61,7 +61,7 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// From now on a port gets 10,000 frames with every poll, and so many of them bad.
+    /// From now on a port gets 10,000 frames with every poll, `bad_each` of them bad.
     pub(crate) fn receive(&self, port: &str, bad_each: u64) {
         let mut counting = lock(&self.counting);
         let entry = counting.entry(port.to_owned());
@@ -182,7 +182,7 @@ pub(crate) struct Moody {
 pub(crate) enum Mood {
     Fine,
     Down,
-    /// Whoever listens waits, whatever patience it has.
+    /// A caller that listens waits, regardless of its timeout.
     Hangs,
 }
 
@@ -199,7 +199,7 @@ impl Moody {
         Box::new(Self { inner: self.inner.another(), mood: Arc::clone(&self.mood) })
     }
 
-    /// What the bus has of a port, whatever its mood.
+    /// What the bus has of a port, in any mood.
     pub(crate) fn state(&self, id: &str) -> Option<PortState> {
         let mut end = self.inner.another();
         match end.latest(&[format!("port:{id}")]).unwrap().pop().flatten() {
@@ -339,7 +339,7 @@ impl Host {
         options.check(MonitorConfig::new("nobody", Path::new(&self.folder))).unwrap()
     }
 
-    /// One life of the monitor, for as long as the story takes.
+    /// Runs one incarnation of the monitor, for as long as the story takes.
     pub(crate) fn run(&self, bus: Box<dyn Bus>, story: impl FnOnce(&Running)) -> MonitorMetrics {
         let metrics = linux::metrics::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = TcpListener::local_addr(&metrics).unwrap();

@@ -23,7 +23,7 @@ impl RuleTable {
     /// meant are no surprise, and left out; there are no candidates if that is all.
     ///
     /// The thesis asks for deny rules that match but for one bit. Here they must also come before every rule that should have
-    /// accepted what was lost: a rule behind it cannot have denied anything, whatever it matches.
+    /// accepted what was lost: a rule behind it cannot have denied anything, even if it matches.
     pub fn candidates(&self, lost: &[Flow]) -> Vec<CandidateRule> {
         let (keys, accepting) = self.unexpected(lost);
         let first = accepting.iter().map(|rule| rule.unwrap_or(usize::MAX)).min().unwrap_or(0);

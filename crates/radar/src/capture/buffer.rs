@@ -29,7 +29,7 @@ impl<'a> Buffer<'a> {
         &self.bytes[self.start..self.end]
     }
 
-    /// Whether so many bytes are ahead; if not, the stream ends before.
+    /// Whether `wanted` bytes are ahead; if not, the stream ends before.
     #[inline]
     pub(crate) fn has(&mut self, wanted: usize) -> io::Result<bool> {
         if self.end - self.start >= wanted { Ok(true) } else { self.fill(wanted) }

@@ -54,7 +54,7 @@ impl Classic {
         if major != 2 {
             return Err(CaptureError::NoCapture(format!("it is pcap of version {major}, not 2")));
         }
-        // The upper bits tell of check sequences behind frames; those are outside of IP packets.
+        // The upper bits describe check sequences behind frames; those are outside of IP packets.
         let link_number = network & 0x03ff_ffff;
         let link = LinkType::from_number(link_number);
         if link.is_none() {

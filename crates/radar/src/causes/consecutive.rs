@@ -1,6 +1,6 @@
 //! Whether the lost packets of a flow follow each other: li-thesis §5.5.1.2, which goes by IP's identification.
 //!
-//! Three things tell, in this order. *Places*, where somebody counted the packets of the flow: nothing is surer.
+//! Three things show it, in this order. *Places*, where a meter counted the packets of the flow: nothing is surer.
 //! *TCP's sequence numbers*: what was lost is a stretch without a hole, and what was lost again (a retransmission, which
 //! has its number a second time) lies within it. *The identification*, which Linux counts for each connection, modulo
 //! 65,536.
@@ -9,8 +9,9 @@
 //! lost, so they do not show that losses follow each other, though they show where data passed in between. A flow of which
 //! only such were lost goes by the identification.
 //!
-//! Where the identification never changes (Linux has zero in UDP that must not be fragmented) and nothing else tells, the
-//! order is untold: such a flow is never in a blackhole by it, and does not make a burst congestion either.
+//! Where the identification never changes (Linux has zero in UDP that must not be fragmented) and nothing else shows
+//! the order, the order is unknown: such a flow is never in a blackhole by it, and does not make a burst congestion
+//! either.
 
 use crate::loss::Loss;
 use crate::packet::TcpFields;
@@ -126,7 +127,7 @@ impl FlowLossTrack {
     }
 }
 
-/// What tells of a flow's order.
+/// What shows the order of a flow's packets.
 #[derive(Clone, Copy)]
 enum OrderWitness {
     Places,

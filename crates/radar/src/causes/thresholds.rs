@@ -10,12 +10,12 @@ pub struct CauseThresholds {
     /// Losses closer than this belong to one burst (t_gap). At 10G a queue that gets 10 % too much loses a packet every
     /// 13 µs.
     pub gap: Span,
-    /// So many make a burst (n_burst): few, for slight congestion; not so few that random drops come as close.
+    /// This many losses make a burst (n_burst): few, for slight congestion; not so few that random drops come as close.
     pub burst: usize,
     /// A flow that loses more than these in a row within a burst is in a blackhole (n_bb): a little less than the window of a
     /// flow that still grows, and more than congestion drops of one flow in a row.
     pub bursty_blackhole: usize,
-    /// A flow that loses so many in a row outside bursts is in a blackhole (n_nb); so are as many SYNs.
+    /// A flow that loses this many in a row outside bursts is in a blackhole (n_nb); so are as many SYNs.
     pub blackhole: usize,
     /// If more than this share of what is left are SYNs, they are in a blackhole (p_syn).
     pub syn: Prob,
@@ -28,7 +28,7 @@ pub struct CauseThresholds {
     pub interval: Span,
     /// How much a digest covers; a burst that goes on for longer is judged in pieces.
     pub batch: Span,
-    /// In so many intervals must a segment lose packets for one cause before it is accused of it. Ours.
+    /// A segment must lose packets for one cause in this many intervals before it is accused of it. Ours.
     pub again: usize,
 }
 

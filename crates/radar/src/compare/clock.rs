@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-/// One packet in so many is timed, those of a few bits of their hash: the same in both captures.
+/// One packet in 64 is timed: one whose hash has zeros in these bits. Both captures time the same packets.
 const TIMED: u64 = (1 << 6) - 1;
 const SLOTS: usize = 1 << 12;
 /// Differences that make a median.
@@ -23,14 +23,14 @@ struct OffsetSlot {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ClockOffset {
-    /// From UP's time to DOWN's, now; zero as long as nobody knows.
+    /// From UP's time to DOWN's, now; zero as long as it is not known.
     pub offset: i64,
-    /// At the beginning, if packets near it told.
+    /// The offset at the beginning, if packets near it showed it.
     begins: Option<i64>,
     slots: Vec<OffsetSlot>,
     recent: Vec<i64>,
     kept: Vec<i64>,
-    /// Of so many differences one is kept.
+    /// One difference in `every` is kept.
     every: usize,
     found: usize,
 }
@@ -49,7 +49,7 @@ impl ClockOffset {
         }
     }
 
-    /// Whether packets that both captures have told the time.
+    /// Whether the offset is known from packets that both captures have.
     pub(crate) fn is_known(&self) -> bool {
         self.begins.is_some() || !self.kept.is_empty()
     }

@@ -33,7 +33,7 @@ pub(crate) struct LossDetails {
     pub directions: CaptureDirections,
 }
 
-/// Beyond so many equal packets that arrived, nobody tells which of them were lost.
+/// If more equal packets than this arrived, it is not worked out which of them were lost.
 const MOST_ALIKE: u32 = 1_000;
 /// Flows that are looked for on their way back.
 const MOST_FLOWS: usize = 4_096;
@@ -266,15 +266,15 @@ impl AlikePackets {
     }
 }
 
-/// Which of these packets are the ones that arrived, if so many did not: in order, and with times that fit best. `None`
-/// if that cannot be told.
+/// Which of these packets are the ones that arrived, if `lost` did not: in order, and with times that fit best. `None`
+/// if the numbers do not add up, if nothing fits, or if the search would be too large.
 fn arrivals(sent: &[i64], arrived: &[i64], lost: usize) -> Option<Vec<bool>> {
     const MOST: usize = 1 << 20;
     let width = lost + 1;
     if sent.len() != arrived.len() + lost || sent.len().saturating_mul(width) > MOST {
         return None;
     }
-    // The least sum of differences when so many of the first packets have not arrived.
+    // The least sum of differences when N of the packets so far have not arrived, by N.
     let mut costs = vec![u128::MAX; width];
     costs[0] = 0;
     let mut skips = vec![false; sent.len() * width];

@@ -1,7 +1,7 @@
 //! What one capture has and the other has not, so far.
 //!
-//! Invariant: the digest never has more packets in it than can be decoded, because it is looked at again before so many
-//! more have come. If more is pending than there is memory for, every second packet is left out of everything from then
+//! Invariant: the digest never has more packets in it than can be decoded, because it is looked at again before that
+//! many have come. If more is pending than there is memory for, every second packet is left out of everything from then
 //! on, by a bit of its hash: what stays is still exact.
 
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ pub(crate) fn quick(signature: &Signature) -> u64 {
     fold(mixed ^ lanes[5], 0x9e37_79b9_7f4a_7c15)
 }
 
-/// What tells the flow of a packet from most others, as far as its signature has it.
+/// What distinguishes the flow of a packet from most others, as far as its signature has it.
 #[inline]
 pub(crate) fn flow_hash(signature: &Signature) -> u32 {
     let lanes = &signature.0;
@@ -89,7 +89,7 @@ impl MissingPackets {
         self.mask != 0 && SignatureKey::of(signature).0 & self.mask != 0
     }
 
-    /// For each packet that is not left out, so many in all.
+    /// The number of packets that each packet that is not left out stands for, itself included.
     pub(crate) fn scale(&self) -> u64 {
         1 << self.mask.count_ones()
     }
@@ -133,7 +133,7 @@ impl CaptureDifference {
         Self { digest, unseen: Self::room(0.0), missing }
     }
 
-    /// Packets that certainly fit beside so many.
+    /// The number of packets that certainly fit beside `packets` others.
     fn room(packets: f64) -> usize {
         (CELLS as f64 * FULL - packets).max(1.0) as usize
     }

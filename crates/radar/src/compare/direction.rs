@@ -18,7 +18,7 @@ use crate::signature::fold;
 
 /// Pairs of addresses that are followed; packets of others count as compared.
 const MOST_PAIRS: usize = 1 << 16;
-/// One lost packet in so many may go the other way, such as those at the edges of a capture.
+/// One lost packet in this many may go the other way, such as those at the edges of a capture.
 const STRAY: u64 = 100;
 
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use crate::signature::Signature;
 /// Nearer than this to the other capture's first or last frame, packets are compared before they are judged.
 pub(crate) const SLACK: i64 = 1_000_000_000;
 
-/// Packets beyond an end of the other capture, until there are enough to tell that nobody was there to see them.
+/// Packets beyond an end of the other capture, until there are enough to conclude that it was not capturing then.
 #[derive(Default)]
 pub(crate) struct EdgePackets {
     signatures: Vec<Signature>,

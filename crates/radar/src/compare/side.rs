@@ -29,7 +29,7 @@ pub(crate) struct CapturedPacket {
 
 /// Packets of which less was kept are read as far as they go; no other packet is judged by so little.
 const FLOOR: usize = 24;
-/// Of so many frames, one asks whether to go on.
+/// One frame in this many asks whether to go on.
 const ASK_EVERY: u64 = 1 << 14;
 
 pub(crate) struct CaptureSide<'a> {

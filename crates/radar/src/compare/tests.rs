@@ -30,7 +30,7 @@ fn tcp(from: u8, to: u8, port: u16, seq: u32, id: u16) -> Vec<u8> {
     frame
 }
 
-/// A flow of so many packets, every `gap` nanoseconds.
+/// A flow of `packets` packets, one every `gap` nanoseconds.
 fn stream(packets: u64, gap: u64) -> Vec<Passed> {
     (0..packets).map(|number| (START + number * gap, tcp(1, 2, 4_000, number as u32 * 1_000, 0))).collect()
 }

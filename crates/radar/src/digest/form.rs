@@ -92,7 +92,7 @@ impl PackedDigest {
         self.shape
     }
 
-    /// Packets put in, less those taken out: as whoever sent it says.
+    /// Packets put in, less those taken out, as the sender of the digest claims.
     pub fn packets(&self) -> i64 {
         self.packets
     }
@@ -169,7 +169,7 @@ impl<'a> ValidDigest<'a> {
 
 const SPARSE: u16 = 1 << 15;
 
-/// Cells of a digest of which only so many are written: a few bytes must not claim much memory.
+/// The most cells of a digest of which only `written` are written: a few bytes must not claim much memory.
 fn most_sparse(written: usize) -> usize {
     (1 << 16).max(written.saturating_mul(16))
 }
@@ -199,7 +199,7 @@ impl CellForm {
         HEAD + cells * self.cell() + CHECK
     }
 
-    /// How many cells so many bytes have, if they end with one.
+    /// The number of cells in a form of `bytes` bytes, if it ends with a whole cell.
     fn written(self, bytes: usize) -> Option<usize> {
         let all = bytes.checked_sub(HEAD + CHECK)?;
         all.is_multiple_of(self.cell()).then_some(all / self.cell())

@@ -17,8 +17,8 @@ use super::{DigestShape, PLACES};
 use crate::signature::Fields;
 
 impl DigestShape {
-    /// For a digest that is decoded to its end with a probability of at least `success` when so many packets are lost. Seed
-    /// and fields are the usual ones, and can be set.
+    /// For a digest that is decoded to its end with a probability of at least `success` when `losses` packets are lost.
+    /// Seed and fields are the usual ones, and can be set.
     pub fn for_losses(losses: usize, success: Prob) -> Self {
         // To be sure is to ask for cells without end; this sure costs more than anybody has.
         let accepted = (1.0 - success.get()).max(1e-12);

@@ -110,8 +110,8 @@ impl Matrix for KnownEquations {
     }
 }
 
-/// The packets of each flow of a switch, by the flow's number, if they can be told for certain. Flows that the filter took for
-/// others are told, too, if a neighbour knows them.
+/// The packets of each flow of a switch, by the flow's number, if they are certain. The result includes flows that the
+/// filter took for others, if a neighbour knows them.
 pub(super) fn solve(switch: &DecodedSwitch, numbers: &[f64]) -> Option<Vec<(u32, u32)>> {
     let own = switch.own().iter().map(|own| (own, own.packets));
     let lent = switch.lent().map(|lent| (lent, numbers[lent.flow as usize].round().max(1.0) as u32));

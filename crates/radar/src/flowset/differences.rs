@@ -66,7 +66,7 @@ struct DifferenceSearch<'a> {
     last: Vec<u32>,
 }
 
-/// How much each flow differs from a guess that leaves `residual` unexplained in the cells, as far as that can be told.
+/// How much each flow differs from a guess that leaves `residual` unexplained in the cells, as far as it can be found.
 pub(super) fn find(incidence: &Incidence, residual: &[i32]) -> Vec<i32> {
     let mut search = DifferenceSearch::new(incidence, residual);
     for least in (1..incidence.rows as u8).rev() {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The kind is never zero and says which addresses are IPv6. So a key is never zero, and most words that are no key can be
-//! told to be none.
+//! recognized as such.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -12,8 +12,8 @@
 //! and holes are found like flows and filled (`table` says how). Packets of lent flows are not known, because hops lose some and
 //! have others on their way at the end of a slot; `counters` finds them.
 //!
-//! Invariants: [`SwitchFlows::flows`] has no flow that did not pass. Either everything adds up, or only those that the switch
-//! told by itself are in it.
+//! Invariants: [`SwitchFlows::flows`] has no flow that did not pass. Either everything adds up, or it has only the
+//! flows that the switch decoded by itself.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -64,7 +64,7 @@ impl fmt::Display for NetworkError {
 
 impl std::error::Error for NetworkError {}
 
-/// What passed a switch, as far as all switches together can tell.
+/// What passed a switch, as far as all switches together can decode it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwitchFlows {
     /// Flows that passed, with their packets where those are known.
@@ -199,7 +199,7 @@ impl<'a> FlowsetNetwork<'a> {
         self.switches[at].sent = self.switches[at].found.len();
     }
 
-    /// Takes out whatever is alone in a cell, flows and holes, until nothing is.
+    /// Takes out every flow and every hole that is alone in a cell, until none is alone.
     fn peel(&mut self, at: usize) {
         let switch = &mut self.switches[at];
         while let Some(cell) = switch.candidates.pop() {

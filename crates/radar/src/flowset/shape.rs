@@ -26,9 +26,9 @@ impl FlowsetShape {
     pub(crate) const MOST_FILTER_WORDS: u32 = 64 << 20;
     pub(crate) const MOST_FILTER_HASHES: u8 = 32;
 
-    /// With at least so many cells in all: `rows` is the thesis's k_c, which is 3 or 4, and the filter's numbers are its k_f
-    /// and m_f. Sizes that cannot be are brought to the next that can; the filter has words of 64 bits, and four hashes for
-    /// each that a flow has bits in.
+    /// A shape with at least `cells` cells in all. `rows` is the thesis's k_c, which is 3 or 4, and the filter's
+    /// numbers are its k_f and m_f. Impossible sizes become the next possible ones. The filter has words of 64 bits,
+    /// and four hashes for each word that a flow has bits in.
     pub fn new(rows: u8, cells: usize, filter_hashes: u8, filter_bits: u64, seed: u64) -> Self {
         let rows = rows.clamp(3, MOST_ROWS as u8);
         let row = cells.div_ceil(rows.into()).clamp(1, Self::MOST_CELLS / usize::from(rows)) as u32;

@@ -1,6 +1,7 @@
 //! SingleDecode: the flows of one switch out of its own flowset (li-thesis §4.4.1, Algorithm 7).
 //!
-//! A cell with one flow tells which, and how many packets it had. Taken out of its other cells, it leaves others alone.
+//! A cell with one flow shows which flow it is and how many packets it had. The decoder takes that flow out of its
+//! other cells, which leaves other flows alone in theirs.
 
 use super::Flowset;
 use super::key::FlowKey;
@@ -11,7 +12,7 @@ use super::table::{FlowsetTable, SingletonCell};
 pub struct DecodedFlowset {
     /// With their packets, in no particular order.
     pub flows: Vec<(FlowKey, u32)>,
-    /// Flows that could not be told; those that could are right nevertheless.
+    /// The number of flows that could not be decoded. The decoded ones are right nevertheless.
     pub left: u64,
     /// The flow filter took a new flow for one it had, so packets of one are counted as those of others: the flows are right,
     /// their counters may not be.
@@ -47,7 +48,7 @@ impl Flowset {
 /// Cells that are looked at together, so that the processor fetches all of them at once.
 const BATCH: usize = 16;
 
-/// Takes out whatever is alone in a cell, until nothing is.
+/// Takes out every flow that is alone in a cell, until no flow is alone.
 pub(super) fn peel(table: &mut FlowsetTable, mut found: impl FnMut(&SingletonCell)) {
     let mut candidates = CellCandidates::all(table);
     let mut batch: Vec<(usize, SingletonCell)> = Vec::with_capacity(BATCH);

@@ -9,8 +9,8 @@
 //! with √m_c. In small tables it is likelier that two flows share all their cells. The constants were measured on 60 to 1.3
 //! million cells.
 //!
-//! **With neighbours**, flows are told with far fewer cells, and what is needed are equations for their counters: about as
-//! many cells as flows.
+//! **With neighbours**, far fewer cells suffice to decode the flows. The counters then need equations: about as many
+//! cells as flows.
 
 use units::Prob;
 
@@ -26,8 +26,8 @@ pub enum DecoderKind {
 }
 
 impl FlowsetShape {
-    /// The smallest that holds so many flows and is decoded with this chance. `rows` is 3 or 4: three make the smaller table
-    /// for a single decoder, four for a network.
+    /// The smallest shape that holds `flows` flows and is decoded with probability `success`. `rows` is 3 or 4: three
+    /// make the smaller table for a single decoder, four for a network.
     pub fn for_flows(flows: u64, success: Prob, rows: u8, decoder: DecoderKind, seed: u64) -> Self {
         let rows = rows.clamp(3, MOST_ROWS as u8);
         let failure = (1.0 - success.get()).max(1e-6);
@@ -43,9 +43,9 @@ impl FlowsetShape {
 
 /// Flows for each cell that a large table can hold, for three rows and for four.
 const SINGLE_THRESHOLD: [f64; 2] = [0.8185, 0.7723];
-/// What small tables hold less: so many times cells^(−2/3).
+/// By how much less small tables hold: this factor times cells^(−2/3).
 const SHIFT: [f64; 2] = [1.05, 0.82];
-/// How much the number of flows at which a table fails deviates: so many times the root of cells.
+/// The deviation of the number of flows at which a table fails: this factor times the root of cells.
 const DEVIATION: [f64; 2] = [0.5, 0.4];
 /// Unknowns for each equation up to which the equations determine them: k-XORSAT's thresholds.
 const NETWORK_THRESHOLD: [f64; 2] = [0.9179, 0.9768];
@@ -75,7 +75,7 @@ fn alike(rows: u8, cells: f64, flows: f64) -> f64 {
 /// Words that a flow has bits in, at most: more would save a few bits in a hundred, and every packet would pay for it.
 const MOST_WORDS: u8 = 5;
 
-/// The smallest filter that takes none of so many flows for another, but for this chance: hashes and bits.
+/// Hashes and bits of the smallest filter that takes any of `flows` flows for another with at most this probability.
 fn filter(flows: u64, failure: f64) -> (u8, u64) {
     let sizes = (1..=MOST_WORDS).map(|words| {
         let hashes = words * BITS_IN_WORD;
@@ -87,16 +87,16 @@ fn filter(flows: u64, failure: f64) -> (u8, u64) {
     (hashes, bits)
 }
 
-/// How likely a filter takes any of so many flows for another.
+/// The probability that a filter takes any of `flows` flows for another.
 pub(crate) fn filter_failure(hashes: u8, bits: u64, flows: u64) -> f64 {
-    // Late flows matter most, and the sum is smooth: so many points are plenty.
+    // Late flows matter most, and the sum is smooth: this number of points is plenty.
     const POINTS: u64 = 64;
     let chance = |nth: u64| false_positive(hashes, bits, flows as f64 * (nth as f64 + 0.5) / POINTS as f64);
     let mean = (0..POINTS).map(chance).sum::<f64>() / POINTS as f64;
     -(-mean * flows as f64).exp_m1()
 }
 
-/// How likely a filter with so many flows takes another for one of them.
+/// The probability that a filter with `flows` flows takes another flow for one of them.
 pub(crate) fn false_positive(hashes: u8, bits: u64, flows: f64) -> f64 {
     const WORD: f64 = 64.0;
     let words = f64::from(hashes / BITS_IN_WORD);

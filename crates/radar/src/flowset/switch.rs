@@ -9,7 +9,7 @@ use super::table::FlowsetTable;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SwitchFlow {
     pub flow: u32,
-    /// Exact for what the switch told by itself before anything was lent, else a guess.
+    /// Exact for flows that the switch decoded by itself before any flow was lent to it, else a guess.
     pub packets: u32,
     /// The flow's own.
     pub hash: u64,
@@ -20,7 +20,7 @@ pub(super) struct DecodedSwitch {
     pub flowset: Flowset,
     pub table: FlowsetTable,
     pub found: Vec<SwitchFlow>,
-    /// The first of those were told without help.
+    /// The number of flows at the start of `found` that the switch decoded without help.
     pub unaided: usize,
     /// Which flows have ever been found here.
     pub known: Bits,
@@ -28,8 +28,8 @@ pub(super) struct DecodedSwitch {
     pub returned: Bits,
     /// Cells that may have a flow alone.
     pub candidates: Vec<u32>,
-    /// How many of each neighbour's have been looked at; where routes are known, what it was told of, and how many of its own
-    /// it has told others of.
+    /// How many flows of each neighbour have been looked at. Where routes are known, `inbox` has the flows that others
+    /// sent to this switch, and `sent` is the number of its own flows that it has sent to others.
     pub seen: Vec<usize>,
     pub inbox: Vec<SwitchFlow>,
     pub sent: usize,
@@ -94,7 +94,7 @@ impl DecodedSwitch {
         self.found.iter().filter(|found| self.keeps(found))
     }
 
-    /// What was told without help.
+    /// The flows that the switch decoded without help.
     pub(crate) fn own(&self) -> &[SwitchFlow] {
         &self.found[..self.unaided]
     }

@@ -22,7 +22,7 @@ impl Band {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Whether a value lies in it, or cannot be told apart from it by the number of trials.
+    /// Whether a value lies in the band, or the number of trials is too small to distinguish it from the band.
     pub fn admits(&self, ours: &MeasuredValue) -> bool {
         let (least, most) = ours.interval.unwrap_or((ours.value, ours.value));
         self.contains(ours.value) || (least <= self.high && most >= self.low)

@@ -46,7 +46,7 @@ pub struct YearRuns {
 }
 
 impl YearRun {
-    /// What a run of `setup` came to, in so many seconds and with so much memory.
+    /// The result of a run of `setup`, which took `wall_seconds` seconds and `peak_rss_bytes` bytes of memory.
     pub fn new(
         seed: Option<u64>,
         setup: &FleetSetup<'_>,

@@ -1,5 +1,5 @@
 //! fr.export: what goes to the collector, how finding flows grows with the network, and what a decoder that gets stuck still
-//! tells (§4.5.1, §4.5.2, Fig. 4.4 and 4.8).
+//! decodes (§4.5.1, §4.5.2, Fig. 4.4 and 4.8).
 
 use radar::flowset::FlowsetShape;
 use radar::flowset::network::{CandidateSwitches, FlowsetNetwork};
@@ -42,7 +42,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// The share of flows that SingleDecode tells when it does not tell all.
+/// The share of flows that SingleDecode decodes when it does not decode all.
 fn told_when_stuck(rows: u8, trials: u64, effort: &Effort<'_>) -> Option<MeasuredValue> {
     const EACH: u64 = 10_000;
     let shape = FlowsetShape::for_flows(EACH, SUCCESS, rows, DecoderKind::Single, 0);

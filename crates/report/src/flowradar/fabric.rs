@@ -75,7 +75,7 @@ impl FatTreeFabric {
         [place.checked_sub(1).map(|before| path[before]), path.get(place + 1).copied()]
     }
 
-    /// What switches of this shape count, each with so many flows; a share of flows differs from hop to hop.
+    /// What switches of this shape count, each with `each` flows; a share of flows differs from hop to hop.
     pub(super) fn count(&self, each: u64, shape: FlowsetShape, differing: f64, seed: u64) -> Vec<Flowset> {
         let of = |switch: usize| Flowset::new(shape.with_seed(seed << 16 | switch as u64));
         let mut flowsets: Vec<Flowset> = (0..self.switches()).map(of).collect();
@@ -121,7 +121,7 @@ fn number(key: &FlowKey) -> u64 {
     u64::from(flow.src_port) << 32 | u64::from(low)
 }
 
-/// One switch with so many flows.
+/// One switch with `flows` flows.
 pub(super) fn alone(flows: u64, shape: FlowsetShape, seed: u64) -> Flowset {
     let mut flowset = Flowset::new(shape.with_seed(seed));
     (0..flows).for_each(|nth| flowset.add(&key(seed << 24 ^ nth), 1 + nth as u32 % 50));

@@ -1,6 +1,6 @@
 //! What decoded flows and counters say about a network: FlowRadar's analyzer, li-thesis §4.6.
 //!
-//! Everything here is a function of counters by switch and slot, whoever decoded them. [`loops`] and [`blackholes`] look at
+//! Everything here is a function of counters by switch and slot, from any decoder. [`loops`] and [`blackholes`] look at
 //! where a flow was in a slot (§4.6.1), [`Flowlet`] at how its counters differ along its path (§4.6.2).
 //!
 //! Invariant: of counters that are not known nothing is concluded; that a flow stopped at a switch needs none.
@@ -18,8 +18,8 @@ use radar::flowset::FlowKey;
 /// When something is called a loop, a blackhole, a flowlet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FlowmapThresholds {
-    /// Two neighbours that both have at least so many times the packets that came to them send them to and fro. In longer
-    /// cycles, which no right path has, any more packets than outside are a loop, as in the thesis.
+    /// Two neighbours that both have at least this many times the packets that came to them send them to and fro. In
+    /// longer cycles, which no right path has, any more packets than outside are a loop, as in the thesis.
     pub loop_factor: f64,
     /// A flow that loses this share of its packets from one hop to the next within a slot has met a blackhole for part of it.
     /// The thesis says "a large difference"; what is on its way at the end of a slot is far less than half.

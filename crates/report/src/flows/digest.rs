@@ -81,7 +81,7 @@ units::counters! {
     /// What losses, or what was taken for one, made the ends do.
     #[derive(serde::Serialize)]
     Repairs:
-    /// Segments or packets sent again, for whatever cause.
+    /// Segments or packets sent again, for any cause.
     retransmitted,
     /// Sent to find out whether the tail was lost.
     probes,

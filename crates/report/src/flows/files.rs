@@ -48,8 +48,8 @@ pub fn whole_file(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::R
     written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-/// A text as the name of a file or folder, different for different texts: spaces are underscores, whatever else is
-/// unusual in names is written like `%2F`.
+/// A text as the name of a file or folder, different for different texts: spaces are underscores, and any other
+/// character that is unusual in names is written like `%2F`.
 pub fn file_name(text: &str) -> String {
     let mut name = String::new();
     for byte in text.bytes() {

@@ -57,7 +57,7 @@ pub struct TrafficSummary<'a> {
     pub repairs: Repairs,
 }
 
-/// Flows of at least so many bytes, and fewer than in the next class.
+/// Flows of at least `from_bytes` bytes, and fewer than in the next class.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SizeClass {
     pub from_bytes: u64,

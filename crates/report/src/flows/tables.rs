@@ -203,7 +203,7 @@ fn links<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     any.then_some(table)
 }
 
-/// Segments that lost anything, the most first. Most congestion is where nobody would look for it, so only so many.
+/// The most segments with losses in the table, the worst first. Most congestion is where nobody would look for it.
 const MOST_SEGMENTS: usize = 20;
 
 fn losses<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {

@@ -37,7 +37,7 @@ pub struct LossAnswer {
     drift_ns: i64,
     not_ip: PerCapture<u64>,
     truncated: PerCapture<bool>,
-    /// Packets were compared up to so many bytes, from the IP header on.
+    /// Packets were compared up to this many bytes, from the IP header on.
     depth: usize,
     exact: bool,
     warnings: Vec<String>,

@@ -35,7 +35,7 @@ fn packets_per_second(gigabits: f64) -> f64 {
     gigabits * 1e9 / (PACKET * 8.0)
 }
 
-/// Of digests with so many cells, in Mb/s.
+/// The bandwidth of digests with `cells` cells, in Mb/s.
 fn megabits(cells: f64) -> f64 {
     cells * (SIGNATURE_BITS + COUNT_BITS) * METERS * BATCHES / 1e6
 }

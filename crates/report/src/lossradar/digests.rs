@@ -10,7 +10,7 @@ use crate::claim::MeasuredValue;
 use crate::parallel;
 use crate::runner::Effort;
 
-/// Digests of so many cells, each with so many losses.
+/// Trials with digests of `cells` cells, each with `losses` losses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DigestTrials {
     pub losses: usize,
@@ -82,7 +82,7 @@ pub(super) fn try_all(tried: &[DigestTrials], effort: &Effort<'_>) -> Option<Vec
     outcomes.into_iter().collect()
 }
 
-/// Where a rising curve reaches a level for good, between two of its points.
+/// Where a rising curve reaches a level and stays above it, between two of its points.
 pub(super) fn crossing(curve: &[(f64, f64)], level: f64) -> Option<f64> {
     let below = curve.iter().rposition(|(_, y)| *y < level)?;
     let ((x0, y0), (x1, y1)) = (curve[below], *curve.get(below + 1)?);

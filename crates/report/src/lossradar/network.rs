@@ -109,7 +109,7 @@ fn blackholes(setup: &NetworkSetup, effort: &Effort<'_>) -> Result<Option<Vec<Fa
     rules.map(Some).ok_or_else(|| ClaimError::new("no flow under way where a blackhole is to be"))
 }
 
-/// What tells a lost packet from all others.
+/// What distinguishes a lost packet from all others.
 type PacketKey = (u32, Timestamp, Flow, Option<u16>);
 
 fn key_of_lost(lost: &SegmentLoss) -> PacketKey {

@@ -12,9 +12,9 @@ use crate::claim::{ClaimError, MeasuredValue, files};
 use crate::runner::{ComputedValues, Effort};
 
 const BREAKS_AT: Span = Span::from_ms(500);
-/// From the finding to switches that do what they are told.
+/// From the finding until the switches carry out the controller's orders.
 const CONTROLLER: Span = Span::from_ms(5);
-/// A throughput is looked at over so many samples.
+/// A throughput is looked at over this many samples.
 const SAMPLES: usize = 5;
 /// A flow is back with this share of what is fair.
 const ENOUGH: f64 = 0.5;

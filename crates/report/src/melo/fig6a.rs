@@ -1,7 +1,7 @@
 //! melo.fig6a: what it takes a processor to put packets in order that arrived out of it (§4.2.1).
 //!
-//! How many those are is simulated, and judged. How long a copy takes is measured on the machine at hand, so what follows from
-//! it is told only.
+//! The number of those packets is simulated, and judged. The time of a copy is measured on the machine at hand, so what
+//! follows from it is only reported, not judged.
 
 use std::hint::black_box;
 

@@ -23,7 +23,7 @@ fn expected(setting: &TimeoutSetting, by_bits: bool) -> f64 {
         path: FlowPath { links: 1, corrupting: Prob::literal(1.0) },
         flows: FlowLengths::fixed(1),
     };
-    // The answer tells what a lost acknowledgement would have.
+    // The answer carries the information that a lost acknowledgement would have carried.
     let causes = model.estimate(setting).per_flow.map(|forms| forms.exact);
     200_000.0 * (causes.nak + causes.twice + causes.tail)
 }

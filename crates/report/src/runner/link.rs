@@ -154,7 +154,7 @@ impl PointSetup {
         }
     }
 
-    /// Quick: 200,000 losses each. Full: 30 expected to be lost for good.
+    /// Quick: 200,000 losses each. Full: 30 expected to be lost permanently.
     fn frames(&self, scale: RunScale) -> u64 {
         let loss = self.loss.get();
         if loss == 0.0 {

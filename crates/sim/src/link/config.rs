@@ -172,7 +172,7 @@ const NO_DUMMIES: Span = Span::from_ms(3_600_000);
 /// More copies than this take more from a link than they give.
 const MOST_COPIES: u8 = 8;
 
-/// Runs longer than this cannot be told apart from forever by a 64-bit clock.
+/// A 64-bit clock cannot distinguish runs longer than this from endless ones.
 const LONGEST_RUN_SECS: f64 = 1.5e7;
 
 impl LinkSimConfig {

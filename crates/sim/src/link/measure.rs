@@ -7,7 +7,7 @@ use wire::ethernet::on_wire;
 use super::outcome::{DelayUs, LevelBytes};
 use super::source::SimFrame;
 
-/// Frames that can be told from duplicates: more than any window.
+/// The number of frames that can be distinguished from duplicates: more than any window.
 const REMEMBERED: u64 = 1 << 17;
 
 /// Watches one lane of one direction for loss, duplicates and reordering.
@@ -74,7 +74,7 @@ pub(super) struct DelayHistogram {
 }
 
 impl DelayHistogram {
-    /// Shorter ones are not told apart; longer ones count as this long.
+    /// Delays below `RESOLUTION` are not distinguished; delays above `LONGEST` count as `LONGEST`.
     const RESOLUTION: Span = Span::from_ps(100);
     const LONGEST: Span = Span::from_ms(10_000);
 
@@ -130,7 +130,7 @@ impl BufferLevels {
         self.histogram.saturating_record(level.get());
     }
 
-    /// The same as last time, so many times.
+    /// Records the last level again, `times` times.
     pub(super) fn repeat(&mut self, times: u64) {
         self.histogram.saturating_record_n(self.last.get(), times);
     }

@@ -20,7 +20,7 @@ const MOST_TIMERS: usize = 4;
 pub(super) struct LinkNodeId(u32);
 
 impl LinkNodeId {
-    /// The nodes of so many links.
+    /// The nodes of this number of links.
     pub(super) fn all(links: u32) -> impl Iterator<Item = Self> {
         (0..links * 2).map(Self)
     }
@@ -45,7 +45,7 @@ impl LinkNodeId {
         self.0 as usize / 2
     }
 
-    /// What tells its endpoint from any other.
+    /// A number that distinguishes its endpoint from any other.
     pub(super) fn instance(self) -> u32 {
         self.0 + 1
     }
@@ -58,7 +58,7 @@ impl LinkNodeId {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LinkSimEvent {
-    /// A port may be free, or have been told to look again.
+    /// A port may be free, or was asked to look again.
     Port(LinkNodeId),
     /// A packet of the slab arrives.
     Arrival(LinkNodeId, u32),

@@ -25,7 +25,7 @@ pub struct LevelBytes {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkOutcome {
     pub frames_offered: u64,
-    /// Corrupted on the wire from A to B, whatever they were.
+    /// Frames of any kind that were corrupted on the wire from A to B.
     pub frames_corrupted: u64,
     pub frames_delivered: u64,
     pub frames_lost: u64,

@@ -96,7 +96,7 @@ impl Shortcut {
         (self.skipped, self.time)
     }
 
-    /// A loss, or something still being recovered: whatever repeated itself does so no longer.
+    /// A loss happened, or a recovery is open: the state no longer repeats itself.
     pub(super) fn disturb(&mut self) {
         self.calm = 0;
         self.states.clear();

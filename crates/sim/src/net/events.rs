@@ -10,7 +10,7 @@ pub(crate) enum NetworkEvent {
     Arrive {
         packet: PacketId,
     },
-    /// A port may be free, or has been told to look again.
+    /// A port may be free, or was asked to look again.
     Look {
         port: DirectedLink,
     },

@@ -23,7 +23,7 @@ pub struct SimPacket {
     pub body: Body,
 }
 
-/// Hops of a flow there; as many back. A packet that has been through so many is going round in circles.
+/// Room for the hops of a flow in each direction. A packet that has made this many hops is going round in circles.
 pub(super) const MOST_HOPS: u32 = 32;
 
 /// A place in the network's list of hops: each connection has 32 places there, and as many back.

@@ -1,6 +1,6 @@
 //! Tables of switches that say what they should not: blackholes, detours, and what is filtered on purpose.
 //!
-//! LossRadar (li-thesis §5.2.1) has blackholes that drop whatever a match-action table should have forwarded; FlowRadar
+//! LossRadar (li-thesis §5.2.1) has blackholes that drop packets a match-action table should have forwarded; FlowRadar
 //! (§4.6.1) has loops, from a rule that is new at one switch and old at the next. A [`FaultyRule`] stands in a switch's ingress,
 //! before its meters: what it drops is lost between the switch before and this one.
 //!

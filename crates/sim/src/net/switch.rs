@@ -6,8 +6,8 @@
 //! A switch keeps an upper bound on its buffer use, which grows with each packet; the exact value is computed from all
 //! ports only if the bound would cause a drop.
 //!
-//! PFC (802.1Qbb): a class that has filled its share from one ingress port pauses whoever sends there. What was on its
-//! way by then goes to headroom that is kept for it.
+//! PFC (802.1Qbb): a class that has filled its share from one ingress port pauses the sender there. Packets that are
+//! on their way by then go to headroom that is kept for them.
 
 use units::{Bytes, Time};
 

@@ -17,7 +17,7 @@ const LONGEST_DELAY: Span = Span::from_ms(1_000);
 const LONGEST_HOST_LATENCY: Span = Span::from_ms(10);
 const LARGEST_SIGMA: f64 = 2.0;
 
-/// A queue of more than this cannot be told in picoseconds on the slowest link.
+/// The delay of a longer queue on the slowest link does not fit the clock, which counts picoseconds.
 const LARGEST_BUFFER: Bytes = Bytes::new(1_000_000_000);
 
 /// Longer routes have no room in a packet's list of hops.

@@ -10,7 +10,7 @@ use settings::{ReadResult, ScenarioReader};
 const SHORTEST_BATCH: Span = Span::from_ms(1);
 const LONGEST_BATCH: Span = Span::from_ms(10_000);
 
-/// A meter keeps two digests, and a cell takes so many bytes here.
+/// The bytes that a cell takes here, for both digests that a meter keeps.
 const CELL: usize = 2 * 96;
 const MOST_MEMORY: usize = 4 << 30;
 

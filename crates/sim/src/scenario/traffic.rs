@@ -36,7 +36,7 @@ impl TrafficTemplate {
     }
 }
 
-/// Names must tell them apart.
+/// The name of a traffic. No two have the same.
 pub(super) fn name(table: &ScenarioReader<'_>, number: usize, before: &[String]) -> ReadResult<String> {
     let name = table.text("name")?.unwrap_or_else(|| format!("traffic {number}"));
     if before.contains(&name) {

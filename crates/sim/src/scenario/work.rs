@@ -204,7 +204,7 @@ impl WorkloadReader<'_> {
         Ok(Time::ZERO + self.table.span("start", Span::ZERO..=LONGEST)?.unwrap_or(Span::ZERO))
     }
 
-    /// After so many, or at some time: that of the whole run if nothing is said.
+    /// After `count` arrivals, or at the time `stop`; without either, at the end of the whole run.
     fn stop(&self) -> ReadResult<ArrivalStop> {
         let count = self.table.whole("count", 1..=u64::MAX)?;
         match (count, self.table.span("stop", Span::from_ps(1)..=LONGEST)?) {

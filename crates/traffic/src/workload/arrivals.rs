@@ -8,7 +8,7 @@ use units::{Rate, Span, Time};
 pub enum ArrivalStop {
     /// Nothing begins at this time or later.
     At(Time),
-    /// After so many: flows, or bursts of an incast.
+    /// After this many flows, or bursts of an incast.
     After(u64),
 }
 
@@ -28,12 +28,12 @@ enum InterarrivalGap {
 }
 
 impl ArrivalProcess {
-    /// At time zero, and ever so often.
+    /// An arrival at time zero, and one every `span` after it.
     pub(super) fn every(span: Span, stop: ArrivalStop) -> Self {
         Self { gap: InterarrivalGap::Exactly(span.as_ps() as f64), next: 0.0, stop }
     }
 
-    /// A Poisson process with so many picoseconds between two, on average.
+    /// A Poisson process with `mean_gap` picoseconds between two arrivals, on average.
     pub(super) fn poisson(mean_gap: f64, stop: ArrivalStop, random: &mut Random) -> Self {
         Self { gap: InterarrivalGap::OnAverage(mean_gap), next: random.exponential() * mean_gap, stop }
     }
@@ -63,7 +63,7 @@ impl ArrivalProcess {
     }
 }
 
-/// How many picoseconds lie between arrivals of so many bytes that fill a share of so many links.
+/// The picoseconds between arrivals of `bytes` each that fill the share `load` of this number of links.
 pub(super) fn gap_for(load: f64, links: usize, rate: Rate, bytes: f64) -> f64 {
     let bytes_per_ps = load * links as f64 * rate.bits_per_second() as f64 / 8e12;
     bytes / bytes_per_ps

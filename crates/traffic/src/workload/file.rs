@@ -17,7 +17,7 @@ use crate::topology::{NodeId, Topology};
 const HEADER: [&str; 4] = ["start", "src", "dst", "bytes"];
 
 impl FlowSchedule {
-    /// Reads a file, in whatever order its lines are; src and dst are hosts of the topology, by name.
+    /// Reads a file, whose lines may be in any order; src and dst are hosts of the topology, by name.
     pub fn parse(text: &str, topology: &Topology) -> Result<Self, WorkloadError> {
         let hosts: BTreeMap<&str, NodeId> = topology.hosts().map(|host| (topology.name(host), host)).collect();
         let mut flows = Vec::new();

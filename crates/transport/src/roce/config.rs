@@ -21,14 +21,14 @@ pub struct RoceConfig {
     pub max_outstanding: u32,
     /// READs that may be outstanding (verbs' `max_rd_atomic`).
     pub max_reads: u32,
-    /// The requester asks for an acknowledgement with the last packet of a message, and with every so many packets
+    /// The requester asks for an acknowledgement with the last packet of a message, and once per this many packets
     /// within it. Soft-RoCE of Linux asks every 64, the driver of ConnectX NICs has theirs ask every 256.
     pub ack_every: u32,
     /// Without any progress for this long, everything outstanding is sent again. See [`RoceConfig::timeout_for`].
     pub timeout: Span,
     /// Timeouts in a row before the connection fails.
     pub retry_count: u32,
-    /// Whether the responder tells of gaps. Without, every loss waits for the timeout.
+    /// Whether the responder reports gaps. Without NAKs, every loss waits for the timeout.
     pub naks: bool,
     /// Whether each copy of a NAK sends the requester back as long as its PSN is outstanding, or only the first.
     pub obey_nak_copies: bool,

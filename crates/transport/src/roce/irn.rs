@@ -1,7 +1,7 @@
 //! IRN-style selective repeat: what MELO is measured against, with all the memory it wants.
 //!
 //! "Revisiting Network Support for RDMA" (SIGCOMM'18) §3.1 and §3.2. Each end of each connection has a bitmap as long as
-//! what may be outstanding, which is one bandwidth-delay product (BDP-FC). The receiver places any packet and tells of
+//! what may be outstanding, which is one bandwidth-delay product (BDP-FC). The receiver places any packet and reports
 //! each that comes out of order; the sender enters recovery with the first such NACK and leaves it when everything is
 //! acknowledged that had been sent by then:
 //!
@@ -12,9 +12,9 @@
 //!                         that did, is sent again, once in this recovery
 //! ```
 //!
-//! The next recovery begins at una again, and sends once more what the last one sent and nobody has told of yet: fills may
-//! still be on their way. One that is lost twice waits for that, or for the timeout, which is short while few packets are
-//! outstanding: then no other can follow whose arrival would tell.
+//! The next recovery begins at una again, and sends once more what the last one sent and the receiver has not reported
+//! yet, although fills may still be on their way. A packet that is lost twice waits for that, or for the timeout. The
+//! timeout is short while few packets are outstanding: then no other can follow whose arrival would show the loss.
 //!
 //! Invariant: bitmaps hold bits only for places of the current window.
 
@@ -41,7 +41,7 @@ impl Timeouts {
     /// Nothing counts as few.
     pub(crate) const ALWAYS_HIGH: Self = Self { low: Span::ZERO, few: 0 };
 
-    /// How long to wait for progress with so many packets outstanding.
+    /// How long to wait for progress with this many packets outstanding.
     pub(super) fn choose(self, high: Span, outstanding: u64) -> Span {
         if outstanding < u64::from(self.few) { self.low.min(high) } else { high }
     }
@@ -63,7 +63,7 @@ pub struct Irn {
     arrived: BitRing,
     /// How many bits of it are set.
     ahead: u64,
-    /// What arrived out of order and is to be told.
+    /// Places that arrived out of order and are still to be reported.
     owed: VecDeque<u64>,
 
     una: u64,
@@ -122,7 +122,7 @@ impl LossRecovery for Irn {
         if place == self.next {
             return self.on_next();
         }
-        // Each is told once at a time, so that copies cannot make the queue longer than the window.
+        // Each is queued at most once, so that copies cannot make the queue longer than the window.
         if !self.owed.contains(&place) {
             self.owed.push_back(place);
         }

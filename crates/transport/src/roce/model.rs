@@ -88,14 +88,14 @@ impl Default for FrameLengths {
 pub enum CorruptionSeverity {
     /// α: each bit by itself.
     Bits(Prob),
-    /// β: bits, so many that a full packet is corrupted with this probability.
+    /// β: bits, at the rate that corrupts a full packet with this probability.
     Packets(Prob),
-    /// Every packet with this probability, whatever its length: a switch that drops.
+    /// Every packet with this probability, regardless of its length: a switch that drops.
     Drops(Prob),
 }
 
 impl CorruptionSeverity {
-    /// Theorem 1 and 2: how likely so many bytes are corrupted on one corrupting link.
+    /// Theorem 1 and 2: how likely `length` bytes are corrupted on one corrupting link.
     pub fn of(self, length: Bytes, lengths: &FrameLengths) -> Prob {
         let bits = |bytes: Bytes| 8.0 * bytes.get() as f64;
         literal(match self {
@@ -105,7 +105,7 @@ impl CorruptionSeverity {
         })
     }
 
-    /// α: the share of bits in error. None if packets are dropped whatever their length.
+    /// α: the share of bits in error. None if packets are dropped regardless of their length.
     pub fn bit_errors(self, lengths: &FrameLengths) -> Option<Prob> {
         match self {
             Self::Bits(alpha) => Some(alpha),
@@ -167,7 +167,7 @@ pub struct FlowLengths {
     pub mean: f64,
     /// E(1/S).
     pub mean_inverse: f64,
-    /// Numbers of packets and the share of flows that have so many: what is needed beyond the two means.
+    /// Numbers of packets, each with the share of flows that have that number: needed beyond the two means.
     shares: Vec<(u64, f64)>,
 }
 

@@ -14,7 +14,7 @@
 //! the right one goes alone. ePSNs are kept in an array of registers, one for each value of their lowest bits, as a switch
 //! has them: a second ePSN with the same bits takes the place of the first.
 //!
-//! Invariants: memory is what [`RepeaterConfig::registers`] says, whatever passes; nothing is ever held back or dropped.
+//! Invariants: [`RepeaterConfig::registers`] alone fixes the memory use; nothing is ever held back or dropped.
 
 use super::psn::Psn;
 
@@ -89,7 +89,7 @@ impl Repeater {
         self.counters
     }
 
-    /// How many of this packet are to leave: itself and its copies. `whose` tells its connection, where that is known.
+    /// How many of this packet are to leave: itself and its copies. `whose` is its connection, where that is known.
     #[inline]
     pub fn on_packet(&mut self, way: PortPair, seen: PacketView, whose: Option<u32>) -> u32 {
         match seen {

@@ -56,7 +56,7 @@ impl Requester {
         self.queue.post(verb, bytes);
     }
 
-    /// Whether a packet may be sent now; which is next, [`SendQueue::is_behind`] tells.
+    /// Whether a packet may be sent now; [`SendQueue::is_behind`] decides which one is next.
     #[inline]
     pub(super) fn may_send(&self) -> bool {
         let Some(message) = self.queue.next_message() else { return self.tail.has_copy(self.queue.una()) };

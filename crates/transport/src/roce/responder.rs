@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Answers leave in the order of their PSNs: an ACK or NAK waits for the READ responses before it, because it would
-//! otherwise tell the requester that those were lost.
+//! otherwise report to the requester that those were lost.
 //!
 //! As in the paper's figure, what does not bear on order is left out: the sequence of opcodes is not checked.
 
@@ -91,7 +91,7 @@ impl Responder {
         }
         if part.is_last() {
             self.count_request();
-            // An empty WRITE places nothing, and nobody could tell that it came.
+            // An empty WRITE places nothing, so its arrival cannot be observed.
             if packet.dma_len > 0 || matches!(packet.opcode, RoceOperation::Send(_)) {
                 self.received += 1;
                 out.complete(RoceCompletion::Received(self.received));

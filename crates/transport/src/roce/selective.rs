@@ -8,7 +8,7 @@
 //! | packets and their lengths, holes | [`SelectivePacket`], [`Holes`] |
 //! | messages into packets, what is sent again, timeout and retry | `sender` |
 //! | expected PSN, data out of order, acknowledgements | `receiver` |
-//! | which gaps are remembered, told and filled | [`LossRecovery`]: [`Melo`], [`Irn`] |
+//! | which gaps are remembered, reported and filled | [`LossRecovery`]: [`Melo`], [`Irn`] |
 //!
 //! A [`SelectiveConnection`] is established from the start and stands at both ends, as a [`Qp`](super::Qp) does; it carries WRITEs
 //! alone. When its wire pulls, strictly in this order: ACK or NACK; what NACKs asked for; what is sent again in order; new
@@ -63,8 +63,8 @@ impl<S: BlockPointer> SelectiveConnection<Melo<S>> {
         Self::new(config, Timeouts::ALWAYS_HIGH, |config| Melo::new(nic, config.first_psn))
     }
 
-    /// Gives the blocks of both directions back and keeps what was in them off the chip. Whatever happens to the
-    /// connection next takes blocks again; if there are not enough, it goes on as go-back-N would.
+    /// Gives the blocks of both directions back and keeps what was in them off the chip. The next event of any kind on
+    /// the connection takes blocks again; if there are not enough, the connection goes on as go-back-N would.
     pub fn swap_out(&mut self) {
         self.recovery.swap_out();
     }

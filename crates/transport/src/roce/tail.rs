@@ -1,6 +1,6 @@
 //! What follows the last packet of a queue that has drained, so that its loss is noticed.
 //!
-//! "Packet corruption in RDMA" §4.3 and §5.2. Nothing comes behind a tail that would tell the responder of its loss, so
+//! "Packet corruption in RDMA" §4.3 and §5.2. Nothing comes behind a tail that would show the responder its loss, so
 //! the requester must wait for its timeout. *Dummies* are empty messages with PSNs of their own: short, therefore seldom
 //! corrupted, and the first to arrive brings a NAK, or an acknowledgement if it was that which was lost. *Tail copies* are
 //! the tail packet itself, sent again; the paper compares dummies with them.

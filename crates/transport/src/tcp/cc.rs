@@ -1,6 +1,6 @@
 //! Congestion control: how much may be in flight, and how fast it may leave.
 //!
-//! The connection tells what happened; a [`CongestionControl`] answers with a window and, if it paces, a rate.
+//! The connection reports what happened; a [`CongestionControl`] answers with a window and, if it paces, a rate.
 //!
 //! | module | after | what it takes for congestion |
 //! | --- | --- | --- |
@@ -10,7 +10,7 @@
 //! | [`bbr`] | draft-cardwell-iccrg-bbr-congestion-control-00, Linux 5.4 | nothing: it keeps a model of the path |
 //!
 //! The first three share how a window grows, falls and recovers (`cc/window.rs`). Invariant: a window lies between one
-//! segment and [`MAX_WINDOW`], whatever the connection tells.
+//! segment and [`MAX_WINDOW`], regardless of what the connection reports.
 
 pub mod bbr;
 pub mod cubic;
@@ -104,7 +104,7 @@ pub struct AckSample {
     pub rate: Option<RateSample>,
 }
 
-/// Delivery rate over the life of one segment (draft-cheng-iccrg-delivery-rate-estimation).
+/// Delivery rate over the flight of one segment (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug)]
 pub struct RateSample {
     pub delivered: u64,
@@ -166,7 +166,7 @@ impl PacingRate {
     }
 }
 
-/// What a controller is told at the start.
+/// Initial configuration of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct CcConfig {
     /// Payload of a full segment.

@@ -1,4 +1,4 @@
-//! What a connection is told at the start.
+//! Initial configuration of a connection.
 
 use units::Span;
 
@@ -12,7 +12,7 @@ pub struct TcpConfig {
     pub initial_window: u32,
     pub algorithm: Algorithm,
     pub profile: TimerProfile,
-    /// RFC 3168. DCTCP uses marks whatever this says.
+    /// RFC 3168. DCTCP uses marks regardless of this field.
     pub ecn: bool,
     pub reordering: Reordering,
     /// What the receiver holds beyond the next byte it expects; at least two segments. Bytes in order are consumed at

@@ -1,8 +1,8 @@
 //! Both halves of a connection as one machine.
 //!
-//! The owner writes ([`Command::Send`]) and is told what was acknowledged and what arrived in order ([`Done`]). Whoever
-//! owns the wire pulls: first what is owed from before a change of marks, then what is urgent, repairs, new data as
-//! window and pace allow, and last a pure acknowledgement if one is due, since anything else carries it along.
+//! The owner writes ([`Command::Send`]) and is notified of what was acknowledged and what arrived in order ([`Done`]).
+//! The owner of the wire pulls: first what is owed from before a change of marks, then what is urgent, repairs, new
+//! data as window and pace allow, and last a pure acknowledgement if one is due, since any other segment carries it.
 
 use machine::{Machine, Out, Port, Pull};
 use units::{Span, Time};
@@ -34,7 +34,7 @@ impl From<TcpTimer> for usize {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpCommand {
-    /// Appends so many bytes to the stream.
+    /// Appends this many bytes to the stream.
     Send(u64),
 }
 

@@ -46,7 +46,7 @@ pub(super) struct TcpReceiver {
     held: Ranges,
     /// Positions in those that changed last, the latest first.
     recent: [u64; MAX_SACKS],
-    /// Arrived twice, and not told yet.
+    /// A range that arrived twice and has not been reported yet.
     duplicate: Option<Range>,
 }
 
@@ -82,7 +82,7 @@ impl TcpReceiver {
         self.acks.is_due() || self.echo.has_earlier()
     }
 
-    /// One is due that tells of how things were before marks began or ended.
+    /// Whether an acknowledgement is due that reports the state before marks began or ended.
     #[inline]
     pub(super) fn owes_earlier_ack(&self) -> bool {
         self.echo.has_earlier()
@@ -157,7 +157,7 @@ impl TcpReceiver {
         SegmentArrival::OutOfOrder
     }
 
-    /// The range that holds `position` is to be told of first.
+    /// Makes the range that holds `position` the first to be reported.
     fn remember(&mut self, position: u64) {
         let Some(range) = self.held.holding(position) else { return };
         let same = |other: &u64| range.from <= *other && *other < range.to;
@@ -166,8 +166,8 @@ impl TcpReceiver {
         self.recent[0] = position;
     }
 
-    /// Writes into a segment that leaves now what it says the other way. It then owes nothing, unless it tells of an
-    /// earlier state.
+    /// Writes the acknowledgement into a segment that leaves now. The receiver then owes nothing, unless the segment
+    /// reports an earlier state.
     #[inline]
     pub(super) fn fill(&mut self, now: Time, segment: &mut TcpSegment) {
         segment.window = u32::try_from(self.buffer).unwrap_or(u32::MAX);
@@ -187,7 +187,7 @@ impl TcpReceiver {
         self.acks.on_sent(now, segment.len > 0);
     }
 
-    /// A duplicate first, then the ranges that changed last, then whatever fits.
+    /// A duplicate first, then the ranges that changed last, then any others that fit.
     fn sack(&mut self) -> Sack {
         let mut sack = Sack::default();
         if let Some((from, to)) = self.duplicate.take().and_then(|range| self.offsets(range)) {

@@ -61,7 +61,7 @@ pub(super) struct DeliveredBytes {
     /// Something sent again was among those: it may have filled the gap that held the others up, and of itself nobody
     /// knows which copy it was (Karn).
     acked_resent: bool,
-    /// When the earliest left that SACK tells of, of segments that left once.
+    /// When the earliest segment left, among those that SACK reports and that left once.
     pub sack_sent: Option<Time>,
     /// The one that left last, unless it may be an earlier copy that arrived.
     pub newest: Option<SegmentRecord>,
@@ -97,7 +97,7 @@ impl DeliveredBytes {
         self.add(record);
     }
 
-    /// When those left whose round trips this acknowledgement tells: the one that waited longest, and the last.
+    /// Send times of the segments whose round trips this acknowledgement measures: the longest waiting, and the last.
     #[inline]
     pub(super) fn measured(&self) -> Option<(Time, Time)> {
         let acked = if self.acked_resent { None } else { self.acked_sent };

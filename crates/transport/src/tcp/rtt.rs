@@ -63,7 +63,7 @@ impl Rtt {
         self.min = self.min.min(sample);
     }
 
-    /// Takes a sample and ends the backoff. `una` and `nxt` tell one window from the next.
+    /// Takes a sample and ends the backoff. `una` and `nxt` distinguish one window from the next.
     #[inline]
     pub(super) fn sample(&mut self, sample: Span, una: u64, nxt: u64) {
         self.backoff = 0;

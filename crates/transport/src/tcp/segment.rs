@@ -29,7 +29,7 @@ pub struct TcpSegment {
 }
 
 /// Blocks received, the latest first (RFC 2018), as offsets from `ack`: 24 bytes instead of 48. A first block that
-/// lies below `ack`, or within the second, tells of a duplicate (RFC 2883).
+/// lies below `ack`, or within the second, reports a duplicate (RFC 2883).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sack {
     blocks: [(i32, i32); MAX_SACKS],

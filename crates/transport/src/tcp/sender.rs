@@ -47,7 +47,7 @@ pub enum Phase {
     },
 }
 
-/// What must leave whatever the window says.
+/// A segment that is sent regardless of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UrgentSend {
     /// The first lost segment, after a timeout.

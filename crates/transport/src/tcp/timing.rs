@@ -18,7 +18,7 @@ use units::{Span, Time};
 
 use super::config::TimerProfile;
 
-/// `TCP_RTO_MIN`, which a probe allows for an acknowledgement that may be delayed, whatever the route's `rto_min`.
+/// `TCP_RTO_MIN`, which a probe allows for an acknowledgement that may be delayed, regardless of the route's `rto_min`.
 const LINUX_ACK_DELAY: Span = Span::from_ms(200);
 
 /// Jiffies that fit the finest level of the timer wheel, and bits by which each level is coarser than the last.
@@ -26,7 +26,7 @@ const WHEEL_FIRST: u64 = 63;
 const WHEEL_SHIFT: u32 = 3;
 const WHEEL_MAX_SHIFT: u32 = 24;
 
-/// Phases repeat after so many jiffies: as far as the levels in use can tell hosts apart.
+/// Phases repeat after this many jiffies: the levels in use cannot distinguish hosts beyond that.
 const PHASES: u64 = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ impl TcpTiming {
         self.grid.map_or(span, |grid| Span::from_ps(grid.count(span) * grid.jiffy))
     }
 
-    /// When a timer set after this tick for so many goes off; never where time does not tick.
+    /// When a timer set after this tick for `jiffies` ticks goes off; never where time does not tick.
     pub(super) fn after_jiffies(&self, tick: u64, jiffies: u64) -> Time {
         self.grid.map_or(Time::NEVER, |grid| grid.fires(tick, jiffies))
     }

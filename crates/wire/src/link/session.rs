@@ -60,7 +60,7 @@ pub struct LinkAgreement {
 pub struct SessionMessage {
     /// What it asks or answers.
     pub kind: SessionKind,
-    /// Tells one life of the sending end from its next.
+    /// Distinguishes one incarnation of the sending end from its next.
     pub instance: u32,
     /// The instance that the sending end believes it talks to; 0 if none.
     pub heard: u32,

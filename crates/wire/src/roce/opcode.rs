@@ -1,6 +1,6 @@
 //! What a packet of a reliable connection is (InfiniBand specification, vol. 1, table 38).
 
-/// Three bits of the opcode tell the transport, five what is done; a reliable connection's three are zeros.
+/// Three bits of the opcode give the transport, five the operation; a reliable connection's three are zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the specification's")]

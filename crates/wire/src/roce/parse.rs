@@ -3,7 +3,7 @@
 //! Looked through: two VLAN tags, IPv4 with options, IPv6. Not looked through, so that what is behind counts as
 //! something else: IPv6 extension headers, fragments after the first, tunnels. Of a first fragment the headers count;
 //! its payload is what is there. Lengths must agree with each other; checksums are not looked at, and neither is
-//! whether payload and pad make whole words: whoever receives the packet does that.
+//! whether payload and pad make whole words: the receiver of the packet checks that.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::udp::{self, UdpDatagram};
 pub enum ParsedRoce {
     /// Not RoCEv2: nearly every frame of most networks.
     Foreign,
-    /// Of a reliable connection, with so many bytes of payload, pad not counted.
+    /// Of a reliable connection, with `payload` bytes of payload, pad not counted.
     Reliable { header: RoceHeader, payload: usize },
     /// RoCEv2 of another transport, a congestion notification, or with an opcode that is reserved: what is behind its
     /// base header is not looked at.
@@ -28,7 +28,7 @@ pub enum ParsedRoce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum MalformedRoce {
-    /// The frame ends so many bytes before its IP packet does.
+    /// The frame ends `missing` bytes before its IP packet does.
     Cut { missing: usize },
     /// UDP claims another length than IP leaves it.
     UdpLength { claimed: usize, there: usize },

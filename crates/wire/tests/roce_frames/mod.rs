@@ -75,7 +75,7 @@ pub(crate) fn frame(shape: Shape, header: &RoceHeader, payload: usize) -> Vec<u8
     around(shape, &transport)
 }
 
-/// A frame around whatever stands behind UDP's header, with a right check behind that.
+/// A frame around `transport`, which stands behind UDP's header, with a right check behind that.
 pub(crate) fn around(shape: Shape, transport: &[u8]) -> Vec<u8> {
     let station = |last| Station { mac: [2, 0, 0, 0, 0, last], ip: [10, 0, 0, last] };
     let payload = (udp::UdpHeader::LEN + transport.len() + RoceHeader::CHECK) as u16;

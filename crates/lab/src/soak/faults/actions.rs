@@ -107,7 +107,7 @@ impl FaultTargets<'_> {
             FaultKind::Mtu => self.shrink(fault)?,
             FaultKind::Forged => {
                 self.forge(fault)?;
-                // Whoever may write on a wire without a key may take frames away.
+                // A host that can write to a wire without a key can take frames away.
                 frames_may_be_lost = !self.keyed;
             }
             FaultKind::Replayed => self.replay(fault)?,
@@ -251,7 +251,7 @@ impl FaultTargets<'_> {
                 self.wait(2 * BYTE_EVERY);
                 let starts = daemon.starts();
                 daemon.restart(Launch::default());
-                // They go on for as long as the daemon lives.
+                // The slow clients go on for as long as the daemon runs.
                 self.wait_until(Duration::from_secs(7), || daemon.starts() > starts);
             } else {
                 self.wait(fault.lasts);

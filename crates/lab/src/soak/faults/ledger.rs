@@ -70,7 +70,7 @@ pub(crate) const COUNTERS: [(&str, CounterSide, LossAccount); 15] = [
     (WIRE_TX_DROPPED, CounterSide::Sender, LossAccount::Dropped),
 ];
 
-/// Every counter of an end since the start, of all its daemons' lives together.
+/// Every counter of an end since the start, summed over all incarnations of its daemon.
 pub type EndCounters = BTreeMap<String, u64>;
 
 /// Datagrams, or frames, by how they were counted.
@@ -220,7 +220,7 @@ pub struct OddDatagram {
     pub arrived: Duration,
 }
 
-/// Everything that was sent, and what became of it.
+/// Everything that was sent, and its outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DatagramTotals {
     pub sent: u64,

@@ -76,7 +76,7 @@ pub struct FaultBench {
     pub requests: u64,
     /// What was there after both daemons had ended, a line each.
     pub left_behind: Vec<String>,
-    /// Whatever else went wrong, a line each.
+    /// All other problems, a line each.
     pub problems: Vec<String>,
 }
 

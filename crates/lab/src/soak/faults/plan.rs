@@ -131,7 +131,7 @@ pub struct PlannedFault {
     pub lasts: Duration,
     /// Quiet before it.
     pub pause: Duration,
-    /// For whatever else is random about it.
+    /// For everything else that is random about the fault.
     pub seed: u64,
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn nice(child: &Child) -> i32 {
     }
 }
 
-/// Other processes whose environment names a path: daemons of ours, and whatever they started.
+/// Other processes whose environment names a path: daemons of ours, and all processes that they started.
 pub(crate) fn that_know_of(path: &Path) -> Vec<String> {
     let needle = path.as_os_str().as_bytes();
     let ours = std::process::id().to_string();

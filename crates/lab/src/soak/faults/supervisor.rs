@@ -1,4 +1,4 @@
-//! A daemon at one end of the bench, and systemd's part: whatever ends without being asked to is started again.
+//! A daemon at one end of the bench, and systemd's part: a daemon that ends without being asked to is started again.
 //!
 //! ```text
 //!   started ──▶ serves ──▶ SIGTERM, asked for ──▶ ended ──▶ started at once
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Two threads: [`Supervisor::supervise`] starts and waits, [`Supervisor::poll`] asks the daemon for its status many times a
-//! second. Counters die with a daemon, so the last that is known of each life is kept. An end is *served* again when the
-//! daemon that was started last answers.
+//! second. Counters die with a daemon, so the last known ones of each incarnation are kept. An end is *served* again
+//! when the daemon that was started last answers.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -241,7 +241,7 @@ impl<'a> Supervisor<'a> {
         matches!(self.directory.ask(STAND_IN, ask), Ok(LinkReply::Done))
     }
 
-    /// Every counter, of all lives together, as last heard.
+    /// Every counter, summed over all incarnations, as last heard.
     pub(crate) fn counters(&self) -> EndCounters {
         let state = self.state();
         let mut sums = EndCounters::new();
@@ -301,7 +301,7 @@ impl<'a> Supervisor<'a> {
         state.signal(libc::SIGTERM);
     }
 
-    /// SIGTERM, for good.
+    /// Sends SIGTERM and ends the daemon permanently.
     pub(crate) fn finish(&self) {
         let (now, mut state) = (self.clock.elapsed(), self.state());
         (state.finished, state.start_at, state.leaving) = (true, None, Some(now));
@@ -352,7 +352,7 @@ impl Neighbours {
             if let Some(index) = link.filter(|index| Some(*index) != *known)
                 && netlink.add_neighbour(index, stage::address(1 - end), stage::mac(1 - end)).is_err()
             {
-                // Gone in between; the next look tells.
+                // The interface went away in between; the next look finds out.
                 continue;
             }
             *known = link;

@@ -44,8 +44,8 @@ impl TrafficPulse {
         self.last.iter().all(|last| u128::from(last.load(Ordering::Relaxed)) > since.as_micros())
     }
 
-    /// Whether nothing more is to be expected of so many from each end: the last ones have arrived, or nothing has for a
-    /// long time. On a busy machine, what waits before a daemon may take its time.
+    /// Whether no more of the `sent` datagrams of each end are expected: the last ones have arrived, or none has for a
+    /// long time. On a busy machine, datagrams may wait long before a daemon.
     pub(crate) fn is_over(&self, sent: [u64; 2], now: Duration) -> bool {
         /// Longer than any machine keeps a daemon from running.
         const LONG: Duration = Duration::from_secs(3);

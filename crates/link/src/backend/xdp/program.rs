@@ -129,7 +129,7 @@ fn insert(map: &OwnedFd, key: u32, socket: &OwnedFd) -> io::Result<()> {
         value: (&raw const value) as u64,
         flags: 0,
     };
-    // SAFETY: key and value are as long as the map was told, and live until the call returns.
+    // SAFETY: key and value have the sizes that the map was created with, and live until the call returns.
     unsafe { bpf(BPF_MAP_UPDATE_ELEM, &element) }.map(drop)
 }
 

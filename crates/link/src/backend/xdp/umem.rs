@@ -6,8 +6,8 @@
 //!            tx    ──frames to send─▶         ◀──frames that are sent──  completion
 //! ```
 //!
-//! A frame belongs to whoever took it out of a ring last, and nobody else touches its bytes. Each ring has one
-//! writer and one reader, and each of these a counter that only it writes.
+//! A frame belongs to the side that took it out of a ring last, and the other side does not touch its bytes. Each ring
+//! has one writer and one reader. Each of the two has a counter that only it writes.
 
 #![expect(unsafe_code, reason = "talks to the kernel")]
 
@@ -116,7 +116,7 @@ pub(crate) struct RingLocation {
 struct XdpRing<T> {
     memory: Mapping,
     place: RingLocation,
-    /// Our counter, which may be ahead of what the kernel has been told.
+    /// Our counter. It may be ahead of the value that the kernel sees.
     ours: u32,
     /// The kernel's, as it was when we last looked.
     theirs: u32,

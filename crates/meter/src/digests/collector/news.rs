@@ -1,5 +1,5 @@
-//! What a collector has to tell. Packets are named one by one as long as that can be read; what strangers can cause without end
-//! is counted.
+//! What a collector reports. Packets are named one by one as long as people can read that; events that strangers can
+//! cause without end are counted.
 
 use radar::packet::{Flow, Timestamp};
 use radar::signature::Fields;
@@ -48,7 +48,7 @@ pub enum CollectorEvent {
     Trouble(String),
 }
 
-/// What was told since the last look, and what was only counted.
+/// What was reported since the last look, and what was only counted.
 #[derive(Debug, Default)]
 pub(super) struct UnlistedEvents {
     lost: u64,
@@ -62,7 +62,7 @@ impl UnlistedEvents {
         self.lost <= MOST_LOST
     }
 
-    /// Whether one more end may be told.
+    /// Whether one more end may be reported.
     pub(crate) fn may_tell(&mut self) -> bool {
         self.heard += 1;
         self.heard <= MOST_HEARD

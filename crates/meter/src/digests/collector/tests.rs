@@ -47,7 +47,7 @@ fn at(batch: u64) -> Timestamp {
     Timestamp(START + batch * LENGTH)
 }
 
-/// What is told after both ends have reported so many batches; `a` sends packets in the fifth, and `b` sees some of them.
+/// The events after both ends have reported 12 batches; `a` sends packets in batch 5, and `b` sees some of them.
 fn run(collector: &mut Collector, out: [Fields; 2], sent: &[Packet], seen: &[Packet]) -> Vec<CollectorEvent> {
     let none = |fields: Fields| digest(&[], fields);
     let mut news = Vec::new();

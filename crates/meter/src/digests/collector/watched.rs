@@ -35,7 +35,7 @@ pub(crate) struct CollectedSegment {
     until: Timestamp,
     packets: u64,
     total: SegmentFinding,
-    /// What of that has been told.
+    /// The part of `total` that has been reported.
     told: SegmentFinding,
     lost: u64,
     causes: Causes,
@@ -145,7 +145,7 @@ impl CollectedSegment {
         Ok(news)
     }
 
-    /// An end that reports is not taken over: another life is heard when it has been silent.
+    /// An end that reports is not taken over: another incarnation is heard when the first has been silent.
     fn check_life(&self, now: Timestamp, report: &MeterReport<PackedDigest>) -> Result<(), String> {
         match self.ends.get(&report.end) {
             Some(end) if end.life != report.life && now.since(end.heard) <= self.silence() => Err(format!(

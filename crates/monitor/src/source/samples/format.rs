@@ -14,7 +14,7 @@ const REQUIRED: [&str; 4] = ["time_ms", "port", "all", "bad"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// A blank line, a comment, a header, or a line after a header that was told to make no sense.
+    /// A blank line, a comment, a header, or a line after a header that was reported to make no sense.
     Nothing,
     Sample(Reading),
     Nonsense(String),
@@ -25,7 +25,7 @@ pub(crate) enum Meaning {
 pub(crate) enum SampleFormat {
     #[default]
     NoHeader,
-    /// Whose lines mean nothing, which was told once and not for every line.
+    /// The lines after it mean nothing, which was reported once and not for every line.
     BadHeader,
     Header(Vec<String>),
 }

@@ -30,8 +30,8 @@ impl<W: Write> ReadingRecorder<W> {
         Ok(Self { out })
     }
 
-    /// Whole lines at once, and out of the program's hands when it returns: whoever follows the file, or comes after a
-    /// crash, sees every reading or none of it.
+    /// Writes whole lines at once, and has handed them to the system when it returns: a reader that follows the file,
+    /// or comes after a crash, sees every reading or none of it.
     pub fn record(&mut self, readings: &[Reading]) -> io::Result<()> {
         let mut lines = String::new();
         for reading in readings {

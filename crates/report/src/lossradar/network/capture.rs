@@ -66,7 +66,7 @@ pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
     computed
 }
 
-/// What digests of so many kilobytes would have named in a run.
+/// What digests of `kilobytes` kilobytes would have named in a run.
 fn decode(run: &LossRadarRun, kilobytes: f64) -> NamedShare {
     let shape = DigestShape::new((kilobytes * 1_000.0 / CELL_BYTES).round() as usize, run.seed, Fields::ALL);
     let mut digest = Digest::new(shape);

@@ -41,7 +41,7 @@ enum CorruptingDirections {
 enum CorruptionKind {
     /// Bits are corrupted: short packets suffer less.
     Short,
-    /// Packets are dropped whatever their length.
+    /// Packets are dropped regardless of their length.
     Nobody,
 }
 
@@ -202,7 +202,7 @@ struct FlowTask {
     setup: sim::net::NetworkSetup,
 }
 
-/// What came of it: flows, and those among them that had a timeout.
+/// The result of a run: flows, and those among them that had a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TimeoutCount {
     flows: u64,

@@ -105,7 +105,7 @@ impl Years {
         format!("{:.1} % of the time", 100.0 * without / all)
     }
 
-    /// The decrease of the least capacity that so many events do not exceed.
+    /// The decrease of the least capacity that this share of events does not exceed.
     pub(crate) fn cost(&self, quantile: f64) -> f64 {
         at(&self.sorted(Moments::cost), quantile)
     }
@@ -120,7 +120,7 @@ impl Years {
         shares(&self.sorted(|moment| 100.0 * moment.cost()))
     }
 
-    /// About so many moments between two days, or all.
+    /// About `points` moments between two days, or all.
     pub(crate) fn between(&self, (from, to): (f64, f64), points: usize) -> Vec<Moments> {
         let within: Vec<Moments> =
             self.samples.iter().filter(|moment| (from..=to).contains(&moment.day)).copied().collect();

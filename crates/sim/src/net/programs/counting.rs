@@ -4,7 +4,7 @@
 //! is counted here and not at the next switch; what its tables drop is counted at the switch before and not here. Hosts
 //! count what they send and receive, as their hypervisors would, so that first and last hops can be compared too.
 //!
-//! At the end of each slot whoever asked for it is given the flowsets of all nodes, by node, and they begin anew. The slot
+//! At the end of each slot `on_slot` is given the flowsets of all nodes, by node, and they begin anew. The slot
 //! that is open when the run ends is handed out by [`CountingProgram::finish`].
 
 use std::fmt;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A packet passes the upstream meter (UM) of a link when it has been routed to it, and the downstream meter (DM) when the
-//! next switch has routed it on, or when it has come to its host: whatever is lost in between is lost on that segment, in
+//! next switch has routed it on, or when it has come to its host: a packet lost in between is lost on that segment, in
 //! the buffer before the link, on the wire or in the tables behind it. From UM to DM it carries when it passed the UM, from
 //! which its batch follows, and which UM that was, so that switches in between need not have meters (*black boxes*, §5.4.2):
 //! a DM has a meter for each UM that it hears from.

@@ -60,7 +60,7 @@ pub(super) fn largest_message(mtu: u32) -> u64 {
     roce::MAX_MESSAGE.min(u64::from(roce::MAX_OUTSTANDING) * u64::from(mtu))
 }
 
-/// The same both ways, as a hash over ports wants it; the number tells flows apart.
+/// The same both ways, as a hash over ports requires; the flow's number distinguishes flows.
 pub(super) fn ports(who: Conversation) -> [u16; 2] {
     address::roce_ports(who)
 }

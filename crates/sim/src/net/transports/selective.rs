@@ -1,4 +1,4 @@
-//! RDMA with selective retransmission, whatever remembers what is missing: MELO and IRN say only that.
+//! RDMA with selective retransmission. MELO and IRN add only how they remember what is missing.
 
 use machine::Conversation;
 use radar::packet::TcpFields as StreamSegment;

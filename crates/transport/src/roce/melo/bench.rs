@@ -1,4 +1,4 @@
-//! Work to measure MELO with: packets that arrive, some of them lost and sent again. Whoever calls holds the clock.
+//! Work to measure MELO with: packets that arrive, some of them lost and sent again. The caller measures time.
 
 use super::pool::{BlockPool, PoolConfig};
 use super::track::{ArrivalPosition, ReceiveTrack};
@@ -7,7 +7,7 @@ use crate::roce::psn::Psn;
 /// Packets between one that is lost and the same one sent again: a round trip.
 const FLIGHT: u64 = 128;
 
-/// One connection's receiver. Of the packets for it, every so many-th is lost and arrives a round trip later.
+/// One connection's receiver. Every `loss_every`-th packet for it is lost and arrives a round trip later.
 #[derive(Debug)]
 pub struct LossyArrivals {
     pool: BlockPool<u8>,
@@ -41,7 +41,7 @@ impl LossyArrivals {
         }
     }
 
-    /// Lets so many packets arrive, or one more, those sent again among them. Returns how many are in order so far.
+    /// Lets this many packets arrive, or one more, including those sent again. Returns how many are in order so far.
     pub fn run(&mut self, packets: u64) -> u64 {
         let mut left = packets;
         while left > 0 {
@@ -76,7 +76,7 @@ impl LossyArrivals {
     }
 }
 
-/// All of it at once: so many packets arrive, every `loss_every`-th is lost and sent again. Returns how many are in order.
+/// All of it at once: `packets` arrive, every `loss_every`-th is lost and sent again. Returns how many are in order.
 pub fn arrivals(packets: u64, loss_every: u64) -> u64 {
     LossyArrivals::new(loss_every).run(packets)
 }

@@ -66,7 +66,7 @@ impl<S: BlockPointer> Bitmap<S> {
         *self = Self::empty_at(psn);
     }
 
-    /// Whether there are blocks enough for so many more bits.
+    /// Whether there are blocks enough for this many more bits.
     #[inline]
     pub(super) fn has_room(&self, pool: &mut BlockPool<S>, bits: u32) -> bool {
         let used = pool.bit(self.high().number());
@@ -79,7 +79,7 @@ impl<S: BlockPointer> Bitmap<S> {
         pool.has((before + bits - here).div_ceil(block))
     }
 
-    /// Appends so many bits, all alike.
+    /// Appends this many bits, all alike.
     ///
     /// # Panics
     /// Unless [`Bitmap::has_room`].
@@ -121,10 +121,10 @@ impl<S: BlockPointer> Bitmap<S> {
         slot
     }
 
-    /// Leaves so many bits at the front behind, and all behind them that have arrived. Returns how many in all.
+    /// Drops this many bits from the front, and all behind them that have arrived. Returns how many in all.
     ///
     /// # Panics
-    /// If there are not so many, in tests.
+    /// In tests, if there are fewer bits than that.
     #[inline]
     pub(super) fn pass(&mut self, pool: &mut BlockPool<S>, bits: u32) -> u32 {
         let len = self.len();

@@ -190,7 +190,7 @@ impl PoolUsage {
 pub struct BlockPool<S = u8> {
     blocks: Vec<PoolBlock<S>>,
     free: Vec<S>,
-    /// Where the free part of `free` begins; so many blocks are taken.
+    /// Where the free part of `free` begins, which is also the number of blocks taken.
     avail: usize,
     peak: usize,
     refusals: u64,
@@ -236,7 +236,7 @@ impl<S: BlockPointer> BlockPool<S> {
         psn & self.mask
     }
 
-    /// Whether so many blocks can be taken; if not, that is counted.
+    /// Whether this many blocks can be taken; a refusal is counted.
     #[inline]
     pub(super) fn has(&mut self, blocks: u32) -> bool {
         let enough = self.avail + blocks as usize <= self.blocks.len();

@@ -36,7 +36,7 @@ pub enum ArrivalPosition {
     },
     Middle,
     Behind,
-    /// Ahead, but the pool is too full, or it is further ahead than a hole can tell.
+    /// Ahead, but the pool is too full, or it is further ahead than a hole can express.
     NoBits,
 }
 

@@ -86,7 +86,7 @@ pub struct Estimate {
 /// Chances where K and K′ links corrupt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GivenLinks {
-    /// How likely it is that so many links do.
+    /// How likely it is that K and K′ links do.
     pub weight: f64,
     /// A body packet is lost.
     pub lost: f64,
@@ -99,7 +99,7 @@ pub(super) struct GivenLinks {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GivenTail {
-    /// The tail is lost, and so is whatever could have shown it.
+    /// The tail is lost, and so is every packet that could have shown the loss.
     pub unseen: f64,
     /// It arrives, and no ACK comes back.
     pub unacknowledged: f64,

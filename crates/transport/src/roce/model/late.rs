@@ -49,7 +49,7 @@ impl Slack {
         }
     }
 
-    /// How likely a flow of so many packets is late.
+    /// How likely a flow of this many packets is late.
     fn late(&self, given: &GivenLinks, packets: u64) -> f64 {
         let body = packets - 1;
         let timeout = given.body_timeout();

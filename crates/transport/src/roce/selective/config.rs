@@ -6,7 +6,7 @@ use wire::ip::Ecn;
 use crate::roce;
 use crate::roce::Psn;
 
-/// The most packets that may be outstanding: half of what the two bytes for the start of a hole can tell apart.
+/// The most packets that may be outstanding: half of what the two bytes for the start of a hole can distinguish.
 pub const MAX_OUTSTANDING: u32 = 1 << 15;
 
 /// The same at both ends.
@@ -17,7 +17,7 @@ pub struct SelectiveConfig {
     /// Packets that may be outstanding; at most [`MAX_OUTSTANDING`]. IRN sets it to the bandwidth-delay product (BDP-FC).
     pub max_outstanding: u32,
     /// The sender asks for an acknowledgement with the last packet of a message, with each that it sends again because of a
-    /// NACK, and otherwise with every so many packets.
+    /// NACK, and otherwise once per this many packets.
     pub ack_every: u32,
     /// Without progress of the cumulative acknowledgement for this long, everything outstanding is sent again.
     pub timeout: Span,

@@ -9,7 +9,7 @@ use super::packet::Gaps;
 /// What became of a packet that is not behind what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketArrival {
-    /// It was the expected one: this one and what had come before it, so many in all, are now in order.
+    /// It was the expected one: this one and what had come before it, `passed` in all, are now in order.
     Next {
         passed: u64,
         /// Something behind it was kept, or others are still missing before that.
@@ -73,7 +73,7 @@ pub trait LossRecovery: Debug {
     fn has_arrived(&self, place: u64) -> bool;
     /// Everything before `una` has arrived.
     fn acknowledged(&mut self, una: u64);
-    /// Everything from `una` on will be sent again, whatever NACKs said.
+    /// Everything from `una` on will be sent again, regardless of what NACKs said.
     fn restart(&mut self, una: u64);
 
     /// Anything is about to happen to this connection: brings its state back if that was put away.

@@ -29,7 +29,7 @@ const BETA: u64 = 717;
 const UNIT: u64 = 1_024;
 /// Below this many segments HyStart does not look.
 const HYSTART_LOW_WINDOW: u64 = 16;
-/// Round trips measured this soon after a reduction tell of the queue that caused it.
+/// Round trips measured this soon after a reduction reflect the queue that caused it.
 const SETTLE: Span = Span::from_ms(1_000);
 
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! and with the first mark seen outside of a reduction the window falls by α/2, to stay there until all that was in
-//! flight is delivered (`window` beside this file). α begins at 1: an early mark halves. Losses halve whatever α is
+//! flight is delivered (`window` beside this file). α begins at 1: an early mark halves. Losses halve it for any α
 //! (§3.5), even while the window is down for marks. Growth is Reno's.
 //!
 //! RFC 8257 §3.2, which marks the receiver echoes, is the connection's business.

@@ -14,7 +14,7 @@ pub(super) struct Path {
     pub delay: Span,
     /// Segments that find more than this in the queue are marked.
     pub mark_at: u64,
-    /// One in so many segments is lost, at random; 0 for none.
+    /// One in this many segments is lost, at random; 0 for none.
     pub lose_one_in: u32,
     /// Time between segments that the application has; zero if it always has one.
     pub app_gap: Span,

@@ -1,8 +1,8 @@
-//! Which marks the receiver tells of.
+//! Which marks the receiver echoes.
 //!
-//! RFC 3168 §6.1.3: from the first mark on, in every acknowledgement, until the sender says that it has slowed down.
-//! RFC 8257 §3.2, for DCTCP: an acknowledgement tells of marks exactly if those segments had them that it newly covers;
-//! therefore, when marks begin or end while one is owed, that leaves first, and the next is due at once:
+//! RFC 3168 §6.1.3: from the first mark on, every acknowledgement echoes it, until the sender says that it has slowed
+//! down. RFC 8257 §3.2, for DCTCP: an acknowledgement echoes marks exactly if the segments that it newly covers had
+//! them. Therefore, when marks begin or end while one is owed, it leaves first, and the next is due at once:
 //!
 //! ```text
 //!                   marked: acknowledge what came before as unmarked

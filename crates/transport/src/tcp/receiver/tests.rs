@@ -58,7 +58,7 @@ fn what_was_told_least_recently_fills_the_rest() {
     }
     let offsets = |sack: Sack| sack.blocks().iter().map(|block| block.0).collect::<Vec<_>>();
     assert_eq!(offsets(peer.says(0).sack), [2_000, 4_000, 6_000]);
-    // The three become one: there is room for those told before.
+    // The three ranges become one, which leaves room for those reported before.
     peer.gets(3_000, MSS);
     peer.gets(5_000, MSS);
     assert_eq!(offsets(peer.says(0).sack), [2_000, 10_000, 8_000]);

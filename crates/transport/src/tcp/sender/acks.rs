@@ -61,7 +61,7 @@ impl TcpSender {
         }
     }
 
-    /// Marks what the blocks tell of; true if the first tells of a duplicate (RFC 2883 §4).
+    /// Marks the ranges that the blocks report. Returns true if the first block reports a duplicate (RFC 2883 §4).
     fn take_sacks(&mut self, segment: &TcpSegment, got: &mut DeliveredBytes) -> bool {
         let position = |offset: i32| segment.ack.checked_add_signed(i64::from(offset));
         let blocks = segment.sack.blocks();
@@ -119,8 +119,8 @@ impl TcpSender {
     }
 
     /// The first segment of those acknowledged waited longest for a delayed acknowledgement: the RTO must expect that.
-    /// The last tells what the path takes. Of what was sent again, only timestamps tell (RFC 7323 §4), but
-    /// none from the future.
+    /// The last one measures the path. For segments sent again, only timestamps give a sample (RFC 7323 §4);
+    /// timestamps from the future are ignored.
     #[inline]
     fn learn_rtt(&mut self, now: Time, segment: &TcpSegment, advanced: bool, got: &DeliveredBytes) {
         let sample = match got.measured() {
@@ -136,7 +136,7 @@ impl TcpSender {
         self.rtt.sample(sample, self.una, self.nxt);
     }
 
-    /// RFC 8985 §7.4.2: the fate of the probe, as far as this tells.
+    /// RFC 8985 §7.4.2: decides the fate of the probe, as far as this acknowledgement shows it.
     #[inline]
     fn end_probe<O: Out<TcpConnection>>(
         &mut self,
@@ -167,7 +167,7 @@ impl TcpSender {
     }
 
     /// RFC 3168 §6.1.2: once a window. DCTCP counts marks instead. `flight` includes what this acknowledgement delivers:
-    /// the controller is told of that afterwards.
+    /// the controller is notified of that delivery afterwards.
     fn heed_echo(&mut self, now: Time, flight: u64) {
         let is_news = self.echo_heeded_until.is_none_or(|until| self.una > until);
         if self.ecn == EcnResponse::Classic && is_news && self.phase == Phase::Open {

@@ -143,7 +143,7 @@ impl TcpSender {
         }
     }
 
-    /// After something left: what comes `next` tells whether the window was the limit.
+    /// Called after something left: `next` shows whether the window was the limit.
     #[inline]
     pub(crate) fn note_usage(&mut self, next: NextSend) {
         self.usage.on_sent(self.una, self.nxt, self.board.flight(), next == NextSend::Full);

@@ -86,10 +86,10 @@ impl TcpSender {
     }
 }
 
-/// All copies are proven superfluous at any time; timestamps tell at once after a timeout, where only the first copy is
-/// in question, and at the end of a recovery, where holes may differ. Without copies nothing is undone: if what was
-/// missing arrives by itself before it could be sent again, Linux 5.4 keeps the window reduced (`undo_retrans` is -1
-/// and `retrans_stamp` 0).
+/// DSACKs can prove all copies superfluous at any time. Timestamps prove it at once after a timeout, where only the
+/// first copy is in question, and at the end of a recovery, where holes may differ. Without copies nothing is undone:
+/// if missing data arrives by itself before it could be sent again, Linux 5.4 keeps the window reduced (`undo_retrans`
+/// is -1 and `retrans_stamp` 0).
 fn is_spurious(undo: &Undo, echo: u32, advanced: bool, timed_out: bool, over: bool) -> bool {
     let by_timestamp = advanced && (timed_out || over) && undo.is_answered_by_original(echo);
     let by_dsack = undo.is_proven() && undo.has_copies();

@@ -1,4 +1,4 @@
-//! What was really lost, as the network itself tells: to compare with, never to find.
+//! What was really lost, as the network itself reports it. Results are compared with it, never derived from it.
 
 use machine::DropReason;
 use radar::signature::Signature;

@@ -13,7 +13,7 @@ fn chance_of(chances: &[f64], story: impl Fn(&[bool]) -> bool) -> f64 {
         .sum()
 }
 
-/// Means over every state of the links ahead and back; `of` is told what a packet, a dummy and an ACK suffer then.
+/// Means over every state of the links ahead and back; `of` is given what a packet, a dummy and an ACK suffer then.
 fn over_links(model: &TimeoutModel, of: impl Fn(f64, f64, f64) -> f64) -> f64 {
     let (links, omega) = (model.path.links, model.path.corrupting.get());
     let beta = [model.packet_corruption(), model.header_corruption(), model.ack_corruption()].map(Prob::get);
