@@ -189,8 +189,9 @@ fn down(args: &DownArgs) -> CommandResult {
     };
     let name = name(given.as_deref(), &directory)?;
     if let Err(error) = directory.ask(&name, LinkRequest::Down) {
-        use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
-        let gone = matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset);
+        use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
+        // Also one that was killed between the request and its answer.
+        let gone = matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset | BrokenPipe | UnexpectedEof);
         if gone && put_back(&directory, &name)? {
             say(&format!("{name}: its daemon was gone; what it had changed is put back"));
             return Ok(());

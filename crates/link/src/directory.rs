@@ -117,7 +117,9 @@ impl RunDirectory {
         stream.set_write_timeout(Some(PATIENCE))?;
         writeln!(stream, "{}", serde_json::to_string(&ask)?)?;
         let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line)?;
+        if BufReader::new(stream).read_line(&mut line)? == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its daemon ended before it answered"));
+        }
         Ok(serde_json::from_str(&line)?)
     }
 }
