@@ -50,7 +50,7 @@ pub trait Machine {
     type Timer: Copy + Eq + Debug + Into<usize>;
     /// What the owner asks.
     type Command;
-    /// What the owner is told.
+    /// What the machine reports to its owner.
     type Done: Debug;
     /// Facts for traces and measurements; a driver may drop them.
     type Note: Debug;

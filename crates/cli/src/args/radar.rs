@@ -31,7 +31,7 @@ pub(crate) enum RadarCommand {
 
     /// Which rules of an access list may be corrupted: one flipped bit of one of them explains what was lost.
     ///
-    /// For a switch whose blackholes are of no rule that somebody wrote.
+    /// For a switch that drops packets which its rules should let pass.
     Acl(AclArgs),
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum OtherwiseArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct AclArgs {
-    /// The rules as they were meant, the first first: a line each as ClassBench writes them, then accept or deny.
+    /// The rules as they were meant, in order of priority: one line each as ClassBench writes them, then accept or deny.
     pub rules: PathBuf,
 
     /// What was lost: the output of `radar losses --json`, or of `radar collect --json`; `-` is standard input.

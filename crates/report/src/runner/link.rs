@@ -36,7 +36,7 @@ pub(super) const MEASURES: &[Measure<LinkTake>] = &[
     Measure::new("expected_loss", "1", "loss left with that number of copies; needs no run", |run| {
         copies_for(run.loss, TARGET).map(|(_, effective)| MeasuredValue::exact(effective.get(), 1))
     }),
-    Measure::new("effective_loss", "1", "share of frames lost for good", |run| {
+    Measure::new("effective_loss", "1", "share of frames that never arrive", |run| {
         run.outcome.map(|outcome| share(outcome.frames_lost, outcome.frames_offered))
     }),
     Measure::new("effective_speed", "1", "share of the link's speed that is left for frames", |run| {
