@@ -45,7 +45,7 @@ mod protected;
 mod rules;
 mod setup;
 mod switch;
-pub(crate) mod transports;
+pub mod transports;
 mod world;
 
 pub use end::FlowCounters;
@@ -56,7 +56,7 @@ pub use port::{Marking, PortCounters};
 pub use programs::{NoProgram, counting, metering};
 pub use protected::LinkTally;
 pub use rules::{FaultyAction, FaultyRule};
-pub use setup::{HostLatency, LinkSetup, NetworkSetup, Sampling, TrafficSetup};
+pub use setup::{HostLatency, LONGEST_SPAN, LinkSetup, NetworkSetup, Sampling, TrafficSetup};
 pub use switch::{Pfc, SwitchSettings};
 pub use transports::{
     Body, DATAGRAM_HEADERS, DatagramConfig, Handshake, HeaderWriter, IrnSetup, MeloSetup, TCP_HEADERS, TransportSetup,

@@ -172,7 +172,7 @@ macro_rules! link_protocols {
         },)*];
 
         /// The keys of each.
-        pub(crate) const KEYS: &[Keys] = &[$(<$setup as LinkProtocol>::KEYS,)*];
+        pub const KEYS: &[Keys] = &[$(<$setup as LinkProtocol>::KEYS,)*];
 
         /// Does the same to the pair of each protocol.
         macro_rules! each_protocol {
@@ -197,7 +197,7 @@ impl Protection {
 }
 
 /// Reads the `protect` of a `[[link]]`, with all that can be set about it, into the link's setup.
-pub(crate) fn read(table: &ScenarioReader<'_>, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<()> {
+pub fn read(table: &ScenarioReader<'_>, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<()> {
     let names = LISTED.iter().flat_map(|one| one.names.iter().map(move |name| (*name, Some((one, *name)))));
     let names: Vec<_> = std::iter::once(("none", None)).chain(names).collect();
     if let Some((listed, name)) = table.choice("protect", &names)?.flatten() {

@@ -38,13 +38,13 @@ const LAYERS: [&[&str]; 9] = [
     &["guard", "transport", "radar", "traffic", "testkit"],
     &["linux"],
     &["sim", "fleet", "link", "emulator", "meter"],
-    &["lab", "monitor"],
+    &["scenario", "lab", "monitor"],
     &["report"],
     &["cli"],
 ];
 
 /// What builds without Linux and Redis.
-const PORTABLE: [&str; 5] = ["sim", "settings", "traffic", "fleet", "report"];
+const PORTABLE: [&str; 6] = ["sim", "scenario", "settings", "traffic", "fleet", "report"];
 const LINUX: [&str; 6] = ["linux", "link", "emulator", "meter", "lab", "monitor"];
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());

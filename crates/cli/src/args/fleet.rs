@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use fleet::paths::Constraint;
 use fleet::trace::RepairTime;
 use fleet::upgrade::UpgradeOrder;
-use sim::scenario::Seeds;
+use scenario::Seeds;
 use units::{ParseError, Prob, whole_within};
 
 #[derive(Debug, Subcommand)]

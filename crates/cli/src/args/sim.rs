@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
-use sim::scenario::Seeds;
+use scenario::Seeds;
 use units::{Bytes, Count, ParseError, Prob, Rate, Span, whole_within};
 
 #[derive(Debug, Subcommand)]

@@ -11,8 +11,8 @@ use std::path::Path;
 
 use report::flows::{self, FlowSummary, RunResult, SummaryOrigin, summarize};
 use report::parallel;
+use scenario::{Scenario, ScenarioConfig, SweepPoint};
 use serde::{Deserialize, Serialize};
-use sim::scenario::{Scenario, ScenarioConfig, SweepPoint};
 
 use crate::args::RunArgs;
 use crate::output::{CommandResult, Failure, print};

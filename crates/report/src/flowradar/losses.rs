@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use radar::flowset::FlowKey;
-use sim::scenario::Scenario;
+use scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::Time;
 

@@ -1,9 +1,9 @@
 //! The columns of a run's tables.
 
 use radar::loss::LossCause;
+use scenario::SweepPoint;
 use sim::net::metering::SegmentLoss;
 use sim::net::{FlowRow, NetworkSample};
-use sim::scenario::SweepPoint;
 use sim::topology::{DirectedLink, NodeId};
 use units::Time;
 

@@ -1,8 +1,8 @@
 //! What is kept of a run when its rows are gone: enough to pool it with others.
 
 use guard::Counters;
+use scenario::SweepPoint;
 use sim::net::{FlowRow, NetworkOutcome, PoolUse};
-use sim::scenario::SweepPoint;
 use units::{Bytes, Span, Time};
 
 use super::losses::RunLosses;

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use scenario::SweepPoint;
 use sim::net::NetworkOutcome;
-use sim::scenario::SweepPoint;
 
 use super::{columns, losses, pcapng};
 use crate::table_file::{ParquetLayout, write_csv, write_parquet};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use machine::DropReason;
 use radar::causes::CauseThresholds;
 use radar::loss::LossCause;
+use scenario::SweepPoint;
 use serde::Serialize;
 use sim::net::NetworkOutcome;
 use sim::net::metering::{MeteringConfig, MeteringResult, SegmentLoss};
-use sim::scenario::SweepPoint;
 use sim::topology::{DirectedLink, Topology};
 
 /// Of one run, or several of the same point.

@@ -8,9 +8,9 @@
 
 use std::io::{self, Write};
 
+use scenario::SweepPoint;
 use sim::net::address::Conversation;
 use sim::net::{HeaderWriter, NetworkOutcome, PortCapture};
-use sim::scenario::SweepPoint;
 use sim::topology::DirectedLink;
 use units::Time;
 use wire::pcapng::{self, EnhancedPacket, PcapngWriter};

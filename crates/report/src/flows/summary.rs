@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
+use scenario::SweepPoint;
 use serde::Serialize;
-use sim::scenario::SweepPoint;
 
 use super::digest::{CLASSES, LinkDigest, PoolLevels, Repairs, Repeated, RunDigest, TrafficDigest};
 use super::losses::LossSummary;

@@ -9,9 +9,9 @@ mod cause;
 mod partial;
 
 use radar::packet::{Flow, Timestamp};
+use scenario::Scenario;
 use sim::net::metering::{MeteringResult as Metered, SegmentLoss, TrueDrop};
 use sim::net::{FaultyAction, FaultyRule, NetworkSetup};
-use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::{Span, Time};
 

@@ -2,9 +2,9 @@
 
 use radar::causes::{CauseThresholds, classify};
 use radar::loss::{Loss, LossCause};
+use scenario::Scenario;
 use sim::net::metering::{MeteringResult as Metered, SegmentLoss};
 use sim::net::{FaultyAction, FaultyRule, NetworkOutcome, NetworkSetup};
-use sim::scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::{Span, Time};
 

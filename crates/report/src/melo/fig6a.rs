@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use sim::scenario::Scenario;
+use scenario::Scenario;
 
 use crate::claim::{ClaimError, MeasuredValue, RunScale};
 use crate::parallel;

@@ -10,7 +10,7 @@ mod totals;
 
 use std::iter::once;
 
-use sim::scenario::{Scenario, SweepPoint as ScenarioPoint};
+use scenario::{Scenario, SweepPoint as ScenarioPoint};
 
 pub use measures::MEASURES;
 pub use totals::{MeasureBasis, NetworkRun, RunCounts, SampledMoment, Traffic};

@@ -13,6 +13,9 @@ use crate::protocols::Protection;
 use crate::topology::{DirectedLink, Topology, TopologyLinkId};
 use crate::workload::Workload;
 
+/// Farther than this, a clock of picoseconds comes near its end.
+pub const LONGEST_SPAN: Span = Span::from_ms(3_600_000 * 1_000);
+
 #[derive(Clone, Debug)]
 pub struct NetworkSetup {
     pub topology: Topology,

@@ -172,7 +172,7 @@ struct ListedTransport {
 }
 
 /// Reads the `transport` of a `[[traffic]]`, with all that can be set about it.
-pub(crate) fn read(table: &ScenarioReader<'_>) -> ReadResult<TransportSetup> {
+pub fn read(table: &ScenarioReader<'_>) -> ReadResult<TransportSetup> {
     let mut names: Vec<(&str, &'static str)> =
         LISTED.iter().flat_map(|one| one.names).map(|name| (*name, *name)).collect();
     names.dedup();

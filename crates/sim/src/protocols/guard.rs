@@ -12,8 +12,7 @@ use wire::link::{FlowControl, FrameKind};
 use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
 use crate::hardware::Hardware;
 use crate::link::{HardwareProfile, LinkSimConfig, LinkSimMode};
-use crate::net::{EndpointPair, LinkSetup, PacketHandle};
-use crate::scenario::LONGEST;
+use crate::net::{EndpointPair, LONGEST_SPAN, LinkSetup, PacketHandle};
 use settings::KeyShape::One;
 use settings::{Keys, ReadResult, ScenarioReader};
 
@@ -89,7 +88,7 @@ impl LinkProtocol for GuardSetup {
     ];
 
     fn read(table: &ScenarioReader<'_>, name: &str, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<Self> {
-        link.activate_at = table.span("activate_at", Span::ZERO..=LONGEST)?;
+        link.activate_at = table.span("activate_at", Span::ZERO..=LONGEST_SPAN)?;
         let profile =
             table.choice("profile", &[("ideal", HardwareProfile::Ideal), ("tofino", HardwareProfile::Tofino)])?;
         let reorder =

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use report::flows::{RunDigest, RunResult, file_name, write_run};
+use scenario::SweepPoint;
 use sim::link::Watch;
-use sim::scenario::SweepPoint;
 use units::{Span, Time};
 
 use crate::output::Failure;
@@ -143,7 +143,7 @@ impl Watch for RunObserver<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sim::scenario::Scenario;
+    use scenario::Scenario;
 
     #[test]
     fn the_bar_moves_within_a_run() {

@@ -4,8 +4,8 @@
 //! dummies than can all be lost. Where nothing is kept away, all causes are counted together. What is compared is the share
 //! of flows that had a timeout, since a flow that had one may have another.
 
+use scenario::Scenario;
 use sim::link::Watch;
-use sim::scenario::Scenario;
 use transport::roce;
 use transport::roce::model::{
     Causes, CorruptionSeverity, FlowLengths, FlowPath, Forms, FrameLengths, TailProtection, TimeoutModel,

@@ -42,7 +42,7 @@ macro_rules! transports {
         },)*];
 
         /// The keys of each.
-        pub(crate) const KEYS: &[Keys] = &[$($(#[$when])* <$machine as SimTransport>::KEYS,)*];
+        pub const KEYS: &[Keys] = &[$($(#[$when])* <$machine as SimTransport>::KEYS,)*];
 
         impl TransportSetup {
             /// One end of a connection.
@@ -60,12 +60,12 @@ macro_rules! transports {
             }
 
             /// The most bytes that one message may have.
-            pub(crate) fn largest_message(&self) -> u64 {
+            pub fn largest_message(&self) -> u64 {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::largest_message(setup),)* }
             }
 
             /// The pool that all its connections at a host share.
-            pub(crate) fn shared_pool(&self) -> Option<PoolConfig> {
+            pub fn shared_pool(&self) -> Option<PoolConfig> {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::shared_pool(setup),)* }
             }
 
@@ -80,7 +80,7 @@ macro_rules! transports {
             }
 
             /// Whether what is lost is sent again.
-            pub(crate) fn is_reliable(&self) -> bool {
+            pub fn is_reliable(&self) -> bool {
                 match self { $($(#[$when])* Self::$name(_) => <$machine>::IS_RELIABLE,)* }
             }
         }

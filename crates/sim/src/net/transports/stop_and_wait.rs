@@ -173,20 +173,45 @@ impl SimTransport for StopAndWait {
 }
 
 mod tests {
+    use faults::{FaultSchedule, LossModel};
+    use settings::tree::TreeNode;
+    use settings::{ScenarioReader, UsedKeys};
+    use units::{Prob, Rate, Span};
+
     use crate::link::Unwatched;
-    use crate::net;
-    use crate::scenario::Scenario;
+    use crate::net::{self, LinkSetup, NetworkSetup, Protection, TrafficSetup, TransportSetup, transports};
+    use crate::topology::Topology;
+    use crate::workload::{FlowSeries, Workload};
+
+    /// The transport of a `[[traffic]]` with these keys.
+    fn transport(table: &str) -> TransportSetup {
+        let (tree, used) = (TreeNode::parse(table).unwrap(), UsedKeys::default());
+        let read = transports::read(&ScenarioReader::new(&tree, &used)).unwrap();
+        let listed = |used: &str| transports::KEYS.iter().any(|keys| keys.iter().any(|(key, _)| *key == used));
+        assert!(used.into_inner().iter().all(|key| key == "transport" || listed(key)));
+        read
+    }
 
     #[test]
     fn a_new_transport_is_a_file_and_a_line_and_a_scenario_can_ask_for_it() {
-        let scenario = "
-            topology = { kind = 'dumbbell', pairs = 1, rate = '10G' }
-            traffic = [{ transport = 'stop-and-wait', wait = '50us', work = 'series', from = 'h0', to = 'h1',
-                         size = 100000, count = 3 }]
-            link = [{ between = ['left', 'right'], loss = '0.05' }]
-        ";
-        let scenario = Scenario::parse("example", scenario, &[]).unwrap_or_else(|error| panic!("{error}"));
-        let outcome = net::run(scenario.points[0].setup(1), &Unwatched).unwrap();
+        let rate = Rate::gbps(10);
+        let topology = Topology::dumbbell(1, rate, rate, Span::from_ns(50)).unwrap();
+        let link = topology.link_between("left", "right").unwrap().link();
+        let [src, dst] = ["h0", "h1"].map(|name| topology.node(name).unwrap());
+        let mut setup = NetworkSetup::new(topology);
+        let forward = FaultSchedule::always(LossModel::PerFrame(Prob::literal(0.05)));
+        let (reverse, protection) = (FaultSchedule::default(), Protection::None);
+        setup.links.push(LinkSetup { link, forward, reverse, protection, activate_at: None });
+        let series = FlowSeries { src, dst, bytes: 100_000, count: 3, gap: Span::ZERO, group: 0 };
+        setup.traffic.push(TrafficSetup {
+            name: "example".into(),
+            transport: transport("transport = 'stop-and-wait'\nwait = '50us'"),
+            work: Workload::Series(series),
+            reply: 0,
+            class: 0,
+            queue_pairs: None,
+        });
+        let outcome = net::run(setup, &Unwatched).unwrap();
         assert_eq!(outcome.flows.iter().map(|flow| flow.received).collect::<Vec<_>>(), [100_000; 3]);
         let (lost, again) = (outcome.ports.iter().map(|port| port.corrupted).sum::<u64>(), &outcome.flows);
         let again: u32 = again.iter().map(|flow| flow.tally.retransmitted).sum();

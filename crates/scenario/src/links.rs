@@ -5,17 +5,17 @@
 //! `forward` leading to it.
 
 use faults::{FaultSchedule, FaultStep, StepError};
-
-use super::fabric::delay;
-use crate::link::{FrameSizes, LinkSimConfig};
-use crate::net::{LinkSetup, Protection};
-use crate::protocols;
-use crate::topology::{DirectedLink, Topology, TopologyLinkId};
 use settings::{ReadResult, ScenarioReader};
+use sim::link::{FrameSizes, LinkSimConfig};
+use sim::net::{LinkSetup, Protection};
+use sim::protocols;
+use sim::topology::{DirectedLink, Topology, TopologyLinkId};
+
+use crate::fabric::delay;
 
 /// The links of the topology that a table is about, turned to the direction in which it speaks of them, with their own
 /// rate and delay.
-pub(super) fn place(
+pub(crate) fn place(
     table: &ScenarioReader<'_>,
     topology: &mut Topology,
     taken: &[Vec<TopologyLinkId>],
@@ -82,7 +82,7 @@ fn toward(
 }
 
 /// `longest` is the longest frame that the network carries.
-pub(super) fn read(
+pub(crate) fn read(
     table: &ScenarioReader<'_>,
     topology: &Topology,
     link: TopologyLinkId,

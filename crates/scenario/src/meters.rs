@@ -1,10 +1,9 @@
 //! `[radar]`: LossRadar's meters at every interface.
 
-use units::Span;
-
-use crate::net::metering::{MeteringConfig, Placement};
-use crate::topology::{NodeId, Topology};
 use settings::{ReadResult, ScenarioReader};
+use sim::net::metering::{MeteringConfig, Placement};
+use sim::topology::{NodeId, Topology};
+use units::Span;
 
 /// Shorter than this, more than two batches are under way at once.
 const SHORTEST_BATCH: Span = Span::from_ms(1);
@@ -15,7 +14,7 @@ const CELL: usize = 2 * 96;
 const MOST_MEMORY: usize = 4 << 30;
 
 /// `None` without the table.
-pub(super) fn read(
+pub(crate) fn read(
     table: Option<&ScenarioReader<'_>>,
     topology: &Topology,
     until: Span,

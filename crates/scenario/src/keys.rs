@@ -2,11 +2,10 @@
 
 use settings::KeyShape::{self, Names, One, OneOr, Pairs, Several, Table, Tables};
 use settings::Keys;
+use sim::net::transports;
+use sim::protocols;
 
-use crate::net::transports;
-use crate::protocols;
-
-pub(super) const SCENARIO: Keys = &[
+pub(crate) const SCENARIO: Keys = &[
     ("name", One),
     ("label", One),
     ("topology", Table(TOPOLOGY)),
@@ -142,4 +141,4 @@ const RUN: Keys = &[("until", One), ("seeds", Several)];
 const MEASURE: Keys = &[("sample", One), ("watch", Pairs), ("pcap", Pairs)];
 
 /// Keys that decide which others of their table have an effect.
-pub(super) const DECIDING: [&str; 6] = ["kind", "protect", "transport", "recovery", "timers", "work"];
+pub(crate) const DECIDING: [&str; 6] = ["kind", "protect", "transport", "recovery", "timers", "work"];

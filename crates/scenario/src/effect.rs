@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use settings::tree::{TreeNode, Value};
 use settings::{KeyError, SourceLocation, keys};
 
-use super::keys::DECIDING;
+use crate::keys::DECIDING;
 
 /// The same without keys that nobody asked for: what it takes to say it again.
-pub(super) fn used_only(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> TreeNode {
+pub(crate) fn used_only(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> TreeNode {
     let value = match &node.value {
         Value::Table(entries) => {
             let asked_for = |(key, value): &(String, TreeNode)| {
@@ -27,7 +27,7 @@ pub(super) fn used_only(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> T
 }
 
 /// The first key that nobody asked for, and the values that made it meaningless.
-pub(super) fn unused(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> Option<KeyError> {
+pub(crate) fn unused(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> Option<KeyError> {
     node.entries().iter().find_map(|(key, value)| {
         let path = keys::path(at, key);
         if !used.contains(&path) && !is_overruled(node) {

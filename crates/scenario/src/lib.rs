@@ -27,7 +27,7 @@
 //! | `keys`, `effect` | which keys a scenario has; which of them had an effect |
 //! | `fabric`, `links`, `faulty`, `meters`, `traffic`, `work`, `plan` | tables to a [`NetworkSetup`] |
 //!
-//! What is particular to a transport or a link protocol is read in its own file: `net::transports`, `protocols`.
+//! What is particular to a transport or a link protocol is read in its own file: [`sim::net::transports`], [`sim::protocols`].
 //!
 //! Everything that can be wrong is found before anything runs: each point's setup is made once to see whether it can
 //! be.
@@ -53,15 +53,14 @@ use std::path::Path;
 use serde::Serialize;
 use settings::tree::{self, TreeNode, Value};
 use settings::{ReadResult, ScenarioReader, UsedKeys, set, sweep};
+use sim::net::{FaultyRule, LONGEST_SPAN, NetworkSetup, Sampling, metering, transports};
+use sim::topology::{DirectedLink, Topology};
 use units::{Span, Time};
 use wire::ethernet::MIN_FRAME;
 
 pub use error::ScenarioError;
 pub use seeds::Seeds;
 pub use settings::ScenarioConfig;
-
-use crate::net::{FaultyRule, NetworkSetup, Sampling, metering, transports};
-use crate::topology::{DirectedLink, Topology};
 
 /// Everything that one file asks for.
 #[derive(Clone, Debug)]
@@ -97,9 +96,6 @@ struct TrafficContext<'a> {
 
 /// When everything has an end of its own, this is only to be safe from flows that never get through.
 const LONGEST_WITHOUT_UNTIL: Span = Span::from_ms(3_600_000);
-
-/// Farther than this, a clock of picoseconds comes near its end.
-pub(crate) const LONGEST: Span = Span::from_ms(3_600_000 * 1_000);
 
 const MOST_SAMPLES: u64 = 10_000_000;
 
@@ -165,7 +161,7 @@ fn point(reader: &ScenarioReader<'_>, number: usize, label: String, folder: &Pat
         placed.push(links::place(table, &mut topology, &placed)?);
     }
     let run = reader.table("run");
-    let until = run.span("until", Span::from_ps(1)..=LONGEST)?;
+    let until = run.span("until", Span::from_ps(1)..=LONGEST_SPAN)?;
     let traffic = traffic_of(reader, &topology, until, folder)?;
     let longest = traffic.iter().map(|kind| kind.transport.sizes().longest).max().unwrap_or_default().max(MIN_FRAME);
     let mut links = Vec::new();
@@ -240,7 +236,7 @@ fn seeds(run: &ScenarioReader<'_>) -> ReadResult<Seeds> {
 }
 
 fn sampling(measure: &ScenarioReader<'_>, topology: &Topology, until: Span) -> ReadResult<Option<Sampling>> {
-    let every = measure.span("sample", Span::from_ps(1)..=LONGEST)?;
+    let every = measure.span("sample", Span::from_ps(1)..=LONGEST_SPAN)?;
     let ports = ports(measure, "watch", topology)?;
     let Some(every) = every else {
         let missing = || measure.wrong("sample", "missing: expected how often to look at what is watched, such as 1ms");

@@ -3,20 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use faults::Random;
-use units::{Bytes, Rate, Span, Time};
-use wire::ethernet::on_wire;
-
-use super::fabric::access_rate;
-use super::plan::{TrafficPattern, TrafficPlan};
-use super::{LONGEST, TrafficContext};
-use crate::net::TransportSetup;
-use crate::topology::{NodeId, Topology};
-use crate::workload::{
+use settings::{KeyError, ReadResult, ScenarioReader};
+use sim::net::{LONGEST_SPAN, TransportSetup};
+use sim::topology::{NodeId, Topology};
+use sim::workload::{
     ArrivalStop, BurstPace, FlowSchedule, FlowSeries, FlowSizes, Incast, Poisson, SizeTrace, WorkloadError,
     WorkloadFlow,
 };
-use settings::KeyError;
-use settings::{ReadResult, ScenarioReader};
+use units::{Bytes, Rate, Span, Time};
+use wire::ethernet::on_wire;
+
+use crate::TrafficContext;
+use crate::fabric::access_rate;
+use crate::plan::{TrafficPattern, TrafficPlan};
 
 /// A flow that takes longer than this on its slowest link is a mistake in the unit.
 const LONGEST_FLOW: Span = Span::from_ms(3_600_000);
@@ -48,7 +47,7 @@ const KINDS: [(&str, WorkloadKind); 7] = [
     ("file", WorkloadKind::File),
 ];
 
-pub(super) fn read(
+pub(crate) fn read(
     table: &ScenarioReader<'_>,
     transport: &TransportSetup,
     around: &TrafficContext<'_>,
@@ -103,7 +102,7 @@ impl WorkloadReader<'_> {
             dst,
             bytes: self.bytes()?,
             count: self.table.needed("count", count, "how many, one after the other")?,
-            gap: self.table.span("gap", Span::ZERO..=LONGEST)?.unwrap_or(Span::ZERO),
+            gap: self.table.span("gap", Span::ZERO..=LONGEST_SPAN)?.unwrap_or(Span::ZERO),
             group: 0,
         }))
     }
@@ -125,7 +124,7 @@ impl WorkloadReader<'_> {
         let hosts = self.hosts("from")?;
         let receiver = if self.table.has("to") { Some(self.one_host("to")?) } else { None };
         let fan_in = self.table.small("fan_in", 1..=u32::MAX)?;
-        let every = self.table.span("every", Span::from_ps(1)..=LONGEST)?;
+        let every = self.table.span("every", Span::from_ps(1)..=LONGEST_SPAN)?;
         let pace = match (every, self.load()?) {
             (Some(_), Some(_)) => return Err(self.table.wrong("load", "expected either this or every")),
             (Some(every), None) => BurstPace::Every(every),
@@ -201,13 +200,13 @@ impl WorkloadReader<'_> {
     }
 
     fn start(&self) -> ReadResult<Time> {
-        Ok(Time::ZERO + self.table.span("start", Span::ZERO..=LONGEST)?.unwrap_or(Span::ZERO))
+        Ok(Time::ZERO + self.table.span("start", Span::ZERO..=LONGEST_SPAN)?.unwrap_or(Span::ZERO))
     }
 
     /// After `count` arrivals, or at the time `stop`; without either, at the end of the whole run.
     fn stop(&self) -> ReadResult<ArrivalStop> {
         let count = self.table.whole("count", 1..=u64::MAX)?;
-        match (count, self.table.span("stop", Span::from_ps(1)..=LONGEST)?) {
+        match (count, self.table.span("stop", Span::from_ps(1)..=LONGEST_SPAN)?) {
             (Some(_), Some(_)) => Err(self.table.wrong("stop", "expected either this or count")),
             (Some(count), None) => Ok(ArrivalStop::After(count)),
             (None, Some(at)) => Ok(ArrivalStop::At(Time::ZERO + at)),
@@ -318,13 +317,13 @@ impl WorkloadReader<'_> {
 }
 
 /// What one flow may have: an hour of the slowest link.
-pub(super) fn largest(transport: &TransportSetup, topology: &Topology) -> Bytes {
+pub(crate) fn largest(transport: &TransportSetup, topology: &Topology) -> Bytes {
     let slowest = topology.links.iter().map(|link| link.rate).min().unwrap_or(Rate::gbps(1));
     let sizes = transport.sizes();
     Bytes::new(slowest.bytes_in(LONGEST_FLOW).get() / u64::from(on_wire(sizes.frame)) * u64::from(sizes.payload))
 }
 
 /// What a flow may have that is answered, and its answer: one message.
-pub(super) fn largest_answered(transport: &TransportSetup, topology: &Topology) -> Bytes {
+pub(crate) fn largest_answered(transport: &TransportSetup, topology: &Topology) -> Bytes {
     largest(transport, topology).min(Bytes::new(transport.largest_message()))
 }

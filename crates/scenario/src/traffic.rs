@@ -1,16 +1,16 @@
 //! `[[traffic]]`: who sends what to whom, and how.
 
 use faults::Random;
+use settings::{ReadResult, ScenarioReader};
+use sim::net::{TrafficSetup, TransportSetup};
 use units::Bytes;
 
-use super::plan::TrafficPlan;
-use super::{TrafficContext, work};
-use crate::net::{TrafficSetup, TransportSetup};
-use settings::{ReadResult, ScenarioReader};
+use crate::plan::TrafficPlan;
+use crate::{TrafficContext, work};
 
 /// Traffic from which that of any seed can be made.
 #[derive(Clone, Debug)]
-pub(super) struct TrafficTemplate {
+pub(crate) struct TrafficTemplate {
     pub name: String,
     pub transport: TransportSetup,
     plan: TrafficPlan,
@@ -28,7 +28,7 @@ const STREAM: u64 = 1 << 40;
 impl TrafficTemplate {
     /// # Panics
     /// If the plan cannot be carried out, which was found out when it was read.
-    pub(super) fn traffic(&self, number: usize, seed: u64) -> TrafficSetup {
+    pub(crate) fn traffic(&self, number: usize, seed: u64) -> TrafficSetup {
         let random = Random::new(seed, STREAM + number as u64);
         let work = self.plan.workload(random).expect("tried when the scenario was read");
         let Self { name, transport, reply, class, queue_pairs, .. } = self.clone();
@@ -37,7 +37,7 @@ impl TrafficTemplate {
 }
 
 /// The name of a traffic. No two have the same.
-pub(super) fn name(table: &ScenarioReader<'_>, number: usize, before: &[String]) -> ReadResult<String> {
+pub(crate) fn name(table: &ScenarioReader<'_>, number: usize, before: &[String]) -> ReadResult<String> {
     let name = table.text("name")?.unwrap_or_else(|| format!("traffic {number}"));
     if before.contains(&name) {
         return Err(table.wrong("name", format_args!("'{name}': there is traffic of this name before")));
@@ -45,7 +45,7 @@ pub(super) fn name(table: &ScenarioReader<'_>, number: usize, before: &[String])
     Ok(name)
 }
 
-pub(super) fn read(
+pub(crate) fn read(
     table: &ScenarioReader<'_>,
     name: String,
     transport: TransportSetup,
@@ -59,7 +59,7 @@ pub(super) fn read(
 }
 
 /// That a host is not to have two sizes of the pool that its connections share.
-pub(super) fn check_pools(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplate]) -> ReadResult<()> {
+pub(crate) fn check_pools(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplate]) -> ReadResult<()> {
     let mut pools = tables.iter().zip(kinds).filter_map(|(table, kind)| Some((table, kind.transport.shared_pool()?)));
     let Some((_, first)) = pools.next() else { return Ok(()) };
     match pools.find(|(_, pool)| *pool != first) {
@@ -69,7 +69,7 @@ pub(super) fn check_pools(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplat
 }
 
 /// That nobody is to send more than its link carries, all traffic together.
-pub(super) fn check_loads(
+pub(crate) fn check_loads(
     tables: &[ScenarioReader<'_>],
     kinds: &[TrafficTemplate],
     around: &TrafficContext<'_>,

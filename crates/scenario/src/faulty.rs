@@ -1,20 +1,18 @@
 //! `[[blackhole]]` and `[[detour]]`: what the tables of switches say that they should not.
 
+use settings::{ReadResult, ScenarioReader};
+use sim::net::{FaultyAction, FaultyRule, LONGEST_SPAN};
+use sim::topology::{NodeId, Topology};
 use units::{Span, Time};
 
-use super::LONGEST;
-use crate::net::{FaultyAction, FaultyRule};
-use crate::topology::{NodeId, Topology};
-use settings::{ReadResult, ScenarioReader};
-
 /// A switch that drops what is for a host.
-pub(super) fn blackhole(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<FaultyRule> {
+pub(crate) fn blackhole(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<FaultyRule> {
     let expected = table.flag("expected")?.unwrap_or(false);
     rule(table, topology, if expected { FaultyAction::Filter } else { FaultyAction::Drop })
 }
 
 /// A switch that sends what is for a host somewhere else.
-pub(super) fn detour(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<FaultyRule> {
+pub(crate) fn detour(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<FaultyRule> {
     let name = |key| table.needed(key, table.text(key)?, "the name of a switch");
     let (switch, next) = (name("switch")?, name("next")?);
     let port = topology.link_between(&switch, &next).map_err(|error| table.wrong("next", error))?;
@@ -27,7 +25,7 @@ pub(super) fn detour(table: &ScenarioReader<'_>, topology: &Topology) -> ReadRes
 fn rule(table: &ScenarioReader<'_>, topology: &Topology, action: FaultyAction) -> ReadResult<FaultyRule> {
     let switch = node(table, "switch", topology, false)?;
     let to = node(table, "to", topology, true)?;
-    let time = |key| Ok(table.span(key, Span::ZERO..=LONGEST)?.map(|span| Time::ZERO + span));
+    let time = |key| Ok(table.span(key, Span::ZERO..=LONGEST_SPAN)?.map(|span| Time::ZERO + span));
     let (from, until) = (time("from")?.unwrap_or(Time::ZERO), time("until")?.unwrap_or(Time::NEVER));
     if until <= from {
         return Err(table.wrong("until", "expected later than from"));

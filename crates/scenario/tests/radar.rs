@@ -1,9 +1,9 @@
 //! `[radar]`, `[[blackhole]]` and `[[detour]]` in scenarios: what is refused, and what comes of one that is not.
 
 use radar::causes::CauseThresholds;
+use scenario::Scenario;
 use sim::link::Unwatched;
 use sim::net;
-use sim::scenario::Scenario;
 use sim::topology::{DirectedLink, Topology};
 
 const LOSSES: &str = include_str!("../../../experiments/scenarios/losses.toml");

@@ -7,8 +7,8 @@ use settings::{KeyError, SourceLocation};
 /// What is wrong with a scenario: where, at which key, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    pub(super) file: String,
-    pub(super) wrong: KeyError,
+    pub(crate) file: String,
+    pub(crate) wrong: KeyError,
 }
 
 impl fmt::Display for ScenarioError {

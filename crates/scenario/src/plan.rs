@@ -1,14 +1,13 @@
 //! What a scenario makes flows from: checked once, carried out for every seed.
 
 use faults::Random;
+use sim::topology::NodeId;
+use sim::workload::{BurstPace, FlowSchedule, FlowSeries, Incast, Poisson, Workload, WorkloadError};
 use units::Time;
-
-use crate::topology::NodeId;
-use crate::workload::{BurstPace, FlowSchedule, FlowSeries, Incast, Poisson, Workload, WorkloadError};
 
 /// What every run makes its flows from.
 #[derive(Clone, Debug)]
-pub(super) enum TrafficPlan {
+pub(crate) enum TrafficPlan {
     Series(FlowSeries),
     Poisson(Poisson),
     Incast(Incast),
@@ -20,7 +19,7 @@ pub(super) enum TrafficPlan {
 
 /// Everyone at once.
 #[derive(Clone, Debug)]
-pub(super) struct TrafficPattern {
+pub(crate) struct TrafficPattern {
     pub hosts: Vec<NodeId>,
     pub bytes: u64,
     pub start: Time,
@@ -28,7 +27,7 @@ pub(super) struct TrafficPattern {
 
 impl TrafficPlan {
     /// The same for the same randomness.
-    pub(super) fn workload(&self, mut random: Random) -> Result<Workload, WorkloadError> {
+    pub(crate) fn workload(&self, mut random: Random) -> Result<Workload, WorkloadError> {
         let flows = match self {
             Self::Series(series) => return Ok(Workload::Series(*series)),
             Self::Poisson(config) => FlowSchedule::poisson(config.clone(), random)?,
@@ -45,7 +44,7 @@ impl TrafficPlan {
     }
 
     /// The share of their links that these hosts fill.
-    pub(super) fn load(&self) -> Option<(f64, &[NodeId])> {
+    pub(crate) fn load(&self) -> Option<(f64, &[NodeId])> {
         match self {
             Self::Poisson(config) => Some((config.load, &config.senders)),
             Self::Incast(Incast { pace: BurstPace::Load { load, .. }, hosts, .. }) => Some((*load, hosts)),

@@ -1,11 +1,10 @@
 //! `[topology]`, `[switch]` and `[host]`: what the network is made of.
 
+use settings::{ReadResult, ScenarioReader};
+use sim::net::{HostLatency, Marking, Pfc, SwitchSettings};
+use sim::topology::{NodeId, NodeKind, Routes, Topology, TopologyError, TopologyLink, TopologyNode};
 use transport::roce::repeat;
 use units::{Bytes, Prob, Rate, Span};
-
-use crate::net::{HostLatency, Marking, Pfc, SwitchSettings};
-use crate::topology::{NodeId, NodeKind, Routes, Topology, TopologyError, TopologyLink, TopologyNode};
-use settings::{ReadResult, ScenarioReader};
 
 /// Ten metres of fibre.
 const DELAY: Span = Span::from_ns(50);
@@ -48,7 +47,7 @@ const SHAPES: [(&str, FabricShape); 9] = [
     ("custom", FabricShape::Custom),
 ];
 
-pub(super) fn topology(table: &ScenarioReader<'_>) -> ReadResult<Topology> {
+pub(crate) fn topology(table: &ScenarioReader<'_>) -> ReadResult<Topology> {
     let kind = table.needed("kind", table.choice("kind", &SHAPES)?, "a topology such as testbed or leaf-spine")?;
     let rate = || table.needed("rate", table.parsed("rate")?, "a rate such as 100G");
     let delay = || Ok(delay(table)?.unwrap_or(DELAY));
@@ -81,7 +80,7 @@ pub(super) fn topology(table: &ScenarioReader<'_>) -> ReadResult<Topology> {
     }
 }
 
-pub(super) fn delay(table: &ScenarioReader<'_>) -> ReadResult<Option<Span>> {
+pub(crate) fn delay(table: &ScenarioReader<'_>) -> ReadResult<Option<Span>> {
     table.span("delay", Span::ZERO..=LONGEST_DELAY)
 }
 
@@ -132,7 +131,7 @@ fn check_lengths(table: &ScenarioReader<'_>, key: &str, topology: Topology) -> R
 
 /// All that `[switch]` says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Switches {
+pub(crate) struct Switches {
     pub settings: SwitchSettings,
     pub marking: Option<Marking>,
     pub repeat: Option<repeat::RepeaterConfig>,
@@ -145,7 +144,7 @@ const MOST_COPIES: u32 = 16;
 /// Most switches take about as long from a packet's last bit to its having been routed.
 const SWITCH_LATENCY: Span = Span::from_ns(400);
 
-pub(super) fn switches(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Switches> {
+pub(crate) fn switches(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Switches> {
     let usual = SwitchSettings::default();
     let buffer = table.bytes("buffer", Bytes::new(1)..=LARGEST_BUFFER)?.unwrap_or(usual.buffer);
     let pfc = table.inner("pfc").map(|pfc| pauses(&pfc, buffer, topology)).transpose()?;
@@ -212,7 +211,7 @@ fn marking(table: &ScenarioReader<'_>) -> ReadResult<Option<Marking>> {
     Ok(Some(Marking { some, all, most: most.get() }))
 }
 
-pub(super) fn host_latency(table: &ScenarioReader<'_>) -> ReadResult<HostLatency> {
+pub(crate) fn host_latency(table: &ScenarioReader<'_>) -> ReadResult<HostLatency> {
     let latency = table.span("latency", Span::ZERO..=LONGEST_HOST_LATENCY)?;
     let Some(median) = latency else { return Ok(HostLatency::None) };
     let sigma = table.number("sigma", |sigma| (0.0..=LARGEST_SIGMA).contains(&sigma), "0 to 2, of the logarithm")?;
@@ -223,7 +222,7 @@ pub(super) fn host_latency(table: &ScenarioReader<'_>) -> ReadResult<HostLatency
 }
 
 /// The rate of the links by which these hosts send, if it is one.
-pub(super) fn access_rate(topology: &Topology, hosts: &[NodeId]) -> Option<Rate> {
+pub(crate) fn access_rate(topology: &Topology, hosts: &[NodeId]) -> Option<Rate> {
     let mut sends = vec![false; topology.nodes.len()];
     hosts.iter().for_each(|host| sends[host.index()] = true);
     let mut links = topology.links.iter().filter(|link| sends[link.a.index()] || sends[link.b.index()]);
