@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use papers::{Claims, PAPERS, PageInfo, Paper};
 use report::claim::{self, ClaimError, PointResult, RunScale, Verdict};
-use report::paper::{Claims, PAPERS, PageInfo, Paper};
 use report::runner::Effort;
 
 use crate::args::{ReproduceArgs, ScaleArg};

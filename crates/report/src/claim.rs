@@ -8,7 +8,7 @@
 //! There is one schema for all of them; a key that the claim's runner does not use is an error.
 
 mod band;
-pub(crate) mod files;
+pub mod files;
 pub mod measure;
 mod result;
 

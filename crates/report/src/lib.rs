@@ -1,8 +1,8 @@
 //! What people read: tables, JSON, and the papers' claims held against our results.
 //!
 //! [`claim`] reads a claim's file under `experiments/`: what to run, what the paper says, and the band that decides the
-//! verdict. [`runner`] makes the runs and takes the values; [`paper`] lists the papers and selects their claims;
-//! [`linkguardian`], [`rdma_corruption`], [`melo`], [`lossradar`] and [`flowradar`] have what is particular to one.
+//! verdict. [`runner`] makes the runs and takes the values. Which papers there are, and what is particular to one, is in
+//! the crate `papers`.
 //! [`flows`] writes what became of flows, [`table_file`] rows as CSV and Parquet. [`compare`] sets link protocols side by
 //! side. [`outcome`] prints one simulated link; [`losses`] what a comparison of captures found; [`acl`]
 //! the rules that may be corrupted; [`fleet`] years, plans and
@@ -13,20 +13,14 @@ pub mod acl;
 pub mod claim;
 pub mod compare;
 pub mod fleet;
-pub mod flowradar;
 pub mod flows;
-pub mod linkguardian;
 pub mod losses;
-pub mod lossradar;
-pub mod melo;
 pub mod model;
 pub mod outcome;
 pub mod page;
-pub mod paper;
 pub mod parallel;
-pub mod rdma_corruption;
 pub mod runner;
-mod stopwatch;
+pub mod stopwatch;
 pub mod table_file;
 
 use chart::{svg, table};

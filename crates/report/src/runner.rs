@@ -27,7 +27,7 @@ pub struct Effort<'a> {
 }
 
 /// What is wrong with a claim, before anything runs.
-pub(crate) fn check(claim: &Claim, computations: Computations) -> Result<(), ClaimError> {
+pub fn check(claim: &Claim, computations: Computations) -> Result<(), ClaimError> {
     let checked = match claim.runner {
         Runner::Link => link::check(claim),
         Runner::Network => network::check(claim),
@@ -38,11 +38,7 @@ pub(crate) fn check(claim: &Claim, computations: Computations) -> Result<(), Cla
 }
 
 /// Runs claims; consecutive claims of the same runner run together. What the watch ended early is missing.
-pub(crate) fn run(
-    claims: &[Claim],
-    computations: Computations,
-    effort: &Effort<'_>,
-) -> Result<Vec<ClaimResult>, ClaimError> {
+pub fn run(claims: &[Claim], computations: Computations, effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
     let mut results = Vec::new();
     for together in claims.chunk_by(|one, next| one.runner == next.runner) {
         results.extend(match together[0].runner {

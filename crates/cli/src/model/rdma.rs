@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read;
 
 use faults::LossModel as Fault;
+use papers::rdma_corruption::Trial;
 use report::model::{RdmaAnswer, RdmaQuestion, TimeoutShares};
-use report::rdma_corruption::Trial;
 use sim::workload::{FlowSizes, SizeTrace};
 use transport::roce::model::{
     CorruptionSeverity, FlowLengths, FlowPath, FrameLengths, Goal, PenaltyTiming, TailProtection, TimeoutModel,

@@ -31,7 +31,7 @@ impl MeasuredValue {
     }
 
     #[must_use]
-    pub(crate) fn with_note(self, note: String) -> Self {
+    pub fn with_note(self, note: String) -> Self {
         Self { note: Some(note), ..self }
     }
 }

@@ -184,22 +184,3 @@ fn level(level: LevelBytes, outcome: &LinkOutcome) -> MeasuredValue {
     MeasuredValue::exact(level.max as f64, outcome.frames_offered)
         .with_note(format!("p50 {}, p99 {}", level.p50, level.p99))
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::claim::{RunScale, Verdict};
-    use crate::paper::Claims;
-    use crate::runner::Effort;
-    use sim::link::Unwatched;
-
-    #[test]
-    fn the_claims_that_take_no_time_match() {
-        for name in ["lg.copies", "lg.overhead"] {
-            let claims = Claims::meant(&format!("linkguardian/{name}")).unwrap().unwrap();
-            let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
-            let reproduction = claims.reproduce(&effort).unwrap();
-            let verdicts: Vec<Verdict> = reproduction.points().map(|point| point.verdict).collect();
-            assert!(verdicts.len() >= 2 && verdicts.iter().all(|verdict| *verdict == Verdict::Match), "{verdicts:?}");
-        }
-    }
-}

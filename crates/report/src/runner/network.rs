@@ -16,7 +16,7 @@ pub use measures::MEASURES;
 pub use totals::{MeasureBasis, NetworkRun, RunCounts, SampledMoment, Traffic};
 
 use super::Effort;
-use crate::claim::{ChartKind, Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue, RunScale, number};
+use crate::claim::{ChartKind, Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue, RunScale, RunSpec, number};
 use crate::parallel;
 use crate::stopwatch::Stopwatch;
 
@@ -65,18 +65,23 @@ pub fn check(claim: &Claim) -> Result<(), ClaimError> {
     Ok(())
 }
 
+/// What a run of a claim simulates, with any seed.
+pub fn point(claim: &Claim, run: &RunSpec, scale: RunScale) -> Result<ScenarioPoint, ClaimError> {
+    let sets = [claim.amount(scale).set.as_slice(), run.set.as_slice()].concat();
+    let scenario = Scenario::parse(&claim.scenario, claim.scenario_text, &sets).map_err(ClaimError::new)?;
+    match <[ScenarioPoint; 1]>::try_from(scenario.points) {
+        Ok([point]) => Ok(point),
+        Err(_) => Err(ClaimError::new(format_args!("{}: {} is a sweep", claim.id, run.name))),
+    }
+}
+
 /// Everything to simulate for a claim, in order.
 fn tasks(claim: &Claim, at: usize, scale: RunScale, seed: u64) -> Result<Vec<NetworkTask>, ClaimError> {
     let mut tasks = Vec::new();
     for (run, spec) in claim.run.iter().enumerate() {
-        let amount = claim.amount(scale);
-        let sets = [amount.set.as_slice(), spec.set.as_slice()].concat();
-        let scenario = Scenario::parse(&claim.scenario, claim.scenario_text, &sets).map_err(ClaimError::new)?;
-        let [point] = &scenario.points[..] else {
-            return Err(ClaimError::new(format_args!("{}: {} is a sweep", claim.id, spec.name)));
-        };
+        let point = point(claim, spec, scale)?;
         let task = |n| NetworkTask { claim: at, run, point: point.clone(), seed: seed.wrapping_mul(1_000) + n };
-        tasks.extend((0..amount.seeds).map(task));
+        tasks.extend((0..claim.amount(scale).seeds).map(task));
     }
     Ok(tasks)
 }

@@ -2,7 +2,6 @@ use sim::link::Unwatched;
 
 use super::*;
 use crate::claim::{Verdict, files};
-use crate::paper::PAPERS;
 use chart::Chart;
 
 /// Short writes over a switch; `lossy` loses one frame in a hundred.
@@ -208,27 +207,4 @@ fn mistakes_in_a_claim_are_named() {
         let error = claim(CLAIM.replacen(from, to, 1).leak()).unwrap_err().to_string();
         assert!(error.contains(expected), "{from}: {error}");
     }
-}
-
-#[test]
-fn every_run_of_every_paper_can_be_set_up() {
-    for paper in PAPERS {
-        for claim in files::claims(&files::of_paper(paper.name)).unwrap() {
-            for scale in [RunScale::Quick, RunScale::Full] {
-                let tasks = tasks(&claim, 0, scale, 1).map(|tasks| tasks.len());
-                assert!(tasks.is_ok(), "{}: {tasks:?}", claim.id);
-            }
-        }
-    }
-}
-
-#[test]
-fn a_claim_gives_the_same_on_any_number_of_jobs() {
-    let mut claims = files::claims(&files::of_paper("linkguardian")).unwrap();
-    claims.retain(|claim| claim.id == "lg.fig10.rdma");
-    claims[0].quick.set = vec!["traffic.size=143".into(), "traffic.count=12000".into()];
-    let points = [1, 2].map(|jobs| run(&claims, &effort(jobs)).unwrap().remove(0).points);
-    assert_eq!(points[0], points[1]);
-    let gain = points[0].iter().find(|point| point.id.ends_with("gain.p99.95")).unwrap();
-    assert_eq!(gain.verdict, Verdict::Match, "{gain:?}");
 }

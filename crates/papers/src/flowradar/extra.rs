@@ -1,0 +1,45 @@
+//! fr.extra: how many more flows a network decodes than its switches alone, in the same memory (§4.5.1, Fig. 4.5).
+
+use radar::flowset::FlowsetShape;
+use radar::flowset::sizing::DecoderKind;
+use report::claim::{ClaimError, MeasuredValue, RunScale};
+use report::runner::{ComputedValues, Effort};
+
+use super::fabric::{DIFFERING, FatTreeFabric};
+use super::memory::{ROWS, SUCCESS};
+
+/// What is tried, one after the other, as long as it succeeds.
+const MORE: [f64; 9] = [0.2, 0.266, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8];
+/// Of many flows, where each try takes seconds.
+const FEW: [f64; 3] = [0.266, 0.3, 0.4];
+
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let mut computed = ComputedValues::default();
+    let full = effort.scale == RunScale::Full;
+    for (name, flows, runs) in [("1k", 1_000, 10), ("10k", 10_000, 2), ("100k", 100_000, 1), ("1m", 1_000_000, 1)] {
+        let tried: &[f64] = if full || flows < 100_000 { &MORE } else { &FEW };
+        let is_wanted = full || flows < 1_000_000;
+        let most = if is_wanted { most_decoded(flows, tried, runs, effort) } else { None };
+        if super::is_over(effort) {
+            return Ok(None);
+        }
+        let switches = FatTreeFabric::new(4).switches() as u64 * runs;
+        computed.values.push((name.to_owned(), most.map(|most| MeasuredValue::exact(most, switches))));
+    }
+    Ok(Some(computed))
+}
+
+/// The most of those tried with which 99 of 100 switches are known completely.
+fn most_decoded(flows: u64, tried: &[f64], runs: u64, effort: &Effort<'_>) -> Option<f64> {
+    let fabric = FatTreeFabric::new(4);
+    let shape = FlowsetShape::for_flows(flows, SUCCESS, ROWS, DecoderKind::Single, 0);
+    let succeeds = |more: &f64| {
+        let each = (flows as f64 * (1.0 + more)).round() as u64;
+        let complete = |run: u64| {
+            let seed = effort.seed.wrapping_mul(100).wrapping_add(run);
+            if super::is_over(effort) { 0 } else { fabric.complete(fabric.count(each, shape, DIFFERING, seed)) as u64 }
+        };
+        (0..runs).map(complete).sum::<u64>() as f64 >= SUCCESS.get() * (runs * fabric.switches() as u64) as f64
+    };
+    tried.iter().copied().take_while(|more| succeeds(more)).last()
+}

@@ -1,0 +1,120 @@
+//! fr.loss: how soon after it happened a loss is found by comparing flowlets (§4.6.2, Fig. 4.10).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chart::{Axis, Chart, Line, LinesChart};
+use radar::flowset::FlowKey;
+use report::claim::{ClaimError, MeasuredValue, RunScale};
+use report::runner::{ComputedValues, Effort};
+use scenario::Scenario;
+use sim::topology::{NodeId, Topology};
+use units::Time;
+
+use super::flowmap::{Flowlet, FlowmapThresholds};
+use super::walk::{self, FlowsetCounts, PathOrder, SLOT};
+use crate::files;
+
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let [stop, until] = if effort.scale == RunScale::Full { [300, 700] } else { [60, 400] };
+    let sets = [format!("traffic.0.stop={stop}ms"), format!("traffic.1.stop={stop}ms"), format!("run.until={until}ms")];
+    let (name, text) = files::named("flowradar/network.toml")?;
+    let scenario = Scenario::parse(name, text, &sets).map_err(ClaimError::new)?;
+    let Some(point) = scenario.points.first() else { return Ok(None) };
+    effort.watch.expect_runs(1);
+    let setup = point.setup(effort.seed);
+    let topology = setup.topology.clone();
+    let Some(counted) = walk::count(setup, effort)? else { return Ok(None) };
+    effort.watch.run_done();
+    let (delays, unfound) = delays(&topology, &counted);
+    let all = delays.len() as u64 + unfound;
+    let mut computed = ComputedValues::default();
+    let within = |ms: f64| delays.iter().filter(|delay| **delay <= ms).count() as f64 / all.max(1) as f64;
+    for ms in [20, 50] {
+        let share = (all > 0).then(|| MeasuredValue::exact(within(ms.into()), all));
+        computed.values.push((format!("within.{ms}ms"), share));
+    }
+    let found = (all > 0).then(|| MeasuredValue::exact(delays.len() as f64 / all as f64, all));
+    computed.values.push(("found".into(), found));
+    computed
+        .value("invented", MeasuredValue::exact(invented(&topology, &counted) as f64, counted.counters.len() as u64));
+    computed.value("undecoded", MeasuredValue::exact(counted.undecoded as f64, counted.slots));
+    let curve = (0..=20).map(|step| f64::from(step) * 5.0).map(|ms| (ms, within(ms))).collect();
+    computed.charts.push(Chart::Lines(LinesChart {
+        title: "Losses that are known, by how long ago they happened".into(),
+        caption:
+            "Web search and incasts of 20 under a FatTree of 8, slots of 10 ms. A loss is known when a slot without a \
+                  packet of its flow has ended."
+                .into(),
+        x: Axis::linear("milliseconds from loss to detection"),
+        y: Axis::linear("share of losses").within(0.0, 1.0),
+        lines: vec![Line::new("simulated", curve).with_paper(vec![(20.0, 0.57), (50.0, 0.99)])],
+    }));
+    Ok(Some(computed))
+}
+
+/// Flowlets of a flow between two nodes: their slots, when they were over, and what they lost.
+fn flowlets(counted: &FlowsetCounts, flow: &FlowKey, hop: [NodeId; 2]) -> Vec<([u64; 2], u64, u64)> {
+    let thresholds = FlowmapThresholds::default();
+    let at = |node: NodeId, slot: u64| {
+        let slots = counted.counters.get(flow).and_then(|nodes| nodes.get(&node));
+        slots.and_then(|slots| slots.get(&slot)).copied().unwrap_or(0)
+    };
+    let mut flowlet = Flowlet::default();
+    let mut ended = Vec::new();
+    for slot in 0..counted.slots {
+        let [upstream, downstream] = hop.map(|node| Some(at(node, slot)));
+        flowlet.count(slot, upstream, downstream);
+        if let Some((slots, _, lost)) = flowlet.end(slot, &thresholds) {
+            ended.push((slots, slot, lost));
+        }
+    }
+    ended
+}
+
+/// Milliseconds from each loss to the end of the slot in which it is known, and how many losses are not found.
+fn delays(topology: &Topology, counted: &FlowsetCounts) -> (Vec<f64>, u64) {
+    let mut by_hop: BTreeMap<(FlowKey, u32), Vec<Time>> = BTreeMap::new();
+    for dropped in &counted.dropped {
+        by_hop.entry((FlowKey::from(&dropped.flow), dropped.link.0)).or_default().push(dropped.at);
+    }
+    let (mut delays, mut unfound) = (Vec::new(), 0);
+    for ((flow, link), drops) in by_hop {
+        let link = sim::topology::DirectedLink(link);
+        let flowlets = flowlets(counted, &flow, [topology.from(link), topology.to(link)]);
+        // Of a flowlet that is said to have lost fewer than it did, the first ones are found.
+        let mut left: Vec<u64> = flowlets.iter().map(|(_, _, lost)| *lost).collect();
+        for at in drops {
+            let slot = at.as_ps() / SLOT.as_ps();
+            let place = flowlets.iter().position(|([first, last], _, _)| (*first..=*last).contains(&slot));
+            match place.filter(|place| left[*place] > 0) {
+                Some(place) => {
+                    left[place] -= 1;
+                    let known = Time::from_ps((flowlets[place].1 + 1) * SLOT.as_ps());
+                    delays.push(known.since(at).as_secs() * 1e3);
+                }
+                None => unfound += 1,
+            }
+        }
+    }
+    (delays, unfound)
+}
+
+/// Losses on hops on which the flow has lost nothing.
+fn invented(topology: &Topology, counted: &FlowsetCounts) -> u64 {
+    let order = PathOrder::new(topology);
+    let dropped = |dropped: &sim::net::counting::DroppedPacket| {
+        (FlowKey::from(&dropped.flow), topology.from(dropped.link).index(), topology.to(dropped.link).index())
+    };
+    let real: BTreeSet<(FlowKey, usize, usize)> = counted.dropped.iter().map(dropped).collect();
+    let mut invented = 0;
+    for (flow, nodes) in &counted.counters {
+        for hop in order.sort(flow, nodes.keys().copied()).windows(2) {
+            let is_real = real.contains(&(*flow, hop[0], hop[1])) || !order.neighbours()[hop[0]].contains(&hop[1]);
+            let ends = [hop[0], hop[1]].map(|node| NodeId(node as u32));
+            if !is_real {
+                invented += flowlets(counted, flow, ends).iter().map(|(_, _, lost)| lost).sum::<u64>();
+            }
+        }
+    }
+    invented
+}

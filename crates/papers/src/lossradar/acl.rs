@@ -1,0 +1,120 @@
+//! lr.acl: which rule of an access list was corrupted, from what was lost (§5.5.2, §5.7.4).
+
+use faults::Random;
+use radar::acl::{AclAction, AclDecision, Flip, Mix, RuleTable, generate, traffic};
+use radar::packet::Flow;
+use report::claim::{ClaimError, MeasuredValue, RunScale};
+use report::runner::{ComputedValues, Effort};
+use report::stopwatch::Stopwatch;
+
+/// Rules, by the name of the point.
+const LISTS: [(&str, usize); 4] = [("50k", 50_000), ("100k", 100_000), ("150k", 150_000), ("200k", 200_000)];
+const FLOWS: usize = 100_000;
+
+/// What came of flipping bits of one list.
+#[derive(Clone, Debug, Default)]
+struct FlipCounts {
+    /// Flips by which packets were lost that should not have been, and others.
+    flips: u64,
+    silent: u64,
+    missed: u64,
+    candidates: u64,
+    /// Candidates by the letter of the thesis.
+    anywhere: u64,
+    lost: u64,
+    /// What finding candidates took, for each flip.
+    seconds: Vec<f64>,
+}
+
+pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    let flips = if effort.scale == RunScale::Full { 100 } else { 25 };
+    let mut computed = ComputedValues::default();
+    effort.watch.expect_runs(LISTS.len());
+    for (name, rules) in LISTS {
+        let list = AclTrial::new(rules, FLOWS, effort.seed);
+        let mut tally = FlipCounts::default();
+        let mut random = Random::new(effort.seed, rules as u64);
+        while tally.flips < flips {
+            if !effort.watch.go_on(0) {
+                return Ok(None);
+            }
+            list.flip_one(&mut random, &mut tally);
+        }
+        effort.watch.run_done();
+        tally.tell(name, &mut computed);
+    }
+    Ok(Some(computed))
+}
+
+/// A list of rules, traffic through it, and what should become of that.
+struct AclTrial {
+    table: RuleTable,
+    flows: Vec<(Flow, AclDecision)>,
+}
+
+impl AclTrial {
+    fn new(rules: usize, flows: usize, seed: u64) -> Self {
+        let table = RuleTable::new(generate(rules, seed, &Mix::default()), AclAction::Deny);
+        let flows = traffic(table.rules(), flows, seed).into_iter();
+        let flows = flows.map(|flow| (flow, table.decide(&flow))).collect();
+        Self { table, flows }
+    }
+
+    /// Flips a bit of a rule and looks for the rule, if anything was lost by it.
+    fn flip_one(&self, random: &mut Random, tally: &mut FlipCounts) {
+        let rules = self.table.rules();
+        let nth = random.below(rules.len() as u64) as usize;
+        let Some(flip) = Flip::nth(random.below(Flip::COUNT as u64) as usize) else { return };
+        let corrupted = flip.apply(rules[nth]);
+        let denied = |(flow, meant): &&(Flow, AclDecision)| {
+            meant.action == AclAction::Accept
+                && self.table.decide_with(flow, *meant, nth, &corrupted).action == AclAction::Deny
+        };
+        let lost: Vec<Flow> = self.flows.iter().filter(denied).map(|(flow, _)| *flow).collect();
+        if lost.is_empty() {
+            tally.silent += 1;
+            return;
+        }
+        let begun = Stopwatch::start();
+        let candidates = self.table.candidates(&lost);
+        tally.seconds.push(begun.seconds());
+        tally.flips += 1;
+        tally.lost += lost.len() as u64;
+        tally.candidates += candidates.len() as u64;
+        tally.anywhere += self.table.candidates_anywhere(&lost).len() as u64;
+        tally.missed += u64::from(!candidates.iter().any(|candidate| candidate.rule == nth));
+    }
+}
+
+impl FlipCounts {
+    fn tell(mut self, name: &str, computed: &mut ComputedValues) {
+        self.seconds.sort_by(f64::total_cmp);
+        let median = self.seconds.get(self.seconds.len() / 2).copied().unwrap_or_default();
+        let worst = self.seconds.last().copied().unwrap_or_default();
+        let each = |sum: u64| sum as f64 / self.flips as f64;
+        let mut value = |what: &str, value: f64, note: String| {
+            computed.value(format!("{what}.{name}"), MeasuredValue::exact(value, self.flips).with_note(note));
+        };
+        value("missed", self.missed as f64, format!("of {} corrupted rules", self.flips));
+        value("candidates", each(self.candidates), format!("{:.0} flows were lost on average", each(self.lost)));
+        value("anywhere", each(self.anywhere), String::new());
+        value("ms", median * 1e3, format!("median; {:.2} at most", worst * 1e3));
+        let all = (self.flips + self.silent) as f64;
+        value("silent", self.silent as f64 / all, format!("of {all} flips"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_corrupted_rule_is_among_few() {
+        let list = AclTrial::new(2_000, 5_000, 1);
+        let mut tally = FlipCounts::default();
+        let mut random = Random::new(1, 1);
+        (0..2_000).for_each(|_| list.flip_one(&mut random, &mut tally));
+        assert_eq!(tally.missed, 0);
+        assert!(tally.flips > 50 && tally.candidates <= 4 * tally.flips, "{tally:?}");
+    }
+}

@@ -1,0 +1,125 @@
+//! lr.capture: how many of the lost packets digests of some size can name (§5.7.2.1, Fig. 5.8).
+
+use std::collections::BTreeMap;
+
+use chart::{Axis, Chart, Line, LinesChart};
+use radar::digest::{Digest, DigestShape};
+use radar::signature::{Fields, Signature};
+use report::claim::MeasuredValue;
+use report::runner::ComputedValues;
+
+use super::LossRadarRun;
+
+/// The thesis's signature and counter.
+const CELL_BYTES: f64 = 19.0;
+/// Kilobytes of a digest.
+const SIZES: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 6.0, 7.6, 10.0, 12.0, 14.25];
+
+/// Packets, and digests with any, that could be named.
+#[derive(Clone, Copy, Debug, Default)]
+struct NamedShare {
+    named: u64,
+    lost: u64,
+    whole: u64,
+    digests: u64,
+}
+
+pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
+    let mut computed = ComputedValues::default();
+    let mut lines = Vec::new();
+    for fan_in in [20, 40] {
+        let of: Vec<&LossRadarRun> = runs.iter().filter(|run| run.fan_in == fan_in).collect();
+        let mut points = Vec::new();
+        for size in SIZES {
+            let share = of.iter().map(|run| decode(run, size)).fold(NamedShare::default(), |sum, one| NamedShare {
+                named: sum.named + one.named,
+                lost: sum.lost + one.lost,
+                whole: sum.whole + one.whole,
+                digests: sum.digests + one.digests,
+            });
+            let captured = share.named as f64 / share.lost.max(1) as f64;
+            let note = format!("{} of {} lost packets named", share.named, share.lost);
+            computed
+                .value(format!("captured.{fan_in}.{size}"), MeasuredValue::exact(captured, share.lost).with_note(note));
+            let whole = share.whole as f64 / share.digests.max(1) as f64;
+            computed.value(format!("batches.{fan_in}.{size}"), MeasuredValue::exact(whole, share.digests));
+            points.push((size, captured));
+        }
+        let lost: u64 = of.iter().map(|run| run.metered.truth.lost()).sum();
+        let sent: u64 = of.iter().map(|run| run.sent).sum();
+        computed.value(format!("loss.{fan_in}"), MeasuredValue::exact(lost as f64 / sent.max(1) as f64, sent));
+        let paper = if fan_in == 20 { vec![(2.0, 0.9), (7.6, 1.0)] } else { vec![(14.25, 1.0)] };
+        lines.push(Line::new(format!("incasts of {fan_in}"), points).with_paper(paper));
+    }
+    let meters = runs.first().map_or(0, |run| run.metered.meters);
+    computed.value("meters", MeasuredValue::exact(meters as f64, 1));
+    computed.charts.push(Chart::Lines(LinesChart {
+        title: "Lost packets that are captured, by the size of digests".into(),
+        caption: "A digest for each segment and batch of 10 ms, with cells of 19 bytes. Hollow marks are the thesis's."
+            .into(),
+        x: Axis::linear("KB"),
+        y: Axis::linear("captured").within(0.0, 1.0),
+        lines,
+    }));
+    computed.notes.extend([20, 40].map(|fan_in| concentration(runs, fan_in)));
+    computed.notes.extend(runs.iter().filter_map(disagreement));
+    computed
+}
+
+/// What digests of `kilobytes` kilobytes would have named in a run.
+fn decode(run: &LossRadarRun, kilobytes: f64) -> NamedShare {
+    let shape = DigestShape::new((kilobytes * 1_000.0 / CELL_BYTES).round() as usize, run.seed, Fields::ALL);
+    let mut digest = Digest::new(shape);
+    let mut share = NamedShare::default();
+    for lost in by_digest(run).values() {
+        lost.iter().for_each(|signature| digest.insert(signature));
+        let decoded = digest.decode();
+        digest.clear();
+        share.lost += lost.len() as u64;
+        share.named += decoded.lost.iter().map(|(_, times)| u64::from(*times)).sum::<u64>();
+        share.digests += 1;
+        share.whole += u64::from(decoded.left.is_none());
+    }
+    share
+}
+
+/// What was lost, by segment and batch.
+fn by_digest(run: &LossRadarRun) -> BTreeMap<(u32, u64), Vec<Signature>> {
+    let mut digests: BTreeMap<_, Vec<Signature>> = BTreeMap::new();
+    for dropped in run.dropped() {
+        digests.entry((dropped.segment, dropped.batch)).or_default().push(dropped.signature);
+    }
+    digests
+}
+
+/// About what a digest of 2 KB can name.
+const FEW: usize = 75;
+
+/// How losses come together: why small digests capture as little as they do.
+fn concentration(runs: &[LossRadarRun], fan_in: u32) -> String {
+    let of = runs.iter().filter(|run| run.fan_in == fan_in);
+    let mut sizes: Vec<usize> = of.flat_map(|run| by_digest(run).into_values().map(|lost| lost.len())).collect();
+    sizes.sort_unstable();
+    let (all, many) = (sizes.iter().sum::<usize>(), sizes.iter().filter(|size| **size > FEW).sum::<usize>());
+    format!(
+        "With incasts of {fan_in}, {} digests had a loss, half of them at most {}, the worst {}; {:.0} % of all losses were in \
+         digests with more than {FEW}.",
+        sizes.len(),
+        sizes.get(sizes.len() / 2).copied().unwrap_or_default(),
+        sizes.last().copied().unwrap_or_default(),
+        100.0 * many as f64 / all.max(1) as f64
+    )
+}
+
+/// If the meters, which had digests of one size, did not find what digests of that size would have.
+fn disagreement(run: &LossRadarRun) -> Option<String> {
+    let kilobytes = run.metered.cells as f64 * CELL_BYTES / 1_000.0;
+    let (expected, found) = (decode(run, kilobytes).named, run.metered.losses.len() as u64);
+    let clean = run.metered.late == 0 && run.metered.extra == 0;
+    (expected != found || !clean).then(|| {
+        format!(
+            "With incasts of {} and seed {} the meters named {found} packets instead of {expected}; {} came late.",
+            run.fan_in, run.seed, run.metered.late
+        )
+    })
+}
