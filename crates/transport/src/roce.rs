@@ -150,10 +150,6 @@ impl Qp {
         self.requester.queue.outstanding()
     }
 
-    pub fn has_failed(&self) -> bool {
-        self.failed
-    }
-
     fn has_data(&self) -> bool {
         self.responder.has_reply() || self.requester.may_send()
     }

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use machine::{Machine, Port, Pull};
 use testkit::{RecordedAction, Recorder};
-use transport::tcp::cc::{Algorithm, CongestionControl};
+use transport::tcp::cc::Algorithm;
 use transport::tcp::{
     Phase, Reordering, Sack, TcpCommand, TcpConfig, TcpConnection, TcpNote, TcpRetransmitCause, TcpSegment,
     TimerProfile,
@@ -119,10 +119,9 @@ impl Script {
 
     fn fact(&self, name: &str) -> String {
         let connection = &self.connection;
-        let controller = connection.controller();
         match name {
             "window" => connection.window().to_string(),
-            "threshold" => controller.threshold().to_string(),
+            "threshold" => connection.threshold().to_string(),
             "flight" => connection.bytes_in_flight().to_string(),
             "unsent" => connection.unsent().to_string(),
             "rto" => connection.rto().to_string(),

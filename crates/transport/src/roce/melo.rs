@@ -122,10 +122,6 @@ impl<S: BlockPointer> Melo<S> {
         &self.track
     }
 
-    pub fn resend(&self) -> &Resend<S> {
-        &self.resend
-    }
-
     pub(super) fn swap_out(&mut self) {
         if self.away.is_some() {
             return;

@@ -29,7 +29,7 @@ pub enum MessagePart {
 }
 
 impl MessagePart {
-    pub const fn new(first: bool, last: bool) -> Self {
+    pub(super) const fn new(first: bool, last: bool) -> Self {
         match (first, last) {
             (true, false) => Self::First,
             (false, false) => Self::Middle,
@@ -42,7 +42,7 @@ impl MessagePart {
         matches!(self, Self::First | Self::Only)
     }
 
-    pub const fn is_last(self) -> bool {
+    pub(super) const fn is_last(self) -> bool {
         matches!(self, Self::Last | Self::Only)
     }
 }

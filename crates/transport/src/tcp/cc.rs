@@ -1,24 +1,24 @@
 //! Congestion control: how much may be in flight, and how fast it may leave.
 //!
-//! The connection reports what happened; a [`CongestionControl`] answers with a window and, if it paces, a rate.
+//! The connection reports what happened; a `CongestionControl` answers with a window and, if it paces, a rate.
 //!
 //! | module | after | what it takes for congestion |
 //! | --- | --- | --- |
-//! | [`reno`] | RFC 5681 | a loss, a mark |
-//! | [`cubic`] | RFC 9438, Linux 5.4 | a loss, a mark |
-//! | [`dctcp`] | RFC 8257, Linux 5.4 | the fraction of marks, a loss |
-//! | [`bbr`] | draft-cardwell-iccrg-bbr-congestion-control-00, Linux 5.4 | nothing: it keeps a model of the path |
+//! | `reno` | RFC 5681 | a loss, a mark |
+//! | `cubic` | RFC 9438, Linux 5.4 | a loss, a mark |
+//! | `dctcp` | RFC 8257, Linux 5.4 | the fraction of marks, a loss |
+//! | `bbr` | draft-cardwell-iccrg-bbr-congestion-control-00, Linux 5.4 | nothing: it keeps a model of the path |
 //!
 //! The first three share how a window grows, falls and recovers (`cc/window.rs`). Invariant: a window lies between one
-//! segment and [`MAX_WINDOW`], regardless of what the connection reports.
+//! segment and `MAX_WINDOW`, regardless of what the connection reports.
 
-pub mod bbr;
-pub mod cubic;
-pub mod dctcp;
+mod bbr;
+mod cubic;
+mod dctcp;
 mod hystart;
 #[cfg(test)]
 mod pipe;
-pub mod reno;
+mod reno;
 #[cfg(test)]
 mod rounds;
 mod window;
@@ -35,7 +35,7 @@ use reno::Reno;
 
 /// No window grows beyond, so that sums and products of windows stay far from 2⁶⁴. 1 TiB is the product of 10 Tb/s
 /// and a round trip of almost a second.
-pub const MAX_WINDOW: u64 = 1 << 40;
+pub(crate) const MAX_WINDOW: u64 = 1 << 40;
 
 /// Segments that hosts cut up on the way are larger than a frame, but not than this.
 pub(crate) const MAX_MSS: u32 = 1 << 20;
@@ -80,7 +80,7 @@ impl fmt::Display for Algorithm {
 
 /// What an acknowledgement said. Bytes throughout.
 #[derive(Clone, Copy, Debug)]
-pub struct AckSample {
+pub(crate) struct AckSample {
     pub now: Time,
     /// Newly acknowledged, in order or by SACK.
     pub delivered: u64,
@@ -93,7 +93,6 @@ pub struct AckSample {
     pub flight: u64,
     /// A new sample of the round trip, if there is one.
     pub rtt: Option<Span>,
-    pub min_rtt: Span,
     pub srtt: Span,
     /// A new round trip has begun: data sent after the last round's start is acknowledged.
     pub round_start: bool,
@@ -106,7 +105,7 @@ pub struct AckSample {
 
 /// Delivery rate over the flight of one segment (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug)]
-pub struct RateSample {
+pub(crate) struct RateSample {
     pub delivered: u64,
     pub interval: Span,
     /// The application, not the network, was the limit: the sample is a lower bound.
@@ -118,7 +117,7 @@ pub struct RateSample {
 }
 
 /// Window and rate of one connection.
-pub trait CongestionControl {
+pub(crate) trait CongestionControl {
     fn on_ack(&mut self, ack: &AckSample);
     /// Losses were found and repair begins; called once for each episode.
     fn on_loss(&mut self, now: Time, flight: u64);
@@ -141,7 +140,7 @@ pub trait CongestionControl {
 
 /// How fast segments leave. Unlike a [`units::Rate`], which a port has, it may be anything above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PacingRate(u64);
+pub(crate) struct PacingRate(u64);
 
 impl PacingRate {
     /// At least one bit a second, so that every span ends.
@@ -149,12 +148,12 @@ impl PacingRate {
         Self(bits.max(1))
     }
 
-    pub const fn bits_per_second(self) -> u64 {
+    pub(crate) const fn bits_per_second(self) -> u64 {
         self.0
     }
 
     /// How long `bytes` take at this pace, rounded up to the next picosecond.
-    pub fn span_of(self, bytes: Bytes) -> Span {
+    pub(crate) fn span_of(self, bytes: Bytes) -> Span {
         const PS_BITS: u64 = 8 * 1_000_000_000_000;
         Span::from_ps(match bytes.get().checked_mul(PS_BITS) {
             Some(product) => product.div_ceil(self.0),
@@ -168,7 +167,7 @@ impl PacingRate {
 
 /// Initial configuration of a controller.
 #[derive(Clone, Copy, Debug)]
-pub struct CcConfig {
+pub(crate) struct CcConfig {
     /// Payload of a full segment.
     pub mss: u32,
     /// Bytes that may leave before anything is acknowledged (RFC 6928: ten segments).
@@ -181,7 +180,7 @@ pub struct CcConfig {
 
 /// The controller of one connection.
 #[derive(Clone, Debug)]
-pub enum Controller {
+pub(crate) enum Controller {
     Reno(Reno),
     Cubic(Cubic),
     Dctcp(Dctcp),
@@ -190,7 +189,7 @@ pub enum Controller {
 }
 
 impl Controller {
-    pub fn new(algorithm: Algorithm, config: &CcConfig) -> Self {
+    pub(crate) fn new(algorithm: Algorithm, config: &CcConfig) -> Self {
         match algorithm {
             Algorithm::Reno => Self::Reno(Reno::new(config)),
             Algorithm::Cubic => Self::Cubic(Cubic::new(config)),
@@ -334,10 +333,10 @@ mod tests {
 
     fn ack() -> impl Strategy<Value = Call> {
         let counts = (bytes(), bytes(), bytes(), bytes(), bytes());
-        let times = (proptest::option::of(span()), span(), span());
+        let times = (proptest::option::of(span()), span());
         (counts, times, any::<(bool, bool, bool)>(), rate()).prop_map(|(counts, times, flags, rate)| {
             let (delivered, advanced, marked, flight_before, flight) = counts;
-            let (rtt, min_rtt, srtt) = times;
+            let (rtt, srtt) = times;
             let (round_start, window_limited, in_recovery) = flags;
             Call::Ack(AckSample {
                 now: Time::ZERO,
@@ -347,7 +346,6 @@ mod tests {
                 flight_before,
                 flight,
                 rtt,
-                min_rtt,
                 srtt,
                 round_start,
                 window_limited,

@@ -8,7 +8,6 @@ use machine::{Machine, Out, Port, Pull};
 use units::{Span, Time};
 use wire::ip::Ecn;
 
-use super::cc::Controller;
 use super::config::TcpConfig;
 use super::receiver::TcpReceiver;
 use super::record::timestamp;
@@ -129,8 +128,9 @@ impl TcpConnection {
         self.sender.phase()
     }
 
-    pub fn controller(&self) -> &Controller {
-        self.sender.control()
+    /// Bytes at which the window stops growing exponentially; without a limit yet, the largest window of all, 1 TiB.
+    pub fn threshold(&self) -> u64 {
+        self.sender.threshold()
     }
 
     /// All that was written is acknowledged, and no acknowledgement is owed.

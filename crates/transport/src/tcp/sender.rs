@@ -159,8 +159,8 @@ impl TcpSender {
         self.phase
     }
 
-    pub(super) fn control(&self) -> &Controller {
-        &self.control
+    pub(super) fn threshold(&self) -> u64 {
+        self.control.threshold()
     }
 
     pub(super) fn srtt(&self) -> Option<Span> {

@@ -180,12 +180,6 @@ pub struct PoolUsage {
     pub refusals: u64,
 }
 
-impl PoolUsage {
-    pub fn peak_share(&self) -> f64 {
-        f64::from(self.peak) / f64::from(self.blocks)
-    }
-}
-
 #[derive(Debug)]
 pub struct BlockPool<S = u8> {
     blocks: Vec<PoolBlock<S>>,

@@ -12,8 +12,8 @@ use super::{CorruptionSeverity, FlowPath, FrameLengths, TailProtection, TimeoutM
 /// What a header and an ACK suffer, as a share of what a full packet does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratios {
-    pub header: f64,
-    pub ack: f64,
+    pub(super) header: f64,
+    pub(super) ack: f64,
 }
 
 impl Ratios {

@@ -36,7 +36,7 @@ impl fmt::Debug for Hole {
 pub struct Holes([Hole; Self::MOST]);
 
 impl Holes {
-    pub const MOST: usize = 3;
+    pub(crate) const MOST: usize = 3;
 
     pub const fn none() -> Self {
         Self([Hole { start: 0, len: 0 }; Self::MOST])
@@ -130,10 +130,6 @@ impl SelectivePacket {
 
     pub const fn is_data(&self) -> bool {
         matches!(self.kind, SelectivePacketKind::Data { .. })
-    }
-
-    pub const fn is_nack(&self) -> bool {
-        matches!(self.kind, SelectivePacketKind::Nack(_))
     }
 }
 

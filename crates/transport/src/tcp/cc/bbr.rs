@@ -55,7 +55,7 @@ const MAX_BURST: f64 = 65_215.0;
 const SLOW: f64 = 150_000.0;
 
 #[derive(Clone, Debug)]
-pub struct Bbr {
+pub(crate) struct Bbr {
     mss: u64,
     initial: u64,
     seed: u32,
@@ -76,7 +76,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    pub fn new(config: &CcConfig) -> Self {
+    pub(crate) fn new(config: &CcConfig) -> Self {
         let mss = u64::from(config.mss.clamp(1, MAX_MSS));
         let initial = config.initial_window.clamp(mss, MAX_WINDOW);
         Self {
@@ -104,7 +104,7 @@ impl Bbr {
     }
 
     /// BtlBw: the bottleneck's bandwidth as far as is known, in bytes a second.
-    pub fn bandwidth(&self) -> f64 {
+    pub(crate) fn bandwidth(&self) -> f64 {
         self.model.bandwidth()
     }
 

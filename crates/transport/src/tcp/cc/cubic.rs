@@ -33,7 +33,7 @@ const HYSTART_LOW_WINDOW: u64 = 16;
 const SETTLE: Span = Span::from_ms(1_000);
 
 #[derive(Clone, Debug)]
-pub struct Cubic {
+pub(crate) struct Cubic {
     window: CongestionWindow,
     curve: CubicCurve,
     ticks: Option<Box<Ticks>>,
@@ -42,7 +42,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    pub fn new(config: &CcConfig) -> Self {
+    pub(crate) fn new(config: &CcConfig) -> Self {
         Self {
             window: CongestionWindow::new(config),
             curve: CubicCurve::default(),

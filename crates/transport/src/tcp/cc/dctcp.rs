@@ -20,7 +20,7 @@ const UNIT: u32 = 1_024;
 const SHIFT_G: u32 = 4;
 
 #[derive(Clone, Debug)]
-pub struct Dctcp {
+pub(crate) struct Dctcp {
     window: CongestionWindow,
     alpha: u32,
     /// In this round.
@@ -29,12 +29,13 @@ pub struct Dctcp {
 }
 
 impl Dctcp {
-    pub fn new(config: &CcConfig) -> Self {
+    pub(crate) fn new(config: &CcConfig) -> Self {
         Self { window: CongestionWindow::new(config), alpha: UNIT, delivered: 0, marked: 0 }
     }
 
     /// The running estimate of the fraction of marks, 0 to 1.
-    pub fn alpha(&self) -> f64 {
+    #[cfg(test)]
+    fn alpha(&self) -> f64 {
         f64::from(self.alpha) / f64::from(UNIT)
     }
 

@@ -53,7 +53,6 @@ pub(super) struct Pipe<C> {
     round_end: u64,
     next_seq: u64,
     recovery: Option<Recovery>,
-    min_rtt: Span,
     random: u32,
 }
 
@@ -73,7 +72,6 @@ impl<C: CongestionControl> Pipe<C> {
             round_end: 0,
             next_seq: 0,
             recovery: None,
-            min_rtt: Span::from_ms(1_000_000),
             random: 1,
         }
     }
@@ -160,7 +158,6 @@ impl<C: CongestionControl> Pipe<C> {
         self.delivered_at = self.now;
         self.first_sent = sent.at;
         let rtt = self.now.since(sent.at);
-        self.min_rtt = self.min_rtt.min(rtt);
         let round_start = sent.delivered >= self.round_end;
         if round_start {
             self.round_end = self.delivered;
@@ -173,7 +170,6 @@ impl<C: CongestionControl> Pipe<C> {
             flight_before,
             flight: self.flight(),
             rtt: Some(rtt),
-            min_rtt: self.min_rtt,
             srtt: rtt,
             round_start,
             window_limited: flight_before + MSS > self.control.window(),

@@ -4,12 +4,12 @@ use super::window::{CongestionWindow, Windowed};
 use super::{AckSample, CcConfig};
 
 #[derive(Clone, Debug)]
-pub struct Reno {
+pub(crate) struct Reno {
     window: CongestionWindow,
 }
 
 impl Reno {
-    pub fn new(config: &CcConfig) -> Self {
+    pub(crate) fn new(config: &CcConfig) -> Self {
         Self { window: CongestionWindow::new(config) }
     }
 }

@@ -20,7 +20,6 @@ pub(super) fn ack(now: Time, rtt: Span, window: u64) -> AckSample {
         flight_before: window,
         flight: window - MSS.min(window),
         rtt: Some(rtt),
-        min_rtt: rtt,
         srtt: rtt,
         round_start: false,
         window_limited: true,

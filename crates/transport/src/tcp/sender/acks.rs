@@ -194,7 +194,6 @@ impl TcpSender {
             flight_before: before.flight,
             flight: self.board.flight(),
             rtt: got.measured().map(|(_, last)| now.since(last)),
-            min_rtt: min_rtt.min(srtt),
             srtt,
             round_start: prior.is_some_and(|prior| self.delivery.begins_round(prior)),
             window_limited: limited,
