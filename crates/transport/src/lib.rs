@@ -4,5 +4,7 @@
 //! RoCEv2. Both are established from the start and full duplex: the same type stands at both ends. Like every
 //! machine they have no clock and no random source; the network interface pulls segments from them when its wire is free.
 
+#![warn(missing_docs)]
+
 pub mod roce;
 pub mod tcp;

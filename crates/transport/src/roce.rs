@@ -50,19 +50,30 @@ use responder::Responder;
 /// A queue pair has one wire.
 pub const WIRE: Port = Port(0);
 
+/// Operation of a work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
+    /// Into a receive buffer that the responder chooses; there always is one.
     Send,
+    /// Into memory of the responder at an address that the requester names.
     Write,
+    /// Out of memory of the responder; takes one PSN for each packet of the response.
     Read,
 }
 
+/// What the owner of a [`Qp`] can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoceCommand {
     /// A work request of at most [`MAX_MESSAGE`] bytes and [`MAX_OUTSTANDING`] packets.
-    Post { verb: Verb, bytes: u64 },
+    Post {
+        /// Which way the data goes, and who chooses its place.
+        verb: Verb,
+        /// Payload of the message; of 0 bytes it is still one packet.
+        bytes: u64,
+    },
 }
 
+/// What a connection reports to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoceCompletion {
     /// How many of the work requests posted here are complete, in the order of posting.
@@ -76,22 +87,30 @@ pub enum RoceCompletion {
 /// Why packets are sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoceRetransmitCause {
+    /// A NAK or NACK asked for them, or a connection that was swapped out forgot what NACKs had asked for.
     Nak,
     /// An answer from behind a READ response that did not come.
     ImpliedNak,
+    /// There was no progress for [`RoceConfig::timeout`].
     Timeout,
 }
 
+/// An event for counters and traces; the owner need not react to any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoceNote {
+    /// A NAK or NACK left.
     NakSent,
+    /// A NAK of an outstanding PSN arrived, or a NACK of anything that was sent.
     NakReceived,
     /// Go-back-N went back by this many PSNs; a READ counts with all its responses. Selective retransmission sends this many
     /// packets again now.
     Retransmitted {
+        /// The same for all of these packets.
         cause: RoceRetransmitCause,
+        /// PSNs with go-back-N; always 1 with selective retransmission.
         packets: u64,
     },
+    /// The retransmission timer expired with work requests outstanding.
     Timeout,
     /// A timeout when nothing but dummies was waited for: nobody was kept waiting.
     IdleTimeout,
@@ -110,9 +129,12 @@ pub enum RoceNote {
     Invalid,
 }
 
+/// The timers of a connection. A [`SelectiveConnection`](selective::SelectiveConnection) has the first alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoceTimer {
+    /// Runs while any PSN is outstanding.
     Retransmission,
+    /// Runs from the last packet of a queue until [`RoceConfig::dummies_after`] has passed since the last post.
     Dummies,
 }
 

@@ -54,6 +54,7 @@ impl Default for Timeouts {
     }
 }
 
+/// Both halves of a connection: two bitmaps of one bit for each packet that may be outstanding.
 #[derive(Debug)]
 pub struct Irn {
     numbering: Numbering,

@@ -118,6 +118,7 @@ impl<S: BlockPointer> Melo<S> {
         }
     }
 
+    /// The receiving half; empty while the connection is swapped out.
     pub fn track(&self) -> &ReceiveTrack<S> {
         &self.track
     }

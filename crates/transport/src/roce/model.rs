@@ -211,6 +211,7 @@ pub struct TimeoutSetting {
     pub naks: u32,
     /// Copies of the packet that a NAK asked for, besides the packet itself.
     pub naked: u32,
+    /// Sent behind the last packet of every flow, lost or not.
     pub tail: TailProtection,
     /// The requester goes back once for each copy of a NAK, so that each sends the packet again. Copies travel back to back:
     /// the switch, which forgets a PSN when it has repeated it, sees them all before the first retransmission, and
@@ -220,6 +221,7 @@ pub struct TimeoutSetting {
 }
 
 impl TimeoutSetting {
+    /// No copies and no dummies: go-back-N as a NIC has it.
     pub const NONE: Self = Self { naks: 0, naked: 0, tail: TailProtection::Dummies(0), obeys_copies: false };
     /// "All" in the paper's §6.3.
     pub const ALL: Self = Self { naks: 1, naked: 3, tail: TailProtection::Dummies(2), obeys_copies: false };
@@ -230,9 +232,13 @@ impl TimeoutSetting {
 /// Flows on a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeoutModel {
+    /// The same for every flow.
     pub lengths: FrameLengths,
+    /// Of each corrupting link, in both directions.
     pub corruption: CorruptionSeverity,
+    /// The same for every flow.
     pub path: FlowPath,
+    /// Distribution of the number of packets, at least 1 each.
     pub flows: FlowLengths,
 }
 

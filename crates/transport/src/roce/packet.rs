@@ -22,9 +22,13 @@ pub const ACK_LEN: u32 = 68;
 /// Which part of its message a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessagePart {
+    /// Of several; more follow.
     First,
+    /// Neither the first nor the last of its message.
     Middle,
+    /// Of several; completes the message.
     Last,
+    /// The message fits one packet.
     Only,
 }
 
@@ -38,6 +42,7 @@ impl MessagePart {
         }
     }
 
+    /// The first of several, or the only one.
     pub const fn is_first(self) -> bool {
         matches!(self, Self::First | Self::Only)
     }
@@ -47,12 +52,18 @@ impl MessagePart {
     }
 }
 
+/// Opcode of the base transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoceOperation {
+    /// Request: data for a receive buffer.
     Send(MessagePart),
+    /// Request: data for an address; the first packet carries a RETH.
     Write(MessagePart),
+    /// Request without payload; its RETH says how much is wanted.
     ReadRequest,
+    /// Response: data that was read; all but middle ones carry an AETH.
     ReadResponse(MessagePart),
+    /// Response: an ACK or a NAK, without payload.
     Acknowledge(AckSyndrome),
 }
 
@@ -65,9 +76,12 @@ pub enum AckSyndrome {
     SequenceError,
 }
 
+/// One packet of a reliable connection, in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RocePacket {
+    /// Kind of packet; decides which extended headers it carries.
     pub opcode: RoceOperation,
+    /// Of a request or READ response its own, where a READ reserves one for each response; else see [`AckSyndrome`].
     pub psn: Psn,
     /// Payload in bytes.
     pub payload: u32,
@@ -78,6 +92,7 @@ pub struct RocePacket {
     pub msn: u32,
     /// The responder is to acknowledge this packet.
     pub ack_request: bool,
+    /// Code point of the IP header; acknowledgements are never capable.
     pub ecn: Ecn,
 }
 
@@ -104,6 +119,7 @@ impl RocePacket {
         Bytes::new(on_wire(self.frame_len()) as u64)
     }
 
+    /// Whether it reports a PSN sequence error.
     pub const fn is_nak(&self) -> bool {
         matches!(self.opcode, RoceOperation::Acknowledge(AckSyndrome::SequenceError))
     }

@@ -16,10 +16,12 @@ impl Psn {
         Self(number % CIRCLE)
     }
 
+    /// 0 to 2²⁴ − 1.
     pub const fn number(self) -> u32 {
         self.0
     }
 
+    /// The PSN this many packets later; wraps after 2²⁴ − 1.
     pub const fn plus(self, packets: u64) -> Self {
         Self((self.0 + (packets % CIRCLE as u64) as u32) % CIRCLE)
     }

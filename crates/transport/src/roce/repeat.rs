@@ -32,6 +32,7 @@ pub struct RepeaterConfig {
 impl RepeaterConfig {
     pub(crate) const REGISTERS: u32 = 4_096;
 
+    /// With 4,096 registers.
     pub fn new(naks: u32, naked: u32) -> Self {
         Self { naks, naked, registers: Self::REGISTERS }
     }
@@ -44,20 +45,25 @@ pub enum PacketView {
     Nak(Psn),
     /// Anything that a requester sends.
     Request(Psn),
+    /// Passes once and changes nothing: responses, ACKs, other traffic.
     Other,
 }
 
 /// Between which ports it passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPair {
+    /// It came from a host below this switch.
     pub from_host: bool,
+    /// It leaves to a host below this switch.
     pub to_host: bool,
 }
 
 units::counters! {
+    /// Copies and register conflicts since the start.
     Counters:
-    /// Copies made.
+    /// Copies of NAKs sent.
     naks,
+    /// Copies sent of packets that a NAK asked for.
     naked,
     /// Packets repeated that belonged to another connection than the NAK; only where that is known.
     wrong,
@@ -72,6 +78,7 @@ struct Register {
     whose: Option<u32>,
 }
 
+/// The registers of one switch.
 #[derive(Debug)]
 pub struct Repeater {
     config: RepeaterConfig,
@@ -80,11 +87,13 @@ pub struct Repeater {
 }
 
 impl Repeater {
+    /// All registers are empty; there are 1 to 2²⁴ of them.
     pub fn new(config: RepeaterConfig) -> Self {
         let registers = config.registers.clamp(1, 1 << 24).next_power_of_two() as usize;
         Self { config, registers: vec![None; registers], counters: Counters::default() }
     }
 
+    /// Since the start; copies only, not the packets that were copied.
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -39,10 +39,14 @@ use super::melo::{BlockPointer, Melo, Nic};
 use receiver::SelectiveReceiver;
 use sender::SelectiveSender;
 
+/// What the owner of a connection can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectiveCommand {
     /// A WRITE of at most [`MAX_MESSAGE`](super::MAX_MESSAGE) bytes.
-    Post { bytes: u64 },
+    Post {
+        /// Payload of the message; of 0 bytes it is still one packet.
+        bytes: u64,
+    },
 }
 
 /// One end of a reliable connection.
@@ -102,10 +106,12 @@ impl<R: LossRecovery> SelectiveConnection<R> {
         self.sender.queue.outstanding()
     }
 
+    /// Whether timeouts in a row exhausted the retries; then nothing is sent or taken in any more.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
+    /// What both halves remember of losses.
     pub fn recovery(&self) -> &R {
         &self.recovery
     }

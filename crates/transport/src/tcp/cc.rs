@@ -43,13 +43,18 @@ pub(crate) const MAX_MSS: u32 = 1 << 20;
 /// Which one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
+    /// RFC 5681: halves the window at a loss.
     Reno,
+    /// RFC 9438: the Linux default.
     Cubic,
+    /// RFC 8257: reduces the window by the fraction of marks.
     Dctcp,
+    /// Version 1: follows measured bandwidth and round trip, and paces.
     Bbr,
 }
 
 impl Algorithm {
+    /// In the order in which errors list them.
     pub const ALL: [Self; 4] = [Self::Reno, Self::Cubic, Self::Dctcp, Self::Bbr];
 
     /// The kernel's name for it.

@@ -4,16 +4,20 @@ use units::Span;
 
 use super::cc::Algorithm;
 
+/// Settings of one end; the two ends may differ.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpConfig {
     /// Payload of a full segment, 1 to 65,535.
     pub mss: u32,
     /// In segments; RFC 6928 has ten.
     pub initial_window: u32,
+    /// Congestion control; DCTCP must be set at both ends.
     pub algorithm: Algorithm,
+    /// Granularity and lower bounds of the timers.
     pub profile: TimerProfile,
     /// RFC 3168. DCTCP uses marks regardless of this field.
     pub ecn: bool,
+    /// Tolerance of loss detection by RACK.
     pub reordering: Reordering,
     /// What the receiver holds beyond the next byte it expects; at least two segments. Bytes in order are consumed at
     /// once, so the window it offers is always this.
@@ -46,11 +50,22 @@ impl Default for TcpConfig {
 /// Whose timers: a kernel's, which tick, or the documents', which do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerProfile {
-    /// Linux 5.4. Timers go off at multiples of 1/`hz` from `phase`, which differs from host to host.
-    Linux { hz: u32, rto_min: Span, phase: Span },
-    /// Those of RFC 6298 and RFC 8985, exact to the picosecond. `max_ack_delay` is how long an acknowledgement may wait, here and (as
-    /// RFC 8985 §7.2 supposes) at the peer.
-    Rfc { rto_min: Span, max_ack_delay: Span },
+    /// Linux 5.4: timers expire on a tick.
+    Linux {
+        /// Ticks a second (`CONFIG_HZ`), at least 1.
+        hz: u32,
+        /// Lower bound of the retransmission timeout.
+        rto_min: Span,
+        /// When the first tick is; differs from host to host.
+        phase: Span,
+    },
+    /// Those of RFC 6298 and RFC 8985, exact to the picosecond.
+    Rfc {
+        /// Lower bound of the retransmission timeout.
+        rto_min: Span,
+        /// How long an acknowledgement may wait, here and (as RFC 8985 §7.2 supposes) at the peer.
+        max_ack_delay: Span,
+    },
 }
 
 impl TimerProfile {

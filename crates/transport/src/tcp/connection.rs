@@ -17,6 +17,7 @@ use super::sender::{NextSend, Phase, TcpSender};
 /// A connection has one wire.
 const WIRE: Port = Port(0);
 
+/// The timers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpTimer {
     /// Retransmission, probe or reordering.
@@ -31,12 +32,14 @@ impl From<TcpTimer> for usize {
     }
 }
 
+/// What the owner of a connection can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpCommand {
     /// Appends this many bytes to the stream.
     Send(u64),
 }
 
+/// What a connection reports to its owner. Positions count bytes of a stream from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpProgress {
     /// The peer has all bytes below.
@@ -56,23 +59,30 @@ pub enum TcpRetransmitCause {
     Timeout,
 }
 
+/// An event for counters and traces; the owner need not react to any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpNote {
+    /// A segment left again.
     Retransmitted {
+        /// How the sender came to take it for lost.
         cause: TcpRetransmitCause,
+        /// Payload of the segment, at least 1.
         bytes: u32,
     },
     /// The retransmission timer went off.
     Timeout,
     /// A tail-loss probe leaves.
     Probe,
-    /// More is known to have arrived out of order: that much now, with `pending` bytes that never left.
+    /// More is known to have arrived out of order.
     Sacked {
+        /// All that has arrived out of order, as of now.
         bytes: u64,
+        /// Bytes written that never left.
         pending: u64,
     },
     /// The window was reduced because of a loss.
     Reduced {
+        /// Bytes written that never left.
         pending: u64,
     },
     /// The last reduction was for nothing.
@@ -87,6 +97,7 @@ pub struct TcpConnection {
 }
 
 impl TcpConnection {
+    /// Established at `now`, with nothing written; the MSS is clamped to 1 to 65,535.
     pub fn new(config: &TcpConfig, now: Time) -> Self {
         Self { sender: TcpSender::new(config, now), receiver: TcpReceiver::new(config) }
     }
@@ -101,10 +112,12 @@ impl TcpConnection {
         self.sender.srtt()
     }
 
+    /// The retransmission timeout, with its backoff.
     pub fn rto(&self) -> Span {
         self.sender.rto()
     }
 
+    /// Sent, and neither acknowledged nor taken for lost.
     pub fn bytes_in_flight(&self) -> u64 {
         self.sender.flight()
     }
@@ -124,6 +137,7 @@ impl TcpConnection {
         self.receiver.delivered()
     }
 
+    /// Which repair is under way, if any.
     pub fn phase(&self) -> Phase {
         self.sender.phase()
     }

@@ -17,10 +17,13 @@ pub struct TcpSegment {
     pub len: u32,
     /// Bytes beyond `ack` that the receiver has room for.
     pub window: u32,
-    /// RFC 7323: the sender's clock in microseconds, and the peer's as last seen.
+    /// RFC 7323: the sender's clock in microseconds, which wraps.
     pub timestamp: u32,
+    /// The timestamp of the peer that is echoed (TSecr).
     pub echo: u32,
+    /// Up to [`MAX_SACKS`] blocks.
     pub sack: Sack,
+    /// Code point of the IP header.
     pub ecn: Ecn,
     /// ECN-echo: marks were seen.
     pub ece: bool,
@@ -46,6 +49,7 @@ impl Sack {
         true
     }
 
+    /// Whether there is no block.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0

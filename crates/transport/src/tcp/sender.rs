@@ -33,16 +33,19 @@ use super::undo::Undo;
 
 pub(super) use self::egress::NextSend;
 
-/// What the sender is recovering from. `until` is where the stream was when that began.
+/// What the sender is recovering from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
+    /// No loss is known.
     Open,
     /// Losses that RACK found are repaired.
     Recovery {
+        /// Position of the stream: it ends once all bytes below are acknowledged.
         until: u64,
     },
     /// The retransmission timer went off.
     Loss {
+        /// Position of the stream: it ends once all bytes below are acknowledged.
         until: u64,
     },
 }

@@ -16,23 +16,31 @@ pub const QP_CONTEXT: u32 = 248;
 /// Memory on the chip of one NIC, in bytes of a connection and bits of the pools.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChipMemory {
+    /// At least 1.
     pub connections: u32,
+    /// Bandwidth-delay product: bytes that a connection may have outstanding.
     pub bdp: Bytes,
+    /// Bytes of a full packet, at least 1.
     pub mtu: u32,
+    /// Of each of the two pools, one for receivers and one for senders.
     pub pool: PoolConfig,
-    /// Width of a pointer to a block.
+    /// Width of a pointer to a block: 8, or 16 where the pool has more than 256 blocks.
     pub slot_bits: u32,
 
-    /// Bytes of each connection at the receiver: three holes, RCV.NXT and RCV.HIGH, the two pointers.
+    /// Bytes of each connection at the receiver for its three latest holes.
     pub hole_bytes: u32,
+    /// Bytes of each connection at the receiver for RCV.NXT and RCV.HIGH.
     pub number_bytes: u32,
+    /// Bytes of each connection at the receiver for pointers to its first and last block.
     pub pointer_bytes: u32,
     /// Bytes of each connection at the sender, which the paper does not count.
     pub sender_bytes: u32,
 
-    /// Bits of one side: the bits themselves, a pointer beside each block, the array of free slots.
+    /// Bits of one pool that stand for packets.
     pub pool_bits: u32,
+    /// Bits of one pool for the pointer beside each block.
     pub next_bits: u32,
+    /// Bits of one pool for its array of free slots.
     pub free_bits: u32,
 
     /// Bits of one bitmap of a bandwidth-delay product.

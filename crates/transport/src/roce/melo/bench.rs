@@ -71,6 +71,7 @@ impl LossyArrivals {
         }
     }
 
+    /// Holes that opened so far: a NACK for each.
     pub fn nacks(&self) -> u64 {
         self.nacks
     }

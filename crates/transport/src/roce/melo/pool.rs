@@ -23,15 +23,21 @@ pub(super) const PSN_BITS: u32 = 24;
 
 /// A pointer to a block, as wide as the chip has it.
 pub trait BlockPointer: Copy + Default + fmt::Debug + PartialEq {
+    /// Width of the pointer; it can name 2 to the power of this many blocks.
     const BITS: u32;
     /// A PSN and a pointer in one word. Where each has a place of its own, the processor waits for the bytes of one to be
     /// stored before it loads them with those of the other, and that takes longer than all the rest.
     type Edge: Copy + fmt::Debug + PartialEq;
 
+    /// A pointer to this block; the lowest [`BlockPointer::BITS`] bits of `index` count.
     fn new(index: usize) -> Self;
+    /// Which block it names, from 0.
     fn index(self) -> usize;
+    /// Packs the two into one word.
     fn edge(psn: Psn, slot: Self) -> Self::Edge;
+    /// The PSN of an edge.
     fn psn(edge: Self::Edge) -> Psn;
+    /// The pointer of an edge.
     fn slot(edge: Self::Edge) -> Self;
 }
 
@@ -97,11 +103,13 @@ impl BlockPointer for u16 {
     }
 }
 
+/// Size of a pool; [`PoolConfig::blocks`] checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
+    /// Bits of all blocks together: a multiple of `block`, at least one block.
     pub bits: u32,
-    /// Bits of a block: a power of two up to the largest that a number of blocks can have. Larger ones waste more at both ends of a bitmap,
-    /// smaller ones need more pointers.
+    /// Bits of a block: a power of two from 1 to 64. Larger ones waste more at both ends of a bitmap, smaller ones need
+    /// more pointers.
     pub block: u32,
 }
 
@@ -136,10 +144,29 @@ impl Default for PoolConfig {
 /// What cannot be a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolError {
+    /// Bits of a block that are no power of two from 1 to 64.
     Block(u32),
-    TooSmall { bits: u32, block: u32 },
-    Rest { bits: u32, block: u32 },
-    TooMany { blocks: u32, most: u32 },
+    /// The pool is smaller than one block.
+    TooSmall {
+        /// Of the pool.
+        bits: u32,
+        /// Bits of a block.
+        block: u32,
+    },
+    /// The pool is no whole number of blocks.
+    Rest {
+        /// Of the pool.
+        bits: u32,
+        /// Bits of a block.
+        block: u32,
+    },
+    /// Pointers are too narrow to name every block.
+    TooMany {
+        /// Of the pool.
+        blocks: u32,
+        /// 256 with pointers of 8 bits, 65,536 with 16.
+        most: u32,
+    },
 }
 
 impl fmt::Display for PoolError {
@@ -172,7 +199,9 @@ struct PoolBlock<S> {
 /// How full a pool is, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolUsage {
+    /// Free and taken.
     pub blocks: u32,
+    /// Taken by bitmaps now.
     pub used: u32,
     /// The most that were used at a time.
     pub peak: u32,
@@ -180,6 +209,7 @@ pub struct PoolUsage {
     pub refusals: u64,
 }
 
+/// Blocks of bits, and which of them are free.
 #[derive(Debug)]
 pub struct BlockPool<S = u8> {
     blocks: Vec<PoolBlock<S>>,
@@ -193,6 +223,7 @@ pub struct BlockPool<S = u8> {
 }
 
 impl<S: BlockPointer> BlockPool<S> {
+    /// All blocks are free.
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
         let blocks = config.blocks::<S>()? as usize;
         Ok(Self {
@@ -205,6 +236,7 @@ impl<S: BlockPointer> BlockPool<S> {
         })
     }
 
+    /// As of now; peak and refusals since the pool was made.
     pub fn usage(&self) -> PoolUsage {
         PoolUsage {
             blocks: self.blocks.len() as u32,
@@ -219,6 +251,7 @@ impl<S: BlockPointer> BlockPool<S> {
         &self.free[self.avail..]
     }
 
+    /// Bits of a block, 1 to 64.
     #[inline]
     pub fn block(&self) -> u32 {
         self.mask + 1

@@ -13,6 +13,7 @@ use crate::roce::psn::Psn;
 
 const _: () = assert!(size_of::<Resend<u8>>() == 8, "6 for PSNs, 2 for pointers");
 
+/// The sending half of a connection: one bit for each packet from the next to send again to the last known hole.
 #[derive(Debug)]
 pub struct Resend<S: BlockPointer = u8> {
     bitmap: Bitmap<S>,
@@ -22,6 +23,7 @@ impl<S: BlockPointer> Resend<S> {
     /// Bytes on the chip for each connection: PSNs, pointers.
     pub(crate) const BYTES: [u32; 2] = [Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
 
+    /// Nothing to send again; the first packet will have the PSN `first`.
     pub fn new(first: Psn) -> Self {
         Self { bitmap: Bitmap::empty_at(first) }
     }
@@ -84,6 +86,7 @@ impl<S: BlockPointer> Resend<S> {
         self.bitmap.start_at(una);
     }
 
+    /// Gives the blocks back and returns their bits, for [`Resend::swap_in`].
     pub fn swap_out(&mut self, pool: &mut BlockPool<S>) -> Vec<bool> {
         self.bitmap.swap_out(pool)
     }

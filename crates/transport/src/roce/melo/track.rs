@@ -25,21 +25,27 @@ const _: () = assert!(size_of::<ReceiveTrack<u8>>() == 20, "12 for holes, 6 for 
 /// Where a packet came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalPosition {
-    /// So many are now in order. `filled` if anything was tracked.
+    /// The one that was expected.
     Next {
+        /// At least 1: this packet and those behind it that had arrived before.
         passed: u32,
+        /// Whether anything behind it was tracked.
         filled: bool,
     },
-    /// Beyond everything that came before. `hole` if it left a gap.
+    /// Beyond everything that came before.
     Ahead {
+        /// Whether packets between it and the last are missing.
         hole: bool,
     },
+    /// Between RCV.NXT and the last that arrived: dropped, whether it is missing or a duplicate.
     Middle,
+    /// Before RCV.NXT: a duplicate.
     Behind,
     /// Ahead, but the pool is too full, or it is further ahead than a hole can express.
     NoBits,
 }
 
+/// The receiving half of a connection: one bit for each packet from RCV.NXT to the last that arrived.
 #[derive(Debug)]
 pub struct ReceiveTrack<S: BlockPointer = u8> {
     bitmap: Bitmap<S>,
@@ -57,6 +63,7 @@ impl<S: BlockPointer> ReceiveTrack<S> {
     /// Bytes on the chip for each connection: holes, PSNs, pointers.
     pub(crate) const BYTES: [u32; 3] = [size_of::<Holes>() as u32, Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
 
+    /// Nothing has arrived; `first` is expected.
     pub fn new(first: Psn) -> Self {
         Self { bitmap: Bitmap::empty_at(first), holes: Holes::none() }
     }
@@ -89,6 +96,7 @@ impl<S: BlockPointer> ReceiveTrack<S> {
         self.bitmap.blocks(pool)
     }
 
+    /// Takes in a packet; blocks are taken from the pool and given back to it as needed.
     #[inline]
     pub fn arrive(&mut self, pool: &mut BlockPool<S>, psn: Psn) -> ArrivalPosition {
         let offset = psn.offset_from(self.next());

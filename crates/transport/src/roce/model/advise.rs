@@ -25,15 +25,19 @@ pub struct Goal {
     pub base: Span,
 }
 
+/// What [`TimeoutModel::advise`] finds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Advice {
+    /// The cheapest setting that reaches the goal.
     Set(AdvisedSetting),
+    /// No setting with up to [`MOST_COPIES`] of everything does.
     Unreachable(GoalObstacle),
 }
 
 /// A setting that reaches the goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdvisedSetting {
+    /// At most [`MOST_COPIES`] of each; tails are protected by dummies.
     pub setting: TimeoutSetting,
     /// The longest T with which a tail that dummies show is in time; none without dummies.
     pub wait: Option<Span>,
@@ -54,6 +58,7 @@ pub enum GoalObstacle {
     Base,
     /// Go-back-N alone makes too many flows late, even if it never needs a timeout.
     Repairs {
+        /// Share of flows that are late, 0 to 1.
         late: f64,
         /// Losses of a flow that can be repaired in time.
         in_time: u64,
@@ -61,7 +66,12 @@ pub enum GoalObstacle {
         bearable: Prob,
     },
     /// Even with the most copies of everything, too many flows time out.
-    Copies { late: f64, bearable: Prob },
+    Copies {
+        /// Share of flows that are late even then, 0 to 1.
+        late: f64,
+        /// As in [`GoalObstacle::Repairs`].
+        bearable: Prob,
+    },
 }
 
 impl TimeoutModel {

@@ -10,17 +10,20 @@ use super::{TailProtection, TimeoutModel, TimeoutSetting};
 pub struct Cost {
     /// On the way back.
     pub naks: f64,
+    /// Copies of what NAKs ask for, and what the requester sends for copies of NAKs if it obeys them.
     pub naked: f64,
     /// Dummies, or copies of tails.
     pub tail: f64,
 }
 
 impl Cost {
+    /// Both directions together; 0.01 is one per cent more.
     pub fn total(&self) -> f64 {
         self.naks + self.naked + self.tail
     }
 }
 
+/// The cost of a setting, counted in two ways.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// As the paper counts: on one corrupting link, and of tails on average over flows, E(1/S).
@@ -30,6 +33,7 @@ pub struct Costs {
 }
 
 impl TimeoutModel {
+    /// Bytes that the setting adds, as a share of the bytes of data packets (Eq. 1).
     pub fn cost(&self, setting: &TimeoutSetting) -> Costs {
         let beta = self.packet_corruption().get();
         // Means over flows count a flow of one packet as much as one of thousands; links do not.

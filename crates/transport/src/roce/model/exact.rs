@@ -29,6 +29,7 @@ impl<T: Copy> Causes<T> {
         [("nak", self.nak), ("twice", self.twice), ("tail", self.tail), ("tail_ack", self.tail_ack)]
     }
 
+    /// Applies `with` to each of the four.
     pub fn map<U>(&self, with: impl Fn(T) -> U) -> Causes<U> {
         Causes { nak: with(self.nak), twice: with(self.twice), tail: with(self.tail), tail_ack: with(self.tail_ack) }
     }
@@ -44,12 +45,14 @@ impl<T: Copy> Causes<T> {
 }
 
 impl Causes<f64> {
+    /// Sum over the four causes.
     pub fn total(&self) -> f64 {
         self.nak + self.twice + self.tail + self.tail_ack
     }
 }
 
 impl Causes<Forms> {
+    /// Sum over the four causes, in each form by itself.
     pub fn total(&self) -> Forms {
         let sum = |of: fn(Forms) -> f64| self.map(of).total();
         Forms {
@@ -63,6 +66,7 @@ impl Causes<Forms> {
 /// One quantity in three ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Forms {
+    /// Without approximation: the mean over the numbers of corrupting links.
     pub exact: f64,
     /// The paper's first term, with exact ratios of lengths.
     pub approximate: f64,
@@ -146,6 +150,7 @@ impl GivenLinks {
 }
 
 impl TimeoutModel {
+    /// Theorems 4 to 12, as printed and without approximation.
     pub fn estimate(&self, setting: &TimeoutSetting) -> Estimate {
         let given = self.given(setting);
         let mean = |of: &dyn Fn(&GivenLinks) -> f64| given.iter().map(|given| given.weight * of(given)).sum::<f64>();

@@ -11,10 +11,12 @@ use units::{Bytes, Prob, Rate, Span};
 
 use super::{TailProtection, TimeoutModel, TimeoutSetting};
 
+/// The times that decide what a loss costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PenaltyTiming {
     /// Until the requester gives up waiting: 4.096 µs × 2^t.
     pub rto: Span,
+    /// Round trip without losses: what a NAK and the retransmission take.
     pub rtt: Span,
     /// Mean time between flows on one queue pair; none if every flow has its own.
     pub gap: Option<Span>,
@@ -59,6 +61,7 @@ pub struct FlowPenalty {
 }
 
 impl FlowPenalty {
+    /// The sum of the three, at most the largest span.
     pub fn total(&self) -> Span {
         plus(plus(self.timeouts, self.tails), self.retransmissions)
     }
@@ -70,6 +73,7 @@ fn plus(one: Span, other: Span) -> Span {
 }
 
 impl TimeoutModel {
+    /// Mean time that a flow loses to corruption with this setting (§3.1).
     pub fn penalty(&self, setting: &TimeoutSetting, timing: &PenaltyTiming) -> FlowPenalty {
         let estimate = self.estimate(setting);
         let causes = estimate.per_flow.map(|forms| forms.exact);

@@ -38,18 +38,22 @@ pub struct Holes([Hole; Self::MOST]);
 impl Holes {
     pub(crate) const MOST: usize = 3;
 
+    /// Without any hole: what a bare NACK carries.
     pub const fn none() -> Self {
         Self([Hole { start: 0, len: 0 }; Self::MOST])
     }
 
+    /// Up to three, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = Hole> + '_ {
         self.0.iter().copied().filter(|hole| hole.len > 0)
     }
 
+    /// 0 to 3.
     pub fn count(&self) -> usize {
         self.iter().count()
     }
 
+    /// Whether there is no hole.
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
@@ -91,20 +95,32 @@ pub enum Gaps {
     Sacked(Psn),
 }
 
+/// Kind of packet, with what its headers carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectivePacketKind {
     /// A part of a WRITE.
-    Data { part: MessagePart, payload: u32, ack_request: bool },
+    Data {
+        /// The first of a message carries a RETH.
+        part: MessagePart,
+        /// Bytes, at most the MTU.
+        payload: u32,
+        /// The receiver is to acknowledge this packet.
+        ack_request: bool,
+    },
     /// Everything up to and including this PSN arrived.
     Ack,
     /// Everything before this PSN arrived, it did not, and here is more.
     Nack(Gaps),
 }
 
+/// One packet of a connection, in either direction; at most 24 bytes in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectivePacket {
+    /// Decides the length of the frame.
     pub kind: SelectivePacketKind,
+    /// Of data its own; of an ACK the last that arrived in order; of a NACK the one that is expected.
     pub psn: Psn,
+    /// Code point of the IP header.
     pub ecn: Ecn,
 }
 
@@ -128,6 +144,7 @@ impl SelectivePacket {
         Bytes::new(u64::from(on_wire(self.frame_len())))
     }
 
+    /// Neither an ACK nor a NACK.
     pub const fn is_data(&self) -> bool {
         matches!(self.kind, SelectivePacketKind::Data { .. })
     }

@@ -11,6 +11,7 @@ use super::packet::Gaps;
 pub enum PacketArrival {
     /// It was the expected one: this one and what had come before it, `passed` in all, are now in order.
     Next {
+        /// At least 1.
         passed: u64,
         /// Something behind it was kept, or others are still missing before that.
         filled: bool,
@@ -56,9 +57,11 @@ pub struct ForgottenState {
     pub resend_from: Option<u64>,
 }
 
+/// What both halves of a connection remember about losses, with no timer and no wire of their own.
 pub trait LossRecovery: Debug {
     /// A packet arrived at `place`, which is the expected one or lies less than a window behind it.
     fn arrive(&mut self, place: u64) -> PacketArrival;
+    /// Whether [`LossRecovery::next_nack`] has something to send.
     fn owes_nack(&self) -> bool;
     /// The NACK that is due.
     fn next_nack(&mut self) -> Option<Gaps>;
