@@ -10,8 +10,9 @@
 //! On the wire it is the other way around: a card that joins frames on arrival (LRO, GRO in hardware) hands over what
 //! never was on the wire. Where that cannot be switched off, the backend cuts such frames.
 
+use super::attach::LARGEST_RECEIVED;
 use super::notes::InterfaceChange;
-use super::{LARGEST_RECEIVED, LinkError, StandIn, far_end};
+use super::{LinkError, StandIn, far_end};
 use crate::frame;
 use linux::net::{self, Netlink};
 

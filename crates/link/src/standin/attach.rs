@@ -1,0 +1,149 @@
+//! The link on a stand-in that is up: its two sides opened, and its parameters.
+//!
+//! The stand-in's side is a TAP, or a packet socket at the far end of a veth pair. A keeper that has held it since the last
+//! daemon ended hands it over.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use guard::Params;
+use units::{Bytes, Prob};
+use wire::link::Class;
+
+use super::{StandIn, far_end};
+use crate::backend::{self, Host, PacketHost, PacketWire, Tap};
+use crate::config::{HostBackend, LinkConfig, LinkMode, WireBackend};
+use crate::datapath::{DatapathSetup, Link};
+use crate::frame::{self, Framing};
+use crate::keeper;
+use crate::seal::Seal;
+use crate::status::LinkIdentity;
+use linux::clock::instance;
+use linux::packet::{PacketSocket, PacketSocketOptions};
+use linux::{LinkError, no_permission};
+
+/// Room is kept for frames of a wire's MTU up to this; on interfaces without a wire it can be 65,535.
+pub(super) const LARGEST_RECEIVED: u32 = 16_000;
+
+/// What may wait for the wire at most; how long it may stand is the queue's own business.
+const QUEUE: Bytes = Bytes::new(4 << 20);
+
+/// Of opening a TAP that somebody has, every 10 ms: a keeper waits for its daemon's lock for a second at most.
+const TAP_ATTEMPTS: u32 = 150;
+
+impl StandIn {
+    pub(super) fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, LinkIdentity), LinkError> {
+        let framing = Framing::new(self.mac, config.peer, seal);
+        // The wire first: if it cannot be had, a keeper goes on with the host's side.
+        let (wire, wire_backend) = self.open_wire(config)?;
+        let host = self.open_host()?;
+        let mtu = self.mtu + (frame::ETHERNET + frame::TAG) as u32 + 4;
+        let class = if config.mode == LinkMode::NonBlocking { Class::NonBlocking } else { Class::Ordered };
+        // Enough for a loss of 1e-3; what is measured changes it.
+        let copies = guard::copies_for(Prob::literal(1e-3), config.target_loss).map_or(1, |(n, _)| n.max(1));
+        let mut params = Params::host(mtu, class, copies, config.window, config.give_up_after);
+        params.seal = framing.seal_code();
+        params.second_tag = frame::TAG as u32;
+        if config.mode == LinkMode::Auto {
+            params = params.automatic_up_to(Prob::literal(0.02), config.target_loss);
+        }
+        let setup = DatapathSetup {
+            params,
+            longest: frame::longest_on(self.wire_mtu.min(LARGEST_RECEIVED)),
+            framing,
+            instance: instance(),
+            init: config.init_action,
+            rate: self.rate,
+            queue: config.queue.unwrap_or(QUEUE),
+            target: (config.mode != LinkMode::Auto).then_some(config.target_loss),
+        };
+        self.close_again(&config.interface)?;
+        let identity = LinkIdentity {
+            name: self.name.clone(),
+            interface: config.interface.clone(),
+            mode: config.mode.to_string(),
+            host_backend: self.host.to_string(),
+            wire_backend: wire_backend.to_string(),
+            seal: config.sealing.to_string(),
+            mtu: self.mtu,
+        };
+        Ok((Link::new(setup, host, wire), identity))
+    }
+
+    fn relieve_keeper(&self) -> Option<OwnedFd> {
+        keeper::relieve(self.directory.as_ref()?, &self.name)
+    }
+
+    /// From the keeper that holds it, or anew. A keeper whose daemon has just ended may not be there to be relieved yet.
+    fn open_tap(&self) -> io::Result<Tap> {
+        let mut attempt = 1;
+        loop {
+            let tap = self
+                .relieve_keeper()
+                .map_or_else(|| Tap::open(&self.name), |kept| Tap::attached(kept.into(), &self.name));
+            match tap {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) && attempt < TAP_ATTEMPTS => {
+                    attempt += 1;
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_host(&self) -> Result<Box<dyn Host>, LinkError> {
+        let opened = |error: io::Error| LinkError(format!("open {}: {error}", self.name));
+        if self.host == HostBackend::Tap {
+            let mut tap = self.open_tap().map_err(opened)?;
+            if self.is_failing_open() {
+                // What the former daemon did not fetch; the kernel has passed newer frames since.
+                tap.discard().map_err(opened)?;
+            }
+            return Ok(Box::new(tap));
+        }
+        self.relieve_keeper();
+        let far = self.netlink.existing_link(&far_end(&self.name))?;
+        let options = PacketSocketOptions {
+            vnet: true,
+            longest: 65_536 + frame::ETHERNET + frame::TAG,
+            frames: 256,
+            send_buffer: 4 << 20,
+            promiscuous: true,
+            outgoing_too: false,
+        };
+        Ok(Box::new(PacketHost::new(PacketSocket::open(far.index, &options).map_err(opened)?)))
+    }
+
+    fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn backend::Wire>, WireBackend), LinkError> {
+        let interface = &config.interface;
+        #[cfg(feature = "xdp")]
+        if config.wire == WireBackend::Xdp {
+            let trouble = |error| LinkError(format!("AF_XDP on {interface}: {error}; use --wire packet"));
+            let wire = backend::XdpWire::open(self.wire_index, self.wire_mtu).map_err(trouble)?;
+            return Ok((Box::new(wire), WireBackend::Xdp));
+        }
+        // Room for a window of the peer's, if it has the same, and for control. No more: a ring that outgrows the cache
+        // costs each frame a miss.
+        let frames = 2 * config.window.max(512) as usize;
+        let options = PacketSocketOptions { vnet: true, ..wire_socket(self.wire_mtu, frames) };
+        match PacketSocket::open(self.wire_index, &options).and_then(PacketSocket::with_super_frames) {
+            Ok(socket) => Ok((Box::new(PacketWire::new(socket)), WireBackend::Packet)),
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(no_permission(&error)),
+            Err(error) => Err(LinkError(format!("packet socket on {interface}: {error}"))),
+        }
+    }
+}
+
+/// A socket on a wire of this MTU.
+pub fn wire_socket(mtu: u32, frames: usize) -> PacketSocketOptions {
+    PacketSocketOptions {
+        vnet: false,
+        longest: frame::longest_on(mtu),
+        frames,
+        // What is on its way out cannot be overtaken by a retransmission: about a millisecond at 1 Gbit/s.
+        send_buffer: 128 << 10,
+        promiscuous: true,
+        outgoing_too: false,
+    }
+}

@@ -1,0 +1,87 @@
+//! The interface that is to be protected: whether it is there and ready, and what room and speed it has.
+
+use units::Rate;
+
+use crate::config::LinkConfig;
+use linux::LinkError;
+use linux::net::{InterfaceInfo, Netlink};
+
+/// The alias that marks an interface as ours.
+pub(super) fn mark(interface: &str) -> String {
+    format!("hitless stand-in for {interface}")
+}
+
+/// What there is of an interface that is to be protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InterfaceState {
+    Ready(InterfaceInfo),
+    Absent(String),
+    Down(String),
+    /// It can never be protected.
+    Unsuitable(String),
+}
+
+/// Looks for the interface that is to be protected.
+pub fn find(interface: &str) -> Result<InterfaceState, LinkError> {
+    look_for(&Netlink::open()?, interface)
+}
+
+fn look_for(netlink: &Netlink, interface: &str) -> Result<InterfaceState, LinkError> {
+    let Some(link) = netlink.link(interface)? else {
+        return Ok(InterfaceState::Absent(format!(
+            "there is no interface {interface}; `ip link` shows which there are"
+        )));
+    };
+    Ok(if link.mac == [0; 6] {
+        InterfaceState::Unsuitable(format!(
+            "{interface} has no Ethernet address, so it is no link that can be protected"
+        ))
+    } else if !link.up {
+        InterfaceState::Down(format!("{interface} is down; `ip link set dev {interface} up` first"))
+    } else {
+        InterfaceState::Ready(link)
+    })
+}
+
+/// The interface that a stand-in stands in for, by its alias.
+pub fn stands_in_for(link: &InterfaceInfo) -> Option<&str> {
+    link.alias.as_deref()?.strip_prefix("hitless stand-in for ")
+}
+
+pub(super) fn existing(netlink: &Netlink, interface: &str) -> Result<InterfaceInfo, LinkError> {
+    match look_for(netlink, interface)? {
+        InterfaceState::Ready(link) => Ok(link),
+        InterfaceState::Absent(why) | InterfaceState::Down(why) | InterfaceState::Unsuitable(why) => {
+            Err(LinkError(why))
+        }
+    }
+}
+
+/// The MTU that the wire leaves for the stand-in.
+pub(super) fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32, LinkError> {
+    const LEAST: u32 = LinkConfig::LEAST_MTU;
+    let interface = &config.interface;
+    let most = wire.saturating_sub(overhead);
+    match config.mtu {
+        Some(mtu) if mtu > most => Err(LinkError(format!(
+            "an MTU of {mtu} needs {} on {interface}, which has {wire}: the header takes {overhead}; \
+             `ip link set dev {interface} mtu {}` at both ends, or --mtu {most}",
+            mtu + overhead,
+            mtu + overhead,
+        ))),
+        None if most < LEAST => Err(LinkError(format!(
+            "{interface} has an MTU of {wire}, too small: the header takes {overhead} and at least {LEAST} must be left; \
+             `ip link set dev {interface} mtu 1500`"
+        ))),
+        mtu => Ok(mtu.unwrap_or(most).min(9_000)),
+    }
+}
+
+pub(super) fn speed(netlink: &Netlink, interface: &str) -> Option<Rate> {
+    // Of interfaces without a wire, the speed is a figure of speech.
+    let driver = netlink.driver(interface).ok()?;
+    if matches!(driver.as_str(), "veth" | "tun" | "bridge" | "dummy") {
+        return None;
+    }
+    format!("{}M", netlink.speed(interface).ok()??).parse().ok()
+}
