@@ -15,20 +15,20 @@
 //! [`Medium::rewriting`] what comes out has been through a router.
 
 mod claim;
+mod direction;
+mod exit;
 mod kernel;
+mod port_files;
 mod repeat;
 mod rewrite;
 
-use std::collections::VecDeque;
-use std::fs;
 use std::io::{self, PipeReader};
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use faults::{FaultSchedule, Random, RunningSchedule};
-use units::{Bytes, Rate, Span, Time};
-use wire::ethernet::on_wire;
+use faults::Random;
+use units::{Bytes, Span, Time};
 
 use linux::capture::Capture;
 use linux::clock::{Clock, time_of_day};
@@ -36,18 +36,15 @@ use linux::offload::Pieces;
 use linux::packet::PacketSocket;
 use linux::poll;
 
+use direction::{WireDirection, carry_one};
+use exit::{Exit, RouterState};
+
 pub use claim::InterfaceClaim;
+pub use direction::{DirectionConfig, DirectionCounters};
 pub use kernel::KernelWire;
+pub use port_files::keep_counters;
 pub use repeat::{Repeat, RepeatCounters};
 pub use rewrite::{Nat, Rewrite};
-
-/// One direction of the wire.
-#[derive(Clone, Debug, Default)]
-pub struct DirectionConfig {
-    pub faults: FaultSchedule,
-    pub rate: Option<Rate>,
-    pub delay: Span,
-}
 
 #[derive(Debug)]
 pub struct MediumConfig {
@@ -64,79 +61,6 @@ pub struct MediumConfig {
     pub log: Option<PathBuf>,
     /// Keep port counters here, as files.
     pub counters: Option<PathBuf>,
-}
-
-/// What a direction did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct DirectionCounters {
-    /// Frames put into the wire.
-    pub offered: u64,
-    pub offered_bytes: u64,
-    /// Frames corrupted: dropped, unless they are passed on.
-    pub dropped: u64,
-    /// Frames that came out at the far end.
-    pub passed: u64,
-    pub passed_bytes: u64,
-    /// Frames that found the queue of a wire with a rate full: not corruption.
-    pub overflowed: u64,
-    /// Frames longer than the wire's: the sender left segmentation undone, and it could not be done here.
-    pub too_long: u64,
-}
-
-impl DirectionCounters {
-    /// A frame that cannot be cut into what a wire carries.
-    fn refuse(&mut self, len: usize) {
-        self.offered += 1;
-        self.offered_bytes += len as u64;
-        self.overflowed += 1;
-        self.too_long += 1;
-    }
-}
-
-#[derive(Debug)]
-struct WireDirection {
-    faults: RunningSchedule,
-    rate: Option<Rate>,
-    delay: Span,
-    free_at: Time,
-    /// When the port was last found empty.
-    empty_at: Time,
-    /// Frames on the wire, each with when it comes out.
-    in_flight: VecDeque<(Time, Vec<u8>)>,
-    spare: Vec<Vec<u8>>,
-    counters: DirectionCounters,
-}
-
-impl WireDirection {
-    fn new(lane: &DirectionConfig, seed: u64, stream: u64) -> Self {
-        Self {
-            faults: lane.faults.run(seed, stream),
-            rate: lane.rate,
-            delay: lane.delay,
-            free_at: Time::ZERO,
-            empty_at: Time::ZERO,
-            in_flight: VecDeque::new(),
-            spare: Vec::new(),
-            counters: DirectionCounters::default(),
-        }
-    }
-
-    fn is_plain(&self) -> bool {
-        self.rate.is_none() && self.delay == Span::ZERO
-    }
-
-    /// When a frame that enters now comes out; none if the queue before the wire is full.
-    /// It came at some time since the port was last found empty, and the wire may have been busy with it since then.
-    fn admit(&mut self, now: Time, len: usize, queue: Bytes) -> Option<Time> {
-        let Some(rate) = self.rate else { return Some(now + self.delay) };
-        let waiting = rate.bytes_in(self.free_at.since(now));
-        if waiting + Bytes::new(len as u64) > queue {
-            self.counters.overflowed += 1;
-            return None;
-        }
-        self.free_at = self.free_at.max(self.empty_at) + rate.span_of(Bytes::new(u64::from(on_wire(len as u32 + 4))));
-        Some(self.free_at + self.delay)
-    }
 }
 
 pub struct Medium {
@@ -336,119 +260,4 @@ impl Medium {
         let Some(directory) = &self.counters else { return Ok(()) };
         keep_counters(directory, &[&self.names[0], &self.names[1]], &self.lane_counters())
     }
-}
-
-/// The counters of both ports, as their drivers would keep them, for those who read such files.
-pub fn keep_counters(directory: &Path, names: &[&str; 2], lanes: &[DirectionCounters; 2]) -> io::Result<()> {
-    for (port, name) in names.iter().enumerate() {
-        let (sent, received) = (&lanes[port], &lanes[1 - port]);
-        let files = [
-            ("rx_packets", received.passed),
-            ("rx_bytes", received.passed_bytes),
-            ("rx_crc_errors", received.dropped),
-            ("rx_errors", received.dropped),
-            ("tx_packets", sent.offered),
-            ("tx_bytes", sent.offered_bytes),
-            ("tx_dropped", sent.overflowed),
-        ];
-        let statistics = directory.join(name).join("statistics");
-        fs::create_dir_all(&statistics)?;
-        for (file, value) in files {
-            write_whole(&statistics.join(file), value)?;
-        }
-    }
-    Ok(())
-}
-
-/// False if the frame was corrupted.
-fn carry_one(
-    now: Time,
-    bytes: &[u8],
-    direction: &mut WireDirection,
-    exit: &mut Exit<'_>,
-    queue: Bytes,
-    flip: Option<&mut Random>,
-    longest: usize,
-) -> io::Result<bool> {
-    direction.counters.offered += 1;
-    direction.counters.offered_bytes += bytes.len() as u64;
-    direction.counters.too_long += u64::from(bytes.len() > longest);
-    let Some(out_at) = direction.admit(now, bytes.len(), queue) else { return Ok(true) };
-    let corrupted = direction.faults.at(now).corrupts(bytes.len() as u32 + 4);
-    direction.counters.dropped += u64::from(corrupted);
-    if corrupted && flip.is_none() {
-        return Ok(false);
-    }
-    if direction.is_plain() && !corrupted {
-        return exit.pass(bytes, &mut direction.counters).map(|()| true);
-    }
-    let mut frame = direction.spare.pop().unwrap_or_default();
-    frame.clear();
-    frame.extend_from_slice(bytes);
-    if let Some(random) = flip.filter(|_| corrupted) {
-        let bit = (random.unit() * (frame.len() * 8) as f64) as usize;
-        frame[bit / 8] ^= 1 << (bit % 8);
-    }
-    if direction.is_plain() {
-        exit.pass(&frame, &mut direction.counters)?;
-        direction.spare.push(frame);
-        return Ok(!corrupted);
-    }
-    direction.in_flight.push_back((out_at, frame));
-    Ok(!corrupted)
-}
-
-/// A router, and room for the packet that it has in hand.
-struct RouterState {
-    rewrite: Rewrite,
-    scratch: Vec<u8>,
-}
-
-/// Where a direction ends: an interface, and before it the repeater if that is on this side, and the router.
-struct Exit<'a> {
-    sink: &'a mut PacketSocket,
-    repeat: Option<&'a mut Repeat>,
-    rewrite: Option<&'a mut RouterState>,
-    forth: bool,
-}
-
-impl Exit<'_> {
-    fn pass(&mut self, frame: &[u8], counters: &mut DirectionCounters) -> io::Result<()> {
-        if let Some(repeat) = &mut self.repeat {
-            repeat.on_arriving(frame);
-        }
-        let frame = match &mut self.rewrite {
-            Some(RouterState { rewrite, scratch }) => {
-                scratch.clear();
-                scratch.extend_from_slice(frame);
-                rewrite.apply(scratch, self.forth);
-                scratch
-            }
-            None => frame,
-        };
-        match self.sink.send_frame(frame) {
-            Ok(true) => {
-                counters.passed += 1;
-                counters.passed_bytes += frame.len() as u64;
-                Ok(())
-            }
-            Ok(false) => {
-                counters.overflowed += 1;
-                Ok(())
-            }
-            // Too long for the far end's interface, or it is down: lost there, as on any wire.
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EMSGSIZE | libc::ENETDOWN)) => {
-                counters.overflowed += 1;
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// Readers see the old value or the new one, never half of it.
-fn write_whole(path: &Path, value: u64) -> io::Result<()> {
-    let new = path.with_extension("new");
-    fs::write(&new, format!("{value}\n"))?;
-    fs::rename(new, path)
 }

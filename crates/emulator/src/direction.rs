@@ -1,0 +1,129 @@
+//! One direction of the wire: its faults, its rate, its delay, and what it did.
+
+use std::collections::VecDeque;
+use std::io;
+
+use faults::{FaultSchedule, Random, RunningSchedule};
+use units::{Bytes, Rate, Span, Time};
+use wire::ethernet::on_wire;
+
+use super::exit::Exit;
+
+/// One direction of the wire.
+#[derive(Clone, Debug, Default)]
+pub struct DirectionConfig {
+    pub faults: FaultSchedule,
+    pub rate: Option<Rate>,
+    pub delay: Span,
+}
+
+/// What a direction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct DirectionCounters {
+    /// Frames put into the wire.
+    pub offered: u64,
+    pub offered_bytes: u64,
+    /// Frames corrupted: dropped, unless they are passed on.
+    pub dropped: u64,
+    /// Frames that came out at the far end.
+    pub passed: u64,
+    pub passed_bytes: u64,
+    /// Frames that found the queue of a wire with a rate full: not corruption.
+    pub overflowed: u64,
+    /// Frames longer than the wire's: the sender left segmentation undone, and it could not be done here.
+    pub too_long: u64,
+}
+
+impl DirectionCounters {
+    /// A frame that cannot be cut into what a wire carries.
+    pub(super) fn refuse(&mut self, len: usize) {
+        self.offered += 1;
+        self.offered_bytes += len as u64;
+        self.overflowed += 1;
+        self.too_long += 1;
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct WireDirection {
+    faults: RunningSchedule,
+    rate: Option<Rate>,
+    delay: Span,
+    free_at: Time,
+    /// When the port was last found empty.
+    pub empty_at: Time,
+    /// Frames on the wire, each with when it comes out.
+    pub in_flight: VecDeque<(Time, Vec<u8>)>,
+    pub spare: Vec<Vec<u8>>,
+    pub counters: DirectionCounters,
+}
+
+impl WireDirection {
+    pub(super) fn new(lane: &DirectionConfig, seed: u64, stream: u64) -> Self {
+        Self {
+            faults: lane.faults.run(seed, stream),
+            rate: lane.rate,
+            delay: lane.delay,
+            free_at: Time::ZERO,
+            empty_at: Time::ZERO,
+            in_flight: VecDeque::new(),
+            spare: Vec::new(),
+            counters: DirectionCounters::default(),
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.rate.is_none() && self.delay == Span::ZERO
+    }
+
+    /// When a frame that enters now comes out; none if the queue before the wire is full.
+    /// It came at some time since the port was last found empty, and the wire may have been busy with it since then.
+    fn admit(&mut self, now: Time, len: usize, queue: Bytes) -> Option<Time> {
+        let Some(rate) = self.rate else { return Some(now + self.delay) };
+        let waiting = rate.bytes_in(self.free_at.since(now));
+        if waiting + Bytes::new(len as u64) > queue {
+            self.counters.overflowed += 1;
+            return None;
+        }
+        self.free_at = self.free_at.max(self.empty_at) + rate.span_of(Bytes::new(u64::from(on_wire(len as u32 + 4))));
+        Some(self.free_at + self.delay)
+    }
+}
+
+/// False if the frame was corrupted.
+pub(super) fn carry_one(
+    now: Time,
+    bytes: &[u8],
+    direction: &mut WireDirection,
+    exit: &mut Exit<'_>,
+    queue: Bytes,
+    flip: Option<&mut Random>,
+    longest: usize,
+) -> io::Result<bool> {
+    direction.counters.offered += 1;
+    direction.counters.offered_bytes += bytes.len() as u64;
+    direction.counters.too_long += u64::from(bytes.len() > longest);
+    let Some(out_at) = direction.admit(now, bytes.len(), queue) else { return Ok(true) };
+    let corrupted = direction.faults.at(now).corrupts(bytes.len() as u32 + 4);
+    direction.counters.dropped += u64::from(corrupted);
+    if corrupted && flip.is_none() {
+        return Ok(false);
+    }
+    if direction.is_plain() && !corrupted {
+        return exit.pass(bytes, &mut direction.counters).map(|()| true);
+    }
+    let mut frame = direction.spare.pop().unwrap_or_default();
+    frame.clear();
+    frame.extend_from_slice(bytes);
+    if let Some(random) = flip.filter(|_| corrupted) {
+        let bit = (random.unit() * (frame.len() * 8) as f64) as usize;
+        frame[bit / 8] ^= 1 << (bit % 8);
+    }
+    if direction.is_plain() {
+        exit.pass(&frame, &mut direction.counters)?;
+        direction.spare.push(frame);
+        return Ok(!corrupted);
+    }
+    direction.in_flight.push_back((out_at, frame));
+    Ok(!corrupted)
+}
