@@ -4,6 +4,8 @@
 //! byte at 1.6 Tb/s takes 5 ps, and 64 bits last for 213 days. Each type reads what a person writes
 //! (`100G`, `7.5us`, `200KB`, `1e-3`) and prints it back; a text that makes no sense is a
 //! [`ParseError`] that says what is accepted.
+//!
+//! [`Progress`] and [`StopFlag`] are here because every crate that runs for long needs them.
 
 #![warn(missing_docs)]
 
@@ -14,6 +16,7 @@ mod nearest;
 mod options;
 mod parse;
 mod prob;
+mod progress;
 mod range;
 mod rate;
 mod size;
@@ -25,6 +28,7 @@ pub use nearest::nearest;
 pub use options::Merge;
 pub use parse::{Count, ParseError, whole};
 pub use prob::Prob;
+pub use progress::{Progress, StopFlag, StopOnDrop, Unwatched};
 pub use range::whole_within;
 pub use rate::Rate;
 pub use size::Bytes;
