@@ -7,8 +7,6 @@ pub(crate) mod memory;
 mod radar;
 mod sim;
 
-use std::sync::atomic::Ordering;
-
 use chart::table::{Align, Table, micros as us};
 use lab::bench::{BenchPlan, BenchResults};
 use linux::net::become_root_of_own_namespaces;
@@ -42,7 +40,7 @@ pub(crate) fn run(args: &BenchArgs, json: bool) -> CommandResult {
     let results = lab::bench::run(&plan, &stop, &begin).map_err(|trouble| Failure::Outside(trouble.0))?;
     let Some(results) = results else { return Err(Failure::Interrupted) };
     print(json, &results, || table(&results))?;
-    if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+    if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 fn table(results: &BenchResults) -> String {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::IsTerminal;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -47,7 +46,7 @@ pub(crate) fn run(args: &DemoArgs, json: bool) -> CommandResult {
     if let Some(path) = &args.html {
         say(&format!("charts are in {}", path.display()));
     }
-    if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+    if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 fn plan(args: &DemoArgs) -> Result<DemoPlan, Failure> {

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &ReproduceArgs, json: bool) -> CommandResult {
         writable(path)?;
     }
     let terminal = TerminalProgress::of_runs();
-    let found = claims.reproduce(&Effort { scale, jobs: jobs(args.jobs), seed: args.seed, watch: &terminal });
+    let found = claims.reproduce(&Effort { scale, jobs: jobs(args.jobs), seed: args.seed, progress: &terminal });
     terminal.finish();
     let found = found.map_err(|error| Failure::Outside(error.to_string()))?;
     if let Some(path) = &args.out {

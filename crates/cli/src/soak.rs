@@ -4,13 +4,13 @@ mod faults;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chart::table::{Align, Table, micros as us, thousands};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::soak::{Soak, SoakObserver, SoakPlan, SoakSnapshot, what};
 use linux::net::{NetworkPrivilege, become_root_of_own_namespaces};
+use units::StopFlag;
 
 use crate::args::SoakArgs;
 use crate::output::{CommandResult, Failure, print, say};
@@ -37,14 +37,14 @@ pub(crate) fn run(args: &SoakArgs, json: bool) -> CommandResult {
 }
 
 /// In namespaces of our own, and ended by Ctrl-C in an orderly way.
-fn begin(args: &SoakArgs) -> Result<(NetworkPrivilege, Arc<AtomicBool>), Failure> {
+fn begin(args: &SoakArgs) -> Result<(NetworkPrivilege, Arc<StopFlag>), Failure> {
     // Before anything starts a thread: afterwards the kernel refuses it.
     let standing = become_root_of_own_namespaces(args.rootless)
         .map_err(|error| Failure::Outside(format!("this machine does not let us have network namespaces: {error}")))?;
-    let stop = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(StopFlag::new());
     let handler = Arc::clone(&stop);
     // Programs are started that only we end, so there is no faster way out than this.
-    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::SeqCst));
+    let _ = ctrlc::set_handler(move || handler.stop());
     Ok((standing, stop))
 }
 

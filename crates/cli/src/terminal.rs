@@ -2,16 +2,15 @@
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sim::link::Watch;
+use units::{Progress, StopFlag};
 
 /// Shows how far a run is once it has taken two seconds, and ends it when asked to.
 #[derive(Debug)]
 pub(crate) struct TerminalProgress {
-    stop: Arc<AtomicBool>,
+    stop: Arc<StopFlag>,
     bar: ProgressBar,
     begun: Instant,
     /// Whether the bar counts within one run; or else runs.
@@ -71,7 +70,12 @@ impl TerminalProgress {
     }
 
     pub(crate) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::SeqCst)
+        self.stop.is_stopped()
+    }
+
+    /// For a task that is not shown.
+    pub(crate) fn stop_flag(&self) -> &StopFlag {
+        &self.stop
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -83,15 +87,16 @@ impl TerminalProgress {
     }
 }
 
-/// Becomes true with the first Ctrl-C; a second one ends the program at once.
-pub(crate) fn stop_on_ctrl_c() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
+/// Stopped by the first Ctrl-C; a second one ends the program at once.
+pub(crate) fn stop_on_ctrl_c() -> Arc<StopFlag> {
+    let stop = Arc::new(StopFlag::new());
     let handler = Arc::clone(&stop);
     // Failing to listen only loses the partial result.
     let _ = ctrlc::set_handler(move || {
-        if handler.swap(true, Ordering::SeqCst) {
+        if handler.is_stopped() {
             std::process::exit(130);
         }
+        handler.stop();
     });
     stop
 }
@@ -101,14 +106,14 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-impl Watch for TerminalProgress {
-    fn go_on(&self, frames: u64) -> bool {
+impl Progress for TerminalProgress {
+    fn go_on(&self, done: u64) -> bool {
         if self.begun.elapsed() > SILENT_FOR && std::io::stderr().is_terminal() {
             if self.bar.is_hidden() {
                 self.bar.set_draw_target(ProgressDrawTarget::stderr());
             }
             if self.of_frames {
-                self.bar.set_position(frames);
+                self.bar.set_position(done);
             } else {
                 self.bar.tick();
             }
@@ -116,11 +121,11 @@ impl Watch for TerminalProgress {
         !self.stopped()
     }
 
-    fn expect_runs(&self, runs: usize) {
-        self.bar.set_length(runs as u64);
+    fn expect_parts(&self, parts: usize) {
+        self.bar.set_length(parts as u64);
     }
 
-    fn run_done(&self) {
+    fn part_done(&self) {
         self.bar.inc(1);
     }
 }

@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lab::load::{self, witness};
@@ -21,6 +21,7 @@ use lab::stage::{self, Stage};
 use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
 use linux::net::{InterfaceAddress, Namespace, Netlink, UnicastRoute};
+use units::StopFlag;
 
 /// Two hosts, a wire, and a folder for each host's run directory. Gone when dropped.
 struct Lab {
@@ -149,11 +150,11 @@ fn tcp_through_a_corrupting_wire_is_whole_and_what_was_lost_was_recovered() {
     let Some(lab) = Lab::new() else { return };
     let mut daemons = lab.protected();
     lab.stage.set_loss(units::Prob::literal(1e-2)).unwrap();
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::new();
     let verdict = std::thread::scope(|scope| {
         lab.stage.serve(scope, &stop).unwrap();
         let verdict = lab.stage.ends[0].with(|| load::transfer(lab.stage.server(), 20_000_000, 7, &stop)).unwrap();
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
         verdict
     });
     assert!(verdict.unwrap().is_intact());
@@ -176,7 +177,7 @@ fn hit0_outlives_a_killed_daemon_and_the_next_one_adopts_it() {
             lab.stage.address(end, "hit0").unwrap();
         }
         lab.wait_until_protected();
-        let stop = AtomicBool::new(false);
+        let stop = StopFlag::new();
         let sockets = [0, 1]
             .map(|end| lab.stage.ends[end].with(|| UdpSocket::bind((stage::address(end), 9_000)).unwrap()).unwrap());
         let to = sockets[1].local_addr().unwrap();
@@ -200,7 +201,7 @@ fn hit0_outlives_a_killed_daemon_and_the_next_one_adopts_it() {
             let resumed = clock.elapsed();
             wait_for("protection", || lab.ask(0).is_some_and(|status| status.is_active()));
             std::thread::sleep(Duration::from_millis(100));
-            stop.store(true, Ordering::Relaxed);
+            stop.stop();
             (witness::receive(&sockets[1], &stop), resumed)
         });
         eprintln!("{backend}: frames flow {resumed:?} after the restart");
@@ -303,7 +304,7 @@ fn protection_comes_and_goes_under_load_a_hundred_times_and_nothing_notices() {
         lab.stage.address(end, "hit0").unwrap();
     }
     lab.wait_until_protected();
-    let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (stop, done) = (StopFlag::new(), StopFlag::new());
     let sockets =
         [0, 1].map(|end| lab.stage.ends[end].with(|| UdpSocket::bind((stage::address(end), 9_000)).unwrap()).unwrap());
     let to = sockets[1].local_addr().unwrap();
@@ -314,7 +315,7 @@ fn protection_comes_and_goes_under_load_a_hundred_times_and_nothing_notices() {
         let transfers = scope.spawn(|| {
             lab.stage.ends[0]
                 .with(|| {
-                    while !done.load(Ordering::Relaxed) {
+                    while !done.is_stopped() {
                         let verdict = load::transfer(lab.stage.server(), 5_000_000, 3, &stop).unwrap();
                         assert!(verdict.is_intact());
                     }
@@ -328,11 +329,11 @@ fn protection_comes_and_goes_under_load_a_hundred_times_and_nothing_notices() {
             lab.directory(1 - end).ask("hit0", LinkRequest::Activate).unwrap();
             lab.wait_until_protected();
         }
-        done.store(true, Ordering::Relaxed);
+        done.stop();
         let sent = sender.join().unwrap().unwrap();
         transfers.join().unwrap();
         std::thread::sleep(Duration::from_millis(300));
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
         let report = receiver.join().unwrap().unwrap();
         let of_the_host: u64 = (0..2).map(|end| lost_by_the_host(&lab.ask(end).unwrap())).sum();
         assert!(report.missing(sent) <= report.overrun + of_the_host, "{report:?}, sent {sent}, host {of_the_host}");
@@ -407,7 +408,7 @@ fn a_link_that_flaps_carries_on() {
             })
             .unwrap();
     };
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::new();
     std::thread::scope(|scope| {
         lab.stage.serve(scope, &stop).unwrap();
         for _ in 0..3 {
@@ -418,7 +419,7 @@ fn a_link_that_flaps_carries_on() {
             let verdict = lab.stage.ends[0].with(|| load::transfer(lab.stage.server(), 1_000_000, 7, &stop)).unwrap();
             assert!(verdict.unwrap().is_intact());
         }
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
     });
 }
 
@@ -428,12 +429,12 @@ fn a_peer_that_is_not_there_is_waited_for_and_frames_pass_meanwhile() {
     let _daemon = lab.up(0, &["--mtu", "1500"]);
     lab.stage.address(0, "hit0").unwrap();
     lab.stage.address(1, "w1").unwrap();
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::new();
     std::thread::scope(|scope| {
         lab.stage.serve(scope, &stop).unwrap();
         let verdict = lab.stage.ends[0].with(|| load::transfer(lab.stage.server(), 1_000_000, 7, &stop)).unwrap();
         assert!(verdict.unwrap().is_intact());
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
     });
     let status = lab.ask(0).unwrap();
     assert_eq!(status.state, "asking");
@@ -554,12 +555,12 @@ fn metrics_and_status_agree_and_a_capture_shows_the_link() {
     for end in 0..2 {
         lab.stage.address(end, "hit0").unwrap();
     }
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::new();
     std::thread::scope(|scope| {
         lab.stage.serve(scope, &stop).unwrap();
         let moved = lab.stage.ends[0].with(|| load::transfer(lab.stage.server(), 2_000_000, 7, &stop)).unwrap();
         assert!(moved.unwrap().is_intact());
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
     });
     let text = lab.stage.ends[0]
         .with(|| {

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lab::load::{self, PingPong, pingpong};
@@ -21,6 +21,7 @@ use link::status::LinkStatus;
 use linux::clock::Clock;
 use linux::net::{self, Namespace, Netlink};
 use redis_server::{Keeps, RedisServer};
+use units::StopFlag;
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);
@@ -222,8 +223,8 @@ struct Naps {
 impl Lateness {
     const NAP: Duration = Duration::from_millis(10);
 
-    fn watch(&self, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) {
+    fn watch(&self, stop: &StopFlag) {
+        while !stop.is_stopped() {
             let clock = Clock::start();
             std::thread::sleep(Self::NAP);
             let took = clock.elapsed();
@@ -257,12 +258,12 @@ fn until_fast_enough(mut attempt: impl FnMut(u32) -> Result<(), TooSlow>) {
 }
 
 /// Tells a story beside a thread that watches the machine; `stop` is set when it is over, however it ends.
-fn while_watching_the_machine<T>(stop: &AtomicBool, story: impl FnOnce(&Lateness) -> T) -> T {
+fn while_watching_the_machine<T>(stop: &StopFlag, story: impl FnOnce(&Lateness) -> T) -> T {
     let late = Lateness::default();
     std::thread::scope(|scope| {
         scope.spawn(|| late.watch(stop));
         let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| story(&late)));
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
         told.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
     })
 }
@@ -286,7 +287,7 @@ fn stopped_beside_a_silent_bus() -> Result<(), Duration> {
     let mut monitor = Process::start(folder.hitless(&args));
     let read = || fs::read_to_string(&journal).unwrap_or_default();
     wait_for("it to be degraded", || read().contains("degraded: bus"));
-    while_watching_the_machine(&AtomicBool::new(false), |late| {
+    while_watching_the_machine(&StopFlag::new(), |late| {
         let took = monitor.interrupt();
         if took < late.allow(Duration::from_secs(1)) { Ok(()) } else { Err(took) }
     })
@@ -430,10 +431,10 @@ impl Lab {
     }
 
     /// Requests from the left, and how long they took; none if there was no connection.
-    fn requests(&self, within: Duration, stop: &AtomicBool) -> Option<load::RoundTrips> {
+    fn requests(&self, within: Duration, stop: &StopFlag) -> Option<load::RoundTrips> {
         let plan = PingPong { count: u32::MAX, size: 1_000, within, ..PingPong::default() };
-        let trips = self.ends[0].with(|| pingpong::run(self.server(1), &plan, stop, &|_| ())).unwrap();
-        trips.ok().or_else(|| stop.load(Ordering::Relaxed).then(load::RoundTrips::default))
+        let trips = self.ends[0].with(|| pingpong::run(self.server(1), &plan, stop)).unwrap();
+        trips.ok().or_else(|| stop.is_stopped().then(load::RoundTrips::default))
     }
 }
 
@@ -465,7 +466,7 @@ fn protect_and_let_go(lab: &Lab, socket: &str, corrupting: Duration) -> Result<(
         [(0, "x0=right/x1"), (1, "x1=left/x0")].map(|(end, peer)| lab.monitor(end, &["--bus", &bus, "--peer", peer]));
     let end = CORRUPTS_AT + corrupting;
     let (_wire, began) = lab.lay_wire(&faults_until(end));
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::new();
     std::thread::scope(|scope| {
         for end in 0..2 {
             stage::serve(&lab.ends[end], scope, &stop).unwrap();
@@ -482,7 +483,7 @@ fn without_a_bus_the_receiver_asks_its_own_link_and_the_sender_follows() {
     let _links = lab.dormant_links();
     let mut monitor = lab.monitor(1, &[]);
     let (_wire, _) = lab.lay_wire("[[forward]]\nat = \"1s\"\nloss = \"2e-2\"\n");
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::new();
     std::thread::scope(|scope| {
         stage::serve(&lab.ends[1], scope, &stop).unwrap();
         scope.spawn(|| while lab.requests(Duration::from_secs(60), &stop).is_none() {});
@@ -498,11 +499,11 @@ fn without_a_bus_the_receiver_asks_its_own_link_and_the_sender_follows() {
 }
 
 /// Whole transfers from left to right and requests from right to left, all the while.
-fn traffic(lab: &Lab, stop: &AtomicBool) {
+fn traffic(lab: &Lab, stop: &StopFlag) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             lab.ends[0].with(|| {
-                while !stop.load(Ordering::Relaxed) {
+                while !stop.is_stopped() {
                     if let Ok(verdict) = load::transfer(lab.server(1), 500_000, 7, stop) {
                         assert!(verdict.is_intact());
                     }
@@ -510,11 +511,11 @@ fn traffic(lab: &Lab, stop: &AtomicBool) {
             })
         });
         let plan = PingPong { count: u32::MAX, within: Duration::from_secs(120), ..PingPong::default() };
-        let _ = lab.ends[1].with(|| pingpong::run(lab.server(0), &plan, stop, &|_| ()));
+        let _ = lab.ends[1].with(|| pingpong::run(lab.server(0), &plan, stop));
     });
 }
 
-fn tell(lab: &Lab, began: &Clock, end: Duration, late: &Lateness, stop: &AtomicBool) -> Result<(), TooSlow> {
+fn tell(lab: &Lab, began: &Clock, end: Duration, late: &Lateness, stop: &StopFlag) -> Result<(), TooSlow> {
     wait_for("the wire to corrupt frames", || {
         // In this order: what is protected now was corrupted before.
         let protected = lab.are("active");
@@ -555,7 +556,7 @@ fn within(began: &Clock, end: Duration, what: &str) -> Result<(), TooSlow> {
     if began.elapsed() < end { Ok(()) } else { Err(format!("no {what} before the wire was clean again, at {end:?}")) }
 }
 
-fn requests_while_it_corrupts(lab: &Lab, late: &Lateness, stop: &AtomicBool) -> Result<(), TooSlow> {
+fn requests_while_it_corrupts(lab: &Lab, late: &Lateness, stop: &StopFlag) -> Result<(), TooSlow> {
     let requests = lab.requests(Duration::from_secs(3), stop).ok_or("no connection for requests")?;
     let slowest = requests.max().max(requests.unanswered().unwrap_or_default());
     eprintln!("{} requests while it corrupts: p99 {:?}, slowest {slowest:?}", requests.count(), requests.p99());

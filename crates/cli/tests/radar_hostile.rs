@@ -5,7 +5,6 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use radar::digest::{Digest, DigestShape};
 use radar::packet::{Flow, Packet, TcpFields};
 use radar::signature::{Fields, Signature};
 use serde_json::Value;
+use units::StopFlag;
 
 const LENGTH: u64 = 10_000_000;
 const REPORTS: u64 = 100_000;
@@ -98,14 +98,14 @@ fn batch() -> u64 {
 }
 
 /// Runs two ends, one of which loses a packet in each batch, until `stop` is set. Returns how many were sent.
-fn honest(collector: &Collector, key: Option<OrderKey>, stop: &AtomicBool) -> u64 {
+fn honest(collector: &Collector, key: Option<OrderKey>, stop: &StopFlag) -> u64 {
     let [(mut a, post_a), (mut b, post_b)] = [0xa11ce, 0xb0b].map(|life| post(collector.place(), life, key.clone()));
     let none = digest(90, [], 1);
     thread::scope(|scope| {
         scope.spawn(|| post_a.run(&|_| ()));
         scope.spawn(|| post_b.run(&|_| ()));
         let mut sent = 0;
-        while !stop.load(Ordering::Relaxed) {
+        while !stop.is_stopped() {
             let (now, nth) = (batch(), 1_000 + sent as u32);
             a.put(report("honest", "a", 1, now, &digest(90, [nth], 1), &none));
             b.put(report("honest", "b", 2, now, &none, &none));
@@ -168,13 +168,13 @@ fn collector_under_a_hundred_thousand_hostile_reports() {
         let ours = |line: &Value| line["segment"] == "honest";
         lines.filter(ours).collect::<Vec<Value>>()
     });
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::new();
     let sent = thread::scope(|scope| {
         let honest = scope.spawn(|| honest(&collector, None, &stop));
         thread::sleep(Duration::from_millis(300));
         hostile(&collector);
         thread::sleep(Duration::from_secs(1));
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
         honest.join().unwrap()
     });
     thread::sleep(Duration::from_secs(1));
@@ -207,7 +207,7 @@ fn with_a_key_only_meters_that_have_it_are_heard() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("chmod 600"));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     let mut collector = Collector::start(&["--key", path.to_str().unwrap()]);
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::new();
     thread::scope(|scope| {
         let with = scope.spawn(|| honest(&collector, Some(OrderKey::read(&path).unwrap()), &stop));
         let (mut outlet, post) = post(collector.place(), 7, None);
@@ -218,7 +218,7 @@ fn with_a_key_only_meters_that_have_it_are_heard() {
         post.run(&|line| said.lock().unwrap().push_str(line));
         assert!(said.lock().unwrap().contains("has a key and we have none"));
         thread::sleep(Duration::from_secs(1));
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
         with.join().unwrap();
     });
     let lines = interrupt(&mut collector);

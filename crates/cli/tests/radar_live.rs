@@ -8,7 +8,6 @@
 
 mod radar_lab;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use emulator::{Nat, Rewrite};
@@ -17,7 +16,7 @@ use radar_lab::processes::{Line, Protected, Running, Said, finished, hitless, wa
 use radar_lab::truth::{self, Named, Unknown};
 use radar_lab::{COLLECTOR, Lab, OUTSIDE, Setup, Traffic, address, plug};
 use serde_json::Value;
-use units::Prob;
+use units::{Prob, StopFlag};
 
 /// Batches that packets may take, from run to run. What takes longer than half a second is not the machine's fault.
 const PATIENCE: [u64; 5] = [1, 2, 5, 10, 50];
@@ -56,7 +55,7 @@ impl Outcome {
 
 fn run(lab: &Lab, setup: &Setup, patience: u64) -> Outcome {
     let batches = patience.to_string();
-    let (stop, said) = (AtomicBool::new(false), [Said::default(), Said::default(), Said::default()]);
+    let (stop, said) = (StopFlag::new(), [Said::default(), Said::default(), Said::default()]);
     std::thread::scope(|scope| {
         let hops = lab.zeroing(scope);
         let wire = lab.wire(scope, setup, &lab.folder.join("dropped.pcapng"));
@@ -83,7 +82,7 @@ fn run(lab: &Lab, setup: &Setup, patience: u64) -> Outcome {
         let meters = meters.map(|meter| meter.end().pop().expect("an outcome").json);
         std::thread::sleep(Duration::from_millis(200));
         let collected = collector.end();
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
         let missed: u64 = captures.into_iter().map(|capture| capture.join().unwrap()).sum();
         let lost: u64 = hops.into_iter().chain([wire]).map(|hop| hop.stop()).sum();
         Outcome { collected, meters, overflowed: missed + lost, ended }

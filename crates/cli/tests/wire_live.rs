@@ -6,12 +6,12 @@ use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cable_lab::{Daemon, address, outcome, transfer, wait_for};
 use lab::load::witness;
 use linux::net::{InterfaceAddress, Namespace, Netlink, Qdisc};
+use units::StopFlag;
 
 /// Two hosts, `w0` and `w1`, and between them a third with an end of each cable: `x0` and `x1`. Nothing joins these yet.
 struct Hosts {
@@ -145,15 +145,15 @@ fn a_second_wire_on_the_same_interfaces_is_refused_until_the_first_has_ended() {
 fn witnessed(hosts: &Hosts, from: usize) -> (u64, witness::WitnessReport) {
     let sockets = [0, 1].map(|end| hosts.ends[end].with(|| UdpSocket::bind((address(end), 9_000)).unwrap()).unwrap());
     let to = sockets[1 - from].local_addr().unwrap();
-    let (sent_all, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (sent_all, over) = (StopFlag::new(), StopFlag::new());
     std::thread::scope(|scope| {
         let receiver = scope.spawn(|| witness::receive(&sockets[1 - from], &over));
         let sender = scope.spawn(|| witness::send(&sockets[from], to, 500, 1_000, &sent_all));
         std::thread::sleep(Duration::from_millis(500));
-        sent_all.store(true, Ordering::Relaxed);
+        sent_all.stop();
         let sent = sender.join().unwrap().unwrap();
         std::thread::sleep(Duration::from_millis(500));
-        over.store(true, Ordering::Relaxed);
+        over.stop();
         (sent, receiver.join().unwrap().unwrap())
     })
 }

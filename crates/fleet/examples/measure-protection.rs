@@ -8,8 +8,8 @@ use std::io::Write;
 
 use faults::{FaultSchedule, LossModel};
 use fleet::protection::TARGET;
-use sim::link::{HardwareProfile, LinkSimConfig, LinkSimMode, Unwatched, run};
-use units::{Prob, Rate};
+use sim::link::{HardwareProfile, LinkSimConfig, LinkSimMode, run};
+use units::{Prob, Rate, Unwatched};
 
 /// Losses to see for a speed that is good to a thousandth of what the losses cost.
 const SHORT: f64 = 2e5;

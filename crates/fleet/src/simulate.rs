@@ -7,10 +7,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
-use units::Moment;
+use units::{Moment, Progress};
 
 use crate::corropt::{self, BUDGET};
 use crate::fabric::{Fabric, LinkId};
@@ -119,18 +118,18 @@ pub trait Observer {
     fn disabled(&mut self, _at: Moment, _link: LinkId) {}
     /// A link comes back from repair.
     fn enabled(&mut self, _at: Moment, _link: LinkId) {}
-    /// The fabric after an event; breaks to end the simulation.
-    fn sampled(&mut self, sample: &FleetSample) -> ControlFlow<()>;
+    /// The fabric after an event.
+    fn sampled(&mut self, _sample: &FleetSample) {}
 }
 
-impl<F: FnMut(&FleetSample) -> ControlFlow<()>> Observer for F {
-    fn sampled(&mut self, sample: &FleetSample) -> ControlFlow<()> {
-        self(sample)
+impl<F: FnMut(&FleetSample)> Observer for F {
+    fn sampled(&mut self, sample: &FleetSample) {
+        self(sample);
     }
 }
 
-/// Runs until the end, or until the observer breaks.
-pub fn simulate(setup: &FleetSetup<'_>, observer: impl Observer) -> FleetOutcome {
+/// Runs until the end, or until `progress`, which gets the days simulated so far, ends it.
+pub fn simulate(setup: &FleetSetup<'_>, observer: impl Observer, progress: &dyn Progress) -> FleetOutcome {
     let mut year = YearState::new(setup, observer);
     let mut upcoming = setup.trace.iter().take_while(|corruption| corruption.at < setup.until).peekable();
     loop {
@@ -142,15 +141,17 @@ pub fn simulate(setup: &FleetSetup<'_>, observer: impl Observer) -> FleetOutcome
             (Some(_), _) => upcoming.next().and_then(|corruption| year.corrupted(corruption)),
             (None, None) => break,
         };
-        if let Some(sample) = happened
-            && year.observer.sampled(&sample).is_break()
-        {
+        let Some(sample) = happened else { continue };
+        year.observer.sampled(&sample);
+        if year.outcome.events % EVENTS_BETWEEN_LOOKS == 1 && !progress.go_on(sample.at.as_days() as u64) {
             return year.end(sample.at);
         }
     }
     year.end(setup.until)
 }
 
+/// Events between two questions whether to go on. Few, because the optimizer may take long for one of them.
+const EVENTS_BETWEEN_LOOKS: u64 = 16;
 /// Events between two checks of the books, in debug builds.
 const CHECK_EVERY: u64 = 256;
 

@@ -2,8 +2,8 @@
 
 use faults::{FaultSchedule, LossModel};
 use fleet::protection::{ProtectionRow, ProtectionTable, TARGET, copies};
-use sim::link::{HardwareProfile, LinkOutcome, LinkSimConfig, LinkSimMode, Unwatched, run};
-use units::{Prob, Rate};
+use sim::link::{HardwareProfile, LinkOutcome, LinkSimConfig, LinkSimMode, run};
+use units::{Prob, Rate, Unwatched};
 
 fn measure(loss: f64, frames: u64) -> LinkOutcome {
     let config = LinkSimConfig {

@@ -1,6 +1,5 @@
 //! A year of corrupting links: the books are kept right, constraints are kept, and policies differ in what they should.
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use fleet::fabric::Facebook;
@@ -12,7 +11,7 @@ use fleet::simulate::{FleetEvent, FleetOutcome, FleetSample, FleetSetup, Policy,
 use fleet::trace::{CorruptionEvent, TraceModel};
 use fleet::{Fabric, LinkId, SwitchId};
 use proptest::prelude::*;
-use units::{Moment, Rate};
+use units::{Moment, Rate, Unwatched};
 
 fn terms(share: f64) -> LedgerTerms {
     LedgerTerms { constraint: Constraint::new(share).unwrap(), healthy_loss: 1e-18, ports_per_pipe: 16 }
@@ -104,10 +103,7 @@ fn year(fabric: &Fabric, policy: Policy, share: f64, seed: u64) -> (FleetOutcome
     let setup =
         FleetSetup { fabric, trace: &trace, until, policy, terms: terms(share), protection: &table, capable: None };
     let mut samples = Vec::new();
-    let outcome = simulate(&setup, |sample: &FleetSample| {
-        samples.push(*sample);
-        ControlFlow::Continue(())
-    });
+    let outcome = simulate(&setup, |sample: &FleetSample| samples.push(*sample), &Unwatched);
     (outcome, samples)
 }
 
@@ -183,11 +179,11 @@ fn a_link_that_had_to_stay_goes_when_another_comes_back() {
         capable: None,
     };
     let mut seen = Vec::new();
-    let outcome = simulate(&setup, |sample: &FleetSample| {
+    let observer = |sample: &FleetSample| {
         let totals = sample.totals;
         seen.push((sample.at.as_hours(), sample.happened, totals.disabled, totals.protected, totals.least_paths));
-        ControlFlow::Continue(())
-    });
+    };
+    let outcome = simulate(&setup, observer, &Unwatched);
     assert_eq!(
         seen,
         [
@@ -200,10 +196,9 @@ fn a_link_that_had_to_stay_goes_when_another_comes_back() {
     assert_eq!((outcome.events, outcome.kept_corrupting, outcome.optimizer_runs), (4, 1, 1));
 
     let only_spines: Vec<bool> = (0..fabric.switches().len()).map(|i| fabric.is_top(SwitchId(i as u32))).collect();
-    let outcome =
-        simulate(&FleetSetup { capable: Some(&only_spines), ..setup }, |_: &FleetSample| ControlFlow::Continue(()));
+    let outcome = simulate(&FleetSetup { capable: Some(&only_spines), ..setup }, |_: &FleetSample| (), &Unwatched);
     assert_eq!((outcome.protected_max, outcome.corrupting_max), (0, 1), "a link needs both its ends to be protected");
 
-    let outcome = simulate(&setup, |_: &FleetSample| ControlFlow::Break(()));
+    let outcome = simulate(&setup, |_: &FleetSample| (), &|_| false);
     assert_eq!((outcome.events, outcome.until), (1, hours(1.0)), "stopped when told to");
 }

@@ -1,7 +1,6 @@
 //! Partial deployment: sums over links against whole simulations, and orders that are what they say.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 use fleet::fabric::Facebook;
 use fleet::ledger::LedgerTerms;
@@ -11,7 +10,7 @@ use fleet::simulate::{FleetSample, FleetSetup, Policy, simulate};
 use fleet::trace::{CorruptionEvent, TraceModel};
 use fleet::upgrade::{Exposure, UpgradeCurve, UpgradeOrder, capable, curve};
 use fleet::{Fabric, SwitchId};
-use units::{Moment, Rate};
+use units::{Moment, Rate, Unwatched};
 
 struct Year {
     fabric: Fabric,
@@ -47,7 +46,7 @@ impl Year {
     }
 
     fn exposure(&self) -> Exposure {
-        Exposure::record(&self.setup(None), |_| true).unwrap()
+        Exposure::record(&self.setup(None), &Unwatched).unwrap()
     }
 
     fn curve(&self, exposure: &Exposure, order: &UpgradeOrder) -> UpgradeCurve {
@@ -73,7 +72,7 @@ fn the_sum_over_links_is_what_a_simulation_of_that_deployment_finds() {
         ] {
             let switches = order.switches(&year.fabric, &exposure, 1).unwrap();
             let capable = capable(&year.fabric, &switches, upgraded);
-            let outcome = simulate(&year.setup(Some(&capable)), |_: &FleetSample| ControlFlow::Continue(()));
+            let outcome = simulate(&year.setup(Some(&capable)), |_: &FleetSample| (), &Unwatched);
             let sum = exposure.mean_penalty(&year.fabric, &capable);
             assert!(outcome.mean_penalty > 0.0);
             assert!((sum / outcome.mean_penalty - 1.0).abs() < 1e-9, "{order}: {sum} {}", outcome.mean_penalty);
@@ -158,5 +157,5 @@ fn spines_alone_gain_nothing() {
 #[test]
 fn an_account_that_is_called_off_is_none() {
     let year = Year::new(pods(), 0.75);
-    assert_eq!(Exposure::record(&year.setup(None), |at| at.as_days() < 10.0), None);
+    assert_eq!(Exposure::record(&year.setup(None), &|days| days < 10), None);
 }

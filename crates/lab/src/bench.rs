@@ -7,11 +7,10 @@
 pub mod busy;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
-use units::{Prob, Rate};
+use units::{Prob, Rate, StopFlag};
 
 use crate::demo::median;
 use crate::load::{self, Bulk, KernelCongestion, PingPong};
@@ -113,12 +112,12 @@ struct BenchHosts<'a> {
 }
 
 /// Runs it in namespaces that are ours already; `None` if it was stopped before one round was complete.
-pub fn run(plan: &BenchPlan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<Option<BenchResults>, LinkError> {
+pub fn run(plan: &BenchPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Result<Option<BenchResults>, LinkError> {
     let (wire, ordered, unordered) = (Stage::new(1_500)?, Stage::new(1_600)?, Stage::new(1_600)?);
     let (cable, protected_cable) = (stage::cable(1_500)?, stage::cable(1_600)?);
     let places =
         BenchHosts { cable: &cable, protected_cable: &protected_cable, wire: &wire, links: [&ordered, &unordered] };
-    let ended = AtomicBool::new(false);
+    let ended = StopFlag::new();
     std::thread::scope(|scope| {
         let run = || {
             for (end, namespace) in cable.iter().enumerate() {
@@ -135,7 +134,7 @@ pub fn run(plan: &BenchPlan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Re
             }
             if !daemons.iter().all(|daemon| daemon.wait_until_active(stop)) {
                 let why = "the two ends did not find each other within five seconds";
-                return if stop.load(Ordering::Relaxed) { Ok(None) } else { Err(LinkError(why.to_owned())) };
+                return if stop.is_stopped() { Ok(None) } else { Err(LinkError(why.to_owned())) };
             }
             for stage in [&wire, places.links[0], places.links[1]] {
                 stage.set_rate(plan.rate)?;
@@ -144,7 +143,7 @@ pub fn run(plan: &BenchPlan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Re
             Ok(rounds(plan, &places, stop, begin)?.map(|rows| BenchResults { rows: rows.0, rounds: rows.1, backend }))
         };
         let results = run();
-        ended.store(true, Ordering::Relaxed);
+        ended.stop();
         results
     })
 }
@@ -175,7 +174,7 @@ fn protect<'scope>(
 fn rounds(
     plan: &BenchPlan,
     places: &BenchHosts<'_>,
-    stop: &AtomicBool,
+    stop: &StopFlag,
     begin: &dyn Fn(u32, &str),
 ) -> Result<Option<(Vec<BenchFigures>, u32)>, LinkError> {
     let mut measured: Vec<Vec<BenchMeasurement>> = vec![Vec::new(); ROWS.len()];
@@ -188,7 +187,7 @@ fn rounds(
             }
             begin(round + 1, row.name);
             let figures = measure(plan, places, row, stop);
-            if stop.load(Ordering::Relaxed) {
+            if stop.is_stopped() {
                 break 'rounds;
             }
             match figures {
@@ -223,7 +222,7 @@ fn measure(
     plan: &BenchPlan,
     places: &BenchHosts<'_>,
     row: &BenchRow,
-    stop: &AtomicBool,
+    stop: &StopFlag,
 ) -> Result<BenchMeasurement, LinkError> {
     let left = match row.path {
         BenchPath::Cable { joined } => {
@@ -250,8 +249,8 @@ fn measure(
     let requests = PingPong { count: plan.requests, congestion: row.congestion, within, ..PingPong::default() };
     let to_trouble = |error: std::io::Error| LinkError(error.to_string());
     let (bulk, trips) = left.with(|| {
-        let bulk = load::bulk::run(to, &bulk, stop, &|_| ()).map_err(to_trouble)?;
-        let trips = load::pingpong::run(to, &requests, stop, &|_| ()).map_err(to_trouble)?;
+        let bulk = load::bulk::run(to, &bulk, stop).map_err(to_trouble)?;
+        let trips = load::pingpong::run(to, &requests, stop).map_err(to_trouble)?;
         Ok::<_, LinkError>((bulk, trips))
     })??;
     let us = |delay: Duration| delay.as_nanos() as f64 / 1e3;

@@ -15,11 +15,10 @@ pub use simulated::run as simulate;
 pub use story::{DemoCase, DemoFigures, DemoPlan, DemoRecovery, DemoResult, DemoRound, median};
 pub use text::text;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use units::Prob;
+use units::{Prob, StopFlag};
 
 use crate::load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
 use crate::stage::{self, Stage, StageDaemon};
@@ -43,15 +42,15 @@ const PARTS: u32 = 3;
 pub fn run(
     plan: &DemoPlan,
     standing: NetworkPrivilege,
-    stop: &AtomicBool,
+    stop: &StopFlag,
     watch: &dyn DemoObserver,
 ) -> Result<Option<DemoResult>, LinkError> {
     // A wire with room for the header, so that both stages carry the same frames above it.
     let (plain, guarded) = (Stage::new(1_500)?, Stage::new(1_600)?);
-    let serving = AtomicBool::new(false);
+    let serving = StopFlag::new();
     let (rounds, last) = std::thread::scope(|scope| {
         let played = play(plan, [&plain, &guarded], scope, &serving, stop, watch);
-        serving.store(true, Ordering::Relaxed);
+        serving.stop();
         played
     })?;
     let Some((backend, recovery)) = last else { return Ok(None) };
@@ -81,14 +80,14 @@ fn play<'scope>(
     plan: &DemoPlan,
     stages: [&'scope Stage; 2],
     scope: &'scope std::thread::Scope<'scope, '_>,
-    serving: &'scope AtomicBool,
-    stop: &AtomicBool,
+    serving: &'scope StopFlag,
+    stop: &StopFlag,
     watch: &dyn DemoObserver,
 ) -> Result<DemoRounds, LinkError> {
     let [plain, guarded] = stages;
     let daemons = set_up(plan, plain, guarded, scope, serving)?;
     if !daemons[0].wait_until_active(stop) {
-        return if stop.load(Ordering::Relaxed) {
+        return if stop.is_stopped() {
             Ok((Vec::new(), None))
         } else {
             Err(LinkError("the two ends did not find each other within five seconds".to_owned()))
@@ -144,7 +143,7 @@ fn set_up<'scope>(
     plain: &'scope Stage,
     guarded: &'scope Stage,
     scope: &'scope std::thread::Scope<'scope, '_>,
-    serving: &'scope AtomicBool,
+    serving: &'scope StopFlag,
 ) -> Result<[StageDaemon<'scope>; 2], LinkError> {
     for end in 0..2 {
         plain.address(end, stage::plug(end))?;
@@ -176,7 +175,7 @@ fn measure(
     plan: &DemoPlan,
     case: DemoCase,
     stage: &Stage,
-    stop: &AtomicBool,
+    stop: &StopFlag,
     begin: &mut dyn FnMut(&str, u32),
 ) -> Result<Option<DemoMeasurement>, LinkError> {
     let loss = if case.has_loss() { plan.loss } else { Prob::literal(0.0) };
@@ -215,18 +214,18 @@ fn gbps(bulk: &load::BulkThroughput) -> f64 {
 }
 
 /// What load generators found; `None` if they were stopped.
-fn unless_stopped<T>(result: std::io::Result<T>, stop: &AtomicBool) -> Result<Option<T>, LinkError> {
+fn unless_stopped<T>(result: std::io::Result<T>, stop: &StopFlag) -> Result<Option<T>, LinkError> {
     match result {
-        _ if stop.load(Ordering::Relaxed) => Ok(None),
+        _ if stop.is_stopped() => Ok(None),
         Ok(found) => Ok(Some(found)),
         Err(error) => Err(LinkError(error.to_string())),
     }
 }
 
-fn pingpong(stage: &Stage, count: u32, stop: &AtomicBool) -> Result<Option<RoundTrips>, LinkError> {
+fn pingpong(stage: &Stage, count: u32, stop: &StopFlag) -> Result<Option<RoundTrips>, LinkError> {
     // A hundred losses of 200 ms each, and to spare.
     let plan = PingPong { count, within: Duration::from_secs(120), ..PingPong::default() };
-    let found = stage.ends[0].with(|| load::pingpong::run(stage.server(), &plan, stop, &|_| ()))?;
+    let found = stage.ends[0].with(|| load::pingpong::run(stage.server(), &plan, stop))?;
     unless_stopped(found, stop)
 }
 
@@ -234,8 +233,8 @@ fn bulk_plan(duration: Duration) -> Bulk {
     Bulk { duration, warmup: duration / 5, congestion: KernelCongestion::Cubic }
 }
 
-fn bulk_alone(stage: &Stage, duration: Duration, stop: &AtomicBool) -> Result<Option<load::BulkThroughput>, LinkError> {
-    let found = stage.ends[0].with(|| load::bulk::run(stage.server(), &bulk_plan(duration), stop, &|_| ()))?;
+fn bulk_alone(stage: &Stage, duration: Duration, stop: &StopFlag) -> Result<Option<load::BulkThroughput>, LinkError> {
+    let found = stage.ends[0].with(|| load::bulk::run(stage.server(), &bulk_plan(duration), stop))?;
     unless_stopped(found, stop)
 }
 
@@ -243,17 +242,17 @@ fn bulk_alone(stage: &Stage, duration: Duration, stop: &AtomicBool) -> Result<Op
 fn bulk_with_pingpong(
     stage: &Stage,
     duration: Duration,
-    stop: &AtomicBool,
+    stop: &StopFlag,
 ) -> Result<Option<(load::BulkThroughput, RoundTrips)>, LinkError> {
     let Some(bulk) = bulk_alone(stage, duration, stop)? else { return Ok(None) };
-    let done = AtomicBool::new(false);
+    let done = StopFlag::new();
     let beside = std::thread::scope(|scope| {
         let requests = scope.spawn(|| {
-            stage.ends[0]
-                .with(|| load::pingpong::run_until(stage.server(), 64, KernelCongestion::Cubic, &done, stop, &|_| ()))
+            let progress = |_| !done.is_stopped() && !stop.is_stopped();
+            stage.ends[0].with(|| load::pingpong::run(stage.server(), &PingPong::endless(), &progress))
         });
         let background = bulk_alone(stage, duration / 2, stop);
-        done.store(true, Ordering::Relaxed);
+        done.stop();
         background.and_then(|_| requests.join().map_err(|_| LinkError("the load generator panicked".to_owned())))
     })?;
     Ok(unless_stopped(beside?, stop)?.map(|trips| (bulk, trips)))

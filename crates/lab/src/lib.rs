@@ -15,17 +15,3 @@ pub mod load;
 pub mod reality;
 pub mod soak;
 pub mod stage;
-
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use sim::link::Watch;
-
-/// Ends a simulation when asked to.
-#[derive(Debug)]
-pub struct StopCheck<'a>(pub &'a AtomicBool);
-
-impl Watch for StopCheck<'_> {
-    fn go_on(&self, _done: u64) -> bool {
-        !self.0.load(Ordering::SeqCst)
-    }
-}

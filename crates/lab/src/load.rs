@@ -27,11 +27,12 @@ pub use witness::WitnessReport;
 use std::fmt::Display;
 use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tcp::{LoadConnection, LoadRequest};
+use units::StopFlag;
 
 /// The longest that any socket call waits before it looks at its stop flag again.
 const TICK: Duration = Duration::from_millis(50);
@@ -57,18 +58,18 @@ struct LoadCounters {
 }
 
 /// Keeps a processor busy until `over`.
-pub(crate) fn hog(over: &AtomicBool) {
-    while !over.load(Ordering::Relaxed) {
+pub(crate) fn hog(over: &StopFlag) {
+    while !over.is_stopped() {
         std::hint::spin_loop();
     }
 }
 
 /// Answers every connection on a thread of its own until `stop`.
-pub fn serve(listener: TcpListener, stop: &AtomicBool) -> io::Result<ServerTotals> {
+pub fn serve(listener: TcpListener, stop: &StopFlag) -> io::Result<ServerTotals> {
     listener.set_nonblocking(true).map_err(context("cannot poll the listening socket"))?;
     let counters = LoadCounters::default();
     thread::scope(|scope| {
-        while !stopped(stop) {
+        while !stop.is_stopped() {
             match listener.accept() {
                 Ok((stream, _)) => {
                     let answer = || answer(stream, stop, &counters);
@@ -91,16 +92,18 @@ pub fn serve(listener: TcpListener, stop: &AtomicBool) -> io::Result<ServerTotal
     })
 }
 
-fn answer(stream: TcpStream, stop: &AtomicBool, counters: &LoadCounters) {
+fn answer(stream: TcpStream, stop: &StopFlag, counters: &LoadCounters) {
     counters.connections.fetch_add(1, Ordering::Relaxed);
     match converse(stream, stop, &counters.bytes) {
-        Err(error) if !is_departure(&error) && !stopped(stop) => _ = counters.failed.fetch_add(1, Ordering::Relaxed),
+        Err(error) if !is_departure(&error) && !stop.is_stopped() => {
+            _ = counters.failed.fetch_add(1, Ordering::Relaxed)
+        }
         Ok(()) | Err(_) => {}
     }
 }
 
-fn converse(stream: TcpStream, stop: &AtomicBool, bytes: &AtomicU64) -> io::Result<()> {
-    let over = || stopped(stop);
+fn converse(stream: TcpStream, stop: &StopFlag, bytes: &AtomicU64) -> io::Result<()> {
+    let over = || stop.is_stopped();
     let Some((connection, request)) = LoadConnection::accept(stream, &over)? else { return Ok(()) };
     match request {
         LoadRequest::PingPong { size } => pingpong::echo(&connection, size, &over, bytes),
@@ -141,10 +144,6 @@ fn interrupted(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::Interrupted, why.into())
 }
 
-fn stopped(stop: &AtomicBool) -> bool {
-    stop.load(Ordering::Acquire)
-}
-
 #[expect(clippy::disallowed_methods, reason = "this traffic measures the real kernel, in real time")]
 fn now() -> Instant {
     Instant::now()
@@ -162,14 +161,14 @@ mod tests {
     use super::*;
 
     /// Runs `client` against a server on the loopback, and stops the server even if the client fails.
-    pub(super) fn beside_a_server<T>(client: impl FnOnce(SocketAddr, &AtomicBool) -> T) -> (T, ServerTotals) {
+    pub(super) fn beside_a_server<T>(client: impl FnOnce(SocketAddr, &StopFlag) -> T) -> (T, ServerTotals) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on the loopback");
         let to = listener.local_addr().expect("the port's number");
-        let stop = AtomicBool::new(false);
+        let stop = StopFlag::new();
         thread::scope(|scope| {
             let server = scope.spawn(|| serve(listener, &stop));
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client(to, &stop)));
-            stop.store(true, Ordering::Release);
+            stop.stop();
             let served = server.join().expect("no panic in the server").expect("a server that ran to its end");
             (outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)), served)
         })

@@ -4,11 +4,10 @@ mod check;
 
 pub use check::{CheckPlan, SimCheckReport, check};
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{FaultSchedule, LossModel};
-use units::{Prob, Rate};
+use units::{Prob, Rate, StopFlag};
 
 use crate::load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
 use crate::stage::{self, Stage};
@@ -33,9 +32,9 @@ pub struct SimCheckMeasurement {
 }
 
 /// Runs it in namespaces that are ours already; `None` if it was stopped.
-pub fn run(case: &SimCheckCase, stop: &AtomicBool) -> Result<Option<SimCheckMeasurement>, LinkError> {
+pub fn run(case: &SimCheckCase, stop: &StopFlag) -> Result<Option<SimCheckMeasurement>, LinkError> {
     let stage = Stage::unjoined(1_500)?;
-    let ended = AtomicBool::new(false);
+    let ended = StopFlag::new();
     std::thread::scope(|scope| {
         let run = || {
             for end in 0..2 {
@@ -53,20 +52,20 @@ pub fn run(case: &SimCheckCase, stop: &AtomicBool) -> Result<Option<SimCheckMeas
             seen
         };
         let seen = run();
-        ended.store(true, Ordering::Relaxed);
+        ended.stop();
         seen
     })
 }
 
-fn measure(case: &SimCheckCase, stage: &Stage, stop: &AtomicBool) -> Result<Option<SimCheckMeasurement>, LinkError> {
+fn measure(case: &SimCheckCase, stage: &Stage, stop: &StopFlag) -> Result<Option<SimCheckMeasurement>, LinkError> {
     let bulk = Bulk { duration: case.bulk, warmup: case.bulk / 5, congestion: case.congestion };
     let within = Duration::from_secs(60);
     let requests = PingPong { count: case.requests, congestion: case.congestion, within, ..PingPong::default() };
     let failed = |error: std::io::Error| LinkError(error.to_string());
     stage.ends[0].with(|| {
-        let bulk = load::bulk::run(stage.server(), &bulk, stop, &|_| ()).map_err(failed)?;
-        let round_trips = load::pingpong::run(stage.server(), &requests, stop, &|_| ()).map_err(failed)?;
+        let bulk = load::bulk::run(stage.server(), &bulk, stop).map_err(failed)?;
+        let round_trips = load::pingpong::run(stage.server(), &requests, stop).map_err(failed)?;
         let gbps = bulk.bits_per_second() as f64 / 1e9;
-        Ok((!stop.load(Ordering::Relaxed)).then_some(SimCheckMeasurement { gbps, round_trips }))
+        Ok((!stop.is_stopped()).then_some(SimCheckMeasurement { gbps, round_trips }))
     })?
 }

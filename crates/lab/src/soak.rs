@@ -20,12 +20,11 @@ mod traffic;
 mod verdict;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use ::faults::{FaultSchedule, LossModel};
-use units::{Bytes, Prob, Rate, Span};
+use units::{Bytes, Prob, Rate, Span, StopFlag};
 
 use crate::stage::{self, EmulatedWire, Stage, StageDaemon};
 use emulator::DirectionConfig;
@@ -78,17 +77,17 @@ const HTTP: u16 = 8_000;
 pub fn run(
     plan: &SoakPlan,
     standing: NetworkPrivilege,
-    stop: &AtomicBool,
+    stop: &StopFlag,
     watch: &dyn SoakObserver,
 ) -> Result<Option<Soak>, LinkError> {
     let stage = if plan.has_bursts() { Stage::unjoined(1_600)? } else { Stage::new(1_600)? };
     let tallies = TrafficCounters::default();
-    let (shop, over) = (Workshop::new()?, AtomicBool::new(false));
+    let (shop, over) = (Workshop::new()?, StopFlag::new());
     let files = traffic::write_files(shop.path())?;
     let bench = SoakBench { plan, stage: &stage, shop: &shop, files: &files, tallies: &tallies, over: &over, stop };
     let played = std::thread::scope(|scope| {
         let played = bench.play(scope, watch);
-        over.store(true, Ordering::Relaxed);
+        over.stop();
         played
     })?;
     Ok(played.map(|played| played.conclude(plan, standing, &tallies)))
@@ -133,9 +132,9 @@ struct SoakBench<'a> {
     files: &'a [ServedFile],
     tallies: &'a TrafficCounters,
     /// Ends the traffic.
-    over: &'a AtomicBool,
+    over: &'a StopFlag,
     /// The soak was called off.
-    stop: &'a AtomicBool,
+    stop: &'a StopFlag,
 }
 
 impl<'scope> SoakBench<'scope> {
@@ -157,7 +156,7 @@ impl<'scope> SoakBench<'scope> {
         let Some((programs, missing)) = self.start_programs(watch)? else { return Ok(None) };
         let clients = self.start_clients(scope, &programs);
         let (looks, complete) = self.watch(&daemons, wire.as_ref(), watch)?;
-        self.over.store(true, Ordering::Relaxed);
+        self.over.stop();
         for client in clients {
             client.join().map_err(|_| LinkError("a client panicked".to_owned()))??;
         }
@@ -194,7 +193,7 @@ impl<'scope> SoakBench<'scope> {
             if daemon.wait_until_active(self.stop) {
                 return Ok(true);
             }
-            if self.stop.load(Ordering::Relaxed) {
+            if self.stop.is_stopped() {
                 return Ok(false);
             }
         }
@@ -286,7 +285,7 @@ impl<'scope> SoakBench<'scope> {
         let mut looks = Vec::new();
         loop {
             let elapsed = clock.elapsed();
-            let stopped = self.stop.load(Ordering::Relaxed);
+            let stopped = self.stop.is_stopped();
             let complete = elapsed >= self.plan.duration;
             if stopped || complete || elapsed >= every * looks.len() as u32 {
                 let look = self.look(elapsed, daemons)?;

@@ -15,12 +15,11 @@ mod carrier;
 pub use carrier::EmulatedWire;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::Scope;
 
 use serde::Serialize;
-use units::{Bytes, Prob, Rate, Span};
+use units::{Bytes, Prob, Rate, Span, StopFlag};
 
 use crate::load;
 use emulator::{DirectionConfig, DirectionCounters};
@@ -98,7 +97,7 @@ pub fn give_address(namespace: &Namespace, end: usize, interface: &str) -> net::
 pub fn serve<'scope>(
     namespace: &Namespace,
     scope: &'scope Scope<'scope, '_>,
-    stop: &'scope AtomicBool,
+    stop: &'scope StopFlag,
 ) -> Result<(), LinkError> {
     let listener = namespace.with(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
     let listener = listener.map_err(|error| LinkError(format!("listen on port {PORT}: {error}")))?;
@@ -289,7 +288,7 @@ impl Stage {
     }
 
     /// Runs a server on the right until `stop` is set.
-    pub fn serve<'scope>(&self, scope: &'scope Scope<'scope, '_>, stop: &'scope AtomicBool) -> Result<(), LinkError> {
+    pub fn serve<'scope>(&self, scope: &'scope Scope<'scope, '_>, stop: &'scope StopFlag) -> Result<(), LinkError> {
         serve(&self.ends[1], scope, stop)
     }
 
@@ -391,10 +390,10 @@ pub struct StageDaemon<'scope> {
 
 impl StageDaemon<'_> {
     /// Waits until the link is protected; false if that takes too long.
-    pub(crate) fn wait_until_active(&self, stop: &AtomicBool) -> bool {
+    pub(crate) fn wait_until_active(&self, stop: &StopFlag) -> bool {
         (0..500).any(|_| {
             let active = self.handle.status().is_some_and(|status| status.is_active());
-            if !active && !stop.load(Ordering::Relaxed) {
+            if !active && !stop.is_stopped() {
                 std::thread::sleep(std::time::Duration::from_millis(10));
             }
             active

@@ -1,12 +1,11 @@
 //! A soak of five seconds, with what is installed.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lab::soak::{self, Soak, SoakObserver, SoakPlan, SoakSnapshot};
 use link::config::{HostBackend, LinkMode};
 use linux::net::{Namespace, become_root_of_own_namespaces};
-use units::{Bytes, Prob};
+use units::{Bytes, Prob, StopFlag};
 
 struct Quiet;
 
@@ -35,7 +34,7 @@ fn soak(burst: f64) -> Soak {
     std::thread::scope(|scope| {
         let told = scope.spawn(|| {
             let standing = become_root_of_own_namespaces(false).expect("a network of its own");
-            soak::run(&plan, standing, &AtomicBool::new(false), &Quiet).expect("a soak")
+            soak::run(&plan, standing, &StopFlag::new(), &Quiet).expect("a soak")
         });
         told.join().expect("no panic").expect("nobody stops it")
     })

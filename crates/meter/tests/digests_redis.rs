@@ -4,13 +4,13 @@
 mod redis_server;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use bus::key::OrderKey;
 use meter::digests::{CollectorAddress, CollectorReports, LONGEST, ReceivedReport, ReportReceiver, post, queue};
 use redis_server::{Keeps, RedisServer};
+use units::StopFlag;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -45,7 +45,7 @@ fn reports_survive_a_redis_that_is_restarted_under_them() {
     let (place, inlet) = inlet(&server);
     let (mut outlet, post) = post(place, 7, None);
     let (put, received) = queue(1 << 20);
-    let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
+    let (stop, said) = (StopFlag::new(), Mutex::new(String::new()));
     thread::scope(|scope| {
         let sending = scope.spawn(|| post.run(&|line| said.lock().unwrap().push_str(line)));
         scope.spawn(|| inlet.run(None, &put, &stop, &|_| ()).unwrap());
@@ -62,7 +62,7 @@ fn reports_survive_a_redis_that_is_restarted_under_them() {
         drop(outlet);
         let sent = sending.join().unwrap();
         assert_eq!((sent.reports, sent.dropped), (6, 0));
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
     });
     let said = said.into_inner().unwrap();
     assert!(said.contains("trying again") && said.contains("connected; 0 reports dropped"), "{said}");
@@ -74,7 +74,7 @@ fn an_entry_of_somebody_else_is_told_and_passed_over() {
     let (place, inlet) = inlet(&server);
     let (mut outlet, post) = post(place, 7, None);
     let (put, received) = queue(1 << 20);
-    let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
+    let (stop, said) = (StopFlag::new(), Mutex::new(String::new()));
     thread::scope(|scope| {
         let sending = scope.spawn(|| post.run(&|line| panic!("{line}")));
         scope.spawn(|| inlet.run(None, &put, &stop, &|line| said.lock().unwrap().push_str(line)).unwrap());
@@ -84,7 +84,7 @@ fn an_entry_of_somebody_else_is_told_and_passed_over() {
         assert_eq!(next(&received), came(b"ours"));
         drop(outlet);
         sending.join().unwrap();
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
     });
     let said = said.into_inner().unwrap();
     assert!(said.contains("`lab:digests` has an entry that is no report of ours"), "{said}");
@@ -99,7 +99,7 @@ fn with_a_key_only_sealed_reports_are_heard_and_long_entries_stay_in_redis() {
     let (mut sealed, sealing) = post(place.clone(), 7, Some(key.clone()));
     let (mut forged, forging) = post(place, 7, None);
     let (put, received) = queue(1 << 20);
-    let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
+    let (stop, said) = (StopFlag::new(), Mutex::new(String::new()));
     thread::scope(|scope| {
         let sending = [scope.spawn(|| sealing.run(&|line| panic!("{line}"))), scope.spawn(|| forging.run(&|_| ()))];
         scope.spawn(|| inlet.run(Some(&key), &put, &stop, &|line| said.lock().unwrap().push_str(line)).unwrap());
@@ -115,7 +115,7 @@ fn with_a_key_only_sealed_reports_are_heard_and_long_entries_stay_in_redis() {
         assert_eq!(next(&received), came(b"ours"));
         drop(sealed);
         sending.into_iter().for_each(|sending| assert_eq!(sending.join().unwrap().reports, 1));
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
     });
     let said = said.into_inner().unwrap();
     assert!(said.contains("is no report of ours") && said.contains("was not sealed with our key; refused"), "{said}");

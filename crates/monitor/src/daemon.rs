@@ -23,7 +23,6 @@ use std::collections::BTreeSet;
 use std::io::{self, PipeReader, Read};
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -31,7 +30,7 @@ use std::time::Duration;
 
 use link::control::RunDirectory;
 use linux::poll::{self, Readiness};
-use units::Moment;
+use units::{Moment, StopFlag};
 
 use crate::act::{Executor, PortAction, PortActor, StoredMemory};
 use crate::config::{MonitorConfig, SourceKind};
@@ -129,7 +128,7 @@ struct MonitorShared<'a> {
     tell: &'a (dyn Fn(&str) + Sync),
     journal: Mutex<Journal>,
     board: Mutex<MonitorMetrics>,
-    ended: AtomicBool,
+    ended: StopFlag,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -173,23 +172,14 @@ impl MonitorShared<'_> {
     }
 
     fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
+        self.ended.is_stopped()
     }
 
     /// A thread that fails takes the others with it: a monitor that does half its work looks like one that does all.
     fn ends_with(&self, thread: impl FnOnce()) {
-        let end = EndSignal(&self.ended);
+        let end = self.ended.stop_on_drop();
         thread();
         std::mem::forget(end);
-    }
-}
-
-/// Sets the end flag when it is dropped, for any reason.
-struct EndSignal<'a>(&'a AtomicBool);
-
-impl Drop for EndSignal<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -208,18 +198,13 @@ pub fn run(
         if config.action == PortAction::Protect { StoredMemory::open(&config.state) } else { StoredMemory::nowhere() };
     let alarms = kept.memory.alarms.values().cloned().collect();
     let actor = PortActor::new(config.rules(), executor, kept);
-    let shared = MonitorShared {
-        clock,
-        tell,
-        journal: Mutex::new(journal),
-        board: Mutex::default(),
-        ended: AtomicBool::new(false),
-    };
+    let shared =
+        MonitorShared { clock, tell, journal: Mutex::new(journal), board: Mutex::default(), ended: StopFlag::new() };
     let [for_metrics, for_control] = [stop.try_clone()?, stop.try_clone()?];
     let (requests, requested) = control::requests()?;
     thread::scope(|scope| {
         let shared = &shared;
-        let _end = EndSignal(&shared.ended);
+        let _end = shared.ended.stop_on_drop();
         let (to_actor, from_all) = mpsc::channel();
         let (to_publisher, from_poll) = mpsc::channel();
         let (to_poll, recalled) = mpsc::channel();

@@ -20,7 +20,7 @@ use bus::outbox::OutboxSettings;
 use bus::{Bus, Outbox, OutboxStatus, RedisBus};
 use bus_words::{clock, corrupting, healthy, now};
 use redis_server::{Keeps, RedisServer};
-use units::Moment;
+use units::{Moment, StopFlag};
 
 const HOSTS: usize = 1_000;
 /// Files that are open at the same time: connections, and what else a process has.
@@ -35,7 +35,7 @@ struct Stage {
     /// How far hosts may have spoken.
     round: AtomicUsize,
     published: AtomicU64,
-    over: AtomicBool,
+    over: StopFlag,
     /// The test has failed; there is nothing to wait for.
     failed: AtomicBool,
 }
@@ -46,7 +46,7 @@ struct Curtain<'a>(&'a Stage);
 impl Drop for Curtain<'_> {
     fn drop(&mut self) {
         self.0.failed.store(thread::panicking(), Ordering::Relaxed);
-        self.0.over.store(true, Ordering::Relaxed);
+        self.0.over.stop();
     }
 }
 
@@ -97,7 +97,7 @@ impl Host {
 /// Runs one thread's share of the hosts, until the test is over and all has been published.
 fn work(url: &str, share: std::ops::Range<usize>, stage: &Stage) -> Vec<OutboxStatus> {
     let mut hosts: Vec<Host> = share.map(|host| Host::new(url, host)).collect();
-    let is_over = || stage.over.load(Ordering::Relaxed);
+    let is_over = || stage.over.is_stopped();
     while !(is_over() && (stage.failed.load(Ordering::Relaxed) || hosts.iter().all(Host::is_done))) {
         hosts.iter_mut().for_each(|host| host.act(stage));
         thread::sleep(Duration::from_millis(5));

@@ -33,7 +33,7 @@ pub(crate) const PAPER: Paper = Paper {
 
 /// Whether somebody wants it to end.
 fn is_over(effort: &Effort<'_>) -> bool {
-    !effort.watch.go_on(0)
+    !effort.progress.go_on(0)
 }
 
 #[cfg(test)]

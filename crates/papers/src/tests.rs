@@ -1,6 +1,6 @@
 use report::claim::{MeasuredValue, RunScale, Verdict};
 use report::runner::{Compute, ComputedValues};
-use sim::link::{Unwatched, Watch};
+use units::{Progress, Unwatched};
 
 use super::*;
 
@@ -71,7 +71,7 @@ fn sum(_effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
 }
 
 fn seed(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
-    if !effort.watch.go_on(0) {
+    if !effort.progress.go_on(0) {
         return Ok(None);
     }
     let mut computed = ComputedValues::default();
@@ -79,8 +79,8 @@ fn seed(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
     Ok(Some(computed))
 }
 
-fn reproduce(claims: &Claims, watch: &(dyn Watch + Sync)) -> Reproduction {
-    claims.reproduce(&Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch }).unwrap()
+fn reproduce(claims: &Claims, progress: &(dyn Progress + Sync)) -> Reproduction {
+    claims.reproduce(&Effort { scale: RunScale::Quick, jobs: 1, seed: 1, progress }).unwrap()
 }
 
 fn ids(claims: &Claims) -> Vec<&str> {
@@ -104,7 +104,7 @@ fn the_file_judges_what_code_computed() {
 
 #[test]
 fn a_value_that_no_code_computes_is_an_error_that_names_it() {
-    let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+    let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, progress: &Unwatched };
     let mistaken = Paper { computations: &[(&["x.sum"], Compute::One(seed))], ..PAPER };
     let error = Claims::read(mistaken, &[FILE]).unwrap().reproduce(&effort).unwrap_err().to_string();
     assert!(error.contains("x.sum") && error.contains("no measure two: expected one of one"), "{error}");
@@ -126,7 +126,7 @@ fn claims_are_chosen_by_part_or_by_the_beginning_of_their_ids() {
 fn what_was_interrupted_is_missing_and_the_page_says_so() {
     #[derive(Debug)]
     struct Impatient;
-    impl Watch for Impatient {
+    impl Progress for Impatient {
         fn go_on(&self, _done: u64) -> bool {
             false
         }
@@ -191,7 +191,7 @@ fn a_claim_gives_the_same_on_any_number_of_jobs() {
     let mut claims = Claims::meant("linkguardian/lg.fig10.rdma").unwrap().unwrap();
     claims.claims[0].quick.set = vec!["traffic.size=143".into(), "traffic.count=12000".into()];
     let points = [1, 2].map(|jobs| {
-        let effort = Effort { scale: RunScale::Quick, jobs, seed: 1, watch: &Unwatched };
+        let effort = Effort { scale: RunScale::Quick, jobs, seed: 1, progress: &Unwatched };
         claims.reproduce(&effort).unwrap().results.remove(0).points
     });
     assert_eq!(points[0], points[1]);

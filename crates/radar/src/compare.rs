@@ -28,6 +28,8 @@ mod side;
 use std::fmt;
 use std::io::{self, Read};
 
+use units::Progress;
+
 use crate::capture::{CaptureError, CaptureReader, CaptureRecord};
 use crate::loss::Loss;
 use crate::packet::Flow;
@@ -234,18 +236,17 @@ struct ComparisonContext<'a> {
     up: CaptureInput<'a>,
     down: CaptureInput<'a>,
     options: CompareOptions,
-    /// False ends it.
-    go_on: &'a dyn Fn() -> bool,
+    progress: &'a dyn Progress,
 }
 
-/// Compares; `go_on` is asked now and then, and ends it with false.
+/// Compares. `progress` gets the frames read so far of one capture.
 pub fn compare<'a>(
     up: CaptureInput<'a>,
     down: CaptureInput<'a>,
     options: &CompareOptions,
-    go_on: &'a dyn Fn() -> bool,
+    progress: &'a dyn Progress,
 ) -> Result<Comparison, CompareError> {
-    let session = ComparisonContext { up, down, options: *options, go_on };
+    let session = ComparisonContext { up, down, options: *options, progress };
     let mut depth = DEPTH;
     let mut with_digest = !options.exact;
     let mut cuts = 0;
@@ -301,7 +302,7 @@ impl<'a> ComparisonContext<'a> {
             CaptureRole::Down => self.down,
         };
         let reader = input.read().map_err(|error| AttemptStop::Capture(which, error))?;
-        Ok(CaptureSide::new(reader, which, depth, self.go_on))
+        Ok(CaptureSide::new(reader, which, depth, self.progress))
     }
 
     fn attempt(&self, depth: usize, with_digest: bool) -> Result<Comparison, AttemptStop> {

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use radar::capture::{CaptureReader, CaptureRecord, CaptureWriter};
 use radar::compare::{CaptureInput, CompareError, CompareOptions, Comparison, compare};
 use radar::packet::Timestamp;
+use units::Unwatched;
 
 const START: u64 = 1_700_000_000_123_456_000;
 
@@ -36,7 +37,7 @@ fn compared(up: &[u8], down: &[u8]) -> Result<Comparison, CompareError> {
     let [up, down] = [up.to_vec(), down.to_vec()];
     let open_up = || Ok(Box::new(Cursor::new(up.clone())) as Box<dyn Read>);
     let open_down = || Ok(Box::new(Cursor::new(down.clone())) as Box<dyn Read>);
-    compare(CaptureInput { open: &open_up }, CaptureInput { open: &open_down }, &CompareOptions::default(), &|| true)
+    compare(CaptureInput { open: &open_up }, CaptureInput { open: &open_down }, &CompareOptions::default(), &Unwatched)
 }
 
 /// Times and lengths as they are read here.

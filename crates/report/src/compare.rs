@@ -5,8 +5,8 @@
 
 use faults::{FaultSchedule, LossModel};
 use serde::Serialize;
-use sim::link::{ConfigError, LinkSimConfig, LinkSimMode, Watch, run};
-use units::{Prob, Rate};
+use sim::link::{ConfigError, LinkSimConfig, LinkSimMode, run};
+use units::{Prob, Progress, Rate};
 
 use crate::parallel;
 use crate::table::{Align, Table, thousands};
@@ -33,7 +33,7 @@ pub struct ComparisonRow {
 const MODES: [(&str, LinkSimMode); 3] =
     [("ordered", LinkSimMode::Ordered), ("nonblocking", LinkSimMode::NonBlocking), ("uec-llr", LinkSimMode::UecLlr)];
 
-/// Each rate with each loss and each protocol, about `events` losses at each. Fewer rows if `watch` ended a
+/// Each rate with each loss and each protocol, about `events` losses at each. Fewer rows if `progress` ended a
 /// run early.
 pub fn link_protocols(
     rates: &[Rate],
@@ -41,7 +41,7 @@ pub fn link_protocols(
     events: u64,
     jobs: usize,
     seed: u64,
-    watch: &(dyn Watch + Sync),
+    progress: &(dyn Progress + Sync),
 ) -> Result<Vec<ComparisonRow>, ConfigError> {
     let mut points = Vec::new();
     for rate in rates {
@@ -49,7 +49,7 @@ pub fn link_protocols(
             points.extend(MODES.map(|(name, mode)| (*rate, *loss, name, mode)));
         }
     }
-    watch.expect_runs(points.len());
+    progress.expect_parts(points.len());
     let rows = parallel::map(&points, jobs, |(rate, loss, name, mode)| {
         let config = LinkSimConfig {
             rate: *rate,
@@ -59,8 +59,8 @@ pub fn link_protocols(
             seed,
             ..LinkSimConfig::default()
         };
-        let outcome = run(&config, watch);
-        watch.run_done();
+        let outcome = run(&config, progress);
+        progress.part_done();
         let outcome = outcome?;
         let Some(transit) = outcome.transit_us.filter(|_| !outcome.interrupted) else { return Ok(None) };
         let (low, high) = units::poisson(outcome.frames_lost);

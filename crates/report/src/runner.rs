@@ -10,7 +10,7 @@ pub mod network;
 
 use std::fmt;
 
-use sim::link::Watch;
+use units::Progress;
 
 pub use computed::{Computations, Compute, ComputedValues};
 
@@ -23,7 +23,7 @@ pub struct Effort<'a> {
     /// Runs at the same time; no result depends on it.
     pub jobs: usize,
     pub seed: u64,
-    pub watch: &'a (dyn Watch + Sync),
+    pub progress: &'a (dyn Progress + Sync),
 }
 
 /// What is wrong with a claim, before anything runs.
@@ -37,7 +37,7 @@ pub fn check(claim: &Claim, computations: Computations) -> Result<(), ClaimError
     checked.map_err(|error| ClaimError::new(format_args!("{}: {error}", claim.id)))
 }
 
-/// Runs claims; consecutive claims of the same runner run together. What the watch ended early is missing.
+/// Runs claims; consecutive claims of the same runner run together. What was stopped early is missing.
 pub fn run(claims: &[Claim], computations: Computations, effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
     let mut results = Vec::new();
     for together in claims.chunk_by(|one, next| one.runner == next.runner) {
@@ -53,7 +53,7 @@ pub fn run(claims: &[Claim], computations: Computations, effort: &Effort<'_>) ->
 
 impl fmt::Debug for Effort<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scale, jobs, seed, watch: _ } = self;
+        let Self { scale, jobs, seed, progress: _ } = self;
         f.debug_struct("Effort").field("scale", scale).field("jobs", jobs).field("seed", seed).finish_non_exhaustive()
     }
 }

@@ -54,7 +54,7 @@ fn a_scenario_becomes_what_it_says() {
     assert_eq!((scenario.name.as_str(), scenario.points.len()), ("requests", 1));
     let point = &scenario.points[0];
     assert_eq!((point.label.as_str(), point.traffic_names().collect::<Vec<_>>()), ("", vec!["requests"]));
-    let outcome = sim::net::run(point.setup(1), &sim::link::Unwatched).unwrap();
+    let outcome = sim::net::run(point.setup(1), &units::Unwatched).unwrap();
     assert_eq!(outcome.flows.len(), 50);
     assert!(outcome.flows.iter().all(|flow| flow.finish.is_some() && flow.bytes == 24_387));
 }
@@ -63,7 +63,7 @@ fn a_scenario_becomes_what_it_says() {
 fn the_same_seed_is_the_same_setup_and_another_is_not() {
     let point = &parse(FABRIC, &[]).unwrap().points[0];
     let starts = |seed| {
-        let outcome = sim::net::run(point.setup(seed), &sim::link::Unwatched).unwrap();
+        let outcome = sim::net::run(point.setup(seed), &units::Unwatched).unwrap();
         outcome.flows.iter().map(|flow| (flow.start, flow.bytes)).collect::<Vec<_>>()
     };
     assert_eq!(starts(1), starts(1));
@@ -403,7 +403,7 @@ fn whatever_a_key_is_set_to_is_refused_or_runs() {
         for (key, value) in keys.iter().flat_map(|key| ODD.map(|value| (key, value))) {
             let Ok(scenario) = parse(text, &[&format!("{key}={value}"), "run.until=20us"]) else { continue };
             for point in scenario.points {
-                sim::net::run(point.setup(1), &sim::link::Unwatched).unwrap();
+                sim::net::run(point.setup(1), &units::Unwatched).unwrap();
                 ran += 1;
             }
         }

@@ -2,9 +2,10 @@
 
 use radar::causes::CauseThresholds;
 use scenario::Scenario;
-use sim::link::Unwatched;
 use sim::net;
 use sim::topology::{DirectedLink, Topology};
+use units::Unwatched;
+use units::Unwatched;
 
 const LOSSES: &str = include_str!("../../../experiments/scenarios/losses.toml");
 

@@ -2,8 +2,8 @@
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sim::bench::CASES;
-use sim::link::Unwatched;
 use sim::net::{self, NetworkSetup};
+use units::Unwatched;
 
 /// A fiftieth of what `hitless bench sim` runs.
 const SHRINK: u64 = 50;

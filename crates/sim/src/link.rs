@@ -20,46 +20,20 @@ pub use outcome::{DelayUs, LevelBytes, LinkOutcome};
 
 use guard::{Endpoint, llr};
 use source::SimFrame;
-use units::Time;
+use units::Progress;
 use world::World;
 
-/// How a run is going, and whether it should go on.
-pub trait Watch {
-    /// Called now and then with the frames done so far. False ends the run; what is known then is
-    /// reported.
-    fn go_on(&self, frames: u64) -> bool;
-
-    /// A run has simulated everything up to `now`, which is about this share of it.
-    fn simulated(&self, _now: Time, _share: f64) {}
-
-    /// So many runs are about to begin.
-    fn expect_runs(&self, _runs: usize) {}
-
-    /// One of them has ended.
-    fn run_done(&self) {}
-}
-
-/// Watches nothing.
-#[derive(Debug)]
-pub struct Unwatched;
-
-impl Watch for Unwatched {
-    fn go_on(&self, _frames: u64) -> bool {
-        true
-    }
-}
-
-/// Simulates one configuration.
-pub fn run(config: &LinkSimConfig, watch: &dyn Watch) -> Result<LinkOutcome, ConfigError> {
+/// Simulates one configuration. `progress` gets the frames offered so far.
+pub fn run(config: &LinkSimConfig, progress: &dyn Progress) -> Result<LinkOutcome, ConfigError> {
     config.check()?;
     Ok(match config.mode {
         LinkSimMode::UecLlr => {
             let profile = llr::LlrProfile::for_path(&config.path());
-            World::new(config, |_| llr::LlrEndpoint::<SimFrame>::new(profile)).run(watch)
+            World::new(config, |_| llr::LlrEndpoint::<SimFrame>::new(profile)).run(progress)
         }
         LinkSimMode::None => {
             let params = config.params();
-            World::new(config, |node| Endpoint::<SimFrame>::new(params.clone(), node.instance())).run(watch)
+            World::new(config, |node| Endpoint::<SimFrame>::new(params.clone(), node.instance())).run(progress)
         }
         LinkSimMode::Ordered | LinkSimMode::NonBlocking | LinkSimMode::Both | LinkSimMode::Auto => {
             let [sender, receiver] = config.both_params();
@@ -67,7 +41,7 @@ pub fn run(config: &LinkSimConfig, watch: &dyn Watch) -> Result<LinkOutcome, Con
                 let params = if node.sends() { &sender } else { &receiver };
                 Endpoint::<SimFrame>::established(params.clone(), node.instance(), node.peer().instance())
             })
-            .run(watch)
+            .run(progress)
         }
     })
 }

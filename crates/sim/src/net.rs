@@ -66,16 +66,16 @@ pub(crate) use packet::PacketHandle;
 pub(crate) use protected::{EndpointPair, ProtectContext};
 
 use machine::SwitchProgram;
+use units::Progress;
 use world::Network;
 
-use crate::link::Watch;
 pub use crate::protocols::{GuardSetup, LlrSetup, Protection};
 use crate::topology::Unreachable;
 
 /// Simulates a network whose switches run what the setup asks for.
-pub fn run(setup: NetworkSetup, watch: &dyn Watch) -> Result<NetworkOutcome, Unreachable> {
-    let Some(mut programs) = programs::of(&setup) else { return run_with(setup, &mut NoProgram, watch) };
-    let mut outcome = run_with(setup, &mut programs, watch)?;
+pub fn run(setup: NetworkSetup, progress: &dyn Progress) -> Result<NetworkOutcome, Unreachable> {
+    let Some(mut programs) = programs::of(&setup) else { return run_with(setup, &mut NoProgram, progress) };
+    let mut outcome = run_with(setup, &mut programs, progress)?;
     programs::conclude(programs, &mut outcome);
     Ok(outcome)
 }
@@ -84,7 +84,7 @@ pub fn run(setup: NetworkSetup, watch: &dyn Watch) -> Result<NetworkOutcome, Unr
 pub fn run_with<P: SwitchProgram<Frame = SimPacket>>(
     setup: NetworkSetup,
     program: &mut P,
-    watch: &dyn Watch,
+    progress: &dyn Progress,
 ) -> Result<NetworkOutcome, Unreachable> {
-    Network::new(setup, program).run(watch)
+    Network::new(setup, program).run(progress)
 }

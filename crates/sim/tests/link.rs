@@ -1,10 +1,8 @@
 //! The simulated link: what must come out of it, in every mode.
 
 use faults::{FaultSchedule, LossModel};
-use sim::link::{
-    FrameSizes, HardwareProfile, LinkOutcome, LinkSimConfig, LinkSimMode, OfferedLoad, Unwatched, Watch, run,
-};
-use units::{Bytes, Prob, Rate, Span};
+use sim::link::{FrameSizes, HardwareProfile, LinkOutcome, LinkSimConfig, LinkSimMode, OfferedLoad, run};
+use units::{Bytes, Prob, Progress, Rate, Span, Unwatched};
 use wire::Seq;
 
 const PROTECTED: [LinkSimMode; 5] =
@@ -292,7 +290,7 @@ fn what_makes_no_sense_is_refused() {
 
 struct Impatient;
 
-impl Watch for Impatient {
+impl Progress for Impatient {
     fn go_on(&self, _frames: u64) -> bool {
         false
     }

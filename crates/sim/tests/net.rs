@@ -2,7 +2,7 @@
 
 use faults::{FaultSchedule, FaultStep, LossModel, Random};
 use machine::{Forward, SwitchPort, SwitchProgram, Visit};
-use sim::link::{self, HardwareProfile, LinkSimMode, Unwatched};
+use sim::link::{self, HardwareProfile, LinkSimMode};
 use sim::net::{
     self, DatagramConfig, HostLatency, LinkSetup, Marking, NetworkOutcome, NetworkSetup, Pfc, Protection, Sampling,
     SimPacket, SwitchSettings, TrafficSetup, TransportSetup,
@@ -11,7 +11,7 @@ use sim::topology::{NodeId, Topology};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
 use transport::roce;
 use transport::tcp::{self, cc::Algorithm};
-use units::{Bytes, Prob, Rate, Span, Time};
+use units::{Bytes, Prob, Rate, Span, Time, Unwatched};
 
 const PAYLOAD: u32 = 1_472;
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use faults::{FaultSchedule, LossModel};
 use machine::{Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
-use sim::link::Unwatched;
 use sim::net::{
     self, DatagramConfig, LinkSetup, NetworkOutcome, NetworkSetup, Protection, SimPacket, TrafficSetup, TransportSetup,
     metering,
@@ -12,7 +11,7 @@ use sim::net::{
 use sim::topology::{Topology, TopologyLinkId};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
 use transport::roce::{self, repeat};
-use units::{Prob, Rate, Span, Time};
+use units::{Prob, Rate, Span, Time, Unwatched};
 
 const PAYLOAD: u32 = 1_000;
 

@@ -7,7 +7,7 @@ use machine::DropReason;
 use radar::causes::CauseThresholds;
 use radar::flowset::{FlowKey, Flowset, FlowsetShape};
 use radar::loss::LossCause;
-use sim::link::{self, LinkSimMode, Unwatched};
+use sim::link::{self, LinkSimMode};
 use sim::net::counting::{self, CountingProgram};
 use sim::net::metering::{MeteringConfig, MeteringResult, TrueDrop};
 use sim::net::{
@@ -18,7 +18,7 @@ use sim::topology::{NodeId, Topology};
 use sim::workload::{ArrivalStop, BurstPace, FlowSchedule, Incast, Poisson, SizeTrace, Workload, WorkloadFlow};
 use transport::roce;
 use transport::tcp::{self, cc::Algorithm};
-use units::{Bytes, Prob, Rate, Span, Time};
+use units::{Bytes, Prob, Rate, Span, Time, Unwatched};
 
 const MS: Span = Span::from_ms(1);
 

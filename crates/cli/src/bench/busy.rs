@@ -1,7 +1,5 @@
 //! `hitless bench busy`: what a busy host costs the frames that pass through it.
 
-use std::sync::atomic::Ordering;
-
 use chart::table::{Align, Table, thousands};
 use lab::bench::busy::{self, BusyPlan, BusyResults, DatagramResults};
 use linux::net::become_root_of_own_namespaces;
@@ -20,7 +18,7 @@ pub(super) fn run(args: &BenchBusyArgs, json: bool) -> CommandResult {
     let results = busy::run(&plan, &stop, &begin).map_err(|trouble| Failure::Outside(trouble.0))?;
     let Some(results) = results else { return Err(Failure::Interrupted) };
     print(json, &results, || text(&results))?;
-    if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+    if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 fn text(results: &BusyResults) -> String {

@@ -3,8 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bus::{Condition, Evidence, Message, PortId, PortState};
 use chart::table::{Align, Table, thousands};
@@ -19,7 +17,7 @@ use fleet::trace::{CorruptionEvent, TraceModel};
 use fleet::watch::{PROMPT, Watcher, repaired};
 use fleet::{Fabric, LinkId};
 use serde::Serialize;
-use units::Moment;
+use units::{Moment, StopFlag};
 
 use crate::args::BenchFleetArgs;
 use crate::fleet::{MOST_DAYS, PORTS_PER_PIPE, terms};
@@ -113,7 +111,7 @@ pub(super) fn run(args: &BenchFleetArgs, json: bool) -> CommandResult {
     }
     answer.checks = checks(&fabric);
     print(json, &answer, || describe(&answer))?;
-    if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+    if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 fn constraint(share: f64) -> Constraint {
@@ -126,17 +124,14 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 /// `None` if it was called off.
-fn year(setup: &FleetSetup<'_>, rounds: u32, stop: &AtomicBool) -> Option<YearTiming> {
+fn year(setup: &FleetSetup<'_>, rounds: u32, stop: &StopFlag) -> Option<YearTiming> {
     let mut seconds = Vec::new();
     let mut last = None;
     for _ in 0..rounds {
         let begun = now();
-        let outcome = simulate(setup, |_: &FleetSample| match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        });
+        let outcome = simulate(setup, |_: &FleetSample| (), stop);
         seconds.push(begun.elapsed().as_secs_f64());
-        if stop.load(Ordering::SeqCst) {
+        if stop.is_stopped() {
             return None;
         }
         last = Some(outcome);
@@ -181,7 +176,7 @@ fn checks(fabric: &Fabric) -> Vec<FastCheckTiming> {
 }
 
 /// Every corruption and repair of some weeks as messages to a watcher that acts. `None` if it was called off.
-fn replans(fabric: &Fabric, trace: &[CorruptionEvent], share: f64, stop: &AtomicBool) -> Option<ReplanTiming> {
+fn replans(fabric: &Fabric, trace: &[CorruptionEvent], share: f64, stop: &StopFlag) -> Option<ReplanTiming> {
     let protections = Protections::measured();
     let terms = plan::PlanTerms { budget: PROMPT, ..terms(constraint(share), &protections, None) };
     let mut watcher = Watcher::acting(fabric, terms, 1);
@@ -208,7 +203,7 @@ fn replans(fabric: &Fabric, trace: &[CorruptionEvent], share: f64, stop: &Atomic
             }
         }
         watcher.take_orders();
-        if stop.load(Ordering::Relaxed) {
+        if stop.is_stopped() {
             return None;
         }
     }
@@ -216,7 +211,7 @@ fn replans(fabric: &Fabric, trace: &[CorruptionEvent], share: f64, stop: &Atomic
 }
 
 /// Every link of a pod begins to corrupt, and none may go. `None` if it was called off.
-fn storm(fabric: &Fabric, share: f64, stop: &AtomicBool) -> Option<ReplanTiming> {
+fn storm(fabric: &Fabric, share: f64, stop: &StopFlag) -> Option<ReplanTiming> {
     let protections = Protections::measured();
     let terms = plan::PlanTerms { budget: PROMPT, ..terms(constraint(share), &protections, None) };
     let mut watcher = Watcher::new(fabric, terms);
@@ -234,7 +229,7 @@ fn storm(fabric: &Fabric, share: f64, stop: &AtomicBool) -> Option<ReplanTiming>
         let decisions = watcher.on_message(Moment::ZERO, &message).unwrap_or_default();
         times.push(begun.elapsed().as_secs_f64() * 1e3);
         unsure += usize::from(decisions.iter().any(|decision| decision.missed > 0.0));
-        if stop.load(Ordering::Relaxed) {
+        if stop.is_stopped() {
             return None;
         }
     }

@@ -3,7 +3,6 @@
 //! The target is below 20 ns, at any loss: a 400G port has a packet of 1 KB every 22 ns.
 
 use std::hint::black_box;
-use std::sync::atomic::Ordering;
 
 use chart::table::{Align, Table};
 use serde::Serialize;
@@ -42,14 +41,14 @@ pub(super) fn run(args: &BenchMeloArgs, json: bool) -> CommandResult {
     let packets = args.packets.0.max(1);
     let mut rows = Vec::new();
     for loss_every in LOSS_EVERY {
-        if stop.load(Ordering::SeqCst) {
+        if stop.is_stopped() {
             break;
         }
         rows.extend(measure(loss_every, packets, args.rounds));
     }
     let answer = MeloBenchResult { packets, rounds: args.rounds, target_ns: TARGET_NS, rows };
     print(json, &answer, || describe(&answer))?;
-    if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+    if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 fn measure(loss_every: u64, packets: u64, rounds: u32) -> Option<MeloBenchRow> {

@@ -6,7 +6,6 @@
 mod captures;
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use chart::table::{Align, Table, thousands};
 use radar::compare::{self, CaptureInput, CompareError, CompareOptions};
@@ -20,6 +19,7 @@ use crate::args::BenchRadarArgs;
 use crate::output::{CommandResult, Failure, print};
 use crate::terminal::{now, stop_on_ctrl_c};
 use captures::{BenchCaptures, frame};
+use units::StopFlag;
 
 /// Signatures that are put in over and over: as many as stay in a cache.
 const SIGNATURES: u64 = 1 << 12;
@@ -77,7 +77,7 @@ pub(super) fn run(args: &BenchRadarArgs, json: bool) -> CommandResult {
     let loss = args.loss.get();
     let answer = RadarBenchResult { packets, loss, rounds: args.rounds, insert_ns, read_ns, decode_ns_per_loss, rows };
     print(json, &answer, || describe(&answer))?;
-    if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+    if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 fn signature(number: u64) -> Signature {
@@ -128,15 +128,14 @@ fn measure(
     options: &CompareOptions,
     captures: &BenchCaptures,
     rounds: u32,
-    stop: &AtomicBool,
+    stop: &StopFlag,
 ) -> Result<Option<RadarBenchRow>, Failure> {
     let (up, down) = (|| captures.open("up"), || captures.open("down"));
     let (mut seconds, mut last) = (Vec::new(), None);
     let before = memory::reset_peak();
     for _ in 0..rounds {
         let begun = now();
-        let go_on = || !stop.load(Ordering::SeqCst);
-        match compare::compare(CaptureInput { open: &up }, CaptureInput { open: &down }, options, &go_on) {
+        match compare::compare(CaptureInput { open: &up }, CaptureInput { open: &down }, options, stop) {
             Ok(comparison) => last = Some((comparison.losses(), comparison.lost.len() as u64)),
             Err(CompareError::Interrupted) => return Ok(None),
             Err(error) => return Err(Failure::Outside(error.to_string())),

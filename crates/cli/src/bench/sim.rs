@@ -1,12 +1,10 @@
 //! `hitless bench sim`: how fast the network simulator is on this machine, on one core.
 
-use std::sync::atomic::Ordering;
-
 use chart::table::{Align, Table, thousands};
 use serde::Serialize;
 use sim::bench::{CASES, SimBenchCase};
-use sim::link::Watch;
 use sim::net::NetworkOutcome;
+use units::Progress;
 
 use super::memory;
 use crate::args::BenchSimArgs;
@@ -35,33 +33,32 @@ struct SimBenchRow {
 
 pub(super) fn run(args: &BenchSimArgs, json: bool) -> CommandResult {
     let stop = stop_on_ctrl_c();
-    let watch = lab::StopCheck(&stop);
     let mut rows = Vec::new();
     for case in CASES.iter().filter(|case| args.only.as_ref().is_none_or(|only| case.name == only.as_str())) {
         say(&format!("{}: {}", case.name, case.about));
-        rows.extend(measure(case, args, &watch)?);
-        if stop.load(Ordering::SeqCst) {
+        rows.extend(measure(case, args, stop.as_ref())?);
+        if stop.is_stopped() {
             break;
         }
     }
-    if rows.is_empty() && !stop.load(Ordering::SeqCst) {
+    if rows.is_empty() && !stop.is_stopped() {
         let known = CASES.map(|case| case.name).join(", ");
         return Err(Failure::Usage(format!("--only {}: expected one of {known}", args.only.as_deref().unwrap_or(""))));
     }
     print(json, &rows, || table(&rows))?;
-    if stop.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+    if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// `None` if it was called off.
-fn measure(case: &SimBenchCase, args: &BenchSimArgs, watch: &dyn Watch) -> Result<Option<SimBenchRow>, Failure> {
+fn measure(case: &SimBenchCase, args: &BenchSimArgs, progress: &dyn Progress) -> Result<Option<SimBenchRow>, Failure> {
     // With hardly any traffic first: what counts is what packets add to a network that is there.
-    simulate(case, IDLE, watch)?;
+    simulate(case, IDLE, progress)?;
     let before = memory::reset_peak();
     let mut seconds = Vec::new();
     let mut last = None;
     for _ in 0..args.rounds {
         let begun = now();
-        let outcome = simulate(case, 1, watch)?;
+        let outcome = simulate(case, 1, progress)?;
         if outcome.interrupted {
             return Ok(None);
         }
@@ -85,9 +82,9 @@ fn measure(case: &SimBenchCase, args: &BenchSimArgs, watch: &dyn Watch) -> Resul
 }
 
 /// Simulates one part in `shrink` of the case's traffic.
-fn simulate(case: &SimBenchCase, shrink: u64, watch: &dyn Watch) -> Result<NetworkOutcome, Failure> {
+fn simulate(case: &SimBenchCase, shrink: u64, progress: &dyn Progress) -> Result<NetworkOutcome, Failure> {
     let setup = case.setup(shrink).map_err(|error| Failure::Outside(format!("{error:?}")))?;
-    sim::net::run(setup, watch).map_err(|error| Failure::Outside(error.to_string()))
+    sim::net::run(setup, progress).map_err(|error| Failure::Outside(error.to_string()))
 }
 
 fn table(rows: &[SimBenchRow]) -> String {

@@ -1,7 +1,6 @@
 //! `hitless fleet simulate`.
 
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use fleet::Fabric;
@@ -14,8 +13,7 @@ use fleet::upgrade::{Exposure, UpgradeOrder, capable};
 use report::fleet::{YearRun, YearRuns};
 use report::flows::whole_file;
 use report::parallel;
-use sim::link::Watch;
-use units::Moment;
+use units::{Moment, Progress};
 
 use super::series::{self, SeriesFormat};
 use crate::args::{PolicyArg, SimulateArgs};
@@ -58,7 +56,7 @@ pub(super) fn run(args: &SimulateArgs, json: bool) -> CommandResult {
     let terminal =
         if alone { TerminalProgress::counting(args.year.days as u64, "days") } else { TerminalProgress::of_runs() };
     if !alone {
-        terminal.expect_runs(seeds.len());
+        terminal.expect_parts(seeds.len());
     }
     let protections = Protections::measured();
     let common =
@@ -123,7 +121,7 @@ impl SimulationContext<'_> {
             written.map_err(|error| Failure::Outside(format!("--out {}: {error}", path.display())))?;
         }
         if !self.alone {
-            self.terminal.run_done();
+            self.terminal.part_done();
         }
         Ok(Some(YearRun::new(seed, &setup, &outcome, seconds, crate::bench::memory::peak())))
     }
@@ -145,7 +143,7 @@ impl SimulationContext<'_> {
             return Ok(None);
         }
         let exposure = match order {
-            UpgradeOrder::Greedy => Exposure::record(&self.setup(trace, None), |_| !self.terminal.stopped()),
+            UpgradeOrder::Greedy => Exposure::record(&self.setup(trace, None), self.terminal.stop_flag()),
             _ => None,
         };
         let exposure = exposure.unwrap_or_else(|| Exposure::even(self.fabric));
@@ -175,19 +173,9 @@ impl SimulationContext<'_> {
     }
 
     fn simulate(&self, setup: &FleetSetup<'_>, samples: &mut Vec<FleetSample>) -> FleetOutcome {
-        /// Events between two looks at the clock.
-        const LOOK: u64 = 256;
-        let mut events: u64 = 0;
-        simulate(setup, |sample: &FleetSample| {
-            if self.args.out.is_some() {
-                samples.push(*sample);
-            }
-            events += 1;
-            if events.is_multiple_of(LOOK) {
-                self.terminal.go_on(sample.at.as_days() as u64);
-            }
-            if self.terminal.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })
+        let wanted = self.args.out.is_some();
+        let observer = |sample: &FleetSample| samples.extend(wanted.then_some(*sample));
+        simulate(setup, observer, self.terminal)
     }
 
     fn files(&self, seed: Option<u64>) -> Vec<(PathBuf, SeriesFormat)> {

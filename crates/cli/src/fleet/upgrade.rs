@@ -7,7 +7,7 @@ use fleet::upgrade::{Exposure, UpgradeCurve, UpgradeOrder, curve};
 use report::fleet::{UPGRADE_STEPS, UpgradeAnswer};
 use report::flows::whole_file;
 use report::parallel;
-use sim::link::Watch;
+use units::Progress;
 
 use crate::args::UpgradeArgs;
 use crate::output::{CommandResult, Failure, print};
@@ -23,7 +23,7 @@ pub(super) fn run(args: &UpgradeArgs, json: bool) -> CommandResult {
     }
     let seeds: Vec<u64> = args.seeds.iter().collect();
     let terminal = TerminalProgress::of_runs();
-    terminal.expect_runs(seeds.len());
+    terminal.expect_parts(seeds.len());
     let protections = Protections::measured();
     let terms =
         LedgerTerms { constraint: args.year.constraint, healthy_loss: 0.0, ports_per_pipe: super::PORTS_PER_PIPE };
@@ -38,8 +38,8 @@ pub(super) fn run(args: &UpgradeArgs, json: bool) -> CommandResult {
             protection: &protections,
             capable: None,
         };
-        let exposure = Exposure::record(&setup, |_| terminal.go_on(0));
-        terminal.run_done();
+        let exposure = Exposure::record(&setup, &terminal);
+        terminal.part_done();
         Ok(exposure.map(|exposure| (*seed, exposure)))
     });
     terminal.finish();

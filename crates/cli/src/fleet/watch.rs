@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chart::table::thousands;
@@ -13,7 +12,7 @@ use fleet::protection::ProtectionTable as Protections;
 use fleet::watch::{FollowEvent, Follower, HostNotice, LinkDecision, LinkVerdict, PROMPT, Watcher};
 use linux::clock::time_of_day;
 use serde::Serialize;
-use units::Moment;
+use units::{Moment, StopFlag};
 
 use crate::args::FleetWatchArgs;
 use crate::output::{CommandResult, Failure, say};
@@ -44,10 +43,10 @@ pub(super) fn run(args: &FleetWatchArgs, json: bool) -> CommandResult {
     let mode = if args.act { "acts" } else { "observes only" };
     say(&format!("{} links, {mode}; Ctrl-C ends it", thousands(fabric.links().len() as u64)));
     let mut follower = Follower::new(watcher.with_key(key), bus);
-    while !stop.load(Ordering::SeqCst) {
+    while !stop.is_stopped() {
         let now = time();
         for event in follower.step(now, PATIENCE) {
-            if matches!(event, FollowEvent::Degraded(_)) && stop.load(Ordering::SeqCst) {
+            if matches!(event, FollowEvent::Degraded(_)) && stop.is_stopped() {
                 // A wait that Ctrl-C ended is no failure of the bus.
                 continue;
             }
@@ -70,9 +69,9 @@ fn time() -> Moment {
     Moment::from_ms(u64::try_from(time_of_day().as_millis()).unwrap_or(u64::MAX))
 }
 
-fn pause(wait: Duration, stop: &AtomicBool) {
+fn pause(wait: Duration, stop: &StopFlag) {
     let mut left = wait;
-    while !left.is_zero() && !stop.load(Ordering::SeqCst) {
+    while !left.is_zero() && !stop.is_stopped() {
         let part = left.min(PATIENCE);
         std::thread::sleep(part);
         left -= part;

@@ -3,7 +3,6 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use meter::digests::collector::text::{json_loss, json_summary, json_trouble, los
 use meter::digests::collector::{CollectorEvent, CollectorSummary};
 use meter::digests::{Collector, CollectorAddress, CollectorReports, ReportReceiver, queue};
 use radar::packet::Timestamp;
-use units::Bytes;
+use units::{Bytes, StopFlag};
 
 use crate::args::CollectArgs;
 use crate::output::{CommandResult, Failure, put, say};
@@ -36,14 +35,14 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
     let mut out = CollectOutput { json, log: log.transpose()? };
     let stop = super::stop_on_signal()?;
     say(&format!("waiting for meters at {inlet}; Ctrl-C ends it"));
-    let ending = AtomicBool::new(false);
+    let ending = StopFlag::new();
     // A quarter for reports that come in, half for what segments hold, and the rest for the report that is being compared.
     let (put, received) = queue(memory / 4);
     let summaries = std::thread::scope(|scope| {
         let taking = scope.spawn(|| inlet.run(key.as_ref(), &put, &ending, &say));
         let collector = Collector::new(args.ends as usize, u64::from(args.patience), memory / 2);
         let summaries = compare(collector, &received, &stop, until, &mut out);
-        ending.store(true, Ordering::Relaxed);
+        ending.stop();
         let ended = taking.join().unwrap_or(Ok(()));
         ended.map_err(|error| Failure::Outside(error.to_string())).and(summaries)
     })?;

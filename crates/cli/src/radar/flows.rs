@@ -74,7 +74,7 @@ fn from_capture(path: &Path, slots: &mut FlowsetSlots, told: &mut FlowsWriter) -
             && let Some(slot) = slots.insert(record.at, packet.flow)
         {
             told.slot(&slot)?;
-            if stop.load(std::sync::atomic::Ordering::SeqCst) {
+            if stop.is_stopped() {
                 return Err(Failure::Interrupted);
             }
         }

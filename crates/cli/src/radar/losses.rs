@@ -13,6 +13,7 @@ use radar::loss::Loss;
 use radar::signature::Fields;
 use report::flows::whole_file;
 use report::losses::{Captures, LossReport, refusal};
+use units::Progress;
 
 use crate::args::{FieldArg, LossesArgs, NatArg};
 use crate::output::{CommandResult, Failure, print};
@@ -28,7 +29,7 @@ pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
     progress.expect(2 * up.len() + down.len());
     let (open_up, open_down) = (|| up.open(), || down.open());
     let inputs = [CaptureInput { open: &open_up }, CaptureInput { open: &open_down }];
-    let compared = compare::compare(inputs[0], inputs[1], &options, &|| progress.go_on());
+    let compared = compare::compare(inputs[0], inputs[1], &options, &progress);
     let seconds = progress.seconds();
     progress.finish();
     let comparison = compared.map_err(|error| failure(error, args))?;
@@ -111,7 +112,7 @@ fn write(path: &Path, up: CaptureInput<'_>, comparison: &Comparison, progress: &
     let written = whole_file(path, |out| {
         let mut writer = CaptureWriter::new(out)?;
         let frames = compare::frames(up, numbers, |record| {
-            interrupted = !progress.go_on();
+            interrupted = !progress.go_on(0);
             if interrupted { Err(std::io::Error::other("interrupted")) } else { writer.write(record) }
         });
         frames.map_err(std::io::Error::other)?

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use lab::load;
 use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
 use linux::net::{InterfaceAddress, Namespace, Netlink};
+use units::StopFlag;
 
 /// The interface at each end.
 pub const PLUGS: [&str; 2] = ["w0", "w1"];
@@ -204,7 +205,7 @@ pub fn outcome(command: &mut Command) -> (i32, String) {
 }
 
 pub fn transfer(from: &Namespace, server: &Namespace, to: IpAddr, bytes: u64) -> io::Result<()> {
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::new();
     let listener = server.with(|| TcpListener::bind((to, 0)).unwrap()).unwrap();
     let to = SocketAddr::new(to, listener.local_addr()?.port());
     let verdict = std::thread::scope(|scope| {
@@ -213,7 +214,7 @@ pub fn transfer(from: &Namespace, server: &Namespace, to: IpAddr, bytes: u64) ->
         let stop = &stop;
         scope.spawn(move || {
             let _ = is_done.recv_timeout(PATIENCE);
-            stop.store(true, Ordering::Release);
+            stop.stop();
         });
         let verdict = from.with(|| load::transfer(to, bytes, bytes, stop)).unwrap();
         drop(done);

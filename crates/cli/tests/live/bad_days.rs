@@ -4,6 +4,8 @@
 use std::os::unix::net::UnixDatagram;
 use std::time::Instant;
 
+use units::StopFlag;
+
 use super::*;
 
 /// The builtin of any shell: nothing need be installed for it.
@@ -111,16 +113,16 @@ fn a_client_that_hangs_holds_up_neither_scrapes_nor_the_end() {
     let Some(lab) = Lab::new() else { return };
     let mut daemon = lab.up(0, &["--metrics", "9464"]);
     let connect = || lab.stage.ends[0].with(|| TcpStream::connect("127.0.0.1:9464").unwrap()).unwrap();
-    let over = AtomicBool::new(false);
+    let over = StopFlag::new();
     std::thread::scope(|scope| {
         for _ in 0..3 {
             let connect = &connect;
             let over = &over;
             scope.spawn(move || {
                 let mut slow = connect();
-                while !over.load(Ordering::Relaxed) {
+                while !over.is_stopped() {
                     // Let go after its time, it comes again.
-                    if slow.write_all(b"G").is_err() && !over.load(Ordering::Relaxed) {
+                    if slow.write_all(b"G").is_err() && !over.is_stopped() {
                         match std::panic::catch_unwind(connect) {
                             Ok(again) => slow = again,
                             Err(_) => return,
@@ -144,7 +146,7 @@ fn a_client_that_hangs_holds_up_neither_scrapes_nor_the_end() {
         signal(&daemon, "TERM");
         assert_eq!(wait_for_end(&mut daemon), 0);
         assert!(!lab.has(0, "hit0"));
-        over.store(true, Ordering::Relaxed);
+        over.stop();
     });
 }
 
@@ -205,7 +207,7 @@ fn a_killed_daemon_that_nobody_restarts_leaves_a_link_that_passes_frames() {
         let sockets = [0, 1]
             .map(|end| lab.stage.ends[end].with(|| UdpSocket::bind((stage::address(end), 9_000)).unwrap()).unwrap());
         let [mut left, _right] = daemons;
-        let stop = AtomicBool::new(false);
+        let stop = StopFlag::new();
         let silences = std::thread::scope(|scope| {
             for end in 0..2 {
                 let (from, to, stop) = (&sockets[end], sockets[1 - end].local_addr().unwrap(), &stop);
@@ -222,7 +224,7 @@ fn a_killed_daemon_that_nobody_restarts_leaves_a_link_that_passes_frames() {
                 socket.set_nonblocking(false).unwrap();
             }
             let silences = std::panic::catch_unwind(|| [0, 1].map(|end| arrivals(&sockets[end], 100)));
-            stop.store(true, Ordering::Relaxed);
+            stop.stop();
             silences.unwrap()
         });
         eprintln!("{backend}: a hundred datagrams each way within {silences:?} of kill -9");
@@ -291,12 +293,12 @@ fn what_entered_a_busy_link_is_sent_or_dropped_and_all_of_it_is_counted() {
     let sockets =
         [0, 1].map(|end| lab.stage.ends[end].with(|| UdpSocket::bind((stage::address(end), 9_000)).unwrap()).unwrap());
     let to = sockets[1].local_addr().unwrap();
-    let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (stop, done) = (StopFlag::new(), StopFlag::new());
     let (sent, report) = std::thread::scope(|scope| {
         // Somebody on every processor who never gives way.
         for _ in 0..std::thread::available_parallelism().unwrap().get() {
             scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
+                while !stop.is_stopped() {
                     std::hint::spin_loop();
                 }
             });
@@ -304,13 +306,13 @@ fn what_entered_a_busy_link_is_sent_or_dropped_and_all_of_it_is_counted() {
         let receiver = scope.spawn(|| witness::receive(&sockets[1], &stop));
         let sender = scope.spawn(|| witness::send(&sockets[0], to, 6_000, 64, &done));
         std::thread::sleep(Duration::from_secs(2));
-        done.store(true, Ordering::Relaxed);
+        done.stop();
         let sent = sender.join().unwrap().unwrap();
         wait_for("the link to be empty", || {
             lab.ask(0).is_some_and(|status| status.queued_bytes == 0 && status.tx_buffered_bytes == 0)
         });
         std::thread::sleep(Duration::from_millis(500));
-        stop.store(true, Ordering::Relaxed);
+        stop.stop();
         (sent, receiver.join().unwrap().unwrap())
     });
     let (near, far) = (lab.ask(0).unwrap().counters, lab.ask(1).unwrap().counters);

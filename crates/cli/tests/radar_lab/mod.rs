@@ -19,7 +19,7 @@ use std::fs;
 use std::io::{self, PipeWriter};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ use link::standin::wire_socket;
 use linux::capture::Capture;
 use linux::net::{InterfaceAddress, Namespace, Netlink};
 use linux::packet::{PacketSocket, PacketSocketOptions};
-use units::{Bytes, Prob};
+use units::{Bytes, Prob, StopFlag};
 
 pub use traffic::Traffic;
 
@@ -174,7 +174,7 @@ impl Lab {
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         end: usize,
-        stop: &'scope AtomicBool,
+        stop: &'scope StopFlag,
     ) -> ScopedJoinHandle<'scope, u64> {
         let files = ["out", "came"].map(|way| self.captured(end, way));
         scope.spawn(move || {
@@ -184,7 +184,7 @@ impl Lab {
             let mut socket = PacketSocket::open(index, &both_ways).unwrap();
             let mut captures = files.map(|file| Capture::create(&file, &[plug(end)]).unwrap());
             loop {
-                let last = stop.load(Ordering::Relaxed);
+                let last = stop.is_stopped();
                 let taken = socket.receive(RING, |frame| {
                     captures[usize::from(!frame.outgoing)].write(0, frame.at, frame.bytes).unwrap();
                 });

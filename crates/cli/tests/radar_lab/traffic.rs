@@ -4,12 +4,13 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use linux::clock::Clock;
 use linux::net::Namespace;
 use linux::poll;
+use units::StopFlag;
 
 use super::{Lab, address};
 
@@ -101,7 +102,7 @@ fn own_bulk(lab: &Lab, seconds: u64, rate: u64) {
 fn short(lab: &Lab, connections: u32) -> u32 {
     let listeners: Vec<TcpListener> =
         PORTS.map(|port| lab.host(1).with(|| TcpListener::bind((address(1), port)).unwrap()).unwrap()).collect();
-    let (done, failed, left) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(connections));
+    let (done, failed, left) = (StopFlag::new(), AtomicU32::new(0), AtomicU32::new(connections));
     std::thread::scope(|scope| {
         for listener in &listeners {
             listener.set_nonblocking(true).unwrap();
@@ -125,7 +126,7 @@ fn short(lab: &Lab, connections: u32) -> u32 {
             })
             .collect();
         clients.into_iter().for_each(|client| client.join().unwrap());
-        done.store(true, Ordering::Relaxed);
+        done.stop();
     });
     failed.into_inner()
 }
@@ -139,8 +140,8 @@ fn ask(server: SocketAddr) -> io::Result<()> {
     if response.len() == RESPONSE { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-fn serve(listener: &TcpListener, done: &AtomicBool) {
-    while !done.load(Ordering::Relaxed) {
+fn serve(listener: &TcpListener, done: &StopFlag) {
+    while !done.is_stopped() {
         let Ok((stream, _)) = listener.accept() else {
             let _ = poll::wait(&[(listener.as_raw_fd(), false)], Duration::from_millis(20));
             continue;

@@ -1,13 +1,12 @@
 //! What each link costs in a year.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
-use units::Moment;
+use units::{Moment, Progress};
 
 use crate::fabric::{Fabric, LinkId};
 use crate::protection::Protect;
-use crate::simulate::{FleetSample, FleetSetup, Observer, Policy, simulate};
+use crate::simulate::{FleetSetup, Observer, Policy, simulate};
 
 /// By link, its loss added up over the hours in which it corrupted and was in service: as it is, and under protection.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,12 +24,12 @@ impl Exposure {
     }
 
     /// Simulates the trace of `setup` under CorrOpt; what it says of policy and capable switches does not matter. `None`
-    /// if `go_on`, which gets the time of every event, ends it.
-    pub fn record(setup: &FleetSetup<'_>, go_on: impl FnMut(Moment) -> bool) -> Option<Self> {
+    /// if `progress`, which gets the days simulated so far, ends it.
+    pub fn record(setup: &FleetSetup<'_>, progress: &dyn Progress) -> Option<Self> {
         let setup = FleetSetup { policy: Policy::CorrOpt, capable: None, ..*setup };
-        let mut recorder = ExposureRecorder::new(&setup, go_on);
-        simulate(&setup, &mut recorder);
-        recorder.end(setup.until)
+        let mut recorder = ExposureRecorder::new(&setup);
+        let outcome = simulate(&setup, &mut recorder, progress);
+        (outcome.until == setup.until).then(|| recorder.end(setup.until))
     }
 
     /// Further years of the same fabric.
@@ -68,24 +67,20 @@ impl Exposure {
 }
 
 /// Adds up exposure while a simulation runs.
-struct ExposureRecorder<'a, G> {
+struct ExposureRecorder<'a> {
     protection: &'a dyn Protect,
     /// By link, since when it has lost as much as it does, if it corrupts and is in service.
     losing: Vec<Option<(Moment, f64)>>,
     exposure: Exposure,
-    go_on: G,
-    ended: bool,
 }
 
-impl<'a, G> ExposureRecorder<'a, G> {
-    fn new(setup: &FleetSetup<'a>, go_on: G) -> Self {
+impl<'a> ExposureRecorder<'a> {
+    fn new(setup: &FleetSetup<'a>) -> Self {
         let links = setup.fabric.links().len();
         Self {
             protection: setup.protection,
             losing: vec![None; links],
             exposure: Exposure { bare: vec![0.0; links], guarded: vec![0.0; links], hours: 0.0 },
-            go_on,
-            ended: false,
         }
     }
 
@@ -98,14 +93,13 @@ impl<'a, G> ExposureRecorder<'a, G> {
         }
     }
 
-    /// `None` if it was ended early.
-    fn end(mut self, until: Moment) -> Option<Exposure> {
+    fn end(mut self, until: Moment) -> Exposure {
         (0..self.losing.len()).for_each(|link| self.settle(until, link));
-        (!self.ended).then(|| Exposure { hours: until.as_hours(), ..self.exposure })
+        Exposure { hours: until.as_hours(), ..self.exposure }
     }
 }
 
-impl<G: FnMut(Moment) -> bool> Observer for &mut ExposureRecorder<'_, G> {
+impl Observer for &mut ExposureRecorder<'_> {
     fn corrupted(&mut self, at: Moment, link: LinkId, loss: f64) {
         self.settle(at, link.index());
         self.losing[link.index()] = Some((at, loss));
@@ -113,10 +107,5 @@ impl<G: FnMut(Moment) -> bool> Observer for &mut ExposureRecorder<'_, G> {
 
     fn disabled(&mut self, at: Moment, link: LinkId) {
         self.settle(at, link.index());
-    }
-
-    fn sampled(&mut self, sample: &FleetSample) -> ControlFlow<()> {
-        self.ended = !(self.go_on)(sample.at);
-        if self.ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -8,7 +8,6 @@
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -22,6 +21,7 @@ use link::control::RunDirectory;
 use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::Namespace;
+use units::StopFlag;
 
 /// Datagrams a second, and their size in bytes.
 pub(crate) const PER_SECOND: u32 = 12_000;
@@ -72,7 +72,7 @@ pub struct BusyResults {
 const NAMES: [&str; 3] = ["plain cable, hogs", "hitless", "hitless, hogs"];
 
 /// Runs it in namespaces that are ours already; `None` if it was stopped before one round was complete.
-pub fn run(plan: &BusyPlan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Result<Option<BusyResults>, LinkError> {
+pub fn run(plan: &BusyPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Result<Option<BusyResults>, LinkError> {
     let shop = Workshop::new()?;
     let (plain, ends) = (stage::cable(1_500)?, stage::cable(1_600)?);
     for end in 0..2 {
@@ -81,9 +81,9 @@ pub fn run(plan: &BusyPlan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Res
     }
     let clock = Clock::start();
     let daemons = [0, 1].map(|end| daemon(plan, &ends[end], end, &shop, clock));
-    let over = AtomicBool::new(false);
+    let over = StopFlag::new();
     std::thread::scope(|scope| {
-        let _over = SetOnDrop(&over);
+        let _over = over.stop_on_drop();
         for daemon in &daemons {
             scope.spawn(|| daemon.supervise(&over));
             scope.spawn(|| daemon.poll(&over));
@@ -100,15 +100,6 @@ pub fn run(plan: &BusyPlan, stop: &AtomicBool, begin: &dyn Fn(u32, &str)) -> Res
     })
 }
 
-/// Ends threads, however their scope is left.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 fn daemon<'a>(plan: &BusyPlan, namespace: &'a Namespace, end: usize, shop: &Workshop, clock: Clock) -> Supervisor<'a> {
     let arguments = ["link", "up", stage::plug(end), "--mtu", "1500", "--take-over"].map(OsString::from).into();
     let directory = RunDirectory::at(shop.path().join(end.to_string()));
@@ -121,13 +112,13 @@ struct BusyBench<'a> {
     plain: &'a [Namespace; 2],
     ends: &'a [Namespace; 2],
     daemons: &'a [Supervisor<'a>; 2],
-    stop: &'a AtomicBool,
+    stop: &'a StopFlag,
     clock: Clock,
 }
 
 impl BusyBench<'_> {
     fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_stopped()
     }
 
     /// Waits for so long at most, and not at all once it is stopped.
@@ -197,9 +188,9 @@ impl BusyBench<'_> {
     }
 
     fn beside<T>(&self, hogs: bool, measure: impl FnOnce() -> T) -> T {
-        let over = AtomicBool::new(false);
+        let over = StopFlag::new();
         std::thread::scope(|scope| {
-            let _over = SetOnDrop(&over);
+            let _over = over.stop_on_drop();
             for _ in 0..if hogs { processors() } else { 0 } {
                 scope.spawn(|| load::hog(&over));
             }
@@ -211,10 +202,10 @@ impl BusyBench<'_> {
     fn datagrams(&self, ends: &[Namespace; 2]) -> Result<DatagramResults, LinkError> {
         let trouble = |error: std::io::Error| LinkError(error.to_string());
         let socket = ends[1].with(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))?.map_err(trouble)?;
-        let (sending, receiving) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (sending, receiving) = (StopFlag::new(), StopFlag::new());
         let before = self.counters();
         let (sent, report) = std::thread::scope(|scope| {
-            let _over = [SetOnDrop(&sending), SetOnDrop(&receiving)];
+            let _over = [sending.stop_on_drop(), receiving.stop_on_drop()];
             let receiver = scope.spawn(|| witness::receive(&socket, &receiving));
             let sender = scope.spawn(|| -> Result<u64, LinkError> {
                 ends[0].enter()?;
@@ -223,11 +214,11 @@ impl BusyBench<'_> {
                 witness::send(&socket, to, PER_SECOND, SIZE, &sending).map_err(trouble)
             });
             self.wait_until(self.plan.lasts, || false);
-            sending.store(true, Ordering::Relaxed);
+            sending.stop();
             let panicked = |_| LinkError("a witness panicked".to_owned());
             let sent = sender.join().map_err(panicked)??;
             self.wait_until(SETTLE, || false);
-            receiving.store(true, Ordering::Relaxed);
+            receiving.stop();
             Ok::<_, LinkError>((sent, receiver.join().map_err(panicked)?.map_err(trouble)?))
         })?;
         // What the witness's own socket lost was delivered.
@@ -253,7 +244,7 @@ impl BusyBench<'_> {
     fn bulk(&self) -> Result<f64, LinkError> {
         let to = SocketAddr::new(stage::address(1), stage::PORT);
         let plan = Bulk { duration: self.plan.lasts, warmup: self.plan.lasts / 5, congestion: KernelCongestion::Cubic };
-        let measured = self.ends[0].with(|| load::bulk::run(to, &plan, self.stop, &|_| ()))?;
+        let measured = self.ends[0].with(|| load::bulk::run(to, &plan, self.stop))?;
         Ok(measured.map_err(|error| LinkError(error.to_string()))?.bits_per_second() as f64 / 1e9)
     }
 }

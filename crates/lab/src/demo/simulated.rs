@@ -1,7 +1,6 @@
 //! The same story where namespaces are forbidden: two hosts and the wire between them in the network simulator, with TCP
 //! as a kernel has it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{FaultSchedule, LossModel};
@@ -10,10 +9,9 @@ use sim::net::{HostLatency, LinkSetup, NetworkOutcome, NetworkSetup, Protection,
 use sim::topology::{NodeId, Topology, TopologyLinkId};
 use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
 use transport::tcp::{self, TimerProfile};
-use units::{Prob, Rate, Span, Time};
+use units::{Prob, Rate, Span, StopFlag, Time};
 
 use super::{DemoCase, DemoFigures, DemoPlan, DemoRecovery, DemoResult, DemoRound};
-use crate::StopCheck;
 use crate::load::RoundTrips;
 use crate::stage::WireCount;
 
@@ -33,11 +31,11 @@ struct SimulatedCase<'a> {
     loss: Prob,
     protected: bool,
     seed: u64,
-    stop: &'a AtomicBool,
+    stop: &'a StopFlag,
 }
 
 /// `None` if it was stopped.
-pub fn run(plan: &DemoPlan, stop: &AtomicBool) -> Option<DemoResult> {
+pub fn run(plan: &DemoPlan, stop: &StopFlag) -> Option<DemoResult> {
     let rate = plan.rate.unwrap_or(Rate::gbps(10));
     let figures = |case: DemoCase| {
         let (loss, protected) = match case {
@@ -155,8 +153,8 @@ impl SimulatedCase<'_> {
             seed: self.seed,
             ..NetworkSetup::new(Topology::pair(self.rate, Span::from_ns(100)))
         };
-        let outcome = sim::net::run(setup, &StopCheck(self.stop)).ok()?;
-        (!self.stop.load(Ordering::Relaxed)).then_some(outcome)
+        let outcome = sim::net::run(setup, self.stop).ok()?;
+        (!self.stop.is_stopped()).then_some(outcome)
     }
 }
 
@@ -211,7 +209,7 @@ mod tests {
             host: link::config::HostBackend::Auto,
             wire: link::config::WireBackend::Auto,
         };
-        let story = run(&plan, &AtomicBool::new(false)).unwrap();
+        let story = run(&plan, &StopFlag::new()).unwrap();
         assert!(story.corrupting.median.pingpong_p999_us >= 200_000.0);
         assert!(story.protected.median.pingpong_p999_us < 1_000.0);
         assert_eq!(story.protected.median.over_100ms, 0);

@@ -11,14 +11,17 @@
 //!
 //! A checked [`transfer`] sends bytes that the far end can make itself from a seed, and compares every one of them.
 
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use units::{Progress, StopFlag};
+
 use super::tcp::{KernelCongestion, LoadConnection, LoadRequest, MessageRead};
-use super::{BytePattern, context, interrupted, now, stopped};
+use super::{BytePattern, context, interrupted, now};
 
 /// Large enough that system calls cost little beside the copying.
 const BLOCK: usize = 256 * 1024;
@@ -112,15 +115,15 @@ impl BulkWindow {
     }
 }
 
-/// Fills the link for `warmup + duration`. `progress` hears how many bytes have arrived, about every 50 ms.
-pub fn run(to: SocketAddr, plan: &Bulk, stop: &AtomicBool, progress: &dyn Fn(u64)) -> io::Result<BulkThroughput> {
-    let connection = LoadConnection::open(to, LoadRequest::Bulk, plan.congestion, &|| stopped(stop))?;
+/// Fills the link for `warmup + duration`. `progress` gets the bytes that have arrived, as of the last 50 ms.
+pub fn run(to: SocketAddr, plan: &Bulk, progress: &dyn Progress) -> io::Result<BulkThroughput> {
+    let connection = LoadConnection::open(to, LoadRequest::Bulk, plan.congestion, &|| !progress.go_on(0))?;
     connection.discard_on_close()?;
-    let enough = AtomicBool::new(false);
+    let enough = StopFlag::new();
     let window = thread::scope(|scope| {
-        scope.spawn(|| pump(&connection, &|| stopped(&enough)));
-        let window = watch(&connection, plan, stop, progress);
-        enough.store(true, Ordering::Release);
+        scope.spawn(|| pump(&connection, &|| enough.is_stopped()));
+        let window = watch(&connection, plan, progress);
+        enough.stop();
         window
     })
     .map_err(context(format_args!("bulk flow to {to}")))?;
@@ -133,14 +136,11 @@ fn pump(connection: &LoadConnection, over: &dyn Fn() -> bool) {
     while !over() && matches!(connection.write_whole(&block, over), Ok(true)) {}
 }
 
-fn watch(
-    connection: &LoadConnection,
-    plan: &Bulk,
-    stop: &AtomicBool,
-    progress: &dyn Fn(u64),
-) -> io::Result<BulkWindow> {
+fn watch(connection: &LoadConnection, plan: &Bulk, progress: &dyn Progress) -> io::Result<BulkWindow> {
     let deadline = now() + plan.warmup + plan.duration + GRACE;
-    let over = || stopped(stop) || now() >= deadline;
+    let arrived = Cell::new(0);
+    let stopped = || !progress.go_on(arrived.get());
+    let over = || stopped() || now() >= deadline;
     let mut window = BulkWindow { warmup: plan.warmup, duration: plan.duration, ends: None };
     let mut encoded = [0; BulkSample::SIZE];
     while !window.is_complete() && !over() {
@@ -148,7 +148,7 @@ fn watch(
             Ok(MessageRead::Whole) => {
                 let sample = BulkSample::decode(encoded);
                 window.take(sample);
-                progress(sample.bytes);
+                arrived.set(sample.bytes);
             }
             // The far end may have heard of the stop first, and closed.
             Ok(_) | Err(_) if over() => break,
@@ -156,7 +156,7 @@ fn watch(
             Err(error) => return Err(error),
         }
     }
-    match (window.is_complete(), stopped(stop), window.ends) {
+    match (window.is_complete(), stopped(), window.ends) {
         (true, ..) | (false, true, Some(_)) => {}
         (false, true, None) => return Err(interrupted("stopped before the warm-up was over")),
         (false, false, _) => window.extend_over_silence(),
@@ -231,8 +231,8 @@ impl TransferCheck {
 }
 
 /// Sends `bytes` bytes made from `seed` and returns what the far end thought of them.
-pub fn transfer(to: SocketAddr, bytes: u64, seed: u64, stop: &AtomicBool) -> io::Result<TransferCheck> {
-    let over = || stopped(stop);
+pub fn transfer(to: SocketAddr, bytes: u64, seed: u64, stop: &StopFlag) -> io::Result<TransferCheck> {
+    let over = || stop.is_stopped();
     let request = LoadRequest::Check { bytes, seed };
     let connection = LoadConnection::open(to, request, KernelCongestion::default(), &over)?;
     let verdict = send_pattern(&connection, bytes, seed, &over);
@@ -293,9 +293,10 @@ fn blocks(bytes: u64) -> impl Iterator<Item = usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
     use std::iter;
     use std::net::TcpListener;
+
+    use units::Unwatched;
 
     use super::super::tests::beside_a_server;
     use super::*;
@@ -310,7 +311,11 @@ mod tests {
     fn a_bulk_flow_is_measured_where_it_arrives() {
         let told = Cell::new(0);
         // On a machine that is busy for seconds on end, nothing may arrive in time: then it is run again.
-        let attempt = || beside_a_server(|to, stop| run(to, &BRIEF, stop, &|bytes| told.set(bytes)).expect("a run"));
+        let progress = |bytes| {
+            told.set(bytes);
+            true
+        };
+        let attempt = || beside_a_server(|to, _| run(to, &BRIEF, &progress).expect("a run"));
         let (throughput, served) = iter::repeat_with(attempt).take(20).find(|(got, _)| got.bytes > 0).expect("bytes");
         assert!(throughput.elapsed >= BRIEF.duration, "{throughput:?}");
         assert!(throughput.bits_per_second() > 0, "{throughput:?}");
@@ -321,13 +326,14 @@ mod tests {
     #[test]
     fn a_stop_in_mid_flow_returns_what_was_measured() {
         let plan = Bulk { duration: Duration::from_secs(600), ..BRIEF };
-        let samples = Cell::new(0);
-        let (throughput, _) = beside_a_server(|to, stop| {
-            run(to, &plan, stop, &|_| {
+        let (last, samples) = (Cell::new(0), Cell::new(0));
+        let progress = |bytes| {
+            if last.replace(bytes) != bytes {
                 samples.set(samples.get() + 1);
-                stop.store(samples.get() >= 4, Ordering::Release);
-            })
-        });
+            }
+            samples.get() < 4
+        };
+        let (throughput, _) = beside_a_server(|to, _| run(to, &plan, &progress));
         let throughput = throughput.expect("a run");
         assert!(throughput.elapsed > Duration::ZERO && throughput.elapsed < plan.duration, "{throughput:?}");
     }
@@ -335,7 +341,7 @@ mod tests {
     #[test]
     fn a_stop_in_the_warm_up_is_an_interruption() {
         let plan = Bulk { warmup: Duration::from_secs(600), ..BRIEF };
-        let (outcome, _) = beside_a_server(|to, stop| run(to, &plan, stop, &|_| stop.store(true, Ordering::Release)));
+        let (outcome, _) = beside_a_server(|to, _| run(to, &plan, &|bytes| bytes == 0));
         assert_eq!(outcome.expect_err("nothing measured").kind(), io::ErrorKind::Interrupted);
     }
 
@@ -343,13 +349,12 @@ mod tests {
     fn a_far_end_that_leaves_is_an_error() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on the loopback");
         let to = listener.local_addr().expect("the port's number");
-        let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let (stream, _) = listener.accept().expect("a client");
                 drop(LoadConnection::accept(stream, &|| false).expect("a request"));
             });
-            let error = run(to, &BRIEF, &stop, &|_| {}).expect_err("nothing measured").to_string();
+            let error = run(to, &BRIEF, &Unwatched).expect_err("nothing measured").to_string();
             assert!(error.starts_with(&format!("bulk flow to {to}")), "{error}");
         });
     }
@@ -405,7 +410,7 @@ mod tests {
             thread::scope(|scope| {
                 scope.spawn(|| {
                     thread::sleep(Duration::from_millis(20));
-                    stop.store(true, Ordering::Release);
+                    stop.stop();
                 });
                 transfer(to, u64::MAX, 1, stop)
             })

@@ -5,13 +5,14 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use units::Progress;
 
 use super::tcp::{KernelCongestion, LARGEST_MESSAGE, LoadConnection, LoadRequest, MessageRead};
-use super::{context, now, stopped};
+use super::{context, now};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PingPong {
@@ -26,6 +27,13 @@ pub struct PingPong {
 impl Default for PingPong {
     fn default() -> Self {
         Self { count: 10_000, size: 64, congestion: KernelCongestion::default(), within: Duration::from_secs(60) }
+    }
+}
+
+impl PingPong {
+    /// Ends only when it is stopped, as a run beside another flow does.
+    pub(crate) fn endless() -> Self {
+        Self { count: u32::MAX, within: Duration::MAX, ..Self::default() }
     }
 }
 
@@ -95,46 +103,28 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Makes `plan.count` round trips, or as many as time allows. `progress` hears the count after each one.
-pub fn run(to: SocketAddr, plan: &PingPong, stop: &AtomicBool, progress: &dyn Fn(u64)) -> io::Result<RoundTrips> {
-    let deadline = now() + plan.within;
-    let over = || stopped(stop) || now() >= deadline;
-    exchange(to, plan.size, plan.congestion, plan.count.into(), &over, progress)
-}
-
-/// Makes round trips until `until`, which is how a run beside another flow ends, or `stop`.
-pub(crate) fn run_until(
-    to: SocketAddr,
-    size: usize,
-    congestion: KernelCongestion,
-    until: &AtomicBool,
-    stop: &AtomicBool,
-    progress: &dyn Fn(u64),
-) -> io::Result<RoundTrips> {
-    let over = || stopped(until) || stopped(stop);
-    exchange(to, size, congestion, u64::MAX, &over, progress)
-}
-
-fn exchange(
-    to: SocketAddr,
-    size: usize,
-    congestion: KernelCongestion,
-    count: u64,
-    over: &dyn Fn() -> bool,
-    progress: &dyn Fn(u64),
-) -> io::Result<RoundTrips> {
+/// Makes `plan.count` round trips, or as many as time allows. `progress` gets the number of them; each is a part.
+pub fn run(to: SocketAddr, plan: &PingPong, progress: &dyn Progress) -> io::Result<RoundTrips> {
+    let size = plan.size;
     if !(1..=LARGEST_MESSAGE).contains(&size) {
         let message = format!("a message of {size} bytes: expected 1 to {LARGEST_MESSAGE}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
-    let connection = LoadConnection::open(to, LoadRequest::PingPong { size }, congestion, over)?;
+    let deadline = now().checked_add(plan.within);
+    let is_over = |done| !progress.go_on(done) || deadline.is_some_and(|deadline| now() >= deadline);
+    let connection = LoadConnection::open(to, LoadRequest::PingPong { size }, plan.congestion, &|| is_over(0))?;
     let failed = |error| context(format_args!("ping-pong with {to}"))(error);
     let mut trips = RoundTrips::default();
     let (mut message, mut echo) = (vec![0; size], vec![0; size]);
-    while trips.count() < count && !over() {
-        number(&mut message, trips.count());
+    loop {
+        let done = trips.count();
+        let over = || is_over(done);
+        if over() || done >= plan.count.into() {
+            return Ok(trips);
+        }
+        number(&mut message, done);
         let sent = now();
-        match round_trip(&connection, &message, &mut echo, over) {
+        match round_trip(&connection, &message, &mut echo, &over) {
             Ok(true) => trips.record(now() - sent),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(failed(error)),
             // The far end may have heard of the stop first, and closed.
@@ -142,9 +132,8 @@ fn exchange(
             Ok(false) => return Err(failed(io::Error::new(io::ErrorKind::UnexpectedEof, "closed by the far end"))),
             Err(error) => return Err(failed(error)),
         }
-        progress(trips.count());
+        progress.part_done();
     }
-    Ok(trips)
 }
 
 fn round_trip(
@@ -189,6 +178,8 @@ mod tests {
     use std::cell::Cell;
     use std::net::TcpListener;
 
+    use units::StopFlag;
+
     use super::super::tests::beside_a_server;
     use super::*;
 
@@ -198,7 +189,11 @@ mod tests {
     fn every_round_trip_is_counted_and_the_percentiles_are_in_order() {
         let plan = PingPong { count: 500, within: LONG, ..PingPong::default() };
         let told = Cell::new(0);
-        let (trips, served) = beside_a_server(|to, stop| run(to, &plan, stop, &|done| told.set(done)));
+        let progress = |done| {
+            told.set(done);
+            true
+        };
+        let (trips, served) = beside_a_server(|to, _| run(to, &plan, &progress));
         let trips = trips.expect("a run");
         assert_eq!((trips.count(), told.get(), served.bytes), (500, 500, 500 * 64));
         let ladder = [Duration::from_nanos(1), trips.p50(), trips.p99(), trips.p999(), trips.max()];
@@ -209,24 +204,28 @@ mod tests {
     #[test]
     fn messages_larger_than_a_segment_come_back_whole() {
         let plan = PingPong { count: 5, size: LARGEST_MESSAGE, within: LONG, ..PingPong::default() };
-        let (trips, _) = beside_a_server(|to, stop| run(to, &plan, stop, &|_| {}));
+        let (trips, _) = beside_a_server(|to, stop| run(to, &plan, stop));
         assert_eq!(trips.expect("a run").count(), 5);
     }
 
     #[test]
     fn an_open_ended_run_ends_with_the_flow_beside_it() {
-        let until = AtomicBool::new(false);
-        let progress = |done| until.store(done >= 20, Ordering::Release);
-        let (trips, _) =
-            beside_a_server(|to, stop| run_until(to, 64, KernelCongestion::Cubic, &until, stop, &progress));
+        let (trips, _) = beside_a_server(|to, _| run(to, &PingPong::endless(), &|done| done < 20));
         assert_eq!(trips.expect("a run").count(), 20);
     }
 
     #[test]
     fn a_stop_in_mid_run_returns_what_was_measured() {
         let plan = PingPong { count: u32::MAX, within: LONG, ..PingPong::default() };
-        let (trips, _) =
-            beside_a_server(|to, stop| run(to, &plan, stop, &|done| stop.store(done >= 20, Ordering::Release)));
+        let (trips, _) = beside_a_server(|to, stop| {
+            let progress = |done| {
+                if done >= 20 {
+                    stop.stop();
+                }
+                stop.go_on(done)
+            };
+            run(to, &plan, &progress)
+        });
         assert_eq!(trips.expect("a run").count(), 20);
     }
 
@@ -234,17 +233,17 @@ mod tests {
     fn a_message_that_is_never_answered_is_reported_apart() {
         let mute = TcpListener::bind("127.0.0.1:0").expect("a port on the loopback");
         let to = mute.local_addr().expect("the port's number");
-        let stop = AtomicBool::new(false);
+        let stop = StopFlag::new();
         let trips = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (stream, _) = mute.accept().expect("a client");
                 let accepted = LoadConnection::accept(stream, &|| false).expect("a request");
                 let (connection, _) = accepted.expect("not over");
                 assert_eq!(connection.read_whole(&mut [0; 64], &|| false).expect("a message"), MessageRead::Whole);
-                stop.store(true, Ordering::Release);
+                stop.stop();
                 _ = connection.read_whole(&mut [0; 1], &|| false);
             });
-            run(to, &PingPong { within: LONG, ..PingPong::default() }, &stop, &|_| {}).expect("a run")
+            run(to, &PingPong { within: LONG, ..PingPong::default() }, &stop).expect("a run")
         });
         assert_eq!(trips.count(), 0);
         assert!(trips.unanswered().is_some());

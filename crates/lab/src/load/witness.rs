@@ -14,12 +14,13 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
+use units::StopFlag;
+
 use super::tcp::{get_option, or_tick, set_option};
-use super::{BytePattern, TICK, context, now, stopped};
+use super::{BytePattern, TICK, context, now};
 
 const HEADER: usize = 16;
 
@@ -68,13 +69,7 @@ impl WitnessReport {
 
 /// Sends datagrams of `size` bytes until `stop` and returns how many. A datagram that meets a link that is down counts:
 /// it is as lost as any other.
-pub fn send(
-    socket: &UdpSocket,
-    to: SocketAddr,
-    rate_per_second: u32,
-    size: usize,
-    stop: &AtomicBool,
-) -> io::Result<u64> {
+pub fn send(socket: &UdpSocket, to: SocketAddr, rate_per_second: u32, size: usize, stop: &StopFlag) -> io::Result<u64> {
     send_each(socket, to, rate_per_second, size, stop, |_| ())
 }
 
@@ -92,7 +87,7 @@ pub(crate) fn send_each(
     to: SocketAddr,
     rate_per_second: u32,
     size: usize,
-    stop: &AtomicBool,
+    stop: &StopFlag,
     mut each: impl FnMut(Departure),
 ) -> io::Result<u64> {
     if rate_per_second == 0 || !(SMALLEST..=LARGEST).contains(&size) {
@@ -107,7 +102,7 @@ pub(crate) fn send_each(
     let mut sent = 0;
     let start = now();
     let mut due = Duration::ZERO;
-    while !stopped(stop) {
+    while !stop.is_stopped() {
         let at = now() - start;
         if at < due {
             thread::sleep((due - at).min(TICK));
@@ -133,14 +128,14 @@ fn is_outage(error: &io::Error) -> bool {
 }
 
 /// Takes in datagrams until `stop`, and then those that have already arrived.
-pub fn receive(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<WitnessReport> {
+pub fn receive(socket: &UdpSocket, stop: &StopFlag) -> io::Result<WitnessReport> {
     receive_each(socket, stop, |_| ())
 }
 
 /// The same; `each` hears the number of every datagram that arrived whole, as it arrives.
 pub(crate) fn receive_each(
     socket: &UdpSocket,
-    stop: &AtomicBool,
+    stop: &StopFlag,
     mut each: impl FnMut(u64),
 ) -> io::Result<WitnessReport> {
     widen(socket);
@@ -157,7 +152,7 @@ pub(crate) fn receive_each(
         }
         Ok(true)
     };
-    while !stopped(stop) {
+    while !stop.is_stopped() {
         take()?;
     }
     socket.set_nonblocking(true).map_err(context("cannot poll for datagrams"))?;
@@ -318,7 +313,6 @@ impl NumberBitmap {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
 
     use super::*;
 
@@ -354,7 +348,9 @@ mod tests {
                 thread::yield_now();
             }
         }
-        receive(&receiver, &AtomicBool::new(true)).expect("a report")
+        let stop = StopFlag::new();
+        stop.stop();
+        receive(&receiver, &stop).expect("a report")
     }
 
     #[test]
@@ -407,14 +403,14 @@ mod tests {
         let receiver = UdpSocket::bind("127.0.0.1:0").expect("a port on the loopback");
         let sender = UdpSocket::bind("127.0.0.1:0").expect("a port on the loopback");
         let to = receiver.local_addr().expect("the port's number");
-        let (stop_sending, stop_receiving) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (stop_sending, stop_receiving) = (StopFlag::new(), StopFlag::new());
         let (sent, report) = thread::scope(|scope| {
             let sending = scope.spawn(|| send(&sender, to, 10_000, 200, &stop_sending));
             let receiving = scope.spawn(|| receive(&receiver, &stop_receiving));
             thread::sleep(Duration::from_millis(100));
-            stop_sending.store(true, Ordering::Release);
+            stop_sending.stop();
             let sent = sending.join().expect("no panic").expect("a sender that ran to its end");
-            stop_receiving.store(true, Ordering::Release);
+            stop_receiving.stop();
             (sent, receiving.join().expect("no panic").expect("a report"))
         });
         assert_eq!((report.corrupted, report.duplicates), (0, 0));
@@ -426,7 +422,7 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port on the loopback");
         let to = socket.local_addr().expect("the port's number");
         for (rate, size) in [(0, 100), (1, SMALLEST - 1), (1, LARGEST + 1)] {
-            let error = send(&socket, to, rate, size, &AtomicBool::new(false)).expect_err("a refusal");
+            let error = send(&socket, to, rate, size, &StopFlag::new()).expect_err("a refusal");
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         }
     }

@@ -1,23 +1,20 @@
 //! The same flows over the same wire, in reality and simulated.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chart::table::{Align, Table, micros as us};
 use faults::{FaultSchedule, LossModel};
 use linux::LinkError;
 use serde::Serialize;
-use sim::link::Watch;
 use sim::net::{
     HostLatency, LinkSetup, NetworkOutcome, NetworkSetup, Protection, SwitchSettings, TrafficSetup, TransportSetup,
 };
 use sim::topology::{NodeId, NodeKind, Topology, TopologyLink, TopologyNode};
 use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
 use transport::tcp::{self, TimerProfile, cc::Algorithm};
-use units::{Prob, Rate, Span, Time};
+use units::{Prob, Rate, Span, StopFlag, Time};
 
 use super::{SimCheckCase, SimCheckMeasurement};
-use crate::StopCheck;
 use crate::load::KernelCongestion;
 
 /// What is to be compared.
@@ -67,7 +64,7 @@ const SIMULATED: Span = Span::from_ms(20_000);
 const SIMULATED_REQUESTS: u64 = 50_000;
 
 /// `None` if it was stopped.
-pub fn check(plan: &CheckPlan, stop: &AtomicBool, say: &dyn Fn(&str)) -> Result<Option<SimCheckReport>, LinkError> {
+pub fn check(plan: &CheckPlan, stop: &StopFlag, say: &dyn Fn(&str)) -> Result<Option<SimCheckReport>, LinkError> {
     say("a clean wire, to see what the hosts take");
     let Some(clean) = live(plan, Prob::literal(0.0), KernelCongestion::Cubic, stop)? else { return Ok(None) };
     let latency = host_latency(plan.rate, clean.request_p50_us);
@@ -96,7 +93,7 @@ fn live(
     plan: &CheckPlan,
     loss: Prob,
     congestion: KernelCongestion,
-    stop: &AtomicBool,
+    stop: &StopFlag,
 ) -> Result<Option<SimCheckFigures>, LinkError> {
     let bulk = plan.bulk;
     let requests = plan.requests;
@@ -130,11 +127,10 @@ fn simulated(
     loss: Prob,
     congestion: KernelCongestion,
     latency: Span,
-    stop: &AtomicBool,
+    stop: &StopFlag,
 ) -> Result<Option<SimCheckFigures>, LinkError> {
-    let watch = StopCheck(stop);
     let run = |work, reply, until| {
-        let outcome = sim::net::run(setup(plan, loss, congestion, latency, work, reply, until), &watch as &dyn Watch);
+        let outcome = sim::net::run(setup(plan, loss, congestion, latency, work, reply, until), stop);
         outcome.map_err(|error| LinkError(error.to_string()))
     };
     let (src, dst) = (NodeId(0), NodeId(1));
@@ -142,7 +138,7 @@ fn simulated(
     let bulk = run(Workload::Open(FlowSchedule::list(vec![flow])), 0, Time::ZERO + SIMULATED)?;
     let series = FlowSeries { src, dst, bytes: 64, count: SIMULATED_REQUESTS, gap: Span::ZERO, group: 0 };
     let requests = run(Workload::Series(series), 64, Time::NEVER)?;
-    Ok((!stop.load(Ordering::SeqCst)).then(|| figures(&bulk, &requests)))
+    Ok((!stop.is_stopped()).then(|| figures(&bulk, &requests)))
 }
 
 fn figures(bulk: &NetworkOutcome, requests: &NetworkOutcome) -> SimCheckFigures {

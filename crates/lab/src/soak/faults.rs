@@ -36,13 +36,13 @@ mod traffic;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use link::config::HostBackend;
 use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::NetworkPrivilege;
+use units::StopFlag;
 
 use act::FaultAct;
 
@@ -88,7 +88,7 @@ fn side(end: usize) -> &'static str {
 pub fn run(
     plan: &FaultPlan,
     standing: NetworkPrivilege,
-    stop: &AtomicBool,
+    stop: &StopFlag,
     watch: &dyn FaultObserver,
 ) -> Result<Option<FaultBench>, LinkError> {
     let clock = Clock::start();
@@ -97,14 +97,14 @@ pub fn run(
     let mut bench =
         FaultBench { seed: plan.seed, rootless: standing == NetworkPrivilege::Rootless, ..FaultBench::default() };
     for number in 0..acts {
-        if stop.load(Ordering::Relaxed) {
+        if stop.is_stopped() {
             break;
         }
         let (keyed, until) = (plan.is_keyed(number), plan.duration * (number + 1) / acts);
         let act = FaultAct { plan, number, keyed, waits, until, clock, stop, watch, before: bench.faults.len() };
         bench.append(act.play()?);
     }
-    bench.complete = !stop.load(Ordering::Relaxed);
+    bench.complete = !stop.is_stopped();
     bench.seconds = clock.elapsed().as_secs_f64();
     Ok((bench.complete || !bench.faults.is_empty()).then_some(bench))
 }

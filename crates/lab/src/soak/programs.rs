@@ -6,12 +6,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linux::LinkError;
 use linux::clock::{Clock, instance};
 use linux::net::Namespace;
+use units::StopFlag;
 
 /// How long a server may take to listen, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -77,11 +77,11 @@ impl RunningProgram {
         &mut self,
         port: u16,
         place: &Namespace,
-        stop: &AtomicBool,
+        stop: &StopFlag,
     ) -> Result<bool, LinkError> {
         let clock = Clock::start();
         while !place.with(|| is_listening(port))? {
-            if stop.load(Ordering::Relaxed) {
+            if stop.is_stopped() {
                 return Ok(false);
             }
             if let Ok(Some(status)) = self.child.try_wait() {

@@ -2,10 +2,10 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linux::clock::Clock;
+use units::StopFlag;
 
 /// The longest that a socket call waits before it looks whether it is over.
 const TICK: Duration = Duration::from_millis(50);
@@ -16,13 +16,13 @@ const LONGEST_LINE: usize = 8 << 10;
 #[derive(Debug)]
 pub(crate) struct SoakStream<'a> {
     socket: BufReader<TcpStream>,
-    over: &'a AtomicBool,
+    over: &'a StopFlag,
     asked: Clock,
 }
 
 impl<'a> SoakStream<'a> {
     /// From the namespace of the calling thread.
-    pub(crate) fn open(to: SocketAddr, over: &'a AtomicBool) -> io::Result<Self> {
+    pub(crate) fn open(to: SocketAddr, over: &'a StopFlag) -> io::Result<Self> {
         let asked = Clock::start();
         let socket = TcpStream::connect_timeout(&to, LIMIT)?;
         socket.set_nodelay(true)?;
@@ -93,7 +93,7 @@ impl<'a> SoakStream<'a> {
     fn go_on_after(&self, error: io::Error) -> io::Result<()> {
         use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
         match error.kind() {
-            WouldBlock | TimedOut | Interrupted if self.over.load(Ordering::Relaxed) => Err(Interrupted.into()),
+            WouldBlock | TimedOut | Interrupted if self.over.is_stopped() => Err(Interrupted.into()),
             WouldBlock | TimedOut if self.waited() > LIMIT => {
                 Err(io::Error::new(TimedOut, format!("no answer within {} s", LIMIT.as_secs())))
             }

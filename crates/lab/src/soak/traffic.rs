@@ -4,7 +4,6 @@ use std::hash::Hasher;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use crate::load::{self, RoundTrips};
 use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::Namespace;
+use units::StopFlag;
 
 /// No request may take longer.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);
@@ -115,8 +115,8 @@ struct RequestCheck {
 }
 
 /// Sleeps unless it is over.
-fn rest(pause: Duration, over: &AtomicBool) {
-    if !over.load(Ordering::Relaxed) {
+fn rest(pause: Duration, over: &StopFlag) {
+    if !over.is_stopped() {
         std::thread::sleep(pause);
     }
 }
@@ -135,10 +135,10 @@ fn blob(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// Our own transfers, whose every byte the far end compares.
-pub(crate) fn transfers(to: SocketAddr, over: &AtomicBool, tally: &TrafficCounter) {
+pub(crate) fn transfers(to: SocketAddr, over: &StopFlag, tally: &TrafficCounter) {
     const SIZES: [u64; 4] = [10_000, 300_000, 3_000_000, 30_000_000];
     let mut number = 0;
-    while !over.load(Ordering::Relaxed) {
+    while !over.is_stopped() {
         let size = SIZES[number as usize % SIZES.len()];
         let found = load::transfer(to, size, number, over).map(|verdict| {
             let equal = verdict.is_intact() && verdict.received == size;
@@ -154,10 +154,10 @@ pub(crate) fn transfers(to: SocketAddr, over: &AtomicBool, tally: &TrafficCounte
 type StoredKeys = Option<(u64, usize)>;
 
 /// Random values set and got again.
-pub(crate) fn memcached(to: SocketAddr, over: &AtomicBool, tally: &TrafficCounter) {
+pub(crate) fn memcached(to: SocketAddr, over: &StopFlag, tally: &TrafficCounter) {
     const KEYS: usize = 256;
     let (mut random, mut kept) = (Random::new(1, 3), vec![StoredKeys::None; KEYS]);
-    while !over.load(Ordering::Relaxed) {
+    while !over.is_stopped() {
         // Only a failure ends a conversation before all is over, and it has been counted.
         let _ = converse_with_memcached(to, over, tally, &mut random, &mut kept);
         rest(AFTER_FAILURE, over);
@@ -166,7 +166,7 @@ pub(crate) fn memcached(to: SocketAddr, over: &AtomicBool, tally: &TrafficCounte
 
 fn converse_with_memcached(
     to: SocketAddr,
-    over: &AtomicBool,
+    over: &StopFlag,
     tally: &TrafficCounter,
     random: &mut Random,
     kept: &mut [StoredKeys],
@@ -174,7 +174,7 @@ fn converse_with_memcached(
     const LONGEST: u64 = 16 << 10;
     let opened = SoakStream::open(to, over).map_err(|error| tally.count(Err(error)));
     let Ok(mut stream) = opened else { return Ok(()) };
-    while !over.load(Ordering::Relaxed) {
+    while !over.is_stopped() {
         let key = random.below(kept.len() as u64) as usize;
         let outcome = match kept[key] {
             Some(value) if random.unit() < 0.5 => get(&mut stream, key, value),
@@ -251,9 +251,9 @@ fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u128 {
 }
 
 /// Files fetched and compared by hash.
-pub(crate) fn http(to: SocketAddr, files: &[ServedFile], over: &AtomicBool, tally: &TrafficCounter) {
+pub(crate) fn http(to: SocketAddr, files: &[ServedFile], over: &StopFlag, tally: &TrafficCounter) {
     let mut random = Random::new(1, 4);
-    while !over.load(Ordering::Relaxed) {
+    while !over.is_stopped() {
         let file = &files[random.below(files.len() as u64) as usize];
         let pause = match tally.count(fetch(to, file, over, tally)) {
             Ok(()) => Duration::from_millis(20),
@@ -263,7 +263,7 @@ pub(crate) fn http(to: SocketAddr, files: &[ServedFile], over: &AtomicBool, tall
     }
 }
 
-fn fetch(to: SocketAddr, file: &ServedFile, over: &AtomicBool, tally: &TrafficCounter) -> io::Result<RequestCheck> {
+fn fetch(to: SocketAddr, file: &ServedFile, over: &StopFlag, tally: &TrafficCounter) -> io::Result<RequestCheck> {
     let asked = Clock::start();
     let mut stream = SoakStream::open(to, over)?;
     stream.ask(format!("GET /{} HTTP/1.0\r\nHost: {to}\r\n\r\n", file.path).as_bytes())?;
@@ -298,12 +298,12 @@ pub(crate) struct Iperf<'a> {
 }
 
 /// Runs of iperf3 of up to ten seconds, one after the other.
-pub(crate) fn iperf3(iperf: Iperf<'_>, over: &AtomicBool, stop: &AtomicBool, tally: &TrafficCounter) {
+pub(crate) fn iperf3(iperf: Iperf<'_>, over: &StopFlag, stop: &StopFlag, tally: &TrafficCounter) {
     const LONGEST: u64 = 10;
     /// The time that a run takes beyond its requested duration.
     const AROUND: Duration = Duration::from_millis(500);
     let clock = Clock::start();
-    while !over.load(Ordering::Relaxed) {
+    while !over.is_stopped() {
         let seconds = iperf.duration.saturating_sub(clock.elapsed() + AROUND).as_secs().min(LONGEST);
         if seconds == 0 {
             rest(Duration::from_millis(100), over);
@@ -331,12 +331,7 @@ struct IperfRun {
 }
 
 /// `None` if it was called off.
-fn one_run(
-    iperf: Iperf<'_>,
-    seconds: u64,
-    over: &AtomicBool,
-    stop: &AtomicBool,
-) -> Result<Option<IperfRun>, LinkError> {
+fn one_run(iperf: Iperf<'_>, seconds: u64, over: &StopFlag, stop: &StopFlag) -> Result<Option<IperfRun>, LinkError> {
     /// A run that ends a little after the soak does is still worth knowing.
     const GRACE: Duration = Duration::from_secs(3);
     /// What a run is given beside its time; more means that it hangs.
@@ -351,9 +346,9 @@ fn one_run(
         if let Some(status) = run.child.try_wait().map_err(|error| failed(&error))? {
             break status;
         }
-        if over.load(Ordering::Relaxed) {
+        if over.is_stopped() {
             let ended = ended.get_or_insert_with(Clock::start);
-            if stop.load(Ordering::Relaxed) || ended.elapsed() > GRACE {
+            if stop.is_stopped() || ended.elapsed() > GRACE {
                 return Ok(None);
             }
         } else if begun.elapsed() > Duration::from_secs(10) + PATIENCE {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use super::queue::{BudgetShare, CollectorQueue, ReceivedReport};
 use super::squeeze::is_squeezed;
 use super::{Envelope, RedisCollectorAddress, listen, redis};
 use bus::key::OrderKey;
+use units::StopFlag;
 
 /// Incarnations of meters that are remembered; the one that was silent longest is forgotten first.
 const MOST_LIVES: usize = 4_096;
@@ -39,7 +39,7 @@ impl ReportReceiver {
         &self,
         key: Option<&OrderKey>,
         out: &CollectorQueue,
-        stop: &AtomicBool,
+        stop: &StopFlag,
         tell: &(dyn Fn(&str) + Sync),
     ) -> io::Result<()> {
         let gate = ReportGate {
@@ -78,7 +78,7 @@ impl fmt::Display for ReportReceiver {
 pub(super) struct ReportGate<'a> {
     pub key: Option<&'a OrderKey>,
     out: &'a CollectorQueue,
-    stop: &'a AtomicBool,
+    stop: &'a StopFlag,
     tell: &'a (dyn Fn(&str) + Sync),
     clock: Clock,
     lives: Mutex<MeterIncarnations>,
@@ -87,7 +87,7 @@ pub(super) struct ReportGate<'a> {
 
 impl ReportGate<'_> {
     pub(crate) fn is_closed(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_stopped()
     }
 
     /// Since it was opened.

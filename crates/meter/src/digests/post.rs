@@ -1,10 +1,12 @@
 //! The meter's side: reports leave from a thread of their own, so that a meter never waits for a network.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::thread;
 use std::time::Duration;
+
+use units::StopFlag;
 
 use super::redis::RedisTransport;
 use super::squeeze::squeeze;
@@ -34,7 +36,7 @@ pub struct ReportQueue {
 #[derive(Debug, Default)]
 struct SendShared {
     /// The meter has ended.
-    closing: AtomicBool,
+    closing: StopFlag,
     sent: AtomicU64,
     bytes: AtomicU64,
     dropped: AtomicU64,
@@ -93,7 +95,7 @@ impl ReportQueue {
 
 impl Drop for ReportQueue {
     fn drop(&mut self) {
-        self.shared.closing.store(true, Ordering::Relaxed);
+        self.shared.closing.stop();
     }
 }
 
@@ -147,7 +149,7 @@ impl ReportSender {
     }
 
     fn is_closing(&self) -> bool {
-        self.shared.closing.load(Ordering::Relaxed)
+        self.shared.closing.is_stopped()
     }
 
     /// Not longer than the meter runs, but for a moment.

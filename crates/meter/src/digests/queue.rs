@@ -3,11 +3,12 @@
 //! Reports wait as they were sent, which may be a thousandth of what they come to. A thread that reads a long one takes
 //! room for it before it reads; a thread that finds no room waits, and so lets the meter wait.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use units::StopFlag;
 
 use super::squeeze::{is_squeezed, unsqueeze};
 
@@ -82,12 +83,12 @@ impl QueueBudget {
 
 impl CollectorQueue {
     /// Waits for room; `None` once it is time to end.
-    pub(super) fn take(&self, bytes: usize, stop: &AtomicBool) -> Option<BudgetShare> {
+    pub(super) fn take(&self, bytes: usize, stop: &StopFlag) -> Option<BudgetShare> {
         loop {
             if let Some(taken) = self.room.try_take(bytes) {
                 return Some(taken);
             }
-            if stop.load(Ordering::Relaxed) {
+            if stop.is_stopped() {
                 return None;
             }
             thread::sleep(LOOK_EVERY);
@@ -123,7 +124,8 @@ mod tests {
     #[test]
     fn no_more_bytes_wait_than_there_is_room_for_whatever_they_stand_for() {
         let (queue, reports) = queue(1_000);
-        let stop = AtomicBool::new(true);
+        let stop = StopFlag::new();
+        stop.stop();
         let zeros = squeeze(&vec![0; 1 << 20]);
         let put = |report: &[u8]| {
             let taken = queue.take(report.len(), &stop)?;

@@ -98,8 +98,9 @@ pub(crate) fn is_timeout(error: &io::Error) -> bool {
 mod tests {
     use std::net::{Ipv4Addr, TcpListener};
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
+
+    use units::StopFlag;
 
     use super::*;
     use crate::digests::{CollectorAddress, CollectorReports, ReceivedReport, ReportReceiver, post, queue};
@@ -110,7 +111,7 @@ mod tests {
     fn with_collector(key: Option<&OrderKey>, story: impl FnOnce(SocketAddr, &CollectorReports)) -> String {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (stop, said) = (AtomicBool::new(false), Mutex::new(String::new()));
+        let (stop, said) = (StopFlag::new(), Mutex::new(String::new()));
         let (put, received) = queue(64 << 10);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -118,7 +119,7 @@ mod tests {
                 ReportReceiver::Tcp(listener).run(key, &put, &stop, &tell).unwrap();
             });
             story(address, &received);
-            stop.store(true, Ordering::Relaxed);
+            stop.stop();
         });
         said.into_inner().unwrap()
     }
@@ -159,7 +160,7 @@ mod tests {
         let kept = (0..400).filter(|nth| outlet.put(vec![*nth as u8])).count() as u64;
         assert!(kept < 400);
         let (put, received) = queue(1 << 20);
-        let stop = AtomicBool::new(false);
+        let stop = StopFlag::new();
         thread::scope(|scope| {
             let sending = scope.spawn(|| post.run(&|_| ()));
             scope.spawn(|| ReportReceiver::Tcp(listener).run(None, &put, &stop, &|_| ()).unwrap());
@@ -170,7 +171,7 @@ mod tests {
             assert_eq!(next(&received), ReceivedReport { missing: 400 - kept, ..came(7, b"last") });
             drop(outlet);
             assert_eq!(sending.join().unwrap().dropped, 400 - kept);
-            stop.store(true, Ordering::Relaxed);
+            stop.stop();
         });
     }
 

@@ -32,11 +32,11 @@ struct LoopDetection {
 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
     let offsets: &[u64] = if effort.scale == RunScale::Full { &FULL } else { &QUICK };
-    effort.watch.expect_runs(offsets.len());
+    effort.progress.expect_parts(offsets.len());
     let mut all = Vec::new();
     for offset in offsets {
         let Some(seen) = run(Span::from_ms(*offset), effort)? else { return Ok(None) };
-        effort.watch.run_done();
+        effort.progress.part_done();
         all.push(seen);
     }
     let runs = all.len() as u64;

@@ -20,11 +20,11 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let (name, text) = files::named("flowradar/network.toml")?;
     let scenario = Scenario::parse(name, text, &sets).map_err(ClaimError::new)?;
     let Some(point) = scenario.points.first() else { return Ok(None) };
-    effort.watch.expect_runs(1);
+    effort.progress.expect_parts(1);
     let setup = point.setup(effort.seed);
     let topology = setup.topology.clone();
     let Some(counted) = walk::count(setup, effort)? else { return Ok(None) };
-    effort.watch.run_done();
+    effort.progress.part_done();
     let (delays, unfound) = delays(&topology, &counted);
     let all = delays.len() as u64 + unfound;
     let mut computed = ComputedValues::default();

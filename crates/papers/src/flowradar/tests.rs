@@ -1,11 +1,11 @@
 use report::claim::{PointResult, RunScale, Verdict};
-use sim::link::Unwatched;
+use units::Unwatched;
 
 use super::*;
 
 #[test]
 fn a_loop_is_seen_within_a_slot_and_a_blackhole_within_two() {
-    let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+    let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, progress: &Unwatched };
     let reproduction = PAPER.claims().unwrap().select("fr.loop").unwrap().reproduce(&effort).unwrap();
     let differing: Vec<&PointResult> =
         reproduction.points().filter(|point| point.verdict == Verdict::Differs).collect();

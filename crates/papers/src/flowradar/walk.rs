@@ -30,7 +30,7 @@ pub(super) struct FlowsetCounts {
     pub dropped: Vec<DroppedPacket>,
 }
 
-/// Runs a network and decodes what all nodes counted; `None` if the watch ended it.
+/// Runs a network and decodes what all nodes counted; `None` if it was stopped early.
 pub(super) fn count(setup: NetworkSetup, effort: &Effort<'_>) -> Result<Option<FlowsetCounts>, ClaimError> {
     let shape = FlowsetShape::for_flows(FLOWS, Prob::literal(0.9999), 3, DecoderKind::Single, 0);
     let (mut counters, mut undecoded, mut slots) = (SlotFlowCounts::new(), 0, 0);
@@ -45,7 +45,7 @@ pub(super) fn count(setup: NetworkSetup, effort: &Effort<'_>) -> Result<Option<F
             }
         }
     });
-    let outcome = net::run_with(setup, &mut program, effort.watch).map_err(ClaimError::new)?;
+    let outcome = net::run_with(setup, &mut program, effort.progress).map_err(ClaimError::new)?;
     let dropped = program.finish();
     Ok((!outcome.interrupted).then_some(FlowsetCounts { counters, undecoded, slots, dropped }))
 }

@@ -29,18 +29,18 @@ struct FlipCounts {
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
     let flips = if effort.scale == RunScale::Full { 100 } else { 25 };
     let mut computed = ComputedValues::default();
-    effort.watch.expect_runs(LISTS.len());
+    effort.progress.expect_parts(LISTS.len());
     for (name, rules) in LISTS {
         let list = AclTrial::new(rules, FLOWS, effort.seed);
         let mut tally = FlipCounts::default();
         let mut random = Random::new(effort.seed, rules as u64);
         while tally.flips < flips {
-            if !effort.watch.go_on(0) {
+            if !effort.progress.go_on(0) {
                 return Ok(None);
             }
             list.flip_one(&mut random, &mut tally);
         }
-        effort.watch.run_done();
+        effort.progress.part_done();
         tally.tell(name, &mut computed);
     }
     Ok(Some(computed))

@@ -70,12 +70,12 @@ fn share(count: u64, of: u64) -> MeasuredValue {
     MeasuredValue::counted(count as f64 / of as f64, of, (without(high), without(low)))
 }
 
-/// All of them, in order; `None` if the watch ended it early.
+/// All of them, in order; `None` if it was stopped early.
 pub(super) fn try_all(tried: &[DigestTrials], effort: &Effort<'_>) -> Option<Vec<DigestTrialResult>> {
-    effort.watch.expect_runs(tried.len());
+    effort.progress.expect_parts(tried.len());
     let outcomes = parallel::map(tried, effort.jobs, |trials| {
-        let outcome = effort.watch.go_on(0).then(|| trials.run(effort.seed));
-        effort.watch.run_done();
+        let outcome = effort.progress.go_on(0).then(|| trials.run(effort.seed));
+        effort.progress.part_done();
         outcome
     });
     outcomes.into_iter().collect()
@@ -111,7 +111,7 @@ pub(super) fn signature(packet: &Packet) -> Signature {
 mod tests {
     use super::*;
     use report::claim::RunScale;
-    use sim::link::Unwatched;
+    use units::Unwatched;
 
     #[test]
     fn a_curve_is_crossed_where_it_stays_above() {
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn large_digests_name_all_small_ones_few_and_threads_change_nothing() {
         let tried = [400, 110].map(|cells| DigestTrials { losses: 100, cells, trials: 50 });
-        let effort = |jobs| Effort { scale: RunScale::Quick, jobs, seed: 1, watch: &Unwatched };
+        let effort = |jobs| Effort { scale: RunScale::Quick, jobs, seed: 1, progress: &Unwatched };
         let outcomes = try_all(&tried, &effort(1)).unwrap();
         assert_eq!(try_all(&tried, &effort(2)).unwrap(), outcomes);
         assert!(outcomes[0].decoded() > 0.9 && outcomes[1].decoded() < 0.1, "{outcomes:?}");

@@ -47,10 +47,10 @@ struct LossRadarRun {
 /// lr.capture, lr.cause, or both from the same runs.
 pub(super) fn compute(effort: &Effort<'_>, wanted: &[&str]) -> Result<Option<Vec<ComputedValues>>, ClaimError> {
     let tasks = tasks(effort, wanted);
-    effort.watch.expect_runs(tasks.len());
+    effort.progress.expect_parts(tasks.len());
     let results = parallel::map(&tasks, effort.jobs, |task| {
         let run = simulate(*task, effort);
-        effort.watch.run_done();
+        effort.progress.part_done();
         run
     });
     let runs = results.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -66,7 +66,7 @@ fn tasks(effort: &Effort<'_>, wanted: &[&str]) -> Vec<LossRadarTask> {
     (0..seeds).flat_map(|n| of_seed(effort.seed.wrapping_mul(1_000) + n)).collect()
 }
 
-/// `None` if the watch ended it early.
+/// `None` if it was stopped early.
 fn simulate(task: LossRadarTask, effort: &Effort<'_>) -> Result<Option<LossRadarRun>, ClaimError> {
     let mut sets =
         vec![format!("traffic.1.fan_in={}", task.fan_in), format!("traffic.1.size={}", 1_000_000 / task.fan_in)];
@@ -86,7 +86,7 @@ fn simulate(task: LossRadarTask, effort: &Effort<'_>) -> Result<Option<LossRadar
     }
     let (topology, seed) = (setup.topology.clone(), setup.seed);
     let setup_links = setup.links.iter().flat_map(|link| [link.link.forward().0, link.link.backward().0]).collect();
-    let outcome = sim::net::run(setup, effort.watch).map_err(ClaimError::new)?;
+    let outcome = sim::net::run(setup, effort.progress).map_err(ClaimError::new)?;
     let at_hosts = topology.directed().filter(|link| topology.is_host(topology.from(*link)));
     let sent = at_hosts.map(|link| outcome.ports[link.index()].frames).sum();
     let Some(metered) = outcome.radar.filter(|_| !outcome.interrupted) else { return Ok(None) };

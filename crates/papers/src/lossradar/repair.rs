@@ -140,7 +140,7 @@ fn back_after(outcome: &NetworkOutcome, broken: FailureKind, moved_at: Time) -> 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
     let mut computed = ComputedValues::default();
     let mut delays = Vec::new();
-    effort.watch.expect_runs(4);
+    effort.progress.expect_parts(4);
     for broken in [FailureKind::Blackhole, FailureKind::Random] {
         let name = broken.cause().to_string();
         let Some(outcome) = run(broken.setup(effort.seed)?, effort)? else { return Ok(None) };
@@ -166,9 +166,9 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// `None` if the watch ended it early.
+/// `None` if it was stopped early.
 fn run(setup: NetworkSetup, effort: &Effort<'_>) -> Result<Option<NetworkOutcome>, ClaimError> {
-    let outcome = sim::net::run(setup, effort.watch).map_err(ClaimError::new)?;
-    effort.watch.run_done();
+    let outcome = sim::net::run(setup, effort.progress).map_err(ClaimError::new)?;
+    effort.progress.part_done();
     Ok((!outcome.interrupted).then_some(outcome))
 }

@@ -70,8 +70,8 @@ fn expected(loss: f64) -> f64 {
     -(-loss * IN_A_ROUND_TRIP).exp_m1()
 }
 
-/// The share of packets that were placed behind a hole, by loss, and how many packets there were; `None` if the watch ended
-/// it early.
+/// The share of packets that were placed behind a hole, by loss, and how many packets there were; `None` if it was stopped
+/// early.
 fn out_of_order(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<(f64, u64)>>, ClaimError> {
     let packets = bytes.div_ceil(PACKET as u64);
     let mut setups = Vec::new();
@@ -81,10 +81,10 @@ fn out_of_order(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<(f64, u64)
         let scenario = Scenario::parse("one-flow.toml", ONE_FLOW, &sets).map_err(ClaimError::new)?;
         setups.extend(scenario.points.iter().take(1).map(|point| point.setup(effort.seed)));
     }
-    effort.watch.expect_runs(setups.len());
+    effort.progress.expect_parts(setups.len());
     let outcomes = parallel::map(&setups, effort.jobs, |setup| {
-        let outcome = sim::net::run(setup.clone(), effort.watch);
-        effort.watch.run_done();
+        let outcome = sim::net::run(setup.clone(), effort.progress);
+        effort.progress.part_done();
         outcome
     });
     let mut shares = Vec::new();
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_arrives_within_a_round_trip_of_a_loss_is_out_of_order() {
-        let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch: &sim::link::Unwatched };
+        let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, progress: &units::Unwatched };
         let shares = out_of_order(40_000_000, &effort).unwrap().unwrap();
         for ((name, loss), (share, packets)) in LOSSES.iter().zip(shares) {
             // At the lowest loss it hangs on twenty losses.

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::files;
     use report::claim::{Claim, RunScale};
-    use sim::link::Unwatched;
+    use units::Unwatched;
 
     fn claim() -> Claim {
         let (file, text) = files::named("rdma-corruption/model.toml").unwrap();
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn about_as_many_tails_are_lost_as_the_model_expects() {
         let half = counted::FlowCase::of_one_packet(1.0 - 0.5_f64.cbrt());
-        let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, watch: &Unwatched };
+        let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, progress: &Unwatched };
         let share = counted::count(&[half], &effort).unwrap().unwrap().remove(0);
         let (low, high) = share.interval.unwrap();
         assert!(low < half.exact() && half.exact() < high && share.value > 0.45, "{share:?}");

@@ -6,13 +6,12 @@
 use faults::{FaultSchedule, LossModel as Fault, Random};
 use report::claim::{ClaimError, MeasuredValue};
 use report::parallel;
-use sim::link::Watch;
 use sim::net::{LinkSetup, NetworkSetup, Protection, TrafficSetup, TransportSetup};
 use sim::topology::{Topology, TopologyLinkId};
 use sim::workload::{ArrivalStop, FlowSchedule, FlowSizes, Poisson, Workload};
 use transport::roce::model::{FlowPath, TailProtection, TimeoutSetting};
 use transport::roce::{self, repeat};
-use units::{Rate, Span};
+use units::{Progress, Rate, Span};
 
 /// What to try.
 #[derive(Clone, Debug)]
@@ -43,15 +42,15 @@ const LINKS: u64 = 1 << 50;
 const STARTS: u64 = 1 << 51;
 
 impl Trial {
-    /// The share of flows that timed out, with its interval; `None` if the watch ended it early.
-    pub fn run(&self, jobs: usize, watch: &(dyn Watch + Sync)) -> Result<Option<MeasuredValue>, ClaimError> {
+    /// The share of flows that timed out, with its interval; `None` if it was stopped early.
+    pub fn run(&self, jobs: usize, progress: &(dyn Progress + Sync)) -> Result<Option<MeasuredValue>, ClaimError> {
         let least = if self.path.corrupting.get() < 1.0 { DRAWS } else { 1 };
         let runs = self.flows.div_ceil(FLOWS_OF_A_RUN).max(least).min(self.flows.max(1));
         let setups: Vec<NetworkSetup> = (0..runs).map(|run| self.setup(run, runs)).collect::<Result<_, _>>()?;
-        watch.expect_runs(setups.len());
+        progress.expect_parts(setups.len());
         let counts = parallel::map(&setups, jobs, |setup| {
-            let outcome = sim::net::run(setup.clone(), watch);
-            watch.run_done();
+            let outcome = sim::net::run(setup.clone(), progress);
+            progress.part_done();
             outcome.map(|outcome| {
                 let late = outcome.flows.iter().filter(|flow| flow.tally.timeouts > 0).count() as u64;
                 (!outcome.interrupted).then_some((late, outcome.flows.len() as u64))
@@ -128,8 +127,8 @@ impl Trial {
 
 #[cfg(test)]
 mod tests {
-    use sim::link::Unwatched;
     use units::Prob;
+    use units::Unwatched;
 
     use super::*;
 

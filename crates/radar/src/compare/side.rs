@@ -1,5 +1,7 @@
 //! One capture, read packet by packet.
 
+use units::Progress;
+
 use super::{CaptureContents, CaptureRole};
 use crate::capture::{CaptureError, CaptureReader, CaptureRecord};
 use crate::packet::{Packet, Timestamp};
@@ -36,7 +38,7 @@ pub(crate) struct CaptureSide<'a> {
     reader: CaptureReader<'a>,
     which: CaptureRole,
     depth: usize,
-    go_on: &'a dyn Fn() -> bool,
+    progress: &'a dyn Progress,
     contents: CaptureContents,
     first: u64,
     last: u64,
@@ -44,14 +46,9 @@ pub(crate) struct CaptureSide<'a> {
 }
 
 impl<'a> CaptureSide<'a> {
-    pub(crate) fn new(
-        reader: CaptureReader<'a>,
-        which: CaptureRole,
-        depth: usize,
-        go_on: &'a dyn Fn() -> bool,
-    ) -> Self {
+    pub(crate) fn new(reader: CaptureReader<'a>, which: CaptureRole, depth: usize, progress: &'a dyn Progress) -> Self {
         let contents = CaptureContents::default();
-        Self { reader, which, depth, go_on, contents, first: u64::MAX, last: 0, ended: false }
+        Self { reader, which, depth, progress, contents, first: u64::MAX, last: 0, ended: false }
     }
 
     /// So far.
@@ -69,7 +66,7 @@ impl<'a> CaptureSide<'a> {
     pub(crate) fn next(&mut self) -> Result<Option<CapturedPacket>, AttemptStop> {
         while !self.ended {
             let frame = self.reader.packets();
-            if frame.is_multiple_of(ASK_EVERY) && !(self.go_on)() {
+            if frame.is_multiple_of(ASK_EVERY) && !self.progress.go_on(frame) {
                 return Err(AttemptStop::Interrupted);
             }
             let record = match self.reader.next() {

@@ -1,6 +1,7 @@
 use std::io::Cursor;
 
 use proptest::prelude::*;
+use units::Unwatched;
 
 use super::*;
 use crate::capture::CaptureWriter;
@@ -52,8 +53,9 @@ fn opening(bytes: &[u8]) -> impl Fn() -> io::Result<Box<dyn Read>> {
 
 fn compared(up: &[u8], down: &[u8], options: &CompareOptions) -> Result<Comparison, CompareError> {
     let (up, down) = (opening(up), opening(down));
-    let compare =
-        |options: &CompareOptions| compare(CaptureInput { open: &up }, CaptureInput { open: &down }, options, &|| true);
+    let compare = |options: &CompareOptions| {
+        compare(CaptureInput { open: &up }, CaptureInput { open: &down }, options, &Unwatched)
+    };
     let found = compare(options);
     if let Ok(found) = &found
         && found.unnamed == 0
@@ -297,7 +299,7 @@ fn who_has_waited_long_enough_ends_it() {
     let bytes = capture(&stream(10, US));
     let open = opening(&bytes);
     let input = CaptureInput { open: &open };
-    assert!(matches!(compare(input, input, &CompareOptions::default(), &|| false), Err(CompareError::Interrupted)));
+    assert!(matches!(compare(input, input, &CompareOptions::default(), &|_| false), Err(CompareError::Interrupted)));
 }
 
 /// What becomes of a packet in a made-up network.

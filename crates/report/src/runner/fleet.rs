@@ -61,7 +61,7 @@ fn constraint(point: &ClaimPoint) -> Result<f64, ClaimError> {
     point.constraint.ok_or_else(|| ClaimError::new(format_args!("{}: expected constraint", point.id)))
 }
 
-/// Nothing, if the watch ended a run early.
+/// Nothing, if a run was stopped early.
 pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
     let begun = Stopwatch::start();
     let Some(years) = years(claims, effort)? else { return Ok(Vec::new()) };
@@ -82,9 +82,9 @@ fn seeds(scale: RunScale, first: u64) -> Vec<u64> {
     (0..=more).map(|i| first.wrapping_add(i)).collect()
 }
 
-/// Every year that the claims ask for; `None` if the watch ended one early.
+/// Every year that the claims ask for; `None` if one was stopped early.
 fn years(claims: &[Claim], effort: &Effort<'_>) -> Result<Option<Vec<Years>>, ClaimError> {
-    let Effort { scale, jobs, seed, watch } = *effort;
+    let Effort { scale, jobs, seed, progress } = *effort;
     let until = Moment::from_hours(24.0 * DAYS);
     let fabric = Fabric::facebook(&Facebook::pods(PODS)).map_err(ClaimError::new)?;
     let points = claims.iter().flat_map(|claim| &claim.point);
@@ -93,12 +93,12 @@ fn years(claims: &[Claim], effort: &Effort<'_>) -> Result<Option<Vec<Years>>, Cl
     constraints.dedup();
     let runs: Vec<(f64, u64)> =
         constraints.iter().flat_map(|share| seeds(scale, seed).into_iter().map(|seed| (*share, seed))).collect();
-    watch.expect_runs(runs.len());
+    progress.expect_parts(runs.len());
     let years = parallel::map(&runs, jobs, |&(share, of)| {
         let trace: Vec<CorruptionEvent> =
             trace::TraceModel::default().generate(&fabric, until, of).map_err(ClaimError::new)?;
-        let years = Years::run(&fabric, &trace, until, share, of == seed, watch);
-        watch.run_done();
+        let years = Years::run(&fabric, &trace, until, share, of == seed, progress);
+        progress.part_done();
         Ok(years)
     });
     Ok(years.into_iter().collect::<Result<Vec<_>, ClaimError>>()?.into_iter().collect())
@@ -204,7 +204,7 @@ mod tests {
         let fabric = Fabric::facebook(&Facebook::pods(2)).unwrap();
         let until = Moment::from_hours(24.0 * 60.0);
         let trace = trace::TraceModel::default().generate(&fabric, until, 1).unwrap();
-        let years = Years::run(&fabric, &trace, until, 0.5, true, &sim::link::Unwatched).unwrap();
+        let years = Years::run(&fabric, &trace, until, 0.5, true, &units::Unwatched).unwrap();
         for measure in MEASURES {
             assert!((measure.take)(&years, &[&years]).is_some(), "{}", measure.name);
         }

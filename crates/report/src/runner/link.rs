@@ -70,7 +70,7 @@ pub(super) fn check(claim: &Claim) -> Result<(), ClaimError> {
     Ok(())
 }
 
-/// Claims share their runs, and with them the time that those took. Points whose run the watch ended early are missing.
+/// Claims share their runs, and with them the time that those took. Points whose run was stopped early are missing.
 pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
     let begun = Stopwatch::start();
     let outcomes = outcomes(claims, effort)?;
@@ -102,15 +102,15 @@ pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResu
 
 /// Each setup that the points ask for, run once.
 fn outcomes(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<(PointSetup, LinkOutcome)>, ClaimError> {
-    let Effort { scale, jobs, seed, watch } = *effort;
+    let Effort { scale, jobs, seed, progress } = *effort;
     let mut setups: Vec<PointSetup> = Vec::new();
     for point in claims.iter().flat_map(|claim| &claim.point) {
         setups.extend(PointSetup::of(point)?.filter(|setup| !setups.contains(setup)));
     }
-    watch.expect_runs(setups.len());
+    progress.expect_parts(setups.len());
     let outcomes = parallel::map(&setups, jobs, |setup| {
-        let outcome = sim::link::run(&setup.config(scale, seed), watch);
-        watch.run_done();
+        let outcome = sim::link::run(&setup.config(scale, seed), progress);
+        progress.part_done();
         outcome.map(|outcome| (*setup, outcome))
     });
     outcomes.into_iter().collect::<Result<_, _>>().map_err(ClaimError::new)

@@ -86,25 +86,25 @@ fn tasks(claim: &Claim, at: usize, scale: RunScale, seed: u64) -> Result<Vec<Net
     Ok(tasks)
 }
 
-/// Makes all runs of some claims. The result is the same for any number of jobs. Points that need a run that the watch
-/// ended early are unmeasured.
+/// Makes all runs of some claims. The result is the same for any number of jobs. Points that need a run that was
+/// stopped early are unmeasured.
 pub fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
     made(claims, effort)?.iter().map(NetworkRuns::judge).collect()
 }
 
 fn made<'a>(claims: &'a [Claim], effort: &Effort<'_>) -> Result<Vec<NetworkRuns<'a>>, ClaimError> {
-    let Effort { scale, jobs, seed, watch } = *effort;
+    let Effort { scale, jobs, seed, progress } = *effort;
     let mut all_tasks = Vec::new();
     for (at, claim) in claims.iter().enumerate() {
         all_tasks.extend(tasks(claim, at, scale, seed)?);
     }
-    watch.expect_runs(all_tasks.len());
+    progress.expect_parts(all_tasks.len());
     let results = parallel::map(&all_tasks, jobs, |task| {
         let begun = Stopwatch::start();
         let setup = task.point.setup(task.seed);
         let basis = MeasureBasis::of(&setup);
-        let outcome = sim::net::run(setup, watch);
-        watch.run_done();
+        let outcome = sim::net::run(setup, progress);
+        progress.part_done();
         outcome.map(|outcome| (NetworkRun::new(&outcome, &basis), begun.seconds()))
     });
     let mut made: Vec<NetworkRuns<'_>> =

@@ -5,10 +5,9 @@ use guard::Counters;
 use guard::endpoint::WIRE;
 use guard::pool::BufferPool;
 use machine::Pull;
-use units::{Bytes, Span, Time};
+use units::{Bytes, Progress, Span, Time};
 use wire::ethernet::on_wire;
 
-use super::Watch;
 use super::config::{HardwareProfile, LinkSimConfig, LinkSimMode, OfferedLoad};
 use super::measure::{ArrivalTracker, LinkMeasure};
 use super::node::{LinkNode, LinkNodeId, LinkSimEvent, NodeContext, NodeSink, PacketSlab};
@@ -65,7 +64,7 @@ impl<'a, M: LinkMachine<Inner = SimFrame>> World<'a, M> {
         }
     }
 
-    pub(super) fn run(mut self, watch: &dyn Watch) -> LinkOutcome {
+    pub(super) fn run(mut self, progress: &dyn Progress) -> LinkOutcome {
         for id in LinkNodeId::all(self.config.links) {
             self.queue.schedule(Time::ZERO, LinkSimEvent::Port(id));
             self.next_traffic(id);
@@ -74,7 +73,7 @@ impl<'a, M: LinkMachine<Inner = SimFrame>> World<'a, M> {
         while let Some((now, event)) = self.queue.take() {
             self.events += 1;
             self.handle(now, event);
-            if self.events.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !watch.go_on(self.offered()) {
+            if self.events.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !progress.go_on(self.offered()) {
                 if interrupted {
                     break; // no end in sight
                 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use faults::Random;
 use machine::SwitchProgram;
-use units::Time;
+use units::{Progress, Time};
 
 use super::events::NetworkEvent;
 use super::fabric::NetworkFabric;
@@ -16,7 +16,6 @@ use super::outcome::NetworkOutcome;
 use super::packet::{Packets, SimPacket, Tags};
 use super::protected::LinkActions;
 use crate::engine::EventQueue;
-use crate::link::Watch;
 use crate::protocols::each_protocol;
 use crate::topology::{DirectedLink, Unreachable};
 
@@ -45,7 +44,7 @@ pub(super) struct Network<'p, P: SwitchProgram> {
 }
 
 impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
-    pub(super) fn run(mut self, watch: &dyn Watch) -> Result<NetworkOutcome, Unreachable> {
+    pub(super) fn run(mut self, progress: &dyn Progress) -> Result<NetworkOutcome, Unreachable> {
         for source in self.flows.sources.numbers() {
             self.schedule_next_flow(source, Time::ZERO);
         }
@@ -61,7 +60,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             self.observed.outcome.events += 1;
             self.observed.outcome.ended = now;
             self.handle(now, event)?;
-            if self.observed.outcome.events.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !self.goes_on(now, watch) {
+            if self.observed.outcome.events.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !self.goes_on(now, progress) {
                 self.observed.outcome.interrupted = true;
                 break;
             }
@@ -77,12 +76,12 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     }
 
     /// Reports how far the run is, and asks whether it should go on.
-    fn goes_on(&self, now: Time, watch: &dyn Watch) -> bool {
+    fn goes_on(&self, now: Time, progress: &dyn Progress) -> bool {
         if cfg!(debug_assertions) {
             self.check_invariants();
         }
-        watch.simulated(now, self.share(now));
-        watch.go_on(self.observed.outcome.flows.len() as u64)
+        progress.simulated(now, self.share(now));
+        progress.go_on(self.observed.outcome.flows.len() as u64)
     }
 
     /// About how much of the run is over: by its time, or by the bytes that have arrived where flows end it earlier.

@@ -3,7 +3,8 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use units::StopFlag;
 
 const FLOWS: u64 = 10_000;
 /// What is kept of each frame; on the wire it is longer.
@@ -57,14 +58,14 @@ impl Drop for BenchCaptures {
 
 impl BenchCaptures {
     /// `None` if somebody wanted it to end.
-    pub(super) fn write(folder: &Path, packets: u64, loss: f64, stop: &AtomicBool) -> io::Result<Option<Self>> {
+    pub(super) fn write(folder: &Path, packets: u64, loss: f64, stop: &StopFlag) -> io::Result<Option<Self>> {
         let folder = folder.join(format!("hitless-bench-radar-{}", std::process::id()));
         fs::create_dir(&folder)?;
         let captures = Self { folder, packets };
         let [mut up, mut down] = [captures.create("up")?, captures.create("down")?];
         let lost_below = (loss * u64::MAX as f64) as u64;
         for number in 0..packets {
-            if number % 65_536 == 0 && stop.load(Ordering::SeqCst) {
+            if number % 65_536 == 0 && stop.is_stopped() {
                 return Ok(None);
             }
             let (frame, at) = (frame(number), number * GAP_NS);

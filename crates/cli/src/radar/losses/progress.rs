@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::io::IsTerminal;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use units::{Progress, StopFlag};
 
 use crate::terminal::{now, stop_on_ctrl_c};
 
@@ -18,7 +18,7 @@ pub(super) type BytesRead = Rc<Cell<u64>>;
 
 #[derive(Debug)]
 pub(super) struct ReadProgress {
-    stop: Arc<AtomicBool>,
+    stop: Arc<StopFlag>,
     bar: ProgressBar,
     begun: Instant,
     read: BytesRead,
@@ -46,17 +46,20 @@ impl ReadProgress {
         self.begun.elapsed().as_secs_f64()
     }
 
-    pub(super) fn go_on(&self) -> bool {
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Progress for ReadProgress {
+    /// Shows the bytes read of all captures; frames, which a comparison counts, have no known end.
+    fn go_on(&self, _frames: u64) -> bool {
         if self.begun.elapsed() > SILENT_FOR && std::io::stderr().is_terminal() {
             if self.bar.is_hidden() {
                 self.bar.set_draw_target(ProgressDrawTarget::stderr());
             }
             self.bar.set_position(self.read.get());
         }
-        !self.stop.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn finish(&self) {
-        self.bar.finish_and_clear();
+        !self.stop.is_stopped()
     }
 }

@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use units::Progress;
+
 use super::progress::{self, ReadProgress};
 use crate::output::Failure;
 
@@ -68,7 +70,7 @@ fn spooled(from: &mut impl Read, progress: &ReadProgress) -> Result<File, Failur
     fs::remove_file(&path).map_err(outside)?;
     let mut part = vec![0; 1 << 16];
     loop {
-        if !progress.go_on() {
+        if !progress.go_on(0) {
             return Err(Failure::Interrupted);
         }
         match from.read(&mut part) {

@@ -6,8 +6,7 @@ use std::sync::Mutex;
 
 use report::flows::{RunDigest, RunResult, file_name, write_run};
 use scenario::SweepPoint;
-use sim::link::Watch;
-use units::{Span, Time};
+use units::{Progress, Span, Time};
 
 use crate::output::Failure;
 use crate::terminal::TerminalProgress;
@@ -83,9 +82,9 @@ impl<'a> RunSet<'a> {
         }
     }
 
-    fn simulate(&self, run: &PointRun<'_>, watch: &dyn Watch) -> Result<RunResult, Failure> {
+    fn simulate(&self, run: &PointRun<'_>, progress: &dyn Progress) -> Result<RunResult, Failure> {
         let outside = |error: &dyn std::fmt::Display| Failure::Outside(error.to_string());
-        let outcome = sim::net::run(run.point.setup(run.seed), watch).map_err(|error| outside(&error))?;
+        let outcome = sim::net::run(run.point.setup(run.seed), progress).map_err(|error| outside(&error))?;
         let digest = RunDigest::of(run.point, &outcome);
         if outcome.interrupted {
             return Ok(RunResult::Partial(digest));
@@ -123,7 +122,7 @@ impl RunObserver<'_> {
     }
 }
 
-impl Watch for RunObserver<'_> {
+impl Progress for RunObserver<'_> {
     fn go_on(&self, done: u64) -> bool {
         self.runs.terminal.go_on(done) && self.runs.failure.lock().is_ok_and(|failure| failure.is_none())
     }
@@ -155,7 +154,7 @@ mod tests {
         let watched = RunObserver { runs: &runs, share: Cell::new(0.0), simulated: Cell::new(Time::ZERO) };
         let positions = std::cell::RefCell::new(Vec::new());
         struct Noting<'a>(&'a RunObserver<'a>, &'a std::cell::RefCell<Vec<f64>>);
-        impl Watch for Noting<'_> {
+        impl Progress for Noting<'_> {
             fn go_on(&self, _done: u64) -> bool {
                 self.1.borrow_mut().push(self.0.runs.terminal.shown());
                 true

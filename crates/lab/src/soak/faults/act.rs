@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::stage::{self, Stage};
 use link::control::RunDirectory;
 use linux::LinkError;
 use linux::clock::Clock;
+use units::StopFlag;
 
 /// A fault with all that belongs to it; no other begins when less than this is left.
 const ONE_FAULT: Duration = Duration::from_secs(3);
@@ -41,28 +42,10 @@ pub(super) struct FaultAct<'a> {
     /// On the run's clock.
     pub until: Duration,
     pub clock: Clock,
-    pub stop: &'a AtomicBool,
+    pub stop: &'a StopFlag,
     pub watch: &'a dyn FaultObserver,
     /// Faults of earlier acts.
     pub before: usize,
-}
-
-/// Ends threads, however their scope is left.
-#[derive(Debug, Default)]
-struct StopFlag(AtomicBool);
-
-impl StopFlag {
-    fn set(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-struct StopOnDrop<'a>([&'a StopFlag; 3]);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|over| over.set());
-    }
 }
 
 impl FaultAct<'_> {
@@ -84,12 +67,12 @@ impl FaultAct<'_> {
             keyed: self.keyed,
             recorded: [Vec::new(), Vec::new()],
         };
-        let (sending, receiving, daemons) = (StopFlag::default(), StopFlag::default(), StopFlag::default());
+        let (sending, receiving, daemons) = (StopFlag::new(), StopFlag::new(), StopFlag::new());
         let (story, journals) = std::thread::scope(|scope| {
-            let _over = StopOnDrop([&sending, &receiving, &daemons]);
+            let _over = [&sending, &receiving, &daemons].map(StopFlag::stop_on_drop);
             for daemon in &ends {
-                scope.spawn(|| self.report(daemon.supervise(&daemons.0)));
-                scope.spawn(|| self.report(daemon.poll(&daemons.0)));
+                scope.spawn(|| self.report(daemon.supervise(&daemons)));
+                scope.spawn(|| self.report(daemon.poll(&daemons)));
             }
             self.with_traffic(scope, bench, [&sending, &receiving])
         })?;
@@ -146,18 +129,18 @@ impl FaultAct<'_> {
             let why = problems.first().cloned().unwrap_or_else(|| states(bench.ends));
             return Err(LinkError(format!("the two ends did not find each other within half a minute: {why}")));
         }
-        stage.serve(scope, &receiving.0)?;
+        stage.serve(scope, receiving)?;
         let receivers = [0, 1].map(|from| {
             let socket = traffic::listen(&stage.ends[1 - from], from);
-            scope.spawn(move || traffic::receive(&socket?, from, clock, pulse, &receiving.0))
+            scope.spawn(move || traffic::receive(&socket?, from, clock, pulse, receiving))
         });
-        let senders = [0, 1].map(|from| scope.spawn(move || traffic::send(&stage.ends[from], from, clock, &sending.0)));
+        let senders = [0, 1].map(|from| scope.spawn(move || traffic::send(&stage.ends[from], from, clock, sending)));
         let clients = [
-            scope.spawn(move || traffic::transfers(&stage.ends[0], stage.server(), pulse, &sending.0)),
-            scope.spawn(move || traffic::requests(&stage.ends[0], stage.server(), pulse, &sending.0)),
+            scope.spawn(move || traffic::transfers(&stage.ends[0], stage.server(), pulse, sending)),
+            scope.spawn(move || traffic::requests(&stage.ends[0], stage.server(), pulse, sending)),
         ];
         let open = self.faults(&mut bench, &mut story)?;
-        sending.set();
+        sending.stop();
         let [left, right] = senders.map(join);
         let sent = [left?, right?];
         for client in clients {
@@ -166,7 +149,7 @@ impl FaultAct<'_> {
         while !pulse.is_over([0, 1].map(|end| sent[end].len() as u64), clock.elapsed()) {
             std::thread::sleep(Duration::from_millis(10));
         }
-        receiving.set();
+        receiving.stop();
         let ([sent_left, sent_right], [left, right]) = (sent, receivers.map(join));
         let journals = [WitnessJournal { sent: sent_left, ..left? }, WitnessJournal { sent: sent_right, ..right? }];
         open.close(&bench, &mut story, None, Vec::new());

@@ -3,7 +3,6 @@
 use std::io::{IoSlice, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 use std::time::Duration;
 
@@ -22,6 +21,7 @@ use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::{self, Netlink};
 use linux::packet::PacketSocket;
+use units::StopFlag;
 
 /// The port of metrics, at each end.
 pub(crate) const METRICS: u16 = 9_464;
@@ -45,7 +45,7 @@ pub(crate) struct FaultTargets<'a> {
     pub pulse: &'a TrafficPulse,
     pub clock: Clock,
     /// Ends a run early.
-    pub stop: &'a AtomicBool,
+    pub stop: &'a StopFlag,
     pub keyed: bool,
     /// Frames to each end that were recorded earlier: with a key they must be refused whenever they come.
     pub recorded: [Vec<Vec<u8>>; 2],
@@ -53,7 +53,7 @@ pub(crate) struct FaultTargets<'a> {
 
 impl FaultTargets<'_> {
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_stopped()
     }
 
     /// Unless it is stopped.
@@ -226,18 +226,18 @@ impl FaultTargets<'_> {
 
     fn hog(&self, lasts: Duration) {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let over = AtomicBool::new(false);
+        let over = StopFlag::new();
         std::thread::scope(|scope| {
             for _ in 0..2 * processors {
                 scope.spawn(|| load::hog(&over));
             }
             self.wait(lasts);
-            over.store(true, Ordering::Relaxed);
+            over.stop();
         });
     }
 
     fn slow(&self, fault: &PlannedFault) {
-        let (daemon, over) = (&self.ends[fault.end], AtomicBool::new(false));
+        let (daemon, over) = (&self.ends[fault.end], StopFlag::new());
         std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
                 if fault.kind != FaultKind::SlowControl {
@@ -256,7 +256,7 @@ impl FaultTargets<'_> {
             } else {
                 self.wait(fault.lasts);
             }
-            over.store(true, Ordering::Relaxed);
+            over.stop();
         });
         if fault.kind == FaultKind::SlowStop {
             self.wait_until(Duration::from_secs(8), || daemon.is_served());
@@ -279,16 +279,16 @@ fn put(wire: &mut PacketSocket, frame: &[u8]) -> Result<(), LinkError> {
 }
 
 /// A byte now and then, never all of a request.
-fn dawdle(mut stream: impl Write, request: &[u8], over: &AtomicBool) {
+fn dawdle(mut stream: impl Write, request: &[u8], over: &StopFlag) {
     for byte in request.iter().cycle() {
-        if over.load(Ordering::Relaxed) || stream.write_all(&[*byte]).is_err() {
+        if over.is_stopped() || stream.write_all(&[*byte]).is_err() {
             return;
         }
         std::thread::sleep(BYTE_EVERY);
     }
 }
 
-fn slow_http<'scope>(scope: &'scope Scope<'scope, '_>, daemon: &'scope Supervisor<'_>, over: &'scope AtomicBool) {
+fn slow_http<'scope>(scope: &'scope Scope<'scope, '_>, daemon: &'scope Supervisor<'_>, over: &'scope StopFlag) {
     scope.spawn(move || {
         let to = SocketAddr::from((Ipv4Addr::LOCALHOST, METRICS));
         let connect = || TcpStream::connect_timeout(&to, Duration::from_secs(1));
@@ -298,7 +298,7 @@ fn slow_http<'scope>(scope: &'scope Scope<'scope, '_>, daemon: &'scope Superviso
     });
 }
 
-fn slow_control<'scope>(scope: &'scope Scope<'scope, '_>, daemon: &'scope Supervisor<'_>, over: &'scope AtomicBool) {
+fn slow_control<'scope>(scope: &'scope Scope<'scope, '_>, daemon: &'scope Supervisor<'_>, over: &'scope StopFlag) {
     scope.spawn(move || {
         if let Ok(stream) = UnixStream::connect(daemon.directory.socket(STAND_IN)) {
             dawdle(stream, b" ", over);

@@ -14,7 +14,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +25,7 @@ use link::status::LinkStatus;
 use linux::LinkError;
 use linux::clock::{CLOCK_BACK, Clock};
 use linux::net::{Namespace, Netlink};
+use units::StopFlag;
 
 /// The stand-in's name.
 pub(crate) const STAND_IN: &str = "hit0";
@@ -108,12 +108,12 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Starts the daemon and starts it again, until `over`; call it on a thread of its own.
-    pub(crate) fn supervise(&self, over: &AtomicBool) -> Result<(), LinkError> {
+    pub(crate) fn supervise(&self, over: &StopFlag) -> Result<(), LinkError> {
         self.namespace.enter()?;
         let netlink = Netlink::open()?;
         let mut neighbours = Neighbours::default();
         for look in 0u64.. {
-            if over.load(Ordering::Relaxed) {
+            if over.is_stopped() {
                 break;
             }
             self.look()?;
@@ -188,9 +188,9 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Asks the daemon how it is until `over`; call it on a thread of its own.
-    pub(crate) fn poll(&self, over: &AtomicBool) -> Result<(), LinkError> {
+    pub(crate) fn poll(&self, over: &StopFlag) -> Result<(), LinkError> {
         let netlink = self.namespace.with(Netlink::open)??;
-        while !over.load(Ordering::Relaxed) {
+        while !over.is_stopped() {
             let asked = self.clock.elapsed();
             let status = self.ask(LinkRequest::Status);
             self.read_interfaces(&netlink);

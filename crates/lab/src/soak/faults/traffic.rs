@@ -6,16 +6,17 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::ledger::{ReceivedDatagram, SentDatagram, WitnessJournal};
 use crate::load::witness::{self, Departure};
-use crate::load::{self, KernelCongestion, pingpong};
+use crate::load::{self, PingPong, pingpong};
 use crate::stage;
 use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::Namespace;
+use units::{Progress, StopFlag};
 
 /// Of the numbered datagrams, from the left; those from the right have the next.
 ///
@@ -64,7 +65,7 @@ pub(crate) fn send(
     host: &Namespace,
     from: usize,
     clock: Clock,
-    over: &AtomicBool,
+    over: &StopFlag,
 ) -> Result<Vec<SentDatagram>, LinkError> {
     host.enter()?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(trouble("a socket for datagrams"))?;
@@ -88,7 +89,7 @@ pub(crate) fn receive(
     from: usize,
     clock: Clock,
     pulse: &TrafficPulse,
-    over: &AtomicBool,
+    over: &StopFlag,
 ) -> Result<WitnessJournal, LinkError> {
     let mut arrived = Vec::new();
     let each = |number| {
@@ -108,12 +109,12 @@ pub(crate) fn transfers(
     host: &Namespace,
     to: SocketAddr,
     pulse: &TrafficPulse,
-    over: &AtomicBool,
+    over: &StopFlag,
 ) -> Result<(), LinkError> {
     const SIZES: [u64; 3] = [1_000, 30_000, 200_000];
     host.enter()?;
     for number in 0.. {
-        if over.load(Ordering::Acquire) {
+        if over.is_stopped() {
             break;
         }
         let size = SIZES[number as usize % SIZES.len()];
@@ -126,20 +127,34 @@ pub(crate) fn transfers(
     Ok(())
 }
 
+/// Requests that are counted and paced, until `over`.
+struct RequestPacer<'a> {
+    pulse: &'a TrafficPulse,
+    over: &'a StopFlag,
+}
+
+impl Progress for RequestPacer<'_> {
+    fn go_on(&self, done: u64) -> bool {
+        self.over.go_on(done)
+    }
+
+    fn part_done(&self) {
+        self.pulse.requests.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Requests and answers of 200 bytes, a hundred a second at most.
 pub(crate) fn requests(
     host: &Namespace,
     to: SocketAddr,
     pulse: &TrafficPulse,
-    over: &AtomicBool,
+    over: &StopFlag,
 ) -> Result<(), LinkError> {
     host.enter()?;
-    let progress = |_| {
-        pulse.requests.fetch_add(1, Ordering::Relaxed);
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    while !over.load(Ordering::Acquire) {
-        let asked = pingpong::run_until(to, SIZE, KernelCongestion::default(), over, over, &progress);
+    let (plan, pacer) = (PingPong { size: SIZE, ..PingPong::endless() }, RequestPacer { pulse, over });
+    while !over.is_stopped() {
+        let asked = pingpong::run(to, &plan, &pacer);
         if asked.is_err_and(|error| error.kind() == io::ErrorKind::InvalidData) {
             pulse.differing.fetch_add(1, Ordering::Relaxed);
         }

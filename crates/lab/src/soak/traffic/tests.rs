@@ -1,6 +1,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 
+use units::StopFlag;
+
 use super::*;
 
 /// A server that answers each line on its one connection with what `answer` makes of it, and then hangs up.
@@ -23,7 +25,7 @@ fn beside_a_server<T>(answer: impl Fn(&str) -> Option<Vec<u8>> + Sync, client: i
 }
 
 fn fetched(answer: Vec<u8>, file: &ServedFile) -> TrafficTotals {
-    let (tally, over) = (TrafficCounter::new("http"), AtomicBool::new(false));
+    let (tally, over) = (TrafficCounter::new("http"), StopFlag::new());
     let reply = |line: &str| if line.is_empty() { None } else { Some(Vec::new()) };
     let reply = |line: &str| if line.starts_with("GET /file1 ") { Some(answer.clone()) } else { reply(line) };
     // Counted, which is all that is asked for here.
@@ -68,7 +70,7 @@ fn got(value: Option<&[u8]>) -> io::Result<RequestCheck> {
     let answer = value.map_or(b"END\r\n".to_vec(), |value| {
         [format!("VALUE k5 0 {}\r\n", value.len()).as_bytes(), value, b"\r\nEND\r\n"].concat()
     });
-    let over = AtomicBool::new(false);
+    let over = StopFlag::new();
     beside_a_server(
         |line| (line == "get k5").then(|| answer.clone()),
         |to| get(&mut SoakStream::open(to, &over)?, 5, (77, 3_000)),
@@ -86,7 +88,8 @@ fn a_value_is_equal_only_if_it_is_the_one_that_was_set() {
 
 #[test]
 fn who_is_called_off_has_not_failed_but_may_have_waited_too_long() {
-    let (tally, over) = (TrafficCounter::new("memcached"), AtomicBool::new(true));
+    let (tally, over) = (TrafficCounter::new("memcached"), StopFlag::new());
+    over.stop();
     let outcome = beside_a_server(
         |_| Some(Vec::new()),
         |to| get(&mut SoakStream::open(to, &over).expect("a connection"), 5, (1, 1)),

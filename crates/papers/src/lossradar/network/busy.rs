@@ -48,7 +48,7 @@ impl SwitchProgram for LoadMeter {
     }
 }
 
-/// Switches with the hosts that they forward most to, and bytes, the most first; `None` if the watch ended it early.
+/// Switches with the hosts that they forward most to, and bytes, the most first; `None` if it was stopped early.
 pub(super) fn busiest(
     setup: &NetworkSetup,
     at: Time,
@@ -57,7 +57,7 @@ pub(super) fn busiest(
     let setup = NetworkSetup { until: at, radar: None, ..setup.clone() };
     let from = Time::ZERO + at.since(Time::ZERO + WINDOW);
     let mut program = LoadMeter { from, switches: setup.topology.switches().collect(), bytes: BTreeMap::new() };
-    let outcome = run_with(setup, &mut program, effort.watch).map_err(ClaimError::new)?;
+    let outcome = run_with(setup, &mut program, effort.progress).map_err(ClaimError::new)?;
     let mut busy: Vec<_> = program.bytes.into_iter().map(|((switch, to), bytes)| (switch, to, bytes)).collect();
     busy.sort_by_key(|(switch, to, bytes)| (std::cmp::Reverse(*bytes), *switch, *to));
     Ok((!outcome.interrupted).then_some(busy))

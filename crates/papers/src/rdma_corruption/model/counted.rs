@@ -8,13 +8,12 @@ use report::claim::{ClaimError, MeasuredValue, RunScale, number};
 use report::parallel;
 use report::runner::Effort;
 use scenario::Scenario;
-use sim::link::Watch;
 use transport::roce;
 use transport::roce::model::{
     Causes, CorruptionSeverity, FlowLengths, FlowPath, Forms, FrameLengths, TailProtection, TimeoutModel,
     TimeoutSetting,
 };
-use units::{Bytes, Prob};
+use units::{Bytes, Prob, Progress};
 
 const CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/rdma-corruption/chain.toml"));
 
@@ -208,16 +207,16 @@ struct TimeoutCount {
     timeouts: u64,
 }
 
-/// The share of flows with a timeout in each case; `None` if the watch ended it early.
+/// The share of flows with a timeout in each case; `None` if it was stopped early.
 pub(super) fn count(cases: &[FlowCase], effort: &Effort<'_>) -> Result<Option<Vec<MeasuredValue>>, ClaimError> {
     let mut tasks = Vec::new();
     for (at, case) in cases.iter().enumerate() {
         tasks.extend(case.tasks(at, effort)?);
     }
-    effort.watch.expect_runs(tasks.len());
+    effort.progress.expect_parts(tasks.len());
     let counts = parallel::map(&tasks, effort.jobs, |task| {
-        let count = run(task, effort.watch);
-        effort.watch.run_done();
+        let count = run(task, effort.progress);
+        effort.progress.part_done();
         count
     });
     let mut sums = vec![TimeoutCount::default(); cases.len()];
@@ -230,8 +229,8 @@ pub(super) fn count(cases: &[FlowCase], effort: &Effort<'_>) -> Result<Option<Ve
 }
 
 /// `None` if it was interrupted.
-fn run(task: &FlowTask, watch: &dyn Watch) -> Result<Option<TimeoutCount>, ClaimError> {
-    let outcome = sim::net::run(task.setup.clone(), watch).map_err(ClaimError::new)?;
+fn run(task: &FlowTask, progress: &dyn Progress) -> Result<Option<TimeoutCount>, ClaimError> {
+    let outcome = sim::net::run(task.setup.clone(), progress).map_err(ClaimError::new)?;
     let timeouts = outcome.flows.iter().filter(|flow| flow.tally.timeouts > 0).count() as u64;
     Ok((!outcome.interrupted).then_some(TimeoutCount { flows: outcome.flows.len() as u64, timeouts }))
 }

@@ -1,15 +1,12 @@
 //! The same year under two policies, event by event.
 
-use std::ops::ControlFlow;
-
 use fleet::Fabric;
 use fleet::ledger::LedgerTerms;
 use fleet::paths::Constraint;
 use fleet::protection::{Protect, Protection, ProtectionTable};
 use fleet::simulate::{FleetOutcome, FleetSample, FleetSetup, Policy, simulate};
 use fleet::trace::CorruptionEvent;
-use sim::link::Watch;
-use units::Moment;
+use units::{Moment, Progress};
 
 /// CorrOpt alone and with protection at one constraint.
 #[derive(Debug)]
@@ -36,33 +33,25 @@ pub(crate) struct Moments {
 const HEALTHY: f64 = 1e-18;
 /// Ports that share a pipe of the paper's switch.
 const PORTS_PER_PIPE: u32 = 16;
-/// Events between two looks at whether to go on.
-const PATIENCE: u64 = 256;
 
 impl Years {
-    /// None if `watch` ended it.
+    /// None if `progress` ended it.
     pub(crate) fn run(
         fabric: &Fabric,
         trace: &[CorruptionEvent],
         until: Moment,
         share: f64,
         closely: bool,
-        watch: &(dyn Watch + Sync),
+        progress: &(dyn Progress + Sync),
     ) -> Option<Self> {
         let terms =
             LedgerTerms { constraint: Constraint::new(share)?, healthy_loss: HEALTHY, ports_per_pipe: PORTS_PER_PIPE };
         let measured = ProtectionTable::measured();
         let run = |policy, protection: &dyn Protect| {
             let setup = FleetSetup { fabric, trace, until, policy, terms, protection, capable: None };
-            let (mut samples, mut seen) = (Vec::new(), 0u64);
-            let outcome = simulate(&setup, |sample: &FleetSample| {
-                if closely {
-                    samples.push(*sample);
-                }
-                seen += 1;
-                let stop = seen.is_multiple_of(PATIENCE) && !watch.go_on(seen);
-                if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
+            let mut samples = Vec::new();
+            let observer = |sample: &FleetSample| samples.extend(closely.then_some(*sample));
+            let outcome = simulate(&setup, observer, progress);
             (outcome.until == until).then_some((outcome, samples))
         };
         let (plain, plain_samples) = run(Policy::CorrOpt, &measured)?;

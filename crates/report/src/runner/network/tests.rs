@@ -1,8 +1,7 @@
-use sim::link::Unwatched;
-
 use super::*;
 use crate::claim::{Verdict, files};
 use chart::Chart;
+use units::Unwatched;
 
 /// Short writes over a switch; `lossy` loses one frame in a hundred.
 const SCENARIO: &str = r#"
@@ -157,7 +156,7 @@ fn claim(text: &'static str) -> Result<Claim, ClaimError> {
 }
 
 fn effort(jobs: usize) -> Effort<'static> {
-    Effort { scale: RunScale::Quick, jobs, seed: 1, watch: &Unwatched }
+    Effort { scale: RunScale::Quick, jobs, seed: 1, progress: &Unwatched }
 }
 
 #[test]

@@ -178,10 +178,10 @@ mod tests {
     use settings::{ScenarioReader, UsedKeys};
     use units::{Prob, Rate, Span};
 
-    use crate::link::Unwatched;
     use crate::net::{self, LinkSetup, NetworkSetup, Protection, TrafficSetup, TransportSetup, transports};
     use crate::topology::Topology;
     use crate::workload::{FlowSeries, Workload};
+    use units::Unwatched;
 
     /// The transport of a `[[traffic]]` with these keys.
     fn transport(table: &str) -> TransportSetup {
