@@ -5,7 +5,6 @@ use scenario::Scenario;
 use sim::net;
 use sim::topology::{DirectedLink, Topology};
 use units::Unwatched;
-use units::Unwatched;
 
 const LOSSES: &str = include_str!("../../../experiments/scenarios/losses.toml");
 
