@@ -1,7 +1,7 @@
 //! The link protocols of the simulator, one file each.
 //!
-//! A link protocol is a machine of the `guard` crate with an `impl` of [`LinkMachine`] (what an event loop must know of it)
-//! and a setup with an `impl` of [`LinkProtocol`]: what a scenario may say about it, and how both ends of a link begin. The
+//! A link protocol is a machine of the `guard` crate with an `impl` of `LinkMachine` (what an event loop must know of it)
+//! and a setup with an `impl` of `LinkProtocol`: what a scenario may say about it, and how both ends of a link begin. The
 //! list at the end of this file is the only other place that names it.
 
 mod fec;

@@ -1,6 +1,6 @@
 //! The transports of the simulator, one file each.
 //!
-//! A transport is a machine of the `transport` crate (or one in this folder) with an `impl` of [`SimTransport`]: what a
+//! A transport is a machine of the `transport` crate (or one in this folder) with an `impl` of `SimTransport`: what a
 //! scenario may say about it, how a connection begins, how its segments travel, what they would look like on a real wire,
 //! and what its application hears. The list at the end of this file is the only other place that names it; the three
 //! enums that follow from it keep dispatch static.
