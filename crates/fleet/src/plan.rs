@@ -164,6 +164,34 @@ pub(crate) fn serialize_protection<S: Serializer>(protection: &Option<Protection
     guard.serialize(to)
 }
 
+/// What to do about the links that corrupt now.
+///
+/// ```
+/// use fleet::corropt::BUDGET;
+/// use fleet::corrupting;
+/// use fleet::fabric::{Fabric, SwitchNames};
+/// use fleet::ledger::LedgerTerms;
+/// use fleet::paths::Constraint;
+/// use fleet::plan::{PlanTerms, plan};
+/// use fleet::protection::ProtectionTable;
+/// use units::Rate;
+///
+/// // Two of a leaf's four links corrupt. It has to keep three.
+/// let fabric = Fabric::leaf_spine(8, 4, Rate::gbps(100))?;
+/// let links = "link,loss\nleaf5--spine0,1e-5\nleaf5--spine2,1e-3\n";
+/// let faulty = corrupting::parse("links.csv", links, &SwitchNames::of(&fabric))?;
+/// let constraint = Constraint::new(0.75).ok_or("expected a share")?;
+/// let ledger = LedgerTerms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 };
+/// let protection = ProtectionTable::measured();
+/// let terms = PlanTerms { ledger, protection: &protection, capable: None, budget: BUDGET };
+/// let plan = plan(&fabric, &faulty, &terms);
+///
+/// assert_eq!(plan.disable[0].link, "leaf5--spine2", "the worse one goes for repair");
+/// assert_eq!(plan.protect[0].link, "leaf5--spine0", "the other stays, under protection");
+/// let why = "stays: without it ToR leaf5 would keep 2 of 4 paths, 3 are required, because leaf5--spine2 is to go now";
+/// assert_eq!(plan.protect[0].why, why);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn plan(fabric: &Fabric, situation: &FaultyLinks, terms: &PlanTerms<'_>) -> Plan {
     let mut ledger = Ledger::new(fabric, terms.ledger);
     for (link, trouble) in situation.iter() {

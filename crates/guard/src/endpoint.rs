@@ -124,6 +124,30 @@ impl<B: FrameBody> ClassPair<B> {
 }
 
 /// One end of a protected link: a sender and a receiver for each class, and the life cycle.
+///
+/// A frame that the wire loses arrives all the same, and in its place:
+///
+/// ```
+/// use guard::{Endpoint, LinkTiming, Params, endpoint::lane};
+/// use testkit::{Duo, Fate, Side};
+/// use units::{Rate, Span, Time};
+/// use wire::link::Class;
+///
+/// let (slot, delay) = (Span::from_ns(123), Span::from_ns(300));
+/// let path = LinkTiming { rate: Rate::gbps(100), delay, pipeline: Span::ZERO, mtu: 1_518, burst: 5 };
+/// let params = Params::ideal(&path, Class::Ordered, 1);
+/// let [left, right] = [(1, 2), (2, 1)].map(|(own, peer)| Endpoint::established(params.clone(), own, peer));
+/// let mut link = Duo::new(left, right, slot, delay);
+/// for number in 0..5 {
+///     link.send(Side::Left, lane(Class::Ordered), vec![number; 1_518]);
+/// }
+/// let mut fates = [Fate::Arrives, Fate::Arrives, Fate::Lost].into_iter();
+/// link.run(Time::NEVER, &mut |_, _| fates.next().unwrap_or(Fate::Arrives));
+///
+/// let numbers: Vec<u8> = link.delivered(Side::Right).iter().map(|frame| frame[0]).collect();
+/// assert_eq!(numbers, [0, 1, 2, 3, 4]);
+/// assert_eq!(link.machine(Side::Right).counters().recovered, 1);
+/// ```
 #[derive(Debug)]
 pub struct Endpoint<B> {
     params: Params,

@@ -41,6 +41,46 @@ pub enum Pull {
 }
 
 /// A protocol without I/O: a driver calls it, and it acts through [`Out`].
+///
+/// This one sends every frame twice, so a frame may be lost once. `testkit::Duo` is the driver: two machines and a wire.
+///
+/// ```
+/// # use machine::{Machine, Out, Port, Pull, QueueId};
+/// # use testkit::{Duo, Fate, Side};
+/// # use units::{Span, Time};
+/// # #[derive(Default)]
+/// struct TwoCopies { sent: u32, copies: Vec<(u32, char)>, received: u32 }
+/// impl Machine for TwoCopies {
+///     type Frame = (u32, char); // on the wire, a letter has a number
+///     type Inner = char;
+/// #     type Timer = usize;
+/// #     type Command = ();
+/// #     type Done = ();
+/// #     type Note = ();
+///     fn pull<O: Out<Self>>(&mut self, _: Time, port: Port, out: &mut O) -> Pull {
+///         if self.copies.is_empty() && let Some(letter) = out.take(QueueId(0)) {
+///             self.sent += 1;
+///             self.copies = vec![(self.sent, letter); 2];
+///         }
+///         let Some(copy) = self.copies.pop() else { return Pull::Idle };
+///         out.transmit(port, copy);
+///         Pull::Sent
+///     }
+///     fn on_frame<O: Out<Self>>(&mut self, _: Time, _: Port, (number, letter): (u32, char), out: &mut O) {
+///         if number > self.received { // else the second copy
+///             self.received = number;
+///             out.deliver(QueueId(0), letter);
+///         }
+///     }
+/// #     fn on_timer<O: Out<Self>>(&mut self, _: Time, _: usize, _: &mut O) {}
+/// #     fn on_command<O: Out<Self>>(&mut self, _: Time, _: (), _: &mut O) {}
+/// }
+/// let mut link = Duo::new(TwoCopies::default(), TwoCopies::default(), Span::from_ns(100), Span::from_ns(300));
+/// "abc".chars().for_each(|letter| link.send(Side::Left, QueueId(0), letter));
+/// let mut fates = [Fate::Arrives, Fate::Arrives, Fate::Lost].into_iter(); // the first copy of `b`
+/// link.run(Time::NEVER, &mut |_, _| fates.next().unwrap_or(Fate::Arrives));
+/// assert_eq!(link.delivered(Side::Right), ['a', 'b', 'c']);
+/// ```
 pub trait Machine {
     /// What travels on the wires.
     type Frame;

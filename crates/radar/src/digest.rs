@@ -129,6 +129,31 @@ impl DigestCell {
     }
 }
 
+/// The packets that passed a meter, in cells whose number depends on the losses to be found and not on the packets.
+///
+/// ```
+/// use radar::digest::{Digest, DigestShape};
+/// use radar::packet::{Flow, Packet};
+/// use radar::signature::{Fields, Signature};
+///
+/// let flow = Flow { src: [10, 0, 0, 1].into(), dst: [10, 0, 0, 2].into(), protocol: 17, src_port: 4_000, dst_port: 53 };
+/// let packet = |ip_id| Packet { flow, ip_id: Some(ip_id), fragment: 0, tcp: None, ttl: 64, content: 0 };
+/// let shape = DigestShape::new(12, 1, Fields::ALL);
+/// let (mut upstream, mut downstream) = (Digest::new(shape), Digest::new(shape));
+/// for ip_id in 0..1_000 {
+///     let signature = Signature::new(&packet(ip_id), Fields::ALL);
+///     upstream.insert(&signature);
+///     if ip_id != 617 {
+///         downstream.insert(&signature);
+///     }
+/// }
+///
+/// upstream.subtract(&downstream)?;
+/// let lost = upstream.decode().lost;
+/// assert_eq!(lost, [(Signature::new(&packet(617), Fields::ALL), 1)]);
+/// assert_eq!((lost[0].0.flow(), lost[0].0.ip_id()), (flow, Some(617)));
+/// # Ok::<(), radar::digest::DigestMismatch>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
     shape: DigestShape,

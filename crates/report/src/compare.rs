@@ -35,6 +35,22 @@ const MODES: [(&str, LinkSimMode); 3] =
 
 /// Each rate with each loss and each protocol, about `events` losses at each. Fewer rows if `progress` ended a
 /// run early.
+///
+/// ```
+/// use report::compare::{link_protocols, table};
+/// use sim::link::Unwatched;
+/// use units::{Prob, Rate};
+///
+/// let (jobs, seed) = (1, 1);
+/// let rows = link_protocols(&[Rate::gbps(100)], &[Prob::literal(1e-3)], 100, jobs, seed, &Unwatched)?;
+///
+/// assert_eq!(rows.iter().map(|row| row.mode).collect::<Vec<_>>(), ["ordered", "nonblocking", "uec-llr"]);
+/// assert!(rows.iter().all(|row| row.frames_lost == 0), "each of them masks the loss");
+/// assert!(rows[1].rx_buffer_peak_bytes == 0, "what keeps no order needs no reorder buffer");
+/// assert!(rows[2].retransmissions_per_loss > rows[0].retransmissions_per_loss, "go-back-N sends more again");
+/// println!("{}", table(&rows));
+/// # Ok::<(), sim::link::ConfigError>(())
+/// ```
 pub fn link_protocols(
     rates: &[Rate],
     losses: &[Prob],

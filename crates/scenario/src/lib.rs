@@ -63,6 +63,33 @@ pub use seeds::Seeds;
 pub use settings::ScenarioConfig;
 
 /// Everything that one file asks for.
+///
+/// ```
+/// use sim::link::Unwatched;
+/// use sim::net;
+/// use sim::scenario::Scenario;
+///
+/// let text = "
+///     topology = { kind = 'dumbbell', pairs = 1, rate = '10G' }
+///     [[link]]
+///     between = ['left', 'right']
+///     protect = ['none', 'ordered'] # a list is a sweep, here of two points
+///     loss = '0.01'
+///     [[traffic]]
+///     transport = 'dctcp'
+///     work = 'series'
+///     from = 'h0'
+///     to = 'h1'
+///     size = 1_000_000
+///     count = 10
+/// ";
+/// let scenario = Scenario::parse("example.toml", text, &[])?;
+/// let [plain, guarded] = [0, 1].map(|at| net::run(scenario.points[at].setup(1), &Unwatched));
+/// let retransmitted = |flow: &net::FlowRow| flow.tally.retransmitted;
+/// assert!(plain?.flows.iter().map(retransmitted).sum::<u32>() > 0);
+/// assert_eq!(guarded?.flows.iter().map(retransmitted).sum::<u32>(), 0, "TCP notices nothing");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub name: String,
