@@ -28,7 +28,7 @@ pub(crate) use monitor::{MonitorArgs, MonitorCommand};
 pub(crate) use radar::{
     AclArgs, CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg, RadarCommand,
 };
-pub(crate) use sim::{CompareArgs, LinkArgs, ModeArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand};
+pub(crate) use sim::{CompareArgs, LinkArgs, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand};
 pub(crate) use soak::SoakArgs;
 pub(crate) use wire::WireArgs;
 

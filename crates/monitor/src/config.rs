@@ -56,13 +56,15 @@ impl FromStr for SourceKind {
             file if file.contains(['/', '.']) => Ok(Self::Samples(file.into())),
             _ => Err(match nearest(text, names()) {
                 Some(meant) => format!("'{text}': did you mean '{meant}'? a file of samples is written ./{text}"),
-                None => {
-                    let names = names().collect::<Vec<_>>().join(", ");
-                    format!("'{text}': expected {names} or a file of samples such as ./{text}")
-                }
+                None => format!("'{text}': expected {} or a file of samples such as ./{text}", source_names()),
             }),
         }
     }
+}
+
+/// `kernel, sysfs, links`.
+fn source_names() -> String {
+    NAMED.iter().map(|source| source.name).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for PortAction {

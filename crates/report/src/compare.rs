@@ -30,8 +30,7 @@ pub struct ComparisonRow {
     pub retransmissions_per_loss: f64,
 }
 
-const MODES: [(&str, LinkSimMode); 3] =
-    [("ordered", LinkSimMode::Ordered), ("nonblocking", LinkSimMode::NonBlocking), ("uec-llr", LinkSimMode::UecLlr)];
+const MODES: [LinkSimMode; 3] = [LinkSimMode::Ordered, LinkSimMode::NonBlocking, LinkSimMode::UecLlr];
 
 /// Each rate with each loss and each protocol, about `events` losses at each. Fewer rows if `progress` ended a
 /// run early.
@@ -62,11 +61,11 @@ pub fn link_protocols(
     let mut points = Vec::new();
     for rate in rates {
         for loss in losses {
-            points.extend(MODES.map(|(name, mode)| (*rate, *loss, name, mode)));
+            points.extend(MODES.map(|mode| (*rate, *loss, mode)));
         }
     }
     progress.expect_parts(points.len());
-    let rows = parallel::map(&points, jobs, |(rate, loss, name, mode)| {
+    let rows = parallel::map(&points, jobs, |(rate, loss, mode)| {
         let config = LinkSimConfig {
             rate: *rate,
             mode: *mode,
@@ -84,7 +83,7 @@ pub fn link_protocols(
         Ok(Some(ComparisonRow {
             rate: rate.to_string(),
             loss: loss.get(),
-            mode: name,
+            mode: mode.name(),
             frames: outcome.frames_offered,
             frames_lost: outcome.frames_lost,
             effective_loss: outcome.effective_loss,

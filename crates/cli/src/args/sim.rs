@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
+use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
 use scenario::Seeds;
+use sim::link::LinkSimMode;
 use units::{Bytes, Count, ParseError, Prob, Rate, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
@@ -53,20 +56,19 @@ pub(crate) struct RunArgs {
     pub out: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ModeArg {
-    /// Send again and keep the order.
-    Ordered,
-    /// Send again, deliver as it comes.
-    Nonblocking,
-    /// Half of the frames in either mode, on one link.
-    Both,
-    /// In order, non-blocking or unprotected, as the measured loss demands.
-    Auto,
-    /// Go-back-N in the manner of Ultra Ethernet's link-layer retry.
-    UecLlr,
-    /// No protection.
-    None,
+/// A mode by the name that the simulator gives it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ModeArg(pub LinkSimMode);
+
+impl ValueEnum for ModeArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        static MODES: LazyLock<Vec<ModeArg>> = LazyLock::new(|| LinkSimMode::ALL.map(ModeArg).to_vec());
+        &MODES
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()).help(self.0.about()))
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -139,7 +141,7 @@ pub(crate) struct LinkArgs {
     pub faults: Option<PathBuf>,
 
     /// How losses are dealt with.
-    #[arg(long, value_enum, default_value_t = ModeArg::Ordered)]
+    #[arg(long, value_enum, default_value_t = ModeArg(LinkSimMode::Ordered))]
     pub mode: ModeArg,
 
     /// What the nodes are made of.

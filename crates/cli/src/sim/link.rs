@@ -2,10 +2,10 @@
 
 use faults::{FaultSchedule, LossModel};
 use guard::reorder::ReorderBuild;
-use sim::link::{FrameSizes, HardwareProfile, LinkSimConfig, LinkSimMode, OfferedLoad};
+use sim::link::{FrameSizes, HardwareProfile, LinkSimConfig, OfferedLoad};
 use wire::Seq;
 
-use crate::args::{LinkArgs, ModeArg, ProfileArg, ReorderArg};
+use crate::args::{LinkArgs, ProfileArg, ReorderArg};
 use crate::output::{CommandResult, Failure, print};
 use crate::terminal::TerminalProgress;
 use crate::wire::corruption;
@@ -37,14 +37,7 @@ fn config(args: &LinkArgs) -> Result<LinkSimConfig, Failure> {
             ProfileArg::Tofino => HardwareProfile::Tofino,
             ProfileArg::Ideal => HardwareProfile::Ideal,
         },
-        mode: match args.mode {
-            ModeArg::Ordered => LinkSimMode::Ordered,
-            ModeArg::Nonblocking => LinkSimMode::NonBlocking,
-            ModeArg::Both => LinkSimMode::Both,
-            ModeArg::Auto => LinkSimMode::Auto,
-            ModeArg::UecLlr => LinkSimMode::UecLlr,
-            ModeArg::None => LinkSimMode::None,
-        },
+        mode: args.mode.0,
         sizes: args.size.0.clone(),
         frames: args.frames.0,
         load,
@@ -89,8 +82,6 @@ fn schedules(args: &LinkArgs) -> Result<(FaultSchedule, FaultSchedule), Failure>
 }
 
 fn describe(args: &LinkArgs, config: &LinkSimConfig) -> String {
-    let mode =
-        clap::ValueEnum::to_possible_value(&args.mode).map_or_else(String::new, |value| value.get_name().to_owned());
     let profile = match args.profile {
         ProfileArg::Tofino => "tofino",
         ProfileArg::Ideal => "ideal",
@@ -109,5 +100,5 @@ fn describe(args: &LinkArgs, config: &LinkSimConfig) -> String {
         OfferedLoad::Saturated => "at line rate".into(),
         OfferedLoad::Poisson(share) => format!("at random, filling {:.0} %", share * 100.0),
     };
-    format!("{}, {size} {load}, {loss}, {mode}, {profile} profile, seed {}", config.rate, config.seed)
+    format!("{}, {size} {load}, {loss}, {}, {profile} profile, seed {}", config.rate, config.mode.name(), config.seed)
 }

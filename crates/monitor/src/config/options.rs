@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use units::{Count, ParseError, Span, nearest};
 
-use super::{MonitorConfig, SourceKind};
+use super::{MonitorConfig, SourceKind, source_names};
 use crate::act::PortRule;
 use crate::detect::Flaps;
 use bus::key::OrderKey;
@@ -283,7 +283,7 @@ impl MonitorOptions {
             let parsed: Result<_, String> = sources.iter().map(|source| source.parse()).collect();
             config.sources = parsed.map_err(|error| format!("source: {error}"))?;
             if config.sources.is_empty() {
-                return Err("source: expected at least one: kernel, sysfs, links or a file of samples".to_owned());
+                return Err(format!("source: expected at least one: {} or a file of samples", source_names()));
             }
             if config.replays() && config.sources.len() > 1 {
                 return Err("source: samples have a time of their own; give one file alone".to_owned());

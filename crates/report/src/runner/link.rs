@@ -128,16 +128,9 @@ impl PointSetup {
     /// `None` if the point needs no run.
     fn of(point: &ClaimPoint) -> Result<Option<Self>, ClaimError> {
         let (Some(rate), Some(mode)) = (&point.rate, &point.mode) else { return Ok(None) };
-        let mode = match mode.as_str() {
-            "ordered" => LinkSimMode::Ordered,
-            "nonblocking" => LinkSimMode::NonBlocking,
-            _ => {
-                return Err(ClaimError::new(format_args!(
-                    "{}: mode {mode}: expected ordered or nonblocking",
-                    point.id
-                )));
-            }
-        };
+        let unknown = || ClaimError::new(format_args!("{}: mode {mode}: expected ordered or nonblocking", point.id));
+        let known = [LinkSimMode::Ordered, LinkSimMode::NonBlocking];
+        let mode = known.into_iter().find(|known| known.name() == mode).ok_or_else(unknown)?;
         let rate = rate.parse().map_err(|error| ClaimError::new(format_args!("{}: rate: {error}", point.id)))?;
         Ok(Some(Self { rate, loss: loss(point)?, mode }))
     }

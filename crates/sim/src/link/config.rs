@@ -26,6 +26,30 @@ pub enum LinkSimMode {
 }
 
 impl LinkSimMode {
+    /// In the order in which they are listed.
+    pub const ALL: [Self; 6] = [Self::Ordered, Self::NonBlocking, Self::Both, Self::Auto, Self::UecLlr, Self::None];
+
+    /// As it is asked for.
+    pub fn name(self) -> &'static str {
+        self.described().0
+    }
+
+    /// What it does, in a few words.
+    pub fn about(self) -> &'static str {
+        self.described().1
+    }
+
+    fn described(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Ordered => ("ordered", "Send again and keep the order"),
+            Self::NonBlocking => ("nonblocking", "Send again, deliver as it comes"),
+            Self::Both => ("both", "Half of the frames in either mode, on one link"),
+            Self::Auto => ("auto", "In order, non-blocking or unprotected, as the measured loss demands"),
+            Self::UecLlr => ("uec-llr", "Go-back-N in the manner of Ultra Ethernet's link-layer retry"),
+            Self::None => ("none", "No protection"),
+        }
+    }
+
     /// Whether lost frames are sent again in copies.
     pub fn has_copies(self) -> bool {
         !matches!(self, Self::None | Self::UecLlr)

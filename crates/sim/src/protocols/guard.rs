@@ -136,9 +136,5 @@ impl LinkProtocol for GuardSetup {
 }
 
 fn mode(name: &str) -> LinkSimMode {
-    match name {
-        "nonblocking" => LinkSimMode::NonBlocking,
-        "auto" => LinkSimMode::Auto,
-        _ => LinkSimMode::Ordered,
-    }
+    LinkSimMode::ALL.into_iter().find(|mode| mode.name() == name).unwrap_or(LinkSimMode::Ordered)
 }
