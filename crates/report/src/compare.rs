@@ -37,7 +37,7 @@ const MODES: [LinkSimMode; 3] = [LinkSimMode::Ordered, LinkSimMode::NonBlocking,
 ///
 /// ```
 /// use report::compare::{link_protocols, table};
-/// use sim::link::Unwatched;
+/// use units::Unwatched;
 /// use units::{Prob, Rate};
 ///
 /// let (jobs, seed) = (1, 1);

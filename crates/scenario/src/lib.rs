@@ -65,7 +65,7 @@ pub use settings::ScenarioConfig;
 /// Everything that one file asks for.
 ///
 /// ```
-/// use sim::link::Unwatched;
+/// use units::Unwatched;
 /// use sim::net;
 /// use sim::scenario::Scenario;
 ///

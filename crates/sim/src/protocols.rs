@@ -7,6 +7,8 @@
 mod fec;
 mod guard;
 mod llr;
+#[cfg(test)]
+mod send_twice;
 
 use ::guard::pool::PoolShare;
 use ::guard::{Counters, EndpointNote, FrameBody};
@@ -128,19 +130,19 @@ struct ListedProtocol {
 }
 
 macro_rules! link_protocols {
-    (($d:tt) $($name:ident($setup:ty),)*) => {
+    (($d:tt) $($(#[$when:meta])* $name:ident($setup:ty),)*) => {
         /// What protects a link.
         #[derive(Clone, Debug)]
         pub enum Protection {
             None,
-            $($name($setup),)*
+            $($(#[$when])* $name($setup),)*
         }
 
         /// Which protocol a link runs, with both its ends.
         #[derive(Debug)]
         #[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
         pub(crate) enum Protected {
-            $($name(EndpointPair<<$setup as LinkProtocol>::Machine>),)*
+            $($(#[$when])* $name(EndpointPair<<$setup as LinkProtocol>::Machine>),)*
         }
 
         impl Protection {
@@ -148,7 +150,7 @@ macro_rules! link_protocols {
             pub(crate) fn protect(&self, site: LinkSite) -> Option<Protected> {
                 match self {
                     Self::None => None,
-                    $(Self::$name(setup) => Some(Protected::$name(setup.pair(site))),)*
+                    $($(#[$when])* Self::$name(setup) => Some(Protected::$name(setup.pair(site))),)*
                 }
             }
         }
@@ -157,7 +159,7 @@ macro_rules! link_protocols {
             /// Switches the protocol on.
             pub(crate) fn activate(&mut self, side: usize, around: &mut crate::net::ProtectContext<'_>) {
                 match self {
-                    $(Self::$name(pair) => {
+                    $($(#[$when])* Self::$name(pair) => {
                         if let Some(command) = <$setup>::activation() {
                             pair.command(side, around, command);
                         }
@@ -166,19 +168,19 @@ macro_rules! link_protocols {
             }
         }
 
-        const LISTED: &[ListedProtocol] = &[$(ListedProtocol {
+        const LISTED: &[ListedProtocol] = &[$($(#[$when])* ListedProtocol {
             names: <$setup>::NAMES,
             read: |table, name, path, link| <$setup>::read(table, name, path, link).map(Protection::$name),
         },)*];
 
         /// The keys of each.
-        pub const KEYS: &[Keys] = &[$(<$setup as LinkProtocol>::KEYS,)*];
+        pub const KEYS: &[Keys] = &[$($(#[$when])* <$setup as LinkProtocol>::KEYS,)*];
 
         /// Does the same to the pair of each protocol.
         macro_rules! each_protocol {
             ($d protected:expr, $d pair:ident => $d what:expr) => {
                 match $d protected {
-                    $($crate::protocols::Protected::$name($d pair) => $d what,)*
+                    $($(#[$when])* $crate::protocols::Protected::$name($d pair) => $d what,)*
                 }
             };
         }
@@ -210,4 +212,6 @@ link_protocols! { ($)
     Guard(GuardSetup),
     Llr(LlrSetup),
     Fec(::guard::fec::FecConfig),
+    #[cfg(test)]
+    SendTwice(send_twice::SendTwice),
 }

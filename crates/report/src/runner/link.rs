@@ -5,6 +5,8 @@
 //! profile, and every claim takes its value from those runs.
 
 mod chart;
+#[cfg(test)]
+mod example;
 
 use faults::{FaultSchedule, LossModel};
 use guard::copies_for;
