@@ -67,7 +67,7 @@ pub use settings::ScenarioConfig;
 /// ```
 /// use units::Unwatched;
 /// use sim::net;
-/// use sim::scenario::Scenario;
+/// use scenario::Scenario;
 ///
 /// let text = "
 ///     topology = { kind = 'dumbbell', pairs = 1, rate = '10G' }
