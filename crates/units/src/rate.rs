@@ -17,6 +17,15 @@ impl Rate {
         Self(gigabits * 1_000_000_000)
     }
 
+    /// From bits per second; what is below 1 Mb/s or above 10 Tb/s becomes that.
+    pub const fn from_bits_per_second(bits: u64) -> Self {
+        match bits {
+            0..1_000_000 => Self(1_000_000),
+            10_000_000_000_001.. => Self(10_000_000_000_000),
+            bits => Self(bits),
+        }
+    }
+
     /// In bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0

@@ -1,5 +1,7 @@
 //! What a frame occupies on an Ethernet wire, and the types of what it carries.
 
+use units::Span;
+
 /// The shortest frame, from destination address to frame check sequence.
 pub const MIN_FRAME: u32 = 64;
 /// The longest frame that we accept: a 9,000-byte jumbo payload with header, VLAN tag and check.
@@ -12,6 +14,36 @@ pub const HEADER_AND_CHECK: u32 = 18;
 /// Bytes of wire time that a frame of `len` bytes takes.
 pub const fn on_wire(len: u32) -> u32 {
     (if len < MIN_FRAME { MIN_FRAME } else { len }) + GAP_AND_PREAMBLE
+}
+
+/// What a frame takes of a wire, and for how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WireFraming {
+    /// As Ethernet: at least the shortest frame, with preamble and gap.
+    #[default]
+    Ethernet,
+    /// As the simulator of HPCC's authors: its length and nothing else, in whole nanoseconds rounded down.
+    HpccNs3,
+}
+
+impl WireFraming {
+    /// Bytes of wire time that a frame of `len` bytes takes.
+    #[inline]
+    pub const fn on_wire(self, len: u32) -> u32 {
+        match self {
+            Self::Ethernet => on_wire(len),
+            Self::HpccNs3 => len,
+        }
+    }
+
+    /// How long the wire is busy with what takes this long at its rate.
+    #[inline]
+    pub const fn busy(self, exact: Span) -> Span {
+        match self {
+            Self::Ethernet => exact,
+            Self::HpccNs3 => Span::from_ps(exact.as_ps() - exact.as_ps() % 1_000),
+        }
+    }
 }
 
 /// Addresses and a type.
@@ -34,10 +66,25 @@ pub fn is_tag(ethertype: u16) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use units::{Bytes, Rate};
+
     use super::*;
 
     #[test]
     fn a_full_frame_occupies_1538_bytes_and_a_short_one_84() {
         assert_eq!((on_wire(1_518), on_wire(64), on_wire(21)), (1_538, 84, 84));
+    }
+
+    /// 1,048 B are 8,384 bits: 83.84 ns at 100G, 20.96 ns at 400G; 1,090 B 87.2 and 21.8 ns; an ACK of 60 B 4.8 and 1.2 ns,
+    /// one of 88 B 7.04 and 1.76 ns. They take as many whole nanoseconds.
+    #[test]
+    fn the_simulator_of_hpccs_authors_counts_lengths_alone_and_whole_nanoseconds() {
+        let time = |gbps, len| {
+            let framing = WireFraming::HpccNs3;
+            framing.busy(Rate::gbps(gbps).span_of(Bytes::new(u64::from(framing.on_wire(len))))).as_ps()
+        };
+        assert_eq!([1_048, 1_090, 60, 88, 1_000].map(|len| time(100, len)), [83_000, 87_000, 4_000, 7_000, 80_000]);
+        assert_eq!([1_048, 1_090, 60, 88, 1_000].map(|len| time(400, len)), [20_000, 21_000, 1_000, 1_000, 20_000]);
+        assert_eq!(WireFraming::Ethernet.busy(Span::from_ps(83_840)), Span::from_ps(83_840));
     }
 }

@@ -4,12 +4,13 @@
 //! number; [`ethernet`] holds the sizes that every wire shares. [`layers`] finds the headers of real frames, and
 //! [`checksum`] is the Internet's. [`ipv4`], [`tcp`], [`udp`] and [`roce`] emit headers for captures of simulated
 //! traffic; [`roce`] also reads RoCEv2 out of real frames, by way of [`udp::find`]. [`pcapng`] writes
-//! captures.
+//! captures. [`int`] is the telemetry that switches write on packets.
 
 #![warn(missing_docs)]
 
 pub mod checksum;
 pub mod ethernet;
+pub mod int;
 pub mod ip;
 pub mod ipv4;
 pub mod layers;

@@ -10,13 +10,16 @@
 //! how an answer turns out (AETH). Addresses, keys, operands and immediate data mean something to the hosts alone; they
 //! are emitted as zeros and skipped when parsing.
 //!
-//! [`parse`] takes a frame to what it is: something else, RoCEv2, or [`MalformedRoce`]. [`icrc_is_valid`] looks at the
+//! [`parse`] takes a frame to what it is: something else, RoCEv2, or [`MalformedRoce`]. [`CongestionNotification`] is the one
+//! packet that belongs to no transport. [`icrc_is_valid`] looks at the
 //! invariant CRC, which no switch does, and which covers everything that no switch may change.
 
+mod cnp;
 mod icrc;
 mod opcode;
 mod parse;
 
+pub use cnp::CongestionNotification;
 pub use icrc::{append_icrc, icrc_is_valid};
 pub use opcode::Opcode;
 pub use parse::{MalformedRoce, ParsedRoce, parse};

@@ -9,7 +9,7 @@ use std::{env, fs, process};
 
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use roce_frames::{Shape, around, carries, frame, header, malformed, pad};
-use wire::roce::{ExtensionHeader, Opcode, ParsedRoce, RoceHeader, Syndrome, parse};
+use wire::roce::{CongestionNotification, ExtensionHeader, Opcode, ParsedRoce, RoceHeader, Syndrome, parse};
 
 const FIELDS: [&str; 11] = [
     "infiniband.bth.opcode",
@@ -177,4 +177,40 @@ fn other_transports_are_other_to_tshark_too() {
         assert_eq!(parse(frame), Ok(ParsedRoce::Other { opcode: *code }));
         assert_eq!(seen, [code.to_string()]);
     }
+}
+
+#[test]
+fn tshark_reads_a_congestion_notification() {
+    let Some(folder) = Folder::new("cnp") else { return };
+    let queue_pair = 0xfe_dcba;
+    let frames: Vec<Vec<u8>> = Shape::all()
+        .map(|shape| {
+            let mut bytes = Vec::new();
+            CongestionNotification { queue_pair }.emit(&mut bytes);
+            assert_eq!(bytes.len(), CongestionNotification::LEN);
+            around(shape, &bytes)
+        })
+        .collect();
+    let fields = [&FIELDS[..4], &FIELDS[5..6], &["udp.length", "_ws.malformed"]].concat();
+    for (frame, seen) in frames.iter().zip(folder.dissect(&frames, &fields)) {
+        assert_eq!(CongestionNotification::parse(frame), Some(CongestionNotification { queue_pair }));
+        assert_eq!(parse(frame), Ok(ParsedRoce::Other { opcode: 0x81 }));
+        assert_eq!(wire::roce::icrc_is_valid(frame), Some(true));
+        assert_eq!(seen, ["129", "0", "0", "0xfedcba", "0", "40", ""]);
+    }
+}
+
+#[test]
+fn only_whole_notifications_are_notifications() {
+    let mut bytes = Vec::new();
+    CongestionNotification { queue_pair: 1 }.emit(&mut bytes);
+    let frame = around(Shape::PLAIN, &bytes);
+    assert!((0..frame.len()).all(|len| CongestionNotification::parse(&frame[..len]).is_none()));
+    for (at, value) in [(0, 0x80), (0, 0x11), (1, 1)] {
+        let mut other = bytes.clone();
+        other[at] = value;
+        assert_eq!(CongestionNotification::parse(&around(Shape::PLAIN, &other)), None);
+    }
+    let longer = [&bytes[..], &[0; 4]].concat();
+    assert_eq!(CongestionNotification::parse(&around(Shape::PLAIN, &longer)), None);
 }
