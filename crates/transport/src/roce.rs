@@ -17,13 +17,16 @@
 //!
 //! A [`Qp`] is established from the start and stands at both ends: each posts requests of its own and answers the
 //! peer's. It has one wire. When that pulls, strictly in this order: ACK or NAK, which do wait for the READ
-//! responses before them; packets that are sent again; READ responses; new requests. All but the first are paced, if there
-//! is a rate.
+//! responses before them; packets that are sent again; READ responses; new requests. Congestion notifications come before all of
+//! them. All but notifications and acknowledgements are paced, if there is a rate. A controller of the `congestion` crate may set
+//! window and pace.
 //!
 //! Left out: receiver-not-ready (a SEND always finds a buffer), atomics, immediate data, end-to-end credits,
-//! congestion notification packets, and errors that have nothing to do with loss.
+//! and errors that have nothing to do with loss.
 
 mod config;
+mod congestion_header;
+mod echo;
 pub mod irn;
 pub mod melo;
 pub mod model;
@@ -37,13 +40,16 @@ pub mod selective;
 mod send_queue;
 mod tail;
 
+use congestion::{Controller, TelemetrySample};
 use machine::{Machine, Out, Port, Pull};
 use units::Time;
 
 pub use config::{MAX_MESSAGE, MAX_OUTSTANDING, RoceConfig};
+pub use congestion_header::{CongestionHeader, RdmaFraming, Telemetry};
 pub use packet::{ACK_LEN, AckSyndrome, HEADERS, MessagePart, RETH, RoceOperation, RocePacket};
 pub use psn::Psn;
 
+use echo::ArrivalEcho;
 use requester::Requester;
 use responder::Responder;
 
@@ -149,6 +155,7 @@ impl From<RoceTimer> for usize {
 pub struct Qp {
     requester: Requester,
     responder: Responder,
+    echo: ArrivalEcho,
     failed: bool,
 }
 
@@ -159,7 +166,8 @@ impl Qp {
         assert!(config.mtu > 0, "a packet must be able to carry something");
         // Without room for one, a READ would wait for ever.
         config.max_reads = config.max_reads.max(1);
-        Self { requester: Requester::new(&config), responder: Responder::new(config), failed: false }
+        let echo = ArrivalEcho::new(&config.congestion, config.framing);
+        Self { requester: Requester::new(&config), responder: Responder::new(config), echo, failed: false }
     }
 
     /// Work requests posted and not complete.
@@ -172,12 +180,28 @@ impl Qp {
         self.requester.queue.outstanding()
     }
 
+    /// Payload of the peer's SENDs and WRITEs that has arrived in order.
+    pub fn received_bytes(&self) -> u64 {
+        self.responder.received_bytes
+    }
+
+    /// What sets its window and pace.
+    pub fn controller(&self) -> &Controller {
+        self.requester.queue.controller()
+    }
+
+    /// Whether an acknowledgement or a notification is the next to be sent.
+    #[inline]
+    pub fn owes_control(&self) -> bool {
+        self.echo.owes_cnp() || self.responder.owes_acknowledge()
+    }
+
     fn has_data(&self) -> bool {
         self.responder.has_reply() || self.requester.may_send()
     }
 
     fn wants_to_send(&self) -> bool {
-        self.responder.owes_acknowledge() || self.has_data()
+        self.owes_control() || self.has_data()
     }
 
     fn next_data<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Option<RocePacket> {
@@ -192,6 +216,43 @@ impl Qp {
     fn transmit<O: Out<Self>>(&self, packet: RocePacket, out: &mut O) -> Pull {
         out.transmit(WIRE, packet);
         if self.wants_to_send() { Pull::Sent } else { Pull::Last }
+    }
+
+    /// A packet has come; with it, if it is an acknowledgement, what switches wrote on the data that it answers.
+    pub fn on_packet<O: Out<Self>>(
+        &mut self,
+        now: Time,
+        packet: RocePacket,
+        telemetry: Option<TelemetrySample<'_>>,
+        out: &mut O,
+    ) {
+        if self.failed {
+            return;
+        }
+        match packet.opcode {
+            RoceOperation::Send(part) | RoceOperation::Write(part) => {
+                self.echo.on_data(now, packet.ecn, &packet.congestion);
+                self.responder.on_message(&packet, part, out);
+            }
+            RoceOperation::ReadRequest => self.responder.on_read(&packet, out),
+            RoceOperation::ReadResponse(_) => self.requester.on_read_response(now, packet.psn, out),
+            RoceOperation::Acknowledge(syndrome) => {
+                self.requester.on_acknowledge(now, (&packet, syndrome), telemetry, out);
+            }
+            RoceOperation::Notification => self.requester.queue.on_notification(now),
+        }
+        if self.wants_to_send() {
+            out.wake(WIRE);
+        }
+    }
+
+    /// The notification or acknowledgement that is due.
+    fn next_control<O: Out<Self>>(&mut self, out: &mut O) -> Option<RocePacket> {
+        if self.echo.take_cnp() {
+            return Some(self.responder.notification());
+        }
+        let acknowledge = self.responder.next_acknowledge(out)?;
+        Some(RocePacket { congestion: self.echo.take(), ..acknowledge })
     }
 
     fn fail<O: Out<Self>>(&mut self, out: &mut O) {
@@ -209,19 +270,9 @@ impl Machine for Qp {
     type Done = RoceCompletion;
     type Note = RoceNote;
 
+    #[inline]
     fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: RocePacket, out: &mut O) {
-        if self.failed {
-            return;
-        }
-        match packet.opcode {
-            RoceOperation::Send(part) | RoceOperation::Write(part) => self.responder.on_message(&packet, part, out),
-            RoceOperation::ReadRequest => self.responder.on_read(&packet, out),
-            RoceOperation::ReadResponse(_) => self.requester.on_read_response(now, packet.psn, out),
-            RoceOperation::Acknowledge(syndrome) => self.requester.on_acknowledge(now, packet.psn, syndrome, out),
-        }
-        if self.wants_to_send() {
-            out.wake(WIRE);
-        }
+        self.on_packet(now, packet, None, out);
     }
 
     fn on_timer<O: Out<Self>>(&mut self, now: Time, key: RoceTimer, out: &mut O) {
@@ -252,8 +303,8 @@ impl Machine for Qp {
         if self.failed {
             return Pull::Idle;
         }
-        if let Some(acknowledge) = self.responder.next_acknowledge(out) {
-            return self.transmit(acknowledge, out);
+        if let Some(control) = self.next_control(out) {
+            return self.transmit(control, out);
         }
         if !self.has_data() {
             return Pull::Idle;
@@ -262,7 +313,7 @@ impl Machine for Qp {
             return Pull::NotBefore(until);
         }
         let Some(packet) = self.next_data(now, out) else { return Pull::Idle };
-        self.requester.queue.on_leaving(now, packet.wire_bytes());
+        self.requester.queue.on_leaving(now, packet.frame_len());
         self.transmit(packet, out)
     }
 

@@ -85,6 +85,7 @@ fn describe(packet: &RocePacket) -> String {
         RoceOperation::ReadResponse(of) => format!("data {}", part(of)),
         RoceOperation::Acknowledge(AckSyndrome::Ack) => "ack".to_string(),
         RoceOperation::Acknowledge(AckSyndrome::SequenceError) => "nak".to_string(),
+        RoceOperation::Notification => "cnp".to_string(),
     };
     format!("{what} {}", packet.psn.number())
 }

@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use proptest::prelude::*;
 use testkit::{Duo, Fate, Side};
 use transport::roce::{
-    AckSyndrome, MessagePart, Psn, Qp, RoceCommand, RoceCompletion, RoceConfig, RoceOperation, RocePacket, Verb,
+    AckSyndrome, CongestionHeader, MessagePart, Psn, Qp, RoceCommand, RoceCompletion, RoceConfig, RoceOperation,
+    RocePacket, Verb,
 };
 use units::{Rate, Span, Time};
 use wire::ip::Ecn;
@@ -208,5 +209,6 @@ fn garbage() -> impl Strategy<Value = RocePacket> {
         msn: 0,
         ack_request,
         ecn: Ecn::NotCapable,
+        congestion: CongestionHeader::default(),
     })
 }

@@ -15,7 +15,7 @@ use transport::roce::selective::{
     Gaps, Hole, Holes, LossRecovery, RoceCompletion, RoceNote, RoceRetransmitCause, RoceTimer, SelectiveCommand,
     SelectiveConfig, SelectiveConnection, SelectivePacket, SelectivePacketKind,
 };
-use transport::roce::{self, MessagePart, Psn, WIRE};
+use transport::roce::{self, CongestionHeader, MessagePart, Psn, WIRE};
 use units::{Rate, Span, Time};
 use wire::ip::Ecn;
 
@@ -114,6 +114,7 @@ fn describe(packet: &SelectivePacket) -> String {
     match packet.kind {
         SelectivePacketKind::Data { ack_request, .. } => format!("{psn}{}", if ack_request { "!" } else { "" }),
         SelectivePacketKind::Ack => format!("ack {psn}"),
+        SelectivePacketKind::Notification => "cnp".to_string(),
         SelectivePacketKind::Nack(Gaps::Holes(holes)) => format!("nack {psn} {holes:?}"),
         SelectivePacketKind::Nack(Gaps::Sacked(sacked)) => format!("nack {psn} sacks {}", sacked.number()),
     }
@@ -474,7 +475,7 @@ fn data(psn: u32, part: MessagePart) -> SelectivePacket {
 }
 
 fn packet(kind: SelectivePacketKind, psn: u32) -> SelectivePacket {
-    SelectivePacket { kind, psn: Psn::new(psn), ecn: Ecn::NotCapable }
+    SelectivePacket { kind, psn: Psn::new(psn), ecn: Ecn::NotCapable, congestion: CongestionHeader::default() }
 }
 
 /// What the channel does to one packet, or somebody to an end.

@@ -1,8 +1,10 @@
 //! What both ends of a connection agree on when it is set up.
 
+use congestion::{ControlSite, ControllerConfig};
 use units::{Rate, Span};
 use wire::ip::Ecn;
 
+use super::congestion_header::RdmaFraming;
 use super::psn::Psn;
 
 /// The longest message that the specification allows.
@@ -12,8 +14,12 @@ pub const MAX_MESSAGE: u64 = 1 << 31;
 /// so that two of them can always be compared.
 pub const MAX_OUTSTANDING: u32 = 1 << 22;
 
+/// A NIC of 100 Gb/s, 10 µs away.
+const DEFAULT_SITE: ControlSite =
+    ControlSite { line_rate: Rate::gbps(100), base_rtt: Span::from_us(10), mtu: 1_024, hops: 1 };
+
 /// The same at both ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoceConfig {
     /// Payload of a full packet.
     pub mtu: u32,
@@ -42,6 +48,12 @@ pub struct RoceConfig {
     pub rate: Option<Rate>,
     /// Whether a switch may mark requests and READ responses.
     pub ecn: Ecn,
+    /// What controls window and pace besides; READ responses have only the pace.
+    pub congestion: ControllerConfig,
+    /// Where the connection runs, for its controller.
+    pub site: ControlSite,
+    /// How long headers are.
+    pub framing: RdmaFraming,
     /// PSN of the first packet, in both directions.
     pub first_psn: Psn,
 }
@@ -75,6 +87,9 @@ impl Default for RoceConfig {
             tail_copies: 0,
             rate: None,
             ecn: Ecn::NotCapable,
+            congestion: ControllerConfig::None,
+            site: DEFAULT_SITE,
+            framing: RdmaFraming::ROCE,
             first_psn: Psn::new(0),
         }
     }

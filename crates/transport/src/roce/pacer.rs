@@ -1,29 +1,71 @@
 //! Packets at a rate, or as fast as the wire takes them.
+//!
+//! What waits follows a change of the rate at once: the time at which the next packet may leave is computed from the last one
+//! with the rate of now, so it can also come earlier.
 
 use units::{Bytes, Rate, Time};
+use wire::ethernet::WireFraming;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RocePacer {
-    pub rate: Option<Rate>,
-    until: Time,
+    /// When the last packet was due, or left if nothing held it, and what it takes.
+    from: Time,
+    bytes: Bytes,
+    framing: WireFraming,
 }
 
 impl RocePacer {
-    pub(super) fn new(rate: Option<Rate>) -> Self {
-        Self { rate, until: Time::ZERO }
+    pub(super) fn new(framing: WireFraming) -> Self {
+        Self { framing, ..Self::default() }
     }
 
-    /// Until when it holds the next packet back, if it does.
+    /// When the packet after the last one is due at this rate.
     #[inline]
-    pub(super) fn holds(&self, now: Time) -> Option<Time> {
-        (now < self.until).then_some(self.until)
+    fn due(&self, rate: Rate) -> Time {
+        self.from + self.framing.busy(rate.span_of(self.bytes))
     }
 
-    /// A packet leaves that takes so much of the wire.
+    /// Until when it holds the next packet back at this rate, if it does.
     #[inline]
-    pub(super) fn sends(&mut self, now: Time, bytes: Bytes) {
-        if let Some(rate) = self.rate {
-            self.until = now.max(self.until) + rate.span_of(bytes);
-        }
+    pub(super) fn holds(&self, now: Time, rate: Option<Rate>) -> Option<Time> {
+        let until = self.due(rate?);
+        (now < until).then_some(until)
+    }
+
+    /// A packet leaves that takes this much of the wire.
+    #[inline]
+    pub(super) fn sends(&mut self, now: Time, bytes: Bytes, rate: Option<Rate>) {
+        let due = rate.map_or(now, |rate| self.due(rate));
+        self.from = now.max(due);
+        self.bytes = bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Span;
+
+    use super::*;
+
+    #[test]
+    fn a_faster_rate_lets_what_waits_go_earlier() {
+        let ns = |ns| Time::ZERO + Span::from_ns(ns);
+        let mut pacer = RocePacer::default();
+        let [slow, fast] = [1, 100].map(Rate::gbps);
+        pacer.sends(ns(100), Bytes::new(1_000), Some(slow));
+        assert_eq!(pacer.holds(ns(100), Some(slow)), Some(ns(8_100)));
+        assert_eq!(pacer.holds(ns(150), Some(fast)), Some(ns(180)));
+        assert_eq!(pacer.holds(ns(180), Some(fast)), None);
+        assert_eq!(pacer.holds(ns(150), None), None);
+    }
+
+    #[test]
+    fn idle_time_is_not_saved_up() {
+        let ns = |ns| Time::ZERO + Span::from_ns(ns);
+        let mut pacer = RocePacer::default();
+        let rate = Some(Rate::gbps(8));
+        pacer.sends(ns(0), Bytes::new(1_000), rate);
+        pacer.sends(ns(5_000), Bytes::new(1_000), rate);
+        assert_eq!(pacer.holds(ns(5_000), rate), Some(ns(6_000)));
     }
 }

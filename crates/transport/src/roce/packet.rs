@@ -7,12 +7,15 @@ use units::Bytes;
 use wire::ethernet::on_wire;
 use wire::ip::Ecn;
 
+use super::congestion_header::CongestionHeader;
 use super::psn::Psn;
 
 /// Ethernet with check (18), IP (20), UDP (8), base transport header (12), invariant CRC (4).
 pub const HEADERS: u32 = 62;
 /// RDMA extended transport header: address, key and length of what is written or read.
 pub const RETH: u32 = 16;
+/// What a congestion notification carries besides: reserved bytes.
+pub(crate) const NOTIFICATION: u32 = 16;
 /// ACK extended transport header: syndrome and message number.
 const AETH: u32 = 4;
 /// An ACK or NAK as the paper counts it (S_NAK). The headers above and an AETH make 66; where the other two bytes come
@@ -65,6 +68,8 @@ pub enum RoceOperation {
     ReadResponse(MessagePart),
     /// Response: an ACK or a NAK, without payload.
     Acknowledge(AckSyndrome),
+    /// Congestion notification (annex A17): packets of the peer arrived with an ECN mark.
+    Notification,
 }
 
 /// What an acknowledge packet says; of the NAKs only the one that a lost packet causes.
@@ -94,13 +99,20 @@ pub struct RocePacket {
     pub ack_request: bool,
     /// Code point of the IP header; acknowledgements are never capable.
     pub ecn: Ecn,
+    /// What congestion control has it carry.
+    pub congestion: CongestionHeader,
 }
 
 impl RocePacket {
     /// Length of the Ethernet frame, frame check included; not yet padded to the shortest one allowed.
     #[inline]
     pub const fn frame_len(&self) -> u32 {
+        self.roce_len().saturating_add_signed(self.congestion.extra_bytes as i32)
+    }
+
+    const fn roce_len(&self) -> u32 {
         match self.opcode {
+            RoceOperation::Notification => HEADERS + NOTIFICATION,
             RoceOperation::Acknowledge(_) => ACK_LEN,
             RoceOperation::ReadRequest => HEADERS + RETH,
             RoceOperation::Write(part) if part.is_first() => HEADERS + RETH + self.payload,
@@ -138,6 +150,7 @@ mod tests {
             msn: 0,
             ack_request: false,
             ecn: Ecn::NotCapable,
+            congestion: CongestionHeader::default(),
         };
         packet.frame_len()
     }
@@ -161,6 +174,6 @@ mod tests {
 
     #[test]
     fn a_packet_is_small_enough_to_pass_by_value() {
-        assert!(size_of::<RocePacket>() <= 24, "{}", size_of::<RocePacket>());
+        assert!(size_of::<RocePacket>() <= 56, "{}", size_of::<RocePacket>());
     }
 }

@@ -11,10 +11,12 @@
 //! that were not sent yet make way for what is posted; behind a READ they are READs, to pull empty responses. Those that
 //! the window, the limit of READs or a rate held back until the tail was acknowledged are dropped.
 
+use congestion::TelemetrySample;
 use machine::Out;
 use units::Time;
 
 use super::config::{MAX_OUTSTANDING, RoceConfig};
+use super::congestion_header::CongestionHeader;
 use super::irn::Timeouts;
 use super::packet::{AckSyndrome, RoceOperation, RocePacket};
 use super::psn::Psn;
@@ -69,11 +71,11 @@ impl Requester {
     pub(super) fn next_packet<O: Out<Qp>>(&mut self, now: Time, out: &mut O) -> Option<RocePacket> {
         let first_time = !self.queue.is_behind();
         if first_time && self.tail.has_copy(self.queue.una()) {
-            return Some(self.tail_copy(out));
+            return Some(self.tail_copy(now, out));
         }
         let message = self.queue.next_message()?;
         let was_quiet = self.queue.outstanding() == 0;
-        let packet = if message.verb == Verb::Read { self.read_request(&message) } else { self.data(&message) };
+        let packet = if message.verb == Verb::Read { self.read_request(&message) } else { self.data(now, &message) };
         if first_time {
             self.after_first_sending(now, &message, out);
         }
@@ -111,29 +113,31 @@ impl Requester {
     }
 
     /// The last packet of the queue, once more. Its message is there as long as it is not acknowledged.
-    fn tail_copy<O: Out<Qp>>(&mut self, out: &mut O) -> RocePacket {
+    fn tail_copy<O: Out<Qp>>(&mut self, now: Time, out: &mut O) -> RocePacket {
         let place = self.tail.take_copy();
         out.note(RoceNote::TailRepeated);
-        RocePacket { ack_request: true, ..self.data_at(&self.queue.message_at(place), place) }
+        RocePacket { ack_request: true, ..self.data_at(now, &self.queue.message_at(place), place) }
     }
 
     #[inline]
-    fn data(&mut self, message: &WorkRequest) -> RocePacket {
-        let packet = self.data_at(message, self.queue.cursor());
+    fn data(&mut self, now: Time, message: &WorkRequest) -> RocePacket {
+        let packet = self.data_at(now, message, self.queue.cursor());
         RocePacket { ack_request: self.queue.send_next(message), ..packet }
     }
 
     #[inline]
-    fn data_at(&self, message: &WorkRequest, place: u64) -> RocePacket {
+    fn data_at(&self, now: Time, message: &WorkRequest, place: u64) -> RocePacket {
         let (part, payload) = self.queue.payload(message, place);
+        let is_write = message.verb != Verb::Send;
         RocePacket {
-            opcode: if message.verb == Verb::Send { RoceOperation::Send(part) } else { RoceOperation::Write(part) },
+            opcode: if is_write { RoceOperation::Write(part) } else { RoceOperation::Send(part) },
             psn: self.queue.psn(place),
             payload,
             dma_len: message.bytes as u32,
             msn: 0,
             ack_request: false,
             ecn: self.queue.config().ecn,
+            congestion: self.queue.data_header(now, is_write && part.is_first()),
         }
     }
 
@@ -151,10 +155,23 @@ impl Requester {
             msn: 0,
             ack_request: false,
             ecn: self.queue.config().ecn,
+            congestion: CongestionHeader::default(),
         }
     }
 
-    pub(super) fn on_acknowledge<O: Out<Qp>>(&mut self, now: Time, psn: Psn, syndrome: AckSyndrome, out: &mut O) {
+    pub(super) fn on_acknowledge<O: Out<Qp>>(
+        &mut self,
+        now: Time,
+        (packet, syndrome): (&RocePacket, AckSyndrome),
+        telemetry: Option<TelemetrySample<'_>>,
+        out: &mut O,
+    ) {
+        let before = self.queue.acked();
+        self.acknowledged(now, packet.psn, syndrome, out);
+        self.queue.on_feedback(now, before, &packet.congestion, telemetry);
+    }
+
+    fn acknowledged<O: Out<Qp>>(&mut self, now: Time, psn: Psn, syndrome: AckSyndrome, out: &mut O) {
         let Some(place) = self.outstanding_place(psn, out) else { return };
         match syndrome {
             AckSyndrome::Ack => {
@@ -238,6 +255,9 @@ impl Requester {
         out.note(RoceNote::Retransmitted { cause, packets: self.queue.cursor() - una });
         self.went_back_to = (cause != RoceRetransmitCause::Timeout).then_some(una);
         self.tail.forget_copies();
+        if cause != RoceRetransmitCause::Timeout {
+            self.queue.on_missing(now);
+        }
         self.queue.go_back(now, una, out);
     }
 

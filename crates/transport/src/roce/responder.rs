@@ -21,6 +21,7 @@ use machine::Out;
 use wire::ip::Ecn;
 
 use super::config::{MAX_OUTSTANDING, RoceConfig, packets};
+use super::congestion_header::CongestionHeader;
 use super::packet::{AckSyndrome, MessagePart, RoceOperation, RocePacket};
 use super::psn::Numbering;
 use super::{Qp, RoceCompletion, RoceNote};
@@ -57,6 +58,8 @@ pub(super) struct Responder {
     msn: u32,
     /// Messages placed: SENDs and WRITEs.
     received: u64,
+    /// Payload that arrived in order.
+    pub received_bytes: u64,
 }
 
 impl Responder {
@@ -70,6 +73,7 @@ impl Responder {
             replies: VecDeque::new(),
             msn: 0,
             received: 0,
+            received_bytes: 0,
         }
     }
 
@@ -86,6 +90,7 @@ impl Responder {
             return;
         }
         self.accept(1);
+        self.received_bytes += u64::from(packet.payload);
         if packet.ack_request {
             self.ack_owed = Some(place);
         }
@@ -211,6 +216,12 @@ impl Responder {
             msn: self.msn,
             ack_request: false,
             ecn: Ecn::NotCapable,
+            congestion: CongestionHeader::default(),
         }
+    }
+
+    /// Packets of the peer arrived with an ECN mark.
+    pub(super) fn notification(&self) -> RocePacket {
+        self.answer(RoceOperation::Notification, 0)
     }
 }

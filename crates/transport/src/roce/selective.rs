@@ -24,6 +24,7 @@ mod receiver;
 mod recovery;
 mod sender;
 
+use congestion::{Controller, TelemetrySample};
 use machine::{Machine, Out, Port, Pull};
 use units::Time;
 
@@ -34,9 +35,10 @@ pub use recovery::{ForgottenState, LossRecovery, NackInfo, PacketArrival, SendWi
 pub use super::{RoceCompletion, RoceNote, RoceRetransmitCause, RoceTimer};
 
 use super::WIRE;
+use super::echo::ArrivalEcho;
 use super::irn::{Irn, Timeouts};
 use super::melo::{BlockPointer, Melo, Nic};
-use receiver::SelectiveReceiver;
+use receiver::{DataPacket, SelectiveReceiver};
 use sender::SelectiveSender;
 
 /// What the owner of a connection can ask for.
@@ -55,6 +57,7 @@ pub struct SelectiveConnection<R> {
     sender: SelectiveSender,
     receiver: SelectiveReceiver,
     recovery: R,
+    echo: ArrivalEcho,
     failed: bool,
 }
 
@@ -92,6 +95,7 @@ impl<R: LossRecovery> SelectiveConnection<R> {
             sender: SelectiveSender::new(config, timeouts),
             receiver: SelectiveReceiver::new(&config),
             recovery: recovery(&config),
+            echo: ArrivalEcho::new(&config.congestion, config.framing),
             failed: false,
         }
     }
@@ -104,6 +108,22 @@ impl<R: LossRecovery> SelectiveConnection<R> {
     /// PSNs sent and not acknowledged.
     pub fn outstanding(&self) -> u64 {
         self.sender.queue.outstanding()
+    }
+
+    /// Payload of the peer's WRITEs that has arrived in order.
+    pub fn received_bytes(&self) -> u64 {
+        self.receiver.received_bytes()
+    }
+
+    /// What sets its window and pace.
+    pub fn controller(&self) -> &Controller {
+        self.sender.queue.controller()
+    }
+
+    /// Whether an acknowledgement or a notification is the next to be sent.
+    #[inline]
+    pub fn owes_control(&self) -> bool {
+        self.echo.owes_cnp() || self.receiver.owes_acknowledge(&self.recovery)
     }
 
     /// Whether timeouts in a row exhausted the retries; then nothing is sent or taken in any more.
@@ -121,7 +141,7 @@ impl<R: LossRecovery> SelectiveConnection<R> {
     }
 
     fn wants_to_send(&self) -> bool {
-        self.receiver.owes_acknowledge(&self.recovery) || self.has_data()
+        self.owes_control() || self.has_data()
     }
 
     #[inline]
@@ -133,6 +153,45 @@ impl<R: LossRecovery> SelectiveConnection<R> {
         if let Some(place) = forgotten.resend_from {
             self.sender.go_back(now, place, RoceRetransmitCause::Nak, &mut self.recovery, out);
         }
+    }
+
+    /// A packet has come; with it, if it is an acknowledgement, what switches wrote on the data that it answers.
+    pub fn on_packet<O: Out<Self>>(
+        &mut self,
+        now: Time,
+        packet: SelectivePacket,
+        telemetry: Option<TelemetrySample<'_>>,
+        out: &mut O,
+    ) {
+        if self.failed {
+            return;
+        }
+        self.bring_in(now, out);
+        let (recovery, before) = (&mut self.recovery, self.sender.queue.acked());
+        match packet.kind {
+            SelectivePacketKind::Data { part, payload, ack_request } => {
+                self.echo.on_data(now, packet.ecn, &packet.congestion);
+                self.receiver.on_data(packet.psn, DataPacket { part, payload, ack_request }, recovery, out);
+            }
+            SelectivePacketKind::Ack => self.sender.on_ack(now, packet.psn, recovery, out),
+            SelectivePacketKind::Nack(gaps) => self.sender.on_nack(now, (packet.psn, gaps), recovery, out),
+            SelectivePacketKind::Notification => self.sender.queue.on_notification(now),
+        }
+        if matches!(packet.kind, SelectivePacketKind::Ack | SelectivePacketKind::Nack(_)) {
+            self.sender.queue.on_feedback(now, before, &packet.congestion, telemetry);
+        }
+        if self.wants_to_send() {
+            out.wake(WIRE);
+        }
+    }
+
+    /// The notification or acknowledgement that is due.
+    fn next_control<O: Out<Self>>(&mut self, out: &mut O) -> Option<SelectivePacket> {
+        if self.echo.take_cnp() {
+            return Some(self.receiver.notification());
+        }
+        let acknowledge = self.receiver.next_acknowledge(&mut self.recovery, out)?;
+        Some(SelectivePacket { congestion: self.echo.take(), ..acknowledge })
     }
 
     fn transmit<O: Out<Self>>(&self, packet: SelectivePacket, out: &mut O) -> Pull {
@@ -156,22 +215,9 @@ impl<R: LossRecovery> Machine for SelectiveConnection<R> {
     type Done = RoceCompletion;
     type Note = RoceNote;
 
+    #[inline]
     fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, packet: SelectivePacket, out: &mut O) {
-        if self.failed {
-            return;
-        }
-        self.bring_in(now, out);
-        let recovery = &mut self.recovery;
-        match packet.kind {
-            SelectivePacketKind::Data { part, ack_request, .. } => {
-                self.receiver.on_data((packet.psn, part, ack_request), recovery, out);
-            }
-            SelectivePacketKind::Ack => self.sender.on_ack(now, packet.psn, recovery, out),
-            SelectivePacketKind::Nack(gaps) => self.sender.on_nack(now, (packet.psn, gaps), recovery, out),
-        }
-        if self.wants_to_send() {
-            out.wake(WIRE);
-        }
+        self.on_packet(now, packet, None, out);
     }
 
     fn on_timer<O: Out<Self>>(&mut self, now: Time, _key: RoceTimer, out: &mut O) {
@@ -200,8 +246,8 @@ impl<R: LossRecovery> Machine for SelectiveConnection<R> {
             return Pull::Idle;
         }
         self.bring_in(now, out);
-        if let Some(acknowledge) = self.receiver.next_acknowledge(&mut self.recovery, out) {
-            return self.transmit(acknowledge, out);
+        if let Some(control) = self.next_control(out) {
+            return self.transmit(control, out);
         }
         if !self.has_data() {
             return Pull::Idle;
@@ -210,7 +256,7 @@ impl<R: LossRecovery> Machine for SelectiveConnection<R> {
             return Pull::NotBefore(until);
         }
         let Some(packet) = self.sender.next_packet(now, &mut self.recovery, out) else { return Pull::Idle };
-        self.sender.queue.on_leaving(now, packet.wire_bytes());
+        self.sender.queue.on_leaving(now, packet.frame_len());
         self.transmit(packet, out)
     }
 

@@ -10,16 +10,20 @@
 //!   0 ─acked─── una ───sent again─── cursor ───in flight─── sent ───waiting─── posted
 //! ```
 //!
-//! [`SendQueue::window_is_open`] alone consults the window, [`SendQueue::held_until`] alone the pace. They apply to what is
-//! sent in order, first or again; what a NACK asks for by name is paced, too, but passes the window, because it is in it.
+//! [`SendQueue::window_is_open`] alone consults the windows, that of packets and the controller's; [`SendQueue::held_until`] alone
+//! the pace. They apply to what is sent in order, first or again; what a NACK asks for by name is paced, too, but passes the
+//! windows, because it is in them. The controller's window may be overshot by one packet, so that no window is too small.
 //!
 //! Invariants: `una <= cursor <= sent <= posted`; the front message holds `una`, the message at `sending` the cursor; messages
 //! are adjacent and complete in order, once; while anything is outstanding the timer is armed, no later than progress is due.
 
+mod control;
+
 use std::collections::VecDeque;
 
+use congestion::{Controller, RdmaControl};
 use machine::{Machine, Out};
-use units::{Bytes, Time};
+use units::{Bytes, Rate, Time};
 
 use super::config::{MAX_MESSAGE, MAX_OUTSTANDING, packets};
 use super::irn::Timeouts;
@@ -42,6 +46,8 @@ pub(super) struct WorkRequest {
     /// Place of its first packet, and the one behind its last.
     pub first: u64,
     pub end: u64,
+    /// Bytes of all messages before it.
+    pub offset: u64,
     /// Sent behind a tail, not posted; its completion is not reported.
     pub dummy: bool,
 }
@@ -69,6 +75,8 @@ pub(super) struct SendQueue {
     cursor: u64,
     sent: u64,
     posted: u64,
+    /// Bytes of all messages posted.
+    posted_bytes: u64,
     completed: u64,
     /// Packets since the last that asked for an acknowledgement.
     unasked: u32,
@@ -78,6 +86,7 @@ pub(super) struct SendQueue {
     since: Time,
     armed: Option<Time>,
     pacer: RocePacer,
+    controller: Controller,
 }
 
 impl SendQueue {
@@ -92,12 +101,14 @@ impl SendQueue {
             cursor: 0,
             sent: 0,
             posted: 0,
+            posted_bytes: 0,
             completed: 0,
             unasked: 0,
             timeouts: 0,
             since: Time::ZERO,
             armed: None,
-            pacer: RocePacer::new(config.rate),
+            pacer: RocePacer::new(config.framing.wire),
+            controller: Controller::new(&config.congestion, &config.site),
         }
     }
 
@@ -120,14 +131,16 @@ impl SendQueue {
     fn append(&mut self, verb: Verb, bytes: u64, dummy: bool) {
         let first = self.posted;
         self.posted += packets(bytes, self.config.mtu);
-        self.messages.push_back(WorkRequest { verb, bytes, first, end: self.posted, dummy });
+        let offset = self.posted_bytes;
+        self.posted_bytes += bytes;
+        self.messages.push_back(WorkRequest { verb, bytes, first, end: self.posted, offset, dummy });
     }
 
     /// They are the last, if there are any: dummies are appended only where nothing else waits.
     pub(super) fn drop_unsent_dummies(&mut self) {
         let sent = self.sent;
         while let Some(dummy) = self.messages.pop_back_if(|message| message.dummy && message.first >= sent) {
-            self.posted = dummy.first;
+            (self.posted, self.posted_bytes) = (dummy.first, dummy.offset);
         }
     }
 
@@ -192,19 +205,47 @@ impl SendQueue {
     /// Whether the window lets the next packet in order leave, if there is one.
     #[inline]
     pub(super) fn window_is_open(&self) -> bool {
-        self.cursor < self.posted && self.cursor - self.una < u64::from(self.config.max_outstanding)
+        self.cursor < self.posted
+            && self.cursor - self.una < u64::from(self.config.max_outstanding)
+            && (matches!(self.controller, Controller::None) || self.bytes_in_flight() < self.controller.window())
+    }
+
+    /// Payload between the first byte that is not acknowledged and the next to be sent.
+    #[inline]
+    fn bytes_in_flight(&self) -> u64 {
+        self.offset(self.sending, self.cursor) - self.offset(0, self.una)
+    }
+
+    /// Bytes before a place, which lies in the message of this index.
+    #[inline]
+    fn offset(&self, index: usize, place: u64) -> u64 {
+        let before = |message: &WorkRequest| {
+            message.offset + message.bytes.min((place - message.first) * u64::from(self.config.mtu))
+        };
+        self.messages.get(index).map_or(self.posted_bytes, before)
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        match (self.controller.rate(), self.config.rate) {
+            (Some(controlled), Some(given)) => Some(controlled.min(given)),
+            (controlled, given) => controlled.or(given),
+        }
     }
 
     /// Until when the pace holds the next packet back, if it does.
     #[inline]
-    pub(super) fn held_until(&self, now: Time) -> Option<Time> {
-        self.pacer.holds(now)
+    pub(super) fn held_until(&mut self, now: Time) -> Option<Time> {
+        self.controller.advance(now);
+        let until = self.pacer.holds(now, self.rate())?;
+        Some(until.min(self.controller.changes_at()))
     }
 
-    /// A packet leaves that takes this much of the wire.
+    /// A packet leaves whose frame has this length.
     #[inline]
-    pub(super) fn on_leaving(&mut self, now: Time, bytes: Bytes) {
-        self.pacer.sends(now, bytes);
+    pub(super) fn on_leaving(&mut self, now: Time, frame_len: u32) {
+        let bytes = Bytes::new(u64::from(self.config.framing.wire.on_wire(frame_len)));
+        self.pacer.sends(now, bytes, self.rate());
+        self.controller.on_sent(now, bytes.get());
     }
 
     #[inline]
@@ -322,6 +363,7 @@ impl SendQueue {
             return Expiry::Wait;
         }
         self.timeouts += 1;
+        self.controller.on_timeout(now);
         let idle = self.messages.front().is_none_or(|message| message.dummy);
         out.note(if idle { RoceNote::IdleTimeout } else { RoceNote::Timeout });
         if self.timeouts > self.config.retry_count { Expiry::GiveUp } else { Expiry::GoBack }

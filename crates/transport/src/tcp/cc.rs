@@ -185,7 +185,7 @@ pub(crate) struct CcConfig {
 
 /// The controller of one connection.
 #[derive(Clone, Debug)]
-pub(crate) enum Controller {
+pub(crate) enum TcpController {
     Reno(Reno),
     Cubic(Cubic),
     Dctcp(Dctcp),
@@ -193,7 +193,7 @@ pub(crate) enum Controller {
     Bbr(Box<Bbr>),
 }
 
-impl Controller {
+impl TcpController {
     pub(crate) fn new(algorithm: Algorithm, config: &CcConfig) -> Self {
         match algorithm {
             Algorithm::Reno => Self::Reno(Reno::new(config)),
@@ -215,15 +215,15 @@ impl Controller {
 macro_rules! each {
     ($controller:expr, $control:ident => $call:expr) => {
         match $controller {
-            Controller::Reno($control) => $call,
-            Controller::Cubic($control) => $call,
-            Controller::Dctcp($control) => $call,
-            Controller::Bbr($control) => $call,
+            TcpController::Reno($control) => $call,
+            TcpController::Cubic($control) => $call,
+            TcpController::Dctcp($control) => $call,
+            TcpController::Bbr($control) => $call,
         }
     };
 }
 
-impl CongestionControl for Controller {
+impl CongestionControl for TcpController {
     #[inline]
     fn on_ack(&mut self, ack: &AckSample) {
         each!(self, control => control.on_ack(ack));
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_controller_is_small() {
-        assert!(size_of::<Controller>() <= 208, "{}", size_of::<Controller>());
+        assert!(size_of::<TcpController>() <= 208, "{}", size_of::<TcpController>());
     }
 
     #[test]
@@ -372,7 +372,7 @@ mod tests {
         ]
     }
 
-    fn apply(controller: &mut Controller, now: Time, call: Call) {
+    fn apply(controller: &mut TcpController, now: Time, call: Call) {
         match call {
             Call::Ack(ack) => controller.on_ack(&AckSample { now, ..ack }),
             Call::Loss(flight) => controller.on_loss(now, flight),
@@ -394,7 +394,7 @@ mod tests {
             calls in proptest::collection::vec((span(), call()), 0..200),
         ) {
             for algorithm in Algorithm::ALL {
-                let mut controller = Controller::new(algorithm, &CcConfig { mss, initial_window, seed, tick });
+                let mut controller = TcpController::new(algorithm, &CcConfig { mss, initial_window, seed, tick });
                 let mut now = Time::ZERO;
                 for (passed, call) in calls.clone() {
                     now = Time::from_ps(now.as_ps().saturating_add(passed.as_ps()));

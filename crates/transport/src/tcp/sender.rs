@@ -20,7 +20,7 @@ use units::{Span, Time};
 
 use self::timers::LossTimer;
 use self::usage::WindowUsage;
-use super::cc::{Algorithm, CcConfig, CongestionControl, Controller};
+use super::cc::{Algorithm, CcConfig, CongestionControl, TcpController};
 use super::config::TcpConfig;
 use super::delivery::Delivery;
 use super::pacer::TcpPacer;
@@ -101,7 +101,7 @@ pub(super) struct TcpSender {
     phase: Phase,
     urgent: Option<UrgentSend>,
     board: Scoreboard,
-    control: Controller,
+    control: TcpController,
     rtt: Rtt,
     rack: Rack,
     timer: LossTimer,
@@ -126,7 +126,7 @@ impl TcpSender {
         let initial_window = u64::from(config.initial_window) * u64::from(mss);
         let timing = TcpTiming::new(&config.profile);
         let cc = CcConfig { mss, initial_window, seed: config.seed, tick: timing.jiffy() };
-        let mut control = Controller::new(config.algorithm, &cc);
+        let mut control = TcpController::new(config.algorithm, &cc);
         if let Some(rtt) = config.handshake_rtt {
             control.on_handshake(now, rtt);
         }
@@ -206,7 +206,7 @@ impl TcpSender {
     }
 
     fn is_bbr(&self) -> bool {
-        matches!(self.control, Controller::Bbr(_))
+        matches!(self.control, TcpController::Bbr(_))
     }
 
     /// The application appends to the stream.

@@ -1,16 +1,17 @@
 //! What both ends of a connection agree on when it is set up.
 
+use congestion::{ControlSite, ControllerConfig};
 use units::{Rate, Span};
 use wire::ip::Ecn;
 
 use crate::roce;
-use crate::roce::Psn;
+use crate::roce::{Psn, RdmaFraming};
 
 /// The most packets that may be outstanding: half of what the two bytes for the start of a hole can distinguish.
 pub const MAX_OUTSTANDING: u32 = 1 << 15;
 
 /// The same at both ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SelectiveConfig {
     /// Payload of a full packet.
     pub mtu: u32,
@@ -27,6 +28,12 @@ pub struct SelectiveConfig {
     pub rate: Option<Rate>,
     /// Whether a switch may mark data.
     pub ecn: Ecn,
+    /// What sets the window in bytes, and a pace.
+    pub congestion: ControllerConfig,
+    /// What the controller must know of the path.
+    pub site: ControlSite,
+    /// Lengths of headers.
+    pub framing: RdmaFraming,
     /// PSN of the first packet, in both directions.
     pub first_psn: Psn,
 }
@@ -42,6 +49,9 @@ impl SelectiveConfig {
             retry_count: config.retry_count,
             rate: config.rate,
             ecn: config.ecn,
+            congestion: config.congestion,
+            site: config.site,
+            framing: config.framing,
             first_psn: config.first_psn,
         }
     }

@@ -9,7 +9,8 @@ use units::Bytes;
 use wire::ethernet::on_wire;
 use wire::ip::Ecn;
 
-use crate::roce::{ACK_LEN, HEADERS, MessagePart, Psn, RETH};
+use crate::roce::packet::NOTIFICATION;
+use crate::roce::{ACK_LEN, CongestionHeader, HEADERS, MessagePart, Psn, RETH};
 
 /// Start and length of a hole on the wire.
 const HOLE_LEN: u32 = 4;
@@ -111,6 +112,8 @@ pub enum SelectivePacketKind {
     Ack,
     /// Everything before this PSN arrived, it did not, and here is more.
     Nack(Gaps),
+    /// Data arrived with an ECN mark.
+    Notification,
 }
 
 /// One packet of a connection, in either direction; at most 24 bytes in memory.
@@ -122,13 +125,20 @@ pub struct SelectivePacket {
     pub psn: Psn,
     /// Code point of the IP header.
     pub ecn: Ecn,
+    /// What congestion control has it carry.
+    pub congestion: CongestionHeader,
 }
 
 impl SelectivePacket {
     /// Length of the Ethernet frame, frame check included; not yet padded to the shortest one allowed.
     #[inline]
     pub fn frame_len(&self) -> u32 {
+        self.roce_len().saturating_add_signed(i32::from(self.congestion.extra_bytes))
+    }
+
+    fn roce_len(&self) -> u32 {
         match self.kind {
+            SelectivePacketKind::Notification => HEADERS + NOTIFICATION,
             SelectivePacketKind::Data { part, payload, .. } => {
                 HEADERS + if part.is_first() { RETH } else { 0 } + payload
             }
@@ -155,7 +165,8 @@ mod tests {
     use super::*;
 
     fn len(kind: SelectivePacketKind) -> u32 {
-        SelectivePacket { kind, psn: Psn::new(0), ecn: Ecn::NotCapable }.frame_len()
+        let congestion = CongestionHeader::default();
+        SelectivePacket { kind, psn: Psn::new(0), ecn: Ecn::NotCapable, congestion }.frame_len()
     }
 
     fn holes(of: &[(u16, u16)]) -> Holes {
@@ -193,6 +204,6 @@ mod tests {
 
     #[test]
     fn a_packet_is_small_enough_to_pass_by_value() {
-        assert!(size_of::<SelectivePacket>() <= 24, "{}", size_of::<SelectivePacket>());
+        assert!(size_of::<SelectivePacket>() <= 56, "{}", size_of::<SelectivePacket>());
     }
 }

@@ -14,19 +14,39 @@ use wire::ip::Ecn;
 use crate::roce::MessagePart;
 use crate::roce::psn::{Numbering, Psn};
 
+use crate::roce::CongestionHeader;
+
 use super::config::SelectiveConfig;
 use super::packet::{SelectivePacket, SelectivePacketKind};
 use super::recovery::{LossRecovery, PacketArrival};
 use super::{RoceCompletion, RoceNote, SelectiveConnection};
 
+/// A data packet as it arrives.
+pub(super) struct DataPacket {
+    pub part: MessagePart,
+    pub payload: u32,
+    pub ack_request: bool,
+}
+
+/// The last packet of a message.
+#[derive(Debug)]
+struct MessageEnd {
+    place: u64,
+    /// What it lacks to a full packet, in bytes.
+    shortfall: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct SelectiveReceiver {
     numbering: Numbering,
     max_outstanding: u64,
+    mtu: u64,
     /// ePSN, as a place.
     next: u64,
-    /// Places of last packets of messages that arrived out of order, ascending; beside the data, off the chip.
-    ends: VecDeque<u64>,
+    /// Last packets of messages that arrived out of order, ascending by place; beside the data, off the chip.
+    ends: VecDeque<MessageEnd>,
+    /// By how much packets before `next` were shorter than full ones, in bytes.
+    shortfall: u64,
     ack_owed: bool,
     received: u64,
 }
@@ -36,8 +56,10 @@ impl SelectiveReceiver {
         Self {
             numbering: Numbering::starting_at(config.first_psn),
             max_outstanding: u64::from(config.max_outstanding),
+            mtu: u64::from(config.mtu),
             next: 0,
             ends: VecDeque::new(),
+            shortfall: 0,
             ack_owed: false,
             received: 0,
         }
@@ -46,7 +68,8 @@ impl SelectiveReceiver {
     #[inline]
     pub(super) fn on_data<R: LossRecovery, O: Out<SelectiveConnection<R>>>(
         &mut self,
-        (psn, part, ack_request): (Psn, MessagePart, bool),
+        psn: Psn,
+        DataPacket { part, payload, ack_request }: DataPacket,
         recovery: &mut R,
         out: &mut O,
     ) {
@@ -60,11 +83,13 @@ impl SelectiveReceiver {
             PacketArrival::Next { passed, filled } => {
                 self.next += passed;
                 self.ack_owed |= ack_request || filled;
+                self.shortfall += self.missing(payload);
                 self.announce(part.is_last(), out);
             }
             PacketArrival::Ahead => {
                 if part.is_last() {
-                    self.ends.insert(self.ends.partition_point(|end| *end < place), place);
+                    let end = MessageEnd { place, shortfall: self.missing(payload) };
+                    self.ends.insert(self.ends.partition_point(|end| end.place < place), end);
                 }
                 out.note(RoceNote::OutOfOrder);
             }
@@ -78,11 +103,33 @@ impl SelectiveReceiver {
     fn announce<R: LossRecovery, O: Out<SelectiveConnection<R>>>(&mut self, ended: bool, out: &mut O) {
         let before = self.received;
         self.received += u64::from(ended);
-        while self.ends.pop_front_if(|end| *end < self.next).is_some() {
+        while let Some(end) = self.ends.pop_front_if(|end| end.place < self.next) {
+            self.shortfall += end.shortfall;
             self.received += 1;
         }
         if self.received > before {
             out.complete(RoceCompletion::Received(self.received));
+        }
+    }
+
+    /// What a packet lacks to a full one, in bytes.
+    fn missing(&self, payload: u32) -> u64 {
+        self.mtu.saturating_sub(u64::from(payload))
+    }
+
+    /// Payload that has arrived in order.
+    pub(super) fn received_bytes(&self) -> u64 {
+        (self.next * self.mtu).saturating_sub(self.shortfall)
+    }
+
+    /// Data arrived with an ECN mark.
+    pub(super) fn notification(&self) -> SelectivePacket {
+        let congestion = CongestionHeader::default();
+        SelectivePacket {
+            kind: SelectivePacketKind::Notification,
+            psn: self.numbering.psn(0),
+            ecn: Ecn::NotCapable,
+            congestion,
         }
     }
 
@@ -110,6 +157,7 @@ impl SelectiveReceiver {
             return None;
         };
         self.ack_owed = false;
-        Some(SelectivePacket { kind, psn: self.numbering.psn(place), ecn: Ecn::NotCapable })
+        let congestion = CongestionHeader::default();
+        Some(SelectivePacket { kind, psn: self.numbering.psn(place), ecn: Ecn::NotCapable, congestion })
     }
 }

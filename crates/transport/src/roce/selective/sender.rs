@@ -59,7 +59,7 @@ impl SelectiveSender {
         if let Some(place) = recovery.again(self.queue.una()) {
             recovery.sent_again();
             out.note(RoceNote::Retransmitted { cause: RoceRetransmitCause::Nak, packets: 1 });
-            return Some(self.data(&self.queue.message_at(place), place, true));
+            return Some(self.data(now, &self.queue.message_at(place), place, true));
         }
         let message = self.queue.next_message()?;
         if self.queue.is_behind() {
@@ -71,14 +71,15 @@ impl SelectiveSender {
         if was_quiet {
             self.queue.restart_timer(now, out);
         }
-        Some(self.data(&message, place, ack_request))
+        Some(self.data(now, &message, place, ack_request))
     }
 
     #[inline]
-    fn data(&self, message: &WorkRequest, place: u64, ack_request: bool) -> SelectivePacket {
+    fn data(&self, now: Time, message: &WorkRequest, place: u64, ack_request: bool) -> SelectivePacket {
         let (part, payload) = self.queue.payload(message, place);
         let kind = SelectivePacketKind::Data { part, payload, ack_request };
-        SelectivePacket { kind, psn: self.queue.psn(place), ecn: self.queue.config().ecn }
+        let congestion = self.queue.data_header(now, part.is_first());
+        SelectivePacket { kind, psn: self.queue.psn(place), ecn: self.queue.config().ecn, congestion }
     }
 
     fn step_over_arrived<R: LossRecovery>(&mut self, recovery: &R) {
@@ -121,7 +122,10 @@ impl SelectiveSender {
         }
         match recovery.learn(gaps, expected, self.queue.window()) {
             NackInfo::Nothing => out.note(RoceNote::Duplicate),
-            NackInfo::News => self.step_over_arrived(recovery),
+            NackInfo::News => {
+                self.queue.on_missing(now);
+                self.step_over_arrived(recovery);
+            }
             NackInfo::GoBack(place) => self.go_back(now, place, RoceRetransmitCause::Nak, recovery, out),
             NackInfo::Invalid => out.note(RoceNote::Invalid),
         }

@@ -1,68 +1,40 @@
 //! DCTCP: fall in proportion to the fraction of marks.
 //!
-//! RFC 8257 §3 with the defaults of Linux 5.4 (`tcp_dctcp.c`). Once a round trip
-//!
-//! ```text
-//!   α ← (1 − g) α + g F        F: fraction of the bytes delivered in the round that were marked; g = 1/16
-//! ```
-//!
-//! and with the first mark seen outside of a reduction the window falls by α/2, to stay there until all that was in
+//! RFC 8257 §3 with the defaults of Linux 5.4 (`tcp_dctcp.c`). [`MarkShare`] estimates the fraction of bytes that were marked, α;
+//! with the first mark seen outside of a reduction the window falls by α/2, to stay there until all that was in
 //! flight is delivered (`window` beside this file). α begins at 1: an early mark halves. Losses halve it for any α
 //! (§3.5), even while the window is down for marks. Growth is Reno's.
 //!
 //! RFC 8257 §3.2, which marks the receiver echoes, is the connection's business.
 
+use congestion::MarkShare;
+
 use super::window::{CongestionWindow, Windowed};
 use super::{AckSample, CcConfig, reno};
-
-/// α in 1024ths, and g = 2⁻⁴.
-const UNIT: u32 = 1_024;
-const SHIFT_G: u32 = 4;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Dctcp {
     window: CongestionWindow,
-    alpha: u32,
-    /// In this round.
-    delivered: u64,
-    marked: u64,
+    marks: MarkShare,
 }
 
 impl Dctcp {
     pub(crate) fn new(config: &CcConfig) -> Self {
-        Self { window: CongestionWindow::new(config), alpha: UNIT, delivered: 0, marked: 0 }
+        Self { window: CongestionWindow::new(config), marks: MarkShare::default() }
     }
 
     /// The running estimate of the fraction of marks, 0 to 1.
     #[cfg(test)]
     fn alpha(&self) -> f64 {
-        f64::from(self.alpha) / f64::from(UNIT)
+        self.marks.alpha()
     }
 
     /// What this acknowledgement covers was sent in the next round: it counts there.
     fn count(&mut self, ack: &AckSample) {
         if ack.round_start {
-            self.update_alpha();
-            (self.delivered, self.marked) = (0, 0);
+            self.marks.end_round();
         }
-        self.delivered = self.delivered.saturating_add(ack.delivered);
-        self.marked = self.marked.saturating_add(ack.marked);
-    }
-
-    fn update_alpha(&mut self) {
-        // What is too small to shrink by a sixteenth vanishes, or it would never.
-        let decay = match self.alpha >> SHIFT_G {
-            0 => self.alpha,
-            decay => decay,
-        };
-        let marked = self.marked.min(self.delivered);
-        let fresh = marked.saturating_mul(u64::from(UNIT >> SHIFT_G)) / self.delivered.max(1);
-        self.alpha = (self.alpha - decay + fresh as u32).min(UNIT);
-    }
-
-    fn less_by_half_alpha(&self) -> u64 {
-        let size = self.window.size();
-        size - size * u64::from(self.alpha) / u64::from(2 * UNIT)
+        self.marks.count(ack.delivered, ack.marked);
     }
 }
 
@@ -85,7 +57,7 @@ impl Windowed for Dctcp {
         self.count(ack);
         let may_grow = self.window.may_grow(ack);
         if ack.marked > 0 && self.window.heeds_marks() {
-            self.window.enter_cwr(self.less_by_half_alpha(), ack.flight);
+            self.window.enter_cwr(self.marks.reduced(self.window.size()), ack.flight);
         } else if may_grow {
             reno::grow(&mut self.window, ack.delivered);
         }
@@ -123,9 +95,9 @@ mod tests {
             let alpha = dctcp.control.alpha();
             assert!((alpha - expected).abs() < 0.02, "{alpha}, not {expected} after {round}");
         }
-        dctcp.control.alpha = 15;
+        dctcp.control.marks = MarkShare::default().starting_at(15);
         dctcp.round_of(100, |_| false);
-        assert_eq!(dctcp.control.alpha, 0, "and in the end it is gone");
+        assert_eq!(dctcp.control.marks.units(), 0, "and in the end it is gone");
     }
 
     #[test]
@@ -157,7 +129,7 @@ mod tests {
     #[test]
     fn a_mark_takes_half_of_alpha() {
         let mut dctcp = dctcp(100);
-        dctcp.control.alpha = 205;
+        dctcp.control.marks = MarkShare::default().starting_at(205);
         dctcp.control.on_ack(&AckSample { marked: MSS, ..ack(dctcp.now, RTT, 100 * MSS) });
         assert_eq!(dctcp.control.window(), 100 * MSS - 100 * MSS * 205 / 2_048);
         assert_eq!(dctcp.control.threshold(), dctcp.control.window());
@@ -166,7 +138,7 @@ mod tests {
     #[test]
     fn a_loss_halves_whatever_alpha_is() {
         let mut dctcp = dctcp(100);
-        dctcp.control.alpha = 16;
+        dctcp.control.marks = MarkShare::default().starting_at(16);
         dctcp.lose();
         assert_eq!(dctcp.segments(), 50);
         dctcp.recover();
