@@ -20,6 +20,7 @@ mod compose;
 use std::fmt::Debug;
 
 use units::Time;
+use wire::int::TelemetrySample;
 
 /// A program that runs in every switch of a network, or in one switch.
 ///
@@ -88,6 +89,18 @@ pub trait SwitchProgram {
     /// comparison: a program that finds losses must find them without it.
     #[inline]
     fn on_drop(&mut self, _now: Time, _link: u32, _reason: DropReason, _frame: &mut Self::Frame, _tag: &mut Self::Tag) {
+    }
+
+    /// Makes a tag as good as new: a frame begins its way, and the tag may be that of another that is gone.
+    #[inline]
+    fn clear(tag: &mut Self::Tag) {
+        *tag = Self::Tag::default();
+    }
+
+    /// The telemetry in a tag, if the program writes any.
+    #[inline]
+    fn telemetry(_tag: &Self::Tag) -> Option<TelemetrySample<'_>> {
+        None
     }
 
     /// When the program wants to act by itself next; asked after every hook that may have changed it.

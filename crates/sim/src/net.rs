@@ -7,16 +7,16 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `setup`, `build` | what is simulated; from a setup to a network |
+//! | `setup`, `profile`, `build` | what is simulated; from a setup to a network |
 //! | `world`, `events` | the network and its event loop; what can happen |
 //! | `flows`, `lifecycle`, `handshake` | flows and the connections that carry them, from start to end |
 //! | `end`, `transports` | one end of a connection; the transports, one file each |
 //! | `host`, `delivery` | hosts, and what happens at their interfaces |
-//! | `packet`, `fabric`, `port`, `switch` | what is in flight; routes, queues, marking, shared buffers, PFC |
+//! | `packet`, `fabric`, `port`, `marking`, `switch`, `pfc` | what is in flight; routes, queues, ECN, shared buffers, pauses |
 //! | `forwarding`, `rules` | packets through switches, also through such as have wrong rules |
-//! | `programs` | what switches do besides: meters, flow counters, repeaters, one file each |
+//! | `programs` | what switches do besides: meters, flow counters, repeaters, telemetry, one file each |
 //! | `protected`, `link_layer` | links under a link protocol (`crate::protocols`, one file each) |
-//! | `observe`, `outcome` | samples and counters; what is known in the end |
+//! | `observe`, `levels`, `outcome` | samples, counters, lengths of queues; what is known in the end |
 //! | `index`, `address` | numbers that say what they number; what a packet would look like on a real wire |
 //!
 //! Scope: packets are stored and forwarded; a packet has arrived when its last bit has. Connections are established
@@ -34,12 +34,16 @@ mod forwarding;
 mod handshake;
 mod host;
 mod index;
+mod levels;
 mod lifecycle;
 mod link_layer;
+mod marking;
 mod observe;
 mod outcome;
 mod packet;
+mod pfc;
 mod port;
+mod profile;
 mod programs;
 mod protected;
 mod rules;
@@ -50,14 +54,18 @@ mod world;
 
 pub use end::FlowCounters;
 pub use index::{ConnectionId, EndId, HostId, PacketId, SwitchId, TrafficId};
+pub use levels::QueueLengths;
+pub use marking::{Marking, MarkingPoint};
 pub use outcome::{FlowRow, NetworkOutcome, NetworkSample, PoolUse, PortCapture, PortSample};
 pub use packet::{RoutePosition, SimPacket};
-pub use port::{Marking, PortCounters};
+pub use pfc::{PauseTotals, Pfc, PfcHeadroom};
+pub use port::PortCounters;
+pub use profile::{HpccNs3Path, NetworkProfile};
 pub use programs::{NoProgram, counting, metering};
 pub use protected::LinkTally;
 pub use rules::{FaultyAction, FaultyRule};
-pub use setup::{HostLatency, LONGEST_SPAN, LinkSetup, NetworkSetup, Sampling, TrafficSetup};
-pub use switch::{Pfc, SwitchSettings};
+pub use setup::{HostLatency, IntCharge, IntSettings, LONGEST_SPAN, LinkSetup, NetworkSetup, Sampling, TrafficSetup};
+pub use switch::SwitchSettings;
 pub use transports::{
     Body, DATAGRAM_HEADERS, DatagramConfig, Handshake, HeaderWriter, IrnSetup, MeloSetup, TCP_HEADERS, TransportSetup,
 };
@@ -74,6 +82,9 @@ use crate::topology::Unreachable;
 
 /// Simulates a network whose switches run what the setup asks for.
 pub fn run(setup: NetworkSetup, progress: &dyn Progress) -> Result<NetworkOutcome, Unreachable> {
+    if let Some(mut telemetry) = programs::only_telemetry(&setup) {
+        return run_with(setup, &mut telemetry, progress);
+    }
     let Some(mut programs) = programs::of(&setup) else { return run_with(setup, &mut NoProgram, progress) };
     let mut outcome = run_with(setup, &mut programs, progress)?;
     programs::conclude(programs, &mut outcome);

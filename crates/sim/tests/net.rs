@@ -27,7 +27,7 @@ fn dctcp() -> TransportSetup {
 
 fn traffic(transport: TransportSetup, flows: Vec<WorkloadFlow>) -> TrafficSetup {
     let work = Workload::Open(FlowSchedule::list(flows));
-    TrafficSetup { name: "t".into(), transport, work, reply: 0, class: 0, queue_pairs: None }
+    TrafficSetup { name: "t".into(), transport, work, reply: 0, class: 0, ack_class: None, queue_pairs: None }
 }
 
 fn flow(topology: &Topology, from: &str, to: &str, bytes: u64) -> WorkloadFlow {
@@ -85,7 +85,7 @@ fn a_full_buffer_drops_and_every_packet_is_accounted_for() {
 #[test]
 fn pfc_loses_nothing() {
     let mut setup = many_to_one(4, 1_000_000);
-    let pfc = Pfc { alpha: 0.125, headroom: Bytes::new(60_000), hysteresis: Bytes::new(3_000) };
+    let pfc = Pfc::new(0.125, Bytes::new(60_000), Bytes::new(3_000));
     setup.switches = SwitchSettings { buffer: Bytes::new(500_000), pfc: Some(pfc), ..SwitchSettings::default() };
     let outcome = run(setup);
     assert_eq!(total(&outcome, |port| port.dropped), 0);

@@ -28,6 +28,7 @@ fn setup(packets: u64) -> NetworkSetup {
         work: Workload::Open(FlowSchedule::list(vec![flow])),
         reply: 0,
         class: 0,
+        ack_class: None,
         queue_pairs: None,
     };
     NetworkSetup { traffic: vec![traffic], until: Time::ZERO + Span::from_ms(10), ..NetworkSetup::new(topology) }

@@ -32,7 +32,15 @@ fn tcp_with(rto_min: Span) -> TransportSetup {
 }
 
 fn traffic(transport: TransportSetup, flows: FlowSchedule) -> TrafficSetup {
-    TrafficSetup { name: "t".into(), transport, work: Workload::Open(flows), reply: 0, class: 0, queue_pairs: None }
+    TrafficSetup {
+        name: "t".into(),
+        transport,
+        work: Workload::Open(flows),
+        reply: 0,
+        class: 0,
+        ack_class: None,
+        queue_pairs: None,
+    }
 }
 
 fn at(ms: u64) -> Time {
@@ -192,7 +200,7 @@ fn priorities_and_pauses_do_not_confuse_meters() {
     let rdma = TransportSetup::Roce(roce::RoceConfig::default());
     setup.traffic[0].class = 3;
     setup.traffic.push(traffic(rdma, FlowSchedule::list(to_one.collect())));
-    let pfc = Pfc { alpha: 0.125, headroom: Bytes::new(60_000), hysteresis: Bytes::new(3_000) };
+    let pfc = Pfc::new(0.125, Bytes::new(60_000), Bytes::new(3_000));
     setup.switches = SwitchSettings { buffer: Bytes::new(1_000_000), pfc: Some(pfc), ..SwitchSettings::default() };
     let mut links = lossy(&mut setup, ["edge0-0", "agg0-0"], 0.002).to_vec();
     links.extend(lossy(&mut setup, ["edge0-0", "agg0-1"], 0.002));

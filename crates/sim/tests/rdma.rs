@@ -25,7 +25,15 @@ fn two_switches(faults: [LossModel; 2]) -> NetworkSetup {
 
 fn traffic(setup: &NetworkSetup, config: roce::RoceConfig, work: impl Fn(&Topology) -> Workload) -> TrafficSetup {
     let transport = TransportSetup::Roce(roce::RoceConfig { timeout: RTO, ..config });
-    TrafficSetup { name: "t".into(), transport, work: work(&setup.topology), reply: 0, class: 0, queue_pairs: None }
+    TrafficSetup {
+        name: "t".into(),
+        transport,
+        work: work(&setup.topology),
+        reply: 0,
+        class: 0,
+        ack_class: None,
+        queue_pairs: None,
+    }
 }
 
 fn series(topology: &Topology, bytes: u64, count: u64) -> Workload {

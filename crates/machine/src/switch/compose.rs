@@ -1,6 +1,7 @@
 //! Programs that run together: `(A, B)` one after the other, `Option<P>` if there is one.
 
 use units::Time;
+use wire::int::TelemetrySample;
 
 use super::{Conversation, DropReason, Forward, SwitchOut, SwitchPort, SwitchProgram, Visit};
 
@@ -91,6 +92,17 @@ impl<A: SwitchProgram, B: SwitchProgram<Frame = A::Frame>> SwitchProgram for (A,
     }
 
     #[inline]
+    fn clear(tag: &mut Self::Tag) {
+        A::clear(&mut tag.0);
+        B::clear(&mut tag.1);
+    }
+
+    #[inline]
+    fn telemetry(tag: &Self::Tag) -> Option<TelemetrySample<'_>> {
+        A::telemetry(&tag.0).or_else(|| B::telemetry(&tag.1))
+    }
+
+    #[inline]
     fn wake_at(&self) -> Time {
         self.0.wake_at().min(self.1.wake_at())
     }
@@ -171,6 +183,16 @@ impl<P: SwitchProgram> SwitchProgram for Option<P> {
         if let Some(program) = self {
             program.on_drop(now, link, reason, frame, tag);
         }
+    }
+
+    #[inline]
+    fn clear(tag: &mut P::Tag) {
+        P::clear(tag);
+    }
+
+    #[inline]
+    fn telemetry(tag: &P::Tag) -> Option<TelemetrySample<'_>> {
+        P::telemetry(tag)
     }
 
     #[inline]

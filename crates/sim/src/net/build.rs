@@ -11,8 +11,10 @@ use super::fabric::NetworkFabric;
 use super::flows::Flows;
 use super::host::{Hosts, SimHost};
 use super::index::{HostId, IndexVec, SwitchId};
+use super::marking::MarkingPoint;
 use super::observe::Observed;
 use super::packet::{Packets, SimPacket, Tags};
+use super::pfc::slowest_host;
 use super::port::{Owner, Queues, SimPort};
 use super::protected::LinkActions;
 use super::rules::SwitchRules;
@@ -35,7 +37,9 @@ impl<'p, P: SwitchProgram<Frame = SimPacket>> Network<'p, P> {
         let rules = SwitchRules::new(&setup).map(Box::new);
         let ports = ports(&setup, program.watches_departures());
         let (switches, places) = switches(&setup);
-        let mut fabric = NetworkFabric::new(Routes::of(&setup.topology), ports, places, switches);
+        let routes = Routes::of(&setup.topology).with_hash(setup.profile.route_hash());
+        let mut fabric = NetworkFabric::new(routes, ports, places, switches);
+        fabric.profile = setup.profile;
         fabric.rules = rules;
         for port in &setup.capture {
             fabric.ports[*port].watched = true;
@@ -45,7 +49,7 @@ impl<'p, P: SwitchProgram<Frame = SimPacket>> Network<'p, P> {
             set_faults(&mut fabric, link, setup.seed);
             protect(&mut fabric, &mut queue, link, &setup);
         }
-        let observed = Observed::new(setup.sampling.clone(), setup.traffic.len());
+        let observed = Observed::new(setup.sampling.clone(), setup.traffic.len(), setup.rtt);
         Self {
             queue,
             hosts: Hosts::new(hosts(&setup), setup.topology.nodes.len()),
@@ -54,6 +58,9 @@ impl<'p, P: SwitchProgram<Frame = SimPacket>> Network<'p, P> {
             observed,
             packets: Packets::new(),
             tags: Tags::default(),
+            echoes: Tags::default(),
+            int: setup.int.as_ref().map(|int| (int.charge, int.room)),
+            base_rtt: setup.base_rtt,
             held: BTreeMap::new(),
             program,
             program_wakes: Time::NEVER,
@@ -109,7 +116,9 @@ fn owners(topology: &Topology) -> IndexVec<NodeId, Owner> {
 fn ports(setup: &NetworkSetup, departures: bool) -> Ports {
     let topology = &setup.topology;
     let owners = owners(topology);
-    let queued = setup.no_express || departures || setup.switches.pfc.is_some() || has_priorities(setup);
+    let marks_departures = setup.marking.is_some_and(|marking| marking.at == MarkingPoint::Departure);
+    let pauses = setup.switches.pfc.is_some();
+    let queued = setup.no_express || setup.queues || departures || marks_departures || pauses || has_priorities(setup);
     let sampled = setup.sampling.iter().flat_map(|sampling| &sampling.ports);
     let watched: Vec<DirectedLink> = sampled.chain(&setup.capture).copied().collect();
     let port = |at| {
@@ -117,13 +126,16 @@ fn ports(setup: &NetworkSetup, departures: bool) -> Ports {
         let link = topology.link(at.link());
         let latency = if topology.is_host(to) { Span::ZERO } else { setup.switch_latency };
         let mut port = SimPort::new(link.rate, link.delay + latency, owners[from]);
+        port.framing = setup.profile.framing();
         if !topology.is_host(from) {
             if let Some(marking) = setup.marking {
-                port.mark(marking);
+                port.mark(marking.for_port(link.rate));
             }
             // What is sampled while it runs has to be there when it is sampled.
             if queued || watched.contains(&at) {
-                port.queues = Some(Box::<Queues>::default());
+                let mut queues = Box::<Queues>::default();
+                queues.levels = setup.queues.then(Box::default);
+                port.queues = Some(queues);
             }
         }
         port
@@ -132,7 +144,10 @@ fn ports(setup: &NetworkSetup, departures: bool) -> Ports {
 }
 
 fn has_priorities(setup: &NetworkSetup) -> bool {
-    setup.traffic.windows(2).any(|pair| pair[0].class != pair[1].class)
+    let mut classes =
+        setup.traffic.iter().flat_map(|traffic| [traffic.class, traffic.ack_class.unwrap_or(traffic.class)]);
+    let first = classes.next();
+    classes.any(|class| Some(class) != first)
 }
 
 /// All switches, and the place of each port among those of its switch.
@@ -145,8 +160,14 @@ fn switches(setup: &NetworkSetup) -> (IndexVec<SwitchId, SimSwitch>, IndexVec<Di
         ports.len() - 1
     };
     let places = topology.directed().map(place).collect();
-    let switches = topology.switches().map(|node| SimSwitch::new(setup.switches, std::mem::take(&mut own[node])));
-    (switches.collect(), places)
+    let (pfc, hosts) = (setup.switches.pfc, slowest_host(topology));
+    let share = |port: &DirectedLink| pfc.map(|pfc| pfc.share(topology.link(port.link()), hosts)).unwrap_or_default();
+    let switch = |node| {
+        let ports = std::mem::take(&mut own[node]);
+        let shares = ports.iter().map(share).collect();
+        SimSwitch::new(setup.switches, ports, shares)
+    };
+    (topology.switches().map(switch).collect(), places)
 }
 
 fn hosts(setup: &NetworkSetup) -> IndexVec<HostId, SimHost> {

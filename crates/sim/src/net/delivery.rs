@@ -3,10 +3,13 @@
 use machine::{Conversation, Pull, SwitchProgram};
 use units::Time;
 
-use super::end::{Effects, OutgoingSegment};
+use transport::roce::Telemetry;
+
+use super::end::{ArrivedSegment, Effects, OutgoingSegment};
 use super::events::NetworkEvent;
 use super::index::{EndId, HostId, PacketId};
 use super::packet::{RoutePosition, SimPacket};
+use super::setup::IntCharge;
 use super::transports::Body;
 use super::world::Network;
 use crate::topology::DirectedLink;
@@ -67,10 +70,26 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             return self.packet_ends(at);
         }
         end.ended += 1;
-        if let Body::Handshake(step) = packet.body {
+        let SimPacket { body, ecn, .. } = packet;
+        if let Body::Handshake(step) = body {
             return self.shaken(now, at, step);
         }
-        let effects = end.receive(now, at, packet.body, packet.ecn, &mut self.queue);
+        let telemetry = match (body.telemetry(), &self.int) {
+            (Telemetry::None, _) | (_, None) => None,
+            (what, Some((charge, room))) => {
+                let (tag, collects) = (self.tags.get(id), what == Telemetry::Collects);
+                let sample = P::telemetry(tag);
+                self.observed.outcome.int_bytes += u64::from(charge.bytes(*room, collects, sample));
+                if collects {
+                    self.echoes.put(at, *tag);
+                }
+                sample.filter(|_| !collects)
+            }
+        };
+        let effects = end.receive(now, at, ArrivedSegment { body, ecn, telemetry }, &mut self.queue);
+        if let Some(round_trip) = effects.round_trip {
+            self.observed.round_trip(round_trip);
+        }
         self.follow(now, at, effects);
     }
 
@@ -82,7 +101,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         }
         let wakes = effects.woken && !self.hosts.ends[at].over;
         if wakes {
-            self.hosts.line_up(at);
+            self.hosts.line_up(at, effects.urgent);
         }
         wakes
     }
@@ -99,15 +118,19 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         }
     }
 
-    pub(super) fn end_wakes(&mut self, now: Time, at: EndId) {
-        let end = &mut self.hosts.ends[at];
-        if end.wake_at <= now {
-            end.wake_at = Time::NEVER;
+    /// Ends of a host that paced may send again.
+    pub(super) fn host_wakes(&mut self, now: Time, host: HostId) {
+        if self.hosts[host].wakes_at > now {
+            return;
         }
-        if self.follow(now, at, Effects { woken: true, ..Effects::default() }) {
-            let port = self.hosts.port_of(at);
-            self.serve(now, port);
+        while let Some(end) = self.hosts.next_woken(now, host) {
+            self.hosts.line_up(end, false);
         }
+        if let Some(at) = self.hosts.wakes_next(host) {
+            self.queue.schedule(at, NetworkEvent::HostWakes { host });
+        }
+        let port = self.hosts[host].port;
+        self.serve(now, port);
     }
 
     /// Lets an end say what it has to say now, behind what the interface is sending.
@@ -126,7 +149,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     pub(super) fn send_behind(&mut self, now: Time, at: DirectedLink, id: PacketId) {
         let port = &mut self.fabric.ports[at];
         let begin = port.busy_until.max(now);
-        port.busy_until = begin + port.time_of(self.packets.get(id).len);
+        port.busy_until = begin + port.sending_time(self.packets.get(id).len);
         self.transmit(begin, at, id);
     }
 
@@ -139,11 +162,21 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             came_by: SimPacket::NOWHERE,
             next: PacketId::NONE,
             len: segment.len,
-            class: end.class,
+            class: if segment.control { end.ack_class } else { end.class },
             ecn: segment.ecn,
             body: segment.body,
         });
-        self.tags.reset(packet);
+        match (segment.body.telemetry(), &self.int) {
+            (Telemetry::Returns, Some((charge, _))) => {
+                let tag = *self.echoes.get(id);
+                self.tags.put(packet, tag);
+                if *charge == IntCharge::Filled {
+                    let hops = P::telemetry(&tag).map_or(0, |sample| sample.hops.len() as u16);
+                    self.packets.get_mut(packet).len += IntCharge::HOP * hops;
+                }
+            }
+            _ => self.tags.begin(packet, P::clear),
+        }
         if self.program.watches_hosts() {
             self.show_sent(now, id, packet);
         }
@@ -166,19 +199,16 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             let id = self.hosts.next_end(host)?;
             let end = &mut self.hosts.ends[id];
             if end.over {
-                end.ready = false;
                 self.vacate(id.connection());
                 continue;
             }
             let (pull, segment) = end.pull(now, id, &mut self.queue);
             match pull {
-                Pull::Sent => self.hosts[host].ready.push_back(id),
-                Pull::Last | Pull::Idle => end.ready = false,
+                Pull::Sent => self.hosts.line_up(id, false),
+                Pull::Last | Pull::Idle => {}
                 Pull::NotBefore(at) => {
-                    end.ready = false;
-                    if at < end.wake_at {
-                        end.wake_at = at;
-                        self.queue.schedule(at, NetworkEvent::EndWakes { end: id });
+                    if let Some(at) = self.hosts.wait_until(id, at) {
+                        self.queue.schedule(at, NetworkEvent::HostWakes { host });
                     }
                 }
             }
@@ -191,10 +221,10 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let Some(id) = self.next_of_host(now, host) else { return };
         let at = self.hosts[host].port;
         let port = &mut self.fabric.ports[at];
-        port.busy_until = now + port.time_of(self.packets.get(id).len);
+        port.busy_until = now + port.sending_time(self.packets.get(id).len);
         let when = port.busy_until;
         self.transmit(now, at, id);
-        if !self.hosts[host].ready.is_empty() {
+        if self.hosts.has_any(host) {
             self.look(now, at, when);
         }
     }

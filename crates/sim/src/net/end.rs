@@ -1,7 +1,8 @@
 //! One end of a connection: a transport's machine, its timers, and how its segments become packets.
 
 use machine::{Machine, Out, Port, Pull, QueueId};
-use units::Time;
+use units::{Span, Time};
+use wire::int::TelemetrySample;
 use wire::ip::Ecn;
 
 use super::events::NetworkEvent;
@@ -67,8 +68,11 @@ pub(crate) struct FlowEnd {
     pub transport: Transport,
     pub host: HostId,
     pub class: u8,
-    /// Whether it waits for the wire.
+    /// Class of acknowledgements and the like.
+    pub ack_class: u8,
+    /// Whether it waits for the wire, and whether it waits before those that have only data.
     pub ready: bool,
+    pub urgent: bool,
     /// The connection has ended; what still arrives is ignored.
     pub over: bool,
     /// The earliest event that makes it ready.
@@ -76,6 +80,8 @@ pub(crate) struct FlowEnd {
     /// Packets made, by this end or on the way to it, and packets that ended at it or on the way to it.
     pub made: u64,
     pub ended: u64,
+    /// Payload of its peer's that has been counted as received, where the transport does not report it.
+    pub counted: u64,
     pub counters: FlowCounters,
     pub run: SegmentRun,
 }
@@ -105,7 +111,19 @@ impl SegmentRun {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Effects {
     pub woken: bool,
+    /// An acknowledgement or the like waits.
+    pub urgent: bool,
     pub progress: FlowProgress,
+    /// How long a data packet took, there and back.
+    pub round_trip: Option<Span>,
+}
+
+/// A segment that has come to its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArrivedSegment<'a> {
+    pub body: Body,
+    pub ecn: Ecn,
+    pub telemetry: Option<TelemetrySample<'a>>,
 }
 
 /// A segment that an end wants on the wire.
@@ -114,20 +132,25 @@ pub(crate) struct OutgoingSegment {
     pub body: Body,
     pub len: u16,
     pub ecn: Ecn,
+    /// An acknowledgement or the like.
+    pub control: bool,
 }
 
 impl FlowEnd {
     /// One that has done nothing yet.
-    pub(crate) fn new(transport: Transport, host: HostId, class: u8) -> Self {
+    pub(crate) fn new(transport: Transport, host: HostId, class: u8, ack_class: u8) -> Self {
         Self {
             transport,
             host,
             class,
+            ack_class,
             ready: false,
+            urgent: false,
             over: false,
             wake_at: Time::NEVER,
             made: 0,
             ended: 0,
+            counted: 0,
             counters: FlowCounters::default(),
             run: SegmentRun::default(),
         }
@@ -138,12 +161,11 @@ impl FlowEnd {
         &mut self,
         now: Time,
         id: EndId,
-        body: Body,
-        ecn: Ecn,
+        arrived: ArrivedSegment<'_>,
         queue: &mut EventQueue<NetworkEvent>,
     ) -> Effects {
         let counters = &mut self.counters;
-        each_transport!(&mut self.transport, driver => driver.receive(now, body, ecn, Context { id, queue, counters }))
+        each_transport!(&mut self.transport, driver => driver.receive(now, arrived, Context { id, queue, counters }))
     }
 
     pub(crate) fn send(&mut self, now: Time, id: EndId, bytes: u64, queue: &mut EventQueue<NetworkEvent>) -> Effects {
@@ -165,6 +187,16 @@ impl FlowEnd {
     ) -> (Pull, Option<OutgoingSegment>) {
         let counters = &mut self.counters;
         each_transport!(&mut self.transport, driver => driver.pull(now, Context { id, queue, counters }))
+    }
+
+    /// Payload of the peer's that has arrived in order, of a transport that does not report it by itself.
+    pub(crate) fn received_bytes(&self) -> Option<u64> {
+        each_transport!(&self.transport, driver => SimTransport::received_bytes(&driver.machine))
+    }
+
+    /// How often the controller could not use telemetry.
+    pub(crate) fn telemetry_resets(&self) -> u64 {
+        each_transport!(&self.transport, driver => SimTransport::telemetry_resets(&driver.machine))
     }
 
     /// The connection has ended.
@@ -198,10 +230,12 @@ impl<M: Carried> Driver<M> {
     }
 
     #[inline]
-    fn receive(&mut self, now: Time, body: Body, ecn: Ecn, context: Context<'_>) -> Effects {
-        let Some(frame) = M::unwrap(body) else { return Effects::default() };
-        let frame = M::with_ecn(frame, ecn);
-        self.with(context, |machine, sink| machine.on_frame(now, Port(0), frame, sink)).1
+    fn receive(&mut self, now: Time, arrived: ArrivedSegment<'_>, context: Context<'_>) -> Effects {
+        let Some(frame) = M::unwrap(arrived.body) else { return Effects::default() };
+        let round_trip = M::round_trip(&frame, now);
+        let frame = M::with_ecn(frame, arrived.ecn);
+        let (_, effects, _) = self.with(context, |machine, sink| machine.receive(now, frame, arrived.telemetry, sink));
+        Effects { urgent: effects.woken && self.machine.owes_control(), round_trip, ..effects }
     }
 
     fn send(&mut self, now: Time, bytes: u64, context: Context<'_>) -> Effects {
@@ -224,7 +258,8 @@ impl<M: Carried> Driver<M> {
         let (pull, _, staged) = self.with(context, |machine, sink| machine.pull(now, Port(0), sink));
         let segment = staged.map(|frame| {
             let (len, ecn) = (M::frame_len(&frame) as u16, M::ecn(&frame));
-            OutgoingSegment { body: M::wrap(frame), len, ecn }
+            let control = M::is_control(&frame);
+            OutgoingSegment { body: M::wrap(frame), len, ecn, control }
         });
         (pull, segment)
     }

@@ -26,9 +26,9 @@ pub(crate) enum NetworkEvent {
         host: HostId,
         packet: PacketId,
     },
-    /// An end that paces may send again.
-    EndWakes {
-        end: EndId,
+    /// The first of a host's ends that pace may send again.
+    HostWakes {
+        host: HostId,
     },
     EndTimer {
         end: EndId,
@@ -56,6 +56,8 @@ pub(crate) enum NetworkEvent {
         port: DirectedLink,
         class: u8,
         hold: bool,
+        /// How many hops a pause has come from where packets were first too many.
+        hops: u8,
     },
     /// The next flow of a workload begins.
     FlowStarts {

@@ -1,10 +1,13 @@
 //! The switches and links of a network: ports, routes, and what protects or misleads packets on their way.
 
 use units::{Span, Time};
-use wire::ethernet::on_wire;
 
 use super::index::{EndId, HostId, IndexVec};
+use super::levels::QueueLengths;
 use super::packet::{MOST_HOPS, RoutePosition};
+use super::pfc::{PauseLog, PauseTotals};
+use super::port::SimPort;
+use super::profile::{HpccNs3Path, NetworkProfile};
 use super::rules::SwitchRules;
 use super::switch::{Ports, SimSwitch};
 use super::transports::TransportSetup;
@@ -15,11 +18,13 @@ use crate::topology::{DirectedLink, NodeId, Routes, TopologyLinkId, Unreachable}
 /// What packets pass through.
 #[derive(Debug)]
 pub(super) struct NetworkFabric {
+    pub profile: NetworkProfile,
     pub routes: Routes,
     pub ports: Ports,
     /// The place of each port among those of its switch.
     pub places: IndexVec<DirectedLink, usize>,
     pub switches: IndexVec<SwitchId, SimSwitch>,
+    pub pauses: PauseLog,
     pub links: IndexVec<TopologyLinkId, Option<Box<Protected>>>,
     /// What tables of switches say that they should not.
     pub rules: Option<Box<SwitchRules>>,
@@ -69,7 +74,17 @@ impl NetworkFabric {
         switches: IndexVec<SwitchId, SimSwitch>,
     ) -> Self {
         let links = (0..ports.len() / 2).map(|_| None).collect();
-        Self { routes, ports, places, switches, links, rules: None, hops: Vec::new() }
+        Self {
+            profile: NetworkProfile::default(),
+            routes,
+            ports,
+            places,
+            switches,
+            pauses: PauseLog::default(),
+            links,
+            rules: None,
+            hops: Vec::new(),
+        }
     }
 
     #[inline]
@@ -118,19 +133,39 @@ impl NetworkFabric {
         }
     }
 
+    /// What a flow would take alone, with its answer, or of RDMA the last acknowledgement.
+    pub(super) fn ideal_flow(
+        &self,
+        [there, back]: [&[DirectedLink]; 2],
+        transport: &TransportSetup,
+        bytes: u64,
+        reply: u64,
+    ) -> Span {
+        if self.profile == NetworkProfile::Ethernet {
+            return self.ideal(there, transport, bytes) + self.ideal_answer(back, transport, reply);
+        }
+        let payload = transport.sizes().payload;
+        let alone = |path: &[DirectedLink], bytes| {
+            let links = path.iter().map(|at| (self.ports[*at].rate(), self.ports[*at].flight));
+            HpccNs3Path::new(links, payload).ideal(bytes, payload)
+        };
+        alone(there, bytes) + if reply == 0 { Span::ZERO } else { alone(back, reply) }
+    }
+
     /// What `bytes` take along a path that is theirs alone: the first packet hop by hop, the rest behind it at the slowest
     /// hop's rate.
     pub(super) fn ideal(&self, path: &[DirectedLink], transport: &TransportSetup, bytes: u64) -> Span {
         let sizes = transport.sizes();
         let (payload, full) = (sizes.payload, sizes.frame);
         let (headers, extra) = (full - payload, sizes.longest - full);
+        let on_wire = |len| u64::from(self.profile.framing().on_wire(len));
         let packets = bytes.div_ceil(u64::from(payload)).max(1);
         let last = (bytes - (packets - 1) * u64::from(payload)) as u32;
         let (first, rest) = match packets {
             1 => (last + headers, 0),
             _ => {
-                let between = (packets - 2).saturating_mul(u64::from(on_wire(full)));
-                (full, between.saturating_add(u64::from(on_wire(last + headers))))
+                let between = (packets - 2).saturating_mul(on_wire(full));
+                (full, between.saturating_add(on_wire(last + headers)))
             }
         };
         let mut slowest = Span::ZERO;
@@ -150,12 +185,35 @@ impl NetworkFabric {
     }
 
     /// What the sender waits for besides: an answer, or of RDMA an acknowledgement.
-    pub(super) fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
+    fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
         match reply {
-            0 if transport.is_rdma() => self.trip(path, transport::roce::ACK_LEN),
+            0 if transport.is_rdma() => self.trip(path, transport.sizes().acknowledge),
             0 => Span::ZERO,
             reply => self.ideal(path, transport, reply),
         }
+    }
+
+    /// What PFC has done until the end of a run; `None` if no port can be paused.
+    pub(super) fn pause_totals(&mut self, ended: Time) -> Option<PauseTotals> {
+        if !self.switches.iter().any(SimSwitch::has_pfc) {
+            return None;
+        }
+        let pauses = self.switches.iter().map(|switch| switch.pauses).sum();
+        let log = std::mem::take(&mut self.pauses);
+        let totals = log.conclude(ended, pauses, |port| self.ports[port].bits_per_second());
+        let capacity: f64 = self.ports.iter().map(SimPort::bits_per_second).sum();
+        Some(PauseTotals { capacity_bits: capacity * ended.since(Time::ZERO).as_secs(), ..totals })
+    }
+
+    /// How long the queues were until the end of a run, where that is measured.
+    pub(super) fn queue_lengths(&mut self, ended: Time) -> Vec<(DirectedLink, QueueLengths)> {
+        let mut lengths = Vec::new();
+        for at in self.ports.numbers() {
+            if let Some(clock) = self.ports[at].queues.as_mut().and_then(|queues| queues.levels.take()) {
+                lengths.push((at, clock.conclude(ended)));
+            }
+        }
+        lengths
     }
 
     /// What all ports of a switch have to send, and what they promise of it: see [`SimSwitch::admits`].

@@ -12,7 +12,9 @@ use units::{Span, Time};
 use super::end::FlowCounters;
 use super::index::{ConnectionId, IndexVec, Number, TrafficId};
 use super::outcome::FlowRow;
+use super::profile::NetworkProfile;
 use super::setup::TrafficSetup;
+use crate::topology::NodeId;
 use crate::workload::{FlowSeries, Workload, WorkloadFlow};
 
 /// All flows of a network.
@@ -30,6 +32,8 @@ pub(super) struct Flows {
     vacant: Vec<ConnectionId>,
     /// Connections that have begun.
     begun: u32,
+    /// Connections that have begun between two hosts, where paths depend on them.
+    of_pair: BTreeMap<(NodeId, NodeId), u16>,
     random: Random,
 }
 
@@ -43,6 +47,7 @@ impl Flows {
             handshakes,
             vacant: Vec::new(),
             begun: 0,
+            of_pair: BTreeMap::new(),
             random,
         }
     }
@@ -61,6 +66,17 @@ impl Flows {
     pub(super) fn draw(&mut self) -> (ConnectionId, u64, u32) {
         let id = self.vacant.pop().unwrap_or_else(|| ConnectionId::at(self.connections.len()));
         (id, self.random.below(u64::MAX), self.random.below(u64::from(u32::MAX)) as u32)
+    }
+
+    /// What a new connection's paths are chosen by, there and back.
+    pub(super) fn hashes(&mut self, profile: NetworkProfile, drawn: u64, flow: &WorkloadFlow) -> [u64; 2] {
+        if profile == NetworkProfile::Ethernet {
+            return [drawn; 2];
+        }
+        let before = self.of_pair.entry((flow.src, flow.dst)).or_default();
+        let hashes = profile.hashes(drawn, flow, *before);
+        *before = before.wrapping_add(1);
+        hashes
     }
 
     /// A connection begins.
@@ -172,6 +188,8 @@ pub(super) struct ConnectionState {
     /// The most bytes of one message; a flow with more is several.
     pub message: u64,
     /// Messages that have been answered, and such as are done with.
+    /// Bytes of flows that the connection has carried before.
+    pub before: u64,
     pub answered: u64,
     pub done: u64,
     /// What both ends had counted when the last flow ended.
@@ -183,8 +201,8 @@ pub(super) struct ConnectionState {
     pub number: u32,
     /// If its handshake is under way: when it is tried again, and how long was waited for this time.
     pub handshake: Option<(Time, Span)>,
-    /// What equal paths are chosen by.
-    pub hash: u64,
+    /// What equal paths are chosen by, there and back.
+    pub hashes: [u64; 2],
 }
 
 impl ConnectionState {
@@ -194,7 +212,7 @@ impl ConnectionState {
         source: TrafficId,
         shared: Option<SharedQp>,
         traffic: &TrafficSetup,
-        hash: u64,
+        hashes: [u64; 2],
     ) -> Self {
         Self {
             row,
@@ -204,6 +222,7 @@ impl ConnectionState {
             source,
             reply: traffic.reply,
             message: traffic.transport.largest_message(),
+            before: 0,
             answered: 0,
             done: 0,
             reported: FlowCounters::default(),
@@ -211,7 +230,7 @@ impl ConnectionState {
             vacated: false,
             number: 0,
             handshake: None,
-            hash,
+            hashes,
         }
     }
 
@@ -249,6 +268,7 @@ pub(super) fn row(now: Time, traffic: TrafficId, flow: &WorkloadFlow) -> FlowRow
         start: now,
         finish: None,
         ideal: Span::ZERO,
+        is_cut: false,
         received: 0,
         failed: false,
         tally: FlowCounters::default(),

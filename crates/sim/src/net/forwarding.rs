@@ -2,13 +2,13 @@
 
 use machine::{DropReason, Forward, SwitchPort, SwitchProgram, Ticket, Visit};
 use units::Time;
-use wire::ethernet::on_wire;
 
 use super::events::NetworkEvent;
 use super::fabric::{Hop, NextHop};
 use super::index::{PacketId, SwitchId};
 use super::outcome::PortCapture;
 use super::packet::SimPacket;
+use super::port::SimPort;
 use super::rules::FaultyAction;
 use super::switch::PauseChange;
 use super::world::Network;
@@ -53,7 +53,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             let (detours, action) = (rules.detours, rules.apply(now, at, destination));
             let listed = self.fabric.hop(packet.route);
             packet.route = packet.route.next();
-            let hash = self.flows.connections[to.connection()].hash;
+            let hash = self.flows.connections[to.connection()].hashes[usize::from(to.is_source())];
             match action {
                 None if !detours => return Some(listed),
                 None => match self.fabric.routes.next(at, destination, hash) {
@@ -98,10 +98,10 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
                 self.hosts.ends[packet.to()].made += u64::from(copies - 1);
                 self.join_queue(now, switch, at, id);
                 for _ in 1..copies {
-                    self.observed.outcome.repeated_bytes += u64::from(on_wire(u32::from(packet.len)));
+                    let bytes = self.fabric.ports[at].on_wire(packet.len);
+                    self.observed.outcome.repeated_bytes += bytes;
                     let copy = self.packets.insert(packet);
-                    self.tags.reset(copy);
-                    *self.tags.get_mut(copy) = tag;
+                    self.tags.put(copy, tag);
                     self.join_queue(now, switch, at, copy);
                 }
             }
@@ -132,27 +132,26 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     #[inline]
     fn join_queue(&mut self, now: Time, switch: SwitchId, at: DirectedLink, id: PacketId) {
         let packet = self.packets.get_mut(id);
-        let bytes = u64::from(on_wire(u32::from(packet.len)));
+        let bytes = self.fabric.ports[at].on_wire(packet.len);
         if !self.fabric.admits(now, switch, at, bytes) {
             self.fabric.ports[at].counters.dropped += 1;
             return self.lose(now, at, DropReason::Full, id);
         }
         let port = &mut self.fabric.ports[at];
         let backlog = port.backlog(now);
-        if port.marks(backlog, || self.random.unit()) {
-            let marked = packet.ecn.marked();
-            port.counters.marked += u64::from(marked != packet.ecn);
-            packet.ecn = marked;
+        if port.marks(backlog, packet.class, || self.random.unit()) {
+            mark(port, packet);
         }
         let time = port.time_of(packet.len);
         if port.queues.is_none() {
             let begin = port.busy_until.max(now);
-            port.busy_until = begin + time;
+            port.busy_until = begin + port.framing.busy(time);
             return self.transmit(begin, at, id);
         }
         if let Some(queues) = &mut port.queues {
             queues.push(&mut self.packets, id, time);
         }
+        port.queue_changed(now);
         if self.fabric.switches[switch].has_pfc() {
             self.account(now, id, switch, 1);
         }
@@ -167,7 +166,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let len = u32::from(packet.len);
         packet.came_by = at;
         port.counters.frames += 1;
-        port.counters.wire_bytes += u64::from(on_wire(len));
+        port.counters.wire_bytes += port.on_wire(packet.len);
         let (watched, arrival) = (port.watched, port.busy_until + port.flight);
         let corrupted = port.faults.as_mut().is_some_and(|faults| faults.at(begin).corrupts(len));
         port.counters.corrupted += u64::from(corrupted);
@@ -246,9 +245,11 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             queues.shorten(time);
             more = queues.has_any();
         }
+        port.queue_changed(now);
         let (left, switch) = (port.backlog_bytes(now), port.owner.switch());
-        port.busy_until = now + time;
+        port.busy_until = now + port.framing.busy(time);
         let when = port.busy_until;
+        self.mark_leaving(at, id);
         self.leave_switch(now, at, switch, left, id);
         self.transmit(now, at, id);
         if more {
@@ -256,10 +257,23 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         }
     }
 
+    /// A packet that has left the queue of a port is marked if what stays behind calls for it.
+    #[inline]
+    pub(super) fn mark_leaving(&mut self, at: DirectedLink, id: PacketId) {
+        let (port, packet) = (&mut self.fabric.ports[at], self.packets.get_mut(id));
+        if port.marks_leaving(packet.class, || self.random.unit()) {
+            mark(port, packet);
+        }
+    }
+
     /// Packets have left the queue of a port for its link protocol.
     pub(super) fn leave_queue(&mut self, now: Time, at: DirectedLink) {
-        let port = &self.fabric.ports[at];
-        let (owner, left) = (port.owner, port.backlog_bytes(now));
+        if self.link_actions.taken.is_empty() {
+            return;
+        }
+        let port = &mut self.fabric.ports[at];
+        port.queue_changed(now);
+        let (owner, left) = (port.owner, port.bytes_of_time(port.waiting()));
         while let Some(id) = self.link_actions.taken.pop() {
             if owner.host().is_none() {
                 self.leave_switch(now, at, owner.switch(), left, id);
@@ -284,31 +298,40 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         }
         // The port that leads back along the link belongs to this switch.
         let back = came_by.reversed();
-        let bytes = i64::from(on_wire(u32::from(packet.len)));
-        let hold = match self.fabric.switches[switch].account(self.fabric.places[back], class, sign * bytes) {
+        let bytes = self.fabric.ports[back].on_wire(packet.len) as i64;
+        let (hold, hops) = match self.fabric.switches[switch].account(self.fabric.places[back], class, sign * bytes) {
             PauseChange::None => return,
-            PauseChange::Pause => true,
-            PauseChange::Resume => false,
+            PauseChange::Pause => (true, self.fabric.pauses.hops(&self.fabric.switches[switch].ports, class)),
+            PauseChange::Resume => (false, 0),
         };
         let back = &self.fabric.ports[back];
         // A pause frame waits at most for the frame being sent.
         let when = back.busy_until.max(now).min(now + back.time_of(1_518)) + back.time_of(64) + back.flight;
-        self.queue.schedule(when, NetworkEvent::Pause { port: came_by, class, hold });
+        self.queue.schedule(when, NetworkEvent::Pause { port: came_by, class, hold, hops });
     }
 
-    pub(super) fn pause(&mut self, now: Time, at: DirectedLink, class: u8, hold: bool) {
+    /// A pause has reached a port, with the hops that it has spread, or its end.
+    pub(super) fn pause(&mut self, now: Time, at: DirectedLink, class: u8, hold: Option<u8>) {
         let port = &mut self.fabric.ports[at];
-        port.counters.paused += u64::from(hold);
+        port.counters.paused += u64::from(hold.is_some());
         let paused = match (port.owner.host(), &mut port.queues) {
             (Some(host), _) => &mut self.hosts[host].paused,
             (None, Some(queues)) => &mut queues.paused,
             (None, None) => return,
         };
-        if hold {
+        if let Some(hops) = hold {
             *paused |= 1 << class;
+            self.fabric.pauses.pause(now, at, class, hops);
         } else {
             *paused &= !(1 << class);
+            self.fabric.pauses.resume(now, at, class);
             self.serve(now, at);
         }
     }
+}
+
+fn mark(port: &mut SimPort, packet: &mut SimPacket) {
+    let marked = packet.ecn.marked();
+    port.counters.marked += u64::from(marked != packet.ecn);
+    packet.ecn = marked;
 }

@@ -1,6 +1,7 @@
 //! A host: one interface that its connections take turns at, and a processor that takes its time.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::{Index, IndexMut};
 
 use faults::Random;
@@ -54,17 +55,73 @@ impl Hosts {
         self.of(end).port
     }
 
-    /// The next end of a host that may send, by turns.
+    /// The next end of a host that may send: those with acknowledgements first, then those with data, by turns.
     pub(super) fn next_end(&mut self, host: HostId) -> Option<EndId> {
-        let ends = &self.ends;
-        self.all[host].next(|end| ends[end].class)
+        let (ends, host) = (&mut self.ends, &mut self.all[host]);
+        let urgent = take_turn(&mut host.urgent, host.paused, host.mixed, |end| ends[end].ack_class);
+        if let Some(end) = urgent {
+            ends[end].urgent = false;
+            return Some(end);
+        }
+        let end = take_turn(&mut host.ready, host.paused, host.mixed, |end| ends[end].class)?;
+        ends[end].ready = false;
+        Some(end)
+    }
+
+    /// Whether a host has something to send.
+    #[inline]
+    pub(super) fn has_any(&self, host: HostId) -> bool {
+        let host = &self.all[host];
+        !host.ready.is_empty() || !host.urgent.is_empty()
+    }
+
+    /// An end must not be asked before this time. When its host is to be woken, if no event is scheduled that early.
+    pub(super) fn wait_until(&mut self, id: EndId, at: Time) -> Option<Time> {
+        let end = &mut self.ends[id];
+        if at >= end.wake_at {
+            return None;
+        }
+        end.wake_at = at;
+        let host = &mut self.all[end.host];
+        host.paced.push(Reverse((at, id)));
+        (at < host.wakes_at).then(|| {
+            host.wakes_at = at;
+            at
+        })
+    }
+
+    /// The time has come for which a host was to be woken: the next end that may be asked again.
+    pub(super) fn next_woken(&mut self, now: Time, host: HostId) -> Option<EndId> {
+        while let Some(Reverse((at, id))) = self.all[host].paced.peek().copied() {
+            if at > now {
+                return None;
+            }
+            self.all[host].paced.pop();
+            let end = &mut self.ends[id];
+            if end.wake_at == at && !end.over {
+                end.wake_at = Time::NEVER;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// When a host is to be woken next, now that the event has come.
+    pub(super) fn wakes_next(&mut self, host: HostId) -> Option<Time> {
+        let host = &mut self.all[host];
+        host.wakes_at = host.paced.peek().map_or(Time::NEVER, |Reverse((at, _))| *at);
+        (host.wakes_at != Time::NEVER).then_some(host.wakes_at)
     }
 
     /// An end has something to send: it waits for its turn, unless it does already.
     #[inline]
-    pub(super) fn line_up(&mut self, id: EndId) {
+    pub(super) fn line_up(&mut self, id: EndId, urgent: bool) {
         let end = &mut self.ends[id];
-        if !end.ready {
+        if urgent && !end.urgent {
+            end.urgent = true;
+            self.all[end.host].urgent.push_back(id);
+        }
+        if !urgent && !end.ready {
             end.ready = true;
             self.all[end.host].ready.push_back(id);
         }
@@ -80,7 +137,7 @@ impl Hosts {
     /// more.
     pub(super) fn is_vacant(&self, connection: ConnectionId) -> bool {
         let [a, b] = connection.ends().map(|end| &self.ends[end]);
-        a.made + b.made == a.ended + b.ended && !a.ready && !b.ready
+        a.made + b.made == a.ended + b.ended && !a.ready && !b.ready && !a.urgent && !b.urgent
     }
 }
 
@@ -105,8 +162,13 @@ pub(super) struct SimHost {
     pub node: NodeId,
     /// The port that it sends by.
     pub port: DirectedLink,
-    /// Ends that have something to send, in turn.
-    pub ready: VecDeque<EndId>,
+    /// Ends that have something to send, in turn; those that have acknowledgements or the like apart.
+    ready: VecDeque<EndId>,
+    urgent: VecDeque<EndId>,
+    /// Ends that wait for their pace, the earliest first, and the event that is scheduled for them. An end whose time has
+    /// changed is in it more than once; only the time that it knows counts.
+    paced: BinaryHeap<Reverse<(Time, EndId)>>,
+    pub wakes_at: Time,
     /// Classes that may not send now.
     pub paused: u8,
     /// Whether its ends are of several classes.
@@ -136,6 +198,9 @@ impl SimHost {
             node,
             port,
             ready: VecDeque::new(),
+            urgent: VecDeque::new(),
+            paced: BinaryHeap::new(),
+            wakes_at: Time::NEVER,
             paused: 0,
             mixed,
             batches: 0,
@@ -216,16 +281,16 @@ impl SimHost {
     pub(super) fn piped(&mut self) {
         self.in_pipeline -= 1;
     }
+}
 
-    /// The next end that may send: of the first class that has one, by turns.
-    pub(super) fn next(&mut self, class_of: impl Fn(EndId) -> u8) -> Option<EndId> {
-        if self.paused == 0 && !self.mixed {
-            return self.ready.pop_front();
-        }
-        let classes = self.ready.iter().map(|end| class_of(*end)).enumerate();
-        let (at, _) = classes.filter(|(_, class)| self.paused & 1 << class == 0).min_by_key(|(_, class)| *class)?;
-        self.ready.remove(at)
+/// Takes the next end that may send out of a line: of the first class that has one, by turns.
+fn take_turn(line: &mut VecDeque<EndId>, paused: u8, mixed: bool, class_of: impl Fn(EndId) -> u8) -> Option<EndId> {
+    if paused == 0 && !mixed {
+        return line.pop_front();
     }
+    let classes = line.iter().map(|end| class_of(*end)).enumerate();
+    let (at, _) = classes.filter(|(_, class)| paused & 1 << class == 0).min_by_key(|(_, class)| *class)?;
+    line.remove(at)
 }
 
 #[cfg(test)]
@@ -259,19 +324,16 @@ mod tests {
 
     #[test]
     fn a_paused_class_lets_others_pass() {
-        let mut host = SimHost::new(NodeId(0), DirectedLink(0), false, HostLatency::None, Random::new(1, 0));
-        host.ready.extend([0, 1, 2].map(EndId));
-        host.paused = 1 << 3;
+        let mut line: VecDeque<EndId> = [0, 1, 2].map(EndId).into();
         let class = |end: EndId| if end.0 == 1 { 0 } else { 3 };
-        assert_eq!([host.next(class), host.next(class)], [Some(EndId(1)), None]);
+        assert_eq!([0; 2].map(|_| take_turn(&mut line, 1 << 3, false, class)), [Some(EndId(1)), None]);
     }
 
     #[test]
     fn the_first_class_goes_first_and_its_ends_by_turns() {
-        let mut host = SimHost::new(NodeId(0), DirectedLink(0), true, HostLatency::None, Random::new(1, 0));
-        host.ready.extend([0, 1, 2, 3].map(EndId));
+        let mut line: VecDeque<EndId> = [0, 1, 2, 3].map(EndId).into();
         let class = |end: EndId| if end.0 % 2 == 1 { 0 } else { 3 };
-        assert_eq!([0; 4].map(|_| host.next(class)), [1, 3, 0, 2].map(|end| Some(EndId(end))));
+        assert_eq!([0; 4].map(|_| take_turn(&mut line, 0, true, class)), [1, 3, 0, 2].map(|end| Some(EndId(end))));
     }
 
     #[test]

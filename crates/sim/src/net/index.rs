@@ -64,6 +64,12 @@ impl ConnectionId {
         EndId(self.0 * 2)
     }
 
+    /// The end that they are for.
+    #[inline]
+    pub(crate) fn destination(self) -> EndId {
+        EndId(self.0 * 2 + 1)
+    }
+
     #[inline]
     pub fn ends(self) -> [EndId; 2] {
         [EndId(self.0 * 2), EndId(self.0 * 2 + 1)]

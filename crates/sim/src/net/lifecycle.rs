@@ -10,6 +10,7 @@ use super::handshake::SYN_LEN;
 use super::index::{ConnectionId, EndId, TrafficId};
 use super::outcome::FlowRow;
 use super::packet::SimPacket;
+use super::profile::NetworkProfile;
 use super::transports::Site;
 use super::world::Network;
 use crate::topology::{NodeId, Unreachable};
@@ -74,9 +75,9 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let connection = &self.flows.connections[id];
         let (source, reply) = (connection.source, connection.reply);
         let transport = &self.flows.sources[source].traffic.transport;
-        let ideal =
-            self.fabric.ideal(&there, transport, flow.bytes) + self.fabric.ideal_answer(&back, transport, reply);
-        self.flows.join(id, FlowRow { ideal, ..row(now, source, flow) });
+        let ideal = self.fabric.ideal_flow([&there, &back], transport, flow.bytes, reply);
+        let is_cut = self.fabric.profile == NetworkProfile::HpccNs3;
+        self.flows.join(id, FlowRow { ideal, is_cut, ..row(now, source, flow) });
     }
 
     /// A connection begins, with both its ends and the routes between them.
@@ -87,30 +88,41 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         flow: &WorkloadFlow,
         shared: Option<SharedQp>,
     ) -> Result<ConnectionId, Unreachable> {
-        let (id, hash, seed) = self.flows.draw();
+        let (id, drawn, seed) = self.flows.draw();
+        let hashes = self.flows.hashes(self.fabric.profile, drawn, flow);
         let [from, to] = id.ends();
         let nodes = [flow.src, flow.dst];
         let hosts = nodes.map(|node| self.hosts.at(node));
-        let there = self.fabric.write_route(from, nodes, hosts[1], hash)?;
-        let back = self.fabric.write_route(to, [flow.dst, flow.src], hosts[0], hash)?;
+        let there = self.fabric.write_route(from, nodes, hosts[1], hashes[0])?;
+        let back = self.fabric.write_route(to, [flow.dst, flow.src], hosts[0], hashes[1])?;
         let traffic = &self.flows.sources[source].traffic;
         let transport = &traffic.transport;
         let round_trip = self.fabric.ideal(&there, transport, 1) + self.fabric.ideal(&back, transport, 1);
         let round_trip = round_trip + self.typical_latency(flow.src) + self.typical_latency(flow.dst);
         for (end, host) in id.ends().into_iter().zip(hosts) {
-            let mut site = Site { now, round_trip, seed, nic: &mut self.hosts[host].nic };
+            let port = self.hosts[host].port;
+            let mut site = Site {
+                now,
+                round_trip,
+                base_rtt: self.base_rtt.unwrap_or(round_trip),
+                line_rate: self.fabric.ports[port].rate(),
+                hops: there.len() as u32 - 1,
+                seed,
+                nic: &mut self.hosts[host].nic,
+            };
             let machine = transport.connect(&mut site);
-            self.hosts.ends.put(end, FlowEnd::new(machine, host, traffic.class));
+            let ack_class = traffic.ack_class.unwrap_or(traffic.class);
+            self.hosts.ends.put(end, FlowEnd::new(machine, host, traffic.class, ack_class));
         }
         let shaking = if self.flows.handshakes && transport.shakes_hands() {
             self.fabric.trip(&there, SYN_LEN) + self.fabric.trip(&back, SYN_LEN)
         } else {
             Span::ZERO
         };
-        let answer = self.fabric.ideal_answer(&back, transport, traffic.reply);
-        let ideal = self.fabric.ideal(&there, transport, flow.bytes) + answer + shaking;
-        let row = FlowRow { ideal, ..row(now, source, flow) };
-        let state = ConnectionState::new(row, source, shared, traffic, hash);
+        let ideal = self.fabric.ideal_flow([&there, &back], transport, flow.bytes, traffic.reply) + shaking;
+        let is_cut = self.fabric.profile == NetworkProfile::HpccNs3;
+        let row = FlowRow { ideal, is_cut, ..row(now, source, flow) };
+        let state = ConnectionState::new(row, source, shared, traffic, hashes);
         self.flows.begin(id, state);
         Ok(id)
     }
@@ -149,6 +161,22 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         }
     }
 
+    /// Counts what has arrived in order at connections whose transport does not report it.
+    pub(super) fn count_arrived(&mut self) {
+        for id in self.flows.connections.numbers() {
+            if !self.flows.connections[id].over {
+                self.count_arrived_at(id);
+            }
+        }
+    }
+
+    fn count_arrived_at(&mut self, id: ConnectionId) {
+        let end = &mut self.hosts.ends[id.destination()];
+        let Some(bytes) = end.received_bytes() else { return };
+        self.observed.received[self.flows.connections[id].source] += bytes - end.counted;
+        end.counted = bytes;
+    }
+
     /// These bytes of a stream have arrived.
     fn count_received(&mut self, id: ConnectionId, bytes: u64) {
         let flow = &mut self.flows.connections[id];
@@ -173,9 +201,14 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         flow.done += flow.messages();
         flow.row.finish = (!flow.row.failed).then_some(now);
         let source = flow.source;
-        if flow.row.finish.is_some() {
-            let bytes = flow.row.bytes;
+        let (finished, bytes) = (flow.row.finish.is_some(), flow.row.bytes);
+        if self.hosts.ends[id.destination()].received_bytes().is_some() {
+            self.count_arrived_at(id);
+        } else if finished {
             self.count_received(id, bytes);
+        }
+        if finished {
+            self.flows.connections[id].row.received = bytes;
         }
         self.write_row(id);
         self.flows.active -= 1;
@@ -209,8 +242,13 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         for end in id.ends() {
             counters += self.hosts.ends[end].counters;
         }
+        let arrived = self.hosts.ends[id.destination()].received_bytes();
         let flow = &mut self.flows.connections[id];
         flow.under_way = false;
+        if let Some(arrived) = arrived {
+            flow.row.received = arrived.saturating_sub(flow.before).min(flow.row.bytes);
+            flow.before += flow.row.bytes;
+        }
         self.observed.outcome.flows.push(FlowRow { tally: counters.since(&flow.reported), ..flow.row });
         flow.reported = counters;
     }
@@ -220,6 +258,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let connection = &mut self.flows.connections[id];
         connection.over = true;
         self.observed.connection_ended(&connection.reported);
+        self.observed.outcome.int_resets += self.hosts.ends[id.source()].telemetry_resets();
         for end in id.ends() {
             self.hosts.ends[end].close();
         }

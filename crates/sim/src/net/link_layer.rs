@@ -19,6 +19,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         act: impl FnOnce(&mut Protected, usize, &mut ProtectContext<'_>),
     ) {
         let Some(link) = &mut self.fabric.links[port.link()] else { return };
+        let marks = self.fabric.ports[port].may_mark_leaving();
         let mut around = ProtectContext {
             now,
             at: port,
@@ -26,14 +27,18 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             packets: &mut self.packets,
             queue: &mut self.queue,
             ends: &mut self.hosts.ends,
-            tagged: Tags::<P::Tag>::ANY,
+            follows_copies: marks || Tags::<P::Tag>::ANY,
             actions: &mut self.link_actions,
         };
         act(link, port.side(), &mut around);
+        if marks {
+            self.mark_taken(port);
+        }
+        self.leave_queue(now, port);
+        // What the program writes at departure is on copies, too.
         while let Some((packet, copy)) = self.link_actions.copied.pop() {
             self.tags.copy(packet, copy);
         }
-        self.leave_queue(now, port);
         while let Some((packet, corrupted)) = self.link_actions.sent.pop() {
             self.capture(now, port, packet, corrupted);
         }
@@ -47,6 +52,16 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
                 self.arrive(now, packet);
             }
             self.link_actions.delivered = delivered;
+        }
+    }
+
+    /// Marks packets that have left the queue for the link, and the copies that the link has made of them meanwhile.
+    fn mark_taken(&mut self, port: DirectedLink) {
+        for at in 0..self.link_actions.taken.len() {
+            self.mark_leaving(port, self.link_actions.taken[at]);
+        }
+        for (packet, copy) in &self.link_actions.copied {
+            self.packets.get_mut(*copy).ecn = self.packets.get(*packet).ecn;
         }
     }
 

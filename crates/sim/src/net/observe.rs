@@ -1,6 +1,6 @@
 //! What is observed of a network while it runs, and what is known of it in the end.
 
-use units::Time;
+use units::{Span, Time};
 
 use super::end::FlowCounters;
 use super::fabric::NetworkFabric;
@@ -8,6 +8,7 @@ use super::host::Hosts;
 use super::index::{IndexVec, TrafficId};
 use super::outcome::{NetworkOutcome, NetworkSample, PortSample};
 use super::setup::Sampling;
+use crate::histogram::SpanHistogram;
 use crate::protocols::each_protocol;
 
 /// What a run has found so far.
@@ -19,6 +20,8 @@ pub(super) struct Observed {
     /// Of connections that have ended.
     retransmitted: u64,
     timeouts: u64,
+    /// Of data packets, there and back, if they are wanted.
+    round_trips: Option<Box<SpanHistogram>>,
     sampling: Option<Sampling>,
     last: LastSample,
 }
@@ -32,16 +35,30 @@ struct LastSample {
 }
 
 impl Observed {
-    pub(super) fn new(sampling: Option<Sampling>, traffic: usize) -> Self {
+    pub(super) fn new(sampling: Option<Sampling>, traffic: usize, round_trips: bool) -> Self {
         let ports = sampling.iter().flat_map(|sampling| &sampling.ports).map(|_| (0, 0)).collect();
         Self {
             outcome: NetworkOutcome::default(),
             received: (0..traffic).map(|_| 0).collect(),
             retransmitted: 0,
             timeouts: 0,
+            round_trips: round_trips.then(Box::default),
             sampling,
             last: LastSample { ports, received: vec![0; traffic], repaired: (0, 0) },
         }
+    }
+
+    /// A data packet took this long, there and back.
+    #[inline]
+    pub(super) fn round_trip(&mut self, span: Span) {
+        if let Some(round_trips) = &mut self.round_trips {
+            round_trips.record(span);
+        }
+    }
+
+    /// All that was found.
+    pub(super) fn finish(self) -> NetworkOutcome {
+        NetworkOutcome { round_trips: self.round_trips, ..self.outcome }
     }
 
     /// When the first sample is due.

@@ -4,10 +4,13 @@ use transport::roce::repeat;
 use units::{Span, Time};
 
 use super::end::FlowCounters;
+use super::levels::QueueLengths;
 use super::packet::SimPacket;
+use super::pfc::PauseTotals;
 use super::port::PortCounters;
 use super::programs::metering;
 use super::protected::LinkTally;
+use crate::histogram::SpanHistogram;
 use crate::topology::{DirectedLink, NodeId, TopologyLinkId};
 
 /// One flow, complete or not.
@@ -23,6 +26,8 @@ pub struct FlowRow {
     pub finish: Option<Time>,
     /// What it would have taken alone, if hosts took no time.
     pub ideal: Span,
+    /// Whether a slowdown below 1 counts as 1.
+    pub is_cut: bool,
     /// Payload that had arrived in order.
     pub received: u64,
     pub failed: bool,
@@ -37,7 +42,8 @@ impl FlowRow {
 
     /// How many times longer than alone.
     pub fn slowdown(&self) -> Option<f64> {
-        self.fct().map(|fct| fct.as_ps() as f64 / self.ideal.as_ps().max(1) as f64)
+        let least = if self.is_cut { 1.0 } else { 0.0 };
+        self.fct().map(|fct| (fct.as_ps() as f64 / self.ideal.as_ps().max(1) as f64).max(least))
     }
 }
 
@@ -101,6 +107,8 @@ pub struct NetworkOutcome {
     pub samples: Vec<NetworkSample>,
     /// By directed link.
     pub ports: Vec<PortCounters>,
+    /// The queues of all switch ports, in the order of their numbers, if they are measured.
+    pub queues: Vec<(DirectedLink, QueueLengths)>,
     /// By link, where it is protected.
     pub links: Vec<(TopologyLinkId, LinkTally)>,
     /// What switches repeated, and what it took on the wires that it left them by.
@@ -115,10 +123,29 @@ pub struct NetworkOutcome {
     /// Packets that went round in circles until they were dropped.
     pub expired: u64,
     pub pfc_pauses: u64,
+    /// Of data packets of RDMA, there and back; only if they were wanted.
+    pub round_trips: Option<Box<SpanHistogram>>,
+    /// Telemetry that hosts received, in bytes, and how much they received in all.
+    pub int_bytes: u64,
+    pub host_bytes: u64,
+    /// How often controllers could not use telemetry.
+    pub int_resets: u64,
+    /// What PFC did, where switches have it.
+    pub pfc: Option<PauseTotals>,
     pub packet_hops: u64,
     pub events: u64,
     /// Packets in flight at most, copies that links keep included.
     pub most_packets: usize,
     pub ended: Time,
     pub interrupted: bool,
+}
+
+impl NetworkOutcome {
+    /// The queues of these ports, or of all switch ports if there are none, together.
+    pub fn queue_lengths(&self, ports: &[DirectedLink]) -> QueueLengths {
+        let mut all = QueueLengths::default();
+        let chosen = self.queues.iter().filter(|(port, _)| ports.is_empty() || ports.contains(port));
+        chosen.for_each(|(_, lengths)| all.add(lengths));
+        all
+    }
 }

@@ -1,5 +1,7 @@
 //! Packets in flight: a slab of plain values.
 
+use std::marker::PhantomData;
+
 use wire::ip::Ecn;
 
 use super::index::{EndId, Number, PacketId};
@@ -141,39 +143,60 @@ impl Packets {
     }
 }
 
-/// What a switch program wrote on each packet. Nothing at all if it writes nothing.
-#[derive(Debug, Default)]
-pub(super) struct Tags<T> {
+/// What a switch program wrote on each packet, or on something else that has a number. Nothing at all if it writes nothing.
+#[derive(Debug)]
+pub(super) struct Tags<T, N = PacketId> {
     slots: Vec<T>,
     none: T,
+    numbered_by: PhantomData<N>,
 }
 
-impl<T: Copy + Default> Tags<T> {
+impl<T: Default, N> Default for Tags<T, N> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), none: T::default(), numbered_by: PhantomData }
+    }
+}
+
+impl<T: Copy + Default, N: Number> Tags<T, N> {
     /// Whether anything is ever written.
     pub(super) const ANY: bool = size_of::<T>() > 0;
 
-    /// The packet is new.
+    /// The packet is new: its tag is made, or cleared.
     #[inline]
-    pub(super) fn reset(&mut self, at: PacketId) {
+    pub(super) fn begin(&mut self, at: N, clear: impl FnOnce(&mut T)) {
         if Self::ANY {
-            if at.index() >= self.slots.len() {
-                self.slots.resize(at.index() + 1, T::default());
+            match self.slots.get_mut(at.index()) {
+                Some(tag) => clear(tag),
+                None => self.put(at, T::default()),
             }
-            self.slots[at.index()] = T::default();
         }
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, at: PacketId) -> &mut T {
+    pub(super) fn put(&mut self, at: N, tag: T) {
+        if Self::ANY {
+            if at.index() >= self.slots.len() {
+                self.slots.resize(at.index() + 1, T::default());
+            }
+            self.slots[at.index()] = tag;
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, at: N) -> &T {
+        if Self::ANY { &self.slots[at.index()] } else { &self.none }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, at: N) -> &mut T {
         if Self::ANY { &mut self.slots[at.index()] } else { &mut self.none }
     }
 
     /// The packet `to` is a copy of the other.
     #[inline]
-    pub(super) fn copy(&mut self, from: PacketId, to: PacketId) {
+    pub(super) fn copy(&mut self, from: N, to: N) {
         if Self::ANY {
-            self.reset(to);
-            self.slots[to.index()] = self.slots[from.index()];
+            self.put(to, self.slots[from.index()]);
         }
     }
 }

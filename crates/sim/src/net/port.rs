@@ -9,30 +9,16 @@
 //! give the same number.
 
 use faults::RunningSchedule;
-use units::{Bytes, Rate, Span, Time};
-use wire::ethernet::on_wire;
+use units::{Rate, Span, Time};
+use wire::ethernet::WireFraming;
 
 use super::index::{HostId, PacketId, SwitchId};
+use super::levels::LevelClock;
+use super::marking::{Marking, MarkingPoint};
 use super::packet::{Fifo, Packets};
 
 /// Strict priorities, 0 first.
 pub(super) const CLASSES: usize = 8;
-
-/// ECN: packets are marked with a chance that rises from nothing at `some` to `most` just below `all`, and is certain
-/// from there on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Marking {
-    pub some: Bytes,
-    pub all: Bytes,
-    pub most: f64,
-}
-
-impl Marking {
-    /// All or nothing, as DCTCP wants it.
-    pub fn step(at: Bytes) -> Self {
-        Self { some: at, all: at, most: 1.0 }
-    }
-}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
@@ -53,10 +39,12 @@ pub(crate) struct SimPort {
     pub busy_until: Time,
     /// Picoseconds that a byte takes, in 1024ths.
     byte_time: u64,
+    pub framing: WireFraming,
     /// Propagation, and what the far node takes before it acts.
     pub flight: Span,
-    /// Backlog beyond which a packet may be marked.
+    /// Backlog beyond which a packet may be marked that joins the queue, and one that leaves it.
     mark_from: Span,
+    mark_leaving_from: Span,
     pub counters: PortCounters,
     pub owner: Owner,
     /// A link protocol stands between the queue and the wire.
@@ -67,8 +55,11 @@ pub(crate) struct SimPort {
     look_later: Time,
     pub queues: Option<Box<Queues>>,
     pub faults: Option<Box<RunningSchedule>>,
-    marking: Option<Marking>,
+    /// With this port's thresholds.
+    marking: Option<Box<Marking>>,
 }
+
+const NEVER_MARKED: Span = Span::from_ps(u64::MAX);
 
 /// The host or switch that a port belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +100,8 @@ pub(crate) struct Queues {
     pub paused: u8,
     /// Wire time of all of it.
     time: Span,
+    /// If it is measured how long the queue is.
+    pub(super) levels: Option<Box<LevelClock>>,
 }
 
 impl Queues {
@@ -145,8 +138,10 @@ impl SimPort {
         Self {
             busy_until: Time::ZERO,
             byte_time,
+            framing: WireFraming::default(),
             flight,
-            mark_from: Span::from_ps(u64::MAX),
+            mark_from: NEVER_MARKED,
+            mark_leaving_from: NEVER_MARKED,
             counters: PortCounters::default(),
             owner,
             protected: false,
@@ -179,9 +174,14 @@ impl SimPort {
         }
     }
 
+    /// Marks packets from now on; the thresholds are those of this port.
     pub(crate) fn mark(&mut self, marking: Marking) {
-        self.mark_from = self.time_of_bytes(marking.some.get());
-        self.marking = Some(marking);
+        let from = self.time_of_bytes(marking.some.get());
+        (self.mark_from, self.mark_leaving_from) = match marking.at {
+            MarkingPoint::Arrival => (from, NEVER_MARKED),
+            MarkingPoint::Departure => (NEVER_MARKED, from),
+        };
+        self.marking = Some(Box::new(marking));
     }
 
     #[inline]
@@ -189,10 +189,32 @@ impl SimPort {
         Span::from_ps(bytes.saturating_mul(self.byte_time).div_ceil(1_024))
     }
 
+    /// How fast it sends, to the nearest megabit per second.
+    pub(crate) fn rate(&self) -> Rate {
+        let bits = 8_192_000_000_000_000u64 / self.byte_time;
+        Rate::from_bits_per_second((bits + 500_000) / 1_000_000 * 1_000_000)
+    }
+
+    pub(crate) fn bits_per_second(&self) -> f64 {
+        8_192e12 / self.byte_time as f64
+    }
+
     /// Wire time of a frame of this length.
     #[inline]
     pub(crate) fn time_of(&self, len: u16) -> Span {
-        self.time_of_bytes(u64::from(on_wire(u32::from(len))))
+        self.time_of_bytes(self.on_wire(len))
+    }
+
+    /// Bytes of wire time that a frame of this length takes.
+    #[inline]
+    pub(crate) fn on_wire(&self, len: u16) -> u64 {
+        u64::from(self.framing.on_wire(u32::from(len)))
+    }
+
+    /// For how long the wire is busy with a frame of this length.
+    #[inline]
+    pub(crate) fn sending_time(&self, len: u16) -> Span {
+        self.framing.busy(self.time_of(len))
     }
 
     /// What is still to be sent, in wire time.
@@ -207,25 +229,56 @@ impl SimPort {
 
     /// The same in bytes.
     pub(crate) fn backlog_bytes(&self, now: Time) -> u64 {
-        self.backlog(now).as_ps() * 1_024 / self.byte_time
+        self.bytes_of_time(self.backlog(now))
+    }
+
+    /// What waits, without what is being sent.
+    #[inline]
+    pub(crate) fn waiting(&self) -> Span {
+        self.queues.as_ref().map_or(Span::ZERO, |queues| queues.time)
+    }
+
+    /// The queue has become longer or shorter.
+    #[inline]
+    pub(crate) fn queue_changed(&mut self, now: Time) {
+        let Some(queues) = &mut self.queues else { return };
+        if let Some(levels) = &mut queues.levels {
+            levels.change(now, queues.time.as_ps() * 1_024 / self.byte_time);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn bytes_of_time(&self, time: Span) -> u64 {
+        time.as_ps() * 1_024 / self.byte_time
     }
 
     /// Whether a packet that finds this backlog is marked; `draw` gives a number from 0 to 1.
     #[inline]
-    pub(crate) fn marks(&self, backlog: Span, draw: impl FnOnce() -> f64) -> bool {
-        backlog > self.mark_from && self.is_marked_at(backlog, draw)
+    pub(crate) fn marks(&self, backlog: Span, class: u8, draw: impl FnOnce() -> f64) -> bool {
+        backlog > self.mark_from && self.is_marked_at(backlog, class, draw)
     }
 
-    fn is_marked_at(&self, backlog: Span, draw: impl FnOnce() -> f64) -> bool {
-        let Some(marking) = &self.marking else { return false };
-        let bytes = (backlog.as_ps() * 1_024 / self.byte_time) as f64;
-        let (some, all) = (marking.some.get() as f64, marking.all.get() as f64);
-        bytes >= all || draw() < marking.most * (bytes - some) / (all - some)
+    /// Whether a packet is marked that leaves the queue.
+    #[inline]
+    pub(crate) fn marks_leaving(&self, class: u8, draw: impl FnOnce() -> f64) -> bool {
+        self.waiting() > self.mark_leaving_from && self.is_marked_at(self.waiting(), class, draw)
+    }
+
+    /// Whether [`SimPort::marks_leaving`] can ever be true.
+    pub(crate) fn may_mark_leaving(&self) -> bool {
+        self.mark_leaving_from != NEVER_MARKED
+    }
+
+    fn is_marked_at(&self, backlog: Span, class: u8, draw: impl FnOnce() -> f64) -> bool {
+        let bytes = self.bytes_of_time(backlog);
+        self.marking.as_ref().is_some_and(|marking| marking.applies(class, bytes, draw))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use units::Bytes;
+
     use super::*;
 
     #[test]
@@ -254,11 +307,21 @@ mod tests {
     #[test]
     fn marking_is_a_step_or_a_ramp() {
         let mut port = SimPort::new(Rate::gbps(8), Span::ZERO, Owner::of_switch(SwitchId(0)));
-        let at = |port: &SimPort, bytes: u64, draw: f64| port.marks(port.time_of_bytes(bytes), || draw);
+        let at = |port: &SimPort, bytes: u64, draw: f64| port.marks(port.time_of_bytes(bytes), 0, || draw);
         assert!(!at(&port, 1_000_000, 0.0));
         port.mark(Marking::step(Bytes::new(1_000)));
         assert_eq!([999, 1_000, 1_001].map(|bytes| at(&port, bytes, 0.99)), [false, false, true]);
-        port.mark(Marking { some: Bytes::new(1_000), all: Bytes::new(2_000), most: 0.5 });
+        port.mark(Marking::ramp(Bytes::new(1_000), Bytes::new(2_000), 0.5));
         assert!(at(&port, 1_500, 0.24) && !at(&port, 1_500, 0.26) && at(&port, 2_000, 0.99));
+    }
+
+    #[test]
+    fn thresholds_grow_with_the_port_and_only_the_classes_named_are_marked() {
+        let marking = Marking { per: Some(Rate::gbps(25)), classes: 1 << 3, ..Marking::step(Bytes::new(1_000)) };
+        let mut port = SimPort::new(Rate::gbps(100), Span::ZERO, Owner::of_switch(SwitchId(0)));
+        port.mark(marking.for_port(Rate::gbps(100)));
+        let at = |bytes: u64, class| port.marks(port.time_of_bytes(bytes), class, || 0.99);
+        assert_eq!([at(4_000, 3), at(4_001, 3), at(4_001, 2)], [false, true, false]);
+        assert!(!port.may_mark_leaving());
     }
 }

@@ -7,6 +7,7 @@
 pub mod counting;
 pub mod metering;
 mod repeating;
+mod telemetry;
 
 use machine::{Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 use units::Time;
@@ -20,19 +21,33 @@ use super::world::Network;
 use crate::topology::DirectedLink;
 use metering::Metering;
 use repeating::RepeaterProgram;
+pub(super) use telemetry::TelemetryProgram;
 
 /// The programs that a setup can ask for; those that multiply packets before those that count them.
-pub(super) type Programs = (Option<RepeaterProgram>, Option<Metering>);
+pub(super) type Programs = (Option<RepeaterProgram>, (Option<Metering>, Option<TelemetryProgram<MOST_INT_HOPS>>));
+
+/// Switches that packed telemetry can count.
+pub(super) const MOST_INT_HOPS: usize = wire::int::IntHeader::MAX_HOPS;
+/// Switches that fit the room that is charged in advance: enough for most networks, and small.
+pub(super) const USUAL_INT_HOPS: usize = 5;
+
+/// The program that a setup asks for if it asks only for telemetry, and no way is long.
+pub(super) fn only_telemetry(setup: &NetworkSetup) -> Option<TelemetryProgram<USUAL_INT_HOPS>> {
+    let alone = setup.repeat.is_none() && setup.radar.is_none();
+    let settings = setup.int.as_ref().filter(|settings| alone && settings.most_hops <= USUAL_INT_HOPS)?;
+    Some(TelemetryProgram::new(setup, settings))
+}
 
 /// The programs of a setup; `None` if its switches only forward.
 pub(super) fn of(setup: &NetworkSetup) -> Option<Programs> {
     let repeating = setup.repeat.map(|config| RepeaterProgram::new(&setup.topology, config));
     let metering = setup.radar.as_ref().map(|config| Metering::new(&setup.topology, config.clone(), setup.seed));
-    (repeating.is_some() || metering.is_some()).then_some((repeating, metering))
+    let telemetry = setup.int.as_ref().map(|settings| TelemetryProgram::new(setup, settings));
+    (repeating.is_some() || metering.is_some() || telemetry.is_some()).then_some((repeating, (metering, telemetry)))
 }
 
 /// Adds what the programs found to what the run did.
-pub(super) fn conclude((repeating, metering): Programs, outcome: &mut NetworkOutcome) {
+pub(super) fn conclude((repeating, (metering, _)): Programs, outcome: &mut NetworkOutcome) {
     if let Some(repeating) = repeating {
         outcome.repeated = repeating.counters();
     }
@@ -117,7 +132,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             ProgramAction::Send(at, packet) => {
                 self.hosts.ends[packet.to()].made += 1;
                 let id = self.packets.insert(packet);
-                self.tags.reset(id);
+                self.tags.begin(id, P::clear);
                 self.send_for_program(now, SwitchId(at.switch), DirectedLink(at.port), id);
             }
         }

@@ -69,8 +69,8 @@ pub(crate) struct ProtectContext<'a> {
     pub packets: &'a mut Packets,
     pub queue: &'a mut EventQueue<NetworkEvent>,
     pub ends: &'a mut IndexVec<EndId, FlowEnd>,
-    /// Whether a program writes on packets.
-    pub tagged: bool,
+    /// Whether packets are written on after the link has taken them, so that copies have to be known.
+    pub follows_copies: bool,
     pub actions: &'a mut LinkActions,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct ProtectContext<'a> {
 pub(crate) struct LinkActions {
     /// Packets that left the queue for the link.
     pub taken: Vec<PacketId>,
-    /// Packets that were copied, each with its copy; only if a program writes on packets.
+    /// Packets that were copied, each with its copy; only if [`ProtectContext::follows_copies`].
     pub copied: Vec<(PacketId, PacketId)>,
     /// Packets that left for the wire, and whether they were corrupted there; only if the port is watched.
     pub sent: Vec<(PacketId, bool)>,
@@ -292,7 +292,7 @@ impl<M: Machine<Inner = PacketHandle, Note = EndpointNote>> Out<M> for LinkSink<
         let copy = *self.around.packets.get(inner.packet);
         self.around.ends[copy.to()].made += 1;
         let kept = self.around.packets.insert(copy);
-        if self.around.tagged {
+        if self.around.follows_copies {
             self.around.actions.copied.push((inner.packet, kept));
         }
         PacketHandle::new(kept, copy.len)

@@ -2,9 +2,11 @@
 
 use faults::{FaultSchedule, Random};
 use transport::roce::repeat;
-use units::{Span, Time};
+use units::{Rate, Span, Time};
+use wire::int::{IntHeader, TelemetrySample};
 
-use super::port::Marking;
+use super::marking::Marking;
+use super::profile::NetworkProfile;
 use super::programs::metering;
 use super::rules::FaultyRule;
 use super::switch::SwitchSettings;
@@ -19,11 +21,19 @@ pub const LONGEST_SPAN: Span = Span::from_ms(3_600_000 * 1_000);
 #[derive(Clone, Debug)]
 pub struct NetworkSetup {
     pub topology: Topology,
+    /// Whose rules it follows.
+    pub profile: NetworkProfile,
     pub switches: SwitchSettings,
     /// ECN at every switch port.
     pub marking: Option<Marking>,
     /// What switches repeat of what their hosts send, if anything.
     pub repeat: Option<repeat::RepeaterConfig>,
+    /// Telemetry that switches write on data packets, if they do.
+    pub int: Option<IntSettings>,
+    /// T of congestion control, the same for all connections; that of each connection if not given.
+    pub base_rtt: Option<Span>,
+    /// Keep how long every data packet of RDMA took there and back.
+    pub rtt: bool,
     /// LossRadar's meters at every interface.
     pub radar: Option<metering::MeteringConfig>,
     /// From the last bit of a packet to a switch's having routed it.
@@ -39,6 +49,8 @@ pub struct NetworkSetup {
     /// When to stop, if traffic has not come to its end before.
     pub until: Time,
     pub sampling: Option<Sampling>,
+    /// Measure how long the queue of every switch port is, over time.
+    pub queues: bool,
     /// Ports whose packets are kept as they leave.
     pub capture: Vec<DirectedLink>,
     /// Keep the queues of all ports, also where it makes no difference.
@@ -50,9 +62,13 @@ impl NetworkSetup {
     pub fn new(topology: Topology) -> Self {
         Self {
             topology,
+            profile: NetworkProfile::default(),
             switches: SwitchSettings::default(),
             marking: None,
             repeat: None,
+            int: None,
+            base_rtt: None,
+            rtt: false,
             radar: None,
             switch_latency: Span::ZERO,
             host_latency: HostLatency::None,
@@ -62,9 +78,49 @@ impl NetworkSetup {
             traffic: Vec::new(),
             until: Time::NEVER,
             sampling: None,
+            queues: false,
             capture: Vec::new(),
             no_express: false,
             seed: 1,
+        }
+    }
+}
+
+/// How switches write telemetry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntSettings {
+    /// What it costs on the wire.
+    pub charge: IntCharge,
+    /// Ports that report another rate than their own.
+    pub rates: Vec<(DirectedLink, Rate)>,
+    /// The most switches on the way between two hosts.
+    pub most_hops: usize,
+    /// Bytes of it in data and acknowledgements, if room is charged.
+    pub room: [u16; 2],
+}
+
+/// What telemetry costs on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IntCharge {
+    /// Room for five switches, 42 bytes, in every data packet and acknowledgement from its sender on; longer ways have room
+    /// for each of their switches.
+    #[default]
+    Room,
+    /// What is filled: 2 bytes, and 8 more for each switch passed.
+    Filled,
+}
+
+impl IntCharge {
+    /// Bytes that a switch fills.
+    pub const HOP: u16 = IntHeader::PER_HOP as u16;
+    /// Bytes before the first switch's.
+    pub const HEADER: u16 = IntHeader::BASE as u16;
+
+    /// Bytes of it in a packet that has come to a host.
+    pub(crate) fn bytes(self, room: [u16; 2], collects: bool, sample: Option<TelemetrySample<'_>>) -> u16 {
+        match self {
+            Self::Room => room[usize::from(!collects)],
+            Self::Filled => Self::HEADER + sample.map_or(0, |sample| sample.hops.len() as u16 * Self::HOP),
         }
     }
 }
@@ -125,8 +181,18 @@ pub struct TrafficSetup {
     /// Bytes with which the receiver answers; the flow is complete when they have come.
     pub reply: u64,
     pub class: u8,
+    /// Class of acknowledgements and notifications of RDMA; that of the data if not given.
+    pub ack_class: Option<u8>,
     /// Flows of RDMA between two hosts share this many queue pairs, each flow a message; if not given, each has its own.
     pub queue_pairs: Option<u32>,
+}
+
+impl TrafficSetup {
+    /// Flows that are complete when they have arrived, all of the first class, each with a connection of its own.
+    pub fn new(name: &str, transport: TransportSetup, work: Workload) -> Self {
+        let name = name.to_owned();
+        Self { name, transport, work, reply: 0, class: 0, ack_class: None, queue_pairs: None }
+    }
 }
 
 /// What is looked at while it runs.

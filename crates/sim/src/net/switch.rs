@@ -12,6 +12,7 @@
 use units::{Bytes, Time};
 
 use super::index::IndexVec;
+use super::pfc::{IngressShare, Pfc};
 use super::port::{CLASSES, SimPort};
 use crate::topology::DirectedLink;
 
@@ -34,16 +35,6 @@ impl Default for SwitchSettings {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pfc {
-    /// Share of the free buffer that the packets of one ingress port and class may take before it is paused.
-    pub alpha: f64,
-    /// Kept for each ingress port, for what arrives after the pause.
-    pub headroom: Bytes,
-    /// A port resumes this far below where it would be paused.
-    pub hysteresis: Bytes,
-}
-
 #[derive(Debug)]
 pub(super) struct SimSwitch {
     settings: SwitchSettings,
@@ -53,14 +44,17 @@ pub(super) struct SimSwitch {
     bound: u64,
     /// By the place of the port in `ports`.
     ingress: Vec<Ingress>,
-    /// By all of them, if anybody can be paused.
-    held: u64,
+    /// Held by all of them beyond what is reserved for each, if anybody can be paused.
+    shared: u64,
+    /// Headroom and what else is kept for each of them.
+    kept: u64,
     pub pauses: u64,
 }
 
 /// What came in by one port and has not left, by class.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug)]
 struct Ingress {
+    share: IngressShare,
     held: [u64; CLASSES],
     paused: u8,
 }
@@ -74,9 +68,11 @@ pub(super) enum PauseChange {
 }
 
 impl SimSwitch {
-    pub(super) fn new(settings: SwitchSettings, ports: Vec<DirectedLink>) -> Self {
-        let ingress = vec![Ingress::default(); ports.len()];
-        Self { settings, ports, bound: 0, ingress, held: 0, pauses: 0 }
+    /// `shares` are those of the ports, in their order.
+    pub(super) fn new(settings: SwitchSettings, ports: Vec<DirectedLink>, shares: Vec<IngressShare>) -> Self {
+        let kept = shares.iter().map(IngressShare::kept).sum();
+        let ingress = shares.into_iter().map(|share| Ingress { share, held: [0; CLASSES], paused: 0 }).collect();
+        Self { settings, ports, bound: 0, ingress, shared: 0, kept, pauses: 0 }
     }
 
     /// Whether the buffer has room for `bytes` more at the port `at`; if so, they are counted.
@@ -119,21 +115,23 @@ impl SimSwitch {
     /// A packet that came in by the port of this place joins a queue, or leaves the switch.
     pub(super) fn account(&mut self, place: usize, class: u8, change: i64) -> PauseChange {
         let Some(pfc) = self.settings.pfc else { return PauseChange::None };
-        self.held = self.held.saturating_add_signed(change);
-        let reserved = pfc.headroom.get() * self.ports.len() as u64;
-        let free = self.settings.buffer.get().saturating_sub(reserved + self.held);
-        let threshold = (free as f64 * pfc.alpha) as u64;
         let ingress = &mut self.ingress[place];
+        let IngressShare { alpha, reserve, .. } = ingress.share;
         let held = &mut ingress.held[usize::from(class) % CLASSES];
+        let before = held.saturating_sub(reserve);
         *held = held.saturating_add_signed(change);
+        let beyond = held.saturating_sub(reserve);
+        self.shared = self.shared + beyond - before;
+        let free = self.settings.buffer.get().saturating_sub(self.kept + self.shared);
+        let threshold = (free as f64 * alpha) as u64;
         let bit = 1 << (usize::from(class) % CLASSES);
         let is_paused = ingress.paused & bit != 0;
-        if !is_paused && *held > threshold {
+        if !is_paused && beyond > threshold {
             ingress.paused |= bit;
             self.pauses += 1;
             return PauseChange::Pause;
         }
-        if is_paused && (*held == 0 || *held + pfc.hysteresis.get() <= threshold) {
+        if is_paused && (beyond == 0 || beyond + pfc.hysteresis.get() <= threshold) {
             ingress.paused &= !bit;
             return PauseChange::Resume;
         }
@@ -169,7 +167,7 @@ mod tests {
     #[test]
     fn a_lone_port_gets_half_and_the_next_half_of_the_rest() {
         let settings = SwitchSettings { buffer: Bytes::new(1_000_000), ..SwitchSettings::default() };
-        let mut switch = SimSwitch::new(settings, vec![FIRST, SECOND]);
+        let mut switch = SimSwitch::new(settings, vec![FIRST, SECOND], Vec::new());
         let mut all = ports(2);
         let first = fill(&mut switch, &mut all, FIRST);
         assert!((499_000..=501_000).contains(&first), "{first}");
@@ -180,7 +178,7 @@ mod tests {
     #[test]
     fn what_has_been_sent_makes_room() {
         let settings = SwitchSettings { buffer: Bytes::new(100_000), alpha: 8.0, ..SwitchSettings::default() };
-        let mut switch = SimSwitch::new(settings, vec![FIRST]);
+        let mut switch = SimSwitch::new(settings, vec![FIRST], Vec::new());
         let mut all = ports(1);
         let first = fill(&mut switch, &mut all, FIRST);
         let later = Time::ZERO + all[FIRST].time_of_bytes(10_000);
@@ -190,14 +188,27 @@ mod tests {
 
     #[test]
     fn a_sender_is_paused_at_its_share_and_resumed_below_it() {
-        let pfc = Pfc { alpha: 0.1, headroom: Bytes::new(0), hysteresis: Bytes::new(2_000) };
+        let pfc = Pfc::new(0.1, Bytes::ZERO, Bytes::new(2_000));
         let settings = SwitchSettings { buffer: Bytes::new(100_000), pfc: Some(pfc), ..SwitchSettings::default() };
-        let mut switch = SimSwitch::new(settings, vec![FIRST]);
+        let share = IngressShare { alpha: pfc.alpha, headroom: 0, reserve: 0 };
+        let mut switch = SimSwitch::new(settings, vec![FIRST], vec![share]);
         let mut account = |change| switch.account(0, 3, change);
         assert_eq!(account(9_000), PauseChange::None);
         assert_eq!(account(2_000), PauseChange::Pause);
         assert_eq!(account(-1_000), PauseChange::None);
         assert_eq!(account(-4_000), PauseChange::Resume);
         assert_eq!(switch.pauses, 1);
+    }
+
+    #[test]
+    fn what_is_reserved_for_a_port_neither_pauses_it_nor_counts_against_others() {
+        let pfc = Pfc::new(0.1, Bytes::ZERO, Bytes::ZERO);
+        let settings = SwitchSettings { buffer: Bytes::new(108_000), pfc: Some(pfc), ..SwitchSettings::default() };
+        let share = IngressShare { alpha: pfc.alpha, headroom: 0, reserve: 4_000 };
+        let mut switch = SimSwitch::new(settings, vec![FIRST, SECOND], vec![share; 2]);
+        assert_eq!(switch.account(1, 0, 4_000), PauseChange::None);
+        // 100,000 are shared: 4,000 + x is too much when x > (100,000 - x) / 10.
+        assert_eq!(switch.account(0, 0, 4_000 + 9_090), PauseChange::None);
+        assert_eq!(switch.account(0, 0, 10), PauseChange::Pause);
     }
 }

@@ -10,6 +10,7 @@
 
 #[macro_use]
 mod dispatch;
+mod controllers;
 mod datagrams;
 mod irn;
 mod melo;
@@ -20,12 +21,15 @@ mod selective;
 mod stop_and_wait;
 mod tcp;
 
-use machine::{Conversation, Machine};
+use congestion::ControllerConfig;
+use machine::{Conversation, Machine, Out, Port};
 use radar::packet::TcpFields as StreamSegment;
 use transport::roce::irn::Irn;
 use transport::roce::melo::{Melo, Nic, PoolConfig};
 use transport::roce::selective::SelectiveConnection;
-use units::{Span, Time};
+use transport::roce::{RdmaFraming, Telemetry};
+use units::{Rate, Span, Time};
+use wire::int::TelemetrySample;
 use wire::ip::Ecn;
 use wire::ipv4;
 
@@ -75,6 +79,21 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
         u64::MAX
     }
 
+    /// How long its headers are, where that can be set.
+    fn framing_mut(_setup: &mut Self::Setup) -> Option<&mut RdmaFraming> {
+        None
+    }
+
+    /// What controls its windows and paces, to be changed.
+    fn congestion_mut(_setup: &mut Self::Setup) -> Option<&mut ControllerConfig> {
+        None
+    }
+
+    /// What controls its windows and paces.
+    fn congestion(_setup: &Self::Setup) -> ControllerConfig {
+        ControllerConfig::None
+    }
+
     /// The pool that all its connections at a host share.
     fn shared_pool(_setup: &Self::Setup) -> Option<PoolConfig> {
         None
@@ -100,6 +119,53 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
         None
     }
 
+    /// A segment has come, with the telemetry that it brings back.
+    #[inline]
+    fn receive<O: Out<Self>>(
+        &mut self,
+        now: Time,
+        frame: Self::Frame,
+        _telemetry: Option<TelemetrySample<'_>>,
+        out: &mut O,
+    ) {
+        self.on_frame(now, Port(0), frame, out);
+    }
+
+    /// Whether switches write telemetry on a segment, or it brings some back.
+    #[inline]
+    fn telemetry(_frame: &Self::Frame) -> Telemetry {
+        Telemetry::None
+    }
+
+    /// Whether a segment is an acknowledgement or the like, which go before data and may have a class of their own.
+    #[inline]
+    fn is_control(_frame: &Self::Frame) -> bool {
+        false
+    }
+
+    /// Whether such a segment is the next to be sent.
+    #[inline]
+    fn owes_control(&self) -> bool {
+        false
+    }
+
+    /// How long the data packet took that a segment acknowledges, there and back.
+    #[inline]
+    fn round_trip(_frame: &Self::Frame, _now: Time) -> Option<Span> {
+        None
+    }
+
+    /// Payload that has arrived in order, of a transport that does not report it by itself.
+    #[inline]
+    fn received_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// How often the controller could not use telemetry because the path had changed, or something else.
+    fn telemetry_resets(&self) -> u64 {
+        0
+    }
+
     /// Source and destination port.
     fn ports(who: Conversation) -> [u16; 2];
 
@@ -116,6 +182,11 @@ pub(crate) struct Site<'a> {
     pub now: Time,
     /// What a handshake would have measured.
     pub round_trip: Span,
+    /// A round trip as congestion control is to assume it.
+    pub base_rtt: Span,
+    /// Rate of the host's interface, and switches between the two hosts.
+    pub line_rate: Rate,
+    pub hops: u32,
     pub seed: u32,
     /// The interface of the host; the first connection that shares its pools brings them along.
     pub nic: &'a mut Option<Nic<u16>>,
@@ -129,6 +200,8 @@ pub struct PacketSizes {
     pub frame: u32,
     /// The longest frame of all.
     pub longest: u32,
+    /// An acknowledgement that the sender waits for; 0 if it waits for none.
+    pub acknowledge: u32,
 }
 
 /// TCP before there is a connection to speak of.

@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use faults::Random;
 use machine::SwitchProgram;
-use units::{Progress, Time};
+use units::{Progress, Span, Time};
 
 use super::events::NetworkEvent;
 use super::fabric::NetworkFabric;
 use super::flows::Flows;
 use super::host::{Hosts, SimHost};
-use super::index::PacketId;
+use super::index::{EndId, PacketId};
 use super::observe::Observed;
 use super::outcome::NetworkOutcome;
 use super::packet::{Packets, SimPacket, Tags};
 use super::protected::LinkActions;
+use super::setup::IntCharge;
 use crate::engine::EventQueue;
 use crate::protocols::each_protocol;
 use crate::topology::{DirectedLink, Unreachable};
@@ -32,6 +33,12 @@ pub(super) struct Network<'p, P: SwitchProgram> {
     pub(super) observed: Observed,
     pub(super) packets: Packets,
     pub(super) tags: Tags<P::Tag>,
+    /// By end: the tag of the latest data packet that collected telemetry, for its acknowledgement.
+    pub(super) echoes: Tags<P::Tag, EndId>,
+    /// How telemetry is charged, if there is any.
+    pub(super) int: Option<(IntCharge, [u16; 2])>,
+    /// T of congestion control, if it is the same for all.
+    pub(super) base_rtt: Option<Span>,
     /// Packets that switches hold for the program, each with the port that it was routed to.
     pub(super) held: BTreeMap<PacketId, DirectedLink>,
     pub(super) program: &'p mut P,
@@ -106,7 +113,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
                 self.hosts[host].piped();
                 self.receive_one(now, host, packet);
             }
-            NetworkEvent::EndWakes { end } => self.end_wakes(now, end),
+            NetworkEvent::HostWakes { host } => self.host_wakes(now, host),
             NetworkEvent::EndTimer { end, slot } => self.end_timer(now, end, slot),
             NetworkEvent::LinkArrive { port, frame } => self.link_arrives(now, port, frame, false),
             NetworkEvent::LinkActs { port, frame } => self.link_arrives(now, port, frame, true),
@@ -116,11 +123,12 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             NetworkEvent::Activate { link } => {
                 self.with_link(now, link.forward(), |link, side, around| link.activate(side, around));
             }
-            NetworkEvent::Pause { port, class, hold } => self.pause(now, port, class, hold),
+            NetworkEvent::Pause { port, class, hold, hops } => self.pause(now, port, class, hold.then_some(hops)),
             NetworkEvent::FlowStarts { traffic } => self.flow_starts(now, traffic)?,
             NetworkEvent::Shake { connection } => self.shake_again(now, connection),
             NetworkEvent::ProgramWakes => self.program_acts(now),
             NetworkEvent::Sample => {
+                self.count_arrived();
                 if let Some(next) = self.observed.sample(now, &self.fabric, &self.hosts) {
                     self.queue.schedule(next, NetworkEvent::Sample);
                 }
@@ -145,10 +153,13 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             self.check_invariants();
         }
         self.end_all_flows();
-        let mut outcome = self.observed.outcome;
+        let mut outcome = self.observed.finish();
         outcome.ports = self.fabric.ports.iter().map(|port| port.counters).collect();
+        outcome.host_bytes = self.hosts.iter().map(|host| outcome.ports[host.port.reversed().index()].wire_bytes).sum();
         outcome.packet_hops = outcome.ports.iter().map(|port| port.frames).sum();
         outcome.most_packets = self.packets.most();
+        outcome.queues = self.fabric.queue_lengths(outcome.ended);
+        outcome.pfc = self.fabric.pause_totals(outcome.ended);
         outcome.pfc_pauses = self.fabric.switches.iter().map(|switch| switch.pauses).sum();
         if let Some(rules) = &self.fabric.rules {
             outcome.ruled = rules.counts();

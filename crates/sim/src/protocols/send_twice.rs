@@ -183,6 +183,7 @@ mod tests {
             work: Workload::Series(series),
             reply: 0,
             class: 0,
+            ack_class: None,
             queue_pairs: None,
         });
         let outcome = net::run(setup, &Unwatched).unwrap();

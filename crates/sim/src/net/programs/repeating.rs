@@ -41,7 +41,9 @@ fn seen(packet: &RocePacket) -> PacketView {
         RoceOperation::Send(_) | RoceOperation::Write(_) | RoceOperation::ReadRequest => {
             PacketView::Request(packet.psn)
         }
-        RoceOperation::Acknowledge(_) | RoceOperation::ReadResponse(_) => PacketView::Other,
+        RoceOperation::Acknowledge(_) | RoceOperation::ReadResponse(_) | RoceOperation::Notification => {
+            PacketView::Other
+        }
     }
 }
 

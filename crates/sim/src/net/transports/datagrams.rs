@@ -117,7 +117,7 @@ impl SimTransport for DatagramGenerator {
 
     fn sizes(setup: &DatagramConfig) -> PacketSizes {
         let frame = setup.payload + HEADERS;
-        PacketSizes { payload: setup.payload, frame, longest: frame }
+        PacketSizes { payload: setup.payload, frame, longest: frame, acknowledge: 0 }
     }
 
     fn send(bytes: u64) -> u64 {

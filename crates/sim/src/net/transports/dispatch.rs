@@ -64,6 +64,21 @@ macro_rules! transports {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::largest_message(setup),)* }
             }
 
+            /// How long its headers are, where that can be set.
+            pub fn framing_mut(&mut self) -> Option<&mut RdmaFraming> {
+                match self { $($(#[$when])* Self::$name(setup) => <$machine>::framing_mut(setup),)* }
+            }
+
+            /// What controls windows and paces of its connections, of RDMA, to be changed.
+            pub fn congestion_mut(&mut self) -> Option<&mut ControllerConfig> {
+                match self { $($(#[$when])* Self::$name(setup) => <$machine>::congestion_mut(setup),)* }
+            }
+
+            /// What controls windows and paces of its connections.
+            pub fn congestion(&self) -> ControllerConfig {
+                match self { $($(#[$when])* Self::$name(setup) => <$machine>::congestion(setup),)* }
+            }
+
             /// The pool that all its connections at a host share.
             pub fn shared_pool(&self) -> Option<PoolConfig> {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::shared_pool(setup),)* }
@@ -93,6 +108,21 @@ macro_rules! transports {
                     $($(#[$when])* Self::$name(_) => <$machine>::IS_RDMA,)*
                     Self::Handshake(_) => false,
                 }
+            }
+
+            /// Whether switches write telemetry on it, or it brings some back.
+            #[inline]
+            pub(crate) fn telemetry(&self) -> Telemetry {
+                match self {
+                    $($(#[$when])* Self::$name(frame) => <$machine>::telemetry(frame),)*
+                    Self::Handshake(_) => Telemetry::None,
+                }
+            }
+
+            /// Whether switches write telemetry on it.
+            #[inline]
+            pub(crate) fn collects_telemetry(&self) -> bool {
+                self.telemetry() == Telemetry::Collects
             }
 
             /// Position and length in a stream, if receive offload may join segments that follow each other.

@@ -1,13 +1,16 @@
 //! What the transports of RDMA have in common: keys of a scenario, and headers of RoCEv2.
 
+use congestion::{ControlSite, ControllerConfig};
 use machine::Conversation;
-use transport::roce::{self, AckSyndrome, MessagePart, RoceCompletion, RoceNote, RoceOperation, RocePacket};
+use transport::roce::{
+    self, AckSyndrome, MessagePart, RdmaFraming, RoceCompletion, RoceNote, RoceOperation, RocePacket,
+};
 use units::Span;
 use wire::ip::Ecn;
 use wire::roce as format;
 use wire::{ipv4, udp};
 
-use super::{HeaderWriter, PacketSizes};
+use super::{HeaderWriter, PacketSizes, Site, controllers};
 use crate::net::address;
 use crate::net::end::{FlowCounters, FlowProgress};
 use settings::{ReadResult, ScenarioReader};
@@ -19,13 +22,17 @@ const ETHERNET: usize = 14;
 pub(super) fn read(table: &ScenarioReader<'_>) -> ReadResult<roce::RoceConfig> {
     let usual = roce::RoceConfig::default();
     let timeouts = Span::from_ps(1)..=roce::RoceConfig::timeout_for(u8::MAX);
+    let congestion = controllers::read(table)?;
+    // What a controller goes by comes with acknowledgements; and marks are of use to it alone.
+    let ack_every = if congestion.wants_every_ack() { 1 } else { usual.ack_every };
     Ok(roce::RoceConfig {
         mtu: table.small("mtu", 64..=4_096)?.unwrap_or(usual.mtu),
         timeout: table.span("timeout", timeouts)?.unwrap_or(usual.timeout),
         retry_count: table.small("retries", 0..=u32::MAX)?.unwrap_or(usual.retry_count),
-        ack_every: table.small("ack_every", 1..=65_536)?.unwrap_or(usual.ack_every),
+        ack_every: table.small("ack_every", 1..=65_536)?.unwrap_or(ack_every),
         rate: table.parsed("rate")?,
-        ecn: if table.flag("ecn")?.unwrap_or(false) { Ecn::Capable } else { Ecn::NotCapable },
+        congestion,
+        ecn: if table.flag("ecn")?.unwrap_or(congestion.wants_marks()) { Ecn::Capable } else { Ecn::NotCapable },
         ..usual
     })
 }
@@ -51,9 +58,16 @@ pub(super) fn on_note(note: RoceNote, counters: &mut FlowCounters) {
     }
 }
 
-pub(super) fn sizes(mtu: u32) -> PacketSizes {
-    let frame = mtu + roce::HEADERS;
-    PacketSizes { payload: mtu, frame, longest: frame + roce::RETH }
+pub(super) fn sizes(mtu: u32, framing: &RdmaFraming, congestion: &ControllerConfig) -> PacketSizes {
+    let collects = congestion.wants_telemetry();
+    let frame = mtu + u32::from(framing.data_headers(collects));
+    let acknowledge = u32::from(framing.ack_len(collects));
+    PacketSizes { payload: mtu, frame, longest: frame + u32::from(framing.first), acknowledge }
+}
+
+/// Where a connection runs, as its controller must know it.
+pub(super) fn control_site(at: &Site<'_>, mtu: u32) -> ControlSite {
+    ControlSite { line_rate: at.line_rate, base_rtt: at.base_rtt, mtu, hops: at.hops }
 }
 
 pub(super) fn largest_message(mtu: u32) -> u64 {
@@ -66,10 +80,14 @@ pub(super) fn ports(who: Conversation) -> [u16; 2] {
 }
 
 pub(super) fn write_headers(packet: &RocePacket, writer: &mut HeaderWriter<'_>) {
+    // Each end of a flow has a queue pair of its own; 0 and 1 are reserved.
+    let queue_pair = 2 + 2 * writer.who.flow + u32::from(writer.who.forward);
+    if packet.opcode == RoceOperation::Notification {
+        return write_notification(queue_pair, writer);
+    }
     let header = format::RoceHeader {
         opcode: opcode(packet.opcode),
-        // Each end of a flow has a queue pair of its own; 0 and 1 are reserved.
-        queue_pair: 2 + 2 * writer.who.flow + u32::from(writer.who.forward),
+        queue_pair,
         psn: packet.psn.number(),
         ack_request: packet.ack_request,
         pad: 0,
@@ -84,6 +102,16 @@ pub(super) fn write_headers(packet: &RocePacket, writer: &mut HeaderWriter<'_>) 
     format::append_icrc(writer.out, ETHERNET);
 }
 
+fn write_notification(queue_pair: u32, writer: &mut HeaderWriter<'_>) {
+    let inside = udp::UdpHeader::LEN + format::CongestionNotification::LEN + format::RoceHeader::CHECK;
+    let ip = writer.ip(ipv4::UDP, inside as u16);
+    let [source, destination] = ports(writer.who);
+    udp::UdpHeader { source, destination, checked: false }.emit(&ip, writer.out);
+    format::CongestionNotification { queue_pair }.emit(writer.out);
+    format::append_icrc(writer.out, ETHERNET);
+}
+
+/// That of a packet which is not a notification.
 fn opcode(opcode: RoceOperation) -> format::Opcode {
     use format::Opcode as Wire;
     let by_part = |part, [first, middle, last, only]: [Wire; 4]| match part {
@@ -102,7 +130,7 @@ fn opcode(opcode: RoceOperation) -> format::Opcode {
             part,
             [Wire::ReadResponseFirst, Wire::ReadResponseMiddle, Wire::ReadResponseLast, Wire::ReadResponseOnly],
         ),
-        RoceOperation::Acknowledge(_) => Wire::Acknowledge,
+        RoceOperation::Acknowledge(_) | RoceOperation::Notification => Wire::Acknowledge,
     }
 }
 
@@ -119,6 +147,7 @@ fn extended(packet: &RocePacket) -> Option<format::ExtensionHeader> {
         RoceOperation::ReadResponse(MessagePart::First | MessagePart::Last | MessagePart::Only) => {
             Some(format::ExtensionHeader::Ack { syndrome: format::Syndrome::ACK, msn })
         }
+        RoceOperation::Notification => None,
         RoceOperation::Send(_) | RoceOperation::Write(_) | RoceOperation::ReadResponse(MessagePart::Middle) => None,
     }
 }

@@ -1,15 +1,20 @@
 //! RDMA with go-back-N: queue pairs of RoCEv2, as NICs have them, with repeat and dummy headers.
 
-use machine::Conversation;
+use congestion::ControllerConfig;
+use machine::{Conversation, Out};
 use radar::packet::TcpFields as StreamSegment;
-use transport::roce::{MAX_OUTSTANDING, Psn, Qp, RoceCommand, RoceCompletion, RoceConfig, RoceNote, RocePacket, Verb};
-use units::Span;
+use transport::roce::{
+    MAX_OUTSTANDING, Psn, Qp, RdmaFraming, RoceCommand, RoceCompletion, RoceConfig, RoceNote, RoceOperation,
+    RocePacket, Telemetry, Verb,
+};
+use units::{Span, Time};
+use wire::int::TelemetrySample;
 use wire::ip::Ecn;
 
 use super::tcp::LONGEST_RTO;
-use super::{HeaderWriter, PacketSizes, SimTransport, Site, rdma};
+use super::{HeaderWriter, PacketSizes, SimTransport, Site, controllers, rdma};
 use crate::net::end::{FlowCounters, FlowProgress};
-use settings::KeyShape::One;
+use settings::KeyShape::{One, Table};
 use settings::{Keys, ReadResult, ScenarioReader};
 
 /// More than any loss calls for.
@@ -33,6 +38,14 @@ impl SimTransport for Qp {
         ("tail_copies", One),
         ("queue_pairs", One),
         ("recovery", One),
+        ("congestion", One),
+        ("plus_window", One),
+        ("ack_class", One),
+        ("hpcc", Table(controllers::HPCC)),
+        ("dcqcn", Table(controllers::DCQCN)),
+        ("timely", Table(controllers::TIMELY)),
+        ("dctcp", Table(controllers::DCTCP)),
+        ("swift", Table(controllers::SWIFT)),
     ];
     const IS_RDMA: bool = true;
 
@@ -52,15 +65,27 @@ impl SimTransport for Qp {
 
     fn connect(setup: &RoceConfig, at: &mut Site<'_>) -> Self {
         // As NICs do: connections that begin alike would be taken for each other by a switch that knows only PSNs.
-        Self::new(RoceConfig { first_psn: Psn::new(at.seed), ..*setup })
+        Self::new(RoceConfig { first_psn: Psn::new(at.seed), site: rdma::control_site(at, setup.mtu), ..*setup })
     }
 
     fn sizes(setup: &RoceConfig) -> PacketSizes {
-        rdma::sizes(setup.mtu)
+        rdma::sizes(setup.mtu, &setup.framing, &setup.congestion)
     }
 
     fn largest_message(setup: &RoceConfig) -> u64 {
         rdma::largest_message(setup.mtu)
+    }
+
+    fn framing_mut(setup: &mut RoceConfig) -> Option<&mut RdmaFraming> {
+        Some(&mut setup.framing)
+    }
+
+    fn congestion_mut(setup: &mut RoceConfig) -> Option<&mut ControllerConfig> {
+        Some(&mut setup.congestion)
+    }
+
+    fn congestion(setup: &RoceConfig) -> ControllerConfig {
+        setup.congestion
     }
 
     fn send(bytes: u64) -> RoceCommand {
@@ -89,6 +114,46 @@ impl SimTransport for Qp {
     #[inline]
     fn with_ecn(frame: RocePacket, ecn: Ecn) -> RocePacket {
         RocePacket { ecn, ..frame }
+    }
+
+    #[inline]
+    fn receive<O: Out<Self>>(
+        &mut self,
+        now: Time,
+        frame: RocePacket,
+        telemetry: Option<TelemetrySample<'_>>,
+        out: &mut O,
+    ) {
+        self.on_packet(now, frame, telemetry, out);
+    }
+
+    #[inline]
+    fn telemetry(frame: &RocePacket) -> Telemetry {
+        frame.congestion.telemetry
+    }
+
+    #[inline]
+    fn is_control(frame: &RocePacket) -> bool {
+        matches!(frame.opcode, RoceOperation::Acknowledge(_) | RoceOperation::Notification)
+    }
+
+    #[inline]
+    fn owes_control(&self) -> bool {
+        Qp::owes_control(self)
+    }
+
+    #[inline]
+    fn round_trip(frame: &RocePacket, now: Time) -> Option<Span> {
+        Self::is_control(frame).then(|| frame.congestion.sent_at.map(|sent_at| now.since(sent_at)))?
+    }
+
+    #[inline]
+    fn received_bytes(&self) -> Option<u64> {
+        Some(Qp::received_bytes(self))
+    }
+
+    fn telemetry_resets(&self) -> u64 {
+        self.controller().telemetry_resets()
     }
 
     fn ports(who: Conversation) -> [u16; 2] {

@@ -1,13 +1,16 @@
 //! RDMA with selective retransmission. MELO and IRN add only how they remember what is missing.
 
-use machine::Conversation;
+use congestion::ControllerConfig;
+use machine::{Conversation, Out};
 use radar::packet::TcpFields as StreamSegment;
 use transport::roce::melo::PoolConfig;
 use transport::roce::selective::{
     LossRecovery, MAX_OUTSTANDING, SelectiveCommand, SelectiveConfig, SelectiveConnection, SelectivePacket,
     SelectivePacketKind,
 };
-use transport::roce::{AckSyndrome, Psn, RoceCompletion, RoceNote, RoceOperation, RocePacket};
+use transport::roce::{AckSyndrome, Psn, RdmaFraming, RoceCompletion, RoceNote, RoceOperation, RocePacket, Telemetry};
+use units::{Span, Time};
+use wire::int::TelemetrySample;
 use wire::ip::Ecn;
 
 use super::{HeaderWriter, PacketSizes, SimTransport, Site, rdma};
@@ -58,7 +61,8 @@ impl<R: SimRecovery> SimTransport for SelectiveConnection<R> {
     }
 
     fn connect(setup: &Self::Setup, at: &mut Site<'_>) -> Self {
-        R::connect(SelectiveConfig { first_psn: Psn::new(at.seed), ..setup.config }, &setup.memory, at)
+        let site = rdma::control_site(at, setup.config.mtu);
+        R::connect(SelectiveConfig { first_psn: Psn::new(at.seed), site, ..setup.config }, &setup.memory, at)
     }
 
     fn close(&mut self) {
@@ -66,11 +70,23 @@ impl<R: SimRecovery> SimTransport for SelectiveConnection<R> {
     }
 
     fn sizes(setup: &Self::Setup) -> PacketSizes {
-        rdma::sizes(setup.config.mtu)
+        rdma::sizes(setup.config.mtu, &setup.config.framing, &setup.config.congestion)
     }
 
     fn largest_message(setup: &Self::Setup) -> u64 {
         rdma::largest_message(setup.config.mtu)
+    }
+
+    fn framing_mut(setup: &mut Self::Setup) -> Option<&mut RdmaFraming> {
+        Some(&mut setup.config.framing)
+    }
+
+    fn congestion_mut(setup: &mut Self::Setup) -> Option<&mut ControllerConfig> {
+        Some(&mut setup.config.congestion)
+    }
+
+    fn congestion(setup: &Self::Setup) -> ControllerConfig {
+        setup.config.congestion
     }
 
     fn shared_pool(setup: &Self::Setup) -> Option<PoolConfig> {
@@ -105,6 +121,46 @@ impl<R: SimRecovery> SimTransport for SelectiveConnection<R> {
         SelectivePacket { ecn, ..frame }
     }
 
+    #[inline]
+    fn receive<O: Out<Self>>(
+        &mut self,
+        now: Time,
+        frame: SelectivePacket,
+        telemetry: Option<TelemetrySample<'_>>,
+        out: &mut O,
+    ) {
+        self.on_packet(now, frame, telemetry, out);
+    }
+
+    #[inline]
+    fn telemetry(frame: &SelectivePacket) -> Telemetry {
+        frame.congestion.telemetry
+    }
+
+    #[inline]
+    fn is_control(frame: &SelectivePacket) -> bool {
+        !frame.is_data()
+    }
+
+    #[inline]
+    fn owes_control(&self) -> bool {
+        SelectiveConnection::owes_control(self)
+    }
+
+    #[inline]
+    fn round_trip(frame: &SelectivePacket, now: Time) -> Option<Span> {
+        Self::is_control(frame).then(|| frame.congestion.sent_at.map(|sent_at| now.since(sent_at)))?
+    }
+
+    #[inline]
+    fn received_bytes(&self) -> Option<u64> {
+        Some(SelectiveConnection::received_bytes(self))
+    }
+
+    fn telemetry_resets(&self) -> u64 {
+        self.controller().telemetry_resets()
+    }
+
     fn ports(who: Conversation) -> [u16; 2] {
         rdma::ports(who)
     }
@@ -123,7 +179,9 @@ fn as_roce(packet: &SelectivePacket) -> RocePacket {
     let (opcode, payload, ack_request) = match packet.kind {
         SelectivePacketKind::Data { part, payload, ack_request } => (RoceOperation::Write(part), payload, ack_request),
         SelectivePacketKind::Ack => (RoceOperation::Acknowledge(AckSyndrome::Ack), 0, false),
+        SelectivePacketKind::Notification => (RoceOperation::Notification, 0, false),
         SelectivePacketKind::Nack(_) => (RoceOperation::Acknowledge(AckSyndrome::SequenceError), 0, false),
     };
-    RocePacket { opcode, psn: packet.psn, payload, dma_len: payload, msn: 0, ack_request, ecn: packet.ecn }
+    let SelectivePacket { psn, ecn, congestion, .. } = *packet;
+    RocePacket { opcode, psn, payload, dma_len: payload, msn: 0, ack_request, ecn, congestion }
 }

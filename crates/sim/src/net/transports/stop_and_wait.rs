@@ -126,7 +126,7 @@ impl SimTransport for StopAndWait {
     }
 
     fn sizes(_timeout: &Span) -> PacketSizes {
-        PacketSizes { payload: PAYLOAD, frame: PAYLOAD + HEADERS, longest: PAYLOAD + HEADERS }
+        PacketSizes { payload: PAYLOAD, frame: PAYLOAD + HEADERS, longest: PAYLOAD + HEADERS, acknowledge: 0 }
     }
 
     fn send(bytes: u64) -> u64 {
@@ -209,6 +209,7 @@ mod tests {
             work: Workload::Series(series),
             reply: 0,
             class: 0,
+            ack_class: None,
             queue_pairs: None,
         });
         let outcome = net::run(setup, &Unwatched).unwrap();

@@ -79,7 +79,7 @@ impl SimTransport for TcpConnection {
 
     fn sizes(setup: &TcpConfig) -> PacketSizes {
         let frame = setup.mss + HEADERS;
-        PacketSizes { payload: setup.mss, frame, longest: frame }
+        PacketSizes { payload: setup.mss, frame, longest: frame, acknowledge: 0 }
     }
 
     fn send(bytes: u64) -> TcpCommand {

@@ -1,0 +1,147 @@
+//! How long queues are: for each switch port, how much of the time at which length.
+//!
+//! A length is what waits, in bytes of wire time, without the packet that is being sent: it changes when a packet joins
+//! the queue and when one leaves it. Lengths share a slot with their neighbours: below 64 bytes each has its own, above
+//! there are 64 slots from one power of two to the next, so that a length is known to 1.6 %.
+
+use units::Time;
+
+/// As a power of two: slots below it are exact, and as many follow for each doubling.
+const EXACT_BITS: u32 = 6;
+
+/// The slot of a length.
+#[inline]
+fn slot(bytes: u64) -> usize {
+    let octave = u64::BITS - (bytes >> EXACT_BITS).leading_zeros();
+    if octave == 0 { bytes as usize } else { ((octave as usize - 1) << EXACT_BITS) + (bytes >> (octave - 1)) as usize }
+}
+
+/// The middle of a slot, in bytes.
+fn middle(slot: usize) -> u64 {
+    let (octave, place) = (slot >> EXACT_BITS, (slot & ((1 << EXACT_BITS) - 1)) as u64);
+    match octave {
+        0 => place,
+        octave => {
+            let width = 1 << (octave - 1);
+            ((1 << EXACT_BITS) + place) * width + (width - 1) / 2
+        }
+    }
+}
+
+/// The queue of one port while it runs.
+#[derive(Debug, Default)]
+pub(super) struct LevelClock {
+    /// Picoseconds, by slot; grows with the longest queue.
+    times: Vec<u64>,
+    longest: u64,
+    level: u64,
+    since: Time,
+}
+
+impl LevelClock {
+    /// The queue has this length from now on.
+    #[inline]
+    pub(super) fn change(&mut self, now: Time, level: u64) {
+        let time = now.since(self.since).as_ps();
+        if time > 0 {
+            self.count(time);
+        }
+        (self.level, self.since) = (level, now);
+    }
+
+    fn count(&mut self, time: u64) {
+        let slot = slot(self.level);
+        if slot >= self.times.len() {
+            self.times.resize(slot + 1, 0);
+        }
+        self.times[slot] += time;
+        self.longest = self.longest.max(self.level);
+    }
+
+    pub(super) fn conclude(mut self, ended: Time) -> QueueLengths {
+        self.change(ended, 0);
+        QueueLengths { times: self.times.into_iter().map(u128::from).collect(), longest: self.longest }
+    }
+}
+
+/// How much of the time a queue had which length; of one port, or of several together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueLengths {
+    /// Picoseconds, by slot.
+    times: Vec<u128>,
+    longest: u64,
+}
+
+impl QueueLengths {
+    /// Counts the time of another port or run as well.
+    pub fn add(&mut self, other: &Self) {
+        if self.times.len() < other.times.len() {
+            self.times.resize(other.times.len(), 0);
+        }
+        self.times.iter_mut().zip(&other.times).for_each(|(mine, other)| *mine += other);
+        self.longest = self.longest.max(other.longest);
+    }
+
+    /// The length, in bytes, that the queue did not exceed for this share of the time; `None` if no time has passed.
+    pub fn quantile(&self, share: f64) -> Option<u64> {
+        let mut before = 0.0;
+        let reached = |(_, of_time): &(u64, f64)| {
+            before += of_time;
+            before >= share
+        };
+        // Shares may add up to slightly less than one.
+        self.shares().find(reached).map(|(bytes, _)| bytes).or_else(|| self.max())
+    }
+
+    /// The longest that lasted, exactly.
+    pub fn max(&self) -> Option<u64> {
+        self.times.iter().any(|time| *time > 0).then_some(self.longest)
+    }
+
+    /// Lengths that there were, in bytes and ascending, each with its share of the time.
+    pub fn shares(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
+        let all = self.times.iter().sum::<u128>() as f64;
+        let there = self.times.iter().enumerate().filter(|(_, time)| **time > 0);
+        there.map(move |(slot, time)| (middle(slot).min(self.longest), *time as f64 / all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Span;
+
+    use super::*;
+
+    #[test]
+    fn slots_follow_each_other_and_are_known_to_a_sixty_fourth() {
+        let mut last = 0;
+        for bytes in 0..200_000 {
+            let slot = slot(bytes);
+            assert!(slot == last || slot == last + 1, "{bytes} B");
+            last = slot;
+            let away = middle(slot).abs_diff(bytes);
+            assert!(away * 64 <= bytes, "{bytes} B: {away} away");
+        }
+        assert!(slot(1_000_000_000) < 1_600);
+    }
+
+    #[test]
+    fn lengths_are_weighted_by_the_time_that_they_last() {
+        let mut clock = LevelClock::default();
+        let at = |us| Time::ZERO + Span::from_us(us);
+        for (us, bytes) in [(40, 50), (40, 5_000), (60, 60), (90, 20)] {
+            clock.change(at(us), bytes);
+        }
+        let mut lengths = clock.conclude(at(100));
+        assert_eq!(lengths.max(), Some(5_000));
+        assert_eq!([0.4, 0.5, 0.51, 0.8, 0.81].map(|share| lengths.quantile(share).unwrap() / 10), [0, 2, 6, 6, 500]);
+        let shares: Vec<(u64, f64)> = lengths.shares().collect();
+        assert_eq!(shares.len(), 4, "{shares:?}: what lasted no time is not there");
+        let mut idle = LevelClock::default();
+        idle.change(at(0), 9);
+        idle.change(at(0), 0);
+        lengths.add(&idle.conclude(at(900)));
+        assert_eq!((lengths.quantile(0.9), lengths.quantile(1.0)), (Some(0), Some(5_000)));
+        assert_eq!((QueueLengths::default().quantile(0.5), QueueLengths::default().max()), (None, None));
+    }
+}
