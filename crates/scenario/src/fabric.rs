@@ -1,10 +1,15 @@
 //! `[topology]`, `[switch]` and `[host]`: what the network is made of.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use settings::{ReadResult, ScenarioReader};
-use sim::net::{HostLatency, Marking, Pfc, SwitchSettings};
-use sim::topology::{NodeId, NodeKind, Routes, Topology, TopologyError, TopologyLink, TopologyNode};
+use sim::net::{HostLatency, Marking, MarkingPoint, Pfc, PfcHeadroom, SwitchSettings};
+use sim::topology::{LossyTopology, NodeId, NodeKind, Routes, Topology, TopologyError, TopologyLink, TopologyNode};
 use transport::roce::repeat;
 use units::{Bytes, Prob, Rate, Span};
+
+use crate::files::contents;
 
 /// Ten metres of fibre.
 const DELAY: Span = Span::from_ns(50);
@@ -32,10 +37,12 @@ enum FabricShape {
     FatTree,
     Chain,
     Hpcc,
+    HpccNs3,
+    HpccTestbed,
     Custom,
 }
 
-const SHAPES: [(&str, FabricShape); 9] = [
+const SHAPES: [(&str, FabricShape); 11] = [
     ("testbed", FabricShape::Testbed),
     ("pair", FabricShape::Pair),
     ("single-switch", FabricShape::SingleSwitch),
@@ -44,16 +51,19 @@ const SHAPES: [(&str, FabricShape); 9] = [
     ("fat-tree", FabricShape::FatTree),
     ("chain", FabricShape::Chain),
     ("hpcc", FabricShape::Hpcc),
+    ("hpcc-ns3", FabricShape::HpccNs3),
+    ("hpcc-testbed", FabricShape::HpccTestbed),
     ("custom", FabricShape::Custom),
 ];
 
-pub(crate) fn topology(table: &ScenarioReader<'_>) -> ReadResult<Topology> {
+/// What is connected to what; a file may also say how much links lose.
+pub(crate) fn topology(table: &ScenarioReader<'_>, folder: &Path) -> ReadResult<LossyTopology> {
     let kind = table.needed("kind", table.choice("kind", &SHAPES)?, "a topology such as testbed or leaf-spine")?;
     let rate = || table.needed("rate", table.parsed("rate")?, "a rate such as 100G");
     let delay = || Ok(delay(table)?.unwrap_or(DELAY));
     let count = |key| table.needed(key, table.small(key, 1..=u32::MAX)?, "how many");
     let blame = |key| move |error: TopologyError| table.wrong(key, error);
-    match kind {
+    let topology = match kind {
         FabricShape::Testbed => Ok(Topology::testbed(rate()?)),
         FabricShape::Pair => Ok(Topology::pair(rate()?, delay()?)),
         FabricShape::SingleSwitch => {
@@ -76,8 +86,21 @@ pub(crate) fn topology(table: &ScenarioReader<'_>) -> ReadResult<Topology> {
             check_lengths(table, "switches", chain)
         }
         FabricShape::Hpcc => Ok(Topology::hpcc()),
+        FabricShape::HpccNs3 => return of_file(table, folder),
+        FabricShape::HpccTestbed => Ok(Topology::hpcc_testbed()),
         FabricShape::Custom => custom(table),
-    }
+    };
+    Ok(LossyTopology { topology: topology?, losses: BTreeMap::new() })
+}
+
+/// A file of HPCC's authors.
+fn of_file(table: &ScenarioReader<'_>, folder: &Path) -> ReadResult<LossyTopology> {
+    let name = table.needed("file", table.text("file")?, "a topology file of HPCC's authors")?;
+    let text = contents(table, "file", folder, &name)?;
+    let lossy = Topology::parse_hpcc_ns3(&text);
+    let LossyTopology { topology, losses } =
+        lossy.map_err(|error| table.wrong("file", format_args!("{name}: {error}")))?;
+    Ok(LossyTopology { topology: check_lengths(table, "file", topology)?, losses })
 }
 
 pub(crate) fn delay(table: &ScenarioReader<'_>) -> ReadResult<Option<Span>> {
@@ -144,7 +167,15 @@ const MOST_COPIES: u32 = 16;
 /// Most switches take about as long from a packet's last bit to its having been routed.
 const SWITCH_LATENCY: Span = Span::from_ns(400);
 
-pub(crate) fn switches(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Switches> {
+/// What a switch takes if the scenario does not say it: nothing where the delays of links include it.
+pub(crate) fn usual_latency(topology: &ScenarioReader<'_>) -> ReadResult<Span> {
+    Ok(match topology.choice("kind", &SHAPES)? {
+        Some(FabricShape::HpccTestbed) => Span::ZERO,
+        _ => SWITCH_LATENCY,
+    })
+}
+
+pub(crate) fn switches(table: &ScenarioReader<'_>, topology: &Topology, usual_latency: Span) -> ReadResult<Switches> {
     let usual = SwitchSettings::default();
     let buffer = table.bytes("buffer", Bytes::new(1)..=LARGEST_BUFFER)?.unwrap_or(usual.buffer);
     let pfc = table.inner("pfc").map(|pfc| pauses(&pfc, buffer, topology)).transpose()?;
@@ -157,7 +188,7 @@ pub(crate) fn switches(table: &ScenarioReader<'_>, topology: &Topology) -> ReadR
         },
         marking: marking(table)?,
         repeat: repeating(table)?,
-        latency: table.span("latency", Span::ZERO..=LONGEST_DELAY)?.unwrap_or(SWITCH_LATENCY),
+        latency: table.span("latency", Span::ZERO..=LONGEST_DELAY)?.unwrap_or(usual_latency),
     })
 }
 
@@ -184,31 +215,62 @@ fn level(table: &ScenarioReader<'_>, key: &str) -> ReadResult<Option<Bytes>> {
 }
 
 fn pauses(table: &ScenarioReader<'_>, buffer: Bytes, topology: &Topology) -> ReadResult<Pfc> {
-    let headroom = level(table, "headroom")?.unwrap_or(Bytes::new(100_000));
-    let mut ports = vec![0_u64; topology.nodes.len()];
-    topology.links.iter().flat_map(|link| [link.a, link.b]).for_each(|end| ports[end.index()] += 1);
-    let most = topology.switches().map(|switch| ports[switch.index()]).max().unwrap_or_default();
-    if headroom * most >= buffer {
-        let problem = format!("{headroom} at each of {most} ports: expected less than the buffer of {buffer} together");
-        return Err(table.wrong("headroom", problem));
-    }
-    Ok(Pfc {
+    let headroom = match table.text("headroom")?.as_deref() {
+        Some("auto") => PfcHeadroom::Auto,
+        _ => PfcHeadroom::Fixed(level(table, "headroom")?.unwrap_or(Bytes::new(100_000))),
+    };
+    let pfc = Pfc {
         alpha: alpha(table)?.unwrap_or(0.125),
+        per_rate: table.flag("per_rate")?.unwrap_or(false),
         headroom,
         hysteresis: level(table, "hysteresis")?.unwrap_or(Bytes::new(3_000)),
-    })
+    };
+    let reserved = pfc.reserved(topology);
+    let Some(switch) = topology.switches().max_by_key(|switch| reserved[switch.index()].1) else { return Ok(pfc) };
+    let (ports, kept) = reserved[switch.index()];
+    if kept < buffer {
+        return Ok(pfc);
+    }
+    let expected = format!("expected less than the buffer of {buffer}");
+    let problem = match headroom {
+        PfcHeadroom::Fixed(each) => format!("{each} at each of {ports} ports: {expected} together"),
+        PfcHeadroom::Auto => format!("{kept} for the {ports} ports of '{}': {expected}", topology.name(switch)),
+    };
+    Err(table.wrong("headroom", problem))
 }
 
-/// `ecn = "100KB"`, or `ecn = { min = "100KB", max = "400KB", probability = 0.2 }`.
+const MARKING_POINTS: [(&str, MarkingPoint); 2] =
+    [("arrival", MarkingPoint::Arrival), ("departure", MarkingPoint::Departure)];
+
+/// `ecn = "100KB"`, or `ecn = { min = "100KB", max = "400KB", probability = 0.2 }` and more.
 fn marking(table: &ScenarioReader<'_>) -> ReadResult<Option<Marking>> {
     let Some(ramp) = table.inner("ecn") else { return Ok(level(table, "ecn")?.map(Marking::step)) };
     let some = ramp.needed("min", level(&ramp, "min")?, "the queue from which on some packets are marked")?;
     let all = ramp.needed("max", level(&ramp, "max")?, "the queue from which on all packets are marked")?;
-    let most: Prob = ramp.needed("probability", ramp.parsed("probability")?, "the share marked just below max")?;
     if all < some {
         return Err(ramp.wrong("max", format_args!("{all}: expected at least min, {some}")));
     }
-    Ok(Some(Marking { some, all, most: most.get() }))
+    let most: Option<Prob> = ramp.parsed("probability")?;
+    let most = match most {
+        None if some == all => 1.0,
+        most => ramp.needed("probability", most, "the share marked just below max")?.get(),
+    };
+    Ok(Some(Marking {
+        at: ramp.choice("at", &MARKING_POINTS)?.unwrap_or_default(),
+        per: ramp.parsed("per")?,
+        classes: marked_classes(&ramp)?,
+        ..Marking::ramp(some, all, most)
+    }))
+}
+
+/// A bit for each class whose packets are marked.
+fn marked_classes(table: &ScenarioReader<'_>) -> ReadResult<u8> {
+    let Some(classes) = table.several("classes")? else { return Ok(u8::MAX) };
+    let bit = |class: &String| match class.parse() {
+        Ok(class @ 0..8_u8) => Ok(1 << class),
+        _ => Err(table.wrong("classes", format_args!("'{class}': expected classes from 0 to 7"))),
+    };
+    classes.iter().map(bit).try_fold(0, |bits, bit| Ok(bits | bit?))
 }
 
 pub(crate) fn host_latency(table: &ScenarioReader<'_>) -> ReadResult<HostLatency> {
@@ -228,4 +290,83 @@ pub(crate) fn access_rate(topology: &Topology, hosts: &[NodeId]) -> Option<Rate>
     let mut links = topology.links.iter().filter(|link| sends[link.a.index()] || sends[link.b.index()]);
     let first = links.next()?.rate;
     links.all(|link| link.rate == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+    use sim::net::NetworkSetup;
+
+    /// What a scenario with this `[switch]` and `[topology]` simulates, or what is wrong with it.
+    fn setup(topology: &str, switch: &str) -> Result<NetworkSetup, String> {
+        let text = format!(
+            "[topology]\n{topology}\n[switch]\n{switch}\n\
+             [[traffic]]\ntransport = \"rdma\"\nwork = \"series\"\nfrom = \"h0\"\nto = \"h1\"\nsize = 1000\ncount = 1\n"
+        );
+        let scenario = Scenario::parse("it.toml", &text, &[]).map_err(|error| error.to_string())?;
+        Ok(scenario.points[0].setup(1))
+    }
+
+    #[test]
+    fn marking_says_when_for_which_rate_and_for_which_classes() {
+        let marking = |ecn: &str| setup("kind = \"hpcc\"", &format!("ecn = {ecn}")).map(|setup| setup.marking.unwrap());
+        let (some, all) = (Bytes::new(100_000), Bytes::new(400_000));
+        assert_eq!(
+            marking("{ min = \"100KB\", max = \"400KB\", probability = 0.2 }"),
+            Ok(Marking::ramp(some, all, 0.2))
+        );
+        assert_eq!(
+            marking(
+                "{ min = \"100KB\", max = \"400KB\", probability = 0.2, at = \"departure\", per = \"25G\", classes = [0, 3] }"
+            ),
+            Ok(Marking {
+                at: MarkingPoint::Departure,
+                per: Some(Rate::gbps(25)),
+                classes: 0b1001,
+                ..Marking::ramp(some, all, 0.2)
+            })
+        );
+        assert_eq!(
+            marking("{ min = \"100KB\", max = \"100KB\", at = \"departure\" }"),
+            Ok(Marking { at: MarkingPoint::Departure, ..Marking::step(some) })
+        );
+        for (ecn, expected) in [
+            ("{ min = 2, max = 1 }", "it.toml:4: switch.ecn.max: 1 B: expected at least min, 2 B"),
+            (
+                "{ min = 1, max = 2 }",
+                "it.toml:4: switch.ecn.probability: missing: expected the share marked just below max",
+            ),
+            ("{ min = 1, max = 1, at = \"arival\" }", "it.toml:4: switch.ecn.at: 'arival': did you mean 'arrival'?"),
+            ("{ min = 1, max = 1, classes = [8] }", "it.toml:4: switch.ecn.classes: '8': expected classes from 0 to 7"),
+        ] {
+            assert_eq!(marking(ecn), Err(expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn pauses_go_by_the_port_if_wanted() {
+        let pfc = |topology: &str, keys: &str| setup(topology, keys).map(|setup| setup.switches.pfc.unwrap());
+        let usual = Pfc::new(0.125, Bytes::new(100_000), Bytes::new(3_000));
+        assert_eq!(pfc("kind = \"hpcc\"", "pfc = {}"), Ok(usual));
+        assert_eq!(
+            pfc("kind = \"hpcc\"", "pfc = { per_rate = true, headroom = \"auto\" }"),
+            Ok(Pfc { per_rate: true, headroom: PfcHeadroom::Auto, ..usual })
+        );
+        let five = "kind = \"single-switch\"\nhosts = 5\nrate = \"100G\"\ndelay = \"1us\"";
+        assert_eq!(
+            pfc(five, "buffer = \"200KB\"\npfc = { headroom = \"auto\" }"),
+            Err("it.toml:8: switch.pfc.headroom: 207.5 KB for the 5 ports of 'sw0': expected less than the \
+                 buffer of 200.0 KB"
+                .to_owned())
+        );
+    }
+
+    #[test]
+    fn the_delays_of_hpccs_testbed_include_its_switches() {
+        let latency = |kind: &str, switch: &str| setup(kind, switch).unwrap().switch_latency;
+        assert_eq!(latency("kind = \"hpcc-testbed\"", ""), Span::ZERO);
+        assert_eq!(latency("kind = \"hpcc-testbed\"", "latency = \"1us\""), Span::from_us(1));
+        assert_eq!(latency("kind = \"hpcc\"", ""), SWITCH_LATENCY);
+    }
 }

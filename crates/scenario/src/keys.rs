@@ -33,6 +33,7 @@ const TOPOLOGY: Keys = &[
     ("hosts_per_leaf", One),
     ("fabric", One),
     ("k", One),
+    ("file", One),
     ("link", Tables(WIRE)),
 ];
 
@@ -45,14 +46,17 @@ const SWITCH: Keys = &[
     ("latency", One),
     ("ecn", OneOr(ECN)),
     ("pfc", Table(PFC)),
+    ("int", OneOr(INT)),
     ("repeat_naks", One),
     ("repeat_requested", One),
     ("repeat_naked", One),
 ];
 
-const ECN: Keys = &[("min", One), ("max", One), ("probability", One)];
+const INT: Keys = &[("charge", One)];
 
-const PFC: Keys = &[("alpha", One), ("headroom", One), ("hysteresis", One)];
+const ECN: Keys = &[("min", One), ("max", One), ("probability", One), ("at", One), ("per", One), ("classes", Several)];
+
+const PFC: Keys = &[("alpha", One), ("per_rate", One), ("headroom", One), ("hysteresis", One)];
 
 const HOST: Keys = &[("latency", One), ("sigma", One), ("handshake", One)];
 
@@ -65,6 +69,7 @@ const LINK_BEGIN: Keys = &[
     ("delay", One),
     ("loss", One),
     ("protect", One),
+    ("int_rate", One),
 ];
 
 const LINK_END: Keys = &[("forward", Tables(FAULT)), ("reverse", Tables(FAULT))];
@@ -136,9 +141,9 @@ const fn put(all: &mut [(&'static str, KeyShape)], from: usize, keys: Keys) -> u
     from + at
 }
 
-const RUN: Keys = &[("until", One), ("seeds", Several)];
+const RUN: Keys = &[("profile", One), ("until", One), ("seeds", Several)];
 
-const MEASURE: Keys = &[("sample", One), ("watch", Pairs), ("pcap", Pairs)];
+const MEASURE: Keys = &[("rtt", One), ("sample", One), ("watch", Pairs), ("pcap", Pairs), ("queues", One)];
 
 /// Keys that decide which others of their table have an effect.
-pub(crate) const DECIDING: [&str; 6] = ["kind", "protect", "transport", "recovery", "timers", "work"];
+pub(crate) const DECIDING: [&str; 7] = ["kind", "protect", "transport", "recovery", "congestion", "timers", "work"];

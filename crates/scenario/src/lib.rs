@@ -25,22 +25,26 @@
 //! | --- | --- |
 //! | crate `settings` | text to values with their lines, `--set`, sweeps, readers |
 //! | `keys`, `effect` | which keys a scenario has; which of them had an effect |
-//! | `fabric`, `links`, `faulty`, `meters`, `traffic`, `work`, `plan` | tables to a [`NetworkSetup`] |
+//! | `fabric`, `files`, `links`, `faulty`, `meters`, `traffic`, `work`, `plan` | tables to a [`NetworkSetup`] |
 //!
 //! What is particular to a transport or a link protocol is read in its own file: [`sim::net::transports`], [`sim::protocols`].
 //!
 //! Everything that can be wrong is found before anything runs: each point's setup is made once to see whether it can
 //! be.
 
+pub mod bench;
 mod effect;
 mod error;
 mod fabric;
 mod faulty;
+mod files;
 mod keys;
 mod links;
 mod meters;
 mod plan;
+mod profile;
 mod seeds;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -54,8 +58,8 @@ use serde::Serialize;
 use settings::tree::{self, TreeNode, Value};
 use settings::{ReadResult, ScenarioReader, UsedKeys, set, sweep};
 use sim::net::{FaultyRule, LONGEST_SPAN, NetworkSetup, Sampling, metering, transports};
-use sim::topology::{DirectedLink, Topology};
-use units::{Span, Time};
+use sim::topology::{DirectedLink, LossyTopology, Topology};
+use units::{Rate, Span, Time};
 use wire::ethernet::MIN_FRAME;
 
 pub use error::ScenarioError;
@@ -105,10 +109,13 @@ pub struct SweepPoint {
     /// `protect=ordered loss=1e-3`; empty if the file has no lists.
     pub label: String,
     pub seeds: Seeds,
+    /// What a user should know before it runs.
+    pub warnings: Vec<String>,
     config: TreeNode,
     /// All that no seed changes.
     frame: NetworkSetup,
     traffic: Vec<traffic::TrafficTemplate>,
+    watched: Vec<DirectedLink>,
 }
 
 /// What traffic must know of the rest.
@@ -149,6 +156,14 @@ impl Scenario {
     }
 }
 
+impl Scenario {
+    /// What a user should know, each once.
+    pub fn warnings(&self) -> impl Iterator<Item = &str> {
+        let unique: BTreeSet<&str> = self.points.iter().flat_map(|point| &point.warnings).map(String::as_str).collect();
+        unique.into_iter()
+    }
+}
+
 fn read(mut root: TreeNode, sets: &[String], folder: &Path) -> ReadResult<Scenario> {
     // Before what the command line says, so that a mistake in the file is not blamed on it.
     settings::keys::check(&root, keys::SCENARIO, "")?;
@@ -162,14 +177,15 @@ fn read(mut root: TreeNode, sets: &[String], folder: &Path) -> ReadResult<Scenar
     let mut name = None;
     for sweep::Combination { label, tree } in combinations {
         let used_here = UsedKeys::default();
-        let reader = ScenarioReader::new(&tree, &used_here);
+        let filled = profile::filled(&tree)?;
+        let reader = ScenarioReader::new(&filled, &used_here);
         name = reader.text("name")?;
         let label = [reader.text("label")?, Some(label)].into_iter().flatten().filter(|part| !part.is_empty());
         let label = label.collect::<Vec<_>>().join(" ");
         let mut point = point(&reader, points.len() + 1, label, folder)?;
         point.setup(1);
         let used_here = used_here.into_inner();
-        point.config = effect::used_only(&tree, "", &used_here);
+        point.config = effect::used_only(&filled, "", &used_here);
         points.push(point);
         used.extend(used_here);
         trees.push(tree);
@@ -181,7 +197,7 @@ fn read(mut root: TreeNode, sets: &[String], folder: &Path) -> ReadResult<Scenar
 }
 
 fn point(reader: &ScenarioReader<'_>, number: usize, label: String, folder: &Path) -> ReadResult<SweepPoint> {
-    let mut topology = fabric::topology(&reader.table("topology"))?;
+    let LossyTopology { mut topology, losses } = fabric::topology(&reader.table("topology"), folder)?;
     let link_tables = reader.tables("link");
     let mut placed = Vec::new();
     for table in &link_tables {
@@ -189,24 +205,37 @@ fn point(reader: &ScenarioReader<'_>, number: usize, label: String, folder: &Pat
     }
     let run = reader.table("run");
     let until = run.span("until", Span::from_ps(1)..=LONGEST_SPAN)?;
-    let traffic = traffic_of(reader, &topology, until, folder)?;
+    let profile = profile::read(&run)?;
+    let mut traffic = traffic_of(reader, &topology, until, folder)?;
+    profile::frame(profile, &mut traffic);
     let longest = traffic.iter().map(|kind| kind.transport.sizes().longest).max().unwrap_or_default().max(MIN_FRAME);
-    let mut links = Vec::new();
+    let (mut links, mut rates) = (Vec::new(), Vec::new());
     for (table, of_table) in link_tables.iter().zip(placed) {
+        let reported: Option<Rate> = table.parsed("int_rate")?;
         for link in of_table {
-            links.push(links::read(table, &topology, link, longest)?);
+            rates.extend(reported.into_iter().flat_map(|rate| [(link.forward(), rate), (link.backward(), rate)]));
+            links.push(links::read(table, &topology, &losses, link, longest)?);
         }
     }
-    let switches = fabric::switches(&reader.table("switch"), &topology)?;
+    links::add_lossy(&mut links, &losses);
+    let usual_latency = fabric::usual_latency(&reader.table("topology"))?;
+    let switches = fabric::switches(&reader.table("switch"), &topology, usual_latency)?;
+    let support = telemetry::read(reader, &topology, (switches.latency, profile), rates, &mut traffic)?;
     let until = until.unwrap_or(LONGEST_WITHOUT_UNTIL);
     let measure = reader.table("measure");
     let captured = captured(&measure, &topology)?;
     let host = reader.table("host");
     let radar = meters::read(reader.inner("radar").as_ref(), &topology, until)?;
+    let queues = measure.flag("queues")?.unwrap_or(false);
+    let watched = ports(&measure, "watch", &topology)?;
     let frame = NetworkSetup {
+        profile,
         switches: switches.settings,
         marking: switches.marking,
         repeat: switches.repeat,
+        int: support.int,
+        base_rtt: support.base_rtt,
+        rtt: measure.flag("rtt")?.unwrap_or(false),
         radar,
         switch_latency: switches.latency,
         host_latency: fabric::host_latency(&host)?,
@@ -214,11 +243,13 @@ fn point(reader: &ScenarioReader<'_>, number: usize, label: String, folder: &Pat
         links,
         rules: rules(reader, &topology)?,
         until: Time::ZERO + until,
-        sampling: sampling(&measure, &topology, until)?,
+        sampling: sampling(&measure, &watched, queues, until)?,
+        queues,
         capture: captured,
         ..NetworkSetup::new(topology)
     };
-    Ok(SweepPoint { number, label, seeds: seeds(&run)?, config: TreeNode::empty(), frame, traffic })
+    let (seeds, warnings) = (seeds(&run)?, support.warnings);
+    Ok(SweepPoint { number, label, seeds, warnings, config: TreeNode::empty(), frame, traffic, watched })
 }
 
 /// Blackholes and detours; of two that concern the same packets, the first counts.
@@ -262,18 +293,23 @@ fn seeds(run: &ScenarioReader<'_>) -> ReadResult<Seeds> {
     text.parse().map_err(|error| run.wrong("seeds", format_args!("'{text}': {error}")))
 }
 
-fn sampling(measure: &ScenarioReader<'_>, topology: &Topology, until: Span) -> ReadResult<Option<Sampling>> {
+/// Ports that are watched are sampled, unless it is for the length of their queues.
+fn sampling(
+    measure: &ScenarioReader<'_>,
+    watched: &[DirectedLink],
+    queues: bool,
+    until: Span,
+) -> ReadResult<Option<Sampling>> {
     let every = measure.span("sample", Span::from_ps(1)..=LONGEST_SPAN)?;
-    let ports = ports(measure, "watch", topology)?;
     let Some(every) = every else {
         let missing = || measure.wrong("sample", "missing: expected how often to look at what is watched, such as 1ms");
-        return if ports.is_empty() { Ok(None) } else { Err(missing()) };
+        return if watched.is_empty() || queues { Ok(None) } else { Err(missing()) };
     };
     if until.as_ps() / every.as_ps() > MOST_SAMPLES {
         let problem = format!("expected at most {MOST_SAMPLES} samples in {until}, the time given by until in [run]");
         return Err(measure.wrong("sample", problem));
     }
-    Ok(Some(Sampling { every, ports }))
+    Ok(Some(Sampling { every, ports: watched.to_vec() }))
 }
 
 /// Both directions of every link whose packets are kept.
@@ -303,6 +339,16 @@ impl SweepPoint {
         self.traffic.iter().map(|kind| kind.name.as_str())
     }
 
+    /// Whether switches write telemetry on data packets.
+    pub fn has_telemetry(&self) -> bool {
+        self.frame.int.is_some()
+    }
+
+    /// T of congestion control, if any traffic has a controller: the longest round trip without queues.
+    pub fn base_rtt(&self) -> Option<Span> {
+        self.frame.base_rtt
+    }
+
     /// Whether it is looked at while it runs.
     pub fn is_sampled(&self) -> bool {
         self.frame.sampling.is_some()
@@ -310,7 +356,12 @@ impl SweepPoint {
 
     /// Ports that are looked at.
     pub fn watched(&self) -> &[DirectedLink] {
-        self.frame.sampling.as_ref().map_or(&[], |sampling| &sampling.ports)
+        &self.watched
+    }
+
+    /// Whether the lengths of queues are measured.
+    pub fn measures_queues(&self) -> bool {
+        self.frame.queues
     }
 
     /// Ports whose packets are kept; both of a link, next to each other.

@@ -4,12 +4,15 @@
 //! direction that is protected. `among = "switches"` means all links between switches, `toward` all links of one node, with
 //! `forward` leading to it.
 
-use faults::{FaultSchedule, FaultStep, StepError};
+use std::collections::BTreeMap;
+
+use faults::{FaultSchedule, FaultStep, LossModel, StepError};
 use settings::{ReadResult, ScenarioReader};
 use sim::link::{FrameSizes, LinkSimConfig};
 use sim::net::{LinkSetup, Protection};
 use sim::protocols;
 use sim::topology::{DirectedLink, Topology, TopologyLinkId};
+use units::Prob;
 
 use crate::fabric::delay;
 
@@ -81,14 +84,33 @@ fn toward(
     if ports.is_empty() { Err(table.wrong("toward", format_args!("'{name}' has no link"))) } else { Ok(ports) }
 }
 
-/// `longest` is the longest frame that the network carries.
+/// The losses that the topology's file gives, for links that no table is about.
+pub(crate) fn add_lossy(links: &mut Vec<LinkSetup>, losses: &BTreeMap<TopologyLinkId, Prob>) {
+    for (link, loss) in losses {
+        if links.iter().all(|setup| setup.link != *link) {
+            let schedule = always_lossy(Some(*loss));
+            let (link, forward, reverse) = (*link, schedule.clone(), schedule);
+            links.push(LinkSetup { link, forward, reverse, protection: Protection::None, activate_at: None });
+        }
+    }
+}
+
+fn always_lossy(loss: Option<Prob>) -> FaultSchedule {
+    loss.map_or_else(FaultSchedule::default, |loss| FaultSchedule::always(LossModel::PerFrame(loss)))
+}
+
+/// `longest` is the longest frame that the network carries; `losses` are those of the topology's file, which hold where
+/// the table says nothing.
 pub(crate) fn read(
     table: &ScenarioReader<'_>,
     topology: &Topology,
+    losses: &BTreeMap<TopologyLinkId, Prob>,
     link: TopologyLinkId,
     longest: u32,
 ) -> ReadResult<LinkSetup> {
-    let (forward, reverse) = (forward(table)?, schedule(table, "reverse")?);
+    let of_file = always_lossy(losses.get(&link).copied());
+    let given = |schedule: FaultSchedule| if schedule.steps().is_empty() { of_file.clone() } else { schedule };
+    let (forward, reverse) = (given(forward(table)?), given(schedule(table, "reverse")?));
     let mut setup = LinkSetup { link, forward, reverse, protection: Protection::None, activate_at: None };
     let path = path_of(&setup, topology, longest);
     protocols::read(table, path, &mut setup)?;

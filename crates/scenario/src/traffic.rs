@@ -16,6 +16,7 @@ pub(crate) struct TrafficTemplate {
     plan: TrafficPlan,
     reply: u64,
     class: u8,
+    ack_class: Option<u8>,
     queue_pairs: Option<u32>,
 }
 
@@ -31,8 +32,8 @@ impl TrafficTemplate {
     pub(crate) fn traffic(&self, number: usize, seed: u64) -> TrafficSetup {
         let random = Random::new(seed, STREAM + number as u64);
         let work = self.plan.workload(random).expect("tried when the scenario was read");
-        let Self { name, transport, reply, class, queue_pairs, .. } = self.clone();
-        TrafficSetup { name, transport, work, reply, class, queue_pairs }
+        let Self { name, transport, reply, class, ack_class, queue_pairs, .. } = self.clone();
+        TrafficSetup { name, transport, work, reply, class, ack_class, queue_pairs }
     }
 }
 
@@ -55,7 +56,9 @@ pub(crate) fn read(
     let reply = table.bytes("reply", Bytes::ZERO..=work::largest_answered(&transport, around.topology))?;
     let queue_pairs = if transport.is_rdma() { table.small("queue_pairs", 1..=MOST_QUEUE_PAIRS)? } else { None };
     let class = table.tiny("class", 0..=7)?.unwrap_or(0);
-    Ok(TrafficTemplate { name, transport, plan, reply: reply.map_or(0, Bytes::get), class, queue_pairs })
+    let ack_class = if transport.is_rdma() { table.tiny("ack_class", 0..=7)? } else { None };
+    let reply = reply.map_or(0, Bytes::get);
+    Ok(TrafficTemplate { name, transport, plan, reply, class, ack_class, queue_pairs })
 }
 
 /// That a host is not to have two sizes of the pool that its connections share.

@@ -1,6 +1,6 @@
 //! The `work` of a `[[traffic]]`: when flows begin, between whom, and how large they are.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use faults::Random;
 use settings::{KeyError, ReadResult, ScenarioReader};
@@ -15,6 +15,7 @@ use wire::ethernet::on_wire;
 
 use crate::TrafficContext;
 use crate::fabric::access_rate;
+use crate::files::contents;
 use crate::plan::{TrafficPattern, TrafficPlan};
 
 /// A flow that takes longer than this on its slowest link is a mistake in the unit.
@@ -22,9 +23,6 @@ const LONGEST_FLOW: Span = Span::from_ms(3_600_000);
 
 /// Bulk transfers at a time from one host to another.
 const MOST_CONNECTIONS: u32 = 10_000;
-
-/// Files of flows hold millions of lines, not billions.
-const LONGEST_FILE: u64 = 1 << 30;
 
 #[derive(Clone, Copy)]
 enum WorkloadKind {
@@ -172,11 +170,10 @@ impl WorkloadReader<'_> {
 
     fn check_endless(&self) -> ReadResult<()> {
         let missing = |why| Err(self.table.wrong("size", format_args!("missing: expected one, {why}")));
-        match self.transport.is_rdma() {
-            true => missing("since RDMA's messages end; or a series of them"),
-            false if !self.around.until_given => missing("or until in [run]: this would have no end"),
-            false => Ok(()),
+        if !self.around.until_given {
+            return missing("or until in [run]: this would have no end");
         }
+        Ok(())
     }
 
     /// More than the sender's link carries in all the time there is.
@@ -186,7 +183,11 @@ impl WorkloadReader<'_> {
     }
 
     fn file(&self) -> ReadResult<TrafficPlan> {
-        let name = self.table.needed("file", self.table.text("file")?, "a file of lines start,src,dst,bytes")?;
+        let name = self.table.needed(
+            "file",
+            self.table.text("file")?,
+            "a file of lines start,src,dst,bytes, or of HPCC's authors",
+        )?;
         let flows = FlowSchedule::parse(&self.contents("file", &name)?, self.topology());
         let flows = flows.map_err(|error| self.table.wrong("file", format_args!("{name}: {error}")))?;
         for flow in flows.clone() {
@@ -303,16 +304,8 @@ impl WorkloadReader<'_> {
         Ok(())
     }
 
-    /// A file, found from where the scenario's is.
     fn contents(&self, key: &str, name: &str) -> ReadResult<String> {
-        let path: PathBuf = self.around.folder.join(name);
-        let wrong =
-            |problem: &dyn std::fmt::Display| self.table.wrong(key, format_args!("{}: {problem}", path.display()));
-        let about = std::fs::metadata(&path).map_err(|error| wrong(&error))?;
-        if !about.is_file() || about.len() > LONGEST_FILE {
-            return Err(wrong(&"expected a file of at most 1 GiB"));
-        }
-        std::fs::read_to_string(&path).map_err(|error| wrong(&error))
+        contents(self.table, key, self.around.folder, name)
     }
 }
 

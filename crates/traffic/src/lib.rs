@@ -3,5 +3,6 @@
 //!
 //! Both are data: nothing here simulates or acts.
 
+mod hpcc_ns3;
 pub mod topology;
 pub mod workload;

@@ -9,6 +9,8 @@
 
 mod builders;
 mod error;
+mod hpcc_ns3;
+mod route_hash;
 mod routes;
 
 use std::collections::BTreeSet;
@@ -16,6 +18,8 @@ use std::collections::BTreeSet;
 use units::{Rate, Span, nearest};
 
 pub use error::TopologyError;
+pub use hpcc_ns3::LossyTopology;
+pub use route_hash::RouteHash;
 pub use routes::{Routes, Unreachable};
 
 /// A node, by its place in [`Topology::nodes`].

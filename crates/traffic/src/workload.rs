@@ -10,6 +10,7 @@
 mod arrivals;
 mod error;
 mod file;
+mod hpcc_ns3;
 mod incast;
 mod patterns;
 mod poisson;

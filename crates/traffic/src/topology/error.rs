@@ -40,6 +40,11 @@ pub enum TopologyError {
         to: String,
         neighbours: Vec<String>,
     },
+    /// In a file.
+    Line {
+        line: usize,
+        problem: String,
+    },
 }
 
 /// Refuses what would fill the memory, before it is built. No product of three 32-bit numbers overflows here.
@@ -73,6 +78,7 @@ impl fmt::Display for TopologyError {
             Self::NoLink { from, to, neighbours } => {
                 write!(f, "no link between '{from}' and '{to}': '{from}' is linked to {}", neighbours.join(", "))
             }
+            Self::Line { line, problem } => write!(f, "line {line}: {problem}"),
         }
     }
 }

@@ -11,14 +11,18 @@ use std::collections::BTreeMap;
 
 use units::{Bytes, Span, Time};
 
-use super::{FlowSchedule, WorkloadError, WorkloadFlow};
+use super::{FlowSchedule, WorkloadError, WorkloadFlow, hpcc_ns3};
 use crate::topology::{NodeId, Topology};
 
 const HEADER: [&str; 4] = ["start", "src", "dst", "bytes"];
 
 impl FlowSchedule {
-    /// Reads a file, whose lines may be in any order; src and dst are hosts of the topology, by name.
+    /// Reads a file, whose lines may be in any order; src and dst are hosts of the topology, by name. A file that begins
+    /// with a number alone is one of HPCC's authors.
     pub fn parse(text: &str, topology: &Topology) -> Result<Self, WorkloadError> {
+        if hpcc_ns3::is_hpcc_ns3(text) {
+            return hpcc_ns3::parse(text, topology);
+        }
         let hosts: BTreeMap<&str, NodeId> = topology.hosts().map(|host| (topology.name(host), host)).collect();
         let mut flows = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -46,14 +50,14 @@ fn flow(fields: &[&str], hosts: &BTreeMap<&str, NodeId>, topology: &Topology) ->
     Ok(flow)
 }
 
-fn time(text: &str) -> Result<Time, String> {
+pub(super) fn time(text: &str) -> Result<Time, String> {
     let seconds = format!("{text}s");
     let with_unit = if text.ends_with(|last: char| last.is_ascii_digit() || last == '.') { &seconds } else { text };
     let since: Span = with_unit.parse().map_err(|error| format!("'{text}': {error}, or a number of seconds"))?;
     Ok(Time::ZERO + since)
 }
 
-fn size(text: &str) -> Result<u64, String> {
+pub(super) fn size(text: &str) -> Result<u64, String> {
     match text.parse::<Bytes>() {
         Ok(Bytes::ZERO) => Err(format!("'{text}': expected at least one byte")),
         Ok(bytes) => Ok(bytes.get()),
@@ -61,7 +65,7 @@ fn size(text: &str) -> Result<u64, String> {
     }
 }
 
-fn no_such_host(name: &str, topology: &Topology) -> String {
+pub(super) fn no_such_host(name: &str, topology: &Topology) -> String {
     match topology.node(name) {
         Ok(_) => format!("'{name}' is a switch: expected a host"),
         Err(error) => error.to_string(),

@@ -1,0 +1,191 @@
+//! What congestion control needs of the network: telemetry, and how long a round trip takes at least.
+//!
+//! `[switch] int = true`, or `int = { charge = "filled" }`; `int_rate` of a `[[link]]` is what its ports report instead of their
+//! rate. T is the longest round trip between two hosts: a full packet there and an acknowledgement back, without queues.
+
+use congestion::ControllerConfig;
+use congestion::hpcc::HpccConfig;
+use settings::{ReadResult, ScenarioReader};
+use sim::net::{IntCharge, IntSettings, NetworkProfile, TransportSetup};
+use sim::topology::{DirectedLink, NodeId, Routes, Topology};
+use transport::roce::RdmaFraming;
+use units::{Bytes, Rate, Span};
+use wire::ethernet::on_wire;
+use wire::int::{IntHeader, IntWord};
+
+use crate::profile;
+use crate::traffic::TrafficTemplate;
+
+/// As many as telemetry can count.
+const MOST_HOPS: usize = IntHeader::MAX_HOPS;
+/// Packets have room for as many.
+const USUAL_HOPS: usize = 5;
+
+/// The longest way between two hosts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LongestWay {
+    pub round_trip: Span,
+    pub switches: usize,
+}
+
+/// The longest round trip of full packets and acknowledgements of these lengths, and the most switches on a way.
+pub(crate) fn longest_way(topology: &Topology, latency: Span, [data, ack]: [u32; 2]) -> LongestWay {
+    let routes = Routes::of(topology);
+    let hosts = one_host_of_each_kind(topology);
+    let mut longest = LongestWay::default();
+    let mut path = Vec::new();
+    for (from, to) in hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to))) {
+        path.clear();
+        if from == to || routes.path(from, to, 0, &mut path).is_err() {
+            continue;
+        }
+        let hop = |at: &DirectedLink| {
+            let link = topology.link(at.link());
+            let time = |len| link.rate.span_of(Bytes::new(u64::from(on_wire(len))));
+            link.delay * 2 + time(data) + time(ack)
+        };
+        let hops = path.iter().map(hop).fold(Span::ZERO, |sum, span| sum + span);
+        let switches = path.len() - 1;
+        longest.round_trip = longest.round_trip.max(hops + latency * (2 * switches as u64));
+        longest.switches = longest.switches.max(switches);
+    }
+    longest
+}
+
+/// Of the hosts at one switch, two of each rate and delay: others have the same ways.
+pub(crate) fn one_host_of_each_kind(topology: &Topology) -> Vec<NodeId> {
+    let mut kinds: Vec<(NodeId, Rate, Span, u32)> = Vec::new();
+    let mut hosts = Vec::new();
+    for host in topology.hosts() {
+        let Some(at) = topology.directed().find(|at| topology.from(*at) == host) else { continue };
+        let (switch, link) = (topology.to(at), topology.link(at.link()));
+        match kinds.iter_mut().find(|kind| (kind.0, kind.1, kind.2) == (switch, link.rate, link.delay)) {
+            Some(kind) if kind.3 >= 2 => continue,
+            Some(kind) => kind.3 += 1,
+            None => kinds.push((switch, link.rate, link.delay, 1)),
+        }
+        hosts.push(host);
+    }
+    hosts
+}
+
+fn hpcc(transport: &TransportSetup) -> Option<HpccConfig> {
+    match transport.congestion() {
+        ControllerConfig::Hpcc(hpcc) => Some(hpcc),
+        _ => None,
+    }
+}
+
+/// What the network does for congestion control.
+#[derive(Debug, Default)]
+pub(crate) struct ControlSupport {
+    pub int: Option<IntSettings>,
+    /// T, if any traffic has a controller.
+    pub base_rtt: Option<Span>,
+    /// What a user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Reads `int` of `[switch]`, finds T, and makes room for telemetry in the packets of the traffic. `rates` are ports that report
+/// another rate than theirs, `latency` is that of switches.
+pub(crate) fn read(
+    reader: &ScenarioReader<'_>,
+    topology: &Topology,
+    (latency, profile): (Span, NetworkProfile),
+    rates: Vec<(DirectedLink, Rate)>,
+    traffic: &mut [TrafficTemplate],
+) -> ReadResult<ControlSupport> {
+    let switch = reader.table("switch");
+    let charge = charge(&switch)?;
+    let is_controlled = |kind: &TrafficTemplate| kind.transport.congestion() != ControllerConfig::None;
+    if charge.is_none() && !traffic.iter().any(is_controlled) {
+        return Ok(ControlSupport::default());
+    }
+    let most_hops = longest_way(topology, latency, [0, 0]).switches;
+    let mut int = charge.map(|charge| IntSettings { charge, rates, most_hops, room: RdmaFraming::ROCE.telemetry });
+    if int.is_some() && most_hops > MOST_HOPS {
+        let expected = format!("expected at most {MOST_HOPS}, as telemetry counts them");
+        return Err(switch.wrong("int", format_args!("{most_hops} switches between two hosts: {expected}")));
+    }
+    for kind in traffic.iter_mut() {
+        if let (Some(int), Some(framing)) = (&mut int, kind.transport.framing_mut()) {
+            framing.telemetry = room(int, framing.telemetry);
+            int.room = framing.telemetry;
+        }
+    }
+    let sizes = traffic.iter().filter(|kind| is_controlled(kind)).map(|kind| kind.transport.sizes());
+    let sizes = sizes.fold([0, 0], |[data, ack], sizes| [data.max(sizes.frame), ack.max(sizes.acknowledge)]);
+    let base_rtt = match profile {
+        NetworkProfile::Ethernet => longest_way(topology, latency, sizes).round_trip,
+        NetworkProfile::HpccNs3 => {
+            let payload = traffic.iter().filter(|kind| is_controlled(kind)).map(|kind| kind.transport.sizes().payload);
+            let t = profile::longest_round_trip(topology, payload.max().unwrap_or_default());
+            profile::set_steps(traffic, topology, t);
+            t
+        }
+    };
+    let warnings = check(&reader.tables("traffic"), traffic, topology, int.as_ref(), base_rtt)?;
+    Ok(ControlSupport { int, base_rtt: Some(base_rtt), warnings })
+}
+
+/// `int = true`, or `int = { charge = "filled" }`.
+fn charge(switch: &ScenarioReader<'_>) -> ReadResult<Option<IntCharge>> {
+    if let Some(table) = switch.inner("int") {
+        let charges = [("room", IntCharge::Room), ("filled", IntCharge::Filled)];
+        return Ok(Some(table.choice("charge", &charges)?.unwrap_or_default()));
+    }
+    Ok(switch.flag("int")?.unwrap_or(false).then_some(IntCharge::Room))
+}
+
+/// Bytes of telemetry in data and acknowledgements when they leave their hosts.
+fn room(int: &IntSettings, usual: [u16; 2]) -> [u16; 2] {
+    match int.charge {
+        IntCharge::Filled => [IntCharge::HEADER; 2],
+        IntCharge::Room => {
+            let more = int.most_hops.saturating_sub(USUAL_HOPS) as u16 * IntCharge::HOP;
+            usual.map(|bytes| bytes + more)
+        }
+    }
+}
+
+/// Checks what HPCC needs; `tables` are those of the traffic. Warnings that a user should see.
+fn check(
+    tables: &[ScenarioReader<'_>],
+    traffic: &[TrafficTemplate],
+    topology: &Topology,
+    int: Option<&IntSettings>,
+    base_rtt: Span,
+) -> ReadResult<Vec<String>> {
+    let mut warnings = Vec::new();
+    for (table, kind) in tables.iter().zip(traffic) {
+        let Some(hpcc) = hpcc(&kind.transport) else { continue };
+        let Some(int) = int else {
+            return Err(table.wrong("congestion", "hpcc needs telemetry of switches: expected int = true in [switch]"));
+        };
+        if hpcc.packed {
+            check_rates(table, topology, int)?;
+        }
+        if let Some(t) = hpcc.t.filter(|t| *t < base_rtt) {
+            let name = &kind.name;
+            warnings.push(format!("{name}: T = {t} is less than the round trip without queues, {base_rtt}"));
+        }
+    }
+    Ok(warnings)
+}
+
+/// Packed telemetry has names for some rates only.
+fn check_rates(table: &ScenarioReader<'_>, topology: &Topology, int: &IntSettings) -> ReadResult<()> {
+    let given = |at: DirectedLink| int.rates.iter().find(|(port, _)| *port == at).map(|(_, rate)| *rate);
+    let switch_ports = topology.directed().filter(|at| !topology.is_host(topology.from(*at)));
+    let rates = switch_ports.map(|at| given(at).unwrap_or(topology.link(at.link()).rate));
+    for rate in rates {
+        if !IntWord::names(rate) {
+            let inner = table.inner("hpcc");
+            let problem = format!(
+                "packed: telemetry has no name for a port of {rate}; expected 10, 25, 40, 50, 100, 200, 400 or 800G"
+            );
+            return Err(inner.as_ref().unwrap_or(table).wrong("int", problem));
+        }
+    }
+    Ok(())
+}
