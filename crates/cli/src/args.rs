@@ -23,12 +23,14 @@ pub(crate) use fleet::{
     TopologyArgs, UpgradeArgs, YearArgs,
 };
 pub(crate) use link::{ActivateArgs, CaptureArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs, WatchArgs};
-pub(crate) use model::{MeloArgs, ModelCommand, RdmaArgs};
+pub(crate) use model::{HpccArgs, MeloArgs, ModelCommand, RdmaArgs};
 pub(crate) use monitor::{MonitorArgs, MonitorCommand};
 pub(crate) use radar::{
     AclArgs, CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg, RadarCommand,
 };
-pub(crate) use sim::{CompareArgs, LinkArgs, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand};
+pub(crate) use sim::{
+    CcArgs, CompareArgs, LinkArgs, PfcArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand,
+};
 pub(crate) use soak::SoakArgs;
 pub(crate) use wire::WireArgs;
 

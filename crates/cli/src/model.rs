@@ -1,5 +1,6 @@
 //! `hitless model`: what can be computed without simulating.
 
+mod hpcc;
 mod melo;
 mod rdma;
 
@@ -12,6 +13,7 @@ pub(crate) fn run(command: &ModelCommand, json: bool) -> CommandResult {
     match command {
         ModelCommand::Rdma(args) => rdma::run(args, json),
         ModelCommand::Melo(args) => melo::run(args, json),
+        ModelCommand::Hpcc(args) => hpcc::run(args, json),
     }
 }
 

@@ -1,5 +1,7 @@
-//! `hitless sim`: a link, a network, two link protocols side by side, and the simulator against this machine's TCP.
+//! `hitless sim`: a link, a network, link protocols and congestion controls side by side, and the simulator against this
+//! machine's TCP.
 
+mod cc;
 mod check;
 mod compare;
 mod link;
@@ -14,5 +16,6 @@ pub(crate) fn run(command: &SimCommand, json: bool) -> CommandResult {
         SimCommand::Run(args) => run::run(args, json),
         SimCommand::Check(args) => check::run(args, json),
         SimCommand::Compare(args) => compare::run(args, json),
+        SimCommand::Cc(args) => cc::run(args, json),
     }
 }

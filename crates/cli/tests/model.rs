@@ -187,6 +187,25 @@ fn nonsense_is_named_and_refused() {
         ("model melo --bdp 1e6GB", &["--bdp", "PSNs"]),
         ("model melo --mtu 0", &["--mtu", "1 to 65536"]),
         ("model melo --connections 0", &["--connections"]),
+        ("model hpcc --flows 0", &["--flows", "1 to 10000"]),
+        ("model hpcc --flows 1e6", &["--flows", "1 to 10000"]),
+        ("model hpcc --rtt 0us", &["--rtt", "1ns to 1s"]),
+        ("model hpcc --rtt 2s", &["--rtt", "1ns to 1s"]),
+        ("model hpcc --rate 92G", &["--rate 92G", "100G"]),
+        ("model hpcc --mtu 0", &["--mtu", "1 to 65536"]),
+        ("model hpcc --mtu 1MB", &["--mtu", "1 to 65536"]),
+        ("model hpcc --hops 16", &["--hops", "1 to 15"]),
+        ("model hpcc --eta 1", &["--eta 1", "less than 1"]),
+        ("model hpcc --eta 1.5", &["--eta", "between 0 and 1"]),
+        ("model hpcc --w-ai 0", &["--w-ai", "1 byte"]),
+        ("model hpcc --w-ai 1MB", &["--w-ai", "162.5 KB"]),
+        ("model hpcc --load 0", &["--load 0", "more than 0"]),
+        ("model hpcc --buffer 0", &["--buffer 0", "32MB"]),
+        ("model hpcc --fan-in 0", &["--fan-in", "1 to 100000"]),
+        ("model hpcc --fan-in 4 --ports 5", &["--ports 5", "1 to 4"]),
+        ("model hpcc --alpha 0", &["--alpha 0", "more than 0"]),
+        ("model hpcc --alpha -0.5", &["--alpha -0.5", "more than 0"]),
+        ("model hpcc --alpha nan", &["--alpha", "more than 0"]),
     ] {
         let said = refused(args);
         for part in parts {
@@ -222,6 +241,57 @@ fn melo_takes_23_bytes_for_each_connection() {
     assert_eq!(account["side_bits"], 3 * 1024);
     let text = stdout("model melo --connections 300 --bdp 1MB --mtu 1000");
     assert!(text.contains("22.56 B"), "{text}");
+}
+
+#[test]
+fn hpcc_has_the_windows_queues_and_telemetry_of_the_thesis() {
+    let answer = json("model hpcc --rate 100G --rtt 13us --flows 50");
+    assert_eq!(answer["w_init"], 162_500);
+    assert_close(&answer["w_ai"], 162.5, 1e-9);
+    assert_close(&answer["u"], 1.0, 1e-9);
+    assert_close(&answer["queue"]["mean"], 3.226, 1e-3);
+    let tail = answer["queue"]["tail"].as_array().unwrap();
+    let above = |packets: u64| tail.iter().find(|row| row["packets"] == packets).unwrap()["p"].clone();
+    assert_close(&above(20), 1.0e-8, 0.1);
+    assert_eq!(above(100), 0.0);
+    assert_close(&answer["int_share"], 0.042, 1e-9);
+    assert_close(&answer["long_flow_ratio"], 1.235, 1e-3);
+    assert_close(&answer["wraps_us"]["time"], 16_777.2, 1e-4);
+    assert_close(&answer["wraps_us"]["bytes"], 10_737.4, 1e-4);
+    let narrow = json("model hpcc --rate 25G --rtt 9us --flows 17 --w-ai 80 --mtu 4096 --hops 3");
+    assert_eq!((&narrow["w_init"], &narrow["w_ai"]), (&28_125.into(), &80.0.into()));
+    assert!(narrow["u"].as_f64().unwrap() < 1.0 && narrow["int_share"].as_f64().unwrap() < 0.01);
+}
+
+#[test]
+fn an_incast_pauses_by_buffer_alpha_and_ports() {
+    let incast = |args: &str| json(&format!("model hpcc --fan-in 60 {args}"))["incast"].clone();
+    let one = incast("--alpha 0.125 --buffer 32MB");
+    assert_close(&one["peak_bytes"], 59.0 * 162_500.0 * 1.09, 1e-9);
+    assert_close(&one["threshold_bytes"], 32e6 / 9.0, 1e-9);
+    assert_eq!((&one["pauses"], &one["ports_without_pause"]), (&true.into(), &4.into()));
+    assert_eq!(incast("--alpha 0.5")["pauses"], false);
+    assert_eq!(incast("--ports 4")["pauses"], false);
+    assert_eq!(incast("--buffer 1MB --ports 60")["ports_without_pause"], Value::Null);
+    assert_eq!(json("model hpcc --fan-in 1")["incast"]["peak_bytes"], 0.0);
+}
+
+#[test]
+fn hpcc_says_what_to_make_of_its_numbers() {
+    let text = stdout("model hpcc");
+    for part in ["162.5 KB", "81.3 B", "ΣD/D/1", "42 B on every packet", "1.24 times", "4 ports or more", "saturates"]
+    {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    assert!(stdout("model hpcc --flows 200").contains("below one packet"));
+    assert!(stdout("model hpcc --w-ai 300").contains("at most 81.3 B"));
+    assert!(stdout("model hpcc --load 1").contains("nothing is left for long flows"));
+    assert_eq!(json("model hpcc --load 1")["long_flow_ratio"], Value::Null);
+    for args in ["--flows 1", "--rtt 1ns --rate 10G", "--rtt 1s --rate 800G --mtu 1", "--mtu 65536 --hops 15 --eta 0.5"]
+    {
+        let text = stdout(&format!("model hpcc {args}"));
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{args}: {text}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `flows.csv`, `flows.parquet` | one row for each flow, the same columns in both |
 //! | `samples.csv` | throughput, queues and buffers over time |
+//! | `queues.csv` | for each port, lengths of its queue and their shares of the time |
 //! | `losses.csv` | one row for each loss that meters named |
 //! | `sw2-sw6.pcapng` | packets as they left either end of a link |
 //!
@@ -24,5 +25,5 @@ mod tables;
 pub use digest::RunDigest;
 pub use files::{file_name, whole_file, write_run};
 pub use percentiles::Percentiles;
-pub use summary::{FlowSummary, RunResult, SummaryOrigin, summarize};
+pub use summary::{FlowSummary, QueuePercentiles, RttPercentiles, RunResult, SummaryOrigin, summarize};
 pub use tables::tables;

@@ -1,9 +1,11 @@
-//! What can be computed without simulating, as users see it: timeouts of RDMA flows, memory of NICs.
+//! What can be computed without simulating, as users see it: timeouts of RDMA flows, memory of NICs, HPCC.
 
 mod answer;
+mod hpcc;
 mod text;
 
 pub use answer::RdmaAnswer;
+pub use hpcc::{HpccAnswer, HpccQuestion, hpcc_text};
 pub use text::rdma_text;
 
 use serde::Serialize;

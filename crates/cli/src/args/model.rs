@@ -15,6 +15,12 @@ pub(crate) enum ModelCommand {
     /// What MELO keeps on the chip of a NIC: bytes of each connection, bits of the shared pools.
     #[command(allow_negative_numbers = true)]
     Melo(MeloArgs),
+
+    /// What HPCC does to windows and queues, what its telemetry costs, and whether an incast makes PFC pause.
+    ///
+    /// The formulas of Li's thesis, chapter 2, for one link that flows share.
+    #[command(allow_negative_numbers = true)]
+    Hpcc(HpccArgs),
 }
 
 #[derive(Debug, Args)]
@@ -159,4 +165,55 @@ pub(crate) struct MeloArgs {
     /// Bits of the pool of one side [default: a bit for each packet of --bdp, rounded up to a power of two].
     #[arg(long, value_name = "BITS", value_parser = whole_within::<u32>(..))]
     pub pool: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HpccArgs {
+    /// Rate of hosts and of the link that they share; one that the telemetry can name.
+    #[arg(long, default_value = "100G")]
+    pub rate: Rate,
+
+    /// Round-trip time without queues: T.
+    #[arg(long, value_name = "TIME", default_value = "13us")]
+    pub rtt: Span,
+
+    /// Flows that share the link.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole_within::<u32>(1..=10_000))]
+    pub flows: u32,
+
+    /// Payload of a full packet in bytes.
+    #[arg(long, value_name = "BYTES", default_value = "1000")]
+    pub mtu: Bytes,
+
+    /// Switches on the way, each of which writes 8 bytes of telemetry.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole_within::<u32>(1..=15))]
+    pub hops: u32,
+
+    /// Target utilization: η.
+    #[arg(long, value_name = "SHARE", default_value = "0.95")]
+    pub eta: Prob,
+
+    /// Additive step in bytes [default: the largest without a standing queue].
+    #[arg(long, value_name = "BYTES")]
+    pub w_ai: Option<Bytes>,
+
+    /// Share of the link that payload uses: how much longer do long flows take then?
+    #[arg(long, value_name = "SHARE", default_value = "0.5")]
+    pub load: Prob,
+
+    /// Buffer of the switch before the receiver in bytes.
+    #[arg(long, value_name = "BYTES", default_value = "32MB")]
+    pub buffer: Bytes,
+
+    /// Flows of an incast, which begin at once at line rate.
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = whole_within::<u32>(1..=100_000))]
+    pub fan_in: u32,
+
+    /// Ports of that switch by which the incast arrives, equally.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_within::<u32>(1..=100_000))]
+    pub ports: u32,
+
+    /// PFC: share of what is left of the buffer that the packets of one ingress port may take.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.125)]
+    pub alpha: f64,
 }

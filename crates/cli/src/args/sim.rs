@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
+use report::congestion::{self, TrafficMix};
 use scenario::Seeds;
 use sim::link::LinkSimMode;
 use units::{Bytes, Count, ParseError, Prob, Rate, Span, whole_within};
@@ -25,6 +26,12 @@ pub(crate) enum SimCommand {
     /// LinkGuardian against UEC-style link-layer retry, on the same link with the same losses.
     #[command(allow_negative_numbers = true)]
     Compare(CompareArgs),
+
+    /// Congestion controls of RDMA beside each other: the same traffic through the same network under each of them.
+    ///
+    /// Switches are set as each controller needs them. Every run is a scenario: --scenario prints it.
+    #[command(allow_negative_numbers = true)]
+    Cc(CcArgs),
 
     /// The network simulator against this machine's own TCP: the same wire, loss and congestion control in both.
     ///
@@ -246,6 +253,56 @@ pub(crate) struct CompareArgs {
     /// Losses to simulate at each point.
     #[arg(long, default_value = "50K")]
     pub events: Count,
+
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
+    #[arg(long, value_name = "N", value_parser = whole_within::<u16>(1..))]
+    pub jobs: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PfcArg {
+    On,
+    Off,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CcArgs {
+    /// Controllers, separated by commas: none, fixed, hpcc, dcqcn, timely, dctcp, swift.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = congestion::controller)]
+    #[arg(default_values_t = congestion::COMPARED)]
+    pub cc: Vec<&'static str>,
+
+    /// incast, long-short, mice, joining, websearch or hadoop.
+    #[arg(long, default_value = "incast", value_parser = TrafficMix::named)]
+    pub traffic: TrafficMix,
+
+    /// How queue pairs recover from loss: go-back-n, irn or melo.
+    #[arg(long, default_value = "go-back-n", value_parser = congestion::recovery)]
+    pub recovery: &'static str,
+
+    /// Whether switches pause their neighbours before they drop packets.
+    #[arg(long, value_enum, default_value_t = PfcArg::On)]
+    pub pfc: PfcArg,
+
+    /// Share of packets that one link corrupts: that to the receiver, or one between a leaf and a spine.
+    #[arg(long, value_name = "P", default_value = "0")]
+    pub loss: Prob,
+
+    /// What protects that link: none, ordered, nonblocking, auto, uec-llr or fec.
+    #[arg(long, value_name = "MODE", default_value = "none")]
+    pub protect: String,
+
+    /// Give controllers of rate (dcqcn, timely) a window as well.
+    #[arg(long)]
+    pub plus_window: bool,
+
+    /// Print the scenario of the first controller instead, to change it and run it with `sim run`.
+    #[arg(long)]
+    pub scenario: bool,
 
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]

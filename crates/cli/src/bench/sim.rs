@@ -1,8 +1,8 @@
 //! `hitless bench sim`: how fast the network simulator is on this machine, on one core.
 
 use chart::table::{Align, Table, thousands};
+use scenario::bench::{CASES, SimBenchCase};
 use serde::Serialize;
-use sim::bench::{CASES, SimBenchCase};
 use sim::net::NetworkOutcome;
 use units::Progress;
 
@@ -29,6 +29,9 @@ struct SimBenchRow {
     /// What they added to the memory of the same network with hardly any, for each of them.
     bytes_per_packet_in_flight: f64,
     seconds: f64,
+    /// The same without congestion control, where there is any, and by how much control makes it longer.
+    seconds_without_control: Option<f64>,
+    control_ratio: Option<f64>,
 }
 
 pub(super) fn run(args: &BenchSimArgs, json: bool) -> CommandResult {
@@ -54,7 +57,7 @@ fn measure(case: &SimBenchCase, args: &BenchSimArgs, progress: &dyn Progress) ->
     // With hardly any traffic first: what counts is what packets add to a network that is there.
     simulate(case, IDLE, progress)?;
     let before = memory::reset_peak();
-    let mut seconds = Vec::new();
+    let (mut seconds, mut without) = (Vec::new(), Vec::new());
     let mut last = None;
     for _ in 0..args.rounds {
         let begun = now();
@@ -65,20 +68,40 @@ fn measure(case: &SimBenchCase, args: &BenchSimArgs, progress: &dyn Progress) ->
         seconds.push(begun.elapsed().as_secs_f64());
         last = Some(outcome);
     }
-    seconds.sort_by(f64::total_cmp);
-    let median = seconds[seconds.len() / 2];
     let peak = memory::peak();
+    for _ in 0..args.rounds {
+        without.extend(time_without_control(case, progress)?);
+    }
+    let typical = median(&mut seconds).unwrap_or_default();
+    let without = median(&mut without);
     Ok(last.map(|outcome| SimBenchRow {
         name: case.name,
-        packet_hops_per_second: outcome.packet_hops as f64 / median,
-        events_per_second: outcome.events as f64 / median,
+        packet_hops_per_second: outcome.packet_hops as f64 / typical,
+        events_per_second: outcome.events as f64 / typical,
         packet_hops: outcome.packet_hops,
         events: outcome.events,
         packets_in_flight: outcome.most_packets,
         peak_rss_bytes: peak,
         bytes_per_packet_in_flight: peak.saturating_sub(before) as f64 / outcome.most_packets.max(1) as f64,
-        seconds: median,
+        seconds: typical,
+        seconds_without_control: without,
+        control_ratio: without.map(|without| typical / without),
     }))
+}
+
+/// Seconds that the case takes without congestion control; `None` if it has none, or was called off.
+fn time_without_control(case: &SimBenchCase, progress: &dyn Progress) -> Result<Option<f64>, Failure> {
+    let Some(setup) = case.uncontrolled() else { return Ok(None) };
+    let setup = setup.map_err(|error| Failure::Outside(format!("{error:?}")))?;
+    let begun = now();
+    let outcome = sim::net::run(setup, progress).map_err(|error| Failure::Outside(error.to_string()))?;
+    Ok((!outcome.interrupted).then(|| begun.elapsed().as_secs_f64()))
+}
+
+/// The middle one, if there is any.
+fn median(seconds: &mut [f64]) -> Option<f64> {
+    seconds.sort_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied()
 }
 
 /// Simulates one part in `shrink` of the case's traffic.
@@ -97,6 +120,7 @@ fn table(rows: &[SimBenchRow]) -> String {
         ("in flight", Align::Right),
         ("bytes each", Align::Right),
         ("peak MB", Align::Right),
+        ("by none", Align::Right),
     ]);
     for row in rows {
         table.row(vec![
@@ -108,6 +132,7 @@ fn table(rows: &[SimBenchRow]) -> String {
             thousands(row.packets_in_flight as u64),
             format!("{:.0}", row.bytes_per_packet_in_flight),
             format!("{:.0}", row.peak_rss_bytes as f64 / 1e6),
+            row.control_ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2} ×")),
         ]);
     }
     table.to_string()

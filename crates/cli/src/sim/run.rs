@@ -138,6 +138,9 @@ fn describe<C: Serialize>(
     if !known.is_empty() {
         text += &flows::tables(&known);
     }
+    for warning in scenario.warnings() {
+        text += &format!("\nwarning: {warning}\n");
+    }
     let runs: usize = summaries.iter().map(|point| point.seeds.len()).sum();
     text += &format!("\n{runs} runs, {:.1} s\n", terminal.elapsed().as_secs_f64());
     for point in summaries.iter().filter(|point| !point.missing_seeds.is_empty()) {

@@ -186,7 +186,15 @@ fn setup(
             protection: Protection::None,
             activate_at: None,
         }],
-        traffic: vec![TrafficSetup { name: "check".into(), transport, work, reply, class: 0, queue_pairs: None }],
+        traffic: vec![TrafficSetup {
+            name: "check".into(),
+            transport,
+            work,
+            reply,
+            class: 0,
+            ack_class: None,
+            queue_pairs: None,
+        }],
         until,
         ..NetworkSetup::new(Topology { nodes, links })
     }

@@ -11,6 +11,7 @@ use crate::table_file::Column;
 
 type FlowColumns<'a> = Column<'a, FlowRow>;
 type SampleColumns<'a> = Column<'a, NetworkSample>;
+type QueueColumns<'a> = Column<'a, (DirectedLink, u64, f64)>;
 type LossColumns<'a> = Column<'a, (SegmentLoss, LossCause)>;
 
 /// Of `flows.csv` and `flows.parquet`: a row for each flow. What takes time is empty for a flow that did not end.
@@ -50,7 +51,7 @@ pub(super) fn samples(point: &SweepPoint) -> Vec<SampleColumns<'_>> {
     columns.push(SampleColumns::whole("retransmitted", |sample| sample.retransmitted));
     columns.push(SampleColumns::whole("timeouts", |sample| sample.timeouts));
     for (at, port) in point.watched().iter().enumerate() {
-        let name = segment(point, *port).join("->");
+        let name = port_name(point, *port);
         let mut of_port = |what: &str, get: fn(&sim::net::PortSample) -> u64| {
             columns.push(SampleColumns::whole(format!("{what} {name}"), move |sample| get(&sample.ports[at])));
         };
@@ -81,6 +82,19 @@ pub(super) fn losses(point: &SweepPoint) -> Vec<LossColumns<'_>> {
         LossColumns::text("ip_id", move |row| number(row.0.loss.ip_id.map(u32::from))),
         LossColumns::text("cause", |row| row.1.to_string()),
     ]
+}
+
+/// Of `queues.csv`: a row for each length that a port's queue had, with its share of the time.
+pub(super) fn queues(point: &SweepPoint) -> Vec<QueueColumns<'_>> {
+    vec![
+        QueueColumns::text("port", move |(port, _, _)| port_name(point, *port)),
+        QueueColumns::whole("bytes", |(_, bytes, _)| *bytes),
+        QueueColumns::real("share", |(_, _, share)| *share),
+    ]
+}
+
+fn port_name(point: &SweepPoint, port: DirectedLink) -> String {
+    segment(point, port).join("->")
 }
 
 fn segment(point: &SweepPoint, link: DirectedLink) -> [&str; 2] {

@@ -2,7 +2,8 @@
 
 use guard::Counters;
 use scenario::SweepPoint;
-use sim::net::{FlowRow, NetworkOutcome, PoolUse};
+use sim::histogram::SpanHistogram;
+use sim::net::{FlowRow, NetworkOutcome, PauseTotals, PoolUse, QueueLengths};
 use units::{Bytes, Span, Time};
 
 use super::losses::RunLosses;
@@ -19,6 +20,13 @@ pub struct RunDigest {
     pub(super) links: Vec<LinkDigest>,
     pub(super) simulated: Span,
     pub(super) counts: DigestCounts,
+    pub(super) pfc: Option<PauseTotals>,
+    /// Of the ports that are watched, or of all switch ports if none is, where they are measured.
+    pub(super) queues: Option<QueueLengths>,
+    /// Of data packets of RDMA, there and back, where they are measured.
+    pub(super) round_trips: Option<SpanHistogram>,
+    /// Where switches write telemetry.
+    pub(super) int: Option<IntCounts>,
     pub(super) repeated: Repeated,
     pub(super) pools: Option<PoolLevels>,
     pub(super) losses: Option<RunLosses>,
@@ -32,6 +40,16 @@ units::counters! {
     corrupted,
     pfc_pauses,
     events,
+}
+
+units::counters! {
+    /// What telemetry took.
+    IntCounts:
+    /// Bytes of telemetry that hosts received, and all that they received.
+    bytes,
+    of,
+    /// How often a controller could not use telemetry.
+    resets,
 }
 
 units::counters! {
@@ -124,6 +142,14 @@ impl RunDigest {
                 pfc_pauses: outcome.pfc_pauses,
                 events: outcome.events,
             },
+            pfc: outcome.pfc,
+            queues: point.measures_queues().then(|| outcome.queue_lengths(point.watched())),
+            round_trips: outcome.round_trips.as_deref().cloned(),
+            int: point.has_telemetry().then_some(IntCounts {
+                bytes: outcome.int_bytes,
+                of: outcome.host_bytes,
+                resets: outcome.int_resets,
+            }),
             repeated: Repeated {
                 naks: outcome.repeated.naks,
                 naked: outcome.repeated.naked,
@@ -144,6 +170,16 @@ impl RunDigest {
         self.links.iter_mut().zip(other.links).for_each(|(mine, other)| mine.add(other));
         self.simulated += other.simulated;
         self.counts += other.counts;
+        self.pfc = self.pfc.into_iter().chain(other.pfc).reduce(PauseTotals::with);
+        if let (Some(mine), Some(other)) = (&mut self.queues, &other.queues) {
+            mine.add(other);
+        }
+        if let (Some(mine), Some(other)) = (&mut self.round_trips, &other.round_trips) {
+            mine.add(other);
+        }
+        if let (Some(mine), Some(other)) = (&mut self.int, other.int) {
+            *mine += other;
+        }
         self.repeated += other.repeated;
         self.pools = self.pools.into_iter().chain(other.pools).reduce(PoolLevels::with);
         self.losses = self.losses.take().into_iter().chain(other.losses).reduce(RunLosses::with);
@@ -180,7 +216,6 @@ impl TrafficDigest {
             flows: 1,
             complete: completed.is_some().into(),
             failed: flow.failed.into(),
-            // A queue pair does not say how far its messages have come.
             received: if flow.finish.is_some() { flow.bytes } else { flow.received },
         };
         let tally = &flow.tally;

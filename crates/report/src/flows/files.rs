@@ -22,6 +22,14 @@ pub fn write_run(folder: &Path, point: &SweepPoint, outcome: &NetworkOutcome) ->
     if point.is_sampled() {
         whole_file(&folder.join("samples.csv"), |out| write_csv(&columns::samples(point), &outcome.samples, out))?;
     }
+    if point.measures_queues() {
+        let rows = outcome
+            .queues
+            .iter()
+            .flat_map(|(port, lengths)| lengths.shares().map(|(bytes, share)| (*port, bytes, share)));
+        let rows: Vec<_> = rows.collect();
+        whole_file(&folder.join("queues.csv"), |out| write_csv(&columns::queues(point), &rows, out))?;
+    }
     if point.radar().is_some() {
         whole_file(&folder.join("losses.csv"), |out| {
             write_csv(&columns::losses(point), &losses::named(point, outcome), out)

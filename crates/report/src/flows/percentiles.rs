@@ -7,7 +7,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Percentiles {
     pub n: u64,
+    pub mean: Option<f64>,
     pub p50: Option<f64>,
+    pub p95: Option<f64>,
     pub p99: Option<f64>,
     #[serde(rename = "p99.9")]
     pub p999: Option<f64>,
@@ -22,7 +24,9 @@ impl Percentiles {
         let at = |of: u64| ranked(&values, of);
         Self {
             n: values.len() as u64,
+            mean: (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64),
             p50: at(2),
+            p95: at(20),
             p99: at(100),
             p999: at(1_000),
             p9999: at(10_000),
@@ -47,6 +51,7 @@ mod tests {
         let of = |n: u32| Percentiles::of((1..=n).rev().map(f64::from).collect());
         assert_eq!(of(0), Percentiles::default());
         assert_eq!((of(1).p50, of(1).max), (None, Some(1.0)));
+        assert_eq!((of(19).p95, of(20).p95, of(20).mean), (None, Some(19.0), Some(10.5)));
         assert_eq!((of(99).p50, of(99).p99), (Some(50.0), None));
         assert_eq!((of(100).p50, of(100).p99, of(100).max), (Some(50.0), Some(99.0), Some(100.0)));
         assert_eq!((of(10_000).p999, of(10_000).p9999), (Some(9_990.0), Some(9_999.0)));

@@ -4,8 +4,11 @@ use std::fmt::Debug;
 
 use scenario::SweepPoint;
 use serde::Serialize;
+use sim::histogram::SpanHistogram;
+use sim::net::{PauseTotals, QueueLengths};
+use units::Span;
 
-use super::digest::{CLASSES, LinkDigest, PoolLevels, Repairs, Repeated, RunDigest, TrafficDigest};
+use super::digest::{CLASSES, IntCounts, LinkDigest, PoolLevels, Repairs, Repeated, RunDigest, TrafficDigest};
 use super::losses::LossSummary;
 use super::percentiles::Percentiles;
 
@@ -26,6 +29,16 @@ pub struct FlowSummary<'a, C> {
     /// By wires.
     pub corrupted: u64,
     pub pfc_pauses: u64,
+    /// Where switches have PFC.
+    pub pfc: Option<PauseSummary>,
+    /// Of the ports that are watched, or of all switch ports if none is, weighted by time, where they are measured.
+    pub queue_bytes: Option<QueuePercentiles>,
+    /// Of data packets of RDMA, there and back, where they are measured.
+    pub rtt_us: Option<RttPercentiles>,
+    /// Where switches write telemetry.
+    pub int: Option<IntSummary>,
+    /// T of congestion control, where there is any: the longest round trip without queues.
+    pub base_rtt_us: Option<f64>,
     pub repeated: Repeated,
     /// Where connections share bits.
     pub pools: Option<PoolLevels>,
@@ -38,6 +51,74 @@ pub struct FlowSummary<'a, C> {
     pub command: &'a str,
     /// What the file and the command line said, as a scenario that gives this point and these numbers again.
     pub config: C,
+}
+
+/// What PFC did.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PauseSummary {
+    pub pauses: u64,
+    /// Over all ports and classes.
+    pub paused_seconds: f64,
+    /// Of what all ports can send, what ports with a paused class could have sent.
+    pub silenced_share: f64,
+    /// How many hops a pause spread at most.
+    pub most_hops: u32,
+}
+
+impl From<PauseTotals> for PauseSummary {
+    fn from(totals: PauseTotals) -> Self {
+        let PauseTotals { pauses, paused_seconds, most_hops, .. } = totals;
+        Self { pauses, paused_seconds, silenced_share: totals.silenced_share(), most_hops }
+    }
+}
+
+/// Lengths of queues, in bytes of wire time, each not exceeded for its share of the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct QueuePercentiles {
+    pub p50: Option<u64>,
+    pub p95: Option<u64>,
+    pub p99: Option<u64>,
+    pub max: Option<u64>,
+}
+
+impl QueuePercentiles {
+    pub fn of(lengths: &QueueLengths) -> Self {
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| lengths.quantile(share));
+        Self { p50, p95, p99, max: lengths.max() }
+    }
+}
+
+/// Round trips in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RttPercentiles {
+    pub p50: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
+    pub max: Option<f64>,
+}
+
+impl RttPercentiles {
+    pub fn of(times: &SpanHistogram) -> Self {
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| times.quantile(share).map(Span::as_us));
+        Self { p50, p95, p99, max: (!times.is_empty()).then(|| times.max().as_us()) }
+    }
+}
+
+/// What telemetry took.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct IntSummary {
+    /// That hosts received.
+    pub bytes: u64,
+    /// Of all that they received.
+    pub share: f64,
+    /// How often a controller could not use telemetry: another path, or time that did not pass.
+    pub resets: u64,
+}
+
+impl From<IntCounts> for IntSummary {
+    fn from(IntCounts { bytes, of, resets }: IntCounts) -> Self {
+        Self { bytes, share: bytes as f64 / of.max(1) as f64, resets }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -139,6 +220,11 @@ pub fn summarize<'a>(
         marked: all.counts.marked,
         corrupted: all.counts.corrupted,
         pfc_pauses: all.counts.pfc_pauses,
+        pfc: all.pfc.map(PauseSummary::from),
+        queue_bytes: all.queues.as_ref().map(QueuePercentiles::of),
+        rtt_us: all.round_trips.as_ref().map(RttPercentiles::of),
+        int: all.int.map(IntSummary::from),
+        base_rtt_us: point.base_rtt().map(Span::as_us),
         repeated: all.repeated,
         pools: all.pools,
         links: all.links.into_iter().map(link).collect(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::digest::{PoolLevels, Repeated};
 use super::losses::{MeterLosses, SegmentSummary};
 use super::percentiles::Percentiles;
-use super::summary::{FlowSummary, SizeClass};
+use super::summary::{FlowSummary, QueuePercentiles, RttPercentiles, SizeClass};
 use crate::table::{Align, Table, thousands};
 
 /// What is worth showing of these points, each table with its title.
@@ -19,6 +19,8 @@ pub fn tables<C: Serialize>(points: &[&FlowSummary<'_, C>]) -> String {
     add("slowdown by size", by_size(points));
     add("retransmissions, by cause", Some(repairs(points)));
     add("network", Some(network(points)));
+    add("queues in bytes, weighted by time", queues(points));
+    add("congestion control", control(points));
     add("repeated by switches", repeated(points));
     add("pools of bits, the fullest of all hosts", pools(points));
     add("protected links", links(points));
@@ -135,6 +137,36 @@ fn network<C>(points: &[&FlowSummary<'_, C>]) -> Table {
         table.row(cells);
     }
     table
+}
+
+/// Where queues are measured.
+fn queues<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
+    let names = ["p50", "p95", "p99", "max"].map(|name| (name, Align::Right));
+    let mut table = Table::new(&[[("point", Align::Left)].as_slice(), &names].concat());
+    let measured = || points.iter().filter_map(|point| Some((point.label, point.queue_bytes?)));
+    for (label, QueuePercentiles { p50, p95, p99, max }) in measured() {
+        let cells = [p50, p95, p99, max].map(|bytes| bytes.map_or("-".to_owned(), thousands));
+        table.row([vec![label.to_owned()], cells.to_vec()].concat());
+    }
+    measured().next().map(|_| table)
+}
+
+/// Where congestion is controlled: T, and what packets took.
+fn control<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
+    let names = ["T", "RTT p50", "p95", "p99", "max", "telemetry", "resets"].map(|name| (name, Align::Right));
+    let mut table = Table::new(&[[("point", Align::Left)].as_slice(), &names].concat());
+    let controlled = || points.iter().filter_map(|point| Some((point, point.base_rtt_us?)));
+    let or_dash = |cell: Option<String>| cell.unwrap_or_else(|| "-".to_owned());
+    let micros = |us: Option<f64>| or_dash(us.map(|us| format!("{us:.2} µs")));
+    for (point, t) in controlled() {
+        let RttPercentiles { p50, p95, p99, max } = point.rtt_us.unwrap_or_default();
+        let mut cells = vec![point.label.to_owned()];
+        cells.extend([Some(t), p50, p95, p99, max].map(micros));
+        cells.push(or_dash(point.int.map(|int| format!("{:.2} %", int.share * 100.0))));
+        cells.push(or_dash(point.int.map(|int| thousands(int.resets))));
+        table.row(cells);
+    }
+    controlled().next().map(|_| table)
 }
 
 /// Where switches repeat anything.

@@ -283,7 +283,7 @@ fn plural(count: u32, one: &str, many: &str) -> String {
     }
 }
 
-fn small(value: f64) -> String {
+pub(super) fn small(value: f64) -> String {
     match value {
         0.0 => "0".into(),
         0.1.. => format!("{value:.3}"),
@@ -295,7 +295,7 @@ fn count(value: f64) -> String {
     if value >= 10.0 { format!("{value:.0}") } else { small(value) }
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     match 100.0 * share {
         0.0 => "0".into(),
         percent @ 0.01.. => {

@@ -6,6 +6,7 @@
 
 mod charts;
 mod measures;
+mod statistics;
 mod totals;
 
 use std::iter::once;
@@ -13,7 +14,7 @@ use std::iter::once;
 use scenario::{Scenario, SweepPoint as ScenarioPoint};
 
 pub use measures::MEASURES;
-pub use totals::{MeasureBasis, NetworkRun, RunCounts, SampledMoment, Traffic};
+pub use totals::{MeasureBasis, NetworkRun, RunCounts, SampledMoment, SizedFlow, Traffic};
 
 use super::Effort;
 use crate::claim::{ChartKind, Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue, RunScale, RunSpec, number};
@@ -102,7 +103,7 @@ fn made<'a>(claims: &'a [Claim], effort: &Effort<'_>) -> Result<Vec<NetworkRuns<
     let results = parallel::map(&all_tasks, jobs, |task| {
         let begun = Stopwatch::start();
         let setup = task.point.setup(task.seed);
-        let basis = MeasureBasis::of(&setup);
+        let basis = MeasureBasis::of(&setup, task.point.watched());
         let outcome = sim::net::run(setup, progress);
         progress.part_done();
         outcome.map(|outcome| (NetworkRun::new(&outcome, &basis), begun.seconds()))

@@ -1,28 +1,38 @@
 //! What can be measured on a run of a network.
 //!
 //! A measure is named as in `fct.p99.9`, `goodput 0.4..0.6` or `tx.peak`. Two numbers behind a name are a window: fractions
-//! of the run's length. What is counted comes with the interval in which its mean lies.
+//! of the run's length; `slowdown<3KB.p99` is that of flows of less than 3 KB. What is counted comes with the interval in which its mean lies.
 
-use super::totals::{NetworkRun, RunCounts, SampledMoment};
+use super::statistics::{SizedStatistic, Statistic};
+use super::totals::{NetworkRun, RunCounts, SampledMoment, SizedFlow};
 use crate::claim::measure::{Measure, names};
 use crate::claim::{ClaimError, MeasuredValue};
 
 /// How a measure is taken, and what may stand behind its name.
 #[derive(Clone, Copy, Debug)]
 pub enum NetworkTake {
-    /// `.mean`, `.max` or `.pNN` of sorted values.
-    Statistic(fn(&NetworkRun) -> &[f64]),
+    /// `.mean`, `.max` or `.pNN` of sorted values; with a size such as `<3KB` before it, of what these flows have.
+    Statistic(fn(&NetworkRun) -> &[f64], fn(&SizedFlow) -> f64),
+    /// `.max` or `.pNN` of what a run keeps as a distribution.
+    Distribution(fn(&NetworkRun, f64) -> Option<MeasuredValue>),
     /// Over a window such as `0.2..0.8`, or the whole run.
     Window(fn(&[SampledMoment]) -> Option<MeasuredValue>),
     Counts(fn(&RunCounts) -> Option<MeasuredValue>),
     Run(fn(&NetworkRun) -> Option<MeasuredValue>),
 }
 
-use NetworkTake::{Counts, Run, Statistic as Values, Window as Within};
+use NetworkTake::{Counts, Distribution, Run, Statistic as Values, Window as Within};
 
 pub const MEASURES: &[Measure<NetworkTake>] = &[
-    Measure::new("fct", "µs", "flow completion time", Values(|run| &run.fct)),
-    Measure::new("slowdown", "1", "flow completion time by that of the flow alone", Values(|run| &run.slowdown)),
+    Measure::new("fct", "µs", "flow completion time", Values(|run| &run.fct, |flow| flow.fct)),
+    Measure::new(
+        "slowdown",
+        "1",
+        "flow completion time by that of the flow alone",
+        Values(|run| &run.slowdown, |flow| flow.slowdown),
+    ),
+    Measure::new("queues", "KB", "queues of the ports watched, or of all, weighted by time", Distribution(queues)),
+    Measure::new("rtt", "µs", "round trips of data packets, queues included", Distribution(round_trips)),
     Measure::new("goodput", "Gb/s", "payload received in order, of all traffic", Within(goodput)),
     Measure::new("queue.max", "KB", "highest sample, first port watched", Within(|seen| highest(seen, |at| at.queue))),
     Measure::new("tx.max", "KB", "the same of its send buffer", Within(|seen| highest(seen, |at| at.tx_buffer))),
@@ -44,6 +54,9 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
         "share of packets placed before an earlier one",
         Counts(|run| share(run.out_of_order, run.packets)),
     ),
+    Measure::new("pauses", "1", "pauses that switches sent", Run(pauses)),
+    Measure::new("silenced", "1", "share of the network's capacity that pauses silenced", Run(silenced)),
+    Measure::new("dropped", "packets", "by switches, all ports", Counts(dropped)),
     Measure::new("wire", "MB", "wire time on all wires, but for what only fills idle time", Run(wire)),
     Measure::new("added", "1", "dummies and copies on their first wire, by the flows' packets", Run(added)),
     Measure::new("copies", "1", "made by switches, per flow", Run(|run| share(run.traffic.copies, run.counts.flows))),
@@ -68,6 +81,9 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
 pub(super) type Taker = Box<dyn Fn(&NetworkRun) -> Option<MeasuredValue>>;
 
 pub(super) fn parse(text: &str) -> Result<Taker, ClaimError> {
+    if let Some(sized) = SizedStatistic::parse(text) {
+        return Ok(Box::new(move |run| sized.of(&run.flows)));
+    }
     let take = |name: &str| MEASURES.iter().find(|measure| measure.name == name).map(|measure| measure.take);
     let statistic = || text.split_once('.').and_then(|(name, rest)| Some((take(name)?, Statistic::parse(rest)?)));
     let window = || text.split_once(' ').and_then(|(name, rest)| Some((take(name)?, MeasureWindow::parse(rest)?)));
@@ -75,11 +91,15 @@ pub(super) fn parse(text: &str) -> Result<Taker, ClaimError> {
         Some(NetworkTake::Run(take)) => return Ok(Box::new(take)),
         Some(NetworkTake::Counts(take)) => return Ok(Box::new(move |run| take(&run.counts))),
         Some(NetworkTake::Window(take)) => return Ok(Box::new(move |run| take(MeasureWindow::ALL.of(&run.moments)))),
-        Some(NetworkTake::Statistic(_)) | None => {}
+        Some(NetworkTake::Statistic(..) | NetworkTake::Distribution(_)) | None => {}
     }
     match (window(), statistic()) {
         (Some((NetworkTake::Window(take), window)), _) => Ok(Box::new(move |run| take(window.of(&run.moments)))),
-        (_, Some((NetworkTake::Statistic(values), statistic))) => Ok(Box::new(move |run| statistic.of(values(run)))),
+        (_, Some((NetworkTake::Statistic(values, _), statistic))) => Ok(Box::new(move |run| statistic.of(values(run)))),
+        (_, Some((NetworkTake::Distribution(take), Statistic::Quantile(share)))) => {
+            Ok(Box::new(move |run| take(run, share)))
+        }
+        (_, Some((NetworkTake::Distribution(take), Statistic::Max))) => Ok(Box::new(move |run| take(run, 1.0))),
         _ => Err(unknown(text)),
     }
 }
@@ -87,19 +107,12 @@ pub(super) fn parse(text: &str) -> Result<Taker, ClaimError> {
 fn unknown(text: &str) -> ClaimError {
     let names = |wanted: fn(&NetworkTake) -> bool| names(MEASURES.iter().filter(|measure| wanted(&measure.take)));
     ClaimError::new(format_args!(
-        "{text}: expected {} with .mean, .max or .pNN behind it; {}, which a window such as 0.2..0.8 may follow; or {}",
-        names(|take| matches!(take, NetworkTake::Statistic(_))),
+        "{text}: expected {} with .mean, .max or .pNN behind it; {} with .max or .pNN; {}, which a window such as 0.2..0.8 may follow; or {}",
+        names(|take| matches!(take, NetworkTake::Statistic(..))),
+        names(|take| matches!(take, NetworkTake::Distribution(_))),
         names(|take| matches!(take, NetworkTake::Window(_))),
         names(|take| matches!(take, NetworkTake::Counts(_) | NetworkTake::Run(_))),
     ))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Statistic {
-    Mean,
-    Max,
-    /// The value below which this share lies.
-    Quantile(f64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,30 +121,26 @@ pub(super) struct MeasureWindow {
     pub to: f64,
 }
 
-/// Fewer flows than this beyond a percentile say nothing about it.
-const FEWEST_BEYOND: f64 = 5.0;
+/// In KB.
+fn queues(run: &NetworkRun, share: f64) -> Option<MeasuredValue> {
+    let bytes = if share < 1.0 { run.queues.quantile(share) } else { run.queues.max() };
+    bytes.map(|bytes| MeasuredValue::exact(bytes as f64 / 1e3, run.counts.flows))
+}
 
-impl Statistic {
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "mean" => Some(Self::Mean),
-            "max" => Some(Self::Max),
-            _ => {
-                let percent: f64 = text.strip_prefix('p')?.parse().ok()?;
-                (0.0..100.0).contains(&percent).then_some(Self::Quantile(percent / 100.0))
-            }
-        }
-    }
+/// In µs.
+fn round_trips(run: &NetworkRun, share: f64) -> Option<MeasuredValue> {
+    let round_trips = run.round_trips.as_deref()?;
+    let span = if share < 1.0 { round_trips.quantile(share) } else { Some(round_trips.max()) };
+    span.map(|span| MeasuredValue::exact(span.as_us(), round_trips.len()))
+}
 
-    fn of(self, sorted: &[f64]) -> Option<MeasuredValue> {
-        let last = *sorted.last()?;
-        let value = match self {
-            Self::Mean => sorted.iter().sum::<f64>() / sorted.len() as f64,
-            Self::Max => last,
-            Self::Quantile(share) => quantile(sorted, share)?,
-        };
-        Some(MeasuredValue::exact(value, sorted.len() as u64))
-    }
+/// `None` without PFC.
+fn pauses(run: &NetworkRun) -> Option<MeasuredValue> {
+    run.pfc.map(|pfc| MeasuredValue::exact(pfc.pauses as f64, run.counts.flows))
+}
+
+fn silenced(run: &NetworkRun) -> Option<MeasuredValue> {
+    run.pfc.map(|pfc| MeasuredValue::exact(pfc.silenced_share(), run.counts.flows))
 }
 
 fn share(count: u64, of: u64) -> Option<MeasuredValue> {
@@ -152,6 +161,10 @@ fn peak(bytes: u64, run: &RunCounts) -> Option<MeasuredValue> {
 
 fn frames(count: u64, run: &RunCounts) -> Option<MeasuredValue> {
     Some(MeasuredValue::exact(count as f64, run.corrupted))
+}
+
+fn dropped(run: &RunCounts) -> Option<MeasuredValue> {
+    Some(MeasuredValue::exact(run.dropped as f64, run.packets))
 }
 
 fn pool(value: f64, run: &NetworkRun) -> Option<MeasuredValue> {
@@ -225,15 +238,6 @@ impl MeasureWindow {
     }
 }
 
-/// The value below which `share` of the sorted values lie, if enough lie beyond.
-fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    let beyond = sorted.len() as f64 * (1.0 - share);
-    if beyond < FEWEST_BEYOND {
-        return None;
-    }
-    sorted.get((sorted.len() as f64 * share) as usize).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Traffic;
@@ -245,9 +249,19 @@ mod tests {
 
     #[test]
     fn measures_are_read_with_their_windows() {
-        for known in
-            ["fct.p99.9", "fct.max", "slowdown.mean", "goodput.flows", "goodput", "goodput 0.2..0.5", "rx.peak"]
-        {
+        for known in [
+            "fct.p99.9",
+            "fct.max",
+            "slowdown.mean",
+            "slowdown<3KB.p99",
+            "fct>1.5MB.mean",
+            "queues.p95",
+            "rtt.max",
+            "goodput.flows",
+            "goodput",
+            "goodput 0.2..0.5",
+            "rx.peak",
+        ] {
             assert!(parse(known).is_ok(), "{known}");
         }
         for nonsense in [
@@ -257,6 +271,10 @@ mod tests {
             "fct",
             "speed.max",
             "slowdown",
+            "slowdown<.p99",
+            "slowdown<3KB",
+            "rtt<3KB.p99",
+            "rtt.mean",
             "pool",
             "goodput 0.5..0.2",
             "goodput 1",
@@ -274,6 +292,25 @@ mod tests {
         let run = NetworkRun { fct: (0..10_000).map(f64::from).collect(), ..NetworkRun::default() };
         let taken = |text| parse(text).unwrap()(&run).map(|measured| measured.value);
         assert_eq!((taken("fct.p50"), taken("fct.p99.9"), taken("fct.p99.99")), (Some(5_000.0), Some(9_990.0), None));
+    }
+
+    #[test]
+    fn flows_are_chosen_by_their_size() {
+        let flow = |bytes| SizedFlow { bytes, fct: bytes as f64, slowdown: 1.0 };
+        let run = NetworkRun { flows: [5_000, 1_000, 2_000, 3_000].map(flow).to_vec(), ..NetworkRun::default() };
+        let taken = |text| taken(text, &run).map(|measured| (measured.value, measured.n));
+        assert_eq!(taken("fct<3KB.max"), Some((2_000.0, 2)));
+        assert_eq!(taken("fct>2.5KB.mean"), Some((4_000.0, 2)));
+        assert_eq!(taken("slowdown<1KB.max"), None);
+    }
+
+    #[test]
+    fn what_is_not_measured_or_not_there_has_no_value() {
+        let measures = ["queues.p95", "rtt.p95", "pauses", "silenced"];
+        assert_eq!(measures.map(|name| value(name, &NetworkRun::default())), [None; 4]);
+        let pfc = sim::net::PauseTotals { pauses: 3, silenced_bits: 1.0, capacity_bits: 8.0, ..Default::default() };
+        let run = NetworkRun { pfc: Some(pfc), ..NetworkRun::default() };
+        assert_eq!([value("pauses", &run), value("silenced", &run)], [Some(3.0), Some(0.125)]);
     }
 
     #[test]

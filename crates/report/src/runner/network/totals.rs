@@ -1,6 +1,8 @@
 //! What is kept of a run for its measures and charts.
 
-use sim::net::{FlowRow, NetworkOutcome, NetworkSetup, PoolUse};
+use sim::histogram::SpanHistogram;
+use sim::net::{FlowRow, NetworkOutcome, NetworkSetup, PauseTotals, PoolUse, QueueLengths};
+use sim::topology::DirectedLink;
 use transport::roce;
 use units::Time;
 use wire::ethernet::on_wire;
@@ -18,15 +20,32 @@ pub struct NetworkRun {
     /// called.
     pub fct: Vec<f64>,
     pub slowdown: Vec<f64>,
+    /// The same with the flows' sizes, in the order of their ends.
+    pub flows: Vec<SizedFlow>,
     pub counts: RunCounts,
     pub traffic: Traffic,
     /// From the first start to the last finish of completed flows, of all seeds.
     pub completed_seconds: f64,
     /// The highest share of its pool of bits that a host ever took to follow arrivals.
     pub pool_peak: f64,
+    /// Of the ports that are watched, or of all switch ports if none is, where queues are measured.
+    pub queues: QueueLengths,
+    /// Of data packets, where they are measured.
+    pub round_trips: Option<Box<SpanHistogram>>,
+    /// Where switches have PFC.
+    pub pfc: Option<PauseTotals>,
     /// Of the first seed.
     pub moments: Vec<SampledMoment>,
     pub interrupted: bool,
+}
+
+/// A flow that is complete or failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SizedFlow {
+    pub bytes: u64,
+    /// In µs.
+    pub fct: f64,
+    pub slowdown: f64,
 }
 
 units::counters! {
@@ -53,6 +72,8 @@ units::counters! {
     /// Of these, those that reduced their window with something left to send.
     reduced_early,
     corrupted,
+    /// Packets that switches dropped.
+    dropped,
     overflows,
     recovered,
     given_up,
@@ -92,6 +113,8 @@ units::counters! {
 pub struct MeasureBasis {
     /// Payload of a full packet, by traffic.
     payloads: Vec<u32>,
+    /// Ports whose queues count; all if there are none.
+    watched: Vec<DirectedLink>,
 }
 
 /// A moment of a run, by what was sampled: rates since the last one, levels as they were.
@@ -111,8 +134,11 @@ pub struct SampledMoment {
 }
 
 impl MeasureBasis {
-    pub fn of(setup: &NetworkSetup) -> Self {
-        Self { payloads: setup.traffic.iter().map(|traffic| traffic.transport.sizes().payload).collect() }
+    pub fn of(setup: &NetworkSetup, watched: &[DirectedLink]) -> Self {
+        Self {
+            payloads: setup.traffic.iter().map(|traffic| traffic.transport.sizes().payload).collect(),
+            watched: watched.to_vec(),
+        }
     }
 
     /// Packets that so much payload of a flow fills.
@@ -129,6 +155,9 @@ impl NetworkRun {
             traffic: Traffic::of(outcome, basis),
             completed_seconds: completed_seconds(&outcome.flows),
             pool_peak: outcome.pools.iter().map(share).fold(0.0, f64::max),
+            queues: outcome.queue_lengths(&basis.watched),
+            round_trips: outcome.round_trips.clone(),
+            pfc: outcome.pfc,
             moments: moments(outcome),
             interrupted: outcome.interrupted,
             ..Self::default()
@@ -136,6 +165,7 @@ impl NetworkRun {
         run.counts += RunCounts {
             flows: outcome.flows.len() as u64,
             corrupted: outcome.ports.iter().map(|port| port.corrupted).sum(),
+            dropped: outcome.ports.iter().map(|port| port.dropped).sum(),
             pools: outcome.pools.len() as u64,
             pool_refused: outcome.pools.iter().map(|pool| pool.refused).sum(),
             ..RunCounts::default()
@@ -160,8 +190,12 @@ impl NetworkRun {
         let tally = &flow.tally;
         // A flow that failed took longer than any other.
         let late = flow.failed.then_some(f64::INFINITY);
-        self.fct.extend(late.or_else(|| flow.fct().map(|fct| fct.as_us())));
-        self.slowdown.extend(late.or_else(|| flow.slowdown()));
+        let fct = late.or_else(|| flow.fct().map(|fct| fct.as_us()));
+        if let Some((fct, slowdown)) = fct.zip(late.or_else(|| flow.slowdown())) {
+            self.fct.push(fct);
+            self.slowdown.push(slowdown);
+            self.flows.push(SizedFlow { bytes: flow.bytes, fct, slowdown });
+        }
         let completed = flow.finish.is_some() && !flow.failed;
         let sacked = tally.most_sacked > 0;
         let pending = if sacked && tally.reductions > 0 { tally.pending_when_reduced } else { 0 };
@@ -184,6 +218,13 @@ impl NetworkRun {
     pub fn pool(&mut self, other: Self) {
         self.fct.extend(other.fct);
         self.slowdown.extend(other.slowdown);
+        self.flows.extend(other.flows);
+        self.queues.add(&other.queues);
+        match (&mut self.round_trips, other.round_trips) {
+            (Some(round_trips), Some(other)) => round_trips.add(&other),
+            (none, other) => *none = other,
+        }
+        self.pfc = self.pfc.zip(other.pfc).map(|(one, other)| one.with(other));
         self.counts += other.counts;
         self.traffic += other.traffic;
         self.completed_seconds += other.completed_seconds;
