@@ -5,6 +5,7 @@
 
 mod files;
 mod flowradar;
+mod hpcc;
 mod linkguardian;
 mod lossradar;
 mod melo;
@@ -30,8 +31,8 @@ pub struct Paper {
 }
 
 /// Every paper, in the order in which they are listed.
-pub const PAPERS: [Paper; 5] =
-    [linkguardian::PAPER, rdma_corruption::PAPER, melo::PAPER, lossradar::PAPER, flowradar::PAPER];
+pub const PAPERS: [Paper; 6] =
+    [linkguardian::PAPER, rdma_corruption::PAPER, melo::PAPER, lossradar::PAPER, flowradar::PAPER, hpcc::PAPER];
 
 /// A paper's claims, or those of them that were chosen, in the order of the report.
 #[derive(Clone, Debug)]

@@ -102,6 +102,7 @@ impl Trial {
             work: Workload::Open(work),
             reply: 0,
             class: 0,
+            ack_class: None,
             queue_pairs: None,
         });
         Ok(setup)
