@@ -34,7 +34,7 @@ const DUPLICATES: usize = 2;
 const LAYERS: [&[&str]; 10] = [
     &["units", "chart", "tidy"],
     &["wire", "faults", "bus", "settings"],
-    &["machine"],
+    &["machine", "congestion"],
     &["guard", "transport", "radar", "traffic", "testkit"],
     &["linux"],
     &["sim", "fleet", "link", "emulator", "meter"],
@@ -45,7 +45,7 @@ const LAYERS: [&[&str]; 10] = [
 ];
 
 /// What builds without Linux and Redis.
-const PORTABLE: [&str; 7] = ["sim", "scenario", "settings", "traffic", "fleet", "report", "papers"];
+const PORTABLE: [&str; 8] = ["congestion", "sim", "scenario", "settings", "traffic", "fleet", "report", "papers"];
 const LINUX: [&str; 6] = ["linux", "link", "emulator", "meter", "lab", "monitor"];
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());
