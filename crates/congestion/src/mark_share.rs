@@ -33,13 +33,13 @@ impl MarkShare {
         Self { alpha: Self::ONE, shift: shift.min(10), delivered: 0, marked: 0 }
     }
 
-    /// With α as it is after a while, in units of 1 / [`MarkShare::ONE`].
+    /// With α as it is after a while, in units of 1 / 1,024.
     #[must_use]
     pub fn starting_at(self, alpha: u32) -> Self {
         Self { alpha: alpha.min(Self::ONE), ..self }
     }
 
-    /// In units of 1 / [`MarkShare::ONE`].
+    /// In units of 1 / 1,024.
     pub fn units(&self) -> u32 {
         self.alpha
     }
