@@ -5,7 +5,7 @@
 //!
 //! | | after |
 //! | --- | --- |
-//! | `scoreboard`, `ranges`, `record` | RFC 2018, RFC 6675: what is in flight, known to have arrived, or lost |
+//! | `scoreboard`, `record` | RFC 2018, RFC 6675: what is in flight, known to have arrived, or lost |
 //! | `rack` | RFC 8985 §6: when a segment is lost |
 //! | `sender/timers` | RFC 8985 §7 and §8, RFC 6298 §5: probes and the retransmission timer |
 //! | `sender/acks`, `sender/repair`, `sender/egress` | what an acknowledgement changes, the phases of a repair, what leaves next |
@@ -30,7 +30,6 @@ mod delivery;
 mod pacer;
 mod prr;
 mod rack;
-mod ranges;
 mod receiver;
 mod record;
 mod rtt;

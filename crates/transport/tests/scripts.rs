@@ -57,6 +57,7 @@ scripts! {
     ecn_echo
     idle_restart
     bbr_paces
+    off_fills_the_window
 }
 
 struct Script {

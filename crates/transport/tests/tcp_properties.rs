@@ -42,7 +42,15 @@ fn profile() -> impl Strategy<Value = TimerProfile> {
 }
 
 fn config() -> impl Strategy<Value = TcpConfig> {
-    (profile(), 0usize..4, any::<bool>(), any::<bool>(), 1u32..12, prop::option::of(10u64..100), 2_000u64..200_000)
+    (
+        profile(),
+        0..Algorithm::ALL.len(),
+        any::<bool>(),
+        any::<bool>(),
+        1u32..12,
+        prop::option::of(10u64..100),
+        2_000u64..200_000,
+    )
         .prop_map(|(profile, algorithm, ecn, fixed, initial_window, handshake, receive_buffer)| TcpConfig {
             mss: 1_000,
             initial_window,

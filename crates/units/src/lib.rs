@@ -20,6 +20,7 @@ mod progress;
 mod range;
 mod rate;
 mod size;
+mod stream_ranges;
 mod time;
 
 pub use interval::poisson;
@@ -32,4 +33,5 @@ pub use progress::{Progress, StopFlag, StopOnDrop, Unwatched};
 pub use range::whole_within;
 pub use rate::Rate;
 pub use size::Bytes;
+pub use stream_ranges::{StreamRange, StreamRanges};
 pub use time::{Span, Time};

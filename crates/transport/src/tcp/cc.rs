@@ -8,6 +8,7 @@
 //! | `cubic` | RFC 9438, Linux 5.4 | a loss, a mark |
 //! | `dctcp` | RFC 8257, Linux 5.4 | the fraction of marks, a loss |
 //! | `bbr` | draft-cardwell-iccrg-bbr-congestion-control-00, Linux 5.4 | nothing: it keeps a model of the path |
+//! | `off` | PL2 App. F, TCP over reserved slots | nothing: only the receiver's window limits it |
 //!
 //! The first three share how a window grows, falls and recovers (`cc/window.rs`). Invariant: a window lies between one
 //! segment and `MAX_WINDOW`, regardless of what the connection reports.
@@ -16,6 +17,7 @@ mod bbr;
 mod cubic;
 mod dctcp;
 mod hystart;
+mod off;
 #[cfg(test)]
 mod pipe;
 mod reno;
@@ -31,6 +33,7 @@ use units::{Bytes, ParseError, Span, Time};
 use bbr::Bbr;
 use cubic::Cubic;
 use dctcp::Dctcp;
+use off::NoControl;
 use reno::Reno;
 
 /// No window grows beyond, so that sums and products of windows stay far from 2⁶⁴. 1 TiB is the product of 10 Tb/s
@@ -51,19 +54,22 @@ pub enum Algorithm {
     Dctcp,
     /// Version 1: follows measured bandwidth and round trip, and paces.
     Bbr,
+    /// None: a sender fills the receiver's window at once, and repairs losses at the same rate.
+    Off,
 }
 
 impl Algorithm {
     /// In the order in which errors list them.
-    pub const ALL: [Self; 4] = [Self::Reno, Self::Cubic, Self::Dctcp, Self::Bbr];
+    pub const ALL: [Self; 5] = [Self::Reno, Self::Cubic, Self::Dctcp, Self::Bbr, Self::Off];
 
-    /// The kernel's name for it.
+    /// The kernel's name for it, where the kernel has it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reno => "reno",
             Self::Cubic => "cubic",
             Self::Dctcp => "dctcp",
             Self::Bbr => "bbr",
+            Self::Off => "off",
         }
     }
 }
@@ -72,7 +78,7 @@ impl FromStr for Algorithm {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        const EXPECTED: ParseError = ParseError::new("a congestion control: reno, cubic, dctcp or bbr");
+        const EXPECTED: ParseError = ParseError::new("a congestion control: reno, cubic, dctcp, bbr or off");
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == text).ok_or(EXPECTED)
     }
 }
@@ -191,6 +197,7 @@ pub(crate) enum TcpController {
     Dctcp(Dctcp),
     /// Boxed: its model of the path is larger than all the others.
     Bbr(Box<Bbr>),
+    Off(NoControl),
 }
 
 impl TcpController {
@@ -200,6 +207,7 @@ impl TcpController {
             Algorithm::Cubic => Self::Cubic(Cubic::new(config)),
             Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config)),
             Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(config))),
+            Algorithm::Off => Self::Off(NoControl),
         }
     }
 
@@ -208,6 +216,17 @@ impl TcpController {
         if let Self::Bbr(bbr) = self {
             bbr.on_handshake(now, rtt);
         }
+    }
+
+    /// Whether it reduces its window for losses.
+    pub(crate) fn reacts(&self) -> bool {
+        !matches!(self, Self::Off(_))
+    }
+
+    /// Whether the flight glides down to a reduced window while losses are repaired (RFC 6937).
+    #[inline]
+    pub(crate) fn reduces_gently(&self) -> bool {
+        !matches!(self, Self::Bbr(_) | Self::Off(_))
     }
 }
 
@@ -219,6 +238,7 @@ macro_rules! each {
             TcpController::Cubic($control) => $call,
             TcpController::Dctcp($control) => $call,
             TcpController::Bbr($control) => $call,
+            TcpController::Off($control) => $call,
         }
     };
 }

@@ -14,10 +14,10 @@ use self::delayed::DelayedAcks;
 use self::echo::{EarlierAck, Echo};
 use super::config::TcpConfig;
 use super::connection::TcpConnection;
-use super::ranges::{Range, Ranges};
 use super::record::before;
 use super::segment::{MAX_SACKS, Sack, TcpSegment};
 use super::sender::EcnResponse;
+use units::{StreamRange, StreamRanges};
 
 /// What a segment with payload was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +43,11 @@ pub(super) struct TcpReceiver {
     acks: DelayedAcks,
     echo: Echo,
     /// Arrived beyond a gap.
-    held: Ranges,
+    held: StreamRanges,
     /// Positions in those that changed last, the latest first.
     recent: [u64; MAX_SACKS],
     /// A range that arrived twice and has not been reported yet.
-    duplicate: Option<Range>,
+    duplicate: Option<StreamRange>,
 }
 
 impl TcpReceiver {
@@ -61,7 +61,7 @@ impl TcpReceiver {
             timestamp: None,
             acks: DelayedAcks::new(config, buffer),
             echo: Echo::new(EcnResponse::new(config)),
-            held: Ranges::default(),
+            held: StreamRanges::default(),
             recent: [u64::MAX; MAX_SACKS],
             duplicate: None,
         }
@@ -120,7 +120,7 @@ impl TcpReceiver {
             self.timestamp = Some(segment.timestamp);
         }
         if to <= self.next {
-            self.duplicate = Some(Range { from, to });
+            self.duplicate = Some(StreamRange { from, to });
             SegmentArrival::Duplicate
         } else if from <= self.next {
             self.take_in_order(from, to)
@@ -132,7 +132,7 @@ impl TcpReceiver {
     #[inline]
     fn take_in_order(&mut self, from: u64, to: u64) -> SegmentArrival {
         if from < self.next {
-            self.duplicate = Some(Range { from, to: self.next });
+            self.duplicate = Some(StreamRange { from, to: self.next });
         }
         self.next = to;
         if self.held.is_empty() {
@@ -147,7 +147,7 @@ impl TcpReceiver {
 
     fn hold(&mut self, from: u64, to: u64) -> SegmentArrival {
         if self.held.holding(from).is_some_and(|range| range.to >= to) {
-            self.duplicate = Some(Range { from, to });
+            self.duplicate = Some(StreamRange { from, to });
             // The block after the duplicate's is the one that holds it (RFC 2883 §4).
             self.remember(from);
             return SegmentArrival::Duplicate;
@@ -206,7 +206,7 @@ impl TcpReceiver {
     }
 
     /// `None` if that is too far away for a block.
-    fn offsets(&self, range: Range) -> Option<(i32, i32)> {
+    fn offsets(&self, range: StreamRange) -> Option<(i32, i32)> {
         let offset = |position: u64| i32::try_from(position as i64 - self.next as i64).ok();
         Some((offset(range.from)?, offset(range.to)?))
     }

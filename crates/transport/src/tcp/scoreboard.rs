@@ -19,8 +19,8 @@ use units::{Span, Time};
 
 use super::delivery::DeliveryStamp;
 use super::rack::{RackState, RackVerdict};
-use super::ranges::Ranges;
 use super::record::{DeliveredBytes, SegmentRecord, SegmentState};
+use units::StreamRanges;
 
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
@@ -31,7 +31,7 @@ pub(super) struct Scoreboard {
     sacked_segments: u32,
     /// Ever found lost.
     lost_ever: u64,
-    sacked_ranges: Ranges,
+    sacked_ranges: StreamRanges,
     /// RACK has judged all segments below that left once.
     judged: u64,
     /// Segments sent again and when, in order of time; stale once the record says something else.

@@ -200,7 +200,7 @@ impl TcpSender {
     #[inline]
     pub(super) fn window(&self) -> u64 {
         match self.phase {
-            Phase::Recovery { .. } if !self.is_bbr() => self.prr.window(),
+            Phase::Recovery { .. } if self.control.reduces_gently() => self.prr.window(),
             _ => self.control.window(),
         }
     }

@@ -116,7 +116,7 @@ pub enum SelectivePacketKind {
     Notification,
 }
 
-/// One packet of a connection, in either direction; at most 24 bytes in memory.
+/// One packet of a connection, in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectivePacket {
     /// Decides the length of the frame.

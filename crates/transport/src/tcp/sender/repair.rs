@@ -35,8 +35,7 @@ impl TcpSender {
         self.phase = Phase::Recovery { until: self.nxt };
         self.undo = Some(Undo::new(self.una));
         self.probed = None;
-        self.tell_cwr = true;
-        out.note(TcpNote::Reduced { pending: self.unsent() });
+        self.tell_reduced(out);
     }
 
     pub(super) fn enter_loss(&mut self, now: Time) {
@@ -51,12 +50,19 @@ impl TcpSender {
         self.tell_cwr = true;
     }
 
+    /// The window was reduced for a loss, if the controller reduces any.
+    fn tell_reduced<O: Out<TcpConnection>>(&mut self, out: &mut O) {
+        self.tell_cwr = true;
+        if self.control.reacts() {
+            out.note(TcpNote::Reduced { pending: self.unsent() });
+        }
+    }
+
     /// A probe turned out to have repaired a loss (RFC 8985 §7.4.2): the reduction that this calls for, and no more.
     pub(super) fn reduce_for_probe<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         self.control.on_loss(now, self.board.flight());
         self.control.on_recovered(now);
-        self.tell_cwr = true;
-        out.note(TcpNote::Reduced { pending: self.unsent() });
+        self.tell_reduced(out);
     }
 
     /// After an acknowledgement that may end the repair. `advanced` if it acknowledged something in order.

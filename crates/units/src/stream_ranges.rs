@@ -2,62 +2,67 @@
 
 /// From its first byte to the one behind its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
+pub struct StreamRange {
+    /// The first byte.
     pub from: u64,
+    /// The one behind the last.
     pub to: u64,
 }
 
-/// Invariant: none is empty, and between any two there is a gap.
+/// Several of them. Invariant: none is empty, and between any two there is a gap.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ranges {
-    ranges: Vec<Range>,
+pub struct StreamRanges {
+    ranges: Vec<StreamRange>,
 }
 
-impl Ranges {
+impl StreamRanges {
+    /// Whether there is none.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    pub(super) fn first(&self) -> Option<Range> {
+    /// The lowest.
+    pub fn first(&self) -> Option<StreamRange> {
         self.ranges.first().copied()
     }
 
-    pub(super) fn last(&self) -> Option<Range> {
+    /// The highest.
+    pub fn last(&self) -> Option<StreamRange> {
         self.ranges.last().copied()
     }
 
     /// From the highest to the lowest.
-    pub(super) fn descending(&self) -> impl Iterator<Item = Range> {
+    pub fn descending(&self) -> impl Iterator<Item = StreamRange> {
         self.ranges.iter().rev().copied()
     }
 
     /// The range that holds the byte at `at`.
-    pub(super) fn holding(&self, at: u64) -> Option<Range> {
+    pub fn holding(&self, at: u64) -> Option<StreamRange> {
         self.at_or_after(at).filter(|range| range.from <= at)
     }
 
     /// The range that holds the byte at `at`, or the next one above it.
-    pub(super) fn at_or_after(&self, at: u64) -> Option<Range> {
+    pub fn at_or_after(&self, at: u64) -> Option<StreamRange> {
         self.ranges.get(self.ranges.partition_point(|range| range.to <= at)).copied()
     }
 
     /// Adds a range; what it overlaps or touches becomes one with it.
-    pub(super) fn insert(&mut self, from: u64, to: u64) {
+    pub fn insert(&mut self, from: u64, to: u64) {
         debug_assert!(from < to, "a range holds something");
         let first = self.ranges.partition_point(|range| range.to < from);
         let behind = first + self.ranges[first..].partition_point(|range| range.from <= to);
         if first == behind {
-            self.ranges.insert(first, Range { from, to });
+            self.ranges.insert(first, StreamRange { from, to });
             return;
         }
-        let merged = Range { from: from.min(self.ranges[first].from), to: to.max(self.ranges[behind - 1].to) };
+        let merged = StreamRange { from: from.min(self.ranges[first].from), to: to.max(self.ranges[behind - 1].to) };
         self.ranges[first] = merged;
         self.ranges.drain(first + 1..behind);
     }
 
     /// Forgets everything below `to`.
-    pub(super) fn drop_below(&mut self, to: u64) {
+    pub fn drop_below(&mut self, to: u64) {
         let gone = self.ranges.partition_point(|range| range.to <= to);
         self.ranges.drain(..gone);
         if let Some(first) = self.ranges.first_mut() {
@@ -65,7 +70,8 @@ impl Ranges {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
         self.ranges.clear();
     }
 }
@@ -74,13 +80,13 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    fn filled(pairs: &[(u64, u64)]) -> Ranges {
-        let mut ranges = Ranges::default();
+    fn filled(pairs: &[(u64, u64)]) -> StreamRanges {
+        let mut ranges = StreamRanges::default();
         pairs.iter().for_each(|(from, to)| ranges.insert(*from, *to));
         ranges
     }
 
-    fn pairs(ranges: &Ranges) -> Vec<(u64, u64)> {
+    fn pairs(ranges: &StreamRanges) -> Vec<(u64, u64)> {
         ranges.ranges.iter().map(|range| (range.from, range.to)).collect()
     }
 
@@ -95,9 +101,9 @@ mod tests {
     #[test]
     fn what_holds_a_byte_and_what_comes_after_it() {
         let ranges = filled(&[(10, 20), (30, 40)]);
-        assert_eq!(ranges.holding(19), Some(Range { from: 10, to: 20 }));
+        assert_eq!(ranges.holding(19), Some(StreamRange { from: 10, to: 20 }));
         assert_eq!(ranges.holding(20), None);
-        assert_eq!(ranges.at_or_after(20), Some(Range { from: 30, to: 40 }));
+        assert_eq!(ranges.at_or_after(20), Some(StreamRange { from: 30, to: 40 }));
         assert_eq!(ranges.at_or_after(40), None);
     }
 
