@@ -21,6 +21,7 @@ use std::fmt::Debug;
 
 use units::Time;
 use wire::int::TelemetrySample;
+use wire::reserve::ReserveHeader;
 
 /// A program that runs in every switch of a network, or in one switch.
 ///
@@ -100,6 +101,16 @@ pub trait SwitchProgram {
     /// The telemetry in a tag, if the program writes any.
     #[inline]
     fn telemetry(_tag: &Self::Tag) -> Option<TelemetrySample<'_>> {
+        None
+    }
+
+    /// Writes on a frame what the interface of a host says about its reservations; none of it if the program reads none.
+    #[inline]
+    fn write_reserve(_tag: &mut Self::Tag, _header: Option<ReserveHeader>) {}
+
+    /// What a host or the program has written on a frame about reservations.
+    #[inline]
+    fn reserve_header(_tag: &Self::Tag) -> Option<&ReserveHeader> {
         None
     }
 

@@ -2,6 +2,7 @@
 
 use units::Time;
 use wire::int::TelemetrySample;
+use wire::reserve::ReserveHeader;
 
 use super::{Conversation, DropReason, Forward, SwitchOut, SwitchPort, SwitchProgram, Visit};
 
@@ -103,6 +104,17 @@ impl<A: SwitchProgram, B: SwitchProgram<Frame = A::Frame>> SwitchProgram for (A,
     }
 
     #[inline]
+    fn write_reserve(tag: &mut Self::Tag, header: Option<ReserveHeader>) {
+        A::write_reserve(&mut tag.0, header);
+        B::write_reserve(&mut tag.1, header);
+    }
+
+    #[inline]
+    fn reserve_header(tag: &Self::Tag) -> Option<&ReserveHeader> {
+        A::reserve_header(&tag.0).or_else(|| B::reserve_header(&tag.1))
+    }
+
+    #[inline]
     fn wake_at(&self) -> Time {
         self.0.wake_at().min(self.1.wake_at())
     }
@@ -193,6 +205,16 @@ impl<P: SwitchProgram> SwitchProgram for Option<P> {
     #[inline]
     fn telemetry(tag: &P::Tag) -> Option<TelemetrySample<'_>> {
         P::telemetry(tag)
+    }
+
+    #[inline]
+    fn write_reserve(tag: &mut P::Tag, header: Option<ReserveHeader>) {
+        P::write_reserve(tag, header);
+    }
+
+    #[inline]
+    fn reserve_header(tag: &P::Tag) -> Option<&ReserveHeader> {
+        P::reserve_header(tag)
     }
 
     #[inline]

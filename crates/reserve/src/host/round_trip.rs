@@ -1,0 +1,61 @@
+//! The smallest round trip of late.
+
+use units::{Span, Time};
+
+/// Fewer exchanges than this say nothing about how short the way can be.
+const ENOUGH: u8 = 4;
+
+/// The minimum over the current window and the one before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SmallestRoundTrip {
+    window: Span,
+    /// When the current window began.
+    began: Time,
+    current: Span,
+    before: Span,
+    samples: u8,
+}
+
+const NONE: Span = Span::from_ps(u64::MAX);
+
+impl SmallestRoundTrip {
+    pub(super) fn new(window: Span) -> Self {
+        Self { window, began: Time::ZERO, current: NONE, before: NONE, samples: 0 }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, now: Time, sample: Span) {
+        if now.since(self.began) > self.window && self.current != NONE {
+            (self.before, self.current, self.began) = (self.current, NONE, now);
+        }
+        self.current = self.current.min(sample);
+        self.samples = self.samples.saturating_add(1);
+    }
+
+    /// None before there have been enough exchanges: then a burst is rather late than early.
+    #[inline]
+    pub(super) fn smallest(&self) -> Option<Span> {
+        (self.samples >= ENOUGH).then(|| self.current.min(self.before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_exchange_changes_nothing_until_two_windows_have_passed() {
+        let mut round_trip = SmallestRoundTrip::new(Span::from_us(10));
+        let at = |us| Time::ZERO + Span::from_us(us);
+        for _ in 0..3 {
+            round_trip.add(at(1), Span::from_us(2));
+        }
+        assert_eq!(round_trip.smallest(), None, "too few");
+        round_trip.add(at(2), Span::from_us(9));
+        assert_eq!(round_trip.smallest(), Some(Span::from_us(2)));
+        round_trip.add(at(12), Span::from_us(5));
+        assert_eq!(round_trip.smallest(), Some(Span::from_us(2)));
+        round_trip.add(at(23), Span::from_us(6));
+        assert_eq!(round_trip.smallest(), Some(Span::from_us(5)), "the way has become longer");
+    }
+}
