@@ -70,6 +70,16 @@ pub enum Division {
     Table,
 }
 
+/// What telemetry can say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IntForm {
+    /// Exact numbers.
+    #[default]
+    Exact,
+    /// The 64 bits of Fig. 2.7, whose units of bytes and queue are larger by this factor; 1 in the thesis.
+    Packed(u32),
+}
+
 /// What HPCC can be set to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HpccConfig {
@@ -87,12 +97,14 @@ pub struct HpccConfig {
     pub signal: LinkSignal,
     /// What is remembered of links.
     pub registers: Registers,
-    /// Telemetry as the 64 bits of Fig. 2.7 instead of exact numbers.
-    pub packed: bool,
+    /// What telemetry can say; exact if not given.
+    pub int: Option<IntForm>,
     /// How to divide.
     pub division: Division,
     /// The window never falls below this rate times T.
     pub min_rate: Rate,
+    /// Whether packets are paced at W/T; if not, the window alone limits them.
+    pub paced: bool,
 }
 
 impl Default for HpccConfig {
@@ -106,9 +118,10 @@ impl Default for HpccConfig {
             reaction: Reaction::Combined,
             signal: LinkSignal::Tx,
             registers: Registers::One,
-            packed: false,
+            int: None,
             division: Division::Exact,
             min_rate: Rate::from_bits_per_second(100_000_000),
+            paced: true,
         }
     }
 }
@@ -125,6 +138,7 @@ pub struct Hpcc {
     window: f64,
     /// 8 / T: from bytes to bits per second.
     pace: f64,
+    paced: bool,
     /// lastUpdateSeq; begins with the first telemetry.
     round: RoundTracker,
 }
@@ -146,6 +160,7 @@ impl Hpcc {
             link_registers,
             window: highest,
             pace: line_rate / highest,
+            paced: config.paced,
             round: RoundTracker::default(),
         }
     }
@@ -223,6 +238,6 @@ impl RdmaControl for Hpcc {
 
     #[inline]
     fn rate(&self) -> Option<Rate> {
-        Some(Rate::from_bits_per_second((self.window * self.pace + 0.5) as u64))
+        self.paced.then(|| Rate::from_bits_per_second((self.window * self.pace + 0.5) as u64))
     }
 }

@@ -12,9 +12,9 @@
 //! | `swift` | Swift (SIGCOMM'20): a target for the delay |
 //! | `fixed` | a fixed rate |
 //!
-//! The list in this file is the only other place that names them: [`Controller`] and [`ControllerConfig`] follow from it, and
-//! dispatch is static. To add one: write its file and add a line to the list; `halving.rs` is a worked example that is part of the
-//! tests only. A scenario's keys for it are read in `sim::net::transports::controllers`.
+//! [`Controller`] and [`ControllerConfig`] follow from the list in this file, and dispatch is static. To add one: write its file, add
+//! a line to the list, and say what it needs in `wants_marks`, `wants_telemetry` and `wants_every_ack`; `halving.rs` is a worked
+//! example that is part of the tests only. A scenario's keys for it are read in `sim::net::transports::controllers`.
 
 #![warn(missing_docs)]
 

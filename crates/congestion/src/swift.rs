@@ -189,6 +189,6 @@ impl RdmaControl for Swift {
             return Some(self.line_rate);
         }
         let bits = 8.0 * self.wire_bytes as f64 * self.window / self.rtt.as_secs().max(1e-9);
-        Some(Rate::from_bits_per_second(bits as u64).min(self.line_rate))
+        Some(Rate::from_bits_per_second((bits as u64).max(1)).min(self.line_rate))
     }
 }

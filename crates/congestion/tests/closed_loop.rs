@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use congestion::hpcc::Reaction;
+use congestion::hpcc::{IntForm, Reaction};
 use congestion::{
     AckFeedback, CnpDelivery, ControlSite, Controller, ControllerConfig, DcqcnConfig, HpccConfig, RdmaControl,
     RdmaDctcpConfig, SwiftConfig, TelemetrySample,
@@ -214,8 +214,8 @@ fn one_hpcc_flow_uses_eta_of_the_link_without_a_queue() {
 
 #[test]
 fn sixteen_hpcc_flows_end_near_eta_with_hardly_a_queue() {
-    for packed in [false, true] {
-        let link = hpcc(HpccConfig { packed, ..HpccConfig::default() }, 16, 1_500);
+    for int in [IntForm::Exact, IntForm::Packed(1), IntForm::Packed(4)] {
+        let link = hpcc(HpccConfig { int: Some(int), ..HpccConfig::default() }, 16, 1_500);
         assert!((700_000..900_000).contains(&link.peak()), "{}", link.peak());
         let (used, p95) = (link.utilization(500, 1_500), link.quantile(500, 1_500, 0.95));
         assert!((0.93..0.99).contains(&used), "{used}");

@@ -1,6 +1,6 @@
 //! HPCC through what happens to a queue pair, acknowledgement by acknowledgement.
 
-use congestion::hpcc::{Division, LinkSignal, Reaction, Registers};
+use congestion::hpcc::{Division, IntForm, LinkSignal, Reaction, Registers};
 use congestion::{AckFeedback, ControlSite, Hpcc, HpccConfig, RdmaControl, TelemetrySample};
 use units::{Rate, Span, Time};
 use wire::int::IntHop;
@@ -219,7 +219,7 @@ fn a_window_below_one_packet_is_never_nothing() {
 
 #[test]
 fn wraps_of_packed_telemetry_give_no_wrong_rate() {
-    let mut hpcc = hpcc(HpccConfig { packed: true, ..with_steps(0.0) });
+    let mut hpcc = hpcc(HpccConfig { int: Some(IntForm::Packed(1)), ..with_steps(0.0) });
     // Half of 100G for 40 ms: the time wraps twice, the bytes almost twice.
     let mut at = 0_u64;
     while at < 40_000 {
@@ -237,15 +237,26 @@ fn wraps_of_packed_telemetry_give_no_wrong_rate() {
 
 #[test]
 fn packed_telemetry_saturates_and_does_not_wrap_a_queue() {
-    let mut hpcc = hpcc(HpccConfig { packed: true, ..with_steps(0.0) });
+    let mut hpcc = hpcc(HpccConfig { int: Some(IntForm::Packed(1)), ..with_steps(0.0) });
     ack(&mut hpcc, 1, 50, 7, &[hop(0.0, 0, 10_000_000)]);
     ack(&mut hpcc, 51, 99, 7, &[hop(13.0, 162_500, 10_000_000)]);
     assert!((hpcc.utilization() - (1.0 + 5_242_800.0 / W_INIT)).abs() < 0.01);
 }
 
+/// With units four times as large, 512 and 320 bytes: 1,000,000 B that left are 1,953 units, 999,936 B, and a queue of 10,000 B
+/// is 31 units, 9,920 B.
+#[test]
+fn larger_units_of_packed_telemetry_round_down_further() {
+    let mut hpcc = hpcc(HpccConfig { int: Some(IntForm::Packed(4)), ..with_steps(0.0) });
+    ack(&mut hpcc, 1, 50, 7, &[hop(0.0, 0, 10_000)]);
+    ack(&mut hpcc, 51, 99, 7, &[hop(130.0, 1_000_000, 10_000)]);
+    let expected = 999_936.0 / 1_625_000.0 + 9_920.0 / W_INIT;
+    assert!((hpcc.utilization() - expected).abs() < 1e-9, "{}", hpcc.utilization());
+}
+
 #[test]
 fn a_rate_that_packed_telemetry_cannot_name_changes_nothing() {
-    let mut hpcc = hpcc(HpccConfig { packed: true, ..with_steps(0.0) });
+    let mut hpcc = hpcc(HpccConfig { int: Some(IntForm::Packed(1)), ..with_steps(0.0) });
     for n in 0..10_u64 {
         let odd = IntHop { rate_mbps: 92_000, ..hop(n as f64 * 13.0, n * 162_500, 500_000) };
         ack(&mut hpcc, 1 + 50 * n, 40 + 50 * n, 7, &[odd]);
@@ -301,9 +312,9 @@ fn an_acknowledgement_without_telemetry_changes_nothing() {
 
 #[test]
 fn rx_sees_a_queue_grow_that_tx_does_not() {
-    for packed in [false, true] {
+    for int in [IntForm::Exact, IntForm::Packed(1), IntForm::Packed(4)] {
         let loads = [LinkSignal::Tx, LinkSignal::Rx].map(|signal| {
-            let mut hpcc = hpcc(HpccConfig { signal, packed, ..with_steps(0.0) });
+            let mut hpcc = hpcc(HpccConfig { signal, int: Some(int), ..with_steps(0.0) });
             ack(&mut hpcc, 1, 50, 7, &[hop(0.0, 0, 0)]);
             ack(&mut hpcc, 51, 99, 7, &[hop(13.0, 162_500, 162_400)]);
             hpcc.utilization()
@@ -345,4 +356,13 @@ fn a_table_divides_to_four_per_mille() {
         });
         assert!((windows[1] / windows[0] - 1.0).abs() <= 0.0045, "{windows:?}");
     }
+}
+
+#[test]
+fn without_a_pace_the_window_alone_limits() {
+    let mut hpcc = hpcc(HpccConfig { paced: false, ..with_steps(0.0) });
+    ack(&mut hpcc, 1, 50, 7, &[hop(0.0, 0, 0)]);
+    ack(&mut hpcc, 51, 99, 7, &[hop(13.0, 325_000, 0)]);
+    assert!(hpcc.window() < 162_500);
+    assert_eq!(hpcc.rate(), None);
 }

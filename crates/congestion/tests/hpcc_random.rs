@@ -1,6 +1,6 @@
 //! HPCC on random telemetry: it is Alg. 1 written down naively, and stays within its bounds whatever it is given.
 
-use congestion::hpcc::{Division, LinkSignal, Reaction, Registers};
+use congestion::hpcc::{Division, IntForm, LinkSignal, Reaction, Registers};
 use congestion::{AckFeedback, ControlSite, Hpcc, HpccConfig, RdmaControl, TelemetrySample};
 use proptest::prelude::*;
 use units::{Rate, Span, Time};
@@ -101,13 +101,13 @@ prop_compose! {
         reaction in reactions(),
         signal in signals(),
         registers in prop_oneof![Just(Registers::One), Just(Registers::PerHop), (0.1..9.0).prop_map(Registers::Alpha)],
-        packed in any::<bool>(),
+        int in prop_oneof![Just(None), (1_u32..64).prop_map(|units| Some(IntForm::Packed(units)))],
         table in any::<bool>(),
         max_stage in 0_u32..6,
         eta in 0.5..0.99,
     ) -> HpccConfig {
         let division = if table { Division::Table } else { Division::Exact };
-        HpccConfig { reaction, signal, registers, packed, division, max_stage, eta, ..HpccConfig::default() }
+        HpccConfig { reaction, signal, registers, int, division, max_stage, eta, ..HpccConfig::default() }
     }
 }
 

@@ -275,7 +275,14 @@ fn everyone() -> Vec<(ControllerConfig, u64, u64)> {
     vec![
         (ControllerConfig::Fixed(FixedRateConfig { rate: None }), u64::MAX, u64::MAX),
         (ControllerConfig::Hpcc(HpccConfig::default()), 150, 150_000),
-        (ControllerConfig::Hpcc(HpccConfig { packed: true, ..HpccConfig::default() }), 150, 150_000),
+        (
+            ControllerConfig::Hpcc(HpccConfig {
+                int: Some(congestion::hpcc::IntForm::Packed(1)),
+                ..HpccConfig::default()
+            }),
+            150,
+            150_000,
+        ),
         (dcqcn(DcqcnConfig::VENDOR, CnpDelivery::Echo, 0), 150, 150_000),
         (dcqcn(DcqcnConfig::PAPER, CnpDelivery::Packet, 55), 150, 150_000),
         (ControllerConfig::Timely(timely), 150, 150_000),

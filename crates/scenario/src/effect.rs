@@ -30,9 +30,14 @@ pub(crate) fn used_only(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> T
 pub(crate) fn unused(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> Option<KeyError> {
     node.entries().iter().find_map(|(key, value)| {
         let path = keys::path(at, key);
-        if !used.contains(&path) && !is_overruled(node) {
-            let problem = format!("has no effect{}", reasons(node));
-            return Some(KeyError { place: value.place.clone(), key: path, problem });
+        if !used.contains(&path) {
+            let problem = || format!("has no effect{}", reasons(node));
+            // What is within such a key has no effect either, and need not be said.
+            return (!is_overruled(node)).then(|| KeyError {
+                place: value.place.clone(),
+                key: path,
+                problem: problem(),
+            });
         }
         match &value.value {
             Value::Table(_) => unused(value, &path, used),

@@ -34,7 +34,7 @@ fn rule(table: &ScenarioReader<'_>, topology: &Topology, action: FaultyAction) -
 }
 
 /// A host or a switch, by name.
-fn node(table: &ScenarioReader<'_>, key: &str, topology: &Topology, is_host: bool) -> ReadResult<NodeId> {
+pub(crate) fn node(table: &ScenarioReader<'_>, key: &str, topology: &Topology, is_host: bool) -> ReadResult<NodeId> {
     let expected = if is_host { "a host" } else { "a switch" };
     let name = table.needed(key, table.text(key)?, &format!("the name of {expected}"))?;
     let node = topology.node(&name).map_err(|error| table.wrong(key, error))?;

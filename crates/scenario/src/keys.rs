@@ -15,6 +15,9 @@ pub(crate) const SCENARIO: Keys = &[
     ("blackhole", Tables(BLACKHOLE)),
     ("detour", Tables(DETOUR)),
     ("radar", Table(RADAR)),
+    ("pl2", Table(PL2)),
+    ("restart", Tables(RESTART)),
+    ("dead", Tables(DEAD)),
     ("traffic", Tables(&TRAFFIC)),
     ("run", Table(RUN)),
     ("measure", Table(MEASURE)),
@@ -81,6 +84,31 @@ const BLACKHOLE: Keys = &[("switch", One), ("to", One), ("from", One), ("until",
 const DETOUR: Keys = &[("switch", One), ("to", One), ("next", One), ("from", One), ("until", One)];
 
 const RADAR: Keys = &[("batch", One), ("timeout", One), ("cells", One), ("black_boxes", Names)];
+
+const PL2: Keys = &[
+    ("scheduler", One),
+    ("k", One),
+    ("t", One),
+    ("drop_above", One),
+    ("slot", One),
+    ("unit", One),
+    ("contexts", One),
+    ("unsolicited", One),
+    ("recent", One),
+    ("timeout", One),
+    ("ingress_share", One),
+    ("horizon", One),
+    ("resets", One),
+    ("hosts", One),
+    ("early", One),
+    ("software", One),
+    ("answer", One),
+    ("answer_sigma", One),
+];
+
+const RESTART: Keys = &[("switch", One), ("at", One)];
+
+const DEAD: Keys = &[("host", One), ("at", One)];
 
 /// Before those of transports and behind them.
 const TRAFFIC_BEGIN: Keys = &[("name", One), ("transport", One)];

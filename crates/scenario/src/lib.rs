@@ -25,7 +25,7 @@
 //! | --- | --- |
 //! | crate `settings` | text to values with their lines, `--set`, sweeps, readers |
 //! | `keys`, `effect` | which keys a scenario has; which of them had an effect |
-//! | `fabric`, `files`, `links`, `faulty`, `meters`, `traffic`, `work`, `plan` | tables to a [`NetworkSetup`] |
+//! | `fabric`, `files`, `links`, `faulty`, `meters`, `pl2`, `traffic`, `work`, `plan` | tables to a [`NetworkSetup`] |
 //!
 //! What is particular to a transport or a link protocol is read in its own file: [`sim::net::transports`], [`sim::protocols`].
 //!
@@ -41,6 +41,7 @@ mod files;
 mod keys;
 mod links;
 mod meters;
+mod pl2;
 mod plan;
 mod profile;
 mod seeds;
@@ -220,14 +221,23 @@ fn point(reader: &ScenarioReader<'_>, number: usize, label: String, folder: &Pat
     links::add_lossy(&mut links, &losses);
     let usual_latency = fabric::usual_latency(&reader.table("topology"))?;
     let switches = fabric::switches(&reader.table("switch"), &topology, usual_latency)?;
-    let support = telemetry::read(reader, &topology, (switches.latency, profile), rates, &mut traffic)?;
+    let host = reader.table("host");
+    let host_latency = fabric::host_latency(&host)?;
+    let latencies = telemetry::NodeLatencies { switch: switches.latency, host: host_latency.typical() };
+    let support = telemetry::read(reader, &topology, (latencies, profile), rates, &mut traffic)?;
     let until = until.unwrap_or(LONGEST_WITHOUT_UNTIL);
     let measure = reader.table("measure");
     let captured = captured(&measure, &topology)?;
-    let host = reader.table("host");
     let radar = meters::read(reader.inner("radar").as_ref(), &topology, until)?;
     let queues = measure.flag("queues")?.unwrap_or(false);
     let watched = ports(&measure, "watch", &topology)?;
+    let site = pl2::RackSite {
+        topology: &topology,
+        switches: &switches.settings,
+        repeats: switches.repeat.is_some(),
+        longest,
+    };
+    let rack = pl2::read(reader, &site)?;
     let frame = NetworkSetup {
         profile,
         switches: switches.settings,
@@ -237,8 +247,10 @@ fn point(reader: &ScenarioReader<'_>, number: usize, label: String, folder: &Pat
         base_rtt: support.base_rtt,
         rtt: measure.flag("rtt")?.unwrap_or(false),
         radar,
+        rack,
+        dead: pl2::dead(reader, &topology)?,
         switch_latency: switches.latency,
-        host_latency: fabric::host_latency(&host)?,
+        host_latency,
         handshakes: host.flag("handshake")?.unwrap_or(false),
         links,
         rules: rules(reader, &topology)?,
@@ -283,6 +295,7 @@ fn traffic_of(
         kinds.push(traffic::read(table, names[number].clone(), transports::read(table)?, &around)?);
     }
     traffic::check_pools(&tables, &kinds)?;
+    traffic::check_grants(&tables, &kinds)?;
     traffic::check_loads(&tables, &kinds, &around)?;
     Ok(kinds)
 }

@@ -2,7 +2,7 @@
 
 use faults::Random;
 use sim::topology::NodeId;
-use sim::workload::{BurstPace, FlowSchedule, FlowSeries, Incast, Poisson, Workload, WorkloadError};
+use sim::workload::{BurstPace, FlowRounds, FlowSchedule, FlowSeries, Incast, Poisson, Workload, WorkloadError};
 use units::Time;
 
 /// What every run makes its flows from.
@@ -13,6 +13,7 @@ pub(crate) enum TrafficPlan {
     Incast(Incast),
     Permutation(TrafficPattern),
     AllToAll(TrafficPattern),
+    Rounds(FlowRounds),
     /// The same in every run.
     List(FlowSchedule),
 }
@@ -30,6 +31,7 @@ impl TrafficPlan {
     pub(crate) fn workload(&self, mut random: Random) -> Result<Workload, WorkloadError> {
         let flows = match self {
             Self::Series(series) => return Ok(Workload::Series(*series)),
+            Self::Rounds(rounds) => return Ok(Workload::Rounds(rounds.clone())),
             Self::Poisson(config) => FlowSchedule::poisson(config.clone(), random)?,
             Self::Incast(config) => FlowSchedule::incast(config.clone(), random)?,
             Self::Permutation(TrafficPattern { hosts, bytes, start }) => {

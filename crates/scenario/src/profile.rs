@@ -5,12 +5,14 @@
 //! topology: T and W_init, the same for all pairs of hosts, and the additive step.
 
 use congestion::ControllerConfig;
+use congestion::hpcc::IntForm;
 use settings::tree::{TreeNode, Value};
 use settings::{ReadResult, ScenarioReader};
 use sim::net::{HpccNs3Path, NetworkProfile};
 use sim::topology::{Routes, Topology};
 use transport::roce::RdmaFraming;
 use units::{Rate, Span};
+use wire::int::IntWord;
 
 use crate::telemetry::one_host_of_each_kind;
 use crate::traffic::TrafficTemplate;
@@ -41,6 +43,9 @@ dcqcn = { cnp = "echo", min_rate = "1G" }
 timely = { min_rate = "1G" }
 dctcp = { min_rate = "1G" }
 "#;
+
+/// What TIMELY measures round trips by, in every data packet. It fits into the padding of acknowledgements.
+const TIME_STAMP: u16 = 8;
 
 /// HPCC's additive step of run.py, for a NIC of 25G.
 const ADDITIVE_STEP: Rate = Rate::from_bits_per_second(10_000_000);
@@ -102,10 +107,15 @@ fn fill(table: &mut TreeNode, defaults: &TreeNode) {
 
 /// Frames the packets of all traffic as the profile has them.
 pub(crate) fn frame(profile: NetworkProfile, traffic: &mut [TrafficTemplate]) {
-    if profile == NetworkProfile::HpccNs3 {
-        traffic.iter_mut().filter_map(|kind| kind.transport.framing_mut()).for_each(|framing| {
+    if profile != NetworkProfile::HpccNs3 {
+        return;
+    }
+    for kind in traffic {
+        let stamped = matches!(kind.transport.congestion(), ControllerConfig::Timely(_));
+        if let Some(framing) = kind.transport.framing_mut() {
             *framing = RdmaFraming::HPCC_NS3;
-        });
+            framing.headers += if stamped { TIME_STAMP } else { 0 };
+        }
     }
 }
 
@@ -125,16 +135,26 @@ pub(crate) fn longest_round_trip(topology: &Topology, payload: u32) -> Span {
     longest
 }
 
-/// HPCC's additive step where none is given: the authors' rate for the NIC, times T.
-pub(crate) fn set_steps(traffic: &mut [TrafficTemplate], topology: &Topology, t: Span) {
+/// What HPCC has where nothing is given: as additive step the authors' rate for the NIC times T, and their telemetry.
+pub(crate) fn set_hpcc(traffic: &mut [TrafficTemplate], topology: &Topology, t: Span) {
     let first = topology.hosts().next();
     let nic = topology.links.iter().find(|link| Some(link.a) == first || Some(link.b) == first);
-    let nic = nic.map_or(STEP_IS_FOR, |link| link.rate).bits_per_second() as f64;
-    let rate = ADDITIVE_STEP.bits_per_second() as f64 * nic / STEP_IS_FOR.bits_per_second() as f64;
+    let nic = nic.map_or(STEP_IS_FOR, |link| link.rate);
+    let telemetry = telemetry(topology, nic);
+    let rate =
+        ADDITIVE_STEP.bits_per_second() as f64 * nic.bits_per_second() as f64 / STEP_IS_FOR.bits_per_second() as f64;
     for controller in traffic.iter_mut().filter_map(|kind| kind.transport.congestion_mut()) {
         if let ControllerConfig::Hpcc(hpcc) = controller {
             let t = hpcc.t.unwrap_or(t);
             hpcc.w_ai = hpcc.w_ai.or(Some(rate * t.as_secs() / 8.0));
+            hpcc.int = hpcc.int.or(telemetry);
         }
     }
+}
+
+/// The fields of Fig. 2.7, in units that grow with the NIC; exact where they have no name for a port's rate.
+fn telemetry(topology: &Topology, nic: Rate) -> Option<IntForm> {
+    let mut ports = topology.directed().filter(|at| !topology.is_host(topology.from(*at)));
+    let units = u32::try_from(nic.bits_per_second() / STEP_IS_FOR.bits_per_second()).unwrap_or(1).max(1);
+    ports.all(|at| IntWord::names(topology.link(at.link()).rate)).then_some(IntForm::Packed(units))
 }

@@ -4,7 +4,7 @@
 //! rate. T is the longest round trip between two hosts: a full packet there and an acknowledgement back, without queues.
 
 use congestion::ControllerConfig;
-use congestion::hpcc::HpccConfig;
+use congestion::hpcc::{HpccConfig, IntForm};
 use settings::{ReadResult, ScenarioReader};
 use sim::net::{IntCharge, IntSettings, NetworkProfile, TransportSetup};
 use sim::topology::{DirectedLink, NodeId, Routes, Topology};
@@ -86,22 +86,31 @@ pub(crate) struct ControlSupport {
     pub warnings: Vec<String>,
 }
 
+/// What a round trip takes besides links.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeLatencies {
+    pub switch: Span,
+    /// Of a host, typically.
+    pub host: Span,
+}
+
 /// Reads `int` of `[switch]`, finds T, and makes room for telemetry in the packets of the traffic. `rates` are ports that report
-/// another rate than theirs, `latency` is that of switches.
+/// another rate than theirs.
 pub(crate) fn read(
     reader: &ScenarioReader<'_>,
     topology: &Topology,
-    (latency, profile): (Span, NetworkProfile),
+    (latencies, profile): (NodeLatencies, NetworkProfile),
     rates: Vec<(DirectedLink, Rate)>,
     traffic: &mut [TrafficTemplate],
 ) -> ReadResult<ControlSupport> {
     let switch = reader.table("switch");
     let charge = charge(&switch)?;
     let is_controlled = |kind: &TrafficTemplate| kind.transport.congestion() != ControllerConfig::None;
-    if charge.is_none() && !traffic.iter().any(is_controlled) {
+    let any_controlled = traffic.iter().any(is_controlled);
+    if charge.is_none() && !any_controlled {
         return Ok(ControlSupport::default());
     }
-    let most_hops = longest_way(topology, latency, [0, 0]).switches;
+    let most_hops = longest_way(topology, latencies.switch, [0, 0]).switches;
     let mut int = charge.map(|charge| IntSettings { charge, rates, most_hops, room: RdmaFraming::ROCE.telemetry });
     if int.is_some() && most_hops > MOST_HOPS {
         let expected = format!("expected at most {MOST_HOPS}, as telemetry counts them");
@@ -116,16 +125,27 @@ pub(crate) fn read(
     let sizes = traffic.iter().filter(|kind| is_controlled(kind)).map(|kind| kind.transport.sizes());
     let sizes = sizes.fold([0, 0], |[data, ack], sizes| [data.max(sizes.frame), ack.max(sizes.acknowledge)]);
     let base_rtt = match profile {
-        NetworkProfile::Ethernet => longest_way(topology, latency, sizes).round_trip,
+        NetworkProfile::Ethernet => longest_way(topology, latencies.switch, sizes).round_trip + latencies.host * 2,
         NetworkProfile::HpccNs3 => {
             let payload = traffic.iter().filter(|kind| is_controlled(kind)).map(|kind| kind.transport.sizes().payload);
             let t = profile::longest_round_trip(topology, payload.max().unwrap_or_default());
-            profile::set_steps(traffic, topology, t);
+            profile::set_hpcc(traffic, topology, t);
             t
         }
     };
-    let warnings = check(&reader.tables("traffic"), traffic, topology, int.as_ref(), base_rtt)?;
-    Ok(ControlSupport { int, base_rtt: Some(base_rtt), warnings })
+    let mut warnings = check(&reader.tables("traffic"), traffic, topology, int.as_ref(), base_rtt)?;
+    if switch.inner("ecn").is_none() {
+        warnings.extend(traffic.iter().filter(|kind| kind.transport.congestion().wants_marks()).map(unmarked));
+    }
+    Ok(ControlSupport { int, base_rtt: any_controlled.then_some(base_rtt), warnings })
+}
+
+/// A controller that goes by marks, where no switch makes any.
+fn unmarked(kind: &TrafficTemplate) -> String {
+    format!(
+        "{}: nothing limits what it sends: its congestion control goes by marks, and [switch] has no ecn",
+        kind.name
+    )
 }
 
 /// `int = true`, or `int = { charge = "filled" }`.
@@ -158,16 +178,21 @@ fn check(
 ) -> ReadResult<Vec<String>> {
     let mut warnings = Vec::new();
     for (table, kind) in tables.iter().zip(traffic) {
+        let given = match kind.transport.congestion() {
+            ControllerConfig::Hpcc(hpcc) => hpcc.t,
+            ControllerConfig::Dctcp(dctcp) => dctcp.t,
+            _ => None,
+        };
+        if let Some(t) = given.filter(|t| *t < base_rtt) {
+            let name = &kind.name;
+            warnings.push(format!("{name}: T = {t} is less than the round trip without queues, {base_rtt}"));
+        }
         let Some(hpcc) = hpcc(&kind.transport) else { continue };
         let Some(int) = int else {
             return Err(table.wrong("congestion", "hpcc needs telemetry of switches: expected int = true in [switch]"));
         };
-        if hpcc.packed {
+        if hpcc.int.is_some_and(|form| form != IntForm::Exact) {
             check_rates(table, topology, int)?;
-        }
-        if let Some(t) = hpcc.t.filter(|t| *t < base_rtt) {
-            let name = &kind.name;
-            warnings.push(format!("{name}: T = {t} is less than the round trip without queues, {base_rtt}"));
         }
     }
     Ok(warnings)

@@ -103,7 +103,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_is_expected() {
         (
             "\"dctcp\"",
             "\"tcp\"",
-            "it.toml:13: traffic.transport: 'tcp': expected one of reno, cubic, dctcp, bbr, rdma, datagrams",
+            "it.toml:13: traffic.transport: 'tcp': expected one of reno, cubic, dctcp, bbr, tcp-off, rdma, datagrams, rds, homa",
         ),
         (
             "reply = \"64\"",

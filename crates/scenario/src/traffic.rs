@@ -71,6 +71,20 @@ pub(crate) fn check_pools(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplat
     }
 }
 
+/// That a host is not to schedule what it receives in two ways.
+pub(crate) fn check_grants(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplate]) -> ReadResult<()> {
+    let mut policies =
+        tables.iter().zip(kinds).filter_map(|(table, kind)| Some((table, kind.transport.grant_policy()?)));
+    let Some((_, first)) = policies.next() else { return Ok(()) };
+    match policies.find(|(_, policy)| *policy != first) {
+        Some((table, _)) => {
+            let problem = "a host has one scheduler: expected rds or homa in all traffic, with the same unasked, grant, at_once and levels";
+            Err(table.wrong("transport", problem))
+        }
+        None => Ok(()),
+    }
+}
+
 /// That nobody is to send more than its link carries, all traffic together.
 pub(crate) fn check_loads(
     tables: &[ScenarioReader<'_>],

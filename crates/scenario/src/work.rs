@@ -7,7 +7,7 @@ use settings::{KeyError, ReadResult, ScenarioReader};
 use sim::net::{LONGEST_SPAN, TransportSetup};
 use sim::topology::{NodeId, Topology};
 use sim::workload::{
-    ArrivalStop, BurstPace, FlowSchedule, FlowSeries, FlowSizes, Incast, Poisson, SizeTrace, WorkloadError,
+    ArrivalStop, BurstPace, FlowRounds, FlowSchedule, FlowSeries, FlowSizes, Incast, Poisson, SizeTrace, WorkloadError,
     WorkloadFlow,
 };
 use units::{Bytes, Rate, Span, Time};
@@ -24,6 +24,9 @@ const LONGEST_FLOW: Span = Span::from_ms(3_600_000);
 /// Bulk transfers at a time from one host to another.
 const MOST_CONNECTIONS: u32 = 10_000;
 
+/// Gradients of one worker in a round of VGG16, as PL2 has them.
+const GRADIENTS: u64 = 500 << 20;
+
 #[derive(Clone, Copy)]
 enum WorkloadKind {
     Series,
@@ -33,9 +36,10 @@ enum WorkloadKind {
     AllToAll,
     Bulk,
     File,
+    Vgg16,
 }
 
-const KINDS: [(&str, WorkloadKind); 7] = [
+const KINDS: [(&str, WorkloadKind); 8] = [
     ("series", WorkloadKind::Series),
     ("poisson", WorkloadKind::Poisson),
     ("incast", WorkloadKind::Incast),
@@ -43,6 +47,7 @@ const KINDS: [(&str, WorkloadKind); 7] = [
     ("all-to-all", WorkloadKind::AllToAll),
     ("bulk", WorkloadKind::Bulk),
     ("file", WorkloadKind::File),
+    ("vgg16", WorkloadKind::Vgg16),
 ];
 
 pub(crate) fn read(
@@ -60,6 +65,7 @@ pub(crate) fn read(
         WorkloadKind::AllToAll => task.pattern().map(TrafficPlan::AllToAll),
         WorkloadKind::Bulk => task.bulk(),
         WorkloadKind::File => task.file(),
+        WorkloadKind::Vgg16 => task.vgg16(),
     }?;
     plan.workload(Random::new(1, 0)).map_err(|error| task.blame(error))?;
     Ok(plan)
@@ -90,19 +96,44 @@ impl WorkloadReader<'_> {
 
     fn series(&self) -> ReadResult<TrafficPlan> {
         let [src, dst] = self.one_pair()?;
-        if !self.transport.is_reliable() {
-            let problem = "expected another work with datagrams: the next would wait for one that was lost";
-            return Err(self.table.wrong("work", problem));
-        }
+        self.check_reliable()?;
         let count = self.table.whole("count", 1..=u64::MAX)?;
         Ok(TrafficPlan::Series(FlowSeries {
             src,
             dst,
             bytes: self.bytes()?,
             count: self.table.needed("count", count, "how many, one after the other")?,
-            gap: self.table.span("gap", Span::ZERO..=LONGEST_SPAN)?.unwrap_or(Span::ZERO),
+            gap: self.gap()?,
             group: 0,
         }))
+    }
+
+    /// The gradients of all workers (`from`) to all servers (`to`), `count` times.
+    fn vgg16(&self) -> ReadResult<TrafficPlan> {
+        self.check_reliable()?;
+        let [workers, servers] = [self.hosts("from")?, self.hosts("to")?];
+        if let Some(both) = workers.iter().find(|host| servers.contains(host)) {
+            let problem = format!("'{}' is a worker: expected other hosts", self.topology().name(*both));
+            return Err(self.table.wrong("to", problem));
+        }
+        let bytes = if self.table.has("size") { self.bytes()? } else { GRADIENTS };
+        self.check_size("size", Bytes::new(bytes))?;
+        let count = self.table.whole("count", 1..=u64::MAX)?.unwrap_or(100);
+        let rounds = FlowRounds::vgg16(&workers, &servers, bytes, count, self.gap()?);
+        Ok(TrafficPlan::Rounds(rounds.map_err(|error| self.blame(error))?))
+    }
+
+    fn gap(&self) -> ReadResult<Span> {
+        Ok(self.table.span("gap", Span::ZERO..=LONGEST_SPAN)?.unwrap_or(Span::ZERO))
+    }
+
+    /// That what is waited for arrives.
+    fn check_reliable(&self) -> ReadResult<()> {
+        if self.transport.is_reliable() {
+            return Ok(());
+        }
+        let problem = "expected another work with datagrams: the next would wait for one that was lost";
+        Err(self.table.wrong("work", problem))
     }
 
     fn poisson(&self) -> ReadResult<TrafficPlan> {

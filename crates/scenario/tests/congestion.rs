@@ -150,3 +150,104 @@ fn a_t_below_the_round_trip_is_a_warning_with_both_numbers() {
     let warnings: Vec<&str> = scenario.warnings().collect();
     assert!(warnings.len() == 1 && warnings[0].contains("2.00 µs") && warnings[0].contains("4.2"), "{warnings:?}");
 }
+
+#[test]
+fn another_controller_on_the_command_line_leaves_the_table_of_the_first_without_effect() {
+    let text = incast(3, 20_000, "congestion = 'hpcc'\nhpcc = { eta = 0.9, max_stage = 2 }");
+    assert_eq!(complaint(&text, &["traffic.congestion=dcqcn"]), "");
+    let both = incast(3, 20_000, "congestion = 'dcqcn'\nhpcc = { eta = 0.9 }");
+    assert!(complaint(&both, &[]).contains("hpcc: has no effect with"), "{}", complaint(&both, &[]));
+}
+
+/// 32 hosts send at once to one: 13 MB at a switch that has room for 2, of which the headroom of 33 ports takes 1.4.
+fn wide_incast(pfc: &str) -> NetworkOutcome {
+    let text = incast(33, 400_000, "congestion = 'none'\noutstanding = 400\ntimeout = '1ms'");
+    run(&text, &["switch.buffer=2MB", "switch.alpha=1", &format!("switch.pfc={pfc}")])
+}
+
+fn dropped(outcome: &NetworkOutcome) -> u64 {
+    outcome.ports.iter().map(|port| port.dropped).sum()
+}
+
+#[test]
+fn pfc_pauses_and_still_drops_without_headroom_and_never_with_it() {
+    let (without, with) =
+        (wide_incast("{ alpha = 8, headroom = '1KB' }"), wide_incast("{ alpha = 8, headroom = 'auto' }"));
+    assert!(
+        without.pfc_pauses > 0 && dropped(&without) > 0,
+        "{} pauses, {} drops",
+        without.pfc_pauses,
+        dropped(&without)
+    );
+    assert_eq!(dropped(&with), 0);
+}
+
+#[test]
+fn an_experiment_that_is_meant_to_show_pauses_shows_them() {
+    let pfc = wide_incast("{ alpha = 8, headroom = 'auto' }").pfc.unwrap();
+    assert!(pfc.pauses > 0 && pfc.paused_seconds > 1e-4, "{pfc:?}");
+}
+
+#[test]
+fn telemetry_of_an_acknowledgement_is_not_taken_for_that_of_data_of_the_same_length() {
+    // One byte of payload there and back: data packets and acknowledgements are equally long, and pass the same ports.
+    let text = "[topology]\nkind = 'single-switch'\nhosts = 2\nrate = '100G'\ndelay = '1us'\n[switch]\nint = true\n\
+        [[traffic]]\ntransport = 'rdma'\nwork = 'series'\nfrom = 'h0'\nto = 'h1'\nsize = 1\ncount = 200\ncongestion = 'hpcc'\n\
+        [[traffic]]\ntransport = 'rdma'\nwork = 'series'\nfrom = 'h1'\nto = 'h0'\nsize = 1\ncount = 200\ncongestion = 'hpcc'\n";
+    let outcome = run(text, &[]);
+    assert_eq!(outcome.flows.iter().filter(|flow| flow.finish.is_some()).count(), 400);
+    assert_eq!(outcome.int_resets, 0);
+    assert_eq!(outcome.int_bytes, 800 * 42);
+}
+
+#[test]
+fn t_includes_what_hosts_take() {
+    let text = incast(3, 20_000, "congestion = 'hpcc'");
+    let t = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        Scenario::parse("test", &text, &sets).unwrap().points[0].base_rtt().unwrap()
+    };
+    assert_eq!(t(&["host.latency=20us"]), t(&[]) + units::Span::from_us(40));
+    let alone = run(&incast(2, 20_000_000, "congestion = 'hpcc'"), &["host.latency=20us"]);
+    let rate = 160e6 / alone.flows[0].fct().unwrap().as_secs() / 1e9;
+    assert!(rate > 75.0, "{rate} Gb/s with a window of the whole round trip");
+}
+
+#[test]
+fn a_controller_that_goes_by_marks_where_nobody_marks_is_a_warning() {
+    let text = incast(3, 20_000, "congestion = 'dcqcn'").replace("ecn =", "# ecn =");
+    let warnings = Scenario::parse("test", &text, &[]).unwrap().points[0].warnings.clone();
+    assert!(warnings.len() == 1 && warnings[0].contains("[switch] has no ecn"), "{warnings:?}");
+    let unused = Scenario::parse("test", &incast(3, 20_000, "congestion = 'none'"), &[]).unwrap();
+    assert_eq!(unused.points[0].base_rtt(), None, "nobody's congestion is controlled");
+}
+
+#[test]
+fn resets_of_connections_that_do_not_end_are_counted() {
+    let link = "[[link]]\nbetween = ['sw0', 'h2']\nloss = '1e-2'\nprotect = 'nonblocking'\n";
+    let text = incast(3, 20_000, "congestion = 'hpcc'\nrecovery = 'irn'").replace("size = 20000\n", "") + link;
+    let outcome = run(&text, &["run.until=3ms"]);
+    assert!(outcome.int_resets > 0 && outcome.flows.iter().all(|flow| flow.finish.is_none()));
+}
+
+#[test]
+fn an_acknowledgement_behind_a_notification_goes_before_data_too() {
+    // h1 owes a notification and an acknowledgement for each message, and sends on 300 connections.
+    let text = |cnp: &str| {
+        format!(
+            "[topology]\nkind = 'single-switch'\nhosts = 4\nrate = '100G'\ndelay = '1us'\n\
+             [switch]\necn = {{ min = '0KB', max = '0KB', probability = 1.0 }}\n\
+             [[traffic]]\ntransport = 'rdma'\nwork = 'series'\nfrom = 'h0'\nto = 'h1'\nsize = 1000\ncount = 20\n\
+             congestion = 'dcqcn'\ndcqcn = {{ {cnp} }}\n\
+             [[traffic]]\ntransport = 'datagrams'\nwork = 'bulk'\nfrom = 'h3'\nto = 'h1'\nrate = '95G'\n\
+             [[traffic]]\ntransport = 'rdma'\nwork = 'bulk'\nfrom = 'h1'\nto = 'h2'\nsize = 200000\nconnections = 300\n\
+             [run]\nuntil = '2ms'\n"
+        )
+    };
+    let slowest = |cnp: &str| {
+        let outcome = run(&text(cnp), &[]);
+        outcome.flows.iter().filter(|flow| flow.traffic == 0).filter_map(|flow| flow.fct()).max().unwrap().as_us()
+    };
+    let (packet, echo) = (slowest("cnp = 'packet', cnp_gap = '0s'"), slowest("cnp = 'echo'"));
+    assert!(packet < echo + 1.0, "{packet} µs with notifications, {echo} µs without");
+}

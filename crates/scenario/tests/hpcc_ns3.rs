@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use congestion::ControllerConfig;
+use congestion::hpcc::IntForm;
 use scenario::Scenario;
 use sim::net::{NetworkOutcome, NetworkSetup};
 use sim::topology::{NodeId, TopologyLinkId};
@@ -151,6 +152,21 @@ fn telemetry_makes_packets_longer_and_ideal_times_not() {
     assert_eq!(times(profiled("int", [TOPOLOGY, flows], "congestion = \"hpcc\"\n")), [[8_232, 8_283]]);
 }
 
+/// Packets of the first flow leave every 83 ns, the seventh from 498 to 581 ns. The second flow begins at 500 ns and goes before
+/// the eighth: it waits 81 ns, 4,174 + 81 = 4,255 ns, and the first flow ends 83 ns later than alone: 16,433 + 83 ns.
+#[test]
+fn a_new_flow_goes_before_the_next_packet_of_the_one_that_is_sending() {
+    let flows = "2\n0 2 3 100 100000 2.0\n0 1 3 100 1000 2.0000005\n";
+    assert_eq!(times(profiled("turn", [TOPOLOGY, flows], "")), [[4_255, 4_243], [16_516, 16_584]]);
+}
+
+/// With TIMELY's time stamp 1,056 B take 84, 21, 21 and 84 ns, an ACK of 60 B still 4, 1, 1 and 4 ns: 8,000 + 210 + 10 ns.
+#[test]
+fn a_time_stamp_makes_packets_of_timely_longer() {
+    let flows = "1\n0 2 3 100 1000 2.0\n";
+    assert_eq!(times(profiled("stamp", [TOPOLOGY, flows], "congestion = \"timely\"\n")), [[8_220, 8_283]]);
+}
+
 /// Their fat tree: 320 hosts, 20 ToRs, 20 aggregation switches in 5 pods, 16 cores.
 fn fat_tree() -> String {
     let mut lines = vec!["376 56 480".to_owned(), (320..376).map(|n| n.to_string()).collect::<Vec<_>>().join(" ")];
@@ -177,6 +193,8 @@ fn t_window_and_step_on_their_fat_tree_are_theirs() {
     };
     assert!((hpcc.w_ai.unwrap() - 61.2).abs() < 1e-9, "{hpcc:?}");
     assert_eq!(hpcc.min_rate, units::Rate::gbps(1));
+    // Bytes that left in units of 512, queues of 320: four times those of Fig. 2.7, as 100G is four times 25G.
+    assert_eq!(hpcc.int, Some(IntForm::Packed(4)));
     assert_eq!((setup.switches.buffer, setup.switch_latency), (Bytes::new(33_554_432), Span::ZERO));
     // In the same rack: 4,000 + 160 + 83 ns; across: 12,240 + 83 ns.
     let flows = "2\n0 15 3 100 1000 2.0\n0 319 3 100 1000 2.1\n";
@@ -190,23 +208,24 @@ fn what_the_scenario_says_goes_before_the_profile() {
     let folder = Folder::new("keys");
     folder.write("topology.txt", TOPOLOGY);
     folder.write("flows.txt", FLOWS);
-    let more = "congestion = \"hpcc\"\nhpcc = { w_ai = 80, t = \"13us\" }\nmtu = 500\n[switch]\nbuffer = \"1MB\"\n";
+    let more = "congestion = \"hpcc\"\nhpcc = { w_ai = 80, t = \"13us\", int = \"exact\" }\nmtu = 500\n[switch]\nbuffer = \"1MB\"\n";
     let setup = folder.scenario(&format!("{SCENARIO}{more}{PROFILE}")).unwrap().points[0].setup(1);
     let ControllerConfig::Hpcc(hpcc) = setup.traffic[0].transport.congestion() else {
         panic!("{:?}", setup.traffic[0])
     };
+    assert_eq!(hpcc.int, Some(IntForm::Exact));
     assert_eq!((hpcc.w_ai, hpcc.t, hpcc.min_rate), (Some(80.0), Some(Span::from_us(13)), units::Rate::gbps(1)));
     assert_eq!((setup.switches.buffer, setup.traffic[0].transport.sizes().payload), (Bytes::new(1_000_000), 500));
     let wrong = folder.refusal(&format!("{SCENARIO}[run]\nprofile = \"hpcc-ns\"\n"));
     assert_eq!(wrong, "it.toml:9: run.profile: 'hpcc-ns': did you mean 'hpcc-ns3'?");
 }
 
-/// Between 0 and 1 there are two ways, by switch 3 or 4. Computed apart from this code: flows of ports 10,000 to 10,003 go by
-/// 4, 4, 3 and 4 (destination port 100), and their ACKs, with addresses and
-/// ports exchanged, by 4, 3, 3 and 3.
+/// Between 0 and 1 there are two ways, by switch 4 or 3, in this order whatever that of the links. Computed apart from this code:
+/// flows of ports 10,000 to 10,003 take the first, first, second and first (destination port 100), and their ACKs, with addresses
+/// and ports exchanged, the second and then three times the first.
 #[test]
 fn flows_and_acknowledgements_take_the_ways_of_their_ports() {
-    let topology = "6 4 6\n2 3 4 5\n0 2 100Gbps 1us 0\n1 5 100Gbps 1us 0\n2 4 100Gbps 1us 0\n2 3 100Gbps 1us 0\n\
+    let topology = "6 4 6\n2 3 4 5\n0 2 100Gbps 1us 0\n1 5 100Gbps 1us 0\n2 3 100Gbps 1us 0\n2 4 100Gbps 1us 0\n\
                     3 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
     let flow = |n: u32| format!("0 1 3 100 1000 2.{n:03}\n");
     let flows = format!("4\n{}", (0..4).map(flow).collect::<String>());
@@ -220,5 +239,5 @@ fn flows_and_acknowledgements_take_the_ways_of_their_ports() {
     let [to_3, to_4, back_3, back_4] = [port(2, 3), port(2, 4), port(5, 3), port(5, 4)];
     let outcome = sim::net::run(setup.clone(), &Unwatched).unwrap();
     let frames = [to_3, to_4, back_3, back_4].map(|at| outcome.ports[at].frames);
-    assert_eq!(frames, [1, 3, 3, 1]);
+    assert_eq!(frames, [1, 3, 1, 3]);
 }

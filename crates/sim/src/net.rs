@@ -11,7 +11,7 @@
 //! | `world`, `events` | the network and its event loop; what can happen |
 //! | `flows`, `lifecycle`, `handshake` | flows and the connections that carry them, from start to end |
 //! | `end`, `transports` | one end of a connection; the transports, one file each |
-//! | `host`, `delivery` | hosts, and what happens at their interfaces |
+//! | `host`, `delivery`, `rack` | hosts, what happens at their interfaces, and such as reserve before they send |
 //! | `packet`, `fabric`, `port`, `marking`, `switch`, `pfc` | what is in flight; routes, queues, ECN, shared buffers, pauses |
 //! | `forwarding`, `rules` | packets through switches, also through such as have wrong rules |
 //! | `programs` | what switches do besides: meters, flow counters, repeaters, telemetry, one file each |
@@ -46,6 +46,7 @@ mod port;
 mod profile;
 mod programs;
 mod protected;
+mod rack;
 mod rules;
 mod setup;
 mod switch;
@@ -61,13 +62,16 @@ pub use packet::{RoutePosition, SimPacket};
 pub use pfc::{PauseTotals, Pfc, PfcHeadroom};
 pub use port::PortCounters;
 pub use profile::{HpccNs3Path, NetworkProfile};
+pub use programs::reserving::RackOutcome;
 pub use programs::{NoProgram, counting, metering};
 pub use protected::LinkTally;
+pub use rack::RackSetup;
 pub use rules::{FaultyAction, FaultyRule};
 pub use setup::{HostLatency, IntCharge, IntSettings, LONGEST_SPAN, LinkSetup, NetworkSetup, Sampling, TrafficSetup};
 pub use switch::SwitchSettings;
 pub use transports::{
-    Body, DATAGRAM_HEADERS, DatagramConfig, Handshake, HeaderWriter, IrnSetup, MeloSetup, TCP_HEADERS, TransportSetup,
+    Body, DATAGRAM_HEADERS, DatagramConfig, DatagramGaps, Handshake, HeaderWriter, IrnSetup, MeloSetup, TCP_HEADERS,
+    TransportSetup,
 };
 
 pub(crate) use packet::PacketHandle;
@@ -82,12 +86,33 @@ use crate::topology::Unreachable;
 
 /// Simulates a network whose switches run what the setup asks for.
 pub fn run(setup: NetworkSetup, progress: &dyn Progress) -> Result<NetworkOutcome, Unreachable> {
+    if let Some(racks) = programs::reserving(&setup) {
+        return run_racks(setup, racks, progress);
+    }
     if let Some(mut telemetry) = programs::only_telemetry(&setup) {
         return run_with(setup, &mut telemetry, progress);
     }
     let Some(mut programs) = programs::of(&setup) else { return run_with(setup, &mut NoProgram, progress) };
     let mut outcome = run_with(setup, &mut programs, progress)?;
     programs::conclude(programs, &mut outcome);
+    Ok(outcome)
+}
+
+/// Simulates a network whose hosts reserve, and whose switches may run other programs besides.
+fn run_racks(
+    setup: NetworkSetup,
+    mut racks: programs::reserving::ReservingProgram,
+    progress: &dyn Progress,
+) -> Result<NetworkOutcome, Unreachable> {
+    let Some(others) = programs::of(&setup) else {
+        let mut outcome = run_with(setup, &mut racks, progress)?;
+        programs::conclude_racks(racks, &mut outcome);
+        return Ok(outcome);
+    };
+    let mut all = (racks, others);
+    let mut outcome = run_with(setup, &mut all, progress)?;
+    programs::conclude(all.1, &mut outcome);
+    programs::conclude_racks(all.0, &mut outcome);
     Ok(outcome)
 }
 

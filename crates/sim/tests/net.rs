@@ -4,8 +4,8 @@ use faults::{FaultSchedule, FaultStep, LossModel, Random};
 use machine::{Forward, SwitchPort, SwitchProgram, Visit};
 use sim::link::{self, HardwareProfile, LinkSimMode};
 use sim::net::{
-    self, DatagramConfig, HostLatency, LinkSetup, Marking, NetworkOutcome, NetworkSetup, Pfc, Protection, Sampling,
-    SimPacket, SwitchSettings, TrafficSetup, TransportSetup,
+    self, DatagramConfig, DatagramGaps, HostLatency, LinkSetup, Marking, NetworkOutcome, NetworkSetup, Pfc, Protection,
+    Sampling, SimPacket, SwitchSettings, TrafficSetup, TransportSetup,
 };
 use sim::topology::{NodeId, Topology};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
@@ -16,7 +16,7 @@ use units::{Bytes, Prob, Rate, Span, Time, Unwatched};
 const PAYLOAD: u32 = 1_472;
 
 fn datagrams(rate: Option<Rate>) -> TransportSetup {
-    TransportSetup::Datagrams(DatagramConfig { payload: PAYLOAD, rate })
+    TransportSetup::Datagrams(DatagramConfig { payload: PAYLOAD, rate, gaps: DatagramGaps::Even })
 }
 
 fn dctcp() -> TransportSetup {

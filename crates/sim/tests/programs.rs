@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use faults::{FaultSchedule, LossModel};
 use machine::{Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 use sim::net::{
-    self, DatagramConfig, LinkSetup, NetworkOutcome, NetworkSetup, Protection, SimPacket, TrafficSetup, TransportSetup,
-    metering,
+    self, DatagramConfig, DatagramGaps, LinkSetup, NetworkOutcome, NetworkSetup, Protection, SimPacket, TrafficSetup,
+    TransportSetup, metering,
 };
 use sim::topology::{Topology, TopologyLinkId};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
@@ -21,7 +21,7 @@ fn setup(packets: u64) -> NetworkSetup {
     let topology = Topology::dumbbell(1, rate, rate, Span::from_us(1)).unwrap();
     let [src, dst] = ["h0", "h1"].map(|name| topology.node(name).unwrap());
     let flow = WorkloadFlow { start: Time::ZERO, src, dst, bytes: packets * u64::from(PAYLOAD), group: 0 };
-    let config = DatagramConfig { payload: PAYLOAD, rate: Some(Rate::gbps(1)) };
+    let config = DatagramConfig { payload: PAYLOAD, rate: Some(Rate::gbps(1)), gaps: DatagramGaps::Even };
     let traffic = TrafficSetup {
         name: "datagrams".to_owned(),
         transport: TransportSetup::Datagrams(config),

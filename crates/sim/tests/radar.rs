@@ -11,8 +11,8 @@ use sim::link::{self, LinkSimMode};
 use sim::net::counting::{self, CountingProgram};
 use sim::net::metering::{MeteringConfig, MeteringResult, TrueDrop};
 use sim::net::{
-    self, DatagramConfig, FaultyAction, FaultyRule, LinkSetup, Marking, NetworkOutcome, NetworkSetup, Pfc, Protection,
-    SwitchSettings, TrafficSetup, TransportSetup,
+    self, DatagramConfig, DatagramGaps, FaultyAction, FaultyRule, LinkSetup, Marking, NetworkOutcome, NetworkSetup,
+    Pfc, Protection, SwitchSettings, TrafficSetup, TransportSetup,
 };
 use sim::topology::{NodeId, Topology};
 use sim::workload::{ArrivalStop, BurstPace, FlowSchedule, Incast, Poisson, SizeTrace, Workload, WorkloadFlow};
@@ -223,7 +223,7 @@ fn over_one_link(protection: impl FnOnce(FaultSchedule) -> Protection) -> (Netwo
     let link = topology.link_between("sw2", "sw6").unwrap().link();
     let [src, dst] = ["h4", "h8"].map(|name| topology.node(name).unwrap());
     let mut setup = NetworkSetup::new(topology);
-    let config = DatagramConfig { payload: 1_472, rate: Some(Rate::gbps(5)) };
+    let config = DatagramConfig { payload: 1_472, rate: Some(Rate::gbps(5)), gaps: DatagramGaps::Even };
     let flow = WorkloadFlow { start: Time::ZERO, src, dst, bytes: 8_000_000, group: 0 };
     setup.traffic.push(traffic(TransportSetup::Datagrams(config), FlowSchedule::list(vec![flow])));
     let forward = FaultSchedule::always(LossModel::PerFrame(Prob::literal(0.01)));
@@ -418,7 +418,11 @@ fn persistent() -> NetworkSetup {
         group: 0,
     };
     let pairs = hosts.iter().flat_map(|src| hosts.iter().filter(move |dst| *dst != src).map(move |dst| flow(src, dst)));
-    let transport = TransportSetup::Datagrams(DatagramConfig { payload, rate: Some("1M".parse().unwrap()) });
+    let transport = TransportSetup::Datagrams(DatagramConfig {
+        payload,
+        rate: Some("1M".parse().unwrap()),
+        gaps: DatagramGaps::Even,
+    });
     setup.traffic = vec![traffic(transport, FlowSchedule::list(pairs.collect()))];
     setup
 }

@@ -14,6 +14,7 @@ mod hpcc_ns3;
 mod incast;
 mod patterns;
 mod poisson;
+mod rounds;
 mod sizes;
 mod traces;
 
@@ -26,6 +27,7 @@ pub use arrivals::ArrivalStop;
 pub use error::WorkloadError;
 pub use incast::{BurstPace, Incast};
 pub use poisson::Poisson;
+pub use rounds::{FlowRounds, RoundLane};
 pub use sizes::{FlowSizes, SizeTrace};
 
 use crate::topology::NodeId;
@@ -58,6 +60,8 @@ pub enum Workload {
     /// Each flow starts at its own time, independent of other flows.
     Open(FlowSchedule),
     Series(FlowSeries),
+    /// Several at a time, in rounds with a barrier.
+    Rounds(FlowRounds),
 }
 
 /// Flows in the order of their starts.

@@ -3,10 +3,10 @@
 //! Exact telemetry and the wrapping fields of Fig. 2.7 go the same way: a difference is taken modulo what the field counts to,
 //! and more than half of that is a step back.
 
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 use wire::int::{IntHeader, IntHop, IntWord};
 
-use super::{HpccConfig, LinkSignal};
+use super::{HpccConfig, IntForm, LinkSignal};
 use crate::{ControlSite, TelemetrySample};
 
 /// As far as nHop of Fig. 2.7 counts; links beyond it are not looked at.
@@ -34,7 +34,7 @@ struct LinkRecord {
 
 #[derive(Clone, Debug)]
 pub(super) struct LinkRecords {
-    packed: bool,
+    int: IntForm,
     signal: LinkSignal,
     time_mask: u64,
     byte_mask: u64,
@@ -60,14 +60,17 @@ pub(super) struct LinkRecords {
 
 impl LinkRecords {
     pub(super) fn new(config: &HpccConfig, site: &ControlSite, t: Span) -> Self {
-        let (time_unit, time_mask, byte_unit, byte_mask) = match config.packed {
-            false => (1, u64::MAX, 1, u64::MAX),
-            true => (1_000, IntWord::TIME_MASK, IntWord::TX_UNIT, IntWord::TX_MASK),
+        let int = config.int.unwrap_or_default();
+        let (time_unit, time_mask, byte_unit, byte_mask) = match int {
+            IntForm::Exact => (1, u64::MAX, 1, u64::MAX),
+            IntForm::Packed(units) => {
+                (1_000, IntWord::TIME_MASK, IntWord::TX_UNIT * u64::from(units), IntWord::TX_MASK)
+            }
         };
         // A flow at the least rate has one packet in flight at a time: it is not idle between two.
         let slowest = 8.0 * f64::from(site.mtu + 256) / config.min_rate.bits_per_second() as f64;
         Self {
-            packed: config.packed,
+            int,
             signal: config.signal,
             time_mask,
             byte_mask,
@@ -147,15 +150,14 @@ impl LinkRecords {
     /// The entry for a hop, without its `inverse_bdp`. `None` if Fig. 2.7 cannot name the port's rate.
     #[inline]
     fn read(&self, hop: &IntHop) -> Option<LinkRecord> {
-        let (at, bytes, queue) = if self.packed {
-            let word = IntWord::pack(hop)?;
-            (word.time_ns(), word.tx_units(), word.queue())
-        } else {
-            let bytes = match self.signal {
-                LinkSignal::Tx => hop.tx_bytes,
-                LinkSignal::Rx => hop.rx_bytes(),
-            };
-            (hop.at.as_ps(), bytes, hop.queue)
+        let (at, bytes, queue) = match (self.int, self.signal) {
+            (IntForm::Packed(units), _) => {
+                let scaled = IntHop { tx_bytes: hop.tx_bytes / u64::from(units), queue: hop.queue / units, ..*hop };
+                let word = IntWord::pack(&scaled)?;
+                (word.time_ns(), word.tx_units(), word.queue().saturating_mul(units))
+            }
+            (IntForm::Exact, LinkSignal::Tx) => (hop.at.as_ps(), hop.tx_bytes, hop.queue),
+            (IntForm::Exact, LinkSignal::Rx) => (hop.at.as_ps(), hop.rx_bytes(), hop.queue),
         };
         Some(LinkRecord { at, bytes, queue, rate_mbps: hop.rate_mbps, inverse_bdp: 0.0 })
     }
@@ -169,7 +171,7 @@ impl LinkRecords {
             return None;
         }
         let mut bytes = bytes as f64 * self.byte_unit;
-        if self.packed && self.signal == LinkSignal::Rx {
+        if self.int != IntForm::Exact && self.signal == LinkSignal::Rx {
             // Fig. 2.7 has no such field: what joined has left or is still there.
             bytes = (bytes + f64::from(fresh.queue) - f64::from(last.queue)).max(0.0);
         }
@@ -181,10 +183,11 @@ impl LinkRecords {
     /// The entries that have just been written are the first of a path.
     fn begin(&mut self, path: u16, count: usize) {
         (self.path, self.count) = (path, count);
-        if self.packed {
+        if let IntForm::Packed(units) = self.int {
             let fastest = self.records[..count].iter().max_by_key(|record| record.rate_mbps);
             let bytes_wrap = fastest.map(|record| {
-                IntWord::bytes_wrap(units::Rate::from_bits_per_second(u64::from(record.rate_mbps) * 1_000_000))
+                let rate = Rate::from_bits_per_second(u64::from(record.rate_mbps) * 1_000_000);
+                IntWord::bytes_wrap(rate) * u64::from(units)
             });
             self.longest_gap = IntWord::TIME_WRAP.min(bytes_wrap.unwrap_or(IntWord::TIME_WRAP)) / 2;
         }

@@ -17,6 +17,7 @@ use super::packet::{Packets, SimPacket, Tags};
 use super::pfc::slowest_host;
 use super::port::{Owner, Queues, SimPort};
 use super::protected::LinkActions;
+use super::rack::RackNic;
 use super::rules::SwitchRules;
 use super::setup::{LinkSetup, NetworkSetup};
 use super::switch::{Ports, SimSwitch};
@@ -31,13 +32,14 @@ const FLOW_STREAM: u64 = 2;
 const FAULT_STREAM: u64 = 1 << 32;
 const RECOVERY_STREAM: u64 = 2 << 32;
 const HOST_STREAM: u64 = 3 << 32;
+const RACK_STREAM: u64 = 4 << 32;
 
 impl<'p, P: SwitchProgram<Frame = SimPacket>> Network<'p, P> {
     pub(super) fn new(setup: NetworkSetup, program: &'p mut P) -> Self {
         let rules = SwitchRules::new(&setup).map(Box::new);
         let ports = ports(&setup, program.watches_departures());
         let (switches, places) = switches(&setup);
-        let routes = Routes::of(&setup.topology).with_hash(setup.profile.route_hash());
+        let routes = Routes::chosen_by(&setup.topology, setup.profile.route_hash());
         let mut fabric = NetworkFabric::new(routes, ports, places, switches);
         fabric.profile = setup.profile;
         fabric.rules = rules;
@@ -49,10 +51,14 @@ impl<'p, P: SwitchProgram<Frame = SimPacket>> Network<'p, P> {
             set_faults(&mut fabric, link, setup.seed);
             protect(&mut fabric, &mut queue, link, &setup);
         }
+        let hosts = Hosts::new(hosts(&setup), setup.topology.nodes.len());
+        for (at, node) in &setup.dead {
+            queue.schedule(*at, NetworkEvent::HostDies { host: hosts.at(*node) });
+        }
         let observed = Observed::new(setup.sampling.clone(), setup.traffic.len(), setup.rtt);
         Self {
             queue,
-            hosts: Hosts::new(hosts(&setup), setup.topology.nodes.len()),
+            hosts,
             flows: Flows::new(setup.traffic, setup.handshakes, Random::new(setup.seed, FLOW_STREAM)),
             fabric,
             observed,
@@ -147,7 +153,7 @@ fn has_priorities(setup: &NetworkSetup) -> bool {
     let mut classes =
         setup.traffic.iter().flat_map(|traffic| [traffic.class, traffic.ack_class.unwrap_or(traffic.class)]);
     let first = classes.next();
-    classes.any(|class| Some(class) != first)
+    classes.any(|class| Some(class) != first) || setup.traffic.iter().any(|traffic| traffic.transport.has_levels())
 }
 
 /// All switches, and the place of each port among those of its switch.
@@ -179,7 +185,16 @@ fn hosts(setup: &NetworkSetup) -> IndexVec<HostId, SimHost> {
     let mixed = has_priorities(setup);
     let host = |node: NodeId| {
         let random = Random::new(setup.seed, HOST_STREAM + u64::from(node.0));
-        SimHost::new(node, access[node], mixed, setup.host_latency, random)
+        let mut host = SimHost::new(node, access[node], mixed, setup.host_latency, random);
+        host.newcomers_first = setup.profile.newcomers_first();
+        host
     };
-    topology.hosts().map(host).collect()
+    let mut hosts: IndexVec<HostId, SimHost> = topology.hosts().map(host).collect();
+    if let Some(rack) = &setup.rack {
+        for id in hosts.numbers() {
+            let random = Random::new(setup.seed, RACK_STREAM + u64::from(id.0));
+            hosts[id].reserve(rack.params.contexts, RackNic::new(rack, id, random));
+        }
+    }
+    hosts
 }

@@ -7,6 +7,7 @@ use transport::roce::Telemetry;
 
 use super::end::{ArrivedSegment, Effects, OutgoingSegment};
 use super::events::NetworkEvent;
+use super::host::SimHost;
 use super::index::{EndId, HostId, PacketId};
 use super::packet::{RoutePosition, SimPacket};
 use super::setup::IntCharge;
@@ -17,10 +18,22 @@ use crate::topology::DirectedLink;
 impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     /// A packet has come to the host that it is for.
     pub(super) fn reach_host(&mut self, now: Time, host: HostId, id: PacketId) {
+        if self.hosts[host].dead {
+            return self.discard(id);
+        }
         if self.program.watches_hosts() {
             let packet = self.packets.get_mut(id);
             self.program.on_host_receives(now, packet.came_by.0, packet, self.tags.get_mut(id));
         }
+        if self.hosts[host].reserves {
+            return self.reach_rack(now, host, id);
+        }
+        self.pass_up(now, host, id);
+    }
+
+    /// A packet goes up from the interface of a host.
+    #[inline]
+    pub(super) fn pass_up(&mut self, now: Time, host: HostId, id: PacketId) {
         if self.hosts[host].is_immediate() {
             return self.receive_one(now, host, id);
         }
@@ -99,6 +112,9 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         if effects.progress.is_some() {
             self.progress(now, at, effects.progress);
         }
+        if effects.others {
+            self.hosts.line_up_granted(at);
+        }
         let wakes = effects.woken && !self.hosts.ends[at].over;
         if wakes {
             self.hosts.line_up(at, effects.urgent);
@@ -136,7 +152,8 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     /// Lets an end say what it has to say now, behind what the interface is sending.
     fn answer(&mut self, now: Time, host: HostId, id: EndId) {
         let at = self.hosts[host].port;
-        if self.hosts.is_held(id) || self.fabric.ports[at].protected {
+        let reserves = self.hosts[host].reserves || self.hosts[host].dead;
+        if reserves || self.hosts.is_held(id) || self.fabric.ports[at].protected {
             return;
         }
         let (_, segment) = self.hosts.ends[id].pull(now, id, &mut self.queue);
@@ -162,7 +179,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             came_by: SimPacket::NOWHERE,
             next: PacketId::NONE,
             len: segment.len,
-            class: if segment.control { end.ack_class } else { end.class },
+            class: end.class_of(segment.control, segment.level),
             ecn: segment.ecn,
             body: segment.body,
         });
@@ -193,10 +210,10 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         self.program.on_host_sends(now, link.0, who, self.packets.get_mut(id), self.tags.get_mut(id));
     }
 
-    /// The next packet of a host that has any, by turns.
-    fn next_of_host(&mut self, now: Time, host: HostId) -> Option<PacketId> {
+    /// The next packet of a line of a host that has any, by turns.
+    pub(super) fn next_of_host(&mut self, now: Time, host: HostId, lane: u8) -> Option<PacketId> {
         loop {
-            let id = self.hosts.next_end(host)?;
+            let id = self.hosts.next_end(host, lane)?;
             let end = &mut self.hosts.ends[id];
             if end.over {
                 self.vacate(id.connection());
@@ -204,7 +221,11 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             }
             let (pull, segment) = end.pull(now, id, &mut self.queue);
             match pull {
-                Pull::Sent => self.hosts.line_up(id, false),
+                // It may owe more than one acknowledgement or the like, which all go before data.
+                Pull::Sent => {
+                    let urgent = segment.is_some_and(|segment| segment.control) && end.owes_control();
+                    self.hosts.line_up(id, urgent);
+                }
                 Pull::Last | Pull::Idle => {}
                 Pull::NotBefore(at) => {
                     if let Some(at) = self.hosts.wait_until(id, at) {
@@ -218,7 +239,13 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     }
 
     pub(super) fn serve_host(&mut self, now: Time, host: HostId) {
-        let Some(id) = self.next_of_host(now, host) else { return };
+        if self.hosts[host].dead {
+            return;
+        }
+        if self.hosts[host].reserves {
+            return self.serve_rack(now, host);
+        }
+        let Some(id) = self.next_of_host(now, host, 0) else { return };
         let at = self.hosts[host].port;
         let port = &mut self.fabric.ports[at];
         port.busy_until = now + port.sending_time(self.packets.get(id).len);
@@ -235,7 +262,13 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         if self.fabric.ports[at].queues.as_ref().is_some_and(|queues| queues.has_any()) {
             return;
         }
-        let Some(id) = self.next_of_host(now, host) else { return };
+        let SimHost { dead, reserves, .. } = self.hosts[host];
+        let next = match (dead, reserves) {
+            (true, _) => None,
+            (false, true) => self.next_of_rack(now, host),
+            (false, false) => self.next_of_host(now, host, 0),
+        };
+        let Some(id) = next else { return };
         let port = &mut self.fabric.ports[at];
         let time = port.time_of(self.packets.get(id).len);
         if let Some(queues) = &mut port.queues {

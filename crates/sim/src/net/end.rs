@@ -7,10 +7,12 @@ use wire::ip::Ecn;
 
 use super::events::NetworkEvent;
 use super::index::{EndId, HostId};
+use super::port::CLASSES;
 use super::transports::{Body, Carried, SimTransport, Transport, each_transport};
 use crate::engine::{EventQueue, TimerFiring, Timers};
 
 const MOST_TIMERS: usize = 6;
+const LAST_CLASS: u8 = CLASSES as u8 - 1;
 
 /// What a machine reported to its application, the latest of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +69,8 @@ pub(crate) struct Driver<M: Machine> {
 pub(crate) struct FlowEnd {
     pub transport: Transport,
     pub host: HostId,
+    /// The context of its host that reserves for it; 0 if there is one line for all.
+    pub lane: u8,
     pub class: u8,
     /// Class of acknowledgements and the like.
     pub ack_class: u8,
@@ -116,6 +120,8 @@ pub(crate) struct Effects {
     pub progress: FlowProgress,
     /// How long a data packet took, there and back.
     pub round_trip: Option<Span>,
+    /// Other ends of its host may have something to send.
+    pub others: bool,
 }
 
 /// A segment that has come to its end.
@@ -134,6 +140,8 @@ pub(crate) struct OutgoingSegment {
     pub ecn: Ecn,
     /// An acknowledgement or the like.
     pub control: bool,
+    /// What is added to its class.
+    pub level: u8,
 }
 
 impl FlowEnd {
@@ -142,6 +150,7 @@ impl FlowEnd {
         Self {
             transport,
             host,
+            lane: 0,
             class,
             ack_class,
             ready: false,
@@ -189,9 +198,28 @@ impl FlowEnd {
         each_transport!(&mut self.transport, driver => driver.pull(now, Context { id, queue, counters }))
     }
 
+    /// Whether an acknowledgement or the like waits.
+    pub(crate) fn owes_control(&self) -> bool {
+        each_transport!(&self.transport, driver => SimTransport::owes_control(&driver.machine))
+    }
+
     /// Payload of the peer's that has arrived in order, of a transport that does not report it by itself.
     pub(crate) fn received_bytes(&self) -> Option<u64> {
         each_transport!(&self.transport, driver => SimTransport::received_bytes(&driver.machine))
+    }
+
+    /// Priority of what it would send next among the ends of its host.
+    #[inline]
+    pub(crate) fn turn(&self) -> u8 {
+        let level = each_transport!(&self.transport, driver => SimTransport::next_level(&driver.machine));
+        self.class_of(false, level)
+    }
+
+    /// The class of a segment.
+    #[inline]
+    pub(crate) fn class_of(&self, control: bool, level: u8) -> u8 {
+        let class = if control { self.ack_class } else { self.class };
+        (class + level).min(LAST_CLASS)
     }
 
     /// How often the controller could not use telemetry.
@@ -224,7 +252,8 @@ impl<M: Carried> Driver<M> {
         context: Context<'_>,
         act: impl FnOnce(&mut M, &mut EndSink<'_, M>) -> R,
     ) -> (R, Effects, Option<M::Frame>) {
-        let mut sink = EndSink { context, timers: &mut self.timers, staged: None, effects: Effects::default() };
+        let effects = Effects { others: M::WAKES_OTHERS, ..Effects::default() };
+        let mut sink = EndSink { context, timers: &mut self.timers, staged: None, effects };
         let result = act(&mut self.machine, &mut sink);
         (result, sink.effects, sink.staged)
     }
@@ -258,8 +287,8 @@ impl<M: Carried> Driver<M> {
         let (pull, _, staged) = self.with(context, |machine, sink| machine.pull(now, Port(0), sink));
         let segment = staged.map(|frame| {
             let (len, ecn) = (M::frame_len(&frame) as u16, M::ecn(&frame));
-            let control = M::is_control(&frame);
-            OutgoingSegment { body: M::wrap(frame), len, ecn, control }
+            let (control, level) = (M::is_control(&frame), M::level(&frame));
+            OutgoingSegment { body: M::wrap(frame), len, ecn, control, level }
         });
         (pull, segment)
     }

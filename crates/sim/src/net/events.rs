@@ -67,6 +67,23 @@ pub(crate) enum NetworkEvent {
     Shake {
         connection: ConnectionId,
     },
+    /// A timer of a host that reserves; a message of the switch reaches its thread; a thread may ask for its next burst.
+    RackTimer {
+        host: HostId,
+        slot: u8,
+    },
+    RackAnswers {
+        host: HostId,
+        packet: PacketId,
+    },
+    ThreadIsFree {
+        host: HostId,
+        lane: u8,
+    },
+    /// A host dies.
+    HostDies {
+        host: HostId,
+    },
     /// The switch program acts at a time of its own.
     ProgramWakes,
     /// Time to look at everything that is watched.

@@ -129,8 +129,14 @@ impl TrafficSource {
         let next = match &mut self.traffic.work {
             Workload::Open(flows) => flows.next(),
             Workload::Series(series) => next_of(series, self.begun, now),
+            // An event is scheduled for it already.
+            Workload::Rounds(_) if self.next.is_some() => return None,
+            Workload::Rounds(rounds) => rounds.next_flow(),
         };
-        self.exhausted = next.is_none();
+        self.exhausted = match &self.traffic.work {
+            Workload::Rounds(rounds) => next.is_none() && rounds.is_exhausted(),
+            _ => next.is_none(),
+        };
         self.next = next;
         self.next.as_ref().map(|flow| flow.start.max(now))
     }
@@ -140,6 +146,7 @@ impl TrafficSource {
         let left = match &self.traffic.work {
             Workload::Open(flows) => flows.expected_left()? + f64::from(u8::from(self.next.is_some())),
             Workload::Series(series) => series.count.saturating_sub(self.begun) as f64,
+            Workload::Rounds(rounds) => return Some(rounds.total_bytes()),
         };
         let begun = (self.begun > 0).then_some(self.begun as f64)?;
         Some(self.begun_bytes as f64 * (1.0 + left / begun))
@@ -155,6 +162,18 @@ impl TrafficSource {
 
     pub(super) fn is_series(&self) -> bool {
         matches!(self.traffic.work, Workload::Series(_))
+    }
+
+    /// A flow between these has ended; whether that may let another begin.
+    pub(super) fn on_end(&mut self, now: Time, src: NodeId, dst: NodeId) -> bool {
+        match &mut self.traffic.work {
+            Workload::Open(_) => false,
+            Workload::Series(_) => true,
+            Workload::Rounds(rounds) => {
+                rounds.on_end(now, src, dst);
+                true
+            }
+        }
     }
 
     /// The queue pair that a flow is to share with others, if any: those between two hosts take turns.

@@ -184,7 +184,9 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let connection = &self.flows.connections[packet.to().connection()];
         let (src, dst, flow) = (connection.row.src, connection.row.dst, connection.number);
         let forward = !packet.to().is_source();
-        self.observed.outcome.captured.push(PortCapture { at: now, port, src, dst, flow, forward, packet, corrupted });
+        let reserve = P::reserve_header(self.tags.get(id)).copied();
+        let captured = PortCapture { at: now, port, src, dst, flow, forward, packet, reserve, corrupted };
+        self.observed.outcome.captured.push(captured);
     }
 
     /// A packet is lost behind the upstream end of a link.

@@ -57,8 +57,16 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     }
 
     fn say(&mut self, now: Time, end: EndId, step: Handshake) {
-        let segment =
-            OutgoingSegment { body: Body::Handshake(step), len: SYN_LEN as u16, ecn: Ecn::NotCapable, control: false };
+        if self.hosts.of(end).dead {
+            return;
+        }
+        let segment = OutgoingSegment {
+            body: Body::Handshake(step),
+            len: SYN_LEN as u16,
+            ecn: Ecn::NotCapable,
+            control: false,
+            level: 0,
+        };
         let packet = self.packet(now, end, segment);
         let at = self.hosts.port_of(end);
         if !self.fabric.ports[at].protected {

@@ -5,12 +5,14 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::{Index, IndexMut};
 
 use faults::Random;
+use homa::GrantScheduler;
 use transport::roce::melo::Nic;
 use units::{Span, Time};
 
 use super::end::FlowEnd;
 use super::index::{ConnectionId, EndId, HostId, IndexVec, PacketId};
 use super::outcome::PoolUse;
+use super::rack::RackNic;
 use super::setup::HostLatency;
 use crate::topology::{DirectedLink, NodeId};
 
@@ -56,23 +58,25 @@ impl Hosts {
     }
 
     /// The next end of a host that may send: those with acknowledgements first, then those with data, by turns.
-    pub(super) fn next_end(&mut self, host: HostId) -> Option<EndId> {
+    pub(super) fn next_end(&mut self, host: HostId, lane: u8) -> Option<EndId> {
         let (ends, host) = (&mut self.ends, &mut self.all[host]);
-        let urgent = take_turn(&mut host.urgent, host.paused, host.mixed, |end| ends[end].ack_class);
+        let (paused, mixed) = (host.paused, host.mixed);
+        let line = host.line_mut(lane);
+        let urgent = take_turn(&mut line.urgent, paused, mixed, |end| ends[end].ack_class);
         if let Some(end) = urgent {
             ends[end].urgent = false;
             return Some(end);
         }
-        let end = take_turn(&mut host.ready, host.paused, host.mixed, |end| ends[end].class)?;
+        let end = take_turn(&mut line.ready, paused, mixed, |end| ends[end].turn())?;
         ends[end].ready = false;
+        host.sending = Some(end);
         Some(end)
     }
 
     /// Whether a host has something to send.
     #[inline]
     pub(super) fn has_any(&self, host: HostId) -> bool {
-        let host = &self.all[host];
-        !host.ready.is_empty() || !host.urgent.is_empty()
+        self.all[host].line.has_any()
     }
 
     /// An end must not be asked before this time. When its host is to be woken, if no event is scheduled that early.
@@ -117,13 +121,31 @@ impl Hosts {
     #[inline]
     pub(super) fn line_up(&mut self, id: EndId, urgent: bool) {
         let end = &mut self.ends[id];
+        let (host, lane) = (&mut self.all[end.host], end.lane);
         if urgent && !end.urgent {
             end.urgent = true;
-            self.all[end.host].urgent.push_back(id);
+            host.line_mut(lane).urgent.push_back(id);
         }
         if !urgent && !end.ready {
             end.ready = true;
-            self.all[end.host].ready.push_back(id);
+            let (newcomers_first, sending) = (host.newcomers_first, host.sending);
+            let ready = &mut host.line_mut(lane).ready;
+            let before_last = newcomers_first && ready.back().is_some_and(|last| sending == Some(*last));
+            ready.insert(ready.len() - usize::from(before_last), id);
+        }
+        if host.reserves {
+            host.fill(lane);
+        }
+    }
+
+    /// Ends of the same host that have grants to send since their scheduler was last called.
+    pub(super) fn line_up_granted(&mut self, id: EndId) {
+        let host = self.ends[id].host;
+        while let Some(end) = self.all[host].grants.as_ref().and_then(GrantScheduler::next_woken) {
+            let end = EndId(end);
+            if !self.ends[end].over {
+                self.line_up(end, true);
+            }
         }
     }
 
@@ -162,9 +184,18 @@ pub(super) struct SimHost {
     pub node: NodeId,
     /// The port that it sends by.
     pub port: DirectedLink,
-    /// Ends that have something to send, in turn; those that have acknowledgements or the like apart.
-    ready: VecDeque<EndId>,
-    urgent: VecDeque<EndId>,
+    line: SendLine,
+    /// With reservations: the lines of contexts but the first, and what stands between them and the port.
+    pub lanes: Vec<SendLine>,
+    pub rack: Option<Box<RackNic>>,
+    /// Whether there is any; contexts whose line has got an end, and whose interface does not know it yet.
+    pub reserves: bool,
+    pub filled: Vec<u8>,
+    /// It neither sends nor receives any more.
+    pub dead: bool,
+    /// The end whose data was sent last; whether those that become ready while it is on the wire go before its next packet.
+    sending: Option<EndId>,
+    pub newcomers_first: bool,
     /// Ends that wait for their pace, the earliest first, and the event that is scheduled for them. An end whose time has
     /// changed is in it more than once; only the time that it knows counts.
     paced: BinaryHeap<Reverse<(Time, EndId)>>,
@@ -190,15 +221,61 @@ pub(super) struct SimHost {
     random: Random,
     /// Pools of bits that its connections share, if they do.
     pub nic: Option<Nic<u16>>,
+    /// What schedules the messages that it receives, if anything does.
+    pub grants: Option<GrantScheduler>,
+}
+
+/// Ends that have something to send, in turn; those that have acknowledgements or the like apart.
+#[derive(Debug, Default)]
+pub(super) struct SendLine {
+    ready: VecDeque<EndId>,
+    urgent: VecDeque<EndId>,
+}
+
+impl SendLine {
+    #[inline]
+    pub(super) fn has_any(&self) -> bool {
+        !self.ready.is_empty() || !self.urgent.is_empty()
+    }
 }
 
 impl SimHost {
+    #[inline]
+    pub(super) fn line(&self, lane: u8) -> &SendLine {
+        if lane == 0 { &self.line } else { &self.lanes[usize::from(lane) - 1] }
+    }
+
+    #[inline]
+    fn line_mut(&mut self, lane: u8) -> &mut SendLine {
+        if lane == 0 { &mut self.line } else { &mut self.lanes[usize::from(lane) - 1] }
+    }
+
+    /// Remembers that a line has got an end.
+    pub(super) fn fill(&mut self, lane: u8) {
+        if !self.filled.contains(&lane) {
+            self.filled.push(lane);
+        }
+    }
+
+    /// From now on it reserves, with a line for each context.
+    pub(super) fn reserve(&mut self, contexts: u16, rack: RackNic) {
+        self.lanes = (1..contexts).map(|_| SendLine::default()).collect();
+        self.rack = Some(Box::new(rack));
+        self.reserves = true;
+    }
+
     pub(super) fn new(node: NodeId, port: DirectedLink, mixed: bool, latency: HostLatency, random: Random) -> Self {
         Self {
             node,
             port,
-            ready: VecDeque::new(),
-            urgent: VecDeque::new(),
+            line: SendLine::default(),
+            lanes: Vec::new(),
+            rack: None,
+            reserves: false,
+            filled: Vec::new(),
+            dead: false,
+            sending: None,
+            newcomers_first: false,
             paced: BinaryHeap::new(),
             wakes_at: Time::NEVER,
             paused: 0,
@@ -214,6 +291,7 @@ impl SimHost {
             latency,
             random,
             nic: None,
+            grants: None,
         }
     }
 

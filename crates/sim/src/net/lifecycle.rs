@@ -7,6 +7,7 @@ use super::end::{FlowCounters, FlowEnd, FlowProgress};
 use super::events::NetworkEvent;
 use super::flows::{ConnectionState, SharedQp, row};
 use super::handshake::SYN_LEN;
+use super::host::SimHost;
 use super::index::{ConnectionId, EndId, TrafficId};
 use super::outcome::FlowRow;
 use super::packet::SimPacket;
@@ -99,8 +100,9 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let transport = &traffic.transport;
         let round_trip = self.fabric.ideal(&there, transport, 1) + self.fabric.ideal(&back, transport, 1);
         let round_trip = round_trip + self.typical_latency(flow.src) + self.typical_latency(flow.dst);
-        for (end, host) in id.ends().into_iter().zip(hosts) {
+        for ((end, host), peer) in id.ends().into_iter().zip(hosts).zip([flow.dst, flow.src]) {
             let port = self.hosts[host].port;
+            let SimHost { nic, grants, .. } = &mut self.hosts[host];
             let mut site = Site {
                 now,
                 round_trip,
@@ -108,11 +110,19 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
                 line_rate: self.fabric.ports[port].rate(),
                 hops: there.len() as u32 - 1,
                 seed,
-                nic: &mut self.hosts[host].nic,
+                nic,
+                grants,
+                end: end.0,
+                peer: peer.0,
             };
             let machine = transport.connect(&mut site);
             let ack_class = traffic.ack_class.unwrap_or(traffic.class);
-            self.hosts.ends.put(end, FlowEnd::new(machine, host, traffic.class, ack_class));
+            let lane = match &mut self.hosts[host].rack {
+                None => 0,
+                Some(rack) if end == from => rack.deal(hosts[1], 0),
+                Some(rack) => rack.deal(hosts[0], 1),
+            };
+            self.hosts.ends.put(end, FlowEnd { lane, ..FlowEnd::new(machine, host, traffic.class, ack_class) });
         }
         let shaking = if self.flows.handshakes && transport.shakes_hands() {
             self.fabric.trip(&there, SYN_LEN) + self.fabric.trip(&back, SYN_LEN)
@@ -201,7 +211,8 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         flow.done += flow.messages();
         flow.row.finish = (!flow.row.failed).then_some(now);
         let source = flow.source;
-        let (finished, bytes) = (flow.row.finish.is_some(), flow.row.bytes);
+        let FlowRow { src, dst, bytes, .. } = flow.row;
+        let finished = flow.row.finish.is_some();
         if self.hosts.ends[id.destination()].received_bytes().is_some() {
             self.count_arrived_at(id);
         } else if finished {
@@ -212,7 +223,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         }
         self.write_row(id);
         self.flows.active -= 1;
-        if self.flows.sources[source].is_series() {
+        if self.flows.sources[source].on_end(now, src, dst) {
             self.schedule_next_flow(source, now);
         }
         let flow = &mut self.flows.connections[id];
@@ -258,16 +269,29 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let connection = &mut self.flows.connections[id];
         connection.over = true;
         self.observed.connection_ended(&connection.reported);
-        self.observed.outcome.int_resets += self.hosts.ends[id.source()].telemetry_resets();
-        for end in id.ends() {
+        self.count_resets(id);
+        for (side, end) in id.ends().into_iter().enumerate() {
+            let FlowEnd { host, lane, .. } = self.hosts.ends[end];
             self.hosts.ends[end].close();
+            self.hosts.line_up_granted(end);
+            if let Some(rack) = &mut self.hosts[host].rack {
+                rack.leave(lane, side);
+            }
         }
         self.vacate(id);
+    }
+
+    fn count_resets(&mut self, id: ConnectionId) {
+        let resets = id.ends().map(|end| self.hosts.ends[end].telemetry_resets());
+        self.observed.outcome.int_resets += resets.iter().sum::<u64>();
     }
 
     /// Writes down all flows that are not over.
     pub(super) fn end_all_flows(&mut self) {
         for id in self.flows.connections.numbers() {
+            if !self.flows.connections[id].over {
+                self.count_resets(id);
+            }
             while self.flows.connections[id].under_way {
                 self.write_row(id);
                 self.flows.connections[id].next_flow();

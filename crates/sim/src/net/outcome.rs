@@ -1,7 +1,9 @@
 //! What a run has found.
 
+use reserve::HostCounters;
 use transport::roce::repeat;
 use units::{Span, Time};
+use wire::reserve::ReserveHeader;
 
 use super::end::FlowCounters;
 use super::levels::QueueLengths;
@@ -9,6 +11,7 @@ use super::packet::SimPacket;
 use super::pfc::PauseTotals;
 use super::port::PortCounters;
 use super::programs::metering;
+use super::programs::reserving::RackOutcome;
 use super::protected::LinkTally;
 use crate::histogram::SpanHistogram;
 use crate::topology::{DirectedLink, NodeId, TopologyLinkId};
@@ -83,6 +86,8 @@ pub struct PortCapture {
     /// Whether it goes from the host that began the flow to the other.
     pub forward: bool,
     pub packet: SimPacket,
+    /// The message that it is, or the mark that it has, where hosts reserve.
+    pub reserve: Option<ReserveHeader>,
     /// The wire corrupted it.
     pub corrupted: bool,
 }
@@ -118,6 +123,9 @@ pub struct NetworkOutcome {
     pub pools: Vec<PoolUse>,
     /// What meters found, where there are any.
     pub radar: Option<metering::MeteringResult>,
+    /// What hosts that reserve did, and what their switches did.
+    pub rack_hosts: HostCounters,
+    pub rack: Option<RackOutcome>,
     /// Packets that each of the setup's rules was applied to, in their order.
     pub ruled: Vec<u64>,
     /// Packets that went round in circles until they were dropped.

@@ -43,6 +43,11 @@ impl NetworkProfile {
         }
     }
 
+    /// Whether a flow that becomes ready while a packet of another is being sent goes before that flow's next packet.
+    pub(super) fn newcomers_first(self) -> bool {
+        self == Self::HpccNs3
+    }
+
     /// What the two directions of a connection choose their paths by: the number drawn for it, or its addresses and ports,
     /// of which `before` connections between its hosts have taken the first.
     pub(super) fn hashes(self, drawn: u64, flow: &WorkloadFlow, before: u16) -> [u64; 2] {

@@ -7,6 +7,7 @@
 pub mod counting;
 pub mod metering;
 mod repeating;
+pub(super) mod reserving;
 mod telemetry;
 
 use machine::{Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
@@ -21,6 +22,7 @@ use super::world::Network;
 use crate::topology::DirectedLink;
 use metering::Metering;
 use repeating::RepeaterProgram;
+use reserving::ReservingProgram;
 pub(super) use telemetry::TelemetryProgram;
 
 /// The programs that a setup can ask for; those that multiply packets before those that count them.
@@ -44,6 +46,21 @@ pub(super) fn of(setup: &NetworkSetup) -> Option<Programs> {
     let metering = setup.radar.as_ref().map(|config| Metering::new(&setup.topology, config.clone(), setup.seed));
     let telemetry = setup.int.as_ref().map(|settings| TelemetryProgram::new(setup, settings));
     (repeating.is_some() || metering.is_some() || telemetry.is_some()).then_some((repeating, (metering, telemetry)))
+}
+
+/// The program of racks, if a setup asks for reservations. It stands before the others.
+pub(super) fn reserving(setup: &NetworkSetup) -> Option<ReservingProgram> {
+    setup.rack.as_ref().map(|rack| ReservingProgram::new(setup, rack))
+}
+
+/// Adds what racks did to what the run did.
+///
+/// # Panics
+/// In debug builds if more data waited at a port than the bound allows.
+pub(super) fn conclude_racks(program: ReservingProgram, outcome: &mut NetworkOutcome) {
+    let rack = program.finish(outcome.ended);
+    debug_assert_eq!(rack.violations, 0, "queues beyond the bound of {}: {:?}", rack.bound, rack.peaks);
+    outcome.rack = Some(rack);
 }
 
 /// Adds what the programs found to what the run did.

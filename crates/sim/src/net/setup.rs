@@ -8,11 +8,12 @@ use wire::int::{IntHeader, TelemetrySample};
 use super::marking::Marking;
 use super::profile::NetworkProfile;
 use super::programs::metering;
+use super::rack::RackSetup;
 use super::rules::FaultyRule;
 use super::switch::SwitchSettings;
 use super::transports::TransportSetup;
 use crate::protocols::Protection;
-use crate::topology::{DirectedLink, Topology, TopologyLinkId};
+use crate::topology::{DirectedLink, NodeId, Topology, TopologyLinkId};
 use crate::workload::Workload;
 
 /// Farther than this, a clock of picoseconds comes near its end.
@@ -36,6 +37,10 @@ pub struct NetworkSetup {
     pub rtt: bool,
     /// LossRadar's meters at every interface.
     pub radar: Option<metering::MeteringConfig>,
+    /// Reservations in every rack.
+    pub rack: Option<RackSetup>,
+    /// Hosts that die, each when.
+    pub dead: Vec<(Time, NodeId)>,
     /// From the last bit of a packet to a switch's having routed it.
     pub switch_latency: Span,
     pub host_latency: HostLatency,
@@ -70,6 +75,8 @@ impl NetworkSetup {
             base_rtt: None,
             rtt: false,
             radar: None,
+            rack: None,
+            dead: Vec::new(),
             switch_latency: Span::ZERO,
             host_latency: HostLatency::None,
             handshakes: false,
@@ -153,7 +160,8 @@ impl HostLatency {
         }
     }
 
-    pub(crate) fn typical(&self) -> Span {
+    /// What it is in most cases.
+    pub fn typical(&self) -> Span {
         match *self {
             Self::None => Span::ZERO,
             Self::Fixed(span) => span,

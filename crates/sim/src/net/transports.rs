@@ -15,6 +15,7 @@ mod datagrams;
 mod irn;
 mod melo;
 mod rdma;
+mod receiver_driven;
 mod roce;
 mod selective;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod stop_and_wait;
 mod tcp;
 
 use congestion::ControllerConfig;
+use homa::{GrantPolicy, GrantScheduler};
 use machine::{Conversation, Machine, Out, Port};
 use radar::packet::TcpFields as StreamSegment;
 use transport::roce::irn::Irn;
@@ -38,7 +40,7 @@ use super::end::{Driver, FlowCounters, FlowProgress};
 use crate::topology::NodeId;
 use settings::{Keys, ReadResult, ScenarioReader};
 
-pub use datagrams::{DatagramConfig, HEADERS as DATAGRAM_HEADERS};
+pub use datagrams::{DatagramConfig, DatagramGaps, HEADERS as DATAGRAM_HEADERS};
 pub use irn::IrnSetup;
 pub use melo::MeloSetup;
 pub use tcp::HEADERS as TCP_HEADERS;
@@ -60,6 +62,8 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
     const SHAKES_HANDS: bool = false;
     /// Whether what is lost is sent again.
     const IS_RELIABLE: bool = true;
+    /// Whether a call to one end may give another end of its host something to send.
+    const WAKES_OTHERS: bool = false;
     /// The IP protocol.
     const PROTOCOL: u8 = ipv4::UDP;
 
@@ -97,6 +101,16 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
     /// The pool that all its connections at a host share.
     fn shared_pool(_setup: &Self::Setup) -> Option<PoolConfig> {
         None
+    }
+
+    /// How a host schedules the messages that it receives, if it does.
+    fn grant_policy(_setup: &Self::Setup) -> Option<GrantPolicy> {
+        None
+    }
+
+    /// Whether its segments have priorities of their own, beside the class of their traffic.
+    fn has_levels(_setup: &Self::Setup) -> bool {
+        false
     }
 
     /// Asks for `bytes` to be carried over.
@@ -149,6 +163,18 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
         false
     }
 
+    /// What is added to the class of a segment.
+    #[inline]
+    fn level(_frame: &Self::Frame) -> u8 {
+        0
+    }
+
+    /// That of the segment that it would send next.
+    #[inline]
+    fn next_level(&self) -> u8 {
+        0
+    }
+
     /// How long the data packet took that a segment acknowledges, there and back.
     #[inline]
     fn round_trip(_frame: &Self::Frame, _now: Time) -> Option<Span> {
@@ -190,6 +216,11 @@ pub(crate) struct Site<'a> {
     pub seed: u32,
     /// The interface of the host; the first connection that shares its pools brings them along.
     pub nic: &'a mut Option<Nic<u16>>,
+    /// What schedules messages to the host; the first connection that needs it brings it along.
+    pub grants: &'a mut Option<GrantScheduler>,
+    /// The number of this end, and the host at the other one.
+    pub end: u32,
+    pub peer: u32,
 }
 
 /// Lengths of packets, as Ethernet frames with their check.
@@ -229,6 +260,14 @@ impl HeaderWriter<'_> {
         ip.emit(self.out);
         ip
     }
+
+    /// Writes Ethernet as before a message about a reservation.
+    fn reservation(&mut self) {
+        let [from, to] = [self.who.from, self.who.to].map(|host| station(NodeId(host)).mac);
+        self.out.extend(to);
+        self.out.extend(from);
+        self.out.extend(wire::reserve::OUI_EXTENDED.to_be_bytes());
+    }
 }
 
 /// How a packet's body holds the segments of a transport.
@@ -265,6 +304,7 @@ transports! { ($)
     Melo: SelectiveConnection<Melo<u16>>, from MeloSetup;
     Irn: SelectiveConnection<Irn>, from IrnSetup;
     Datagrams: datagrams::DatagramGenerator, from DatagramConfig;
+    ReceiverDriven: homa::ReceiverDriven, from homa::ReceiverDrivenConfig;
     #[cfg(test)]
     StopAndWait: stop_and_wait::StopAndWait, from Span;
 }

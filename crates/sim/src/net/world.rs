@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use faults::Random;
 use machine::SwitchProgram;
+use reserve::HostCounters;
 use units::{Progress, Span, Time};
 
 use super::events::NetworkEvent;
@@ -126,6 +127,10 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             NetworkEvent::Pause { port, class, hold, hops } => self.pause(now, port, class, hold.then_some(hops)),
             NetworkEvent::FlowStarts { traffic } => self.flow_starts(now, traffic)?,
             NetworkEvent::Shake { connection } => self.shake_again(now, connection),
+            NetworkEvent::RackTimer { host, slot } => self.rack_timer(now, host, slot),
+            NetworkEvent::RackAnswers { host, packet } => self.rack_answers(now, host, packet),
+            NetworkEvent::ThreadIsFree { host, lane } => self.thread_is_free(now, host, lane),
+            NetworkEvent::HostDies { host } => self.hosts[host].dead = true,
             NetworkEvent::ProgramWakes => self.program_acts(now),
             NetworkEvent::Sample => {
                 self.count_arrived();
@@ -165,6 +170,13 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             outcome.ruled = rules.counts();
             outcome.expired = rules.expired;
         }
+        outcome.rack_hosts = self.hosts.iter().filter_map(|host| host.rack.as_ref()).map(|rack| rack.counters()).fold(
+            HostCounters::default(),
+            |mut sum, counters| {
+                sum += counters;
+                sum
+            },
+        );
         outcome.pools = self.hosts.iter().filter_map(SimHost::pool_use).collect();
         for (link, protected) in self.fabric.links.enumerate() {
             if let Some(protected) = protected {

@@ -9,8 +9,7 @@
 //! 3 4 400Gbps 1us 0.0
 //! ```
 //!
-//! Nodes are numbered from 0. Node 12 is called `n12` here, and its number is its [`NodeId`]. Links keep their order,
-//! which is also the order of next hops that cost the same.
+//! Nodes are numbered from 0. Node 12 is called `n12` here, and its number is its [`NodeId`]. Links keep their order.
 
 use std::collections::BTreeMap;
 

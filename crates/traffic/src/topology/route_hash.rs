@@ -3,8 +3,14 @@
 //! [`RouteHash::Mixed`] is ours: a number drawn for each flow, mixed with the switch's. [`RouteHash::HpccNs3`] is what the
 //! simulator of HPCC's authors does (`SwitchNode::GetOutDev` and `EcmpHash`): 32-bit Murmur3 over source address,
 //! destination address and ports, seeded with the number of the switch, modulo the number of ports.
+//!
+//! Their equal ports are in the order in which a search from the receiver comes to the switches behind them, and the search takes
+//! neighbours in the order of their addresses in memory. Switches are so large there that each has its own mapping, and Linux
+//! puts a new mapping below the last: the neighbour with the highest number is the first.
 
-use super::NodeId;
+use std::cmp::Reverse;
+
+use super::{DirectedLink, NodeId, Topology};
 
 /// How a flow's hash chooses a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +26,13 @@ impl RouteHash {
     /// What Murmur3 is computed from, but for the destination: that is where the packet goes.
     pub fn key(src: NodeId, [source_port, destination_port]: [u16; 2]) -> u64 {
         u64::from(src.0) << 32 | u64::from(destination_port) << 16 | u64::from(source_port)
+    }
+
+    /// Brings the ports of each node into the order in which a search takes them.
+    pub(super) fn sort_neighbours(self, topology: &Topology, ports: &mut [Vec<DirectedLink>]) {
+        if self == Self::HpccNs3 {
+            ports.iter_mut().for_each(|ports| ports.sort_by_key(|port| Reverse(topology.to(*port))));
+        }
     }
 
     /// Which of `ports` a flow of this hash takes at a switch on its way to a host.

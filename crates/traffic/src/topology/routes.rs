@@ -67,27 +67,31 @@ impl std::error::Error for Unreachable {}
 
 impl Routes {
     pub fn of(topology: &Topology) -> Self {
-        let ports = topology.ports();
+        Self::chosen_by(topology, RouteHash::default())
+    }
+
+    /// Routes among which flows choose by this hash.
+    pub fn chosen_by(topology: &Topology, hash: RouteHash) -> Self {
+        let mut ports = topology.ports();
+        hash.sort_neighbours(topology, &mut ports);
         let (access, racks) = attach(topology, &ports);
         let mut drafts = vec![RoutesDraft::default(); topology.nodes.len()];
         for rack in racks {
-            let distance = distances(topology, &ports, rack);
+            let visits = visits(topology, &ports, rack);
             for switch in topology.switches() {
-                drafts[switch.index()].add(closer(topology, &ports, &distance, switch));
+                let mut nearer = closer(topology, &ports, &visits, switch);
+                if hash == RouteHash::HpccNs3 {
+                    nearer.sort_by_key(|port| visits[topology.to(*port).index()].map(|visit| visit.turn));
+                }
+                drafts[switch.index()].add(nearer);
             }
         }
         Self {
             access,
             tables: drafts.into_iter().map(|draft| draft.table).collect(),
             leads_to: topology.link_ids().flat_map(|link| [topology.link(link).b, topology.link(link).a]).collect(),
-            hash: RouteHash::default(),
+            hash,
         }
-    }
-
-    /// The same routes, among which flows choose by this hash.
-    #[must_use]
-    pub fn with_hash(self, hash: RouteHash) -> Self {
-        Self { hash, ..self }
     }
 
     /// Writes the directed links that a flow of this hash takes to a host, in order, in place of what `hops` held.
@@ -142,26 +146,38 @@ fn attach(topology: &Topology, ports: &[RoutePorts]) -> (Vec<Option<HostAccess>>
     (access, switches.into_iter().map(|(_, switch)| switch).collect())
 }
 
-/// How many links each switch is away from the rack's. Hosts have no distance: nothing passes through them.
-fn distances(topology: &Topology, ports: &[RoutePorts], rack: NodeId) -> Vec<Option<u32>> {
-    let mut distance = vec![None; ports.len()];
-    distance[rack.index()] = Some(0);
+/// How a search from a rack came to a switch.
+#[derive(Clone, Copy, Debug)]
+struct SwitchVisit {
+    /// Links from the rack's switch.
+    away: u32,
+    /// How many switches came before it.
+    turn: u32,
+}
+
+/// The nearest switches first, each one's neighbours in the order of `ports`. Hosts are not visited: nothing passes through them.
+fn visits(topology: &Topology, ports: &[RoutePorts], rack: NodeId) -> Vec<Option<SwitchVisit>> {
+    let mut visits = vec![None; ports.len()];
     let mut to_visit = VecDeque::from([(rack, 0)]);
+    let mut turn = 0;
+    visits[rack.index()] = Some(SwitchVisit { away: 0, turn });
     while let Some((node, away)) = to_visit.pop_front() {
         for next in ports[node.index()].iter().map(|port| topology.to(*port)) {
-            if !topology.is_host(next) && distance[next.index()].is_none() {
-                distance[next.index()] = Some(away + 1);
+            if !topology.is_host(next) && visits[next.index()].is_none() {
+                turn += 1;
+                visits[next.index()] = Some(SwitchVisit { away: away + 1, turn });
                 to_visit.push_back((next, away + 1));
             }
         }
     }
-    distance
+    visits
 }
 
 /// The ports of a switch that lead one link nearer.
-fn closer(topology: &Topology, ports: &[RoutePorts], distance: &[Option<u32>], switch: NodeId) -> RoutePorts {
-    let Some(away) = distance[switch.index()] else { return Vec::new() };
-    let nearer = |port: &DirectedLink| distance[topology.to(*port).index()].is_some_and(|next| next + 1 == away);
+fn closer(topology: &Topology, ports: &[RoutePorts], visits: &[Option<SwitchVisit>], switch: NodeId) -> RoutePorts {
+    let Some(here) = visits[switch.index()] else { return Vec::new() };
+    let nearer =
+        |port: &DirectedLink| visits[topology.to(*port).index()].is_some_and(|next| next.away + 1 == here.away);
     ports[switch.index()].iter().copied().filter(nearer).collect()
 }
 
@@ -282,21 +298,39 @@ mod tests {
         }
     }
 
-    /// Two paths from switch 2, by 4 (whose link comes first in the file) or 3. Computed apart from this code: Murmur3 with
-    /// seed 2 over the addresses of nodes 0 and 1
-    /// and ports 10,000, 10,001, … and 100, modulo 2.
+    /// Two paths from switch 2, by 4 or 3, in this order whatever the order of their links. Computed apart from this code:
+    /// Murmur3 with seed 2 over the addresses of nodes 0 and 1 and ports 10,000, 10,001, … and 100, modulo 2.
     #[test]
     fn flows_of_a_pair_choose_as_in_the_simulator_of_hpccs_authors() {
-        let file = "6 4 6\n2 3 4 5\n0 2 100Gbps 1us 0\n1 5 100Gbps 1us 0\n2 4 100Gbps 1us 0\n2 3 100Gbps 1us 0\n\
-                    3 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
+        for (first, second) in [(3, 4), (4, 3)] {
+            let file = format!(
+                "6 4 6\n2 3 4 5\n0 2 100Gbps 1us 0\n1 5 100Gbps 1us 0\n2 {first} 100Gbps 1us 0\n2 {second} 100Gbps 1us 0\n\
+                 3 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n"
+            );
+            let topology = Topology::parse_hpcc_ns3(&file).unwrap().topology;
+            let routes = Routes::chosen_by(&topology, RouteHash::HpccNs3);
+            let mut hops = Vec::new();
+            let by = |port| {
+                routes.path(NodeId(0), NodeId(1), RouteHash::key(NodeId(0), [port, 100]), &mut hops).unwrap();
+                topology.to(hops[1]).0
+            };
+            assert_eq!([10_000, 10_001, 10_002, 10_003].map(by), [4, 4, 3, 4]);
+        }
+    }
+
+    /// Host 1 is behind switch 7. Its neighbours are 6 and then 3; 4 is found from 6, before 5, which is found from 3. So
+    /// switch 2 has 4 before 5, though of two neighbours the higher number comes first.
+    #[test]
+    fn equal_ports_are_in_the_order_of_a_search_from_the_receiver_there() {
+        let file = "8 6 8\n2 3 4 5 6 7\n0 2 100Gbps 1us 0\n1 7 100Gbps 1us 0\n7 3 100Gbps 1us 0\n7 6 100Gbps 1us 0\n\
+                    6 4 100Gbps 1us 0\n3 5 100Gbps 1us 0\n2 5 100Gbps 1us 0\n2 4 100Gbps 1us 0\n";
         let topology = Topology::parse_hpcc_ns3(file).unwrap().topology;
-        let routes = Routes::of(&topology).with_hash(RouteHash::HpccNs3);
-        let mut hops = Vec::new();
-        let by = |port| {
-            routes.path(NodeId(0), NodeId(1), RouteHash::key(NodeId(0), [port, 100]), &mut hops).unwrap();
-            topology.to(hops[1]).0
+        let routes = Routes::chosen_by(&topology, RouteHash::HpccNs3);
+        let next = |at, to| {
+            let ports = routes.choices(NodeId(at), NodeId(to));
+            ports.iter().map(|port| topology.to(*port).0).collect::<Vec<_>>()
         };
-        assert_eq!([10_000, 10_001, 10_002, 10_003].map(by), [4, 4, 3, 4]);
+        assert_eq!([next(2, 1), next(7, 0)], [vec![4, 5], vec![3, 6]]);
     }
 
     #[test]

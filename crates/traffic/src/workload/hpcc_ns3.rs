@@ -9,7 +9,7 @@
 //! Hosts are numbered as the nodes of the topology. Flows are in the order of their starts. The destination port becomes
 //! the group of the flow: the authors' incasts have 200, all other flows 100.
 
-use units::Time;
+use units::{Span, Time};
 
 use super::file::{no_such_host, size, time};
 use super::{FlowSchedule, WorkloadError, WorkloadFlow};
@@ -46,7 +46,7 @@ fn flow(fields: &[&str], before: Time, topology: &Topology) -> Result<WorkloadFl
     if class != "3" {
         return Err(format!("'{class}': expected 3, the class of all flows in such files"));
     }
-    let at = time(start)?;
+    let at = whole_ns(start, time(start)?);
     if at < before {
         let earlier = before.since(Time::ZERO).as_secs();
         return Err(format!(
@@ -63,6 +63,20 @@ fn flow(fields: &[&str], before: Time, topology: &Topology) -> Result<WorkloadFl
     if flow.src == flow.dst { Err(format!("host {src} sends to itself")) } else { Ok(flow) }
 }
 
+/// The authors' simulator reads a floating-point number and cuts it to nanoseconds: half of all starts are one earlier than
+/// they are written.
+fn whole_ns(text: &str, written: Time) -> Time {
+    let Ok(seconds) = text.parse::<f64>() else { return written };
+    let bits = seconds.to_bits();
+    let (exponent, fraction) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));
+    // Seconds are mantissa / 2^shift, and a flow starts within days, after some picoseconds.
+    let (mantissa, shift) = (u128::from(fraction | 1 << 52), 1_075 - exponent);
+    match u32::try_from(shift) {
+        Ok(shift @ 0..=96) => Time::ZERO + Span::from_ns(((mantissa * 1_000_000_000) >> shift) as u64),
+        _ => written,
+    }
+}
+
 fn host(field: &str, topology: &Topology) -> Result<NodeId, String> {
     let last = topology.nodes.len() - 1;
     let host = NodeId(number(field, &format!("the number of a host, from 0 to {last}"))?);
@@ -75,7 +89,7 @@ fn host(field: &str, topology: &Topology) -> Result<NodeId, String> {
 
 #[cfg(test)]
 mod tests {
-    use units::{Rate, Span};
+    use units::Rate;
 
     use super::*;
 
@@ -85,6 +99,15 @@ mod tests {
     }
 
     const FILE: &str = "3 \n0 5 3 100 24387 2.000000000\n3 5 3 200 1000000 2.000001500\n1 0 3 100 1 2.0000015\n";
+
+    /// 2.00000075 is the number 2.00000074999999983…, 0.1 is 0.1000000000000000055….
+    #[test]
+    fn starts_are_cut_to_nanoseconds_as_floating_point_numbers() {
+        let starts = |text: &str| read(&format!("1\n0 5 3 100 7 {text}\n")).unwrap()[0].start.as_ps() / 1_000;
+        assert_eq!(starts("2.000000750"), 2_000_000_749);
+        assert_eq!(starts("2.000001500"), 2_000_001_500);
+        assert_eq!((starts("0.1"), starts("0"), starts("1000000")), (100_000_000, 0, 1_000_000_000_000_000));
+    }
 
     #[test]
     fn a_file_of_the_authors_is_told_from_ours_by_its_first_line() {

@@ -22,6 +22,8 @@ pub enum SizeTrace {
     DataMining,
     GoogleRpc,
     FbKeyValue,
+    GoogleSearch,
+    FbHadoopAll,
 }
 
 /// A distribution of flow sizes in bytes.
@@ -38,8 +40,26 @@ struct Knot {
 }
 
 impl SizeTrace {
-    pub const ALL: [Self; 6] =
-        [Self::WebSearch, Self::FbHadoop, Self::AliStorage, Self::DataMining, Self::GoogleRpc, Self::FbKeyValue];
+    pub const ALL: [Self; 8] = [
+        Self::WebSearch,
+        Self::FbHadoop,
+        Self::AliStorage,
+        Self::DataMining,
+        Self::GoogleRpc,
+        Self::FbKeyValue,
+        Self::GoogleSearch,
+        Self::FbHadoopAll,
+    ];
+
+    /// The five workloads of Homa (SIGCOMM'18), `w1` to `w5`. W5 is read as lines between knots (mean 1.71 MB); read as
+    /// steps, as Homa's simulator does, its mean is 2.43 MB.
+    pub const HOMA: [(&'static str, Self); 5] = [
+        ("w1", Self::FbKeyValue),
+        ("w2", Self::GoogleSearch),
+        ("w3", Self::GoogleRpc),
+        ("w4", Self::FbHadoopAll),
+        ("w5", Self::WebSearch),
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,6 +69,8 @@ impl SizeTrace {
             Self::DataMining => "data-mining",
             Self::GoogleRpc => "google-rpc",
             Self::FbKeyValue => "fb-key-value",
+            Self::GoogleSearch => "google-search",
+            Self::FbHadoopAll => "fb-hadoop-all",
         }
     }
 
@@ -60,6 +82,8 @@ impl SizeTrace {
             Self::DataMining => traces::DATA_MINING,
             Self::GoogleRpc => traces::GOOGLE_RPC,
             Self::FbKeyValue => traces::FB_KEY_VALUE,
+            Self::GoogleSearch => traces::GOOGLE_SEARCH,
+            Self::FbHadoopAll => traces::FB_HADOOP_ALL,
         };
         FlowSizes::through(table.iter().map(|(bytes, percent)| Knot { bytes: *bytes as f64, share: percent / 100.0 }))
     }
@@ -68,10 +92,11 @@ impl SizeTrace {
 impl FromStr for SizeTrace {
     type Err = WorkloadError;
 
-    /// `WebSearch` and `web_search` are `web-search`, too.
+    /// `WebSearch`, `web_search` and `w5` are `web-search`, too.
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
         let letters = |name: &str| name.replace(['-', '_'], "").to_lowercase();
-        Self::ALL.into_iter().find(|trace| letters(trace.name()) == letters(text)).ok_or_else(|| {
+        let of_homa = Self::HOMA.into_iter().find(|(name, _)| *name == letters(text)).map(|(_, trace)| trace);
+        of_homa.or(Self::ALL.into_iter().find(|trace| letters(trace.name()) == letters(text))).ok_or_else(|| {
             WorkloadError::UnknownTrace { name: text.to_string(), nearest: nearest(text, Self::ALL.map(Self::name)) }
         })
     }
@@ -226,6 +251,8 @@ mod tests {
             (SizeTrace::DataMining, 5_117.0 * 1_500.0, 0.002),
             (SizeTrace::GoogleRpc, 2_927.0, 0.01),
             (SizeTrace::FbKeyValue, 187.8, 0.01),
+            (SizeTrace::GoogleSearch, 440.8, 0.01),
+            (SizeTrace::FbHadoopAll, 127.8e3, 0.01),
         ] {
             let ours = trace.sizes().mean();
             assert!(close(ours, mean, tolerance), "{}: {ours}", trace.name());
@@ -245,6 +272,13 @@ mod tests {
             (SizeTrace::FbKeyValue, 0.9, 499.0),
             (SizeTrace::FbKeyValue, 0.99, 1_853.0),
             (SizeTrace::FbKeyValue, 0.999, 4_873.0),
+            (SizeTrace::GoogleSearch, 0.25, 41.0),
+            (SizeTrace::GoogleSearch, 0.5, 267.0),
+            (SizeTrace::GoogleSearch, 0.9, 501.0),
+            (SizeTrace::FbHadoopAll, 0.25, 461.0),
+            (SizeTrace::FbHadoopAll, 0.5, 655.0),
+            (SizeTrace::FbHadoopAll, 0.9, 119_336.0),
+            (SizeTrace::FbHadoopAll, 0.99, 3_094_208.0),
         ] {
             let ours = trace.sizes().quantile(Prob::literal(share));
             assert!(close(ours as f64, bytes, 0.07), "{} at {share}: {ours}", trace.name());
@@ -333,7 +367,7 @@ mod tests {
         assert_eq!(said("web-serch"), "no trace is called 'web-serch': did you mean 'web-search'?");
         assert!(
             said("x")
-                .ends_with("expected one of web-search, fb-hadoop, ali-storage, data-mining, google-rpc, fb-key-value")
+                .ends_with("expected one of web-search, fb-hadoop, ali-storage, data-mining, google-rpc, fb-key-value, google-search, fb-hadoop-all")
         );
     }
 }

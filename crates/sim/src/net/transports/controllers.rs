@@ -1,6 +1,6 @@
 //! Congestion control of RDMA as a scenario has it: `congestion = …`, with a table of its own for each controller.
 
-use congestion::hpcc::{Division, LinkSignal, Reaction, Registers};
+use congestion::hpcc::{Division, IntForm, LinkSignal, Reaction, Registers};
 use congestion::{
     CnpDelivery, ControllerConfig, DcqcnConfig, FixedRateConfig, HpccConfig, RdmaDctcpConfig, SwiftConfig, SwiftSignal,
     TimelyConfig,
@@ -23,7 +23,9 @@ pub(super) const HPCC: Keys = &[
     ("registers", One),
     ("alpha", One),
     ("int", One),
+    ("int_units", One),
     ("division", One),
+    ("pace", One),
     ("min_rate", One),
 ];
 
@@ -159,11 +161,16 @@ fn hpcc(table: Option<&ScenarioReader<'_>>) -> ReadResult<HpccConfig> {
             }
             _ => Registers::One,
         },
-        packed: table.choice("int", &[("exact", false), ("packed", true)])?.unwrap_or(usual.packed),
+        int: match table.choice("int", &[("exact", false), ("packed", true)])? {
+            Some(true) => Some(IntForm::Packed(table.small("int_units", 1..=64)?.unwrap_or(1))),
+            Some(false) => Some(IntForm::Exact),
+            None => None,
+        },
         division: table
             .choice("division", &[("exact", Division::Exact), ("table", Division::Table)])?
             .unwrap_or_default(),
         min_rate: rate(table, "min_rate", usual.min_rate)?,
+        paced: table.flag("pace")?.unwrap_or(usual.paced),
     })
 }
 
@@ -197,7 +204,7 @@ fn dcqcn(table: Option<&ScenarioReader<'_>>) -> ReadResult<DcqcnConfig> {
 fn timely(table: Option<&ScenarioReader<'_>>) -> ReadResult<TimelyConfig> {
     let usual = TimelyConfig::default();
     let Some(table) = table else { return Ok(usual) };
-    Ok(TimelyConfig {
+    let timely = TimelyConfig {
         alpha: share(table, "alpha", usual.alpha)?,
         beta: share(table, "beta", usual.beta)?,
         t_low: span(table, "t_low", SHORTEST, usual.t_low)?,
@@ -208,7 +215,12 @@ fn timely(table: Option<&ScenarioReader<'_>>) -> ReadResult<TimelyConfig> {
         hyper_after: table.small("hyper_after", 1..=1_000)?.unwrap_or(usual.hyper_after),
         min_rate: rate(table, "min_rate", usual.min_rate)?,
         plus_window: usual.plus_window,
-    })
+    };
+    if timely.t_low > timely.t_high {
+        let problem = format!("{}: expected at most t_high, {}", timely.t_low, timely.t_high);
+        return Err(table.wrong("t_low", problem));
+    }
+    Ok(timely)
 }
 
 fn dctcp(table: Option<&ScenarioReader<'_>>) -> ReadResult<RdmaDctcpConfig> {
@@ -225,10 +237,10 @@ fn swift(table: Option<&ScenarioReader<'_>>) -> ReadResult<SwiftConfig> {
     let usual = SwiftConfig::default();
     let Some(table) = table else { return Ok(usual) };
     let packets = |key, usual: f64| {
-        let fits = |packets: f64| packets > 0.0 && packets <= 1e6;
-        Ok(table.number(key, fits, "a number of packets, more than 0 and at most 1e6")?.unwrap_or(usual))
+        let fits = |packets: f64| (1e-6..=1e6).contains(&packets);
+        Ok(table.number(key, fits, "a number of packets from 1e-6 to 1e6")?.unwrap_or(usual))
     };
-    Ok(SwiftConfig {
+    let swift = SwiftConfig {
         signal: table
             .choice("delay", &[("rtt", SwiftSignal::Rtt), ("one-way", SwiftSignal::OneWay)])?
             .unwrap_or(usual.signal),
@@ -241,7 +253,12 @@ fn swift(table: Option<&ScenarioReader<'_>>) -> ReadResult<SwiftConfig> {
         max_decrease: share(table, "max_decrease", usual.max_decrease)?,
         min_window: packets("min_window", usual.min_window)?,
         max_window: packets("max_window", usual.max_window)?,
-    })
+    };
+    if swift.min_window > swift.max_window {
+        let problem = format!("{}: expected at most max_window, {}", swift.min_window, swift.max_window);
+        return Err(table.wrong("min_window", problem));
+    }
+    Ok(swift)
 }
 
 /// Two windows in packets, the smaller first.

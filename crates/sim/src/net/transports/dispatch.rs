@@ -9,6 +9,8 @@ macro_rules! transports {
         pub enum Body {
             $($(#[$when])* $name(<$machine as Machine>::Frame),)*
             Handshake(Handshake),
+            /// A message about a reservation, which is in the tag of the packet.
+            Reservation,
         }
 
         /// A transport as a setup has it.
@@ -84,6 +86,16 @@ macro_rules! transports {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::shared_pool(setup),)* }
             }
 
+            /// How a host schedules the messages that it receives, if it does.
+            pub fn grant_policy(&self) -> Option<GrantPolicy> {
+                match self { $($(#[$when])* Self::$name(setup) => <$machine>::grant_policy(setup),)* }
+            }
+
+            /// Whether its segments have priorities of their own.
+            pub fn has_levels(&self) -> bool {
+                match self { $($(#[$when])* Self::$name(setup) => <$machine>::has_levels(setup),)* }
+            }
+
             /// Whether it sends messages that the interface handles without its host.
             pub fn is_rdma(&self) -> bool {
                 match self { $($(#[$when])* Self::$name(_) => <$machine>::IS_RDMA,)* }
@@ -106,7 +118,7 @@ macro_rules! transports {
             pub(crate) fn is_rdma(&self) -> bool {
                 match self {
                     $($(#[$when])* Self::$name(_) => <$machine>::IS_RDMA,)*
-                    Self::Handshake(_) => false,
+                    Self::Handshake(_) | Self::Reservation => false,
                 }
             }
 
@@ -115,7 +127,7 @@ macro_rules! transports {
             pub(crate) fn telemetry(&self) -> Telemetry {
                 match self {
                     $($(#[$when])* Self::$name(frame) => <$machine>::telemetry(frame),)*
-                    Self::Handshake(_) => Telemetry::None,
+                    Self::Handshake(_) | Self::Reservation => Telemetry::None,
                 }
             }
 
@@ -130,7 +142,7 @@ macro_rules! transports {
             pub(crate) fn in_stream(&self) -> Option<(u64, u32)> {
                 match self {
                     $($(#[$when])* Self::$name(frame) => <$machine>::in_stream(frame),)*
-                    Self::Handshake(_) => None,
+                    Self::Handshake(_) | Self::Reservation => None,
                 }
             }
 
@@ -139,6 +151,7 @@ macro_rules! transports {
                 match self {
                     $($(#[$when])* Self::$name(_) => (<$machine>::PROTOCOL, <$machine>::ports(who)),)*
                     Self::Handshake(_) => (ipv4::TCP, tcp::ports(who)),
+                    Self::Reservation => (0, [0; 2]),
                 }
             }
 
@@ -147,6 +160,7 @@ macro_rules! transports {
                 match self {
                     $($(#[$when])* Self::$name(frame) => <$machine>::signature(frame),)*
                     Self::Handshake(_) => (Some(tcp::SYN), 0),
+                    Self::Reservation => (None, 0),
                 }
             }
 
@@ -155,6 +169,7 @@ macro_rules! transports {
                 match self {
                     $($(#[$when])* Self::$name(frame) => <$machine>::write_headers(frame, writer),)*
                     Self::Handshake(step) => tcp::write_handshake(*step, writer),
+                    Self::Reservation => writer.reservation(),
                 }
             }
         }

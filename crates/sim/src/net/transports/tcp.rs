@@ -1,4 +1,4 @@
-//! TCP: CUBIC, DCTCP, BBR and Reno, as `transport::tcp` has them.
+//! TCP: CUBIC, DCTCP, BBR, Reno and without congestion control, as `transport::tcp` has them.
 
 use machine::Conversation;
 use radar::packet::TcpFields as StreamSegment;
@@ -34,7 +34,7 @@ pub(super) const SYN: StreamSegment = StreamSegment { seq: u32::MAX, len: 1, syn
 impl SimTransport for TcpConnection {
     type Setup = TcpConfig;
 
-    const NAMES: &'static [&'static str] = &["reno", "cubic", "dctcp", "bbr"];
+    const NAMES: &'static [&'static str] = &["reno", "cubic", "dctcp", "bbr", "tcp-off"];
     const KEYS: Keys = &[
         ("timers", One),
         ("hz", One),
@@ -157,6 +157,7 @@ fn algorithm(name: &str) -> Algorithm {
         "cubic" => Algorithm::Cubic,
         "dctcp" => Algorithm::Dctcp,
         "bbr" => Algorithm::Bbr,
+        "tcp-off" => Algorithm::Off,
         _ => Algorithm::Reno,
     }
 }
