@@ -42,6 +42,13 @@ pub struct WireFrame {
 }
 
 impl WireFrame {
+    /// A frame behind a head that replaces its first `skip` bytes. The head has room for a mark or a protected frame's.
+    pub fn behind(head: &[u8], frame: PoolFrame, skip: usize) -> Self {
+        let mut bytes = [0; LONGEST_HEAD];
+        bytes[..head.len()].copy_from_slice(head);
+        Self { head: bytes, head_len: head.len(), frame: Some(frame), skip, padding: 0 }
+    }
+
     /// What goes on the wire, in pieces.
     pub fn parts<'a>(&'a self, pool: &'a FramePool) -> [&'a [u8]; 3] {
         const ZEROS: [u8; 64] = [0; 64];

@@ -10,6 +10,7 @@ use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
 use crate::backend::WireFrame;
+use crate::datapath::HostFrames;
 use crate::frame::{EmittedFrame, Framing};
 use crate::pool::{FramePool, PoolFrame};
 use crate::queue::FrameQueue;
@@ -57,13 +58,29 @@ pub struct LinkContext {
 
 /// A wire that is slower than the socket takes frames.
 #[derive(Debug)]
-struct WirePace {
+pub struct WirePace {
     rate: Rate,
     free_at: Time,
 }
 
 /// How far ahead of the wire we may be: the loop does not run every microsecond.
 const AHEAD: Span = Span::from_us(300);
+
+impl WirePace {
+    pub fn new(rate: Rate) -> Self {
+        Self { rate, free_at: Time::ZERO }
+    }
+
+    /// When the wire takes the next frame, if that is not now.
+    pub fn busy_until(&self, now: Time) -> Option<Time> {
+        (self.free_at > now + AHEAD).then(|| Time::from_ps(self.free_at.as_ps() - AHEAD.as_ps()))
+    }
+
+    /// A frame of this many bytes, frame check not counted, is put on the wire.
+    pub fn occupy(&mut self, now: Time, bytes: usize) {
+        self.free_at = self.free_at.max(now) + self.rate.span_of(Bytes::new(u64::from(on_wire(bytes as u32 + 4))));
+    }
+}
 
 impl LinkContext {
     pub fn new(pool: FramePool, framing: Framing, queue: FrameQueue, rate: Option<Rate>) -> Self {
@@ -80,7 +97,7 @@ impl LinkContext {
             events: Vec::new(),
             woken: true,
             timers: [Time::NEVER; TIMERS.len()],
-            pace: rate.map(|rate| WirePace { rate, free_at: Time::ZERO }),
+            pace: rate.map(WirePace::new),
             recovery: recovery_histogram(),
             recent_recovery: recovery_histogram(),
         }
@@ -123,13 +140,12 @@ impl LinkContext {
 
     /// When the wire takes the next frame, if that is not now.
     pub fn busy_until(&self, now: Time) -> Option<Time> {
-        let pace = self.pace.as_ref()?;
-        (pace.free_at > now + AHEAD).then(|| Time::from_ps(pace.free_at.as_ps() - AHEAD.as_ps()))
+        self.pace.as_ref()?.busy_until(now)
     }
 
     fn occupy_wire(&mut self, bytes: usize) {
         if let Some(pace) = &mut self.pace {
-            pace.free_at += pace.rate.span_of(Bytes::new(u64::from(on_wire(bytes as u32 + 4))));
+            pace.occupy(self.now, bytes);
         }
     }
 
@@ -137,9 +153,6 @@ impl LinkContext {
     pub(crate) fn set_time(&mut self, now: Time) {
         self.now = now;
         self.framing.set_time(now);
-        if let Some(pace) = &mut self.pace {
-            pace.free_at = pace.free_at.max(now);
-        }
     }
 
     /// Puts greetings of the seal on their way, ahead of all that has yet to be pulled.
@@ -196,6 +209,16 @@ impl LinkContext {
 /// For delays in nanoseconds, up to a minute.
 pub fn recovery_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
+}
+
+impl HostFrames for LinkContext {
+    fn tally(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+
+    fn end_frame(&mut self) {
+        self.close_cut();
+    }
 }
 
 impl FrameSink for LinkContext {

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use units::Prob;
 
 pub use crate::directory::RunDirectory;
-use crate::run::{LinkHandle, LoopRequest, NoStatus};
+use crate::run::{LinkHandle, LoopRequest};
 use crate::status::LinkStatus;
+use linux::mailbox::NoAnswer;
 use linux::serve::{self, ServeProtocol};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -109,8 +110,8 @@ fn answer(line: &str, link: &LinkHandle) -> LinkReply {
     match serde_json::from_str(line) {
         Ok(LinkRequest::Status) => match link.prompt_status() {
             Ok(status) => LinkReply::Status(Box::new(status)),
-            Err(NoStatus::Late) => LinkReply::Refused("the link does not answer; its daemon may be stopped".to_owned()),
-            Err(NoStatus::Ended) => done(false),
+            Err(NoAnswer::Late) => LinkReply::Refused("the link does not answer; its daemon may be stopped".to_owned()),
+            Err(NoAnswer::Ended) => done(false),
         },
         Ok(LinkRequest::Activate) => done(link.ask(LoopRequest::Activate(None))),
         Ok(LinkRequest::Protect { loss }) => match Prob::new(loss) {

@@ -35,13 +35,13 @@ use crate::seal::SealReadiness;
 use linux::poll::{self, Readiness};
 
 use copies::CopiesByLoss;
-use host_side::HostSide;
+pub use host_side::{HostFrames, HostSide};
 use news::FrameFaults;
 pub use news::{FrameFault, LinkEvent};
-use wire_side::WireSide;
+pub use wire_side::WireSide;
 
 /// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
-const BATCH: usize = 64;
+pub const BATCH: usize = 64;
 
 /// What happens to the host's frames until the peer answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +180,8 @@ impl Link {
         while let Some(key) = self.context.due(now) {
             self.endpoint.on_timer(now, key, &mut self.context);
         }
-        self.host.deliver(&mut self.context)?;
+        let LinkContext { delivered, pool, tally, .. } = &mut self.context;
+        self.host.deliver(delivered, pool, tally)?;
         self.greet();
         let taken = self.host.receive(&mut self.context)?;
         let sent = self.send(now)?;
@@ -205,24 +206,7 @@ impl Link {
         };
         let greet_at = if blocked { Time::NEVER } else { self.context.framing.greets_at() };
         let next = self.context.earliest_timer().min(pull_at).min(greet_at);
-        let most = self.wire.longest_wait(most);
-        let span = next.since(now).min(most);
-        let fds = [(self.wire.fd(), self.wire.says_when()), (self.host.fd(), false), (other, false)];
-        let ready = poll::wait(&fds, Duration::from_nanos(span.as_ps() / 1_000))?;
-        if ready[0] == Readiness::Ready {
-            self.wire.unblock();
-        }
-        if ready[0] == Readiness::Failed
-            && let Some(error) = self.wire.error()
-        {
-            return Err(error);
-        }
-        if ready[1] == Readiness::Failed
-            && let Some(error) = self.host.error()
-        {
-            return Err(error);
-        }
-        Ok(())
+        wait_for_sides(&mut self.wire, &mut self.host, next.since(now).min(most), other)
     }
 
     /// Counts what only the kernel knows of. Cheap enough for every second, not for every turn.
@@ -239,7 +223,7 @@ impl Link {
         }
         let mut any = false;
         loop {
-            any |= self.wire.flush(&mut self.context)?;
+            any |= self.flush()?;
             if !self.context.outgoing.is_empty() {
                 return Ok(any);
             }
@@ -247,8 +231,13 @@ impl Link {
                 break;
             }
         }
-        any |= self.wire.flush(&mut self.context)?;
+        any |= self.flush()?;
         Ok(any)
+    }
+
+    fn flush(&mut self) -> io::Result<bool> {
+        let LinkContext { outgoing, pool, tally, .. } = &mut self.context;
+        self.wire.flush(outgoing, pool, tally)
     }
 
     /// Pulls up to a batch; false when there is nothing more to pull for now.
@@ -336,4 +325,25 @@ impl Link {
             self.endpoint.on_command(now, EndpointCommand::SetCopies(copies), &mut self.context);
         }
     }
+}
+
+/// Waits until either side has something to do, or `most` has passed, or `other` is readable.
+pub fn wait_for_sides(
+    wire: &mut WireSide,
+    host: &mut HostSide,
+    most: Span,
+    other: std::os::fd::RawFd,
+) -> io::Result<()> {
+    let span = wire.longest_wait(most);
+    let fds = [(wire.fd(), wire.says_when()), (host.fd(), false), (other, false)];
+    let ready = poll::wait(&fds, Duration::from_nanos(span.as_ps() / 1_000))?;
+    if ready[0] == Readiness::Ready {
+        wire.unblock();
+    }
+    let failed = match ready {
+        [Readiness::Failed, ..] => wire.error(),
+        [_, Readiness::Failed, _] => host.error(),
+        _ => None,
+    };
+    failed.map_or(Ok(()), Err)
 }

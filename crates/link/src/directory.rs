@@ -10,6 +10,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::control::{LinkReply, LinkRequest};
 
 /// How long a daemon may take to answer.
@@ -100,28 +103,38 @@ impl RunDirectory {
 
     /// Links that seem to be up, by their sockets.
     pub fn names(&self) -> io::Result<Vec<String>> {
+        self.sockets(".sock")
+    }
+
+    /// What has a socket whose file's name ends so.
+    pub fn sockets(&self, end: &str) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?.flatten(),
         };
         let mut names: Vec<String> =
-            entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".sock").map(str::to_owned)).collect();
+            entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(end).map(str::to_owned)).collect();
         names.sort();
         Ok(names)
     }
 
     /// Asks the daemon of a link. An error of kind `NotFound` or `ConnectionRefused` means there is none.
     pub fn ask(&self, name: &str, ask: LinkRequest) -> io::Result<LinkReply> {
-        let mut stream = UnixStream::connect(self.socket(name))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        writeln!(stream, "{}", serde_json::to_string(&ask)?)?;
-        let mut line = String::new();
-        if BufReader::new(stream).read_line(&mut line)? == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its daemon ended before it answered"));
-        }
-        Ok(serde_json::from_str(&line)?)
+        ask_at(&self.socket(name), &ask)
     }
+}
+
+/// Asks whoever listens on a control socket: a line of JSON each way.
+pub fn ask_at<A: DeserializeOwned>(socket: &Path, ask: &impl Serialize) -> io::Result<A> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    writeln!(stream, "{}", serde_json::to_string(ask)?)?;
+    let mut line = String::new();
+    if BufReader::new(stream).read_line(&mut line)? == 0 {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its daemon ended before it answered"));
+    }
+    Ok(serde_json::from_str(&line)?)
 }
 
 /// The network namespace that this process is in, as the kernel names it: `net:[4026531840]`.

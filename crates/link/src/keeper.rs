@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The daemon's end of the pipe.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub struct Keeper {
     pipe: PipeWriter,
     process: Child,
 }
@@ -56,7 +56,7 @@ impl Keeper {
     }
 
     /// Starts a program that calls [`keep`] with its standard input. `carrier` is what it holds.
-    pub(crate) fn start(mut program: Command, carrier: Option<OwnedFd>) -> io::Result<Self> {
+    pub fn start(mut program: Command, carrier: Option<OwnedFd>) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
         program.stdin(reader).stdout(carrier.map_or_else(Stdio::null, Stdio::from)).stderr(Stdio::null());
         // What ends the daemon from a terminal is not for the keeper.
@@ -65,7 +65,7 @@ impl Keeper {
     }
 
     /// Everything is put back, or left to be adopted on purpose.
-    pub(crate) fn dismiss(mut self) {
+    pub fn dismiss(mut self) {
         let _ = self.pipe.write_all(DISMISSED);
         drop(self.pipe);
         for _ in 0..LOOKS {

@@ -21,7 +21,7 @@ pub mod frame;
 pub mod keeper;
 pub mod metrics;
 pub mod pool;
-mod queue;
+pub mod queue;
 pub mod run;
 pub mod seal;
 pub mod standin;

@@ -14,10 +14,11 @@
 use std::io::{self, PipeReader};
 use std::net::TcpListener;
 
+use linux::mailbox::NoAnswer;
 use linux::metrics::{MetricsPage, counter, counters, delays, gauge, gauges, serve, written};
 use prometheus_client::registry::Registry;
 
-use crate::run::{LinkHandle, NoStatus};
+use crate::run::LinkHandle;
 use crate::status::LinkStatus;
 
 /// Tells the metrics of a link until `stop` has something to read or is closed, or the link ends.
@@ -25,10 +26,10 @@ pub(crate) fn serve_link(listener: &TcpListener, link: &LinkHandle, stop: &PipeR
     serve(listener, stop, |path| {
         let status = match link.prompt_status() {
             Ok(status) => status,
-            Err(NoStatus::Late) => {
+            Err(NoAnswer::Late) => {
                 return Some(MetricsPage::text("503 Service Unavailable", "the link does not answer\n"));
             }
-            Err(NoStatus::Ended) => return None,
+            Err(NoAnswer::Ended) => return None,
         };
         Some(match path {
             "/metrics" | "/" => MetricsPage::metrics(text(&status)),

@@ -8,11 +8,9 @@
 //! which frames pile up. A yield that took that long is remembered. For a while the loop then works without yielding as
 //! long as there is work, and sleeps as soon as there is none: who slept is woken before those who never do.
 
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::AsRawFd;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::sync::mpsc::Sender;
 
 use guard::session::SessionState;
 use guard::{EndpointCommand, EndpointEvent};
@@ -24,7 +22,8 @@ use crate::datapath::{FrameFault, Link, LinkEvent};
 use crate::status::{LinkIdentity, LinkStatus, WireThroughput};
 use crate::tell::{LogLimiter, LogTopic};
 use linux::clock::{Clock, instance};
-use linux::poll;
+use linux::mailbox::{Mailbox, MailboxReader, NoAnswer, mailbox};
+use linux::poll::YieldCost;
 
 /// How long the loop stays awake after the last frame.
 const AWAKE: Span = Span::from_us(200);
@@ -38,15 +37,6 @@ const FAREWELL: Span = Span::from_ms(1_000);
 const LONGEST_LIFE: Span = Span::from_ms(100 * 86_400_000);
 /// Turns between two looks at requests while there is much to do.
 const TURNS: u32 = 16;
-/// A yield that takes longer than this has cost somebody else's time slice.
-const DEAR: Span = Span::from_ms(1);
-/// So many of these in a row, and others compute on this processor: TCP's own threads are not busy for that long each time.
-const DEAR_IN_A_ROW: u32 = 4;
-/// How long the loop then does without yielding.
-const ABSTAINS: Span = Span::from_ms(50);
-/// Nobody waits longer than this for an answer.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
-
 #[derive(Debug)]
 pub enum LoopRequest {
     /// Protection; the loss of what is sent here, if it was measured.
@@ -61,15 +51,12 @@ pub enum LoopRequest {
 
 /// The way to ask something of a running link, from any thread.
 #[derive(Debug)]
-pub struct LinkHandle {
-    requests: Sender<LoopRequest>,
-    wake: PipeWriter,
-}
+pub struct LinkHandle(Mailbox<LoopRequest>);
 
 impl LinkHandle {
     /// False if the link is no longer running.
     pub fn ask(&self, request: LoopRequest) -> bool {
-        self.requests.send(request).is_ok() && (&self.wake).write_all(&[1]).is_ok()
+        self.0.send(request)
     }
 
     pub fn status(&self) -> Option<LinkStatus> {
@@ -77,47 +64,25 @@ impl LinkHandle {
     }
 
     /// Tells a link that has ended from one that does not answer in time: its machine may have been stopped for a while.
-    pub(crate) fn prompt_status(&self) -> Result<LinkStatus, NoStatus> {
-        let (answer, answered) = mpsc::channel();
-        if !self.ask(LoopRequest::Status(answer)) {
-            return Err(NoStatus::Ended);
-        }
-        answered.recv_timeout(ANSWERED_WITHIN).map_err(|error| match error {
-            RecvTimeoutError::Timeout => NoStatus::Late,
-            RecvTimeoutError::Disconnected => NoStatus::Ended,
-        })
+    pub(crate) fn prompt_status(&self) -> Result<LinkStatus, NoAnswer> {
+        self.0.ask(LoopRequest::Status)
     }
 
     pub fn take_recovery(&self) -> Option<Histogram<u64>> {
-        let (answer, answered) = mpsc::channel();
-        self.ask(LoopRequest::Recovery(answer)).then(|| answered.recv_timeout(ANSWERED_WITHIN).ok()).flatten()
+        self.0.ask(LoopRequest::Recovery).ok()
     }
 
     pub fn another(&self) -> io::Result<Self> {
-        Ok(Self { requests: self.requests.clone(), wake: self.wake.try_clone()? })
+        self.0.another().map(Self)
     }
 }
 
-/// Why a link does not say how it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoStatus {
-    Ended,
-    Late,
-}
-
 /// The receiving end of a [`LinkHandle`].
-#[derive(Debug)]
-pub struct LoopRequests {
-    requests: Receiver<LoopRequest>,
-    wake: PipeReader,
-}
+pub type LoopRequests = MailboxReader<LoopRequest>;
 
 pub fn handle() -> io::Result<(LinkHandle, LoopRequests)> {
-    let (requests, receiver) = mpsc::channel();
-    let (reader, writer) = io::pipe()?;
-    // Who asks writes after it has asked, and may be kept from it in between: the loop does not wait for that.
-    poll::set_nonblocking(reader.as_raw_fd())?;
-    Ok((LinkHandle { requests, wake: writer }, LoopRequests { requests: receiver, wake: reader }))
+    let (mailbox, requests) = mailbox()?;
+    Ok((LinkHandle(mailbox), requests))
 }
 
 /// What the owner of a loop hears of, a line at a time. It must not wait: frames would wait with it.
@@ -135,10 +100,7 @@ pub struct Loop<'a> {
     problem_at: Time,
     /// Frames received from a wire that then went down.
     down_at: Option<u64>,
-    /// Giving way costs a time slice, as far as is known, until then.
-    dear_until: Time,
-    /// Dear yields since the last cheap one.
-    dear_yields: u32,
+    yields: YieldCost,
     /// Counts the rounds of the loop, for who watches that it goes round.
     beats: Option<&'a AtomicU64>,
 }
@@ -164,8 +126,7 @@ impl<'a> Loop<'a> {
             problem: None,
             problem_at: Time::ZERO,
             down_at: None,
-            dear_until: Time::ZERO,
-            dear_yields: 0,
+            yields: YieldCost::default(),
             beats: None,
         }
     }
@@ -202,7 +163,7 @@ impl<'a> Loop<'a> {
                     return Ok(self.status(now));
                 }
                 if now.since(Time::ZERO) > LONGEST_LIFE && self.start_over(now, &mut parting) {
-                    (last_busy, next_look, self.dear_until) = (Time::ZERO, Time::ZERO, Time::ZERO);
+                    (last_busy, next_look, self.yields) = (Time::ZERO, Time::ZERO, YieldCost::default());
                     continue;
                 }
                 if next_look <= now {
@@ -211,30 +172,19 @@ impl<'a> Loop<'a> {
                     self.throughput.look(now, &self.link);
                 }
             }
-            let cheap = self.dear_until <= now;
+            let cheap = self.yields.is_cheap(now);
             if busy {
                 last_busy = now;
                 self.notice_wire_up();
                 // Frames come in bursts, and cost the host less if they are joined: let their sender go on.
                 if cheap {
-                    self.give_way();
+                    self.yields.give_way(&self.clock);
                 }
             } else if cheap && (now.since(last_busy) < AWAKE || self.link.is_recovering() && self.down_at.is_none()) {
-                self.give_way();
+                self.yields.give_way(&self.clock);
             } else {
                 self.sleep(now, next_look.since(now).min(stop_at.since(now)))?;
             }
-        }
-    }
-
-    /// Lets others have the processor, and remembers if they kept it for long.
-    fn give_way(&mut self) {
-        let before = self.clock.now();
-        poll::give_way();
-        let after = self.clock.now();
-        self.dear_yields = if after.since(before) > DEAR { self.dear_yields + 1 } else { 0 };
-        if self.dear_yields == DEAR_IN_A_ROW {
-            (self.dear_until, self.dear_yields) = (after + ABSTAINS, 0);
         }
     }
 
@@ -270,9 +220,8 @@ impl<'a> Loop<'a> {
     }
 
     fn sleep(&mut self, now: Time, most: Span) -> io::Result<()> {
-        let waited = self.link.wait(now, most, self.requests.wake.as_raw_fd());
-        // A byte is written after each request. One that comes late, after the request was served, wakes the loop once more.
-        let _ = self.requests.wake.read(&mut [0; 64]);
+        let waited = self.link.wait(now, most, self.requests.fd());
+        self.requests.awake();
         match waited {
             Ok(()) => Ok(()),
             Err(error) => self.survive(error).map(drop),
@@ -311,7 +260,7 @@ impl<'a> Loop<'a> {
     /// Answers what is asked. True if the loop is to end.
     fn serve(&mut self, now: Time) -> bool {
         let mut stop = false;
-        while let Ok(request) = self.requests.requests.try_recv() {
+        while let Some(request) = self.requests.next() {
             match request {
                 LoopRequest::Activate(loss) => {
                     if let Some(loss) = loss {

@@ -34,8 +34,8 @@ use crate::status::LinkIdentity;
 use linux::LinkError;
 use linux::net::{InterfaceAddress, Netlink, Offload, Qdisc};
 
-pub use attach::wire_socket;
-pub use find::{InterfaceState, find, stands_in_for};
+pub use attach::{StandInSides, wire_socket};
+pub use find::{InterfaceState, find, speed as interface_speed, stands_in_for};
 pub use notes::clean_up;
 pub(crate) use open::fail_open;
 
@@ -58,6 +58,23 @@ pub fn bring_up(
     let mut stand_in = StandIn::up(config, directory, frame::overhead(&seal))?;
     match stand_in.link(config, seal) {
         Ok((link, identity)) => Ok((link, identity, stand_in)),
+        Err(trouble) => {
+            stand_in.step_back();
+            Err(trouble)
+        }
+    }
+}
+
+/// A stand-in for another protocol than a protected link's, which adds `overhead` bytes to each frame: up, and both of its
+/// sides open.
+pub fn bring_up_for(
+    config: &LinkConfig,
+    directory: Option<&RunDirectory>,
+    overhead: usize,
+) -> Result<(StandInSides, StandIn), LinkError> {
+    let mut stand_in = StandIn::up(config, directory, overhead)?;
+    match stand_in.sides(config) {
+        Ok(sides) => Ok((sides, stand_in)),
         Err(trouble) => {
             stand_in.step_back();
             Err(trouble)

@@ -26,6 +26,18 @@ impl Clock {
     }
 }
 
+/// The processor time that the calling thread has used.
+#[expect(unsafe_code, reason = "the standard library has no door to it")]
+pub fn thread_time() -> Duration {
+    // SAFETY: all zeros is a valid timespec, and the kernel writes no more than one.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time);
+        time
+    };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Sets the time of day back by this many seconds, in this process alone: no namespace can do that for the fault bench,
 /// which has to know what a clock that was set back does to a key.
 pub const CLOCK_BACK: &str = "HITLESS_TEST_CLOCK_BACK";

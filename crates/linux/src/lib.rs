@@ -6,11 +6,13 @@
 //! | `packet`, `socket` | packet sockets with a ring |
 //! | `offload` | cutting super-frames and joining them again |
 //! | `poll`, `clock` | waiting, and the time |
+//! | `mailbox` | requests to a loop from other threads |
 //! | `serve`, `metrics` | answering on sockets, with a deadline for each conversation |
 //! | `capture` | frames as pcapng |
 
 pub mod capture;
 pub mod clock;
+pub mod mailbox;
 pub mod metrics;
 pub mod net;
 pub mod offload;

@@ -6,6 +6,10 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
+use units::{Span, Time};
+
+use crate::clock::Clock;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     Nothing,
@@ -22,7 +26,7 @@ pub fn wait<const N: usize>(fds: &[(RawFd, bool); N], most: Duration) -> io::Res
 }
 
 /// The same for any number of them.
-pub(crate) fn wait_for_any(fds: &[(RawFd, bool)], most: Duration) -> io::Result<Vec<Readiness>> {
+pub fn wait_for_any(fds: &[(RawFd, bool)], most: Duration) -> io::Result<Vec<Readiness>> {
     let mut polled: Vec<libc::pollfd> = fds.iter().copied().map(interest).collect();
     wait_for(&mut polled, most)?;
     Ok(polled.into_iter().map(readiness).collect())
@@ -79,4 +83,38 @@ pub fn set_nonblocking(fd: RawFd) -> io::Result<()> {
 /// Yields the processor to other threads that want it.
 pub fn give_way() {
     std::thread::yield_now();
+}
+
+/// A yield that takes longer than this has cost somebody else's time slice.
+const DEAR: Span = Span::from_ms(1);
+/// So many of these in a row, and others compute on this processor: TCP's own threads are not busy for that long each time.
+const DEAR_IN_A_ROW: u32 = 4;
+/// How long the loop then does without yielding.
+const ABSTAINS: Span = Span::from_ms(50);
+
+/// What yielding costs a loop: on a busy host the processor comes back only after a time slice of everyone else's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct YieldCost {
+    /// Giving way costs a time slice, as far as is known, until then.
+    dear_until: Time,
+    /// Dear yields since the last cheap one.
+    dear_yields: u32,
+}
+
+impl YieldCost {
+    /// Whether yielding is worth it now; who does not yield should sleep as soon as there is nothing to do.
+    pub fn is_cheap(&self, now: Time) -> bool {
+        self.dear_until <= now
+    }
+
+    /// Lets others have the processor, and remembers if they kept it for long.
+    pub fn give_way(&mut self, clock: &Clock) {
+        let before = clock.now();
+        give_way();
+        let after = clock.now();
+        self.dear_yields = if after.since(before) > DEAR { self.dear_yields + 1 } else { 0 };
+        if self.dear_yields == DEAR_IN_A_ROW {
+            (self.dear_until, self.dear_yields) = (after + ABSTAINS, 0);
+        }
+    }
 }

@@ -4,58 +4,70 @@ use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 
 use crate::backend::Host;
-use crate::context::LinkContext;
 use crate::pool::{FramePool, PoolFrame};
 use crate::tally::Tally;
-use linux::offload::{self, Coalescer, segment};
+use linux::offload::{self, Coalescer, FrameSink, segment};
 
 /// Super-frames taken from the host in one go: few large ones, many small ones.
 const HOST_BATCH: usize = 64;
 const HOST_BATCH_BYTES: u64 = 512 << 10;
 
+/// Where frames that the host sends are put, one after the other.
+pub trait HostFrames: FrameSink {
+    fn tally(&mut self) -> &mut Tally;
+    /// The frame that was begun last is whole.
+    fn end_frame(&mut self);
+}
+
 /// The host's interface, and what is being joined for it.
-pub(super) struct HostSide {
+pub struct HostSide {
     host: Box<dyn Host>,
     coalescer: Coalescer<u32>,
 }
 
+impl std::fmt::Debug for HostSide {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostSide").finish_non_exhaustive()
+    }
+}
+
 impl HostSide {
-    pub(super) fn new(host: Box<dyn Host>) -> Self {
+    pub fn new(host: Box<dyn Host>) -> Self {
         Self { host, coalescer: Coalescer::default() }
     }
 
-    pub(super) fn fd(&self) -> RawFd {
+    pub fn fd(&self) -> RawFd {
         self.host.fd()
     }
 
-    pub(super) fn error(&mut self) -> Option<io::Error> {
+    pub fn error(&mut self) -> Option<io::Error> {
         self.host.error()
     }
 
-    pub(super) fn overflowed(&mut self) -> u64 {
+    pub fn overflowed(&mut self) -> u64 {
         self.host.overflowed()
     }
 
     /// What keeps the carrier of the interface up as long as anybody has it.
-    pub(super) fn carrier(&self) -> Option<OwnedFd> {
+    pub fn carrier(&self) -> Option<OwnedFd> {
         self.host.carrier()
     }
 
     /// Cuts what the host sends into frames, which join the queue. True if there was anything.
-    pub(super) fn receive(&mut self, context: &mut LinkContext) -> io::Result<bool> {
+    pub fn receive(&mut self, frames: &mut impl HostFrames) -> io::Result<bool> {
         let mut any = false;
-        let enough = context.tally.host_rx_bytes + HOST_BATCH_BYTES;
+        let enough = frames.tally().host_rx_bytes + HOST_BATCH_BYTES;
         for _ in 0..HOST_BATCH {
             let more = self.host.receive(&mut |vnet, frame| {
-                context.tally.host_rx_bytes += frame.len() as u64;
-                match segment(vnet, frame, context) {
-                    Ok(cut) => context.tally.host_rx_frames += u64::from(cut.frames),
-                    Err(_) => context.tally.host_malformed += 1,
+                frames.tally().host_rx_bytes += frame.len() as u64;
+                match segment(vnet, frame, frames) {
+                    Ok(cut) => frames.tally().host_rx_frames += u64::from(cut.frames),
+                    Err(_) => frames.tally().host_malformed += 1,
                 }
-                context.close_cut();
+                frames.end_frame();
             })?;
             any |= more;
-            if !more || context.tally.host_rx_bytes >= enough {
+            if !more || frames.tally().host_rx_bytes >= enough {
                 break;
             }
         }
@@ -63,8 +75,12 @@ impl HostSide {
     }
 
     /// Hands everything that came off the wire to the host, joined where it can be.
-    pub(super) fn deliver(&mut self, context: &mut LinkContext) -> io::Result<()> {
-        let LinkContext { delivered, pool, tally, .. } = context;
+    pub fn deliver(
+        &mut self,
+        delivered: &mut Vec<PoolFrame>,
+        pool: &mut FramePool,
+        tally: &mut Tally,
+    ) -> io::Result<()> {
         if delivered.is_empty() {
             return Ok(());
         }

@@ -10,9 +10,10 @@ use wire::link::FrameKind;
 
 use super::BATCH;
 use super::news::FrameFaults;
-use crate::backend::Wire;
+use crate::backend::{Wire, WireFrame};
 use crate::context::LinkContext;
-use crate::pool::PoolFrame;
+use crate::pool::{FramePool, PoolFrame};
+use crate::tally::Tally;
 
 /// How often to try before a frame that the wire has no room for is let go: about a tenth of a second.
 const MOST_TRIES: u32 = 1_000;
@@ -20,7 +21,7 @@ const MOST_TRIES: u32 = 1_000;
 const LOOK_AGAIN: Span = Span::from_us(100);
 
 /// The wire's interface, and whether it takes frames now.
-pub(super) struct WireSide {
+pub struct WireSide {
     wire: Box<dyn Wire>,
     /// The wire had no room for all that was to go out.
     blocked: bool,
@@ -28,40 +29,51 @@ pub(super) struct WireSide {
     fruitless: u32,
 }
 
+impl std::fmt::Debug for WireSide {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WireSide").field("blocked", &self.blocked).finish_non_exhaustive()
+    }
+}
+
 impl WireSide {
-    pub(super) fn new(wire: Box<dyn Wire>) -> Self {
+    pub fn new(wire: Box<dyn Wire>) -> Self {
         Self { wire, blocked: false, fruitless: 0 }
     }
 
-    pub(super) fn fd(&self) -> RawFd {
+    pub fn fd(&self) -> RawFd {
         self.wire.fd()
     }
 
-    pub(super) fn error(&mut self) -> Option<io::Error> {
+    pub fn error(&mut self) -> Option<io::Error> {
         self.wire.error()
     }
 
-    pub(super) fn overflowed(&mut self) -> u64 {
+    pub fn overflowed(&mut self) -> u64 {
         self.wire.overflowed()
     }
 
-    pub(super) fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         self.blocked
     }
 
     /// Whether poll says when a blocked wire has room again. A card whose own queue is full says nothing.
-    pub(super) fn says_when(&self) -> bool {
+    pub fn says_when(&self) -> bool {
         self.blocked && self.fruitless < 2
     }
 
     /// How long to sleep at most before a blocked wire is tried again.
-    pub(super) fn longest_wait(&self, most: Span) -> Span {
+    pub fn longest_wait(&self, most: Span) -> Span {
         if self.blocked && !self.says_when() { most.min(LOOK_AGAIN) } else { most }
     }
 
     /// The wire has room again.
-    pub(super) fn unblock(&mut self) {
+    pub fn unblock(&mut self) {
         self.blocked = false;
+    }
+
+    /// Up to a batch of what has arrived. True if there was anything.
+    pub fn read(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        Ok(self.wire.receive(BATCH, each)? > 0)
     }
 
     /// Hands what has arrived to the endpoint. True if there was anything.
@@ -72,7 +84,7 @@ impl WireSide {
         context: &mut LinkContext,
         troubles: &mut FrameFaults,
     ) -> io::Result<bool> {
-        let received = self.wire.receive(BATCH, &mut |bytes| {
+        self.read(&mut |bytes| {
             context.tally.wire_rx_frames += 1;
             context.tally.wire_rx_bytes += bytes.len() as u64;
             match context.framing.parse(bytes) {
@@ -93,22 +105,25 @@ impl WireSide {
                 }
                 Err(reason) => troubles.note(reason, endpoint.state(), context),
             }
-        })?;
-        Ok(received > 0)
+        })
     }
 
     /// Sends what is on its way out, as far as the wire has room. True if anything was sent.
-    pub(super) fn flush(&mut self, context: &mut LinkContext) -> io::Result<bool> {
-        if context.outgoing.is_empty() {
+    pub fn flush(
+        &mut self,
+        outgoing: &mut Vec<WireFrame>,
+        pool: &mut FramePool,
+        tally: &mut Tally,
+    ) -> io::Result<bool> {
+        if outgoing.is_empty() {
             return Ok(false);
         }
-        let sent = self.send(context);
-        self.blocked = !context.outgoing.is_empty();
+        let sent = self.send(outgoing, pool, tally);
+        self.blocked = !outgoing.is_empty();
         sent
     }
 
-    fn send(&mut self, context: &mut LinkContext) -> io::Result<bool> {
-        let LinkContext { outgoing, pool, tally, .. } = context;
+    fn send(&mut self, outgoing: &mut Vec<WireFrame>, pool: &mut FramePool, tally: &mut Tally) -> io::Result<bool> {
         let sent = match self.wire.send(outgoing, pool) {
             Ok(sent) => sent,
             // One frame that the kernel will not have must not keep the others.

@@ -8,14 +8,14 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use guard::Params;
-use units::{Bytes, Prob};
+use units::{Bytes, Prob, Rate};
 use wire::link::Class;
 
 use super::{StandIn, far_end};
 use crate::backend::{self, Host, PacketHost, PacketWire, Tap};
 use crate::config::{HostBackend, LinkConfig, LinkMode, WireBackend};
 use crate::datapath::{DatapathSetup, Link};
-use crate::frame::{self, Framing};
+use crate::frame::{self, Framing, Mac};
 use crate::keeper;
 use crate::seal::Seal;
 use crate::status::LinkIdentity;
@@ -32,12 +32,49 @@ const QUEUE: Bytes = Bytes::new(4 << 20);
 /// Of opening a TAP that somebody has, every 10 ms: a keeper waits for its daemon's lock for a second at most.
 const TAP_ATTEMPTS: u32 = 150;
 
+/// What a daemon needs of a stand-in that is up.
+pub struct StandInSides {
+    pub host: Box<dyn Host>,
+    pub wire: Box<dyn backend::Wire>,
+    /// Of both interfaces.
+    pub mac: Mac,
+    /// Of the stand-in.
+    pub mtu: u32,
+    pub wire_mtu: u32,
+    /// `None` if nobody knows it.
+    pub rate: Option<Rate>,
+    pub host_backend: String,
+    pub wire_backend: String,
+}
+
+impl std::fmt::Debug for StandInSides {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StandInSides").field("mac", &self.mac).field("mtu", &self.mtu).finish_non_exhaustive()
+    }
+}
+
 impl StandIn {
-    pub(super) fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, LinkIdentity), LinkError> {
-        let framing = Framing::new(self.mac, config.peer, seal);
+    /// Opens both sides. A keeper that passed frames meanwhile is relieved.
+    pub(super) fn sides(&mut self, config: &LinkConfig) -> Result<StandInSides, LinkError> {
         // The wire first: if it cannot be had, a keeper goes on with the host's side.
         let (wire, wire_backend) = self.open_wire(config)?;
         let host = self.open_host()?;
+        self.close_again(&config.interface)?;
+        Ok(StandInSides {
+            host,
+            wire,
+            mac: self.mac,
+            mtu: self.mtu,
+            wire_mtu: self.wire_mtu.min(LARGEST_RECEIVED),
+            rate: self.rate,
+            host_backend: self.host.to_string(),
+            wire_backend: wire_backend.to_string(),
+        })
+    }
+
+    pub(super) fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, LinkIdentity), LinkError> {
+        let framing = Framing::new(self.mac, config.peer, seal);
+        let StandInSides { host, wire, wire_mtu, host_backend, wire_backend, .. } = self.sides(config)?;
         let mtu = self.mtu + (frame::ETHERNET + frame::TAG) as u32 + 4;
         let class = if config.mode == LinkMode::NonBlocking { Class::NonBlocking } else { Class::Ordered };
         // Enough for a loss of 1e-3; what is measured changes it.
@@ -50,7 +87,7 @@ impl StandIn {
         }
         let setup = DatapathSetup {
             params,
-            longest: frame::longest_on(self.wire_mtu.min(LARGEST_RECEIVED)),
+            longest: frame::longest_on(wire_mtu),
             framing,
             instance: instance(),
             init: config.init_action,
@@ -58,13 +95,12 @@ impl StandIn {
             queue: config.queue.unwrap_or(QUEUE),
             target: (config.mode != LinkMode::Auto).then_some(config.target_loss),
         };
-        self.close_again(&config.interface)?;
         let identity = LinkIdentity {
             name: self.name.clone(),
             interface: config.interface.clone(),
             mode: config.mode.to_string(),
-            host_backend: self.host.to_string(),
-            wire_backend: wire_backend.to_string(),
+            host_backend,
+            wire_backend,
             seal: config.sealing.to_string(),
             mtu: self.mtu,
         };

@@ -77,7 +77,8 @@ pub(super) fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32,
     }
 }
 
-pub(super) fn speed(netlink: &Netlink, interface: &str) -> Option<Rate> {
+/// The speed of an interface, if it has a wire and says so.
+pub fn speed(netlink: &Netlink, interface: &str) -> Option<Rate> {
     // Of interfaces without a wire, the speed is a figure of speech.
     let driver = netlink.driver(interface).ok()?;
     if matches!(driver.as_str(), "veth" | "tun" | "bridge" | "dummy") {
