@@ -5,6 +5,7 @@
 //! | `stage` | namespaces, cables, daemons |
 //! | `load` | traffic to try them with |
 //! | `demo`, `bench`, `soak` | what protection gains, what it costs, and whether it lasts |
+//! | `rack_demo` | GETs beside incast, around a software switch |
 //! | `reality` | the simulator held against real TCP |
 //!
 //! Where namespaces are forbidden, the demonstration runs in the simulator.
@@ -12,6 +13,7 @@
 pub mod bench;
 pub mod demo;
 pub mod load;
+pub mod rack_demo;
 pub mod reality;
 pub mod soak;
 pub mod stage;

@@ -34,11 +34,11 @@ use linux::clock::Clock;
 use linux::net::NetworkPrivilege;
 
 use outcome::{SoakRecord, frames};
-use programs::RunningProgram;
 use traffic::{ServedFile, TrafficCounter};
 
 pub use outcome::{Soak, SoakSnapshot};
-pub(crate) use programs::Workshop;
+pub(crate) use programs::{RunningProgram, Workshop};
+pub(crate) use stream::{SoakStream, strange};
 pub use traffic::TrafficTotals;
 pub use verdict::{MemoryUse, SoakVerdict, what};
 

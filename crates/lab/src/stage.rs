@@ -11,8 +11,12 @@
 //! [`Medium`](emulator::Medium) stands there instead, on a thread of this program ([`Stage::carry`]).
 
 mod carrier;
+mod hosts;
+mod rack;
 
 pub use carrier::EmulatedWire;
+pub use hosts::{address, mac, plug};
+pub(crate) use rack::{RackStage, StageMember, StageSwitch};
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -32,6 +36,7 @@ use linux::net::{self, InterfaceAddress, Namespace, Netlink, Qdisc};
 use linux::packet::PacketSocket;
 
 use carrier::CarrierCounts;
+use hosts::{CabledHosts, give_address_among, lay, wait_until_running};
 
 /// What crossed the wire, both ways together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -57,24 +62,9 @@ impl std::ops::Sub for WireCount {
 /// The port that servers of a stage listen on.
 pub const PORT: u16 = 7_700;
 
-/// One end of a stage: 0 on the left, 1 on the right.
-pub fn address(end: usize) -> IpAddr {
-    IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1 + end as u8))
-}
-
 /// Every end of a stage: what is sent here needs no question about an address before it.
 pub(crate) fn everyone() -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 77, 0, 255))
-}
-
-/// The address of the interface that an end's wire is plugged into.
-pub fn mac(end: usize) -> [u8; 6] {
-    [0x02, 0x48, 0x49, 0x54, 0x00, 1 + end as u8]
-}
-
-/// The interface that an end's wire is plugged into.
-pub fn plug(end: usize) -> &'static str {
-    ["w0", "w1"][end]
 }
 
 /// What may wait for a wire of this rate.
@@ -84,13 +74,7 @@ pub(crate) fn queue_of(rate: Rate) -> Bytes {
 
 /// Gives an interface of an end its address, and the way to the other end.
 pub fn give_address(namespace: &Namespace, end: usize, interface: &str) -> net::Result<()> {
-    namespace.with(|| {
-        let netlink = Netlink::open()?;
-        let link = netlink.existing_link(interface)?;
-        netlink.add_address(link.index, &InterfaceAddress::new(address(end), 24))?;
-        // A lost question about an address would cost a second.
-        netlink.add_neighbour(link.index, address(1 - end), mac(1 - end))
-    })?
+    give_address_among(namespace, end, 2, interface)
 }
 
 /// Runs a server until `stop` is set.
@@ -158,17 +142,10 @@ impl Stage {
 
     /// Two ends that nothing joins until [`Stage::carry`] does.
     pub(crate) fn unjoined(mtu: u32) -> net::Result<Self> {
-        let ends = [Namespace::new()?, Namespace::new()?];
-        let between = Namespace::new()?;
-        let middle = between.with(Netlink::open)??;
-        let mut wire = [0; 2];
-        for end in 0..2 {
-            wire[end] = lay(&middle, &ends[end], end, mtu, |_, _| Ok(()))?;
-        }
-        // Until then a frame may vanish without a trace.
-        for (end, namespace) in ends.iter().enumerate() {
-            wait_until_running(&middle, wire[end], namespace, end)?;
-        }
+        let CabledHosts { hosts, between, middle, ports } = CabledHosts::new(2, mtu)?;
+        let (Ok(ends), Ok(wire)) = (<[_; 2]>::try_from(hosts), <[_; 2]>::try_from(ports)) else {
+            unreachable!("two were asked for")
+        };
         let (middle, wire) = (Mutex::new(middle), Mutex::new(wire));
         Ok(Self { ends, middle, wire, between, mtu, carried: Some(CarrierCounts::default()) })
     }
@@ -308,46 +285,6 @@ impl Stage {
     }
 }
 
-/// One end's cable: its near end goes to the host and is ready there, the index of its far end is returned.
-/// `configure` is called before it is up.
-fn lay(
-    middle: &Netlink,
-    host: &Namespace,
-    end: usize,
-    mtu: u32,
-    configure: impl FnOnce(&Netlink, u32) -> net::Result<()> + Send,
-) -> net::Result<u32> {
-    let inner = ["x0", "x1"][end];
-    middle.add_veth(inner, plug(end))?;
-    let (inner, outer) = (middle.existing_link(inner)?, middle.existing_link(plug(end))?);
-    middle.set_mtu(inner.index, mtu)?;
-    middle.set_namespace(outer.index, host)?;
-    let _ = middle.no_ipv6_autoconf(inner.index);
-    middle.set_up(inner.index, true)?;
-    host.with(|| -> net::Result<()> {
-        let netlink = Netlink::open()?;
-        netlink.set_loopback_up()?;
-        let link = netlink.existing_link(plug(end))?;
-        // Addresses of its own would greet the neighbours and be counted as traffic.
-        let _ = netlink.no_ipv6_autoconf(link.index);
-        netlink.set_mac(link.index, mac(end))?;
-        netlink.set_mtu(link.index, mtu)?;
-        // Whole super-frames would be lost at once, and checksums never written.
-        netlink.set_offloads(plug(end), false)?;
-        configure(&netlink, link.index)?;
-        netlink.set_up(link.index, true)
-    })??;
-    Ok(inner.index)
-}
-
-fn wait_until_running(middle: &Netlink, inner: u32, host: &Namespace, end: usize) -> net::Result<()> {
-    host.with(|| {
-        let netlink = Netlink::open()?;
-        netlink.wait_until_running(netlink.existing_link(plug(end))?.index)
-    })??;
-    middle.wait_until_running(inner)
-}
-
 /// Starts a daemon in a namespace, on a thread of its own, and waits until its interface is there. `tell` gets its
 /// reports.
 pub fn protect<'scope>(
@@ -369,7 +306,7 @@ pub fn protect<'scope>(
         };
         let _ = ready.send(Ok(identity.host_backend.clone()));
         let mut tell = |text: &str| tell(text);
-        let ended = Loop::new(link, identity, requests, &mut tell).run(true);
+        let ended = Loop::new(link, identity, requests, &mut tell).run(!config.dormant);
         stand_in.down();
         ended.map_err(|error| LinkError(format!("the daemon ended: {error}")))
     });

@@ -1,0 +1,137 @@
+//! What other hosts send to the client's host meanwhile.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use linux::LinkError;
+use units::{Bytes, Rate, StopFlag};
+
+use super::measure::CLIENT;
+use super::rows::{RackBackground, RackCase};
+use crate::load::{self, Bulk, BulkThroughput, KernelCongestion, WitnessReport, witness};
+use crate::stage::{PORT, RackStage, address};
+
+/// Hosts from this one on send.
+const FIRST_SENDER: usize = 2;
+/// Payload of a datagram that fills a frame.
+const DATAGRAM: usize = 1_472;
+const FULL_FRAME: u64 = 1_538;
+/// Where the datagrams of the first sender go; those of the next to the next port.
+const FIRST_PORT: u16 = 7_800;
+
+/// What the background came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BackgroundTotals {
+    pub bits_per_second: f64,
+    /// Datagrams that would have been sent with a processor for each sender.
+    pub planned: u64,
+    pub sent: u64,
+    pub delivered: u64,
+    pub duplicates: u64,
+    pub reordered: u64,
+}
+
+impl BackgroundTotals {
+    fn add_flow(&mut self, flow: &BulkThroughput) {
+        self.bits_per_second += flow.bits_per_second() as f64;
+    }
+
+    fn add_datagrams(&mut self, sent: u64, report: &WitnessReport, lasted: Duration) {
+        self.bits_per_second += (report.received * DATAGRAM as u64 * 8) as f64 / lasted.as_secs_f64();
+        self.sent += sent;
+        self.delivered += report.received;
+        self.duplicates += report.duplicates;
+        self.reordered += report.out_of_order;
+    }
+}
+
+type SenderThread<'scope, T> = ScopedJoinHandle<'scope, Result<T, LinkError>>;
+
+/// Senders at work, and those who count what arrives.
+pub(super) struct RunningBackground<'scope> {
+    flows: Vec<SenderThread<'scope, BulkThroughput>>,
+    datagrams: Vec<(SenderThread<'scope, u64>, SenderThread<'scope, WitnessReport>)>,
+}
+
+/// When a background is to end.
+#[derive(Debug, Default)]
+pub(super) struct BackgroundEnd {
+    pub sending: StopFlag,
+    pub receiving: StopFlag,
+}
+
+impl<'scope> RunningBackground<'scope> {
+    /// TCP flows are measured for `measure`, after `warmup`.
+    pub(super) fn start(
+        scope: &'scope Scope<'scope, '_>,
+        stage: &'scope RackStage,
+        case: RackCase,
+        rate: Rate,
+        [warmup, measure]: [Duration; 2],
+        end: &'scope BackgroundEnd,
+    ) -> Result<Self, LinkError> {
+        let mut started = Self { flows: Vec::new(), datagrams: Vec::new() };
+        for number in 0..case.senders {
+            let host = FIRST_SENDER + number;
+            match case.background {
+                RackBackground::None => {}
+                RackBackground::Tcp => started.flows.push(scope.spawn(move || {
+                    let bulk = Bulk { duration: measure, warmup, congestion: KernelCongestion::Cubic };
+                    let to = SocketAddr::new(address(CLIENT), PORT);
+                    stage.host(host).with(|| load::bulk::run(to, &bulk, &end.sending))?.map_err(failed)
+                })),
+                RackBackground::Udp => started.datagrams.push(datagrams(scope, stage, number, host, rate, end)?),
+            }
+        }
+        Ok(started)
+    }
+
+    /// Once both flags of its end are set. `lasted` is how long datagrams were sent.
+    pub(super) fn join(self, lasted: Duration, rate: Rate) -> Result<BackgroundTotals, LinkError> {
+        let mut totals = BackgroundTotals::default();
+        for flow in self.flows {
+            totals.add_flow(&joined(flow)?);
+        }
+        for (number, (sender, receiver)) in self.datagrams.into_iter().enumerate() {
+            totals.planned += (datagrams_per_second(rate, number) as f64 * lasted.as_secs_f64()) as u64;
+            totals.add_datagrams(joined(sender)?, &joined(receiver)?, lasted);
+        }
+        Ok(totals)
+    }
+}
+
+fn joined<T>(thread: SenderThread<'_, T>) -> Result<T, LinkError> {
+    thread.join().unwrap_or_else(|_| Err(LinkError("a load generator panicked".to_owned())))
+}
+
+fn failed(error: std::io::Error) -> LinkError {
+    LinkError(error.to_string())
+}
+
+fn datagrams<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    stage: &RackStage,
+    number: usize,
+    host: usize,
+    rate: Rate,
+    end: &'scope BackgroundEnd,
+) -> Result<(SenderThread<'scope, u64>, SenderThread<'scope, WitnessReport>), LinkError> {
+    let to = SocketAddr::new(address(CLIENT), FIRST_PORT + number as u16);
+    let receiver = stage.host(CLIENT).with(|| UdpSocket::bind(to))?.map_err(failed)?;
+    let sender = stage.host(host).with(|| UdpSocket::bind((address(host), 0)))?.map_err(failed)?;
+    let per_second = datagrams_per_second(rate, number);
+    let sending = move || witness::send(&sender, to, per_second as u32, DATAGRAM, &end.sending).map_err(failed);
+    let receiving = move || witness::receive(&receiver, &end.receiving).map_err(failed);
+    Ok((scope.spawn(sending), scope.spawn(receiving)))
+}
+
+/// At the rate of a port; a little apart, so that senders do not fall into step.
+fn datagrams_per_second(rate: Rate, number: usize) -> u64 {
+    rate.bits_per_second() / 8 / FULL_FRAME * (1_000 - 7 * number as u64) / 1_000
+}
+
+/// What may be on its way when senders stop: all that a switch and a host's queue hold.
+pub(super) fn time_to_drain(rate: Rate, held: Bytes) -> Duration {
+    Duration::from_nanos(rate.span_of(held).as_ps() / 1_000) + Duration::from_millis(50)
+}

@@ -1,0 +1,191 @@
+//! Hosts around a software switch, which is a thread of this program.
+
+use std::sync::mpsc;
+use std::thread::{Scope, ScopedJoinHandle};
+
+use linux::LinkError;
+use linux::mailbox::{Mailbox, mailbox};
+use linux::net::{Namespace, Netlink, Qdisc};
+use rack::agreement::RackAgreement;
+use rack::host::{self, HostLoop, HostRequest, HostStatus, JoinConfig};
+use rack::switch::{RackSwitch, SwitchConfig, SwitchRequest, SwitchStatus, open_port};
+use units::{Bytes, Rate, Span};
+
+use super::hosts::{CabledHosts, give_address_among, inner, plug};
+
+/// What a host's own queue before its cable holds: that of a card with a thousand slots.
+const HOST_QUEUE: u32 = 1_514_000;
+/// What a host may send at once.
+const HOST_BURST: u32 = 6_056;
+
+/// Hosts of a rack.
+#[derive(Debug)]
+pub(crate) struct RackStage {
+    hosts: Vec<Namespace>,
+    /// Where the switch is.
+    between: Namespace,
+}
+
+impl RackStage {
+    pub(crate) fn new(hosts: usize, mtu: u32) -> Result<Self, LinkError> {
+        let CabledHosts { hosts, between, .. } = CabledHosts::new(hosts, mtu)?;
+        Ok(Self { hosts, between })
+    }
+
+    pub(crate) fn host(&self, number: usize) -> &Namespace {
+        &self.hosts[number]
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Gives an interface of every host its address, and the way to all others.
+    pub(crate) fn give_addresses(&self, interface: impl Fn(usize) -> &'static str) -> Result<(), LinkError> {
+        for (number, host) in self.hosts.iter().enumerate() {
+            give_address_among(host, number, self.count(), interface(number))?;
+        }
+        Ok(())
+    }
+
+    /// Every host sends no faster than its cable carries, as a card does.
+    pub(crate) fn limit_hosts(&self, rate: Rate) -> Result<(), LinkError> {
+        for (number, host) in self.hosts.iter().enumerate() {
+            host.with(|| {
+                let netlink = Netlink::open()?;
+                let index = netlink.existing_link(plug(number))?.index;
+                netlink.set_tbf(index, rate.bits_per_second(), HOST_BURST, HOST_QUEUE)
+            })??;
+        }
+        Ok(())
+    }
+
+    /// Frames that found no room in the queues of hosts that are limited.
+    pub(crate) fn refused_by_hosts(&self) -> Result<u64, LinkError> {
+        let mut refused = 0;
+        for (number, host) in self.hosts.iter().enumerate() {
+            let statistics = host.with(|| {
+                let netlink = Netlink::open()?;
+                netlink.qdisc_statistics(netlink.existing_link(plug(number))?.index, Qdisc::Root)
+            })??;
+            refused += statistics.map_or(0, |statistics| statistics.drops);
+        }
+        Ok(refused)
+    }
+
+    /// Starts the switch that joins them; with an agreement hosts may reserve.
+    pub(crate) fn start_switch<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        rate: Rate,
+        buffer: Bytes,
+        reserve: Option<RackAgreement>,
+    ) -> Result<StageSwitch<'scope>, LinkError> {
+        let (mailbox, mut requests) = mailbox().map_err(|error| LinkError(error.to_string()))?;
+        let (ready, is_ready) = mpsc::channel();
+        let thread = scope.spawn(move || match self.open_switch(rate, buffer, reserve) {
+            Ok(switch) => {
+                let _ = ready.send(Ok(()));
+                switch.run(&mut requests, &mut |_| ()).map(drop)
+            }
+            Err(trouble) => {
+                let _ = ready.send(Err(trouble));
+                Ok(())
+            }
+        });
+        match is_ready.recv() {
+            Ok(opened) => opened.map(|()| StageSwitch { mailbox, thread: Some(thread) }),
+            Err(_) => Err(LinkError("the switch ended before it began".to_owned())),
+        }
+    }
+
+    /// Moves the calling thread into the middle.
+    fn open_switch(&self, rate: Rate, buffer: Bytes, reserve: Option<RackAgreement>) -> Result<RackSwitch, LinkError> {
+        self.between.enter()?;
+        let netlink = Netlink::open()?;
+        let open = |number| open_port(&netlink.existing_link(&inner(number))?, rate, buffer);
+        let opened = (0..self.count()).map(open).collect::<Result<Vec<_>, LinkError>>()?;
+        let (ports, sockets) = opened.into_iter().unzip();
+        let in_words = |error: reserve::RackParamError| LinkError(error.to_string());
+        let ports_of = |agreement: RackAgreement| agreement.at_switch(self.count() as u16, buffer).map_err(in_words);
+        let reserve = reserve.map(ports_of).transpose()?;
+        let config = SwitchConfig { name: "switch0".to_owned(), ports, aging: Span::from_ms(3_600_000), reserve };
+        RackSwitch::new(config, sockets).map_err(in_words)
+    }
+}
+
+/// A host of a stage that has joined its rack. It leaves when dropped.
+#[derive(Debug)]
+pub(crate) struct StageMember {
+    mailbox: Mailbox<HostRequest>,
+}
+
+impl StageMember {
+    /// Joins on a thread of its own, and waits until the stand-in is there.
+    pub(crate) fn join<'scope>(
+        namespace: &'scope Namespace,
+        scope: &'scope Scope<'scope, '_>,
+        config: JoinConfig,
+    ) -> Result<Self, LinkError> {
+        let (mailbox, mut requests) = mailbox().map_err(|error| LinkError(error.to_string()))?;
+        let (ready, is_ready) = mpsc::channel();
+        scope.spawn(move || {
+            let brought_up = namespace.enter().map_err(LinkError::from).and_then(|()| host::bring_up(&config, None));
+            match brought_up {
+                Ok((host, identity, mut stand_in)) => {
+                    let _ = ready.send(Ok(()));
+                    // A loop that failed says so when its status is asked for: nobody answers.
+                    let _ = HostLoop::new(host, identity, &mut |_| ()).run(&mut requests);
+                    stand_in.down();
+                }
+                Err(trouble) => drop(ready.send(Err(trouble))),
+            }
+        });
+        match is_ready.recv() {
+            Ok(joined) => joined.map(|()| Self { mailbox }),
+            Err(_) => Err(LinkError("a host ended before it had joined".to_owned())),
+        }
+    }
+
+    pub(crate) fn status(&self) -> Result<HostStatus, LinkError> {
+        self.mailbox
+            .ask(HostRequest::Status)
+            .map_err(|_| LinkError("a host that had joined does not answer".to_owned()))
+    }
+}
+
+impl Drop for StageMember {
+    fn drop(&mut self) {
+        let _ = self.mailbox.send(HostRequest::Stop);
+    }
+}
+
+/// A switch on a stage. It ends when dropped.
+#[derive(Debug)]
+pub(crate) struct StageSwitch<'scope> {
+    mailbox: Mailbox<SwitchRequest>,
+    thread: Option<ScopedJoinHandle<'scope, std::io::Result<()>>>,
+}
+
+impl StageSwitch<'_> {
+    pub(crate) fn status(&mut self) -> Result<SwitchStatus, LinkError> {
+        self.mailbox.ask(SwitchRequest::Status).map_err(|_| {
+            let ended = self.thread.take_if(|thread| thread.is_finished()).map(ScopedJoinHandle::join);
+            LinkError(match ended {
+                Some(Ok(Err(error))) => format!("the switch ended: {error}"),
+                _ => "the switch does not answer".to_owned(),
+            })
+        })
+    }
+
+    pub(crate) fn reset_peaks(&self) {
+        // A switch that has ended says so when its status is asked for.
+        let _ = self.mailbox.send(SwitchRequest::ResetPeaks);
+    }
+}
+
+impl Drop for StageSwitch<'_> {
+    fn drop(&mut self) {
+        let _ = self.mailbox.send(SwitchRequest::Stop);
+    }
+}

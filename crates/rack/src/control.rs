@@ -1,0 +1,112 @@
+//! The control sockets of switches and of hosts that have joined: one line of JSON each way, as links have it.
+
+use std::io::{self, PipeReader};
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+
+use link::control::{ControlSocket, RunDirectory};
+use link::directory::ask_at;
+use linux::mailbox::{Mailbox, NoAnswer};
+use linux::serve;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Who has a control socket, by what the names of sockets end with: not as those of links, so that nobody takes one for
+/// another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RackRole {
+    /// A switch.
+    Switch,
+    /// A host that has joined.
+    Host,
+}
+
+impl RackRole {
+    const fn end(self) -> &'static str {
+        match self {
+            Self::Switch => ".switch",
+            Self::Host => ".host",
+        }
+    }
+}
+
+/// What can be asked of a running loop, which answers with its status.
+#[derive(Debug)]
+pub enum RackRequest<S> {
+    /// How it is doing.
+    Status(Sender<S>),
+    /// Peaks begin again at what waits now; a host has none.
+    ResetPeaks,
+    /// Ends the loop.
+    Stop,
+}
+
+/// What can be asked from another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RackControlRequest {
+    /// How it is doing.
+    Status,
+    /// Ends it.
+    Down,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RackControlReply<S> {
+    /// How it is doing.
+    Status(Box<S>),
+    /// It will.
+    Done,
+    /// It will not, and why.
+    Refused(String),
+}
+
+/// Where the control socket of a name is.
+pub fn control_path(directory: &RunDirectory, role: RackRole, name: &str) -> PathBuf {
+    directory.path().join(format!("{name}{}", role.end()))
+}
+
+/// What seems to run in this network namespace.
+pub fn names(directory: &RunDirectory, role: RackRole) -> io::Result<Vec<String>> {
+    directory.sockets(role.end())
+}
+
+/// Asks it. An error of kind `NotFound` or `ConnectionRefused` means there is none.
+pub fn ask<S: DeserializeOwned>(
+    directory: &RunDirectory,
+    role: RackRole,
+    name: &str,
+    request: RackControlRequest,
+) -> io::Result<RackControlReply<S>> {
+    ask_at(&control_path(directory, role, name), &request)
+}
+
+/// An error of kind `AddrInUse` means that one of this name runs already.
+pub(crate) fn bind(directory: &RunDirectory, role: RackRole, name: &str) -> io::Result<ControlSocket> {
+    ControlSocket::at(control_path(directory, role, name), serve::PATIENCE)
+}
+
+/// Answers for a loop until `stop` has something to read or is closed.
+pub(crate) fn listen<S: Serialize>(
+    control: &ControlSocket,
+    asked: &Mailbox<RackRequest<S>>,
+    stop: &PipeReader,
+) -> io::Result<()> {
+    control.listen(stop, |line| serde_json::to_string(&answer(line, asked)))
+}
+
+fn answer<S>(line: &str, asked: &Mailbox<RackRequest<S>>) -> RackControlReply<S> {
+    let refused = |why: &str| RackControlReply::Refused(why.to_owned());
+    match serde_json::from_str(line) {
+        Ok(RackControlRequest::Status) => match asked.ask(RackRequest::Status) {
+            Ok(status) => RackControlReply::Status(Box::new(status)),
+            Err(NoAnswer::Late) => refused("it does not answer; it may be stopped"),
+            Err(NoAnswer::Ended) => refused("it has ended"),
+        },
+        Ok(RackControlRequest::Down) if asked.send(RackRequest::Stop) => RackControlReply::Done,
+        Ok(RackControlRequest::Down) => refused("it has ended"),
+        Err(error) => refused(&format!("not a request: {error}")),
+    }
+}

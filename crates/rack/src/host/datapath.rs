@@ -1,0 +1,161 @@
+//! A host that has joined, at work: moves frames between the kernel, the machine and the cable.
+//!
+//! [`JoinedHost::turn`] does all that can be done now and never waits; [`JoinedHost::wait`] waits for the next thing to happen.
+//! Frames leave in the order in which the machine gave them out, messages among them: an RSV never overtakes the burst before
+//! it. A burst leaves when its time has come by a clock that was read before, so it is never early.
+
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+
+use link::datapath::{BATCH, HostSide, WireSide, wait_for_sides};
+use link::frame::longest_on;
+use link::standin::StandInSides;
+use linux::clock::instance;
+use machine::{Machine, Pull};
+use reserve::host::HOST_WIRE;
+use reserve::{HostCommand, HostParams, RackParamError, RackParams, ReservePacket, ReservingHost};
+use units::{Span, Time};
+use wire::reserve::HostKey;
+
+use super::framing::{FrameFromSwitch, HostFrame, read};
+use super::shell::HostShell;
+use crate::presence::{SAID_EVERY, presence};
+
+/// How often an RSV is sent before the switch counts as one without reservations: a third of a second, since what a switch in
+/// software shares its processor with may keep it that long.
+const ATTEMPTS: u8 = 32;
+
+/// A host that has joined.
+#[derive(Debug)]
+pub struct JoinedHost {
+    pub(super) machine: ReservingHost<HostFrame>,
+    pub(super) shell: HostShell,
+    host: HostSide,
+    wire: WireSide,
+    own: [u8; 6],
+    epoch: u16,
+    pull_at: Time,
+    /// When to say next that the host is there; never once it has left.
+    say_at: Time,
+}
+
+impl JoinedHost {
+    /// On a stand-in that is up. An error says which parameter makes no sense.
+    pub fn new(rack: RackParams, sides: StandInSides) -> Result<Self, RackParamError> {
+        let (own, epoch) = (sides.mac.0, instance() as u16);
+        let params = HostParams { attempts: ATTEMPTS, ..HostParams::new(HostKey::from_mac(own), epoch, &rack) };
+        Ok(Self {
+            machine: ReservingHost::new(rack, params)?,
+            shell: HostShell::new(own, &rack, longest_on(sides.wire_mtu), sides.rate),
+            host: HostSide::new(sides.host),
+            wire: WireSide::new(sides.wire),
+            own,
+            epoch,
+            pull_at: Time::ZERO,
+            say_at: Time::ZERO,
+        })
+    }
+
+    /// What keeps the carrier of the stand-in up as long as anybody has it.
+    pub(super) fn carrier(&self) -> Option<OwnedFd> {
+        self.host.carrier()
+    }
+
+    /// All that can be done now. True if anything was.
+    pub(super) fn turn(&mut self, now: Time) -> io::Result<bool> {
+        self.shell.set_time(now);
+        let received = self.receive(now)?;
+        while let Some(timer) = self.shell.due() {
+            self.machine.on_timer(now, timer, &mut self.shell);
+        }
+        let HostShell { delivered, pool, tally, .. } = &mut self.shell;
+        self.host.deliver(delivered, pool, tally)?;
+        let taken = self.host.receive(&mut self.shell)?;
+        while let Some(lane) = self.shell.filled.pop() {
+            self.machine.on_command(now, HostCommand::Queued(lane), &mut self.shell);
+        }
+        if self.say_at <= now {
+            self.say_at = now + SAID_EVERY;
+            self.shell.say(&presence(self.epoch, true));
+        }
+        let sent = self.send(now)?;
+        self.machine.check_invariants();
+        Ok(received || taken || sent)
+    }
+
+    fn receive(&mut self, now: Time) -> io::Result<bool> {
+        let Self { machine, shell, wire, own, .. } = self;
+        wire.read(&mut |bytes| {
+            shell.tally.wire_rx_frames += 1;
+            shell.tally.wire_rx_bytes += bytes.len() as u64;
+            let (mark, parts) = match read(bytes, *own) {
+                FrameFromSwitch::Message(message) => {
+                    return machine.on_frame(now, HOST_WIRE, ReservePacket::Message(message), shell);
+                }
+                FrameFromSwitch::Marked(mark, parts) => (Some(mark), parts),
+                FrameFromSwitch::Unmarked(frame) => (None, [frame, &[]]),
+                FrameFromSwitch::Foreign => return,
+                FrameFromSwitch::Malformed => {
+                    shell.tally.rx_malformed += 1;
+                    return;
+                }
+            };
+            if let Some(body) = shell.store(parts) {
+                machine.on_frame(now, HOST_WIRE, ReservePacket::Data { mark, body }, shell);
+            }
+        })
+    }
+
+    /// Sends until there is nothing more, or the wire has no room, or it would be too fast for it.
+    fn send(&mut self, now: Time) -> io::Result<bool> {
+        let mut any = false;
+        loop {
+            let HostShell { outgoing, pool, tally, .. } = &mut self.shell;
+            any |= self.wire.flush(outgoing, pool, tally)?;
+            if !self.shell.outgoing.is_empty() || !self.pull_batch(now) {
+                return Ok(any);
+            }
+        }
+    }
+
+    /// Pulls up to a batch; whether there is anything to send.
+    fn pull_batch(&mut self, now: Time) -> bool {
+        while self.shell.outgoing.len() < BATCH && (self.shell.woken || self.pull_at <= now) {
+            if self.shell.busy_until(now).is_some() {
+                break;
+            }
+            self.shell.woken = false;
+            self.pull_at = match self.machine.pull(now, HOST_WIRE, &mut self.shell) {
+                Pull::Sent | Pull::Last => now,
+                Pull::Idle => Time::NEVER,
+                Pull::NotBefore(at) => at,
+            };
+        }
+        !self.shell.outgoing.is_empty()
+    }
+
+    /// Waits until there is something to do, or `most` has passed, or `other` is readable.
+    pub(super) fn wait(&mut self, now: Time, most: Span, other: RawFd) -> io::Result<()> {
+        let wants = if self.shell.woken { now } else { self.pull_at };
+        let pull_at = match self.shell.busy_until(now) {
+            _ if self.wire.is_blocked() => Time::NEVER,
+            Some(free_at) => free_at.max(wants),
+            None => wants,
+        };
+        let next = self.shell.earliest_timer().min(pull_at).min(self.say_at);
+        wait_for_sides(&mut self.wire, &mut self.host, next.since(now).min(most), other)
+    }
+
+    /// Gives back what is reserved and tells the switch that this host leaves. What waits goes out without a mark.
+    pub(super) fn leave(&mut self, now: Time) {
+        self.machine.on_command(now, HostCommand::Leave, &mut self.shell);
+        self.shell.say(&presence(self.epoch, false));
+        self.say_at = Time::NEVER;
+    }
+
+    /// Counts what only the kernel knows of. Cheap enough for every second, not for every turn.
+    pub(super) fn look_at_kernel(&mut self) {
+        self.shell.tally.ring_overflow += self.wire.overflowed();
+        self.shell.tally.host_overflow += self.host.overflowed();
+    }
+}

@@ -1,0 +1,105 @@
+//! How a host that has joined is doing.
+
+use std::collections::BTreeMap;
+
+use reserve::RackParams;
+use serde::{Deserialize, Serialize};
+use units::Time;
+
+use super::datapath::JoinedHost;
+
+/// What does not change while a host has joined.
+#[derive(Clone, Debug)]
+pub struct JoinIdentity {
+    /// The stand-in.
+    pub name: String,
+    /// What it stands in for.
+    pub interface: String,
+    /// Of the stand-in.
+    pub mtu: u32,
+    /// How the two are opened.
+    pub backends: [String; 2],
+    /// What was agreed on.
+    pub rack: RackParams,
+}
+
+/// How a host that has joined is doing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct HostStatus {
+    /// The stand-in interface.
+    pub name: String,
+    /// The one that it stands in for.
+    pub interface: String,
+    /// The daemon's process.
+    pub pid: u32,
+    /// Of the stand-in.
+    pub mtu: u32,
+    /// How the kernel's side is opened.
+    pub host_backend: String,
+    /// How the cable's side is opened.
+    pub wire_backend: String,
+    /// By whom the switch is expected to decide.
+    pub scheduler: String,
+    /// Full frames of a reservation.
+    pub k: u8,
+    /// Reservations that this host may have open.
+    pub contexts: u16,
+    /// Whether the switch answers, so that frames wait for their turn and not in the switch.
+    pub guaranteed: bool,
+    /// If not, why.
+    pub problem: Option<String>,
+    /// The smallest round trip to the switch of late.
+    pub round_trip_us: Option<f64>,
+    /// Since it began.
+    pub up_seconds: f64,
+    /// What waits for a reservation.
+    pub queued_bytes: u64,
+    /// Frames that are asked for or granted and have not left.
+    pub held_frames: u64,
+    /// Frames that found no room in this host's own queues, or that the cable did not take.
+    pub refused: u64,
+    /// Every counter, by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// Counters of frames that the host sent and that never left.
+const REFUSED: [&str; 4] = ["queue_dropped", "host_overflow", "no_buffer", "wire_refused"];
+
+impl HostStatus {
+    pub(super) fn of(host: &mut JoinedHost, identity: &JoinIdentity, now: Time) -> Self {
+        host.look_at_kernel();
+        host.shell.tally.queue_dropped = host.shell.dropped();
+        let machine = &host.machine;
+        let counters = machine.counters().iter().chain(host.shell.tally.iter());
+        let counters: BTreeMap<String, u64> = counters.map(|(name, value)| (name.to_owned(), value)).collect();
+        let problem = problem(machine.is_guaranteed(), machine.counters().grants);
+        let [host_backend, wire_backend] = identity.backends.clone();
+        Self {
+            name: identity.name.clone(),
+            interface: identity.interface.clone(),
+            pid: std::process::id(),
+            mtu: identity.mtu,
+            host_backend,
+            wire_backend,
+            scheduler: identity.rack.scheduler.name().to_owned(),
+            k: identity.rack.k,
+            contexts: identity.rack.contexts,
+            guaranteed: problem.is_none(),
+            problem: problem.map(str::to_owned),
+            round_trip_us: machine.round_trip().map(|span| span.as_us()),
+            up_seconds: now.since(Time::ZERO).as_secs(),
+            queued_bytes: host.shell.queued().get(),
+            held_frames: machine.held_frames() as u64,
+            refused: REFUSED.iter().filter_map(|name| counters.get(*name)).sum(),
+            counters,
+        }
+    }
+}
+
+fn problem(answered: bool, grants: u64) -> Option<&'static str> {
+    match (answered, grants) {
+        (false, _) => Some("the switch does not answer: frames pass without a reservation, and nothing is guaranteed"),
+        (true, 0) => Some("the switch has granted nothing yet: nothing is guaranteed"),
+        (true, _) => None,
+    }
+}

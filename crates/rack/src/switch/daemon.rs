@@ -1,0 +1,100 @@
+//! `hitless rack switch`: a switch, its control socket and its metrics, until asked to stop.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use link::control::RunDirectory;
+use link::daemon::DaemonEnd;
+use link::frame;
+use link::standin::wire_socket;
+use linux::LinkError;
+use linux::mailbox::{Mailbox, MailboxReader};
+use linux::net::InterfaceInfo;
+use linux::packet::{PacketSocket, PacketSocketOptions};
+use units::{Bytes, Rate};
+
+use super::{PortConfig, RING_FRAMES, RackSwitch, SwitchConfig, SwitchRequest, SwitchStatus, metrics};
+use crate::control::{self, RackRole};
+
+/// What may be on its way out of an interface; the port's own buffer is before it.
+const SEND_BUFFER: usize = 4 << 20;
+
+/// A port on an interface: what it can do, and its socket, in the namespace of the calling thread.
+pub fn open_port(
+    interface: &InterfaceInfo,
+    rate: Rate,
+    buffer: Bytes,
+) -> Result<(PortConfig, PacketSocket), LinkError> {
+    let options =
+        PacketSocketOptions { vnet: true, send_buffer: SEND_BUFFER, ..wire_socket(interface.mtu, RING_FRAMES) };
+    let socket = PacketSocket::open(interface.index, &options).and_then(PacketSocket::with_super_frames);
+    let socket = socket.map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => linux::no_permission(&format!("{}: {error}", interface.name)),
+        _ => LinkError(format!("{}: {error}", interface.name)),
+    })?;
+    let longest = frame::longest_on(interface.mtu);
+    Ok((PortConfig { name: interface.name.clone(), rate, buffer, longest }, socket))
+}
+
+/// A switch that is about to run.
+pub struct SwitchDaemon<'a> {
+    /// What it is.
+    pub config: SwitchConfig,
+    /// On the interfaces of its ports, in their order.
+    pub sockets: Vec<PacketSocket>,
+    /// Where its control socket is.
+    pub directory: &'a RunDirectory,
+    /// Where Prometheus finds it.
+    pub metrics: Option<SocketAddr>,
+    /// Hears what happens, a line each.
+    pub tell: &'a mut dyn FnMut(&str),
+}
+
+impl fmt::Debug for SwitchDaemon<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SwitchDaemon").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl SwitchDaemon<'_> {
+    /// Forwards frames until asked to stop; the last status.
+    pub fn run(
+        self,
+        mailbox: Mailbox<SwitchRequest>,
+        mut requests: MailboxReader<SwitchRequest>,
+    ) -> Result<SwitchStatus, DaemonEnd> {
+        let outside = |what: &str, error: io::Error| DaemonEnd::Trouble(format!("{what}: {error}"));
+        let name = self.config.name.clone();
+        let switch =
+            RackSwitch::new(self.config, self.sockets).map_err(|error| DaemonEnd::Arguments(error.to_string()))?;
+        let listener = match self.metrics {
+            Some(address) => {
+                Some(linux::metrics::bind(address).map_err(|error| outside(&format!("metrics on {address}"), error))?)
+            }
+            None => None,
+        };
+        let path = self.directory.path().display().to_string();
+        self.directory.make().map_err(|error| outside(&path, error))?;
+        let control = control::bind(self.directory, RackRole::Switch, &name).map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                DaemonEnd::Trouble(format!("{name} runs already; choose another name with --name"))
+            }
+            _ => outside(&path, error),
+        })?;
+        let (stop, stopper) = io::pipe().map_err(|error| outside("a pipe", error))?;
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(|| control::listen(&control, &mailbox, &stop));
+            if let Some(listener) = &listener {
+                // Metrics are the least important thing here: if they end, the switch goes on.
+                scope.spawn(|| metrics::serve_switch(listener, &mailbox, &stop));
+            }
+            let ended = switch.run(&mut requests, self.tell);
+            drop(stopper);
+            ended
+        });
+        drop(control);
+        self.directory.sweep();
+        ended.map_err(|error| DaemonEnd::Trouble(error.to_string()))
+    }
+}

@@ -1,0 +1,79 @@
+//! Reservations in the switch: messages of hosts read and answered, marks read and taken off.
+//!
+//! [`reserve::ReservingSwitch`] decides; here frames are read for it. A host has joined if a message or a mark came from its
+//! port of late. One that has not gets frames without their marks, which it could not read.
+
+use reserve::ReservingSwitch;
+use units::Time;
+use wire::ethernet::{ETHERNET, TYPE};
+use wire::reserve::{DataMark, HostKey, OUI_EXTENDED, ReserveHeader, ReserveMessage};
+
+use super::class::HostAddress;
+use crate::presence;
+
+/// Where answers come from and messages go to: locally administered, and of no host.
+pub(crate) const SWITCH_ADDRESS: [u8; 6] = [0x02, 0x68, 0x69, 0x00, 0x02, 0x00];
+
+/// The reservations of a switch.
+#[derive(Debug)]
+pub(super) struct Reservations {
+    pub switch: ReservingSwitch,
+    /// When each port was last heard of reservations, if its host has not left since.
+    heard: Vec<Option<Time>>,
+}
+
+/// A frame as reservations see it.
+pub(super) enum ReserveFrame<'a> {
+    /// For the switch itself.
+    Message(ReserveMessage),
+    /// For a host; what stands behind the mark begins with the frame's own EtherType.
+    Marked(DataMark, &'a [u8]),
+    Unmarked,
+}
+
+impl Reservations {
+    pub(super) fn new(switch: ReservingSwitch, ports: usize) -> Self {
+        Self { switch, heard: vec![None; ports] }
+    }
+
+    /// Reads a frame that came from a port. What is not ours, or of another version, passes as it is.
+    pub(super) fn read<'a>(&mut self, now: Time, port: usize, frame: &'a [u8]) -> ReserveFrame<'a> {
+        if frame[TYPE..ETHERNET] != OUI_EXTENDED.to_be_bytes() {
+            return ReserveFrame::Unmarked;
+        }
+        let Ok((header, rest)) = ReserveHeader::parse(&frame[ETHERNET..]) else { return ReserveFrame::Unmarked };
+        self.heard[port] = Some(now);
+        match header {
+            ReserveHeader::Message(message) => {
+                self.heard[port] = presence::is_there(&message).unwrap_or(true).then_some(now);
+                ReserveFrame::Message(message)
+            }
+            ReserveHeader::Mark(mark) => ReserveFrame::Marked(mark, rest),
+        }
+    }
+
+    /// Whether the host behind a port reserves, as far as is known.
+    pub(super) fn has_joined(&self, now: Time, port: usize) -> bool {
+        self.heard[port].is_some_and(|heard| now.since(heard) < presence::GONE_AFTER)
+    }
+
+    /// A port has lost its host.
+    pub(super) fn port_down(&mut self, port: usize) {
+        self.heard[port] = None;
+        self.switch.on_port_down(port as u16, |_| ());
+    }
+
+    /// The next answer that is due by now: the port, the host and the message.
+    pub(super) fn next_answer(&mut self, now: Time) -> Option<(usize, HostAddress, ReserveMessage)> {
+        let answer = self.switch.on_wake(now)?;
+        Some((usize::from(answer.port), HostKey::new(answer.token).mac(), answer.message))
+    }
+}
+
+/// A message of the switch as a frame, into an empty buffer.
+pub(super) fn emit(to: HostAddress, message: &ReserveMessage, frame: &mut Vec<u8>) {
+    frame.extend_from_slice(&to);
+    frame.extend_from_slice(&SWITCH_ADDRESS);
+    frame.extend_from_slice(&OUI_EXTENDED.to_be_bytes());
+    ReserveHeader::Message(*message).emit(frame);
+}

@@ -1,0 +1,231 @@
+//! The switch on real interfaces: packet sockets around [`SwitchCore`], and its loop.
+
+use std::io;
+use std::time::Duration;
+
+use linux::clock::{Clock, instance, thread_time, time_of_day};
+use linux::mailbox::MailboxReader;
+use linux::offload::Pieces;
+use linux::packet::PacketSocket;
+use linux::poll::{self, Readiness, YieldCost};
+use reserve::{RackParamError, ReservingSwitch};
+use units::{Span, Time};
+
+use super::arrivals::{Arrivals, TwoClocks};
+use super::core::SwitchCore;
+use super::port::PortConfig;
+use super::status::{PortRates, SwitchStatus};
+use super::{RING_FRAMES, SwitchConfig, SwitchRequest};
+
+/// How long the loop stays awake after the last frame.
+const AWAKE: Span = Span::from_us(200);
+/// Between two looks at what changes slowly.
+const LOOK_EVERY: Span = Span::from_ms(1_000);
+/// Turns between two looks at requests while there is much to do.
+const TURNS: u32 = 16;
+
+/// A switch on real interfaces.
+pub struct RackSwitch {
+    pub(super) core: SwitchCore,
+    pub(super) config: SwitchConfig,
+    sockets: Vec<PacketSocket>,
+    /// When each ring was last found empty.
+    empty_at: Vec<Time>,
+    /// Ports whose interface is down.
+    pub(super) down: Vec<bool>,
+    /// Until then the core has worked.
+    served: Time,
+    arrivals: Arrivals,
+    pieces: Pieces,
+    pub(super) rates: Vec<PortRates>,
+    /// Processor time of turns that had something to do.
+    pub(super) busy: Duration,
+}
+
+impl std::fmt::Debug for RackSwitch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RackSwitch").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl RackSwitch {
+    /// `sockets` are on the interfaces of the ports, in their order. An error says which parameter of the reservations
+    /// makes no sense.
+    pub fn new(config: SwitchConfig, sockets: Vec<PacketSocket>) -> Result<Self, RackParamError> {
+        let ports = config.ports.len();
+        let mut core = SwitchCore::new(&config.ports, config.aging);
+        if let Some(params) = config.reserve {
+            params.check_rates(config.ports.iter().map(|port| port.rate))?;
+            core = core.reserving(ReservingSwitch::new(params, instance() as u16)?);
+        }
+        Ok(Self {
+            core,
+            sockets,
+            empty_at: vec![Time::ZERO; ports],
+            down: vec![false; ports],
+            served: Time::ZERO,
+            arrivals: Arrivals::default(),
+            pieces: Pieces::default(),
+            rates: vec![PortRates::default(); ports],
+            busy: Duration::ZERO,
+            config,
+        })
+    }
+
+    /// Forwards frames until asked to stop, and returns the last status. `tell` hears what happens, a line each.
+    pub fn run(
+        mut self,
+        requests: &mut MailboxReader<SwitchRequest>,
+        tell: &mut dyn FnMut(&str),
+    ) -> io::Result<SwitchStatus> {
+        let clock = Clock::start();
+        let mut yields = YieldCost::default();
+        let (mut last_busy, mut next_look, mut turns) = (Time::ZERO, Time::ZERO, 0);
+        loop {
+            let (now, before) = (clock.now(), thread_time());
+            let busy = self.turn(now)?;
+            turns += 1;
+            if !busy || turns >= TURNS {
+                turns = 0;
+                if self.answer(now, requests) {
+                    return Ok(SwitchStatus::of(&mut self, now));
+                }
+                if next_look <= now {
+                    next_look = now + LOOK_EVERY;
+                    self.look(now);
+                }
+            }
+            if busy {
+                self.busy += thread_time() - before;
+                last_busy = now;
+            }
+            if yields.is_cheap(now) && now.since(last_busy) < AWAKE {
+                yields.give_way(&clock);
+            } else if !busy {
+                self.sleep(now, next_look, requests, tell)?;
+            }
+        }
+    }
+
+    /// All that can be done now. True if anything was.
+    fn turn(&mut self, now: Time) -> io::Result<bool> {
+        self.arrivals.clear();
+        for port in 0..self.sockets.len() {
+            self.read(now, port);
+        }
+        let mut busy = !self.arrivals.is_empty();
+        for (at, port, frame) in self.arrivals.in_order() {
+            // A frame that was overlooked when the ports worked until then comes at once after it.
+            self.core.on_frame(at.max(self.served), port, frame);
+        }
+        self.core.serve(now);
+        self.served = now;
+        for (port, socket) in self.sockets.iter_mut().enumerate() {
+            busy |= self
+                .core
+                .take_departed(port, |frame| send(socket, frame))
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.config.ports[port].name)))?;
+        }
+        Ok(busy)
+    }
+
+    /// Takes what waits in a port's ring.
+    fn read(&mut self, now: Time, port: usize) {
+        let Self { sockets, arrivals, pieces, core, empty_at, .. } = self;
+        let mut clocks = None;
+        let earliest = empty_at[port];
+        let received = sockets[port].receive(RING_FRAMES, |frame| {
+            let clocks = clocks.get_or_insert_with(|| TwoClocks { now, time_of_day: time_of_day() });
+            let at = clocks.arrival(frame.at, earliest);
+            if frame.vnet.is_finished() {
+                return arrivals.push(at, port, frame.bytes);
+            }
+            // The sender left checksums or segmentation undone.
+            match pieces.of(&frame.vnet, frame.bytes) {
+                Ok(pieces) => pieces.for_each(|piece| arrivals.push(at, port, piece)),
+                Err(_) => core.count_malformed(port),
+            }
+        });
+        if received < RING_FRAMES {
+            empty_at[port] = now;
+        }
+    }
+
+    /// What changes slowly.
+    fn look(&mut self, now: Time) {
+        self.count_overflow();
+        self.core.age(now);
+        for (port, rates) in self.rates.iter_mut().enumerate() {
+            rates.look(now, &self.core.counters(port));
+        }
+    }
+
+    pub(super) fn count_overflow(&mut self) {
+        for (port, socket) in self.sockets.iter_mut().enumerate() {
+            self.core.count_overflow(port, socket.overflowed());
+        }
+    }
+
+    /// Answers what is asked. True if the loop is to end.
+    fn answer(&mut self, now: Time, requests: &MailboxReader<SwitchRequest>) -> bool {
+        let mut stop = false;
+        while let Some(request) = requests.next() {
+            match request {
+                // The process that asked may have gone away since.
+                SwitchRequest::Status(answer) => drop(answer.send(SwitchStatus::of(self, now))),
+                SwitchRequest::ResetPeaks => self.core.reset_peaks(),
+                SwitchRequest::Stop => stop = true,
+            }
+        }
+        stop
+    }
+
+    fn sleep(
+        &mut self,
+        now: Time,
+        next_look: Time,
+        requests: &mut MailboxReader<SwitchRequest>,
+        tell: &mut dyn FnMut(&str),
+    ) -> io::Result<()> {
+        let until = self.core.next_event().min(next_look);
+        let own = [(requests.fd(), false)].into_iter();
+        let fds: Vec<_> = own.chain(self.sockets.iter().map(|socket| (socket.fd(), false))).collect();
+        let ready = poll::wait_for_any(&fds, Duration::from_nanos(until.since(now).as_ps() / 1_000))?;
+        requests.awake();
+        for (port, ready) in ready[1..].iter().enumerate() {
+            match ready {
+                Readiness::Failed => self.on_failure(port, tell)?,
+                Readiness::Ready if self.down[port] => {
+                    self.down[port] = false;
+                    tell(&format!("{} is up again", self.config.ports[port].name));
+                }
+                Readiness::Ready | Readiness::Nothing => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An interface that is down may come up again; anything else ends the switch.
+    fn on_failure(&mut self, port: usize, tell: &mut dyn FnMut(&str)) -> io::Result<()> {
+        let PortConfig { name, .. } = &self.config.ports[port];
+        match self.sockets[port].take_error() {
+            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
+                self.core.port_down(port);
+                if !std::mem::replace(&mut self.down[port], true) {
+                    tell(&format!("{name} is down: waiting for it to come up"));
+                }
+                Ok(())
+            }
+            Err(error) => Err(io::Error::new(error.kind(), format!("{name}: {error}"))),
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// False if the frame found no room: the interface's queue is full, or it is down.
+fn send(socket: &mut PacketSocket, frame: &[u8]) -> io::Result<bool> {
+    match socket.send_frame(frame) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EMSGSIZE | libc::ENETDOWN)) => Ok(false),
+        sent => sent,
+    }
+}
