@@ -10,6 +10,7 @@ mod linkguardian;
 mod lossradar;
 mod melo;
 mod page;
+mod pl2;
 pub mod rdma_corruption;
 
 pub use page::PageInfo;
@@ -31,8 +32,15 @@ pub struct Paper {
 }
 
 /// Every paper, in the order in which they are listed.
-pub const PAPERS: [Paper; 6] =
-    [linkguardian::PAPER, rdma_corruption::PAPER, melo::PAPER, lossradar::PAPER, flowradar::PAPER, hpcc::PAPER];
+pub const PAPERS: [Paper; 7] = [
+    linkguardian::PAPER,
+    rdma_corruption::PAPER,
+    melo::PAPER,
+    lossradar::PAPER,
+    flowradar::PAPER,
+    hpcc::PAPER,
+    pl2::PAPER,
+];
 
 /// A paper's claims, or those of them that were chosen, in the order of the report.
 #[derive(Clone, Debug)]

@@ -85,7 +85,13 @@ pub fn check(settings: &CongestionSettings) -> Result<(), String> {
 fn scenarios(settings: &CongestionSettings) -> Result<Vec<(&'static str, Scenario)>, String> {
     let read = |controller: &&'static str| {
         let text = scenario_text(settings, controller);
-        Ok((*controller, Scenario::parse("sim cc --scenario", &text, &[]).map_err(|error| error.to_string())?))
+        // The only key whose value comes from the command line as it is.
+        let by_option = |text: String| match text.split_once("link.protect: ") {
+            Some((_, problem)) => format!("--protect: {problem}"),
+            None => text,
+        };
+        let scenario = Scenario::parse("sim cc --scenario", &text, &[]);
+        Ok((*controller, scenario.map_err(|error| by_option(error.to_string()))?))
     };
     settings.controllers.iter().map(read).collect()
 }

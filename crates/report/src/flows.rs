@@ -19,11 +19,13 @@ mod files;
 mod losses;
 mod pcapng;
 mod percentiles;
+mod racks;
 mod summary;
 mod tables;
 
 pub use digest::RunDigest;
 pub use files::{file_name, whole_file, write_run};
 pub use percentiles::Percentiles;
+pub use racks::{PortPeak, RackSummary, RefusalCounts};
 pub use summary::{FlowSummary, QueuePercentiles, RttPercentiles, RunResult, SummaryOrigin, summarize};
 pub use tables::tables;

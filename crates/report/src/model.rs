@@ -1,11 +1,14 @@
-//! What can be computed without simulating, as users see it: timeouts of RDMA flows, memory of NICs, HPCC.
+//! What can be computed without simulating, as users see it: timeouts of RDMA flows, memory of NICs, HPCC,
+//! reservations in a rack.
 
 mod answer;
 mod hpcc;
+mod pl2;
 mod text;
 
 pub use answer::RdmaAnswer;
 pub use hpcc::{HpccAnswer, HpccQuestion, hpcc_text};
+pub use pl2::{Pl2Answer, Pl2Question, pl2_text};
 pub use text::rdma_text;
 
 use serde::Serialize;

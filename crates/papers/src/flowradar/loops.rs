@@ -6,7 +6,9 @@ use faults::Random;
 use radar::flowset::FlowKey;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::runner::{ComputedValues, Effort};
-use sim::net::{DatagramConfig, FaultyAction, FaultyRule, NetworkSetup, TrafficSetup, TransportSetup, address};
+use sim::net::{
+    DatagramConfig, DatagramGaps, FaultyAction, FaultyRule, NetworkSetup, TrafficSetup, TransportSetup, address,
+};
 use sim::topology::{NodeId, Topology};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
 use units::{Rate, Span, Time};
@@ -70,7 +72,11 @@ fn setup(seed: u64) -> Result<NetworkSetup, ClaimError> {
     setup.seed = seed;
     setup.traffic = vec![TrafficSetup {
         name: "persistent".into(),
-        transport: TransportSetup::Datagrams(DatagramConfig { payload: PAYLOAD, rate: Some(rate) }),
+        transport: TransportSetup::Datagrams(DatagramConfig {
+            payload: PAYLOAD,
+            rate: Some(rate),
+            gaps: DatagramGaps::Even,
+        }),
         work: Workload::Open(FlowSchedule::list(flows)),
         reply: 0,
         class: 0,

@@ -11,12 +11,13 @@ const BARE: [&str; 2] = ["link.protect=none", "link.loss=0"];
 const SATURATED: [&str; 3] = ["traffic.congestion=none", "traffic.hpcc={}", "traffic.outstanding=50"];
 
 /// Names, and what is set.
-const CASES: [(&str, &[&[&str]]); 12] = [
+const CASES: [(&str, &[&[&str]]); 13] = [
     ("clean", &[&BARE]),
     ("slower", &[&BARE, &["link.rate=92G", "link.int_rate=100G"]]),
     ("slower.int-rate", &[&BARE, &["link.rate=92G"]]),
     ("ordered", &[]),
     ("ordered.int-rate", &[&["link.int_rate=92G"]]),
+    ("ordered.int-rate-60", &[&["link.int_rate=60G"]]),
     ("ordered.stage-5", &[&["traffic.hpcc.max_stage=5"]]),
     ("ordered.stage-5.int-rate", &[&["traffic.hpcc.max_stage=5", "link.int_rate=92G"]]),
     ("ordered.saturated", &[&SATURATED]),

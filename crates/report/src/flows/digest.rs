@@ -7,6 +7,7 @@ use sim::net::{FlowRow, NetworkOutcome, PauseTotals, PoolUse, QueueLengths};
 use units::{Bytes, Span, Time};
 
 use super::losses::RunLosses;
+use super::racks::RackSummary;
 
 /// Sizes from which on flows are counted apart, as most papers do; a class ends where the next begins.
 pub(super) const CLASSES: [Bytes; 4] = [Bytes::ZERO, Bytes::new(10_000), Bytes::new(100_000), Bytes::new(1_000_000)];
@@ -29,6 +30,8 @@ pub struct RunDigest {
     pub(super) int: Option<IntCounts>,
     pub(super) repeated: Repeated,
     pub(super) pools: Option<PoolLevels>,
+    /// Where hosts reserve.
+    pub(super) pl2: Option<RackSummary>,
     pub(super) losses: Option<RunLosses>,
 }
 
@@ -156,6 +159,7 @@ impl RunDigest {
                 wrong: outcome.repeated.wrong,
             },
             pools: outcome.pools.iter().map(PoolLevels::of).reduce(PoolLevels::with),
+            pl2: RackSummary::of(point, outcome),
             losses: RunLosses::of(point, outcome),
         }
     }
@@ -182,6 +186,7 @@ impl RunDigest {
         }
         self.repeated += other.repeated;
         self.pools = self.pools.into_iter().chain(other.pools).reduce(PoolLevels::with);
+        self.pl2 = self.pl2.take().into_iter().chain(other.pl2).reduce(RackSummary::with);
         self.losses = self.losses.take().into_iter().chain(other.losses).reduce(RunLosses::with);
     }
 }

@@ -14,6 +14,7 @@ use sim::net::{HeaderWriter, NetworkOutcome, PortCapture};
 use sim::topology::DirectedLink;
 use units::Time;
 use wire::pcapng::{self, EnhancedPacket, PcapngWriter};
+use wire::reserve::ReserveHeader;
 
 /// Room for every header.
 const SNAP: usize = 128;
@@ -63,5 +64,9 @@ fn headers(captured: &PortCapture) -> Vec<u8> {
     let inside = u32::from(packet.len).saturating_sub(FRAME_CHECK + ETHERNET + 20) as u16;
     let who = Conversation { from, to, flow: *flow, forward: *forward };
     packet.body.write_headers(&mut HeaderWriter { who, ecn: packet.ecn, inside, out: &mut out });
+    // A mark takes no bytes here, and is not shown.
+    if let Some(message @ ReserveHeader::Message(_)) = &captured.reserve {
+        message.emit(&mut out);
+    }
     out
 }

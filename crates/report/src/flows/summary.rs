@@ -11,6 +11,7 @@ use units::Span;
 use super::digest::{CLASSES, IntCounts, LinkDigest, PoolLevels, Repairs, Repeated, RunDigest, TrafficDigest};
 use super::losses::LossSummary;
 use super::percentiles::Percentiles;
+use super::racks::RackSummary;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowSummary<'a, C> {
@@ -39,9 +40,13 @@ pub struct FlowSummary<'a, C> {
     pub int: Option<IntSummary>,
     /// T of congestion control, where there is any: the longest round trip without queues.
     pub base_rtt_us: Option<f64>,
+    /// What is allowed, and hardly meant.
+    pub warnings: &'a [String],
     pub repeated: Repeated,
     /// Where connections share bits.
     pub pools: Option<PoolLevels>,
+    /// Where hosts reserve.
+    pub pl2: Option<RackSummary>,
     pub links: Vec<LinkSummary>,
     /// What meters found, where there are any.
     pub losses: Option<LossSummary>,
@@ -225,8 +230,10 @@ pub fn summarize<'a>(
         rtt_us: all.round_trips.as_ref().map(RttPercentiles::of),
         int: all.int.map(IntSummary::from),
         base_rtt_us: point.base_rtt().map(Span::as_us),
+        warnings: &point.warnings,
         repeated: all.repeated,
         pools: all.pools,
+        pl2: all.pl2,
         links: all.links.into_iter().map(link).collect(),
         losses: all.losses.map(|losses| losses.summary(point.topology())),
         events: all.counts.events,

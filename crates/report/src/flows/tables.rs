@@ -23,6 +23,7 @@ pub fn tables<C: Serialize>(points: &[&FlowSummary<'_, C>]) -> String {
     add("congestion control", control(points));
     add("repeated by switches", repeated(points));
     add("pools of bits, the fullest of all hosts", pools(points));
+    add("reservations", racks(points));
     add("protected links", links(points));
     add("losses that meters found, by segment", losses(points));
     add("accused", accused(points));
@@ -201,6 +202,34 @@ fn pools<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
         table.row(std::iter::once(label.to_owned()).chain(cells).collect());
     }
     sharing().next().map(|_| table)
+}
+
+/// Where hosts reserve.
+fn racks<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
+    let counts = ["grants", "refused", "RSVs again", "unsolicited", "cut", "dropped", "twice", "resets"];
+    let bytes = ["queued at most", "bound", "beyond it", "left reserved"];
+    let names = counts.into_iter().chain(bytes).map(|name| (name, Align::Right));
+    let mut table = Table::new(&[("point", Align::Left)].into_iter().chain(names).collect::<Vec<_>>());
+    let reserving = || points.iter().filter_map(|point| Some((point.label, point.pl2.as_ref()?)));
+    for (label, rack) in reserving() {
+        let counts = [
+            rack.grants,
+            rack.refusals.sum(),
+            rack.resent_rsvs,
+            rack.unsolicited,
+            rack.cut,
+            rack.dropped + rack.policed,
+            rack.duplicates,
+            rack.resets,
+        ];
+        let mut cells = vec![label.to_owned()];
+        cells.extend(counts.map(thousands));
+        cells.extend([rack.peak_bytes, rack.bound_bytes].map(|bytes| format!("{} B", thousands(bytes))));
+        cells.push(thousands(rack.violations));
+        cells.push(format!("{:.2} µs", rack.reserved_left_us));
+        table.row(cells);
+    }
+    reserving().next().map(|_| table)
 }
 
 fn links<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {

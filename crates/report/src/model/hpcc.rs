@@ -97,8 +97,13 @@ impl HpccQuestion {
         self.rate.bytes_in(self.rtt)
     }
 
+    /// Packets have room for five switches in any case.
+    fn charged_hops(&self) -> usize {
+        self.hops.max(5) as usize
+    }
+
     fn int_bytes(&self) -> u32 {
-        IntHeader::len_with(self.hops as usize) as u32
+        IntHeader::len_with(self.charged_hops()) as u32
     }
 
     fn overhead(&self, int: u32) -> PacketOverhead {
@@ -148,7 +153,7 @@ impl From<&HpccQuestion> for HpccAnswer {
                 tail: TAIL.map(|packets| QueueTail { packets, p: sources.tail(packets.into()) }).into(),
                 standing_bytes: theory::equilibrium_queue(u, bdp),
             },
-            int_share: theory::int_share(question.hops as usize, question.mtu.into()),
+            int_share: theory::int_share(question.charged_hops(), question.mtu.into()),
             long_flow_ratio: question.long_flow_ratio(),
             wraps_us: IntWraps { time: time.as_us(), bytes: bytes.as_us() },
             incast: question.incast(),

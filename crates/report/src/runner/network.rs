@@ -6,6 +6,7 @@
 
 mod charts;
 mod measures;
+mod racks;
 mod statistics;
 mod totals;
 
@@ -14,6 +15,7 @@ use std::iter::once;
 use scenario::{Scenario, SweepPoint as ScenarioPoint};
 
 pub use measures::MEASURES;
+pub use racks::RackTotals;
 pub use totals::{MeasureBasis, NetworkRun, RunCounts, SampledMoment, SizedFlow, Traffic};
 
 use super::Effort;

@@ -3,6 +3,7 @@
 //! A measure is named as in `fct.p99.9`, `goodput 0.4..0.6` or `tx.peak`. Two numbers behind a name are a window: fractions
 //! of the run's length; `slowdown<3KB.p99` is that of flows of less than 3 KB. What is counted comes with the interval in which its mean lies.
 
+use super::racks::{RackTotals, of_racks};
 use super::statistics::{SizedStatistic, Statistic};
 use super::totals::{NetworkRun, RunCounts, SampledMoment, SizedFlow};
 use crate::claim::measure::{Measure, names};
@@ -19,9 +20,11 @@ pub enum NetworkTake {
     Window(fn(&[SampledMoment]) -> Option<MeasuredValue>),
     Counts(fn(&RunCounts) -> Option<MeasuredValue>),
     Run(fn(&NetworkRun) -> Option<MeasuredValue>),
+    /// Where hosts reserve.
+    Rack(fn(&RackTotals) -> f64),
 }
 
-use NetworkTake::{Counts, Distribution, Run, Statistic as Values, Window as Within};
+use NetworkTake::{Counts, Distribution, Rack, Run, Statistic as Values, Window as Within};
 
 pub const MEASURES: &[Measure<NetworkTake>] = &[
     Measure::new("fct", "µs", "flow completion time", Values(|run| &run.fct, |flow| flow.fct)),
@@ -34,12 +37,15 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
     Measure::new("queues", "KB", "queues of the ports watched, or of all, weighted by time", Distribution(queues)),
     Measure::new("rtt", "µs", "round trips of data packets, queues included", Distribution(round_trips)),
     Measure::new("goodput", "Gb/s", "payload received in order, of all traffic", Within(goodput)),
+    Measure::new("packets", "Gb/s", "the same with the headers of full packets", Within(packets)),
+    Measure::new("port", "Gb/s", "sent by the first port watched, preambles and gaps included", Within(port)),
     Measure::new("queue.max", "KB", "highest sample, first port watched", Within(|seen| highest(seen, |at| at.queue))),
     Measure::new("tx.max", "KB", "the same of its send buffer", Within(|seen| highest(seen, |at| at.tx_buffer))),
     Measure::new("rx.max", "KB", "the same of its reorder buffer", Within(|seen| highest(seen, |at| at.rx_buffer))),
     Measure::new("retransmissions", "1/s", "segments sent again", Within(retransmissions)),
     Measure::new("drops", "packets", "dropped at the first port watched", Within(drops)),
     Measure::new("goodput.flows", "Gb/s", "completed payload, from first start to last finish", Run(flow_goodput)),
+    Measure::new("complete", "flows", "that came to their end", Run(complete)),
     Measure::new("tx.peak", "KB", "highest level ever of a send buffer", Counts(|run| peak(run.tx_peak, run))),
     Measure::new("rx.peak", "KB", "highest level ever of a reorder buffer", Counts(|run| peak(run.rx_peak, run))),
     Measure::new("overflows", "frames", "that found the reorder buffer full", Counts(|run| frames(run.overflows, run))),
@@ -75,6 +81,16 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
         Counts(|run| share(run.reduced_early, run.sacked)),
     ),
     Measure::new("most_pending", "B", "most that such a flow had left", Counts(most_pending)),
+    Measure::new("jain", "1", "Jain's index of the payload that came from each host", Run(jain)),
+    Measure::new("rack.peak", "KB", "longest queue of data at a port where hosts reserve", Rack(|rack| kb(rack.peak))),
+    Measure::new("rack.first", "KB", "the same of the run's first quarter", Rack(|rack| kb(rack.first))),
+    Measure::new("rack.last", "KB", "of its last quarter", Rack(|rack| kb(rack.last))),
+    Measure::new("rack.growth", "KB/ms", "from the first to the last quarter", Rack(RackTotals::growth)),
+    Measure::new("rack.bound", "KB", "what a queue may be there", Rack(|rack| kb(rack.bound))),
+    Measure::new("rack.violations", "packets", "that joined a longer one", Rack(|rack| rack.violations as f64)),
+    Measure::new("rack.policed", "packets", "unreserved, beyond their share", Rack(|rack| rack.policed as f64)),
+    Measure::new("rack.left", "µs", "for which a port is still reserved at the end", Rack(|rack| rack.reserved_left)),
+    Measure::new("rack.counted", "1", "how far a counter is from zero then", Rack(|rack| rack.counted_left as f64)),
 ];
 
 /// Takes a measure from a run; `None` if the run has too little of what it takes.
@@ -89,6 +105,7 @@ pub(super) fn parse(text: &str) -> Result<Taker, ClaimError> {
     let window = || text.split_once(' ').and_then(|(name, rest)| Some((take(name)?, MeasureWindow::parse(rest)?)));
     match take(text) {
         Some(NetworkTake::Run(take)) => return Ok(Box::new(take)),
+        Some(NetworkTake::Rack(take)) => return Ok(Box::new(move |run| of_racks(run, take))),
         Some(NetworkTake::Counts(take)) => return Ok(Box::new(move |run| take(&run.counts))),
         Some(NetworkTake::Window(take)) => return Ok(Box::new(move |run| take(MeasureWindow::ALL.of(&run.moments)))),
         Some(NetworkTake::Statistic(..) | NetworkTake::Distribution(_)) | None => {}
@@ -111,7 +128,7 @@ fn unknown(text: &str) -> ClaimError {
         names(|take| matches!(take, NetworkTake::Statistic(..))),
         names(|take| matches!(take, NetworkTake::Distribution(_))),
         names(|take| matches!(take, NetworkTake::Window(_))),
-        names(|take| matches!(take, NetworkTake::Counts(_) | NetworkTake::Run(_))),
+        names(|take| matches!(take, NetworkTake::Counts(_) | NetworkTake::Run(_) | NetworkTake::Rack(_))),
     ))
 }
 
@@ -189,6 +206,11 @@ fn flow_goodput(run: &NetworkRun) -> Option<MeasuredValue> {
     (run.completed_seconds > 0.0).then(|| MeasuredValue::exact(gigabits / run.completed_seconds, run.fct.len() as u64))
 }
 
+fn complete(run: &NetworkRun) -> Option<MeasuredValue> {
+    let complete = run.fct.iter().filter(|fct| fct.is_finite()).count();
+    Some(MeasuredValue::exact(complete as f64, run.counts.flows))
+}
+
 /// What answers dummies (88 B each, the other way) is not in it, nor what go-back-N repeats: `wire` over that of another
 /// run has all of it. Not known where tails are repeated.
 fn added(run: &NetworkRun) -> Option<MeasuredValue> {
@@ -198,9 +220,30 @@ fn added(run: &NetworkRun) -> Option<MeasuredValue> {
 }
 
 fn goodput(seen: &[SampledMoment]) -> Option<MeasuredValue> {
+    mean(seen, |moment| moment.goodput_gbps)
+}
+
+fn packets(seen: &[SampledMoment]) -> Option<MeasuredValue> {
+    mean(seen, |moment| moment.packets_gbps)
+}
+
+fn port(seen: &[SampledMoment]) -> Option<MeasuredValue> {
+    mean(seen, |moment| moment.port_gbps)
+}
+
+/// Of a rate, over time.
+fn mean(seen: &[SampledMoment], rate: fn(&SampledMoment) -> f64) -> Option<MeasuredValue> {
     let seconds: f64 = seen.iter().map(|moment| moment.span).sum();
-    let gigabits: f64 = seen.iter().map(|moment| moment.goodput_gbps * moment.span).sum();
+    let gigabits: f64 = seen.iter().map(|moment| rate(moment) * moment.span).sum();
     (seconds > 0.0).then(|| MeasuredValue::exact(gigabits / seconds, seen.len() as u64))
+}
+
+fn jain(run: &NetworkRun) -> Option<MeasuredValue> {
+    (run.jain > 0.0).then(|| MeasuredValue::exact(run.jain, run.counts.flows))
+}
+
+fn kb(bytes: u64) -> f64 {
+    bytes as f64 / 1e3
 }
 
 /// In KB.
@@ -336,6 +379,7 @@ mod tests {
         assert_eq!([value("fct.mean", &run), value("fct.max", &run)], [Some(2.0), Some(3.0)]);
         assert_eq!([value("slowdown.mean", &run), value("slowdown.max", &run)], [Some(2.0), Some(3.5)]);
         run.fct.push(f64::INFINITY);
+        assert_eq!(value("complete", &run), Some(3.0));
         assert_eq!(value("fct.max", &run), Some(f64::INFINITY));
         assert_eq!(value("fct.mean", &run), Some(f64::INFINITY));
         assert_eq!(value("fct.mean", &NetworkRun::default()), None);

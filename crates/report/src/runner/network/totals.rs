@@ -5,7 +5,9 @@ use sim::net::{FlowRow, NetworkOutcome, NetworkSetup, PauseTotals, PoolUse, Queu
 use sim::topology::DirectedLink;
 use transport::roce;
 use units::Time;
-use wire::ethernet::on_wire;
+use wire::ethernet::{HEADER_AND_CHECK, on_wire};
+
+use super::racks::{self, RackTotals};
 
 /// What a dummy takes on each wire that it passes: an empty WRITE.
 const DUMMY: u64 = on_wire(roce::HEADERS + roce::RETH) as u64;
@@ -34,6 +36,10 @@ pub struct NetworkRun {
     pub round_trips: Option<Box<SpanHistogram>>,
     /// Where switches have PFC.
     pub pfc: Option<PauseTotals>,
+    /// Where hosts reserve.
+    pub rack: Option<RackTotals>,
+    /// How equal the hosts' shares are, of the first seed.
+    pub jain: f64,
     /// Of the first seed.
     pub moments: Vec<SampledMoment>,
     pub interrupted: bool,
@@ -111,8 +117,9 @@ units::counters! {
 /// What a run's numbers are related to.
 #[derive(Clone, Debug, Default)]
 pub struct MeasureBasis {
-    /// Payload of a full packet, by traffic.
+    /// Payload of a full packet, by traffic, and what it has with its headers but Ethernet's.
     payloads: Vec<u32>,
+    packets: Vec<u32>,
     /// Ports whose queues count; all if there are none.
     watched: Vec<DirectedLink>,
 }
@@ -125,6 +132,10 @@ pub struct SampledMoment {
     pub span: f64,
     /// Payload received, of all traffic.
     pub goodput_gbps: f64,
+    /// The same with the headers of full packets.
+    pub packets_gbps: f64,
+    /// What the first port watched sent, preambles and gaps included.
+    pub port_gbps: f64,
     /// Of the first port watched.
     pub queue: u64,
     pub tx_buffer: u64,
@@ -135,8 +146,10 @@ pub struct SampledMoment {
 
 impl MeasureBasis {
     pub fn of(setup: &NetworkSetup, watched: &[DirectedLink]) -> Self {
+        let sizes = || setup.traffic.iter().map(|traffic| traffic.transport.sizes());
         Self {
-            payloads: setup.traffic.iter().map(|traffic| traffic.transport.sizes().payload).collect(),
+            payloads: sizes().map(|sizes| sizes.payload).collect(),
+            packets: sizes().map(|sizes| sizes.frame - HEADER_AND_CHECK).collect(),
             watched: watched.to_vec(),
         }
     }
@@ -145,6 +158,16 @@ impl MeasureBasis {
     fn packets(&self, flow: &FlowRow) -> u64 {
         let payload = self.payloads.get(usize::from(flow.traffic)).copied().unwrap_or_default();
         flow.received.div_ceil(u64::from(payload.max(1)))
+    }
+
+    /// What payload, by traffic, takes as full packets.
+    fn with_headers(&self, received: &[u64]) -> f64 {
+        let sizes = self.payloads.iter().zip(&self.packets);
+        received
+            .iter()
+            .zip(sizes)
+            .map(|(bytes, (payload, packet))| *bytes as f64 / f64::from(*payload) * f64::from(*packet))
+            .sum()
     }
 }
 
@@ -158,7 +181,9 @@ impl NetworkRun {
             queues: outcome.queue_lengths(&basis.watched),
             round_trips: outcome.round_trips.clone(),
             pfc: outcome.pfc,
-            moments: moments(outcome),
+            rack: RackTotals::of(outcome),
+            jain: racks::jain(&outcome.flows),
+            moments: moments(outcome, basis),
             interrupted: outcome.interrupted,
             ..Self::default()
         };
@@ -225,6 +250,9 @@ impl NetworkRun {
             (none, other) => *none = other,
         }
         self.pfc = self.pfc.zip(other.pfc).map(|(one, other)| one.with(other));
+        if let (Some(rack), Some(other)) = (&mut self.rack, &other.rack) {
+            rack.pool(other);
+        }
         self.counts += other.counts;
         self.traffic += other.traffic;
         self.completed_seconds += other.completed_seconds;
@@ -261,16 +289,19 @@ fn completed_seconds(flows: &[FlowRow]) -> f64 {
     first.zip(last).map_or(0.0, |(first, last)| last.since(first).as_secs())
 }
 
-fn moments(outcome: &NetworkOutcome) -> Vec<SampledMoment> {
+fn moments(outcome: &NetworkOutcome, basis: &MeasureBasis) -> Vec<SampledMoment> {
     let mut before = Time::ZERO;
     let moment = |sample: &sim::net::NetworkSample| {
         let span = sample.at.since(before).as_secs();
         before = sample.at;
         let port = sample.ports.first().copied().unwrap_or_default();
+        let gbps = |bytes: f64| bytes * 8.0 / span / 1e9;
         SampledMoment {
             seconds: sample.at.since(Time::ZERO).as_secs(),
             span,
-            goodput_gbps: sample.received.iter().sum::<u64>() as f64 * 8.0 / span / 1e9,
+            goodput_gbps: gbps(sample.received.iter().sum::<u64>() as f64),
+            packets_gbps: gbps(basis.with_headers(&sample.received)),
+            port_gbps: gbps(port.wire_bytes as f64),
             queue: port.queue,
             tx_buffer: port.tx_buffer,
             rx_buffer: port.rx_buffer,
