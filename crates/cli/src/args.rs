@@ -6,6 +6,7 @@ mod fleet;
 mod link;
 mod model;
 mod monitor;
+mod rack;
 mod radar;
 mod sim;
 mod soak;
@@ -23,8 +24,9 @@ pub(crate) use fleet::{
     TopologyArgs, UpgradeArgs, YearArgs,
 };
 pub(crate) use link::{ActivateArgs, CaptureArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs, WatchArgs};
-pub(crate) use model::{HpccArgs, MeloArgs, ModelCommand, RdmaArgs};
+pub(crate) use model::{HpccArgs, MeloArgs, ModelCommand, Pl2Args, RdmaArgs};
 pub(crate) use monitor::{MonitorArgs, MonitorCommand};
+pub(crate) use rack::{RackCommand, RackDemoArgs, RackJoinArgs, RackSwitchArgs};
 pub(crate) use radar::{
     AclArgs, CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg, RadarCommand,
 };
@@ -79,6 +81,10 @@ pub(crate) enum Command {
     /// Brings its own traffic; nothing else need be installed.
     Bench(BenchArgs),
 
+    /// A rack of hosts: be its switch, or see what incast does to it.
+    #[command(subcommand)]
+    Rack(RackCommand),
+
     /// A corrupting wire between two interfaces, to try things with.
     #[command(allow_negative_numbers = true)]
     Wire(Box<WireArgs>),
@@ -89,7 +95,7 @@ pub(crate) enum Command {
     #[command(allow_negative_numbers = true)]
     Copies(CopiesArgs),
 
-    /// What can be computed without simulating: timeouts of RDMA flows, memory of NICs.
+    /// What can be computed without simulating: timeouts of RDMA flows, memory of NICs, HPCC, reservations in a rack.
     #[command(subcommand)]
     Model(ModelCommand),
 
@@ -135,7 +141,7 @@ pub(crate) enum ScaleArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArgs {
-    /// A paper, `linkguardian`, `rdma-corruption` or `melo`; a part of it, such as `linkguardian/net`; or the claims
+    /// A paper, `linkguardian`, `rdma-corruption`, `melo` or `hpcc`; a part of it, such as `linkguardian/net`; or the claims
     /// whose ids begin so, such as `linkguardian/lg.fig11`.
     ///
     /// What there is, is listed in answer to anything else.

@@ -87,13 +87,14 @@ pub(crate) fn check_seconds(seconds: f64) -> Result<Duration, Failure> {
     }
 }
 
-struct DemoProgress {
-    bar: ProgressBar,
+/// Which step a demonstration is at.
+pub(crate) struct DemoProgress {
+    pub bar: ProgressBar,
     terminal: bool,
 }
 
 impl DemoProgress {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(1) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {msg}") {
@@ -102,19 +103,30 @@ impl DemoProgress {
         bar.enable_steady_tick(Duration::from_millis(200));
         Self { bar, terminal }
     }
+
+    /// A step begins; where there is no terminal, `line` is printed.
+    pub(crate) fn show(&self, step: u32, steps: u32, text: &str, line: Option<&str>) {
+        self.bar.set_length(u64::from(steps));
+        self.bar.set_position(u64::from(step));
+        self.bar.set_message(text.to_owned());
+        if let Some(line) = line.filter(|_| !self.terminal) {
+            say(line);
+        }
+    }
+
+    pub(crate) fn remark(&self, text: &str) {
+        if self.terminal { self.bar.println(text) } else { say(text) }
+    }
 }
 
 impl DemoObserver for DemoProgress {
     fn begin(&self, round: u32, case: DemoCase, what: &str, step: u32, steps: u32) {
-        self.bar.set_length(u64::from(steps));
-        self.bar.set_position(u64::from(step));
-        self.bar.set_message(format!("round {round}: {}, {what}", case.title()));
-        if !self.terminal && what.starts_with("requests") {
-            say(&format!("round {round}: {}", case.title()));
-        }
+        let line = format!("round {round}: {}", case.title());
+        let text = format!("{line}, {what}");
+        self.show(step, steps, &text, what.starts_with("requests").then_some(&line));
     }
 
     fn remark(&self, text: &str) {
-        if self.terminal { self.bar.println(text) } else { say(text) }
+        self.remark(text);
     }
 }

@@ -214,7 +214,7 @@ fn down(args: &DownArgs) -> CommandResult {
 }
 
 /// Puts back what a daemon that is gone had changed, once its keeper has done its part. False if there is nothing.
-fn put_back(directory: &RunDirectory, name: &str) -> Result<bool, Failure> {
+pub(crate) fn put_back(directory: &RunDirectory, name: &str) -> Result<bool, Failure> {
     if !directory.path().exists() {
         return Ok(false);
     }

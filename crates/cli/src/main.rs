@@ -12,7 +12,9 @@ mod link;
 mod model;
 mod monitor;
 mod output;
+mod rack;
 mod radar;
+mod refresh;
 mod reproduce;
 mod shell;
 mod sim;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Radar(command) => radar::run(command, cli.json),
+        Command::Rack(command) => rack::run(command, cli.json),
         Command::Wire(args) => wire::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),
         Command::Model(command) => model::run(command, cli.json),

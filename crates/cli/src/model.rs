@@ -2,8 +2,13 @@
 
 mod hpcc;
 mod melo;
+mod pl2;
 mod rdma;
 
+use std::fs::File;
+use std::io::Read;
+
+use sim::workload::{FlowSizes, SizeTrace};
 use units::Bytes;
 
 use crate::args::ModelCommand;
@@ -14,6 +19,7 @@ pub(crate) fn run(command: &ModelCommand, json: bool) -> CommandResult {
         ModelCommand::Rdma(args) => rdma::run(args, json),
         ModelCommand::Melo(args) => melo::run(args, json),
         ModelCommand::Hpcc(args) => hpcc::run(args, json),
+        ModelCommand::Pl2(args) => pl2::run(args, json),
     }
 }
 
@@ -25,4 +31,24 @@ fn check_mtu(mtu: Bytes) -> Result<u32, Failure> {
         bytes @ 1..=LARGEST_MTU => Ok(bytes as u32),
         _ => Err(Failure::Usage(format!("--mtu {mtu}: expected 1 to {LARGEST_MTU} bytes, such as 1024 or 4096"))),
     }
+}
+
+/// A trace by its name, or a file.
+fn workload(name: &str) -> Result<FlowSizes, Failure> {
+    let wrong = |what: &dyn std::fmt::Display| Failure::Usage(format!("--workload {name}: {what}"));
+    match name.parse::<SizeTrace>() {
+        Ok(trace) => Ok(trace.sizes()),
+        Err(_) if name.contains(['.', '/']) => {
+            let text = read(name).map_err(|error| wrong(&error))?;
+            FlowSizes::parse(&text).map_err(|error| wrong(&error))
+        }
+        Err(error) => Err(wrong(&error)),
+    }
+}
+
+fn read(path: &str) -> std::io::Result<String> {
+    const LONGEST: u64 = 16 << 20;
+    let mut text = String::new();
+    let read = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if read as u64 > LONGEST { Err(std::io::Error::other("expected at most 16 MiB")) } else { Ok(text) }
 }

@@ -56,11 +56,11 @@ pub(crate) fn run(args: &WireArgs, json: bool) -> CommandResult {
     print(json, &outcome, || table(args, &outcome))
 }
 
-fn usage(error: linux::net::NetError) -> Failure {
+pub(crate) fn usage(error: linux::net::NetError) -> Failure {
     Failure::Usage(linux::LinkError::from(error).0)
 }
 
-fn interface(netlink: &Netlink, name: &str) -> Result<InterfaceInfo, Failure> {
+pub(crate) fn interface(netlink: &Netlink, name: &str) -> Result<InterfaceInfo, Failure> {
     let link = netlink.link(name).map_err(usage)?;
     let link =
         link.ok_or_else(|| Failure::Usage(format!("there is no interface {name}; `ip link` shows which there are")))?;
@@ -68,12 +68,12 @@ fn interface(netlink: &Netlink, name: &str) -> Result<InterfaceInfo, Failure> {
 }
 
 /// Two wires on one interface would forward every frame twice.
-fn claim(link: &InterfaceInfo) -> Result<InterfaceClaim, Failure> {
+pub(crate) fn claim(link: &InterfaceInfo) -> Result<InterfaceClaim, Failure> {
     let claim = InterfaceClaim::of(link.index).map_err(|error| Failure::Outside(format!("{}: {error}", link.name)))?;
     claim.ok_or_else(|| {
         let name = &link.name;
         Failure::Outside(format!(
-            "{name} is the end of another `hitless wire` already; end that one, or choose another interface"
+            "{name} belongs to a `hitless wire` or a `hitless rack switch` already; end that one, or choose another interface"
         ))
     })
 }

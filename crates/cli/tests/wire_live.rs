@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use cable_lab::{Daemon, address, outcome, transfer, wait_for};
+use cable_lab::{Daemon, address, bring_up, outcome, plug, transfer, wait_for};
 use lab::load::witness;
 use linux::net::{InterfaceAddress, Namespace, Netlink, Qdisc};
 use units::StopFlag;
@@ -65,21 +65,6 @@ impl Drop for Hosts {
     }
 }
 
-fn plug(inner: &str, outer: &str, host: &Namespace) {
-    let netlink = Netlink::open().unwrap();
-    netlink.add_veth(inner, outer).unwrap();
-    netlink.set_namespace(netlink.existing_link(outer).unwrap().index, host).unwrap();
-}
-
-fn bring_up(interface: &str, address: Option<&InterfaceAddress>) {
-    let netlink = Netlink::open().unwrap();
-    let index = netlink.existing_link(interface).unwrap().index;
-    netlink.set_up(index, true).unwrap();
-    if let Some(address) = address {
-        netlink.add_address(index, address).unwrap();
-    }
-}
-
 #[test]
 fn tcp_through_a_wire_between_plain_veths_arrives_whole() {
     let Some(hosts) = Hosts::new("plain") else { return };
@@ -132,7 +117,7 @@ fn a_second_wire_on_the_same_interfaces_is_refused_until_the_first_has_ended() {
     for args in [&[][..], &["--in-kernel"]] {
         let (code, said) = outcome(&mut hosts.wire(args));
         assert_eq!((code, said.lines().count()), (1, 1), "{said}");
-        assert!(said.contains("x0 is the end of another `hitless wire` already"), "{said}");
+        assert!(said.contains("x0 belongs to a `hitless wire` or a `hitless rack switch` already"), "{said}");
     }
     hosts.transfer_both_ways(100_000);
     first.0.kill().unwrap();

@@ -1,6 +1,7 @@
 //! What can be asked of the models.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use reserve::SlotUnit;
 use units::{Bytes, Count, Prob, Rate, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
@@ -21,6 +22,12 @@ pub(crate) enum ModelCommand {
     /// The formulas of Li's thesis, chapter 2, for one link that flows share.
     #[command(allow_negative_numbers = true)]
     Hpcc(HpccArgs),
+
+    /// What reservations in a rack (PL2) promise and cost: bound on the buffer, throughput, wait, ceiling of goodput, leaks.
+    ///
+    /// With --advise and --p99: the scheduler, K and contexts that meet it with the smallest buffer, and why.
+    #[command(allow_negative_numbers = true)]
+    Pl2(Pl2Args),
 }
 
 #[derive(Debug, Args)]
@@ -216,4 +223,68 @@ pub(crate) struct HpccArgs {
     /// PFC: share of what is left of the buffer that the packets of one ingress port may take.
     #[arg(long, value_name = "SHARE", default_value_t = 0.125)]
     pub alpha: f64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Pl2Args {
+    /// Rate of every port.
+    #[arg(long, default_value = "100G")]
+    pub rate: Rate,
+
+    /// Hosts of the rack.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = whole_within::<u32>(2..=128))]
+    pub hosts: u32,
+
+    /// Contexts of each host: reservations that it may have open.
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = whole_within::<u32>(1..=255))]
+    pub contexts: u32,
+
+    /// Frames of a burst.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole_within::<u32>(1..=64))]
+    pub k: u32,
+
+    /// What a slot is for.
+    #[arg(long, value_enum, default_value = "frames")]
+    pub unit: SlotUnitArg,
+
+    /// From a reservation to its grant in an idle rack.
+    #[arg(long, value_name = "TIME", default_value = "2.05us")]
+    pub rtt: Span,
+
+    /// What a sender's software takes for each burst besides; 0 if contexts are in the NIC.
+    #[arg(long, value_name = "TIME", default_value = "3.5us")]
+    pub software: Span,
+
+    /// Messages: a trace such as w1 to w5, or a file of lines `bytes percent` [default: full frames].
+    #[arg(long, value_name = "TRACE|FILE")]
+    pub workload: Option<String>,
+
+    /// Share of frames that hosts' links lose: how soon does it halve the throughput of the paper's scheduler?
+    #[arg(long, value_name = "SHARE", default_value = "0")]
+    pub loss: Prob,
+
+    /// Choose scheduler, K and contexts for --p99.
+    #[arg(long)]
+    pub advise: bool,
+
+    /// What a request may take at the 99th percentile beside everybody, from its reservation to its slot.
+    #[arg(long, value_name = "TIME")]
+    pub p99: Option<Span>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SlotUnitArg {
+    /// One frame, however long.
+    Frames,
+    /// The bytes that frames take on the wire.
+    Bytes,
+}
+
+impl From<SlotUnitArg> for SlotUnit {
+    fn from(unit: SlotUnitArg) -> Self {
+        match unit {
+            SlotUnitArg::Frames => Self::Frames,
+            SlotUnitArg::Bytes => Self::Bytes,
+        }
+    }
 }

@@ -1,12 +1,9 @@
 //! `hitless link watch`: a view of one link that refreshes.
 
 use std::collections::VecDeque;
-use std::io::IsTerminal;
-use std::time::Duration;
 
 use link::status::LinkStatus;
 use ratatui::Frame;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::Line;
@@ -14,7 +11,8 @@ use ratatui::widgets::{Block, Paragraph, Sparkline};
 
 use super::{describe, status};
 use crate::args::WatchArgs;
-use crate::output::{CommandResult, Failure, print};
+use crate::output::{CommandResult, print};
+use crate::refresh::{has_screen, refresh};
 
 /// Looks that the charts remember.
 const REMEMBERED: usize = 240;
@@ -28,41 +26,16 @@ struct View {
 }
 
 pub(super) fn run(args: &WatchArgs, json: bool) -> CommandResult {
-    let every = Duration::from_nanos((args.every.as_ps() / 1_000).max(50_000_000));
     let first = status(args.name.as_deref())?;
-    // Without a terminal there is nothing to refresh.
-    if json || !std::io::stdout().is_terminal() {
+    if !has_screen(json) {
         return print(json, &first, || describe(&first));
     }
     let name = first.name.clone();
     let mut view = View { status: first, throughput: VecDeque::new(), recovered: VecDeque::new() };
-    let mut terminal = ratatui::try_init().map_err(|error| Failure::Outside(error.to_string()))?;
-    let ended = loop {
-        if let Err(error) = terminal.draw(|frame| view.draw(frame)) {
-            break Err(Failure::Outside(error.to_string()));
-        }
-        match wants_to_leave(every) {
-            Ok(false) => {}
-            Ok(true) => break Ok(()),
-            Err(error) => break Err(Failure::Outside(error.to_string())),
-        }
-        match status(Some(&name)) {
-            Ok(status) => view.update(status),
-            Err(failure) => break Err(failure),
-        }
-    };
-    ratatui::restore();
-    ended
-}
-
-/// Waits for a key for as long as a look lasts.
-fn wants_to_leave(every: Duration) -> std::io::Result<bool> {
-    if !event::poll(every)? {
-        return Ok(false);
-    }
-    let Event::Key(key) = event::read()? else { return Ok(false) };
-    let interrupted = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-    Ok(interrupted || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
+    refresh(args.every, &mut view, View::draw, |view| {
+        view.update(status(Some(&name))?);
+        Ok(())
+    })
 }
 
 impl View {

@@ -1,12 +1,9 @@
 //! `hitless model rdma`.
 
-use std::fs::File;
-use std::io::Read;
-
 use faults::LossModel as Fault;
 use papers::rdma_corruption::Trial;
 use report::model::{RdmaAnswer, RdmaQuestion, TimeoutShares};
-use sim::workload::{FlowSizes, SizeTrace};
+use sim::workload::FlowSizes;
 use transport::roce::model::{
     CorruptionSeverity, FlowLengths, FlowPath, FrameLengths, Goal, PenaltyTiming, TailProtection, TimeoutModel,
     TimeoutSetting, gap_between_flows,
@@ -119,33 +116,13 @@ fn sizes(args: &RdmaArgs) -> Result<FlowSizes, Failure> {
     let sizes = match args.size {
         Some(Bytes::ZERO) => return Err(Failure::Usage("--size 0: expected at least one byte".into())),
         Some(size) => FlowSizes::fixed(size.get()),
-        None => workload(&args.workload)?,
+        None => super::workload(&args.workload)?,
     };
     let largest = sizes.quantile(Prob::literal(1.0));
     if largest > LARGEST_FLOW {
         return Err(Failure::Usage(format!("a flow of {}: expected at most 1 TB", Bytes::new(largest))));
     }
     Ok(sizes)
-}
-
-/// A trace by its name, or a file.
-fn workload(name: &str) -> Result<FlowSizes, Failure> {
-    let wrong = |what: &dyn std::fmt::Display| Failure::Usage(format!("--workload {name}: {what}"));
-    match name.parse::<SizeTrace>() {
-        Ok(trace) => Ok(trace.sizes()),
-        Err(_) if name.contains(['.', '/']) => {
-            let text = read(name).map_err(|error| wrong(&error))?;
-            FlowSizes::parse(&text).map_err(|error| wrong(&error))
-        }
-        Err(error) => Err(wrong(&error)),
-    }
-}
-
-fn read(path: &str) -> std::io::Result<String> {
-    const LONGEST: u64 = 16 << 20;
-    let mut text = String::new();
-    let read = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
-    if read as u64 > LONGEST { Err(std::io::Error::other("expected at most 16 MiB")) } else { Ok(text) }
 }
 
 fn timing(args: &RdmaArgs, sizes: &FlowSizes) -> Result<PenaltyTiming, Failure> {

@@ -9,6 +9,9 @@ use crate::terminal::{TerminalProgress, jobs};
 pub(super) fn run(args: &CcArgs, json: bool) -> CommandResult {
     let settings = settings(args);
     congestion::check(&settings).map_err(Failure::Usage)?;
+    if args.scenario && json {
+        return Err(Failure::Usage("--scenario: a file for sim run is TOML; expected without --json".into()));
+    }
     if args.scenario {
         let first = settings.controllers.first().copied().unwrap_or_default();
         return put(congestion::scenario_text(&settings, first).trim_end());

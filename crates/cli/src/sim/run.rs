@@ -15,7 +15,7 @@ use scenario::{Scenario, ScenarioConfig, SweepPoint};
 use serde::{Deserialize, Serialize};
 
 use crate::args::RunArgs;
-use crate::output::{CommandResult, Failure, print};
+use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::{TerminalProgress, jobs};
 use runs::{PointRun, RunSet};
 
@@ -34,6 +34,9 @@ pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
     if let Some(folder) = &args.out {
         let wrong = |error| Failure::Usage(format!("--out {}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(wrong)?;
+    }
+    for warning in scenario.warnings() {
+        say(&format!("warning: {warning}"));
     }
     let terminal = TerminalProgress::of_shares();
     let runs = RunSet::new(&terminal, args.out.as_deref(), all.len());
@@ -137,9 +140,6 @@ fn describe<C: Serialize>(
     let known: Vec<&FlowSummary<'_, C>> = summaries.iter().filter(is_known).collect();
     if !known.is_empty() {
         text += &flows::tables(&known);
-    }
-    for warning in scenario.warnings() {
-        text += &format!("\nwarning: {warning}\n");
     }
     let runs: usize = summaries.iter().map(|point| point.seeds.len()).sum();
     text += &format!("\n{runs} runs, {:.1} s\n", terminal.elapsed().as_secs_f64());

@@ -25,7 +25,7 @@ pub const PLUGS: [&str; 2] = ["w0", "w1"];
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn address(end: usize) -> IpAddr {
-    ["10.77.0.1", "10.77.0.2"][end].parse().unwrap()
+    IpAddr::from([10, 77, 0, 1 + end as u8])
 }
 
 /// Gone when dropped.
@@ -232,4 +232,20 @@ pub fn wait_for(what: &str, mut done: impl FnMut() -> bool, else_say: impl Fn() 
         std::thread::sleep(Duration::from_millis(10));
     }
     panic!("waited half a minute for {what}; {}", else_say());
+}
+
+/// A cable from the namespace of the calling thread to a host.
+pub fn plug(inner: &str, outer: &str, host: &Namespace) {
+    let netlink = Netlink::open().unwrap();
+    netlink.add_veth(inner, outer).unwrap();
+    netlink.set_namespace(netlink.existing_link(outer).unwrap().index, host).unwrap();
+}
+
+pub fn bring_up(interface: &str, address: Option<&InterfaceAddress>) {
+    let netlink = Netlink::open().unwrap();
+    let index = netlink.existing_link(interface).unwrap().index;
+    netlink.set_up(index, true).unwrap();
+    if let Some(address) = address {
+        netlink.add_address(index, address).unwrap();
+    }
 }

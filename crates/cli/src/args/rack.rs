@@ -1,0 +1,191 @@
+//! `hitless rack`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use reserve::SchedulerKind;
+use units::{Bytes, Rate, Span, whole_within};
+
+use super::WatchArgs;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RackCommand {
+    /// Be the switch between several interfaces, each with a rate and a buffer of its own; runs until ended.
+    ///
+    /// It learns addresses, serves two classes (802.1p priorities from 4 on go first) and passes whatever Ethernet carries:
+    /// VLANs, multicast, spanning tree, LLDP. Frames longer than a port's MTU are refused and counted.
+    Switch(RackSwitchArgs),
+
+    /// Join a rack: gives the host a stand-in for the interface of its cable, which asks the switch before it sends; runs until
+    /// ended.
+    ///
+    /// TCP and UDP of the kernel go through it as they are. What exceeds the host's share is refused in the host's own queue. A
+    /// switch that does not answer gets frames as they are, and `rack status` says that nothing is guaranteed.
+    Join(RackJoinArgs),
+
+    /// See it: GETs of 4 KiB beside hosts that all send to the client's host at once, around a switch in namespaces.
+    ///
+    /// Needs no root where user namespaces are allowed, changes nothing on this machine and leaves nothing behind. Uses
+    /// memcached if it is installed.
+    Demo(RackDemoArgs),
+
+    /// How a switch, or a host that has joined, is doing.
+    Status(RackNameArg),
+
+    /// Every counter of a switch, by port, or of a host that has joined.
+    Counters(RackNameArg),
+
+    /// A view of a switch, or of a host that has joined, that refreshes; q ends it.
+    Watch(WatchArgs),
+
+    /// End a switch, or take a host out of its rack and put back what was changed for it.
+    Leave(RackNameArg),
+}
+
+/// Who decides when a burst may go.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SchedulerArg {
+    /// Counters as PL2 prints them: counted down when a frame arrives; no bound on what waits.
+    Paper,
+    /// Counters that are counted down when a frame leaves or is dropped.
+    Departure,
+    /// A time for each port from which on it is free.
+    Clock,
+    /// The same; requests are answered shortly before their slot, in turn over hosts.
+    Late,
+}
+
+impl From<SchedulerArg> for SchedulerKind {
+    fn from(arg: SchedulerArg) -> Self {
+        match arg {
+            SchedulerArg::Paper => Self::Paper,
+            SchedulerArg::Departure => Self::Departure,
+            SchedulerArg::Clock => Self::Clock,
+            SchedulerArg::Late => Self::Late,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RackNameArg {
+    /// What it is called; may be left out if there is only one.
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RackSwitchArgs {
+    /// The interfaces that become its ports.
+    #[arg(value_name = "IFACE", required = true, num_args = 2..)]
+    pub interfaces: Vec<String>,
+
+    /// Rate at which frames leave each port.
+    #[arg(long)]
+    pub rate: Rate,
+
+    /// What may wait at each port, in bytes of the wire: a full frame of 1500 B takes 1538.
+    #[arg(long, value_name = "BYTES", default_value = "128KB")]
+    pub buffer: Bytes,
+
+    /// Let hosts reserve, and decide so when they may send; without it nobody can reserve.
+    #[arg(long, value_enum)]
+    pub scheduler: Option<SchedulerArg>,
+
+    /// Reservations that each host may have open; one for each destination if not given.
+    #[arg(long, requires = "scheduler")]
+    pub contexts: Option<u16>,
+
+    /// Full frames that a reservation may be for.
+    #[arg(long, default_value_t = 4, requires = "scheduler")]
+    pub k: u8,
+
+    /// What the switch is called.
+    #[arg(long, default_value = "switch0")]
+    pub name: String,
+
+    /// An address that has been silent for this long is forgotten, and may appear at another port.
+    #[arg(long, value_name = "TIME", default_value = "300s")]
+    pub aging: Span,
+
+    /// Where Prometheus finds its metrics, such as 127.0.0.1:9465.
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RackJoinArgs {
+    /// The interface that the cable to the switch is in.
+    #[arg(value_name = "IFACE")]
+    pub interface: String,
+
+    /// The stand-in's name.
+    #[arg(long, default_value = "rack0")]
+    pub name: String,
+
+    /// Rate of the cable; what the interface says if not given.
+    #[arg(long)]
+    pub rate: Option<Rate>,
+
+    /// As at the switch.
+    #[arg(long, value_enum, default_value = "late")]
+    pub scheduler: SchedulerArg,
+
+    /// Reservations that may be open, as at the switch; one for each destination if not given.
+    #[arg(long)]
+    pub contexts: Option<u16>,
+
+    /// Full frames that a reservation may be for, as at the switch.
+    #[arg(long, default_value_t = 4)]
+    pub k: u8,
+
+    /// MTU of the stand-in; what a mark of 21 bytes leaves of the interface's if not given.
+    #[arg(long)]
+    pub mtu: Option<u32>,
+
+    /// How the kernel is reached: auto, tap or veth.
+    #[arg(long, default_value = "auto")]
+    pub backend: String,
+
+    /// Move addresses, routes and the place in a bridge to the stand-in, and back at the end.
+    #[arg(long)]
+    pub take_over: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RackDemoArgs {
+    /// Rate of every port.
+    #[arg(long, default_value = "500M")]
+    pub rate: Rate,
+
+    /// What may wait at each port.
+    #[arg(long, value_name = "BYTES", default_value = "128KB")]
+    pub buffer: Bytes,
+
+    /// Hosts: a client, a server, and up to four that send beside them.
+    #[arg(long, default_value_t = 6, value_parser = whole_within::<u16>(3..=16))]
+    pub hosts: u16,
+
+    /// Rounds; counts are sums over them, times, rates and shares medians.
+    #[arg(long, default_value_t = 5, value_parser = whole_within::<u32>(1..=1000))]
+    pub rounds: u32,
+
+    /// Who decides in the way `pl2` when hosts may send.
+    #[arg(long, value_enum, default_value = "late")]
+    pub scheduler: SchedulerArg,
+
+    /// Write a page with charts.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Seconds that each measurement takes; there are up to nine for each way and round.
+    #[arg(long, default_value_t = 1.5, value_name = "S")]
+    pub seconds: f64,
+
+    /// How stand-ins are made: auto, tap or veth.
+    #[arg(long, default_value = "auto")]
+    pub backend: String,
+
+    /// Do without root even where there is root.
+    #[arg(long)]
+    pub rootless: bool,
+}

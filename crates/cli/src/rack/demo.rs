@@ -1,0 +1,78 @@
+//! `hitless rack demo`: what incast does to a client's requests.
+
+use std::fs;
+use std::path::Path;
+
+use lab::rack_demo::{self, RackDemoObserver, RackDemoPlan};
+use linux::net::become_root_of_own_namespaces;
+use units::{Bytes, Rate};
+
+use crate::args::RackDemoArgs;
+use crate::demo::{DemoProgress, check_seconds};
+use crate::output::{CommandResult, Failure, print, say};
+use crate::terminal::stop_on_ctrl_c;
+
+/// A full frame on the wire of a stand-in.
+const LEAST_BUFFER: Bytes = Bytes::new(1_646);
+
+pub(super) fn run(args: &RackDemoArgs, json: bool) -> CommandResult {
+    let plan = plan(args)?;
+    // Before minutes are spent on what could then not be written.
+    let write = |path: &Path, text: &str| {
+        fs::write(path, text).map_err(|error| Failure::Usage(format!("--html {}: {error}", path.display())))
+    };
+    args.html.as_deref().map_or(Ok(()), |path| write(path, ""))?;
+    // Before anything starts a thread: afterwards the kernel refuses it.
+    let standing = become_root_of_own_namespaces(args.rootless).map_err(|error| {
+        Failure::Outside(format!("this machine does not let us have network namespaces, which a rack needs: {error}"))
+    })?;
+    let stop = stop_on_ctrl_c();
+    let progress = DemoProgress::new();
+    let result = rack_demo::run(&plan, standing, &stop, &progress);
+    progress.bar.finish_and_clear();
+    let Some(result) = result.map_err(|trouble| Failure::Outside(trouble.0))? else { return Err(Failure::Interrupted) };
+    if let Some(path) = &args.html {
+        write(path, &rack_demo::page(&result))?;
+        say(&format!("charts are in {}", path.display()));
+    }
+    print(json, &result, || rack_demo::text(&result))?;
+    if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+fn plan(args: &RackDemoArgs) -> Result<RackDemoPlan, Failure> {
+    let fastest = Rate::gbps(10);
+    if args.rate > fastest {
+        return Err(Failure::Usage(format!(
+            "--rate {}: expected at most {fastest}, for a switch in software",
+            args.rate
+        )));
+    }
+    if args.buffer < LEAST_BUFFER {
+        return Err(Failure::Usage(format!(
+            "--buffer {}: expected at least {LEAST_BUFFER}, one full frame",
+            args.buffer
+        )));
+    }
+    let plan = RackDemoPlan {
+        rate: args.rate,
+        buffer: args.buffer,
+        hosts: usize::from(args.hosts),
+        rounds: args.rounds,
+        measure: check_seconds(args.seconds)?,
+        host: args.backend.parse().map_err(|error| Failure::Usage(format!("--backend {}: {error}", args.backend)))?,
+        scheduler: args.scheduler.into(),
+    };
+    plan.bound().map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(plan)
+}
+
+impl RackDemoObserver for DemoProgress {
+    fn begin(&self, round: u32, row: &str, step: u32, steps: u32) {
+        let text = format!("round {round}: {row}");
+        self.show(step, steps, &text, Some(&text));
+    }
+
+    fn remark(&self, text: &str) {
+        self.remark(text);
+    }
+}
