@@ -92,7 +92,7 @@ fn mistakes_are_answered_with_what_is_expected() {
         ("--traffic incats", "did you mean 'incast'?"),
         ("--recovery ir", "did you mean 'irn'?"),
         ("--recovery sack", "expected one of go-back-n, irn, melo"),
-        ("--protect orderd", "link.protect: 'orderd': did you mean 'ordered'?"),
+        ("--protect orderd", "--protect: 'orderd': did you mean 'ordered'?"),
         ("--pfc maybe", "on, off"),
         ("--loss 2", "--loss"),
     ] {
