@@ -5,7 +5,7 @@
 //! message granted, the next becomes active.
 //!
 //! An end that is to send a grant because another's message moved on is in the list of [`GrantScheduler::next_woken`];
-//! whoever drives the ends pulls it.
+//! the driver of the ends pulls it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -23,7 +23,7 @@ pub(super) struct MessageReceiver {
     total: u64,
     /// What the message may send unasked, and what it knows to be granted.
     unasked: u64,
-    told: u64,
+    announced: u64,
     arrived: StreamRanges,
     received: u64,
     /// Behind the last byte that has arrived.
@@ -42,7 +42,7 @@ impl MessageReceiver {
             peer,
             total: 0,
             unasked: 0,
-            told: 0,
+            announced: 0,
             arrived: StreamRanges::default(),
             received: 0,
             highest: 0,
@@ -98,7 +98,7 @@ impl MessageReceiver {
             out.disarm(ReceiverDrivenTimer::Receiver);
         } else {
             if self.total > self.unasked {
-                self.grants.update(self.key, self.peer, [self.received, self.total], self.told);
+                self.grants.update(self.key, self.peer, [self.received, self.total], self.announced);
             }
             // What came before, such as a sender's repetitions, does not put off the timer.
             if grew {
@@ -112,7 +112,7 @@ impl MessageReceiver {
             return;
         }
         out.note(ReceiverDrivenNote::ReceiverTimeout);
-        self.missing = self.gaps(self.told).into();
+        self.missing = self.gaps(self.announced).into();
         self.wait(now, config, out);
     }
 
@@ -126,12 +126,12 @@ impl MessageReceiver {
         }
         let (granted, level) = match self.ungranted() {
             Some(granted) => granted,
-            None if self.owes_hello => (self.told, config.policy.first_level.unwrap_or_default()),
+            None if self.owes_hello => (self.announced, config.policy.first_level.unwrap_or_default()),
             None => return None,
         };
         self.owes_hello = false;
-        self.told = granted.min(self.told.saturating_add(config.policy.step)).max(self.told);
-        Some(ReceiverDrivenPacket::Grant { until: self.told, level })
+        self.announced = granted.min(self.announced.saturating_add(config.policy.step)).max(self.announced);
+        Some(ReceiverDrivenPacket::Grant { until: self.announced, level })
     }
 
     /// What the scheduler has granted and the sender does not know.
@@ -139,14 +139,14 @@ impl MessageReceiver {
         if self.total <= self.unasked || self.received == self.total {
             return None;
         }
-        self.grants.granted(self.key).filter(|(granted, _)| *granted > self.told)
+        self.grants.granted(self.key).filter(|(granted, _)| *granted > self.announced)
     }
 
     /// The first packet tells how long a message is; a sender may be asked for more later.
     fn learn_total(&mut self, config: &ReceiverDrivenConfig, total: u64) {
         if total > self.total {
             self.unasked = self.total.saturating_add((total - self.total).min(config.unasked));
-            self.told = self.told.max(self.unasked);
+            self.announced = self.announced.max(self.unasked);
             self.owes_hello = total > self.unasked;
             self.total = total;
         }
@@ -154,7 +154,7 @@ impl MessageReceiver {
 
     /// Waits for what may be under way.
     pub(super) fn wait<O: Out<ReceiverDriven>>(&mut self, now: Time, config: &ReceiverDrivenConfig, out: &mut O) {
-        if self.received < self.told {
+        if self.received < self.announced {
             out.arm(ReceiverDrivenTimer::Receiver, now + config.timeout);
         } else {
             out.disarm(ReceiverDrivenTimer::Receiver);

@@ -124,7 +124,7 @@ impl RunDirectory {
     }
 }
 
-/// Asks whoever listens on a control socket: a line of JSON each way.
+/// Asks the process that listens on a control socket: a line of JSON each way.
 pub fn ask_at<A: DeserializeOwned>(socket: &Path, ask: &impl Serialize) -> io::Result<A> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;

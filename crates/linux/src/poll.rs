@@ -87,7 +87,7 @@ pub fn give_way() {
 
 /// A yield that takes longer than this has cost somebody else's time slice.
 const DEAR: Span = Span::from_ms(1);
-/// So many of these in a row, and others compute on this processor: TCP's own threads are not busy for that long each time.
+/// After this many in a row, others compute on this processor: TCP's own threads are not busy for that long each time.
 const DEAR_IN_A_ROW: u32 = 4;
 /// How long the loop then does without yielding.
 const ABSTAINS: Span = Span::from_ms(50);

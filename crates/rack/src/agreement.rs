@@ -32,7 +32,7 @@ pub struct RackAgreement {
 }
 
 impl RackAgreement {
-    /// As a switch with so many ports and this buffer at each sees it.
+    /// The parameters at a switch with this number of ports and this buffer at each.
     pub fn at_switch(&self, ports: u16, buffer: Bytes) -> Result<RackParams, RackParamError> {
         // The longest frame of a stand-in with its mark: a full one of its wire.
         let mtu = self.wire_mtu + HEADER_AND_CHECK;

@@ -75,7 +75,7 @@ pub struct HostParams {
     /// For how long what was heard about a destination is taken for true; and for how long a context waits for grants
     /// after one of its unsolicited frames was cut.
     pub recent: Span,
-    /// After how long without its frames a burst that was announced counts as lost, and the switch is told.
+    /// After how long without its frames a burst that was announced counts as lost, and is reported to the switch.
     pub reset_after: Span,
 }
 

@@ -284,7 +284,7 @@ impl ReservingSwitch {
         }
     }
 
-    /// A receiver misses frames that were granted to [`Reservation::peer`]. Only `paper` needs to be told; and only about
+    /// A receiver misses frames that were granted to [`Reservation::peer`]. Only `paper` needs this; and only about
     /// the port of the receiver itself.
     fn on_reset(&mut self, at: MessageVisit, about: &Reservation) -> MessageAnswer {
         let believes = !self.scheduler.tracks()

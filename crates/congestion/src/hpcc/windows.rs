@@ -92,7 +92,7 @@ pub(super) struct LinkRegisters {
 const ROOM: f64 = 4.0;
 /// Registers that had to come down from further would take too many round trips.
 const MOST_ROOM: f64 = 1e6;
-/// An α below this cannot be told from 0, where Eq. 2.7 has no meaning.
+/// An α below this is not distinguishable from 0, where Eq. 2.7 has no meaning.
 const LEAST_ALPHA: f64 = 0.05;
 
 impl LinkRegisters {

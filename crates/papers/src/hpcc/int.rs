@@ -37,7 +37,7 @@ pub(super) fn compute(_effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cl
     Ok(Some(computed))
 }
 
-/// Bytes of the header that so many switches have written into, as it is on the wire.
+/// Bytes of the header on the wire after N switches have written into it.
 fn emitted(hops: u16) -> usize {
     let mut header = IntHeader::default();
     let word = IntWord::pack(&IntHop { rate_mbps: 100_000, ..IntHop::default() }).unwrap_or_default();

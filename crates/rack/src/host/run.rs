@@ -26,7 +26,7 @@ pub struct HostLoop<'a> {
     identity: JoinIdentity,
     clock: Clock,
     tell: &'a mut dyn FnMut(&str),
-    /// What was last told of the switch.
+    /// What was last reported of the switch.
     guaranteed: bool,
     down: bool,
 }

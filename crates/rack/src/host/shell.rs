@@ -36,7 +36,7 @@ pub(super) struct HostShell {
     table: LaneTable,
     /// A super-frame is being cut into these.
     cut: Option<PoolFrame>,
-    /// Lanes that got frames since the machine was last told.
+    /// Lanes that got frames since the machine last heard of it.
     pub filled: Vec<QueueId>,
     pub outgoing: Vec<WireFrame>,
     pub delivered: Vec<PoolFrame>,

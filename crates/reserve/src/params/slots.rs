@@ -49,7 +49,7 @@ impl SlotTable {
         }
     }
 
-    /// How long so many units take.
+    /// How long this number of units takes.
     #[inline]
     pub(crate) fn time(&self, units: u32) -> Span {
         self.time_of(u64::from(units))

@@ -41,7 +41,7 @@ impl PaperScheduler {
         }
     }
 
-    /// Counts a frame down, whoever sent it.
+    /// Counts a frame down, without regard to its sender.
     #[inline]
     fn count_down(&mut self, touches: PortTouches, from: u16, to: u16, units: u32) {
         let down = |entry: &mut i64| *entry -= i64::from(units);

@@ -29,7 +29,7 @@ pub(crate) struct AdmittedRsv {
     pub(crate) unused: Option<UnusedUnits>,
 }
 
-/// What was reserved before and will not be used: towards this port, so many units.
+/// What was reserved before and will not be used: the port, and the number of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnusedUnits {
     pub(crate) from: u16,

@@ -448,7 +448,7 @@ impl Rack {
         self.slots.iter_mut().for_each(BTreeMap::clear);
     }
 
-    /// Every frame that was queued came once and in order, except for so many that may be missing.
+    /// Every frame that was queued came once and in order, except for `missing` of them.
     pub(crate) fn check_delivered(&self, missing: u64) {
         let mut delivered = 0;
         let mut last: BTreeMap<(u16, u8, u16), u32> = BTreeMap::new();

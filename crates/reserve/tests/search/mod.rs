@@ -122,7 +122,7 @@ pub(crate) enum Step {
     Lose(u16),
     /// Something that was repeated comes again.
     Repeat(u8),
-    /// A host stops; the switch is told or not.
+    /// A host stops; its port goes down, or the switch does not notice.
     Die(u16, bool),
     Flap,
     Tick,
@@ -228,7 +228,7 @@ impl SearchPort {
         }
         steps.extend((0..self.repeated.len()).map(|at| Step::Repeat(at as u8)));
         if limits.deaths > 0 {
-            steps.extend((0..self.setup.hosts).flat_map(|host| [true, false].map(|told| Step::Die(host, told))));
+            steps.extend((0..self.setup.hosts).flat_map(|host| [true, false].map(|noticed| Step::Die(host, noticed))));
         }
         steps.extend((limits.flaps > 0).then_some(Step::Flap));
         steps
@@ -264,7 +264,7 @@ impl SearchPort {
                     None => self.rsv_comes(context, burst),
                 }
             }
-            Step::Die(host, told) => self.die(host, told),
+            Step::Die(host, noticed) => self.die(host, noticed),
             Step::Flap => {
                 spend(&mut self.limits.flaps);
                 self.switch.on_port_down(self.receiver(), |_| ());
@@ -363,13 +363,13 @@ impl SearchPort {
         matches!(answer, DataAnswer::Pass(_))
     }
 
-    fn die(&mut self, host: u16, told: bool) {
+    fn die(&mut self, host: u16, noticed: bool) {
         spend(&mut self.limits.deaths);
         let first = usize::from(host * self.setup.contexts);
         for context in &mut self.contexts[first..first + usize::from(self.setup.contexts)] {
             context.state = ContextState::Dead;
         }
-        if told {
+        if noticed {
             // Its link is down: nothing comes from there any more.
             let setup = self.setup;
             self.repeated.retain(|repeated| repeated.context / setup.contexts != host);

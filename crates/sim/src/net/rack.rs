@@ -373,7 +373,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     }
 }
 
-/// The world of a host's machine. Whoever calls it serves the port afterwards.
+/// The world of a host's machine. The caller serves the port afterwards.
 struct RackSink<'a, 'p, P: SwitchProgram> {
     network: &'a mut Network<'p, P>,
     driver: &'a mut RackDriver,

@@ -8,7 +8,7 @@ use wire::reserve::RESERVE_CLASSES;
 use super::super::scheduler::AdmittedRsv;
 
 const NONE: u32 = u32::MAX;
-/// So many RSVs of the lowest class are answered before another class has its turn.
+/// After this many RSVs of one class in a row another class has its turn: no class waits for ever.
 const IN_A_ROW: u8 = 8;
 
 #[derive(Clone, Copy, Debug)]
