@@ -26,9 +26,8 @@ use crate::topology::{DirectedLink, NodeId, Topology};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReserveTag {
     header: Option<ReserveHeader>,
-    /// What it is charged with while it is in a queue, and by which run of the switch.
+    /// What it is charged with while it is in a queue.
     charge: Charge,
-    epoch: u16,
     /// Bytes that it takes in a queue of data.
     queued: u16,
 }
@@ -254,7 +253,7 @@ impl ReservingProgram {
         match rack.switch.on_data(now, visit, mark) {
             DataAnswer::Pass(charge) => {
                 let queued = on_wire(u32::from(frame.len));
-                (tag.charge, tag.epoch, tag.queued) = (charge, rack.switch.epoch(), queued as u16);
+                (tag.charge, tag.queued) = (charge, queued as u16);
                 let length = &mut rack.queued[usize::from(to)];
                 *length += u64::from(queued);
                 if *length > rack.peaks[usize::from(to)] {
@@ -288,10 +287,7 @@ impl ReservingProgram {
             return;
         }
         rack.queued[usize::from(self.places[port as usize])] -= queued;
-        let charge = std::mem::take(&mut tag.charge);
-        if charge != Charge::default() && tag.epoch == rack.switch.epoch() {
-            rack.switch.on_gone(charge);
-        }
+        rack.switch.on_gone(std::mem::take(&mut tag.charge));
     }
 }
 
