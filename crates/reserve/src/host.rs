@@ -70,8 +70,11 @@ pub struct HostParams {
     pub attempts: u8,
     /// How often such a switch is asked again.
     pub probe: Span,
-    /// For how long the smallest round trip is remembered, at least.
+    /// For how long the smallest round trip is remembered, at least. One that has become too small makes a host late, which
+    /// is harmless; one that is too large makes it early.
     pub round_trip_window: Span,
+    /// Exchanges before their smallest round trip is believed to be how short the way can be.
+    pub round_trips: u16,
     /// For how long what was heard about a destination is taken for true; and for how long a context waits for grants
     /// after one of its unsolicited frames was cut.
     pub recent: Span,
@@ -90,6 +93,7 @@ impl HostParams {
             attempts: 8,
             probe: rack.timeout * 64,
             round_trip_window: rack.timeout * 16,
+            round_trips: 4,
             recent: rack.horizon,
             reset_after: rack.timeout * 4,
         }
@@ -180,7 +184,7 @@ impl<B: RackFrame> ReservingHost<B> {
             switch_epoch: 0,
             silent: None,
             left: false,
-            round_trip: SmallestRoundTrip::new(params.round_trip_window),
+            round_trip: SmallestRoundTrip::new(params.round_trip_window, params.round_trips),
             knowledge: Knowledge::default(),
             receiver: BurstReceiver::default(),
             counters: HostCounters::default(),

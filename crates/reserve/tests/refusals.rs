@@ -94,3 +94,16 @@ fn a_refusal_of_another_burst_or_attempt_changes_nothing() {
     }
     assert_eq!((host.counters().refused, host.counters().stale), (0, 2));
 }
+
+#[test]
+fn a_reserved_frame_that_is_cut_is_lost_and_counted() {
+    let (mut host, mut out, about) = asking();
+    let about = Reservation { switch_epoch: 4, ..about };
+    let mut hear = |host: &mut Host, out: &mut Recorder<Host>, verb| {
+        host.on_frame(at(1), HOST_WIRE, ReservePacket::Message(ReserveMessage { verb, about }), out);
+    };
+    hear(&mut host, &mut out, ReserveVerb::Grt(Default::default()));
+    assert!(matches!(sent(&mut host, &mut out, 1), Some(ReservePacket::Data { mark: Some(_), .. })));
+    hear(&mut host, &mut out, ReserveVerb::Cut(0));
+    assert_eq!((host.counters().lost, host.counters().stale), (1, 0), "no copy of it was kept");
+}

@@ -24,6 +24,10 @@ use crate::presence::{SAID_EVERY, presence};
 /// How often an RSV is sent before the switch counts as one without reservations: a third of a second, since what a switch in
 /// software shares its processor with may keep it that long.
 const ATTEMPTS: u8 = 32;
+/// For how long the smallest round trip to the switch is remembered, and how many there must have been: on processors that
+/// others use too, all round trips of a second may be slow, and the next one is not.
+const ROUND_TRIP_WINDOW: Span = Span::from_ms(60_000);
+const ROUND_TRIPS: u16 = 64;
 
 /// A host that has joined.
 #[derive(Debug)]
@@ -43,7 +47,12 @@ impl JoinedHost {
     /// On a stand-in that is up. An error says which parameter makes no sense.
     pub fn new(rack: RackParams, sides: StandInSides) -> Result<Self, RackParamError> {
         let (own, epoch) = (sides.mac.0, instance() as u16);
-        let params = HostParams { attempts: ATTEMPTS, ..HostParams::new(HostKey::from_mac(own), epoch, &rack) };
+        let params = HostParams {
+            attempts: ATTEMPTS,
+            round_trip_window: ROUND_TRIP_WINDOW,
+            round_trips: ROUND_TRIPS,
+            ..HostParams::new(HostKey::from_mac(own), epoch, &rack)
+        };
         Ok(Self {
             machine: ReservingHost::new(rack, params)?,
             shell: HostShell::new(own, &rack, longest_on(sides.wire_mtu), sides.rate),

@@ -82,6 +82,8 @@ pub(super) struct SendContext<B> {
     /// What goes before the frames of the queue above.
     backlog: VecDeque<B>,
     sent: VecDeque<SentFrame<B>>,
+    /// Which of the last 64 bursts went unsolicited, the last one first: one bit each.
+    unsolicited: u64,
     /// Nothing is sent unsolicited before this.
     reserve_until: Time,
     most_frames: usize,
@@ -106,6 +108,7 @@ impl<B: RackFrame> SendContext<B> {
             copied: false,
             backlog: VecDeque::with_capacity(1),
             sent: VecDeque::new(),
+            unsolicited: 0,
             reserve_until: Time::ZERO,
             most_frames,
             most_bytes: rack.burst_bytes(),
@@ -177,6 +180,7 @@ impl<B: RackFrame> SendContext<B> {
     /// What is in `frames` becomes a burst of its own that is to be asked for.
     fn begin(&mut self) {
         self.burst = self.burst.wrapping_add(1);
+        self.unsolicited <<= 1;
         self.index = 0;
         (self.copying, self.copied) = (None, false);
         self.marking = BurstMarking::Reserved;
@@ -261,6 +265,17 @@ impl<B: RackFrame> SendContext<B> {
     pub(super) fn may_be_unsolicited<O: Out<ReservingHost<B>>>(&self, now: Time, out: &O) -> bool {
         let room = self.sent.len() + self.frames.len() <= usize::from(MAX_BURST);
         now >= self.reserve_until && room && !self.has_more(out)
+    }
+
+    /// The burst leaves unsolicited.
+    pub(super) fn grant_unsolicited(&mut self) {
+        (self.state, self.marking) = (ContextState::Granted, BurstMarking::Unsolicited);
+        self.unsolicited |= 1;
+    }
+
+    /// Whether a burst went unsolicited, as far back as is known.
+    pub(super) fn was_unsolicited(&self, burst: u32) -> bool {
+        self.unsolicited.checked_shr(self.burst.wrapping_sub(burst)).is_some_and(|bursts| bursts & 1 != 0)
     }
 
     /// Keeps a copy of an unsolicited frame.

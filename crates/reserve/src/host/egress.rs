@@ -109,7 +109,7 @@ impl<B: RackFrame> ReservingHost<B> {
         let paper = self.rack.scheduler == SchedulerKind::Paper;
         let knows_switch = self.rack.unsolicited && self.switch_epoch != 0 && self.silent.is_none();
         if knows_switch && !paper && context.may_be_unsolicited(now, out) {
-            (context.state, context.marking) = (ContextState::Granted, BurstMarking::Unsolicited);
+            context.grant_unsolicited();
             self.granted.push(Reverse((now, number)));
             return false;
         }

@@ -149,8 +149,12 @@ impl<B: RackFrame> ReservingHost<B> {
         let context = &mut self.contexts[usize::from(number)];
         let given_back = context.reservation(self.params.epoch, self.switch_epoch);
         let Some(count) = context.take_back(about.id.burst, index, now + self.params.recent) else {
-            // Behind a frame that was cut, all are; those came back with the first.
-            self.counters.stale += 1;
+            // Behind an unsolicited frame that was cut, all are; those came back with the first. Of a reserved one there
+            // is no copy.
+            match context.was_unsolicited(about.id.burst) {
+                true => self.counters.stale += 1,
+                false => self.counters.lost += 1,
+            }
             return;
         };
         self.counters.resent += count as u64;

@@ -2,9 +2,6 @@
 
 use units::{Span, Time};
 
-/// Fewer exchanges than this say nothing about how short the way can be.
-const ENOUGH: u8 = 4;
-
 /// The minimum over the current window and the one before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SmallestRoundTrip {
@@ -13,14 +10,16 @@ pub(super) struct SmallestRoundTrip {
     began: Time,
     current: Span,
     before: Span,
-    samples: u8,
+    samples: u16,
+    /// Fewer samples than this say nothing about how short the way can be.
+    enough: u16,
 }
 
 const NONE: Span = Span::from_ps(u64::MAX);
 
 impl SmallestRoundTrip {
-    pub(super) fn new(window: Span) -> Self {
-        Self { window, began: Time::ZERO, current: NONE, before: NONE, samples: 0 }
+    pub(super) fn new(window: Span, enough: u16) -> Self {
+        Self { window, began: Time::ZERO, current: NONE, before: NONE, samples: 0, enough }
     }
 
     #[inline]
@@ -35,7 +34,7 @@ impl SmallestRoundTrip {
     /// None before there have been enough exchanges: then a burst is rather late than early.
     #[inline]
     pub(super) fn smallest(&self) -> Option<Span> {
-        (self.samples >= ENOUGH).then(|| self.current.min(self.before))
+        (self.samples >= self.enough).then(|| self.current.min(self.before))
     }
 }
 
@@ -45,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_slow_exchange_changes_nothing_until_two_windows_have_passed() {
-        let mut round_trip = SmallestRoundTrip::new(Span::from_us(10));
+        let mut round_trip = SmallestRoundTrip::new(Span::from_us(10), 4);
         let at = |us| Time::ZERO + Span::from_us(us);
         for _ in 0..3 {
             round_trip.add(at(1), Span::from_us(2));
