@@ -7,7 +7,12 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use linux::clock::{Clock, time_of_day};
 use units::{Span, Time};
+
+/// The two clocks are read again if more time than this passed between them, and how often at most.
+const AT_ONCE: Span = Span::from_us(5);
+const TRIES: u32 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
@@ -17,6 +22,7 @@ pub(super) struct Arrivals {
 
 #[derive(Debug)]
 struct ArrivedFrame {
+    stamp: Duration,
     at: Time,
     port: usize,
     bytes: Range<usize>,
@@ -30,6 +36,20 @@ pub(super) struct TwoClocks {
 }
 
 impl TwoClocks {
+    /// What they show now. To be read after the frames: one that came while others were read would otherwise seem to have
+    /// come before.
+    pub(super) fn read(clock: &Clock) -> Self {
+        let mut tries = 0;
+        loop {
+            let clocks = Self { now: clock.now(), time_of_day: time_of_day() };
+            tries += 1;
+            // Another thread may have had the processor between the two.
+            if clock.now().since(clocks.now) < AT_ONCE || tries == TRIES {
+                return clocks;
+            }
+        }
+    }
+
     /// When a frame arrived that carries this stamp, not before `earliest`.
     pub(super) fn arrival(&self, stamp: Duration, earliest: Time) -> Time {
         let age = self.time_of_day.saturating_sub(stamp).min(Duration::from_secs(3_600));
@@ -44,10 +64,11 @@ impl Arrivals {
         self.bytes.clear();
     }
 
-    pub(super) fn push(&mut self, at: Time, port: usize, frame: &[u8]) {
+    /// A frame with the kernel's stamp that did not come before `earliest`.
+    pub(super) fn push(&mut self, stamp: Duration, earliest: Time, port: usize, frame: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(frame);
-        self.frames.push(ArrivedFrame { at, port, bytes: start..self.bytes.len() });
+        self.frames.push(ArrivedFrame { stamp, at: earliest, port, bytes: start..self.bytes.len() });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -55,7 +76,10 @@ impl Arrivals {
     }
 
     /// All of them, oldest first; those of one port in the order in which they were read.
-    pub(super) fn in_order(&mut self) -> impl Iterator<Item = (Time, usize, &[u8])> {
+    pub(super) fn in_order(&mut self, clocks: &TwoClocks) -> impl Iterator<Item = (Time, usize, &[u8])> {
+        for frame in &mut self.frames {
+            frame.at = clocks.arrival(frame.stamp, frame.at);
+        }
         self.frames.sort_by_key(|frame| frame.at);
         self.frames.iter().map(|frame| (frame.at, frame.port, &self.bytes[frame.bytes.clone()]))
     }
@@ -82,11 +106,13 @@ mod tests {
     #[test]
     fn frames_of_several_ports_come_in_the_order_of_their_arrival() {
         let mut arrivals = Arrivals::default();
+        let day = Duration::from_secs(1_700_000_000);
         for (us, port, name) in [(3, 0, b"a"), (5, 0, b"b"), (1, 1, b"c"), (5, 1, b"d")] {
-            arrivals.push(at(us), port, name);
+            arrivals.push(day + Duration::from_micros(us), Time::ZERO, port, name);
         }
-        let order: Vec<u8> = arrivals.in_order().map(|(_, _, frame)| frame[0]).collect();
-        assert_eq!(order, b"cabd");
+        let clocks = TwoClocks { now: at(7), time_of_day: day + Duration::from_micros(7) };
+        let order: Vec<(Time, u8)> = arrivals.in_order(&clocks).map(|(at, _, frame)| (at, frame[0])).collect();
+        assert_eq!(order, [(at(1), b'c'), (at(3), b'a'), (at(5), b'b'), (at(5), b'd')]);
         arrivals.clear();
         assert!(arrivals.is_empty());
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use linux::clock::{Clock, instance, thread_time, time_of_day};
+use linux::clock::{Clock, instance, thread_time};
 use linux::mailbox::MailboxReader;
 use linux::offload::Pieces;
 use linux::packet::PacketSocket;
@@ -81,9 +81,11 @@ impl RackSwitch {
         let clock = Clock::start();
         let mut yields = YieldCost::default();
         let (mut last_busy, mut next_look, mut turns) = (Time::ZERO, Time::ZERO, 0);
+        // Processor time at the end of the turn before, if that had something to do: to ask for it is a system call.
+        let mut worked_until = None;
         loop {
-            let (now, before) = (clock.now(), thread_time());
-            let busy = self.turn(now)?;
+            let (now, before) = (clock.now(), worked_until.take().unwrap_or_else(thread_time));
+            let busy = self.turn(&clock)?;
             turns += 1;
             if !busy || turns >= TURNS {
                 turns = 0;
@@ -96,8 +98,9 @@ impl RackSwitch {
                 }
             }
             if busy {
-                self.busy += thread_time() - before;
-                last_busy = now;
+                let after = thread_time();
+                self.busy += after - before;
+                (worked_until, last_busy) = (Some(after), now);
             }
             if yields.is_cheap(now) && now.since(last_busy) < AWAKE {
                 yields.give_way(&clock);
@@ -108,18 +111,20 @@ impl RackSwitch {
     }
 
     /// All that can be done now. True if anything was.
-    fn turn(&mut self, now: Time) -> io::Result<bool> {
+    fn turn(&mut self, clock: &Clock) -> io::Result<bool> {
         self.arrivals.clear();
+        let began = clock.now();
         for port in 0..self.sockets.len() {
-            self.read(now, port);
+            self.read(began, port);
         }
         let mut busy = !self.arrivals.is_empty();
-        for (at, port, frame) in self.arrivals.in_order() {
+        let clocks = TwoClocks::read(clock);
+        for (at, port, frame) in self.arrivals.in_order(&clocks) {
             // A frame that was overlooked when the ports worked until then comes at once after it.
             self.core.on_frame(at.max(self.served), port, frame);
         }
-        self.core.serve(now);
-        self.served = now;
+        self.core.serve(clocks.now);
+        self.served = clocks.now;
         for (port, socket) in self.sockets.iter_mut().enumerate() {
             busy |= self
                 .core
@@ -129,20 +134,17 @@ impl RackSwitch {
         Ok(busy)
     }
 
-    /// Takes what waits in a port's ring.
+    /// Takes what waits in a port's ring, in a turn that began now.
     fn read(&mut self, now: Time, port: usize) {
         let Self { sockets, arrivals, pieces, core, empty_at, .. } = self;
-        let mut clocks = None;
         let earliest = empty_at[port];
         let received = sockets[port].receive(RING_FRAMES, |frame| {
-            let clocks = clocks.get_or_insert_with(|| TwoClocks { now, time_of_day: time_of_day() });
-            let at = clocks.arrival(frame.at, earliest);
             if frame.vnet.is_finished() {
-                return arrivals.push(at, port, frame.bytes);
+                return arrivals.push(frame.at, earliest, port, frame.bytes);
             }
             // The sender left checksums or segmentation undone.
             match pieces.of(&frame.vnet, frame.bytes) {
-                Ok(pieces) => pieces.for_each(|piece| arrivals.push(at, port, piece)),
+                Ok(pieces) => pieces.for_each(|piece| arrivals.push(frame.at, earliest, port, piece)),
                 Err(_) => core.count_malformed(port),
             }
         });
