@@ -68,6 +68,13 @@ pub fn pin(cpu: usize) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Lets threads of ordinary priority go before the calling one, as far as `nice` says; for this nobody needs to be root.
+pub fn lower_priority(nice: u8) -> io::Result<()> {
+    // SAFETY: no pointer is passed; 0 is the calling thread.
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice.into()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Reading from a descriptor that has nothing, or writing to one that has no room, fails instead of waiting.
 pub fn set_nonblocking(fd: RawFd) -> io::Result<()> {
     // SAFETY: these commands take and give numbers.

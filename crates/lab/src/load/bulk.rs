@@ -26,6 +26,8 @@ use super::{BytePattern, context, interrupted, now};
 /// Large enough that system calls cost little beside the copying.
 const BLOCK: usize = 256 * 1024;
 
+/// What a receiver waits for before it reads.
+const READ_AT_LEAST: i32 = 16 << 10;
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 
 /// How long the last sample may be overdue before the link counts as silent.
@@ -166,6 +168,7 @@ fn watch(connection: &LoadConnection, plan: &Bulk, progress: &dyn Progress) -> i
 
 /// Takes in everything, and says every so often how much that was: also when nothing comes.
 pub(super) fn sink(connection: &LoadConnection, over: &dyn Fn() -> bool, total: &AtomicU64) -> io::Result<()> {
+    connection.read_at_least(READ_AT_LEAST);
     let start = now();
     let mut due = SAMPLE_EVERY;
     let mut bytes = 0;

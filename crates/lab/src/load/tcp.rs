@@ -203,6 +203,12 @@ impl LoadConnection {
             .map_err(context("cannot set SO_LINGER"))
     }
 
+    /// Reads wait until this much is there, or a tick has passed: to be woken for every segment would take more of the
+    /// processor than the segment does. Less is no error.
+    pub(super) fn read_at_least(&self, bytes: i32) {
+        _ = set_option(self.stream.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, &bytes.to_ne_bytes());
+    }
+
     /// Segments that this end sent again since the connection began.
     pub(super) fn retransmitted(&self) -> io::Result<u64> {
         const AT: usize = std::mem::offset_of!(libc::tcp_info, tcpi_total_retrans);

@@ -36,6 +36,9 @@ const WINDOW: u64 = 1 << 20;
 /// and a loss that is no fault of the link.
 const CATCH_UP: Duration = Duration::from_millis(2);
 
+/// Between two looks of a receiver that takes datagrams in batches.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
 /// `SK_MEMINFO_DROPS` of linux/sock_diag.h, which the libc crate leaves out.
 const DROPS: usize = 8;
 
@@ -132,14 +135,27 @@ pub fn receive(socket: &UdpSocket, stop: &StopFlag) -> io::Result<WitnessReport>
     receive_each(socket, stop, |_| ())
 }
 
+/// The same, looking only once a millisecond: to be woken for each datagram would take more of the processor than
+/// the datagram does, from those who are to be measured. Delays and silences come out up to a millisecond longer.
+pub(crate) fn receive_in_batches(socket: &UdpSocket, stop: &StopFlag) -> io::Result<WitnessReport> {
+    receive_with(socket, stop, Some(LOOK_EVERY), |_| ())
+}
+
 /// The same; `each` hears the number of every datagram that arrived whole, as it arrives.
-pub(crate) fn receive_each(
+pub(crate) fn receive_each(socket: &UdpSocket, stop: &StopFlag, each: impl FnMut(u64)) -> io::Result<WitnessReport> {
+    receive_with(socket, stop, None, each)
+}
+
+fn receive_with(
     socket: &UdpSocket,
     stop: &StopFlag,
+    look_every: Option<Duration>,
     mut each: impl FnMut(u64),
 ) -> io::Result<WitnessReport> {
     widen(socket);
     socket.set_read_timeout(Some(TICK)).map_err(context("cannot limit the wait for a datagram"))?;
+    let polls = |polls| socket.set_nonblocking(polls).map_err(context("cannot poll for datagrams"));
+    polls(look_every.is_some())?;
     let overrun_before = overruns(socket)?;
     let start = now();
     let mut tally = WitnessCounters::default();
@@ -153,12 +169,14 @@ pub(crate) fn receive_each(
         Ok(true)
     };
     while !stop.is_stopped() {
-        take()?;
+        if let (false, Some(pause)) = (take()?, look_every) {
+            thread::sleep(pause);
+        }
     }
-    socket.set_nonblocking(true).map_err(context("cannot poll for datagrams"))?;
+    polls(true)?;
     let drained_by = now() + TICK;
     while take()? && now() < drained_by {}
-    socket.set_nonblocking(false).map_err(context("cannot wait for datagrams again"))?;
+    polls(false)?;
     tally.report.overrun = overruns(socket)?.wrapping_sub(overrun_before).into();
     Ok(tally.report)
 }

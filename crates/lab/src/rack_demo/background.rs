@@ -17,6 +17,8 @@ const FIRST_SENDER: usize = 2;
 /// Payload of a datagram that fills a frame.
 const DATAGRAM: usize = 1_472;
 const FULL_FRAME: u64 = 1_538;
+/// By how much senders give way to daemons.
+const SENDER_NICE: u8 = 10;
 /// Where the datagrams of the first sender go; those of the next to the next port.
 const FIRST_PORT: u16 = 7_800;
 
@@ -51,7 +53,7 @@ type SenderThread<'scope, T> = ScopedJoinHandle<'scope, Result<T, LinkError>>;
 /// Senders at work, and those who count what arrives.
 pub(super) struct RunningBackground<'scope> {
     flows: Vec<SenderThread<'scope, BulkThroughput>>,
-    datagrams: Vec<(SenderThread<'scope, u64>, SenderThread<'scope, WitnessReport>)>,
+    datagrams: Vec<DatagramThreads<'scope>>,
 }
 
 /// When a background is to end.
@@ -61,27 +63,39 @@ pub(super) struct BackgroundEnd {
     pub receiving: StopFlag,
 }
 
+/// What is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BackgroundPlan {
+    pub case: RackCase,
+    /// Of every port.
+    pub rate: Rate,
+    /// TCP flows are measured after this.
+    pub warmup: Duration,
+    pub measure: Duration,
+    /// Senders let the daemons of their hosts go first, which elsewhere have processors of their own, or a priority.
+    pub give_way: bool,
+}
+
 impl<'scope> RunningBackground<'scope> {
-    /// TCP flows are measured for `measure`, after `warmup`.
     pub(super) fn start(
         scope: &'scope Scope<'scope, '_>,
         stage: &'scope RackStage,
-        case: RackCase,
-        rate: Rate,
-        [warmup, measure]: [Duration; 2],
+        plan: BackgroundPlan,
         end: &'scope BackgroundEnd,
     ) -> Result<Self, LinkError> {
         let mut started = Self { flows: Vec::new(), datagrams: Vec::new() };
-        for number in 0..case.senders {
-            let host = FIRST_SENDER + number;
-            match case.background {
+        for number in 0..plan.case.senders {
+            match plan.case.background {
                 RackBackground::None => {}
                 RackBackground::Tcp => started.flows.push(scope.spawn(move || {
-                    let bulk = Bulk { duration: measure, warmup, congestion: KernelCongestion::Cubic };
+                    plan.give_way();
+                    let BackgroundPlan { measure: duration, warmup, .. } = plan;
+                    let bulk = Bulk { duration, warmup, congestion: KernelCongestion::Cubic };
                     let to = SocketAddr::new(address(CLIENT), PORT);
-                    stage.host(host).with(|| load::bulk::run(to, &bulk, &end.sending))?.map_err(failed)
+                    let host = stage.host(FIRST_SENDER + number);
+                    host.with(|| load::bulk::run(to, &bulk, &end.sending))?.map_err(failed)
                 })),
-                RackBackground::Udp => started.datagrams.push(datagrams(scope, stage, number, host, rate, end)?),
+                RackBackground::Udp => started.datagrams.push(plan.datagrams(scope, stage, number, end)?),
             }
         }
         Ok(started)
@@ -109,21 +123,35 @@ fn failed(error: std::io::Error) -> LinkError {
     LinkError(error.to_string())
 }
 
-fn datagrams<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    stage: &RackStage,
-    number: usize,
-    host: usize,
-    rate: Rate,
-    end: &'scope BackgroundEnd,
-) -> Result<(SenderThread<'scope, u64>, SenderThread<'scope, WitnessReport>), LinkError> {
-    let to = SocketAddr::new(address(CLIENT), FIRST_PORT + number as u16);
-    let receiver = stage.host(CLIENT).with(|| UdpSocket::bind(to))?.map_err(failed)?;
-    let sender = stage.host(host).with(|| UdpSocket::bind((address(host), 0)))?.map_err(failed)?;
-    let per_second = datagrams_per_second(rate, number);
-    let sending = move || witness::send(&sender, to, per_second as u32, DATAGRAM, &end.sending).map_err(failed);
-    let receiving = move || witness::receive(&receiver, &end.receiving).map_err(failed);
-    Ok((scope.spawn(sending), scope.spawn(receiving)))
+type DatagramThreads<'scope> = (SenderThread<'scope, u64>, SenderThread<'scope, WitnessReport>);
+
+impl BackgroundPlan {
+    /// Senders whose priority cannot be lowered compete as any other thread.
+    fn give_way(&self) {
+        if self.give_way {
+            let _ = linux::poll::lower_priority(SENDER_NICE);
+        }
+    }
+
+    fn datagrams<'scope>(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        stage: &RackStage,
+        number: usize,
+        end: &'scope BackgroundEnd,
+    ) -> Result<DatagramThreads<'scope>, LinkError> {
+        let host = FIRST_SENDER + number;
+        let to = SocketAddr::new(address(CLIENT), FIRST_PORT + number as u16);
+        let receiver = stage.host(CLIENT).with(|| UdpSocket::bind(to))?.map_err(failed)?;
+        let sender = stage.host(host).with(|| UdpSocket::bind((address(host), 0)))?.map_err(failed)?;
+        let per_second = datagrams_per_second(self.rate, number);
+        let sending = move || {
+            self.give_way();
+            witness::send(&sender, to, per_second as u32, DATAGRAM, &end.sending).map_err(failed)
+        };
+        let receiving = move || witness::receive_in_batches(&receiver, &end.receiving).map_err(failed);
+        Ok((scope.spawn(sending), scope.spawn(receiving)))
+    }
 }
 
 /// At the rate of a port; a little apart, so that senders do not fall into step.

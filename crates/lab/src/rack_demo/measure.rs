@@ -11,7 +11,7 @@ use rack::switch::SwitchStatus;
 use reserve::SchedulerKind;
 use units::{Bytes, StopFlag};
 
-use super::background::{BackgroundEnd, BackgroundTotals, RunningBackground, time_to_drain};
+use super::background::{BackgroundEnd, BackgroundPlan, BackgroundTotals, RunningBackground, time_to_drain};
 use super::gets::{GetClient, GetTotals};
 use super::rows::{K, MTU, RackCase, RackDemoPlan, RackRow, RackWay};
 use crate::stage::{self, RackStage, StageDaemon, StageMember, StageSwitch};
@@ -136,7 +136,10 @@ impl<'scope> RackScene<'scope> {
         let client = connected.map_err(|error| LinkError(format!("a client without background: {error}")))?;
         let (window, gets, background) = std::thread::scope(|scope| -> Result<_, LinkError> {
             let clock = Clock::start();
-            let running = RunningBackground::start(scope, stage, case, plan.rate, [WARMUP, plan.measure], &end)?;
+            let RackDemoPlan { rate, measure, .. } = *plan;
+            let give_way = self.way != RackWay::Plain;
+            let sends = BackgroundPlan { case, rate, warmup: WARMUP, measure, give_way };
+            let running = RunningBackground::start(scope, stage, sends, &end)?;
             std::thread::sleep(WARMUP);
             let from = self.switch.status();
             let client = scope.spawn(|| client.run(&over));
