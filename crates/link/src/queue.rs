@@ -18,6 +18,7 @@ use guard::FrameBody;
 use units::{Bytes, Rate, Span, Time};
 use wire::ip;
 use wire::layers::Layers;
+use wire::reserve::OUI_EXTENDED;
 
 use crate::pool::{FramePool, PoolFrame};
 
@@ -254,6 +255,8 @@ fn flow_of(frame: &[u8]) -> usize {
             let ports = if has_ports(ip.protocol) { frame.get(ip.transport..ip.transport + 4) } else { None };
             (ip.addresses(frame), ip.protocol, ports)
         }
+        // What hosts of a rack send has been scheduled already, and a message must not overtake the data before it.
+        None if kind == OUI_EXTENDED => (&[][..], 0, None),
         None => (frame.get(..12).unwrap_or_default(), 0, None),
     };
     let vlans = (u64::from(vlans[0]) << 12 | u64::from(vlans[1])).wrapping_mul(PRIME);
@@ -314,6 +317,22 @@ mod tests {
         let next: Vec<(u8, u16)> =
             (0..3).filter_map(|_| queue.pop(at(3), &mut pool).map(|frame| number(&pool, &frame))).collect();
         assert!(next.contains(&(2, 0)), "{next:?}");
+    }
+
+    #[test]
+    fn a_message_of_a_rack_does_not_overtake_the_data_before_it() {
+        let mut pool = FramePool::new(200, 1_514);
+        let mut queue = FrameQueue::new(Bytes::new(1 << 20), 10_000, None);
+        for (to, len) in [(7, 1_514), (7, 1_514), (9, 60)] {
+            let frame = pool.claim(len).unwrap();
+            let bytes = pool.get_mut(&frame);
+            bytes.fill(0);
+            bytes[5] = to;
+            bytes[12..14].copy_from_slice(&OUI_EXTENDED.to_be_bytes());
+            queue.push(at(0), frame, &mut pool);
+        }
+        let next = |_| queue.pop(at(1), &mut pool).map(|frame| pool.get(&frame)[5]);
+        assert_eq!([0; 3].map(next), [Some(7), Some(7), Some(9)]);
     }
 
     #[test]
