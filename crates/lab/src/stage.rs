@@ -14,7 +14,9 @@ mod carrier;
 mod hosts;
 mod rack;
 
+pub(crate) use carrier::CarrierCounts;
 pub use carrier::EmulatedWire;
+pub(crate) use hosts::inner;
 pub use hosts::{address, mac, plug};
 pub(crate) use rack::{RackStage, StageMember, StageSwitch};
 
@@ -35,7 +37,6 @@ use linux::LinkError;
 use linux::net::{self, InterfaceAddress, Namespace, Netlink, Qdisc};
 use linux::packet::PacketSocket;
 
-use carrier::CarrierCounts;
 use hosts::{CabledHosts, give_address_among, lay, wait_until_running};
 
 /// What crossed the wire, both ways together.

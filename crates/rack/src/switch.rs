@@ -17,7 +17,7 @@ use units::Span;
 use crate::control::RackRequest;
 
 pub use self::core::{SwitchCore, SwitchPortCounters};
-pub use self::daemon::{SwitchDaemon, open_port};
+pub use self::daemon::{SwitchDaemon, open_ports};
 pub use self::metrics::DROP_REASONS;
 pub use self::port::PortConfig;
 pub use self::run::RackSwitch;

@@ -68,6 +68,8 @@ pub struct HostParams {
     pub too_early: Span,
     /// How often an RSV is sent before the switch counts as one without reservations.
     pub attempts: u8,
+    /// The same for a switch that has answered before: it may only be about to restart.
+    pub attempts_known: u8,
     /// How often such a switch is asked again.
     pub probe: Span,
     /// For how long the smallest round trip is remembered, at least. One that has become too small makes a host late, which
@@ -91,6 +93,7 @@ impl HostParams {
             wait: WaitRule::NeverEarly,
             too_early: Span::ZERO,
             attempts: 8,
+            attempts_known: 8,
             probe: rack.timeout * 64,
             round_trip_window: rack.timeout * 16,
             round_trips: 4,
@@ -257,7 +260,9 @@ impl<B: RackFrame> ReservingHost<B> {
             return;
         }
         self.counters.unanswered += 1;
-        if deadline.attempt + 1 < self.params.attempts && self.silent.is_none() {
+        let HostParams { attempts, attempts_known, .. } = self.params;
+        let most = if self.switch_epoch == 0 { attempts } else { attempts_known };
+        if deadline.attempt + 1 < most && self.silent.is_none() {
             context.ask_again();
             self.list(deadline.context, out);
             return;

@@ -15,7 +15,7 @@ use crate::output::{CommandResult, Failure, print, say};
 pub(super) fn run(args: &RackJoinArgs, json: bool) -> CommandResult {
     let config = config(args)?;
     let outside = |error: std::io::Error| Failure::Outside(error.to_string());
-    let (host, mut requests) = mailbox().map_err(outside)?;
+    let (host, requests) = mailbox().map_err(outside)?;
     let stopper = host.another().map_err(outside)?;
     // From the first moment on: half-made is worse than made and taken down again.
     ctrlc::set_handler(move || _ = stopper.send(HostRequest::Stop))
@@ -28,7 +28,7 @@ pub(super) fn run(args: &RackJoinArgs, json: bool) -> CommandResult {
         command
     };
     let daemon = HostDaemon { config: &config, directory: &directory, keeper: &keeper, tell: &mut say };
-    let status = daemon.run(host, &mut requests).map_err(|ended| match ended {
+    let status = daemon.run(host, requests).map_err(|ended| match ended {
         DaemonEnd::Arguments(what) => Failure::Usage(what),
         DaemonEnd::Trouble(what) => Failure::Outside(what),
     })?;

@@ -8,7 +8,7 @@ use link::standin::interface_speed;
 use linux::mailbox::mailbox;
 use linux::net::{InterfaceInfo, Netlink};
 use rack::agreement::RackAgreement;
-use rack::switch::{SwitchConfig, SwitchDaemon, SwitchRequest, open_port};
+use rack::switch::{SwitchConfig, SwitchDaemon, SwitchRequest, open_ports};
 use reserve::RackParams;
 use units::Bytes;
 use wire::ethernet::on_wire;
@@ -32,9 +32,8 @@ pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
     let _ = ctrlc::set_handler(move || {
         let _ = stopper.send(SwitchRequest::Stop);
     });
-    let opened = interfaces.iter().map(|interface| open_port(interface, args.rate, args.buffer));
-    let opened = opened.collect::<Result<Vec<_>, _>>().map_err(|trouble| Failure::Outside(trouble.0))?;
-    let (ports, sockets) = opened.into_iter().unzip();
+    let opened = open_ports(&interfaces, args.rate, args.buffer);
+    let (ports, sockets) = opened.map_err(|trouble| Failure::Outside(trouble.0))?;
     say(&format!("{} joins {} at {} a port; Ctrl-C ends it", args.name, args.interfaces.join(", "), args.rate));
     let daemon = SwitchDaemon {
         config: SwitchConfig { name: args.name.clone(), ports, aging: args.aging, reserve },

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a medium has done so far.
 #[derive(Debug, Default)]
-pub(super) struct CarrierCounts {
+pub(crate) struct CarrierCounts {
     last: Mutex<CarrierSnapshot>,
     looked: Condvar,
 }

@@ -3,14 +3,16 @@
 use std::sync::mpsc;
 use std::thread::{Scope, ScopedJoinHandle};
 
+use emulator::DirectionConfig;
 use linux::LinkError;
 use linux::mailbox::{Mailbox, mailbox};
 use linux::net::{Namespace, Netlink, Qdisc};
 use rack::agreement::RackAgreement;
 use rack::host::{self, HostLoop, HostRequest, HostStatus, JoinConfig};
-use rack::switch::{RackSwitch, SwitchConfig, SwitchRequest, SwitchStatus, open_port};
+use rack::switch::{RackSwitch, SwitchConfig, SwitchRequest, SwitchStatus, open_ports};
 use units::{Bytes, Rate, Span};
 
+use super::carrier::{self, CarrierCounts, EmulatedWire};
 use super::hosts::{CabledHosts, give_address_among, inner, plug};
 
 /// What a host's own queue before its cable holds: that of a card with a thousand slots.
@@ -34,6 +36,37 @@ impl RackStage {
 
     pub(crate) fn host(&self, number: usize) -> &Namespace {
         &self.hosts[number]
+    }
+
+    /// Where the switch is.
+    pub(crate) fn middle(&self) -> &Namespace {
+        &self.between
+    }
+
+    /// Lets the cable of a host end at an emulated wire, and that at another interface for the switch, whose name is returned.
+    pub(crate) fn lay_wire<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        number: usize,
+        mtu: u32,
+        counts: &'scope CarrierCounts,
+        lane: &DirectionConfig,
+    ) -> Result<(EmulatedWire<'scope>, String), LinkError> {
+        let (near, port) = (format!("y{number}"), format!("s{number}"));
+        let ends = self.between.with(|| -> Result<[u32; 2], LinkError> {
+            let netlink = Netlink::open()?;
+            netlink.add_veth(&near, &port)?;
+            for name in [&near, &port] {
+                let index = netlink.existing_link(name)?.index;
+                netlink.set_mtu(index, mtu)?;
+                let _ = netlink.no_ipv6_autoconf(index);
+                netlink.set_up(index, true)?;
+            }
+            netlink.wait_until_running(netlink.existing_link(&port)?.index)?;
+            Ok([netlink.existing_link(&inner(number))?.index, netlink.existing_link(&near)?.index])
+        })??;
+        let wire = carrier::start(scope, &self.between, ends, mtu, counts, lane, 1)?;
+        Ok((wire, port))
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -81,12 +114,12 @@ impl RackStage {
         buffer: Bytes,
         reserve: Option<RackAgreement>,
     ) -> Result<StageSwitch<'scope>, LinkError> {
-        let (mailbox, mut requests) = mailbox().map_err(|error| LinkError(error.to_string()))?;
+        let (mailbox, requests) = mailbox().map_err(|error| LinkError(error.to_string()))?;
         let (ready, is_ready) = mpsc::channel();
         let thread = scope.spawn(move || match self.open_switch(rate, buffer, reserve) {
             Ok(switch) => {
                 let _ = ready.send(Ok(()));
-                switch.run(&mut requests, &mut |_| ()).map(drop)
+                switch.run(requests, &mut |_| ()).map(drop)
             }
             Err(trouble) => {
                 let _ = ready.send(Err(trouble));
@@ -103,9 +136,8 @@ impl RackStage {
     fn open_switch(&self, rate: Rate, buffer: Bytes, reserve: Option<RackAgreement>) -> Result<RackSwitch, LinkError> {
         self.between.enter()?;
         let netlink = Netlink::open()?;
-        let open = |number| open_port(&netlink.existing_link(&inner(number))?, rate, buffer);
-        let opened = (0..self.count()).map(open).collect::<Result<Vec<_>, LinkError>>()?;
-        let (ports, sockets) = opened.into_iter().unzip();
+        let interfaces = (0..self.count()).map(|number| netlink.existing_link(&inner(number)));
+        let (ports, sockets) = open_ports(&interfaces.collect::<Result<Vec<_>, _>>()?, rate, buffer)?;
         let in_words = |error: reserve::RackParamError| LinkError(error.to_string());
         let ports_of = |agreement: RackAgreement| agreement.at_switch(self.count() as u16, buffer).map_err(in_words);
         let reserve = reserve.map(ports_of).transpose()?;
@@ -127,7 +159,7 @@ impl StageMember {
         scope: &'scope Scope<'scope, '_>,
         config: JoinConfig,
     ) -> Result<Self, LinkError> {
-        let (mailbox, mut requests) = mailbox().map_err(|error| LinkError(error.to_string()))?;
+        let (mailbox, requests) = mailbox().map_err(|error| LinkError(error.to_string()))?;
         let (ready, is_ready) = mpsc::channel();
         scope.spawn(move || {
             let brought_up = namespace.enter().map_err(LinkError::from).and_then(|()| host::bring_up(&config, None));
@@ -135,7 +167,7 @@ impl StageMember {
                 Ok((host, identity, mut stand_in)) => {
                     let _ = ready.send(Ok(()));
                     // A loop that failed says so when its status is asked for: nobody answers.
-                    let _ = HostLoop::new(host, identity, &mut |_| ()).run(&mut requests);
+                    let _ = HostLoop::new(host, identity, &mut |_| ()).run(requests);
                     stand_in.down();
                 }
                 Err(trouble) => drop(ready.send(Err(trouble))),

@@ -23,6 +23,9 @@ pub(crate) struct PacketRing {
     next: usize,
 }
 
+// SAFETY: the mapping belongs to this ring alone, as memory of a `Vec` does; the kernel does not care which thread reads it.
+unsafe impl Send for PacketRing {}
+
 impl PacketRing {
     pub(crate) fn map(fd: &OwnedFd, opened: &PacketSocketOptions) -> io::Result<Self> {
         const PAGE: usize = 4_096;

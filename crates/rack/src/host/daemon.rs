@@ -101,7 +101,7 @@ impl HostDaemon<'_> {
     pub fn run(
         mut self,
         mailbox: Mailbox<HostRequest>,
-        requests: &mut MailboxReader<HostRequest>,
+        requests: MailboxReader<HostRequest>,
     ) -> Result<HostStatus, DaemonEnd> {
         // Everything that can fail without touching the network comes first.
         let interface = &self.config.link.interface;
@@ -139,7 +139,7 @@ impl HostDaemon<'_> {
     fn serve(
         &mut self,
         mailbox: Mailbox<HostRequest>,
-        requests: &mut MailboxReader<HostRequest>,
+        requests: MailboxReader<HostRequest>,
     ) -> Result<HostStatus, DaemonEnd> {
         let (directory, name) = (self.directory, &self.config.link.name);
         let (stop, stopper) = io::pipe().map_err(|error| outside("a pipe", error))?;

@@ -14,7 +14,7 @@ use linux::clock::instance;
 use machine::{Machine, Pull};
 use reserve::host::HOST_WIRE;
 use reserve::{HostCommand, HostParams, RackParamError, RackParams, ReservePacket, ReservingHost};
-use units::{Span, Time};
+use units::{Bytes, Span, Time};
 use wire::reserve::HostKey;
 
 use super::framing::{FrameFromSwitch, HostFrame, read};
@@ -24,6 +24,8 @@ use crate::presence::{SAID_EVERY, presence};
 /// How often an RSV is sent before the switch counts as one without reservations: a third of a second, since what a switch in
 /// software shares its processor with may keep it that long.
 const ATTEMPTS: u8 = 32;
+/// The same for a switch that has answered before: a second, in which one that was killed is back.
+const ATTEMPTS_KNOWN: u8 = 100;
 /// For how long the smallest round trip to the switch is remembered, and how many there must have been: on processors that
 /// others use too, all round trips of a second may be slow, and the next one is not.
 const ROUND_TRIP_WINDOW: Span = Span::from_ms(60_000);
@@ -49,6 +51,7 @@ impl JoinedHost {
         let (own, epoch) = (sides.mac.0, instance() as u16);
         let params = HostParams {
             attempts: ATTEMPTS,
+            attempts_known: ATTEMPTS_KNOWN,
             round_trip_window: ROUND_TRIP_WINDOW,
             round_trips: ROUND_TRIPS,
             ..HostParams::new(HostKey::from_mac(own), epoch, &rack)
@@ -155,8 +158,19 @@ impl JoinedHost {
         wait_for_sides(&mut self.wire, &mut self.host, next.since(now).min(most), other)
     }
 
-    /// Gives back what is reserved and tells the switch that this host leaves. What waits goes out without a mark.
+    /// Takes nothing more from the kernel; what waits still goes out as it is granted.
+    pub(super) fn close(&mut self) {
+        self.shell.close();
+    }
+
+    /// Whether nothing waits any more.
+    pub(super) fn is_drained(&self) -> bool {
+        self.shell.queued() == Bytes::ZERO && self.machine.held_frames() == 0
+    }
+
+    /// Gives back what is reserved and tells the switch that this host leaves. What waits for a reservation is refused.
     pub(super) fn leave(&mut self, now: Time) {
+        self.shell.refuse_all();
         self.machine.on_command(now, HostCommand::Leave, &mut self.shell);
         self.shell.say(&presence(self.epoch, false));
         self.say_at = Time::NEVER;

@@ -15,10 +15,34 @@ use super::status::{HostStatus, JoinIdentity};
 const AWAKE: Span = Span::from_us(200);
 /// How long it sleeps at most.
 const LOOK_EVERY: Span = Span::from_ms(1_000);
+/// The same while the host leaves.
+const LOOK_WHILE_LEAVING: Span = Span::from_ms(5);
 /// Turns between two looks at requests while there is much to do.
 const TURNS: u32 = 16;
+/// How long a host that leaves waits for grants for what is queued. To send all of it at once would overflow a port.
+const DRAIN_AT_MOST: Span = Span::from_ms(500);
 /// How long a host that leaves still receives: frames with marks may be on their way to it.
 const FAREWELL: Span = Span::from_ms(100);
+
+/// How far a host has left.
+#[derive(Clone, Copy, Debug)]
+enum HostLeaving {
+    No,
+    /// What is queued goes out as it is granted, until then.
+    Draining(Time),
+    /// Frames with marks may still be on their way to it, until then.
+    Farewell(Time),
+}
+
+impl HostLeaving {
+    /// When to look again, at the latest.
+    fn look_after(self, now: Time) -> Span {
+        match self {
+            Self::No => LOOK_EVERY,
+            Self::Draining(until) | Self::Farewell(until) => LOOK_WHILE_LEAVING.min(until.since(now)),
+        }
+    }
+}
 
 /// The loop.
 pub struct HostLoop<'a> {
@@ -44,9 +68,9 @@ impl<'a> HostLoop<'a> {
     }
 
     /// Until asked to stop; the last status.
-    pub fn run(mut self, requests: &mut MailboxReader<HostRequest>) -> io::Result<HostStatus> {
+    pub fn run(mut self, mut requests: MailboxReader<HostRequest>) -> io::Result<HostStatus> {
         let mut yields = YieldCost::default();
-        let (mut last_busy, mut stop_at, mut turns) = (Time::ZERO, Time::NEVER, 0);
+        let (mut last_busy, mut leaving, mut turns) = (Time::ZERO, HostLeaving::No, 0);
         loop {
             let now = self.clock.now();
             let turned = self.host.turn(now);
@@ -54,16 +78,15 @@ impl<'a> HostLoop<'a> {
             turns += 1;
             if !busy || turns >= TURNS {
                 turns = 0;
-                // A host that leaves asks nobody, and needs not say so.
-                if stop_at == Time::NEVER {
-                    self.report();
-                }
-                if self.answer(now, requests) && stop_at == Time::NEVER {
-                    stop_at = now + FAREWELL;
-                    self.host.leave(now);
-                }
-                if stop_at <= now {
-                    return Ok(HostStatus::of(&mut self.host, &self.identity, now));
+                let stop = self.answer(now, &requests);
+                leaving = self.leave(now, leaving, stop);
+                match leaving {
+                    // A host that leaves asks nobody, and needs not say so.
+                    HostLeaving::No => self.report(),
+                    HostLeaving::Farewell(until) if until <= now => {
+                        return Ok(HostStatus::of(&mut self.host, &self.identity, now));
+                    }
+                    HostLeaving::Draining(_) | HostLeaving::Farewell(_) => {}
                 }
             }
             if busy {
@@ -72,10 +95,25 @@ impl<'a> HostLoop<'a> {
             if yields.is_cheap(now) && now.since(last_busy) < AWAKE {
                 yields.give_way(&self.clock);
             } else if !busy {
-                let waited = self.host.wait(now, LOOK_EVERY.min(stop_at.since(now)), requests.fd());
+                let waited = self.host.wait(now, leaving.look_after(now), requests.fd());
                 requests.awake();
                 self.survive(waited.map(|()| false))?;
             }
+        }
+    }
+
+    /// How far the host has left, given whether it was asked to.
+    fn leave(&mut self, now: Time, leaving: HostLeaving, stop: bool) -> HostLeaving {
+        match leaving {
+            HostLeaving::No if stop => {
+                self.host.close();
+                HostLeaving::Draining(now + DRAIN_AT_MOST)
+            }
+            HostLeaving::Draining(until) if until <= now || self.host.is_drained() => {
+                self.host.leave(now);
+                HostLeaving::Farewell(now + FAREWELL)
+            }
+            leaving => leaving,
         }
     }
 

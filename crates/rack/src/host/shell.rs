@@ -44,6 +44,10 @@ pub(super) struct HostShell {
     timers: [Time; TIMERS.len()],
     pace: Option<WirePace>,
     scratch: Vec<u8>,
+    /// The host leaves: nothing more is taken from the kernel.
+    closing: bool,
+    /// What was therefore refused.
+    refused: u64,
 }
 
 impl HostShell {
@@ -65,6 +69,8 @@ impl HostShell {
             timers: [Time::NEVER; TIMERS.len()],
             pace: rate.map(WirePace::new),
             scratch: Vec::new(),
+            closing: false,
+            refused: 0,
         }
     }
 
@@ -80,7 +86,22 @@ impl HostShell {
 
     /// Frames of the host's that its own queues refused.
     pub(super) fn dropped(&self) -> u64 {
-        self.lanes.iter().map(FrameQueue::dropped).sum()
+        self.lanes.iter().map(FrameQueue::dropped).sum::<u64>() + self.refused
+    }
+
+    /// From now on nothing more is taken from the kernel.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// What still waits is refused.
+    pub(super) fn refuse_all(&mut self) {
+        for lane in &mut self.lanes {
+            while let Some(frame) = lane.pop(self.now, &mut self.pool) {
+                self.pool.release(frame);
+                self.refused += 1;
+            }
+        }
     }
 
     /// A timer whose time has come; it is disarmed.
@@ -139,6 +160,10 @@ impl HostFrames for HostShell {
     /// The frame joins the queue of its destination.
     fn end_frame(&mut self) {
         let Some(frame) = self.cut.take() else { return };
+        if self.closing {
+            self.refused += 1;
+            return self.pool.release(frame);
+        }
         let lane = match destination(self.pool.get(&frame)) {
             Some(to) => self.table.lane(to),
             None => QueueId(self.lanes.len() as u8 - 1),

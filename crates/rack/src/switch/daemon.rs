@@ -20,12 +20,23 @@ use crate::control::{self, RackRole};
 /// What may be on its way out of an interface; the port's own buffer is before it.
 const SEND_BUFFER: usize = 4 << 20;
 
-/// A port on an interface: what it can do, and its socket, in the namespace of the calling thread.
-pub fn open_port(
-    interface: &InterfaceInfo,
+/// The ports on these interfaces: what each can do, and its socket, in the namespace of the calling thread. All are opened
+/// at once, because for each one the kernel waits for all processors, and a switch that was killed is to be back soon.
+pub fn open_ports(
+    interfaces: &[InterfaceInfo],
     rate: Rate,
     buffer: Bytes,
-) -> Result<(PortConfig, PacketSocket), LinkError> {
+) -> Result<(Vec<PortConfig>, Vec<PacketSocket>), LinkError> {
+    let opened: Vec<_> = std::thread::scope(|scope| {
+        let open = |interface| scope.spawn(move || open_port(interface, rate, buffer));
+        let opening: Vec<_> = interfaces.iter().map(open).collect();
+        let panicked = |_| Err(LinkError("a port could not be opened".to_owned()));
+        opening.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    });
+    opened.into_iter().collect::<Result<Vec<_>, _>>().map(|ports| ports.into_iter().unzip())
+}
+
+fn open_port(interface: &InterfaceInfo, rate: Rate, buffer: Bytes) -> Result<(PortConfig, PacketSocket), LinkError> {
     let options =
         PacketSocketOptions { vnet: true, send_buffer: SEND_BUFFER, ..wire_socket(interface.mtu, RING_FRAMES) };
     let socket = PacketSocket::open(interface.index, &options).and_then(PacketSocket::with_super_frames);
@@ -62,7 +73,7 @@ impl SwitchDaemon<'_> {
     pub fn run(
         self,
         mailbox: Mailbox<SwitchRequest>,
-        mut requests: MailboxReader<SwitchRequest>,
+        requests: MailboxReader<SwitchRequest>,
     ) -> Result<SwitchStatus, DaemonEnd> {
         let outside = |what: &str, error: io::Error| DaemonEnd::Trouble(format!("{what}: {error}"));
         let name = self.config.name.clone();
@@ -89,7 +100,7 @@ impl SwitchDaemon<'_> {
                 // Metrics are the least important thing here: if they end, the switch goes on.
                 scope.spawn(|| metrics::serve_switch(listener, &mailbox, &stop));
             }
-            let ended = switch.run(&mut requests, self.tell);
+            let ended = switch.run(requests, self.tell);
             drop(stopper);
             ended
         });

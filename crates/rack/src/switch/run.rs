@@ -75,7 +75,7 @@ impl RackSwitch {
     /// Forwards frames until asked to stop, and returns the last status. `tell` hears what happens, a line each.
     pub fn run(
         mut self,
-        requests: &mut MailboxReader<SwitchRequest>,
+        mut requests: MailboxReader<SwitchRequest>,
         tell: &mut dyn FnMut(&str),
     ) -> io::Result<SwitchStatus> {
         let clock = Clock::start();
@@ -89,7 +89,7 @@ impl RackSwitch {
             turns += 1;
             if !busy || turns >= TURNS {
                 turns = 0;
-                if self.answer(now, requests) {
+                if self.answer(now, &requests) {
                     return Ok(SwitchStatus::of(&mut self, now));
                 }
                 if next_look <= now {
@@ -105,7 +105,7 @@ impl RackSwitch {
             if yields.is_cheap(now) && now.since(last_busy) < AWAKE {
                 yields.give_way(&clock);
             } else if !busy {
-                self.sleep(now, next_look, requests, tell)?;
+                self.sleep(now, next_look, &mut requests, tell)?;
             }
         }
     }
