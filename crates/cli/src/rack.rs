@@ -3,6 +3,7 @@
 mod demo;
 mod join;
 mod members;
+mod soak;
 mod switch;
 mod view;
 
@@ -20,6 +21,7 @@ pub(crate) fn run(command: &RackCommand, json: bool) -> CommandResult {
         RackCommand::Switch(args) => switch::run(args, json),
         RackCommand::Join(args) => join::run(args, json),
         RackCommand::Demo(args) => demo::run(args, json),
+        RackCommand::Soak(args) => soak::run(args, json),
         RackCommand::Status(args) => {
             let status = status(args.name.as_deref())?;
             print(json, &status, || describe(&status))

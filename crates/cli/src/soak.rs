@@ -10,7 +10,7 @@ use chart::table::{Align, Table, micros as us, thousands};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::soak::{Soak, SoakObserver, SoakPlan, SoakSnapshot, what};
 use linux::net::{NetworkPrivilege, become_root_of_own_namespaces};
-use units::StopFlag;
+use units::{Span, StopFlag};
 
 use crate::args::SoakArgs;
 use crate::output::{CommandResult, Failure, print, say};
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &SoakArgs, json: bool) -> CommandResult {
         return faults::run(args, json);
     }
     let plan = plan(args)?;
-    let (standing, stop) = begin(args)?;
+    let (standing, stop) = begin(args.rootless)?;
     let progress = SoakProgress::new(plan.duration);
     let soak = lab::soak::run(&plan, standing, &stop, &progress);
     progress.bar.finish_and_clear();
@@ -37,9 +37,9 @@ pub(crate) fn run(args: &SoakArgs, json: bool) -> CommandResult {
 }
 
 /// In namespaces of our own, and ended by Ctrl-C in an orderly way.
-fn begin(args: &SoakArgs) -> Result<(NetworkPrivilege, Arc<StopFlag>), Failure> {
+pub(crate) fn begin(rootless: bool) -> Result<(NetworkPrivilege, Arc<StopFlag>), Failure> {
     // Before anything starts a thread: afterwards the kernel refuses it.
-    let standing = become_root_of_own_namespaces(args.rootless)
+    let standing = become_root_of_own_namespaces(rootless)
         .map_err(|error| Failure::Outside(format!("this machine does not let us have network namespaces: {error}")))?;
     let stop = Arc::new(StopFlag::new());
     let handler = Arc::clone(&stop);
@@ -72,7 +72,11 @@ fn plan(args: &SoakArgs) -> Result<SoakPlan, Failure> {
 }
 
 fn duration(args: &SoakArgs, default: Duration) -> Result<Duration, Failure> {
-    let Some(given) = args.duration else { return Ok(default) };
+    args.duration.map_or(Ok(default), soak_duration)
+}
+
+/// What `--for` may say.
+pub(crate) fn soak_duration(given: Span) -> Result<Duration, Failure> {
     let duration = Duration::from_nanos(given.as_ps() / 1_000);
     if (Duration::from_secs(5)..=Duration::from_hours(1_000)).contains(&duration) {
         return Ok(duration);
@@ -80,13 +84,13 @@ fn duration(args: &SoakArgs, default: Duration) -> Result<Duration, Failure> {
     Err(Failure::Usage(format!("--for {given}: expected 5s to 1000h")))
 }
 
-struct SoakProgress {
-    bar: ProgressBar,
+pub(crate) struct SoakProgress {
+    pub(crate) bar: ProgressBar,
     terminal: bool,
 }
 
 impl SoakProgress {
-    fn new(duration: Duration) -> Self {
+    pub(crate) fn new(duration: Duration) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(duration.as_secs()) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {msg}") {
@@ -95,11 +99,11 @@ impl SoakProgress {
         Self { bar, terminal }
     }
 
-    fn advance(&self, elapsed: Duration) {
+    pub(crate) fn advance(&self, elapsed: Duration) {
         self.bar.set_position(elapsed.as_secs());
     }
 
-    fn print(&self, text: &str) {
+    pub(crate) fn print(&self, text: &str) {
         if self.terminal { self.bar.println(text) } else { say(text) }
     }
 }

@@ -268,3 +268,32 @@ fn the_demonstration_has_a_row_for_every_case_and_reservations_keep_their_bound(
         }
     }
 }
+
+#[test]
+fn a_soak_kills_daemons_counts_what_became_of_datagrams_and_leaves_nothing_behind() {
+    if testkit::permitted(Namespace::new()).is_none() {
+        return;
+    }
+    let args = ["soak", "--for", "12s", "--rate", "50M", "--hosts", "5", "--kills", "2", "--rootless", "--json"];
+    let output = Command::new(env!("CARGO_BIN_EXE_hitless")).arg("rack").args(args).output().unwrap();
+    // Exit code 1 if others took longer than they should: on a busy machine they may.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+    let soak: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let killed = |event: usize| soak["events"][event]["killed"].as_str();
+    assert_eq!((killed(0), killed(1), killed(2)), (Some("host 2"), Some("switch"), None));
+    assert_eq!((soak["complete"].as_bool(), soak["hosts"].as_u64()), (Some(true), Some(5)));
+    for flow in soak["flows"].as_array().unwrap() {
+        assert!(flow["delivered"].as_u64() > Some(0) && flow["duplicates"] == 0, "{flow}");
+    }
+    let verdict = |name: &str| soak["verdicts"].as_array().unwrap().iter().any(|verdict| verdict["name"] == name);
+    assert!(["lossless", "in-order", "accounted", "intact", "others-go-on", "quiet", "flat"].into_iter().all(verdict));
+    for (args, why) in [
+        (&["--for", "9s", "--kills", "3"][..], "take 16s or more"),
+        (&["--loss", "0.5"], "at most 0.1"),
+        (&["--protect"], "give --loss too"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
+        let (code, said) = outcome(command.args(["rack", "soak"]).args(args));
+        assert!(code == 2 && said.contains(why), "{said}");
+    }
+}

@@ -14,6 +14,7 @@ pub mod bench;
 pub mod demo;
 pub mod load;
 pub mod rack_demo;
+pub mod rack_soak;
 pub mod reality;
 pub mod soak;
 pub mod stage;

@@ -9,7 +9,7 @@
 //! over rounds, peaks the largest; times, rates and shares are medians.
 
 mod background;
-mod gets;
+pub(crate) mod gets;
 mod measure;
 mod page;
 mod rows;

@@ -14,9 +14,10 @@
 
 pub mod faults;
 mod outcome;
+pub(crate) mod process;
 mod programs;
 mod stream;
-mod traffic;
+pub(crate) mod traffic;
 mod verdict;
 
 use std::net::SocketAddr;
@@ -40,6 +41,7 @@ pub use outcome::{Soak, SoakSnapshot};
 pub(crate) use programs::{RunningProgram, Workshop};
 pub(crate) use stream::{SoakStream, strange};
 pub use traffic::TrafficTotals;
+pub(crate) use verdict::MOST_GROWTH;
 pub use verdict::{MemoryUse, SoakVerdict, what};
 
 #[derive(Clone, Debug)]
@@ -306,7 +308,7 @@ impl<'scope> SoakBench<'scope> {
     fn look(&self, elapsed: Duration, daemons: &[StageDaemon<'_>; 2]) -> Result<SoakSnapshot, LinkError> {
         let mut look = SoakSnapshot {
             at_seconds: elapsed.as_secs_f64(),
-            resident_bytes: resident().unwrap_or(0),
+            resident_bytes: resident("self").unwrap_or(0),
             wire: self.stage.count()?,
             copies: u8::MAX,
             active: true,
@@ -335,9 +337,9 @@ fn use_cubic() {
     let _ = std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
 }
 
-/// Memory of this program.
-fn resident() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+/// Memory of a process; "self" is this one.
+pub(crate) fn resident(process: impl std::fmt::Display) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?;
     kilobytes.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use reserve::SchedulerKind;
-use units::{Bytes, Rate, Span, whole_within};
+use units::{Bytes, Prob, Rate, Span, whole_within};
 
 use super::WatchArgs;
 
@@ -29,6 +29,12 @@ pub(crate) enum RackCommand {
     /// Needs no root where user namespaces are allowed, changes nothing on this machine and leaves nothing behind. Uses
     /// memcached if it is installed.
     Demo(RackDemoArgs),
+
+    /// Wear it out: a rack in namespaces under load, while daemons are killed and a host leaves and joins again.
+    ///
+    /// Exit code 1 if something does not hold: frames dropped at the switch, datagrams twice or unaccounted for, others slowed
+    /// down by a kill for more than 200 ms, memory that grows.
+    Soak(RackSoakArgs),
 
     /// How a switch, or a host that has joined, is doing.
     Status(RackNameArg),
@@ -184,6 +190,49 @@ pub(crate) struct RackDemoArgs {
     /// How stand-ins are made: auto, tap or veth.
     #[arg(long, default_value = "auto")]
     pub backend: String,
+
+    /// Do without root even where there is root.
+    #[arg(long)]
+    pub rootless: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RackSoakArgs {
+    /// How long.
+    #[arg(long = "for", value_name = "TIME", default_value = "60s")]
+    pub duration: Span,
+
+    /// Rate of every port.
+    #[arg(long, default_value = "200M")]
+    pub rate: Rate,
+
+    /// What may wait at each port.
+    #[arg(long, value_name = "BYTES", default_value = "128KB")]
+    pub buffer: Bytes,
+
+    /// Hosts: a client, a server, and those that send datagrams to the client's host.
+    #[arg(long, default_value_t = 6, value_parser = whole_within::<u16>(5..=16))]
+    pub hosts: u16,
+
+    /// Who decides when hosts may send.
+    #[arg(long, value_enum, default_value = "late")]
+    pub scheduler: SchedulerArg,
+
+    /// Daemons to kill (SIGKILL), spread over the time: of a host and the switch in turn; each is started again after 50 ms.
+    #[arg(long, default_value_t = 0, value_parser = whole_within::<u32>(0..=100_000))]
+    pub kills: u32,
+
+    /// How often the last host leaves and joins again, spread over the time.
+    #[arg(long, default_value_t = 0, value_parser = whole_within::<u32>(0..=100_000))]
+    pub joins: u32,
+
+    /// Share of frames that the wire of host 2 loses, each way.
+    #[arg(long, default_value = "0")]
+    pub loss: Prob,
+
+    /// That wire is under `hitless link`, beneath the reservations.
+    #[arg(long)]
+    pub protect: bool,
 
     /// Do without root even where there is root.
     #[arg(long)]

@@ -13,7 +13,7 @@ use crate::output::{CommandResult, Failure, print};
 
 pub(super) fn run(args: &SoakArgs, json: bool) -> CommandResult {
     let plan = plan(args)?;
-    let (standing, stop) = super::begin(args)?;
+    let (standing, stop) = super::begin(args.rootless)?;
     let progress = SoakProgress::new(plan.duration);
     let bench = lab::soak::faults::run(&plan, standing, &stop, &progress);
     progress.bar.finish_and_clear();

@@ -29,13 +29,13 @@ fn key() -> String {
 
 /// What answers GETs.
 #[derive(Debug)]
-pub(super) enum GetServer {
+pub(crate) enum GetServer {
     Memcached(#[expect(dead_code, reason = "ends when dropped")] RunningProgram),
     BuiltIn,
 }
 
 impl GetServer {
-    pub(super) fn program(&self) -> &'static str {
+    pub(crate) fn program(&self) -> &'static str {
         match self {
             Self::Memcached(_) => "memcached",
             Self::BuiltIn => "built-in",
@@ -43,7 +43,7 @@ impl GetServer {
     }
 
     /// Starts one on the server's host; none if called off.
-    pub(super) fn start<'scope>(
+    pub(crate) fn start<'scope>(
         stage: &RackStage,
         shop: &Workshop,
         scope: &'scope Scope<'scope, '_>,
@@ -132,17 +132,17 @@ fn read_value(reader: &mut impl BufRead, len: usize, value: &mut Vec<u8>, over: 
 
 /// What a client's GETs came to.
 #[derive(Debug, Default)]
-pub(super) struct GetTotals {
+pub(crate) struct GetTotals {
     pub trips: RoundTrips,
     pub gets: u64,
     pub failed: u64,
 }
 
 /// A client with one connection, which has set the value that it gets. In the namespace of the calling thread.
-pub(super) struct GetClient<'a>(SoakStream<'a>);
+pub(crate) struct GetClient<'a>(SoakStream<'a>);
 
 impl<'a> GetClient<'a> {
-    pub(super) fn connect(over: &'a StopFlag) -> io::Result<Self> {
+    pub(crate) fn connect(over: &'a StopFlag) -> io::Result<Self> {
         let mut stream = SoakStream::open(SocketAddr::new(address(SERVER), PORT), over)?;
         let mut request = format!("set {} 0 0 {VALUE_LEN}\r\n", key()).into_bytes();
         request.resize(request.len() + VALUE_LEN, b'v');
@@ -170,7 +170,7 @@ impl<'a> GetClient<'a> {
     }
 
     /// One GET after the other until it is over.
-    pub(super) fn run(mut self, over: &StopFlag) -> io::Result<GetTotals> {
+    pub(crate) fn run(mut self, over: &StopFlag) -> io::Result<GetTotals> {
         let mut totals = GetTotals::default();
         while !over.is_stopped() {
             match self.get() {

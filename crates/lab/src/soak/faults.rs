@@ -29,7 +29,6 @@ mod forge;
 pub mod ledger;
 mod outcome;
 mod plan;
-mod process;
 mod remains;
 mod supervisor;
 mod traffic;

@@ -1,13 +1,50 @@
-//! Signals to processes that the bench started, and processes that end with it.
+//! Daemons that a bench starts as processes of their own, signals to them, and what ends with the bench.
 
 #![expect(unsafe_code, reason = "talks to the kernel")]
 
-use std::fs;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
+
+use linux::LinkError;
+use linux::net::Namespace;
+
+/// A daemon of this program: its run directory, where what it says is appended, and where it lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DaemonPlace<'a> {
+    pub program: &'a Path,
+    pub run_directory: &'a Path,
+    pub log: &'a Path,
+    pub namespace: &'a Namespace,
+}
+
+impl DaemonPlace<'_> {
+    /// The command that starts it. It is killed when the thread that spawns it ends.
+    pub(crate) fn command(&self, arguments: &[OsString]) -> Result<Command, LinkError> {
+        let log = File::options().create(true).append(true).open(self.log);
+        let log = log.map_err(|error| LinkError(format!("{}: {error}", self.log.display())))?;
+        let mut command = Command::new(self.program);
+        command.args(arguments).env("HITLESS_RUN_DIR", self.run_directory);
+        command.env(link::keeper::LAB, std::process::id().to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        // In a group of its own, Ctrl-C leaves it to us to end it.
+        command.process_group(0);
+        end_with_this_thread(&mut command);
+        prefer(&mut command);
+        self.namespace.prepare(&mut command)?;
+        Ok(command)
+    }
+
+    /// What it said last.
+    pub(crate) fn last_words(&self) -> String {
+        let said = fs::read_to_string(self.log).unwrap_or_default();
+        said.lines().last().unwrap_or("it said nothing").to_owned()
+    }
+}
 
 /// Sends a signal to a child that has not been waited for, so that its number is still its own.
 pub(crate) fn signal(child: &Child, signal: libc::c_int) -> io::Result<()> {
@@ -17,7 +54,7 @@ pub(crate) fn signal(child: &Child, signal: libc::c_int) -> io::Result<()> {
 }
 
 /// Lets `command` be killed when the thread that spawns it ends, however it ends.
-pub(crate) fn end_with_this_thread(command: &mut Command) {
+fn end_with_this_thread(command: &mut Command) {
     let hook = || {
         // SAFETY: no pointer is passed.
         let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
@@ -31,7 +68,7 @@ pub(crate) fn end_with_this_thread(command: &mut Command) {
 const NICE: libc::c_int = -15;
 
 /// Lets `command` go before ordinary processes, as the unit lets a daemon; where this user may not say so, it does not.
-pub(crate) fn prefer(command: &mut Command) {
+fn prefer(command: &mut Command) {
     let hook = || {
         // SAFETY: no pointer is passed.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };

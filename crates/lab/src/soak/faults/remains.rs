@@ -57,7 +57,7 @@ fn files(daemon: &Supervisor<'_>) -> Vec<String> {
 fn processes(daemon: &Supervisor<'_>) -> Vec<String> {
     let clock = Clock::start();
     loop {
-        let found = super::process::that_know_of(daemon.directory.path());
+        let found = crate::soak::process::that_know_of(daemon.directory.path());
         if found.is_empty() || clock.elapsed() > PATIENCE {
             return found;
         }

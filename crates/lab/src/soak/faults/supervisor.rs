@@ -11,14 +11,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::ledger::{EndCounters, HOST_RX_DROPPED, HOST_TX_DROPPED, TimeInterval, WIRE_TX_DROPPED};
-use super::process;
+use crate::soak::process::{self, DaemonPlace};
 use crate::stage;
 use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
@@ -164,27 +163,21 @@ impl<'a> Supervisor<'a> {
     }
 
     fn spawn(&self, launch: Launch) -> Result<Child, LinkError> {
-        let trouble = |error: std::io::Error| LinkError(format!("start {}: {error}", self.program.display()));
-        let log = File::options().create(true).append(true).open(&self.log).map_err(trouble)?;
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).env("HITLESS_RUN_DIR", self.directory.path());
-        command.env(link::keeper::LAB, std::process::id().to_string());
+        let mut command = self.place().command(&self.arguments)?;
         command.args(launch.dormant.then_some("--dormant"));
         if let Some(seconds) = launch.clock_back {
             command.env(CLOCK_BACK, seconds.to_string());
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        // In a group of its own, Ctrl-C leaves it to us to end it.
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        process::end_with_this_thread(&mut command);
-        process::prefer(&mut command);
-        self.namespace.prepare(&mut command)?;
-        command.spawn().map_err(trouble)
+        command.spawn().map_err(|error| LinkError(format!("start {}: {error}", self.program.display())))
+    }
+
+    fn place(&self) -> DaemonPlace<'_> {
+        let Self { program, directory, log, namespace, .. } = self;
+        DaemonPlace { program, run_directory: directory.path(), log, namespace }
     }
 
     fn last_words(&self) -> String {
-        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-        said.lines().last().unwrap_or("it said nothing").to_owned()
+        self.place().last_words()
     }
 
     /// Asks the daemon how it is until `over`; call it on a thread of its own.

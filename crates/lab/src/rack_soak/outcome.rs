@@ -1,0 +1,210 @@
+//! What a soak of a rack came to, and what of it must hold.
+
+use chart::table::{Align, Table, thousands};
+use serde::Serialize;
+
+use super::RackSoakPlan;
+use super::flows::RackFlow;
+use crate::soak::{MOST_GROWTH, MemoryUse, SoakVerdict, TrafficTotals};
+
+/// The others are back at their rate within this.
+const OTHERS_WITHIN_MS: f64 = 200.0;
+
+/// A daemon was killed, and started again as its unit would.
+#[derive(Clone, Debug, Serialize)]
+pub struct RackSoakEvent {
+    pub at_seconds: f64,
+    /// "switch", or the host.
+    pub killed: String,
+    /// Until all other hosts together were at 0.95 of their rate of the second before; none if they were not within two seconds.
+    pub others_back_ms: Option<f64>,
+    /// Until the daemon that was started in its place answered.
+    pub answered_ms: f64,
+    /// From the restart until the host itself was at 0.95 of its rate again; none for the switch.
+    pub own_back_ms: Option<f64>,
+}
+
+/// What a soak of a rack came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct RackSoak {
+    /// False if it was stopped before its time.
+    pub complete: bool,
+    pub seconds: f64,
+    pub rate_mbps: f64,
+    pub hosts: usize,
+    pub scheduler: &'static str,
+    /// Share of frames that the wire of host 2 loses, each way.
+    pub loss: f64,
+    /// Whether that wire is under `hitless link`.
+    pub protected: bool,
+    pub rootless: bool,
+    pub bound_bytes: Option<u64>,
+    pub port_peak_bytes: u64,
+    pub switch_dropped: u64,
+    pub ring_overflow: u64,
+    pub events: Vec<RackSoakEvent>,
+    /// How often the last host left and joined again.
+    pub joins: u32,
+    pub gets: u64,
+    pub gets_failed: u64,
+    pub get_p50_us: Option<f64>,
+    pub get_p99_us: Option<f64>,
+    /// What became of the numbered datagrams, by host.
+    pub flows: Vec<RackFlow>,
+    pub traffic: Vec<TrafficTotals>,
+    /// Of all daemons together.
+    pub memory: MemoryUse,
+    /// What still waited or was reserved once nobody sent any more.
+    pub left_waiting: u64,
+    pub verdicts: Vec<SoakVerdict>,
+}
+
+impl RackSoak {
+    pub fn holds(&self) -> bool {
+        self.verdicts.iter().all(|verdict| verdict.holds)
+    }
+
+    /// Whether nothing was done to this host or to the switch.
+    fn is_untouched(&self, plan: &RackSoakPlan, flow: &RackFlow) -> bool {
+        let killed = self.events.iter().any(|event| event.killed == SWITCH || event.killed == host_name(flow.host));
+        let joins = plan.joins > 0 && flow.host + 1 == plan.hosts;
+        let loses = self.loss > 0.0 && !self.protected && flow.host == super::LOSSY;
+        !killed && !joins && !loses
+    }
+
+    pub(super) fn judge(&mut self, plan: &RackSoakPlan) {
+        let mut verdicts = vec![self.lossless(), self.in_order(plan), self.accounted(plan), self.intact()];
+        verdicts.extend((!self.events.is_empty()).then(|| self.others_back()));
+        verdicts.extend([self.quiet(), self.flat()]);
+        self.verdicts = verdicts;
+    }
+
+    fn lossless(&self) -> SoakVerdict {
+        let Self { switch_dropped: dropped, ring_overflow: overflow, port_peak_bytes: peak, .. } = self;
+        let within = self.bound_bytes.is_none_or(|bound| *peak <= bound) || self.touched_guarantee();
+        let because = format!("{dropped} dropped at the switch, {overflow} not read in time, at most {peak} B waited");
+        SoakVerdict { name: "lossless", holds: *dropped == 0 && *overflow == 0 && within, because }
+    }
+
+    /// Hosts without a daemon or a switch do not reserve: then the bound is not theirs to keep.
+    fn touched_guarantee(&self) -> bool {
+        !self.events.is_empty() || self.joins > 0
+    }
+
+    fn in_order(&self, plan: &RackSoakPlan) -> SoakVerdict {
+        let untouched = self.flows.iter().filter(|flow| self.is_untouched(plan, flow));
+        let reordered: u64 = untouched.map(|flow| flow.reordered).sum();
+        let twice: u64 = self.flows.iter().map(|flow| flow.duplicates).sum();
+        let because = format!("{twice} datagrams twice, {reordered} out of order of hosts that were left alone");
+        SoakVerdict { name: "in-order", holds: twice == 0 && reordered == 0, because }
+    }
+
+    fn accounted(&self, plan: &RackSoakPlan) -> SoakVerdict {
+        // The last two hosts also have transfers, of which their queues refuse frames.
+        let pure = |flow: &&RackFlow| flow.host + 2 < plan.hosts && self.is_untouched(plan, flow);
+        let untouched: Vec<&RackFlow> = self.flows.iter().filter(pure).collect();
+        let missing: u64 =
+            untouched.iter().map(|flow| flow.sent.abs_diff(flow.delivered + flow.refused + flow.not_taken)).sum();
+        let because = format!(
+            "{missing} of {} datagrams of hosts that were left alone are neither delivered nor refused",
+            thousands(untouched.iter().map(|flow| flow.sent).sum())
+        );
+        SoakVerdict { name: "accounted", holds: missing == 0, because }
+    }
+
+    fn intact(&self) -> SoakVerdict {
+        let differing: u64 = self.traffic.iter().map(|traffic| traffic.differing).sum();
+        let compared: u64 = self.traffic.iter().map(|traffic| traffic.compared_bytes).sum();
+        let because = format!("{differing} transfers differ, of {} B compared", thousands(compared));
+        SoakVerdict { name: "intact", holds: differing == 0 && compared > 0, because }
+    }
+
+    /// Without a switch there is nobody to send to: that one must be back.
+    fn others_back(&self) -> SoakVerdict {
+        let late = |event: &RackSoakEvent| {
+            let restart = if event.killed == SWITCH { event.answered_ms } else { 0.0 };
+            event.others_back_ms.map_or(f64::INFINITY, |back| back - restart)
+        };
+        let slowest = self.events.iter().map(late).fold(0.0, f64::max);
+        let because = format!(
+            "all others at 0.95 of their rate within {slowest:.0} ms of each of {} kills, or of the restart of the switch",
+            self.events.len()
+        );
+        SoakVerdict { name: "others-go-on", holds: slowest <= OTHERS_WITHIN_MS, because }
+    }
+
+    fn quiet(&self) -> SoakVerdict {
+        let because = format!("{} B or frames wait or are reserved once nobody sends", self.left_waiting);
+        SoakVerdict { name: "quiet", holds: self.left_waiting == 0, because }
+    }
+
+    fn flat(&self) -> SoakVerdict {
+        let MemoryUse { first_quarter, end, growth } = self.memory;
+        let because = format!("daemons hold {} B, {} B in the first quarter", thousands(end), thousands(first_quarter));
+        SoakVerdict { name: "flat", holds: growth <= MOST_GROWTH as i64, because }
+    }
+}
+
+/// What an event calls the switch.
+pub(super) const SWITCH: &str = "switch";
+
+pub(super) fn host_name(host: usize) -> String {
+    format!("host {host}")
+}
+
+/// For people.
+pub fn text(soak: &RackSoak) -> String {
+    let mut flows = Table::new(&[
+        ("from", Align::Left),
+        ("sent", Align::Right),
+        ("delivered", Align::Right),
+        ("refused there", Align::Right),
+        ("not taken", Align::Right),
+        ("twice", Align::Right),
+        ("out of order", Align::Right),
+    ]);
+    for flow in &soak.flows {
+        let counts = [flow.sent, flow.delivered, flow.refused, flow.not_taken, flow.duplicates, flow.reordered];
+        flows.row([host_name(flow.host)].into_iter().chain(counts.map(thousands)).collect());
+    }
+    let mut text = format!(
+        "{:.0} s, {} hosts at {} Mbit/s, scheduler {}; {} kills, {} joins\n\n{flows}\n",
+        soak.seconds,
+        soak.hosts,
+        soak.rate_mbps,
+        soak.scheduler,
+        soak.events.len(),
+        soak.joins
+    );
+    if !soak.events.is_empty() {
+        text += &format!("{}\n", events(&soak.events));
+    }
+    let us = |us: Option<f64>| us.map_or("–".to_owned(), |us| format!("{us:.0} µs"));
+    let (p50, p99) = (us(soak.get_p50_us), us(soak.get_p99_us));
+    text += &format!("GETs: {}, {} failed, p50 {p50}, p99 {p99}\n", thousands(soak.gets), soak.gets_failed);
+    for traffic in &soak.traffic {
+        let (bytes, failed) = (thousands(traffic.bytes), traffic.failed);
+        text += &format!("{}: {} completed, {bytes} B, {failed} failed\n", traffic.name, traffic.completed);
+    }
+    for SoakVerdict { name, holds, because } in &soak.verdicts {
+        text += &format!("\n{:6} {name}: {because}", if *holds { "ok" } else { "FAULT" });
+    }
+    text
+}
+
+fn events(events: &[RackSoakEvent]) -> Table {
+    let mut table = Table::new(&[
+        ("at", Align::Right),
+        ("killed", Align::Left),
+        ("others back", Align::Right),
+        ("answers again", Align::Right),
+        ("itself back", Align::Right),
+    ]);
+    let ms = |ms: Option<f64>| ms.map_or("–".to_owned(), |ms| format!("{ms:.0} ms"));
+    for event in events {
+        let back = event.others_back_ms.map_or("not within 2 s".to_owned(), |back| format!("{back:.0} ms"));
+        let at = format!("{:.1} s", event.at_seconds);
+        table.row(vec![at, event.killed.clone(), back, ms(Some(event.answered_ms)), ms(event.own_back_ms)]);
+    }
+    table
+}
