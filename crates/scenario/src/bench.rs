@@ -1,7 +1,8 @@
 //! Networks to measure the simulator with: the two workloads on which simulators are usually compared, on fat-trees of
-//! two sizes, because what a simulator loses between them is what cache misses cost it; and congestion control of RDMA, with
-//! and without.
+//! two sizes, because what a simulator loses between them is what cache misses cost it; congestion control of RDMA, and
+//! reservations in a rack, with and without.
 
+mod rack;
 mod rdma;
 
 use faults::Random;
@@ -30,9 +31,11 @@ enum SimBenchWork {
     WebSearch { k: u32, flows: u64 },
     /// RDMA on the fabric of HPCC's paper.
     Rdma(RdmaCase),
+    /// PL2's rack.
+    Rack,
 }
 
-pub const CASES: [SimBenchCase; 6] = [
+pub const CASES: [SimBenchCase; 7] = [
     SimBenchCase {
         name: "k8-permutation",
         about: "fat-tree of 128 hosts at 100G, 10 MB from each to another, DCTCP",
@@ -63,6 +66,11 @@ pub const CASES: [SimBenchCase; 6] = [
         about: "the same fabric, 60 hosts at a time send 500 KB to one every 100 µs for 1 ms, RDMA with DCQCN and PFC",
         work: SimBenchWork::Rdma(RdmaCase::DcqcnIncast),
     },
+    SimBenchCase {
+        name: "pl2-incast",
+        about: "six hosts at 100G, four of which send to one over TCP for 30 ms, with reservations (PL2, late)",
+        work: SimBenchWork::Rack,
+    },
 ];
 
 /// Cannot happen for the cases above; they are built as any scenario is.
@@ -70,6 +78,7 @@ pub const CASES: [SimBenchCase; 6] = [
 pub enum SimBenchError {
     Topology(TopologyError),
     Workload(WorkloadError),
+    Scenario(String),
 }
 
 impl From<TopologyError> for SimBenchError {
@@ -85,10 +94,11 @@ impl From<WorkloadError> for SimBenchError {
 }
 
 impl SimBenchCase {
-    /// The same without congestion control, if it has any.
+    /// The same without control of congestion or reservations, if it has any.
     pub fn uncontrolled(&self) -> Option<Result<NetworkSetup, SimBenchError>> {
         match self.work {
             SimBenchWork::Rdma(case) => Some(rdma::setup(case, 1, false)),
+            SimBenchWork::Rack => Some(rack::setup(1, false)),
             SimBenchWork::Permutation { .. } | SimBenchWork::WebSearch { .. } => None,
         }
     }
@@ -104,6 +114,7 @@ impl SimBenchCase {
         let mut random = Random::new(1, 0);
         let (topology, flows) = match self.work {
             SimBenchWork::Rdma(case) => return rdma::setup(case, shrink, true),
+            SimBenchWork::Rack => return rack::setup(shrink, true),
             SimBenchWork::Permutation { k, bytes } => {
                 let (topology, hosts) = fat_tree(k)?;
                 (topology, FlowSchedule::permutation(&hosts, bytes / shrink, Time::ZERO, &mut random)?)

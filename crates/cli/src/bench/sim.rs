@@ -29,9 +29,11 @@ struct SimBenchRow {
     /// What they added to the memory of the same network with hardly any, for each of them.
     bytes_per_packet_in_flight: f64,
     seconds: f64,
-    /// The same without congestion control, where there is any, and by how much control makes it longer.
+    /// The same without congestion control or reservations, where there are any, and by how much they make it longer.
     seconds_without_control: Option<f64>,
     control_ratio: Option<f64>,
+    /// Packet-hops a second with them, as a share of those without.
+    packet_hops_share: Option<f64>,
 }
 
 pub(super) fn run(args: &BenchSimArgs, json: bool) -> CommandResult {
@@ -73,7 +75,9 @@ fn measure(case: &SimBenchCase, args: &BenchSimArgs, progress: &dyn Progress) ->
         without.extend(time_without_control(case, progress)?);
     }
     let typical = median(&mut seconds).unwrap_or_default();
-    let without = median(&mut without);
+    let hops_without = without.last().map(|(_, hops)| *hops);
+    let without = median(&mut without.into_iter().map(|(seconds, _)| seconds).collect::<Vec<_>>());
+    let per_second_without = hops_without.zip(without).map(|(hops, seconds)| hops as f64 / seconds);
     Ok(last.map(|outcome| SimBenchRow {
         name: case.name,
         packet_hops_per_second: outcome.packet_hops as f64 / typical,
@@ -86,16 +90,17 @@ fn measure(case: &SimBenchCase, args: &BenchSimArgs, progress: &dyn Progress) ->
         seconds: typical,
         seconds_without_control: without,
         control_ratio: without.map(|without| typical / without),
+        packet_hops_share: per_second_without.map(|without| outcome.packet_hops as f64 / typical / without),
     }))
 }
 
-/// Seconds that the case takes without congestion control; `None` if it has none, or was called off.
-fn time_without_control(case: &SimBenchCase, progress: &dyn Progress) -> Result<Option<f64>, Failure> {
+/// Seconds that the case takes without control, and its packet-hops; `None` if it has none, or was called off.
+fn time_without_control(case: &SimBenchCase, progress: &dyn Progress) -> Result<Option<(f64, u64)>, Failure> {
     let Some(setup) = case.uncontrolled() else { return Ok(None) };
     let setup = setup.map_err(|error| Failure::Outside(format!("{error:?}")))?;
     let begun = now();
     let outcome = sim::net::run(setup, progress).map_err(|error| Failure::Outside(error.to_string()))?;
-    Ok((!outcome.interrupted).then(|| begun.elapsed().as_secs_f64()))
+    Ok((!outcome.interrupted).then(|| (begun.elapsed().as_secs_f64(), outcome.packet_hops)))
 }
 
 /// The middle one, if there is any.
@@ -121,6 +126,7 @@ fn table(rows: &[SimBenchRow]) -> String {
         ("bytes each", Align::Right),
         ("peak MB", Align::Right),
         ("by none", Align::Right),
+        ("packet-hops/s of none", Align::Right),
     ]);
     for row in rows {
         table.row(vec![
@@ -133,6 +139,7 @@ fn table(rows: &[SimBenchRow]) -> String {
             format!("{:.0}", row.bytes_per_packet_in_flight),
             format!("{:.0}", row.peak_rss_bytes as f64 / 1e6),
             row.control_ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2} ×")),
+            row.packet_hops_share.map_or("-".to_owned(), |share| format!("{share:.2} ×")),
         ]);
     }
     table.to_string()
