@@ -62,15 +62,6 @@ impl<E> Ord for QueueEntry<E> {
     }
 }
 
-/// An event in its bucket's list. Not an entry and a number, because padding between them would make it a quarter larger.
-#[derive(Clone, Copy, Debug)]
-struct BucketNode<E> {
-    at: Time,
-    order: u64,
-    event: E,
-    next: u32,
-}
-
 #[derive(Debug)]
 pub struct EventQueue<E> {
     now: Time,
@@ -79,12 +70,14 @@ pub struct EventQueue<E> {
     turn: u64,
     /// Its events, the next one last.
     current: Vec<QueueEntry<E>>,
-    /// The first event of each bucket from the one behind `turn` on, once around.
-    heads: Vec<u32>,
+    /// The list of each bucket from the one behind `turn` on, once around, if it has any event.
+    buckets: Vec<u32>,
     /// A bit for each bucket that has any.
     occupied: Vec<u64>,
-    nodes: Vec<BucketNode<E>>,
-    free: u32,
+    /// Lists of events as they were scheduled, and the numbers of those that no bucket uses. Few buckets have events at a
+    /// time: the same few lists are used again and again, and stay in the cache.
+    lists: Vec<Vec<QueueEntry<E>>>,
+    spare: Vec<u32>,
     in_wheel: usize,
     far: BinaryHeap<Reverse<QueueEntry<E>>>,
 }
@@ -96,10 +89,10 @@ impl<E: Copy> Default for EventQueue<E> {
             scheduled: 0,
             turn: 0,
             current: Vec::with_capacity(64),
-            heads: vec![NONE; BUCKETS as usize],
+            buckets: vec![NONE; BUCKETS as usize],
             occupied: vec![0; (BUCKETS / 64) as usize],
-            nodes: Vec::new(),
-            free: NONE,
+            lists: Vec::new(),
+            spare: Vec::new(),
             in_wheel: 0,
             far: BinaryHeap::new(),
         }
@@ -140,21 +133,15 @@ impl<E: Copy> EventQueue<E> {
     #[inline]
     fn put(&mut self, bucket: u64, entry: QueueEntry<E>) {
         let slot = (bucket % BUCKETS) as usize;
-        let QueueEntry { at, order, event } = entry;
-        let node = BucketNode { at, order, event, next: self.heads[slot] };
-        self.heads[slot] = match self.free {
-            NONE => {
-                grow_by_a_quarter(&mut self.nodes);
-                self.nodes.push(node);
-                self.nodes.len() as u32 - 1
-            }
-            at => {
-                self.free = self.nodes[at as usize].next;
-                self.nodes[at as usize] = node;
-                at
-            }
-        };
-        self.occupied[slot / 64] |= 1 << (slot % 64);
+        if self.buckets[slot] == NONE {
+            self.buckets[slot] = self.spare.pop().unwrap_or(self.lists.len() as u32);
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+        }
+        let list = self.buckets[slot] as usize;
+        if list == self.lists.len() {
+            self.lists.push(Vec::new());
+        }
+        self.lists[list].push(entry);
         self.in_wheel += 1;
     }
 
@@ -176,7 +163,7 @@ impl<E: Copy> EventQueue<E> {
         let Some(turn) = near.into_iter().chain(far).min() else { return };
         self.turn = turn;
         if near == Some(turn) {
-            self.empty(turn);
+            self.open(turn);
         }
         while self.far.peek().is_some_and(|Reverse(entry)| entry.bucket() == turn) {
             self.current.extend(self.far.pop().map(|Reverse(entry)| entry));
@@ -207,17 +194,13 @@ impl<E: Copy> EventQueue<E> {
         None
     }
 
-    fn empty(&mut self, bucket: u64) {
+    /// Makes the events of a bucket the current ones, of which none is left.
+    fn open(&mut self, bucket: u64) {
         let slot = (bucket % BUCKETS) as usize;
-        let mut at = std::mem::replace(&mut self.heads[slot], NONE);
+        let list = std::mem::replace(&mut self.buckets[slot], NONE);
         self.occupied[slot / 64] &= !(1 << (slot % 64));
-        while at != NONE {
-            let node = &mut self.nodes[at as usize];
-            self.current.push(QueueEntry { at: node.at, order: node.order, event: node.event });
-            let next = std::mem::replace(&mut node.next, self.free);
-            self.free = at;
-            at = next;
-        }
+        std::mem::swap(&mut self.current, &mut self.lists[list as usize]);
+        self.spare.push(list);
         self.in_wheel -= self.current.len();
     }
 }
