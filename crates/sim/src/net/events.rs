@@ -1,5 +1,6 @@
 //! What can happen.
 
+use super::fabric::Hop;
 use super::index::{ConnectionId, EndId, HostId, PacketId, TrafficId};
 use crate::topology::{DirectedLink, TopologyLinkId};
 
@@ -9,6 +10,8 @@ pub(crate) enum NetworkEvent {
     /// A packet has arrived at the node that its last hop led to.
     Arrive {
         packet: PacketId,
+        /// Where it goes from there. Known when it leaves: the port is read while the packet is, not after it.
+        hop: Hop,
     },
     /// A port may be free, or was asked to look again.
     Look {

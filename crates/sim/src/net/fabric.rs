@@ -34,7 +34,7 @@ pub(super) struct NetworkFabric {
 
 /// Where a packet goes next: a port, or a host with the highest bit set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hop(u32);
+pub(crate) struct Hop(u32);
 
 /// What a [`Hop`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,14 +16,13 @@ use crate::protocols::each_protocol;
 use crate::topology::DirectedLink;
 
 impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
-    /// A packet has come to the end of a hop.
+    /// A packet has come to the end of a hop; the next one on its route is `hop`.
     #[inline]
-    pub(super) fn arrive(&mut self, now: Time, id: PacketId) {
+    pub(super) fn arrive(&mut self, now: Time, id: PacketId, hop: Hop) {
         let hop = if self.fabric.rules.is_none() {
             let packet = self.packets.get_mut(id);
-            let at = packet.route;
-            packet.route = at.next();
-            self.fabric.hop(at)
+            packet.route = packet.route.next();
+            hop
         } else {
             let Some(hop) = self.hop_by_rules(now, id) else { return };
             hop
@@ -161,8 +160,9 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     /// A packet's first bit is on the wire at `begin`, its last when the port is free again.
     #[inline]
     pub(super) fn transmit(&mut self, begin: Time, at: DirectedLink, id: PacketId) {
-        let port = &mut self.fabric.ports[at];
         let packet = self.packets.get_mut(id);
+        let hop = self.fabric.hop(packet.route);
+        let port = &mut self.fabric.ports[at];
         let len = u32::from(packet.len);
         packet.came_by = at;
         port.counters.frames += 1;
@@ -176,7 +176,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         if corrupted {
             return self.lose(begin, at, DropReason::Corrupted, id);
         }
-        self.queue.schedule(arrival, NetworkEvent::Arrive { packet: id });
+        self.queue.schedule(arrival, NetworkEvent::Arrive { packet: id, hop });
     }
 
     pub(super) fn capture(&mut self, now: Time, port: DirectedLink, id: PacketId, corrupted: bool) {

@@ -48,8 +48,10 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         if !self.link_actions.delivered.is_empty() {
             let mut delivered = std::mem::take(&mut self.link_actions.delivered);
             for packet in delivered.drain(..) {
-                self.packets.get_mut(packet).came_by = port.reversed();
-                self.arrive(now, packet);
+                let arrived = self.packets.get_mut(packet);
+                arrived.came_by = port.reversed();
+                let hop = self.fabric.hop(arrived.route);
+                self.arrive(now, packet, hop);
             }
             self.link_actions.delivered = delivered;
         }

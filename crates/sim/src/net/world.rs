@@ -103,7 +103,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     #[inline]
     fn handle(&mut self, now: Time, event: NetworkEvent) -> Result<(), Unreachable> {
         match event {
-            NetworkEvent::Arrive { packet } => self.arrive(now, packet),
+            NetworkEvent::Arrive { packet, hop } => self.arrive(now, packet, hop),
             NetworkEvent::Look { port } => self.look_again(now, port),
             NetworkEvent::Interrupt { host } => {
                 let at = self.hosts[host].interrupt(now);
