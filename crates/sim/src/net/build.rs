@@ -20,7 +20,7 @@ use super::protected::LinkActions;
 use super::rack::RackNic;
 use super::rules::SwitchRules;
 use super::setup::{LinkSetup, NetworkSetup};
-use super::switch::{Ports, SimSwitch};
+use super::switch::{Ingress, Ports, SimSwitch};
 use super::world::Network;
 use crate::engine::EventQueue;
 use crate::protocols::LinkSite;
@@ -38,9 +38,9 @@ impl<'p, P: SwitchProgram<Frame = SimPacket>> Network<'p, P> {
     pub(super) fn new(setup: NetworkSetup, program: &'p mut P) -> Self {
         let rules = SwitchRules::new(&setup).map(Box::new);
         let ports = ports(&setup, program.watches_departures());
-        let (switches, places) = switches(&setup);
+        let (switches, ingress) = switches(&setup);
         let routes = Routes::chosen_by(&setup.topology, setup.profile.route_hash());
-        let mut fabric = NetworkFabric::new(routes, ports, places, switches);
+        let mut fabric = NetworkFabric::new(routes, ports, ingress, switches);
         fabric.profile = setup.profile;
         fabric.rules = rules;
         for port in &setup.capture {
@@ -156,24 +156,22 @@ fn has_priorities(setup: &NetworkSetup) -> bool {
     classes.any(|class| Some(class) != first) || setup.traffic.iter().any(|traffic| traffic.transport.has_levels())
 }
 
-/// All switches, and the place of each port among those of its switch.
-fn switches(setup: &NetworkSetup) -> (IndexVec<SwitchId, SimSwitch>, IndexVec<DirectedLink, usize>) {
+/// All switches, and what came in by each port.
+fn switches(setup: &NetworkSetup) -> (IndexVec<SwitchId, SimSwitch>, IndexVec<DirectedLink, Ingress>) {
     let topology = &setup.topology;
     let mut own: IndexVec<NodeId, Vec<DirectedLink>> = topology.nodes.iter().map(|_| Vec::new()).collect();
-    let place = |port: DirectedLink| {
-        let ports = &mut own[topology.from(port)];
-        ports.push(port);
-        ports.len() - 1
-    };
-    let places = topology.directed().map(place).collect();
+    for port in topology.directed() {
+        own[topology.from(port)].push(port);
+    }
     let (pfc, hosts) = (setup.switches.pfc, slowest_host(topology));
-    let share = |port: &DirectedLink| pfc.map(|pfc| pfc.share(topology.link(port.link()), hosts)).unwrap_or_default();
+    let share = |port: DirectedLink| pfc.map(|pfc| pfc.share(topology.link(port.link()), hosts)).unwrap_or_default();
     let switch = |node| {
         let ports = std::mem::take(&mut own[node]);
-        let shares = ports.iter().map(share).collect();
-        SimSwitch::new(setup.switches, ports, shares)
+        let kept = ports.iter().map(|port| share(*port).kept()).sum();
+        SimSwitch::new(setup.switches, ports, kept)
     };
-    (topology.switches().map(switch).collect(), places)
+    let switches = topology.switches().map(switch).collect();
+    (switches, topology.directed().map(|port| Ingress::new(share(port))).collect())
 }
 
 fn hosts(setup: &NetworkSetup) -> IndexVec<HostId, SimHost> {

@@ -9,7 +9,7 @@ use super::pfc::{PauseLog, PauseTotals};
 use super::port::SimPort;
 use super::profile::{HpccNs3Path, NetworkProfile};
 use super::rules::SwitchRules;
-use super::switch::{Ports, SimSwitch};
+use super::switch::{Ingress, Ports, SimSwitch};
 use super::transports::TransportSetup;
 use crate::net::index::SwitchId;
 use crate::protocols::Protected;
@@ -21,8 +21,8 @@ pub(super) struct NetworkFabric {
     pub profile: NetworkProfile,
     pub routes: Routes,
     pub ports: Ports,
-    /// The place of each port among those of its switch.
-    pub places: IndexVec<DirectedLink, usize>,
+    /// What came in by the link of each switch port and has not left.
+    pub ingress: IndexVec<DirectedLink, Ingress>,
     pub switches: IndexVec<SwitchId, SimSwitch>,
     pub pauses: PauseLog,
     pub links: IndexVec<TopologyLinkId, Option<Box<Protected>>>,
@@ -70,7 +70,7 @@ impl NetworkFabric {
     pub(super) fn new(
         routes: Routes,
         ports: Ports,
-        places: IndexVec<DirectedLink, usize>,
+        ingress: IndexVec<DirectedLink, Ingress>,
         switches: IndexVec<SwitchId, SimSwitch>,
     ) -> Self {
         let links = (0..ports.len() / 2).map(|_| None).collect();
@@ -78,7 +78,7 @@ impl NetworkFabric {
             profile: NetworkProfile::default(),
             routes,
             ports,
-            places,
+            ingress,
             switches,
             pauses: PauseLog::default(),
             links,

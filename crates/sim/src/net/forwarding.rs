@@ -152,7 +152,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         }
         port.queue_changed(now);
         if self.fabric.switches[switch].has_pfc() {
-            self.account(now, id, switch, 1);
+            self.account(now, at, id, switch, 1);
         }
         self.serve(now, at);
     }
@@ -287,26 +287,33 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let place = SwitchPort { switch: switch.0, port: at.0 };
         self.program.on_departure(now, place, left, self.packets.get_mut(id), self.tags.get_mut(id));
         if self.fabric.switches[switch].has_pfc() {
-            self.account(now, id, switch, -1);
+            self.account(now, at, id, switch, -1);
         }
     }
 
-    /// What a packet's coming or going means for the port that it came by, which may have to pause.
-    fn account(&mut self, now: Time, id: PacketId, switch: SwitchId, sign: i64) {
+    /// What a packet that joins or leaves the queue of `at` means for the port that it came by, which may have to pause.
+    #[inline]
+    fn account(&mut self, now: Time, at: DirectedLink, id: PacketId, switch: SwitchId, sign: i64) {
         let packet = self.packets.get(id);
         let (came_by, class) = (packet.came_by, packet.class);
         if came_by == SimPacket::NOWHERE {
             return;
         }
         // The port that leads back along the link belongs to this switch.
-        let back = came_by.reversed();
-        let bytes = self.fabric.ports[back].on_wire(packet.len) as i64;
-        let (hold, hops) = match self.fabric.switches[switch].account(self.fabric.places[back], class, sign * bytes) {
-            PauseChange::None => return,
-            PauseChange::Pause => (true, self.fabric.pauses.hops(&self.fabric.switches[switch].ports, class)),
-            PauseChange::Resume => (false, 0),
-        };
-        let back = &self.fabric.ports[back];
+        let fabric = &mut self.fabric;
+        let bytes = fabric.ports[at].on_wire(packet.len) as i64;
+        let change = fabric.switches[switch].account(&mut fabric.ingress[came_by.reversed()], class, sign * bytes);
+        if change != PauseChange::None {
+            self.send_pause(now, switch, came_by, class, change);
+        }
+    }
+
+    /// A switch pauses the port that leads to it, or lets it go on.
+    #[cold]
+    fn send_pause(&mut self, now: Time, switch: SwitchId, came_by: DirectedLink, class: u8, change: PauseChange) {
+        let hold = change == PauseChange::Pause;
+        let hops = if hold { self.fabric.pauses.hops(&self.fabric.switches[switch].ports, class) } else { 0 };
+        let back = &self.fabric.ports[came_by.reversed()];
         // A pause frame waits at most for the frame being sent.
         let when = back.busy_until.max(now).min(now + back.time_of(1_518)) + back.time_of(64) + back.flight;
         self.queue.schedule(when, NetworkEvent::Pause { port: came_by, class, hold, hops });

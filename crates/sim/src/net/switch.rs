@@ -42,9 +42,7 @@ pub(super) struct SimSwitch {
     pub ports: Vec<DirectedLink>,
     /// No less than what all ports have to send, in bytes of wire time.
     bound: u64,
-    /// By the place of the port in `ports`.
-    ingress: Vec<Ingress>,
-    /// Held by all of them beyond what is reserved for each, if anybody can be paused.
+    /// Held for all ingress ports beyond what is reserved for each, if anybody can be paused.
     shared: u64,
     /// Headroom and what else is kept for each of them.
     kept: u64,
@@ -53,10 +51,17 @@ pub(super) struct SimSwitch {
 
 /// What came in by one port and has not left, by class.
 #[derive(Debug)]
-struct Ingress {
+#[repr(C)] // what every packet needs comes first, and most of the time in one cache line
+pub(super) struct Ingress {
+    paused: u8,
     share: IngressShare,
     held: [u64; CLASSES],
-    paused: u8,
+}
+
+impl Ingress {
+    pub(super) fn new(share: IngressShare) -> Self {
+        Self { paused: 0, share, held: [0; CLASSES] }
+    }
 }
 
 /// Whether a sender is to be paused or may go on.
@@ -68,11 +73,9 @@ pub(super) enum PauseChange {
 }
 
 impl SimSwitch {
-    /// `shares` are those of the ports, in their order.
-    pub(super) fn new(settings: SwitchSettings, ports: Vec<DirectedLink>, shares: Vec<IngressShare>) -> Self {
-        let kept = shares.iter().map(IngressShare::kept).sum();
-        let ingress = shares.into_iter().map(|share| Ingress { share, held: [0; CLASSES], paused: 0 }).collect();
-        Self { settings, ports, bound: 0, ingress, shared: 0, kept, pauses: 0 }
+    /// `kept` is what its ingress ports have for themselves.
+    pub(super) fn new(settings: SwitchSettings, ports: Vec<DirectedLink>, kept: u64) -> Self {
+        Self { settings, ports, bound: 0, shared: 0, kept, pauses: 0 }
     }
 
     /// Whether the buffer has room for `bytes` more at the port `at`; if so, they are counted.
@@ -94,6 +97,7 @@ impl SimSwitch {
         self.settings.port_limit.map_or(share, |limit| share.min(limit.get()))
     }
 
+    #[cold]
     fn admits_exactly(&mut self, now: Time, all: &Ports, at: DirectedLink, bytes: u64) -> bool {
         self.bound = self.occupied(now, all);
         if self.bound + bytes > self.settings.buffer.get() {
@@ -112,18 +116,27 @@ impl SimSwitch {
         self.settings.pfc.is_some()
     }
 
-    /// A packet that came in by the port of this place joins a queue, or leaves the switch.
-    pub(super) fn account(&mut self, place: usize, class: u8, change: i64) -> PauseChange {
-        let Some(pfc) = self.settings.pfc else { return PauseChange::None };
-        let ingress = &mut self.ingress[place];
-        let IngressShare { alpha, reserve, .. } = ingress.share;
+    /// A packet that came in by one of its ports joins a queue, or leaves the switch.
+    #[inline]
+    pub(super) fn account(&mut self, ingress: &mut Ingress, class: u8, change: i64) -> PauseChange {
+        let reserve = ingress.share.reserve;
         let held = &mut ingress.held[usize::from(class) % CLASSES];
         let before = held.saturating_sub(reserve);
         *held = held.saturating_add_signed(change);
         let beyond = held.saturating_sub(reserve);
+        // Most of the time there is no more than what is reserved, which pauses nobody.
+        if before == 0 && beyond == 0 && ingress.paused == 0 {
+            return PauseChange::None;
+        }
         self.shared = self.shared + beyond - before;
+        self.pause_change(ingress, class, beyond)
+    }
+
+    /// What it means for a sender that this much is held for it beyond what is reserved.
+    fn pause_change(&mut self, ingress: &mut Ingress, class: u8, beyond: u64) -> PauseChange {
+        let Some(pfc) = self.settings.pfc else { return PauseChange::None };
         let free = self.settings.buffer.get().saturating_sub(self.kept + self.shared);
-        let threshold = (free as f64 * alpha) as u64;
+        let threshold = (free as f64 * ingress.share.alpha) as u64;
         let bit = 1 << (usize::from(class) % CLASSES);
         let is_paused = ingress.paused & bit != 0;
         if !is_paused && beyond > threshold {
@@ -167,7 +180,7 @@ mod tests {
     #[test]
     fn a_lone_port_gets_half_and_the_next_half_of_the_rest() {
         let settings = SwitchSettings { buffer: Bytes::new(1_000_000), ..SwitchSettings::default() };
-        let mut switch = SimSwitch::new(settings, vec![FIRST, SECOND], Vec::new());
+        let mut switch = SimSwitch::new(settings, vec![FIRST, SECOND], 0);
         let mut all = ports(2);
         let first = fill(&mut switch, &mut all, FIRST);
         assert!((499_000..=501_000).contains(&first), "{first}");
@@ -178,7 +191,7 @@ mod tests {
     #[test]
     fn what_has_been_sent_makes_room() {
         let settings = SwitchSettings { buffer: Bytes::new(100_000), alpha: 8.0, ..SwitchSettings::default() };
-        let mut switch = SimSwitch::new(settings, vec![FIRST], Vec::new());
+        let mut switch = SimSwitch::new(settings, vec![FIRST], 0);
         let mut all = ports(1);
         let first = fill(&mut switch, &mut all, FIRST);
         let later = Time::ZERO + all[FIRST].time_of_bytes(10_000);
@@ -191,8 +204,8 @@ mod tests {
         let pfc = Pfc::new(0.1, Bytes::ZERO, Bytes::new(2_000));
         let settings = SwitchSettings { buffer: Bytes::new(100_000), pfc: Some(pfc), ..SwitchSettings::default() };
         let share = IngressShare { alpha: pfc.alpha, headroom: 0, reserve: 0 };
-        let mut switch = SimSwitch::new(settings, vec![FIRST], vec![share]);
-        let mut account = |change| switch.account(0, 3, change);
+        let (mut switch, mut ingress) = (SimSwitch::new(settings, vec![FIRST], 0), Ingress::new(share));
+        let mut account = |change| switch.account(&mut ingress, 3, change);
         assert_eq!(account(9_000), PauseChange::None);
         assert_eq!(account(2_000), PauseChange::Pause);
         assert_eq!(account(-1_000), PauseChange::None);
@@ -205,10 +218,11 @@ mod tests {
         let pfc = Pfc::new(0.1, Bytes::ZERO, Bytes::ZERO);
         let settings = SwitchSettings { buffer: Bytes::new(108_000), pfc: Some(pfc), ..SwitchSettings::default() };
         let share = IngressShare { alpha: pfc.alpha, headroom: 0, reserve: 4_000 };
-        let mut switch = SimSwitch::new(settings, vec![FIRST, SECOND], vec![share; 2]);
-        assert_eq!(switch.account(1, 0, 4_000), PauseChange::None);
+        let mut switch = SimSwitch::new(settings, vec![FIRST, SECOND], 2 * share.kept());
+        let [mut first, mut second] = [share; 2].map(Ingress::new);
+        assert_eq!(switch.account(&mut second, 0, 4_000), PauseChange::None);
         // 100,000 are shared: 4,000 + x is too much when x > (100,000 - x) / 10.
-        assert_eq!(switch.account(0, 0, 4_000 + 9_090), PauseChange::None);
-        assert_eq!(switch.account(0, 0, 10), PauseChange::Pause);
+        assert_eq!(switch.account(&mut first, 0, 4_000 + 9_090), PauseChange::None);
+        assert_eq!(switch.account(&mut first, 0, 10), PauseChange::Pause);
     }
 }
