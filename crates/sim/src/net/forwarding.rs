@@ -1,7 +1,7 @@
 //! Packets on their way through switches.
 
 use machine::{DropReason, Forward, SwitchPort, SwitchProgram, Ticket, Visit};
-use units::Time;
+use units::{Span, Time};
 
 use super::events::NetworkEvent;
 use super::fabric::{Hop, NextHop};
@@ -141,20 +141,23 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         if port.marks(backlog, packet.class, || self.random.unit()) {
             mark(port, packet);
         }
-        let time = port.time_of(packet.len);
-        if port.queues.is_none() {
-            let begin = port.busy_until.max(now);
-            port.busy_until = begin + port.framing.busy(time);
-            return self.transmit(begin, at, id);
+        let (time, passes) = (port.time_of(packet.len), port.lets_pass(now, packet.class));
+        match &mut port.queues {
+            None => {
+                let begin = port.busy_until.max(now);
+                port.busy_until = begin + port.framing.busy(time);
+                return self.transmit(begin, at, id);
+            }
+            Some(queues) if !passes => {
+                queues.push(&mut self.packets, id, time);
+                port.queue_changed(now);
+            }
+            Some(_) => {}
         }
-        if let Some(queues) = &mut port.queues {
-            queues.push(&mut self.packets, id, time);
-        }
-        port.queue_changed(now);
         if self.fabric.switches[switch].has_pfc() {
             self.account(now, at, id, switch, 1);
         }
-        self.serve(now, at);
+        if passes { self.depart(now, at, id, time) } else { self.serve(now, at) }
     }
 
     /// A packet's first bit is on the wire at `begin`, its last when the port is free again.
@@ -233,30 +236,29 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         if let Some(host) = host {
             return self.serve_host(now, host);
         }
-        let Some(queues) = &mut self.fabric.ports[at].queues else { return };
-        let Some(id) = queues.pop(&self.packets) else { return };
-        self.depart(now, at, id);
-    }
-
-    /// A packet leaves the queue of a switch port for the wire.
-    fn depart(&mut self, now: Time, at: DirectedLink, id: PacketId) {
         let port = &mut self.fabric.ports[at];
-        let time = port.time_of(self.packets.get(id).len);
-        let mut more = false;
+        let Some(id) = port.queues.as_mut().and_then(|queues| queues.pop(&self.packets)) else { return };
+        let (time, mut more) = (port.time_of(self.packets.get(id).len), false);
         if let Some(queues) = &mut port.queues {
             queues.shorten(time);
             more = queues.has_any();
         }
         port.queue_changed(now);
+        self.depart(now, at, id, time);
+        if more {
+            let when = self.fabric.ports[at].busy_until;
+            self.look(now, at, when);
+        }
+    }
+
+    /// A packet that takes this long leaves a switch port that is free, and whose queue it has left.
+    fn depart(&mut self, now: Time, at: DirectedLink, id: PacketId, time: Span) {
+        let port = &mut self.fabric.ports[at];
         let (left, switch) = (port.backlog_bytes(now), port.owner.switch());
         port.busy_until = now + port.framing.busy(time);
-        let when = port.busy_until;
         self.mark_leaving(at, id);
         self.leave_switch(now, at, switch, left, id);
         self.transmit(now, at, id);
-        if more {
-            self.look(now, at, when);
-        }
     }
 
     /// A packet that has left the queue of a port is marked if what stays behind calls for it.

@@ -217,6 +217,13 @@ impl SimPort {
         self.framing.busy(self.time_of(len))
     }
 
+    /// Whether a packet of this class that joins the queue would leave it at once: the wire is free and nothing waits.
+    #[inline]
+    pub(crate) fn lets_pass(&self, now: Time, class: u8) -> bool {
+        let is_open = |queues: &Queues| queues.waiting == 0 && queues.paused & 1 << (usize::from(class) % CLASSES) == 0;
+        self.busy_until <= now && !self.protected && self.queues.as_deref().is_some_and(is_open)
+    }
+
     /// What is still to be sent, in wire time.
     #[inline]
     pub(crate) fn backlog(&self, now: Time) -> Span {
