@@ -2,7 +2,8 @@
 //!
 //! A wheel of narrow buckets for what comes soon, a heap for what comes late: most events of a network are a frame's
 //! time away, and putting one into its bucket costs the same however many are pending. A bucket is sorted when its
-//! turn comes, which is what many events cost. `cargo bench -p hitless-sim` measures it.
+//! turn comes, which is what many events cost: so numbers are sorted and not the events, which stay where they were put, in
+//! the order in which they were scheduled. `cargo bench -p hitless-sim` measures it.
 //!
 //! Invariants: events come out by time, and in the order scheduled where times are equal; time never
 //! runs backwards.
@@ -22,41 +23,54 @@ const WIDTH: u32 = 15;
 const BUCKETS: u64 = 8_192;
 const NONE: u32 = u32::MAX;
 
+/// An event in a bucket, or behind the wheel with the order in which it was scheduled.
 #[derive(Clone, Copy, Debug)]
 struct QueueEntry<E> {
     at: Time,
-    order: u64,
     event: E,
 }
 
-impl<E> QueueEntry<E> {
-    /// Time and order as one number: one comparison.
-    #[inline]
-    fn key(&self) -> u128 {
-        u128::from(self.at.as_ps()) << 64 | u128::from(self.order)
-    }
+#[derive(Debug)]
+struct FarEntry<E> {
+    entry: QueueEntry<E>,
+    order: u64,
+}
 
+impl<E> QueueEntry<E> {
     #[inline]
     fn bucket(&self) -> u64 {
         self.at.as_ps() >> WIDTH
     }
+
+    /// What the events of one bucket are sorted by: their times, and their places in its list, where those that were
+    /// scheduled earlier come first.
+    #[inline]
+    fn rank(&self, place: usize) -> u64 {
+        (self.at.as_ps() & ((1 << WIDTH) - 1)) << 32 | place as u64
+    }
 }
 
-impl<E> PartialEq for QueueEntry<E> {
+impl<E> FarEntry<E> {
+    fn key(&self) -> (Time, u64) {
+        (self.entry.at, self.order)
+    }
+}
+
+impl<E> PartialEq for FarEntry<E> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl<E> Eq for QueueEntry<E> {}
+impl<E> Eq for FarEntry<E> {}
 
-impl<E> PartialOrd for QueueEntry<E> {
+impl<E> PartialOrd for FarEntry<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<E> Ord for QueueEntry<E> {
+impl<E> Ord for FarEntry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
@@ -65,11 +79,13 @@ impl<E> Ord for QueueEntry<E> {
 #[derive(Debug)]
 pub struct EventQueue<E> {
     now: Time,
+    /// Events that were ever scheduled behind the wheel.
     scheduled: u64,
     /// The bucket whose turn it is.
     turn: u64,
-    /// Its events, the next one last.
+    /// Its events as they were scheduled, and the ranks of those that are still to come, the next one last.
     current: Vec<QueueEntry<E>>,
+    ranks: Vec<u64>,
     /// The list of each bucket from the one behind `turn` on, once around, if it has any event.
     buckets: Vec<u32>,
     /// A bit for each bucket that has any.
@@ -79,7 +95,7 @@ pub struct EventQueue<E> {
     lists: Vec<Vec<QueueEntry<E>>>,
     spare: Vec<u32>,
     in_wheel: usize,
-    far: BinaryHeap<Reverse<QueueEntry<E>>>,
+    far: BinaryHeap<Reverse<FarEntry<E>>>,
 }
 
 impl<E: Copy> Default for EventQueue<E> {
@@ -89,6 +105,7 @@ impl<E: Copy> Default for EventQueue<E> {
             scheduled: 0,
             turn: 0,
             current: Vec::with_capacity(64),
+            ranks: Vec::with_capacity(64),
             buckets: vec![NONE; BUCKETS as usize],
             occupied: vec![0; (BUCKETS / 64) as usize],
             lists: Vec::new(),
@@ -105,7 +122,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     pub fn len(&self) -> usize {
-        self.current.len() + self.in_wheel + self.far.len()
+        self.ranks.len() + self.in_wheel + self.far.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -117,16 +134,19 @@ impl<E: Copy> EventQueue<E> {
     #[inline]
     pub fn schedule(&mut self, at: Time, event: E) {
         assert!(at >= self.now, "scheduled in the past");
-        self.scheduled += 1;
-        let entry = QueueEntry { at, order: self.scheduled, event };
+        let entry = QueueEntry { at, event };
         let bucket = entry.bucket();
-        if bucket <= self.turn {
-            let place = self.current.partition_point(|other| other.key() > entry.key());
-            self.current.insert(place, entry);
+        debug_assert!(bucket >= self.turn, "the bucket of an event has passed");
+        if bucket == self.turn {
+            let rank = entry.rank(self.current.len());
+            self.current.push(entry);
+            let place = self.ranks.partition_point(|other| *other > rank);
+            self.ranks.insert(place, rank);
         } else if bucket - self.turn < BUCKETS {
             self.put(bucket, entry);
         } else {
-            self.far.push(Reverse(entry));
+            self.far.push(Reverse(FarEntry { entry, order: self.scheduled }));
+            self.scheduled += 1;
         }
     }
 
@@ -148,10 +168,11 @@ impl<E: Copy> EventQueue<E> {
     /// Takes the next event; time moves on to it.
     #[inline]
     pub fn take(&mut self) -> Option<(Time, E)> {
-        if self.current.is_empty() {
+        if self.ranks.is_empty() {
             self.turn_to_next();
         }
-        let QueueEntry { at, event, .. } = self.current.pop()?;
+        let place = self.ranks.pop()? as u32;
+        let QueueEntry { at, event } = self.current[place as usize];
         self.now = at;
         Some((at, event))
     }
@@ -159,18 +180,19 @@ impl<E: Copy> EventQueue<E> {
     /// Opens the next bucket that has an event, in the wheel or behind it.
     fn turn_to_next(&mut self) {
         let near = self.next_occupied();
-        let far = self.far.peek().map(|Reverse(entry)| entry.bucket());
+        let far = self.far.peek().map(|Reverse(first)| first.entry.bucket());
         let Some(turn) = near.into_iter().chain(far).min() else { return };
         self.turn = turn;
+        self.current.clear();
+        // What comes from behind the wheel was scheduled before the bucket came within its reach.
+        while self.far.peek().is_some_and(|Reverse(first)| first.entry.bucket() == turn) {
+            self.current.extend(self.far.pop().map(|Reverse(first)| first.entry));
+        }
         if near == Some(turn) {
             self.open(turn);
         }
-        while self.far.peek().is_some_and(|Reverse(entry)| entry.bucket() == turn) {
-            self.current.extend(self.far.pop().map(|Reverse(entry)| entry));
-        }
-        if self.current.len() > 1 {
-            self.current.sort_unstable_by_key(|entry| Reverse(entry.key()));
-        }
+        self.ranks.extend(self.current.iter().enumerate().map(|(place, entry)| entry.rank(place)));
+        self.ranks.sort_unstable_by_key(|rank| Reverse(*rank));
     }
 
     fn next_occupied(&self) -> Option<u64> {
@@ -194,14 +216,19 @@ impl<E: Copy> EventQueue<E> {
         None
     }
 
-    /// Makes the events of a bucket the current ones, of which none is left.
+    /// Adds the events of a bucket to the current ones.
     fn open(&mut self, bucket: u64) {
         let slot = (bucket % BUCKETS) as usize;
         let list = std::mem::replace(&mut self.buckets[slot], NONE);
         self.occupied[slot / 64] &= !(1 << (slot % 64));
-        std::mem::swap(&mut self.current, &mut self.lists[list as usize]);
         self.spare.push(list);
-        self.in_wheel -= self.current.len();
+        let list = &mut self.lists[list as usize];
+        self.in_wheel -= list.len();
+        if self.current.is_empty() {
+            std::mem::swap(&mut self.current, list);
+        } else {
+            self.current.append(list);
+        }
     }
 }
 
