@@ -177,6 +177,17 @@ impl<E: Copy> EventQueue<E> {
         Some((at, event))
     }
 
+    /// Counts up with every bucket that is opened.
+    #[inline]
+    pub(crate) fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// The events of the bucket that was opened last, in no order.
+    pub(crate) fn opened(&self) -> impl Iterator<Item = &E> {
+        self.current.iter().map(|entry| &entry.event)
+    }
+
     /// Opens the next bucket that has an event, in the wheel or behind it.
     fn turn_to_next(&mut self) {
         let near = self.next_occupied();

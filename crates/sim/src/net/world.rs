@@ -1,6 +1,7 @@
 //! The network at work: its parts, and the loop that takes events in their order.
 
 use std::collections::BTreeMap;
+use std::hint::black_box;
 
 use faults::Random;
 use machine::SwitchProgram;
@@ -60,7 +61,12 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             self.queue.schedule(at, NetworkEvent::Sample);
         }
         self.wake_program(Time::ZERO);
+        let mut turn = 0;
         while let Some((now, event)) = self.queue.take() {
+            if turn != self.queue.turn() {
+                turn = self.queue.turn();
+                self.read_ahead();
+            }
             if now > self.until {
                 self.observed.outcome.ended = self.until;
                 break;
@@ -81,6 +87,26 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             self.observed.outcome.ended = self.until;
         }
         Ok(self.conclude())
+    }
+
+    /// Reads the packets that arrive next, so that they are in the cache when they do: reads that do not depend on each other
+    /// wait for memory together.
+    fn read_ahead(&self) {
+        for event in self.queue.opened() {
+            if let NetworkEvent::Arrive { packet, .. } = event {
+                black_box(*self.packets.get(*packet));
+            }
+        }
+        if !Tags::<P::Tag>::ANY {
+            return;
+        }
+        for event in self.queue.opened() {
+            if let NetworkEvent::Arrive { packet, .. } = event
+                && self.packets.get(*packet).body.collects_telemetry()
+            {
+                black_box(*self.tags.get(*packet));
+            }
+        }
     }
 
     /// Reports how far the run is, and asks whether it should go on.
