@@ -4,23 +4,19 @@ mod capture;
 mod view;
 
 use std::io;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use chart::table::{Align, Table, thousands};
-use link::config::{LinkConfig, LinkOptions};
+use link::config::LinkOptions;
 use link::control::{LinkReply, LinkRequest, RunDirectory};
-use link::daemon::{DaemonEnd, DaemonStopper, LinkDaemon};
+use link::daemon::{DaemonStopper, LinkDaemon};
 use link::directory::Lock;
 use link::status::LinkStatus;
-use link::tell::LogWriter;
 use units::Rate;
 
 use crate::args::{ActivateArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs};
+use crate::background::{in_background, keeper, run_reporting};
 use crate::output::{CommandResult, Failure, print, say};
-
-/// How long a daemon that ends waits for its last reports to be written.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(command: &LinkCommand, json: bool) -> CommandResult {
     match command {
@@ -46,31 +42,21 @@ fn up(args: &UpArgs) -> CommandResult {
     let file = args.config.as_deref().map_or(Ok(LinkOptions::default()), LinkOptions::read).map_err(Failure::Usage)?;
     let config = args.options.clone().or(file).check().map_err(Failure::Usage)?;
     if args.background {
-        return in_background(&config);
+        return in_background(&config.name, &format!("{} stands in for", config.name), |directory| {
+            match directory.ask(&config.name, LinkRequest::Status) {
+                Ok(LinkReply::Status(status)) => Some(status.pid),
+                _ => None,
+            }
+        });
     }
     // From the first moment on: half-made is worse than made and taken down again.
     let stopper = DaemonStopper::default();
     let handler = stopper.clone();
     ctrlc::set_handler(move || handler.stop()).map_err(|error| Failure::Outside(error.to_string()))?;
     let directory = RunDirectory::of_this_system();
-    let program = std::env::current_exe().map_err(|error| Failure::Outside(error.to_string()))?;
-    let keeper = || {
-        let mut command = Command::new(&program);
-        command.args(["link", "keep", &config.name, "--directory"]).arg(directory.path());
-        command
-    };
-    let written = |text: &str| {
-        link::daemon::report_status(text);
-        say(text);
-    };
-    let mut teller = LogWriter::start(written).map_err(|error| Failure::Outside(error.to_string()))?;
-    let mut tell = |text: &str| teller.tell(text);
-    let daemon = LinkDaemon { config: &config, directory: &directory, keeper: Some(&keeper), tell: &mut tell, stopper };
-    let ended = daemon.run();
-    teller.finish(LAST_WORDS);
-    ended.map_err(|ended| match ended {
-        DaemonEnd::Arguments(what) => Failure::Usage(what),
-        DaemonEnd::Trouble(what) => Failure::Outside(what),
+    let keeper = keeper(&config.name, &directory)?;
+    run_reporting(|tell| {
+        LinkDaemon { config: &config, directory: &directory, keeper: Some(&keeper), tell, stopper }.run()
     })
 }
 
@@ -80,45 +66,6 @@ fn keep(args: &KeepArgs) -> CommandResult {
     ctrlc::set_handler(|| ()).map_err(|error| Failure::Outside(error.to_string()))?;
     let directory = RunDirectory::at(&args.directory);
     link::keeper::keep(io::stdin().lock(), &directory, &args.name).map_err(|trouble| Failure::Outside(trouble.0))
-}
-
-/// Starts the same command again without a terminal, and waits until it answers or ends. What it says goes to a file.
-fn in_background(config: &LinkConfig) -> CommandResult {
-    let outside = |error: io::Error| Failure::Outside(error.to_string());
-    let directory = RunDirectory::of_this_system();
-    directory.make().map_err(|error| Failure::Outside(format!("{}: {error}", directory.path().display())))?;
-    let log = directory.log(&config.name);
-    // Another daemon may be writing there.
-    let file = std::fs::File::options().create(true).append(true).open(&log).map_err(outside)?;
-    let before = file.metadata().map_err(outside)?.len() as usize;
-    let said = || std::fs::read_to_string(&log).unwrap_or_default().get(before..).unwrap_or_default().to_owned();
-    let program = std::env::current_exe().map_err(outside)?;
-    let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--background");
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut daemon = command.spawn().map_err(outside)?;
-    loop {
-        if let Ok(Some(status)) = daemon.try_wait() {
-            let last = said().lines().last().unwrap_or("the daemon ended").trim_start_matches("error: ").to_owned();
-            if let Ok(Some(_)) = directory.lock_name(&config.name) {
-                directory.tidy(&config.name);
-            }
-            return Err(if status.code() == Some(2) { Failure::Usage(last) } else { Failure::Outside(last) });
-        }
-        let answer = directory.ask(&config.name, LinkRequest::Status);
-        if matches!(answer, Ok(LinkReply::Status(status)) if status.pid == daemon.id()) {
-            // A thread of its own writes that.
-            let begun = format!("{} stands in for", config.name);
-            for _ in (0..50).take_while(|_| !said().contains(&begun)) {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            said().lines().for_each(say);
-            say(&format!("{} goes on in the background and tells {}", config.name, log.display()));
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// The link meant: the one named, or the only one there is.
@@ -238,7 +185,7 @@ fn clean_up(directory: &RunDirectory, name: &str, lock: Lock) -> Result<bool, Fa
 
 /// Whether a service that ended so is started again at once: all but one that was asked to stop, be it that it did not in
 /// time, and one with wrong arguments. The service manager says how it ended.
-fn is_restarting(said: impl Fn(&str) -> Option<String>) -> bool {
+pub(crate) fn is_restarting(said: impl Fn(&str) -> Option<String>) -> bool {
     let wrong_arguments = said("EXIT_CODE").as_deref() == Some("exited") && said("EXIT_STATUS").as_deref() == Some("2");
     !wrong_arguments && !matches!(said("SERVICE_RESULT").as_deref(), None | Some("success" | "timeout"))
 }

@@ -4,6 +4,7 @@
 //! library crates, [`output`] prints what comes back.
 
 mod args;
+mod background;
 mod bench;
 mod copies;
 mod demo;

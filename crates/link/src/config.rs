@@ -20,7 +20,7 @@ use std::str::FromStr;
 
 use units::{Bytes, Prob, Rate, Span};
 
-pub use options::LinkOptions;
+pub use options::{LinkOptions, read_options};
 
 use crate::datapath::InitAction;
 use crate::frame::Mac;

@@ -11,8 +11,8 @@
 //! next daemon finds notes of what was changed.
 
 use std::fmt;
-use std::io::{self, PipeReader};
-use std::net::TcpListener;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,10 +25,12 @@ use crate::directory::{Lock, RunDirectory};
 use crate::keeper::Keeper;
 use crate::metrics;
 use crate::run::{self, LinkHandle, Loop, LoopRequest};
+use crate::service;
 use crate::standin::{self, InterfaceState, StandIn};
 use crate::status::{LinkStatus, WAITING};
 use linux::LinkError;
-use linux::poll::{self, Readiness};
+use linux::net::InterfaceInfo;
+use linux::poll;
 
 /// Between two looks at an interface that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -123,7 +125,7 @@ impl LinkDaemon<'_> {
         // Everything that can fail without touching the network comes first.
         self.config.sealing.seal().map_err(DaemonEnd::Arguments)?;
         if !self.config.wait {
-            self.check_interface()?;
+            check_interface(&self.config.interface)?;
         }
         let lock = self.lock()?;
         let ended = self.run_alone();
@@ -138,12 +140,7 @@ impl LinkDaemon<'_> {
 
     /// The same, with nobody else on this interface or of this name.
     fn run_alone(&mut self) -> Result<(), DaemonEnd> {
-        let listener = match self.config.metrics {
-            Some(address) => {
-                Some(linux::metrics::bind(address).map_err(|error| in_words(format!("metrics on {address}"), error))?)
-            }
-            None => None,
-        };
+        let listener = bind_metrics(self.config.metrics)?;
         if let Some(cpu) = self.config.pin {
             poll::pin(cpu).map_err(|error| in_words(format!("--pin {cpu}"), error))?;
         }
@@ -160,14 +157,6 @@ impl LinkDaemon<'_> {
             }
         }
         Ok(())
-    }
-
-    fn check_interface(&self) -> Result<(), DaemonEnd> {
-        match standin::find(&self.config.interface)? {
-            InterfaceState::Ready(_) => Ok(()),
-            InterfaceState::Absent(why) => Err(DaemonEnd::Arguments(why)),
-            InterfaceState::Down(why) | InterfaceState::Unsuitable(why) => Err(DaemonEnd::Trouble(why)),
-        }
     }
 
     fn lock(&self) -> Result<Lock, DaemonEnd> {
@@ -201,30 +190,13 @@ impl LinkDaemon<'_> {
         let waiting = WaitingDaemon { config: self.config, stopper: self.stopper.clone(), why: Mutex::default() };
         std::thread::scope(|scope| {
             scope.spawn(|| control.listen(&stop, |line| serde_json::to_string(&waiting.answer(line))));
-            let found = self.look_out(&waiting.why);
+            let found = wait_until_ready(&self.config.interface, self.tell, |why| {
+                why.clone_into(&mut lock(&waiting.why));
+                !self.stopper.is_asked()
+            });
             drop(stopper);
             found
         })
-    }
-
-    fn look_out(&mut self, told: &Mutex<String>) -> Result<bool, DaemonEnd> {
-        while !self.stopper.is_asked() {
-            match standin::find(&self.config.interface)? {
-                InterfaceState::Ready(_) => return Ok(true),
-                InterfaceState::Absent(why) | InterfaceState::Down(why) if *lock(told) != why => {
-                    let text = format!("{why}; waiting for it");
-                    // Units that are ordered after this service need not wait for the interface.
-                    notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&text)]);
-                    (self.tell)(&text);
-                    *lock(told) = why;
-                }
-                InterfaceState::Absent(_) | InterfaceState::Down(_) => {}
-                InterfaceState::Unsuitable(why) => return Err(DaemonEnd::Trouble(why)),
-            }
-            notify(&[sd_notify::NotifyState::Watchdog]);
-            std::thread::sleep(LOOK_EVERY);
-        }
-        Ok(false)
     }
 
     /// One incarnation of the link, from bringing it up to putting everything back.
@@ -242,7 +214,7 @@ impl LinkDaemon<'_> {
             "{} stands in for {}: MTU {}, {} and {}; {waits}",
             identity.name, identity.interface, identity.mtu, identity.host_backend, identity.wire_backend
         ));
-        notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(waits)]);
+        service::report_ready(waits);
         let sockets = (|| {
             let control = ControlSocket::bind(directory, &config.name)?;
             Ok((control, [handle.another()?, handle.another()?], [stop.try_clone()?, stop.try_clone()?]))
@@ -255,13 +227,19 @@ impl LinkDaemon<'_> {
         let beats = AtomicU64::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| control.serve(&for_control, &stop));
-            scope.spawn(|| feed_watchdog(&beats, &stop_watchdog));
+            scope.spawn(|| {
+                let mut seen = u64::MAX;
+                service::feed_watchdog(&stop_watchdog, || {
+                    let beat = beats.load(Ordering::Relaxed);
+                    std::mem::replace(&mut seen, beat) != beat
+                });
+            });
             if let Some(listener) = listener {
                 // Metrics are the least important thing here: if they end, the link goes on.
                 scope.spawn(|| metrics::serve_link(listener, &for_metrics, &stop_metrics));
             }
             let ended = Loop::new(link, identity, requests, self.tell).with_beats(&beats).run(!config.dormant);
-            notify(&[sd_notify::NotifyState::Stopping]);
+            service::report_stopping();
             let over = self.put_back(ended, &mut stand_in, keeper);
             drop(stopper);
             over
@@ -348,6 +326,49 @@ fn in_words(what: impl fmt::Display, error: impl fmt::Display) -> DaemonEnd {
     DaemonEnd::Trouble(format!("{what}: {error}"))
 }
 
+/// The interface, if it can be used now.
+pub fn check_interface(interface: &str) -> Result<InterfaceInfo, DaemonEnd> {
+    match standin::find(interface)? {
+        InterfaceState::Ready(found) => Ok(found),
+        InterfaceState::Absent(why) => Err(DaemonEnd::Arguments(why)),
+        InterfaceState::Down(why) | InterfaceState::Unsuitable(why) => Err(DaemonEnd::Trouble(why)),
+    }
+}
+
+/// Waits until an interface can be used. `go_on` hears now and then what is wrong with it; if it says no, so is the answer.
+pub fn wait_until_ready(
+    interface: &str,
+    tell: &mut dyn FnMut(&str),
+    mut go_on: impl FnMut(&str) -> bool,
+) -> Result<bool, DaemonEnd> {
+    let mut told = String::new();
+    loop {
+        match standin::find(interface)? {
+            InterfaceState::Ready(_) => return Ok(true),
+            InterfaceState::Absent(why) | InterfaceState::Down(why) if told != why => {
+                let text = format!("{why}; waiting for it");
+                // Units that are ordered after this service need not wait for the interface.
+                service::report_ready(&text);
+                tell(&text);
+                told = why;
+            }
+            InterfaceState::Absent(_) | InterfaceState::Down(_) => {}
+            InterfaceState::Unsuitable(why) => return Err(DaemonEnd::Trouble(why)),
+        }
+        if !go_on(&told) {
+            return Ok(false);
+        }
+        service::report_alive();
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Where Prometheus will ask, if it is to.
+pub fn bind_metrics(address: Option<SocketAddr>) -> Result<Option<TcpListener>, DaemonEnd> {
+    let Some(address) = address else { return Ok(None) };
+    linux::metrics::bind(address).map(Some).map_err(|error| in_words(format!("metrics on {address}"), error))
+}
+
 /// Somebody else has the interface, or the name.
 fn already(config: &LinkConfig, taken: &str) -> DaemonEnd {
     DaemonEnd::Trouble(if taken == config.interface {
@@ -355,32 +376,4 @@ fn already(config: &LinkConfig, taken: &str) -> DaemonEnd {
     } else {
         format!("{taken} is up already, for another interface; choose another name with --name")
     })
-}
-
-/// Tells the service manager that the loop goes round, as long as it does.
-fn feed_watchdog(beats: &AtomicU64, stop: &PipeReader) {
-    use std::os::fd::AsRawFd;
-    let Some(limit) = sd_notify::watchdog_enabled() else { return };
-    let mut seen = u64::MAX;
-    loop {
-        let beat = beats.load(Ordering::Relaxed);
-        if beat != seen {
-            notify(&[sd_notify::NotifyState::Watchdog]);
-        }
-        seen = beat;
-        match poll::wait(&[(stop.as_raw_fd(), false)], limit / 4) {
-            Ok([Readiness::Nothing]) => {}
-            _ => return,
-        }
-    }
-}
-
-/// Reports to the service manager what happened, if there is one. It may have to wait for it.
-pub fn report_status(text: &str) {
-    notify(&[sd_notify::NotifyState::Status(text)]);
-}
-
-/// Tells the service manager, if there is one.
-fn notify(states: &[sd_notify::NotifyState<'_>]) {
-    let _ = sd_notify::notify(states);
 }

@@ -24,6 +24,7 @@ pub mod pool;
 pub mod queue;
 pub mod run;
 pub mod seal;
+pub mod service;
 pub mod standin;
 pub mod status;
 pub mod tally;

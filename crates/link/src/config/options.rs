@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use units::{Span, whole_within};
 
 use super::{LinkConfig, Sealing, parse_address};
@@ -97,11 +98,7 @@ units::options! {
 impl LinkOptions {
     /// Reads a file; an error is one line that names the file and the place.
     pub fn read(path: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-            format!("{}, line {line}: {}", path.display(), error.message().replace('\n', " "))
-        })
+        read_options(path)
     }
 
     /// The configuration that they make; an error is one line that names the key and what it accepts.
@@ -154,6 +151,15 @@ impl LinkOptions {
         }
         Ok(config)
     }
+}
+
+/// Reads a file of options; an error is one line that names the file and the place.
+pub fn read_options<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+        format!("{}, line {line}: {}", path.display(), error.message().replace('\n', " "))
+    })
 }
 
 fn parse<T: FromStr<Err = units::ParseError>>(key: &str, text: &str) -> Result<T, String> {
