@@ -26,7 +26,10 @@ pub(crate) use fleet::{
 pub(crate) use link::{ActivateArgs, CaptureArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs, WatchArgs};
 pub(crate) use model::{HpccArgs, MeloArgs, ModelCommand, Pl2Args, RdmaArgs};
 pub(crate) use monitor::{MonitorArgs, MonitorCommand};
-pub(crate) use rack::{RackCommand, RackDemoArgs, RackJoinArgs, RackSoakArgs, RackSwitchArgs};
+pub(crate) use rack::{
+    RackCommand, RackDemoArgs, RackJoinArgs, RackJoinOptions, RackLeaveArgs, RackSoakArgs, RackSwitchArgs,
+    RackSwitchOptions,
+};
 pub(crate) use radar::{
     AclArgs, CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg, RadarCommand,
 };

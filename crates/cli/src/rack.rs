@@ -31,7 +31,7 @@ pub(crate) fn run(command: &RackCommand, json: bool) -> CommandResult {
             MemberStatus::Host(status) => print(json, &status.counters, || host_counters(&status)),
         },
         RackCommand::Watch(args) => view::run(args, json),
-        RackCommand::Leave(args) => leave(args.name.as_deref()),
+        RackCommand::Leave(args) => leave(args),
     }
 }
 
@@ -44,6 +44,10 @@ fn describe(status: &MemberStatus) -> String {
 }
 
 fn describe_host(status: &HostStatus) -> String {
+    if status.is_waiting() {
+        let why = status.problem.as_deref().unwrap_or_default();
+        return format!("{} waits for {}: {why}", status.name, status.interface);
+    }
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
     let mut row = |name: &str, value: String| table.row(vec![name.to_owned(), value]);
     let count = |name: &str| thousands(status.counters.get(name).copied().unwrap_or(0));

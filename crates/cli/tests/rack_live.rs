@@ -1,97 +1,14 @@
 //! `hitless rack` in namespaces: the switch between real interfaces, hosts that join it, and the demonstration.
 
 mod cable_lab;
+mod rack_lab;
 
-use std::fs::{self, File};
-use std::path::PathBuf;
+use std::fs;
 use std::process::{Command, Stdio};
 
-use cable_lab::{Daemon, address, bring_up, outcome, plug, transfer, wait_for};
-use linux::net::{InterfaceAddress, Namespace, Netlink};
-
-const PORTS: [&str; 3] = ["x0", "x1", "x2"];
-
-/// Three hosts and the machine that is to be their switch.
-struct Rack {
-    hosts: Vec<Namespace>,
-    middle: Namespace,
-    folder: PathBuf,
-}
-
-impl Rack {
-    fn new(name: &str) -> Option<Self> {
-        let middle = testkit::permitted(Namespace::new())?;
-        let hosts: Vec<Namespace> = PORTS.iter().map(|_| Namespace::new().unwrap()).collect();
-        for (number, host) in hosts.iter().enumerate() {
-            middle.with(|| plug(PORTS[number], "w0", host)).unwrap();
-            host.with(|| bring_up("w0", Some(&InterfaceAddress::new(address(number), 24)))).unwrap();
-            middle.with(|| bring_up(PORTS[number], None)).unwrap();
-        }
-        let folder = std::env::temp_dir().join(format!("hitless-rack-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Some(Self { hosts, middle, folder })
-    }
-
-    fn hitless(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
-        command.arg("rack").args(args).env("HITLESS_RUN_DIR", self.folder.join("run")).stdin(Stdio::null());
-        self.middle.prepare(&mut command).unwrap();
-        command
-    }
-
-    /// The same on a host, which has a run directory of its own.
-    fn on_host(&self, host: usize, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
-        command.arg("rack").args(args).stdin(Stdio::null());
-        command.env("HITLESS_RUN_DIR", self.folder.join(format!("host-{host}")));
-        command.env(link::keeper::LAB, std::process::id().to_string());
-        self.hosts[host].prepare(&mut command).unwrap();
-        command
-    }
-
-    /// Joins and waits until the host answers.
-    fn join(&self, host: usize) -> Daemon {
-        let log = self.folder.join(format!("said-{host}"));
-        let mut command = self.on_host(host, &["join", "w0", "--rate", "200M", "--take-over"]);
-        let daemon = Daemon(command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap());
-        wait_for("a host", || self.host_status(host).is_some(), || fs::read_to_string(&log).unwrap());
-        daemon
-    }
-
-    fn host_status(&self, host: usize) -> Option<serde_json::Value> {
-        let output = self.on_host(host, &["status", "rack0", "--json"]).stderr(Stdio::null()).output().unwrap();
-        output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
-    }
-
-    /// Whether an interface of a host has the host's address.
-    fn has_address(&self, host: usize, interface: &str) -> bool {
-        let addresses = self.hosts[host].with(|| {
-            let netlink = Netlink::open().unwrap();
-            let link = netlink.link(interface).unwrap();
-            link.map_or(Vec::new(), |link| netlink.addresses(link.index).unwrap())
-        });
-        addresses.unwrap().iter().any(|found| found.ip() == address(host))
-    }
-
-    fn start(&self, args: &[&str]) -> Daemon {
-        let log = self.folder.join("said");
-        let mut command = self.hitless(&[&["switch"], &PORTS[..], &["--rate", "200M"], args].concat());
-        let switch = Daemon(command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap()).spawn().unwrap());
-        wait_for("the switch", || self.status().is_some(), || fs::read_to_string(&log).unwrap());
-        switch
-    }
-
-    fn status(&self) -> Option<serde_json::Value> {
-        let output = self.hitless(&["status", "--json"]).stderr(Stdio::null()).output().unwrap();
-        output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
-    }
-}
-
-impl Drop for Rack {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
+use cable_lab::{address, outcome, transfer};
+use linux::net::Namespace;
+use rack_lab::Rack;
 
 #[test]
 fn hosts_around_a_switch_reach_each_other_and_its_counters_add_up() {
@@ -207,6 +124,9 @@ fn wrong_arguments_are_one_line_and_leave_nothing_behind() {
     let Some(rack) = Rack::new("wrong") else { return };
     for (args, wanted) in [
         (&["switch", "x0", "--rate", "1G"][..], "2 values required"),
+        (&["switch", "--rate", "1G"], "expected two interfaces or more"),
+        (&["switch", "x0", "x1", "--rate", "1G", "--metrics", "here"], "expected PORT or ADDR:PORT"),
+        (&["switch", "--config", "nowhere.toml"], "nowhere.toml: No such file"),
         (&["switch", "x0", "x0", "--rate", "1G"], "x0 is given twice"),
         (&["switch", "x0", "x9", "--rate", "1G"], "there is no interface x9"),
         (&["switch", "x0", "x1"], "--rate"),
@@ -217,6 +137,7 @@ fn wrong_arguments_are_one_line_and_leave_nothing_behind() {
         (&["switch", "x0", "x1", "--rate", "1G", "--k", "4"], "--scheduler"),
         (&["switch", "x0", "x1", "--rate", "1G", "--scheduler", "late", "--k", "0"], "k: 0 frames in a burst"),
         (&["switch", "x0", "x1", "--rate", "1G", "--scheduler", "late", "--contexts", "40"], "more than the buffer"),
+        (&["join"], "which interface?"),
         (&["join", "x9"], "there is no interface x9"),
         (&["join", "x0", "--k", "0"], "k: 0 frames in a burst"),
         (&["join", "x0", "--contexts", "0"], "contexts: 0 contexts"),

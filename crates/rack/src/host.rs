@@ -12,6 +12,7 @@ mod daemon;
 mod datapath;
 mod framing;
 mod lanes;
+mod metrics;
 mod run;
 mod shell;
 mod status;

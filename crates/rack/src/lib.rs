@@ -13,11 +13,12 @@
 //! | `host` | a host's part on a stand-in: `reserve`'s machine between the kernel and the cable |
 //! | `agreement` | what both must agree on |
 //! | `presence` | how a host says that it is there |
-//! | `control` | the control sockets of both |
+//! | `control`, `metrics` | the control sockets of both, and how Prometheus asks them |
 #![warn(missing_docs)]
 
 pub mod agreement;
 pub mod control;
 pub mod host;
+mod metrics;
 mod presence;
 pub mod switch;

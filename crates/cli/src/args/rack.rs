@@ -1,10 +1,13 @@
 //! `hitless rack`.
 
-use std::net::SocketAddr;
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use reserve::SchedulerKind;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use units::{Bytes, Prob, Rate, Span, whole_within};
 
 use super::WatchArgs;
@@ -15,14 +18,14 @@ pub(crate) enum RackCommand {
     ///
     /// It learns addresses, serves two classes (802.1p priorities from 4 on go first) and passes whatever Ethernet carries:
     /// VLANs, multicast, spanning tree, LLDP. Frames longer than a port's MTU are refused and counted.
-    Switch(RackSwitchArgs),
+    Switch(Box<RackSwitchArgs>),
 
     /// Join a rack: gives the host a stand-in for the interface of its cable, which asks the switch before it sends; runs until
     /// ended.
     ///
     /// TCP and UDP of the kernel go through it as they are. What exceeds the host's share is refused in the host's own queue. A
     /// switch that does not answer gets frames as they are, and `rack status` says that nothing is guaranteed.
-    Join(RackJoinArgs),
+    Join(Box<RackJoinArgs>),
 
     /// See it: GETs of 4 KiB beside hosts that all send to the client's host at once, around a switch in namespaces.
     ///
@@ -46,11 +49,12 @@ pub(crate) enum RackCommand {
     Watch(WatchArgs),
 
     /// End a switch, or take a host out of its rack and put back what was changed for it.
-    Leave(RackNameArg),
+    Leave(RackLeaveArgs),
 }
 
 /// Who decides when a burst may go.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum SchedulerArg {
     /// Counters as PL2 prints them: counted down when a frame arrives; no bound on what waits.
     Paper,
@@ -80,81 +84,149 @@ pub(crate) struct RackNameArg {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RackSwitchArgs {
-    /// The interfaces that become its ports.
-    #[arg(value_name = "IFACE", required = true, num_args = 2..)]
-    pub interfaces: Vec<String>,
+pub(crate) struct RackLeaveArgs {
+    #[command(flatten)]
+    pub which: RackNameArg,
 
-    /// Rate at which frames leave each port.
+    /// The file that the host joined with: its name is taken from there.
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    pub config: Option<PathBuf>,
+
+    /// For a service manager: do nothing if the host's service is about to be started again.
     #[arg(long)]
-    pub rate: Rate,
+    pub unless_restarting: bool,
+}
 
-    /// What may wait at each port, in bytes of the wire: a full frame of 1500 B takes 1538.
-    #[arg(long, value_name = "BYTES", default_value = "128KB")]
-    pub buffer: Bytes,
+/// How a daemon is started, beside what it is to do.
+#[derive(Debug, Args)]
+pub(crate) struct RackStartArgs {
+    /// A TOML file with any of the above; what is given here goes before it.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 
-    /// Let hosts reserve, and decide so when they may send; without it nobody can reserve.
-    #[arg(long, value_enum)]
-    pub scheduler: Option<SchedulerArg>,
+    /// Go on in the background once it has begun.
+    #[arg(long)]
+    pub background: bool,
+}
 
-    /// Reservations that each host may have open; one for each destination if not given.
-    #[arg(long, requires = "scheduler")]
-    pub contexts: Option<u16>,
+#[derive(Debug, Args)]
+pub(crate) struct RackSwitchArgs {
+    #[command(flatten)]
+    pub options: RackSwitchOptions,
 
-    /// Full frames that a reservation may be for.
-    #[arg(long, default_value_t = 4, requires = "scheduler")]
-    pub k: u8,
-
-    /// What the switch is called.
-    #[arg(long, default_value = "switch0")]
-    pub name: String,
-
-    /// An address that has been silent for this long is forgotten, and may appear at another port.
-    #[arg(long, value_name = "TIME", default_value = "300s")]
-    pub aging: Span,
-
-    /// Where Prometheus finds its metrics, such as 127.0.0.1:9465.
-    #[arg(long, value_name = "ADDRESS")]
-    pub metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    pub start: RackStartArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RackJoinArgs {
-    /// The interface that the cable to the switch is in.
-    #[arg(value_name = "IFACE")]
-    pub interface: String,
+    #[command(flatten)]
+    pub options: RackJoinOptions,
 
-    /// The stand-in's name.
-    #[arg(long, default_value = "rack0")]
-    pub name: String,
+    #[command(flatten)]
+    pub start: RackStartArgs,
+}
 
-    /// Rate of the cable; what the interface says if not given.
-    #[arg(long)]
-    pub rate: Option<Rate>,
+units::options! {
+    #[derive(Clone, Debug, Default, Args, Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+    pub(crate) struct RackSwitchOptions {
+        /// The interfaces that become its ports.
+        #[arg(value_name = "IFACE", num_args = 2..)]
+        pub interfaces: Vec<String>,
 
-    /// As at the switch.
-    #[arg(long, value_enum, default_value = "late")]
-    pub scheduler: SchedulerArg,
+        /// Rate at which frames leave each port.
+        #[arg(long)]
+        #[serde(deserialize_with = "parsed")]
+        pub rate: Option<Rate>,
 
-    /// Reservations that may be open, as at the switch; one for each destination if not given.
-    #[arg(long)]
-    pub contexts: Option<u16>,
+        /// What may wait at each port, in bytes of the wire: a full frame of 1500 B takes 1538 [default: 128KB].
+        #[arg(long, value_name = "BYTES")]
+        #[serde(deserialize_with = "parsed")]
+        pub buffer: Option<Bytes>,
 
-    /// Full frames that a reservation may be for, as at the switch.
-    #[arg(long, default_value_t = 4)]
-    pub k: u8,
+        /// Let hosts reserve, and decide so when they may send; without it nobody can reserve.
+        #[arg(long, value_enum)]
+        pub scheduler: Option<SchedulerArg>,
 
-    /// MTU of the stand-in; what a mark of 21 bytes leaves of the interface's if not given.
-    #[arg(long)]
-    pub mtu: Option<u32>,
+        /// Reservations that each host may have open; one for each destination if not given.
+        #[arg(long)]
+        pub contexts: Option<u16>,
 
-    /// How the kernel is reached: auto, tap or veth.
-    #[arg(long, default_value = "auto")]
-    pub backend: String,
+        /// Full frames that a reservation may be for [default: 4].
+        #[arg(long)]
+        pub k: Option<u8>,
 
-    /// Move addresses, routes and the place in a bridge to the stand-in, and back at the end.
-    #[arg(long)]
-    pub take_over: bool,
+        /// What the switch is called [default: switch0].
+        #[arg(long)]
+        pub name: Option<String>,
+
+        /// An address that has been silent for this long is forgotten, and may appear at another port [default: 300s].
+        #[arg(long, value_name = "TIME")]
+        #[serde(deserialize_with = "parsed")]
+        pub aging: Option<Span>,
+
+        /// Serve metrics for Prometheus here; a port alone means this machine only.
+        #[arg(long, value_name = "ADDR:PORT")]
+        pub metrics: Option<String>,
+    }
+}
+
+units::options! {
+    #[derive(Clone, Debug, Default, Args, Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+    pub(crate) struct RackJoinOptions {
+        /// The interface that the cable to the switch is in.
+        #[arg(value_name = "IFACE")]
+        pub interface: Option<String>,
+
+        /// The stand-in's name [default: rack0].
+        #[arg(long)]
+        pub name: Option<String>,
+
+        /// Rate of the cable; what the interface says if not given.
+        #[arg(long)]
+        #[serde(deserialize_with = "parsed")]
+        pub rate: Option<Rate>,
+
+        /// As at the switch [default: late].
+        #[arg(long, value_enum)]
+        pub scheduler: Option<SchedulerArg>,
+
+        /// Reservations that may be open, as at the switch; one for each destination if not given.
+        #[arg(long)]
+        pub contexts: Option<u16>,
+
+        /// Full frames that a reservation may be for, as at the switch [default: 4].
+        #[arg(long)]
+        pub k: Option<u8>,
+
+        /// MTU of the stand-in; what a mark of 21 bytes leaves of the interface's if not given.
+        #[arg(long)]
+        pub mtu: Option<u32>,
+
+        /// How the kernel is reached: auto, tap or veth [default: auto].
+        #[arg(long)]
+        pub backend: Option<String>,
+
+        /// Move addresses, routes and the place in a bridge to the stand-in, and back at the end.
+        #[arg(long)]
+        pub take_over: bool,
+
+        /// Wait for the interface if it is down or absent, at the start and whenever it goes away.
+        #[arg(long)]
+        pub wait: bool,
+
+        /// Serve metrics for Prometheus here; a port alone means this machine only.
+        #[arg(long, value_name = "ADDR:PORT")]
+        pub metrics: Option<String>,
+    }
+}
+
+/// A value that a file has as text, read as the command line reads it.
+fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(|error| D::Error::custom(format!("'{text}': {error}")))
 }
 
 #[derive(Debug, Args)]

@@ -1,19 +1,32 @@
 //! `hitless rack join`: arguments checked, and the daemon run.
 
-use std::process::Command;
-
-use link::config::LinkOptions;
+use link::config::{LinkOptions, read_options};
 use link::control::RunDirectory;
-use link::daemon::DaemonEnd;
 use linux::mailbox::mailbox;
-use rack::host::{HostDaemon, HostRequest, JoinConfig};
+use rack::control::RackRole;
+use rack::host::{HostDaemon, HostRequest, HostStatus, JoinConfig};
+use reserve::SchedulerKind;
 
 use super::describe_host;
-use crate::args::RackJoinArgs;
-use crate::output::{CommandResult, Failure, print, say};
+use super::members::status_of;
+use crate::args::{RackJoinArgs, RackJoinOptions};
+use crate::background::{in_background, keeper, run_reporting};
+use crate::output::{CommandResult, Failure, print};
+
+/// What a stand-in is called if nobody says.
+pub(super) const NAME: &str = "rack0";
+/// As in the paper.
+pub(super) const K: u8 = 4;
 
 pub(super) fn run(args: &RackJoinArgs, json: bool) -> CommandResult {
-    let config = config(args)?;
+    let file = args.start.config.as_deref().map_or(Ok(RackJoinOptions::default()), read_options);
+    let config = config(args.options.clone().or(file.map_err(Failure::Usage)?))?;
+    let name = &config.link.name;
+    if args.start.background {
+        return in_background(name, &format!("{name} stands in for"), |directory| {
+            status_of(directory, RackRole::Host, name).ok().map(|status: Box<HostStatus>| status.pid)
+        });
+    }
     let outside = |error: std::io::Error| Failure::Outside(error.to_string());
     let (host, requests) = mailbox().map_err(outside)?;
     let stopper = host.another().map_err(outside)?;
@@ -21,30 +34,32 @@ pub(super) fn run(args: &RackJoinArgs, json: bool) -> CommandResult {
     ctrlc::set_handler(move || _ = stopper.send(HostRequest::Stop))
         .map_err(|error| Failure::Outside(error.to_string()))?;
     let directory = RunDirectory::of_this_system();
-    let program = std::env::current_exe().map_err(outside)?;
-    let keeper = || {
-        let mut command = Command::new(&program);
-        command.args(["link", "keep", &config.link.name, "--directory"]).arg(directory.path());
-        command
-    };
-    let daemon = HostDaemon { config: &config, directory: &directory, keeper: &keeper, tell: &mut say };
-    let status = daemon.run(host, requests).map_err(|ended| match ended {
-        DaemonEnd::Arguments(what) => Failure::Usage(what),
-        DaemonEnd::Trouble(what) => Failure::Outside(what),
+    let keeper = keeper(name, &directory)?;
+    let status = run_reporting(|tell| {
+        let daemon = HostDaemon { config: &config, directory: &directory, keeper: &keeper, tell };
+        daemon.run(&host, requests)
     })?;
     print(json, &status, || describe_host(&status))
 }
 
-fn config(args: &RackJoinArgs) -> Result<JoinConfig, Failure> {
-    let options = LinkOptions {
-        interface: Some(args.interface.clone()),
-        name: Some(args.name.clone()),
-        rate: args.rate.map(|rate| rate.to_string()),
-        mtu: args.mtu,
-        backend: Some(args.backend.clone()),
-        take_over: args.take_over,
+fn config(options: RackJoinOptions) -> Result<JoinConfig, Failure> {
+    if options.interface.is_none() {
+        return Err(Failure::Usage(
+            "which interface? `hitless rack join IFACE`, or `interface` in the file".to_owned(),
+        ));
+    }
+    let link = LinkOptions {
+        interface: options.interface,
+        name: Some(options.name.unwrap_or_else(|| NAME.to_owned())),
+        rate: options.rate.map(|rate| rate.to_string()),
+        mtu: options.mtu,
+        backend: options.backend,
+        take_over: options.take_over,
+        wait: options.wait,
+        metrics: options.metrics,
         ..LinkOptions::default()
     };
-    let link = options.check().map_err(Failure::Usage)?;
-    Ok(JoinConfig { link, scheduler: args.scheduler.into(), k: args.k, contexts: args.contexts })
+    let link = link.check().map_err(Failure::Usage)?;
+    let scheduler = options.scheduler.map_or(SchedulerKind::Late, SchedulerKind::from);
+    Ok(JoinConfig { link, scheduler, k: options.k.unwrap_or(K), contexts: options.contexts })
 }

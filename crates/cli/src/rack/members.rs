@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use link::config::read_options;
 use link::control::RunDirectory;
 use rack::control::{RackControlReply, RackControlRequest, RackRole, ask, control_path, names};
 use rack::host::HostStatus;
@@ -10,7 +11,9 @@ use rack::switch::SwitchStatus;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::link::put_back;
+use super::join::NAME;
+use crate::args::{RackJoinOptions, RackLeaveArgs};
+use crate::link::{is_restarting, put_back};
 use crate::output::{CommandResult, Failure, say};
 
 /// How a switch, or a host that has joined, is doing.
@@ -39,7 +42,11 @@ pub(super) fn status(given: Option<&str>) -> Result<MemberStatus, Failure> {
     }
 }
 
-fn status_of<S: DeserializeOwned>(directory: &RunDirectory, role: RackRole, name: &str) -> Result<Box<S>, Failure> {
+pub(super) fn status_of<S: DeserializeOwned>(
+    directory: &RunDirectory,
+    role: RackRole,
+    name: &str,
+) -> Result<Box<S>, Failure> {
     match ask(directory, role, name, RackControlRequest::Status) {
         Ok(RackControlReply::Status(status)) => Ok(status),
         Ok(RackControlReply::Refused(why)) => Err(Failure::Outside(format!("{name}: {why}"))),
@@ -49,9 +56,20 @@ fn status_of<S: DeserializeOwned>(directory: &RunDirectory, role: RackRole, name
 }
 
 /// Ends a switch, or takes a host out of its rack and puts back what was changed for it.
-pub(super) fn leave(given: Option<&str>) -> CommandResult {
+pub(super) fn leave(args: &RackLeaveArgs) -> CommandResult {
+    if args.unless_restarting && is_restarting(|name| std::env::var(name).ok()) {
+        return Ok(());
+    }
     let directory = RunDirectory::of_this_system();
-    let (role, name) = find(&directory, given)?;
+    let in_file = args.config.as_deref().map(read_options::<RackJoinOptions>).transpose().map_err(Failure::Usage)?;
+    let in_file = in_file.map(|options| options.name.unwrap_or_else(|| NAME.to_owned()));
+    if let Some(name) = in_file.as_ref().filter(|_| args.unless_restarting)
+        && !names(&directory, RackRole::Host).is_ok_and(|names| names.contains(name))
+    {
+        // A service that stopped in order has nothing left to put back.
+        return Ok(());
+    }
+    let (role, name) = find(&directory, in_file.as_deref().or(args.which.name.as_deref()))?;
     let asked = ask::<serde_json::Value>(&directory, role, &name, RackControlRequest::Down);
     match (asked, role) {
         (Ok(RackControlReply::Refused(why)), _) => Err(Failure::Outside(format!("{name}: {why}"))),

@@ -1,29 +1,54 @@
 //! `hitless rack switch`: arguments checked, interfaces claimed, and the daemon run.
 
+use std::net::SocketAddr;
+
 use emulator::InterfaceClaim;
+use link::config::{parse_address, read_options};
 use link::control::RunDirectory;
-use link::daemon::DaemonEnd;
 use link::frame::longest_on;
 use link::standin::interface_speed;
 use linux::mailbox::mailbox;
 use linux::net::{InterfaceInfo, Netlink};
 use rack::agreement::RackAgreement;
-use rack::switch::{SwitchConfig, SwitchDaemon, SwitchRequest, open_ports};
-use reserve::RackParams;
-use units::Bytes;
+use rack::control::RackRole;
+use rack::switch::{SwitchConfig, SwitchDaemon, SwitchRequest, SwitchStatus, open_ports};
+use reserve::{RackParams, SchedulerKind};
+use units::{Bytes, Rate, Span};
 use wire::ethernet::on_wire;
 
 use super::describe_switch;
-use crate::args::RackSwitchArgs;
+use super::join::K;
+use super::members::status_of;
+use crate::args::{RackSwitchArgs, RackSwitchOptions};
+use crate::background::{in_background, run_reporting};
 use crate::output::{CommandResult, Failure, print, say};
 use crate::wire::{claim, interface, usage};
 
+/// What the options come to.
+struct SwitchSettings {
+    name: String,
+    interfaces: Vec<String>,
+    rate: Rate,
+    buffer: Bytes,
+    /// Who decides, the most frames of a reservation, and how many each host may have open.
+    reserve: Option<(SchedulerKind, u8, Option<u16>)>,
+    aging: Span,
+    metrics: Option<SocketAddr>,
+}
+
 pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
-    check_names(args)?;
+    let file = args.start.config.as_deref().map_or(Ok(RackSwitchOptions::default()), read_options);
+    let settings = settings(args.options.clone().or(file.map_err(Failure::Usage)?))?;
+    if args.start.background {
+        let name = &settings.name;
+        return in_background(name, &format!("{name} joins"), |directory| {
+            status_of(directory, RackRole::Switch, name).ok().map(|status: Box<SwitchStatus>| status.pid)
+        });
+    }
     let netlink = Netlink::open().map_err(usage)?;
-    let interfaces = args.interfaces.iter().map(|name| interface(&netlink, name)).collect::<Result<Vec<_>, _>>()?;
-    interfaces.iter().try_for_each(|interface| check_port(args, &netlink, interface))?;
-    let reserve = reservations(args, &interfaces)?;
+    let interfaces = settings.interfaces.iter().map(|name| interface(&netlink, name)).collect::<Result<Vec<_>, _>>()?;
+    interfaces.iter().try_for_each(|interface| check_port(&settings, &netlink, interface))?;
+    let reserve = reservations(&settings, &interfaces)?;
     let _claims: Vec<InterfaceClaim> = interfaces.iter().map(claim).collect::<Result<_, _>>()?;
     let outside = |error: std::io::Error| Failure::Outside(error.to_string());
     let (switch, requests) = mailbox().map_err(outside)?;
@@ -32,59 +57,77 @@ pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
     let _ = ctrlc::set_handler(move || {
         let _ = stopper.send(SwitchRequest::Stop);
     });
-    let opened = open_ports(&interfaces, args.rate, args.buffer);
+    let opened = open_ports(&interfaces, settings.rate, settings.buffer);
     let (ports, sockets) = opened.map_err(|trouble| Failure::Outside(trouble.0))?;
-    say(&format!("{} joins {} at {} a port; Ctrl-C ends it", args.name, args.interfaces.join(", "), args.rate));
-    let daemon = SwitchDaemon {
-        config: SwitchConfig { name: args.name.clone(), ports, aging: args.aging, reserve },
-        sockets,
-        directory: &RunDirectory::of_this_system(),
-        metrics: args.metrics,
-        tell: &mut say,
-    };
-    let status = daemon.run(switch, requests).map_err(|ended| match ended {
-        DaemonEnd::Arguments(what) => Failure::Usage(what),
-        DaemonEnd::Trouble(what) => Failure::Outside(what),
+    let SwitchSettings { name, rate, aging, metrics, .. } = settings;
+    say(&format!("{name} joins {} at {rate} a port; Ctrl-C ends it", settings.interfaces.join(", ")));
+    let config = SwitchConfig { name, ports, aging, reserve };
+    let directory = RunDirectory::of_this_system();
+    let status = run_reporting(|tell| {
+        SwitchDaemon { config, sockets, directory: &directory, metrics, tell }.run(&switch, requests)
     })?;
     print(json, &status, || describe_switch(&status))
 }
 
+/// What the options come to, if that makes sense.
+fn settings(options: RackSwitchOptions) -> Result<SwitchSettings, Failure> {
+    let refused = |what: &str| Err(Failure::Usage(what.to_owned()));
+    check_interfaces(&options.interfaces)?;
+    let Some(rate) = options.rate else {
+        return refused("--rate: expected the rate of each port, here or as `rate` in the file");
+    };
+    if options.scheduler.is_none() && (options.k.is_some() || options.contexts.is_some()) {
+        return refused("--k and --contexts are for hosts that reserve: expected --scheduler with them");
+    }
+    let name = options.name.unwrap_or_else(|| "switch0".to_owned());
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if name.is_empty() || name.len() > 32 || !name.bytes().all(is_plain) || name.starts_with('.') {
+        return refused(&format!("--name {name}: expected up to 32 letters, digits, - or _"));
+    }
+    let address = |text: &str| parse_address(text).ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"));
+    Ok(SwitchSettings {
+        name,
+        interfaces: options.interfaces,
+        rate,
+        buffer: options.buffer.unwrap_or(Bytes::new(128_000)),
+        reserve: options.scheduler.map(|scheduler| (scheduler.into(), options.k.unwrap_or(K), options.contexts)),
+        aging: options.aging.unwrap_or(Span::from_ms(300_000)),
+        metrics: options.metrics.as_deref().map(address).transpose().map_err(Failure::Usage)?,
+    })
+}
+
 /// What hosts that reserve must agree on with the switch; none if nobody is to reserve.
-fn reservations(args: &RackSwitchArgs, interfaces: &[InterfaceInfo]) -> Result<Option<RackParams>, Failure> {
-    let Some(scheduler) = args.scheduler else { return Ok(None) };
+fn reservations(settings: &SwitchSettings, interfaces: &[InterfaceInfo]) -> Result<Option<RackParams>, Failure> {
+    let Some((scheduler, k, contexts)) = settings.reserve else { return Ok(None) };
     let wire_mtu = interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(0);
-    let scheduler = scheduler.into();
-    let agreement = RackAgreement { scheduler, rate: args.rate, wire_mtu, k: args.k, contexts: args.contexts };
-    let params = agreement.at_switch(interfaces.len() as u16, args.buffer);
+    let agreement = RackAgreement { scheduler, rate: settings.rate, wire_mtu, k, contexts };
+    let params = agreement.at_switch(interfaces.len() as u16, settings.buffer);
     params.map(Some).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-fn check_names(args: &RackSwitchArgs) -> CommandResult {
-    for (at, name) in args.interfaces.iter().enumerate() {
-        if args.interfaces[..at].contains(name) {
-            return Err(Failure::Usage(format!("{name} is given twice: expected different interfaces")));
-        }
+fn check_interfaces(interfaces: &[String]) -> CommandResult {
+    if interfaces.len() < 2 {
+        return Err(Failure::Usage("expected two interfaces or more, here or as `interfaces` in the file".to_owned()));
     }
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    if args.name.is_empty() || args.name.len() > 32 || !args.name.bytes().all(is_plain) || args.name.starts_with('.') {
-        return Err(Failure::Usage(format!("--name {}: expected up to 32 letters, digits, - or _", args.name)));
+    match interfaces.iter().enumerate().find(|(at, name)| interfaces[..*at].contains(name)) {
+        Some((_, name)) => Err(Failure::Usage(format!("{name} is given twice: expected different interfaces"))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// A port must be able to do what is asked of it.
-fn check_port(args: &RackSwitchArgs, netlink: &Netlink, interface: &InterfaceInfo) -> CommandResult {
+fn check_port(settings: &SwitchSettings, netlink: &Netlink, interface: &InterfaceInfo) -> CommandResult {
     let longest = Bytes::new(u64::from(on_wire(longest_on(interface.mtu) as u32 + 4)));
-    if args.buffer < longest {
+    if settings.buffer < longest {
         return Err(Failure::Usage(format!(
             "--buffer {}: expected at least {}, one full frame of {} (MTU {})",
-            args.buffer, longest, interface.name, interface.mtu
+            settings.buffer, longest, interface.name, interface.mtu
         )));
     }
     match interface_speed(netlink, &interface.name) {
-        Some(speed) if speed < args.rate => Err(Failure::Usage(format!(
+        Some(speed) if speed < settings.rate => Err(Failure::Usage(format!(
             "--rate {}: {} carries only {speed}; ports must have the same rate",
-            args.rate, interface.name
+            settings.rate, interface.name
         ))),
         _ => Ok(()),
     }

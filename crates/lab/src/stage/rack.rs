@@ -159,7 +159,7 @@ impl StageMember {
         scope: &'scope Scope<'scope, '_>,
         config: JoinConfig,
     ) -> Result<Self, LinkError> {
-        let (mailbox, requests) = mailbox().map_err(|error| LinkError(error.to_string()))?;
+        let (mailbox, mut requests) = mailbox().map_err(|error| LinkError(error.to_string()))?;
         let (ready, is_ready) = mpsc::channel();
         scope.spawn(move || {
             let brought_up = namespace.enter().map_err(LinkError::from).and_then(|()| host::bring_up(&config, None));
@@ -167,7 +167,8 @@ impl StageMember {
                 Ok((host, identity, mut stand_in)) => {
                     let _ = ready.send(Ok(()));
                     // A loop that failed says so when its status is asked for: nobody answers.
-                    let _ = HostLoop::new(host, identity, &mut |_| ()).run(requests);
+                    let _ = HostLoop::new(host, identity, &mut |_| ()).run(&mut requests);
+                    drop(requests);
                     stand_in.down();
                 }
                 Err(trouble) => drop(ready.send(Err(trouble))),

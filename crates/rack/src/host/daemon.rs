@@ -1,4 +1,4 @@
-//! `hitless rack join`: a stand-in, the loop of a host under it, its control socket, until asked to leave.
+//! `hitless rack join`: a stand-in, the loop of a host under it, its control socket and its metrics, until asked to leave.
 //!
 //! Locks, notes and the keeper are those of `hitless link`: if the daemon is killed, the keeper passes frames without
 //! reservations, the next daemon adopts the stand-in, and `hitless rack leave` puts everything back. A switch goes on to mark
@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use link::config::LinkConfig;
 use link::control::RunDirectory;
-use link::daemon::DaemonEnd;
+use link::daemon::{DaemonEnd, bind_metrics, check_interface, wait_until_ready};
 use link::directory::Lock;
 use link::keeper::Keeper;
+use link::service;
 use link::standin::{self, InterfaceState, StandIn};
 use linux::LinkError;
 use linux::mailbox::{Mailbox, MailboxReader};
@@ -22,14 +23,18 @@ use units::Rate;
 use wire::reserve::MARK_LEN;
 
 use super::status::JoinIdentity;
-use super::{HostLoop, HostRequest, HostStatus, JoinedHost};
+use super::{HostLoop, HostRequest, HostStatus, JoinedHost, metrics};
 use crate::agreement::RackAgreement;
 use crate::control::{self, RackRole};
+use crate::metrics::serve_status;
 
 /// A daemon that is about to end has the lock for a moment.
 const LOCK_ATTEMPTS: u32 = 50;
 /// For the paper's scheduler a host must know how long a slot is; the others tell it with every grant.
 const RATE_IF_UNKNOWN: Rate = Rate::gbps(1);
+
+/// To check parameters by, before the interface is there.
+const ANY_MTU: u32 = 1_500;
 
 /// What a host joins with.
 #[derive(Clone, Debug)]
@@ -96,26 +101,33 @@ impl fmt::Debug for HostDaemon<'_> {
     }
 }
 
+/// How one incarnation ended.
+enum ServeEnd {
+    Left(Box<HostStatus>),
+    /// Who asks can go on to ask.
+    InterfaceGone(MailboxReader<HostRequest>),
+}
+
 impl HostDaemon<'_> {
     /// Has joined until asked to leave; the last status.
     pub fn run(
         mut self,
-        mailbox: Mailbox<HostRequest>,
+        mailbox: &Mailbox<HostRequest>,
         requests: MailboxReader<HostRequest>,
     ) -> Result<HostStatus, DaemonEnd> {
         // Everything that can fail without touching the network comes first.
-        let interface = &self.config.link.interface;
-        let wire_mtu = match standin::find(interface)? {
-            InterfaceState::Ready(found) => found.mtu,
-            InterfaceState::Absent(why) => return Err(DaemonEnd::Arguments(why)),
-            InterfaceState::Down(why) | InterfaceState::Unsuitable(why) => return Err(DaemonEnd::Trouble(why)),
-        };
-        let agreed = self.config.agreement(wire_mtu, self.config.link.rate).at_host();
+        let link = &self.config.link;
+        let wire_mtu = if link.wait { ANY_MTU } else { check_interface(&link.interface)?.mtu };
+        let agreed = self.config.agreement(wire_mtu, link.rate).at_host();
         agreed.map_err(|error| DaemonEnd::Arguments(error.to_string()))?;
         let lock = self.lock()?;
-        let ended = self.serve(mailbox, requests);
+        let ended = self.run_alone(mailbox, requests);
         drop(lock);
-        self.directory.tidy(&self.config.link.name);
+        match ended {
+            Ok(_) => self.directory.tidy(&link.name),
+            // Its log says why.
+            Err(_) => self.directory.sweep(),
+        }
         ended
     }
 
@@ -136,36 +148,101 @@ impl HostDaemon<'_> {
         )))
     }
 
-    fn serve(
+    /// The same, with nobody else on this interface or of this name.
+    fn run_alone(
         &mut self,
-        mailbox: Mailbox<HostRequest>,
+        mailbox: &Mailbox<HostRequest>,
         requests: MailboxReader<HostRequest>,
     ) -> Result<HostStatus, DaemonEnd> {
-        let (directory, name) = (self.directory, &self.config.link.name);
+        let LinkConfig { name, metrics, .. } = &self.config.link;
+        let listener = bind_metrics(*metrics)?;
+        let socket = control::bind(self.directory, RackRole::Host, name);
+        let socket = socket.map_err(|error| outside("the control socket", error))?;
         let (stop, stopper) = io::pipe().map_err(|error| outside("a pipe", error))?;
-        let (host, identity, mut stand_in) = bring_up(self.config, Some(directory))?;
+        std::thread::scope(|scope| {
+            scope.spawn(|| control::listen(&socket, mailbox, &stop));
+            scope.spawn(|| service::feed_watchdog(&stop, || mailbox.ask(HostRequest::Status).is_ok()));
+            if let Some(listener) = &listener {
+                // Metrics are the least important thing here: if they end, the host goes on.
+                scope.spawn(|| serve_status(listener, mailbox, &stop, metrics::text));
+            }
+            let ended = self.serve_until_stopped(requests);
+            drop(stopper);
+            ended
+        })
+    }
+
+    /// One incarnation after the other, as long as the interface comes back.
+    fn serve_until_stopped(&mut self, mut requests: MailboxReader<HostRequest>) -> Result<HostStatus, DaemonEnd> {
+        loop {
+            if self.config.link.wait
+                && let Some(status) = self.wait_for_interface(&mut requests)?
+            {
+                // Something may be left from before the interface went away.
+                standin::clean_up(self.directory, &self.config.link.name)?;
+                return Ok(status);
+            }
+            match self.serve(requests)? {
+                ServeEnd::Left(status) => return Ok(*status),
+                ServeEnd::InterfaceGone(reader) => requests = reader,
+            }
+        }
+    }
+
+    /// None once the interface is there; the last status if asked to stop before.
+    fn wait_for_interface(
+        &mut self,
+        requests: &mut MailboxReader<HostRequest>,
+    ) -> Result<Option<HostStatus>, DaemonEnd> {
+        let LinkConfig { name, interface, .. } = &self.config.link;
+        let mut status = HostStatus::waiting(name, interface);
+        let is_ready = wait_until_ready(interface, self.tell, |why| {
+            status.problem = Some(why.to_owned());
+            let mut go_on = true;
+            while let Some(request) = requests.next() {
+                match request {
+                    HostRequest::Status(answer) => drop(answer.send(status.clone())),
+                    HostRequest::ResetPeaks => {}
+                    HostRequest::Stop => go_on = false,
+                }
+            }
+            go_on
+        })?;
+        Ok((!is_ready).then_some(status))
+    }
+
+    /// From bringing up the stand-in to putting everything back. If the interface is gone and is to be waited for, the stand-in
+    /// keeps addresses and routes for its return. Once the loop has ended, nobody waits for its answers.
+    fn serve(&mut self, mut requests: MailboxReader<HostRequest>) -> Result<ServeEnd, DaemonEnd> {
+        let LinkConfig { name, interface, wait, .. } = &self.config.link;
+        let (host, identity, mut stand_in) = bring_up(self.config, Some(self.directory))?;
         let keeper = Keeper::start((self.keeper)(), host.carrier());
         for remark in &stand_in.remarks {
             (self.tell)(remark);
         }
-        (self.tell)(&format!("{name} stands in for {}: MTU {}; Ctrl-C leaves", identity.interface, identity.mtu));
-        let ended = match control::bind(directory, RackRole::Host, name) {
-            Ok(socket) => std::thread::scope(|scope| {
-                scope.spawn(|| control::listen(&socket, &mailbox, &stop));
-                let ended = HostLoop::new(host, identity, self.tell).run(requests);
-                drop(stopper);
-                ended
-            }),
-            Err(error) => Err(error),
-        };
-        for what in stand_in.down() {
-            (self.tell)(&format!("could not be put back: {what}"));
+        (self.tell)(&format!("{name} stands in for {interface}: MTU {}; Ctrl-C leaves", identity.mtu));
+        service::report_ready("joined");
+        let ended = HostLoop::new(host, identity, self.tell).run(&mut requests);
+        let is_gone = *wait && ended.is_err() && matches!(standin::find(interface), Ok(InterfaceState::Absent(_)));
+        let requests = is_gone.then_some(requests);
+        if is_gone {
+            (self.tell)(&format!("{interface} is gone; {name} keeps its addresses and routes"));
+        } else {
+            service::report_stopping();
+            for what in stand_in.down() {
+                (self.tell)(&format!("could not be put back: {what}"));
+            }
         }
         match keeper {
             Ok(keeper) => keeper.dismiss(),
             Err(error) => (self.tell)(&format!("there was no keeper: {error}")),
         }
-        ended.map_err(|error| outside(&self.config.link.interface, error))
+        match (ended, requests) {
+            (Err(_), Some(requests)) => Ok(ServeEnd::InterfaceGone(requests)),
+            (ended, _) => {
+                ended.map(|status| ServeEnd::Left(Box::new(status))).map_err(|error| outside(interface, error))
+            }
+        }
     }
 }
 

@@ -68,7 +68,7 @@ impl<'a> HostLoop<'a> {
     }
 
     /// Until asked to stop; the last status.
-    pub fn run(mut self, mut requests: MailboxReader<HostRequest>) -> io::Result<HostStatus> {
+    pub fn run(mut self, requests: &mut MailboxReader<HostRequest>) -> io::Result<HostStatus> {
         let mut yields = YieldCost::default();
         let (mut last_busy, mut leaving, mut turns) = (Time::ZERO, HostLeaving::No, 0);
         loop {
@@ -78,7 +78,7 @@ impl<'a> HostLoop<'a> {
             turns += 1;
             if !busy || turns >= TURNS {
                 turns = 0;
-                let stop = self.answer(now, &requests);
+                let stop = self.answer(now, requests);
                 leaving = self.leave(now, leaving, stop);
                 match leaving {
                     // A host that leaves asks nobody, and needs not say so.

@@ -63,9 +63,20 @@ pub struct HostStatus {
 }
 
 /// Counters of frames that the host sent and that never left.
-const REFUSED: [&str; 4] = ["queue_dropped", "host_overflow", "no_buffer", "wire_refused"];
+pub(super) const REFUSED: [&str; 4] = ["queue_dropped", "host_overflow", "no_buffer", "wire_refused"];
 
 impl HostStatus {
+    /// Of a host that waits for its interface.
+    pub(super) fn waiting(name: &str, interface: &str) -> Self {
+        let (name, interface) = (name.to_owned(), interface.to_owned());
+        Self { name, interface, pid: std::process::id(), ..Self::default() }
+    }
+
+    /// Whether it waits for its interface: nothing else is known of it then.
+    pub fn is_waiting(&self) -> bool {
+        self.mtu == 0
+    }
+
     pub(super) fn of(host: &mut JoinedHost, identity: &JoinIdentity, now: Time) -> Self {
         host.look_at_kernel();
         host.shell.tally.queue_dropped = host.shell.dropped();

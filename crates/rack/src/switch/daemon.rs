@@ -5,8 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 
 use link::control::RunDirectory;
-use link::daemon::DaemonEnd;
+use link::daemon::{DaemonEnd, bind_metrics};
 use link::frame;
+use link::service;
 use link::standin::wire_socket;
 use linux::LinkError;
 use linux::mailbox::{Mailbox, MailboxReader};
@@ -16,6 +17,7 @@ use units::{Bytes, Rate};
 
 use super::{PortConfig, RING_FRAMES, RackSwitch, SwitchConfig, SwitchRequest, SwitchStatus, metrics};
 use crate::control::{self, RackRole};
+use crate::metrics::serve_status;
 
 /// What may be on its way out of an interface; the port's own buffer is before it.
 const SEND_BUFFER: usize = 4 << 20;
@@ -72,19 +74,14 @@ impl SwitchDaemon<'_> {
     /// Forwards frames until asked to stop; the last status.
     pub fn run(
         self,
-        mailbox: Mailbox<SwitchRequest>,
+        mailbox: &Mailbox<SwitchRequest>,
         requests: MailboxReader<SwitchRequest>,
     ) -> Result<SwitchStatus, DaemonEnd> {
         let outside = |what: &str, error: io::Error| DaemonEnd::Trouble(format!("{what}: {error}"));
         let name = self.config.name.clone();
         let switch =
             RackSwitch::new(self.config, self.sockets).map_err(|error| DaemonEnd::Arguments(error.to_string()))?;
-        let listener = match self.metrics {
-            Some(address) => {
-                Some(linux::metrics::bind(address).map_err(|error| outside(&format!("metrics on {address}"), error))?)
-            }
-            None => None,
-        };
+        let listener = bind_metrics(self.metrics)?;
         let path = self.directory.path().display().to_string();
         self.directory.make().map_err(|error| outside(&path, error))?;
         let control = control::bind(self.directory, RackRole::Switch, &name).map_err(|error| match error.kind() {
@@ -95,17 +92,24 @@ impl SwitchDaemon<'_> {
         })?;
         let (stop, stopper) = io::pipe().map_err(|error| outside("a pipe", error))?;
         let ended = std::thread::scope(|scope| {
-            scope.spawn(|| control::listen(&control, &mailbox, &stop));
+            scope.spawn(|| control::listen(&control, mailbox, &stop));
+            scope.spawn(|| service::feed_watchdog(&stop, || mailbox.ask(SwitchRequest::Status).is_ok()));
             if let Some(listener) = &listener {
                 // Metrics are the least important thing here: if they end, the switch goes on.
-                scope.spawn(|| metrics::serve_switch(listener, &mailbox, &stop));
+                scope.spawn(|| serve_status(listener, mailbox, &stop, metrics::text));
             }
+            service::report_ready("forwards frames");
             let ended = switch.run(requests, self.tell);
+            service::report_stopping();
             drop(stopper);
             ended
         });
         drop(control);
-        self.directory.sweep();
+        match ended {
+            Ok(_) => self.directory.tidy(&name),
+            // Its log says why.
+            Err(_) => self.directory.sweep(),
+        }
         ended.map_err(|error| DaemonEnd::Trouble(error.to_string()))
     }
 }

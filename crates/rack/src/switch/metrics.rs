@@ -12,33 +12,15 @@
 //! | `hitless_switch_reservations_total{event}` | messages, frames and offences of hosts that reserve, if they can |
 //! | `hitless_switch_utilisation{port}` | share of a port's rate that is used |
 
-use std::io::{self, PipeReader};
-use std::net::TcpListener;
-
-use linux::mailbox::{Mailbox, NoAnswer};
-use linux::metrics::{MetricsPage, counters, gauge, gauges, serve, written};
+use linux::metrics::{counters, gauge, gauges, written};
 use prometheus_client::registry::Registry;
 
-use super::{PortStatus, SwitchRequest, SwitchStatus};
+use super::{PortStatus, SwitchStatus};
 
 /// Counters of frames that a switch refuses for another reason than a full buffer.
 pub const DROP_REASONS: [&str; 6] = ["ring_overflow", "malformed", "too_long", "foreign_source", "filtered", "refused"];
 
-/// Reports the metrics of a switch until `stop` has something to read or is closed, or the switch ends.
-pub(super) fn serve_switch(
-    listener: &TcpListener,
-    switch: &Mailbox<SwitchRequest>,
-    stop: &PipeReader,
-) -> io::Result<()> {
-    serve(listener, stop, |path| match (switch.ask(SwitchRequest::Status), path) {
-        (Ok(status), "/metrics" | "/") => Some(MetricsPage::metrics(text(&status))),
-        (Ok(_), _) => Some(MetricsPage::text("404 Not Found", "see /metrics\n")),
-        (Err(NoAnswer::Late), _) => Some(MetricsPage::text("503 Service Unavailable", "the switch does not answer\n")),
-        (Err(NoAnswer::Ended), _) => None,
-    })
-}
-
-fn text(status: &SwitchStatus) -> String {
+pub(super) fn text(status: &SwitchStatus) -> String {
     let mut registry = Registry::with_labels([("name".into(), status.name.clone().into())].into_iter());
     let switch = registry.sub_registry_with_prefix("hitless_switch");
     gauge(switch, "busy_share", "Share of its time that the loop had something to do", status.busy_share());
