@@ -191,15 +191,21 @@ mod tests {
     #[test]
     fn alert_rules_use_only_metrics_that_exist() {
         let rules = include_str!("../../../contrib/prometheus/hitless.rules.yml");
-        let (ours, of_links) = (board().page("/metrics").body, include_str!("../../link/src/metrics.rs"));
+        let ours = board().page("/metrics").body;
+        let others = [
+            ("hitless_link_", include_str!("../../link/src/metrics.rs")),
+            ("hitless_rack_", include_str!("../../rack/src/host/metrics.rs")),
+            ("hitless_switch_", include_str!("../../rack/src/switch/metrics.rs")),
+        ];
         let names: BTreeSet<&str> = rules
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
             .filter(|word| word.starts_with("hitless_"))
             .collect();
         assert!(names.len() > 5, "{names:?}");
         for name in names {
-            let exported = match name.strip_prefix("hitless_link_") {
-                Some(name) => of_links.contains(&format!("\"{}\"", name.trim_end_matches("_total"))),
+            let elsewhere = others.iter().find_map(|(prefix, source)| Some((name.strip_prefix(prefix)?, source)));
+            let exported = match elsewhere {
+                Some((name, source)) => source.contains(&format!("\"{}\"", name.trim_end_matches("_total"))),
                 None => ours.contains(name),
             };
             assert!(exported, "{name} is not exported");
