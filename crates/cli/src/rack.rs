@@ -115,9 +115,14 @@ fn guarantee(status: &SwitchStatus) -> String {
     match (&status.scheduler, status.bound_bytes) {
         (None, _) => "nobody can reserve: nothing is guaranteed".to_owned(),
         (Some(scheduler), bound) => {
-            let bound = bound.map_or("no bound on what waits".to_owned(), |bound| {
-                format!("at most {} B wait at a port if all reserve", thousands(bound))
-            });
+            let share = status.ingress_share * 100.0;
+            let bound = match bound.map(thousands) {
+                None => "no bound on what waits".to_owned(),
+                Some(bound) if share > 0.0 => {
+                    format!("at most {bound} B wait at a port, {share} % of it is for what nobody reserved")
+                }
+                Some(bound) => format!("at most {bound} B wait at a port if all reserve"),
+            };
             format!(
                 "reservations by {scheduler}, {bound}; {} granted, {} frames reserved, {} not, {} policed",
                 count("grants"),

@@ -4,6 +4,7 @@ mod cable_lab;
 mod rack_lab;
 
 use std::fs;
+use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 
 use cable_lab::{address, outcome, transfer};
@@ -60,6 +61,31 @@ fn hosts_that_do_not_reserve_work_at_a_switch_that_does_and_status_says_what_is_
     assert!(count("unreserved") > 700 && count("rsvs") + count("policed") == 0, "{status}");
     let said = rack.hitless(&["status"]).output().unwrap();
     assert!(String::from_utf8_lossy(&said.stdout).contains("reservations by late, at most 38,480 B wait"));
+}
+
+#[test]
+fn a_host_that_has_not_joined_works_within_a_share_and_what_exceeds_it_is_counted_at_its_port() {
+    let Some(rack) = Rack::new("share") else { return };
+    let _switch = rack.start(&["--scheduler", "late", "--ingress-share", "10%"]);
+    let _joined = [rack.join(0), rack.join(1)];
+    // TCP finds its share; a host that sends at will loses what exceeds it.
+    transfer(&rack.hosts[2], &rack.hosts[0], address(0), 200_000).unwrap();
+    let sent = rack.hosts[2].with(|| {
+        let socket = UdpSocket::bind((address(2), 0)).unwrap();
+        (0..5_000).filter(|_| socket.send_to(&[0; 1_400], (address(0), 9)).is_ok()).count()
+    });
+    assert_eq!(sent.unwrap(), 5_000);
+    transfer(&rack.hosts[1], &rack.hosts[0], address(0), 1_000_000).unwrap();
+    let status = rack.status().unwrap();
+    let ports = status["ports"].as_array().unwrap();
+    let count = |port: usize, name: &str| ports[port]["counters"][name].as_u64().unwrap();
+    assert!(count(2, "policed") > 3_000 && count(1, "policed") < 100, "{status}");
+    assert_eq!((count(0, "dropped"), status["ingress_share"].as_f64()), (0, Some(0.1)), "{status}");
+    let bound = status["bound_bytes"].as_u64().unwrap();
+    assert_eq!(bound, 40 * 1_538 + 1_568, "16 frames more than without a share");
+    assert!(ports[0]["peak_bytes"].as_u64().unwrap() <= bound, "{status}");
+    let said = rack.hitless(&["status"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stdout).contains("10 % of it is for what nobody reserved"));
 }
 
 #[test]
@@ -137,6 +163,9 @@ fn wrong_arguments_are_one_line_and_leave_nothing_behind() {
         (&["switch", "x0", "x1", "--rate", "1G", "--k", "4"], "--scheduler"),
         (&["switch", "x0", "x1", "--rate", "1G", "--scheduler", "late", "--k", "0"], "k: 0 frames in a burst"),
         (&["switch", "x0", "x1", "--rate", "1G", "--scheduler", "late", "--contexts", "40"], "more than the buffer"),
+        (&["switch", "x0", "x1", "--rate", "1G", "--ingress-share", "10%"], "expected --scheduler"),
+        (&["switch", "x0", "x1", "--rate", "1G", "--scheduler", "late", "--ingress-share", "1"], "nothing is left"),
+        (&["switch", "x0", "x1", "--rate", "1G", "--scheduler", "paper", "--ingress-share", "1%"], "another scheduler"),
         (&["join"], "which interface?"),
         (&["join", "x9"], "there is no interface x9"),
         (&["join", "x0", "--k", "0"], "k: 0 frames in a burst"),

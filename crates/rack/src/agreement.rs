@@ -3,7 +3,7 @@
 //! Both sides are given the same few settings; everything else follows from them here, so that it is the same at both.
 
 use reserve::{RackParamError, RackParams, SchedulerKind, SlotUnit};
-use units::{Bytes, Rate, Span};
+use units::{Bytes, Prob, Rate, Span};
 use wire::ethernet::{HEADER_AND_CHECK, on_wire};
 
 /// A slot is this much longer than a full frame: a queue that has formed drains, and answers of the switch have room, which
@@ -34,6 +34,22 @@ pub struct RackAgreement {
 impl RackAgreement {
     /// The parameters at a switch with this number of ports and this buffer at each.
     pub fn at_switch(&self, ports: u16, buffer: Bytes) -> Result<RackParams, RackParamError> {
+        self.at_sharing_switch(ports, buffer, Prob::literal(0.0))
+    }
+
+    /// The same at a switch that keeps a part of each port for what nobody reserved. Hosts need not know of it: with every
+    /// grant they are told when their slot is. Those of the paper are told how many slots are before theirs, and so they would
+    /// have to know how long one is.
+    pub fn at_sharing_switch(
+        &self,
+        ports: u16,
+        buffer: Bytes,
+        ingress_share: Prob,
+    ) -> Result<RackParams, RackParamError> {
+        if self.scheduler == SchedulerKind::Paper && !ingress_share.is_zero() {
+            let expected = "hosts of the scheduler paper do not know how long a slot is then; expected another scheduler";
+            return Err(RackParamError { key: "ingress_share", expected: expected.to_owned() });
+        }
         // The longest frame of a stand-in with its mark: a full one of its wire.
         let mtu = self.wire_mtu + HEADER_AND_CHECK;
         let slot = self.rate.span_of(Bytes::new(u64::from(on_wire(mtu)))).scale(SLOT_MARGIN);
@@ -49,6 +65,7 @@ impl RackAgreement {
             timeout: TIMEOUT,
             horizon: HORIZON,
             early: slot,
+            ingress_share,
             buffer,
             ..RackParams::new(self.scheduler, ports, self.rate)
         };
@@ -82,5 +99,22 @@ mod tests {
         assert!(RackAgreement { contexts: Some(40), ..agreement }.at_switch(6, Bytes::new(128_000)).is_err());
         assert!(RackAgreement { contexts: Some(40), ..agreement }.at_host().is_ok());
         assert!(RackAgreement { k: 0, ..agreement }.at_host().is_err());
+    }
+
+    #[test]
+    fn a_share_for_others_adds_its_burst_to_the_bound_and_is_not_for_the_papers_hosts() {
+        let agreement = RackAgreement {
+            scheduler: SchedulerKind::Late,
+            rate: Rate::gbps(1),
+            wire_mtu: 1_500,
+            k: 4,
+            contexts: None,
+        };
+        let (buffer, share) = (Bytes::new(128_000), Prob::literal(0.1));
+        let without = agreement.at_switch(3, buffer).expect("valid").bound(2).total();
+        let with = agreement.at_sharing_switch(3, buffer, share).expect("valid");
+        assert_eq!(with.bound(2).total(), without + Bytes::new(16 * 1_538));
+        let paper = RackAgreement { scheduler: SchedulerKind::Paper, ..agreement };
+        assert!(paper.at_switch(3, buffer).is_ok() && paper.at_sharing_switch(3, buffer, share).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rack::switch::{PortConfig, SwitchCore};
 use reserve::{RackParams, ReservingSwitch, SchedulerKind};
-use units::{Bytes, Rate, Span, Time};
+use units::{Bytes, Prob, Rate, Span, Time};
 use wire::reserve::{
     BurstId, DataMark, Demand, Grant, HostKey, OUI_EXTENDED, Refusal, Reservation, ReserveHeader, ReserveMessage,
     ReserveVerb,
@@ -24,6 +24,10 @@ fn params(scheduler: SchedulerKind) -> RackParams {
 
 /// Every host has been heard.
 fn switch(scheduler: SchedulerKind) -> SwitchCore {
+    switch_with(params(scheduler))
+}
+
+fn switch_with(params: RackParams) -> SwitchCore {
     let port = |name: usize| PortConfig {
         name: format!("p{name}"),
         rate: RATE,
@@ -31,7 +35,7 @@ fn switch(scheduler: SchedulerKind) -> SwitchCore {
         longest: FULL + 29,
     };
     let ports: Vec<PortConfig> = (0..4).map(port).collect();
-    let reserving = ReservingSwitch::new(params(scheduler), 7).unwrap();
+    let reserving = ReservingSwitch::new(params, 7).unwrap();
     let mut switch = SwitchCore::new(&ports, Span::from_ms(300_000)).reserving(reserving);
     (0..4).for_each(|host| switch.on_frame(at(0), host, &[&mac(host)[..], &mac(host), &[8, 0]].concat()));
     switch
@@ -149,6 +153,43 @@ fn frames_that_nobody_reserved_are_cut_at_their_senders_expense() {
     assert!((1..=17).contains(&passed), "{passed}");
     assert_eq!((passed + cut, switch.counters(3).policed), (40, cut as u64));
     assert_eq!(switch.counters(CLIENT).dropped, 0);
+}
+
+#[test]
+fn a_host_that_has_not_joined_is_held_to_its_share_and_the_bound_includes_it() {
+    let tenth = RackParams { ingress_share: Prob::literal(0.1), ..params(SchedulerKind::Clock) };
+    let mut switch = switch_with(tenth);
+    let plain = |from: usize| [&mac(CLIENT)[..], &mac(from), &[8, 0], &[0x5a; 1_500]].concat();
+    // Hosts 2 and 3 send to the client as fast as their cables carry, while host 1 reserves whatever it can.
+    let (mut now, mut reserved, mut free_at) = (at(0), 0, at(10));
+    for burst in 0..4_000_u64 {
+        now = at(10) + Span::from_ps(burst * 12_304_000);
+        [2, 3].map(|host| switch.on_frame(now, host, &plain(host)));
+        if free_at <= now {
+            let id = BurstId { host_epoch: 3, context: 0, burst: burst as u16 };
+            let message = ReserveMessage { verb: ReserveVerb::Rsv, about: Reservation { id, ..about(CLIENT, 4) } };
+            switch.on_frame(now, 1, &frame(1, CLIENT, &ReserveHeader::Message(message), &[]));
+            let wait = grant(answer(&mut switch, now + Span::from_us(1), 1)).chosen();
+            free_at = now + wait + Span::from_us(1);
+            for index in 0..4 {
+                let mark = DataMark { id, switch_epoch: 7, index, of: 4, ..DataMark::default() };
+                let body = [&[8, 0][..], &[0x5a; 1_500]].concat();
+                switch.on_frame(free_at, 1, &frame(1, CLIENT, &ReserveHeader::Mark(mark), &body));
+                reserved += 1;
+            }
+        }
+        switch.serve(now);
+    }
+    departed(&mut switch, now + Span::from_ms(10), CLIENT);
+    let counters = *switch.reservations().unwrap().counters();
+    assert_eq!((counters.reserved, switch.counters(CLIENT).dropped), (reserved, 0));
+    let seconds = now.since(at(10)).as_secs();
+    let share = counters.unreserved as f64 * 1_538.0 * 8.0 / (seconds * 1e9);
+    assert!((0.095..0.11).contains(&share), "{share}");
+    let policed = [1, 2, 3].map(|host| switch.counters(host).policed);
+    assert!(policed[0] == 0 && policed[1] > 3_000 && policed[2] > 3_000, "{policed:?}");
+    assert!(reserved > 3_000, "{reserved} frames of host 1 in {seconds} s");
+    assert!(switch.occupancy(CLIENT).1 <= tenth.bound(3).total().get());
 }
 
 #[test]

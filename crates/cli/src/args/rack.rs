@@ -157,6 +157,12 @@ units::options! {
         #[arg(long)]
         pub k: Option<u8>,
 
+        /// Part of each port that is kept for what nobody reserved, such as 10%; more than that is dropped. Without it such
+        /// frames take their slots from those who reserve.
+        #[arg(long, value_name = "SHARE")]
+        #[serde(deserialize_with = "parsed")]
+        pub ingress_share: Option<Prob>,
+
         /// What the switch is called [default: switch0].
         #[arg(long)]
         pub name: Option<String>,

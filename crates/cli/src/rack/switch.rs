@@ -13,7 +13,7 @@ use rack::agreement::RackAgreement;
 use rack::control::RackRole;
 use rack::switch::{SwitchConfig, SwitchDaemon, SwitchRequest, SwitchStatus, open_ports};
 use reserve::{RackParams, SchedulerKind};
-use units::{Bytes, Rate, Span};
+use units::{Bytes, Prob, Rate, Span};
 use wire::ethernet::on_wire;
 
 use super::describe_switch;
@@ -32,6 +32,7 @@ struct SwitchSettings {
     buffer: Bytes,
     /// Who decides, the most frames of a reservation, and how many each host may have open.
     reserve: Option<(SchedulerKind, u8, Option<u16>)>,
+    ingress_share: Prob,
     aging: Span,
     metrics: Option<SocketAddr>,
 }
@@ -76,8 +77,9 @@ fn settings(options: RackSwitchOptions) -> Result<SwitchSettings, Failure> {
     let Some(rate) = options.rate else {
         return refused("--rate: expected the rate of each port, here or as `rate` in the file");
     };
-    if options.scheduler.is_none() && (options.k.is_some() || options.contexts.is_some()) {
-        return refused("--k and --contexts are for hosts that reserve: expected --scheduler with them");
+    let reserves = options.k.is_some() || options.contexts.is_some() || options.ingress_share.is_some();
+    if options.scheduler.is_none() && reserves {
+        return refused("--k, --contexts and --ingress-share are about reservations: expected --scheduler with them");
     }
     let name = options.name.unwrap_or_else(|| "switch0".to_owned());
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -91,6 +93,7 @@ fn settings(options: RackSwitchOptions) -> Result<SwitchSettings, Failure> {
         rate,
         buffer: options.buffer.unwrap_or(Bytes::new(128_000)),
         reserve: options.scheduler.map(|scheduler| (scheduler.into(), options.k.unwrap_or(K), options.contexts)),
+        ingress_share: options.ingress_share.unwrap_or(Prob::literal(0.0)),
         aging: options.aging.unwrap_or(Span::from_ms(300_000)),
         metrics: options.metrics.as_deref().map(address).transpose().map_err(Failure::Usage)?,
     })
@@ -101,7 +104,7 @@ fn reservations(settings: &SwitchSettings, interfaces: &[InterfaceInfo]) -> Resu
     let Some((scheduler, k, contexts)) = settings.reserve else { return Ok(None) };
     let wire_mtu = interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(0);
     let agreement = RackAgreement { scheduler, rate: settings.rate, wire_mtu, k, contexts };
-    let params = agreement.at_switch(interfaces.len() as u16, settings.buffer);
+    let params = agreement.at_sharing_switch(interfaces.len() as u16, settings.buffer, settings.ingress_share);
     params.map(Some).map_err(|error| Failure::Usage(error.to_string()))
 }
 

@@ -26,8 +26,12 @@ pub struct SwitchStatus {
     pub busy_seconds: f64,
     /// Who decides when hosts that reserve may send; none if nobody can reserve.
     pub scheduler: Option<String>,
-    /// The most that waits at a port if all hosts reserve; none if nobody can, or if the scheduler gives no bound.
+    /// The most that waits at a port if all hosts reserve, or if there is a share for those that do not; none if nobody can
+    /// reserve, or if the scheduler gives no bound.
     pub bound_bytes: Option<u64>,
+    /// Part of each port that is kept for what nobody reserved.
+    #[serde(default)]
+    pub ingress_share: f64,
     /// What came of reservations, by name.
     pub reservations: BTreeMap<String, u64>,
     /// In the order in which they were given.
@@ -105,6 +109,7 @@ impl SwitchStatus {
             busy_seconds: switch.busy.as_secs_f64(),
             scheduler: params.map(|params| params.scheduler.name().to_owned()),
             bound_bytes: bounded.map(|params| params.bound(params.ports - 1).total().get()),
+            ingress_share: params.map_or(0.0, |params| params.ingress_share.get()),
             reservations: reservations.unwrap_or_default(),
             ports: (0..switch.config.ports.len()).map(|port| port_status(switch, port)).collect(),
         }
