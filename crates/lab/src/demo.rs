@@ -11,6 +11,7 @@ mod story;
 mod text;
 
 pub use page::page;
+pub(crate) use simulated::LINUX;
 pub use simulated::run as simulate;
 pub use story::{DemoCase, DemoFigures, DemoPlan, DemoRecovery, DemoResult, DemoRound, median};
 pub use text::text;

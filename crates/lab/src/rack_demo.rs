@@ -13,10 +13,12 @@ pub(crate) mod gets;
 mod measure;
 mod page;
 mod rows;
+mod simulated;
 mod text;
 
 pub use page::page;
 pub use rows::{RackDemoPlan, RackDemoResult, RackRow};
+pub use simulated::run as simulate;
 pub use text::text;
 
 use std::thread::Scope;

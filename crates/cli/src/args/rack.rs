@@ -272,6 +272,10 @@ pub(crate) struct RackDemoArgs {
     /// Do without root even where there is root.
     #[arg(long)]
     pub rootless: bool,
+
+    /// In the simulator, as where namespaces are forbidden.
+    #[arg(long)]
+    pub simulated: bool,
 }
 
 #[derive(Debug, Args)]

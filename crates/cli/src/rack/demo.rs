@@ -23,12 +23,19 @@ pub(super) fn run(args: &RackDemoArgs, json: bool) -> CommandResult {
     };
     args.html.as_deref().map_or(Ok(()), |path| write(path, ""))?;
     // Before anything starts a thread: afterwards the kernel refuses it.
-    let standing = become_root_of_own_namespaces(args.rootless).map_err(|error| {
-        Failure::Outside(format!("this machine does not let us have network namespaces, which a rack needs: {error}"))
-    })?;
+    let standing = if args.simulated { None } else { Some(become_root_of_own_namespaces(args.rootless)) };
     let stop = stop_on_ctrl_c();
     let progress = DemoProgress::new();
-    let result = rack_demo::run(&plan, standing, &stop, &progress);
+    let result = match standing {
+        Some(Ok(standing)) => rack_demo::run(&plan, standing, &stop, &progress),
+        Some(Err(error)) => {
+            progress.remark(&format!(
+                "this machine does not let us have network namespaces ({error}); here is the rack simulated"
+            ));
+            Ok(rack_demo::simulate(&plan, &stop, &progress))
+        }
+        None => Ok(rack_demo::simulate(&plan, &stop, &progress)),
+    };
     progress.bar.finish_and_clear();
     let Some(result) = result.map_err(|trouble| Failure::Outside(trouble.0))? else { return Err(Failure::Interrupted) };
     if let Some(path) = &args.html {

@@ -23,7 +23,7 @@ const STACK: HostLatency = HostLatency::LogNormal { median: Span::from_us(10), s
 const BULK: Span = Span::from_ms(2_000);
 const BESIDE: Span = Span::from_ms(100);
 /// A kernel as distributions build it.
-const LINUX: TimerProfile = TimerProfile::Linux { hz: 250, rto_min: Span::from_ms(200), phase: Span::ZERO };
+pub(crate) const LINUX: TimerProfile = TimerProfile::Linux { hz: 250, rto_min: Span::from_ms(200), phase: Span::ZERO };
 
 /// One case of the story, in one round.
 struct SimulatedCase<'a> {

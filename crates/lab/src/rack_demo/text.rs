@@ -31,12 +31,12 @@ pub fn text(result: &RackDemoResult) -> String {
         Some(why) => format!("\nNot valid: {why}.\n"),
     };
     format!(
-        "{} hosts at {} Mbit/s, {} B of buffer a port, {} cores; GETs of 4 KiB from {}\npl2: scheduler {}, {bound}\n\n{table}{accounts}{verdict}",
+        "{} hosts at {} Mbit/s, {} B of buffer a port, {}; GETs of 4 KiB from {}\npl2: scheduler {}, {bound}\n\n{table}{accounts}{verdict}",
         result.hosts,
         result.rate_mbps,
         thousands(result.buffer_bytes),
-        result.cores,
-        result.program,
+        if result.simulated { "simulated".to_owned() } else { format!("{} cores", result.cores) },
+        if result.simulated { "a server of no delay" } else { result.program },
         result.scheduler
     )
 }
