@@ -260,7 +260,8 @@ fn point(reader: &ScenarioReader<'_>, number: usize, label: String, folder: &Pat
         capture: captured,
         ..NetworkSetup::new(topology)
     };
-    let (seeds, warnings) = (seeds(&run)?, support.warnings);
+    let (seeds, mut warnings) = (seeds(&run)?, support.warnings);
+    warnings.extend(pl2::warning(&frame));
     Ok(SweepPoint { number, label, seeds, warnings, config: TreeNode::empty(), frame, traffic, watched })
 }
 

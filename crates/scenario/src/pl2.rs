@@ -3,7 +3,7 @@
 use reserve::host::WaitRule;
 use reserve::{RackParamError, RackParams, SchedulerKind, SlotUnit};
 use settings::{KeyError, ReadResult, ScenarioReader};
-use sim::net::{HostLatency, LONGEST_SPAN, RackSetup, SwitchSettings};
+use sim::net::{HostLatency, LONGEST_SPAN, NetworkSetup, RackSetup, SwitchSettings};
 use sim::topology::{DirectedLink, NodeId, Topology};
 use units::{Prob, Rate, Span, Time};
 use wire::ethernet::HEADER_AND_CHECK;
@@ -70,6 +70,18 @@ pub(crate) fn read(reader: &ScenarioReader<'_>, site: &RackSite<'_>) -> ReadResu
         resets: table.flag("resets")?.unwrap_or(false),
         restarts: restarts.iter().map(|table| event(table, "switch", site.topology)).collect::<ReadResult<_>>()?,
     }))
+}
+
+/// What a user should know of a rack's bound.
+pub(crate) fn warning(network: &NetworkSetup) -> Option<String> {
+    let scheduler = network.rack.as_ref().map(|rack| rack.params.scheduler)?;
+    let protected = network.topology.link_ids().any(|link| network.protects(link));
+    (protected && scheduler != SchedulerKind::Paper).then(|| {
+        let name = scheduler.name();
+        format!(
+            "pl2.scheduler = {name}: protected links repeat frames or hold them back, so queues may exceed the bound"
+        )
+    })
 }
 
 /// `[[dead]]`: hosts, and when they die.

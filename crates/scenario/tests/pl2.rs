@@ -216,6 +216,19 @@ fn every_transport_completes_above_every_protection() {
 }
 
 #[test]
+fn above_links_that_repeat_frames_no_bound_is_promised_and_the_scenario_says_so() {
+    let text = incast(4, "2ms") + &lossy("protect = 'uec-llr'").replace("1e-3", "1e-2");
+    let parse = |name: &str| Scenario::parse("rack.toml", &text, &[scheduler(name)]).unwrap();
+    let warned = |name: &str| parse(name).warnings().any(|warning| warning.contains("may exceed the bound"));
+    assert!(warned("late") && warned("departure") && !warned("paper"));
+    let plain = Scenario::parse("rack.toml", &incast(4, "2ms"), &[scheduler("late")]).unwrap();
+    assert_eq!(plain.warnings().count(), 0);
+    // A link of this loss carries less than slots reckon with: late goes on to grant, departure waits for what has not left.
+    let [late, departure] = ["late", "departure"].map(|name| peak(&run(&text, &[&scheduler(name)])));
+    assert!(late > 2 * departure, "{late} and {departure}");
+}
+
+#[test]
 fn meters_and_telemetry_work_beside_reservations() {
     let text = incast(3, "20ms").replace("'datagrams'", "'rdma'\ncongestion = 'hpcc'");
     let text =

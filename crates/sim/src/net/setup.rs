@@ -93,6 +93,13 @@ impl NetworkSetup {
     }
 }
 
+impl NetworkSetup {
+    /// Whether a link protocol runs on this link.
+    pub fn protects(&self, link: TopologyLinkId) -> bool {
+        self.links.iter().any(|setup| setup.link == link && !matches!(setup.protection, Protection::None))
+    }
+}
+
 /// How switches write telemetry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntSettings {

@@ -5,7 +5,8 @@
 //! program is woken, at once. Packets that come from other racks carry marks of those: here they are not reserved.
 //!
 //! What the data of a port takes in its queue is compared with the bound in every run. A queue beyond it is an error of
-//! this program, except with the scheduler of the paper, which has none.
+//! this program, except with the scheduler of the paper, which has none, and above links that are protected: one that
+//! repeats frames or holds them back carries less than slots reckon with.
 
 use machine::{DropReason, Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 use reserve::{
@@ -20,7 +21,7 @@ use crate::net::packet::SimPacket;
 use crate::net::rack::RackSetup;
 use crate::net::setup::NetworkSetup;
 use crate::net::transports::Body;
-use crate::topology::{DirectedLink, NodeId, Topology};
+use crate::topology::{DirectedLink, NodeId};
 
 /// What is written on a packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +63,8 @@ struct SimRack {
     params: RackParams,
     /// No queue up to this is too long.
     least_bound: u64,
+    /// Whether a link of its may fall behind its slots, because it repeats frames or holds them back.
+    falls_behind: bool,
     /// Of runs that are over.
     before: SwitchCounters,
     restarts: u64,
@@ -115,7 +118,8 @@ impl SimRack {
     fn bound(&self) -> Option<u64> {
         let counters = self.counters();
         let policed = self.params.ingress_share.get() > 0.0;
-        if self.params.scheduler == SchedulerKind::Paper || counters.unreserved > 0 && !policed {
+        let is_open = counters.unreserved > 0 && !policed;
+        if self.params.scheduler == SchedulerKind::Paper || self.falls_behind || is_open {
             return None;
         }
         // What was treated as unsolicited, wanted or not; and what was granted by runs before.
@@ -146,7 +150,7 @@ impl ReservingProgram {
     pub(crate) fn new(setup: &NetworkSetup, rack: &RackSetup) -> Self {
         let topology = &setup.topology;
         let mut places = vec![0; topology.directed().count()];
-        let racks = topology.switches().map(|node| rack_at(topology, node, rack, &mut places)).collect();
+        let racks = topology.switches().map(|node| rack_at(setup, node, rack, &mut places)).collect();
         let key = |node| topology.hosts().position(|host| host == node).map(|number| HostKey::new(number as u64));
         let number = |node| topology.switches().position(|switch| switch == node).unwrap_or_default() as u32;
         let mut restarts: Vec<(Time, u32)> = rack.restarts.iter().map(|(at, node)| (*at, number(*node))).collect();
@@ -297,7 +301,8 @@ fn end_of_quarter(quarter: usize, until: Time) -> Time {
 }
 
 /// A switch with hosts, and the places of its ports.
-fn rack_at(topology: &Topology, node: NodeId, setup: &RackSetup, places: &mut [u16]) -> Option<SimRack> {
+fn rack_at(network: &NetworkSetup, node: NodeId, setup: &RackSetup, places: &mut [u16]) -> Option<SimRack> {
+    let topology = &network.topology;
     let links: Vec<DirectedLink> = topology.directed().filter(|link| topology.from(*link) == node).collect();
     for (place, link) in links.iter().enumerate() {
         places[link.index()] = place as u16;
@@ -311,6 +316,7 @@ fn rack_at(topology: &Topology, node: NodeId, setup: &RackSetup, places: &mut [u
         switch: made(params, 1),
         params,
         least_bound: params.bound(params.ports - 1).total().get(),
+        falls_behind: links.iter().any(|link| network.protects(link.link())),
         before: SwitchCounters::default(),
         restarts: 0,
         queued: none.clone(),
