@@ -47,7 +47,8 @@ impl RackAgreement {
         ingress_share: Prob,
     ) -> Result<RackParams, RackParamError> {
         if self.scheduler == SchedulerKind::Paper && !ingress_share.is_zero() {
-            let expected = "hosts of the scheduler paper do not know how long a slot is then; expected another scheduler";
+            let expected =
+                "hosts of the scheduler paper do not know how long a slot is then; expected another scheduler";
             return Err(RackParamError { key: "ingress_share", expected: expected.to_owned() });
         }
         // The longest frame of a stand-in with its mark: a full one of its wire.

@@ -193,6 +193,29 @@ fn a_host_that_has_not_joined_is_held_to_its_share_and_the_bound_includes_it() {
 }
 
 #[test]
+fn a_host_of_another_version_is_not_answered_and_its_frames_pass_as_they_are() {
+    let mut switch = switch(SchedulerKind::Clock);
+    let other_version = |mut frame: Vec<u8>| {
+        frame[19] = 0x20 | frame[19] & 0x0f;
+        frame
+    };
+    let message = ReserveMessage { verb: ReserveVerb::Rsv, about: about(CLIENT, 1) };
+    let asked = other_version(frame(1, CLIENT, &ReserveHeader::Message(message), &[]));
+    switch.on_frame(at(10), 1, &asked);
+    assert!(departed(&mut switch, at(20), 1).is_empty(), "no answer: the host goes on without reservations");
+    let data = other_version(marked(1, 0, 1));
+    switch.on_frame(at(30), 1, &data);
+    assert_eq!(departed(&mut switch, at(100), CLIENT), [asked, data]);
+    let counters = switch.reservations().unwrap().counters();
+    assert_eq!((switch.counters(1).messages, counters.rsvs, counters.unreserved), (0, 0, 2));
+    // It counts as one that has not joined: marks of this version are taken off before it gets a frame.
+    let mut to_it = marked(2, 0, 1);
+    to_it[..6].copy_from_slice(&mac(1));
+    switch.on_frame(at(200), 2, &to_it);
+    assert_eq!(departed(&mut switch, at(300), 1), [[&mac(1)[..], &mac(2), &[8, 0], &[0x5a; 1_500]].concat()]);
+}
+
+#[test]
 fn a_demand_that_makes_no_sense_is_refused_with_its_reason() {
     for (to, frames, reason) in [(9, 1, Refusal::UnknownPort), (1, 1, Refusal::OwnPort), (0, 50, Refusal::AboveLimit)] {
         let mut switch = switch(SchedulerKind::Late);

@@ -1,0 +1,165 @@
+//! Bad days of a rack: whatever Ethernet carries through hosts that have joined, ports of unequal rates, no memcached, no
+//! namespaces.
+
+mod cable_lab;
+mod rack_lab;
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use cable_lab::{address, bring_up, outcome, transfer, wait_for};
+use link::standin::wire_socket;
+use linux::net::{InterfaceAddress, Namespace, Netlink};
+use linux::packet::PacketSocket;
+use rack_lab::Rack;
+
+fn ip(host: &Namespace, args: &str) {
+    let mut command = Command::new("ip");
+    command.args(args.split_whitespace()).stdin(Stdio::null());
+    host.prepare(&mut command).unwrap();
+    assert!(command.status().unwrap().success(), "ip {args}");
+}
+
+/// Sends until it has arrived: the machine may be busy, and neighbours may have to be found first.
+fn arrives(what: &str, mut send: impl FnMut(), mut has_arrived: impl FnMut() -> bool) {
+    for _ in 0..100 {
+        send();
+        for _ in 0..20 {
+            if has_arrived() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    panic!("{what} never arrived");
+}
+
+fn packet_socket(host: &Namespace, interface: &str) -> PacketSocket {
+    let open = || {
+        let index = Netlink::open().unwrap().existing_link(interface).unwrap().index;
+        PacketSocket::open(index, &wire_socket(1_500, 256)).unwrap()
+    };
+    host.with(open).unwrap()
+}
+
+#[test]
+fn hosts_that_have_joined_carry_ipv6_vlans_fragments_multicast_and_spanning_tree() {
+    let Some(rack) = Rack::new("kinds") else { return };
+    let _switch = rack.start(&["--scheduler", "late"]);
+    let _joined = [rack.join(0), rack.join(1)];
+    let hosts = [&rack.hosts[0], &rack.hosts[1]];
+    let six = |host: usize| IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1 + host as u16]);
+    let in_vlan = |host: usize| IpAddr::from([10, 78, 0, 1 + host as u8]);
+    for (number, host) in hosts.into_iter().enumerate() {
+        ip(host, &format!("address add {}/64 dev rack0 nodad", six(number)));
+        ip(host, "link add link rack0 name v5 type vlan id 5");
+        host.with(|| bring_up("v5", Some(&InterfaceAddress::new(in_vlan(number), 24)))).unwrap();
+    }
+    transfer(hosts[0], hosts[1], six(1), 500_000).unwrap();
+    transfer(hosts[0], hosts[1], in_vlan(1), 500_000).unwrap();
+    let bind = |host: usize, to: IpAddr| hosts[host].with(|| UdpSocket::bind((to, 0)).unwrap()).unwrap();
+    let (near, far) = (bind(0, address(0)), bind(1, address(1)));
+    far.set_nonblocking(true).unwrap();
+    let mut buffer = vec![0; 10_000];
+    let (to, long) = (far.local_addr().unwrap(), vec![7; 8_000]);
+    arrives(
+        "a datagram of six fragments",
+        || _ = near.send_to(&long, to),
+        || far.recv(&mut buffer).ok() == Some(8_000),
+    );
+    let (group, any) = (Ipv4Addr::new(239, 1, 2, 3), bind(1, Ipv4Addr::UNSPECIFIED.into()));
+    let IpAddr::V4(here) = address(1) else { unreachable!("an IPv4 address") };
+    hosts[1].with(|| any.join_multicast_v4(&group, &here).unwrap()).unwrap();
+    any.set_nonblocking(true).unwrap();
+    let to = (group, any.local_addr().unwrap().port());
+    arrives("multicast", || _ = near.send_to(b"all", to), || any.recv(&mut buffer).ok() == Some(3));
+    spanning_tree_arrives(hosts);
+    let status = rack.host_status(0).unwrap();
+    let count = |name: &str| status["counters"][name].as_u64().unwrap();
+    assert!(count("unmarked") > 0 && count("sent") > 600 && count("rx_malformed") == 0, "{status}");
+}
+
+/// What bridges say to each other goes to a group, and so it goes without a reservation.
+fn spanning_tree_arrives(hosts: [&Namespace; 2]) {
+    let bpdu = [&[0x01, 0x80, 0xc2, 0, 0, 0, 2, 0, 0, 0, 0, 0x77][..], &[0, 38, 0x42, 0x42, 3], &[0x5a; 43]].concat();
+    let (mut from, mut to) = (packet_socket(hosts[0], "rack0"), packet_socket(hosts[1], "rack0"));
+    let mut seen = false;
+    let send = || _ = from.send_frame(&bpdu).unwrap();
+    arrives("a BPDU", send, || {
+        to.receive(256, |frame| seen |= frame.bytes[..12] == bpdu[..12]);
+        seen
+    });
+}
+
+#[test]
+fn ports_of_unequal_rates_and_jumbo_frames_are_refused_with_the_reason() {
+    let Some(rack) = Rack::new("unequal") else { return };
+    let (code, said) = outcome(&mut rack.hitless(&["switch", "x0", "x1", "--rate", "20G", "--scheduler", "late"]));
+    assert!(code == 2 && said.contains("carries only 10G; ports must have the same rate"), "{code}: {said}");
+    // A host whose wire has room for longer frames than the port that they are to leave by.
+    let longer = |interface: &'static str| {
+        move || {
+            let netlink = Netlink::open().unwrap();
+            netlink.set_mtu(netlink.existing_link(interface).unwrap().index, 9_000).unwrap();
+        }
+    };
+    rack.middle.with(longer("x0")).unwrap();
+    rack.hosts[0].with(longer("w0")).unwrap();
+    let _switch = rack.start(&["--buffer", "256KB"]);
+    // The switch knows where host 1 is.
+    transfer(&rack.hosts[1], &rack.hosts[2], address(2), 10_000).unwrap();
+    let near = rack.hosts[0].with(|| UdpSocket::bind((address(0), 0)).unwrap()).unwrap();
+    let refused = || {
+        _ = near.send_to(&[0; 8_000], (address(1), 9));
+        rack.status().unwrap()["ports"][0]["counters"]["too_long"].as_u64() > Some(0)
+    };
+    wait_for("a jumbo frame to be refused", refused, || format!("{:?}", rack.status()));
+}
+
+#[test]
+fn a_demonstration_without_memcached_says_so_and_has_its_rows() {
+    if testkit::permitted(Namespace::new()).is_none() {
+        return;
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
+    command.args(["rack", "demo", "--rate", "100M", "--hosts", "3", "--rounds", "1", "--seconds", "0.2", "--json"]);
+    let output = command.env("PATH", "/nowhere").stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("memcached is not installed"), "{said}");
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((result["program"].as_str(), result["simulated"].as_bool()), (Some("built-in"), Some(false)));
+    assert_eq!(result["rows"].as_array().unwrap().len(), 4 * 3);
+}
+
+#[test]
+fn where_namespaces_are_forbidden_the_rack_is_simulated_with_the_same_fields() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
+    command.args(["rack", "demo", "--simulated", "--hosts", "4", "--rounds", "1", "--seconds", "0.2", "--json"]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((result["simulated"].as_bool(), result["valid"].as_bool()), (Some(true), Some(true)));
+    let has = |value: &serde_json::Value, names: &str| {
+        let found: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut wanted: Vec<&str> = names.split(' ').collect();
+        wanted.sort_unstable();
+        assert_eq!(found, wanted);
+    };
+    has(
+        &result,
+        "rate_mbps buffer_bytes hosts scheduler program rootless simulated bound_bytes cores valid why_invalid rows",
+    );
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4 * 5);
+    for row in rows {
+        has(
+            row,
+            "way background senders gets failed get_p50_us get_p99_us get_p999_us over_100ms background_mbps \
+             port_utilisation offered_frames switch_dropped ring_overflow port_peak_bytes refused_by_hosts sent delivered \
+             duplicates reordered switch_busy",
+        );
+        let bound = result["bound_bytes"].as_u64();
+        assert!(row["way"] != "pl2" || row["switch_dropped"] == 0 && row["port_peak_bytes"].as_u64() <= bound, "{row}");
+    }
+}
