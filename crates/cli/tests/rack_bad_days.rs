@@ -1,16 +1,16 @@
-//! Bad days of a rack: whatever Ethernet carries through hosts that have joined, ports of unequal rates, no memcached, no
-//! namespaces.
+//! Bad days of a rack: whatever Ethernet carries through hosts that have joined, jumbo frames, no memcached, no namespaces.
 
 mod cable_lab;
 mod rack_lab;
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cable_lab::{address, bring_up, outcome, transfer, wait_for};
+use cable_lab::{address, transfer, wait_for};
 use link::standin::wire_socket;
-use linux::net::{InterfaceAddress, Namespace, Netlink};
+use linux::net::{Namespace, Netlink};
 use linux::packet::PacketSocket;
 use rack_lab::Rack;
 
@@ -35,12 +35,10 @@ fn arrives(what: &str, mut send: impl FnMut(), mut has_arrived: impl FnMut() -> 
     panic!("{what} never arrived");
 }
 
-fn packet_socket(host: &Namespace, interface: &str) -> PacketSocket {
-    let open = || {
-        let index = Netlink::open().unwrap().existing_link(interface).unwrap().index;
-        PacketSocket::open(index, &wire_socket(1_500, 256)).unwrap()
-    };
-    host.with(open).unwrap()
+/// On the stand-in of the calling thread's namespace.
+fn packet_socket() -> PacketSocket {
+    let index = Netlink::open().unwrap().existing_link("rack0").unwrap().index;
+    PacketSocket::open(index, &wire_socket(1_500, 256)).unwrap()
 }
 
 #[test]
@@ -50,14 +48,10 @@ fn hosts_that_have_joined_carry_ipv6_vlans_fragments_multicast_and_spanning_tree
     let _joined = [rack.join(0), rack.join(1)];
     let hosts = [&rack.hosts[0], &rack.hosts[1]];
     let six = |host: usize| IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1 + host as u16]);
-    let in_vlan = |host: usize| IpAddr::from([10, 78, 0, 1 + host as u8]);
     for (number, host) in hosts.into_iter().enumerate() {
         ip(host, &format!("address add {}/64 dev rack0 nodad", six(number)));
-        ip(host, "link add link rack0 name v5 type vlan id 5");
-        host.with(|| bring_up("v5", Some(&InterfaceAddress::new(in_vlan(number), 24)))).unwrap();
     }
     transfer(hosts[0], hosts[1], six(1), 500_000).unwrap();
-    transfer(hosts[0], hosts[1], in_vlan(1), 500_000).unwrap();
     let bind = |host: usize, to: IpAddr| hosts[host].with(|| UdpSocket::bind((to, 0)).unwrap()).unwrap();
     let (near, far) = (bind(0, address(0)), bind(1, address(1)));
     far.set_nonblocking(true).unwrap();
@@ -74,29 +68,46 @@ fn hosts_that_have_joined_carry_ipv6_vlans_fragments_multicast_and_spanning_tree
     any.set_nonblocking(true).unwrap();
     let to = (group, any.local_addr().unwrap().port());
     arrives("multicast", || _ = near.send_to(b"all", to), || any.recv(&mut buffer).ok() == Some(3));
-    spanning_tree_arrives(hosts);
+    // What bridges say to each other goes to a group, and so it goes without a reservation.
+    frame_arrives(hosts, [0x01, 0x80, 0xc2, 0, 0, 0], &[0, 38, 0x42, 0x42, 3]);
+    let mac = hosts[1].with(|| Netlink::open().unwrap().existing_link("rack0").unwrap().mac).unwrap();
+    frame_arrives(hosts, mac, &[0x81, 0, 0, 5, 8, 0]);
     let status = rack.host_status(0).unwrap();
     let count = |name: &str| status["counters"][name].as_u64().unwrap();
-    assert!(count("unmarked") > 0 && count("sent") > 600 && count("rx_malformed") == 0, "{status}");
+    assert!(count("unmarked") > 0 && count("sent") > 300 && count("rx_malformed") == 0, "{status}");
 }
 
-/// What bridges say to each other goes to a group, and so it goes without a reservation.
-fn spanning_tree_arrives(hosts: [&Namespace; 2]) {
-    let bpdu = [&[0x01, 0x80, 0xc2, 0, 0, 0, 2, 0, 0, 0, 0, 0x77][..], &[0, 38, 0x42, 0x42, 3], &[0x5a; 43]].concat();
-    let (mut from, mut to) = (packet_socket(hosts[0], "rack0"), packet_socket(hosts[1], "rack0"));
-    let mut seen = false;
-    let send = || _ = from.send_frame(&bpdu).unwrap();
-    arrives("a BPDU", send, || {
-        to.receive(256, |frame| seen |= frame.bytes[..12] == bpdu[..12]);
-        seen
+/// A frame of any kind from the stand-in of one host to that of the other.
+fn frame_arrives(hosts: [&Namespace; 2], to: [u8; 6], kind: &[u8]) {
+    let frame = [&to[..], &[2, 0, 0, 0, 0, 0x77], kind, &[0x5a; 50]].concat();
+    let seen = AtomicBool::new(false);
+    let looks = || (0..4_000).take_while(|_| !seen.load(Ordering::Relaxed));
+    let receive = || {
+        let mut socket = packet_socket();
+        for _ in looks() {
+            socket.receive(256, |received| {
+                seen.fetch_or(received.bytes[..12] == frame[..12], Ordering::Relaxed);
+            });
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let send = || {
+        let mut socket = packet_socket();
+        for _ in looks() {
+            socket.send_frame(&frame).unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| hosts[1].with(receive).unwrap());
+        hosts[0].with(send).unwrap();
     });
+    assert!(seen.load(Ordering::Relaxed), "{kind:x?} never arrived");
 }
 
 #[test]
-fn ports_of_unequal_rates_and_jumbo_frames_are_refused_with_the_reason() {
+fn jumbo_frames_are_refused_where_they_do_not_fit_and_counted() {
     let Some(rack) = Rack::new("unequal") else { return };
-    let (code, said) = outcome(&mut rack.hitless(&["switch", "x0", "x1", "--rate", "20G", "--scheduler", "late"]));
-    assert!(code == 2 && said.contains("carries only 10G; ports must have the same rate"), "{code}: {said}");
     // A host whose wire has room for longer frames than the port that they are to leave by.
     let longer = |interface: &'static str| {
         move || {

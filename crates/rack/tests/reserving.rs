@@ -1,7 +1,7 @@
 //! The switch with reservations, in memory: hosts ask, are answered, and send what they reserved.
 
 use proptest::prelude::*;
-use rack::switch::{PortConfig, SwitchCore};
+use rack::switch::{PortConfig, RackSwitch, SwitchConfig, SwitchCore};
 use reserve::{RackParams, ReservingSwitch, SchedulerKind};
 use units::{Bytes, Prob, Rate, Span, Time};
 use wire::reserve::{
@@ -213,6 +213,19 @@ fn a_host_of_another_version_is_not_answered_and_its_frames_pass_as_they_are() {
     to_it[..6].copy_from_slice(&mac(1));
     switch.on_frame(at(200), 2, &to_it);
     assert_eq!(departed(&mut switch, at(300), 1), [[&mac(1)[..], &mac(2), &[8, 0], &[0x5a; 1_500]].concat()]);
+}
+
+#[test]
+fn ports_of_unequal_rates_are_refused_before_anything_runs() {
+    let port = |rate| PortConfig { name: "p".to_owned(), rate, buffer: Bytes::new(128_000), longest: FULL + 29 };
+    let config = SwitchConfig {
+        name: "switch0".to_owned(),
+        ports: [1, 1, 1, 10].map(|gbps| port(Rate::gbps(gbps))).into(),
+        aging: Span::from_ms(300_000),
+        reserve: Some(params(SchedulerKind::Late)),
+    };
+    let refused = RackSwitch::new(config, Vec::new()).unwrap_err().to_string();
+    assert_eq!(refused, "rate: a port has 10G, another 1G; expected ports of one rate");
 }
 
 #[test]
