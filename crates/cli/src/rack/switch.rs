@@ -25,7 +25,7 @@ use crate::output::{CommandResult, Failure, print, say};
 use crate::wire::{claim, interface, usage};
 
 /// What the options come to.
-struct SwitchSettings {
+struct RackSwitchSettings {
     name: String,
     interfaces: Vec<String>,
     rate: Rate,
@@ -60,7 +60,7 @@ pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
     });
     let opened = open_ports(&interfaces, settings.rate, settings.buffer);
     let (ports, sockets) = opened.map_err(|trouble| Failure::Outside(trouble.0))?;
-    let SwitchSettings { name, rate, aging, metrics, .. } = settings;
+    let RackSwitchSettings { name, rate, aging, metrics, .. } = settings;
     say(&format!("{name} joins {} at {rate} a port; Ctrl-C ends it", settings.interfaces.join(", ")));
     let config = SwitchConfig { name, ports, aging, reserve };
     let directory = RunDirectory::of_this_system();
@@ -71,7 +71,7 @@ pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
 }
 
 /// What the options come to, if that makes sense.
-fn settings(options: RackSwitchOptions) -> Result<SwitchSettings, Failure> {
+fn settings(options: RackSwitchOptions) -> Result<RackSwitchSettings, Failure> {
     let refused = |what: &str| Err(Failure::Usage(what.to_owned()));
     check_interfaces(&options.interfaces)?;
     let Some(rate) = options.rate else {
@@ -87,7 +87,7 @@ fn settings(options: RackSwitchOptions) -> Result<SwitchSettings, Failure> {
         return refused(&format!("--name {name}: expected up to 32 letters, digits, - or _"));
     }
     let address = |text: &str| parse_address(text).ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"));
-    Ok(SwitchSettings {
+    Ok(RackSwitchSettings {
         name,
         interfaces: options.interfaces,
         rate,
@@ -100,7 +100,7 @@ fn settings(options: RackSwitchOptions) -> Result<SwitchSettings, Failure> {
 }
 
 /// What hosts that reserve must agree on with the switch; none if nobody is to reserve.
-fn reservations(settings: &SwitchSettings, interfaces: &[InterfaceInfo]) -> Result<Option<RackParams>, Failure> {
+fn reservations(settings: &RackSwitchSettings, interfaces: &[InterfaceInfo]) -> Result<Option<RackParams>, Failure> {
     let Some((scheduler, k, contexts)) = settings.reserve else { return Ok(None) };
     let wire_mtu = interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(0);
     let agreement = RackAgreement { scheduler, rate: settings.rate, wire_mtu, k, contexts };
@@ -119,7 +119,7 @@ fn check_interfaces(interfaces: &[String]) -> CommandResult {
 }
 
 /// A port must be able to do what is asked of it.
-fn check_port(settings: &SwitchSettings, netlink: &Netlink, interface: &InterfaceInfo) -> CommandResult {
+fn check_port(settings: &RackSwitchSettings, netlink: &Netlink, interface: &InterfaceInfo) -> CommandResult {
     let longest = Bytes::new(u64::from(on_wire(longest_on(interface.mtu) as u32 + 4)));
     if settings.buffer < longest {
         return Err(Failure::Usage(format!(
