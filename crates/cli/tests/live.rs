@@ -16,11 +16,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lab::load::{self, witness};
 use lab::stage::{self, Stage};
 use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
 use linux::net::{InterfaceAddress, Namespace, Netlink, UnicastRoute};
+use load::{self, witness};
 use units::StopFlag;
 
 /// Two hosts, a wire, and a folder for each host's run directory. Gone when dropped.

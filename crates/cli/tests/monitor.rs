@@ -14,12 +14,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lab::load::{self, PingPong, pingpong};
 use lab::stage;
 use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
 use linux::clock::Clock;
 use linux::net::{self, Namespace, Netlink};
+use load::{self, PingPong, pingpong};
 use redis_server::{Keeps, RedisServer};
 use units::StopFlag;
 

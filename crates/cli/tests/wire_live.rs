@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use cable_lab::{Daemon, address, bring_up, outcome, plug, transfer, wait_for};
-use lab::load::witness;
 use linux::net::{InterfaceAddress, Namespace, Netlink, Qdisc};
+use load::witness;
 use units::StopFlag;
 
 /// Two hosts, `w0` and `w1`, and between them a third with an end of each cable: `x0` and `x1`. Nothing joins these yet.

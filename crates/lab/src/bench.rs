@@ -13,11 +13,11 @@ use serde::Serialize;
 use units::{Prob, Rate, StopFlag};
 
 use crate::demo::median;
-use crate::load::{self, Bulk, KernelCongestion, PingPong};
 use crate::stage::{self, Stage, StageDaemon};
 use link::config::{HostBackend, LinkConfig, LinkMode, WireBackend};
 use linux::LinkError;
 use linux::net::{Namespace, Netlink, Offload};
+use load::{self, Bulk, KernelCongestion, PingPong};
 
 #[derive(Clone, Debug)]
 pub struct BenchPlan {

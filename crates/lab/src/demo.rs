@@ -21,13 +21,13 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use units::{Prob, StopFlag};
 
-use crate::load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
 use crate::stage::{self, Stage, StageDaemon};
 use link::config::LinkConfig;
 use link::context::recovery_histogram;
 use link::status::percentile;
 use linux::LinkError;
 use linux::net::NetworkPrivilege;
+use load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
 
 /// Who watches.
 pub trait DemoObserver: Sync {

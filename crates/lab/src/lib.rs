@@ -12,7 +12,6 @@
 
 pub mod bench;
 pub mod demo;
-pub mod load;
 pub mod rack_demo;
 pub mod rack_soak;
 pub mod reality;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use faults::{FaultSchedule, LossModel};
 use units::{Prob, Rate, StopFlag};
 
-use crate::load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
 use crate::stage::{self, Stage};
 use emulator::DirectionConfig;
 use linux::LinkError;
+use load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
 
 /// One wire with one flow over it, then requests one after the other.
 #[derive(Clone, Copy, Debug)]

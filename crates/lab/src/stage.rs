@@ -27,7 +27,6 @@ use std::thread::Scope;
 use serde::Serialize;
 use units::{Bytes, Prob, Rate, Span, StopFlag};
 
-use crate::load;
 use emulator::{DirectionConfig, DirectionCounters};
 use link::config::LinkConfig;
 use link::run::{self, LinkHandle, Loop, LoopRequest};

@@ -22,7 +22,7 @@ const LONG_FILES: [(&str, usize); 3] =
 
 /// Larger crates, each with its own ceiling.
 /// The simulator drives every protocol, and each new one brings its driver.
-const LARGE_CRATES: [(&str, usize); 1] = [("sim", 9_150)];
+const LARGE_CRATES: [(&str, usize); 1] = [("sim", 9_200)];
 
 /// Names that more than one type has.
 const SHARED_TYPE_NAMES: [&str; 1] = ["Protection"];
@@ -39,7 +39,7 @@ const LAYERS: [&[&str]; 11] = [
     &["guard", "transport", "homa", "reserve", "radar", "traffic", "testkit"],
     &["linux"],
     &["sim", "fleet", "link", "emulator", "meter"],
-    &["rack"],
+    &["rack", "load"],
     &["scenario", "lab", "monitor"],
     &["report"],
     &["papers"],
@@ -49,7 +49,7 @@ const LAYERS: [&[&str]; 11] = [
 /// What builds without Linux and Redis.
 const PORTABLE: [&str; 9] =
     ["congestion", "reserve", "sim", "scenario", "settings", "traffic", "fleet", "report", "papers"];
-const LINUX: [&str; 7] = ["linux", "link", "emulator", "meter", "rack", "lab", "monitor"];
+const LINUX: [&str; 8] = ["linux", "link", "emulator", "meter", "rack", "load", "lab", "monitor"];
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());
 static FILES: LazyLock<Vec<SourceFile<'static>>> = LazyLock::new(|| parse_workspace(&TEXTS));

@@ -13,7 +13,6 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::demo::median;
-use crate::load::{self, Bulk, KernelCongestion, witness};
 use crate::soak::Workshop;
 use crate::soak::faults::{AccountCounts, Supervisor};
 use crate::stage;
@@ -21,6 +20,7 @@ use link::control::RunDirectory;
 use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::Namespace;
+use load::{self, Bulk, KernelCongestion, witness};
 use units::StopFlag;
 
 /// Datagrams a second, and their size in bytes.

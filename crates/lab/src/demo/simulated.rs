@@ -12,8 +12,8 @@ use transport::tcp::{self, TimerProfile};
 use units::{Prob, Rate, Span, StopFlag, Time};
 
 use super::{DemoCase, DemoFigures, DemoPlan, DemoRecovery, DemoResult, DemoRound};
-use crate::load::RoundTrips;
 use crate::stage::WireCount;
+use load::RoundTrips;
 
 /// Bytes of a request and of its answer.
 const REQUEST: u64 = 64;

@@ -6,8 +6,8 @@ use link::config::{HostBackend, LinkMode, WireBackend};
 use serde::Serialize;
 use units::{Prob, Rate};
 
-use crate::load::RoundTrips;
 use crate::stage::WireCount;
+use load::RoundTrips;
 
 #[derive(Clone, Debug)]
 pub struct DemoPlan {

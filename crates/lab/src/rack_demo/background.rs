@@ -9,8 +9,8 @@ use units::{Bytes, Rate, StopFlag};
 
 use super::measure::CLIENT;
 use super::rows::{RackBackground, RackCase};
-use crate::load::{self, Bulk, BulkThroughput, KernelCongestion, WitnessReport, witness};
 use crate::stage::{PORT, RackStage, address};
+use load::{self, Bulk, BulkThroughput, KernelCongestion, WitnessReport, witness};
 
 /// Hosts from this one on send.
 const FIRST_SENDER: usize = 2;

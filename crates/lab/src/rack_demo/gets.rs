@@ -8,9 +8,9 @@ use std::time::Duration;
 use linux::LinkError;
 use units::StopFlag;
 
-use crate::load::RoundTrips;
 use crate::soak::{RunningProgram, SoakStream, Workshop, strange};
 use crate::stage::{RackStage, address};
+use load::RoundTrips;
 
 /// memcached's own.
 const PORT: u16 = 11_211;

@@ -20,7 +20,7 @@ use wire::ethernet::{MIN_FRAME, on_wire};
 use super::RackDemoObserver;
 use super::rows::{RackBackground, RackCase, RackDemoPlan, RackDemoResult, RackRound, RackRow, RackWay};
 use crate::demo::LINUX;
-use crate::load::RoundTrips;
+use load::RoundTrips;
 
 /// The client, its server, and the first of those that send beside them.
 const CLIENT: NodeId = NodeId(0);

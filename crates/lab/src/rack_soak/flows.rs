@@ -8,9 +8,9 @@ use linux::LinkError;
 use serde::Serialize;
 use units::{Rate, StopFlag};
 
-use crate::load::WitnessReport;
-use crate::load::witness::{self, Departure};
 use crate::stage::{RackStage, address};
+use load::WitnessReport;
+use load::witness::{self, Departure};
 
 /// The host whose port everybody sends to.
 pub(super) const SINK: usize = 0;

@@ -8,11 +8,11 @@ use linux::LinkError;
 use units::StopFlag;
 
 use super::flows::SINK;
-use crate::load::RoundTrips;
 use crate::rack_demo::gets::{GetClient, GetServer};
 use crate::soak::traffic::{self, Iperf, TrafficCounter};
 use crate::soak::{RunningProgram, TrafficTotals, Workshop};
 use crate::stage::{self, PORT, RackStage, address};
+use load::RoundTrips;
 
 /// The host that has memcached, and the other end of iperf3.
 const SERVER: usize = 1;

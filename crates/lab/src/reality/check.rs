@@ -15,7 +15,7 @@ use transport::tcp::{self, TimerProfile, cc::Algorithm};
 use units::{Prob, Rate, Span, StopFlag, Time};
 
 use super::{SimCheckCase, SimCheckMeasurement};
-use crate::load::KernelCongestion;
+use load::KernelCongestion;
 
 /// What is to be compared.
 #[derive(Clone, Debug)]
@@ -105,7 +105,7 @@ fn live(
         rounds.push(seen);
     }
     let throughput_gbps = crate::demo::median(rounds.iter().map(|round| round.gbps).collect());
-    let mut trips = crate::load::RoundTrips::default();
+    let mut trips = load::RoundTrips::default();
     rounds.iter().for_each(|round| trips.merge(&round.round_trips));
     let at = |share| trips.quantile(share).as_nanos() as f64 / 1e3;
     Ok(Some(SimCheckFigures {

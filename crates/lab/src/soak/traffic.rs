@@ -13,10 +13,10 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 use super::programs::{RunningProgram, Workshop};
 use super::stream::{SoakStream, strange};
-use crate::load::{self, RoundTrips};
 use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::Namespace;
+use load::{self, RoundTrips};
 use units::StopFlag;
 
 /// No request may take longer.

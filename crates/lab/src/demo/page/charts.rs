@@ -7,7 +7,7 @@ use chart::table::micros as us;
 use chart::{Area, Axis, Bar, BarGroup, BarsChart, Chart, Line, Palette, Shares, TailChart, WIDTH, figure, time_us};
 
 use super::super::{DemoCase, DemoPlan, DemoResult};
-use crate::load::RoundTrips;
+use load::RoundTrips;
 
 /// How long the slowest requests took.
 pub(crate) fn tail(story: &DemoResult) -> Chart {

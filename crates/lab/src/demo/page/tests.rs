@@ -5,8 +5,8 @@ use units::{Prob, Rate};
 
 use super::*;
 use crate::demo::DemoFigures;
-use crate::load::RoundTrips;
 use crate::stage::WireCount;
+use load::RoundTrips;
 
 fn plan(loss: f64) -> DemoPlan {
     DemoPlan {

@@ -13,7 +13,6 @@ use super::ledger::TimeInterval;
 use super::plan::{FaultKind, PlannedFault};
 use super::supervisor::{Launch, STAND_IN, Supervisor};
 use super::traffic::TrafficPulse;
-use crate::load;
 use crate::stage::{self, Stage};
 use link::control::LinkRequest;
 use link::frame::{OWN, WHOLE};

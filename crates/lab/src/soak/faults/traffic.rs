@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::ledger::{ReceivedDatagram, SentDatagram, WitnessJournal};
-use crate::load::witness::{self, Departure};
-use crate::load::{self, PingPong, pingpong};
 use crate::stage;
 use linux::LinkError;
 use linux::clock::Clock;
 use linux::net::Namespace;
+use load::witness::{self, Departure};
+use load::{self, PingPong, pingpong};
 use units::{Progress, StopFlag};
 
 /// Of the numbered datagrams, from the left; those from the right have the next.

@@ -26,7 +26,7 @@ const CONNECT_TRY: Duration = Duration::from_millis(150);
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// The largest message a client may ask a server to keep in memory.
-pub(super) const LARGEST_MESSAGE: usize = 1 << 20;
+pub(crate) const LARGEST_MESSAGE: usize = 1 << 20;
 
 /// The kernel's congestion controls that runs compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -70,7 +70,7 @@ impl FromStr for KernelCongestion {
 
 /// What a client asks of the server for the rest of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LoadRequest {
+pub(crate) enum LoadRequest {
     PingPong { size: usize },
     Bulk,
     Check { bytes: u64, seed: u64 },
@@ -112,7 +112,7 @@ fn decode(preamble: &[u8; PREAMBLE]) -> io::Result<(LoadRequest, KernelCongestio
 
 /// How a read of a whole message ended, errors aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MessageRead {
+pub(crate) enum MessageRead {
     Whole,
     /// The peer closed between two messages.
     Closed,
@@ -121,13 +121,13 @@ pub(super) enum MessageRead {
 }
 
 #[derive(Debug)]
-pub(super) struct LoadConnection {
+pub(crate) struct LoadConnection {
     stream: TcpStream,
 }
 
 impl LoadConnection {
     /// Connects and waits until the far end is ready, or until `over`.
-    pub(super) fn open(
+    pub(crate) fn open(
         to: SocketAddr,
         request: LoadRequest,
         congestion: KernelCongestion,
@@ -171,7 +171,7 @@ impl LoadConnection {
     }
 
     /// The server's half of [`LoadConnection::open`]. `None` when the client left, or time was over, before it asked.
-    pub(super) fn accept(stream: TcpStream, over: &dyn Fn() -> bool) -> io::Result<Option<(Self, LoadRequest)>> {
+    pub(crate) fn accept(stream: TcpStream, over: &dyn Fn() -> bool) -> io::Result<Option<(Self, LoadRequest)>> {
         let connection = Self::prepare(stream)?;
         let mut preamble = [0; PREAMBLE];
         if connection.read_whole(&mut preamble, over)? != MessageRead::Whole {
@@ -197,7 +197,7 @@ impl LoadConnection {
     }
 
     /// Closing drops what is still queued, which would otherwise go on filling the link beside the next run.
-    pub(super) fn discard_on_close(&self) -> io::Result<()> {
+    pub(crate) fn discard_on_close(&self) -> io::Result<()> {
         let linger = [1_i32.to_ne_bytes(), 0_i32.to_ne_bytes()];
         set_option(self.stream.as_fd(), libc::SOL_SOCKET, libc::SO_LINGER, linger.as_flattened())
             .map_err(context("cannot set SO_LINGER"))
@@ -205,12 +205,12 @@ impl LoadConnection {
 
     /// Reads wait until this much is there, or a tick has passed: to be woken for every segment would take more of the
     /// processor than the segment does. Less is no error.
-    pub(super) fn read_at_least(&self, bytes: i32) {
+    pub(crate) fn read_at_least(&self, bytes: i32) {
         _ = set_option(self.stream.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, &bytes.to_ne_bytes());
     }
 
     /// Segments that this end sent again since the connection began.
-    pub(super) fn retransmitted(&self) -> io::Result<u64> {
+    pub(crate) fn retransmitted(&self) -> io::Result<u64> {
         const AT: usize = std::mem::offset_of!(libc::tcp_info, tcpi_total_retrans);
         let mut info = [0; size_of::<libc::tcp_info>()];
         get_option(self.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)
@@ -219,11 +219,11 @@ impl LoadConnection {
     }
 
     /// What has arrived: `Some(0)` at the end of the stream, `None` when nothing came within a tick.
-    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         or_tick((&self.stream).read(buffer))
     }
 
-    pub(super) fn read_whole(&self, message: &mut [u8], over: &dyn Fn() -> bool) -> io::Result<MessageRead> {
+    pub(crate) fn read_whole(&self, message: &mut [u8], over: &dyn Fn() -> bool) -> io::Result<MessageRead> {
         let mut filled = 0;
         while filled < message.len() {
             match self.read(&mut message[filled..])? {
@@ -239,7 +239,7 @@ impl LoadConnection {
     }
 
     /// False when time was over before the kernel took every byte.
-    pub(super) fn write_whole(&self, message: &[u8], over: &dyn Fn() -> bool) -> io::Result<bool> {
+    pub(crate) fn write_whole(&self, message: &[u8], over: &dyn Fn() -> bool) -> io::Result<bool> {
         let mut rest = message;
         while !rest.is_empty() {
             let count = or_tick((&self.stream).write(rest))?.unwrap_or(0);
@@ -261,7 +261,7 @@ fn connect(to: SocketAddr, late: &dyn Fn() -> bool) -> io::Result<TcpStream> {
     }
 }
 
-pub(super) fn or_tick<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn or_tick<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
@@ -270,7 +270,7 @@ pub(super) fn or_tick<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 #[expect(unsafe_code, reason = "std offers no such socket options")]
-pub(super) fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
+pub(crate) fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
     let length = libc::socklen_t::try_from(value.len()).map_err(io::Error::other)?;
     // SAFETY: the kernel reads at most `length` bytes at `value`, which outlives the call, as does the socket.
     match unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), length) } {
@@ -281,7 +281,7 @@ pub(super) fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &
 
 /// Bytes that this kernel does not know stay as they were.
 #[expect(unsafe_code, reason = "std offers no such socket options")]
-pub(super) fn get_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> io::Result<()> {
+pub(crate) fn get_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> io::Result<()> {
     let mut length = libc::socklen_t::try_from(value.len()).map_err(io::Error::other)?;
     // SAFETY: the kernel writes at most `length` bytes at `value`, which outlives the call, as does the socket.
     match unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length) } {

@@ -21,7 +21,7 @@ use std::time::Duration;
 use units::{Progress, StopFlag};
 
 use super::tcp::{KernelCongestion, LoadConnection, LoadRequest, MessageRead};
-use super::{BytePattern, context, interrupted, now};
+use crate::{BytePattern, context, interrupted, now};
 
 /// Large enough that system calls cost little beside the copying.
 const BLOCK: usize = 256 * 1024;
@@ -167,7 +167,7 @@ fn watch(connection: &LoadConnection, plan: &Bulk, progress: &dyn Progress) -> i
 }
 
 /// Takes in everything, and says every so often how much that was: also when nothing comes.
-pub(super) fn sink(connection: &LoadConnection, over: &dyn Fn() -> bool, total: &AtomicU64) -> io::Result<()> {
+pub(crate) fn sink(connection: &LoadConnection, over: &dyn Fn() -> bool, total: &AtomicU64) -> io::Result<()> {
     connection.read_at_least(READ_AT_LEAST);
     let start = now();
     let mut due = SAMPLE_EVERY;
@@ -267,7 +267,7 @@ fn send_pattern(
     }
 }
 
-pub(super) fn check(
+pub(crate) fn check(
     connection: &LoadConnection,
     bytes: u64,
     seed: u64,

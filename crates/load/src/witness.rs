@@ -20,14 +20,14 @@ use std::time::Duration;
 use units::StopFlag;
 
 use super::tcp::{get_option, or_tick, set_option};
-use super::{BytePattern, TICK, context, now};
+use crate::{BytePattern, TICK, context, now};
 
 const HEADER: usize = 16;
 
 /// A header and enough of the pattern to vouch for it.
-pub(crate) const SMALLEST: usize = HEADER + 8;
+pub const SMALLEST: usize = HEADER + 8;
 /// What one UDP datagram can carry over IPv4.
-pub(crate) const LARGEST: usize = 65_507;
+pub const LARGEST: usize = 65_507;
 
 /// Ten seconds at 100,000 datagrams a second: later than that, nobody waits.
 const WINDOW: u64 = 1 << 20;
@@ -78,14 +78,14 @@ pub fn send(socket: &UdpSocket, to: SocketAddr, rate_per_second: u32, size: usiz
 
 /// How a datagram left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Departure {
+pub enum Departure {
     Taken,
     /// The kernel had no way to send it, and said so.
     Refused,
 }
 
 /// The same; `each` hears of every datagram, in the order of their numbers from zero on.
-pub(crate) fn send_each(
+pub fn send_each(
     socket: &UdpSocket,
     to: SocketAddr,
     rate_per_second: u32,
@@ -137,12 +137,12 @@ pub fn receive(socket: &UdpSocket, stop: &StopFlag) -> io::Result<WitnessReport>
 
 /// The same, looking only once a millisecond: to be woken for each datagram would take more of the processor than
 /// the datagram does, from those who are to be measured. Delays and silences come out up to a millisecond longer.
-pub(crate) fn receive_in_batches(socket: &UdpSocket, stop: &StopFlag) -> io::Result<WitnessReport> {
+pub fn receive_in_batches(socket: &UdpSocket, stop: &StopFlag) -> io::Result<WitnessReport> {
     receive_with(socket, stop, Some(LOOK_EVERY), |_| ())
 }
 
 /// The same; `each` hears the number of every datagram that arrived whole, as it arrives.
-pub(crate) fn receive_each(socket: &UdpSocket, stop: &StopFlag, each: impl FnMut(u64)) -> io::Result<WitnessReport> {
+pub fn receive_each(socket: &UdpSocket, stop: &StopFlag, each: impl FnMut(u64)) -> io::Result<WitnessReport> {
     receive_with(socket, stop, None, each)
 }
 

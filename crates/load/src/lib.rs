@@ -58,7 +58,7 @@ struct LoadCounters {
 }
 
 /// Keeps a processor busy until `over`.
-pub(crate) fn hog(over: &StopFlag) {
+pub fn hog(over: &StopFlag) {
     while !over.is_stopped() {
         std::hint::spin_loop();
     }
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     /// Runs `client` against a server on the loopback, and stops the server even if the client fails.
-    pub(super) fn beside_a_server<T>(client: impl FnOnce(SocketAddr, &StopFlag) -> T) -> (T, ServerTotals) {
+    pub(crate) fn beside_a_server<T>(client: impl FnOnce(SocketAddr, &StopFlag) -> T) -> (T, ServerTotals) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on the loopback");
         let to = listener.local_addr().expect("the port's number");
         let stop = StopFlag::new();

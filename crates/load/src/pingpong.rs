@@ -32,7 +32,7 @@ impl Default for PingPong {
 
 impl PingPong {
     /// Ends only when it is stopped, as a run beside another flow does.
-    pub(crate) fn endless() -> Self {
+    pub fn endless() -> Self {
         Self { count: u32::MAX, within: Duration::MAX, ..Self::default() }
     }
 }
@@ -157,7 +157,7 @@ fn number(message: &mut [u8], number: u64) {
     }
 }
 
-pub(super) fn echo(
+pub(crate) fn echo(
     connection: &LoadConnection,
     size: usize,
     over: &dyn Fn() -> bool,
