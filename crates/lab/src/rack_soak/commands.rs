@@ -20,6 +20,7 @@ const LINK_NAMES: [&str; 2] = ["cable0", "cable1"];
 /// The stand-in of a host.
 const STAND_IN: &str = "rack0";
 const SWITCH: &str = "switch0";
+const INGRESS_SHARE: &str = "20%";
 
 /// The two ends of the protected link under host 2, if there is one.
 #[derive(Debug)]
@@ -98,6 +99,10 @@ impl<'a> RackCommands<'a> {
         let mut words = vec!["rack", "switch"];
         words.extend(ports.iter().map(String::as_str));
         words.extend(["--rate", &rate, "--buffer", &buffer, "--scheduler", scheduler, "--name", SWITCH]);
+        // A host without a daemon does not reserve; it is to have its share, and no more.
+        words.extend(
+            (plan.kills > 0 || plan.joins > 0).then_some(["--ingress-share", INGRESS_SHARE]).into_iter().flatten(),
+        );
         let switch = command(stage.middle(), words, SWITCH, SWITCH.to_owned());
         let join = |host| {
             let interface = if host == LOSSY && !links.is_none() { LINK_NAMES[0] } else { plug(host) };

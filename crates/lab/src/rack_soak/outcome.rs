@@ -81,14 +81,9 @@ impl RackSoak {
 
     fn lossless(&self) -> SoakVerdict {
         let Self { switch_dropped: dropped, ring_overflow: overflow, port_peak_bytes: peak, .. } = self;
-        let within = self.bound_bytes.is_none_or(|bound| *peak <= bound) || self.touched_guarantee();
+        let within = self.bound_bytes.is_none_or(|bound| *peak <= bound);
         let because = format!("{dropped} dropped at the switch, {overflow} not read in time, at most {peak} B waited");
         SoakVerdict { name: "lossless", holds: *dropped == 0 && *overflow == 0 && within, because }
-    }
-
-    /// Hosts without a daemon or a switch do not reserve: then the bound is not theirs to keep.
-    fn touched_guarantee(&self) -> bool {
-        !self.events.is_empty() || self.joins > 0
     }
 
     fn in_order(&self, plan: &RackSoakPlan) -> SoakVerdict {
